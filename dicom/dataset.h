@@ -1,0 +1,88 @@
+/* DICOM data sets for C: open, look up, build, copy. DCMTK stays behind it; no C++ exception leaves.
+ *
+ * - `struct dicom_file` owns a data set (read from disk or new); every `struct dicom_item` is borrowed from its file.
+ * - Getters answer 1 (found, not empty), 0 (absent or empty) or a negative error (there, but not readable as asked).
+ * - Text is kept as stored, byte for byte: (0008,0005) says what it means.
+ * - Opening reads everything but pixel data and other large values, which stay on disk until asked for; do not rename or
+ *   remove the file while it is open. Limits guard against hostile files.
+ * - Not thread-safe per file; different files may be used by different threads.
+ */
+#ifndef TOMONODE_DICOM_DATASET_H
+#define TOMONODE_DICOM_DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DICOM_TAG(group, element) (((uint32_t)(group) << 16) | (uint32_t)(element))
+#define DICOM_UID_SIZE 65 /* 64 characters and the terminator */
+
+struct dicom_file;
+struct dicom_item;
+
+/* Once per process, before anything else of dicom/: loads the dictionary and the codecs, silences DCMTK's own logger. */
+int dicom_start(struct err *err);
+void dicom_stop(void);
+
+/* path: a DICOM Part 10 file. A truncated file, a wrong length or another kind of file is EBADMSG with the reason. */
+int dicom_open(const char *path, struct dicom_file **ret_file, struct err *err);
+int dicom_new(const char *sop_class, const char *sop_instance, struct dicom_file **ret_file, struct err *err);
+struct dicom_file *dicom_close(struct dicom_file *file); /* takes NULL, returns NULL */
+
+struct dicom_item *dicom_root(struct dicom_file *file);
+const char *dicom_transfer_syntax(const struct dicom_file *file); /* UID */
+
+/* Does the tag stand in the item (possibly empty)? */
+bool dicom_has(const struct dicom_item *item, uint32_t tag);
+
+/* The whole value with its backslashes, padding stripped; EMSGSIZE when it does not fit. ret_text is always terminated. */
+int dicom_get_text(const struct dicom_item *item, uint32_t tag, char *ret_text, size_t size, struct err *err);
+/* Component `index` (0..) of a multi-valued text. */
+int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned index, char *ret_text, size_t size, struct err *err);
+/* Any numeric VR (DS, IS, US, SS, UL, SL, FL, FD). EBADMSG when it is no finite number; the message names tag and value. */
+int dicom_get_double(const struct dicom_item *item, uint32_t tag, unsigned index, double *ret_value, struct err *err);
+int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, long *ret_value, struct err *err);
+
+size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence);
+struct dicom_item *dicom_item_at(const struct dicom_item *item, uint32_t sequence, size_t index); /* NULL: no such item */
+
+/* Put one value; the dictionary gives the VR. Text may hold backslashes for several values. Replaces what is there. */
+int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err);
+int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err);                        /* DS as <= 16 characters; FD, FL */
+int dicom_put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err);
+int dicom_put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err);
+int dicom_put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err);   /* US, UL, AT */
+int dicom_put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err);          /* OB, UN */
+int dicom_put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr,
+		      const char *text, struct err *err); /* reserves the block at xx10 */
+int dicom_put_empty(struct dicom_item *item, uint32_t tag, struct err *err); /* type 2: element or sequence without value */
+struct dicom_item *dicom_add_item(struct dicom_item *item, uint32_t sequence, struct err *err); /* appends an item; NULL on error */
+
+/* One item of a code sequence: value, scheme, meaning. */
+int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value, const char *scheme, const char *meaning, struct err *err);
+
+/* Copy an element or a whole sequence verbatim. 1: copied; 0: not in the source (nothing is changed). */
+int dicom_copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err);
+
+/* Bytes -> "2.25.<decimal>" UID out of a SHA-256 of the text (RFC 4122 variant bits set): the same text gives the same UID. */
+void dicom_uid_from_text(const char *text, char ret_uid[DICOM_UID_SIZE]);
+/* A fresh random 2.25 UID. */
+void dicom_uid_random(char ret_uid[DICOM_UID_SIZE]);
+/* SHA-256 of the bytes as 64 hexadecimal digits. */
+void dicom_sha256(const void *bytes, size_t n, char ret_hex[65]);
+
+/* "OphthalmicTomographyImageStorage" and the like; "unknown" when DCMTK does not know the UID. */
+const char *dicom_uid_name(const char *uid);
+/* Is it a storage SOP class (also private ones that look like one)? */
+bool dicom_is_storage_class(const char *uid);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+/* Pixel data, frame by frame: reading any lossless encoding DCMTK decodes, writing uncompressed objects as a stream.
+ *
+ * A frame is rows x columns 16-bit stored values, columns fastest, as stored (no rescale, no polarity, no flip).
+ * Memory stays at a few frames, whatever the number of frames.
+ */
+#ifndef TOMONODE_DICOM_PIXELS_H
+#define TOMONODE_DICOM_PIXELS_H
+
+#include "dicom/dataset.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct dicom_pixel_info {
+	long rows, columns, frames;
+	int bits_allocated, bits_stored, high_bit;
+	bool is_signed;
+};
+
+/* Checks the description against itself and against the pixel data's length: EBADMSG names what does not fit;
+ * ENOTSUP: lossy or unknown transfer syntax, colour, more than 16 bits; EFBIG: above 65535 x 65535 or 4096 frames. */
+int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err);
+
+/* Frame 0..frames-1 into ret_values (rows * columns); 8-bit values are widened, bits above BitsStored are masked off. */
+int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err);
+
+/* Write `header` (a data set without pixel data; Rows, Columns, NumberOfFrames, BitsAllocated 16 are set) and then the frames
+ * into PATH as Explicit VR Little Endian. PATH.part is written, synced and renamed at close; abort leaves nothing behind. */
+struct dicom_writer;
+int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
+int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct err *err);
+int dicom_writer_close(struct dicom_writer *w, struct err *err); /* frees w in every case */
+void dicom_writer_abort(struct dicom_writer *w);                 /* takes NULL */
+
+/* A whole data set without frames, written the same way (.part, fsync, rename, fsync of the folder). */
+int dicom_write(const char *path, struct dicom_file *file, struct err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

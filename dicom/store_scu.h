@@ -1,0 +1,39 @@
+/* Storage and verification SCU: one association to a peer, contexts built from what is to be sent. */
+#ifndef TOMONODE_DICOM_STORE_SCU_H
+#define TOMONODE_DICOM_STORE_SCU_H
+
+#include "dicom/dataset.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct scu_peer {
+	const char *host;
+	int port;
+	const char *called, *calling; /* AE titles */
+	int max_pdu;
+	int connect_timeout, acse_timeout, dimse_timeout; /* s, > 0 */
+};
+
+struct scu_context {
+	char sop_class[DICOM_UID_SIZE];
+	char transfer_syntax[DICOM_UID_SIZE];
+};
+
+struct scu;
+
+/* Connects and negotiates; contexts: what will be sent (duplicates are merged, at most 128 remain; Verification is always added).
+ * The sentence tells apart: name not known, connection refused, timeout, association rejected (with the peer's reason). */
+int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
+int scu_echo(struct scu *scu, struct err *err);
+
+/* Sends one Part 10 file, streamed. 0 with *ret_status set when the peer answered (whatever it answered);
+ * ENOTSUP: the peer took no context for its class or transfer syntax; other errors: the association is gone. */
+int scu_store(struct scu *scu, const char *path, uint16_t *ret_status, struct err *err);
+struct scu *scu_close(struct scu *scu); /* release; takes NULL, returns NULL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

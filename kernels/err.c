@@ -1,0 +1,39 @@
+#include "kernels/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+	if (code <= 0)
+		code = EIO;
+	if (err) {
+		va_list ap;
+
+		err->code = code;
+		va_start(ap, fmt);
+		vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+		va_end(ap);
+	}
+	return -code;
+}
+
+int err_within(struct err *err, const char *fmt, ...)
+{
+	char where[sizeof(err->msg)];
+	char what[sizeof(err->msg)];
+	va_list ap;
+	size_t n;
+
+	if (!err || err->code <= 0)
+		return -EIO;
+	va_start(ap, fmt);
+	vsnprintf(where, sizeof(where), fmt, ap);
+	va_end(ap);
+	memcpy(what, err->msg, sizeof(what));
+	n = (size_t)snprintf(err->msg, sizeof(err->msg), "%.200s: ", where);
+	snprintf(err->msg + n, sizeof(err->msg) - n, "%.*s", (int)(sizeof(err->msg) - n - 1), what);
+	return -err->code;
+}

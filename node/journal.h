@@ -1,0 +1,70 @@
+/* The journal: the only durable truth about instances and jobs. SQLite in WAL mode, synchronous=FULL.
+ *
+ * - Append only. A function that appends returns after the rows are on disk.
+ * - Three tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance),
+ *   `event` (what happened to each job). A job's number is the seq of its `opened` event.
+ * - Each process opens its own; never carry one across fork.
+ * - Times are seconds since the epoch, given by the caller. Details are one-line JSON objects.
+ */
+#ifndef TOMONODE_NODE_JOURNAL_H
+#define TOMONODE_NODE_JOURNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+#include "node/job.h"
+
+struct journal;
+
+struct instance_row {
+	int64_t id;                 /* given by the journal */
+	double received;
+	char sop_class[65], sop_instance[65], transfer_syntax[65];
+	char calling[17], host[64];
+	char association[40];       /* the same for all objects of one association */
+	char file[128];             /* relative to the spool */
+	uint64_t bytes;             /* of the file */
+	char digest[33];            /* XXH3-128 of the data set as it came */
+};
+
+enum finding_kind {
+	FINDING_MEMBER = 1, /* belongs to job `job` */
+	FINDING_IGNORED,    /* no kind of case we reconstruct: kept, reason in the detail */
+	FINDING_REFUSED,    /* unreadable or of an unsupported encoding: kept apart, reason in the detail */
+	FINDING_CONFLICT,   /* another content under a UID that we already have: kept apart */
+};
+
+struct event_row {
+	int64_t seq;
+	double time;
+	int64_t job;
+	enum job_event event;
+	bool known;      /* false: a name this version does not know (the job is quarantined) */
+	char *detail;    /* JSON; valid until the callback returns */
+};
+
+int journal_open(const char *path, struct journal **ret_journal, struct err *err); /* creates it when it is not there; 0600 */
+struct journal *journal_close(struct journal *j);
+
+/* The receiver's row: durable when this returns. row->id is set. */
+int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err);
+/* 1: an acknowledged instance with this UID and this digest is there; 0: not. */
+int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct err *err);
+int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err); /* 1 found, 0 not */
+/* Instances that have no finding yet, oldest first, at most `max`; answers how many. */
+int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
+/* One finding an instance; with FINDING_MEMBER an `instance` event of the job is appended in the same transaction. */
+int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err);
+/* Open a job for a case key and give its number. */
+int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err);
+int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
+
+/* Replay: each event of job (0: all jobs) with seq > after, in order. The callback ends the walk by returning non-zero. */
+int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx, struct err *err);
+/* Each member instance of a job in the order of arrival, with its finding's detail. */
+int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+/* Changes when another process wrote: poll it to notice new rows. */
+int64_t journal_data_version(struct journal *j);
+
+#endif

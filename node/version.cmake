@@ -1,0 +1,13 @@
+execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=12 --exclude=*
+  OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed OR revision STREQUAL "")
+  set(revision "unknown")
+endif()
+set(text "#define TOMONODE_VERSION \"${VERSION}\"\n#define TOMONODE_REVISION \"${revision}\"\n")
+set(old "")
+if(EXISTS ${OUT})
+  file(READ ${OUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUT} "${text}")
+endif()

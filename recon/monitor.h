@@ -1,0 +1,24 @@
+/* Progress and cancel, passed into every long computation. NULL callbacks are allowed; so is a NULL monitor. */
+#ifndef TOMONODE_RECON_MONITOR_H
+#define TOMONODE_RECON_MONITOR_H
+
+#include <stdbool.h>
+
+struct monitor {
+	void *ctx;
+	void (*progress)(void *ctx, const char *stage, double fraction); /* 0..1 within the stage; called from the calling thread */
+	bool (*cancelled)(void *ctx);                                    /* true: the computation ends with ECANCELED */
+};
+
+static inline void monitor_progress(const struct monitor *m, const char *stage, double fraction)
+{
+	if (m && m->progress)
+		m->progress(m->ctx, stage, fraction);
+}
+
+static inline bool monitor_cancelled(const struct monitor *m)
+{
+	return m && m->cancelled && m->cancelled(m->ctx);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* From stored detector values to line integrals: mask, bin, divide by I0, floor, log. One view at a time.
+ *
+ *   linear detector values:  I = (value - offset) * (polarity), y = ln(I0 / I)        (Beer-Lambert)
+ *   log detector values:     y = (log_zero - value) * log_scale                       (values proportional to the logarithm)
+ * Binning averages the intensities of the valid bins before the log. A bin with no valid detector bin is not valid (y = 0, valid = 0).
+ * I is floored at `floor` * I0 before the log and negative y is clamped to 0; both are counted in the statistics, NaN and inf never leave.
+ */
+#ifndef TOMONODE_RECON_PREP_H
+#define TOMONODE_RECON_PREP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+
+struct prep {
+	int n_u, n_v;          /* detector bins, as in raw */
+	int bin;               /* merge bin x bin */
+	bool is_log;           /* values are already proportional to the logarithm of the intensity */
+	bool inverted;         /* linear: a larger value means fewer photons: I = max_value - value - offset */
+	double max_value;      /* 2^BitsStored - 1 */
+	double offset;         /* detector offset, stored-value units */
+	double i0;             /* unattenuated intensity of this view, after offset and exposure scaling */
+	double floor;          /* fraction of i0, > 0 */
+	double log_zero, log_scale;
+	bool has_padding;
+	int padding_lo, padding_hi; /* stored values lo..hi are no data */
+	double saturation;     /* stored values at or above are over range: no data; 0: none */
+	const float *flatfield; /* n_v * n_u: I0 per bin relative to i0; NULL: 1 */
+};
+
+struct prep_stats {
+	size_t padded, saturated, floored, clamped; /* detector bins, detector bins, merged bins, merged bins */
+};
+
+/* raw: n_v * n_u stored values, u fastest, already turned so that u runs away from the chest wall and v along +y.
+ * ret_line, ret_valid: (n_v / bin) * (n_u / bin). */
+int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats, struct err *err);
+
+/* The value below which `percent` of the valid stored values lie (histogram over 16 bits); for I0 from the air in the view. */
+int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err);
+
+#endif
