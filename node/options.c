@@ -1,0 +1,253 @@
+/* options.c - getopt_long behind one table per command; see options.h for the conventions.
+ * Help is generated, so that it cannot miss an option; the exit codes stand in one list below.
+ */
+#include "node/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ID_HELP = OPTION_LONG + 1000, ID_JSON };
+
+static const char exit_codes[] = "Exit codes:\n"
+				 "  0 done            1 failed            2 wrong usage          3 configuration has problems\n"
+				 "  4 data refused    5 not enough memory 6 no such device       7 peer unreachable or refused\n"
+				 "  8 not found       9 spool or port in use                    10 cancelled\n";
+
+static void print_option(const char *name, int letter, const char *argument, const char *help)
+{
+	char left[64];
+	char lead[8] = "    ";
+
+	if (letter > 0 && letter < OPTION_LONG)
+		snprintf(lead, sizeof(lead), "-%c, ", letter);
+	snprintf(left, sizeof(left), "  %s--%s%s%s", lead, name, argument ? " " : "", argument ? argument : "");
+	printf("%-30s", left);
+	if (strlen(left) >= 30)
+		printf("\n%-30s", "");
+	for (const char *at = help; *at; at++) {
+		putchar(*at);
+		if (*at == '\n')
+			printf("%-30s", "");
+	}
+	putchar('\n');
+}
+
+static void print_help(const struct command_spec *spec)
+{
+	printf("Usage: tomonode %s %s\n%s\n", spec->name, spec->usage, spec->summary);
+	if (spec->text)
+		printf("\n%s\n", spec->text);
+	printf("\nOptions:\n");
+	for (const struct option_spec *s = spec->options; s && s->id; s++)
+		print_option(s->name, s->id, s->argument, s->help);
+	if (spec->json)
+		print_option("json", 0, NULL, "one JSON document on stdout instead of text");
+	print_option("help", 'h', NULL, "this text");
+	printf("\n%s", exit_codes);
+}
+
+static int stop(struct options *o, int code)
+{
+	free(o->scan.longs);
+	o->scan.longs = NULL;
+	o->code = code;
+	return OPTION_STOP;
+}
+
+static int usage_error(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int usage_error(struct options *o, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "tomonode %s: ", o->spec->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\nUsage: tomonode %s %s\nMore: tomonode %s --help\n", o->spec->name, o->spec->usage, o->spec->name);
+	return stop(o, CODE_USAGE);
+}
+
+void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv)
+{
+	struct option *longs;
+	size_t n = 0, at = 0;
+
+	memset(o, 0, sizeof(*o));
+	o->spec = spec;
+	o->argc = argc;
+	o->argv = argv;
+	o->first = argc;
+	longs = calloc(OPTIONS_MAX + 3, sizeof(*longs));
+	o->scan.longs = longs;
+	o->scan.shorts[at++] = ':'; /* tells a missing value (':') from an unknown option ('?') */
+	o->scan.shorts[at++] = 'h';
+	for (const struct option_spec *s = spec->options; longs && s && s->id && n < OPTIONS_MAX; s++, n++) {
+		longs[n] = (struct option){s->name, s->argument ? required_argument : no_argument, NULL, s->id};
+		if (s->id < OPTION_LONG) {
+			o->scan.shorts[at++] = (char)s->id;
+			if (s->argument)
+				o->scan.shorts[at++] = ':';
+		}
+	}
+	if (longs && spec->json)
+		longs[n++] = (struct option){"json", no_argument, NULL, ID_JSON};
+	if (longs)
+		longs[n] = (struct option){"help", no_argument, NULL, ID_HELP};
+	optind = 0; /* glibc: start afresh, also after another command line */
+	opterr = 0;
+}
+
+static int finish(struct options *o)
+{
+	int n = o->argc - optind;
+
+	o->first = optind;
+	if (n < o->spec->min_arguments)
+		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
+	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
+		return usage_error(o, "'%s' is one argument too many", o->argv[optind + o->spec->max_arguments]);
+	free(o->scan.longs);
+	o->scan.longs = NULL;
+	return OPTION_END;
+}
+
+int options_next(struct options *o)
+{
+	int id;
+
+	if (!o->scan.longs) {
+		fprintf(stderr, "tomonode %s: out of memory\n", o->spec->name);
+		return stop(o, CODE_FAILED);
+	}
+	for (;;) {
+		id = getopt_long(o->argc, o->argv, o->scan.shorts, o->scan.longs, NULL);
+		o->value = optarg;
+		switch (id) {
+		case -1:
+			return finish(o);
+		case ID_JSON:
+			o->json = true;
+			break;
+		case 'h':
+		case ID_HELP:
+			print_help(o->spec);
+			return stop(o, CODE_OK);
+		case ':':
+			return usage_error(o, "option '%s' needs a value", o->argv[optind - 1]);
+		case '?':
+			if (optopt > 0 && optopt < OPTION_LONG && strncmp(o->argv[optind - 1], "--", 2) != 0)
+				return usage_error(o, "unknown option '-%c'", optopt);
+			if (optopt)
+				return usage_error(o, "option '%s' takes no value", o->argv[optind - 1]);
+			return usage_error(o, "unknown or ambiguous option '%s'", o->argv[optind - 1]);
+		default:
+			return id;
+		}
+	}
+}
+
+int options_json(struct json_t *root)
+{
+	int failed;
+
+	if (!root)
+		return CODE_FAILED;
+	failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0;
+	json_decref(root);
+	if (putchar('\n') == EOF || fflush(stdout) != 0)
+		failed = 1;
+	return failed ? CODE_FAILED : CODE_OK;
+}
+
+int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "tomonode %s: %s\n", o->spec->name, text);
+	/* A sentence that is no UTF-8 (a path's bytes) makes json_pack answer NULL; the code still says it. */
+	if (o->json && options_json(json_pack("{s:b, s:i, s:s}", "ok", 0, "code", (int)code, "error", text)) != CODE_OK)
+		printf("{\"ok\": false, \"code\": %d, \"error\": \"see stderr\"}\n", (int)code);
+	return code;
+}
+
+enum exit_code options_code(const struct err *err)
+{
+	switch (err->code) {
+	case EBADMSG:
+	case ENOTSUP:
+	case ENOKEY:
+		return CODE_INPUT;
+	case ENOMEM:
+		return CODE_MEMORY;
+	case ENODEV:
+		return CODE_DEVICE;
+	case ECANCELED:
+		return CODE_CANCELLED;
+	case EBUSY:
+	case EADDRINUSE:
+		return CODE_BUSY;
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EACCES:
+		return CODE_PEER;
+	default:
+		return CODE_FAILED;
+	}
+}
+
+int options_fail_err(const struct options *o, const struct err *err)
+{
+	return options_fail(o, options_code(err), "%s", err->msg);
+}
+
+static void print_problem(void *ctx, const char *problem)
+{
+	(void)ctx;
+	fprintf(stderr, "%s\n", problem);
+}
+
+int options_config(const struct options *o, const char *path, struct config **ret_config)
+{
+	struct err err = {0};
+
+	if (config_load(path, print_problem, NULL, ret_config, &err) < 0)
+		return options_fail(o, CODE_CONFIG, "%s", err.msg);
+	return 0;
+}
+
+int options_integer(const char *text, long long lo, long long hi, long long *ret_value)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (errno || end == text || *end || value < lo || value > hi)
+		return -1;
+	*ret_value = value;
+	return 0;
+}
+
+int options_real(const char *text, double lo, double hi, double *ret_value)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(value) || !(value >= lo) || !(value <= hi))
+		return -1;
+	*ret_value = value;
+	return 0;
+}
