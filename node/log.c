@@ -1,0 +1,134 @@
+/* log.c - one line an event. A line is built in one buffer, cleaned of control characters and written with one call, so that
+ * lines of several processes do not mix and no value can forge a line of its own.
+ * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; syslog puts time and priority itself.
+ */
+#include "node/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_SIZE 2048
+#define QUOTE_SIZE 640
+#define QUOTE_RING 16
+
+static struct {
+	enum log_target target;
+	int max_priority;
+	char who[32];
+} state = {LOG_TO_STDERR, LOG_INFO, "tomonode"};
+
+void log_start(enum log_target target, int facility, int max_priority, const char *who)
+{
+	if (state.target == LOG_TO_SYSLOG)
+		closelog();
+	state.target = target;
+	state.max_priority = max_priority;
+	snprintf(state.who, sizeof(state.who), "%s", who);
+	if (target == LOG_TO_SYSLOG)
+		openlog("tomonode", LOG_PID | LOG_NDELAY, facility);
+}
+
+static const char *level_name(int priority)
+{
+	static const char *const names[] = {"emerg", "alert", "crit", "error", "warning", "notice", "info", "debug"};
+
+	return priority >= 0 && priority <= LOG_DEBUG ? names[priority] : "unknown";
+}
+
+/* Append the byte c; control characters and bytes beyond ASCII as \n, \t, \xNN. Returns the new length. */
+static size_t put_byte(char *to, size_t at, size_t size, unsigned char c)
+{
+	char code[8];
+	size_t n;
+
+	if (c == '\n')
+		n = (size_t)snprintf(code, sizeof(code), "\\n");
+	else if (c == '\t')
+		n = (size_t)snprintf(code, sizeof(code), "\\t");
+	else if (c < 0x20 || c >= 0x7f)
+		n = (size_t)snprintf(code, sizeof(code), "\\x%02x", c);
+	else
+		n = (size_t)snprintf(code, sizeof(code), "%c", c);
+	if (at + n >= size)
+		return at;
+	memcpy(to + at, code, n);
+	return at + n;
+}
+
+static size_t put_stamp(char *to, size_t size, int priority)
+{
+	struct timespec now;
+	struct tm tm;
+	size_t n;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	n = strftime(to, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	n += (size_t)snprintf(to + n, size - n, ".%03ldZ %s %s[%ld] ", now.tv_nsec / 1000000, level_name(priority), state.who,
+			      (long)getpid());
+	return n;
+}
+
+void log_event(int priority, const char *event, const char *fmt, ...)
+{
+	char text[LINE_SIZE];
+	char line[LINE_SIZE + 128];
+	size_t n = 0;
+	va_list ap;
+
+	if (state.target == LOG_TO_NOWHERE || priority > state.max_priority)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (state.target == LOG_TO_STDERR)
+		n = put_stamp(line, sizeof(line), priority);
+	else
+		n = (size_t)snprintf(line, sizeof(line), "%s ", state.who);
+	for (const char *at = event; *at; at++)
+		n = put_byte(line, n, sizeof(line) - 2, (unsigned char)*at);
+	if (text[0])
+		line[n++] = ' ';
+	for (const char *at = text; *at; at++)
+		n = put_byte(line, n, sizeof(line) - 2, (unsigned char)*at);
+	if (state.target == LOG_TO_SYSLOG) {
+		line[n] = '\0';
+		syslog(priority, "%s", line);
+		return;
+	}
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, n) < 0)
+		return; /* nobody to tell */
+}
+
+const char *log_quote(const char *text)
+{
+	static _Thread_local char ring[QUOTE_RING][QUOTE_SIZE];
+	static _Thread_local unsigned next;
+	char *to = ring[next++ % QUOTE_RING];
+	size_t n = 0;
+	bool plain = text[0] != '\0';
+
+	for (const char *at = text; *at; at++)
+		if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || strchr("\"'\\=", *at))
+			plain = false;
+	if (!plain)
+		to[n++] = '"';
+	for (const char *at = text; *at; at++) {
+		if (*at == '"' || *at == '\\') {
+			if (n + 4 >= QUOTE_SIZE)
+				break;
+			to[n++] = '\\';
+			to[n++] = *at;
+		} else {
+			n = put_byte(to, n, QUOTE_SIZE - 2, (unsigned char)*at);
+		}
+	}
+	if (!plain)
+		to[n++] = '"';
+	to[n] = '\0';
+	return to;
+}
