@@ -1,0 +1,49 @@
+/* cmd_devices.c - `tomonode devices`: what could reconstruct here, as the names that --device and node.device take. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "kernels/device.h"
+#include "node/options.h"
+
+static const struct command_spec spec = {
+	.name = "devices",
+	.usage = "[--json]",
+	.summary = "List the devices that can reconstruct, by the names that --device and the key node.device take.",
+	.json = true,
+};
+
+struct listing {
+	json_t *array; /* NULL: print text */
+};
+
+static void show_device(void *ctx, const char *device, const char *name, size_t memory)
+{
+	struct listing *listing = ctx;
+
+	if (listing->array)
+		json_array_append_new(listing->array,
+				      json_pack("{s:s, s:s, s:I}", "device", device, "name", name, "memory_bytes", (json_int_t)memory));
+	else if (memory)
+		printf("%-10s %s, %.1f GiB\n", device, name, (double)memory / (1024.0 * 1024.0 * 1024.0));
+	else
+		printf("%-10s %s\n", device, name);
+}
+
+int cmd_devices(int argc, char **argv)
+{
+	struct listing listing = {0};
+	struct options o;
+	int n;
+
+	options_begin(&o, &spec, argc, argv);
+	if (options_next(&o) == OPTION_STOP)
+		return o.code;
+	if (o.json)
+		listing.array = json_array();
+	n = device_list(show_device, &listing);
+	if (n <= 0) {
+		json_decref(listing.array);
+		return options_fail(&o, CODE_DEVICE, "no device can be opened");
+	}
+	return o.json ? options_json(json_pack("{s:b, s:o}", "ok", 1, "devices", listing.array)) : CODE_OK;
+}
