@@ -1,0 +1,88 @@
+#!/bin/bash
+# Installs from the distribution what tomonode needs to be built, tested and demonstrated (Debian 12 and its kin).
+# Does nothing, and asks for nothing, when everything is there. Root is asked for only to install packages.
+#
+# usage: deploy/install-deps.sh [build] [test] [demo]     (no argument: all three)
+#        deploy/install-deps.sh --list [GROUP...]         (print the package names and end)
+set -euo pipefail
+
+# libcmocka-dev is with `build` because every preset configures the unit tests.
+build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libconfig-dev libsqlite3-dev libjansson-dev libxxhash-dev libssl-dev
+       libcmocka-dev"
+# The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
+test="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil procps"
+demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
+
+list_only=no
+if [ "${1:-}" = --list ]; then
+    list_only=yes
+    shift
+fi
+[ $# -gt 0 ] || set -- build test demo
+wanted=""
+for group in "$@"; do
+    case "$group" in
+    build) wanted="$wanted $build" ;;
+    test) wanted="$wanted $test" ;;
+    demo) wanted="$wanted $demo" ;;
+    *)
+        echo "install-deps: no group \"$group\"; there are: build test demo" >&2
+        exit 2
+        ;;
+    esac
+done
+# shellcheck disable=SC2086  # words, on purpose
+wanted=$(printf '%s\n' $wanted | sort -u)
+if [ "$list_only" = yes ]; then
+    echo "$wanted"
+    exit 0
+fi
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "install-deps: this is no Debian (no dpkg-query, apt-get). Please install what corresponds to:" >&2
+    echo "$wanted" >&2
+    exit 1
+fi
+
+# shellcheck disable=SC2086
+have=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^installed //p' | sort -u || true)
+missing=$(comm -23 <(echo "$wanted") <(echo "$have") | tr '\n' ' ')
+[ -n "${missing// /}" ] || exit 0
+
+echo "install-deps: for \"$*\" these Debian packages are missing: $missing"
+
+if [ "$(id -u)" -eq 0 ]; then
+    as_root() { bash -c "$1"; }
+elif command -v sudo >/dev/null; then
+    echo "install-deps: installing them needs root, so sudo may ask for your password."
+    as_root() { sudo bash -c "$1"; }
+elif command -v su >/dev/null && [ -t 0 ]; then
+    echo "install-deps: installing them needs root (there is no sudo, so su asks for root's password)."
+    as_root() { su root -c "$1"; }
+else
+    echo "install-deps: installing them needs root, and there is neither sudo nor a terminal for su. As root:" >&2
+    echo "    apt-get install --no-install-recommends $missing" >&2
+    exit 1
+fi
+
+# Debian's orthanc package starts a PACS of its own on ports 4242 and 8042. Nobody asked for that here: the program alone is
+# wanted, so on a machine where the package is new its service stays off.
+quiet_orthanc=""
+case " $missing " in
+*" orthanc "*)
+    if [ -d /run/systemd/system ]; then
+        quiet_orthanc="systemctl mask --quiet orthanc.service;"
+        echo "install-deps: Debian's own Orthanc service stays off (systemctl unmask orthanc turns it on)."
+    else
+        # Without systemd the package goes by policy-rc.d (101: start nothing), unless the machine has a policy already.
+        quiet_orthanc="if [ ! -e /usr/sbin/policy-rc.d ]; then
+            trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+            printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; fi;"
+    fi
+    ;;
+esac
+
+# The package lists of a fresh machine are empty or old, so they are fetched first.
+as_root "set -e; export DEBIAN_FRONTEND=noninteractive; $quiet_orthanc
+    apt-get -q -o DPkg::Lock::Timeout=120 update
+    apt-get -q -y -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing"

@@ -1,0 +1,121 @@
+#!/bin/bash
+# Layer lint: the arrows of the house, read off the #includes, and a few things that must not be in the tree.
+#
+#   node -> dicom, recon;  recon -> kernels;  dicom -> kernels/err.h only;  kernels -> nothing
+#   DCMTK only in dicom/*.cc, CUDA only in kernels/*.cu, libconfig only in node/config*.c, SQLite only in node/journal.c,
+#   syslog only in node/log.[ch]
+#
+# usage: tests/lint.sh ROOT     exit 0: clean, 1: findings (printed as file:line: why)
+# It first proves on a made-up tree that each rule finds what it is there for.
+set -euo pipefail
+export LC_ALL=C
+
+# rule GLOBS PATTERN EXCEPT WHY: lines of the files that match PATTERN, but not EXCEPT, are findings.
+# Works in the current folder; EXCEPT is matched against "file:line:text".
+findings=0
+rule() {
+    local globs=$1 pattern=$2 except=$3 why=$4 file hits
+    local files=()
+    for file in $globs; do
+        [ ! -f "$file" ] || files+=("$file")
+    done
+    [ ${#files[@]} -gt 0 ] || return 0
+    hits=$(grep -nHE -- "$pattern" "${files[@]}" || true)
+    [ -z "$except" ] || hits=$(echo "$hits" | grep -vE -- "$except" || true)
+    [ -n "$hits" ] || return 0
+    while IFS= read -r hit; do
+        echo "$(echo "$hit" | cut -d: -f1,2): $why: $(echo "$hit" | cut -d: -f3- | sed 's/^[[:space:]]*//')"
+        findings=$((findings + 1))
+    done <<<"$hits"
+}
+
+in_folders() { # in_folders FOLDER...: the globs of the sources in them
+    local folder
+    for folder in "$@"; do
+        printf '%s ' "$folder/*.c" "$folder/*.h" "$folder/*.cc" "$folder/*.cu"
+    done
+}
+include='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
+
+lint() ( # lint ROOT: a subshell, so that the caller stays where it is
+    cd "$1"
+    all=$(in_folders kernels recon dicom node tests tests/kernels tests/recon tests/dicom tests/node tests/bench tests/fuzz)
+    # the arrows
+    rule "$(in_folders kernels)" "$include(recon|dicom|node)/" "" "kernels/ includes nothing above it"
+    rule "$(in_folders recon)" "$include(dicom|node)/" "" "recon/ includes recon/ and kernels/ alone"
+    rule "$(in_folders dicom)" "$include(recon|node)/" "" "dicom/ includes dicom/ and kernels/err.h alone"
+    rule "$(in_folders dicom)" "${include}kernels/" "[<\"]kernels/err\.h[>\"]" "of kernels/, dicom/ may use err.h alone"
+    # who may know which library
+    rule "$all" "${include}dcmtk/" '^dicom/[^/]*\.cc:' "DCMTK stays in dicom/*.cc"
+    rule "$all" "$include(cuda|cooperative_groups|cub/|thrust/|nvtx|texture_)" '^kernels/[^/]*\.cu:' "CUDA stays in kernels/*.cu"
+    rule "$all" "${include}libconfig" '^node/config[^/]*\.c:' "libconfig stays in node/config*.c"
+    rule "$all" "${include}sqlite3" '^node/journal\.c:|^tests/node/' "SQLite stays in node/journal.c"
+    rule "$all" "$include(sys/)?syslog\.h" '^node/log\.[ch]:' "syslog stays in node/log.c"
+    # an include starts at the root
+    rule "$all" "${include}\.\.?/" "" "includes start at the root"
+    # things that do not belong into the tree
+    rule "$all conf/* docs/*.md deploy/* tests/*.sh tests/system/* *.md *.txt .ci/*" \
+        "/(home|Users)/[A-Za-z0-9]" '^tests/lint\.sh:' "a path of one machine"
+    rule "$all conf/* deploy/* tests/system/* CMakeLists.txt */CMakeLists.txt" \
+        '(^|[^A-Za-z0-9_])(TODO|FIXME|XXX)([^A-Za-z0-9_]|$)' '' "unfinished work belongs into an issue"
+    [ "$findings" -eq 0 ]
+)
+
+# Each line: a file of the made-up tree, its text, and whether the rules must object.
+self_test() {
+    local tree file text want got failed=0
+    tree=$(mktemp -d)
+    while IFS='|' read -r want file text; do
+        [ -n "$file" ] || continue
+        mkdir -p "$tree/$(dirname "$file")"
+        printf '%s\n' "$text" >"$tree/$file"
+        got=clean
+        lint "$tree" >/dev/null || got=found
+        if [ "$got" != "$want" ]; then
+            echo "lint: self-test: \"$text\" in $file: expected $want, got $got" >&2
+            failed=1
+        fi
+        rm "$tree/$file"
+    done <<'CASES'
+clean|kernels/a.c|#include "kernels/err.h"
+found|kernels/a.c|#include "recon/scan.h"
+found|kernels/a.cu|#include "node/log.h"
+clean|recon/a.c|#include "kernels/device.h"
+found|recon/a.h|#include "dicom/dataset.h"
+clean|dicom/a.cc|#include "kernels/err.h"
+found|dicom/a.cc|#include "kernels/device.h"
+found|dicom/a.h|#include "recon/scan.h"
+clean|node/a.c|#include "recon/dbt.h"
+clean|dicom/a.cc|#include "dcmtk/dcmdata/dctk.h"
+found|dicom/a.h|#include "dcmtk/dcmdata/dctk.h"
+found|node/a.c|#include <dcmtk/config/osconfig.h>
+clean|kernels/a.cu|#include <cuda_runtime.h>
+found|kernels/a.c|#  include <cuda_runtime.h>
+found|recon/a.c|#include <cuda.h>
+clean|node/config_file.c|#include <libconfig.h>
+found|node/serve.c|#include <libconfig.h>
+clean|node/journal.c|#include <sqlite3.h>
+found|node/spool.c|#include <sqlite3.h>
+clean|node/log.h|#include <syslog.h>
+found|node/serve.c|#include <syslog.h>
+found|recon/a.c|#include "../kernels/err.h"
+found|conf/a.conf|spool = "/home/someone/spool";
+found|node/a.c|	/* TODO: the rest */
+clean|node/a.c|	/* the method of the other */
+CASES
+    rm -rf "$tree"
+    return $failed
+}
+
+root=${1:?usage: tests/lint.sh ROOT}
+if [ ! -f "$root/kernels/err.h" ]; then
+    echo "lint: $root is not the root of the source tree" >&2
+    exit 2
+fi
+self_test || exit 1
+if lint "$root"; then
+    echo "lint: clean"
+else
+    echo "lint: findings, see above" >&2
+    exit 1
+fi
