@@ -1,0 +1,661 @@
+/* journal.c - append-only log of instances and job events, the only durable truth about them.
+ *
+ * - append returns after the row is on disk (WAL, synchronous=FULL: one fsync a commit)
+ * - state is never stored, always replayed: see job_next() in job.c
+ * - an event is appended only where it fits: the job is replayed inside the writing transaction, and SQLite lets one writer in at a time,
+ *   so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines its job, never the node
+ * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
+ * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
+ */
+#include "node/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCHEMA_VERSION 1
+#define BUSY_MS 20000        /* another process' commit is one fsync; a checkpoint on a slow disk may take seconds */
+#define GROW_BYTES (1 << 20) /* the file grows in steps, so that a full disk meets a step, not every commit */
+
+static const char schema[] =
+	"CREATE TABLE instance(id INTEGER PRIMARY KEY AUTOINCREMENT, received REAL NOT NULL, sop_class TEXT NOT NULL,"
+	" sop_instance TEXT NOT NULL, transfer_syntax TEXT NOT NULL, calling TEXT NOT NULL, host TEXT NOT NULL, association TEXT NOT NULL,"
+	" file TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, digest TEXT NOT NULL);"
+	"CREATE INDEX instance_uid ON instance(sop_instance);"
+	"CREATE TABLE finding(instance INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, detail TEXT NOT NULL, time REAL NOT NULL);"
+	"CREATE TABLE event(seq INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL,"
+	" instance INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL);"
+	"CREATE INDEX event_job ON event(job, seq);"
+	"CREATE TABLE removal(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
+	"PRAGMA user_version=1;";
+
+#define COLUMNS "i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, i.digest"
+#define HERE " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
+
+enum query {
+	BEGIN, COMMIT, ROLLBACK, ADD_INSTANCE, HAS_INSTANCE, GET_INSTANCE, UNINDEXED, ADD_FINDING, ADD_EVENT, SET_OWN_JOB, JOB_EVENTS,
+	COPY_MEMBERS, FIND_MEMBER, REMOVE, NAMES_FILE, HAS_ANY, DATA_VERSION, N_QUERIES,
+};
+
+static const char *const sql[N_QUERIES] = {
+	[BEGIN] = "BEGIN IMMEDIATE",
+	[COMMIT] = "COMMIT",
+	[ROLLBACK] = "ROLLBACK",
+	[ADD_INSTANCE] = "INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, file, bytes, digest)"
+			 " VALUES(?,?,?,?,?,?,?,?,?,?)",
+	[HAS_INSTANCE] = "SELECT 1 FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" HERE " LIMIT 1",
+	[GET_INSTANCE] = "SELECT " COLUMNS " FROM instance i WHERE i.id=?",
+	[UNINDEXED] = "SELECT " COLUMNS " FROM instance i LEFT JOIN finding f ON f.instance=i.id WHERE f.instance IS NULL AND" HERE
+		      " ORDER BY i.id LIMIT ?",
+	[ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
+	[ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
+	[SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
+	[JOB_EVENTS] = "SELECT name FROM event WHERE job=? ORDER BY seq",
+	[COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
+			 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
+	[FIND_MEMBER] = "SELECT " COLUMNS " FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND i.id<? AND f.kind=1 AND" HERE
+			" ORDER BY i.id LIMIT 1",
+	[REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
+	[NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" HERE,
+	[HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
+	[DATA_VERSION] = "PRAGMA data_version",
+};
+
+struct journal {
+	sqlite3 *db;
+	char path[400];
+	sqlite3_stmt *stmt[N_QUERIES];
+};
+
+static int sqlite_errno(sqlite3 *db, int rc)
+{
+	int os = sqlite3_system_errno(db);
+
+	switch (rc & 0xff) {
+	case SQLITE_FULL:
+		return ENOSPC;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return EBUSY;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return EBADMSG;
+	case SQLITE_NOMEM:
+		return ENOMEM;
+	case SQLITE_READONLY:
+		return EROFS;
+	case SQLITE_CONSTRAINT:
+		return EEXIST;
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return EACCES;
+	default:
+		return os > 0 ? os : EIO;
+	}
+}
+
+static int journal_error(struct journal *j, int rc, const char *doing, struct err *err)
+{
+	return err_set(err, sqlite_errno(j->db, rc), "journal %s: %s: %s", j->path, doing, sqlite3_errmsg(j->db));
+}
+
+/* A cached statement, ready to bind; NULL: it cannot be prepared. */
+static sqlite3_stmt *query(struct journal *j, enum query q, struct err *err)
+{
+	int rc;
+
+	if (!j->stmt[q]) {
+		rc = sqlite3_prepare_v3(j->db, sql[q], -1, SQLITE_PREPARE_PERSISTENT, &j->stmt[q], NULL);
+		if (rc != SQLITE_OK) {
+			journal_error(j, rc, "prepare", err);
+			return NULL;
+		}
+	}
+	return j->stmt[q];
+}
+
+/* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
+static int run(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
+{
+	int rc = sqlite3_step(s), ret;
+
+	if (rc == SQLITE_ROW && read_row)
+		read_row(ctx, s);
+	ret = rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : journal_error(j, rc, doing, err);
+	sqlite3_reset(s);
+	sqlite3_clear_bindings(s);
+	return ret;
+}
+
+static int simple(struct journal *j, enum query q, const char *doing, struct err *err)
+{
+	sqlite3_stmt *s = query(j, q, err);
+
+	return s ? run(j, s, doing, NULL, NULL, err) : -EIO;
+}
+
+/* End a transaction: commit when ret is not negative, else undo. */
+static int transaction_end(struct journal *j, int ret, struct err *err)
+{
+	if (ret >= 0) {
+		int rc = simple(j, COMMIT, "commit", err);
+
+		if (rc >= 0)
+			return ret;
+		ret = rc;
+	}
+	if (!sqlite3_get_autocommit(j->db))
+		simple(j, ROLLBACK, "rollback", NULL);
+	return ret;
+}
+
+static void text(sqlite3_stmt *s, int at, const char *value)
+{
+	sqlite3_bind_text(s, at, value ? value : "", -1, SQLITE_STATIC);
+}
+
+static void column(sqlite3_stmt *s, int at, char *ret, size_t size)
+{
+	const unsigned char *value = sqlite3_column_text(s, at);
+
+	snprintf(ret, size, "%s", value ? (const char *)value : "");
+}
+
+static void read_instance(void *ctx, sqlite3_stmt *s)
+{
+	struct instance_row *row = ctx;
+
+	memset(row, 0, sizeof(*row));
+	row->id = sqlite3_column_int64(s, 0);
+	row->received = sqlite3_column_double(s, 1);
+	column(s, 2, row->sop_class, sizeof(row->sop_class));
+	column(s, 3, row->sop_instance, sizeof(row->sop_instance));
+	column(s, 4, row->transfer_syntax, sizeof(row->transfer_syntax));
+	column(s, 5, row->calling, sizeof(row->calling));
+	column(s, 6, row->host, sizeof(row->host));
+	column(s, 7, row->association, sizeof(row->association));
+	column(s, 8, row->file, sizeof(row->file));
+	row->bytes = (uint64_t)sqlite3_column_int64(s, 9);
+	column(s, 10, row->digest, sizeof(row->digest));
+}
+
+static void read_int64(void *ctx, sqlite3_stmt *s)
+{
+	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
+}
+
+/* ---- open, close ---- */
+
+static int pragma_int(struct journal *j, const char *pragma, int64_t *ret_value, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(j->db, pragma, -1, &s, NULL), ret = 0;
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW)
+		*ret_value = sqlite3_column_int64(s, 0);
+	else
+		ret = journal_error(j, rc, pragma, err);
+	sqlite3_finalize(s);
+	return ret;
+}
+
+/* Switching to WAL does not always ask the busy handler, and several processes may open a new journal at once. */
+static int set_wal(struct journal *j, struct err *err)
+{
+	int rc = SQLITE_BUSY;
+
+	for (int tries = 0; tries < BUSY_MS / 10; tries++) {
+		rc = sqlite3_exec(j->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+		if ((rc & 0xff) != SQLITE_BUSY)
+			break;
+		usleep(10000);
+	}
+	return rc == SQLITE_OK ? 0 : journal_error(j, rc, "journal_mode=WAL", err);
+}
+
+static int prepare_schema(struct journal *j, struct err *err)
+{
+	int64_t version = 0;
+	int rc, ret = pragma_int(j, "PRAGMA user_version", &version, err);
+
+	if (ret < 0 || version == SCHEMA_VERSION)
+		return ret;
+	if (version > SCHEMA_VERSION)
+		return err_set(err, EPROTONOSUPPORT, "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
+			       (long long)version, SCHEMA_VERSION);
+	ret = simple(j, BEGIN, "begin", err);
+	if (ret < 0)
+		return ret;
+	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have been first */
+	if (ret == 0 && version == 0) {
+		rc = sqlite3_exec(j->db, schema, NULL, NULL, NULL);
+		if (rc != SQLITE_OK)
+			ret = journal_error(j, rc, "create the tables (is this another program's database?)", err);
+	}
+	return transaction_end(j, ret, err);
+}
+
+int journal_open(const char *path, struct journal **ret_journal, struct err *err)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+	int fd, rc, ret, step = GROW_BYTES;
+
+	if (!j)
+		return err_set(err, ENOMEM, "no memory for the journal");
+	snprintf(j->path, sizeof(j->path), "%s", path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* SQLite alone would take the umask; WAL and index files copy this mode */
+	if (fd < 0) {
+		ret = err_set(err, errno, "journal %s: %s", path, strerror(errno));
+		goto fail;
+	}
+	close(fd);
+	rc = sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE, NULL);
+	if (rc != SQLITE_OK) {
+		ret = j->db ? journal_error(j, rc, "open", err) : err_set(err, ENOMEM, "no memory for the journal");
+		goto fail;
+	}
+	sqlite3_extended_result_codes(j->db, 1);
+	sqlite3_busy_timeout(j->db, BUSY_MS);
+	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
+	ret = set_wal(j, err);
+	if (ret < 0)
+		goto fail;
+	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL, NULL);
+	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_error(j, rc, "settings", err);
+	if (ret < 0)
+		goto fail;
+	*ret_journal = j;
+	return 0;
+fail:
+	journal_close(j);
+	return ret;
+}
+
+struct journal *journal_close(struct journal *j)
+{
+	if (!j)
+		return NULL;
+	for (size_t q = 0; q < N_QUERIES; q++)
+		sqlite3_finalize(j->stmt[q]);
+	sqlite3_close(j->db);
+	free(j);
+	return NULL;
+}
+
+/* ---- instances ---- */
+
+int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err)
+{
+	sqlite3_stmt *s = query(j, ADD_INSTANCE, err);
+	int ret;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_double(s, 1, row->received);
+	text(s, 2, row->sop_class);
+	text(s, 3, row->sop_instance);
+	text(s, 4, row->transfer_syntax);
+	text(s, 5, row->calling);
+	text(s, 6, row->host);
+	text(s, 7, row->association);
+	text(s, 8, row->file);
+	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->bytes);
+	text(s, 10, row->digest);
+	ret = run(j, s, "add instance", NULL, NULL, err); /* outside BEGIN a single INSERT is its own transaction */
+	if (ret < 0)
+		return ret;
+	row->id = sqlite3_last_insert_rowid(j->db);
+	return 0;
+}
+
+int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct err *err)
+{
+	sqlite3_stmt *s = query(j, HAS_INSTANCE, err);
+
+	if (!s)
+		return -EIO;
+	text(s, 1, sop_instance);
+	text(s, 2, digest);
+	return run(j, s, "look for an instance", NULL, NULL, err);
+}
+
+int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err)
+{
+	sqlite3_stmt *s = query(j, GET_INSTANCE, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, id);
+	return run(j, s, "get an instance", read_instance, ret_row, err);
+}
+
+int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
+{
+	sqlite3_stmt *s = query(j, UNINDEXED, err);
+	int rc = SQLITE_DONE, n = 0;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int(s, 1, max);
+	while (n < max && (rc = sqlite3_step(s)) == SQLITE_ROW)
+		read_instance(&ret_rows[n++], s);
+	if (n < max && rc != SQLITE_DONE)
+		n = journal_error(j, rc, "look for new instances", err);
+	sqlite3_reset(s);
+	return n;
+}
+
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row, struct err *err)
+{
+	sqlite3_stmt *s = query(j, FIND_MEMBER, err);
+
+	if (!s)
+		return -EIO;
+	text(s, 1, sop_instance);
+	sqlite3_bind_int64(s, 2, before);
+	return run(j, s, "look for a member", read_instance, ret_row, err);
+}
+
+int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)
+{
+	sqlite3_stmt *s = query(j, REMOVE, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, instance);
+	sqlite3_bind_double(s, 2, now);
+	return run(j, s, "remove an instance", NULL, NULL, err);
+}
+
+int journal_names_file(struct journal *j, const char *file, struct err *err)
+{
+	sqlite3_stmt *s = query(j, NAMES_FILE, err);
+
+	if (!s)
+		return -EIO;
+	text(s, 1, file);
+	return run(j, s, "look for a file", NULL, NULL, err);
+}
+
+int journal_has_any(struct journal *j, struct err *err)
+{
+	return simple(j, HAS_ANY, "look for any instance", err);
+}
+
+/* ---- jobs ---- */
+
+static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now, struct err *err)
+{
+	sqlite3_stmt *s = query(j, ADD_EVENT, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_double(s, 1, now);
+	sqlite3_bind_int64(s, 2, job);
+	text(s, 3, job_event_name(event));
+	sqlite3_bind_int64(s, 4, instance);
+	text(s, 5, detail);
+	return run(j, s, "append an event", NULL, NULL, err);
+}
+
+static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err)
+{
+	sqlite3_stmt *s = query(j, ADD_FINDING, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, instance);
+	sqlite3_bind_int(s, 2, (int)kind);
+	sqlite3_bind_int64(s, 3, job);
+	text(s, 4, detail);
+	sqlite3_bind_double(s, 5, now);
+	return run(j, s, "add a finding", NULL, NULL, err);
+}
+
+int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err)
+{
+	sqlite3_stmt *s = query(j, JOB_EVENTS, err);
+	enum job_state state = JOB_NONE;
+	int rc, ret = 0;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, job);
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+		enum job_event event;
+
+		if (job_event_parse((const char *)sqlite3_column_text(s, 0), &event) < 0)
+			state = JOB_IMPOSSIBLE;
+		else
+			state = job_next(state, event);
+	}
+	if (rc != SQLITE_DONE)
+		ret = journal_error(j, rc, "replay a job", err);
+	else
+		*ret_state = state;
+	sqlite3_reset(s);
+	return ret;
+}
+
+/* Inside a transaction: does the event fit? */
+static int check_fits(struct journal *j, int64_t job, enum job_event event, struct err *err)
+{
+	enum job_state state;
+	int ret = journal_job_state(j, job, &state, err);
+
+	if (ret < 0)
+		return ret;
+	if (state == JOB_NONE)
+		return err_set(err, ENOENT, "no job %lld", (long long)job);
+	if (job_next(state, event) == JOB_IMPOSSIBLE)
+		return err_set(err, ESTALE, "job %lld is %s: '%s' does not fit", (long long)job, job_state_name(state), job_event_name(event));
+	return 0;
+}
+
+int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
+{
+	int ret = simple(j, BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = check_fits(j, job, event, err);
+	if (ret == 0)
+		ret = insert_event(j, job, event, 0, detail, now, err);
+	return transaction_end(j, ret, err);
+}
+
+int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err)
+{
+	int ret = simple(j, BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = insert_finding(j, instance, kind, job, detail, now, err);
+	if (ret == 0 && kind == FINDING_MEMBER) {
+		ret = check_fits(j, job, EVENT_INSTANCE, err);
+		if (ret == 0)
+			ret = insert_event(j, job, EVENT_INSTANCE, instance, detail, now, err);
+	}
+	return transaction_end(j, ret, err);
+}
+
+/* Inside a transaction: the `opened` event, whose seq is the job's number. */
+static int insert_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
+{
+	sqlite3_stmt *s;
+	int64_t seq;
+	int ret = insert_event(j, 0, EVENT_OPENED, 0, detail, now, err);
+
+	if (ret < 0)
+		return ret;
+	seq = sqlite3_last_insert_rowid(j->db);
+	s = query(j, SET_OWN_JOB, err);
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, seq);
+	ret = run(j, s, "number a job", NULL, NULL, err);
+	if (ret == 0)
+		*ret_job = seq;
+	return ret;
+}
+
+int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
+{
+	int64_t job = 0;
+	int ret = simple(j, BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = transaction_end(j, insert_job(j, detail, now, &job, err), err);
+	if (ret == 0)
+		*ret_job = job;
+	return ret;
+}
+
+int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
+			  int64_t *ret_job, struct err *err)
+{
+	sqlite3_stmt *s;
+	int64_t job = 0;
+	int ret = simple(j, BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = insert_job(j, detail, now, &job, err);
+	if (ret < 0)
+		goto out;
+	s = query(j, COPY_MEMBERS, err);
+	if (!s) {
+		ret = -EIO;
+		goto out;
+	}
+	sqlite3_bind_double(s, 1, now);
+	sqlite3_bind_int64(s, 2, job);
+	sqlite3_bind_int64(s, 3, of);
+	ret = run(j, s, "copy the members", NULL, NULL, err);
+	if (ret == 0)
+		ret = insert_finding(j, instance, FINDING_MEMBER, job, finding, now, err);
+	if (ret == 0)
+		ret = insert_event(j, job, EVENT_INSTANCE, instance, finding, now, err);
+out:
+	ret = transaction_end(j, ret, err);
+	if (ret == 0)
+		*ret_job = job;
+	return ret;
+}
+
+/* ---- walks ---- */
+
+int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc, ret = 0;
+
+	rc = sqlite3_prepare_v2(j->db,
+				job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
+				    : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
+				-1, &s, NULL);
+	if (rc != SQLITE_OK)
+		return journal_error(j, rc, "replay", err);
+	sqlite3_bind_int64(s, 1, after);
+	if (job)
+		sqlite3_bind_int64(s, 2, job);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		struct event_row row = { 0 };
+		char *detail;
+
+		row.seq = sqlite3_column_int64(s, 0);
+		row.time = sqlite3_column_double(s, 1);
+		row.job = sqlite3_column_int64(s, 2);
+		row.known = sqlite3_column_type(s, 2) == SQLITE_INTEGER &&
+			    job_event_parse((const char *)sqlite3_column_text(s, 3), &row.event) == 0;
+		row.instance = sqlite3_column_int64(s, 4);
+		detail = (char *)sqlite3_column_text(s, 5);
+		row.detail = detail ? detail : (char *)"";
+		ret = each(ctx, &row);
+	}
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = journal_error(j, rc, "replay", err);
+	sqlite3_finalize(s);
+	return ret < 0 ? ret : 0;
+}
+
+static int walk_instances(struct journal *j, const char *what, int64_t key, int max,
+			  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
+
+	if (rc != SQLITE_OK)
+		return journal_error(j, rc, "walk the instances", err);
+	sqlite3_bind_int64(s, 1, key);
+	sqlite3_bind_int(s, 2, max);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		struct instance_row row;
+		const char *detail = (const char *)sqlite3_column_text(s, 11);
+
+		read_instance(&row, s);
+		ret = each(ctx, &row, detail ? detail : "");
+	}
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = journal_error(j, rc, "walk the instances", err);
+	sqlite3_finalize(s);
+	return ret < 0 ? ret : 0;
+}
+
+int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " COLUMNS ", e.detail FROM event e JOIN instance i ON i.id=e.instance"
+			      " WHERE e.job=?1 AND e.name='instance' AND ?2 ORDER BY e.seq",
+			      job, 1, each, ctx, err);
+}
+
+int journal_findings(struct journal *j, enum finding_kind kind, int max, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
+		     void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.kind=?1 ORDER BY i.id DESC LIMIT ?2",
+			      kind, max, each, ctx, err);
+}
+
+/* ---- the file itself ---- */
+
+int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(j->db, "PRAGMA quick_check(20)", -1, &s, NULL), n = 0;
+
+	if (rc != SQLITE_OK)
+		return journal_error(j, rc, "check", err);
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+		const char *problem = (const char *)sqlite3_column_text(s, 0);
+
+		if (problem && strcmp(problem, "ok")) {
+			n++;
+			if (report)
+				report(ctx, problem);
+		}
+	}
+	if (rc != SQLITE_DONE)
+		n = journal_error(j, rc, "check", err);
+	sqlite3_finalize(s);
+	return n;
+}
+
+int64_t journal_data_version(struct journal *j)
+{
+	sqlite3_stmt *s = query(j, DATA_VERSION, NULL);
+	int64_t version = -1;
+
+	if (s)
+		run(j, s, "data_version", read_int64, &version, NULL);
+	return version;
+}
