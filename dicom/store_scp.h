@@ -4,8 +4,9 @@
  * so that a write that fails never stops the protocol: the error is latched, the rest is read and dropped, and the handler decides
  * the status that is sent. The stored file is Part 10: preamble, meta header, data set in the sender's transfer syntax, bit for bit.
  *
- * Every storage class DCMTK knows is accepted, and any other class whose UID looks like private storage; for each, the sender's first proposed transfer
- * syntax among uncompressed, deflate-free lossless and lossy ones is taken as it comes. One association per process: DCMTK's settings are global.
+ * Every storage class DCMTK knows is accepted, and any other class whose UID looks like private storage; for each, the sender's
+ * first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS is taken as it comes. One association per process at a
+ * time: DCMTK's settings are global.
  */
 #ifndef TOMONODE_DICOM_STORE_SCP_H
 #define TOMONODE_DICOM_STORE_SCP_H
@@ -19,16 +20,26 @@ extern "C" {
 /* DIMSE status values of a C-STORE response, PS3.4 table B.2-1. */
 enum store_status {
 	STORE_SUCCESS = 0x0000,
+	STORE_CLASS_NOT_SUPPORTED = 0x0122,
+	STORE_INVALID_INSTANCE = 0x0117,
 	STORE_OUT_OF_RESOURCES = 0xA700,
 	STORE_CLASS_MISMATCH = 0xA900,
 	STORE_CANNOT_UNDERSTAND = 0xC000,
+};
+
+/* The answer to an association request. A rejection for one of the peer's names is permanent, the last one transient. */
+enum scp_admission {
+	SCP_ADMIT = 0,
+	SCP_REJECT_CALLED,  /* called AE title not recognized */
+	SCP_REJECT_CALLING, /* calling AE title not recognized */
+	SCP_REJECT_BUSY,    /* too many associations: the peer may try again later */
 };
 
 struct scp_conf {
 	const char *aet;           /* our AE title */
 	int max_pdu;               /* 4096..131072 */
 	int acse_timeout;          /* s, > 0 */
-	int dimse_timeout;         /* s, > 0 */
+	int dimse_timeout;         /* s, > 0: between messages, and for each PDU from its first byte to its last */
 };
 
 struct scp_object {
@@ -40,20 +51,24 @@ struct scp_object {
 
 struct scp_handler {
 	void *ctx;
-	/* May this peer speak to us? 0, or -1 with the reason in why (it goes to the log, the peer gets a rejection). */
-	int (*admit)(void *ctx, const char *calling, const char *called, const char *host, char *why, size_t why_size);
-	/* An object comes: give a descriptor for its Part 10 file, or -1 to refuse (then *ret_status is sent after the data are dropped). */
+	/* May this peer speak to us? When not, the reason goes to why (for the log). host is a numeric address. */
+	enum scp_admission (*admit)(void *ctx, const char *calling, const char *called, const char *host, char *why, size_t why_size);
+	/* An object comes: give a descriptor for its Part 10 file, or -1 to refuse (then *ret_status is sent after the data are
+	 * dropped, and neither data nor end is called). */
 	int (*begin)(void *ctx, const struct scp_object *object, uint16_t *ret_status);
-	/* Every chunk written, in order (for a running digest of the data set; the meta header is not in it). */
-	void (*data)(void *ctx, const void *bytes, size_t n);
-	/* All bytes are there (write_error 0), or a write failed (errno), or the peer went away (ECONNRESET): close the descriptor,
-	 * make it durable or discard it, and answer the status to send. The response goes out after this returns. */
+	/* Every chunk written, in order (for a running digest of the data set; the meta header is not in it). 0, or an errno to
+	 * go on as if this write had failed. */
+	int (*data)(void *ctx, const void *bytes, size_t n);
+	/* All bytes are there (write_error 0), or a write failed (errno), or the data set is empty (EBADMSG), or the peer went away
+	 * (ECONNRESET): close the descriptor, make it durable or discard it, and answer the status to send. bytes: of the file.
+	 * The response goes out after this returns. */
 	uint16_t (*end)(void *ctx, const struct scp_object *object, uint64_t bytes, int write_error);
-	/* The association is over: released (true) or aborted/cut/timed out (false). */
+	/* The association is over: released (true) or aborted/cut/timed out (false). Not called when it was not admitted. */
 	void (*over)(void *ctx, bool released);
 };
 
-/* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a refused peer EACCES). */
+/* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a refused
+ * peer EACCES, a connection that ended before it said anything ENODATA, something else than DICOM EPROTO). */
 int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err);
 
 #ifdef __cplusplus

@@ -19,11 +19,13 @@ int spool_prepare(const char *spool, struct err *err);
 /* Take the lock: returns the descriptor to keep open; EBUSY names the process that holds it. */
 int spool_lock(const char *spool, struct err *err);
 /* Remove what a crash left: *.part in incoming, unfinished files in outbox and work, and instance files that no journal row names
- * (they were never acknowledged). keep() answers whether a row names the file. Returns how many were removed. */
+ * (they were never acknowledged). keep() answers whether a row names the file (negative: not known, it stays).
+ * Returns how many were removed. */
 int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), void *ctx, struct err *err);
 /* A new incoming file: opens SPOOL/incoming/NAME.part, gives NAME (for spool_commit) and the descriptor. */
 int spool_begin(const char *spool, char ret_name[64], struct err *err);
-/* fsync(fd), close, rename into instances/, fsync the folders. ret_file: "instances/NAME.dcm". fd is closed in every case. */
+/* fsync(fd), close, rename into instances/, fsync that folder. ret_file: "instances/NAME.dcm". fd is closed in every case.
+ * On failure the .part may be left: spool_discard it (fd -1). */
 int spool_commit(const char *spool, const char *name, int fd, char ret_file[128], struct err *err);
 void spool_discard(const char *spool, const char *name, int fd); /* fd -1: already closed */
 /* Bytes free for us on the spool's disk. */

@@ -1,0 +1,361 @@
+#include "dcmtk/config/osconfig.h"
+
+#include "dcmtk/dcmnet/assoc.h"
+#include "dcmtk/dcmnet/dcmlayer.h"
+#include "dcmtk/dcmnet/dcmtrans.h"
+#include "dcmtk/dcmnet/dimse.h"
+
+#include "dicom/association.hh"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#define PDU_P_DATA 4
+
+int64_t association_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Follow the stream: where PDUs and PDVs begin and end. 0, or -1 when a PDV leaves its PDU. */
+static int track(struct association_io *io, const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		size_t step;
+
+		if (io->body_left == 0) {
+			if (io->head_have == 0)
+				io->deadline = association_now() + (int64_t)io->timeout * 1000;
+			io->head[io->head_have++] = *p++;
+			n--;
+			if (io->head_have == sizeof(io->head)) {
+				io->head_have = 0;
+				io->is_data = io->head[0] == PDU_P_DATA;
+				io->body_left = (uint64_t)io->head[2] << 24 | (uint64_t)io->head[3] << 16 |
+						(uint64_t)io->head[4] << 8 | io->head[5];
+				io->pdv_have = 0;
+				io->pdv_left = 0;
+			}
+			continue;
+		}
+		if (!io->is_data) {
+			step = n < io->body_left ? n : (size_t)io->body_left;
+		} else if (io->pdv_left > 0) {
+			step = n < io->pdv_left ? n : (size_t)io->pdv_left;
+			io->pdv_left -= step;
+		} else {
+			step = 1;
+			io->pdv[io->pdv_have++] = *p;
+			if (io->pdv_have == sizeof(io->pdv)) {
+				io->pdv_have = 0;
+				io->pdv_left = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 |
+					       (uint64_t)io->pdv[2] << 8 | io->pdv[3];
+				if (io->pdv_left < 2 || io->pdv_left > io->body_left - 1) {
+					io->malformed = "a presentation data value is longer than its PDU";
+					return -1;
+				}
+			} else if (io->body_left == 1) {
+				io->malformed = "a PDU ends within the length of a presentation data value";
+				return -1;
+			}
+		}
+		p += step;
+		n -= step;
+		io->body_left -= step;
+	}
+	return 0;
+}
+
+/* Wait until the socket is ready or the deadline (monotonic ms) is over: 1, 0 (over), -1 (errno). */
+static int wait_ready(int fd, short events, int64_t deadline)
+{
+	for (;;) {
+		struct pollfd pfd = {fd, events, 0};
+		int64_t left = deadline - association_now();
+		int n = poll(&pfd, 1, left > 0 ? (int)(left < 1000000 ? left : 1000000) : 0);
+
+		if (n > 0)
+			return 1;
+		if (n == 0 && left <= 1000000)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -1;
+	}
+}
+
+static int64_t earlier(const struct association_io *io, int64_t deadline)
+{
+	return io->closing && io->closing < deadline ? io->closing : deadline;
+}
+
+class association_connection : public DcmTCPConnection
+{
+public:
+	association_connection(DcmNativeSocketType fd, struct association_io *shared) : DcmTCPConnection(fd), io(shared)
+	{
+		int on = 1;
+
+		io->fd = fd;
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	}
+
+	~association_connection() override
+	{
+		io->fd = -1;
+	}
+
+	/* 0 < answer <= n, 0: the peer closed, -1: errno. Waits within a PDU until its deadline; between PDUs DCMTK has asked
+	 * networkDataAvailable() before. */
+	ssize_t read(void *buf, size_t n) override
+	{
+		ssize_t got;
+
+		if (io->ahead_n > 0)
+			return serve(buf, n);
+		/* Heads are small: take what there is behind them as well. Bodies go straight to where they are wanted. */
+		if (n < sizeof(io->ahead) / 2) {
+			got = receive(io->ahead, sizeof(io->ahead));
+			if (got <= 0)
+				return got;
+			io->ahead_at = 0;
+			io->ahead_n = (size_t)got;
+			return serve(buf, n);
+		}
+		return receive(buf, n);
+	}
+
+	/* All n bytes, or -1. */
+	ssize_t write(void *buf, size_t n) override
+	{
+		const uint8_t *p = (const uint8_t *)buf;
+		int64_t deadline = earlier(io, association_now() + (int64_t)io->timeout * 1000);
+		/* DCMTK writes a P-DATA PDU as a 12-byte head and then the data: the head waits for the data. */
+		int more = n == 12 && p[0] == PDU_P_DATA ? MSG_MORE : 0;
+		size_t left = n;
+
+		while (left > 0) {
+			ssize_t sent = send(getSocket(), p, left, MSG_NOSIGNAL | MSG_DONTWAIT | more);
+
+			if (sent >= 0) {
+				p += sent;
+				left -= (size_t)sent;
+				continue;
+			}
+			if (errno == EINTR)
+				continue;
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				return fail(errno);
+			switch (wait_ready(getSocket(), POLLOUT, deadline)) {
+			case 0:
+				io->timed_out = true;
+				return fail(ETIMEDOUT);
+			case -1:
+				return fail(errno);
+			}
+		}
+		return (ssize_t)n;
+	}
+
+	OFBool networkDataAvailable(int timeout) override
+	{
+		int64_t deadline = association_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
+
+		if (io->ahead_n > 0)
+			return OFTrue;
+		/* An error counts as readable: read() will report it. */
+		return wait_ready(getSocket(), POLLIN, earlier(io, deadline)) != 0;
+	}
+
+private:
+	struct association_io *io;
+
+	ssize_t fail(int code)
+	{
+		io->error = code;
+		errno = code;
+		return -1;
+	}
+
+	ssize_t serve(void *buf, size_t n)
+	{
+		if (n > io->ahead_n)
+			n = io->ahead_n;
+		memcpy(buf, io->ahead + io->ahead_at, n);
+		io->ahead_at += n;
+		io->ahead_n -= n;
+		return (ssize_t)n;
+	}
+
+	ssize_t receive(void *buf, size_t n)
+	{
+		bool within = io->head_have > 0 || io->body_left > 0;
+		ssize_t got;
+
+		if (within)
+			io->deadline += association_now() - io->left_at;
+		got = receive_some(buf, n, within);
+		io->left_at = association_now();
+		return got;
+	}
+
+	ssize_t receive_some(void *buf, size_t n, bool within)
+	{
+		int on = 1;
+
+		for (;;) {
+			ssize_t got = recv(getSocket(), buf, n, MSG_DONTWAIT);
+
+			if (got > 0) {
+				/* The peer may hold back the rest of its PDU until it hears from us (Nagle): say so now. */
+				setsockopt(getSocket(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+				return track(io, (const uint8_t *)buf, (size_t)got) < 0 ? fail(EBADMSG) : got;
+			}
+			if (got == 0)
+				return 0;
+			if (errno == EINTR)
+				continue;
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				return fail(errno);
+			if (!within)
+				io->deadline = association_now() + (int64_t)io->timeout * 1000;
+			switch (wait_ready(getSocket(), POLLIN, earlier(io, io->deadline))) {
+			case 0:
+				io->timed_out = true;
+				return fail(ETIMEDOUT);
+			case -1:
+				return fail(errno);
+			}
+		}
+	}
+};
+
+class association_layer : public DcmTransportLayer
+{
+public:
+	explicit association_layer(struct association_io *shared) : io(shared)
+	{
+	}
+
+	DcmTransportConnection *createConnection(DcmNativeSocketType fd, OFBool secure) override
+	{
+		return secure ? nullptr : new association_connection(fd, io);
+	}
+
+private:
+	struct association_io *io;
+};
+
+void association_settings(int connect_timeout, int io_timeout)
+{
+	dcmDisableGethostbyaddr.set(OFTrue);
+	dcmConnectionTimeout.set(connect_timeout);
+	dcmSocketSendTimeout.set(io_timeout);
+	dcmSocketReceiveTimeout.set(io_timeout);
+}
+
+int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net, struct err *err)
+{
+	T_ASC_Network *net = nullptr;
+	OFCondition cond = ASC_initializeNetwork(acceptor ? NET_ACCEPTOR : NET_REQUESTOR, 0, acse_timeout, &net);
+
+	if (cond.good())
+		cond = ASC_setTransportLayer(net, new association_layer(io), 1 /* the network deletes it */);
+	if (cond.bad()) {
+		if (net)
+			ASC_dropNetwork(&net);
+		return err_set(err, EIO, "network: %.300s", cond.text());
+	}
+	*ret_net = net;
+	return 0;
+}
+
+void association_close_within(struct association_io *io, int seconds)
+{
+	io->closing = association_now() + (int64_t)seconds * 1000;
+}
+
+/* DCMTK's texts may hold several lines. */
+static void one_line(const char *text, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (; *text && n + 1 < size; text++)
+		ret[n++] = (unsigned char)*text < ' ' ? ' ' : *text;
+	while (n > 0 && ret[n - 1] == ' ')
+		n--;
+	ret[n] = '\0';
+}
+
+int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what)
+{
+	char text[300];
+
+	one_line(cond.text(), text, sizeof(text));
+	if (io->malformed)
+		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
+	if (io->timed_out)
+		return err_set(err, ETIMEDOUT, "%s: the peer stopped within a message and was silent for %d s", what, io->timeout);
+	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(text, "DUL network read timeout"))
+		return err_set(err, ETIMEDOUT, "%s: nothing came from the peer in time", what);
+	if (cond == DUL_PEERABORTEDASSOCIATION)
+		return err_set(err, ECONNRESET, "%s: the peer aborted the association", what);
+	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
+		return err_set(err, ECONNRESET, "%s: the peer closed the connection", what);
+	if (io->error)
+		return err_set(err, io->error, "%s: %s", what, strerror(io->error));
+	return err_set(err, EPROTO, "%s: %s", what, text);
+}
+
+bool association_uid_ok(const char *uid)
+{
+	size_t n = strlen(uid);
+
+	/* Leading zeros of a component are against the rule but common; they harm nothing here. */
+	return n > 0 && n <= 64 && strspn(uid, "0123456789.") == n && uid[0] != '.' && uid[n - 1] != '.' && !strstr(uid, "..");
+}
+
+bool association_aet_ok(const char *aet)
+{
+	size_t n = strlen(aet);
+
+	if (n == 0 || n > 16 || strspn(aet, " ") == n)
+		return false;
+	for (; *aet; aet++)
+		if ((unsigned char)*aet < ' ' || (unsigned char)*aet > '~' || *aet == '\\')
+			return false;
+	return true;
+}
+
+bool association_uncompressed(const char *ts)
+{
+	return !strcmp(ts, UID_LittleEndianImplicitTransferSyntax) || !strcmp(ts, UID_LittleEndianExplicitTransferSyntax) ||
+	       !strcmp(ts, UID_BigEndianExplicitTransferSyntax);
+}
+
+bool association_storable(const char *ts)
+{
+	/* No JPEG 2000 and no video: nothing here reads them, and a sender that offers them has another one as well. */
+	static const char *const encodings[] = {
+		UID_RLELosslessTransferSyntax,
+		UID_JPEGProcess14SV1TransferSyntax,
+		UID_JPEGProcess14TransferSyntax,
+		UID_JPEGLSLosslessTransferSyntax,
+		UID_JPEGLSLossyTransferSyntax,
+		UID_JPEGProcess1TransferSyntax,
+		UID_JPEGProcess2_4TransferSyntax,
+	};
+
+	for (const char *encoding : encodings)
+		if (!strcmp(ts, encoding))
+			return true;
+	return association_uncompressed(ts);
+}

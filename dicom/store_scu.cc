@@ -1,0 +1,541 @@
+/* store_scu.cc - one association to a peer that stores.
+ *
+ * - A file goes out as it lies on the disk: its data set is read in pieces of one PDU and sent without being parsed, so that memory
+ *   stays at one PDU for any size and the bits are the file's.
+ * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data set
+ *   converted by DCMTK, which leaves large values in the file until they are written.
+ * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
+ */
+#include "dcmtk/config/osconfig.h"
+
+#include "dcmtk/dcmdata/dcdeftag.h"
+#include "dcmtk/dcmdata/dcuid.h"
+#include "dcmtk/dcmnet/assoc.h"
+#include "dcmtk/dcmnet/dimse.h"
+
+#include "dicom/association.hh"
+#include "dicom/store_scu.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <exception>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <new>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CONTEXTS_MAX 128  /* odd numbers 1..255, PS3.8 9.3.2.2 */
+#define META_MAX (1 << 20) /* bytes of a meta header that are believed */
+#define GOODBYE_SECONDS 2
+
+struct scu {
+	struct association_io io;
+	T_ASC_Network *net = nullptr;
+	T_ASC_Association *assoc = nullptr;
+	T_ASC_Parameters *params = nullptr; /* until the association owns them */
+	char who[160] = "";                 /* "AET at host:port", for sentences */
+	int dimse_timeout = 30;
+	int acse_timeout = 30;
+	bool broken = false;
+
+	~scu()
+	{
+		if (assoc)
+			ASC_destroyAssociation(&assoc);
+		else if (params)
+			ASC_destroyAssociationParameters(&params);
+		if (net)
+			ASC_dropNetwork(&net);
+	}
+};
+
+/* ---- opening ---- */
+
+/* The IPv4 address as text: DCMTK 3.6.7 cannot be told an IPv6 one. */
+static int resolve(const struct scu_peer *peer, char *ret_text, size_t size, struct err *err)
+{
+	struct addrinfo hints, *list = nullptr;
+	int code;
+
+	memset(&hints, 0, sizeof(hints));
+	hints.ai_family = AF_INET;
+	hints.ai_socktype = SOCK_STREAM;
+	code = getaddrinfo(peer->host, nullptr, &hints, &list);
+	if (code != 0)
+		return err_set(err, EHOSTUNREACH, "%s: the name '%s' is not known as an IPv4 host (%s)", peer->called, peer->host,
+			       gai_strerror(code));
+	inet_ntop(AF_INET, &((struct sockaddr_in *)list->ai_addr)->sin_addr, ret_text, (socklen_t)size);
+	freeaddrinfo(list);
+	return 0;
+}
+
+struct proposal {
+	struct scu_context list[CONTEXTS_MAX];
+	size_t n;
+};
+
+/* What does not fit is not proposed, and scu_store() will say so for its objects. */
+static void propose(struct proposal *p, const char *sop_class, const char *transfer_syntax)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!strcmp(p->list[i].sop_class, sop_class) && !strcmp(p->list[i].transfer_syntax, transfer_syntax))
+			return;
+	if (p->n == CONTEXTS_MAX)
+		return;
+	snprintf(p->list[p->n].sop_class, DICOM_UID_SIZE, "%s", sop_class);
+	snprintf(p->list[p->n].transfer_syntax, DICOM_UID_SIZE, "%s", transfer_syntax);
+	p->n++;
+}
+
+static OFCondition add_contexts(struct scu *s, const struct scu_context *contexts, size_t n)
+{
+	struct proposal p;
+	OFCondition cond = EC_Normal;
+
+	p.n = 0;
+	propose(&p, UID_VerificationSOPClass, UID_LittleEndianImplicitTransferSyntax);
+	for (size_t i = 0; i < n; i++)
+		propose(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
+	for (size_t i = 0; i < n; i++) /* the conversions come last: where 128 are too few, they go first */
+		if (association_uncompressed(contexts[i].transfer_syntax))
+			propose(&p, contexts[i].sop_class, UID_LittleEndianImplicitTransferSyntax);
+	for (size_t i = 0; cond.good() && i < p.n; i++) {
+		const char *ts = p.list[i].transfer_syntax;
+
+		cond = ASC_addPresentationContext(s->params, (T_ASC_PresentationContextID)(2 * i + 1), p.list[i].sop_class, &ts, 1);
+	}
+	return cond;
+}
+
+static const char *rejection_words(const T_ASC_RejectParameters *r)
+{
+	switch (r->reason) {
+	case ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED:
+		return "it does not know our AE title";
+	case ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED:
+		return "that is not its AE title";
+	case ASC_REASON_SU_APPCONTEXTNAMENOTSUPPORTED:
+		return "it does not support the DICOM application context";
+	case ASC_REASON_SP_ACSE_PROTOCOLVERSIONNOTSUPPORTED:
+		return "it does not support the protocol version";
+	case ASC_REASON_SP_PRES_TEMPORARYCONGESTION:
+		return "it is congested";
+	case ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED:
+		return "it has too many associations";
+	default:
+		return "it gave no reason";
+	}
+}
+
+/* Why there is no association. */
+static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondition &cond, struct err *err)
+{
+	static const char init[] = "TCP Initialization Error: ";
+	const char *text = strstr(cond.text(), init);
+
+	if (cond == DUL_ASSOCIATIONREJECTED) {
+		T_ASC_RejectParameters r;
+
+		memset(&r, 0, sizeof(r));
+		ASC_getRejectParameters(s->params, &r);
+		return err_set(err, EACCES, "%s rejected the association%s: %s", s->who,
+			       r.result == ASC_RESULT_REJECTEDTRANSIENT ? " for now" : "", rejection_words(&r));
+	}
+	if (text) {
+		static const int codes[] = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, EACCES};
+
+		text += strlen(init);
+		if (strstr(text, "(Timeout)") || strstr(text, strerror(ETIMEDOUT)))
+			return err_set(err, ETIMEDOUT, "%s: no connection within %d s", s->who, peer->connect_timeout);
+		for (int code : codes)
+			if (strstr(text, strerror(code)))
+				return err_set(err, code, "%s: cannot connect: %s", s->who, strerror(code));
+		return err_set(err, EIO, "%s: cannot connect: %.200s", s->who, text);
+	}
+	return association_fail(err, &s->io, cond, s->who);
+}
+
+static int open_association(struct scu *s, const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct err *err)
+{
+	char address[INET_ADDRSTRLEN], target[INET_ADDRSTRLEN + 8], here[64] = "localhost";
+	OFCondition cond;
+	int rc;
+
+	snprintf(s->who, sizeof(s->who), "%.16s at %.100s:%d", peer->called, peer->host, peer->port);
+	if (!association_aet_ok(peer->called) || !association_aet_ok(peer->calling))
+		return err_set(err, EINVAL, "%s: AE titles have 1 to 16 printable characters ('%.40s' calls '%.40s')", s->who, peer->calling,
+			       peer->called);
+	if (peer->port <= 0 || peer->port > 65535)
+		return err_set(err, EINVAL, "%s: port %d, allowed 1..65535", s->who, peer->port);
+	if (peer->max_pdu < ASC_MINIMUMPDUSIZE || peer->max_pdu > ASC_MAXIMUMPDUSIZE)
+		return err_set(err, EINVAL, "%s: maximum PDU %d, allowed %d..%d", s->who, peer->max_pdu, ASC_MINIMUMPDUSIZE,
+			       ASC_MAXIMUMPDUSIZE);
+	if (peer->connect_timeout <= 0 || peer->acse_timeout <= 0 || peer->dimse_timeout <= 0)
+		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who, peer->connect_timeout,
+			       peer->acse_timeout, peer->dimse_timeout);
+	rc = resolve(peer, address, sizeof(address), err);
+	if (rc < 0)
+		return rc;
+	s->dimse_timeout = peer->dimse_timeout;
+	s->acse_timeout = peer->acse_timeout;
+	s->io.timeout = peer->acse_timeout;
+	association_settings(peer->connect_timeout, peer->dimse_timeout);
+	rc = association_network(false, peer->acse_timeout, &s->io, &s->net, err);
+	if (rc < 0)
+		return rc;
+	cond = ASC_createAssociationParameters(&s->params, peer->max_pdu);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	snprintf(s->params->ourImplementationClassUID, sizeof(s->params->ourImplementationClassUID), "%s", IMPLEMENTATION_CLASS_UID);
+	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s", IMPLEMENTATION_VERSION);
+	snprintf(target, sizeof(target), "%s:%d", address, peer->port);
+	gethostname(here, sizeof(here) - 1);
+	ASC_setAPTitles(s->params, peer->calling, peer->called, nullptr);
+	ASC_setPresentationAddresses(s->params, here, target);
+	cond = add_contexts(s, contexts, n);
+	if (cond.good())
+		cond = ASC_requestAssociation(s->net, s->params, &s->assoc, nullptr, nullptr, DUL_NOBLOCK, peer->acse_timeout);
+	if (cond.bad())
+		return open_failed(s, peer, cond, err);
+	s->io.timeout = peer->dimse_timeout;
+	if (ASC_countAcceptedPresentationContexts(s->assoc->params) == 0)
+		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d contexts that we offered", s->who,
+			       ASC_countPresentationContexts(s->assoc->params));
+	return 0;
+}
+
+/* ---- the meta header of a file ---- */
+
+struct part10 {
+	int fd;
+	off_t data;  /* where the data set begins */
+	off_t size;  /* of the file */
+	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE], transfer_syntax[DICOM_UID_SIZE];
+};
+
+static int read_exactly(int fd, void *buf, size_t n, off_t at)
+{
+	uint8_t *p = (uint8_t *)buf;
+
+	while (n > 0) {
+		ssize_t got = pread(fd, p, n, at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : -ENODATA;
+		p += got;
+		n -= (size_t)got;
+		at += got;
+	}
+	return 0;
+}
+
+static int read_uid(int fd, off_t at, size_t n, char ret[DICOM_UID_SIZE])
+{
+	char text[DICOM_UID_SIZE] = "";
+
+	if (n >= sizeof(text) || read_exactly(fd, text, n, at) < 0)
+		return -1;
+	for (char *p = text + n; p > text && (p[-1] == ' ' || p[-1] == '\0'); p--)
+		p[-1] = '\0';
+	if (!association_uid_ok(text))
+		return -1;
+	memcpy(ret, text, sizeof(text));
+	return 0;
+}
+
+/* Walk group 0002 (Explicit VR Little Endian, PS3.10 7.1) to the data set behind it. */
+static int read_meta(struct part10 *f, const char *path, struct err *err)
+{
+	uint8_t head[12];
+	char magic[4];
+	off_t at = 132;
+
+	if (read_exactly(f->fd, magic, 4, 128) < 0 || memcmp(magic, "DICM", 4) != 0)
+		return err_set(err, EBADMSG, "%s: not a DICOM Part 10 file", path);
+	while (at + 8 <= f->size && at < META_MAX) {
+		uint16_t element;
+		size_t n;
+		off_t value = at + 8;
+
+		if (read_exactly(f->fd, head, 8, at) < 0)
+			break;
+		if (head[0] != 2 || head[1] != 0)
+			break; /* the data set begins */
+		element = (uint16_t)(head[2] | head[3] << 8);
+		n = (size_t)(head[6] | head[7] << 8);
+		if (!memcmp(head + 4, "OB", 2) || !memcmp(head + 4, "UN", 2)) {
+			if (read_exactly(f->fd, head, 4, at + 8) < 0)
+				break;
+			n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+			value += 4;
+		}
+		if (n > META_MAX)
+			return err_set(err, EBADMSG, "%s: element (0002,%04x) says it has %zu bytes", path, element, n);
+		if ((element == 0x0002 && read_uid(f->fd, value, n, f->sop_class) < 0) ||
+		    (element == 0x0003 && read_uid(f->fd, value, n, f->sop_instance) < 0) ||
+		    (element == 0x0010 && read_uid(f->fd, value, n, f->transfer_syntax) < 0))
+			return err_set(err, EBADMSG, "%s: element (0002,%04x) is no UID", path, element);
+		at = value + (off_t)n;
+	}
+	f->data = at;
+	if (!f->sop_class[0] || !f->sop_instance[0] || !f->transfer_syntax[0])
+		return err_set(err, EBADMSG, "%s: the meta header lacks SOP class, SOP instance or transfer syntax", path);
+	if (f->data >= f->size)
+		return err_set(err, EBADMSG, "%s: no data set behind the meta header", path);
+	if ((f->size - f->data) & 1)
+		return err_set(err, EBADMSG, "%s: the data set has an odd length of %lld bytes", path, (long long)(f->size - f->data));
+	return 0;
+}
+
+static int part10_open(struct part10 *f, const char *path, struct err *err)
+{
+	struct stat st;
+
+	memset(f, 0, sizeof(*f));
+	f->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (f->fd < 0)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (fstat(f->fd, &st) < 0)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	f->size = st.st_size;
+	return read_meta(f, path, err);
+}
+
+/* ---- sending ---- */
+
+/* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data set. */
+struct command {
+	uint8_t bytes[512];
+	size_t n;
+};
+
+static void command_put(struct command *c, uint16_t element, const void *value, size_t n)
+{
+	size_t even = n + (n & 1);
+	const uint8_t head[8] = {0, 0, (uint8_t)element, (uint8_t)(element >> 8), (uint8_t)even, (uint8_t)(even >> 8), 0, 0};
+
+	memcpy(c->bytes + c->n, head, sizeof(head));
+	memcpy(c->bytes + c->n + sizeof(head), value, n);
+	c->n += sizeof(head) + even;
+}
+
+static void command_put_us(struct command *c, uint16_t element, unsigned value)
+{
+	const uint8_t b[2] = {(uint8_t)value, (uint8_t)(value >> 8)};
+
+	command_put(c, element, b, 2);
+}
+
+static void command_build(struct command *c, const struct part10 *f, unsigned message)
+{
+	uint8_t length[4] = {0, 0, 0, 0};
+	size_t group;
+
+	memset(c, 0, sizeof(*c));
+	command_put(c, 0x0000, length, 4);
+	command_put(c, 0x0002, f->sop_class, strlen(f->sop_class));
+	command_put_us(c, 0x0100, 0x0001); /* C-STORE-RQ */
+	command_put_us(c, 0x0110, message);
+	command_put_us(c, 0x0700, 0);      /* priority: medium */
+	command_put_us(c, 0x0800, 0x0001); /* a data set follows */
+	command_put(c, 0x1000, f->sop_instance, strlen(f->sop_instance));
+	group = c->n - 12;
+	c->bytes[8] = (uint8_t)group;
+	c->bytes[9] = (uint8_t)(group >> 8);
+}
+
+static OFCondition send_piece(struct scu *s, T_ASC_PresentationContextID id, DUL_DATAPDV type, void *data, size_t n, bool last)
+{
+	DUL_PDV pdv;
+	DUL_PDVLIST list;
+
+	memset(&pdv, 0, sizeof(pdv));
+	pdv.fragmentLength = n;
+	pdv.presentationContextID = id;
+	pdv.pdvType = type;
+	pdv.lastPDV = last;
+	pdv.data = data;
+	memset(&list, 0, sizeof(list));
+	list.count = 1;
+	list.pdv = &pdv;
+	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
+}
+
+static int send_as_stored(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
+			  struct err *err)
+{
+	struct command c;
+	off_t at = f->data;
+	OFCondition cond;
+
+	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	command_build(&c, f, message);
+	cond = send_piece(s, id, DUL_COMMANDPDV, c.bytes, c.n, true);
+	while (cond.good() && at < f->size) {
+		size_t n = s->assoc->sendPDVLength;
+		int rc;
+
+		if ((off_t)n > f->size - at)
+			n = (size_t)(f->size - at);
+		rc = read_exactly(f->fd, s->assoc->sendPDVBuffer, n, at);
+		if (rc < 0) /* the file shrank or its disk fails: the peer must not take what it has for the whole */
+			return err_set(err, -rc, "%s: cannot read at byte %lld: %s", path, (long long)at, strerror(-rc));
+		at += (off_t)n;
+		cond = send_piece(s, id, DUL_DATASETPDV, s->assoc->sendPDVBuffer, n, at == f->size);
+	}
+	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
+}
+
+static int send_converted(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
+			  struct err *err)
+{
+	T_DIMSE_Message msg;
+	T_DIMSE_C_StoreRQ *rq = &msg.msg.CStoreRQ;
+	OFCondition cond;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.CommandField = DIMSE_C_STORE_RQ;
+	rq->MessageID = (DIC_US)message;
+	snprintf(rq->AffectedSOPClassUID, sizeof(rq->AffectedSOPClassUID), "%s", f->sop_class);
+	snprintf(rq->AffectedSOPInstanceUID, sizeof(rq->AffectedSOPInstanceUID), "%s", f->sop_instance);
+	rq->DataSetType = DIMSE_DATASET_PRESENT;
+	rq->Priority = DIMSE_PRIORITY_MEDIUM;
+	cond = DIMSE_sendMessageUsingFileData(s->assoc, id, &msg, nullptr, path, nullptr, nullptr);
+	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
+}
+
+static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
+{
+	T_DIMSE_Message msg;
+	T_ASC_PresentationContextID id = 0;
+	DcmDataset *detail = nullptr;
+	OFCondition cond;
+
+	memset(&msg, 0, sizeof(msg));
+	cond = DIMSE_receiveCommand(s->assoc, DIMSE_NONBLOCKING, s->dimse_timeout, &id, &msg, &detail);
+	delete detail;
+	if (cond == DUL_PEERREQUESTEDRELEASE)
+		return err_set(err, ECONNRESET, "%s wants to end the association instead of an answer to C-STORE", s->who);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	if (msg.CommandField != DIMSE_C_STORE_RSP || msg.msg.CStoreRSP.MessageIDBeingRespondedTo != message)
+		return err_set(err, EPROTO, "%s answered C-STORE number %u with command 0x%04x", s->who, message,
+			       (unsigned)msg.CommandField);
+	*ret_status = msg.msg.CStoreRSP.DimseStatus;
+	return 0;
+}
+
+static int store(struct scu *s, const struct part10 *f, const char *path, uint16_t *ret_status, struct err *err)
+{
+	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class, f->transfer_syntax);
+	unsigned message = s->assoc->nextMsgID++;
+	T_ASC_PresentationContext pc;
+	bool as_stored;
+	int rc;
+
+	/* DCMTK's look-up may fall back on another transfer syntax of the class. */
+	as_stored = id && ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc).good() &&
+		    !strcmp(pc.acceptedTransferSyntax, f->transfer_syntax);
+	if (!as_stored) {
+		id = 0;
+		if (association_uncompressed(f->transfer_syntax))
+			id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class, UID_LittleEndianImplicitTransferSyntax);
+		if (!id)
+			return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who, f->sop_class,
+				       dicom_uid_name(f->sop_class), f->transfer_syntax);
+	}
+	rc = as_stored ? send_as_stored(s, f, id, message, path, err) : send_converted(s, f, id, message, path, err);
+	if (rc == 0)
+		rc = receive_answer(s, message, ret_status, err);
+	if (rc < 0)
+		s->broken = true;
+	return rc;
+}
+
+/* ---- the interface: no exception leaves ---- */
+
+extern "C" int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err)
+{
+	struct scu *s = nullptr;
+	int rc;
+
+	try {
+		s = new struct scu;
+		rc = open_association(s, peer, contexts, n, err);
+	} catch (const std::exception &e) {
+		rc = err_set(err, ENOMEM, "association to %s: %s", peer->called, e.what());
+	}
+	if (rc < 0) {
+		delete s;
+		return rc;
+	}
+	*ret_scu = s;
+	return 0;
+}
+
+extern "C" int scu_echo(struct scu *s, struct err *err)
+{
+	DIC_US status = 0;
+	OFCondition cond;
+
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+	try {
+		cond = DIMSE_echoUser(s->assoc, s->assoc->nextMsgID++, DIMSE_NONBLOCKING, s->dimse_timeout, &status, nullptr);
+		if (cond == DIMSE_NOVALIDPRESENTATIONCONTEXTID)
+			return err_set(err, ENOTSUP, "%s took no context for C-ECHO", s->who);
+		if (cond.bad()) {
+			s->broken = true;
+			return association_fail(err, &s->io, cond, s->who);
+		}
+	} catch (const std::exception &e) {
+		s->broken = true;
+		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+	}
+	if (status != STATUS_Success)
+		return err_set(err, EPROTO, "%s answered C-ECHO with status %04X", s->who, status);
+	return 0;
+}
+
+extern "C" int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err *err)
+{
+	struct part10 f;
+	int rc;
+
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+	rc = part10_open(&f, path, err);
+	if (rc == 0) {
+		try {
+			rc = store(s, &f, path, ret_status, err);
+		} catch (const std::exception &e) {
+			s->broken = true;
+			rc = err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+		}
+	}
+	if (f.fd >= 0)
+		close(f.fd);
+	return rc;
+}
+
+extern "C" struct scu *scu_close(struct scu *s)
+{
+	if (!s)
+		return nullptr;
+	try {
+		association_close_within(&s->io, s->broken ? GOODBYE_SECONDS : s->acse_timeout);
+		if (s->broken || ASC_releaseAssociation(s->assoc).bad())
+			ASC_abortAssociation(s->assoc);
+	} catch (const std::exception &) {
+		/* The connection is closed below in any case. */
+	}
+	delete s;
+	return nullptr;
+}

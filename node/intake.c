@@ -1,0 +1,278 @@
+/* intake.c - one association's objects: spool, journal, status.
+ *
+ * The order for each object, none of it may be swapped:
+ *   .part written → fsync → rename → fsync of the folder → journal row committed → response 0000.
+ * Whatever fails before the row is there: the file is removed and the sender gets A700 (it may try again later), never a success.
+ * - Below the reserve an object is refused before a byte is written, so that the journal always has room.
+ * - The same bytes under the same UID again: success, nothing is kept twice.
+ */
+#include "node/intake.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "node/journal.h"
+#include "node/log.h"
+#include "node/spool.h"
+
+#define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object between two looks at the free space */
+
+struct intake {
+	const struct config *config;
+	const struct admission *admission;
+	int notify_fd;
+	bool busy;
+	char association[40]; /* the same for all objects of this association */
+	char calling[17];
+	struct journal *journal; /* opened with the first object */
+	XXH3_state_t *digest;
+	unsigned long stored, refused;
+	uint64_t bytes;
+	double began;
+
+	/* The object under way. */
+	char name[64];
+	int fd;
+	double object_began;
+	uint64_t since_check;
+};
+
+static double now_realtime(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double now_monotonic(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Wake the node. A full pipe is as good: it has not looked yet. */
+static void notify(const struct intake *in)
+{
+	struct pollfd pfd = {.fd = in->notify_fd, .events = POLLOUT};
+	ssize_t n;
+
+	if (in->notify_fd < 0 || poll(&pfd, 1, 0) != 1 || !(pfd.revents & POLLOUT))
+		return;
+	n = write(in->notify_fd, "", 1);
+	(void)n;
+}
+
+static enum scp_admission admit(void *ctx, const char *calling, const char *called, const char *host, char *why, size_t why_size)
+{
+	struct intake *in = ctx;
+	enum scp_admission a;
+
+	if (in->busy) {
+		snprintf(why, why_size, "too many associations: node.max_associations is %d", in->config->node.max_associations);
+		return SCP_REJECT_BUSY;
+	}
+	a = admission_check(in->admission, calling, called, host, why, why_size);
+	if (a != SCP_ADMIT)
+		return a;
+	snprintf(in->calling, sizeof(in->calling), "%s", calling);
+	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s", in->association, log_quote(calling),
+		  log_quote(called), host);
+	return SCP_ADMIT;
+}
+
+static bool below_reserve(const struct intake *in)
+{
+	return spool_free(in->config->node.spool) < in->config->node.reserve;
+}
+
+static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
+{
+	in->refused++;
+	log_event(LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association, o->sop_instance, status,
+		  log_quote(reason));
+}
+
+static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
+{
+	struct intake *in = ctx;
+	struct err err = {0};
+	char path[512];
+
+	*ret_status = STORE_OUT_OF_RESOURCES;
+	in->object_began = now_monotonic();
+	in->since_check = 0;
+	if (below_reserve(in)) {
+		log_refused(in, o, *ret_status, "the free space of the spool's disk is below node.reserve");
+		return -1;
+	}
+	if (!in->journal) {
+		snprintf(path, sizeof(path), "%s/journal.db", in->config->node.spool);
+		if (journal_open(path, &in->journal, &err) < 0) {
+			log_refused(in, o, *ret_status, err.msg);
+			return -1;
+		}
+	}
+	in->fd = spool_begin(in->config->node.spool, in->name, &err);
+	if (in->fd < 0) {
+		log_refused(in, o, *ret_status, err.msg);
+		return -1;
+	}
+	XXH3_128bits_reset(in->digest);
+	return in->fd;
+}
+
+static int data(void *ctx, const void *bytes, size_t n)
+{
+	struct intake *in = ctx;
+
+	XXH3_128bits_update(in->digest, bytes, n);
+	in->since_check += n;
+	if (in->since_check < RESERVE_CHECK_STEP)
+		return 0;
+	in->since_check = 0;
+	return below_reserve(in) ? ENOSPC : 0;
+}
+
+static void finish_digest(struct intake *in, char ret_hex[33])
+{
+	XXH128_canonical_t c;
+
+	XXH128_canonicalFromHash(&c, XXH3_128bits_digest(in->digest));
+	for (size_t i = 0; i < sizeof(c.digest); i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", c.digest[i]);
+}
+
+/* The file is durable: put it on record. When the journal fails but has the row after all, the object is stored. */
+static int record(struct intake *in, struct instance_row *row, struct err *err)
+{
+	char path[512];
+	int rc = journal_add_instance(in->journal, row, err);
+	int there;
+
+	if (rc >= 0)
+		return 0;
+	there = journal_has_instance(in->journal, row->sop_instance, row->digest, NULL);
+	if (there == 1)
+		return 0;
+	/* Not known: the file stays, and the sweep at the next start asks the journal again. */
+	if (there == 0) {
+		snprintf(path, sizeof(path), "%s/%s", in->config->node.spool, row->file);
+		unlink(path);
+	}
+	return rc;
+}
+
+static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
+{
+	struct instance_row row = {.received = now_realtime(), .bytes = bytes};
+	int rc;
+
+	snprintf(row.sop_class, sizeof(row.sop_class), "%s", o->sop_class);
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "%s", o->sop_instance);
+	snprintf(row.transfer_syntax, sizeof(row.transfer_syntax), "%s", o->transfer_syntax);
+	snprintf(row.calling, sizeof(row.calling), "%s", o->calling);
+	snprintf(row.host, sizeof(row.host), "%s", o->host);
+	snprintf(row.association, sizeof(row.association), "%s", in->association);
+	finish_digest(in, row.digest);
+	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, err);
+	if (rc != 0) {
+		spool_discard(in->config->node.spool, in->name, in->fd);
+		*ret_again = rc > 0;
+		return rc < 0 ? rc : 0;
+	}
+	rc = spool_commit(in->config->node.spool, in->name, in->fd, row.file, err);
+	if (rc < 0) {
+		spool_discard(in->config->node.spool, in->name, -1);
+		return rc;
+	}
+	return record(in, &row, err);
+}
+
+static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)
+{
+	struct intake *in = ctx;
+	struct err err = {0};
+	bool again = false;
+	uint16_t status = write_error == EBADMSG ? STORE_CANNOT_UNDERSTAND : STORE_OUT_OF_RESOURCES;
+	int rc;
+
+	if (write_error) {
+		spool_discard(in->config->node.spool, in->name, in->fd);
+		in->fd = -1;
+		log_refused(in, o, write_error == ECONNRESET ? 0 : status,
+			    write_error == ECONNRESET ? "the association ended within the object"
+			    : write_error == EBADMSG  ? "the data set is empty"
+						      : strerror(write_error));
+		return status;
+	}
+	rc = keep(in, o, bytes, &again, &err);
+	in->fd = -1;
+	if (rc < 0) {
+		log_refused(in, o, status, err.msg);
+		return status;
+	}
+	in->stored++;
+	in->bytes += bytes;
+	log_event(LOG_INFO, again ? "stored-again" : "stored", "association=%s sop=%s bytes=%llu ms=%.0f", in->association,
+		  o->sop_instance, (unsigned long long)bytes, 1e3 * (now_monotonic() - in->object_began));
+	notify(in);
+	return STORE_SUCCESS;
+}
+
+static void over(void *ctx, bool released)
+{
+	(void)released; /* the caller knows more: it logs */
+	notify(ctx);
+}
+
+static void log_end(const struct intake *in, int rc, const struct err *err)
+{
+	double seconds = now_monotonic() - in->began;
+	const char *how = rc == 0 ? "released" : rc == -ETIMEDOUT ? "timeout" : rc == -ECONNRESET ? "cut" : "aborted";
+
+	if (rc == -EACCES)
+		log_event(LOG_WARNING, "association-rejected", "association=%s reason=%s", in->association, log_quote(err->msg));
+	else if (!in->calling[0]) /* it never came to a request that could be answered */
+		log_event(rc == -ENODATA ? LOG_INFO : LOG_WARNING, "connection-ended", "association=%s reason=%s", in->association,
+			  log_quote(err->msg));
+	else
+		log_event(rc == 0 ? LOG_INFO : LOG_WARNING, "association-ended",
+			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
+			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
+			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
+}
+
+void intake_run(int fd, const struct config *config, const struct admission *admission, int notify_fd, bool busy)
+{
+	const struct node_conf *node = &config->node;
+	struct intake in = {
+		.config = config, .admission = admission, .notify_fd = notify_fd, .busy = busy, .fd = -1, .began = now_monotonic()};
+	struct scp_conf conf = {.aet = node->aet,
+				.max_pdu = node->max_pdu,
+				.acse_timeout = node->acse_timeout,
+				.dimse_timeout = node->dimse_timeout};
+	struct scp_handler handler = {.ctx = &in, .admit = admit, .begin = begin, .data = data, .end = end, .over = over};
+	struct err err = {0};
+	int rc;
+
+	snprintf(in.association, sizeof(in.association), "%llx-%ld", (unsigned long long)(now_realtime() * 1e3), (long)getpid());
+	in.digest = XXH3_createState();
+	if (!in.digest) {
+		close(fd);
+		log_event(LOG_ERR, "connection-ended", "association=%s reason=%s", in.association, log_quote("no memory"));
+		return;
+	}
+	rc = scp_associate(fd, &conf, &handler, &err);
+	log_end(&in, rc, &err);
+	in.journal = journal_close(in.journal);
+	XXH3_freeState(in.digest);
+}
