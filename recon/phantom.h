@@ -16,7 +16,7 @@ enum shape_kind {
 	SHAPE_ELLIPSOID = 1,
 	SHAPE_BOX,
 	SHAPE_CYLINDER_Z, /* elliptic cylinder along z: half axes r[0], r[1], half height r[2] */
-	SHAPE_BREAST,     /* SHAPE_CYLINDER_Z cut at x = 0 with its rim rounded like a compressed breast */
+	SHAPE_BREAST,     /* (x/r0)^2 + (y/r1)^2 + 0.36 (z/r2)^2 <= 1 about c, |z| <= r[2], x >= 0: flat above and below, rim rounded */
 };
 
 enum shape_role {
@@ -51,14 +51,18 @@ int phantom_create(enum phantom_kind kind, const double size[2], double support,
 		   struct phantom **ret_phantom, struct err *err);
 struct phantom *phantom_free(struct phantom *p);
 
+/* Beads smaller than `radius` mm grow to it and keep their line integral through the middle: for detectors with a coarse pitch,
+ * where a small bead would fall between the rays. */
+void phantom_grow_beads(struct phantom *p, double radius);
+
 double phantom_value(const struct phantom *p, const double at[3]);                       /* mu at a point, 1/mm */
 double phantom_line(const struct phantom *p, const double a[3], const double b[3]);      /* integral from a to b */
 
 /* All bins of one view: ret_line[n_v * n_u], threaded. Shapes are visited only where their shadow falls. */
 int phantom_project(const struct phantom *p, const struct scan *scan, int view, float *ret_line, struct err *err);
 
-/* Expected counts i0 * exp(-line) with Poisson noise, rounded, limited to max_value; i0 <= 0 is refused; seed + bin index give
- * the same noise whatever the threads. noise = 0: expectation only. */
+/* Expected counts i0 * exp(-line) with Poisson noise (exact, recon/poisson.h), limited to max_value (1..65535); i0 <= 0 and a line
+ * that is NaN are refused; seed + bin index give the same noise whatever the threads. noise = 0: the expectation, rounded. */
 int phantom_counts(const float *line, size_t n, double i0, uint64_t seed, int noise, int max_value, uint16_t *ret_counts, struct err *err);
 
 #endif

@@ -3,6 +3,7 @@
  *   linear detector values:  I = (value - offset) * (polarity), y = ln(I0 / I)        (Beer-Lambert)
  *   log detector values:     y = (log_zero - value) * log_scale                       (values proportional to the logarithm)
  * Binning averages the intensities of the valid bins before the log. A bin with no valid detector bin is not valid (y = 0, valid = 0).
+ * With a flat field, y = ln(sum I0 / sum I) over the valid bins; a bin whose flat field is not above 0 is dead and not valid.
  * I is floored at `floor` * I0 before the log and negative y is clamped to 0; both are counted in the statistics, NaN and inf never leave.
  */
 #ifndef TOMONODE_RECON_PREP_H
@@ -38,7 +39,9 @@ struct prep_stats {
  * ret_line, ret_valid: (n_v / bin) * (n_u / bin). */
 int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats, struct err *err);
 
-/* The value below which `percent` of the valid stored values lie (histogram over 16 bits); for I0 from the air in the view. */
+/* The smallest stored value that at least `percent` of the valid stored values do not exceed (histogram over 16 bits); for I0 from the
+ * air in the view. Inverted data have their air at the small values: ask for 100 - percent. ENODATA: no value is valid.
+ * Only n_u, n_v, padding and saturation of p matter. */
 int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err);
 
 #endif
