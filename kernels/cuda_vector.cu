@@ -1,0 +1,127 @@
+/* cuda_vector.cu - vectors on the CUDA device. Sums are added in double, in the same order in every run. */
+#include "kernels/cuda.cuh"
+
+template <class F> static __global__ void each_kernel(size_t n, F f)
+{
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
+		f(i);
+}
+
+template <class F> static int each(const struct buf *b, const char *what, struct err *err, F f)
+{
+	int r = cuda_check(cudaSetDevice(b->dev->index), b->dev, what, err);
+
+	if (r < 0 || b->n == 0)
+		return r;
+	each_kernel<<<cuda_blocks(b->n), CUDA_THREADS, 0, cuda_state(b->dev)->stream>>>(b->n, f);
+	return cuda_check(cudaGetLastError(), b->dev, what, err);
+}
+
+template <class F> static __global__ void reduce_kernel(size_t n, double *partial, F f)
+{
+	__shared__ double sum[CUDA_THREADS];
+	double s = 0;
+
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
+		s += f(i);
+	sum[threadIdx.x] = s;
+	__syncthreads();
+	for (unsigned half = CUDA_THREADS / 2; half > 0; half /= 2) {
+		if (threadIdx.x < half)
+			sum[threadIdx.x] += sum[threadIdx.x + half];
+		__syncthreads();
+	}
+	if (threadIdx.x == 0)
+		partial[blockIdx.x] = sum[0];
+}
+
+template <class F> static int reduce(const struct buf *b, const char *what, double *ret, struct err *err, F f)
+{
+	struct cuda_state *state = cuda_state(b->dev);
+	double s = 0;
+	int r = cuda_check(cudaSetDevice(b->dev->index), b->dev, what, err);
+
+	if (r < 0)
+		return r;
+	reduce_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, state->stream>>>(b->n, state->partial, f);
+	if ((r = cuda_check(cudaGetLastError(), b->dev, what, err)) < 0 ||
+	    (r = cuda_check(cudaMemcpyAsync(state->host_partial, state->partial, CUDA_PARTIALS * sizeof(double), cudaMemcpyDeviceToHost,
+					    state->stream),
+			    b->dev, what, err)) < 0 ||
+	    (r = cuda_check(cudaStreamSynchronize(state->stream), b->dev, what, err)) < 0)
+		return r;
+	for (int i = 0; i < CUDA_PARTIALS; i++)
+		s += state->host_partial[i];
+	*ret = s;
+	return 0;
+}
+
+int cuda_fill(struct buf *x, float value, struct err *err)
+{
+	float *a = x->mem;
+
+	return each(x, "fill", err, [=] __device__(size_t i) { a[i] = value; });
+}
+
+int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
+{
+	return cuda_check(cudaMemcpyAsync(ret->mem, x->mem, x->n * sizeof(float), cudaMemcpyDeviceToDevice, cuda_state(x->dev)->stream),
+			  x->dev, "copy", err);
+}
+
+int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err)
+{
+	const float *a = x->mem, *b = y->mem;
+	float *c = ret->mem;
+
+	return each(x, "multiply", err, [=] __device__(size_t i) { c[i] = a[i] * b[i]; });
+}
+
+int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
+{
+	const float *a = x->mem;
+	float *b = y->mem;
+
+	return each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
+}
+
+int cuda_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err)
+{
+	const float *a = y->mem, *b = p->mem;
+	float *c = ret->mem;
+
+	return each(y, "ratio", err, [=] __device__(size_t i) { c[i] = b[i] > floor ? a[i] / b[i] : 0.0f; });
+}
+
+int cuda_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err)
+{
+	const float *num = c->mem, *den = sens->mem;
+	float *a = x->mem;
+
+	return each(x, "update", err, [=] __device__(size_t i) {
+		if (den[i] > floor)
+			a[i] *= num[i] / den[i];
+	});
+}
+
+int cuda_sum(const struct buf *x, double *ret, struct err *err)
+{
+	const float *a = x->mem;
+
+	return reduce(x, "sum", ret, err, [=] __device__(size_t i) { return (double)a[i]; });
+}
+
+int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err)
+{
+	const float *a = x->mem, *b = y->mem;
+
+	return reduce(x, "dot", ret, err, [=] __device__(size_t i) { return (double)a[i] * b[i]; });
+}
+
+int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err)
+{
+	const float *a = y->mem, *b = p->mem;
+
+	return reduce(y, "log_likelihood", ret, err,
+		      [=] __device__(size_t i) { return b[i] > floor ? a[i] * log((double)b[i]) - b[i] : 0.0; });
+}
