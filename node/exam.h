@@ -1,13 +1,14 @@
 /* A case's projections as the reconstruction wants them: geometry, orientation, intensity scale; pixels stay on disk.
  *
- * node/scan_from_dicom.c, the one place where tags become geometry, implements it. Whatever cannot be known for sure is
- * refused with a sentence (EBADMSG: the data contradict themselves or miss a value; ENOTSUP: an encoding we do not read;
- * ENOKEY: no geometry profile for this system), never guessed.
+ * node/scan_from_dicom.c and the files exam_*.c, the one place where tags become geometry, implement it. Whatever cannot be known
+ * for sure is refused with a sentence (EBADMSG: the data contradict themselves or miss a value; ENOTSUP: an encoding we do not
+ * read; ENOKEY: no geometry profile for this system), never guessed.
  */
 #ifndef TOMONODE_NODE_EXAM_H
 #define TOMONODE_NODE_EXAM_H
 
 #include "dicom/dataset.h"
+#include "dicom/pixels.h"
 #include "node/config.h"
 #include "recon/prep.h"
 #include "recon/scan.h"
@@ -39,7 +40,12 @@ struct exam {
 	bool columns_toward_chest, rows_toward_minus_y;
 	/* Direction cosines of +x, +y, +z in the patient (LPS); used for plane orientation and position. */
 	double axis[3][3];
+	double gantry;                      /* degrees the gantry is turned out of the vertical; 0 for CC */
+	bool gantry_recorded;               /* false: an MLO whose header does not say; 45 degrees, the view's nominal angle, was taken */
+	struct dicom_pixel_info pixels;     /* the same for all files */
 	struct prep prep;                   /* the same for all views but i0 */
+	float *flatfield;                   /* what prep.flatfield points to, or NULL */
+	double flatfield_level;             /* its mean intensity, stored values above the offset */
 };
 
 int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err);

@@ -1,0 +1,65 @@
+/* What the files that make up node/exam.h share; nobody else includes it. */
+#ifndef TOMONODE_NODE_EXAM_PARTS_H
+#define TOMONODE_NODE_EXAM_PARTS_H
+
+#include <math.h>
+
+#include "node/dicom_tags.h"
+#include "node/exam.h"
+
+/* exam_header.c: an attribute wherever an object keeps it.
+ * A single-frame object (frame < 0) has everything at the root. A multi-frame object may have it at the root, or in a functional
+ * group of the frame, or in a shared one; the root comes first, then the frame. */
+struct header {
+	const struct dicom_item *root;
+	long frame; /* 0.., or -1: single-frame */
+};
+
+struct header exam_header(const struct exam *exam, int view); /* of a view: its file, and its frame in a multi-frame object */
+const struct dicom_item *header_find(const struct header *h, uint32_t tag); /* the item that holds a value of it, or NULL */
+/* 1: found, 0: nowhere (or empty everywhere), negative: there and unreadable. */
+int header_text(const struct header *h, uint32_t tag, char *ret_text, size_t size, struct err *err);
+int header_double(const struct header *h, uint32_t tag, unsigned index, double *ret_value, struct err *err);
+int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_value, struct err *err);
+
+/* "(0018,1510)" into a ring of static buffers of the thread, for sentences. */
+const char *tag_text(uint32_t tag);
+/* The last part of a path: folders may be called after patients. */
+const char *file_name(const char *path);
+
+/* exam_facts.c: what an object is. "" when it is one we reconstruct (*ret_source says which), else why not. */
+const char *exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size);
+
+/* exam_view_code.c: laterality and view. */
+/* 'L' or 'R'; 0: none; 'B' and others as they are. */
+char header_laterality(const struct header *h);
+/* "CC", "MLO", or another view's name ("ML", "LM", ...) or code; "" when there is none. */
+void header_view(const struct header *h, char *ret_view, size_t size);
+/* Is the breast lifted off the support (magnification)? */
+bool header_magnified(const struct header *h);
+
+/* exam_orientation.c: the scan's axes in the patient, and how the stored image lies in them. */
+int exam_orient(struct exam *exam, struct err *err);
+/* Direction cosines for a laterality ('L', 'R'), a view ("CC", "MLO") and a gantry angle in degrees. */
+void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3]);
+/* "A\R" against the axes: which way columns and rows run. */
+int orientation_parse(const char *text, const double axis[3][3], bool *ret_columns_toward_chest, bool *ret_rows_toward_minus_y,
+		      struct err *err);
+/* Turn a stored image so that u runs along +x and v along +y, or back: the same operation. */
+void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror_columns, bool mirror_rows);
+
+/* exam_agree.c: do all files belong to one exposure series? */
+int exam_agree(const struct exam *exam, struct err *err);
+
+/* exam_views.c: projections with their angles, sorted; exam->views and exam->n_views. */
+int exam_list_views(struct exam *exam, struct err *err);
+
+/* exam_geometry.c: detector pitch, distances, thickness against the profile; makes exam->scan. */
+int exam_make_scan(struct exam *exam, struct err *err);
+
+/* exam_intensity.c: how stored values become intensities; exam->prep, exam->flatfield, exposures of the views. */
+int exam_intensity(struct exam *exam, struct err *err);
+/* I0 of one view; raw: its stored values, turned. */
+int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double *ret_i0, struct err *err);
+
+#endif
