@@ -3,8 +3,10 @@
  * - `struct dicom_file` owns a data set (read from disk or new); every `struct dicom_item` is borrowed from its file.
  * - Getters answer 1 (found, not empty), 0 (absent or empty) or a negative error (there, but not readable as asked).
  * - Text is kept as stored, byte for byte: (0008,0005) says what it means.
- * - Opening reads everything but pixel data and other large values, which stay on disk until asked for; do not rename or
- *   remove the file while it is open. Limits guard against hostile files.
+ * - Opening reads everything but pixel data and other large values, which stay on disk until asked for, through the descriptor
+ *   of the open file: it may be renamed or removed meanwhile, not changed.
+ * - Every length of a file is checked before it is used. Limits: sequences 16 deep, 16384 items a sequence, 500 000 elements,
+ *   items and fragments a file, 1 GiB for a deflated data set inflated. Tags must ascend, none may stand twice.
  * - Not thread-safe per file; different files may be used by different threads.
  */
 #ifndef TOMONODE_DICOM_DATASET_H
@@ -23,6 +25,10 @@ extern "C" {
 #define DICOM_TAG(group, element) (((uint32_t)(group) << 16) | (uint32_t)(element))
 #define DICOM_UID_SIZE 65 /* 64 characters and the terminator */
 
+/* Who wrote a file: (0002,0012) and (0002,0013) of every object made here. */
+#define DICOM_IMPLEMENTATION_CLASS "2.25.49244811257506316241709766226311810009"
+#define DICOM_IMPLEMENTATION_NAME "TOMONODE"
+
 struct dicom_file;
 struct dicom_item;
 
@@ -30,7 +36,8 @@ struct dicom_item;
 int dicom_start(struct err *err);
 void dicom_stop(void);
 
-/* path: a DICOM Part 10 file. A truncated file, a wrong length or another kind of file is EBADMSG with the reason. */
+/* path: a DICOM Part 10 file. A truncated file, a wrong length or another kind of file is EBADMSG with the reason;
+ * ENOTSUP: a transfer syntax whose bytes cannot be told apart; EFBIG: a deflated data set above its limit. */
 int dicom_open(const char *path, struct dicom_file **ret_file, struct err *err);
 int dicom_new(const char *sop_class, const char *sop_instance, struct dicom_file **ret_file, struct err *err);
 struct dicom_file *dicom_close(struct dicom_file *file); /* takes NULL, returns NULL */
@@ -41,18 +48,21 @@ const char *dicom_transfer_syntax(const struct dicom_file *file); /* UID */
 /* Does the tag stand in the item (possibly empty)? */
 bool dicom_has(const struct dicom_item *item, uint32_t tag);
 
-/* The whole value with its backslashes, padding stripped; EMSGSIZE when it does not fit. ret_text is always terminated. */
+/* The whole value with its backslashes, padding stripped; EMSGSIZE when it does not fit. ret_text is always terminated.
+ * Binary numbers and AT come as text, too; EINVAL for sequences and bulk data. A value of VR UN is read as the dictionary says. */
 int dicom_get_text(const struct dicom_item *item, uint32_t tag, char *ret_text, size_t size, struct err *err);
 /* Component `index` (0..) of a multi-valued text. */
 int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned index, char *ret_text, size_t size, struct err *err);
-/* Any numeric VR (DS, IS, US, SS, UL, SL, FL, FD). EBADMSG when it is no finite number; the message names tag and value. */
+/* Any numeric VR (DS, IS, US, SS, UL, SL, UV, SV, FL, FD), and any text that is a number in full.
+ * EBADMSG when it is no finite (get_int: no whole) number; the message names tag and value. EINVAL: a VR without numbers. */
 int dicom_get_double(const struct dicom_item *item, uint32_t tag, unsigned index, double *ret_value, struct err *err);
 int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, long *ret_value, struct err *err);
 
 size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence);
 struct dicom_item *dicom_item_at(const struct dicom_item *item, uint32_t sequence, size_t index); /* NULL: no such item */
 
-/* Put one value; the dictionary gives the VR. Text may hold backslashes for several values. Replaces what is there. */
+/* Put one value; the dictionary gives the VR ("US or SS" goes by PixelRepresentation, so put that first). Text may hold backslashes
+ * for several values. Replaces what is there. ERANGE, EMSGSIZE: the VR cannot hold the value; EINVAL: the VR takes no such value. */
 int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err);
 int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err);                        /* DS as <= 16 characters; FD, FL */
 int dicom_put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err);
@@ -67,19 +77,19 @@ struct dicom_item *dicom_add_item(struct dicom_item *item, uint32_t sequence, st
 /* One item of a code sequence: value, scheme, meaning. */
 int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value, const char *scheme, const char *meaning, struct err *err);
 
-/* Copy an element or a whole sequence verbatim. 1: copied; 0: not in the source (nothing is changed). */
+/* Copy an element or a whole sequence verbatim. 1: copied; 0: not in the source (nothing is changed). Not for pixel data. */
 int dicom_copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err);
 
-/* Bytes -> "2.25.<decimal>" UID out of a SHA-256 of the text (RFC 4122 variant bits set): the same text gives the same UID. */
+/* A "2.25.<decimal>" UID out of a SHA-256 of the text (RFC 9562 version 8 UUID): the same text gives the same UID. */
 void dicom_uid_from_text(const char *text, char ret_uid[DICOM_UID_SIZE]);
-/* A fresh random 2.25 UID. */
+/* A fresh random 2.25 UID (version 4 UUID). */
 void dicom_uid_random(char ret_uid[DICOM_UID_SIZE]);
 /* SHA-256 of the bytes as 64 hexadecimal digits. */
 void dicom_sha256(const void *bytes, size_t n, char ret_hex[65]);
 
 /* "OphthalmicTomographyImageStorage" and the like; "unknown" when DCMTK does not know the UID. */
 const char *dicom_uid_name(const char *uid);
-/* Is it a storage SOP class (also private ones that look like one)? */
+/* Is it a storage SOP class: in DCMTK's list, below 1.2.840.10008.5.1.4.1.1, or private (a valid UID outside 1.2.840.10008)? */
 bool dicom_is_storage_class(const char *uid);
 
 #ifdef __cplusplus

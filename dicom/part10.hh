@@ -1,0 +1,17 @@
+/* The bytes of an object that stand before its frames. */
+#ifndef TOMONODE_DICOM_PART10_HH
+#define TOMONODE_DICOM_PART10_HH
+
+#include <string>
+
+#include "dicom/dataset.h"
+
+namespace tomonode
+{
+
+/* Preamble, meta header and the data set in Explicit VR Little Endian, as they stand in a file. EINVAL without SOP class or
+ * instance. */
+int part10_bytes(struct dicom_file *file, std::string *ret_bytes, struct err *err);
+
+} // namespace tomonode
+#endif

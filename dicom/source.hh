@@ -1,0 +1,106 @@
+/* Where the bytes of a data set are: a descriptor, shared by everything that may still read from it.
+ *
+ * `Source` reads at an offset (thread-safe). `SpanStream` presents some spans of it, one after the other, to DCMTK's parser;
+ * large values are skipped and fetched through the descriptor when they are asked for, so neither the file's name nor its data
+ * set need to live that long.
+ */
+#ifndef TOMONODE_DICOM_SOURCE_HH
+#define TOMONODE_DICOM_SOURCE_HH
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <dcmtk/config/osconfig.h>
+#include <dcmtk/dcmdata/dcistrma.h>
+
+#include "kernels/err.h"
+
+namespace tomonode
+{
+
+class Source
+{
+      public:
+	Source(int fd, uint64_t size) : fd_(fd), size_(size)
+	{
+	} /* takes fd over */
+	~Source();
+	Source(const Source &) = delete;
+	Source &operator=(const Source &) = delete;
+
+	uint64_t size() const
+	{
+		return size_;
+	}
+	int fd() const
+	{
+		return fd_;
+	}
+	/* All n bytes at `offset`, or an error (EIO where the file has become shorter). */
+	int read(uint64_t offset, void *ret_bytes, size_t n, struct err *err) const;
+
+      private:
+	int fd_;
+	uint64_t size_;
+};
+
+struct Span {
+	uint64_t offset, size;
+};
+
+/* The spans as one run of bytes. */
+struct SpanList {
+	std::shared_ptr<const Source> source;
+	std::vector<Span> spans;
+
+	uint64_t size() const;
+	/* Up to n bytes from position `at` of the run; the number read, 0 at the end and after a read error. */
+	size_t read(uint64_t at, void *ret_bytes, size_t n) const;
+};
+
+class SpanProducer : public DcmProducer
+{
+      public:
+	SpanProducer(std::shared_ptr<const SpanList> list, uint64_t at);
+	OFBool good() const override
+	{
+		return OFTrue;
+	}
+	OFCondition status() const override
+	{
+		return EC_Normal;
+	}
+	OFBool eos() override
+	{
+		return at_ >= size_;
+	}
+	offile_off_t avail() override
+	{
+		return (offile_off_t)(size_ - at_);
+	}
+	offile_off_t read(void *buf, offile_off_t n) override;
+	offile_off_t skip(offile_off_t n) override;
+	void putback(offile_off_t n) override;
+
+      private:
+	std::shared_ptr<const SpanList> list_;
+	uint64_t at_, size_;
+	std::vector<unsigned char> window_; /* bytes of the run from window_at_ on */
+	uint64_t window_at_;
+};
+
+class SpanStream : public DcmInputStream
+{
+      public:
+	SpanStream(std::shared_ptr<const SpanList> list, uint64_t at);
+	DcmInputStreamFactory *newFactory() const override;
+
+      private:
+	std::shared_ptr<const SpanList> list_;
+	uint64_t start_;
+	SpanProducer producer_;
+};
+
+} // namespace tomonode
+#endif
