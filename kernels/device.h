@@ -64,8 +64,10 @@ struct device_ops {
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err); /* sum over p > floor of y ln p - p */
 
-	/* the system matrix */
+	/* The system matrix. projection_bytes: what this projection alone allocates; scratch_bytes: working memory that all projections
+	 * of the device share, so that the largest counts once. */
 	size_t (*projection_bytes)(struct device *dev, const struct projection_spec *spec);
+	size_t (*scratch_bytes)(struct device *dev, const struct projection_spec *spec);
 	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
 	void (*projection_free)(struct projection *a);
 	int (*forward)(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err); /* y = A x */
@@ -102,8 +104,10 @@ int device_cpu_open(int threads, struct device **ret_dev, struct err *err);
 int device_cuda_open(int index, struct device **ret_dev, struct err *err);
 int device_cuda_count(void);
 
-/* A CPU device for tests: fresh memory is NaN, freed memory too, and a freed buffer that is used again is caught. */
+/* A CPU device for tests: fresh memory is NaN, freed memory too; a freed buffer that is used again and writing past the end of one are
+ * answered with EFAULT. device_poison_check() looks at all memory there is or was; device_close() aborts where it would complain. */
 int device_poison_open(int threads, struct device **ret_dev, struct err *err);
+int device_poison_check(struct device *dev, struct err *err);
 
 /* n floats starting at `at` of b, sharing its memory; not to be released. */
 struct buf buf_part(const struct buf *b, size_t at, size_t n);

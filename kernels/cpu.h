@@ -1,0 +1,153 @@
+/* Private to the CPU device (and the poison device, which wraps it): its state, its projections, and the functions of its files.
+ *
+ * - Every value of a result is computed by one thread, with its additions in an order that depends neither on the number of threads nor
+ *   on the tiles. So every mode is bitwise repeatable, and `deterministic` changes nothing here.
+ * - Rows are worked through in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the tile.
+ */
+#ifndef TOMONODE_KERNELS_CPU_H
+#define TOMONODE_KERNELS_CPU_H
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "kernels/device.h"
+#include "kernels/slice_map.h"
+
+#define CPU_BLOCK 16 /* one AVX-512 vector of floats; two of AVX2 */
+
+#ifdef _OPENMP
+#define cpu_thread() omp_get_thread_num()
+#else
+#define cpu_thread() 0
+#endif
+
+/* Where the inputs of CPU_BLOCK results lie. Forward: result l lies at input base + (f + scale l). Back: the bins that touch voxel l
+ * start at base + ceil(f + l / scale), and bin base + b lies at voxel s + scale b of the block. */
+struct cpu_block {
+	int base;
+	float f, s;
+};
+
+/* The loops that do the work, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
+struct cpu_rows {
+	const char *name;
+	/* acc[l] += linear interpolation of row, for n blocks */
+	void (*resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale);
+	/* out = sum over t < taps of w[t] * (row t of r); taps >= 1 */
+	void (*combine)(float *out, const float *r, size_t stride, const float *w, int taps, int n);
+	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l; den from d where d is not NULL */
+	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale, int taps);
+	/* the bins' side: length = sqrt(len_u + len_v) where mask counts. p may be what it is computed from. */
+	void (*lengths)(float *q, float *d, const float *p, const float *mask, const float *len_u, float len_v, int n);
+	void (*finish)(float *out, const float *acc, const float *mask, const float *len_u, float len_v, int n);
+	void (*finish_ratio)(float *out, const float *acc, const float *y, const float *mask, const float *len_u, float len_v,
+			     float floor, int n);
+	/* x = den > floor ? x num / den : x */
+	void (*update)(float *x, const float *num, const float *den, float floor, int n);
+};
+
+const struct cpu_rows *cpu_rows_best(void);
+const struct cpu_rows *cpu_rows_at(int index); /* every table this processor can run, slowest first; NULL behind the last */
+extern const struct cpu_rows cpu_rows_avx512;
+
+struct cpu_state {
+	int threads;
+	const struct cpu_rows *rows;
+	bool poison;            /* fill fresh scratch with NaN */
+	float *scratch;         /* shared by all projections, threads * per_thread floats */
+	size_t scratch_floats;
+};
+
+/* Indices first <= i < end. */
+struct cpu_span {
+	int first, end;
+};
+
+/* One slice in one view of the slice-by-slice operator. */
+struct cpu_slice {
+	struct slice_map map;
+	struct cpu_span bins;           /* bins along u whose points lie within a voxel of the slice */
+	struct cpu_span voxels;         /* voxels along x within reach of a bin */
+	const struct cpu_block *forward; /* blocks_u */
+	const struct cpu_block *back;    /* blocks_x */
+	int taps;                        /* bins along u that touch a voxel, at most */
+};
+
+struct projection {
+	struct device *dev;
+	enum projection_model model;
+	const struct scan *scan;
+	int first, n_views;
+	struct grid grid;
+	struct buf mask;                /* mem NULL: every bin counts */
+	int tile_u, tile_v;             /* forward: bins */
+	int tile_x, tile_y;             /* back: voxel columns */
+	/* slices only */
+	int blocks_u, blocks_x;
+	int pad_u, pad_x;               /* zeros on either side of a row of bins and of a row of voxels */
+	int foot_u, foot_v;             /* the largest shadow of a back tile on the detector */
+	size_t thread_floats;           /* scratch of one thread */
+	struct cpu_slice *slice;        /* n_views * n_z */
+	struct cpu_block *block;        /* what the slices point into */
+	float *len_u, *len_v;           /* n_views rows of n_u and of n_v: see slice_length_u() */
+};
+
+static inline struct cpu_state *cpu_state(const struct device *dev)
+{
+	return dev->state;
+}
+
+static inline int cpu_min(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static inline int cpu_max(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* device_cpu.c */
+int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev, struct err *err);
+extern const struct device_ops device_cpu_ops;
+void *cpu_memory(size_t bytes); /* aligned to a cache line, or to huge pages where it is large; free() it */
+int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
+
+/* cpu_vector.c */
+int cpu_fill(struct buf *x, float value, struct err *err);
+int cpu_copy(const struct buf *x, struct buf *ret, struct err *err);
+int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
+int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
+int cpu_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err);
+int cpu_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err);
+int cpu_sum(const struct buf *x, double *ret, struct err *err);
+int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
+int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
+
+/* cpu_projection.c */
+size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *spec);
+size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec);
+int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
+void cpu_projection_free(struct projection *a);
+int cpu_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err);
+int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
+bool cpu_fused(const struct projection *a);
+int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err);
+int cpu_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
+
+/* cpu_exact.c */
+void cpu_exact_forward(struct projection *a, const float *x, float *y);
+void cpu_exact_adjoint(struct projection *a, const float *y, float *x);
+
+/* cpu_slices.c */
+void cpu_slices_forward(struct projection *a, const float *x, const float *y, float floor, float *out); /* y NULL: no ratio */
+void cpu_slices_back(struct projection *a, const float *p, float floor, bool update, float *x);
+
+/* cpu_slices_tables.c */
+void cpu_slices_shape(struct projection *a);                 /* tiles, pads, shadow, scratch; allocates nothing */
+size_t cpu_slices_bytes(const struct projection *a);         /* of the tables; after cpu_slices_shape() */
+int cpu_slices_tables(struct projection *a, struct err *err);
+struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end, int n); /* bins 0..n-1 that touch voxels */
+
+#endif

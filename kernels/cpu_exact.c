@@ -1,0 +1,118 @@
+/* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back.
+ *
+ * Forward: a unit of work is a tile of bins; one ray, one sum in double.
+ * Back: a unit of work is a tile of voxel columns, which walks every ray that crosses it, cut to the tile. The planes keep their numbers,
+ *   so a voxel gets the lengths the whole walk would give it, and its sum is made in the order of the bins whatever tile or thread does it:
+ *   no atomics, and bitwise the same in every run. The rays of a tile are found from the shadow of its eight corners.
+ */
+#include "kernels/cpu.h"
+#include "kernels/ray_walk.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool counts(const struct projection *a, size_t bin)
+{
+	return !a->mask.mem || a->mask.mem[bin] > 0;
+}
+
+void cpu_exact_forward(struct projection *a, const float *x, float *y)
+{
+	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
+	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
+	struct voxel_box whole = voxel_box_whole(&a->grid);
+
+	(void)threads;
+#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
+	for (int view = 0; view < a->n_views; view++) {
+		for (int tv = 0; tv < tiles_v; tv++) {
+			for (int tu = 0; tu < tiles_u; tu++) {
+				int u1 = cpu_min((tu + 1) * a->tile_u, n_u), v1 = cpu_min((tv + 1) * a->tile_v, n_v);
+
+				for (int v = tv * a->tile_v; v < v1; v++) {
+					for (int u = tu * a->tile_u; u < u1; u++) {
+						size_t bin = ((size_t)view * (size_t)n_v + (size_t)v) * (size_t)n_u + (size_t)u, voxel;
+						double from[3], to[3], length, sum = 0;
+						struct ray_walk w;
+
+						scan_ray(a->scan, &a->scan->views[a->first + view], u, v, from, to);
+						if (counts(a, bin) && ray_walk_start(&w, &a->grid, &whole, from, to))
+							while (ray_walk_next(&w, &voxel, &length))
+								sum += length * x[voxel];
+						y[bin] = (float)sum;
+					}
+				}
+			}
+		}
+	}
+}
+
+/* Bins along one axis whose rays may cross [lo, hi] of the box: its faces at heights z0 < z1, thrown onto the detector from the source. */
+static struct cpu_span rays_through(const struct projection *a, const struct scan_view *view, int axis, int first, int end)
+{
+	const struct grid *g = &a->grid;
+	double z[2] = {g->lo[2], g->lo[2] + g->n[2] * g->h[2]}, low = HUGE_VAL, high = -HUGE_VAL;
+	int n = axis ? a->scan->n_v : a->scan->n_u;
+	struct cpu_span all = {0, n}, span;
+
+	for (int corner = 0; corner < 4; corner++) {
+		double at = g->lo[axis] + (corner & 1 ? end : first) * g->h[axis], height = z[corner >> 1], bin;
+
+		if (height >= view->src[2])
+			return all; /* beside or above the source: no bound */
+		bin = view->src[axis] + (at - view->src[axis]) * view->src[2] / (view->src[2] - height);
+		bin = (bin - a->scan->lo[axis] - view->shift[axis]) / a->scan->h[axis] - 0.5;
+		low = bin < low ? bin : low;
+		high = bin > high ? bin : high;
+	}
+	span.first = low - 1 > n ? n : low - 1 < 0 ? 0 : (int)(low - 1);
+	span.end = high + 2 > n ? n : high + 2 < span.first ? span.first : (int)(high + 2);
+	return span;
+}
+
+static void adjoint_tile(const struct projection *a, const struct voxel_box *box, const float *y, float *x)
+{
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1], voxel;
+	double from[3], to[3], length;
+	struct ray_walk w;
+
+	for (int k = box->first[2]; k < box->end[2]; k++)
+		for (int j = box->first[1]; j < box->end[1]; j++)
+			memset(x + ((size_t)k * n_y + (size_t)j) * n_x + box->first[0], 0,
+			       (size_t)(box->end[0] - box->first[0]) * sizeof(float));
+	for (int view = 0; view < a->n_views; view++) {
+		const struct scan_view *at = &a->scan->views[a->first + view];
+		struct cpu_span us = rays_through(a, at, 0, box->first[0], box->end[0]);
+		struct cpu_span vs = rays_through(a, at, 1, box->first[1], box->end[1]);
+
+		for (int v = vs.first; v < vs.end; v++) {
+			for (int u = us.first; u < us.end; u++) {
+				size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u;
+
+				if (!counts(a, bin) || y[bin] == 0)
+					continue;
+				scan_ray(a->scan, at, u, v, from, to);
+				if (ray_walk_start(&w, &a->grid, box, from, to))
+					while (ray_walk_next(&w, &voxel, &length))
+						x[voxel] += (float)(length * y[bin]);
+			}
+		}
+	}
+}
+
+void cpu_exact_adjoint(struct projection *a, const float *y, float *x)
+{
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
+	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
+
+	(void)threads;
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
+	for (int ty = 0; ty < tiles_y; ty++) {
+		for (int tx = 0; tx < tiles_x; tx++) {
+			struct voxel_box box = {{tx * a->tile_x, ty * a->tile_y, 0},
+						{cpu_min((tx + 1) * a->tile_x, n_x), cpu_min((ty + 1) * a->tile_y, n_y), a->grid.n[2]}};
+
+			adjoint_tile(a, &box, y, x);
+		}
+	}
+}

@@ -1,0 +1,193 @@
+/* cpu_projection.c - the CPU's system matrices: checking what they are made from, and the way to the two operators. */
+#include "kernels/cpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* The exact operator's units of work where the caller gives none. */
+#define EXACT_BINS 32
+#define EXACT_VOXELS 64
+
+static void describe(struct device *dev, const struct projection_spec *spec, struct projection *a)
+{
+	*a = (struct projection){
+		.dev = dev,
+		.model = spec->model,
+		.scan = spec->scan,
+		.first = spec->first,
+		.n_views = spec->n_views,
+		.grid = *spec->grid,
+		.tile_u = spec->tile[0],
+		.tile_v = spec->tile[1],
+		.tile_x = spec->tile[0],
+		.tile_y = spec->tile[1],
+	};
+	if (spec->mask)
+		a->mask = *spec->mask;
+	if (a->model == PROJECTION_SLICES) {
+		cpu_slices_shape(a);
+		return;
+	}
+	a->tile_u = cpu_min(a->tile_u ? a->tile_u : EXACT_BINS, a->scan->n_u);
+	a->tile_v = cpu_min(a->tile_v ? a->tile_v : EXACT_BINS, a->scan->n_v);
+	a->tile_x = cpu_min(a->tile_x ? a->tile_x : EXACT_VOXELS, a->grid.n[0]);
+	a->tile_y = cpu_min(a->tile_y ? a->tile_y : EXACT_VOXELS, a->grid.n[1]);
+}
+
+static int check(const struct projection_spec *spec, struct err *err)
+{
+	const struct scan *scan = spec->scan;
+	const struct grid *g = spec->grid;
+
+	if (spec->model != PROJECTION_EXACT && spec->model != PROJECTION_SLICES)
+		return err_set(err, EINVAL, "projection: model %d is not known", (int)spec->model);
+	for (int c = 0; c < 3; c++)
+		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) || !isfinite(g->lo[c])) /* !(x > 0) also refuses NaN */
+			return err_set(err, EINVAL, "projection: grid axis %d: n=%d, spacing=%g mm, from %g mm", c, g->n[c], g->h[c], g->lo[c]);
+	for (int c = 0; c < 2; c++)
+		if (!(scan->h[c] > 0) || !isfinite(scan->h[c]) || !isfinite(scan->lo[c]))
+			return err_set(err, EINVAL, "projection: bins along axis %d: pitch=%g mm, from %g mm", c, scan->h[c], scan->lo[c]);
+	if (scan->n_u <= 0 || scan->n_v <= 0)
+		return err_set(err, EINVAL, "projection: detector of %d x %d bins", scan->n_u, scan->n_v);
+	if (spec->first < 0 || spec->n_views <= 0 || spec->n_views > scan->n_views - spec->first)
+		return err_set(err, EINVAL, "projection: views %d to %d of a scan of %d", spec->first, spec->first + spec->n_views - 1, scan->n_views);
+	if (spec->tile[0] < 0 || spec->tile[1] < 0)
+		return err_set(err, EINVAL, "projection: tile of %d x %d", spec->tile[0], spec->tile[1]);
+	if (spec->mask && spec->mask->n != (size_t)spec->n_views * scan_view_size(scan))
+		return err_set(err, EINVAL, "projection: mask of %zu floats for %zu bins", spec->mask->n, (size_t)spec->n_views * scan_view_size(scan));
+	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
+		const struct scan_view *w = &scan->views[i];
+
+		if (!isfinite(w->src[0]) || !isfinite(w->src[1]) || !isfinite(w->src[2]) || !isfinite(w->shift[0]) || !isfinite(w->shift[1]))
+			return err_set(err, EINVAL, "projection: view %d: source or detector shift is not a number", i);
+		if (spec->model == PROJECTION_SLICES && (scan->kind != SCAN_DBT || !slice_map_valid(w, g)))
+			return err_set(err, EINVAL,
+				       "projection: view %d: the slice-by-slice model wants the volume (z = %g to %g mm) between detector and source (z = %g mm)",
+				       i, g->lo[2], g->lo[2] + g->n[2] * g->h[2], w->src[2]);
+	}
+	return 0;
+}
+
+size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *spec)
+{
+	struct projection a;
+
+	if (check(spec, NULL) < 0)
+		return 0;
+	describe(dev, spec, &a);
+	return sizeof(a) + (a.model == PROJECTION_SLICES ? cpu_slices_bytes(&a) : 0);
+}
+
+size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec)
+{
+	struct projection a;
+
+	if (check(spec, NULL) < 0)
+		return 0;
+	describe(dev, spec, &a);
+	return a.thread_floats * sizeof(float) * (size_t)cpu_state(dev)->threads;
+}
+
+int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
+{
+	struct projection *a;
+	int r = check(spec, err);
+
+	if (r < 0)
+		return r;
+	a = malloc(sizeof(*a));
+	if (!a)
+		return err_set(err, ENOMEM, "projection: out of memory");
+	describe(dev, spec, a);
+	if (a->model == PROJECTION_SLICES) {
+		r = cpu_slices_tables(a, err);
+		if (r == 0)
+			r = cpu_scratch(dev, a->thread_floats, err);
+		if (r < 0) {
+			cpu_projection_free(a);
+			return r;
+		}
+	}
+	*ret = a;
+	return 0;
+}
+
+void cpu_projection_free(struct projection *a)
+{
+	if (!a)
+		return;
+	free(a->slice);
+	free(a->block);
+	free(a->len_u);
+	free(a->len_v);
+	free(a);
+}
+
+static int sizes(const struct projection *a, const char *what, const struct buf *x, const struct buf *y, struct err *err)
+{
+	size_t voxels = grid_size(&a->grid), bins = (size_t)a->n_views * scan_view_size(a->scan);
+
+	if (x->n != voxels)
+		return err_set(err, EINVAL, "%s: volume of %zu floats for a grid of %zu voxels", what, x->n, voxels);
+	if (y->n != bins)
+		return err_set(err, EINVAL, "%s: projections of %zu floats for %zu bins", what, y->n, bins);
+	return 0;
+}
+
+int cpu_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err)
+{
+	int r = sizes(a, "forward", x, ret_y, err);
+
+	if (r < 0)
+		return r;
+	if (a->model == PROJECTION_SLICES)
+		cpu_slices_forward(a, x->mem, NULL, 0, ret_y->mem);
+	else
+		cpu_exact_forward(a, x->mem, ret_y->mem);
+	return 0;
+}
+
+int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
+{
+	int r = sizes(a, "adjoint", ret_x, y, err);
+
+	if (r < 0)
+		return r;
+	if (a->model == PROJECTION_SLICES)
+		cpu_slices_back(a, y->mem, 0, false, ret_x->mem);
+	else
+		cpu_exact_adjoint(a, y->mem, ret_x->mem);
+	return 0;
+}
+
+bool cpu_fused(const struct projection *a)
+{
+	return a->model == PROJECTION_SLICES;
+}
+
+int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err)
+{
+	int r = sizes(a, "forward_ratio", x, y, err);
+
+	if (r == 0)
+		r = sizes(a, "forward_ratio", x, ret_p, err);
+	if (r < 0)
+		return r;
+	if (!cpu_fused(a))
+		return err_set(err, ENOTSUP, "forward_ratio: the exact projection has no fused passes");
+	cpu_slices_forward(a, x->mem, y->mem, floor, ret_p->mem);
+	return 0;
+}
+
+int cpu_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err)
+{
+	int r = sizes(a, "back_update", x, p, err);
+
+	if (r < 0)
+		return r;
+	if (!cpu_fused(a))
+		return err_set(err, ENOTSUP, "back_update: the exact projection has no fused passes");
+	cpu_slices_back(a, p->mem, floor, true, x->mem);
+	return 0;
+}

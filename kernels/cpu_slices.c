@@ -1,0 +1,240 @@
+/* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward by gathering over voxels, its exact adjoint by gathering over bins.
+ *
+ * The map from a view to a slice is separable, so a row of results needs two (forward) or two to three (back) rows of inputs, mixed
+ * lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
+ *
+ * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins again,
+ *   so two rows of every slice should stay in the level 2 cache.
+ * Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (ratio * length, and length, where the mask counts)
+ *   is laid into the thread's scratch, then each row of voxels is finished, for all views, before the next. Every voxel belongs to one
+ *   tile; no volume but the result is touched.
+ */
+#include "kernels/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+static float *thread_scratch(const struct projection *a)
+{
+	struct cpu_state *state = cpu_state(a->dev);
+
+	return state->scratch + (size_t)cpu_thread() * a->thread_floats;
+}
+
+static int blocks(int n)
+{
+	return (n + CPU_BLOCK - 1) / CPU_BLOCK;
+}
+
+/* What one thread works with in a forward pass. */
+struct forward_work {
+	float *row; /* of voxels, mixed; zeros on either side */
+	float *acc; /* of bins */
+};
+
+/* acc of bins [u0, u1) += slice k seen by row v. */
+static void forward_slice(const struct projection *a, const struct cpu_slice *s, const float *slice, int v, int u0, int u1,
+			  const struct forward_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], first, end, b0, b1, lo, hi;
+	double at = s->map.scale[1] * v + s->map.shift[1], j = floor(at);
+	float weight[2] = {(float)(1 - (at - j)), (float)(at - j)};
+
+	first = cpu_max(u0, s->bins.first);
+	end = cpu_min(u1, s->bins.end);
+	if (first >= end || !(j >= -1 && j < n_y))
+		return;
+	b0 = first / CPU_BLOCK;
+	b1 = blocks(end);
+	lo = cpu_max(0, s->forward[b0].base);
+	hi = cpu_min(n_x, s->forward[b1 - 1].base + (int)(s->map.scale[0] * CPU_BLOCK) + 3);
+	if (lo >= hi)
+		return;
+	if (j < 0)
+		rows->combine(w->row + lo, slice + lo, 0, weight + 1, 1, hi - lo);
+	else
+		rows->combine(w->row + lo, slice + (size_t)j * (size_t)n_x + lo, (size_t)n_x, weight, j + 1 < n_y ? 2 : 1, hi - lo);
+	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
+}
+
+static void forward_row(const struct projection *a, const float *x, const float *y, float floor, float *out, int view, int v, int u0, int u1,
+			const struct forward_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_z = (size_t)a->grid.n[2];
+	size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u0, per_slice = (size_t)a->grid.n[0] * (size_t)a->grid.n[1];
+	const float *mask = a->mask.mem ? a->mask.mem + bin : NULL, *len_u = a->len_u + (size_t)view * n_u + u0;
+	float len_v = a->len_v[(size_t)view * n_v + (size_t)v];
+	int b0 = u0 / CPU_BLOCK, b1 = blocks(u1);
+
+	memset(w->acc + b0 * CPU_BLOCK, 0, (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float));
+	for (size_t k = 0; k < n_z; k++)
+		forward_slice(a, &a->slice[(size_t)view * n_z + k], x + k * per_slice, v, u0, u1, w);
+	if (y)
+		rows->finish_ratio(out + bin, w->acc + u0, y + bin, mask, len_u, len_v, floor, u1 - u0);
+	else
+		rows->finish(out + bin, w->acc + u0, mask, len_u, len_v, u1 - u0);
+}
+
+void cpu_slices_forward(struct projection *a, const float *x, const float *y, float floor, float *out)
+{
+	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
+	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
+	size_t row_floats = (size_t)blocks(a->grid.n[0]) * CPU_BLOCK + 2 * (size_t)a->pad_x;
+
+	(void)threads;
+#pragma omp parallel num_threads(threads)
+	{
+		float *scratch = thread_scratch(a);
+		struct forward_work w = {scratch + a->pad_x, scratch + row_floats};
+
+		memset(scratch, 0, row_floats * sizeof(float));
+#pragma omp for collapse(3) schedule(static)
+		for (int view = 0; view < a->n_views; view++) {
+			for (int tu = 0; tu < tiles_u; tu++) {
+				for (int tv = 0; tv < tiles_v; tv++) {
+					int u0 = tu * a->tile_u, v1 = cpu_min((tv + 1) * a->tile_v, n_v);
+
+					for (int v = tv * a->tile_v; v < v1; v++)
+						forward_row(a, x, y, floor, out, view, v, u0, cpu_min(u0 + a->tile_u, n_u), &w);
+				}
+			}
+		}
+	}
+}
+
+/* What one thread works with in a back pass. */
+struct back_work {
+	float *row_q, *row_d;   /* of bins, combined; zeros on either side */
+	float *num, *den;       /* of voxels */
+	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: p * length and length */
+};
+
+struct tile {
+	int x0, x1, y0, y1;
+};
+
+/* The tile's shadow in a view, over all slices. */
+static void shadow_of(const struct projection *a, const struct tile *t, int view, struct cpu_span *ret_u, struct cpu_span *ret_v)
+{
+	const struct cpu_slice *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]], *high = low + a->grid.n[2] - 1;
+	struct cpu_span u0 = cpu_shadow(&low->map, 0, t->x0, t->x1, a->scan->n_u), v0 = cpu_shadow(&low->map, 1, t->y0, t->y1, a->scan->n_v);
+	struct cpu_span u1 = cpu_shadow(&high->map, 0, t->x0, t->x1, a->scan->n_u), v1 = cpu_shadow(&high->map, 1, t->y0, t->y1, a->scan->n_v);
+
+	ret_u->first = cpu_min(u0.first, u1.first);
+	ret_u->end = cpu_max(u0.end, u1.end);
+	ret_v->first = cpu_min(v0.first, v1.first);
+	ret_v->end = cpu_max(v0.end, v1.end);
+}
+
+static void fill_shadow(const struct projection *a, const float *p, bool update, const struct tile *t, int view, const struct back_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
+	size_t foot = (size_t)view * (size_t)a->foot_u * (size_t)a->foot_v;
+	struct cpu_span u, v;
+
+	shadow_of(a, t, view, &u, &v);
+	for (int r = v.first; r < v.end; r++) {
+		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)u.first;
+		size_t to = foot + (size_t)(r - v.first) * (size_t)a->foot_u;
+
+		rows->lengths(w->foot_q + to, update ? w->foot_d + to : NULL, p + bin, a->mask.mem ? a->mask.mem + bin : NULL,
+			      a->len_u + (size_t)view * n_u + u.first, a->len_v[(size_t)view * n_v + (size_t)r], u.end - u.first);
+	}
+}
+
+/* num (and den) of voxels [x0, x1) in row j += what the view's bins give. */
+static void back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct cpu_span foot_u,
+		     struct cpu_span foot_v, size_t foot, int j, bool update, const struct back_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	struct cpu_span v = cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v);
+	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end), b0, b1, n, at;
+	struct cpu_span u;
+
+	if (first >= end)
+		return;
+	u = cpu_shadow(&s->map, 0, first, end, a->scan->n_u);
+	n = u.end - u.first;
+	b0 = first / CPU_BLOCK;
+	b1 = blocks(end);
+	/* A handful of bins at a time: two or three of them where bins are as dense as voxels. */
+	for (; n > 0 && v.first < v.end; v.first += at) {
+		size_t from = foot + (size_t)(v.first - foot_v.first) * (size_t)a->foot_u + (size_t)(u.first - foot_u.first);
+		float weight[8];
+
+		for (at = 0; at < 8 && v.first + at < v.end; at++)
+			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
+		rows->combine(w->row_q + u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
+		if (update)
+			rows->combine(w->row_d + u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
+		rows->gather(w->num + b0 * CPU_BLOCK, update ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, update ? w->row_d : NULL,
+			     s->back + b0, b1 - b0, (float)s->map.scale[0], s->taps);
+	}
+}
+
+static void back_tile(const struct projection *a, const float *p, float floor, bool update, const struct tile *t, const struct back_work *w,
+		      float *x)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
+	size_t b0 = (size_t)t->x0 / CPU_BLOCK * CPU_BLOCK, bytes = ((size_t)blocks(t->x1) * CPU_BLOCK - b0) * sizeof(float);
+
+	for (int view = 0; view < a->n_views; view++)
+		fill_shadow(a, p, update, t, view, w);
+	for (size_t k = 0; k < n_z; k++) {
+		for (int j = t->y0; j < t->y1; j++) {
+			float *row = x + (k * n_y + (size_t)j) * n_x + t->x0;
+
+			memset(w->num + b0, 0, bytes);
+			if (update)
+				memset(w->den + b0, 0, bytes);
+			for (int view = 0; view < a->n_views; view++) {
+				struct cpu_span u, v;
+
+				shadow_of(a, t, view, &u, &v);
+				back_row(a, &a->slice[(size_t)view * n_z + k], t, u, v, (size_t)view * (size_t)a->foot_u * (size_t)a->foot_v, j,
+					 update, w);
+			}
+			if (update)
+				rows->update(row, w->num + t->x0, w->den + t->x0, floor, t->x1 - t->x0);
+			else
+				memcpy(row, w->num + t->x0, (size_t)(t->x1 - t->x0) * sizeof(float));
+		}
+	}
+}
+
+void cpu_slices_back(struct projection *a, const float *p, float floor, bool update, float *x)
+{
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
+	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
+	size_t row_floats = (size_t)blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
+	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, shadow = (size_t)a->n_views * (size_t)a->foot_u * (size_t)a->foot_v;
+
+	(void)threads;
+#pragma omp parallel num_threads(threads)
+	{
+		float *scratch = thread_scratch(a);
+		struct back_work w = {
+			.row_q = scratch + a->pad_u,
+			.row_d = scratch + row_floats + a->pad_u,
+			.num = scratch + 2 * row_floats,
+			.den = scratch + 2 * row_floats + voxels,
+			.foot_q = scratch + 2 * row_floats + 2 * voxels,
+			.foot_d = scratch + 2 * row_floats + 2 * voxels + shadow,
+		};
+
+		memset(scratch, 0, 2 * row_floats * sizeof(float));
+#pragma omp for collapse(2) schedule(static)
+		for (int ty = 0; ty < tiles_y; ty++) {
+			for (int tx = 0; tx < tiles_x; tx++) {
+				struct tile t = {tx * a->tile_x, cpu_min((tx + 1) * a->tile_x, n_x), ty * a->tile_y,
+						 cpu_min((ty + 1) * a->tile_y, n_y)};
+
+				back_tile(a, p, floor, update, &t, &w, x);
+			}
+		}
+	}
+}

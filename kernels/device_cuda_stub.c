@@ -1,0 +1,15 @@
+/* device_cuda_stub.c - stands in for the CUDA device in a build without it, and says so. */
+#include "kernels/device.h"
+
+#include <errno.h>
+
+int device_cuda_open(int index, struct device **ret_dev, struct err *err)
+{
+	(void)ret_dev;
+	return err_set(err, ENODEV, "cuda:%d: this build has no CUDA device (it was compiled without nvcc); use device \"cpu\"", index);
+}
+
+int device_cuda_count(void)
+{
+	return 0;
+}
