@@ -1,0 +1,167 @@
+/* config_finish.c - what can be judged only when everything is read: names that must exist, keys that must fit each other, and
+ * the two defaults that follow from other things: the spool's place and the allow-list.
+ */
+#include <arpa/inet.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/config_read.h"
+
+bool config_is_loopback(const char *address)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (inet_pton(AF_INET, address, &v4) == 1)
+		return (ntohl(v4.s_addr) >> 24) == 127;
+	return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+/* The standard place of the spool: $TOMONODE_SPOOL; for root /var/lib/tomonode; $XDG_STATE_HOME/tomonode; ~/.local/state/tomonode
+ * (XDG base directory specification: what is no absolute path is ignored). */
+static int standard_spool(char *ret_path, size_t size)
+{
+	const char *named = getenv("TOMONODE_SPOOL");
+	const char *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char buffer[1024];
+	int n;
+
+	if (!home && getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found)
+		home = found->pw_dir;
+	if (named && named[0] == '/')
+		n = snprintf(ret_path, size, "%s", named);
+	else if (geteuid() == 0)
+		n = snprintf(ret_path, size, "/var/lib/tomonode");
+	else if (state && state[0] == '/')
+		n = snprintf(ret_path, size, "%s/tomonode", state);
+	else if (home && home[0] == '/')
+		n = snprintf(ret_path, size, "%s/.local/state/tomonode", home);
+	else
+		return -1;
+	return n >= 0 && (size_t)n < size ? 0 : -1;
+}
+
+static void finish_node(struct config_reader *r)
+{
+	struct node_conf *node = &r->config->node;
+	char spool[sizeof(node->spool)];
+
+	if (!r->peers_checked)
+		node->require_known_peer = !config_is_loopback(node->bind);
+	if (!node->spool[0]) {
+		if (standard_spool(spool, sizeof(spool)) < 0)
+			config_problem(r, r->text->files[0], 1,
+				       "key 'spool' of node: there is no standard place (no home folder, or a path that is too long); allowed: "
+				       "an absolute path of at most %zu bytes",
+				       sizeof(spool) - 1);
+		else
+			memcpy(node->spool, spool, sizeof(spool));
+	}
+}
+
+static const char *protocol_name(const void *ctx, size_t i)
+{
+	const struct config *c = ctx;
+
+	return i < c->n_protocols ? c->protocols[i].name : NULL;
+}
+
+static const char *destination_name(const void *ctx, size_t i)
+{
+	const struct config *c = ctx;
+
+	return i < c->n_destinations ? c->destinations[i].name : NULL;
+}
+
+static void join_names(const struct config *c, const char *(*name)(const void *ctx, size_t i), char *ret_text, size_t size)
+{
+	const char *one;
+	size_t n = 0;
+
+	snprintf(ret_text, size, "none is there");
+	for (size_t i = 0; (one = name(c, i)) && n < size; i++)
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one);
+}
+
+static void unknown_name(struct config_reader *r, struct config_place place, const char *route, const char *key, const char *wanted,
+			 const char *(*name)(const void *ctx, size_t i))
+{
+	const char *near = config_nearest(wanted, name, r->config);
+	char names[400];
+
+	join_names(r->config, name, names, sizeof(names));
+	config_problem(r, place.file, place.line, "key '%s' of route '%s': \"%s\" is not there%s%s%s; allowed: %s", key, route, wanted,
+		       near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
+}
+
+static void finish_routes(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	for (size_t i = 0; i < c->n_routes; i++) {
+		const struct route_conf *route = &c->routes[i];
+		struct config_place place = r->places[SECTION_ROUTES][i];
+		bool ours = !r->listed[SECTION_ROUTES].file && r->listed[SECTION_DESTINATIONS].file;
+
+		if (route->protocol[0] && !config_protocol(c, route->protocol))
+			unknown_name(r, place, route->name, "protocol", route->protocol, protocol_name);
+		for (size_t k = 0; k < route->n_destinations; k++) {
+			if (config_destination(c, route->destination[k]))
+				continue;
+			if (ours) /* the embedded route lost its destination to the user's list: say it where he can mend it */
+				config_problem(r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
+					       "section 'destinations': this list replaces the embedded one, but the embedded route '%s' "
+					       "delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
+					       route->name, route->destination[k]);
+			else
+				unknown_name(r, place, route->name, "destinations", route->destination[k], destination_name);
+		}
+	}
+}
+
+static void finish_destinations(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_destinations; i++) {
+		const struct destination_conf *d = &r->config->destinations[i];
+		struct config_place place = r->places[SECTION_DESTINATIONS][i];
+
+		if (d->retry_cap < d->retry_first)
+			config_problem(r, place.file, place.line, "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s",
+				       d->name, d->retry_cap, d->retry_first);
+	}
+}
+
+static void finish_profiles(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_profiles; i++) {
+		const struct profile_conf *p = &r->config->profiles[i];
+		struct config_place place = r->places[SECTION_PROFILES][i];
+
+		if (p->i0_mode == I0_PERCENTILE && !(p->i0 > 0 && p->i0 <= 100))
+			config_problem(r, place.file, place.line,
+				       "key 'i0' of profile '%s': %g; allowed: with i0_mode percentile above 0 up to 100 percent", p->name, p->i0);
+		if (p->i0_mode == I0_FIXED && !(p->i0 > 0))
+			config_problem(r, place.file, place.line,
+				       "key 'i0' of profile '%s': %g; allowed: with i0_mode fixed a stored value above 0", p->name, p->i0);
+		if (p->i0_mode == I0_FLATFIELD && !p->flatfield[0])
+			config_problem(r, place.file, place.line,
+				       "key 'flatfield' of profile '%s': \"\"; allowed: with i0_mode flatfield a DICOM file's absolute path", p->name);
+		if (!(p->axis_height + p->source_axis > p->support))
+			config_problem(r, place.file, place.line,
+				       "key 'support' of profile '%s': %g; allowed: below the source at axis_height + source_axis = %g mm", p->name,
+				       p->support, p->axis_height + p->source_axis);
+	}
+}
+
+void config_finish(struct config_reader *r)
+{
+	finish_node(r);
+	finish_destinations(r);
+	finish_routes(r);
+	finish_profiles(r);
+}

@@ -1,0 +1,237 @@
+/* config_table.c - every key of the configuration: type, unit, default, range, meaning. Text and range of a default lie side by
+ * side here so that a change is made once; a test holds conf/defaults.conf and docs/configuration.md against it.
+ */
+#include "node/config_table.h"
+
+#include <string.h>
+#include <syslog.h>
+
+#include "node/config.h"
+
+#define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
+
+static const struct key_choice log_targets[] = {{"stderr", 0}, {"syslog", 1}, {NULL, 0}};
+static const struct key_choice log_levels[] = {
+	{"error", LOG_ERR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {NULL, 0},
+};
+static const struct key_choice log_facilities[] = {
+	{"daemon", LOG_DAEMON}, {"user", LOG_USER},	{"local0", LOG_LOCAL0}, {"local1", LOG_LOCAL1}, {"local2", LOG_LOCAL2},
+	{"local3", LOG_LOCAL3}, {"local4", LOG_LOCAL4}, {"local5", LOG_LOCAL5}, {"local6", LOG_LOCAL6}, {"local7", LOG_LOCAL7},
+	{NULL, 0},
+};
+static const struct key_choice kinds[] = {{"dbt", 0}, {NULL, 0}};
+static const struct key_choice algorithms[] = {{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {NULL, 0}};
+static const struct key_choice projectors[] = {{"slices", PROJECTION_SLICES}, {"exact", PROJECTION_EXACT}, {NULL, 0}};
+static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018,1531", 0x00181531}, {NULL, 0}};
+static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
+static const struct key_choice i0_modes[] = {
+	{"percentile", I0_PERCENTILE}, {"fixed", I0_FIXED}, {"header_max", I0_HEADER_MAX}, {"flatfield", I0_FLATFIELD}, {NULL, 0},
+};
+static const struct key_choice edges[] = {{"left", 0}, {"right", 0}, {NULL, 0}};
+
+/* name, type, field, unit, lo, hi, zero, choices, default, flags, meaning */
+static const struct config_key node_keys[] = {
+	{"aet", KEY_AET, AT(node_conf, aet), "", 0, 0, NULL, NULL, "TOMONODE", 0, "our AE title, as modalities call us"},
+	{"bind", KEY_ADDRESS, AT(node_conf, bind), "", 0, 0, NULL, NULL, "127.0.0.1", 0,
+	 "address to listen on; `0.0.0.0` or `::` for every network"},
+	{"port", KEY_INT, AT(node_conf, port), "", 1, 65535, "any free port (printed in the log)", NULL, "11112", 0, "port to listen on"},
+	{"spool", KEY_PATH, AT(node_conf, spool), "", 0, 0, NULL, NULL, "", KEY_COMPUTED,
+	 "folder of instances, journal and results; empty: the standard place, see \"Where the spool lies\""},
+	{"device", KEY_DEVICE, AT(node_conf, device), "", 0, 0, NULL, NULL, "auto", 0,
+	 "what reconstructs; `auto`: a CUDA device where there is one, else the CPU"},
+	{"max_pdu", KEY_INT, AT(node_conf, max_pdu), "bytes", 4096, 131072, NULL, NULL, "131072", 0, "largest PDU that we receive"},
+	{"acse_timeout", KEY_INT, AT(node_conf, acse_timeout), "s", 1, 3600, NULL, NULL, "30", 0,
+	 "how long a peer may take over opening or closing an association"},
+	{"dimse_timeout", KEY_INT, AT(node_conf, dimse_timeout), "s", 1, 3600, NULL, NULL, "60", 0,
+	 "how long a peer may stay silent within an association"},
+	{"max_associations", KEY_INT, AT(node_conf, max_associations), "", 1, 1000, NULL, NULL, "32", 0,
+	 "associations at a time; more are rejected as a passing condition"},
+	{"reserve", KEY_BYTES, AT(node_conf, reserve), "bytes", 0, 1e15, NULL, NULL, "512 MB", 0,
+	 "space that stays free on the spool's disk; below it, objects are refused with A700"},
+	{"quiet_time", KEY_REAL, AT(node_conf, quiet_time), "s", 0.1, 86400, NULL, NULL, "60", 0,
+	 "time without a new instance until an incomplete case is held"},
+	{"check_called", KEY_BOOL, AT(node_conf, check_called), "", 0, 0, NULL, NULL, "false", 0,
+	 "reject associations that call another AE title than ours"},
+	{"require_known_peer", KEY_BOOL, AT(node_conf, require_known_peer), "", 0, 0, NULL, NULL, "", KEY_COMPUTED,
+	 "only those in `peers` may send; default: false while `bind` is a loopback address, else true"},
+	{"log", KEY_CHOICE, AT(node_conf, log_syslog), "", 0, 0, NULL, log_targets, "stderr", 0, "where log lines go"},
+	{"log_facility", KEY_CHOICE, AT(node_conf, log_facility), "", 0, 0, NULL, log_facilities, "daemon", 0, "facility for syslog"},
+	{"log_level", KEY_CHOICE, AT(node_conf, log_level), "", 0, 0, NULL, log_levels, "info", 0, "the least important lines to log"},
+	{"retention_days", KEY_INT, AT(node_conf, retention_days), "days", 1, 36500, "keep for ever", NULL, "30", 0,
+	 "delivered cases are removed from the spool after this; undelivered ones never are"},
+	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,
+	 "reconstructions that may crash before a case fails"},
+};
+
+static const struct config_key peer_keys[] = {
+	{"name", KEY_NAME, AT(peer_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs and reports call it"},
+	{"aet", KEY_AET, AT(peer_conf, aet), "", 0, 0, NULL, NULL, NULL, 0, "its calling AE title"},
+	{"host", KEY_HOST, AT(peer_conf, host), "", 0, 0, NULL, NULL, "", 0, "host it calls from; empty: any"},
+};
+
+static const struct config_key destination_keys[] = {
+	{"name", KEY_NAME, AT(destination_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "what routes call it"},
+	{"aet", KEY_AET, AT(destination_conf, aet), "", 0, 0, NULL, NULL, NULL, 0, "its AE title"},
+	{"host", KEY_HOST, AT(destination_conf, host), "", 0, 0, NULL, NULL, NULL, 0, "its host name or address"},
+	{"port", KEY_INT, AT(destination_conf, port), "", 1, 65535, NULL, NULL, "104", 0, "its port"},
+	{"connect_timeout", KEY_INT, AT(destination_conf, connect_timeout), "s", 1, 3600, NULL, NULL, "10", 0, "for the TCP connection"},
+	{"acse_timeout", KEY_INT, AT(destination_conf, acse_timeout), "s", 1, 3600, NULL, NULL, "30", 0,
+	 "for opening and closing the association"},
+	{"dimse_timeout", KEY_INT, AT(destination_conf, dimse_timeout), "s", 1, 3600, NULL, NULL, "120", 0, "for the answer to a C-STORE"},
+	{"retry_first", KEY_REAL, AT(destination_conf, retry_first), "s", 0.1, 86400, NULL, NULL, "5", 0,
+	 "wait after the first passing failure; doubled after each further one"},
+	{"retry_cap", KEY_REAL, AT(destination_conf, retry_cap), "s", 0.1, 86400, NULL, NULL, "900", 0, "the longest wait between attempts"},
+	{"retry_limit", KEY_INT, AT(destination_conf, retry_limit), "", 1, 1000000, "no limit", NULL, "0", 0,
+	 "passing failures until the result becomes a dead letter"},
+};
+
+static const struct config_key route_keys[] = {
+	{"name", KEY_NAME, AT(route_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs call it"},
+	{"kind", KEY_WORD, AT(route_conf, kind), "", 0, 0, NULL, kinds, "dbt", 0, "kind of case it takes"},
+	{"calling", KEY_AET, AT(route_conf, calling), "", 0, 0, NULL, NULL, "", 0, "AE title of the sender it takes; empty: any"},
+	{"protocol", KEY_NAME, AT(route_conf, protocol), "", 0, 0, NULL, NULL, NULL, 0, "the protocol to reconstruct with"},
+	{"destinations", KEY_NAMES, AT(route_conf, destination), "", 1, ROUTE_DESTINATIONS_MAX, NULL, NULL, NULL, 0,
+	 "destinations that get the result"},
+};
+
+static const struct config_key protocol_keys[] = {
+	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED, "what routes and --protocol call it"},
+	{"algorithm", KEY_CHOICE, AT(protocol_conf, dbt.algorithm), "", 0, 0, NULL, algorithms, "osem", 0,
+	 "`osem`: ordered subsets; `mlem`: all projections in each update"},
+	{"iterations", KEY_INT, AT(protocol_conf, dbt.iterations), "", 1, 1000, NULL, NULL, "1", 0,
+	 "passes over all projections; 1 for `osem`, 25 to 50 for `mlem`"},
+	{"subsets", KEY_INT, AT(protocol_conf, dbt.subsets), "", 1, 1000, "one per projection", NULL, "0", 0,
+	 "subsets of the projections; `mlem` has one whatever stands here"},
+	{"voxel", KEY_REAL, AT(protocol_conf, dbt.voxel), "mm", 0.02, 5, "the detector's own pitch", NULL, "0.34", 0,
+	 "voxel size in the slice; projections are binned to the nearest whole number of bins"},
+	{"slice_spacing", KEY_REAL, AT(protocol_conf, dbt.slice_spacing), "mm", 0.1, 20, NULL, NULL, "1", 0, "distance of slices"},
+	{"projector", KEY_CHOICE, AT(protocol_conf, dbt.projector), "", 0, 0, NULL, projectors, "slices", 0,
+	 "`slices`: slice by slice, fast; `exact`: path lengths through voxels, the reference"},
+	{"tile", KEY_TILE, AT(protocol_conf, dbt.tile), "bins", 1, 65535, NULL, NULL, "88x56", 0,
+	 "unit of work on the detector, along x and y; `none`: the whole detector at once"},
+	{"memory_limit", KEY_BYTES, AT(protocol_conf, dbt.memory_limit), "bytes", 1, 1e15, "all that the device has", NULL, "0", 0,
+	 "memory on the device; a plan that needs more is refused before anything is allocated"},
+	{"deterministic", KEY_BOOL, AT(protocol_conf, dbt.deterministic), "", 0, 0, NULL, NULL, "false", 0,
+	 "bitwise the same image in every run"},
+	{"description", KEY_TEXT, AT(protocol_conf, description), "", 0, 64, NULL, NULL, "", KEY_UNDESCRIBED,
+	 "SeriesDescription of the result; empty: made from the protocol's name"},
+};
+
+static const struct config_key profile_keys[] = {
+	{"name", KEY_NAME, AT(profile_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs and provenance call it"},
+	{"manufacturer", KEY_TEXT, AT(profile_conf, manufacturer), "", 0, 63, NULL, NULL, "", KEY_UNDESCRIBED,
+	 "pattern for (0008,0070): upper or lower case, `*` and `?`; empty: any"},
+	{"model", KEY_TEXT, AT(profile_conf, model), "", 0, 63, NULL, NULL, "", KEY_UNDESCRIBED, "pattern for (0008,1090); empty: any"},
+	{"serial", KEY_TEXT, AT(profile_conf, serial), "", 0, 63, NULL, NULL, "", KEY_UNDESCRIBED,
+	 "pattern for (0018,1000), for one machine's own geometry; empty: any"},
+	{"axis_height", KEY_REAL, AT(profile_conf, axis_height), "mm", -500, 500, NULL, NULL, NULL, 0,
+	 "rotation axis above the detector plane"},
+	{"source_axis", KEY_REAL, AT(profile_conf, source_axis), "mm", 100, 2000, NULL, NULL, NULL, 0, "source to rotation axis"},
+	{"support", KEY_REAL, AT(profile_conf, support), "mm", 0, 200, NULL, NULL, NULL, 0,
+	 "top of the breast support above the detector plane"},
+	{"source_x", KEY_REAL, AT(profile_conf, source_x), "mm", -200, 400, NULL, NULL, "0", 0,
+	 "source along x; 0: above the detector's chest-wall edge"},
+	{"pitch", KEY_REAL, AT(profile_conf, pitch), "mm", 0.01, 2, NULL, NULL, NULL, 0, "detector bin; must agree with (0018,1164)"},
+	{"angle_tag", KEY_CHOICE, AT(profile_conf, angle_tag), "", 0, 0, NULL, angle_tags, "0018,1510", 0,
+	 "where a single-frame series keeps the projection's angle"},
+	{"angle_sign", KEY_CHOICE, AT(profile_conf, angle_sign), "", 0, 0, NULL, signs, "1", 0,
+	 "the stored angle times this is positive where the source stands at y > 0"},
+	{"angle_offset", KEY_REAL, AT(profile_conf, angle_offset), "degrees", -180, 180, NULL, NULL, "0", 0, "added after the sign"},
+	{"sid_tolerance", KEY_REAL, AT(profile_conf, sid_tolerance), "mm", 0, 100, NULL, NULL, "2", 0,
+	 "how far (0018,1110) may be from axis_height + source_axis"},
+	{"i0_mode", KEY_CHOICE, AT(profile_conf, i0_mode), "", 0, 0, NULL, i0_modes, "percentile", 0,
+	 "where the unattenuated intensity comes from, see \"Intensity of the unattenuated beam\""},
+	{"i0", KEY_REAL, AT(profile_conf, i0), "", 0, 1e9, NULL, NULL, "95", 0,
+	 "with `fixed`: the stored value of air; with `percentile`: percent, up to 100"},
+	{"offset", KEY_REAL, AT(profile_conf, offset), "stored values", -65535, 65535, NULL, NULL, "0", 0,
+	 "what the detector stores without radiation"},
+	{"flatfield", KEY_PATH, AT(profile_conf, flatfield), "", 0, 0, NULL, NULL, "", 0, "DICOM file of an exposure without object, for `flatfield`"},
+	{"scale_by_exposure", KEY_BOOL, AT(profile_conf, scale_by_exposure), "", 0, 0, NULL, NULL, "false", 0,
+	 "I0 follows each projection's (0018,1152) or (0018,1153); not needed with `percentile`"},
+	{"log_zero", KEY_REAL, AT(profile_conf, log_zero), "stored values", -65535, 65535, NULL, NULL, "0", 0,
+	 "for data that are stored as logarithm: line integral = (log_zero - value) * log_scale"},
+	{"log_scale", KEY_REAL, AT(profile_conf, log_scale), "1 / stored value", -100, 100, NULL, NULL, "0", 0,
+	 "see log_zero; 0: logarithmic data of this system are refused"},
+	{"floor", KEY_REAL, AT(profile_conf, floor), "fraction of I0", 1e-9, 0.5, NULL, NULL, "1e-4", 0,
+	 "intensities below are raised to it before the logarithm"},
+	{"chest_wall", KEY_WORD, AT(profile_conf, chest_wall), "", 0, 0, NULL, edges, "", 0,
+	 "image edge at the chest wall in single-frame series without (0020,0020); empty: refuse those"},
+};
+
+#define KEYS(keys) keys, sizeof(keys) / sizeof(keys[0])
+#define LIST(type, field) sizeof(struct type), offsetof(struct config, field), offsetof(struct config, n_##field)
+
+const struct config_section config_sections[SECTION_COUNT] = {
+	{"node", "node", false, false, sizeof(struct node_conf), offsetof(struct config, node), 0, KEYS(node_keys), "The node itself."},
+	{"peers", "peer", true, false, LIST(peer_conf, peers), KEYS(peer_keys), "Who may send to us."},
+	{"destinations", "destination", true, false, LIST(destination_conf, destinations), KEYS(destination_keys), "Who gets results."},
+	{"routes", "route", true, false, LIST(route_conf, routes), KEYS(route_keys),
+	 "Which kind of case goes through which protocol to which destinations; the first that fits is taken."},
+	{"protocols", "protocol", true, true, LIST(protocol_conf, protocols), KEYS(protocol_keys),
+	 "How to reconstruct. The keys but name are also those of `--set`."},
+	{"profiles", "profile", true, true, LIST(profile_conf, profiles), KEYS(profile_keys),
+	 "The geometry of one system, chosen by manufacturer, model and serial number of the images. Without a profile that fits a case is "
+	 "held, never guessed."},
+};
+
+const struct config_key *config_key_find(const struct config_section *section, const char *name)
+{
+	for (size_t i = 0; i < section->n_keys; i++)
+		if (!strcmp(section->keys[i].name, name))
+			return &section->keys[i];
+	return NULL;
+}
+
+/* Letters to insert, remove or replace (Levenshtein 1966); words are cut at 31 letters. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[33];
+	size_t n = strnlen(b, 31);
+
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i] && i < 31; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < n; j++) {
+			size_t best = diagonal + (a[i] != b[j]);
+
+			diagonal = row[j + 1];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (diagonal + 1 < best)
+				best = diagonal + 1;
+			row[j + 1] = best;
+		}
+	}
+	return row[n];
+}
+
+const char *config_nearest(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
+{
+	const char *best = NULL, *candidate;
+	size_t least = strlen(word) / 3 + 2; /* one slip in a short word, more in a long one */
+
+	for (size_t i = 0; (candidate = name(ctx, i)); i++) {
+		size_t d = distance(word, candidate);
+
+		if (d < least) {
+			least = d;
+			best = candidate;
+		}
+	}
+	return best;
+}
+
+static const char *key_name(const void *ctx, size_t i)
+{
+	const struct config_section *section = ctx;
+
+	return i < section->n_keys ? section->keys[i].name : NULL;
+}
+
+const char *config_key_nearest(const struct config_section *section, const char *word)
+{
+	return config_nearest(word, key_name, section);
+}
