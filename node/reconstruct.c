@@ -1,0 +1,183 @@
+/* reconstruct.c - one case from files to a file: open, plan, read and prepare, reconstruct, write. See node/reconstruct.h.
+ *
+ * Nothing is allocated in proportion to the image before the plan is accepted; nothing appears in the output folder before the
+ * whole object is on disk. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "node/case_views.h"
+#include "node/exam.h"
+#include "node/reconstruct.h"
+#include "node/result.h"
+
+struct work {
+	const struct protocol_conf *protocol;
+	const struct monitor *monitor;
+	struct exam *exam;
+	struct device *dev;
+	struct dbt_plan plan;
+	float *line, *valid, *volume;
+	struct reconstruct_report report;
+};
+
+static double seconds_on(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double seconds_now(void)
+{
+	return seconds_on(CLOCK_MONOTONIC);
+}
+
+static void *array(size_t n, const char *what, struct err *err)
+{
+	void *memory = malloc(n * sizeof(float));
+
+	if (!memory)
+		err_set(err, ENOMEM, "no memory for %s: %zu bytes", what, n * sizeof(float));
+	return memory;
+}
+
+static int open_case(struct work *w, const struct config *config, const char *device, const char *const *paths, size_t n_paths,
+		     struct err *err)
+{
+	double begun = seconds_now();
+	int rc;
+
+	monitor_progress(w->monitor, "open", 0);
+	rc = exam_open(paths, n_paths, config, &w->exam, err);
+	if (rc < 0)
+		return rc;
+	rc = device_open(device, &w->dev, err);
+	if (rc < 0) {
+		if (rc != -ENODEV && rc != -ENOMEM && err) /* whatever it is, it is the device's */
+			err->code = ENODEV;
+		return rc == -ENOMEM ? rc : -ENODEV;
+	}
+	rc = dbt_plan(&w->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, w->dev, &w->plan, err);
+	w->report.seconds_open = seconds_now() - begun;
+	return rc;
+}
+
+static int read_case(struct work *w, struct err *err)
+{
+	size_t n = (size_t)w->plan.n_views * (size_t)w->plan.n_v * (size_t)w->plan.n_u;
+	struct case_views_report views = {0};
+	int rc;
+
+	w->line = array(n, "line integrals", err);
+	w->valid = w->line ? array(n, "the mask", err) : NULL;
+	if (!w->valid)
+		return -ENOMEM;
+	rc = case_read_views(w->exam, &w->plan, w->line, w->valid, w->monitor, &views, err);
+	w->report.seconds_read = views.seconds_read;
+	w->report.seconds_prepare = views.seconds_prepare;
+	w->report.padded = views.padded;
+	w->report.saturated = views.saturated;
+	w->report.floored = views.floored;
+	w->report.clamped = views.clamped;
+	return rc;
+}
+
+static int reconstruct(struct work *w, struct err *err)
+{
+	double begun = seconds_now();
+	struct dbt_report report;
+	int rc;
+
+	w->volume = array(grid_size(&w->plan.grid), "the volume", err);
+	if (!w->volume)
+		return -ENOMEM;
+	rc = dbt_reconstruct(&w->protocol->dbt, &w->plan, w->exam->scan, w->dev, w->line, w->valid, w->monitor, w->volume,
+			     &report, err);
+	w->report.seconds_reconstruct = seconds_now() - begun;
+	return rc;
+}
+
+static int write_case(struct work *w, const char *out_dir, struct err *err)
+{
+	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = seconds_on(CLOCK_REALTIME)};
+	struct reconstruct_report *report = &w->report;
+	double begun = seconds_now();
+	char path[4096], digest[65];
+	int rc;
+
+	monitor_progress(w->monitor, "write", 0);
+	if (monitor_cancelled(w->monitor))
+		return err_set(err, ECANCELED, "cancelled before writing");
+	snprintf(info.device, sizeof(info.device), "%s", w->dev->name);
+	result_uid(w->exam, w->protocol, report->sop_instance);
+	/* The name is ours, and the same for the same result. */
+	dicom_sha256(report->sop_instance, strlen(report->sop_instance), digest);
+	snprintf(report->file, sizeof(report->file), "%c-%s-%.16s.dcm", w->exam->laterality, w->exam->view, digest);
+	if (snprintf(path, sizeof(path), "%s/%s", out_dir, report->file) >= (int)sizeof(path))
+		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
+	if (mkdir(out_dir, 0777) < 0 && errno != EEXIST)
+		return err_set(err, errno, "cannot make the output folder %s: %s", out_dir, strerror(errno));
+	rc = result_write(w->exam, &info, w->volume, path, err);
+	if (rc < 0)
+		return rc;
+	result_series(w->exam, w->protocol, report->series);
+	monitor_progress(w->monitor, "write", 1);
+	report->seconds_write = seconds_now() - begun;
+	return 0;
+}
+
+static void fill_report(struct work *w)
+{
+	struct reconstruct_report *report = &w->report;
+
+	snprintf(report->sop_class, sizeof(report->sop_class), "%s", RESULT_CLASS);
+	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
+	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
+	report->n_views = w->plan.n_views;
+	report->bytes_device = w->plan.bytes_total;
+	for (int c = 0; c < 3; c++) {
+		report->n[c] = w->plan.grid.n[c];
+		report->voxel[c] = w->plan.grid.h[c];
+	}
+}
+
+int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, const char *device,
+		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
+		     struct reconstruct_report *ret_report, struct err *err)
+{
+	struct work w = {.protocol = protocol, .monitor = monitor};
+	double begun = seconds_now();
+	int rc;
+
+	rc = open_case(&w, config, device, paths, n_paths, err);
+	if (rc < 0)
+		goto out;
+	rc = read_case(&w, err);
+	if (rc < 0)
+		goto out;
+	rc = reconstruct(&w, err);
+	if (rc < 0)
+		goto out;
+	free(w.line);
+	free(w.valid);
+	w.line = w.valid = NULL;
+	rc = write_case(&w, out_dir, err);
+	if (rc < 0)
+		goto out;
+	fill_report(&w);
+	w.report.seconds_total = seconds_now() - begun;
+	*ret_report = w.report;
+	rc = 0;
+out:
+	free(w.line);
+	free(w.valid);
+	free(w.volume);
+	device_close(w.dev);
+	exam_close(w.exam);
+	return rc;
+}
