@@ -98,7 +98,7 @@ static int64_t earlier(const struct association_io *io, int64_t deadline)
 
 class association_connection : public DcmTCPConnection
 {
-public:
+      public:
 	association_connection(DcmNativeSocketType fd, struct association_io *shared) : DcmTCPConnection(fd), io(shared)
 	{
 		int on = 1;
@@ -123,12 +123,8 @@ public:
 			return serve(buf, n);
 		/* Heads are small: take what there is behind them as well. Bodies go straight to where they are wanted. */
 		if (n < sizeof(io->ahead) / 2) {
-			got = receive(io->ahead, sizeof(io->ahead));
-			if (got <= 0)
-				return got;
-			io->ahead_at = 0;
-			io->ahead_n = (size_t)got;
-			return serve(buf, n);
+			got = receive(nullptr, 0);
+			return got > 0 ? serve(buf, n) : got;
 		}
 		return receive(buf, n);
 	}
@@ -169,13 +165,17 @@ public:
 	{
 		int64_t deadline = association_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
 
-		if (io->ahead_n > 0)
+		/* Most often the next PDU is there already: reading it is as cheap as asking. */
+		if (io->ahead_n > 0 || fill() > 0)
 			return OFTrue;
-		/* An error counts as readable: read() will report it. */
+		/* The end of the connection and an error count as readable: read() will report them. */
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return OFTrue;
+		acknowledge();
 		return wait_ready(getSocket(), POLLIN, earlier(io, deadline)) != 0;
 	}
 
-private:
+      private:
 	struct association_io *io;
 
 	ssize_t fail(int code)
@@ -195,39 +195,63 @@ private:
 		return (ssize_t)n;
 	}
 
-	ssize_t receive(void *buf, size_t n)
+	/* The peer may hold back the rest of its PDU until it hears from us (Nagle): before we wait, tell it all we have. */
+	void acknowledge()
 	{
-		bool within = io->head_have > 0 || io->body_left > 0;
+		int on = 1;
+
+		setsockopt(getSocket(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	}
+
+	/* What is there now: into the read-ahead buffer (buf NULL) or to buf. > 0, 0 (closed), -1 (errno EAGAIN: nothing yet). */
+	ssize_t take(void *buf, size_t n)
+	{
+		uint8_t *to = buf ? (uint8_t *)buf : io->ahead;
 		ssize_t got;
 
-		if (within)
-			io->deadline += association_now() - io->left_at;
-		got = receive_some(buf, n, within);
+		if (io->malformed)
+			return fail(EBADMSG);
+		do
+			got = recv(getSocket(), to, buf ? n : sizeof(io->ahead), MSG_DONTWAIT);
+		while (got < 0 && errno == EINTR);
+		if (got <= 0)
+			return got;
+		if (track(io, to, (size_t)got) < 0)
+			return fail(EBADMSG);
+		if (!buf) {
+			io->ahead_at = 0;
+			io->ahead_n = (size_t)got;
+		}
 		io->left_at = association_now();
 		return got;
 	}
 
-	ssize_t receive_some(void *buf, size_t n, bool within)
+	ssize_t fill()
 	{
-		int on = 1;
+		ssize_t got = take(nullptr, 0);
 
+		if (got == 0)
+			errno = 0;
+		return got;
+	}
+
+	/* take(), but waits: within a PDU until its deadline. */
+	ssize_t receive(void *buf, size_t n)
+	{
+		bool within = io->head_have > 0 || io->body_left > 0;
+		int64_t deadline = association_now() + (int64_t)io->timeout * 1000;
+
+		if (within)
+			deadline = io->deadline += association_now() - io->left_at;
 		for (;;) {
-			ssize_t got = recv(getSocket(), buf, n, MSG_DONTWAIT);
+			ssize_t got = take(buf, n);
 
-			if (got > 0) {
-				/* The peer may hold back the rest of its PDU until it hears from us (Nagle): say so now. */
-				setsockopt(getSocket(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
-				return track(io, (const uint8_t *)buf, (size_t)got) < 0 ? fail(EBADMSG) : got;
-			}
-			if (got == 0)
-				return 0;
-			if (errno == EINTR)
-				continue;
+			if (got >= 0)
+				return got;
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return fail(errno);
-			if (!within)
-				io->deadline = association_now() + (int64_t)io->timeout * 1000;
-			switch (wait_ready(getSocket(), POLLIN, earlier(io, io->deadline))) {
+			acknowledge();
+			switch (wait_ready(getSocket(), POLLIN, earlier(io, deadline))) {
 			case 0:
 				io->timed_out = true;
 				return fail(ETIMEDOUT);
@@ -240,7 +264,7 @@ private:
 
 class association_layer : public DcmTransportLayer
 {
-public:
+      public:
 	explicit association_layer(struct association_io *shared) : io(shared)
 	{
 	}
@@ -250,7 +274,7 @@ public:
 		return secure ? nullptr : new association_connection(fd, io);
 	}
 
-private:
+      private:
 	struct association_io *io;
 };
 
@@ -262,7 +286,8 @@ void association_settings(int connect_timeout, int io_timeout)
 	dcmSocketReceiveTimeout.set(io_timeout);
 }
 
-int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net, struct err *err)
+int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
+			struct err *err)
 {
 	T_ASC_Network *net = nullptr;
 	OFCondition cond = ASC_initializeNetwork(acceptor ? NET_ACCEPTOR : NET_REQUESTOR, 0, acse_timeout, &net);
@@ -303,7 +328,8 @@ int association_fail(struct err *err, const struct association_io *io, const OFC
 	if (io->malformed)
 		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
 	if (io->timed_out)
-		return err_set(err, ETIMEDOUT, "%s: the peer stopped within a message and was silent for %d s", what, io->timeout);
+		return err_set(err, ETIMEDOUT, "%s: the peer stopped within a message and was silent for %d s", what,
+			       io->timeout);
 	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(text, "DUL network read timeout"))
 		return err_set(err, ETIMEDOUT, "%s: nothing came from the peer in time", what);
 	if (cond == DUL_PEERABORTEDASSOCIATION)
@@ -345,12 +371,8 @@ bool association_storable(const char *ts)
 {
 	/* No JPEG 2000 and no video: nothing here reads them, and a sender that offers them has another one as well. */
 	static const char *const encodings[] = {
-		UID_RLELosslessTransferSyntax,
-		UID_JPEGProcess14SV1TransferSyntax,
-		UID_JPEGProcess14TransferSyntax,
-		UID_JPEGLSLosslessTransferSyntax,
-		UID_JPEGLSLossyTransferSyntax,
-		UID_JPEGProcess1TransferSyntax,
+		UID_RLELosslessTransferSyntax,	  UID_JPEGProcess14SV1TransferSyntax, UID_JPEGProcess14TransferSyntax,
+		UID_JPEGLSLosslessTransferSyntax, UID_JPEGLSLossyTransferSyntax,      UID_JPEGProcess1TransferSyntax,
 		UID_JPEGProcess2_4TransferSyntax,
 	};
 

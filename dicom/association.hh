@@ -2,8 +2,8 @@
  * Private to dicom/ (C++).
  *
  * DCMTK's own connection class leaves holes that this one closes:
- * - Nagle's algorithm is on by default and costs 40 ms a message: TCP_NODELAY always, and a pending ACK is pushed out after each read,
- *   so that a peer with Nagle does not wait for it either. A PDU's 12-byte head travels with its data (MSG_MORE).
+ * - Nagle's algorithm is on by default and costs 40 ms a message: TCP_NODELAY always, and a pending ACK is pushed out after each
+ * read, so that a peer with Nagle does not wait for it either. A PDU's 12-byte head travels with its data (MSG_MORE).
  * - The body of a PDU is read with blocking calls, so that a peer that sends a byte now and then holds the association for ever:
  *   here a PDU that has begun must be complete within `timeout`.
  * - A poll() with a negative time, which means for ever, follows when a deadline has just passed: here it means now.
@@ -28,23 +28,23 @@ class OFCondition;
 
 /* Our side of the connection. It outlives DCMTK's connection object, so that the reason for an end can be read afterwards. */
 struct association_io {
-	int fd = -1;                 /* owned by DCMTK's connection object; -1 when closed */
-	int timeout = 30;            /* s a PDU may take from its first byte to its last, and a write may wait */
-	int64_t closing = 0;         /* when not 0: monotonic ms after which nothing is waited for any more */
+	int fd = -1;	     /* owned by DCMTK's connection object; -1 when closed */
+	int timeout = 30;    /* s a PDU may take from its first byte to its last, and a write may wait */
+	int64_t closing = 0; /* when not 0: monotonic ms after which nothing is waited for any more */
 	bool timed_out = false;
-	int error = 0;               /* errno of the last read or write that failed */
+	int error = 0; /* errno of the last read or write that failed */
 	const char *malformed = nullptr;
 
 	/* Where we are in the stream of PDUs. */
 	uint8_t head[6];
-	unsigned head_have = 0;      /* bytes of the 6-byte head */
+	unsigned head_have = 0; /* bytes of the 6-byte head */
 	uint64_t body_left = 0;
-	bool is_data = false;        /* P-DATA-TF */
+	bool is_data = false; /* P-DATA-TF */
 	uint8_t pdv[4];
 	unsigned pdv_have = 0;
 	uint64_t pdv_left = 0;
-	int64_t deadline = 0;        /* of the PDU under way */
-	int64_t left_at = 0;         /* when the last read ended: the time that we spend elsewhere is not the peer's */
+	int64_t deadline = 0; /* of the PDU under way */
+	int64_t left_at = 0;  /* when the last read ended: the time that we spend elsewhere is not the peer's */
 
 	uint8_t ahead[ASSOCIATION_READ_AHEAD];
 	size_t ahead_at = 0, ahead_n = 0;
@@ -57,7 +57,8 @@ void association_settings(int connect_timeout, int io_timeout);
 
 /* A network whose connections go through `io` (borrowed; one connection at a time). acceptor: no listening socket is made when
  * dcmExternalSocketHandle is set before. */
-int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net, struct err *err);
+int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
+			struct err *err);
 
 /* At most `seconds` from now are spent on saying goodbye. */
 void association_close_within(struct association_io *io, int seconds);
@@ -65,7 +66,8 @@ void association_close_within(struct association_io *io, int seconds);
 /* The errno and sentence for a condition: timeout, abort, cut, protocol. `what` says what was being done. */
 int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what);
 
-/* Does the UID have legal characters and length (PS3.5 9.1)? Is the AE title one (PS3.5 6.2, 1..16 characters, not all blanks)? */
+/* Does the UID have legal characters and length (PS3.5 9.1)? Is the AE title one (PS3.5 6.2, 1..16 characters, not all blanks)?
+ */
 bool association_uid_ok(const char *uid);
 bool association_aet_ok(const char *aet);
 

@@ -1,8 +1,9 @@
 /* store_scp.cc - one association from its request to its end.
  *
  * Invariants:
- * - The stream handed to DCMTK always reports that all is well. DCMTK 3.6.7 reads on for ever when a write fails in the last fragment,
- *   and reports success for a file whose last buffer could not be written; so the error is latched in the sink and judged here.
+ * - The stream handed to DCMTK always reports that all is well. DCMTK 3.6.7 reads on for ever when a write fails in the last
+ * fragment, and reports success for a file whose last buffer could not be written; so the error is latched in the sink and judged
+ * here.
  * - The response is sent by us, after the handler's end() has made the object durable or thrown it away.
  * - For each begin() that gave a descriptor there is exactly one end().
  */
@@ -34,7 +35,7 @@
 /* Where the bytes of a data set go. */
 class sink : public DcmConsumer
 {
-public:
+      public:
 	sink(int file, const struct scp_handler *h) : fd(file), handler(h)
 	{
 	}
@@ -96,14 +97,14 @@ public:
 	int error = 0;
 	uint64_t written = 0, received = 0; /* bytes of the file; bytes of the data set that came */
 
-private:
+      private:
 	const struct scp_handler *handler;
 	uint64_t pushed = 0;
 };
 
 class sink_stream : public DcmOutputStream
 {
-public:
+      public:
 	explicit sink_stream(sink *to) : DcmOutputStream(to)
 	{
 	}
@@ -217,11 +218,12 @@ static int check_first_byte(struct scp *s, int fd, struct err *err)
 	if (n <= 0)
 		return err_set(err, ENODATA, "%s connected and closed without a word", s->host);
 	if (b[0] == 0x16 && (n < 2 || b[1] == 0x03))
-		return err_set(err, EPROTO, "%s began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender",
+		return err_set(err, EPROTO,
+			       "%s began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender",
 			       s->host);
 	if (b[0] != 0x01)
-		return err_set(err, EPROTO, "%s does not speak DICOM: the first byte is 0x%02x, not an A-ASSOCIATE-RQ (0x01)", s->host,
-			       b[0]);
+		return err_set(err, EPROTO, "%s does not speak DICOM: the first byte is 0x%02x, not an A-ASSOCIATE-RQ (0x01)",
+			       s->host, b[0]);
 	return 0;
 }
 
@@ -329,7 +331,8 @@ static bool check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationC
 {
 	if (!association_uid_ok(rq->AffectedSOPInstanceUID))
 		*ret_status = STORE_INVALID_INSTANCE;
-	else if (strcmp(rq->AffectedSOPClassUID, pc->abstractSyntax) != 0 || !strcmp(pc->abstractSyntax, UID_VerificationSOPClass))
+	else if (strcmp(rq->AffectedSOPClassUID, pc->abstractSyntax) != 0 ||
+		 !strcmp(pc->abstractSyntax, UID_VerificationSOPClass))
 		*ret_status = STORE_CLASS_NOT_SUPPORTED;
 	else
 		return true;
@@ -366,7 +369,8 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 		meta_build(&meta, &o);
 		to.put(meta.bytes, meta.n);
 	}
-	cond = DIMSE_receiveDataSetInFile(s->assoc, DIMSE_NONBLOCKING, s->conf->dimse_timeout, &data_id, &stream, nullptr, nullptr);
+	cond = DIMSE_receiveDataSetInFile(s->assoc, DIMSE_NONBLOCKING, s->conf->dimse_timeout, &data_id, &stream, nullptr,
+					  nullptr);
 	if (cond.good() && data_id != id)
 		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
 	if (fd >= 0) {
@@ -409,7 +413,8 @@ static int serve_message(struct scp *s, struct err *err)
 	case DIMSE_C_CANCEL_RQ: /* nothing that could be cancelled is under way */
 		return 0;
 	default:
-		return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which was not negotiated", (unsigned)msg.CommandField);
+		return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which was not negotiated",
+			       (unsigned)msg.CommandField);
 	}
 }
 

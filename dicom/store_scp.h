@@ -1,12 +1,13 @@
 /* Storage and verification SCP: one association on a connected socket, to its end.
  *
- * DCMTK negotiates and frames; the bytes of a data set go through an own stream straight to the descriptor that the handler opened,
- * so that a write that fails never stops the protocol: the error is latched, the rest is read and dropped, and the handler decides
- * the status that is sent. The stored file is Part 10: preamble, meta header, data set in the sender's transfer syntax, bit for bit.
+ * DCMTK negotiates and frames; the bytes of a data set go through an own stream straight to the descriptor that the handler
+ * opened, so that a write that fails never stops the protocol: the error is latched, the rest is read and dropped, and the
+ * handler decides the status that is sent. The stored file is Part 10: preamble, meta header, data set in the sender's transfer
+ * syntax, bit for bit.
  *
  * Every storage class DCMTK knows is accepted, and any other class whose UID looks like private storage; for each, the sender's
- * first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS is taken as it comes. One association per process at a
- * time: DCMTK's settings are global.
+ * first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS is taken as it comes. One association per process at
+ * a time: DCMTK's settings are global.
  */
 #ifndef TOMONODE_DICOM_STORE_SCP_H
 #define TOMONODE_DICOM_STORE_SCP_H
@@ -36,10 +37,10 @@ enum scp_admission {
 };
 
 struct scp_conf {
-	const char *aet;           /* our AE title */
-	int max_pdu;               /* 4096..131072 */
-	int acse_timeout;          /* s, > 0 */
-	int dimse_timeout;         /* s, > 0: between messages, and for each PDU from its first byte to its last */
+	const char *aet;   /* our AE title */
+	int max_pdu;	   /* 4096..131072 */
+	int acse_timeout;  /* s, > 0 */
+	int dimse_timeout; /* s, > 0: between messages, and for each PDU from its first byte to its last */
 };
 
 struct scp_object {
@@ -52,23 +53,24 @@ struct scp_object {
 struct scp_handler {
 	void *ctx;
 	/* May this peer speak to us? When not, the reason goes to why (for the log). host is a numeric address. */
-	enum scp_admission (*admit)(void *ctx, const char *calling, const char *called, const char *host, char *why, size_t why_size);
+	enum scp_admission (*admit)(void *ctx, const char *calling, const char *called, const char *host, char *why,
+				    size_t why_size);
 	/* An object comes: give a descriptor for its Part 10 file, or -1 to refuse (then *ret_status is sent after the data are
 	 * dropped, and neither data nor end is called). */
 	int (*begin)(void *ctx, const struct scp_object *object, uint16_t *ret_status);
 	/* Every chunk written, in order (for a running digest of the data set; the meta header is not in it). 0, or an errno to
 	 * go on as if this write had failed. */
 	int (*data)(void *ctx, const void *bytes, size_t n);
-	/* All bytes are there (write_error 0), or a write failed (errno), or the data set is empty (EBADMSG), or the peer went away
-	 * (ECONNRESET): close the descriptor, make it durable or discard it, and answer the status to send. bytes: of the file.
-	 * The response goes out after this returns. */
+	/* All bytes are there (write_error 0), or a write failed (errno), or the data set is empty (EBADMSG), or the peer went
+	 * away (ECONNRESET): close the descriptor, make it durable or discard it, and answer the status to send. bytes: of the
+	 * file. The response goes out after this returns. */
 	uint16_t (*end)(void *ctx, const struct scp_object *object, uint64_t bytes, int write_error);
 	/* The association is over: released (true) or aborted/cut/timed out (false). Not called when it was not admitted. */
 	void (*over)(void *ctx, bool released);
 };
 
-/* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a refused
- * peer EACCES, a connection that ended before it said anything ENODATA, something else than DICOM EPROTO). */
+/* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a
+ * refused peer EACCES, a connection that ended before it said anything ENODATA, something else than DICOM EPROTO). */
 int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err);
 
 #ifdef __cplusplus

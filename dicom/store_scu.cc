@@ -1,9 +1,9 @@
 /* store_scu.cc - one association to a peer that stores.
  *
- * - A file goes out as it lies on the disk: its data set is read in pieces of one PDU and sent without being parsed, so that memory
- *   stays at one PDU for any size and the bits are the file's.
- * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data set
- *   converted by DCMTK, which leaves large values in the file until they are written.
+ * - A file goes out as it lies on the disk: its data set is read in pieces of one PDU and sent without being parsed, so that
+ * memory stays at one PDU for any size and the bits are the file's.
+ * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data
+ * set converted by DCMTK, which leaves large values in the file until they are written.
  * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
  */
 #include "dcmtk/config/osconfig.h"
@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTEXTS_MAX 128  /* odd numbers 1..255, PS3.8 9.3.2.2 */
+#define CONTEXTS_MAX 128   /* odd numbers 1..255, PS3.8 9.3.2.2 */
 #define META_MAX (1 << 20) /* bytes of a meta header that are believed */
 #define GOODBYE_SECONDS 2
 
@@ -38,7 +38,7 @@ struct scu {
 	T_ASC_Network *net = nullptr;
 	T_ASC_Association *assoc = nullptr;
 	T_ASC_Parameters *params = nullptr; /* until the association owns them */
-	char who[160] = "";                 /* "AET at host:port", for sentences */
+	char who[160] = "";		    /* "AET at host:port", for sentences */
 	int dimse_timeout = 30;
 	int acse_timeout = 30;
 	bool broken = false;
@@ -107,7 +107,8 @@ static OFCondition add_contexts(struct scu *s, const struct scu_context *context
 	for (size_t i = 0; cond.good() && i < p.n; i++) {
 		const char *ts = p.list[i].transfer_syntax;
 
-		cond = ASC_addPresentationContext(s->params, (T_ASC_PresentationContextID)(2 * i + 1), p.list[i].sop_class, &ts, 1);
+		cond = ASC_addPresentationContext(s->params, (T_ASC_PresentationContextID)(2 * i + 1), p.list[i].sop_class, &ts,
+						  1);
 	}
 	return cond;
 }
@@ -160,7 +161,8 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 	return association_fail(err, &s->io, cond, s->who);
 }
 
-static int open_association(struct scu *s, const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct err *err)
+static int open_association(struct scu *s, const struct scu_peer *peer, const struct scu_context *contexts, size_t n,
+			    struct err *err)
 {
 	char address[INET_ADDRSTRLEN], target[INET_ADDRSTRLEN + 8], here[64] = "localhost";
 	OFCondition cond;
@@ -168,16 +170,16 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 
 	snprintf(s->who, sizeof(s->who), "%.16s at %.100s:%d", peer->called, peer->host, peer->port);
 	if (!association_aet_ok(peer->called) || !association_aet_ok(peer->calling))
-		return err_set(err, EINVAL, "%s: AE titles have 1 to 16 printable characters ('%.40s' calls '%.40s')", s->who, peer->calling,
-			       peer->called);
+		return err_set(err, EINVAL, "%s: AE titles have 1 to 16 printable characters ('%.40s' calls '%.40s')", s->who,
+			       peer->calling, peer->called);
 	if (peer->port <= 0 || peer->port > 65535)
 		return err_set(err, EINVAL, "%s: port %d, allowed 1..65535", s->who, peer->port);
 	if (peer->max_pdu < ASC_MINIMUMPDUSIZE || peer->max_pdu > ASC_MAXIMUMPDUSIZE)
 		return err_set(err, EINVAL, "%s: maximum PDU %d, allowed %d..%d", s->who, peer->max_pdu, ASC_MINIMUMPDUSIZE,
 			       ASC_MAXIMUMPDUSIZE);
 	if (peer->connect_timeout <= 0 || peer->acse_timeout <= 0 || peer->dimse_timeout <= 0)
-		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who, peer->connect_timeout,
-			       peer->acse_timeout, peer->dimse_timeout);
+		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who,
+			       peer->connect_timeout, peer->acse_timeout, peer->dimse_timeout);
 	rc = resolve(peer, address, sizeof(address), err);
 	if (rc < 0)
 		return rc;
@@ -191,8 +193,10 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	cond = ASC_createAssociationParameters(&s->params, peer->max_pdu);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
-	snprintf(s->params->ourImplementationClassUID, sizeof(s->params->ourImplementationClassUID), "%s", IMPLEMENTATION_CLASS_UID);
-	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s", IMPLEMENTATION_VERSION);
+	snprintf(s->params->ourImplementationClassUID, sizeof(s->params->ourImplementationClassUID), "%s",
+		 IMPLEMENTATION_CLASS_UID);
+	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s",
+		 IMPLEMENTATION_VERSION);
 	snprintf(target, sizeof(target), "%s:%d", address, peer->port);
 	gethostname(here, sizeof(here) - 1);
 	ASC_setAPTitles(s->params, peer->calling, peer->called, nullptr);
@@ -213,8 +217,8 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 
 struct part10 {
 	int fd;
-	off_t data;  /* where the data set begins */
-	off_t size;  /* of the file */
+	off_t data; /* where the data set begins */
+	off_t size; /* of the file */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE], transfer_syntax[DICOM_UID_SIZE];
 };
 
@@ -290,7 +294,8 @@ static int read_meta(struct part10 *f, const char *path, struct err *err)
 	if (f->data >= f->size)
 		return err_set(err, EBADMSG, "%s: no data set behind the meta header", path);
 	if ((f->size - f->data) & 1)
-		return err_set(err, EBADMSG, "%s: the data set has an odd length of %lld bytes", path, (long long)(f->size - f->data));
+		return err_set(err, EBADMSG, "%s: the data set has an odd length of %lld bytes", path,
+			       (long long)(f->size - f->data));
 	return 0;
 }
 
@@ -310,7 +315,8 @@ static int part10_open(struct part10 *f, const char *path, struct err *err)
 
 /* ---- sending ---- */
 
-/* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data set. */
+/* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data
+ * set. */
 struct command {
 	uint8_t bytes[512];
 	size_t n;
@@ -343,7 +349,7 @@ static void command_build(struct command *c, const struct part10 *f, unsigned me
 	command_put(c, 0x0002, f->sop_class, strlen(f->sop_class));
 	command_put_us(c, 0x0100, 0x0001); /* C-STORE-RQ */
 	command_put_us(c, 0x0110, message);
-	command_put_us(c, 0x0700, 0);      /* priority: medium */
+	command_put_us(c, 0x0700, 0);	   /* priority: medium */
 	command_put_us(c, 0x0800, 0x0001); /* a data set follows */
 	command_put(c, 0x1000, f->sop_instance, strlen(f->sop_instance));
 	group = c->n - 12;
@@ -368,8 +374,8 @@ static OFCondition send_piece(struct scu *s, T_ASC_PresentationContextID id, DUL
 	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
 }
 
-static int send_as_stored(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
-			  struct err *err)
+static int send_as_stored(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message,
+			  const char *path, struct err *err)
 {
 	struct command c;
 	off_t at = f->data;
@@ -393,8 +399,8 @@ static int send_as_stored(struct scu *s, const struct part10 *f, T_ASC_Presentat
 	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
 }
 
-static int send_converted(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
-			  struct err *err)
+static int send_converted(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message,
+			  const char *path, struct err *err)
 {
 	T_DIMSE_Message msg;
 	T_DIMSE_C_StoreRQ *rq = &msg.msg.CStoreRQ;
@@ -446,10 +452,11 @@ static int store(struct scu *s, const struct part10 *f, const char *path, uint16
 	if (!as_stored) {
 		id = 0;
 		if (association_uncompressed(f->transfer_syntax))
-			id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class, UID_LittleEndianImplicitTransferSyntax);
+			id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class,
+								   UID_LittleEndianImplicitTransferSyntax);
 		if (!id)
-			return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who, f->sop_class,
-				       dicom_uid_name(f->sop_class), f->transfer_syntax);
+			return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who,
+				       f->sop_class, dicom_uid_name(f->sop_class), f->transfer_syntax);
 	}
 	rc = as_stored ? send_as_stored(s, f, id, message, path, err) : send_converted(s, f, id, message, path, err);
 	if (rc == 0)
@@ -461,7 +468,8 @@ static int store(struct scu *s, const struct part10 *f, const char *path, uint16
 
 /* ---- the interface: no exception leaves ---- */
 
-extern "C" int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err)
+extern "C" int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu,
+			struct err *err)
 {
 	struct scu *s = nullptr;
 	int rc;

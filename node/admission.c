@@ -1,7 +1,7 @@
 /* admission.c - the allow-list of calling AE titles and hosts.
  *
- * A peer matches when its AE title is the same (trailing and leading blanks do not count) and its address is one of those that the
- * configured host had when the receiver started. Several entries may share an AE title.
+ * A peer matches when its AE title is the same (trailing and leading blanks do not count) and its address is one of those that
+ * the configured host had when the receiver started. Several entries may share an AE title.
  */
 #include "node/admission.h"
 
@@ -120,8 +120,8 @@ static bool at_address(const struct known_peer *peer, const struct in6_addr *fro
 	return false;
 }
 
-enum scp_admission admission_check(const struct admission *a, const char *calling, const char *called, const char *host, char *why,
-				   size_t why_size)
+enum scp_admission admission_check(const struct admission *a, const char *calling, const char *called, const char *host,
+				   char *why, size_t why_size)
 {
 	struct in6_addr from;
 	bool known = false, readable = parse_address(host, &from);
@@ -142,6 +142,7 @@ enum scp_admission admission_check(const struct admission *a, const char *callin
 	if (known)
 		snprintf(why, why_size, "calling AE title '%s' is a known peer's, but %s is not its host", calling, host);
 	else
-		snprintf(why, why_size, "calling AE title '%s' from %s is no known peer's (node.require_known_peer)", calling, host);
+		snprintf(why, why_size, "calling AE title '%s' from %s is no known peer's (node.require_known_peer)", calling,
+			 host);
 	return SCP_REJECT_CALLING;
 }

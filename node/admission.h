@@ -12,7 +12,7 @@ int admission_create(const struct config *config, struct admission **ret_admissi
 struct admission *admission_free(struct admission *a); /* takes NULL, returns NULL */
 
 /* host: a numeric address. The reason for a rejection goes to why. */
-enum scp_admission admission_check(const struct admission *a, const char *calling, const char *called, const char *host, char *why,
-				   size_t why_size);
+enum scp_admission admission_check(const struct admission *a, const char *calling, const char *called, const char *host,
+				   char *why, size_t why_size);
 
 #endif

@@ -84,8 +84,8 @@ static enum scp_admission admit(void *ctx, const char *calling, const char *call
 	if (a != SCP_ADMIT)
 		return a;
 	snprintf(in->calling, sizeof(in->calling), "%s", calling);
-	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s", in->association, log_quote(calling),
-		  log_quote(called), host);
+	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s", in->association,
+		  log_quote(calling), log_quote(called), host);
 	return SCP_ADMIT;
 }
 
@@ -97,8 +97,8 @@ static bool below_reserve(const struct intake *in)
 static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
 {
 	in->refused++;
-	log_event(LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association, o->sop_instance, status,
-		  log_quote(reason));
+	log_event(LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association, o->sop_instance,
+		  status, log_quote(reason));
 }
 
 static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
@@ -242,8 +242,8 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 	if (rc == -EACCES)
 		log_event(LOG_WARNING, "association-rejected", "association=%s reason=%s", in->association, log_quote(err->msg));
 	else if (!in->calling[0]) /* it never came to a request that could be answered */
-		log_event(rc == -ENODATA ? LOG_INFO : LOG_WARNING, "connection-ended", "association=%s reason=%s", in->association,
-			  log_quote(err->msg));
+		log_event(rc == -ENODATA ? LOG_INFO : LOG_WARNING, "connection-ended", "association=%s reason=%s",
+			  in->association, log_quote(err->msg));
 	else
 		log_event(rc == 0 ? LOG_INFO : LOG_WARNING, "association-ended",
 			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
@@ -254,8 +254,12 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 void intake_run(int fd, const struct config *config, const struct admission *admission, int notify_fd, bool busy)
 {
 	const struct node_conf *node = &config->node;
-	struct intake in = {
-		.config = config, .admission = admission, .notify_fd = notify_fd, .busy = busy, .fd = -1, .began = now_monotonic()};
+	struct intake in = {.config = config,
+			    .admission = admission,
+			    .notify_fd = notify_fd,
+			    .busy = busy,
+			    .fd = -1,
+			    .began = now_monotonic()};
 	struct scp_conf conf = {.aet = node->aet,
 				.max_pdu = node->max_pdu,
 				.acse_timeout = node->acse_timeout,

@@ -26,15 +26,16 @@
 #include "node/log.h"
 
 #define BACKLOG 64
-#define REJECTERS_MAX 16 /* processes beyond max_associations that tell a peer so; beyond these a connection is closed at once */
-#define TICK_SECONDS 1   /* how often the listener looks whether its node is still there */
+#define REJECTERS_MAX 16 /* processes beyond max_associations that tell a peer so; beyond these a connection is closed at once   \
+			  */
+#define TICK_SECONDS 1	 /* how often the listener looks whether its node is still there */
 
 struct receiver {
 	int listen_fd, notify_fd;
 	const struct config *config;
 	struct admission *admission;
-	pid_t node;       /* who started us */
-	pid_t *children;  /* of associations and rejecters, 0: free */
+	pid_t node;	 /* who started us */
+	pid_t *children; /* of associations and rejecters, 0: free */
 	size_t n_slots, n_children;
 	sigset_t waiting; /* the mask while waiting */
 };

@@ -302,7 +302,9 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judg
 		return rc;
 	dir = opendir(path);
 	if (!dir)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
 	for (struct dirent *e = readdir(dir); e && rc == 0; e = readdir(dir)) {
 		enum verdict v = is_dot(e->d_name) ? VERDICT_KEEP : judge(s, e->d_name);
 

@@ -1,0 +1,139 @@
+/* receiver_alone.c - the receiver without the rest of the node, for system tests and benchmarks.
+ *
+ * receiver_alone [--aet AET] [--bind ADDRESS] [--max-associations N] [--acse S] [--dimse S] [--max-pdu N] [--reserve BYTES]
+ * [--grace S]
+ *                [--file-limit BYTES] [--check-called] [--known AET[@HOST]]... SPOOL
+ * prints the port that it listens on, then a dot to standard output for each wake-up of the node, until SIGTERM.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dicom/dataset.h"
+#include "node/log.h"
+#include "node/receiver.h"
+#include "node/spool.h"
+
+#define PEERS_MAX 8
+
+static const struct option options[] = {
+	{"aet", required_argument, NULL, 'a'},
+	{"bind", required_argument, NULL, 'b'},
+	{"max-associations", required_argument, NULL, 'm'},
+	{"acse", required_argument, NULL, 's'},
+	{"dimse", required_argument, NULL, 'd'},
+	{"reserve", required_argument, NULL, 'r'},
+	{"grace", required_argument, NULL, 'g'},
+	{"file-limit", required_argument, NULL, 'f'},
+	{"check-called", no_argument, NULL, 'c'},
+	{"known", required_argument, NULL, 'k'},
+	{"max-pdu", required_argument, NULL, 'p'},
+	{NULL, 0, NULL, 0},
+};
+
+static void add_peer(struct config *c, const char *text)
+{
+	struct peer_conf *p = &c->peers[c->n_peers];
+	const char *at = strchr(text, '@');
+
+	if (c->n_peers == PEERS_MAX)
+		return;
+	snprintf(p->name, sizeof(p->name), "peer%zu", c->n_peers);
+	snprintf(p->aet, sizeof(p->aet), "%.*s", at ? (int)(at - text) : 16, text);
+	snprintf(p->host, sizeof(p->host), "%s", at ? at + 1 : "");
+	c->node.require_known_peer = true;
+	c->n_peers++;
+}
+
+int main(int argc, char **argv)
+{
+	struct peer_conf peers[PEERS_MAX] = {0};
+	struct config c = {.peers = peers};
+	struct rlimit limit;
+	struct err err = {0};
+	int o, fd, port, grace = 2, wake[2], rc;
+	char byte;
+	pid_t pid;
+
+	strcpy(c.node.aet, "TOMONODE");
+	strcpy(c.node.bind, "127.0.0.1");
+	c.node.max_pdu = 131072;
+	c.node.acse_timeout = c.node.dimse_timeout = 30;
+	c.node.max_associations = 16;
+	log_start(LOG_TO_STDERR, LOG_LOCAL0, LOG_DEBUG, "receiver");
+	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (o) {
+		case 'a':
+			snprintf(c.node.aet, sizeof(c.node.aet), "%s", optarg);
+			break;
+		case 'b':
+			snprintf(c.node.bind, sizeof(c.node.bind), "%s", optarg);
+			break;
+		case 'm':
+			c.node.max_associations = atoi(optarg);
+			break;
+		case 's':
+			c.node.acse_timeout = atoi(optarg);
+			break;
+		case 'd':
+			c.node.dimse_timeout = atoi(optarg);
+			break;
+		case 'p':
+			c.node.max_pdu = atoi(optarg);
+			break;
+		case 'r':
+			c.node.reserve = strtoull(optarg, NULL, 10);
+			break;
+		case 'g':
+			grace = atoi(optarg);
+			break;
+		case 'c':
+			c.node.check_called = true;
+			break;
+		case 'k':
+			add_peer(&c, optarg);
+			break;
+		case 'f':
+			limit.rlim_cur = limit.rlim_max = strtoull(optarg, NULL, 10);
+			setrlimit(RLIMIT_FSIZE, &limit);
+			signal(SIGXFSZ, SIG_IGN);
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (optind != argc - 1)
+		return 2;
+	snprintf(c.node.spool, sizeof(c.node.spool), "%s", argv[optind]);
+	if (dicom_start(&err) < 0 || spool_prepare(c.node.spool, &err) < 0 ||
+	    (fd = receiver_listen(c.node.bind, 0, &port, &err)) < 0 || pipe(wake) < 0) {
+		fprintf(stderr, "receiver_alone: %s\n", err.msg);
+		return 1;
+	}
+	pid = fork();
+	if (pid == 0) {
+		close(wake[0]);
+		rc = receiver_run(fd, &c, wake[1], grace, &err);
+		if (rc < 0)
+			fprintf(stderr, "receiver_alone: %s\n", err.msg);
+		dicom_stop();
+		return rc < 0;
+	}
+	/* The receiver's own process stops when this one is gone, as it does when a node dies. */
+	close(fd);
+	close(wake[1]);
+	printf("%d %ld\n", port, (long)pid);
+	fflush(stdout);
+	while (read(wake[0], &byte, 1) == 1) {
+		putchar('.');
+		fflush(stdout);
+	}
+	waitpid(pid, &rc, 0);
+	return WIFEXITED(rc) ? WEXITSTATUS(rc) : 1;
+}
