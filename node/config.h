@@ -1,7 +1,8 @@
 /* The configuration: what the operator wrote, checked and complete, as plain structures.
  *
- * Embedded defaults (conf/defaults.conf, compiled in) are read first; the file given with -c is laid over them: a named entry
- * (protocol, profile, destination, route, peer) with the same name replaces the default one, scalars replace scalars.
+ * Embedded defaults (conf/defaults.conf, compiled in) are read first; the file given with -c is laid over them: scalars replace
+ * scalars; protocols and profiles are added by name; a list of peers, destinations or routes replaces the embedded list. An entry
+ * with the name of an embedded one starts from that one, so that a single key can be changed.
  * Every problem is reported, with file:line and what is allowed. Owned by the caller, immutable after loading.
  */
 #ifndef TOMONODE_NODE_CONFIG_H
@@ -108,6 +109,8 @@ int config_load(const char *path, void (*report)(void *ctx, const char *problem)
 int config_parse(const char *text, const char *name, void (*report)(void *ctx, const char *problem), void *ctx,
 		 struct config **ret_config, struct err *err);
 struct config *config_free(struct config *c);
+/* What is allowed but looks unwise ("anybody may send from the network"): one call per warning. */
+void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
 
 const struct protocol_conf *config_protocol(const struct config *c, const char *name);       /* NULL: none */
 const struct destination_conf *config_destination(const struct config *c, const char *name); /* NULL: none */
@@ -117,7 +120,8 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 
 /* "key=value" on a protocol, with the same keys, units and ranges as in the file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
-/* The protocol as "algorithm=osem iterations=1 ..." in fixed order: for logs, provenance and the UIDs' seed. */
+/* The protocol as "algorithm=osem iterations=1 ..." in fixed order: for logs, provenance and the UIDs' seed. Each word is what
+ * config_set() takes. Name and description, which have no part in the pixels, are left out; so are a profile's patterns. */
 void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
 void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
 

@@ -165,3 +165,17 @@ void config_finish(struct config_reader *r)
 	finish_routes(r);
 	finish_profiles(r);
 }
+
+void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)
+{
+	char text[256];
+
+	if (!c->node.require_known_peer && !config_is_loopback(c->node.bind)) {
+		snprintf(text, sizeof(text), "node listens on %s and require_known_peer is false: anybody on the network may send", c->node.bind);
+		report(ctx, text);
+	}
+	if (c->node.require_known_peer && c->n_peers == 0)
+		report(ctx, "require_known_peer is true and `peers` is empty: nobody may send");
+	if (c->n_routes == 0)
+		report(ctx, "`routes` is empty: every case will be held");
+}
