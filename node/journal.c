@@ -49,8 +49,8 @@ static const char *const sql[N_QUERIES] = {
 			 " VALUES(?,?,?,?,?,?,?,?,?,?)",
 	[HAS_INSTANCE] = "SELECT 1 FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" HERE " LIMIT 1",
 	[GET_INSTANCE] = "SELECT " COLUMNS " FROM instance i WHERE i.id=?",
-	[UNINDEXED] = "SELECT " COLUMNS " FROM instance i LEFT JOIN finding f ON f.instance=i.id WHERE f.instance IS NULL AND" HERE
-		      " ORDER BY i.id LIMIT ?",
+	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
+	[UNINDEXED] = "SELECT " COLUMNS " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
 	[ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
 	[SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
@@ -404,6 +404,7 @@ static int insert_event(struct journal *j, int64_t job, enum job_event event, in
 	return run(j, s, "append an event", NULL, NULL, err);
 }
 
+/* In order of arrival only: see UNINDEXED. */
 static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err)
 {
 	sqlite3_stmt *s = query(j, ADD_FINDING, err);

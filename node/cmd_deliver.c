@@ -1,0 +1,180 @@
+/* tomonode deliver JOB DESTINATION: sends one result to one destination, once, and writes down how it went.
+ *
+ * - Stored, also with a warning or because the peer had it already: `sent`. Refused for good: `send-refused`, the dead letter.
+ *   Anything that may pass: `send-failed` with the time of the next attempt; at the destination's limit it is refused.
+ * - When this process dies after the peer's answer and before the journal has it, the object is sent again: the same UID, so the
+ *   peer still has one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dicom/dataset.h"
+#include "dicom/store_scu.h"
+#include "node/commands.h"
+#include "node/deliver.h"
+#include "node/event.h"
+#include "node/jobs.h"
+#include "node/log.h"
+#include "node/options.h"
+#include "node/task.h"
+
+struct delivery {
+	struct task task;
+	struct jobs jobs;
+	const struct job_view *view;
+	const struct job_send *send;
+	const struct destination_conf *destination; /* NULL: not configured any more */
+	enum deliver_outcome outcome;
+	char status[8], reason[400];
+	double seconds;
+};
+
+static void fail(struct delivery *d, enum deliver_outcome outcome, const char *reason)
+{
+	d->outcome = outcome;
+	snprintf(d->reason, sizeof(d->reason), "%s", reason);
+}
+
+/* The context that the file needs, from the file itself. */
+static int read_context(const char *path, struct scu_context *ret_context, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	int ret = dicom_open(path, &file, err);
+
+	if (ret < 0)
+		return ret;
+	ret = dicom_get_text(dicom_root(file), DICOM_TAG(0x0008, 0x0016), ret_context->sop_class, sizeof(ret_context->sop_class), err);
+	if (ret == 0)
+		ret = err_set(err, EBADMSG, "the result has no SOP Class UID");
+	snprintf(ret_context->transfer_syntax, sizeof(ret_context->transfer_syntax), "%s", dicom_transfer_syntax(file));
+	dicom_close(file);
+	return ret < 0 ? ret : 0;
+}
+
+static void send_file(struct delivery *d)
+{
+	const struct destination_conf *c = d->destination;
+	const struct node_conf *node = &d->task.config->node;
+	struct scu_peer peer = {
+		.host = c->host,
+		.port = c->port,
+		.called = c->aet,
+		.calling = node->aet,
+		.max_pdu = node->max_pdu,
+		.connect_timeout = c->connect_timeout,
+		.acse_timeout = c->acse_timeout,
+		.dimse_timeout = c->dimse_timeout,
+	};
+	struct scu_context context = {0};
+	struct scu *scu = NULL;
+	struct err err = {0};
+	const char *meaning;
+	char path[500];
+	uint16_t status = 0;
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/%s", node->spool, d->view->file);
+	ret = read_context(path, &context, &err);
+	if (ret < 0) {
+		fail(d, ret == -EBADMSG ? DELIVER_PERMANENT : DELIVER_TRANSIENT, err.msg);
+		return;
+	}
+	ret = scu_open(&peer, &context, 1, &scu, &err);
+	if (ret == 0)
+		ret = scu_store(scu, path, &status, &err);
+	scu = scu_close(scu);
+	if (ret < 0) {
+		fail(d, deliver_classify_error(-ret), err.msg);
+		return;
+	}
+	d->outcome = deliver_classify(status, &meaning);
+	snprintf(d->status, sizeof(d->status), "%04X", status);
+	snprintf(d->reason, sizeof(d->reason), "%s", meaning);
+}
+
+static enum job_event outcome_event(struct delivery *d)
+{
+	int failures = d->send->failures + 1;
+	char last[320];
+
+	if (d->outcome == DELIVER_STORED)
+		return EVENT_SENT;
+	if (d->outcome == DELIVER_PERMANENT)
+		return EVENT_SEND_REFUSED;
+	if (d->destination->retry_limit > 0 && failures >= d->destination->retry_limit) {
+		snprintf(last, sizeof(last), "%.300s", d->reason);
+		snprintf(d->reason, sizeof(d->reason), "given up after %d attempts; the last one: %s", failures, last);
+		return EVENT_SEND_REFUSED;
+	}
+	return EVENT_SEND_FAILED;
+}
+
+static int write_down(struct delivery *d)
+{
+	enum job_event event = outcome_event(d);
+	double now = event_now();
+	struct err err = {0};
+	json_t *detail = json_pack("{s:s, s:s, s:o, s:s, s:i, s:f}", "destination", d->send->destination, "status", d->status, "reason",
+				   event_text(d->reason), "sop_instance", d->view->sop_instance, "attempt", d->send->failures + 1, "seconds",
+				   d->seconds);
+	int ret;
+
+	if (detail && event == EVENT_SEND_FAILED)
+		json_object_set_new(detail, "next",
+				    json_real(now + deliver_backoff(d->send->failures + 1, d->destination->retry_first,
+								    d->destination->retry_cap)));
+	ret = event_append(d->task.journal, d->view->id, event, detail, now, &err);
+	if (ret == -ESTALE)
+		return CODE_CANCELLED;
+	if (ret < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
+		return CODE_FAILED;
+	}
+	task_notify(&d->task);
+	return CODE_OK;
+}
+
+static int deliver(struct delivery *d)
+{
+	double began = event_now();
+	char reason[160];
+
+	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
+		return CODE_CANCELLED;
+	d->destination = config_destination(d->task.config, d->send->destination);
+	if (d->destination) {
+		send_file(d);
+	} else {
+		snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration any more", d->send->destination);
+		fail(d, DELIVER_PERMANENT, reason);
+	}
+	d->seconds = event_now() - began;
+	return write_down(d);
+}
+
+int cmd_deliver(int argc, char **argv)
+{
+	struct delivery d = {0};
+	struct err err = {0};
+	long long job;
+	int code = task_begin(&d.task, "deliver", "-c FILE JOB DESTINATION", 2, argc, argv);
+
+	if (code)
+		return code;
+	if (options_integer(d.task.argument[0], 1, INT64_MAX, &job) < 0) {
+		code = CODE_USAGE;
+	} else if (jobs_refresh(&d.jobs, d.task.journal, job, &err) < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		code = CODE_FAILED;
+	} else {
+		d.view = jobs_find(&d.jobs, job);
+		d.send = d.view ? job_view_send(d.view, d.task.argument[1]) : NULL;
+		code = d.send ? deliver(&d) : CODE_NOT_FOUND;
+	}
+	jobs_clear(&d.jobs);
+	task_end(&d.task);
+	return code;
+}

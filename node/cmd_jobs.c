@@ -1,0 +1,250 @@
+/* list, show, retry, cancel: read the journal and, for the last two, append to it. The node need not run; when it does, it notices. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "node/commands.h"
+#include "node/event.h"
+#include "node/job_report.h"
+#include "node/log.h"
+#include "node/options.h"
+
+#define SET_APART_MAX 20
+#define OPTION_AS_IS OPTION_LONG
+
+static const struct option_spec config_option[] = {
+	{'c', "config", "FILE", "the node's configuration: it names the spool"},
+	{0},
+};
+
+static const struct option_spec retry_options[] = {
+	{'c', "config", "FILE", "the node's configuration: it names the spool"},
+	{OPTION_AS_IS, "as-is", NULL, "take the instances that are there, even if the headers expect another number"},
+	{0},
+};
+
+static const struct command_spec list_spec = {
+	.name = "list",
+	.usage = "[-c FILE] [--json]",
+	.summary = "List the jobs, and the instances that belong to none.",
+	.options = config_option,
+	.json = true,
+};
+
+static const struct command_spec show_spec = {
+	.name = "show",
+	.usage = "[-c FILE] [--json] ID",
+	.summary = "Show one job: its events, its instances, where the time went.",
+	.options = config_option,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+static const struct command_spec retry_spec = {
+	.name = "retry",
+	.usage = "[-c FILE] [--as-is] [--json] ID",
+	.summary = "Try a held, failed, cancelled or refused job again, or one that waits for its next delivery.",
+	.options = retry_options,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+static const struct command_spec cancel_spec = {
+	.name = "cancel",
+	.usage = "[-c FILE] [--json] ID",
+	.summary = "Give a job up: what runs is ended, what arrives for it is kept, retry brings it back.",
+	.options = config_option,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+struct jobs_command {
+	struct options o;
+	struct config *config;
+	struct journal *journal; /* NULL: there is none yet (list alone goes on then) */
+	struct jobs jobs;
+	int64_t id;              /* of the argument; 0: none */
+	bool as_is;
+};
+
+static void end(struct jobs_command *c)
+{
+	jobs_clear(&c->jobs);
+	c->journal = journal_close(c->journal);
+	c->config = config_free(c->config);
+}
+
+/* Options, configuration, journal, the jobs. CODE_OK, or the code to return (printed already) with *ret_stop set. */
+static int begin(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
+{
+	const char *path = NULL;
+	struct err err = {0};
+	char file[300];
+	long long number = 0;
+	int id, code;
+
+	*ret_stop = true;
+	options_begin(&c->o, spec, argc, argv);
+	while ((id = options_next(&c->o)) >= 0) {
+		if (id == 'c')
+			path = c->o.value;
+		if (id == OPTION_AS_IS)
+			c->as_is = true;
+	}
+	if (id == OPTION_STOP)
+		return c->o.code;
+	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
+		return options_fail(&c->o, CODE_USAGE, "'%s' is no job number", argv[c->o.first]);
+	c->id = number;
+	code = options_config(&c->o, path, &c->config);
+	if (code != CODE_OK)
+		return code;
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, spec->name);
+	snprintf(file, sizeof(file), "%s/journal.db", c->config->node.spool);
+	*ret_stop = false;
+	if (access(file, F_OK) < 0 && errno == ENOENT) /* do not make one by looking */
+		return CODE_OK;
+	if (journal_open(file, &c->journal, &err) < 0 || jobs_refresh(&c->jobs, c->journal, 0, &err) < 0) {
+		*ret_stop = true;
+		code = options_fail_err(&c->o, &err);
+		end(c);
+	}
+	return code;
+}
+
+/* The node holds the lock on the spool while it runs. */
+static bool node_runs(const struct config *config)
+{
+	char path[300];
+	bool runs;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/node.lock", config->node.spool);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	runs = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return runs;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	struct err err = {0};
+	json_t *list, *set_apart;
+	bool stop;
+	int code = begin(&c, &list_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	list = json_array();
+	for (size_t i = 0; i < c.jobs.n; i++)
+		json_array_append_new(list, job_report_view(c.jobs.list[i], c.config->node.spool));
+	set_apart = c.journal ? job_report_set_apart(c.journal, SET_APART_MAX, &err) : json_array();
+	if (!set_apart) {
+		code = options_fail_err(&c.o, &err);
+		json_decref(list);
+	} else if (c.o.json) {
+		code = options_json(json_pack("{s:b, s:o, s:o}", "node", node_runs(c.config), "jobs", list, "set_apart", set_apart));
+	} else {
+		job_report_print_list(stdout, list, set_apart);
+		json_decref(list);
+		json_decref(set_apart);
+	}
+	end(&c);
+	return code;
+}
+
+static int show(struct jobs_command *c, const struct job_view *v)
+{
+	struct err err = {0};
+	json_t *view = job_report_view(v, c->config->node.spool), *events = job_report_events(c->journal, v->id, &err),
+	       *instances = events ? job_report_instances(c->journal, v->id, &err) : NULL, *all;
+
+	if (!view || !events || !instances) {
+		json_decref(view);
+		json_decref(events);
+		json_decref(instances);
+		if (!err.code)
+			err_set(&err, ENOMEM, "no memory");
+		return options_fail_err(&c->o, &err);
+	}
+	all = json_pack("{s:o, s:o, s:o, s:o}", "job", view, "stages", job_report_stages(view, events), "events", events, "instances", instances);
+	if (c->o.json)
+		return options_json(all);
+	job_report_print_show(stdout, all);
+	json_decref(all);
+	return CODE_OK;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	const struct job_view *v;
+	bool stop;
+	int code = begin(&c, &show_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	v = jobs_find(&c.jobs, c.id);
+	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld", (long long)c.id);
+	end(&c);
+	return code;
+}
+
+/* Append what a person wants, and say what will come of it. */
+static int want(struct jobs_command *c, enum job_event event, json_t *detail)
+{
+	const char *name = job_event_name(event);
+	struct err err = {0};
+	bool runs = node_runs(c->config);
+	int ret;
+
+	if (!jobs_find(&c->jobs, c->id)) {
+		json_decref(detail);
+		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld", (long long)c->id);
+	}
+	ret = event_append(c->journal, c->id, event, detail, event_now(), &err);
+	if (ret == -ESTALE)
+		return options_fail(&c->o, CODE_FAILED, "%s", err.msg);
+	if (ret < 0)
+		return options_fail_err(&c->o, &err);
+	if (c->o.json)
+		return options_json(json_pack("{s:b, s:I, s:s, s:b}", "ok", 1, "job", (json_int_t)c->id, "event", name, "node", runs));
+	printf("job %lld: %s written%s\n", (long long)c->id, name, runs ? "" : "; no node runs on this spool: it will act when it is started");
+	return CODE_OK;
+}
+
+int cmd_retry(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	bool stop;
+	int code = begin(&c, &retry_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	code = want(&c, EVENT_RETRY, json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
+	end(&c);
+	return code;
+}
+
+int cmd_cancel(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	bool stop;
+	int code = begin(&c, &cancel_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	code = want(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
+	end(&c);
+	return code;
+}

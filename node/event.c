@@ -1,0 +1,99 @@
+#include "node/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "node/log.h"
+
+double event_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+json_t *event_text(const char *text)
+{
+	json_t *value = json_string(text);
+	char *copy;
+
+	if (value)
+		return value;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+			*c = '?';
+	value = json_string(copy);
+	free(copy);
+	return value;
+}
+
+char *event_dump(json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+
+	json_decref(value);
+	return text;
+}
+
+static int priority(enum job_event event)
+{
+	switch (event) {
+	case EVENT_HELD:
+	case EVENT_FAILED:
+	case EVENT_DEAD_LETTER:
+		return LOG_ALERT; /* a person has to look */
+	case EVENT_CRASHED:
+	case EVENT_SEND_REFUSED:
+		return LOG_ERR;
+	case EVENT_INTERRUPTED:
+	case EVENT_SEND_FAILED:
+		return LOG_WARNING;
+	case EVENT_INSTANCE:
+		return LOG_DEBUG;
+	default:
+		return LOG_INFO;
+	}
+}
+
+static void add_field(char *line, size_t size, const json_t *detail, const char *key)
+{
+	const char *text = json_string_value(json_object_get(detail, key));
+	size_t n = strlen(line);
+
+	if (text && n < size)
+		snprintf(line + n, size - n, " %s=%s", key, log_quote(text));
+}
+
+static void log_job_event(int64_t job, enum job_event event, const json_t *detail)
+{
+	static const char *const keys[] = {"destination", "protocol", "status", "sop_instance", "why", "reason"};
+	char name[32], line[900] = "";
+
+	snprintf(name, sizeof(name), "job-%s", job_event_name(event));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		add_field(line, sizeof(line), detail, keys[i]);
+	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
+}
+
+int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
+{
+	char *text = detail ? json_dumps(detail, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+	int ret;
+
+	if (text)
+		ret = journal_append(j, job, event, text, now, err);
+	else
+		ret = err_set(err, ENOMEM, "no memory for an event of job %lld", (long long)job);
+	if (ret == 0)
+		log_job_event(job, event, detail);
+	free(text);
+	json_decref(detail);
+	return ret;
+}

@@ -1,0 +1,80 @@
+#include "node/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int folder_path(const char *spool, const char *what, int64_t job, char *ret_path, size_t size, struct err *err)
+{
+	if (snprintf(ret_path, size, "%s/%s/%lld", spool, what, (long long)job) >= (int)size)
+		return err_set(err, ENAMETOOLONG, "the path of folder %s of job %lld is too long", what, (long long)job);
+	return 0;
+}
+
+int folder_make(const char *path, struct err *err)
+{
+	char parent[1024];
+	char *slash;
+	int fd, ret = 0;
+
+	if (mkdir(path, 0700) < 0) {
+		if (errno == EEXIST)
+			return 0;
+		return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
+	}
+	snprintf(parent, sizeof(parent), "%s", path);
+	slash = strrchr(parent, '/');
+	if (slash)
+		*slash = '\0';
+	fd = open(slash ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		ret = err_set(err, errno, "cannot sync folder %s: %s", parent, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+int folder_empty(const char *path, struct err *err)
+{
+	DIR *dir = opendir(path);
+	int ret = 0;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : err_set(err, errno, "cannot open folder %s: %s", path, strerror(errno));
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (unlinkat(dirfd(dir), e->d_name, 0) < 0 && errno != ENOENT)
+			ret = err_set(err, errno, "cannot remove %s/%.100s: %s", path, e->d_name, strerror(errno));
+	}
+	closedir(dir);
+	return ret;
+}
+
+int folder_remove(const char *path, struct err *err)
+{
+	int ret = folder_empty(path, err);
+
+	if (ret == 0 && rmdir(path) < 0 && errno != ENOENT)
+		ret = err_set(err, errno, "cannot remove folder %s: %s", path, strerror(errno));
+	return ret;
+}
+
+bool folder_active(const char *path, double since)
+{
+	DIR *dir = opendir(path);
+	bool active = false;
+	struct stat st;
+
+	if (!dir)
+		return false;
+	for (struct dirent *e = readdir(dir); e && !active; e = readdir(dir))
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			active = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec >= since;
+	closedir(dir);
+	return active;
+}

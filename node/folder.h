@@ -1,0 +1,22 @@
+/* Folders of the spool that belong to one job: outbox/JOB and work/JOB. */
+#ifndef TOMONODE_NODE_FOLDER_H
+#define TOMONODE_NODE_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+
+/* SPOOL/WHAT/JOB; ENAMETOOLONG when it does not fit. */
+int folder_path(const char *spool, const char *what, int64_t job, char *ret_path, size_t size, struct err *err);
+/* Make it (0700, synced) where it is missing. */
+int folder_make(const char *path, struct err *err);
+/* Remove the files in it. Not there: nothing to do. */
+int folder_empty(const char *path, struct err *err);
+/* Remove it with the files in it. */
+int folder_remove(const char *path, struct err *err);
+/* Has a file in it been written to since `since` (s since the epoch)? */
+bool folder_active(const char *path, double since);
+
+#endif

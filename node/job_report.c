@@ -1,0 +1,190 @@
+#include "node/job_report.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "node/event.h"
+
+static const char *send_name(enum send_state state)
+{
+	return state == SEND_DONE ? "sent" : state == SEND_REFUSED ? "refused" : "due";
+}
+
+static json_t *read_progress(const char *spool, int64_t job)
+{
+	char path[340];
+	json_t *status;
+
+	if (snprintf(path, sizeof(path), "%s/work/%lld/status", spool, (long long)job) >= (int)sizeof(path))
+		return json_null();
+	status = json_load_file(path, 0, NULL);
+	return status ? status : json_null();
+}
+
+json_t *job_report_view(const struct job_view *v, const char *spool)
+{
+	json_t *destinations = json_array(), *result = json_null();
+
+	for (size_t i = 0; i < v->n_sends; i++) {
+		const struct job_send *s = &v->sends[i];
+
+		json_array_append_new(destinations, json_pack("{s:o, s:s, s:s, s:o, s:i, s:f}", "name", event_text(s->destination), "state",
+							      send_name(s->state), "status", s->status, "reason", event_text(s->reason),
+							      "failures", s->failures, "next", s->next));
+	}
+	if (v->file[0])
+		result = json_pack("{s:o, s:s, s:s}", "file", event_text(v->file), "sop_instance", v->sop_instance, "sop_class", v->sop_class);
+	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}", "id",
+			 (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling", event_text(v->calling),
+			 "revision", v->revision, "of", (json_int_t)v->of, "instances", (json_int_t)v->members.instances, "expected",
+			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol", event_text(v->protocol), "opened",
+			 v->opened, "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed, "finished",
+			 v->finished, "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations",
+			 destinations, "result", result, "progress", v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
+}
+
+/* ---- out of the journal ---- */
+
+static int add_event(void *ctx, const struct event_row *row)
+{
+	json_t *detail = json_loads(row->detail, 0, NULL);
+
+	return json_array_append_new(ctx, json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)row->seq, "time", row->time, "event",
+						    row->known ? job_event_name(row->event) : "unknown", "detail",
+						    detail ? detail : json_null())) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+json_t *job_report_events(struct journal *j, int64_t job, struct err *err)
+{
+	json_t *list = json_array();
+
+	if (journal_replay(j, job, 0, add_event, list, err) < 0) {
+		json_decref(list);
+		return NULL;
+	}
+	return list;
+}
+
+static json_t *instance(const struct instance_row *row)
+{
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop", event_text(row->sop_instance),
+			 "sop_class", event_text(row->sop_class), "transfer_syntax", event_text(row->transfer_syntax), "calling",
+			 event_text(row->calling), "received", row->received, "file", row->file, "bytes", (json_int_t)row->bytes);
+}
+
+static int add_instance(void *ctx, const struct instance_row *row, const char *detail)
+{
+	json_t *one = instance(row), *facts = json_loads(detail, 0, NULL), *angle = json_object_get(facts, "angle");
+
+	if (one && angle)
+		json_object_set(one, "angle", angle);
+	json_decref(facts);
+	return json_array_append_new(ctx, one) < 0 ? -ENOMEM : 0;
+}
+
+json_t *job_report_instances(struct journal *j, int64_t job, struct err *err)
+{
+	json_t *list = json_array();
+
+	if (journal_members(j, job, add_instance, list, err) < 0) {
+		json_decref(list);
+		return NULL;
+	}
+	return list;
+}
+
+struct set_apart {
+	json_t *list;
+	const char *finding;
+};
+
+static int add_set_apart(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct set_apart *c = ctx;
+	json_t *one = instance(row), *why = json_loads(detail, 0, NULL), *reason = json_object_get(why, "reason");
+
+	if (one) {
+		json_object_set_new(one, "finding", json_string(c->finding));
+		json_object_set(one, "reason", reason ? reason : json_null());
+	}
+	json_decref(why);
+	return json_array_append_new(c->list, one) < 0 ? -ENOMEM : 0;
+}
+
+json_t *job_report_set_apart(struct journal *j, int max, struct err *err)
+{
+	static const struct {
+		enum finding_kind kind;
+		const char *name;
+	} kinds[] = {{FINDING_REFUSED, "refused"}, {FINDING_CONFLICT, "conflict"}, {FINDING_IGNORED, "ignored"}};
+	struct set_apart c = {.list = json_array()};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		c.finding = kinds[i].name;
+		if (journal_findings(j, kinds[i].kind, max, add_set_apart, &c, err) < 0) {
+			json_decref(c.list);
+			return NULL;
+		}
+	}
+	return c.list;
+}
+
+/* ---- where the time went ---- */
+
+static double number(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+/* The last event of that name, NULL: none. */
+static const json_t *last_event(const json_t *events, const char *name)
+{
+	for (size_t i = json_array_size(events); i-- > 0;) {
+		const json_t *e = json_array_get(events, i);
+		const char *is = json_string_value(json_object_get(e, "event"));
+
+		if (is && !strcmp(is, name))
+			return e;
+	}
+	return NULL;
+}
+
+static void stage(json_t *list, const char *name, double seconds)
+{
+	json_array_append_new(list, json_pack("{s:s, s:f}", "stage", name, "seconds", seconds > 0 ? seconds : 0));
+}
+
+json_t *job_report_stages(const json_t *view, const json_t *events)
+{
+	static const char *const parts[] = {"open", "read", "prepare", "reconstruct", "write"};
+	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
+		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *seconds;
+	double last = number(view, "last_received"), at;
+	json_t *list = json_array();
+
+	if (number(view, "instances") > 0)
+		stage(list, "receive", last - number(view, "first_received"));
+	if (!complete)
+		return list;
+	at = number(complete, "time");
+	stage(list, "assemble", at - last);
+	if (!started || number(started, "time") < at)
+		return list;
+	stage(list, "wait", number(started, "time") - at);
+	at = number(started, "time");
+	if (!made || number(made, "time") < at)
+		return list;
+	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		stage(list, parts[i], number(seconds, parts[i]));
+		at += number(seconds, parts[i]);
+	}
+	stage(list, "process", number(made, "time") - at); /* start of the worker, clean-up, journal: what the parts leave over */
+	if (!over)
+		over = last_event(events, "dead-letter");
+	if (over && number(over, "time") >= number(made, "time"))
+		stage(list, "send", number(over, "time") - number(made, "time"));
+	return list;
+}

@@ -1,0 +1,27 @@
+/* Jobs for people and for programs: tables and JSON out of the journal, for `list` and `show`. */
+#ifndef TOMONODE_NODE_JOB_REPORT_H
+#define TOMONODE_NODE_JOB_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "node/jobs.h"
+
+/* One job; `spool` is where a running worker leaves its progress. New reference, NULL: no memory. */
+json_t *job_report_view(const struct job_view *v, const char *spool);
+
+/* Every event of a job: [{"seq", "time", "event", "detail"}]; a detail that does not parse is null. */
+json_t *job_report_events(struct journal *j, int64_t job, struct err *err);
+json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
+/* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "received", "file", "reason"}]. */
+json_t *job_report_set_apart(struct journal *j, int max, struct err *err);
+
+/* Where the time went: [{"stage", "seconds"}], in order, out of job_report_view() and job_report_events(). "receive" comes before the
+ * last C-STORE response; all others follow it one upon the other, so that they add up to the time from there to the last
+ * destination. Only stages that are over. A pure function of its arguments. */
+json_t *job_report_stages(const json_t *view, const json_t *events);
+
+void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart);
+void job_report_print_show(FILE *to, const json_t *show);
+
+#endif

@@ -1,0 +1,177 @@
+#include "node/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGS_MAX 12
+#define WORKER_NICE 5 /* receiving goes first: a worker that takes every core must not slow an association down */
+
+const char *process_role_name(enum process_role role)
+{
+	static const char *const names[] = {"receiver", "index", "worker", "deliver"};
+
+	return names[role];
+}
+
+/* In the child: tie its life to the node's and give it a plain start. */
+static void child_begin(pid_t node)
+{
+	static const int plain[] = {SIGTERM, SIGCHLD, SIGALRM, SIGUSR1, SIGUSR2};
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != node) /* it died before the line above */
+		_exit(1);
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		signal(plain[i], SIG_DFL);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void keep_over_exec(int fd)
+{
+	if (fd >= 0)
+		fcntl(fd, F_SETFD, 0);
+}
+
+static int add(struct processes *all, const struct process *p, pid_t pid, double now)
+{
+	struct process *slot = &all->list[all->n++];
+
+	*slot = *p;
+	slot->pid = pid;
+	slot->started = now;
+	slot->kill_at = 0;
+	return 0;
+}
+
+int process_spawn(struct processes *all, const struct process *p, const char *const *args, double now, struct err *err)
+{
+	const char *argv[ARGS_MAX + 4];
+	char notify[16];
+	pid_t node = getpid(), pid;
+	size_t n = 0;
+
+	if (all->n >= PROCESS_MAX)
+		return err_set(err, EAGAIN, "%zu processes are running already", all->n);
+	argv[n++] = "tomonode";
+	while (*args && n < ARGS_MAX)
+		argv[n++] = *args++;
+	if (*args)
+		return err_set(err, E2BIG, "too many arguments for a work process");
+	snprintf(notify, sizeof(notify), "%d", all->notify_fd);
+	argv[n++] = "--notify";
+	argv[n++] = notify;
+	argv[n] = NULL;
+	pid = fork();
+	if (pid < 0)
+		return err_set(err, errno, "cannot start a %s process: %s", process_role_name(p->role), strerror(errno));
+	if (pid == 0) {
+		child_begin(node);
+		keep_over_exec(all->lock_fd);
+		keep_over_exec(all->notify_fd);
+		if (p->role == PROCESS_WORKER)
+			setpriority(PRIO_PROCESS, 0, WORKER_NICE);
+		execv("/proc/self/exe", (char *const *)argv);
+		_exit(127);
+	}
+	return add(all, p, pid, now);
+}
+
+int process_fork(struct processes *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now, struct err *err)
+{
+	pid_t node = getpid(), pid;
+
+	if (all->n >= PROCESS_MAX)
+		return err_set(err, EAGAIN, "%zu processes are running already", all->n);
+	fflush(NULL); /* or the child writes it again */
+	pid = fork();
+	if (pid < 0)
+		return err_set(err, errno, "cannot start a %s process: %s", process_role_name(p->role), strerror(errno));
+	if (pid == 0) {
+		child_begin(node);
+		_exit(run(ctx));
+	}
+	return add(all, p, pid, now);
+}
+
+struct process *process_find(struct processes *all, enum process_role role, int64_t job, const char *destination)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct process *p = &all->list[i];
+
+		if (p->role == role && !p->retired && (!job || p->job == job) && (!destination || !strcmp(p->destination, destination)))
+			return p;
+	}
+	return NULL;
+}
+
+size_t process_count(const struct processes *all, enum process_role role)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		n += all->list[i].role == role;
+	return n;
+}
+
+void process_stop(struct process *p, double now, double grace)
+{
+	if (p->kill_at == 0)
+		kill(p->pid, SIGTERM);
+	if (p->kill_at == 0 || now + grace < p->kill_at)
+		p->kill_at = now + grace;
+}
+
+double process_tick(struct processes *all, double now)
+{
+	double next = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct process *p = &all->list[i];
+
+		if (p->kill_at == 0)
+			continue;
+		if (p->kill_at <= now) {
+			kill(p->pid, SIGKILL);
+			p->kill_at = now + 1; /* asked again until it is reaped */
+		}
+		if (next == 0 || p->kill_at < next)
+			next = p->kill_at;
+	}
+	return next;
+}
+
+int process_reap(struct processes *all, struct process *ret_process, int *ret_status)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (size_t i = 0; i < all->n; i++)
+			if (all->list[i].pid == pid) {
+				*ret_process = all->list[i];
+				*ret_status = status;
+				all->list[i] = all->list[--all->n];
+				return 1;
+			}
+	return 0;
+}
+
+void process_describe(int status, char *ret_text, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(ret_text, size, "died with signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(ret_text, size, "ended with exit code %d", WEXITSTATUS(status));
+}

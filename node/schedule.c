@@ -1,0 +1,417 @@
+#include "node/schedule.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "node/commands.h"
+#include "node/deliver.h"
+#include "node/event.h"
+#include "node/folder.h"
+#include "node/log.h"
+#include "node/retention.h"
+
+#define CRASH_WAIT_FIRST 1.0   /* s until a crashed job starts again; doubled with each crash */
+#define CRASH_WAIT_CAP 60.0
+#define JOURNAL_WAIT 2.0       /* s until a journal that could not be written is tried again */
+#define INDEX_WAIT 1.0         /* s until an indexer that ended badly is started again */
+#define INDEX_SIGNALS_MAX 2    /* an instance at which the indexer died so often is set apart: once may be an accident (no memory) */
+#define INDEX_FAILURES_MAX 10  /* ... or could not read it for another reason */
+#define CANCEL_GRACE 5.0       /* s from SIGTERM to SIGKILL for a worker whose job was cancelled */
+#define ARRIVING_LOOK 1.0      /* s between two looks while an object is still arriving */
+#define CLEAN_EVERY 600.0      /* s between two looks for what retention may remove */
+
+static void wake_at(struct schedule *s, double when)
+{
+	if (when < s->next)
+		s->next = when;
+}
+
+static void journal_trouble(struct schedule *s, const struct err *err, double now)
+{
+	if (s->retry_at < now) /* once a wait, not once an attempt */
+		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err->msg));
+	s->retry_at = now + JOURNAL_WAIT;
+	wake_at(s, s->retry_at);
+}
+
+static int refresh(struct schedule *s, double now)
+{
+	struct err err = {0};
+	size_t quarantined = 0;
+	int ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
+
+	if (ret < 0) {
+		journal_trouble(s, &err, now);
+		return ret;
+	}
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		const struct job_view *v = s->jobs.list[i];
+
+		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
+			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
+	}
+	s->quarantined = quarantined;
+	return 0;
+}
+
+/* Append and catch up. false: nothing was written (somebody else acted first, or the journal is in trouble: later). */
+static bool say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+{
+	struct err err = {0};
+	int ret = event_append(s->journal, v->id, event, detail, now, &err);
+
+	if (ret < 0 && ret != -ESTALE) {
+		journal_trouble(s, &err, now);
+		return false;
+	}
+	return refresh(s, now) == 0 && ret == 0;
+}
+
+static json_t *reason_only(const char *reason)
+{
+	return json_pack("{s:o}", "reason", event_text(reason));
+}
+
+/* ---- collecting ---- */
+
+static bool still_arriving(const struct schedule *s, double now)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
+	return folder_active(path, now - s->config->node.quiet_time);
+}
+
+static bool complete(struct schedule *s, const struct job_view *v, const char *why, double now)
+{
+	const struct route_conf *route = config_route(s->config, v->kind, v->calling);
+	json_t *destinations;
+	char reason[256];
+
+	if (!route) {
+		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
+		return say(s, v, EVENT_HELD, reason_only(reason), now);
+	}
+	if (!config_protocol(s->config, route->protocol)) {
+		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have", route->name,
+			 route->protocol);
+		return say(s, v, EVENT_HELD, reason_only(reason), now);
+	}
+	destinations = json_array();
+	for (size_t i = 0; i < route->n_destinations; i++)
+		json_array_append_new(destinations, json_string(route->destination[i]));
+	return say(s, v, EVENT_COMPLETE,
+		   json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances, "route", route->name,
+			     "protocol", route->protocol, "destinations", destinations),
+		   now);
+}
+
+static bool collect(struct schedule *s, const struct job_view *v, double now)
+{
+	struct assemble_answer answer;
+
+	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
+	if (answer.verdict == ASSEMBLE_COMPLETE)
+		return complete(s, v, answer.reason, now);
+	if (answer.verdict == ASSEMBLE_WAIT) {
+		wake_at(s, answer.again);
+		return false;
+	}
+	if (still_arriving(s, now)) {
+		wake_at(s, now + ARRIVING_LOOK);
+		return false;
+	}
+	return say(s, v, EVENT_HELD,
+		   json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances", (json_int_t)v->members.instances,
+			     "expected", (json_int_t)v->members.expected),
+		   now);
+}
+
+/* ---- the worker ---- */
+
+static bool start_worker(struct schedule *s, const struct job_view *v, double now)
+{
+	struct process p = {.role = PROCESS_WORKER, .job = v->id};
+	struct err err = {0};
+	char job[24];
+	const char *args[] = {"worker", job, s->config_path ? "-c" : NULL, s->config_path, NULL};
+
+	snprintf(job, sizeof(job), "%lld", (long long)v->id);
+	if (!say(s, v, EVENT_STARTED, json_pack("{s:s, s:i}", "device", s->config->node.device, "attempt", v->attempts + 1), now))
+		return false;
+	if (process_spawn(&s->processes, &p, args, now, &err) < 0)
+		say(s, v, EVENT_INTERRUPTED, json_pack("{s:o, s:f}", "reason", event_text(err.msg), "next", now + CRASH_WAIT_FIRST), now);
+	return true;
+}
+
+/* The job that has waited longest, if the slot is free. */
+static void start_next(struct schedule *s, double now)
+{
+	const struct job_view *first = NULL;
+
+	if (s->stopping || process_count(&s->processes, PROCESS_WORKER) > 0)
+		return;
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		const struct job_view *v = s->jobs.list[i];
+
+		if (v->state != JOB_READY)
+			continue;
+		if (v->not_before > now)
+			wake_at(s, v->not_before);
+		else if (!first || v->completed_seq < first->completed_seq)
+			first = v;
+	}
+	if (first)
+		start_worker(s, first, now);
+}
+
+static bool give_up(struct schedule *s, const struct job_view *v, double now)
+{
+	char reason[400];
+
+	if (v->crashes < s->config->node.attempts)
+		return false;
+	snprintf(reason, sizeof(reason), "given up after %d attempts; the last one: %s", v->crashes, v->reason);
+	return say(s, v, EVENT_FAILED, reason_only(reason), now);
+}
+
+static void worker_ended(struct schedule *s, const struct process *p, int status, double now)
+{
+	const struct job_view *v = jobs_find(&s->jobs, p->job);
+	struct err err = {0};
+	char path[400], how[120], reason[160];
+
+	if (folder_path(s->config->node.spool, "work", p->job, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
+		log_event(LOG_WARNING, "work-left", "reason=%s", log_quote(err.msg));
+	if (!v || v->state != JOB_RUNNING)
+		return; /* it wrote down itself how it ended, or its job was cancelled */
+	process_describe(status, how, sizeof(how));
+	snprintf(reason, sizeof(reason), "the worker %s", how);
+	if (p->kill_at > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED))
+		say(s, v, EVENT_INTERRUPTED, reason_only("the worker was told to stop"), now);
+	else
+		say(s, v, EVENT_CRASHED,
+		    json_pack("{s:o, s:f}", "reason", event_text(reason), "next",
+			      now + deliver_backoff(v->crashes + 1, CRASH_WAIT_FIRST, CRASH_WAIT_CAP)),
+		    now);
+}
+
+/* ---- delivery ---- */
+
+static bool result_is_there(struct schedule *s, const struct job_view *v)
+{
+	char path[500];
+
+	return snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->file) < (int)sizeof(path) && access(path, R_OK) == 0;
+}
+
+static void start_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+{
+	struct process p = {.role = PROCESS_DELIVER, .job = v->id};
+	struct err err = {0};
+	char job[24], destination[CONFIG_NAME_SIZE];
+	const char *args[] = {"deliver", job, destination, s->config_path ? "-c" : NULL, s->config_path, NULL};
+
+	if (s->stopping || process_find(&s->processes, PROCESS_DELIVER, 0, send->destination))
+		return; /* its end wakes us */
+	snprintf(job, sizeof(job), "%lld", (long long)v->id);
+	snprintf(destination, sizeof(destination), "%s", send->destination);
+	snprintf(p.destination, sizeof(p.destination), "%s", send->destination);
+	if (process_spawn(&s->processes, &p, args, now, &err) < 0) {
+		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+		wake_at(s, now + CRASH_WAIT_FIRST);
+	}
+}
+
+static bool deliver(struct schedule *s, const struct job_view *v, double now)
+{
+	char reason[CONFIG_NAME_SIZE * ROUTE_DESTINATIONS_MAX + 32] = "refused by";
+	size_t refused = job_view_sends(v, SEND_REFUSED);
+
+	if (job_view_sends(v, SEND_DUE) == 0) {
+		if (!refused)
+			return say(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
+		for (size_t i = 0; i < v->n_sends; i++)
+			if (v->sends[i].state == SEND_REFUSED)
+				snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), " %s", v->sends[i].destination);
+		return say(s, v, EVENT_DEAD_LETTER, reason_only(reason), now);
+	}
+	if (!result_is_there(s, v))
+		return say(s, v, EVENT_CRASHED,
+			   json_pack("{s:s, s:f}", "reason", "the result is not in the outbox any more: it is made again", "next", now), now);
+	for (size_t i = 0; i < v->n_sends; i++) {
+		const struct job_send *send = &v->sends[i];
+
+		if (send->state != SEND_DUE)
+			continue;
+		if (send->next > now)
+			wake_at(s, send->next);
+		else
+			start_delivery(s, v, send, now);
+	}
+	return false;
+}
+
+static void delivery_ended(struct schedule *s, const struct process *p, int status, double now)
+{
+	const struct job_view *v = jobs_find(&s->jobs, p->job);
+	const struct job_send *send = v ? job_view_send(v, p->destination) : NULL;
+	const struct destination_conf *d = config_destination(s->config, p->destination);
+	char how[120], reason[160];
+
+	if (!send || send->state != SEND_DUE || p->kill_at > 0)
+		return;
+	if (WIFEXITED(status) && (WEXITSTATUS(status) == CODE_OK || WEXITSTATUS(status) == CODE_CANCELLED))
+		return; /* it wrote down itself how it went */
+	process_describe(status, how, sizeof(how));
+	snprintf(reason, sizeof(reason), "the delivery process %s", how);
+	say(s, v, EVENT_SEND_FAILED,
+	    json_pack("{s:s, s:s, s:o, s:f}", "destination", p->destination, "status", "", "reason", event_text(reason), "next",
+		      now + (d ? deliver_backoff(send->failures + 1, d->retry_first, d->retry_cap) : CRASH_WAIT_CAP)),
+	    now);
+}
+
+/* ---- the indexer ---- */
+
+static void index_new(struct schedule *s, double now)
+{
+	static const struct process p = {.role = PROCESS_INDEX};
+	const char *args[] = {"index", s->config_path ? "-c" : NULL, s->config_path, NULL};
+	struct instance_row row;
+	struct err err = {0};
+	int n;
+
+	if (s->stopping || process_find(&s->processes, PROCESS_INDEX, 0, NULL))
+		return;
+	n = journal_unindexed(s->journal, &row, 1, &err);
+	if (n < 0)
+		journal_trouble(s, &err, now);
+	if (n <= 0)
+		return;
+	if (s->index_not_before > now) {
+		wake_at(s, s->index_not_before);
+		return;
+	}
+	if (process_spawn(&s->processes, &p, args, now, &err) < 0) {
+		log_event(LOG_ERR, "index-not-started", "reason=%s", log_quote(err.msg));
+		s->index_not_before = now + INDEX_WAIT;
+		wake_at(s, s->index_not_before);
+	}
+}
+
+/* The indexer works in order, so the instance it ended at is the first without a finding. */
+static void index_ended(struct schedule *s, int status, bool stopped, double now)
+{
+	struct instance_row row;
+	struct err err = {0};
+	bool signalled = WIFSIGNALED(status);
+	char how[120], reason[200];
+	json_t *detail;
+	char *text;
+
+	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) || journal_unindexed(s->journal, &row, 1, &err) != 1) {
+		s->index_stuck = 0;
+		return;
+	}
+	s->index_not_before = now + INDEX_WAIT;
+	process_describe(status, how, sizeof(how));
+	log_event(LOG_ERR, "index-ended", "instance=%lld file=%s how=%s", (long long)row.id, row.file, log_quote(how));
+	if (!signalled && WEXITSTATUS(status) != CODE_INPUT)
+		return; /* the journal or the configuration, not this instance */
+	s->index_tries = s->index_stuck == row.id ? s->index_tries + 1 : 1;
+	s->index_stuck = row.id;
+	if (s->index_tries < (signalled ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
+		return;
+	if (signalled)
+		snprintf(reason, sizeof(reason), "the header could not be read: the parser died with signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(reason, sizeof(reason), "the header could not be read in %d attempts", s->index_tries);
+	detail = json_pack("{s:I, s:s, s:o}", "instance", (json_int_t)row.id, "sop", row.sop_instance, "reason", event_text(reason));
+	text = event_dump(detail);
+	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
+		journal_trouble(s, &err, now);
+	else
+		log_event(LOG_ALERT, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id, row.sop_instance, row.file,
+			  log_quote(reason));
+	free(text);
+}
+
+/* ---- all of it ---- */
+
+/* One thing about one job; true: the job has changed, look at it again. */
+static bool act(struct schedule *s, const struct job_view *v, double now)
+{
+	struct process *p;
+
+	switch (v->state) {
+	case JOB_COLLECTING:
+		return collect(s, v, now);
+	case JOB_READY:
+		return give_up(s, v, now); /* start_next() starts it */
+	case JOB_RUNNING:
+		if (process_find(&s->processes, PROCESS_WORKER, v->id, NULL))
+			return false;
+		return say(s, v, EVENT_INTERRUPTED, reason_only("its worker is gone: the node ended while it ran"), now);
+	case JOB_RECONSTRUCTED:
+		return deliver(s, v, now);
+	case JOB_CANCELLED:
+		p = process_find(&s->processes, PROCESS_WORKER, v->id, NULL);
+		if (p)
+			process_stop(p, now, CANCEL_GRACE);
+		p = process_find(&s->processes, PROCESS_DELIVER, v->id, NULL);
+		if (p)
+			process_stop(p, now, CANCEL_GRACE);
+		return false;
+	default:
+		return false;
+	}
+}
+
+void schedule_step(struct schedule *s, double now)
+{
+	s->next = now + 3600;
+	if (refresh(s, now) < 0)
+		return;
+	if (s->retry_at > now) {
+		wake_at(s, s->retry_at);
+		return;
+	}
+	index_new(s, now);
+	for (size_t i = 0; i < s->jobs.n; i++)
+		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
+			;
+	start_next(s, now);
+	if (!s->stopping && s->config->node.retention_days > 0 && s->clean_at <= now) {
+		retention_clean(s->journal, &s->jobs, s->config->node.spool, s->config->node.retention_days, now);
+		s->clean_at = now + CLEAN_EVERY;
+	}
+	if (!s->stopping && s->config->node.retention_days > 0)
+		wake_at(s, s->clean_at);
+}
+
+void schedule_ended(struct schedule *s, const struct process *p, int status, double now)
+{
+	if (refresh(s, now) < 0)
+		return; /* what is left undone follows from the state: a running job without a worker starts again */
+	if (p->role == PROCESS_WORKER)
+		worker_ended(s, p, status, now);
+	else if (p->role == PROCESS_DELIVER)
+		delivery_ended(s, p, status, now);
+	else if (p->role == PROCESS_INDEX)
+		index_ended(s, status, p->kill_at > 0, now);
+}
+
+void schedule_interrupt(struct schedule *s, double now)
+{
+	if (refresh(s, now) < 0)
+		return;
+	for (size_t i = 0; i < s->jobs.n; i++)
+		if (s->jobs.list[i]->state == JOB_RUNNING)
+			say(s, s->jobs.list[i], EVENT_INTERRUPTED, reason_only("the node was told to stop"), now);
+}

@@ -1,0 +1,450 @@
+/* serve.c - the node's loop.
+ *
+ * - SQLite must not cross a fork: the receiver is forked while the journal is closed (at start before it is opened for good, later around
+ *   the fork); all other processes are exec'ed and open their own.
+ * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
+ * - Work processes read a copy of the configuration that was accepted (SPOOL/node.conf), not the file that somebody may be editing.
+ */
+#include "node/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/event.h"
+#include "node/log.h"
+#include "node/receiver.h"
+#include "node/schedule.h"
+#include "node/spool.h"
+
+#define TICK 0.25              /* s between two looks for what other processes wrote: the command line's retry and cancel */
+#define GRACE 20               /* s that associations and deliveries under way get at the end */
+#define WORKER_GRACE 10.0      /* s from SIGTERM to SIGKILL */
+#define RECEIVER_WAIT 1.0      /* s until a receiver that ended by itself is started again */
+#define CONFIG_TEXT_MAX (1 << 20)
+
+struct serve {
+	struct serve_conf conf;
+	struct schedule s;
+	char journal_path[300], config_copy[300];
+	int signal_fd, pipe_fd[2];
+	int64_t version;           /* the journal's, when it was last looked at */
+	double receiver_at;        /* start a receiver then; 0: none is wanted */
+	double stop_at;            /* 0: running; else when what is under way is told to end */
+};
+
+/* ---- configuration ---- */
+
+static int read_text(const char *path, char **ret_text, struct err *err)
+{
+	char *text = malloc(CONFIG_TEXT_MAX + 1);
+	FILE *f = text ? fopen(path, "re") : NULL;
+	size_t n;
+	int ret = 0;
+
+	if (!f) {
+		ret = text ? err_set(err, errno, "configuration %s: %s", path, strerror(errno)) : err_set(err, ENOMEM, "no memory");
+		goto out;
+	}
+	n = fread(text, 1, CONFIG_TEXT_MAX + 1, f);
+	if (ferror(f))
+		ret = err_set(err, EIO, "configuration %s cannot be read", path);
+	else if (n > CONFIG_TEXT_MAX)
+		ret = err_set(err, EFBIG, "configuration %s is larger than %d bytes", path, CONFIG_TEXT_MAX);
+	else if (memchr(text, '\0', n))
+		ret = err_set(err, EINVAL, "configuration %s holds a NUL byte: it is no text", path);
+	else
+		text[n] = '\0';
+	fclose(f);
+out:
+	if (ret == 0)
+		*ret_text = text;
+	else
+		free(text);
+	return ret;
+}
+
+int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text, struct config **ret_config,
+	       struct err *err)
+{
+	char *text = NULL;
+	int ret;
+
+	if (!path) {
+		ret = config_load(NULL, report, ctx, ret_config, err);
+		if (ret == 0)
+			*ret_text = NULL;
+		return ret;
+	}
+	ret = read_text(path, &text, err);
+	if (ret < 0) {
+		if (report)
+			report(ctx, err ? err->msg : path);
+		return ret;
+	}
+	ret = config_parse(text, path, report, ctx, ret_config, err);
+	if (ret == 0)
+		*ret_text = text;
+	else
+		free(text);
+	return ret;
+}
+
+/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. */
+static int write_copy(struct serve *v, const char *text, struct err *err)
+{
+	char part[320];
+	size_t n;
+	int fd, ret = 0;
+
+	v->s.config_path = NULL;
+	if (!text)
+		return 0;
+	n = strlen(text);
+	snprintf(part, sizeof(part), "%s.part", v->config_copy);
+	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(err, errno, "cannot write %s: %s", part, strerror(errno));
+	if (write(fd, text, n) != (ssize_t)n || fsync(fd) < 0)
+		ret = err_set(err, errno ? errno : ENOSPC, "cannot write %s: %s", part, strerror(errno ? errno : ENOSPC));
+	close(fd);
+	if (ret == 0 && rename(part, v->config_copy) < 0)
+		ret = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
+	v->s.config_path = v->config_copy;
+	return ret;
+}
+
+static void start_log(const struct config *c, const char *who)
+{
+	log_start(c->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, c->node.log_facility, c->node.log_level, who);
+}
+
+static void report_problem(void *ctx, const char *problem)
+{
+	(void)ctx;
+	log_event(LOG_ERR, "config-problem", "problem=%s", log_quote(problem));
+}
+
+/* ---- receiver ---- */
+
+static int receiver_child(void *ctx)
+{
+	struct serve *v = ctx;
+	struct err err = {0};
+
+	start_log(v->conf.config, "receiver");
+	close(v->signal_fd);
+	close(v->pipe_fd[0]);
+	if (receiver_run(v->conf.listen_fd, v->conf.config, v->pipe_fd[1], GRACE, &err) == 0)
+		return 0;
+	log_event(LOG_CRIT, "receiver-failed", "reason=%s", log_quote(err.msg));
+	return 1;
+}
+
+static int journal_reopen(struct serve *v, struct err *err)
+{
+	v->version = -1;
+	return journal_open(v->journal_path, &v->s.journal, err);
+}
+
+/* Forks with the journal closed. Only a journal that cannot be opened again is an error. */
+static int start_receiver(struct serve *v, double now, struct err *err)
+{
+	static const struct process p = {.role = PROCESS_RECEIVER};
+	struct err why = {0};
+
+	v->receiver_at = 0;
+	v->s.journal = journal_close(v->s.journal);
+	if (process_fork(&v->s.processes, &p, receiver_child, v, now, &why) < 0) {
+		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
+		v->receiver_at = now + RECEIVER_WAIT;
+	}
+	return journal_reopen(v, err);
+}
+
+/* ---- start ---- */
+
+struct sweep_ctx {
+	struct journal *journal;
+	bool keep_all;
+};
+
+static int keep_file(void *ctx, const char *file)
+{
+	struct sweep_ctx *c = ctx;
+
+	return c->keep_all ? 1 : journal_names_file(c->journal, file, NULL);
+}
+
+static void report_damage(void *ctx, const char *problem)
+{
+	(void)ctx;
+	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
+}
+
+/* Check the journal and remove what a crash left. A journal that is damaged or knows nothing (lost?) removes no instance. */
+static int clean_up(struct serve *v, struct err *err)
+{
+	struct sweep_ctx c = {0};
+	struct err why = {0};
+	int ret = journal_open(v->journal_path, &c.journal, err);
+	int removed;
+
+	if (ret < 0)
+		return ret;
+	c.keep_all = journal_check(c.journal, report_damage, NULL, &why) != 0 || journal_has_any(c.journal, NULL) != 1;
+	removed = spool_sweep(v->conf.config->node.spool, keep_file, &c, &why);
+	if (removed < 0)
+		log_event(LOG_ERR, "sweep-failed", "reason=%s", log_quote(why.msg));
+	else if (removed > 0)
+		log_event(LOG_NOTICE, "spool-swept", "removed=%d", removed);
+	journal_close(c.journal);
+	return 0;
+}
+
+static int begin(struct serve *v, struct err *err)
+{
+	sigset_t mask;
+	int ret;
+
+	snprintf(v->journal_path, sizeof(v->journal_path), "%s/journal.db", v->conf.config->node.spool);
+	snprintf(v->config_copy, sizeof(v->config_copy), "%s/node.conf", v->conf.config->node.spool);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	v->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (v->signal_fd < 0 || pipe2(v->pipe_fd, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_set(err, errno, "cannot set up signals: %s", strerror(errno));
+	v->s.processes.lock_fd = v->conf.lock_fd;
+	v->s.processes.notify_fd = v->pipe_fd[1];
+	ret = write_copy(v, v->conf.text, err);
+	if (ret == 0)
+		ret = clean_up(v, err);
+	if (ret == 0)
+		ret = start_receiver(v, event_now(), err);
+	return ret;
+}
+
+/* ---- reload ---- */
+
+/* A new address needs a new descriptor; the same one keeps its own, so that no connection is lost. */
+static int relisten(struct serve *v, const struct config *c, struct err *err)
+{
+	const struct node_conf *old = &v->conf.config->node;
+	int fd;
+
+	if (!strcmp(old->bind, c->node.bind) && old->port == c->node.port)
+		return 0;
+	fd = receiver_listen(c->node.bind, c->node.port, NULL, err);
+	if (fd < 0)
+		return fd;
+	close(v->conf.listen_fd);
+	v->conf.listen_fd = fd;
+	return 0;
+}
+
+static int reload(struct serve *v, double now, struct err *err)
+{
+	struct config *config = NULL;
+	struct err why = {0};
+	struct process *p;
+	char *text = NULL;
+	int ret = serve_load(v->conf.path, report_problem, NULL, &text, &config, &why);
+
+	if (ret == 0 && strcmp(config->node.spool, v->conf.config->node.spool))
+		ret = err_set(&why, EINVAL, "the spool cannot change while the node runs (%s to %s): stop it first", v->conf.config->node.spool,
+			      config->node.spool);
+	if (ret == 0)
+		ret = write_copy(v, text, &why);
+	if (ret == 0)
+		ret = relisten(v, config, &why);
+	if (ret < 0) {
+		log_event(LOG_ERR, "config-kept", "reason=%s", log_quote(why.msg));
+		config_free(config);
+		free(text);
+		write_copy(v, v->conf.text, NULL);
+		return 0;
+	}
+	config_free(v->conf.config);
+	free(v->conf.text);
+	v->conf.config = config;
+	v->conf.text = text;
+	v->s.config = config;
+	start_log(config, "serve");
+	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
+		  config->node.port, config->n_protocols, config->n_destinations);
+	p = process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
+	if (p) {
+		p->retired = true;
+		process_stop(p, now, GRACE + 5);
+	}
+	return start_receiver(v, now, err);
+}
+
+/* ---- stop ---- */
+
+static void stop(struct serve *v, double now)
+{
+	struct processes *all = &v->s.processes;
+	bool again = v->s.stopping;
+
+	v->s.stopping = true;
+	v->receiver_at = 0;
+	if (!again)
+		v->stop_at = now + GRACE;
+	log_event(LOG_NOTICE, again ? "stopping-now" : "stopping", "processes=%zu", all->n);
+	for (size_t i = 0; i < all->n; i++) {
+		struct process *p = &all->list[i];
+
+		if (again)
+			process_stop(p, now, 0);
+		else if (p->role == PROCESS_RECEIVER)
+			process_stop(p, now, GRACE + 5);
+		else if (p->role != PROCESS_DELIVER)
+			process_stop(p, now, WORKER_GRACE);
+	}
+}
+
+/* The deliveries' grace is over. */
+static void stop_rest(struct serve *v, double now)
+{
+	for (size_t i = 0; i < v->s.processes.n; i++)
+		process_stop(&v->s.processes.list[i], now, 1);
+	v->stop_at = now + 3600;
+}
+
+/* ---- the loop ---- */
+
+static void reap_all(struct serve *v, double now)
+{
+	struct process p;
+	char how[120];
+	int status;
+
+	while (process_reap(&v->s.processes, &p, &status)) {
+		process_describe(status, how, sizeof(how));
+		log_event(LOG_DEBUG, "process-ended", "role=%s pid=%ld job=%lld how=%s", process_role_name(p.role), (long)p.pid,
+			  (long long)p.job, log_quote(how));
+		if (p.role != PROCESS_RECEIVER) {
+			schedule_ended(&v->s, &p, status, now);
+		} else if (!p.retired && !v->s.stopping) {
+			log_event(LOG_CRIT, "receiver-ended", "how=%s", log_quote(how));
+			v->receiver_at = now + (now - p.started > 10 * RECEIVER_WAIT ? 0 : RECEIVER_WAIT);
+		}
+	}
+}
+
+static int take_signals(struct serve *v, double now, struct err *err)
+{
+	struct signalfd_siginfo info;
+	int ret = 0;
+
+	while (ret == 0 && read(v->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+			stop(v, now);
+		else if (info.ssi_signo == SIGHUP && !v->s.stopping)
+			ret = reload(v, now, err);
+	}
+	return ret;
+}
+
+/* Wait until something happens, the clock says so, or another process wrote to the journal. */
+static void wait_for_work(struct serve *v)
+{
+	struct pollfd fds[2] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = v->pipe_fd[0], .events = POLLIN}};
+	char bytes[256];
+
+	for (;;) {
+		double left = v->s.next - event_now(), wait = left < TICK ? left : TICK;
+		int64_t version;
+		int n = wait > 0 ? poll(fds, 2, (int)(1000 * wait) + 1) : poll(fds, 2, 0);
+
+		while (read(v->pipe_fd[0], bytes, sizeof(bytes)) > 0)
+			;
+		version = journal_data_version(v->s.journal);
+		if (n != 0 || left <= 0 || version != v->version || v->s.stopping) {
+			v->version = version;
+			return;
+		}
+	}
+}
+
+static int loop(struct serve *v, struct err *err)
+{
+	int ret = 0;
+
+	while (ret == 0) {
+		double now = event_now(), kill_at;
+
+		reap_all(v, now);
+		if (v->s.stopping && v->s.processes.n == 0)
+			break;
+		if (v->receiver_at > 0 && v->receiver_at <= now)
+			ret = start_receiver(v, now, err);
+		if (v->stop_at > 0 && v->stop_at <= now)
+			stop_rest(v, now);
+		if (ret == 0)
+			schedule_step(&v->s, now);
+		kill_at = process_tick(&v->s.processes, now);
+		if (kill_at > 0 && kill_at < v->s.next)
+			v->s.next = kill_at;
+		if (v->receiver_at > 0 && v->receiver_at < v->s.next)
+			v->s.next = v->receiver_at;
+		if (ret == 0) {
+			wait_for_work(v);
+			ret = take_signals(v, event_now(), err);
+		}
+	}
+	if (ret == 0)
+		schedule_interrupt(&v->s, event_now());
+	return ret;
+}
+
+/* On failure: nothing may go on without a node. */
+static void kill_all(struct serve *v)
+{
+	struct process p;
+	int status;
+
+	for (size_t i = 0; i < v->s.processes.n; i++)
+		kill(v->s.processes.list[i].pid, SIGKILL);
+	while (v->s.processes.n > 0) {
+		if (!process_reap(&v->s.processes, &p, &status))
+			usleep(10000);
+	}
+}
+
+int serve_run(struct serve_conf *conf, struct err *err)
+{
+	struct serve v = {.conf = *conf, .signal_fd = -1, .pipe_fd = {-1, -1}, .version = -1};
+	int ret;
+
+	v.s.config = v.conf.config;
+	ret = begin(&v, err);
+	if (ret == 0)
+		ret = loop(&v, err);
+	kill_all(&v);
+	v.s.journal = journal_close(v.s.journal);
+	jobs_clear(&v.s.jobs);
+	if (v.signal_fd >= 0)
+		close(v.signal_fd);
+	if (v.pipe_fd[0] >= 0) {
+		close(v.pipe_fd[0]);
+		close(v.pipe_fd[1]);
+	}
+	close(v.conf.listen_fd);
+	close(v.conf.lock_fd);
+	config_free(v.conf.config);
+	free(v.conf.text);
+	return ret;
+}

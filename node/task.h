@@ -1,0 +1,21 @@
+/* The beginning and the end that all work processes (index, worker, deliver) share: options, configuration, log, journal. */
+#ifndef TOMONODE_NODE_TASK_H
+#define TOMONODE_NODE_TASK_H
+
+#include "node/config.h"
+#include "node/journal.h"
+
+struct task {
+	struct config *config;
+	struct journal *journal;
+	int notify_fd;            /* -1: nobody waits for us */
+	const char *argument[2];  /* what follows the options */
+};
+
+/* `n_arguments` (0..2) must be there. 0, or the exit code to return (what is wrong is printed or logged). */
+int task_begin(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv);
+/* Wake the node: something new is in the journal. */
+void task_notify(const struct task *t);
+void task_end(struct task *t);
+
+#endif
