@@ -49,7 +49,7 @@ static int standard_spool(char *ret_path, size_t size)
 static void finish_node(struct config_reader *r)
 {
 	struct node_conf *node = &r->config->node;
-	char spool[sizeof(node->spool)];
+	char spool[sizeof(node->spool)] = "";
 
 	if (!r->peers_checked)
 		node->require_known_peer = !config_is_loopback(node->bind);
