@@ -1,0 +1,37 @@
+/* Linear operators y = A x between vectors of one device: what algorithms see of the physics.
+ *
+ * - Entries of A are lengths in mm; x and y are float32 vectors of the operator's device, x (u) fastest.
+ * - An operator is immutable but for its device's working memory: it belongs to the thread its device belongs to.
+ * - adjoint() is the exact transpose of apply(): linop_adjoint_gap() measures it, and tests hold it to 1e-5.
+ */
+#ifndef TOMONODE_RECON_LINOP_H
+#define TOMONODE_RECON_LINOP_H
+
+#include <stdbool.h>
+
+#include "kernels/device.h"
+
+struct linop {
+	size_t n_in, n_out;
+	struct device *dev; /* borrowed; x and y live on it */
+	int (*apply)(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err);   /* y = A x */
+	int (*adjoint)(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
+	/* Fused passes, both or neither (NULL): p = A x > floor ? y / A x : 0, and x = A'1 > floor ? x * A'p / A'1 : x. */
+	int (*apply_ratio)(const struct linop *op, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err);
+	int (*adjoint_update)(const struct linop *op, const struct buf *p, float floor, struct buf *x, struct err *err);
+	void (*destroy)(struct linop *op);
+};
+
+static inline bool linop_fused(const struct linop *op)
+{
+	return op->apply_ratio && op->adjoint_update;
+}
+
+int linop_sensitivity(const struct linop *op, struct buf *ret_sens, struct err *err); /* A'1 */
+
+/* |<A x, y> - <x, A'y>| / |<A x, y>| for random x and y, uniform in 0..1; negative on error. */
+double linop_adjoint_gap(const struct linop *op, unsigned seed, struct err *err);
+
+struct linop *linop_free(struct linop *op); /* takes NULL, returns NULL */
+
+#endif
