@@ -49,7 +49,8 @@ const char *dicom_transfer_syntax(const struct dicom_file *file); /* UID */
 bool dicom_has(const struct dicom_item *item, uint32_t tag);
 
 /* The whole value with its backslashes, padding stripped; EMSGSIZE when it does not fit. ret_text is always terminated.
- * Binary numbers and AT come as text, too; EINVAL for sequences and bulk data. A value of VR UN is read as the dictionary says. */
+ * Binary numbers and AT come as text, too; EINVAL for sequences and bulk data. A value of VR UN is read as the dictionary says.
+ */
 int dicom_get_text(const struct dicom_item *item, uint32_t tag, char *ret_text, size_t size, struct err *err);
 /* Component `index` (0..) of a multi-valued text. */
 int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned index, char *ret_text, size_t size, struct err *err);
@@ -61,21 +62,26 @@ int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, l
 size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence);
 struct dicom_item *dicom_item_at(const struct dicom_item *item, uint32_t sequence, size_t index); /* NULL: no such item */
 
-/* Put one value; the dictionary gives the VR ("US or SS" goes by PixelRepresentation, so put that first). Text may hold backslashes
- * for several values. Replaces what is there. ERANGE, EMSGSIZE: the VR cannot hold the value; EINVAL: the VR takes no such value. */
+/* Put one value; the dictionary gives the VR ("US or SS" goes by PixelRepresentation, so put that first). Text may hold
+ * backslashes for several values. Replaces what is there. ERANGE, EMSGSIZE: the VR cannot hold the value; EINVAL: the VR takes no
+ * such value. */
 int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err);
-int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err);                        /* DS as <= 16 characters; FD, FL */
+int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err); /* DS as <= 16 characters; FD, FL */
 int dicom_put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err);
 int dicom_put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err);
-int dicom_put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err);   /* US, UL, AT */
-int dicom_put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err);          /* OB, UN */
+int dicom_put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err); /* US, UL, AT */
+int dicom_put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err);	 /* OB, UN */
+/* Text or number of the named VR as element xx10EE; reserves the block at xx10 for the creator. EEXIST: it is another's. */
 int dicom_put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr,
-		      const char *text, struct err *err); /* reserves the block at xx10 */
-int dicom_put_empty(struct dicom_item *item, uint32_t tag, struct err *err); /* type 2: element or sequence without value */
-struct dicom_item *dicom_add_item(struct dicom_item *item, uint32_t sequence, struct err *err); /* appends an item; NULL on error */
+		      const char *text, struct err *err);
+/* Type 2: an element or a sequence without value. */
+int dicom_put_empty(struct dicom_item *item, uint32_t tag, struct err *err);
+/* Appends an item; NULL on error. */
+struct dicom_item *dicom_add_item(struct dicom_item *item, uint32_t sequence, struct err *err);
 
 /* One item of a code sequence: value, scheme, meaning. */
-int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value, const char *scheme, const char *meaning, struct err *err);
+int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value, const char *scheme, const char *meaning,
+		   struct err *err);
 
 /* Copy an element or a whole sequence verbatim. 1: copied; 0: not in the source (nothing is changed). Not for pixel data. */
 int dicom_copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err);

@@ -55,6 +55,7 @@ std::string ds_format(double value)
 
 	if (!std::isfinite(value))
 		return best;
+	/* plain decimals first: an exponent must earn its place by being nearer */
 	for (std::chars_format format : {std::chars_format::fixed, std::chars_format::scientific}) {
 		/* -1: the shortest text that reads back as the same value; then fewer and fewer decimals, until it fits */
 		for (int precision = -1; precision != -2; precision = precision < 0 ? 17 : precision == 0 ? -2 : precision - 1) {
@@ -68,7 +69,7 @@ std::string ds_format(double value)
 			    !number_parse(text, &back)) /* the last also refuses a rounding up to infinity */
 				continue;
 			gap = std::fabs(back - value);
-			if (best.empty() || gap < best_gap || (!(gap > best_gap) && text.size() < best.size())) {
+			if (best.empty() || gap < best_gap) {
 				best = text;
 				best_gap = gap;
 			}

@@ -19,22 +19,23 @@ struct dicom_pixel_info {
 };
 
 /* Checks the description against itself and against the pixel data's length: EBADMSG names what does not fit;
- * ENOTSUP: lossy or unknown transfer syntax, colour, other than 8 or 16 bits allocated; EFBIG: above 65535 x 65535, 4096 frames, or
- * 512 MiB in one encapsulated frame. */
+ * ENOTSUP: lossy or unknown transfer syntax, colour, other than 8 or 16 bits allocated; EFBIG: above 65535 x 65535, 4096 frames,
+ * or 512 MiB in one encapsulated frame. */
 int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err);
 
 /* Frame 0..frames-1 into ret_values (rows * columns); 8-bit values are widened, bits above BitsStored are masked off. */
 int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err);
 
 /* Write `header` (a data set without pixel data; Rows, Columns, NumberOfFrames, BitsAllocated 16 are set) and then the frames
- * into PATH as Explicit VR Little Endian. PATH.part is written, synced and renamed at close; abort and an error leave nothing behind
- * (only when the folder cannot be synced after the rename is PATH there although close failed). At open: EFBIG above 4 GiB - 2 of
- * pixel data, ENOSPC when the disk cannot hold them, EINVAL for a header that is not fit. `header` may be closed after open. */
+ * into PATH as Explicit VR Little Endian. PATH.part is written, synced and renamed at close; abort and an error leave nothing
+ * behind (only when the folder cannot be synced after the rename is PATH there although close failed). At open: EFBIG above 4 GiB
+ * - 2 of pixel data, ENOSPC when the disk cannot hold them, EINVAL for a header that is not fit. `header` may be closed after
+ * open. */
 struct dicom_writer;
 int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
 int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct err *err);
 int dicom_writer_close(struct dicom_writer *w, struct err *err); /* frees w in every case */
-void dicom_writer_abort(struct dicom_writer *w);                 /* takes NULL */
+void dicom_writer_abort(struct dicom_writer *w);		 /* takes NULL */
 
 /* A whole data set without frames, written the same way (.part, fsync, rename, fsync of the folder). */
 int dicom_write(const char *path, struct dicom_file *file, struct err *err);
