@@ -91,7 +91,7 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 {
 	const struct route_conf *route = config_route(s->config, v->kind, v->calling);
 	json_t *destinations;
-	char reason[256];
+	char reason[320];
 
 	if (!route) {
 		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
