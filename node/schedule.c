@@ -79,10 +79,14 @@ static json_t *reason_only(const char *reason)
 
 /* ---- collecting ---- */
 
+/* Is an object on its way, or here and not yet looked at? Then quiet is not quiet. */
 static bool still_arriving(const struct schedule *s, double now)
 {
+	struct instance_row row;
 	char path[300];
 
+	if (journal_unindexed(s->journal, &row, 1, NULL) != 0)
+		return true;
 	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
 	return folder_active(path, now - s->config->node.quiet_time);
 }
