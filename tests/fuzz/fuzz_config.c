@@ -1,0 +1,73 @@
+/* The configuration reader under libFuzzer: any bytes give a configuration or problems, never a crash, a leak or a file read.
+ * Run: fuzz_config -dict=tests/fuzz/config.dict -max_len=16384 WORK_FOLDER tests/fuzz/corpus/config
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+const char *__lsan_default_suppressions(void);
+
+/* libconfig 1.5 forgets the string it is reading when a syntax error follows: at most one text of 1 MiB per refused configuration. */
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libconfig.so";
+}
+
+static void count(void *ctx, const char *problem)
+{
+	if (!problem[0] || strchr(problem, '\n'))
+		abort(); /* a problem is one line */
+	++*(size_t *)ctx;
+}
+
+/* What was taken must read back from its own description. */
+static void check(struct config *c)
+{
+	char text[1000], again[1000];
+	struct err err;
+
+	for (size_t i = 0; i < c->n_protocols; i++) {
+		struct protocol_conf p = c->protocols[0];
+		char *rest = NULL;
+
+		config_describe_protocol(&c->protocols[i], text, sizeof(text));
+		memcpy(again, text, sizeof(again));
+		for (char *word = strtok_r(again, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+			if (config_set(&p, word, &err) < 0)
+				abort();
+		config_describe_protocol(&p, again, sizeof(again));
+		if (strcmp(text, again) != 0)
+			abort();
+	}
+	for (size_t i = 0; i < c->n_routes; i++)
+		if (!config_protocol(c, c->routes[i].protocol) || c->routes[i].n_destinations < 1)
+			abort();
+	config_profile(c, "SIEMENS", "Mammomat Inspiration", "1");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct config *c = NULL;
+	struct err err = {0};
+	size_t problems = 0;
+	char *text = malloc(size + 1);
+	int rc;
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	setenv("TOMONODE_SPOOL", "/spool", 1);
+	rc = config_parse(text, "fuzz.conf", count, &problems, &c, &err);
+	free(text);
+	if ((rc == 0) != (c != NULL) || (rc == 0) != (problems == 0) || (rc < 0 && err.code == 0))
+		abort();
+	if (c)
+		check(c);
+	config_free(c);
+	return 0;
+}

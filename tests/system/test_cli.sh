@@ -1,0 +1,101 @@
+#!/bin/sh
+# The command line: help of every command, exit codes, check on good and bad files, JSON, the reference in docs/configuration.md.
+set -u
+: "${TOMONODE:?path of the program}" "${TOMONODE_SOURCE:?root of the source}"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export TOMONODE_SPOOL="$work/spool"
+failed=0
+
+fail() {
+	echo "FAILED: $*" >&2
+	failed=1
+}
+
+# expect CODE COMMAND...: run it; stdout and stderr stay in $work/out and $work/err.
+expect() {
+	want=$1
+	shift
+	"$@" >"$work/out" 2>"$work/err"
+	got=$?
+	[ "$got" -eq "$want" ] || fail "code $got instead of $want: $* ($(head -c 300 "$work/err"))"
+}
+out_has() { grep -qF -- "$1" "$work/out" || fail "stdout lacks '$1': $(head -c 300 "$work/out")"; }
+err_has() { grep -qF -- "$1" "$work/err" || fail "stderr lacks '$1': $(head -c 300 "$work/err")"; }
+json_is() { # json_is EXPRESSION: true of the document d on stdout
+	/usr/bin/python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); sys.exit(0 if eval(sys.argv[2]) else 1)' "$work/out" "$1" ||
+		fail "not so: $1: $(head -c 300 "$work/out")"
+}
+
+# The program itself
+expect 0 "$TOMONODE" --help
+out_has "Usage: tomonode COMMAND"
+for command in serve check recon simulate list show retry cancel test-peer devices; do
+	grep -q "^  $command " "$work/out" || fail "--help lacks $command"
+done
+grep -qE '^  (index|worker|deliver) ' "$work/out" && fail "--help shows what is not for people"
+expect 0 "$TOMONODE" --version
+grep -qE '^tomonode [0-9]+\.[0-9]+\.[0-9]+ \(revision [^ ]+, [A-Za-z]+ build\)$' "$work/out" || fail "--version: $(cat "$work/out")"
+expect 2 "$TOMONODE"
+expect 2 "$TOMONODE" no-such-command
+err_has "no command 'no-such-command'"
+expect 2 "$TOMONODE" help no-such-command
+expect 2 "$TOMONODE" help worker
+
+# Every command: help in both ways, an unknown option
+for command in serve check recon simulate list show retry cancel test-peer devices; do
+	expect 0 "$TOMONODE" "$command" --help
+	out_has "Usage: tomonode $command"
+	out_has "Exit codes:"
+	cp "$work/out" "$work/help"
+	expect 0 "$TOMONODE" help "$command"
+	cmp -s "$work/out" "$work/help" || fail "help $command differs from $command --help"
+	expect 2 "$TOMONODE" "$command" --no-such-option
+	err_has "tomonode $command"
+done
+
+# check
+expect 0 "$TOMONODE" check
+out_has "embedded defaults: no problems"
+out_has "route         dbt: dbt from anybody through dbt-osem to pacs"
+expect 0 "$TOMONODE" check -c "$TOMONODE_SOURCE/conf/defaults.conf"
+printf 'node = { port = 104; };\n' >"$work/good.conf"
+expect 0 "$TOMONODE" check --config="$work/good.conf"
+out_has "port 104"
+printf 'node = {\n  port = 70000;\n  prot = 1;\n};\n' >"$work/bad.conf"
+expect 3 "$TOMONODE" check -c "$work/bad.conf"
+err_has "$work/bad.conf:2: key 'port' of node: 70000; allowed: a whole number from 1 to 65535"
+err_has "$work/bad.conf:3: key 'prot' of node is not known, did you mean 'port'?"
+[ "$(wc -l <"$work/err")" -eq 2 ] || fail "two problems, not $(wc -l <"$work/err") lines"
+expect 3 "$TOMONODE" check --json -c "$work/bad.conf"
+json_is 'd["ok"] is False and d["code"] == 3 and len(d["problems"]) == 2'
+expect 0 "$TOMONODE" check --json -c "$work/good.conf"
+json_is 'd["ok"] is True and d["config"]["node"]["port"] == 104 and d["config"]["node"]["check_called"] is False'
+json_is '[p["name"] for p in d["config"]["protocols"]] == ["dbt-osem", "dbt-osem-full", "dbt-mlem"]'
+json_is 'd["config"]["routes"][0]["destinations"] == ["pacs"]'
+printf 'node = { bind = "0.0.0.0"; require_known_peer = false; };\n' >"$work/open.conf"
+expect 0 "$TOMONODE" check -c "$work/open.conf"
+err_has "warning: node listens on 0.0.0.0"
+expect 3 "$TOMONODE" check -c "$work/absent.conf"
+err_has "$work/absent.conf: No such file"
+expect 3 "$TOMONODE" check -c "$work"
+err_has "not a regular file"
+expect 2 "$TOMONODE" check stray
+expect 2 "$TOMONODE" check -c
+err_has "needs a value"
+expect 3 "$TOMONODE" recon -c "$work/bad.conf" -o "$work/o" "$work"
+
+# The reference in the manual is the one of the program
+expect 0 "$TOMONODE" check --describe
+sed -n '/^<!-- begin: tomonode check --describe -->$/,/^<!-- end -->$/p' "$TOMONODE_SOURCE/docs/configuration.md" | sed '1d;$d' >"$work/doc"
+[ -s "$work/doc" ] || fail "docs/configuration.md holds no reference"
+cmp -s "$work/out" "$work/doc" || fail "docs/configuration.md is not what check --describe prints: $(diff "$work/out" "$work/doc" | head -5)"
+
+# devices
+expect 0 "$TOMONODE" devices
+grep -q '^cpu' "$work/out" || fail "devices lacks cpu"
+expect 0 "$TOMONODE" devices --json
+json_is 'any(e["device"].startswith("cpu") for e in d["devices"])'
+
+[ "$failed" -eq 0 ] && echo "all as expected"
+exit "$failed"
