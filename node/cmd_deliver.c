@@ -28,7 +28,7 @@ struct delivery {
 	const struct job_send *send;
 	const struct destination_conf *destination; /* NULL: not configured any more */
 	enum deliver_outcome outcome;
-	char status[8], reason[400];
+	char status[8], reason[520];
 	double seconds;
 };
 
