@@ -1,8 +1,8 @@
 /* receiver.c - the listener: accepts, forks a process per association, reaps, and knows when to stop.
  *
  * - It parses nothing and opens no journal: a peer can only harm the process of its own association.
- * - An association dies with its listener (PR_SET_PDEATHSIG), and the listener ends when the node that started it is gone: no
- *   association of a dead node can go on writing beside a new one.
+ * - An association dies with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
+ *   dead node can go on writing beside a new one.
  * - Signals are blocked but while waiting, so that none is lost between a look and the wait.
  */
 #include "node/receiver.h"
@@ -235,7 +235,7 @@ int receiver_run(int listen_fd, const struct config *config, int notify_fd, int 
 	if (rc < 0)
 		goto out;
 
-	prctl(PR_SET_PDEATHSIG, SIGTERM); /* wakes us; node_is_gone() tells it from an order */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a node that died before this line is seen by node_is_gone() */
 	stop_asked = 0;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTERM);
