@@ -15,7 +15,6 @@
 
 #include "dicom/internal.hh"
 
-#include <dcmtk/dcmdata/dcrledrg.h>
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
@@ -45,7 +44,6 @@ int dicom_start(struct err *err)
 		dcmIgnoreParsingErrors.set(OFFalse);
 		dcmAutoDetectDatasetXfer.set(OFFalse);
 		dcmAcceptUnexpectedImplicitEncoding.set(OFFalse);
-		DcmRLEDecoderRegistration::registerCodecs();
 		DJDecoderRegistration::registerCodecs();
 		DJLSDecoderRegistration::registerCodecs();
 		started = true;
@@ -61,7 +59,6 @@ void dicom_stop(void)
 		if (started) {
 			DJLSDecoderRegistration::cleanup();
 			DJDecoderRegistration::cleanup();
-			DcmRLEDecoderRegistration::cleanup();
 			started = false;
 		}
 		return 0;

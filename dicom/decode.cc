@@ -12,7 +12,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dicom/codestream.hh"
 #include "dicom/internal.hh"
+#include "dicom/rle.hh"
 
 #include <dcmtk/dcmdata/dcpixseq.h>
 #include <dcmtk/dcmdata/dcpxitem.h>
@@ -93,32 +95,51 @@ int frame_fragments(const struct dicom_file *file, long frames, long frame, size
 	return 0;
 }
 
-int load_fragments(const struct dicom_file *file, size_t first, size_t end, DcmPixelSequence *sequence, struct err *err)
+/* The fragments of a frame, one behind the other. */
+int load_fragments(const struct dicom_file *file, size_t first, size_t end, std::vector<unsigned char> *ret_bytes,
+		   struct err *err)
 {
 	const std::vector<Span> &f = file->layout.fragments;
 	uint64_t total = 0;
 
+	for (size_t i = first; i < end; i++)
+		total += f[i].size;
+	if (total == 0 || total > most_frame)
+		return err_set(err, EBADMSG, "(7FE0,0010) PixelData: the fragments of a frame have %llu bytes",
+			       (unsigned long long)total);
+	std::vector<unsigned char> bytes((size_t)total);
+	size_t at = 0;
+	for (size_t i = first; i < end; i++) {
+		int r = file->source->read(f[i].offset, bytes.data() + at, (size_t)f[i].size, err);
+
+		if (r < 0)
+			return r;
+		at += (size_t)f[i].size;
+	}
+	ret_bytes->swap(bytes);
+	return 0;
+}
+
+/* A pixel sequence of an empty offset table and one fragment. */
+int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr<DcmPixelSequence> *ret_sequence, struct err *err)
+{
+	auto sequence = std::make_unique<DcmPixelSequence>(DcmTag(DCM_PixelData, EVR_OB));
 	auto table = std::make_unique<DcmPixelItem>(DcmTag(DCM_Item, EVR_OB));
+	auto item = std::make_unique<DcmPixelItem>(DcmTag(DCM_Item, EVR_OB));
+	Uint8 *copy = nullptr;
+
+	if (item->createUint8Array((Uint32)(bytes.size() + (bytes.size() & 1)), copy).bad() || !copy)
+		return err_set(err, ENOMEM, "no memory for a fragment of %zu bytes", bytes.size());
+	memcpy(copy, bytes.data(), bytes.size());
+	if (bytes.size() & 1)
+		copy[bytes.size()] = 0;
 	if (sequence->insert(table.get()).bad())
 		return err_set(err, ENOMEM, "no memory for a frame's fragments");
 	table.release();
-	for (size_t i = first; i < end; i++) {
-		Uint8 *bytes = nullptr;
-
-		total += f[i].size;
-		if (f[i].size == 0 || f[i].size & 1 || total > most_frame)
-			return err_set(err, EBADMSG, "(7FE0,0010) PixelData: fragment %zu has %llu bytes", i,
-				       (unsigned long long)f[i].size);
-		auto item = std::make_unique<DcmPixelItem>(DcmTag(DCM_Item, EVR_OB));
-		if (item->createUint8Array((Uint32)f[i].size, bytes).bad() || !bytes)
-			return err_set(err, ENOMEM, "no memory for a fragment of %llu bytes", (unsigned long long)f[i].size);
-		int r = file->source->read(f[i].offset, bytes, (size_t)f[i].size, err);
-		if (r < 0)
-			return r;
-		if (sequence->insert(item.get()).bad())
-			return err_set(err, ENOMEM, "no memory for a frame's fragments");
-		item.release();
-	}
+	if (sequence->insert(item.get()).bad())
+		return err_set(err, ENOMEM, "no memory for a frame's fragments");
+	item.release();
+	*ret_sequence = std::move(sequence);
 	return 0;
 }
 
@@ -156,22 +177,22 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 	return frame_fragments(file, info->frames, 0, &first, &end, err);
 }
 
-int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
-		 struct err *err)
+/* Through DCMTK's JPEG and JPEG-LS codecs. */
+static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax xfer, const struct dicom_pixel_info *info,
+		       uint16_t *ret_values, struct err *err)
 {
-	size_t n = (size_t)info->rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8), first, end;
-	E_TransferSyntax xfer = decodable(file->layout.transfer_syntax);
+	size_t n = (size_t)info->rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8);
+	std::unique_ptr<DcmPixelSequence> sequence;
 	OFString colour_model;
 	Uint32 fragment = 0;
 	int r;
 
-	r = frame_fragments(file, info->frames, frame, &first, &end, err);
+	r = codestream_check(bytes.data(), bytes.size(), xfer == EXS_JPEGLSLossless, info, err);
 	if (r < 0)
 		return r;
-	auto sequence = std::make_unique<DcmPixelSequence>(DcmTag(DCM_PixelData, EVR_OB));
-	r = load_fragments(file, first, end, sequence.get(), err);
+	r = one_fragment(bytes, &sequence, err);
 	if (r < 0)
-		return err_within(err, "frame %ld", frame);
+		return r;
 
 	DcmDataset one;
 	DcmPixelData pixels(DCM_PixelData);
@@ -182,14 +203,35 @@ int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *i
 	std::vector<unsigned char> plain(size + (size & 1));
 	OFCondition cond = pixels.getUncompressedFrame(&one, 0, fragment, plain.data(), (Uint32)plain.size(), colour_model);
 	if (cond.bad())
-		return err_set(err, EBADMSG, "frame %ld cannot be decoded (%s): %s", frame, DcmXfer(xfer).getXferName(),
-			       cond.text());
+		return err_set(err, EBADMSG, "cannot be decoded (%s): %s", DcmXfer(xfer).getXferName(), cond.text());
 	if (info->bits_allocated == 16)
 		memcpy(ret_values, plain.data(), size);
 	else
 		for (size_t i = 0; i < n; i++)
 			ret_values[i] = plain[i];
 	return 0;
+}
+
+int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
+		 struct err *err)
+{
+	E_TransferSyntax xfer = decodable(file->layout.transfer_syntax);
+	std::vector<unsigned char> bytes;
+	size_t first, end;
+	int r;
+
+	r = frame_fragments(file, info->frames, frame, &first, &end, err);
+	if (r < 0)
+		return r;
+	r = load_fragments(file, first, end, &bytes, err);
+	if (r == 0 && xfer == EXS_RLELossless)
+		r = rle_decode(bytes.data(), bytes.size(), (size_t)info->rows * (size_t)info->columns,
+			       (unsigned)info->bits_allocated / 8, ret_values, err);
+	else if (r == 0)
+		r = decode_jpeg(bytes, xfer, info, ret_values, err);
+	if (r < 0)
+		err_within(err, "frame %ld", frame);
+	return r;
 }
 
 } // namespace tomonode

@@ -270,9 +270,11 @@ int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, 
 			r = dataset(at, stop, true, mode, depth + 1, &at);
 		} else {
 			r = fits(item, stop);
-			if (r < 0)
-				return err_within(err_, "%s at offset %llu, item %zu", tag_name(e.tag).c_str(),
-						  (unsigned long long)e.at, n_items);
+			if (r < 0) {
+				err_within(err_, "%s at offset %llu, item %zu", tag_name(e.tag).c_str(), (unsigned long long)e.at,
+					   n_items);
+				return r;
+			}
 			r = dataset(at, at + item.length, false, mode, depth + 1, &at);
 		}
 		if (r < 0)
@@ -294,8 +296,10 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 				       "%s at offset %llu: the file ends after %zu fragments, without the end of the sequence",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, i);
 		r = header(at, end, explicit_le, &item);
-		if (r < 0)
-			return err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+		if (r < 0) {
+			err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+			return r;
+		}
 		if (item.tag == tag_sequence_end && item.length == 0)
 			break;
 		if (item.tag != tag_item || item.length == undefined)
@@ -304,8 +308,10 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, item.tag >> 16, item.tag & 0xffff,
 				       (unsigned long)item.length, (unsigned long long)at);
 		r = fits(item, end);
-		if (r < 0)
-			return err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+		if (r < 0) {
+			err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+			return r;
+		}
 		r = count_one(e);
 		if (r < 0)
 			return r;
@@ -496,8 +502,11 @@ int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout 
 		return err_set(err, EBADMSG, "no data set follows the meta header");
 	r = Walker(**source, &layout, err)
 		    .dataset(layout.dataset, layout.end, false, {layout.explicit_vr, layout.big_endian}, 0, &next);
-	if (r < 0)
-		return deflated ? err_within(err, "inflated data set") : r;
+	if (r < 0) {
+		if (deflated)
+			err_within(err, "inflated data set");
+		return r;
+	}
 	*ret_layout = std::move(layout);
 	return 0;
 }

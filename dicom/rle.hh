@@ -1,0 +1,16 @@
+/* One frame in DICOM's run length encoding (PS3.5 annex G). */
+#ifndef TOMONODE_DICOM_RLE_HH
+#define TOMONODE_DICOM_RLE_HH
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/err.h"
+
+namespace tomonode {
+
+/* n values of `bytes_per_value` (1 or 2) bytes out of a frame's fragment. EBADMSG: the segments do not hold exactly that. */
+int rle_decode(const unsigned char *in, size_t in_size, size_t n, unsigned bytes_per_value, uint16_t *ret_values, struct err *err);
+
+} // namespace tomonode
+#endif

@@ -1,0 +1,148 @@
+/* The reader of DICOM files under arbitrary bytes: open, walk all of the data set with every getter, copy it, decode small
+ * frames.
+ *
+ * The input is a whole file. It lies in a file of memory that is reused from run to run, under a name in /proc, so that the
+ * reader meets it as it meets any file. What each later stage does with a file (facts of an exam, an exam of one file) is a
+ * function in the table `stages`.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "dicom/pixels.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define SMALL_FRAME (1 << 20) /* values; larger frames cost time and show nothing new */
+
+static int fd = -1;
+static char path[64], copy_path[64];
+
+static void must(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s\n", what);
+		abort();
+	}
+}
+
+/* Tags that the program asks for, of all VRs, and one private tag. */
+static const uint32_t tags[] = {
+	0x00080005, 0x00080008, 0x00080016, 0x00080018, 0x00080060, 0x00100010, 0x00180060, 0x00181110, 0x00181149,
+	0x00181164, 0x00181510, 0x00189545, 0x0020000d, 0x00200013, 0x00200020, 0x00200032, 0x00280002, 0x00280004,
+	0x00280008, 0x00280009, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280103, 0x00280120, 0x00281040,
+	0x00281052, 0x00420011, 0x00710010, 0x00711002, 0x7fe00010, 0xfffcfffc,
+};
+static const uint32_t sequences[] = {0x00081140, 0x00089215, 0x00189506, 0x00289110,
+				     0x00540220, 0x00540222, 0x52009229, 0x52009230};
+
+static void walk(const struct dicom_item *item, struct dicom_item *copy, unsigned depth)
+{
+	struct err err;
+	char text[256];
+	double d;
+	long i;
+
+	for (size_t k = 0; k < sizeof(tags) / sizeof(tags[0]); k++) {
+		err.code = 0;
+		memset(text, 'x', sizeof(text));
+		int r = dicom_get_text(item, tags[k], text, sizeof(text), &err);
+		must(memchr(text, '\0', sizeof(text)) != NULL, "a text without its end");
+		must(r >= 0 || err.code == -r, "an error that is not in the box");
+		must(r <= 0 || dicom_has(item, tags[k]), "a text out of nowhere");
+		for (unsigned n = 0; n < 3; n++) {
+			dicom_get_text_at(item, tags[k], n, text, 16, &err);
+			d = NAN;
+			must(dicom_get_double(item, tags[k], n, &d, &err) <= 0 || isfinite(d), "a number that is none");
+			dicom_get_int(item, tags[k], n, &i, &err);
+		}
+		dicom_copy(item, tags[k], copy, &err);
+	}
+	for (size_t k = 0; k < sizeof(sequences) / sizeof(sequences[0]); k++) {
+		size_t n = dicom_item_count(item, sequences[k]);
+
+		must(dicom_item_at(item, sequences[k], n) == NULL, "an item behind the last");
+		for (size_t j = 0; j < n && j < 3; j++)
+			if (depth < 17)
+				walk(dicom_item_at(item, sequences[k], j), copy, depth + 1);
+		dicom_copy(item, sequences[k], copy, &err);
+	}
+}
+
+static void pixels(struct dicom_file *file)
+{
+	struct dicom_pixel_info info;
+	struct err err;
+
+	if (dicom_pixels_info(file, &info, &err) < 0)
+		return;
+	must(info.rows > 0 && info.columns > 0 && info.frames > 0, "an image without extent");
+	if (info.rows * info.columns > SMALL_FRAME)
+		return;
+	uint16_t *values = malloc((size_t)(info.rows * info.columns) * 2);
+	for (long frame = 0; frame < info.frames && frame < 3; frame++) {
+		if (dicom_read_frame(file, frame, values, &err) < 0)
+			continue;
+		for (long k = 0; k < info.rows * info.columns; k++)
+			must(info.bits_stored == 16 || values[k] >> info.bits_stored == 0, "a value above its bits");
+	}
+	free(values);
+}
+
+/* Open, walk, decode; the copy is written and must then be read. */
+static void stage_read(void)
+{
+	struct dicom_file *file = NULL, *copy = NULL;
+	struct err err = {0};
+
+	int r = dicom_open(path, &file, &err);
+	must(r == 0 ? file != NULL : file == NULL && err.code == -r && err.msg[0], "an answer that is neither");
+	if (r < 0)
+		return;
+	must(dicom_new("1.2.840.10008.5.1.4.1.1.66", "1.2.3", &copy, &err) == 0, "no new data set");
+	walk(dicom_root(file), dicom_root(copy), 0);
+	pixels(file);
+	dicom_close(file); /* before the copy is written: it must not lean on it */
+	r = dicom_write(copy_path, copy, &err);
+	dicom_close(copy);
+	if (r == 0) {
+		must(dicom_open(copy_path, &file, &err) == 0, err.msg);
+		dicom_close(file);
+	}
+}
+
+static void (*const stages[])(void) = {stage_read};
+
+static void clean_up(void)
+{
+	unlink(copy_path);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct err err = {0};
+
+	(void)argc;
+	(void)argv;
+	must(dicom_start(&err) == 0, err.msg);
+	fd = memfd_create("fuzz", 0);
+	must(fd >= 0, "no memory file");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(copy_path, sizeof(copy_path), "/dev/shm/fuzz_dicom.%d", (int)getpid());
+	atexit(clean_up);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	must(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size, "the memory file is full");
+	for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++)
+		stages[k]();
+	return 0;
+}
