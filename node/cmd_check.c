@@ -89,20 +89,22 @@ static void print_config(const struct config *c)
 	char text[600];
 
 	printf("%s: no problems\n", c->path[0] ? c->path : "embedded defaults");
-	printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port, c->node.spool,
-	       c->node.device);
+	printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
+	       c->node.spool, c->node.device);
 	printf("peers         %s", c->node.require_known_peer ? "" : "anybody may send\n");
 	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
-		printf("%s%s (%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet, c->peers[i].host[0] ? " at " : "", c->peers[i].host);
+		printf("%s%s (%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet, c->peers[i].host[0] ? " at " : "",
+		       c->peers[i].host);
 	if (c->node.require_known_peer)
 		printf("%s\n", c->n_peers ? "" : "nobody may send");
 	for (size_t i = 0; i < c->n_destinations; i++)
-		printf("destination   %s: %s at %s port %d\n", c->destinations[i].name, c->destinations[i].aet, c->destinations[i].host,
-		       c->destinations[i].port);
+		printf("destination   %s: %s at %s port %d\n", c->destinations[i].name, c->destinations[i].aet,
+		       c->destinations[i].host, c->destinations[i].port);
 	for (size_t i = 0; i < c->n_routes; i++) {
 		const struct route_conf *r = &c->routes[i];
 
-		printf("route         %s: %s from %s through %s to", r->name, r->kind, r->calling[0] ? r->calling : "anybody", r->protocol);
+		printf("route         %s: %s from %s through %s to", r->name, r->kind, r->calling[0] ? r->calling : "anybody",
+		       r->protocol);
 		for (size_t k = 0; k < r->n_destinations; k++)
 			printf("%s %s", k ? "," : "", r->destination[k]);
 		putchar('\n');
@@ -114,14 +116,15 @@ static void print_config(const struct config *c)
 	for (size_t i = 0; i < c->n_profiles; i++) {
 		const struct profile_conf *p = &c->profiles[i];
 
-		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model, p->serial);
+		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model,
+		       p->serial);
 	}
 }
 
 static int report_json(struct messages *m, const char *path, int code)
 {
-	json_t *root = json_pack("{s:b, s:i, s:s, s:O, s:O}", "ok", code == CODE_OK, "code", code, "file", path ? path : "", "problems", m->problems,
-				 "warnings", m->warnings);
+	json_t *root = json_pack("{s:b, s:i, s:s, s:O, s:O}", "ok", code == CODE_OK, "code", code, "file", path ? path : "",
+				 "problems", m->problems, "warnings", m->warnings);
 
 	if (root && m->config)
 		json_object_set(root, "config", m->config);

@@ -21,8 +21,8 @@ static void show_device(void *ctx, const char *device, const char *name, size_t 
 	struct listing *listing = ctx;
 
 	if (listing->array)
-		json_array_append_new(listing->array,
-				      json_pack("{s:s, s:s, s:I}", "device", device, "name", name, "memory_bytes", (json_int_t)memory));
+		json_array_append_new(listing->array, json_pack("{s:s, s:s, s:I}", "device", device, "name", name, "memory_bytes",
+								(json_int_t)memory));
 	else if (memory)
 		printf("%-10s %s, %.1f GiB\n", device, name, (double)memory / (1024.0 * 1024.0 * 1024.0));
 	else

@@ -78,7 +78,8 @@ static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx,
 	return err_set(err, EINVAL, "%s", why->msg);
 }
 
-int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config, struct err *err)
+int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		struct err *err)
 {
 	struct config_text *text = NULL;
 	struct err why = {0};
@@ -175,10 +176,11 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 
 	for (size_t i = 0; i < c->n_profiles; i++) {
 		const struct profile_conf *p = &c->profiles[i];
-		unsigned score; /* a serial number outweighs any model, a model any manufacturer; patterns have at most 63 letters */
+		unsigned score; /* a serial number outweighs any model, a model any manufacturer; patterns have at most 63 letters
+				 */
 
-		if ((p->manufacturer[0] && !matches(p->manufacturer, manufacturer)) || (p->model[0] && !matches(p->model, model)) ||
-		    (p->serial[0] && !matches(p->serial, serial)))
+		if ((p->manufacturer[0] && !matches(p->manufacturer, manufacturer)) ||
+		    (p->model[0] && !matches(p->model, model)) || (p->serial[0] && !matches(p->serial, serial)))
 			continue;
 		score = (letters(p->serial) << 12) + (letters(p->model) << 6) + letters(p->manufacturer);
 		if (!best || score >= most) { /* of two alike the later one: a user's own before an embedded one */
@@ -208,8 +210,8 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 
 		for (size_t i = 1; i < section->n_keys && n < sizeof(allowed); i++)
 			n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", i > 1 ? ", " : "", section->keys[i].name);
-		return err_set(err, EINVAL, "key '%s' cannot be set%s%s%s; allowed: %s", name, near ? ", did you mean '" : "", near ? near : "",
-			       near ? "'?" : "", allowed);
+		return err_set(err, EINVAL, "key '%s' cannot be set%s%s%s; allowed: %s", name, near ? ", did you mean '" : "",
+			       near ? near : "", near ? "'?" : "", allowed);
 	}
 	if (config_value_store_text(key, equals + 1, p) < 0) {
 		const struct config_value v = {.kind = VALUE_TEXT, .text = equals + 1};
@@ -222,7 +224,8 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
-/* "key=value key=value" of all keys that shape the image. No value that is described has blanks, but for paths: those are quoted. */
+/* "key=value key=value" of all keys that shape the image. No value that is described has blanks, but for paths: those are quoted.
+ */
 static void describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
 {
 	char value[300];

@@ -56,7 +56,8 @@ static void finish_node(struct config_reader *r)
 	if (!node->spool[0]) {
 		if (standard_spool(spool, sizeof(spool)) < 0)
 			config_problem(r, r->text->files[0], 1,
-				       "key 'spool' of node: there is no standard place (no home folder, or a path that is too long); allowed: "
+				       "key 'spool' of node: there is no standard place (no home folder, or a path that is too "
+				       "long); allowed: "
 				       "an absolute path of at most %zu bytes",
 				       sizeof(spool) - 1);
 		else
@@ -88,15 +89,15 @@ static void join_names(const struct config *c, const char *(*name)(const void *c
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one);
 }
 
-static void unknown_name(struct config_reader *r, struct config_place place, const char *route, const char *key, const char *wanted,
-			 const char *(*name)(const void *ctx, size_t i))
+static void unknown_name(struct config_reader *r, struct config_place place, const char *route, const char *key,
+			 const char *wanted, const char *(*name)(const void *ctx, size_t i))
 {
 	const char *near = config_nearest(wanted, name, r->config);
 	char names[400];
 
 	join_names(r->config, name, names, sizeof(names));
-	config_problem(r, place.file, place.line, "key '%s' of route '%s': \"%s\" is not there%s%s%s; allowed: %s", key, route, wanted,
-		       near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
+	config_problem(r, place.file, place.line, "key '%s' of route '%s': \"%s\" is not there%s%s%s; allowed: %s", key, route,
+		       wanted, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
 }
 
 static void finish_routes(struct config_reader *r)
@@ -114,10 +115,12 @@ static void finish_routes(struct config_reader *r)
 			if (config_destination(c, route->destination[k]))
 				continue;
 			if (ours) /* the embedded route lost its destination to the user's list: say it where he can mend it */
-				config_problem(r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
-					       "section 'destinations': this list replaces the embedded one, but the embedded route '%s' "
-					       "delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
-					       route->name, route->destination[k]);
+				config_problem(
+					r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
+					"section 'destinations': this list replaces the embedded one, but the embedded route "
+					"'%s' "
+					"delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
+					route->name, route->destination[k]);
 			else
 				unknown_name(r, place, route->name, "destinations", route->destination[k], destination_name);
 		}
@@ -131,8 +134,9 @@ static void finish_destinations(struct config_reader *r)
 		struct config_place place = r->places[SECTION_DESTINATIONS][i];
 
 		if (d->retry_cap < d->retry_first)
-			config_problem(r, place.file, place.line, "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s",
-				       d->name, d->retry_cap, d->retry_first);
+			config_problem(r, place.file, place.line,
+				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,
+				       d->retry_cap, d->retry_first);
 	}
 }
 
@@ -144,17 +148,22 @@ static void finish_profiles(struct config_reader *r)
 
 		if (p->i0_mode == I0_PERCENTILE && !(p->i0 > 0 && p->i0 <= 100))
 			config_problem(r, place.file, place.line,
-				       "key 'i0' of profile '%s': %g; allowed: with i0_mode percentile above 0 up to 100 percent", p->name, p->i0);
+				       "key 'i0' of profile '%s': %g; allowed: with i0_mode percentile above 0 up to 100 percent",
+				       p->name, p->i0);
 		if (p->i0_mode == I0_FIXED && !(p->i0 > 0))
 			config_problem(r, place.file, place.line,
-				       "key 'i0' of profile '%s': %g; allowed: with i0_mode fixed a stored value above 0", p->name, p->i0);
+				       "key 'i0' of profile '%s': %g; allowed: with i0_mode fixed a stored value above 0",
+				       p->name, p->i0);
 		if (p->i0_mode == I0_FLATFIELD && !p->flatfield[0])
 			config_problem(r, place.file, place.line,
-				       "key 'flatfield' of profile '%s': \"\"; allowed: with i0_mode flatfield a DICOM file's absolute path", p->name);
+				       "key 'flatfield' of profile '%s': \"\"; allowed: with i0_mode flatfield a DICOM file's "
+				       "absolute path",
+				       p->name);
 		if (!(p->axis_height + p->source_axis > p->support))
 			config_problem(r, place.file, place.line,
-				       "key 'support' of profile '%s': %g; allowed: below the source at axis_height + source_axis = %g mm", p->name,
-				       p->support, p->axis_height + p->source_axis);
+				       "key 'support' of profile '%s': %g; allowed: below the source at axis_height + "
+				       "source_axis = %g mm",
+				       p->name, p->support, p->axis_height + p->source_axis);
 	}
 }
 
@@ -171,7 +180,8 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 	char text[256];
 
 	if (!c->node.require_known_peer && !config_is_loopback(c->node.bind)) {
-		snprintf(text, sizeof(text), "node listens on %s and require_known_peer is false: anybody on the network may send", c->node.bind);
+		snprintf(text, sizeof(text),
+			 "node listens on %s and require_known_peer is false: anybody on the network may send", c->node.bind);
 		report(ctx, text);
 	}
 	if (c->node.require_known_peer && c->n_peers == 0)

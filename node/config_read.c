@@ -102,7 +102,8 @@ static void problem_value(struct config_reader *r, const config_setting_t *setti
 }
 
 /* The array of a route's destinations. */
-static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key, void *base)
+static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
+		       void *base)
 {
 	struct route_conf *route = base;
 	struct route_conf fresh = *route;
@@ -143,7 +144,8 @@ static void read_names(struct config_reader *r, const config_setting_t *setting,
 	*route = fresh;
 }
 
-static void problem_unknown(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_section *section)
+static void problem_unknown(struct config_reader *r, const config_setting_t *setting, const char *of,
+			    const struct config_section *section)
 {
 	struct config_place place = place_of(r, setting);
 	const char *near = config_key_nearest(section, config_setting_name(setting));
@@ -152,13 +154,14 @@ static void problem_unknown(struct config_reader *r, const config_setting_t *set
 
 	for (size_t i = 0; i < section->n_keys && n < sizeof(keys); i++)
 		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", section->keys[i].name);
-	config_problem(r, place.file, place.line, "key '%.64s' of %s is not known%s%s%s; allowed: %s", config_setting_name(setting), of,
-		       near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", keys);
+	config_problem(r, place.file, place.line, "key '%.64s' of %s is not known%s%s%s; allowed: %s",
+		       config_setting_name(setting), of, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
+		       keys);
 }
 
 /* Every key of one group into its structure. known: bit i is set where key i was given or comes from an embedded entry. */
-static void read_group(struct config_reader *r, const config_setting_t *group, const char *of, const struct config_section *section,
-		       void *base, unsigned long *ret_given)
+static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
+		       const struct config_section *section, void *base, unsigned long *ret_given)
 {
 	*ret_given = 0;
 	for (int i = 0; i < config_setting_length(group); i++) {
@@ -204,8 +207,8 @@ static size_t find_entry(const struct config_section *section, const char *entri
 	return i;
 }
 
-static void check_required(struct config_reader *r, struct config_place place, const char *of, const struct config_section *section,
-			   unsigned long given)
+static void check_required(struct config_reader *r, struct config_place place, const char *of,
+			   const struct config_section *section, unsigned long given)
 {
 	char allowed[256];
 
@@ -230,7 +233,8 @@ static int read_name(struct config_reader *r, const config_setting_t *group, con
 	if (!config_setting_is_group(group)) {
 		v = value_of(group);
 		config_value_show(&v, of, sizeof(of));
-		config_problem(r, place.file, place.line, "section '%s': %s as an entry; allowed: a group in { }", section->name, of);
+		config_problem(r, place.file, place.line, "section '%s': %s as an entry; allowed: a group in { }", section->name,
+			       of);
 		return -1;
 	}
 	snprintf(of, sizeof(of), "a %s", section->one);
@@ -277,8 +281,8 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		char shown[128];
 
 		config_value_show(&v, shown, sizeof(shown));
-		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a list ( { name = \"...\"; ... }, ... )", section->name,
-			       shown);
+		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a list ( { name = \"...\"; ... }, ... )",
+			       section->name, shown);
 		return;
 	}
 	length = (size_t)config_setting_length(list);
@@ -308,10 +312,11 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		snprintf(of, sizeof(of), "%s '%s'", section->one, name);
 		base = find_entry(section, old, n_old, name);
 		at = find_entry(section, entries, n, name);
-		if (at < n && places[at].file && !(section->merged && at < n_old && places[at].file == r->places[index][at].file &&
-						   places[at].line == r->places[index][at].line)) {
-			config_problem(r, place.file, place.line, "%s: this name is taken at %s:%d; allowed: each name once", of, places[at].file,
-				       places[at].line);
+		if (at < n && places[at].file &&
+		    !(section->merged && at < n_old && places[at].file == r->places[index][at].file &&
+		      places[at].line == r->places[index][at].line)) {
+			config_problem(r, place.file, place.line, "%s: this name is taken at %s:%d; allowed: each name once", of,
+				       places[at].file, places[at].line);
 			continue;
 		}
 		if (base < n_old)
@@ -354,7 +359,8 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 		if (index == SECTION_COUNT) {
 			near = config_nearest(name, section_name, NULL);
 			config_problem(r, place.file, place.line,
-				       "section '%.64s' is not known%s%s%s; allowed: node, peers, destinations, routes, protocols, profiles",
+				       "section '%.64s' is not known%s%s%s; allowed: node, peers, destinations, routes, "
+				       "protocols, profiles",
 				       name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 		} else if (config_sections[index].list) {
 			read_list(r, setting, index);
@@ -376,7 +382,8 @@ void config_read_text(struct config_reader *r, const struct config_text *text, b
 		read_root(r, config_root_setting(&tree));
 	} else {
 		config_text_where(text, (unsigned)config_error_line(&tree), &place.file, &place.line);
-		config_problem(r, place.file, place.line, "%s", config_error_text(&tree) ? config_error_text(&tree) : "not readable");
+		config_problem(r, place.file, place.line, "%s",
+			       config_error_text(&tree) ? config_error_text(&tree) : "not readable");
 	}
 	config_destroy(&tree);
 }

@@ -20,14 +20,15 @@ struct config_reader {
 	void *ctx;
 	size_t n_problems;
 	char first[420];
-	const struct config_text *text;              /* the one being read */
-	bool embedded;                               /* it is the embedded one */
-	bool peers_checked;                          /* require_known_peer was given */
-	struct config_place *places[SECTION_COUNT];  /* of each entry */
-	struct config_place listed[SECTION_COUNT];   /* where the user's list begins; file NULL: he gave none */
+	const struct config_text *text;		    /* the one being read */
+	bool embedded;				    /* it is the embedded one */
+	bool peers_checked;			    /* require_known_peer was given */
+	struct config_place *places[SECTION_COUNT]; /* of each entry */
+	struct config_place listed[SECTION_COUNT];  /* where the user's list begins; file NULL: he gave none */
 };
 
-void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Read one text over what is there. */
 void config_read_text(struct config_reader *r, const struct config_text *text, bool embedded);

@@ -11,7 +11,7 @@ void config_reference(FILE *to); /* Markdown */
 /* The configuration in effect, entry by entry and key by key, with values as --set takes them. */
 struct config_visitor {
 	void *ctx;
-	void (*entry)(void *ctx, const char *section);                       /* a new entry (or the node) begins */
+	void (*entry)(void *ctx, const char *section);				     /* a new entry (or the node) begins */
 	void (*value)(void *ctx, const char *key, const char *value, int is_number); /* is_number: also true and false */
 	void (*names)(void *ctx, const char *key, const char *const *names, size_t n);
 };

@@ -19,8 +19,8 @@ enum key_type {
 	KEY_INT,
 	KEY_REAL,
 	KEY_BOOL,
-	KEY_BYTES,   /* 12345, "512 MiB", "1 GB" */
-	KEY_TILE,    /* "88x56" or "none" */
+	KEY_BYTES, /* 12345, "512 MiB", "1 GB" */
+	KEY_TILE,  /* "88x56" or "none" */
 };
 
 struct key_choice {
@@ -36,21 +36,21 @@ enum key_flag {
 struct config_key {
 	const char *name;
 	enum key_type type;
-	size_t offset, size;              /* of the field in the section's structure */
-	const char *unit;                 /* "" none */
-	double lo, hi;                    /* KEY_INT, KEY_REAL, KEY_BYTES, KEY_TILE */
-	const char *zero;                 /* what 0 means where it is allowed outside lo..hi; NULL: it is not */
+	size_t offset, size;		  /* of the field in the section's structure */
+	const char *unit;		  /* "" none */
+	double lo, hi;			  /* KEY_INT, KEY_REAL, KEY_BYTES, KEY_TILE */
+	const char *zero;		  /* what 0 means where it is allowed outside lo..hi; NULL: it is not */
 	const struct key_choice *choices; /* ends with word NULL */
-	const char *fallback;             /* default, as --set would take it; "" on texts: may be empty; NULL: must be given */
+	const char *fallback;		  /* default, as --set would take it; "" on texts: may be empty; NULL: must be given */
 	unsigned flags;
 	const char *meaning;
 };
 
 struct config_section {
-	const char *name;     /* "protocols" */
-	const char *one;      /* "protocol" */
-	bool list;            /* a list of named groups; else one group */
-	bool merged;          /* the user's entries are added to the embedded ones; else his list replaces them */
+	const char *name; /* "protocols" */
+	const char *one;  /* "protocol" */
+	bool list;	  /* a list of named groups; else one group */
+	bool merged;	  /* the user's entries are added to the embedded ones; else his list replaces them */
 	size_t entry_size;
 	size_t offset, count; /* in struct config: the array's pointer (or the structure) and its length */
 	const struct config_key *keys;

@@ -14,9 +14,9 @@
 
 struct scan {
 	struct config_text *text;
-	bool includes;               /* allowed */
+	bool includes; /* allowed */
 	enum { IN_CODE, IN_STRING, IN_COMMENT } in;
-	int since;                   /* line where string or comment began */
+	int since; /* line where string or comment began */
 	int nesting;
 };
 
@@ -73,7 +73,8 @@ static int scan_line(struct scan *s, const char *line, size_t n, const char *fil
 			s->in = IN_STRING;
 			s->since = number;
 		} else if (c == '@') {
-			return err_set(err, EINVAL, "%s:%d: '@' in an unexpected place; allowed: @include \"FILE\" on a line of its own", file,
+			return err_set(err, EINVAL,
+				       "%s:%d: '@' in an unexpected place; allowed: @include \"FILE\" on a line of its own", file,
 				       number);
 		} else if (c == '{' || c == '(' || c == '[') {
 			if (s->nesting >= CONFIG_NESTING_MAX)
@@ -93,7 +94,8 @@ static int put_line(struct config_text *t, const char *line, size_t n, int file,
 	char *bytes;
 
 	if (t->size + n + 2 > CONFIG_TEXT_MAX)
-		return err_set(err, EFBIG, "%s:%d: the configuration is longer than %d bytes", t->files[file], number, CONFIG_TEXT_MAX);
+		return err_set(err, EFBIG, "%s:%d: the configuration is longer than %d bytes", t->files[file], number,
+			       CONFIG_TEXT_MAX);
 	if (t->n_lines == t->room) {
 		size_t room = t->room ? 2 * t->room : 256;
 		struct config_line *lines = realloc(t->lines, room * sizeof(*lines));
@@ -136,12 +138,14 @@ static int parse_include(const char *line, size_t n, const char *file, int numbe
 			length++;
 	}
 	if (length == 0 || length >= size || i + length >= n)
-		return err_set(err, EINVAL, "%s:%d: broken include; allowed: @include \"FILE\" with 1 to %zu characters", file, number, size - 1);
+		return err_set(err, EINVAL, "%s:%d: broken include; allowed: @include \"FILE\" with 1 to %zu characters", file,
+			       number, size - 1);
 	memcpy(ret_name, line + i, length);
 	ret_name[length] = '\0';
 	for (i += length + 1; i < n && line[i] != '#'; i++)
 		if (!strchr(" \t\r", line[i]))
-			return err_set(err, EINVAL, "%s:%d: text after @include \"%s\"; allowed: nothing but a # comment", file, number, ret_name);
+			return err_set(err, EINVAL, "%s:%d: text after @include \"%s\"; allowed: nothing but a # comment", file,
+				       number, ret_name);
 	return 1;
 }
 
@@ -154,13 +158,15 @@ static int include(struct scan *s, const char *name, const char *from, int numbe
 	if (!s->includes)
 		return err_set(err, EINVAL, "%s:%d: @include is allowed in files only", from, number);
 	if (depth >= CONFIG_INCLUDE_MAX)
-		return err_set(err, EINVAL, "%s:%d: @include \"%s\": more than %d files within each other", from, number, name, CONFIG_INCLUDE_MAX);
+		return err_set(err, EINVAL, "%s:%d: @include \"%s\": more than %d files within each other", from, number, name,
+			       CONFIG_INCLUDE_MAX);
 	if ((size_t)snprintf(path, sizeof(path), "%.*s%s", folder, from, name) >= sizeof(path))
 		return err_set(err, EINVAL, "%s:%d: @include \"%s\": the path is too long", from, number, name);
 	if (append_file(s, path, depth + 1, err) < 0) {
 		/* What is wrong inside an included file already names its place; a file that cannot be read does not. */
-		return err->code == ENOENT || err->code == EACCES || err->code == EISDIR ? err_within(err, "%s:%d: @include", from, number) :
-											     -err->code;
+		return err->code == ENOENT || err->code == EACCES || err->code == EISDIR
+			       ? err_within(err, "%s:%d: @include", from, number)
+			       : -err->code;
 	}
 	return 0;
 }
@@ -196,7 +202,8 @@ static int append_text(struct scan *s, const char *bytes, size_t size, const cha
 			return rc;
 	}
 	if (s->in != IN_CODE)
-		return err_set(err, EINVAL, "%s:%d: this %s is not closed", name, s->since, s->in == IN_STRING ? "string" : "comment");
+		return err_set(err, EINVAL, "%s:%d: this %s is not closed", name, s->since,
+			       s->in == IN_STRING ? "string" : "comment");
 	return 0;
 }
 

@@ -11,18 +11,18 @@
 #include "kernels/err.h"
 
 #define CONFIG_TEXT_MAX (1024 * 1024) /* bytes, all included files together */
-#define CONFIG_NESTING_MAX 12         /* of { ( [ */
-#define CONFIG_INCLUDE_MAX 8          /* files within files */
+#define CONFIG_NESTING_MAX 12	      /* of { ( [ */
+#define CONFIG_INCLUDE_MAX 8	      /* files within files */
 #define CONFIG_FILES_MAX 64
 
 struct config_text {
-	char *bytes;            /* terminated */
+	char *bytes; /* terminated */
 	size_t size;
 	char *files[CONFIG_FILES_MAX];
 	size_t n_files;
 	struct config_line {
 		int file, line; /* index into files, number from 1 */
-	} *lines;
+	} * lines;
 	size_t n_lines, room;
 };
 

@@ -41,8 +41,8 @@ static bool all_in(const char *text, const char *others)
 	return true;
 }
 
-/* PS3.5 6.2: at most 16 characters of the default repertoire without control characters and backslash, not only blanks; leading and
- * trailing blanks mean nothing, so they are refused here. */
+/* PS3.5 6.2: at most 16 characters of the default repertoire without control characters and backslash, not only blanks; leading
+ * and trailing blanks mean nothing, so they are refused here. */
 static bool aet_allowed(const char *text)
 {
 	size_t n = strlen(text);
@@ -173,7 +173,7 @@ static int parse_bytes(const char *text, long long *ret_value)
 	static const struct {
 		const char *unit;
 		double bytes;
-	} units[] = {{"", 1},	    {"B", 1},		{"kB", 1e3},	       {"MB", 1e6},	      {"GB", 1e9},
+	} units[] = {{"", 1},	   {"B", 1},	    {"kB", 1e3},	{"MB", 1e6},	       {"GB", 1e9},
 		     {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
 	char *end;
 	double value;
@@ -385,7 +385,8 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 		snprintf(ret_text, size, "%s to %s names in [ ], each once", lo, hi);
 		break;
 	case KEY_AET:
-		snprintf(ret_text, size, "text of 1 to 16 printable ASCII characters, no backslash, no blank at either end%s", empty);
+		snprintf(ret_text, size, "text of 1 to 16 printable ASCII characters, no backslash, no blank at either end%s",
+			 empty);
 		break;
 	case KEY_HOST:
 		snprintf(ret_text, size, "text, a host name or address of at most %zu characters%s", key->size - 1, empty);

@@ -10,7 +10,7 @@ struct config_value {
 	enum { VALUE_INTEGER, VALUE_REAL, VALUE_BOOL, VALUE_TEXT, VALUE_OTHER } kind;
 	long long integer; /* also VALUE_BOOL: 0 or 1 */
 	double real;
-	const char *text;  /* VALUE_TEXT; VALUE_OTHER: what it is ("a list") */
+	const char *text; /* VALUE_TEXT; VALUE_OTHER: what it is ("a list") */
 };
 
 /* Check `v` against the key and write it to its field in the structure `base`. 0, or -1: not allowed, nothing written. */

@@ -13,7 +13,7 @@ struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
 	const char *summary; /* NULL: not for people */
-	bool dicom;          /* needs DCMTK's dictionary and codecs */
+	bool dicom;	     /* needs DCMTK's dictionary and codecs */
 };
 
 static const struct command commands[] = {

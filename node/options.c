@@ -165,6 +165,14 @@ int options_json(struct json_t *root)
 	return failed ? CODE_FAILED : CODE_OK;
 }
 
+static int fail_json(const struct options *o, enum exit_code code, const char *text)
+{
+	/* A sentence that is no UTF-8 (a path's bytes) makes json_pack answer NULL; the code still says it. */
+	if (o->json && options_json(json_pack("{s:b, s:i, s:s}", "ok", 0, "code", (int)code, "error", text)) != CODE_OK)
+		printf("{\"ok\": false, \"code\": %d, \"error\": \"see stderr\"}\n", (int)code);
+	return code;
+}
+
 int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...)
 {
 	char text[1024];
@@ -174,10 +182,7 @@ int options_fail(const struct options *o, enum exit_code code, const char *fmt, 
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "tomonode %s: %s\n", o->spec->name, text);
-	/* A sentence that is no UTF-8 (a path's bytes) makes json_pack answer NULL; the code still says it. */
-	if (o->json && options_json(json_pack("{s:b, s:i, s:s}", "ok", 0, "code", (int)code, "error", text)) != CODE_OK)
-		printf("{\"ok\": false, \"code\": %d, \"error\": \"see stderr\"}\n", (int)code);
-	return code;
+	return fail_json(o, code, text);
 }
 
 enum exit_code options_code(const struct err *err)
@@ -215,17 +220,20 @@ int options_fail_err(const struct options *o, const struct err *err)
 
 static void print_problem(void *ctx, const char *problem)
 {
-	(void)ctx;
+	++*(size_t *)ctx;
 	fprintf(stderr, "%s\n", problem);
 }
 
 int options_config(const struct options *o, const char *path, struct config **ret_config)
 {
 	struct err err = {0};
+	size_t problems = 0;
 
-	if (config_load(path, print_problem, NULL, ret_config, &err) < 0)
+	if (config_load(path, print_problem, &problems, ret_config, &err) == 0)
+		return 0;
+	if (problems == 0) /* not a problem of the text: memory, an absurd path */
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
-	return 0;
+	return fail_json(o, CODE_CONFIG, err.msg); /* stderr has each problem already */
 }
 
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value)

@@ -79,8 +79,8 @@ void progress_show(struct progress *p, const char *stage, double fraction)
 	bar = bar > BAR_MAX ? BAR_MAX : bar < 0 ? 0 : bar;
 	filled = (int)(fraction * bar + 0.5);
 	spent = (long)(now - p->begun);
-	fprintf(stderr, "\r%-14.14s [%.*s%*s] %3.0f %%  %ld:%02ld\033[K", p->stage, filled, "########################################",
-		bar - filled, "", 100 * fraction, spent / 60, spent % 60);
+	fprintf(stderr, "\r%-14.14s [%.*s%*s] %3.0f %%  %ld:%02ld\033[K", p->stage, filled,
+		"########################################", bar - filled, "", 100 * fraction, spent / 60, spent % 60);
 	fflush(stderr);
 }
 

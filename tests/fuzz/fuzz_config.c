@@ -11,7 +11,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
-/* libconfig 1.5 forgets the string it is reading when a syntax error follows: at most one text of 1 MiB per refused configuration. */
+/* libconfig 1.5 forgets the string it is reading when a syntax error follows: at most one text of 1 MiB per refused
+ * configuration. */
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libconfig.so";

@@ -115,7 +115,8 @@ static void test_overlay(void **state)
 	(void)state;
 	c = good("node = { port = 104; bind = \"0.0.0.0\"; };\n"
 		 "protocols = ( { name = \"dbt-osem\"; voxel = 0.5; }, { name = \"mine\"; iterations = 2; tile = \"none\"; } );\n"
-		 "profiles = ( { name = \"own\"; manufacturer = \"SIEMENS*\"; model = \"*Inspiration*\"; serial = \"77\"; axis_height = 48;\n"
+		 "profiles = ( { name = \"own\"; manufacturer = \"SIEMENS*\"; model = \"*Inspiration*\"; serial = \"77\"; "
+		 "axis_height = 48;\n"
 		 "  source_axis = 608; support = 17; pitch = 0.085; angle_sign = -1; } );\n");
 	assert_int_equal(c->node.port, 104);
 	assert_string_equal(c->node.aet, "TOMONODE"); /* untouched */
@@ -127,13 +128,16 @@ static void test_overlay(void **state)
 	assert_int_equal(config_protocol(c, "mine")->dbt.iterations, 2);
 	assert_true(config_protocol(c, "mine")->dbt.voxel == 0.34); /* the table's default */
 	assert_int_equal(c->n_profiles, 4);
-	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "77")->name, "own"); /* the serial number decides */
+	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "77")->name,
+			    "own"); /* the serial number decides */
 	assert_int_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "77")->angle_sign, -1);
 	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "78")->name, "siemens-inspiration");
 	config_free(c);
 
-	c = good("destinations = ( { name = \"archive\"; aet = \"ARC\"; host = \"10.0.0.1\"; }, { name = \"pacs\"; host = \"h\"; } );\n"
-		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocol = \"dbt-mlem\"; destinations = [ \"archive\", \"pacs\" ]; },\n"
+	c = good("destinations = ( { name = \"archive\"; aet = \"ARC\"; host = \"10.0.0.1\"; }, { name = \"pacs\"; host = \"h\"; "
+		 "} );\n"
+		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocol = \"dbt-mlem\"; destinations = [ \"archive\", "
+		 "\"pacs\" ]; },\n"
 		 "           { name = \"b\"; protocol = \"dbt-osem\"; destinations = ( \"pacs\" ); } );\n"
 		 "peers = ( { name = \"m1\"; aet = \"MAMMO1\"; } );\n");
 	assert_int_equal(c->n_destinations, 2);
@@ -161,14 +165,16 @@ static void test_bad_values(void **state)
 	static const struct {
 		const char *text, *start, *part;
 	} cases[] = {
-		{"node = {\n port = 65536;\n};", "t.conf:2: key 'port' of node: 65536; allowed: a whole number from 1 to 65535", ""},
+		{"node = {\n port = 65536;\n};", "t.conf:2: key 'port' of node: 65536; allowed: a whole number from 1 to 65535",
+		 ""},
 		{"node = { port = -1; };", "t.conf:1: key 'port' of node: -1", "0: any free port"},
 		{"node = { port = 1.5; };", "t.conf:1: key 'port' of node: 1.5", "whole number"},
 		{"node = { port = \"104\"; };", "t.conf:1: key 'port' of node: \"104\"", "whole number"},
 		{"node = { port = 99999999999L; };", "t.conf:1: key 'port' of node: 99999999999", "65535"},
 		{"node = { port = [ 1, 2 ]; };", "t.conf:1: key 'port' of node: an array in [ ]", ""},
 		{"node = { port = { a = 1; }; };", "t.conf:1: key 'port' of node: a group in { }", ""},
-		{"node = {\n\n prot = 104; };", "t.conf:3: key 'prot' of node is not known, did you mean 'port'?", "allowed: aet, bind"},
+		{"node = {\n\n prot = 104; };", "t.conf:3: key 'prot' of node is not known, did you mean 'port'?",
+		 "allowed: aet, bind"},
 		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz' of node is not known; allowed: aet", ""},
 		{"nod = { };", "t.conf:1: section 'nod' is not known, did you mean 'node'?", "protocols"},
 		{"node = 5;", "t.conf:1: section 'node': ", "a group in { }"},
@@ -203,12 +209,15 @@ static void test_bad_values(void **state)
 		{"peers = (\n {\n name = \"a\"; } );", "t.conf:2: key 'aet' of peer 'a' is missing", "1 to 16"},
 		{"peers = ( { name = \"a\"; aet = \"A\"; },\n { name = \"a\"; aet = \"B\"; } );",
 		 "t.conf:2: peer 'a': this name is taken at t.conf:1", "each name once"},
-		{"protocols = ( { name = \"p\"; },\n { name = \"p\"; } );", "t.conf:2: protocol 'p': this name is taken at t.conf:1", ""},
-		{"protocols = ( { name = \"dbt-osem\"; },\n { name = \"dbt-osem\"; } );", "t.conf:2: protocol 'dbt-osem': this name is taken", ""},
+		{"protocols = ( { name = \"p\"; },\n { name = \"p\"; } );",
+		 "t.conf:2: protocol 'p': this name is taken at t.conf:1", ""},
+		{"protocols = ( { name = \"dbt-osem\"; },\n { name = \"dbt-osem\"; } );",
+		 "t.conf:2: protocol 'dbt-osem': this name is taken", ""},
 		{"peers = ( { name = \"a\"; aet = \"A\"; host = \"h h\"; } );", "t.conf:1: key 'host' of peer 'a': \"h h\"", ""},
-		{"destinations = ( { name = \"pacs\"; port = 0; } );", "t.conf:1: key 'port' of destination 'pacs': 0", "1 to 65535"},
-		{"destinations = ( { name = \"pacs\"; retry_first = 10; retry_cap = 5; } );", "t.conf:1: key 'retry_cap' of destination 'pacs': 5",
-		 "at least retry_first, 10 s"},
+		{"destinations = ( { name = \"pacs\"; port = 0; } );", "t.conf:1: key 'port' of destination 'pacs': 0",
+		 "1 to 65535"},
+		{"destinations = ( { name = \"pacs\"; retry_first = 10; retry_cap = 5; } );",
+		 "t.conf:1: key 'retry_cap' of destination 'pacs': 5", "at least retry_first, 10 s"},
 		{"\ndestinations = ( { name = \"arc\"; aet = \"A\"; host = \"h\"; } );",
 		 "t.conf:2: section 'destinations': this list replaces the embedded one", "'pacs'"},
 		{"routes = ( { name = \"r\"; protocol = \"dbt-osm\"; destinations = [ \"pacs\" ]; } );",
@@ -221,23 +230,34 @@ static void test_bad_values(void **state)
 		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "in [ ]"},
 		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"pacs\", \"pacs\" ]; } );",
 		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "each once"},
-		{"routes = ( { name = \"dbt\"; kind = \"pet\"; } );", "t.conf:1: key 'kind' of route 'dbt': \"pet\"; allowed: dbt", ""},
-		{"protocols = ( { name = \"p\"; voxle = 1; } );", "t.conf:1: key 'voxle' of protocol 'p' is not known, did you mean 'voxel'?", ""},
+		{"routes = ( { name = \"dbt\"; kind = \"pet\"; } );",
+		 "t.conf:1: key 'kind' of route 'dbt': \"pet\"; allowed: dbt", ""},
+		{"protocols = ( { name = \"p\"; voxle = 1; } );",
+		 "t.conf:1: key 'voxle' of protocol 'p' is not known, did you mean 'voxel'?", ""},
 		{"protocols = ( { name = \"p\"; voxel = 0.001; } );", "t.conf:1: key 'voxel' of protocol 'p': 0.001",
 		 "0.02 to 5 mm; 0: the detector's own pitch"},
-		{"protocols = ( { name = \"p\"; iterations = 0; } );", "t.conf:1: key 'iterations' of protocol 'p': 0", "1 to 1000"},
-		{"protocols = ( { name = \"p\"; algorithm = \"fbp\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"fbp\"", "osem, mlem"},
-		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"", "\"none\""},
+		{"protocols = ( { name = \"p\"; iterations = 0; } );", "t.conf:1: key 'iterations' of protocol 'p': 0",
+		 "1 to 1000"},
+		{"protocols = ( { name = \"p\"; algorithm = \"fbp\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"fbp\"",
+		 "osem, mlem"},
+		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",
+		 "\"none\""},
 		{"protocols = ( { name = \"p\"; tile = \"88x56x\"; } );", "t.conf:1: key 'tile' of protocol 'p'", ""},
-		{"protocols = ( { name = \"p\"; memory_limit = \"0.3 B\"; } );", "t.conf:1: key 'memory_limit' of protocol 'p'", ""},
+		{"protocols = ( { name = \"p\"; memory_limit = \"0.3 B\"; } );", "t.conf:1: key 'memory_limit' of protocol 'p'",
+		 ""},
 		{"profiles = ( { name = \"x\"; axis_height = 1; source_axis = 600; support = 20; } );",
 		 "t.conf:1: key 'pitch' of profile 'x' is missing", ""},
-		{"profiles = ( { name = \"victre\"; support = 700; } );", "t.conf:1: key 'support' of profile 'victre': 700", "0 to 200"},
+		{"profiles = ( { name = \"victre\"; support = 700; } );", "t.conf:1: key 'support' of profile 'victre': 700",
+		 "0 to 200"},
 		{"profiles = ( { name = \"victre\"; i0 = 101; } );", "t.conf:1: key 'i0' of profile 'victre': 101", "percent"},
-		{"profiles = ( { name = \"victre\"; i0_mode = \"fixed\"; i0 = 0; } );", "t.conf:1: key 'i0' of profile 'victre': 0", "above 0"},
-		{"profiles = ( { name = \"victre\"; i0_mode = \"flatfield\"; } );", "t.conf:1: key 'flatfield' of profile 'victre'", "absolute path"},
-		{"profiles = ( { name = \"victre\"; angle_sign = 0; } );", "t.conf:1: key 'angle_sign' of profile 'victre': 0; allowed: 1, -1", ""},
-		{"profiles = ( { name = \"victre\"; angle_tag = \"0018,1511\"; } );", "t.conf:1: key 'angle_tag' of profile 'victre'", "0018,1531"},
+		{"profiles = ( { name = \"victre\"; i0_mode = \"fixed\"; i0 = 0; } );",
+		 "t.conf:1: key 'i0' of profile 'victre': 0", "above 0"},
+		{"profiles = ( { name = \"victre\"; i0_mode = \"flatfield\"; } );",
+		 "t.conf:1: key 'flatfield' of profile 'victre'", "absolute path"},
+		{"profiles = ( { name = \"victre\"; angle_sign = 0; } );",
+		 "t.conf:1: key 'angle_sign' of profile 'victre': 0; allowed: 1, -1", ""},
+		{"profiles = ( { name = \"victre\"; angle_tag = \"0018,1511\"; } );",
+		 "t.conf:1: key 'angle_tag' of profile 'victre'", "0018,1531"},
 	};
 
 	(void)state;
@@ -252,7 +272,8 @@ static void test_all_problems(void **state)
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(config_parse("node = {\n port = 0x1ffff;\n aet = 5;\n bogus = 1;\n};\nprotocols = (\n { name = \"p\"; voxel = -1.0; }\n);\n",
+	assert_int_equal(config_parse("node = {\n port = 0x1ffff;\n aet = 5;\n bogus = 1;\n};\nprotocols = (\n { name = \"p\"; "
+				      "voxel = -1.0; }\n);\n",
 				      "t.conf", keep, &p, &c, &err),
 			 -EINVAL);
 	assert_int_equal(p.n, 4);
@@ -317,7 +338,8 @@ static void test_files(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
-	write_file("main.conf", "node = { port = 104; };\n@include \"more.conf\" # why not\npeers = ( { name = \"late\"; aet = \"L\"; } );\n");
+	write_file("main.conf",
+		   "node = { port = 104; };\n@include \"more.conf\" # why not\npeers = ( { name = \"late\"; aet = \"L\"; } );\n");
 	write_file("more.conf", "protocols = (\n { name = \"mine\"; }\n);\n");
 	snprintf(path, sizeof(path), "%s/main.conf", folder);
 	assert_int_equal(config_load(path, NULL, NULL, &c, &err), 0);
@@ -326,7 +348,8 @@ static void test_files(void **state)
 	assert_int_equal(c->n_peers, 1);
 	config_free(c);
 
-	write_file("more.conf", "protocols = (\n { name = \"mine\"; subsets = -2; }\n);\n"); /* the included file's own name and line */
+	write_file("more.conf",
+		   "protocols = (\n { name = \"mine\"; subsets = -2; }\n);\n"); /* the included file's own name and line */
 	bad_file("main.conf", "/more.conf:2: key 'subsets' of protocol 'mine': -2");
 	write_file("more.conf", "\n");
 	write_file("main.conf", "\n@include \"more.conf\"\nnode = { port = -3; };\n"); /* and after it the outer one's again */
@@ -362,11 +385,27 @@ static void test_files(void **state)
 
 static void test_set_round_trip(void **state)
 {
-	static const char *const sets[] = {"algorithm=mlem", "iterations=7", "subsets=5", "voxel=0.085", "slice_spacing=0.7", "projector=exact",
-					   "tile=64x32", "memory_limit=1.5 GiB", "deterministic=true", "description=A B"};
-	static const char *const refused[] = {"voxel=nan", "voxel=inf", "voxel= 1", "voxel=1mm", "voxel=", "iterations=1.0", "iterations=", "voxel",
-					      "=1", "", "name=x", "tile=8", "memory_limit=-1", "memory_limit=99999999999 GB", "deterministic=yes",
-					      "bogus=1", "iterations=99999999999999999999", "description=a\\b"};
+	static const char *const sets[] = {"algorithm=mlem",	 "iterations=7",    "subsets=5",  "voxel=0.085",
+					   "slice_spacing=0.7",	 "projector=exact", "tile=64x32", "memory_limit=1.5 GiB",
+					   "deterministic=true", "description=A B"};
+	static const char *const refused[] = {"voxel=nan",
+					      "voxel=inf",
+					      "voxel= 1",
+					      "voxel=1mm",
+					      "voxel=",
+					      "iterations=1.0",
+					      "iterations=",
+					      "voxel",
+					      "=1",
+					      "",
+					      "name=x",
+					      "tile=8",
+					      "memory_limit=-1",
+					      "memory_limit=99999999999 GB",
+					      "deterministic=yes",
+					      "bogus=1",
+					      "iterations=99999999999999999999",
+					      "description=a\\b"};
 	struct config *c = good("");
 	struct protocol_conf p = c->protocols[0], q = c->protocols[1], before;
 	struct err err = {0};
@@ -381,12 +420,14 @@ static void test_set_round_trip(void **state)
 	assert_true(p.dbt.deterministic);
 	assert_string_equal(p.description, "A B");
 	config_describe_protocol(&p, text, sizeof(text));
-	assert_string_equal(text, "algorithm=mlem iterations=7 subsets=5 voxel=0.085 slice_spacing=0.7 projector=exact tile=64x32 "
-				  "memory_limit=1610612736 deterministic=true");
+	assert_string_equal(text,
+			    "algorithm=mlem iterations=7 subsets=5 voxel=0.085 slice_spacing=0.7 projector=exact tile=64x32 "
+			    "memory_limit=1610612736 deterministic=true");
 	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
 		assert_int_equal(config_set(&q, word, &err), 0);
 	assert_memory_equal(&p.dbt.algorithm, &q.dbt.algorithm, sizeof(p.dbt.algorithm));
-	assert_true(p.dbt.voxel == q.dbt.voxel && p.dbt.slice_spacing == q.dbt.slice_spacing && p.dbt.memory_limit == q.dbt.memory_limit);
+	assert_true(p.dbt.voxel == q.dbt.voxel && p.dbt.slice_spacing == q.dbt.slice_spacing &&
+		    p.dbt.memory_limit == q.dbt.memory_limit);
 	assert_true(p.dbt.iterations == q.dbt.iterations && p.dbt.subsets == q.dbt.subsets && p.dbt.projector == q.dbt.projector);
 	assert_true(!memcmp(p.dbt.tile, q.dbt.tile, sizeof(p.dbt.tile)) && p.dbt.deterministic == q.dbt.deterministic);
 	before = p;
@@ -494,8 +535,10 @@ static void test_allow_list(void **state)
 
 static void test_patterns(void **state)
 {
-	struct config *c = good("profiles = ( { name = \"w\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; support = 0.5; pitch = 0.1; },\n"
-				"{ name = \"w2\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; support = 0.5; pitch = 0.1; } );");
+	struct config *c = good("profiles = ( { name = \"w\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; "
+				"support = 0.5; pitch = 0.1; },\n"
+				"{ name = \"w2\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; support = 0.5; "
+				"pitch = 0.1; } );");
 
 	(void)state;
 	assert_string_equal(config_profile(c, "ACME", "x", "")->name, "w2"); /* of two alike the later one */
@@ -509,10 +552,10 @@ static void test_patterns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_overlay),	   cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_all_problems), cmocka_unit_test(test_long_texts),  cmocka_unit_test(test_files),
+		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_overlay),	       cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_all_problems),   cmocka_unit_test(test_long_texts),      cmocka_unit_test(test_files),
 		cmocka_unit_test(test_set_round_trip), cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
-		cmocka_unit_test(test_allow_list), cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_allow_list),     cmocka_unit_test(test_patterns),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);

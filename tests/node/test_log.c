@@ -42,8 +42,8 @@ static void test_line(void **state)
 	(void)state;
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "receiver");
 	catch_stderr(log_one);
-	assert_int_equal(sscanf(caught, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ info receiver[%d] stored sop=1.2.3 bytes=42\n%n", &year, &month, &day, &hour,
-				&minute, &second, &ms, &pid, &end),
+	assert_int_equal(sscanf(caught, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ info receiver[%d] stored sop=1.2.3 bytes=42\n%n", &year,
+				&month, &day, &hour, &minute, &second, &ms, &pid, &end),
 			 8);
 	assert_int_equal(end, strlen(caught));
 	assert_int_equal(pid, getpid());
@@ -109,8 +109,9 @@ static void test_quote(void **state)
 	static const struct {
 		const char *value, *quoted;
 	} cases[] = {
-		{"plain", "plain"},	 {"1.2.840", "1.2.840"}, {"", "\"\""},		  {"a b", "\"a b\""},	     {"a=b", "\"a=b\""},
-		{"a\"b", "\"a\\\"b\""}, {"a\\b", "\"a\\\\b\""}, {"a\nb", "\"a\\nb\""}, {"a\tb", "\"a\\tb\""}, {"\x01\xc3", "\"\\x01\\xc3\""},
+		{"plain", "plain"},    {"1.2.840", "1.2.840"},	       {"", "\"\""},	       {"a b", "\"a b\""},
+		{"a=b", "\"a=b\""},    {"a\"b", "\"a\\\"b\""},	       {"a\\b", "\"a\\\\b\""}, {"a\nb", "\"a\\nb\""},
+		{"a\tb", "\"a\\tb\""}, {"\x01\xc3", "\"\\x01\\xc3\""},
 	};
 	char text[3000];
 	const char *quoted, *first = log_quote("first");
