@@ -1,0 +1,269 @@
+/* Opening devices, vectors on each CPU-like device, what the poison device catches, and the row loops of every instruction set. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/near.h"
+
+#include "kernels/cpu.h"
+
+static void refused(const char *spec, int code)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+
+	assert_int_equal(device_open(spec, &dev, &err), -code);
+	assert_int_equal(err.code, code);
+	assert_true(strlen(err.msg) > 10);
+	assert_null(dev);
+}
+
+static void names(void **state)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+
+	(void)state;
+	refused("", EINVAL);
+	refused("gpu", EINVAL);
+	refused("cpu:0", EINVAL);
+	refused("cpu:-1", EINVAL);
+	refused("cpu:2x", EINVAL);
+	refused("cpu:99999", EINVAL);
+	refused("cuda:x", EINVAL);
+	if (device_cuda_count() == 0)
+		refused("cuda:0", ENODEV);
+	assert_int_equal(device_open("cpu:1", &dev, &err), 0);
+	assert_non_null(strstr(dev->name, "1 thread"));
+	assert_true(dev->memory > 0);
+	assert_null(device_close(dev));
+	assert_null(device_close(NULL));
+	assert_int_equal(device_open("auto", &dev, &err), 0);
+	device_close(dev);
+}
+
+static void count_device(void *ctx, const char *spec, const char *name, size_t memory)
+{
+	(void)memory;
+	assert_true(strlen(spec) > 0 && strlen(name) > 0);
+	++*(int *)ctx;
+}
+
+static void listing(void **state)
+{
+	int n = 0, found;
+
+	(void)state;
+	found = device_list(count_device, &n);
+	assert_int_equal(found, n);
+	assert_true(n >= 1);
+}
+
+static void empty_slot(void **state)
+{
+	struct device_ops ops = device_cpu_ops;
+	struct err err = {0};
+
+	(void)state;
+	ops.dot = NULL;
+	assert_int_equal(device_check(&ops, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "dot"));
+}
+
+static struct buf vector(struct device *dev, size_t n, const float *values)
+{
+	struct buf b;
+
+	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
+	if (values)
+		assert_int_equal(dev->ops->upload(&b, values, NULL), 0);
+	return b;
+}
+
+static void vectors_on(struct device *dev)
+{
+	const struct device_ops *v = dev->ops;
+	const float xs[5] = {1, 2, 3, 4, 5}, ys[5] = {2, 0, -1, 0.5f, 10};
+	struct buf x = vector(dev, 5, xs), y = vector(dev, 5, ys), z = vector(dev, 5, NULL), short_one = buf_part(&z, 1, 3);
+	float got[5];
+	double sum;
+
+	assert_int_equal(v->multiply(&x, &y, &z, NULL), 0);
+	assert_int_equal(v->download(&z, got, NULL), 0);
+	assert_true(got[0] == 2 && got[1] == 0 && got[2] == -3 && got[3] == 2 && got[4] == 50);
+	assert_int_equal(v->axpy(2, &x, &z, NULL), 0);
+	assert_int_equal(v->download(&z, got, NULL), 0);
+	assert_true(got[0] == 4 && got[1] == 4 && got[2] == 3 && got[3] == 10 && got[4] == 60);
+	assert_int_equal(v->ratio(&x, &y, 1e-6f, &z, NULL), 0);
+	assert_int_equal(v->download(&z, got, NULL), 0);
+	assert_true(got[0] == 0.5f && got[1] == 0 && got[2] == 0 && got[3] == 8 && got[4] == 0.5f);
+	assert_int_equal(v->copy(&x, &z, NULL), 0);
+	assert_int_equal(v->update(&z, &x, &y, 1e-6f, NULL), 0); /* z = x x / y, or stays */
+	assert_int_equal(v->download(&z, got, NULL), 0);
+	assert_true(got[0] == 0.5f && got[1] == 2 && got[2] == 3 && got[3] == 32 && got[4] == 2.5f);
+	assert_int_equal(v->sum(&x, &sum, NULL), 0);
+	assert_near(sum, 15, 0);
+	assert_int_equal(v->dot(&x, &y, &sum, NULL), 0);
+	assert_near(sum, 51, 0);
+	assert_int_equal(v->log_likelihood(&x, &y, 1e-6f, &sum, NULL), 0);
+	/* the logarithm is that of the C library, in double */
+	assert_near(sum, log(2) - 2 + 4 * log(0.5) - 0.5 + 5 * log(10) - 10, 1e-12);
+	assert_int_equal(v->fill(&short_one, 7, NULL), 0);
+	assert_int_equal(v->download(&z, got, NULL), 0);
+	assert_true(got[0] == 0.5f && got[1] == 7 && got[3] == 7 && got[4] == 2.5f);
+	assert_int_equal(v->dot(&x, &short_one, &sum, NULL), -EINVAL);
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&z);
+	buf_release(&z); /* an empty one */
+}
+
+static void vectors(void **state)
+{
+	struct device *dev;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
+	vectors_on(dev);
+	device_close(dev);
+	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+	vectors_on(dev);
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	device_close(dev);
+}
+
+/* A sum of many must not depend on the threads. */
+static void sums_repeat(void **state)
+{
+	size_t n = 1000003;
+	float *host = malloc(n * sizeof(*host));
+	double first = 0, sum;
+
+	(void)state;
+	assert_non_null(host);
+	for (size_t i = 0; i < n; i++)
+		host[i] = (float)(i % 977) / 977;
+	for (int threads = 1; threads < 6; threads++) {
+		struct device *dev;
+		struct buf x;
+
+		assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
+		x = vector(dev, n, host);
+		assert_int_equal(dev->ops->sum(&x, &sum, NULL), 0);
+		first = threads == 1 ? sum : first;
+		assert_true(sum == first);
+		buf_release(&x);
+		device_close(dev);
+	}
+	free(host);
+}
+
+static void poison_catches(void **state)
+{
+	struct device *dev;
+	struct err err = {0};
+	struct buf x, after;
+	float fresh[8];
+	double sum;
+
+	(void)state;
+	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
+	x = vector(dev, 8, NULL);
+	assert_int_equal(dev->ops->download(&x, fresh, NULL), 0);
+	for (int i = 0; i < 8; i++)
+		assert_true(isnan(fresh[i]));
+	after = x;
+	after.n = 9;
+	assert_int_equal(dev->ops->fill(&after, 1, &err), -EFAULT); /* too long */
+	x.mem[8] = 1;                                               /* what a kernel might do */
+	assert_int_equal(dev->ops->fill(&x, 1, &err), -EFAULT);
+	assert_non_null(strstr(err.msg, "past the end"));
+	assert_int_equal(device_poison_check(dev, &err), -EFAULT);
+	memcpy(&x.mem[8], &x.mem[9], sizeof(float)); /* heal the guard */
+	assert_int_equal(device_poison_check(dev, &err), 0);
+	after = x;
+	buf_release(&x);
+	assert_int_equal(dev->ops->sum(&after, &sum, &err), -EFAULT);
+	assert_non_null(strstr(err.msg, "after its release"));
+	after.mem[3] = 0;
+	assert_int_equal(device_poison_check(dev, &err), -EFAULT);
+	memcpy(&after.mem[3], &after.mem[4], sizeof(float));
+	assert_int_equal(device_poison_check(dev, &err), 0);
+	device_close(dev);
+}
+
+#define N 203
+#define PAD 96
+
+/* Each instruction set's loops give what the plain ones give. They may contract a*b+c or not: a few roundings of sums of up to 6 terms. */
+#define ROWS_TOL 4e-6
+
+static void same(const float *a, const float *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		assert_near(a[i], b[i], ROWS_TOL * (1 + fabs(a[i])));
+}
+
+static void run_rows(const struct cpu_rows *rows, float scale, const float *in, const float *in2, float *out)
+{
+	struct cpu_block block[2] = {{5, 0.25f, -0.75f}, {5 + (int)(16 * scale), 0.75f, -0.5f}};
+	_Alignas(64) float acc[32] = {0}, den[32] = {0};
+	float w[5] = {0.25f, 0.5f, 0.125f, 0.0625f, 0.7f};
+
+	rows->resample(acc, in + PAD, block, 2, scale);
+	memcpy(out, acc, sizeof(acc));
+	for (int taps = 1; taps <= 5; taps++)
+		rows->combine(out + 32 + 40 * taps, in, 31, w, taps, 37);
+	memset(acc, 0, sizeof(acc));
+	block[1].base = 5 + (int)(16 / scale);
+	rows->gather(acc, den, in + PAD, in2 + PAD, block, 2, scale, slice_taps(scale));
+	memcpy(out + 300, acc, sizeof(acc));
+	memcpy(out + 332, den, sizeof(den));
+	rows->lengths(out + 400, out + 440, in, in2, in, 2.0f, 37);
+	rows->finish(out + 480, in, NULL, in, 2.0f, 37);
+	rows->finish_ratio(out + 520, in, in2, in2, in, 2.0f, 0.2f, 37);
+	memcpy(out + 560, in, 37 * sizeof(float));
+	rows->update(out + 560, in2, in + 3, 0.3f, 37);
+}
+
+static void instruction_sets_agree(void **state)
+{
+	static float in[2 * PAD + N], in2[2 * PAD + N], expect[600], got[600];
+	const float scales[] = {0.3f, 0.6f, 0.91f, 1.0f, 1.3f, 2.2f, 4.7f};
+	const struct cpu_rows *rows;
+	uint32_t seed = 9;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * PAD + N; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		in[i] = (float)(seed >> 8) / (1 << 24);
+		in2[i] = i % 7 == 0 ? 0 : 1 - in[i];
+	}
+	assert_string_equal(cpu_rows_at(0)->name, "baseline");
+	for (size_t s = 0; s < sizeof(scales) / sizeof(scales[0]); s++) {
+		memset(expect, 0, sizeof(expect));
+		run_rows(cpu_rows_at(0), scales[s], in, in2, expect);
+		for (int i = 1; (rows = cpu_rows_at(i)); i++) {
+			memset(got, 0, sizeof(got));
+			run_rows(rows, scales[s], in, in2, got);
+			same(expect, got, 600);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names),       cmocka_unit_test(listing),        cmocka_unit_test(empty_slot), cmocka_unit_test(vectors),
+		cmocka_unit_test(sums_repeat), cmocka_unit_test(poison_catches), cmocka_unit_test(instruction_sets_agree),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

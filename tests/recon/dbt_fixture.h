@@ -1,0 +1,99 @@
+/* Small DBT set-ups for the operator and algorithm tests; include after cmocka.h. */
+#ifndef TOMONODE_TESTS_DBT_FIXTURE_H
+#define TOMONODE_TESTS_DBT_FIXTURE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "kernels/device.h"
+#include "recon/linop.h"
+#include "recon/projector.h"
+#include "recon/scan.h"
+#include "tests/near.h"
+
+/* The devices every operator test runs on. */
+enum { FIXTURE_CPU, FIXTURE_POISON, FIXTURE_DEVICES };
+
+static inline struct device *fixture_device(int which, int threads)
+{
+	struct device *dev = NULL;
+	int r = which == FIXTURE_POISON ? device_poison_open(threads, &dev, NULL) : device_cpu_open(threads, &dev, NULL);
+
+	assert_int_equal(r, 0);
+	return dev;
+}
+
+static inline float fixture_random(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return (float)(*seed >> 8) / (1 << 24);
+}
+
+static inline float *fixture_floats(size_t n, uint32_t seed, float lo, float hi)
+{
+	float *x = malloc((n ? n : 1) * sizeof(*x));
+
+	assert_non_null(x);
+	for (size_t i = 0; i < n; i++)
+		x[i] = lo + (hi - lo) * fixture_random(&seed);
+	return x;
+}
+
+static inline struct buf fixture_upload(struct device *dev, const float *host, size_t n)
+{
+	struct buf b;
+
+	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
+	if (host)
+		assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
+	return b;
+}
+
+static inline float *fixture_download(const struct buf *b)
+{
+	float *host = malloc(b->n * sizeof(*host));
+
+	assert_non_null(host);
+	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
+	return host;
+}
+
+/* n_views from -25 to 25 degrees, source over the chest wall, Siemens distances. */
+static inline struct scan *fixture_scan(int n_u, int n_v, double pitch, int n_views)
+{
+	double angle[64];
+	struct dbt_geometry g = {n_u, n_v, pitch, 47, 608.5, 0, n_views, angle};
+	struct scan *scan = NULL;
+
+	for (int i = 0; i < n_views; i++)
+		angle[i] = -25 + 50.0 * i / (n_views - 1);
+	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	return scan;
+}
+
+static inline struct linop *fixture_projector(struct device *dev, const struct projection_spec *spec)
+{
+	struct linop *op = NULL;
+	struct err err = {0};
+
+	if (projector_create(dev, spec, &op, &err) < 0)
+		print_error("%s\n", err.msg);
+	assert_non_null(op);
+	return op;
+}
+
+/* The largest difference in units of the largest value of b. */
+static inline double fixture_difference(const float *a, const float *b, size_t n)
+{
+	double most = 0, scale = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double d = fabs((double)a[i] - b[i]);
+
+		most = d >= most ? d : d < most ? most : INFINITY; /* NaN counts as infinite */
+		scale = fmax(scale, fabs(b[i]));
+	}
+	return scale > 0 ? most / scale : most;
+}
+
+#endif

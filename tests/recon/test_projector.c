@@ -1,0 +1,515 @@
+/* Both DBT operators on the CPU and on the poisoning device: adjoint, tiles, threads, fused passes, masks, fast against exact, refusals. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/recon/dbt_fixture.h"
+
+/* Float32 entries and sums of some hundred terms: about 1e-6 of the inner product; what is asked for is 1e-5. */
+#define ADJOINT_TOL 1e-5
+/* Blocks and order of additions do not depend on the tiles. */
+#define TILE_TOL 1e-6
+/* The fused pass and the plain ones add in the same order and round p * length once more or less. */
+#define FUSED_TOL 1e-5
+
+struct setup {
+	const char *name;
+	int n_u, n_v, n_views;
+	double pitch;
+	struct grid grid;
+};
+
+/* Odd sizes; bins finer than, as fine as, coarser than voxels; detectors smaller and larger than the volume. */
+static const struct setup setups[] = {
+	{"as fine", 37, 41, 5, 1.0, {{37, 41, 11}, {1, 1, 1.5}, {0, -20.5, 17}}},
+	{"finer bins", 61, 67, 3, 0.4, {{23, 27, 9}, {1.1, 1.05, 2}, {0.3, -14, 20}}},
+	{"much finer bins", 97, 89, 3, 0.2, {{7, 6, 5}, {2.9, 3.3, 4}, {-1, -9, 17}}},
+	{"coarser bins", 13, 17, 3, 3.0, {{41, 53, 7}, {0.9, 1, 3}, {0, -26, 17}}},
+	{"much coarser bins", 9, 7, 4, 7.3, {{63, 55, 3}, {0.5, 0.7, 8}, {2, -19, 17}}},
+	{"small detector", 11, 13, 3, 1.0, {{50, 60, 6}, {0.8, 0.8, 2}, {-10, -24, 17}}},
+	{"large detector", 80, 90, 3, 1.0, {{20, 22, 6}, {1, 1, 2}, {30, -33, 40}}},
+	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static struct projection_spec spec_of(const struct setup *s, const struct scan *scan, enum projection_model model, const struct buf *mask)
+{
+	return (struct projection_spec){.model = model, .scan = scan, .n_views = s->n_views, .grid = &s->grid, .mask = mask};
+}
+
+static struct buf random_mask(struct device *dev, size_t n, uint32_t seed)
+{
+	float *host = malloc(n * sizeof(*host));
+	struct buf mask;
+
+	assert_non_null(host);
+	for (size_t i = 0; i < n; i++)
+		host[i] = fixture_random(&seed) < 0.7f;
+	mask = fixture_upload(dev, host, n);
+	free(host);
+	return mask;
+}
+
+static void adjoint_gap(void **state)
+{
+	(void)state;
+	for (int which = 0; which < FIXTURE_DEVICES; which++) {
+		struct device *dev = fixture_device(which, 2);
+
+		for (size_t i = 0; i < N_SETUPS; i++) {
+			const struct setup *s = &setups[i];
+			struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+			struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, (uint32_t)i);
+
+			for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+				for (int masked = 0; masked < 2; masked++) {
+					struct projection_spec spec = spec_of(s, scan, model, masked ? &mask : NULL);
+					struct linop *op = fixture_projector(dev, &spec);
+					double gap = linop_adjoint_gap(op, (unsigned)i, NULL);
+
+					if (!(gap >= 0 && gap <= ADJOINT_TOL))
+						print_error("%s, %s, model %d, masked %d\n", dev->name, s->name, model, masked);
+					assert_true(gap >= 0 && gap <= ADJOINT_TOL);
+					linop_free(op);
+				}
+			}
+			buf_release(&mask);
+			scan_free(scan);
+		}
+		if (which == FIXTURE_POISON)
+			assert_int_equal(device_poison_check(dev, NULL), 0);
+		device_close(dev);
+	}
+}
+
+/* A detector that moves with the source, as Hologic's does. */
+static void adjoint_gap_with_shift(void **state)
+{
+	const struct setup *s = &setups[0];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
+	struct scan_view views[5];
+	struct scan moving = *scan;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		views[i] = scan->views[i];
+		views[i].shift[0] = 0.37 * i;
+		views[i].shift[1] = 3.3 * (i - 2);
+	}
+	moving.views = views;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+		struct projection_spec spec = spec_of(s, &moving, model, NULL);
+		struct linop *op = fixture_projector(dev, &spec);
+
+		spec.first = 1;
+		spec.n_views = 3;
+		assert_true(linop_adjoint_gap(op, 5, NULL) <= ADJOINT_TOL);
+		linop_free(op);
+		op = fixture_projector(dev, &spec);
+		assert_true(linop_adjoint_gap(op, 6, NULL) <= ADJOINT_TOL);
+		linop_free(op);
+	}
+	scan_free(scan);
+	device_close(dev);
+}
+
+/* Everything an operator can do with x (a volume) and y (data): forward, adjoint, and where there are fused passes those. */
+struct results {
+	float *forward, *adjoint, *ratio, *update;
+	size_t n_in, n_out;
+};
+
+static struct results run_all(struct device *dev, const struct projection_spec *spec)
+{
+	struct linop *op = fixture_projector(dev, spec);
+	float *xs = fixture_floats(op->n_in, 1, 0.02f, 0.06f), *ys = fixture_floats(op->n_out, 2, 0.5f, 3);
+	struct buf x = fixture_upload(dev, xs, op->n_in), y = fixture_upload(dev, ys, op->n_out);
+	struct buf p = fixture_upload(dev, NULL, op->n_out), c = fixture_upload(dev, NULL, op->n_in);
+	struct results r = {.n_in = op->n_in, .n_out = op->n_out};
+
+	assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+	r.forward = fixture_download(&p);
+	assert_int_equal(op->adjoint(op, &y, &c, NULL), 0);
+	r.adjoint = fixture_download(&c);
+	if (linop_fused(op)) {
+		assert_int_equal(op->apply_ratio(op, &x, &y, 1e-6f, &p, NULL), 0);
+		r.ratio = fixture_download(&p);
+		assert_int_equal(op->adjoint_update(op, &p, 1e-6f, &x, NULL), 0);
+		r.update = fixture_download(&x);
+	}
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&p);
+	buf_release(&c);
+	free(xs);
+	free(ys);
+	linop_free(op);
+	return r;
+}
+
+static void free_results(struct results *r)
+{
+	free(r->forward);
+	free(r->adjoint);
+	free(r->ratio);
+	free(r->update);
+}
+
+static double results_difference(const struct results *a, const struct results *b)
+{
+	double most = fmax(fixture_difference(a->forward, b->forward, a->n_out), fixture_difference(a->adjoint, b->adjoint, a->n_in));
+
+	if (a->ratio)
+		most = fmax(most, fmax(fixture_difference(a->ratio, b->ratio, a->n_out), fixture_difference(a->update, b->update, a->n_in)));
+	return most;
+}
+
+static void tiles_change_nothing(void **state)
+{
+	static const int tiles[][2] = {{88, 56}, {7, 5}, {16, 16}, {17, 3}, {33, 1000}, {1000, 1000}};
+	const struct setup large = {"large", 201, 133, 3, 0.5, {{199, 131, 9}, {0.5, 0.5, 2}, {0, -33, 17}}};
+
+	(void)state;
+	for (size_t i = 0; i <= N_SETUPS; i++) {
+		const struct setup *s = i < N_SETUPS ? &setups[i] : &large;
+		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+		struct device *dev = fixture_device(FIXTURE_CPU, 2);
+		struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, 4);
+
+		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+			struct projection_spec spec = spec_of(s, scan, model, &mask);
+			struct results whole = run_all(dev, &spec);
+
+			for (size_t t = 0; t < sizeof(tiles) / sizeof(tiles[0]); t++) {
+				struct results tiled;
+
+				spec.tile[0] = tiles[t][0];
+				spec.tile[1] = tiles[t][1];
+				tiled = run_all(dev, &spec);
+				if (!(results_difference(&tiled, &whole) <= TILE_TOL))
+					print_error("%s, model %d, tile %d x %d\n", s->name, model, tiles[t][0], tiles[t][1]);
+				assert_true(results_difference(&tiled, &whole) <= TILE_TOL);
+				free_results(&tiled);
+			}
+			free_results(&whole);
+		}
+		buf_release(&mask);
+		device_close(dev);
+		scan_free(scan);
+	}
+}
+
+/* Bitwise the same whatever the number of threads, with `deterministic` and without. */
+static void threads_change_nothing(void **state)
+{
+	const struct setup *s = &setups[1];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+
+	(void)state;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+		struct projection_spec spec = spec_of(s, scan, model, NULL);
+		struct results first = {0};
+
+		spec.tile[0] = 9;
+		spec.tile[1] = 7;
+		for (int threads = 1; threads < 6; threads++) {
+			struct device *dev = fixture_device(FIXTURE_CPU, threads);
+			struct results r;
+
+			spec.deterministic = threads % 2;
+			r = run_all(dev, &spec);
+			if (threads == 1) {
+				first = r;
+			} else {
+				assert_memory_equal(r.forward, first.forward, r.n_out * sizeof(float));
+				assert_memory_equal(r.adjoint, first.adjoint, r.n_in * sizeof(float));
+				if (r.update)
+					assert_memory_equal(r.update, first.update, r.n_in * sizeof(float));
+				free_results(&r);
+			}
+			device_close(dev);
+		}
+		free_results(&first);
+	}
+	scan_free(scan);
+}
+
+static void fused_is_plain(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		const struct setup *s = &setups[i];
+		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+		struct device *dev = fixture_device(FIXTURE_POISON, 2);
+		const struct device_ops *v = dev->ops;
+		struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, 4);
+		struct projection_spec spec = spec_of(s, scan, PROJECTION_SLICES, &mask);
+		struct linop *op = fixture_projector(dev, &spec);
+		float *xs = fixture_floats(op->n_in, 1, 0.02f, 0.06f), *ys = fixture_floats(op->n_out, 2, 0.5f, 3), *plain, *fused;
+		struct buf x = fixture_upload(dev, xs, op->n_in), z = fixture_upload(dev, xs, op->n_in), y = fixture_upload(dev, ys, op->n_out);
+		struct buf p = fixture_upload(dev, NULL, op->n_out), c = fixture_upload(dev, NULL, op->n_in);
+		struct buf sens = fixture_upload(dev, NULL, op->n_in), q = fixture_upload(dev, NULL, op->n_out);
+
+		assert_int_equal(op->apply(op, &x, &p, NULL) | v->ratio(&y, &p, 1e-6f, &p, NULL), 0);
+		assert_int_equal(op->apply_ratio(op, &x, &y, 1e-6f, &q, NULL), 0);
+		plain = fixture_download(&p);
+		fused = fixture_download(&q);
+		assert_true(fixture_difference(fused, plain, op->n_out) <= FUSED_TOL);
+		free(plain);
+		free(fused);
+		assert_int_equal(op->adjoint(op, &p, &c, NULL) | linop_sensitivity(op, &sens, NULL) | v->update(&x, &c, &sens, 1e-6f, NULL), 0);
+		assert_int_equal(op->adjoint_update(op, &p, 1e-6f, &z, NULL), 0);
+		plain = fixture_download(&x);
+		fused = fixture_download(&z);
+		assert_true(fixture_difference(fused, plain, op->n_in) <= FUSED_TOL);
+		free(plain);
+		free(fused);
+		free(xs);
+		free(ys);
+		linop_free(op);
+		buf_release(&x);
+		buf_release(&z);
+		buf_release(&y);
+		buf_release(&p);
+		buf_release(&q);
+		buf_release(&c);
+		buf_release(&sens);
+		buf_release(&mask);
+		device_close(dev);
+		scan_free(scan);
+	}
+}
+
+/* Masked bins: zero rows, whatever stands in them. */
+static void masked_bins_do_not_count(void **state)
+{
+	const struct setup *s = &setups[0];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	size_t n = scan_view_size(scan) * (size_t)s->n_views;
+	struct buf mask = random_mask(dev, n, 11);
+	float *on = fixture_download(&mask);
+
+	(void)state;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+		struct projection_spec spec = spec_of(s, scan, model, &mask);
+		struct linop *op = fixture_projector(dev, &spec);
+		float *ones = fixture_floats(op->n_in, 1, 1, 1), *ys = fixture_floats(n, 2, 1, 2), *got, *clean;
+		struct buf x = fixture_upload(dev, ones, op->n_in), y, p = fixture_upload(dev, NULL, n), c = fixture_upload(dev, NULL, op->n_in);
+
+		assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+		got = fixture_download(&p);
+		for (size_t i = 0; i < n; i++)
+			assert_true(on[i] > 0 ? got[i] >= 0 : got[i] == 0);
+		free(got);
+		for (size_t i = 0; i < n; i++)
+			ys[i] = on[i] > 0 ? ys[i] : 0;
+		y = fixture_upload(dev, ys, n);
+		assert_int_equal(op->adjoint(op, &y, &c, NULL), 0);
+		clean = fixture_download(&c);
+		for (size_t i = 0; i < n; i++)
+			ys[i] = on[i] > 0 ? ys[i] : NAN;
+		assert_int_equal(dev->ops->upload(&y, ys, NULL), 0);
+		assert_int_equal(op->adjoint(op, &y, &c, NULL), 0);
+		got = fixture_download(&c);
+		assert_memory_equal(got, clean, op->n_in * sizeof(float));
+		free(got);
+		free(clean);
+		free(ys);
+		free(ones);
+		linop_free(op);
+		buf_release(&x);
+		buf_release(&y);
+		buf_release(&p);
+		buf_release(&c);
+	}
+	free(on);
+	buf_release(&mask);
+	device_close(dev);
+	scan_free(scan);
+}
+
+/* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos, of every ray that stays inside. */
+static void chords(void **state)
+{
+	const struct grid grid = {{60, 200, 30}, {1, 1, 1.5}, {-5, -100, 17}};
+	struct scan *scan = fixture_scan(45, 60, 1.1, 5);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+
+	(void)state;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+		struct projection_spec spec = {.model = model, .scan = scan, .n_views = 5, .grid = &grid};
+		struct linop *op = fixture_projector(dev, &spec);
+		float *ones = fixture_floats(op->n_in, 1, 1, 1), *got;
+		struct buf x = fixture_upload(dev, ones, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
+
+		assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+		got = fixture_download(&p);
+		for (size_t i = 0; i < op->n_out; i++) {
+			size_t view = i / scan_view_size(scan);
+			double a[3], b[3], d2 = 0, want;
+
+			scan_ray(scan, &scan->views[view], (int)(i % 45), (int)(i / 45 % 60), a, b);
+			for (int c = 0; c < 3; c++)
+				d2 += (a[c] - b[c]) * (a[c] - b[c]);
+			want = 45 * sqrt(d2) / a[2];
+			assert_near(got[i], want, 1e-5 * want);
+		}
+		free(got);
+		free(ones);
+		linop_free(op);
+		buf_release(&x);
+		buf_release(&p);
+	}
+	device_close(dev);
+	scan_free(scan);
+}
+
+/* On a smooth volume the two models agree up to how they sample it. The exact walk takes voxels as constant: at a distance of up to h / 2 from a
+ * voxel's centre it errs by h / 2 |f'|, and neighbouring slices do not average that out where rays are steep. For a Gaussian of width s,
+ * |f'| <= f_max exp(-1/2) / s. The slices' own error is of second order, (h_x^2 + h_y^2 + h_z^2 / 3) / 8 * f_max / s^2. With s = 8 mm and slices
+ * of 1.5 mm that is 4.3 % of the largest value for voxels of 1 mm, and 2.2 % for 0.5 mm; sums over all rays, where the signs of the
+ * first-order error cancel, agree to the second-order one, 0.6 %. */
+static double model_tolerance(double h)
+{
+	return h / 2 * exp(-0.5) / 8 + (2 * h * h + 1.5 * 1.5 / 3) / 8 / 64;
+}
+#define MODEL_SUM_TOL 0.006
+
+static double models_differ(double h, double *ret_sums)
+{
+	const struct grid grid = {{(int)(60 / h), (int)(100 / h), 30}, {h, h, 1.5}, {0, -50, 17}};
+	struct scan *scan = fixture_scan(120, 200, 0.5, 5);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	float *xs = malloc(grid_size(&grid) * sizeof(float)), *got[2];
+	double difference;
+	size_t n = 0;
+
+	assert_non_null(xs);
+	for (int k = 0; k < grid.n[2]; k++) {
+		for (int j = 0; j < grid.n[1]; j++) {
+			for (int i = 0; i < grid.n[0]; i++, n++) {
+				double x = (i + 0.5) * h - 30, y = (j + 0.5) * h - 50 - 3, z = (k + 0.5) * 1.5 - 22;
+
+				xs[n] = (float)(0.05 * exp(-(x * x + y * y + z * z) / (2 * 8 * 8)));
+			}
+		}
+	}
+	for (int m = 0; m < 2; m++) {
+		struct projection_spec spec = {.model = m ? PROJECTION_SLICES : PROJECTION_EXACT, .scan = scan, .n_views = 5, .grid = &grid};
+		struct linop *op = fixture_projector(dev, &spec);
+		struct buf x = fixture_upload(dev, xs, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
+
+		assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+		assert_int_equal(dev->ops->sum(&p, &ret_sums[m], NULL), 0);
+		got[m] = fixture_download(&p);
+		n = op->n_out;
+		linop_free(op);
+		buf_release(&x);
+		buf_release(&p);
+	}
+	difference = fixture_difference(got[1], got[0], n);
+	free(got[0]);
+	free(got[1]);
+	free(xs);
+	device_close(dev);
+	scan_free(scan);
+	return difference;
+}
+
+static void fast_is_near_exact(void **state)
+{
+	double sums[2];
+
+	(void)state;
+	for (double h = 1; h >= 0.5; h /= 2) {
+		double difference = models_differ(h, sums);
+
+		print_message("voxels of %g mm: largest difference %.4f, of the sums %.5f\n", h, difference, fabs(sums[1] / sums[0] - 1));
+		assert_true(difference <= model_tolerance(h));
+		assert_near(sums[1], sums[0], MODEL_SUM_TOL * sums[0]);
+	}
+}
+
+static void refuse(struct device *dev, const struct projection_spec *spec, const char *word)
+{
+	struct linop *op = NULL;
+	struct err err = {0};
+
+	assert_int_equal(projector_create(dev, spec, &op, &err), -EINVAL);
+	assert_null(op);
+	if (!strstr(err.msg, word))
+		print_error("'%s' does not name '%s'\n", err.msg, word);
+	assert_non_null(strstr(err.msg, word));
+}
+
+static void refusals(void **state)
+{
+	const struct setup *s = &setups[0];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
+	struct projection_spec good = spec_of(s, scan, PROJECTION_SLICES, NULL), bad = good;
+	struct grid grid = s->grid;
+	struct buf mask = fixture_upload(dev, NULL, 7), x, y;
+	struct linop *op;
+	struct err err;
+
+	(void)state;
+	bad.grid = &grid;
+	grid.h[1] = NAN;
+	refuse(dev, &bad, "axis 1");
+	grid = s->grid;
+	grid.n[2] = 0;
+	refuse(dev, &bad, "axis 2");
+	grid = s->grid;
+	grid.n[2] = 1000; /* beyond the source */
+	refuse(dev, &bad, "source");
+	grid = s->grid;
+	grid.lo[2] = -5; /* below the detector */
+	refuse(dev, &bad, "detector");
+	bad = good;
+	bad.first = 3;
+	refuse(dev, &bad, "views 3 to 7");
+	bad = good;
+	bad.mask = &mask;
+	refuse(dev, &bad, "mask of 7");
+	bad = good;
+	bad.tile[0] = -1;
+	refuse(dev, &bad, "tile");
+	bad = good;
+	bad.model = 9;
+	refuse(dev, &bad, "model 9");
+	op = fixture_projector(dev, &good);
+	x = fixture_upload(dev, NULL, op->n_in);
+	y = fixture_upload(dev, NULL, op->n_out - 1);
+	assert_int_equal(op->apply(op, &x, &y, &err), -EINVAL);
+	assert_int_equal(op->adjoint(op, &y, &x, &err), -EINVAL);
+	assert_int_equal(op->adjoint_update(op, &y, 1e-6f, &x, &err), -EINVAL);
+	linop_free(op);
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&mask);
+	device_close(dev);
+	scan_free(scan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(adjoint_gap),          cmocka_unit_test(adjoint_gap_with_shift),
+		cmocka_unit_test(tiles_change_nothing), cmocka_unit_test(threads_change_nothing),
+		cmocka_unit_test(fused_is_plain),       cmocka_unit_test(masked_bins_do_not_count),
+		cmocka_unit_test(chords),               cmocka_unit_test(fast_is_near_exact),
+		cmocka_unit_test(refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
