@@ -49,16 +49,16 @@ static int set_apart(struct indexer *x, const struct instance_row *row, enum fin
 
 static char *member_detail(const struct instance_row *row, const struct exam_facts *f)
 {
-	return event_dump(json_pack("{s:I, s:s, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop", f->sop_instance, "received",
-				    row->received, "expected", (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
+	return event_dump(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop", event_text(f->sop_instance),
+				    "received", row->received, "expected", (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
 				    isfinite(f->angle) ? json_real(f->angle) : json_null()));
 }
 
 static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key, const struct job_view *before)
 {
-	return event_dump(json_pack("{s:o, s:s, s:o, s:s, s:s, s:o, s:o, s:i, s:I}", "key", event_text(key), "kind", f->kind, "calling",
-				    event_text(row->calling), "study", f->study, "series", f->series, "laterality", event_text(f->laterality),
-				    "view", event_text(f->view), "revision", before ? before->revision + 1 : 1, "of",
+	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I}", "key", event_text(key), "kind", f->kind, "calling",
+				    event_text(row->calling), "study", event_text(f->study), "series", event_text(f->series), "laterality",
+				    event_text(f->laterality), "view", event_text(f->view), "revision", before ? before->revision + 1 : 1, "of",
 				    (json_int_t)(before ? before->id : 0)));
 }
 
@@ -115,6 +115,9 @@ static int add_member(struct indexer *x, const struct instance_row *row, const s
 	if (!member)
 		return err_set(err, ENOMEM, "no memory for a finding");
 	exam_case_key(f, key, sizeof(key));
+	for (char *c = key; *c; c++) /* as event_text() would write it, so that it is found again */
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+			*c = '?';
 	for (int i = 0; ret == 0 && i < JOIN_TRIES; i++)
 		ret = join(x, row, f, key, member, err);
 	free(member);

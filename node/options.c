@@ -158,7 +158,7 @@ int options_json(struct json_t *root)
 
 	if (!root)
 		return CODE_FAILED;
-	failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0;
+	failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) < 0;
 	json_decref(root);
 	if (putchar('\n') == EOF || fflush(stdout) != 0)
 		failed = 1;

@@ -336,7 +336,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 			 strsignal(WTERMSIG(status)));
 	else
 		snprintf(reason, sizeof(reason), "the header could not be read in %d attempts", s->index_tries);
-	detail = json_pack("{s:I, s:s, s:o}", "instance", (json_int_t)row.id, "sop", row.sop_instance, "reason", event_text(reason));
+	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_text(row.sop_instance), "reason", event_text(reason));
 	text = event_dump(detail);
 	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
 		journal_trouble(s, &err, now);
