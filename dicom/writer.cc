@@ -11,7 +11,7 @@
 #include <string>
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "dicom/internal.hh"
@@ -159,6 +159,7 @@ int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_
 	return guarded(err, "dicom_writer_open", [&] {
 		auto w = std::make_unique<struct dicom_writer>();
 		std::string bytes;
+		struct statvfs fs;
 		uint32_t length;
 		int r;
 
@@ -175,11 +176,12 @@ int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_
 		r = create(w.get(), path, err);
 		if (r < 0)
 			return r;
-		/* the whole length at once: a full disk shows now, and the file lies in few pieces; not every file system can do
-		 * it */
-		if (fallocate(w->fd, 0, 0, (off_t)(bytes.size() + (uint64_t)length)) < 0 && errno == ENOSPC)
-			return err_set(err, ENOSPC, "%s: no space for %llu bytes", w->part.c_str(),
-				       (unsigned long long)(bytes.size() + (uint64_t)length));
+		/* a disk that cannot hold it shows now; fallocate would promise more, but costs as much as writing on a RAM disk
+		 */
+		if (fstatvfs(w->fd, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize < bytes.size() + (uint64_t)length)
+			return err_set(err, ENOSPC, "%s: %llu bytes to write, space for %llu", w->part.c_str(),
+				       (unsigned long long)(bytes.size() + (uint64_t)length),
+				       (unsigned long long)fs.f_bavail * fs.f_frsize);
 		r = put(w.get(), bytes.data(), bytes.size(), err);
 		if (r < 0)
 			return r;

@@ -143,7 +143,7 @@ static void check_ds(struct dicom_item *root, double value)
 	assert_int_equal(strspn(text, "0123456789+-Ee."), strlen(text));
 	back = strtod(text, NULL);
 	gap = fabs(back - value);
-	/* the worst case is -d.ddddddddde-XXX: 10 significant digits when the exponent needs three, half a unit of the last */
+	/* the worst case is -d.ddddddddde-ddd: 10 significant digits when the exponent needs three, half a unit of the last */
 	bound = fabs(value) * 0.5e-8;
 	if (fabs(value) >= 1e-5 && fabs(value) < 1e14)
 		bound = fabs(value) * 0.5e-10;

@@ -345,6 +345,156 @@ static void test_fragments_that_lie(void **state)
 	}
 }
 
+/* Runs that are cut off by the end of their segment, segments that are none: what DCMTK's own decoder read beyond its input for.
+ */
+static void test_rle_that_lies(void **state)
+{
+	static const struct {
+		uint32_t segments, first, second;
+		const char *bytes;
+		size_t n;
+	} wrong[] = {
+		{1, 64, 0,
+		 "\x7f"
+		 "abc",
+		 4},				   /* 128 bytes to come, 3 are there */
+		{1, 64, 0, "\x81", 1},		   /* a byte to repeat, and none is there */
+		{1, 64, 0, "\x80\x80\x80\x80", 4}, /* nothing at all */
+		{1, 63, 0,
+		 "\xc1"
+		 "a",
+		 2}, /* begins in the header */
+		{1, 1000, 0,
+		 "\xc1"
+		 "a",
+		 2}, /* begins behind the end */
+		{2, 64, 66,
+		 "\xc1"
+		 "a"
+		 "\xc1"
+		 "b",
+		 4}, /* two planes for 8 bits */
+		{0, 64, 0,
+		 "\xc1"
+		 "a",
+		 2},
+		{0xffffffff, 64, 0,
+		 "\xc1"
+		 "a",
+		 2},
+	};
+	struct err err = {0};
+	uint16_t values[64];
+	struct bytes b;
+
+	(void)state;
+	for (size_t k = 0; k <= sizeof(wrong) / sizeof(wrong[0]); k++) {
+		bool right = k == sizeof(wrong) / sizeof(wrong[0]);
+
+		add_image(&b, RLE, 8, 8, 1, 8);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		add_item(&b, 0xfffee000, 64 + (uint32_t)(right ? 2 : wrong[k].n));
+		add32(&b, right ? 1 : wrong[k].segments);
+		add32(&b, right ? 64 : wrong[k].first);
+		add32(&b, right ? 0 : wrong[k].second);
+		for (int i = 3; i < 16; i++)
+			add32(&b, 0);
+		add(&b,
+		    right ? "\xc1"
+			    "a"
+			  : wrong[k].bytes,
+		    right ? 2 : wrong[k].n); /* 0xc1: 64 times */
+		add_item(&b, 0xfffee0dd, 0);
+		struct dicom_file *file = open_bytes(&b);
+		int r = dicom_read_frame(file, 0, values, &err);
+		if (right) {
+			ok(r, &err);
+			assert_true(values[0] == 'a' && values[63] == 'a');
+		} else {
+			assert_int_equal(r, -EBADMSG);
+			assert_non_null(strstr(err.msg, "cannot be decoded"));
+		}
+		dicom_close(file);
+	}
+}
+
+/* A code stream of another size than the object says never reaches the codec. */
+static void test_code_stream_of_another_size(void **state)
+{
+	static const struct {
+		const char *tool, *option;
+		unsigned char marker;
+		int at;
+		unsigned char value;
+		int code;
+	} changes[] = {
+		{"dcmcjpls", "+el", 0xf7, 6, 200, EBADMSG},  {"dcmcjpls", "+el", 0xf7, 8, 200, EBADMSG},
+		{"dcmcjpls", "+el", 0xf7, 4, 17, EBADMSG},   {"dcmcjpls", "+el", 0xf7, 9, 3, EBADMSG},
+		{"dcmcjpls", "+el", 0xf7, 1, 0xc0, ENOTSUP}, {"dcmcjpeg", "+e1", 0xc3, 5, 1, EBADMSG},
+		{"dcmcjpeg", "+e1", 0xc3, 1, 0xc1, ENOTSUP}, {"dcmcjpeg", "+e1", 0xc3, 2, 0xff, EBADMSG},
+	};
+	static unsigned char bytes[200000];
+	uint16_t values[N];
+	char in[256], out[256];
+
+	(void)state;
+	snprintf(in, sizeof(in), "%s", sample());
+	snprintf(out, sizeof(out), "%s", in_folder("stream.dcm"));
+	for (size_t k = 0; k < sizeof(changes) / sizeof(changes[0]); k++) {
+		unsigned char mark[2] = {0xff, changes[k].marker}, *p;
+		struct dicom_file *file = NULL;
+		struct err err = {0};
+
+		if (tool(changes[k].tool, changes[k].option, in, out) < 0)
+			skip();
+		FILE *f = fopen(out, "r+");
+		size_t n = fread(bytes, 1, sizeof(bytes), f);
+		p = memmem(bytes, n, mark, 2);
+		assert_non_null(p);
+		fseek(f, p - bytes + changes[k].at, SEEK_SET);
+		fputc(changes[k].value, f);
+		fclose(f);
+		ok(dicom_open(out, &file, &err), &err);
+		int r = dicom_read_frame(file, 0, values, &err);
+		if (r != -changes[k].code || !strstr(err.msg, "cannot be decoded"))
+			fail_msg("change %zu: %d (%s)", k, r, err.msg);
+		dicom_close(file);
+	}
+}
+
+/* Another reader sees the same object: pydicom. */
+static void test_pydicom_agrees(void **state)
+{
+	static const char script[] = "import sys\n"
+				     "try:\n"
+				     "    import numpy, pydicom\n"
+				     "except ImportError:\n"
+				     "    sys.exit(77)\n"
+				     "ds = pydicom.dcmread(sys.argv[1])\n"
+				     "assert ds.file_meta.TransferSyntaxUID == '1.2.840.10008.1.2.1'\n"
+				     "assert ds.file_meta.MediaStorageSOPInstanceUID == ds.SOPInstanceUID == '1.2.3.4'\n"
+				     "assert ds['PixelData'].VR == 'OW' and list(ds.keys())[-1] == 0x7fe00010\n"
+				     "a = ds.pixel_array\n"
+				     "assert a.shape == (5, 37, 53) and a.dtype == numpy.uint16\n"
+				     "k = numpy.arange(37 * 53, dtype=numpy.int64)\n"
+				     "for f in range(5):\n"
+				     "    h = ((k * 2654435761) & 0xffffffff) >> 29\n"
+				     "    v = (k % 53 * 40 + k // 53 * 25 + f * 333 + h) & 0xfff\n"
+				     "    assert (a[f].ravel() == v).all()\n";
+	char *argv[] = {"/usr/bin/python3", "-c", (char *)script, (char *)sample(), NULL};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+		skip();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 /* A frame of several fragments, found through the offset table. */
 static void test_split_fragments(void **state)
 {
@@ -475,17 +625,13 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_encodings),
-		cmocka_unit_test(test_lossy_is_refused),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_big_endian_bytes),
-		cmocka_unit_test(test_descriptions_that_do_not_fit),
-		cmocka_unit_test(test_fragments_that_lie),
-		cmocka_unit_test(test_split_fragments),
-		cmocka_unit_test(test_writer_refusals),
-		cmocka_unit_test(test_no_space),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_round_trip),	   cmocka_unit_test(test_encodings),
+		cmocka_unit_test(test_lossy_is_refused),   cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_big_endian_bytes),   cmocka_unit_test(test_descriptions_that_do_not_fit),
+		cmocka_unit_test(test_fragments_that_lie), cmocka_unit_test(test_split_fragments),
+		cmocka_unit_test(test_rle_that_lies),	   cmocka_unit_test(test_code_stream_of_another_size),
+		cmocka_unit_test(test_pydicom_agrees),	   cmocka_unit_test(test_writer_refusals),
+		cmocka_unit_test(test_no_space),	   cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
