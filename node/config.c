@@ -71,8 +71,11 @@ static int load(struct config_text *user, const char *path, void (*report)(void 
 }
 
 /* A text that could not even be read is one problem. */
-static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx, const struct err *why, struct err *err)
+static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx, struct err *why, struct err *err)
 {
+	for (char *at = why->msg; *at; at++) /* one line, also with a file of an odd name */
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
 	if (report)
 		report(ctx, why->msg);
 	return err_set(err, EINVAL, "%s", why->msg);

@@ -21,6 +21,9 @@ void config_problem(struct config_reader *r, const char *file, int line, const c
 	va_start(ap, fmt);
 	vsnprintf(text + n, sizeof(text) - n, fmt, ap);
 	va_end(ap);
+	for (char *at = text; *at; at++) /* one line, also with a file of an odd name */
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
 	if (r->n_problems++ == 0)
 		snprintf(r->first, sizeof(r->first), "%.*s", (int)sizeof(r->first) - 1, text);
 	if (r->report)
@@ -186,10 +189,14 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 static void read_node(struct config_reader *r, const config_setting_t *group, const struct config_section *section)
 {
 	struct config_place place = place_of(r, group);
+	struct config_value v;
+	char shown[128];
 	unsigned long given;
 
 	if (!config_setting_is_group(group)) {
-		config_problem(r, place.file, place.line, "section 'node': %s; allowed: a group in { }", value_of(group).text);
+		v = value_of(group);
+		config_value_show(&v, shown, sizeof(shown));
+		config_problem(r, place.file, place.line, "section 'node': %s; allowed: a group in { }", shown);
 		return;
 	}
 	read_group(r, group, "node", section, (char *)r->config + section->offset, &given);

@@ -177,7 +177,12 @@ static void test_bad_values(void **state)
 		 "allowed: aet, bind"},
 		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz' of node is not known; allowed: aet", ""},
 		{"nod = { };", "t.conf:1: section 'nod' is not known, did you mean 'node'?", "protocols"},
-		{"node = 5;", "t.conf:1: section 'node': ", "a group in { }"},
+		{"node = 5;", "t.conf:1: section 'node': 5; allowed: a group in { }", ""},
+		{"node = \"a\\nb\";", "t.conf:1: section 'node': \"a?b\"; allowed: a group in { }",
+		 ""}, /* found by fuzzing: a newline came through */
+		{"node : \"\\x41\\x0a\\\"\";", "t.conf:1: section 'node': \"A?", ""},
+		{"peers = \"\n\";", "t.conf:", "section 'peers': \"?\"; allowed: a list"},
+		{"peers = ( \"\n\" );", "t.conf:", "section 'peers': \"?\" as an entry; allowed: a group"},
 		{"node = { aet = \"SEVENTEENLETTERS_\"; };", "t.conf:1: key 'aet' of node: \"SEVENTEENLETTERS_\"", "1 to 16"},
 		{"node = { aet = \"\"; };", "t.conf:1: key 'aet' of node: \"\"", ""},
 		{"node = { aet = \"A\\\\B\"; };", "t.conf:1: key 'aet' of node: ", "no backslash"},
@@ -375,6 +380,7 @@ static void test_files(void **state)
 	snprintf(name, sizeof(name), "%s/fifo", folder);
 	assert_int_equal(mkfifo(name, 0600), 0);
 	bad_file("fifo", "not a regular file");
+	bad_file("odd\nname.conf", "odd?name.conf: No such file");
 	bad_file("absent.conf", "absent.conf: No such file");
 	unlink(name);
 	unlink(path);
