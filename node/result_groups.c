@@ -93,9 +93,8 @@ static void fill_derivation(const struct result *r, struct fill *f)
 	struct fill item = fill_item(f, TAG_DERIVATION_IMAGE_SEQUENCE);
 
 	fill_text(&item, TAG_DERIVATION_DESCRIPTION, r->derivation);
-	/* CID 7203 is extensible and has no term for it. */
-	fill_code(&item, TAG_DERIVATION_CODE_SEQUENCE, "TOMOSYNTHESIS", "99TOMONODE",
-		  "Tomosynthesis reconstruction from projections");
+	/* CID 7203 is extensible and has no term of its own for it. */
+	fill_code(&item, TAG_DERIVATION_CODE_SEQUENCE, "113963", "DCM", "Iterative Reconstruction");
 	result_fill_source_images(r, &item, TAG_SOURCE_IMAGE_SEQUENCE, true);
 	fill_join(f, &item);
 }

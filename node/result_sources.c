@@ -1,9 +1,9 @@
 /* result_sources.c - where the result comes from: every source image, the two machines, the whole recipe.
  *
- * The private block TOMONODE RESULT 1 (group 0071) keeps the recipe without the length limits of the standard's texts:
- *   xx01 UT protocol, every key          xx02 UT geometry profile, every key       xx03 LO device
- *   xx04 LO program, version, revision   xx05 LO SHA-256 of the four texts, joined by newlines
- *   xx06 DS attenuation of one stored step, 1/mm     xx07 IS voxels clipped at the top of the range
+ * The recipe stands in the Contribution Description (0018,A003) of the processing equipment, as one text of at most 1024
+ * characters: sha256=HEX clipped=VOXELS scale=PER_STEP device="..." protocol="name: key=value ..." profile="name: key=value ..."
+ * The digest is that of program version, device, protocol and profile in full, joined by newlines; what does not fit is cut off
+ * at the end, and the digest still tells recipes apart. No private attributes are needed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,32 +12,19 @@
 #include "node/result_parts.h"
 #include "node/version.h"
 
-#define PRIVATE_GROUP 0x0071
-#define PRIVATE_CREATOR "TOMONODE RESULT 1"
+#define PROGRAM "tomonode " TOMONODE_VERSION
 
-static void fill_private(uint8_t element, const char *vr, const char *text, struct fill *f)
+static void describe_recipe(const struct result *r, char *ret_text, size_t size)
 {
-	if (f->rc >= 0)
-		f->rc = dicom_put_private(f->item, PRIVATE_GROUP, PRIVATE_CREATOR, element, vr, text, f->err);
-}
+	char all[2400], digest[65];
+	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s", PROGRAM, r->info->device, r->protocol, r->profile);
 
-static void fill_recipe(const struct result *r, struct fill *root)
-{
-	static const char program[] = "tomonode " TOMONODE_VERSION " (" TOMONODE_REVISION ")";
-	char all[2400], digest[65], number[32];
-	int n;
-
-	n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s", r->protocol, r->profile, r->info->device, program);
 	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
-	fill_private(0x01, "UT", r->protocol, root);
-	fill_private(0x02, "UT", r->profile, root);
-	fill_private(0x03, "LO", r->info->device, root);
-	fill_private(0x04, "LO", program, root);
-	fill_private(0x05, "LO", digest, root);
-	snprintf(number, sizeof(number), "%g", RESULT_SCALE);
-	fill_private(0x06, "DS", number, root);
-	snprintf(number, sizeof(number), "%zu", r->summary.clipped);
-	fill_private(0x07, "IS", number, root);
+	n = snprintf(ret_text, size, "sha256=%s clipped=%zu scale=%g device=\"%s\" protocol=\"%s: %s\" profile=\"%s: %s\"",
+		     digest, r->summary.clipped, RESULT_SCALE, r->info->device, r->info->protocol->name, r->protocol,
+		     r->exam->profile->name, r->profile);
+	if ((size_t)n >= size)
+		memcpy(ret_text + size - 4, "...", 4);
 }
 
 void result_fill_source_images(const struct result *r, struct fill *f, uint32_t sequence, bool purpose)
@@ -74,16 +61,19 @@ static void fill_series_reference(const struct result *r, struct fill *root)
 static void fill_reconstruction(const struct result *r, struct fill *root)
 {
 	struct fill item = fill_item(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
-	char algorithm[1025];
+	const struct dbt_protocol *p = &r->info->protocol->dbt;
+	char text[65]; /* both descriptions are LO; the recipe has the rest */
 
-	fill_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, r->derivation);
+	snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", p->algorithm == DBT_MLEM ? "MLEM" : "OSEM", p->iterations,
+		 p->iterations == 1 ? "" : "s", r->info->plan->subsets, r->info->plan->subsets == 1 ? "" : "s");
+	fill_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);
 	fill_text(&item, TAG_APPLICATION_NAME, "tomonode");
 	fill_text(&item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
 	fill_text(&item, TAG_APPLICATION_MANUFACTURER, "tomonode");
 	fill_text(&item, TAG_ALGORITHM_TYPE, "ITERATIVE");
-	snprintf(algorithm, sizeof(algorithm), "%.850s; %d subsets of %d projections, device %.96s", r->protocol,
-		 r->info->plan->subsets, r->info->plan->n_views, r->info->device);
-	fill_text(&item, TAG_ALGORITHM_DESCRIPTION, algorithm);
+	snprintf(text, sizeof(text), "projector %s, %.40s", p->projector == PROJECTION_EXACT ? "exact" : "slices",
+		 r->info->device);
+	fill_text(&item, TAG_ALGORITHM_DESCRIPTION, text);
 	fill_int(&item, TAG_ACQUISITION_INDEX, 1);
 	fill_join(root, &item);
 }
@@ -115,7 +105,7 @@ static void fill_machines(const struct result *r, struct fill *root)
 	fill_text(&item, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
 	fill_text(&item, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
 	fill_text(&item, TAG_CONTRIBUTION_DATE_TIME, r->date_time);
-	snprintf(recipe, sizeof(recipe), "Tomosynthesis reconstruction: %.480s; geometry %.500s", r->protocol, r->profile);
+	describe_recipe(r, recipe, sizeof(recipe));
 	fill_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
 	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
 	fill_join(root, &item);
@@ -126,5 +116,4 @@ void result_fill_sources(const struct result *r, struct fill *root)
 	fill_series_reference(r, root);
 	fill_reconstruction(r, root);
 	fill_machines(r, root);
-	fill_recipe(r, root);
 }
