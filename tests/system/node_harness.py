@@ -1,0 +1,271 @@
+"""A tomonode, a PACS and a sender on the loopback, for the system tests. Everything lives in one folder and is stopped at the end.
+
+The exam is small (simulated at an eighth of the detector's resolution), so that what is tested is the node, not the reconstruction.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+TOMONODE = os.environ.get("TOMONODE", "tomonode")
+
+
+def need(*programs):
+    """Exit 77 (skipped) where a program is missing, and say which."""
+    for program in programs:
+        if not (os.path.isfile(program) and os.access(program, os.X_OK)) and not shutil.which(program):
+            print(f"skipped: {program} is not installed")
+            sys.exit(77)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def wait_for(what, condition, seconds=60, step=0.1):
+    """Until condition() gives something true; its value is returned."""
+    until = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        check(time.monotonic() < until, f"after {seconds} s still not: {what}")
+        time.sleep(step)
+
+
+def run(*args, code=0, timeout=120, **kwargs):
+    p = subprocess.run([str(a) for a in args], capture_output=True, text=True, timeout=timeout, **kwargs)
+    check(code is None or p.returncode == code, f"{' '.join(map(str, args))}: code {p.returncode}, not {code}: {p.stdout[-800:]}{p.stderr[-800:]}")
+    return p
+
+
+class Pacs:
+    """DCMTK's storescp: one file for each object it is sent, so that a second delivery shows."""
+
+    def __init__(self, folder, port=None):
+        self.folder = folder
+        self.port = port or free_port()
+        self.process = None
+        os.makedirs(folder, exist_ok=True)
+
+    def start(self, *options):
+        self.process = subprocess.Popen(["storescp", "-aet", "PACS", "-od", self.folder, "+uf", *options, str(self.port)],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for("the PACS listens", lambda: self.echo() or self.process.poll() is not None)
+        check(self.process.poll() is None, "storescp ended")
+
+    def echo(self):
+        return subprocess.run(["echoscu", "-aec", "PACS", "127.0.0.1", str(self.port)], capture_output=True).returncode == 0
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def files(self):
+        return sorted(os.path.join(self.folder, f) for f in os.listdir(self.folder))
+
+    def objects(self):
+        """SOP Instance UID -> how many times it came."""
+        import pydicom
+        count = {}
+        for f in self.files():
+            uid = pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID
+            count[uid] = count.get(uid, 0) + 1
+        return count
+
+
+class Orthanc:
+    """A real PACS, asked by REST what it holds."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.port, self.http = free_port(), free_port()
+        self.process = None
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "orthanc.json"), "w") as f:
+            json.dump({"Name": "PACS", "StorageDirectory": folder, "IndexDirectory": folder, "DicomAet": "PACS", "DicomPort": self.port,
+                       "HttpPort": self.http, "RemoteAccessAllowed": False, "AuthenticationEnabled": False, "DicomAlwaysAllowStore": True,
+                       "DicomCheckCalledAet": False, "Plugins": []}, f)
+
+    def start(self):
+        with open(os.path.join(self.folder, "log"), "w") as log:
+            self.process = subprocess.Popen(["Orthanc", os.path.join(self.folder, "orthanc.json")], stdout=log, stderr=log)
+        wait_for("Orthanc answers", lambda: self.get("/system") or self.process.poll() is not None)
+        check(self.process.poll() is None, "Orthanc ended")
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", timeout=10) as r:
+                return json.load(r)
+        except OSError:
+            return None
+
+    def objects(self):
+        """Study Instance UID -> the SOP Instance UIDs in it."""
+        found = {}
+        for i in self.get("/instances"):
+            tags = self.get(f"/instances/{i}/simplified-tags")
+            found.setdefault(tags["StudyInstanceUID"], []).append(tags["SOPInstanceUID"])
+        return found
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+class Node:
+    """`tomonode serve` in a session of its own, so that all of it can be killed at once."""
+
+    def __init__(self, folder, pacs_port, **node):
+        self.folder = folder
+        self.spool = os.path.join(folder, "spool")
+        self.conf = os.path.join(folder, "node.conf")
+        self.log_path = os.path.join(folder, "node.log")
+        self.port = free_port()
+        self.pacs_port = pacs_port
+        self.node = {"quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
+        self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
+        self.process = None
+        os.makedirs(folder, exist_ok=True)
+        self.write_conf()
+
+    def write_conf(self, extra=""):
+        node = "".join(f"  {k} = {v};\n" for k, v in self.node.items())
+        destination = "".join(f" {k} = {v};" for k, v in self.destination.items())
+        with open(self.conf, "w") as f:
+            f.write(f'node = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
+                    f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
+                    'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; } );\n'
+                    'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; } );\n' + extra)
+
+    def start(self, wait=True):
+        self.log = open(self.log_path, "a")
+        self.log.write("---- start\n")
+        self.log.flush()
+        self.process = subprocess.Popen([TOMONODE, "serve", "-c", self.conf], stdout=self.log, stderr=self.log, start_new_session=True)
+        if wait:
+            wait_for("the node answers C-ECHO", lambda: self.echo() or self.process.poll() is not None)
+            check(self.process.poll() is None, f"the node ended: {self.log_text()[-800:]}")
+
+    def echo(self):
+        return subprocess.run(["echoscu", "-aec", "TOMONODE", "127.0.0.1", str(self.port)], capture_output=True).returncode == 0
+
+    def kill(self, group=True):
+        """kill -9: of every process of the node, or of the manager alone."""
+        if group:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        else:
+            self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def stop(self, seconds=40):
+        """SIGTERM; the exit code."""
+        self.process.terminate()
+        code = self.process.wait(seconds)
+        self.process = None
+        return code
+
+    def end(self):
+        if self.process:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            self.process.wait()
+            self.process = None
+
+    def log_text(self):
+        with open(self.log_path) as f:
+            return f.read()
+
+    def command(self, name, *args, code=0):
+        return run(TOMONODE, name, "-c", self.conf, *args, code=code)
+
+    def list(self):
+        return json.loads(self.command("list", "--json").stdout)
+
+    def jobs(self):
+        return self.list()["jobs"]
+
+    def states(self):
+        return [j["state"] for j in self.jobs()]
+
+    def show(self, job):
+        return json.loads(self.command("show", "--json", str(job)).stdout)
+
+    def wait_states(self, *states, seconds=60):
+        wait_for(f"jobs are {states}, they are {self.states()}", lambda: self.states() == list(states), seconds)
+        return self.jobs()
+
+    def stored_files(self):
+        return sorted(os.listdir(os.path.join(self.spool, "instances")))
+
+
+def simulate(folder, *options):
+    run(TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", "--binning", "8", *options, "-o", folder)
+    files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
+    check(files, f"simulate made no files in {folder}")
+    return files
+
+
+def send(port, files, code=0):
+    """storescu, one association; what it said: {file: True where the answer was a success}."""
+    p = run("storescu", "-v", "-aet", "MODALITY", "-aec", "TOMONODE", "-to", "10", "127.0.0.1", port, *files, code=code)
+    return acknowledged(p.stdout + p.stderr)
+
+
+def acknowledged(text):
+    """Files whose C-STORE was answered with success, out of what `storescu -v` printed."""
+    done, current = set(), None
+    for line in text.splitlines():
+        m = re.search(r"Sending file: (.*)$", line)
+        if m:
+            current = m.group(1).strip()
+        if current and re.search(r"Received Store Response \(Success\)", line):
+            done.add(current)
+    return done
+
+
+def main(tests):
+    """Run each test with a folder of its own; print what failed with the end of the node's log."""
+    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
+    failed = 0
+    for test in tests:
+        if wanted and test.__name__ not in wanted:
+            continue
+        folder = tempfile.mkdtemp(prefix="tomonode-test-")
+        began = time.monotonic()
+        things = []
+        try:
+            test(folder, things)
+            print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+        except (AssertionError, subprocess.TimeoutExpired) as e:
+            failed += 1
+            print(f"FAILED  {test.__name__}: {e}", flush=True)
+            for thing in things:
+                if isinstance(thing, Node):
+                    print(thing.log_text()[-3000:])
+        finally:
+            for thing in things:
+                thing.end() if isinstance(thing, Node) else thing.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if failed else 0)

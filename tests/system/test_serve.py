@@ -1,0 +1,393 @@
+#!/usr/bin/python3
+"""The node as a whole: an exam goes in by storescu and comes out once at a storescp, whatever is late, missing, doubled, down or refusing."""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import node_harness as h
+from node_harness import check, wait_for
+
+try:
+    import pydicom
+except ImportError:
+    print("skipped: pydicom is not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+
+def both(folder, things, **node):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
+    things += [n, pacs]
+    return n, pacs
+
+
+def changed_copy(source, target, **elements):
+    d = pydicom.dcmread(source)
+    for name, value in elements.items():
+        setattr(d, name, value)
+    if "SOPInstanceUID" in elements:
+        d.file_meta.MediaStorageSOPInstanceUID = elements["SOPInstanceUID"]
+    d.save_as(target)
+    return target
+
+
+def arrives_exactly_once(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    check(h.send(n.port, files) == set(files), "not every image was acknowledged")
+    job, = n.wait_states("delivered")
+    check(job["instances"] == len(files) == job["expected"], job)
+    result = pacs.objects()
+    check(list(result.values()) == [1], f"the PACS got {result}")
+    check(list(result) == [job["result"]["sop_instance"]], "another object than the journal says")
+    d = pydicom.dcmread(pacs.files()[0], stop_before_pixels=True)
+    source = pydicom.dcmread(files[0], stop_before_pixels=True)
+    check(d.SOPClassUID == "1.2.840.10008.5.1.4.1.1.13.1.3", d.SOPClassUID)
+    check(d.StudyInstanceUID == source.StudyInstanceUID and d.SeriesInstanceUID != source.SeriesInstanceUID, "study and series")
+    show = n.show(job["id"])
+    check([e["event"] for e in show["events"] if e["event"] != "instance"] ==
+          ["opened", "complete", "started", "reconstructed", "sent", "delivered"], show["events"])
+    check(len(show["instances"]) == len(files), "instances in show")
+    names = [s["stage"] for s in show["stages"]]
+    check(names == ["receive", "assemble", "wait", "open", "read", "prepare", "reconstruct", "write", "process", "send"], names)
+    total = sum(s["seconds"] for s in show["stages"][1:])
+    whole = show["events"][-1]["time"] - show["job"]["last_received"]
+    check(abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
+    check("Where the time went" in n.command("show", str(job["id"])).stdout, "show for people")
+    check("delivered" in n.command("list").stdout, "list for people")
+    # The same images once more: success, and nothing happens.
+    check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")
+    time.sleep(2.5)
+    check(n.states() == ["delivered"] and len(n.stored_files()) == len(files), "a re-send did something")
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    # After a restart everything is as before, and nothing is sent again.
+    n.start()
+    time.sleep(1)
+    check(n.states() == ["delivered"] and list(pacs.objects().values()) == [1], "after a restart")
+
+
+def parallel_associations_in_any_order(folder, things):
+    n, pacs = both(folder, things)
+    left = h.simulate(os.path.join(folder, "l"), "--side", "L", "--seed", "1")
+    right = h.simulate(os.path.join(folder, "r"), "--side", "R", "--seed", "2")
+    pacs.start()
+    n.start()
+    mixed = [f for pair in zip(left[::-1], right) for f in pair]
+    senders = [subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), *mixed[i::4]]) for i in range(4)]
+    check([s.wait(60) for s in senders] == [0] * 4, "a sender failed")
+    n.wait_states("delivered", "delivered")
+    check(sorted(pacs.objects().values()) == [1, 1], pacs.objects())
+
+
+def incomplete_is_held_and_resumes(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    h.send(n.port, files[1:])
+    job, = n.wait_states("held")
+    check(f"{len(files) - 1} of {len(files)}" in job["reason"], job["reason"])
+    check("job-held" in n.log_text(), "no alarm in the log")
+    check(pacs.files() == [], "an incomplete exam was reconstructed")
+    h.send(n.port, files[:1])
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+
+
+def taken_as_it_is(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    h.send(n.port, files[1:])
+    job, = n.wait_states("held")
+    n.command("retry", str(job["id"]))
+    wait_for("held again", lambda: [e["event"] for e in n.show(job["id"])["events"]].count("held") == 2)
+    n.command("cancel", str(job["id"]))
+    n.wait_states("cancelled")
+    n.command("cancel", str(job["id"]), code=1)
+    n.command("retry", "4711", code=8)
+    n.command("retry", "--as-is", str(job["id"]))
+    # Whether fewer projections than the header says can be reconstructed is the reader's decision; it is asked, and answers with a reason.
+    wait_for("the worker was asked", lambda: "started" in [e["event"] for e in n.show(job["id"])["events"]])
+    job, = wait_for("an answer", lambda: [j for j in n.jobs() if j["state"] in ("delivered", "held")])
+    check(job["state"] == "delivered" or job["reason"], job)
+
+
+def late_and_extra_open_a_revision(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    h.send(n.port, files)
+    n.wait_states("delivered")
+    extra = changed_copy(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")
+    h.send(n.port, [extra])
+    first, second = n.wait_states("delivered", "held")
+    check(second["of"] == first["id"] and second["revision"] == 2, second)
+    check(second["instances"] == len(files) + 1 and f"expect {len(files)}" in second["reason"], second)
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+
+
+def other_content_is_kept_apart(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    h.send(n.port, files[:-1])
+    h.send(n.port, [changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
+    apart = wait_for("it is set apart", lambda: n.list()["set_apart"])
+    check(len(apart) == 1 and apart[0]["finding"] == "conflict" and "UID" in apart[0]["reason"], apart)
+    check("instance-conflict" in n.log_text(), "not in the log")
+    h.send(n.port, files[-1:])
+    n.wait_states("delivered")
+    check(len(n.stored_files()) == len(files) + 1, "the other content was thrown away")
+
+
+def what_is_no_exam_is_set_apart(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    n.start()
+    ct = pydicom.dcmread(files[0])
+    ct.SOPClassUID = ct.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+    ct.Modality = "CT"
+    ct.save_as(os.path.join(folder, "ct.dcm"))
+    h.send(n.port, [os.path.join(folder, "ct.dcm")])
+    apart = wait_for("it is set apart", lambda: n.list()["set_apart"])
+    check(apart[0]["finding"] in ("ignored", "refused") and apart[0]["reason"], apart)
+    check(n.jobs() == [] and len(n.stored_files()) == 1, "kept, and no job")
+    check(apart[0]["reason"] in n.command("list").stdout, "the reason is not in the list")
+
+
+def no_profile_is_held(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    n.start()
+    strange = [changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY", ManufacturerModelName="Nothing")
+               for f in files]
+    h.send(n.port, strange)
+    job, = n.wait_states("held")
+    check("profile" in job["reason"], job["reason"])
+
+
+def pacs_down_then_up(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    n.start()
+    h.send(n.port, files)
+    job = wait_for("three failures", lambda: [j for j in n.jobs() if j["destinations"] and j["destinations"][0]["failures"] >= 3])[0]
+    check(job["state"] == "reconstructed" and job["destinations"][0]["reason"], job)
+    times = [e["time"] for e in n.show(job["id"])["events"] if e["event"] == "send-failed"]
+    check(times[2] - times[1] > 0.55 > times[1] - times[0] > 0.25, f"no back-off: {times}")
+    # It goes on after a restart of the node, too.
+    check(n.stop() == 0, "SIGTERM")
+    n.start()
+    pacs.start()
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+
+
+def refused_is_a_dead_letter(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    profile = os.path.join(folder, "verification-only.cfg")
+    with open(profile, "w") as f:
+        f.write("[[TransferSyntaxes]]\n[T]\nTransferSyntax1 = LittleEndianImplicit\n[[PresentationContexts]]\n[P]\n"
+                "PresentationContext1 = VerificationSOPClass\\T\n[[Profiles]]\n[Default]\nPresentationContexts = P\n")
+    pacs.start("-xf", profile, "Default")
+    n.start()
+    h.send(n.port, files)
+    job, = n.wait_states("dead-letter")
+    check(job["destinations"][0]["state"] == "refused" and job["destinations"][0]["reason"], job)
+    check("job-dead-letter" in n.log_text(), "no alarm in the log")
+    pacs.stop()
+    pacs.start()
+    time.sleep(1)
+    check(n.states() == ["dead-letter"] and pacs.files() == [], "a dead letter is not retried by itself")
+    n.command("retry", str(job["id"]))
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+
+
+def limit_of_attempts(folder, things):
+    n, pacs = both(folder, things)
+    n.destination["retry_limit"] = 2
+    n.write_conf()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    job, = n.wait_states("dead-letter")
+    check("given up after 2 attempts" in job["destinations"][0]["reason"], job)
+
+
+def lost_result_is_made_again(folder, things):
+    n, pacs = both(folder, things)
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    job, = n.wait_states("reconstructed")
+    uid = job["result"]["sop_instance"]
+    n.stop()
+    os.unlink(os.path.join(n.spool, job["result"]["file"]))
+    pacs.start()
+    n.start()
+    n.wait_states("delivered")
+    check(pacs.objects() == {uid: 1}, f"{pacs.objects()} is not {uid}")
+
+
+def missing_spool_file_holds_its_job(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    h.send(n.port, files[:-1])
+    n.wait_states("held")
+    n.stop()
+    os.unlink(os.path.join(n.spool, "instances", n.stored_files()[2]))
+    n.start()
+    h.send(n.port, files[-1:])
+    job, = wait_for("held by the worker", lambda: [j for j in n.jobs() if j["state"] == "held" and "spool" in j["reason"]])
+    # Another exam is not touched.
+    h.send(n.port, h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
+    n.wait_states("held", "delivered")
+
+
+def damaged_journal_row_quarantines_its_job(folder, things):
+    import sqlite3
+    n, pacs = both(folder, things)
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"))[:-1])
+    n.wait_states("held")
+    check(n.stop() == 0, "SIGTERM")
+    with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
+        db.execute("UPDATE event SET detail='{\"reason\": \"cut' WHERE name='held'")
+    pacs.start()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
+    first, second = n.wait_states("quarantined", "delivered")
+    check("journal row" in first["reason"], first)
+    check("job-quarantined" in n.log_text(), "not in the log")
+
+
+def sigterm_while_working(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    h.send(n.port, files)
+    began = time.monotonic()
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    check(time.monotonic() - began < 30, "SIGTERM took too long")
+    check(not n.echo(), "it still answers")
+    check("running" not in n.states(), n.states())
+    n.start()
+    n.wait_states("delivered")
+    check(len(pacs.objects()) == 1, pacs.objects())
+
+
+def running_association_may_finish(folder, things):
+    n, pacs = both(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    n.start()
+    sender = subprocess.Popen(["storescu", "-v", "-aec", "TOMONODE", "--repeat", "8", "127.0.0.1", str(n.port), *files],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    wait_for("the first image", lambda: n.stored_files())
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    text, _ = sender.communicate(timeout=60)
+    done = h.acknowledged(text)
+    check(done == set(files) and len(n.stored_files()) == len(done), f"{len(done)} acknowledged, {len(n.stored_files())} stored")
+
+
+def sighup_reloads(folder, things):
+    n, pacs = both(folder, things)
+    n.start()
+    port = n.port
+    with open(n.conf, "a") as f:
+        f.write("node_typo = 1;\n")
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("the bad configuration is refused", lambda: "config-kept" in n.log_text())
+    check("node_typo" in n.log_text() and n.echo(), "the problem is not in the log")
+    # The destination in force is the one that was accepted, also for the processes that the node starts now.
+    h.send(port, h.simulate(os.path.join(folder, "exam")))
+    wait_for("a failed delivery", lambda: n.command("list", code=None).returncode == 3 and "job-send-failed" in n.log_text())
+    old, pacs.port, n.pacs_port = pacs.port, h.free_port(), None
+    n.pacs_port = pacs.port
+    n.port = h.free_port()
+    n.write_conf()
+    pacs.start()
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("the good one is taken", lambda: "config-reloaded" in n.log_text())
+    wait_for("it listens on the new port", n.echo)
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+    check(n.stop() == 0, "SIGTERM")
+
+
+def one_node_a_spool(folder, things):
+    n, pacs = both(folder, things)
+    n.start()
+    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=9)
+    check("in use by process" in p.stderr, p.stderr)
+    other = h.Node(os.path.join(folder, "other"), pacs.port)
+    other.port = n.port
+    other.write_conf()
+    p = h.run(h.TOMONODE, "serve", "-c", other.conf, code=9)
+    check(str(n.port) in p.stderr, p.stderr)
+    with open(other.conf, "a") as f:
+        f.write("typo = 1;\n")
+    p = h.run(h.TOMONODE, "serve", "-c", other.conf, code=3)
+    check(f"{other.conf}:" in p.stderr, p.stderr)
+    check(n.echo(), "the first node suffers")
+
+
+def without_a_node(folder, things):
+    n, pacs = both(folder, things)
+    check(n.jobs() == [] and not n.list()["node"], "an empty list")
+    check(not os.path.exists(os.path.join(n.spool, "journal.db")), "looking made a journal")
+    n.command("show", "1", code=8)
+    n.command("show", "x", code=2)
+    n.start()
+    check(n.list()["node"], "the node runs")
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"))[1:])
+    job, = n.wait_states("held")
+    n.stop()
+    p = n.command("cancel", str(job["id"]))
+    check("no node runs" in p.stdout, p.stdout)
+    check(n.states() == ["cancelled"], n.states())
+
+
+def retention_removes_what_is_delivered(folder, things):
+    import sqlite3
+    n, pacs = both(folder, things, retention_days=1)
+    files = h.simulate(os.path.join(folder, "exam"))
+    other = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
+    pacs.start()
+    n.start()
+    h.send(n.port, files)
+    n.wait_states("delivered")
+    h.send(n.port, other[1:])
+    n.wait_states("delivered", "held")
+    check(n.stop() == 0, "SIGTERM")
+    with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
+        db.execute("UPDATE event SET time = time - 2 * 86400")
+    n.start()
+    n.wait_states("cleaned", "held")
+    check(len(n.stored_files()) == len(other) - 1, "the held exam's images are gone, or the delivered one's are not")
+    check(os.listdir(os.path.join(n.spool, "outbox")) == [], "the result is still in the outbox")
+    # Sent again after that, it is a new case, stored and delivered anew.
+    h.send(n.port, files)
+    n.wait_states("cleaned", "held", "delivered")
+    check(list(pacs.objects().values()) == [2], pacs.objects())
+
+
+if __name__ == "__main__":
+    h.main([arrives_exactly_once, parallel_associations_in_any_order, incomplete_is_held_and_resumes, taken_as_it_is,
+            late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
+            pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
+            damaged_journal_row_quarantines_its_job, sigterm_while_working, running_association_may_finish, sighup_reloads,
+            one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
