@@ -4,9 +4,9 @@
 #include "node/config_table.h"
 
 #include <string.h>
-#include <syslog.h>
 
 #include "node/config.h"
+#include "node/log.h" /* syslog levels and facilities */
 
 #define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
 

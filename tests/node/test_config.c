@@ -496,9 +496,9 @@ static void test_spool_place(void **state)
 	assert_string_equal(c->node.spool, "/state/tomonode");
 	config_free(c);
 	setenv("XDG_STATE_HOME", "relative", 1);
-	setenv("HOME", "/home/u", 1);
+	setenv("HOME", "/users/u", 1);
 	c = good("");
-	assert_string_equal(c->node.spool, "/home/u/.local/state/tomonode");
+	assert_string_equal(c->node.spool, "/users/u/.local/state/tomonode");
 	config_free(c);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +18,11 @@
 
 static char caught[8192];
 
-/* Draw with stderr at `fd`, then read what came out at `from`. */
-static void draw(int fd, int from, bool wanted)
+/* Draw with stderr at `fd`, then read what came out at `from`, waiting at most `patience` ms for more. */
+static void draw(int fd, int from, bool wanted, int patience)
 {
+	struct pollfd ready = {.fd = from, .events = POLLIN};
+	size_t used = 0;
 	struct progress p;
 	int saved = dup(STDERR_FILENO);
 	ssize_t n;
@@ -34,9 +37,16 @@ static void draw(int fd, int from, bool wanted)
 	progress_stop(&p);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
-	fcntl(from, F_SETFL, O_NONBLOCK);
-	n = read(from, caught, sizeof(caught) - 1);
-	caught[n > 0 ? n : 0] = '\0';
+	/* A terminal hands its output on with some delay: read until the clearing of the line, or until nothing more comes. */
+	caught[0] = '\0';
+	while (used + 1 < sizeof(caught) && !(used >= 4 && !strcmp(caught + used - 4, "\r\033[K")) &&
+	       poll(&ready, 1, patience) > 0) {
+		n = read(from, caught + used, sizeof(caught) - 1 - used);
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+		caught[used] = '\0';
+	}
 }
 
 static void test_silent(void **state)
@@ -45,7 +55,7 @@ static void test_silent(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(pipes), 0);
-	draw(pipes[1], pipes[0], true);
+	draw(pipes[1], pipes[0], true, 100);
 	assert_string_equal(caught, "");
 	close(pipes[0]);
 	close(pipes[1]);
@@ -64,9 +74,9 @@ static void test_terminal(void **state)
 	if (slave < 0)
 		skip();
 	ioctl(slave, TIOCSWINSZ, &size);
-	draw(slave, master, false);
+	draw(slave, master, false, 100);
 	assert_string_equal(caught, "");
-	draw(slave, master, true);
+	draw(slave, master, true, 5000);
 	assert_null(strchr(caught, '\n')); /* always the same line */
 	assert_non_null(strstr(caught, "read           [                                        ]   0 %"));
 	assert_non_null(strstr(caught, "read           [########################################] 100 %"));
