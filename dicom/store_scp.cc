@@ -15,12 +15,13 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/outflow.hh"
 #include "dicom/store_scp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <exception>
-#include <fcntl.h>
+#include <memory>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
@@ -28,15 +29,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Bytes after which the kernel is asked to begin writing to the disk, so that the fsync at the end finds little left to do. */
-#define WRITE_BACK_STEP (4 << 20)
 #define GOODBYE_SECONDS 2 /* that a released or aborted peer gets to close its side */
 
-/* Where the bytes of a data set go. */
+/* Where DCMTK puts the bytes of a data set. */
 class sink : public DcmConsumer
 {
       public:
-	sink(int file, const struct scp_handler *h) : fd(file), handler(h)
+	explicit sink(outflow *o) : to(o)
 	{
 	}
 
@@ -61,45 +60,13 @@ class sink : public DcmConsumer
 	}
 	offile_off_t write(const void *buf, offile_off_t n) override
 	{
-		if (put(buf, (size_t)n))
-			error = handler->data(handler->ctx, buf, (size_t)n);
+		to->put(buf, (size_t)n);
 		received += (uint64_t)n;
 		return n;
 	}
 
-	/* All n bytes to the file; false when this or an earlier write failed. */
-	bool put(const void *buf, size_t n)
-	{
-		const char *p = (const char *)buf;
-
-		while (n > 0 && fd >= 0 && !error) {
-			ssize_t done = ::write(fd, p, n);
-
-			if (done < 0 && errno == EINTR)
-				continue;
-			if (done <= 0) {
-				error = done < 0 ? errno : EIO;
-				break;
-			}
-			p += done;
-			n -= (size_t)done;
-			written += (uint64_t)done;
-		}
-		if (written - pushed >= WRITE_BACK_STEP) {
-			/* Only a hint: a file system without it loses nothing but time. */
-			(void)sync_file_range(fd, (off_t)pushed, (off_t)(written - pushed), SYNC_FILE_RANGE_WRITE);
-			pushed = written;
-		}
-		return fd >= 0 && !error;
-	}
-
-	int fd;
-	int error = 0;
-	uint64_t written = 0, received = 0; /* bytes of the file; bytes of the data set that came */
-
-      private:
-	const struct scp_handler *handler;
-	uint64_t pushed = 0;
+	outflow *to;
+	uint64_t received = 0; /* bytes of the data set */
 };
 
 class sink_stream : public DcmOutputStream
@@ -119,6 +86,7 @@ struct scp {
 	T_ASC_Association *assoc = nullptr;
 	char calling[17] = "", called[17] = "", host[64] = "";
 	bool admitted = false;
+	std::unique_ptr<outflow> file; /* made with the first object */
 
 	~scp()
 	{
@@ -348,7 +316,8 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 	struct scp_object o;
 	struct meta meta;
 	uint16_t status = STORE_OUT_OF_RESOURCES;
-	int fd = -1;
+	uint64_t written = 0;
+	int fd = -1, error;
 	OFCondition cond = ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc);
 
 	if (cond.bad())
@@ -359,25 +328,25 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 	snprintf(o.calling, sizeof(o.calling), "%s", s->calling);
 	snprintf(o.host, sizeof(o.host), "%s", s->host);
 
+	if (!s->file)
+		s->file.reset(new outflow(h->data, h->ctx));
 	if (check_request(rq, &pc, &status))
 		fd = h->begin(h->ctx, &o, &status);
 
-	sink to(fd, h);
+	sink to(s->file.get());
 	sink_stream stream(&to);
 
-	if (fd >= 0) {
-		meta_build(&meta, &o);
-		to.put(meta.bytes, meta.n);
-	}
+	meta_build(&meta, &o);
+	s->file->begin(fd, meta.bytes, meta.n);
 	cond = DIMSE_receiveDataSetInFile(s->assoc, DIMSE_NONBLOCKING, s->conf->dimse_timeout, &data_id, &stream, nullptr,
 					  nullptr);
+	error = s->file->finish(&written);
 	if (cond.good() && data_id != id)
 		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
-	if (fd >= 0) {
-		if (!to.error && to.received == 0)
-			to.error = EBADMSG;
-		status = h->end(h->ctx, &o, to.written, cond.bad() ? ECONNRESET : to.error);
-	}
+	if (!error && to.received == 0)
+		error = EBADMSG;
+	if (fd >= 0)
+		status = h->end(h->ctx, &o, written, cond.bad() ? ECONNRESET : error);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, "C-STORE data set");
 

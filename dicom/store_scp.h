@@ -59,7 +59,7 @@ struct scp_handler {
 	 * dropped, and neither data nor end is called). */
 	int (*begin)(void *ctx, const struct scp_object *object, uint16_t *ret_status);
 	/* Every chunk written, in order (for a running digest of the data set; the meta header is not in it). 0, or an errno to
-	 * go on as if this write had failed. */
+	 * go on as if this write had failed. Called in another thread than the others, but only between begin and end. */
 	int (*data)(void *ctx, const void *bytes, size_t n);
 	/* All bytes are there (write_error 0), or a write failed (errno), or the data set is empty (EBADMSG), or the peer went
 	 * away (ECONNRESET): close the descriptor, make it durable or discard it, and answer the status to send. bytes: of the

@@ -1,0 +1,61 @@
+/* The way of a data set from the network to its file: a thread that writes while the next bytes are received. Private to dicom/
+ * (C++).
+ *
+ * put() copies into a ring of buffers; the thread takes them in order, writes them, hands them to the digest, and asks the kernel
+ * early to begin the write-back. An error of the file is latched: what comes after it is dropped, and nothing ever fails on the
+ * way. One object at a time: begin, put..., finish.
+ */
+#ifndef TOMONODE_DICOM_OUTFLOW_HH
+#define TOMONODE_DICOM_OUTFLOW_HH
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#define OUTFLOW_BUFFER (256u << 10)
+#define OUTFLOW_BUFFERS 8u
+
+class outflow
+{
+      public:
+	/* data: what every written chunk goes to; an errno from it counts as an error of the file. */
+	outflow(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx);
+	~outflow();
+	outflow(const outflow &) = delete;
+	outflow &operator=(const outflow &) = delete;
+
+	/* The next object goes to fd (-1: it is dropped). head: written first, without a look of `data`. */
+	void begin(int fd, const void *head, size_t n);
+	void put(const void *bytes, size_t n);
+	/* Wait until everything is written. Answers the error (errno, 0 none), and the bytes of the file. */
+	int finish(uint64_t *ret_written);
+
+      private:
+	struct buffer {
+		size_t n = 0;
+		std::unique_ptr<uint8_t[]> bytes;
+	};
+
+	void run();
+	void hand_over();
+	int write_all(const uint8_t *p, size_t n);
+	void consume(const buffer &b);
+
+	int (*data_)(void *ctx, const void *bytes, size_t n);
+	void *ctx_;
+	int fd_ = -1;
+	int error_ = 0;			    /* of the object; the thread's while buffers are full, ours else */
+	uint64_t written_ = 0, pushed_ = 0; /* bytes in the file; bytes that the kernel was asked to write back */
+
+	buffer ring_[OUTFLOW_BUFFERS];
+	unsigned fill_ = 0, drain_ = 0; /* counters; buffer = counter modulo OUTFLOW_BUFFERS */
+	bool end_ = false;
+	std::mutex lock_; /* of fill_, drain_, end_ */
+	std::condition_variable filled_, drained_;
+	std::thread thread_;
+};
+
+#endif
