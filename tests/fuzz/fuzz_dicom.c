@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "dicom/pixels.h"
+#include "node/config.h"
+#include "node/exam.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int fd = -1;
 static char path[64], copy_path[64];
+static struct config *config; /* the embedded defaults */
 
 static void must(bool holds, const char *what)
 {
@@ -117,11 +120,51 @@ static void stage_read(void)
 	}
 }
 
-static void (*const stages[])(void) = {stage_read};
+/* What the indexer asks of every file that arrives. */
+static void stage_facts(void)
+{
+	struct exam_facts facts;
+	struct err err = {0};
+	char key[512];
+
+	if (exam_read_facts(path, &facts, &err) < 0)
+		return;
+	must(memchr(facts.reason, '\0', sizeof(facts.reason)) && memchr(facts.sop_instance, '\0', sizeof(facts.sop_instance)),
+	     "facts without their end");
+	must(facts.kind[0] || facts.reason[0], "no kind of case, and no reason");
+	exam_case_key(&facts, key, sizeof(key));
+}
+
+/* What a worker makes of it: an exam of this one file, and its views while they are small. */
+static void stage_exam(void)
+{
+	const char *const paths[] = {path};
+	struct exam *exam = NULL;
+	struct dicom_pixel_info info;
+	struct err err = {0};
+	struct prep prep;
+
+	if (exam_open(paths, 1, config, &exam, &err) < 0) {
+		must(exam == NULL && err.msg[0], "an exam refused without a reason");
+		return;
+	}
+	must(exam->n_views > 0 && exam->n_files == 1, "an exam without views");
+	if (dicom_pixels_info(exam->files[0], &info, &err) == 0 && info.rows * info.columns <= SMALL_FRAME) {
+		uint16_t *values = malloc((size_t)(info.rows * info.columns) * 2);
+
+		for (int view = 0; view < exam->n_views && view < 3; view++)
+			exam_read_view(exam, view, values, &prep, &err);
+		free(values);
+	}
+	exam_close(exam);
+}
+
+static void (*const stages[])(void) = {stage_read, stage_facts, stage_exam};
 
 static void clean_up(void)
 {
 	unlink(copy_path);
+	config = config_free(config);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -131,6 +174,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	must(dicom_start(&err) == 0, err.msg);
+	must(config_load(NULL, NULL, NULL, &config, &err) == 0, err.msg);
 	fd = memfd_create("fuzz", 0);
 	must(fd >= 0, "no memory file");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
