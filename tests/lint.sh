@@ -2,7 +2,7 @@
 # Layer lint: the arrows of the house, read off the #includes, and a few things that must not be in the tree.
 #
 #   node -> dicom, recon;  recon -> kernels;  dicom -> kernels/err.h only;  kernels -> nothing
-#   DCMTK only in dicom/*.cc, CUDA only in kernels/*.cu, libconfig only in node/config*.c, SQLite only in node/journal.c,
+#   DCMTK only in dicom/*.cc and dicom/*.hh (which nobody else includes), CUDA only in kernels/*.cu, libconfig only in node/config*.c, SQLite only in node/journal.c,
 #   syslog only in node/log.[ch]
 #
 # usage: tests/lint.sh ROOT     exit 0: clean, 1: findings (printed as file:line: why)
@@ -32,7 +32,7 @@ rule() {
 in_folders() { # in_folders FOLDER...: the globs of the sources in them
     local folder
     for folder in "$@"; do
-        printf '%s ' "$folder/*.c" "$folder/*.h" "$folder/*.cc" "$folder/*.cu"
+        printf '%s ' "$folder/*.c" "$folder/*.h" "$folder/*.cc" "$folder/*.hh" "$folder/*.cu"
     done
 }
 include='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
@@ -46,7 +46,8 @@ lint() ( # lint ROOT: a subshell, so that the caller stays where it is
     rule "$(in_folders dicom)" "$include(recon|node)/" "" "dicom/ includes dicom/ and kernels/err.h alone"
     rule "$(in_folders dicom)" "${include}kernels/" "[<\"]kernels/err\.h[>\"]" "of kernels/, dicom/ may use err.h alone"
     # who may know which library
-    rule "$all" "${include}dcmtk/" '^dicom/[^/]*\.cc:' "DCMTK stays in dicom/*.cc"
+    rule "$all" "${include}dcmtk/" '^dicom/[^/]*\.(cc|hh):' "DCMTK stays in dicom/*.cc (and the .hh that only these include)"
+    rule "$all" "${include}[^>\"]*\.hh" '^dicom/[^/]*\.(cc|hh):' "a .hh is for dicom/*.cc alone"
     rule "$all" "$include(cuda|cooperative_groups|cub/|thrust/|nvtx|texture_)" '^kernels/[^/]*\.cu:' "CUDA stays in kernels/*.cu"
     rule "$all" "${include}libconfig" '^node/config[^/]*\.c:' "libconfig stays in node/config*.c"
     rule "$all" "${include}sqlite3" '^node/journal\.c:|^tests/node/' "SQLite stays in node/journal.c"
@@ -87,6 +88,10 @@ found|dicom/a.cc|#include "kernels/device.h"
 found|dicom/a.h|#include "recon/scan.h"
 clean|node/a.c|#include "recon/dbt.h"
 clean|dicom/a.cc|#include "dcmtk/dcmdata/dctk.h"
+clean|dicom/a.hh|#include "dcmtk/dcmdata/dctk.h"
+clean|dicom/a.cc|#include "dicom/internal.hh"
+found|dicom/a.h|#include "dicom/internal.hh"
+found|node/a.c|#include "dicom/internal.hh"
 found|dicom/a.h|#include "dcmtk/dcmdata/dctk.h"
 found|node/a.c|#include <dcmtk/config/osconfig.h>
 clean|kernels/a.cu|#include <cuda_runtime.h>
