@@ -42,6 +42,7 @@ struct test {
 	json_t *steps;
 	char sop_instance[DICOM_UID_SIZE];
 	double began;
+	bool ours; /* what failed has nothing to do with the peer */
 };
 
 static double now_ms(void)
@@ -90,9 +91,10 @@ static int fill_header(struct dicom_item *root, struct err *err)
 		uint32_t tag;
 		long value;
 	} numbers[] = {
-		{DICOM_TAG(0x0020, 0x0011), 1},	      {DICOM_TAG(0x0020, 0x0013), 1},	    {DICOM_TAG(0x0028, 0x0002), 1},
-		{DICOM_TAG(0x0028, 0x0010), PICTURE}, {DICOM_TAG(0x0028, 0x0011), PICTURE}, {DICOM_TAG(0x0028, 0x0100), 16},
-		{DICOM_TAG(0x0028, 0x0101), 16},      {DICOM_TAG(0x0028, 0x0102), 15},	    {DICOM_TAG(0x0028, 0x0103), 0},
+		{DICOM_TAG(0x0020, 0x0011), 1},	 {DICOM_TAG(0x0020, 0x0013), 1},       {DICOM_TAG(0x0028, 0x0008), 1},
+		{DICOM_TAG(0x0028, 0x0002), 1},	 {DICOM_TAG(0x0028, 0x0010), PICTURE}, {DICOM_TAG(0x0028, 0x0011), PICTURE},
+		{DICOM_TAG(0x0028, 0x0100), 16}, {DICOM_TAG(0x0028, 0x0101), 16},      {DICOM_TAG(0x0028, 0x0102), 15},
+		{DICOM_TAG(0x0028, 0x0103), 0},
 	};
 	char uid[DICOM_UID_SIZE], text[16];
 	time_t now = time(NULL);
@@ -166,6 +168,7 @@ static int store_object(struct test *t, struct scu *scu, const char *folder, str
 	snprintf(path, sizeof(path), "%s/test.dcm", folder);
 	dicom_uid_random(t->sop_instance);
 	rc = write_object(path, t->sop_instance, err);
+	t->ours = rc < 0;
 	step_begin(t);
 	if (rc >= 0)
 		rc = scu_store(scu, path, &status, err);
@@ -209,6 +212,7 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 	if (snprintf(folder, sizeof(folder), "%s/tomonode-XXXXXX", base && base[0] ? base : "/tmp") >= (int)sizeof(folder) ||
 	    !mkdtemp(folder)) {
 		rc = err_set(err, EIO, "no temporary folder in %s: %s", base && base[0] ? base : "/tmp", strerror(errno));
+		t->ours = true;
 		goto out;
 	}
 	rc = store_object(t, scu, folder, err);
@@ -258,7 +262,7 @@ int cmd_test_peer(int argc, char **argv)
 	if (!o.json)
 		printf("%s: %s at %s:%d, we are %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
 	rc = run_steps(&t, config, &err);
-	code = rc < 0 ? CODE_PEER : CODE_OK;
+	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
 	if (o.json) {
 		json_t *root = json_pack("{s:b, s:i, s:s, s:s, s:o}", "ok", rc >= 0, "code", code, "destination", t.to->name,
 					 "sop_instance", t.sop_instance, "steps", json_incref(t.steps));

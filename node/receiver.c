@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,9 +27,10 @@
 #include "node/log.h"
 
 #define BACKLOG 64
-#define REJECTERS_MAX 16 /* processes beyond max_associations that tell a peer so; beyond these a connection is closed at once   \
-			  */
-#define TICK_SECONDS 1	 /* how often the listener looks whether its node is still there */
+#define REJECTERS_MAX                                                                                                            \
+	16	       /* processes beyond max_associations that tell a peer so; beyond these a connection is closed at once     \
+			*/
+#define TICK_SECONDS 1 /* how often the listener looks whether its node is still there */
 
 struct receiver {
 	int listen_fd, notify_fd;
@@ -60,7 +62,7 @@ int receiver_listen(const char *bind_to, int port, int *ret_port, struct err *er
 	struct sockaddr_storage bound;
 	socklen_t n = sizeof(bound);
 	char service[16], found[16];
-	int fd = -1, rc, code = EADDRNOTAVAIL, on = 1;
+	int fd = -1, rc, code = EADDRNOTAVAIL, on = 1, off = 0;
 
 	if (port < 0 || port > 65535)
 		return err_set(err, EINVAL, "port %d, allowed 0..65535", port);
@@ -75,6 +77,8 @@ int receiver_listen(const char *bind_to, int port, int *ret_port, struct err *er
 			continue;
 		}
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		if (a->ai_family == AF_INET6) /* "::" takes IPv4 as well */
+			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 		if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
 			code = errno;
 			close(fd);
@@ -108,6 +112,8 @@ static void reap(struct receiver *r)
 		}
 		if (WIFSIGNALED(status))
 			log_event(LOG_ERR, "association-crashed", "process=%ld signal=%d", (long)pid, WTERMSIG(status));
+		else if (WEXITSTATUS(status) != 0)
+			log_event(LOG_ERR, "association-crashed", "process=%ld code=%d", (long)pid, WEXITSTATUS(status));
 	}
 }
 

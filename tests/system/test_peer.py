@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""`tomonode test-peer` against DCMTK's storescp: an ordinary peer, one that takes only Implicit VR, one that is not there, one that
+rejects, a name that is not configured."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SKIP = 77
+TOMONODE = os.environ.get("TOMONODE", "tomonode")
+CODE_OK, CODE_PEER, CODE_NOT_FOUND = 0, 7, 8
+
+CONFIG = """
+destinations = (
+	{{ name = "archive"; aet = "ARCHIVE"; host = "localhost"; port = {port}; connect_timeout = 5; acse_timeout = 5; dimse_timeout = 5; }},
+	{{ name = "nobody"; aet = "NOBODY"; host = "127.0.0.1"; port = {closed}; connect_timeout = 2; acse_timeout = 2; dimse_timeout = 2; }}
+);
+routes = ();
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run(config, name, *options):
+    return subprocess.run([TOMONODE, "test-peer", "-c", config, *options, name], capture_output=True, text=True, timeout=60)
+
+
+class Archive:
+    def __init__(self, folder, port, *options):
+        os.makedirs(folder, exist_ok=True)
+        self.folder = folder
+        self.process = subprocess.Popen(["storescp", *options, "-od", folder, str(port)], stderr=subprocess.DEVNULL)
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError("storescp did not start")
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        return [os.path.join(self.folder, f) for f in os.listdir(self.folder)]
+
+
+def dump(path):
+    return subprocess.run(["dcmdump", "-q", path], capture_output=True, text=True, check=True).stdout
+
+
+def main():
+    for tool in ("storescp", "dcmdump"):
+        if not shutil.which(tool):
+            print(f"skipped: needs DCMTK's {tool}")
+            return SKIP
+    folder = tempfile.mkdtemp(prefix="test_peer.")
+    try:
+        port = free_port()
+        config = f"{folder}/c.conf"
+        with open(config, "w") as f:
+            f.write(CONFIG.format(port=port, closed=free_port()))
+
+        for kind, options, syntax in (("plain", [], "LittleEndianExplicit"), ("implicit", ["+xi"], "LittleEndianImplicit")):
+            a = Archive(f"{folder}/{kind}", port, *options)
+            r = run(config, "archive", "--json")
+            files = a.stop()
+            assert r.returncode == CODE_OK, (kind, r)
+            answer = json.loads(r.stdout)
+            assert answer["ok"] and [s["step"] for s in answer["steps"]] == ["association", "C-ECHO", "C-STORE"], answer
+            assert all(s["ok"] and 0 <= s["ms"] < 5000 for s in answer["steps"]), answer
+            assert len(files) == 1, (kind, files)
+            text = dump(files[0])
+            assert "TOMONODE^TEST" in text and answer["sop_instance"] in text, text
+            assert syntax in text, (kind, text)
+            assert "(0028,0010) US 64" in text and "(7fe0,0010)" in text, text
+
+        a = Archive(f"{folder}/people", port)
+        r = run(config, "archive")
+        a.stop()
+        assert r.returncode == CODE_OK and "C-ECHO" in r.stdout and "0000: stored" in r.stdout, r
+
+        a = Archive(f"{folder}/refusing", port, "--refuse")
+        r = run(config, "archive", "--json")
+        a.stop()
+        assert r.returncode == CODE_PEER and "rejected the association" in json.loads(r.stdout)["error"], r
+
+        r = run(config, "nobody")
+        assert r.returncode == CODE_PEER and "Connection refused" in r.stderr, r
+        r = run(config, "nowhere", "--json")
+        assert r.returncode == CODE_NOT_FOUND and "archive, nobody" in r.stderr + r.stdout, r
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print("ok")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
