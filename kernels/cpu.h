@@ -15,6 +15,7 @@
 #include "kernels/slice_map.h"
 
 #define CPU_BLOCK 16 /* one AVX-512 vector of floats; two of AVX2 */
+#define CPU_BACK_VIEW 16 /* floats of a thread's scratch for what it notes of each view */
 
 #ifdef _OPENMP
 #define cpu_thread() omp_get_thread_num()

@@ -26,6 +26,13 @@ static int blocks(int n)
 	return (n + CPU_BLOCK - 1) / CPU_BLOCK;
 }
 
+/* Ask for a row that will be wanted soon. Rows of a narrow tile are too short for the processor to see where they go. */
+static void fetch(const float *row, int n)
+{
+	for (int i = 0; i < n; i += CPU_BLOCK)
+		__builtin_prefetch(row + i, 0, 2);
+}
+
 /* What one thread works with in a forward pass. */
 struct forward_work {
 	float *row; /* of voxels, mixed; zeros on either side */
@@ -55,6 +62,8 @@ static void forward_slice(const struct projection *a, const struct cpu_slice *s,
 		rows->combine(w->row + lo, slice + lo, 0, weight + 1, 1, hi - lo);
 	else
 		rows->combine(w->row + lo, slice + (size_t)j * (size_t)n_x + lo, (size_t)n_x, weight, j + 1 < n_y ? 2 : 1, hi - lo);
+	if (j + 2 < n_y)
+		fetch(slice + ((size_t)j + 2) * (size_t)n_x + lo, hi - lo); /* for the next row of bins */
 	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
 }
 
@@ -104,74 +113,89 @@ void cpu_slices_forward(struct projection *a, const float *x, const float *y, fl
 	}
 }
 
+/* One view of a tile in the back pass. */
+struct back_view {
+	struct cpu_span foot_u, foot_v; /* the tile's shadow, over all slices */
+	struct cpu_span u;              /* the shadow in the slice at hand, along u */
+	int b0, b1;                     /* blocks of voxels within reach of it; none: the view does not see the tile in this slice */
+};
+_Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
+
 /* What one thread works with in a back pass. */
 struct back_work {
 	float *row_q, *row_d;   /* of bins, combined; zeros on either side */
 	float *num, *den;       /* of voxels */
 	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: p * length and length */
+	struct back_view *view; /* n_views */
 };
 
 struct tile {
 	int x0, x1, y0, y1;
 };
 
-/* The tile's shadow in a view, over all slices. */
-static void shadow_of(const struct projection *a, const struct tile *t, int view, struct cpu_span *ret_u, struct cpu_span *ret_v)
+static size_t foot_floats(const struct projection *a)
 {
-	const struct cpu_slice *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]], *high = low + a->grid.n[2] - 1;
-	struct cpu_span u0 = cpu_shadow(&low->map, 0, t->x0, t->x1, a->scan->n_u), v0 = cpu_shadow(&low->map, 1, t->y0, t->y1, a->scan->n_v);
-	struct cpu_span u1 = cpu_shadow(&high->map, 0, t->x0, t->x1, a->scan->n_u), v1 = cpu_shadow(&high->map, 1, t->y0, t->y1, a->scan->n_v);
-
-	ret_u->first = cpu_min(u0.first, u1.first);
-	ret_u->end = cpu_max(u0.end, u1.end);
-	ret_v->first = cpu_min(v0.first, v1.first);
-	ret_v->end = cpu_max(v0.end, v1.end);
+	return (size_t)a->foot_u * (size_t)a->foot_v;
 }
 
+/* Find the tile's shadow in a view and lay it into the scratch. */
 static void fill_shadow(const struct projection *a, const float *p, bool update, const struct tile *t, int view, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	const struct slice_map *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]].map;
+	const struct slice_map *high = &a->slice[(size_t)(view + 1) * (size_t)a->grid.n[2] - 1].map;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
-	size_t foot = (size_t)view * (size_t)a->foot_u * (size_t)a->foot_v;
-	struct cpu_span u, v;
+	struct cpu_span u0 = cpu_shadow(low, 0, t->x0, t->x1, a->scan->n_u), v0 = cpu_shadow(low, 1, t->y0, t->y1, a->scan->n_v);
+	struct cpu_span u1 = cpu_shadow(high, 0, t->x0, t->x1, a->scan->n_u), v1 = cpu_shadow(high, 1, t->y0, t->y1, a->scan->n_v);
+	struct back_view *b = &w->view[view];
 
-	shadow_of(a, t, view, &u, &v);
-	for (int r = v.first; r < v.end; r++) {
-		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)u.first;
-		size_t to = foot + (size_t)(r - v.first) * (size_t)a->foot_u;
+	b->foot_u = (struct cpu_span){cpu_min(u0.first, u1.first), cpu_max(u0.end, u1.end)};
+	b->foot_v = (struct cpu_span){cpu_min(v0.first, v1.first), cpu_max(v0.end, v1.end)};
+	for (int r = b->foot_v.first; r < b->foot_v.end; r++) {
+		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->foot_u.first;
+		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->foot_v.first) * (size_t)a->foot_u;
 
 		rows->lengths(w->foot_q + to, update ? w->foot_d + to : NULL, p + bin, a->mask.mem ? a->mask.mem + bin : NULL,
-			      a->len_u + (size_t)view * n_u + u.first, a->len_v[(size_t)view * n_v + (size_t)r], u.end - u.first);
+			      a->len_u + (size_t)view * n_u + b->foot_u.first, a->len_v[(size_t)view * n_v + (size_t)r],
+			      b->foot_u.end - b->foot_u.first);
 	}
 }
 
-/* num (and den) of voxels [x0, x1) in row j += what the view's bins give. */
-static void back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct cpu_span foot_u,
-		     struct cpu_span foot_v, size_t foot, int j, bool update, const struct back_work *w)
+/* What the rows of a tile have in common in one slice of one view. */
+static void enter_slice(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct back_view *b)
+{
+	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end);
+
+	b->b0 = b->b1 = 0;
+	if (first >= end)
+		return;
+	b->u = cpu_shadow(&s->map, 0, first, end, a->scan->n_u);
+	if (b->u.first >= b->u.end)
+		return;
+	b->b0 = first / CPU_BLOCK;
+	b->b1 = blocks(end);
+}
+
+/* num (and den) of the tile's voxels in row j += what the view's bins give. */
+static void back_row(const struct projection *a, const struct cpu_slice *s, const struct back_view *b, size_t foot, int j, bool update,
+		     const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	struct cpu_span v = cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v);
-	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end), b0, b1, n, at;
-	struct cpu_span u;
+	int at, n = b->u.end - b->u.first, b0 = b->b0;
 
-	if (first >= end)
-		return;
-	u = cpu_shadow(&s->map, 0, first, end, a->scan->n_u);
-	n = u.end - u.first;
-	b0 = first / CPU_BLOCK;
-	b1 = blocks(end);
 	/* A handful of bins at a time: two or three of them where bins are as dense as voxels. */
-	for (; n > 0 && v.first < v.end; v.first += at) {
-		size_t from = foot + (size_t)(v.first - foot_v.first) * (size_t)a->foot_u + (size_t)(u.first - foot_u.first);
+	for (; v.first < v.end; v.first += at) {
+		size_t from = foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
 		float weight[8];
 
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
-		rows->combine(w->row_q + u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
+		rows->combine(w->row_q + b->u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
 		if (update)
-			rows->combine(w->row_d + u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
+			rows->combine(w->row_d + b->u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
 		rows->gather(w->num + b0 * CPU_BLOCK, update ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, update ? w->row_d : NULL,
-			     s->back + b0, b1 - b0, (float)s->map.scale[0], s->taps);
+			     s->back + b0, b->b1 - b0, (float)s->map.scale[0], s->taps);
 	}
 }
 
@@ -181,27 +205,30 @@ static void back_tile(const struct projection *a, const float *p, float floor, b
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
 	size_t b0 = (size_t)t->x0 / CPU_BLOCK * CPU_BLOCK, bytes = ((size_t)blocks(t->x1) * CPU_BLOCK - b0) * sizeof(float);
+	int width = t->x1 - t->x0;
 
 	for (int view = 0; view < a->n_views; view++)
 		fill_shadow(a, p, update, t, view, w);
 	for (size_t k = 0; k < n_z; k++) {
+		for (int view = 0; view < a->n_views; view++)
+			enter_slice(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view]);
 		for (int j = t->y0; j < t->y1; j++) {
 			float *row = x + (k * n_y + (size_t)j) * n_x + t->x0;
 
+			if (j + 1 < t->y1)
+				fetch(row + n_x, width);
+			else if (k + 1 < n_z)
+				fetch(x + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
 			memset(w->num + b0, 0, bytes);
 			if (update)
 				memset(w->den + b0, 0, bytes);
-			for (int view = 0; view < a->n_views; view++) {
-				struct cpu_span u, v;
-
-				shadow_of(a, t, view, &u, &v);
-				back_row(a, &a->slice[(size_t)view * n_z + k], t, u, v, (size_t)view * (size_t)a->foot_u * (size_t)a->foot_v, j,
-					 update, w);
-			}
+			for (int view = 0; view < a->n_views; view++)
+				if (w->view[view].b0 < w->view[view].b1)
+					back_row(a, &a->slice[(size_t)view * n_z + k], &w->view[view], (size_t)view * foot_floats(a), j, update, w);
 			if (update)
-				rows->update(row, w->num + t->x0, w->den + t->x0, floor, t->x1 - t->x0);
+				rows->update(row, w->num + t->x0, w->den + t->x0, floor, width);
 			else
-				memcpy(row, w->num + t->x0, (size_t)(t->x1 - t->x0) * sizeof(float));
+				memcpy(row, w->num + t->x0, (size_t)width * sizeof(float));
 		}
 	}
 }
@@ -211,7 +238,7 @@ void cpu_slices_back(struct projection *a, const float *p, float floor, bool upd
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
 	size_t row_floats = (size_t)blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
-	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, shadow = (size_t)a->n_views * (size_t)a->foot_u * (size_t)a->foot_v;
+	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, shadow = (size_t)a->n_views * foot_floats(a);
 
 	(void)threads;
 #pragma omp parallel num_threads(threads)
@@ -224,6 +251,7 @@ void cpu_slices_back(struct projection *a, const float *p, float floor, bool upd
 			.den = scratch + 2 * row_floats + voxels,
 			.foot_q = scratch + 2 * row_floats + 2 * voxels,
 			.foot_d = scratch + 2 * row_floats + 2 * voxels + shadow,
+			.view = (void *)(scratch + 2 * row_floats + 2 * voxels + 2 * shadow),
 		};
 
 		memset(scratch, 0, 2 * row_floats * sizeof(float));
