@@ -1,0 +1,354 @@
+/* What the node decides, with a journal and without processes: the scheduler is told that it is stopping, so it starts none,
+ * and the ends of work processes are made up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/commands.h"
+#include "node/log.h"
+#include "node/schedule.h"
+#include "node/spool.h"
+
+#define NOW 5000.0
+#define EXIT_STATUS(code) ((code) << 8) /* as waitpid() gives them, wait(2) */
+#define SIGNAL_STATUS(number) (number)
+
+struct stage {
+	char dir[64], path[96];
+	struct config *config;
+	struct schedule s;
+};
+
+static void remove_all(const char *dir)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static int setup(void **state)
+{
+	struct stage *t = calloc(1, sizeof(*t));
+	struct err err = {0};
+	char text[400];
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(t->dir, "/tmp/test_schedule.XXXXXX");
+	if (!mkdtemp(t->dir))
+		return -1;
+	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n", t->dir);
+	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
+		return -1;
+	snprintf(t->path, sizeof(t->path), "%s/journal.db", t->dir);
+	if (spool_prepare(t->dir, &err) < 0 || journal_open(t->path, &t->s.journal, &err) < 0)
+		return -1;
+	t->s.config = t->config;
+	t->s.processes.lock_fd = t->s.processes.notify_fd = -1;
+	t->s.stopping = true;
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct stage *t = *state;
+
+	journal_close(t->s.journal);
+	jobs_clear(&t->s.jobs);
+	config_free(t->config);
+	remove_all(t->dir);
+	free(t);
+	return 0;
+}
+
+static int64_t add_instance(struct stage *t, const char *uid)
+{
+	static int serial;
+	struct instance_row row = {.received = NOW};
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "%s", uid);
+	snprintf(row.file, sizeof(row.file), "instances/%d.dcm", serial++);
+	assert_int_equal(journal_add_instance(t->s.journal, &row, NULL), 0);
+	return row.id;
+}
+
+/* A job with `n` instances that expect `expected`. */
+static int64_t add_job(struct stage *t, const char *kind, int n, int expected)
+{
+	char detail[200];
+	int64_t job = 0;
+
+	snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"%s\",\"calling\":\"MOD\"}", kind, kind);
+	assert_int_equal(journal_open_job(t->s.journal, detail, NOW, &job, NULL), 0);
+	for (int i = 0; i < n; i++) {
+		char uid[65];
+		int64_t id;
+
+		snprintf(uid, sizeof(uid), "1.%lld.%d", (long long)job, i);
+		id = add_instance(t, uid);
+		snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}", (long long)id, NOW, expected);
+		assert_int_equal(journal_add_finding(t->s.journal, id, FINDING_MEMBER, job, detail, NOW, NULL), 0);
+	}
+	return job;
+}
+
+static void append(struct stage *t, int64_t job, enum job_event event, const char *detail)
+{
+	struct err err = {0};
+
+	if (journal_append(t->s.journal, job, event, detail, NOW, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static const struct job_view *step(struct stage *t, int64_t job, double now)
+{
+	schedule_step(&t->s, now);
+	return jobs_find(&t->s.jobs, job);
+}
+
+static void complete_gets_its_route(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 3, 3);
+	const struct job_view *v = step(t, job, NOW);
+
+	assert_int_equal(v->state, JOB_READY);
+	assert_string_equal(v->protocol, "dbt-osem");
+	assert_int_equal(v->n_sends, 1);
+	assert_string_equal(v->sends[0].destination, "pacs");
+}
+
+static void no_route_is_held(void **state)
+{
+	struct stage *t = *state;
+	const struct job_view *v = step(t, add_job(t, "pet", 1, 1), NOW);
+
+	assert_int_equal(v->state, JOB_HELD);
+	assert_non_null(strstr(v->reason, "no route"));
+	assert_non_null(strstr(v->reason, "'pet' from 'MOD'"));
+}
+
+static void incomplete_waits_then_holds(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3);
+
+	assert_int_equal(step(t, job, NOW + 59)->state, JOB_COLLECTING);
+	assert_true(t->s.next == NOW + 60);
+	assert_int_equal(step(t, job, NOW + 60)->state, JOB_HELD);
+	assert_non_null(strstr(jobs_find(&t->s.jobs, job)->reason, "2 of 3"));
+	/* Held once, not at every look. */
+	step(t, job, NOW + 70);
+	step(t, job, NOW + 80);
+	assert_int_equal(t->s.jobs.last_seq, 4);
+}
+
+/* Quiet is not quiet while a large object is still coming in, or while one waits to be looked at. */
+static void not_held_while_arriving(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3), waiting;
+	struct timespec times[2] = {{.tv_sec = (time_t)NOW + 290}, {.tv_sec = (time_t)NOW + 290}};
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/incoming/1.part", t->dir);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+	assert_int_equal(step(t, job, NOW + 300)->state, JOB_COLLECTING);
+	assert_true(t->s.next > NOW + 300 && t->s.next < NOW + 310);
+	waiting = add_instance(t, "1.77");
+	assert_int_equal(step(t, job, NOW + 400)->state, JOB_COLLECTING); /* the file is old now; the instance is not indexed */
+	assert_int_equal(journal_add_finding(t->s.journal, waiting, FINDING_IGNORED, 0, "{}", NOW, NULL), 0);
+	assert_int_equal(step(t, job, NOW + 400)->state, JOB_HELD);
+}
+
+static void running_without_a_worker_starts_again(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+	assert_int_equal(jobs_find(&t->s.jobs, job)->crashes, 0);
+}
+
+static void worker_end(struct stage *t, int64_t job, int status, double kill_at, double now)
+{
+	struct process p = {.role = PROCESS_WORKER, .job = job, .kill_at = kill_at};
+
+	append(t, job, EVENT_STARTED, "{}");
+	schedule_ended(&t->s, &p, status, now);
+}
+
+static void crashes_back_off_and_end(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+
+	worker_end(t, job, SIGNAL_STATUS(SIGSEGV), 0, NOW);
+	assert_int_equal(v->state, JOB_READY);
+	assert_non_null(strstr(v->reason, "signal 11"));
+	assert_true(v->not_before == NOW + 1);
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+	worker_end(t, job, EXIT_STATUS(3), 0, NOW + 2); /* the second of two attempts */
+	assert_int_equal(step(t, job, NOW + 2)->state, JOB_FAILED);
+	assert_non_null(strstr(v->reason, "2 attempts"));
+	assert_non_null(strstr(v->reason, "exit code 3"));
+	append(t, job, EVENT_RETRY, "{}");
+	assert_int_equal(step(t, job, NOW + 3)->state, JOB_READY);
+	assert_int_equal(v->crashes, 0);
+}
+
+static void told_to_stop_is_no_crash(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+
+	worker_end(t, job, EXIT_STATUS(CODE_CANCELLED), 0, NOW);
+	assert_true(v->state == JOB_READY && v->crashes == 0);
+	worker_end(t, job, SIGNAL_STATUS(SIGKILL), NOW + 5, NOW);
+	assert_true(v->state == JOB_READY && v->crashes == 0);
+	append(t, job, EVENT_STARTED, "{}");
+	schedule_interrupt(&t->s, NOW);
+	assert_true(v->state == JOB_READY && v->crashes == 0);
+}
+
+#define MADE "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}"
+
+static const struct job_view *made(struct stage *t, int64_t job, bool with_file)
+{
+	char path[128];
+	int fd;
+
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_RECONSTRUCTED, MADE);
+	if (with_file) {
+		snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
+		mkdir(path, 0700);
+		strcat(path, "/x.dcm");
+		fd = open(path, O_WRONLY | O_CREAT, 0600);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	return step(t, job, NOW);
+}
+
+static void every_destination_done(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = made(t, job, true);
+
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_RECONSTRUCTED);
+	assert_true(t->s.next == 5030);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
+	assert_true(v->finished == NOW);
+}
+
+static void refused_ends_as_dead_letter(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = made(t, job, true);
+
+	append(t, job, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DEAD_LETTER);
+	assert_string_equal(v->reason, "refused by pacs");
+}
+
+static void delivery_that_died(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = made(t, job, true);
+	struct process p = {.role = PROCESS_DELIVER, .job = job, .destination = "pacs"};
+
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGABRT), NOW);
+	assert_int_equal(v->sends[0].failures, 1);
+	assert_true(v->sends[0].next == NOW + 5); /* the default's retry_first */
+	assert_non_null(strstr(v->sends[0].reason, "signal 6"));
+	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
+	assert_true(v->sends[0].next == NOW + 10);
+	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_OK), NOW); /* it has written down itself */
+	assert_int_equal(v->sends[0].failures, 2);
+}
+
+static void lost_result_is_made_again(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	assert_int_equal(made(t, job, false)->state, JOB_READY);
+}
+
+/* A header that kills the indexer is set apart at the second death; others are not touched. */
+static void index_deaths(void **state)
+{
+	struct stage *t = *state;
+	struct process p = {.role = PROCESS_INDEX};
+	int64_t first = add_instance(t, "1.1"), second = add_instance(t, "1.2");
+	struct instance_row row;
+
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(row.id, first);
+	assert_true(t->s.index_not_before > NOW);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(row.id, second);
+	/* A failing journal is nobody's fault: nothing is set apart, however often. */
+	for (int i = 0; i < 50; i++)
+		schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW + 3);
+	/* Nor is being told to stop. */
+	p.kill_at = NOW;
+	for (int i = 0; i < 5; i++)
+		schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGTERM), NOW + 3);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	p.kill_at = 0;
+	for (int i = 0; i < 10; i++)
+		schedule_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + 4);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(complete_gets_its_route),
+		T(no_route_is_held),
+		T(incomplete_waits_then_holds),
+		T(not_held_while_arriving),
+		T(running_without_a_worker_starts_again),
+		T(crashes_back_off_and_end),
+		T(told_to_stop_is_no_crash),
+		T(every_destination_done),
+		T(refused_ends_as_dead_letter),
+		T(delivery_that_died),
+		T(lost_result_is_made_again),
+		T(index_deaths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
