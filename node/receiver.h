@@ -1,6 +1,6 @@
 /* The receiver: a process that listens, and a process per association that stores.
  *
- * listener ──fork──► association: scp_associate() ─► spool_begin, write, spool_commit, journal_add_instance ─► response
+ * listener ──fork──► association: scp_associate() ─► spool_begin, write, spool_commit, journal_add_instance ─► response (node/intake.h)
  * The listener never opens the journal, so that forking is safe; each association opens its own.
  * Each stored object and each end of an association writes one byte to `notify_fd`, to wake the node.
  */

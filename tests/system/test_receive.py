@@ -200,6 +200,36 @@ class Tests:
         for reason in ("called AE title 'OTHER'", "'STRANGER' from 127.0.0.1 is no known peer", "127.0.0.1 is not its host"):
             assert reason in r.log(), r.log()
 
+    def test_ipv6(self):
+        """"::" takes both families; the log says who spoke what."""
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            return "no IPv6 here"
+        r = Receiver(self.spool("ipv6"), "--bind", "::", "--known", "MODALITY@127.0.0.1")
+        assert echo(r.port)[0] == 0
+        for host in ("::1", "127.0.0.1"):
+            with socket.create_connection((host, r.port)) as s:
+                s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                try:
+                    assert s.recv(1) == b""
+                except ConnectionResetError:
+                    pass  # closed with what we sent unread
+            r.wait_log(rf'reason="{host} does not speak DICOM')
+        r.stop()
+        return None
+
+    def test_tls_on_the_plain_port(self):
+        r = Receiver(self.spool("tls"))
+        with socket.create_connection(("127.0.0.1", r.port)) as s:
+            s.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32))
+            try:
+                assert s.recv(1) == b""
+            except ConnectionResetError:
+                pass
+        r.wait_log("TLS handshake, but this port speaks plain DICOM")
+        r.stop()
+
     def test_too_many(self):
         r = Receiver(self.spool("many"), "--max-associations", "2", "--acse", "5")
         held = [socket.create_connection(("127.0.0.1", r.port)) for _ in range(2)]
