@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define CHUNKS 1024
+#define WORTH_THREADS 32768 /* floats: below, waking a thread takes longer than the work */
 
 static int same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
 {
@@ -19,9 +20,9 @@ static int same_size(const char *what, const struct buf *x, const struct buf *y,
 
 /* A statement for every index of vector b. */
 #define EACH(b, i)                                                                                                               \
-	const int threads = cpu_state((b)->dev)->threads;                                                                        \
+	const int threads = (b)->n < WORTH_THREADS ? 1 : cpu_state((b)->dev)->threads;                                           \
 	(void)threads;                                                                                                           \
-	_Pragma("omp parallel for num_threads(threads) schedule(static)") for (size_t i = 0; i < (b)->n; i++)
+	_Pragma("omp parallel for num_threads(threads) schedule(static) if (threads > 1)") for (size_t i = 0; i < (b)->n; i++)
 
 int cpu_fill(struct buf *x, float value, struct err *err)
 {
@@ -114,12 +115,12 @@ static double term_likelihood(const float *y, const float *p, float floor, size_
 static inline double reduce(const struct buf *x, const float *y, float floor, double (*term)(const float *, const float *, float, size_t))
 {
 	size_t step = x->n / CHUNKS + 1;
-	int threads = cpu_state(x->dev)->threads;
+	int threads = x->n < WORTH_THREADS ? 1 : cpu_state(x->dev)->threads;
 	double part[CHUNKS], total = 0;
 	const float *from = x->mem;
 
 	(void)threads;
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
 	for (int c = 0; c < CHUNKS; c++) {
 		size_t begin = (size_t)c * step, end = begin + step < x->n ? begin + step : x->n;
 		double sum = 0;
