@@ -142,6 +142,7 @@ class Node:
         self.port = free_port()
         self.pacs_port = pacs_port
         self.node = {"quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
+        self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
         self.process = None
         os.makedirs(folder, exist_ok=True)
@@ -149,11 +150,12 @@ class Node:
 
     def write_conf(self, extra=""):
         node = "".join(f"  {k} = {v};\n" for k, v in self.node.items())
+        protocol = "".join(f" {k} = {v};" for k, v in self.protocol.items())
         destination = "".join(f" {k} = {v};" for k, v in self.destination.items())
         with open(self.conf, "w") as f:
             f.write(f'node = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
-                    'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; } );\n'
+                    f'protocols = ( {{ name = "quick";{protocol} }} );\n'
                     'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; } );\n' + extra)
 
     def start(self, wait=True):
@@ -161,6 +163,7 @@ class Node:
         self.log.write("---- start\n")
         self.log.flush()
         self.process = subprocess.Popen([TOMONODE, "serve", "-c", self.conf], stdout=self.log, stderr=self.log, start_new_session=True)
+        self.session = self.process.pid
         if wait:
             wait_for("the node answers C-ECHO", lambda: self.echo() or self.process.poll() is not None)
             check(self.process.poll() is None, f"the node ended: {self.log_text()[-800:]}")
@@ -192,6 +195,21 @@ class Node:
                 pass
             self.process.wait()
             self.process = None
+
+    def processes(self, what=""):
+        """Process numbers of this node (its session), by the word after the program's name: "serve" is manager, receiver, associations."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/stat") as f:
+                    stat = f.read().rsplit(")", 1)[1].split()
+                with open(f"/proc/{pid}/cmdline") as f:
+                    words = f.read().split("\0")
+            except OSError:
+                continue
+            if int(stat[3]) == self.session and stat[0] != "Z" and (not what or what in words[1:2]):
+                found.append(int(pid))
+        return sorted(found)
 
     def log_text(self):
         with open(self.log_path) as f:

@@ -1,8 +1,6 @@
 #!/usr/bin/python3
 """The node as a whole: an exam goes in by storescu and comes out once at a storescp, whatever is late, missing, doubled, down or refusing."""
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -361,6 +359,102 @@ def without_a_node(folder, things):
     check(n.states() == ["cancelled"], n.states())
 
 
+def long_job(folder, things):
+    """A node with a reconstruction that takes long enough to be met in the middle."""
+    n, pacs = both(folder, things)
+    n.protocol.update(algorithm='"mlem"', iterations=1000, projector='"exact"', slice_spacing=1.0)
+    n.write_conf()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    n.wait_states("running")
+    return n, pacs
+
+
+def quick_again(n):
+    n.protocol.update(algorithm='"osem"', iterations=1, projector='"slices"', slice_spacing=5.0)
+    n.write_conf()
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("the configuration is read", lambda: "config-reloaded" in n.log_text())
+
+
+def cancelled_while_running(folder, things):
+    n, pacs = long_job(folder, things)
+    job = wait_for("progress is shown", lambda: [j for j in n.jobs() if j["progress"] and j["progress"]["stage"]])[0]
+    check(0 <= job["progress"]["fraction"] <= 1, job)
+    check("%" in n.command("list").stdout, "no progress in the list for people")
+    n.command("cancel", str(job["id"]))
+    n.wait_states("cancelled")
+    wait_for("the worker is gone", lambda: not n.processes("worker"), 10)
+    check(os.listdir(os.path.join(n.spool, "work")) == [], "leftovers in work")
+    quick_again(n)
+    pacs.start()
+    n.command("retry", str(job["id"]))
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+
+
+def sigterm_while_running(folder, things):
+    n, pacs = long_job(folder, things)
+    began = time.monotonic()
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    check(time.monotonic() - began < 15, "SIGTERM took too long")
+    check(n.states() == ["ready"] and not n.processes(), f"{n.states()} {n.processes()}")
+    check("interrupted" in [e["event"] for e in n.show(n.jobs()[0]["id"])["events"]], "not written down")
+    n.start()
+    n.wait_states("running")
+
+
+def a_worker_that_dies(folder, things):
+    n, pacs = long_job(folder, things)
+    job = n.jobs()[0]["id"]
+    for i in range(3):
+        pid = wait_for(f"worker {i + 1}", lambda: n.processes("worker"), 20)[0]
+        os.kill(pid, signal.SIGKILL)
+        wait_for("its end is written down", lambda: [e["event"] for e in n.show(job)["events"]].count("crashed") == i + 1)
+    state, = n.wait_states("failed")
+    check("3 attempts" in state["reason"] and "signal 9" in state["reason"], state["reason"])
+    check("job-failed" in n.log_text() and n.echo(), "no alarm, or the node suffered")
+    quick_again(n)
+    pacs.start()
+    n.command("retry", str(job))
+    n.wait_states("delivered")
+
+
+def a_receiver_that_dies(folder, things):
+    n, pacs = both(folder, things)
+    n.start()
+    manager, receiver = n.processes("serve")
+    os.kill(receiver, signal.SIGKILL)
+    wait_for("a new receiver answers", n.echo, 10)
+    check(manager in n.processes("serve"), "another manager")
+    files = h.simulate(os.path.join(folder, "exam"))
+    check(h.send(n.port, files) == set(files), "not every image was acknowledged")
+
+
+def nothing_outlives_the_manager(folder, things):
+    n, pacs = long_job(folder, things)
+    sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "--repeat", "200", "127.0.0.1", str(n.port),
+                               *h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")], stderr=subprocess.DEVNULL)
+    wait_for("manager, receiver and association run", lambda: len(n.processes("serve")) >= 3)
+    check(n.processes("worker"), "no worker")
+    n.kill(group=False)
+    wait_for("all of them are gone", lambda: not n.processes(), 5, 0.02)
+    sender.kill()
+    sender.wait()
+    n.start()
+    check("running" in n.states() or "ready" in n.states(), n.states())
+
+
+def does_not_fit(folder, things):
+    n, pacs = both(folder, things)
+    n.protocol["memory_limit"] = '"1 MB"'
+    n.write_conf()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    job, = n.wait_states("failed")
+    check(any(c.isdigit() for c in job["reason"]), f"no numbers: {job['reason']}")
+
+
 def retention_removes_what_is_delivered(folder, things):
     import sqlite3
     n, pacs = both(folder, things, retention_days=1)
@@ -390,4 +484,5 @@ if __name__ == "__main__":
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
             damaged_journal_row_quarantines_its_job, sigterm_while_working, running_association_may_finish, sighup_reloads,
-            one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
+            cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, nothing_outlives_the_manager,
+            does_not_fit, one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
