@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""Results against the standard: dciodvfy, plain and with the IHE DBT profile, and what it does not see."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pydicom
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import dbt_tools as tools  # noqa: E402
+
+
+def validator(path, *options):
+    done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return [line for line in done.stdout.splitlines() if line.startswith(("Error", "Warning")) or "rror -" in line]
+
+
+def code(sequence):
+    return (sequence[0].CodeValue, sequence[0].CodingSchemeDesignator)
+
+
+def check_identity(ds, sources, name, check):
+    check(ds.SOPClassUID == "1.2.840.10008.5.1.4.1.1.13.1.3", f"{name}: SOP class {ds.SOPClassUID}")
+    check(ds.file_meta.MediaStorageSOPInstanceUID == ds.SOPInstanceUID, f"{name}: meta header")
+    check(ds.file_meta.TransferSyntaxUID == "1.2.840.10008.1.2.1", f"{name}: transfer syntax")
+    check(ds.SeriesInstanceUID not in {s.SeriesInstanceUID for s in sources}, f"{name}: the source's series")
+    check(ds.SOPInstanceUID not in {s.SOPInstanceUID for s in sources}, f"{name}: a source's UID")
+    for keyword in ("StudyInstanceUID", "PatientID", "PatientName", "PatientBirthDate", "AccessionNumber", "FrameOfReferenceUID", "StudyDate"):
+        check(ds.get(keyword) == sources[0].get(keyword), f"{name}: {keyword} {ds.get(keyword)}, source {sources[0].get(keyword)}")
+    check(list(ds.ImageType) == ["DERIVED", "PRIMARY", "TOMOSYNTHESIS", "NONE"], f"{name}: image type {ds.ImageType}")
+    check(ds.ContentQualification == "RESEARCH", f"{name}: content qualification")
+    check("FrameOfReferenceUID" in ds and ds.FrameOfReferenceUID, f"{name}: no frame of reference")
+
+
+def check_derivation(ds, sources, name, check):
+    """Derived with a derivation, and every reference leads to an object that is there."""
+    derivation = ds.SharedFunctionalGroupsSequence[0].DerivationImageSequence[0]
+    check(derivation.DerivationDescription and derivation.DerivationCodeSequence, f"{name}: no derivation")
+    wanted = {(s.SOPClassUID, s.SOPInstanceUID) for s in sources}
+    given = [(i.ReferencedSOPClassUID, i.ReferencedSOPInstanceUID) for i in derivation.SourceImageSequence]
+    check(set(given) == wanted and len(given) == len(wanted), f"{name}: {len(given)} source references for {len(wanted)} objects")
+    check({code(i.PurposeOfReferenceCodeSequence) for i in derivation.SourceImageSequence} == {("121322", "DCM")}, f"{name}: purpose")
+    series = ds.ReferencedSeriesSequence[0]
+    check(series.SeriesInstanceUID == sources[0].SeriesInstanceUID, f"{name}: referenced series")
+    check({(i.ReferencedSOPClassUID, i.ReferencedSOPInstanceUID) for i in series.ReferencedInstanceSequence} == wanted,
+          f"{name}: referenced instances")
+
+
+def check_planes(ds, truth, orientation, name, check):
+    """Equally spaced along the normal, at the slice spacing, indices complete, and lying as the source lay."""
+    shared, frames = ds.SharedFunctionalGroupsSequence[0], ds.PerFrameFunctionalGroupsSequence
+    measures = shared.PixelMeasuresSequence[0]
+    cosines = np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float)
+    positions = np.array([f.PlanePositionSequence[0].ImagePositionPatient for f in frames], float)
+    normal = np.cross(cosines[:3], cosines[3:])
+    check(abs(np.linalg.norm(cosines[:3]) - 1) < 1e-5 and abs(np.linalg.norm(cosines[3:]) - 1) < 1e-5, f"{name}: cosines {cosines}")
+    check(abs(cosines[:3] @ cosines[3:]) < 1e-5, f"{name}: directions are not at right angles")
+    steps = np.diff(positions, axis=0)
+    check(np.allclose(abs(steps @ normal), measures.SpacingBetweenSlices, atol=1e-3), f"{name}: steps {abs(steps @ normal)}")
+    check(np.allclose(steps, steps[0], atol=1e-3), f"{name}: positions are not equally spaced")
+    check(ds.NumberOfFrames == len(frames), f"{name}: {ds.NumberOfFrames} frames, {len(frames)} groups")
+    values = [tuple(f.FrameContentSequence[0].DimensionIndexValues) for f in frames]
+    check(values == [(1, k + 1) for k in range(len(frames))], f"{name}: dimension indices")
+    check([f.FrameContentSequence[0].InStackPositionNumber for f in frames] == list(range(1, len(frames) + 1)), f"{name}: stack")
+    organisation = ds.DimensionOrganizationSequence[0].DimensionOrganizationUID
+    check(all(d.DimensionOrganizationUID == organisation for d in ds.DimensionIndexSequence), f"{name}: dimension organisation")
+    check(len(ds.DimensionIndexSequence) == 2, f"{name}: dimensions")
+    for d, direction in enumerate(orientation):
+        cosine = cosines[3 * d:3 * d + 3] @ np.array(tools.DIRECTION[direction[0]])
+        check(cosine > 0.5, f"{name}: direction {d} is {cosines[3 * d:3 * d + 3]}, source {direction}")
+    axes = tools.scan_axes(truth["side"], truth["view"])
+    check(np.allclose(steps[0] @ axes[2], measures.SpacingBetweenSlices, atol=1e-3), f"{name}: slices do not go toward the tube")
+    lowest = positions[0] @ axes[2]
+    check(abs(lowest - (truth["support_mm"] + float(measures.SpacingBetweenSlices) / 2)) < 1e-3, f"{name}: slice 0 lies at {lowest} mm")
+    size = np.array(measures.PixelSpacing, float) * (ds.Rows, ds.Columns)
+    detector = truth["pixel_mm"] * np.array([truth["rows"], truth["columns"]])
+    check(np.all(size <= detector + 1e-6) and np.all(size > detector - np.array(measures.PixelSpacing, float)), f"{name}: {size} mm")
+
+
+def check_view(ds, truth, name, check):
+    anatomy = ds.SharedFunctionalGroupsSequence[0].FrameAnatomySequence[0]
+    check(anatomy.FrameLaterality == truth["side"], f"{name}: laterality {anatomy.FrameLaterality}")
+    want = {"CC": ("399162004", "SCT"), "MLO": ("399368009", "SCT")}[truth["view"]]
+    check(code(ds.ViewCodeSequence) == want, f"{name}: view {code(ds.ViewCodeSequence)}")
+    axes = tools.scan_axes(truth["side"], truth["view"])
+    cosines = np.array(ds.SharedFunctionalGroupsSequence[0].PlaneOrientationSequence[0].ImageOrientationPatient, float)
+    check(abs(abs(np.cross(cosines[:3], cosines[3:]) @ axes[2]) - 1) < 1e-5, f"{name}: the planes do not face the tube of a {truth['view']}")
+
+
+def check_values(ds, name, check):
+    shared = ds.SharedFunctionalGroupsSequence[0]
+    check(ds.BitsStored == 16 and ds.HighBit == 15 and ds.PixelRepresentation == 0, f"{name}: bits")
+    check(int(ds.pixel_array.max()) < 2 ** ds.BitsStored, f"{name}: values above BitsStored")
+    check(len(ds.PixelData) == 2 * ds.Rows * ds.Columns * ds.NumberOfFrames, f"{name}: length of the pixel data")
+    transform = shared.PixelValueTransformationSequence[0]
+    check((transform.RescaleSlope, transform.RescaleIntercept, transform.RescaleType) == (1, 0, "US"), f"{name}: rescale")
+    mapping = shared.RealWorldValueMappingSequence[0]
+    check(code(mapping.MeasurementUnitsCodeSequence) == ("/mm", "UCUM"), f"{name}: units")
+    check((mapping.RealWorldValueFirstValueMapped, mapping.RealWorldValueLastValueMapped) == (0, 65535), f"{name}: mapped range")
+    window = shared.FrameVOILUTSequence[0]
+    lo, hi = window.WindowCenter - window.WindowWidth / 2, window.WindowCenter + window.WindowWidth / 2
+    inside = np.mean((ds.pixel_array >= lo) & (ds.pixel_array <= hi))
+    check(0.03 < inside, f"{name}: the window {lo}..{hi} shows {100 * inside:.1f} % of the voxels")
+
+
+def check_machines(ds, sources, name, check):
+    machines = {code(e.PurposeOfReferenceCodeSequence): e for e in ds.ContributingEquipmentSequence}
+    check(set(machines) == {("109101", "DCM"), ("109102", "DCM")}, f"{name}: contributing equipment {list(machines)}")
+    modality, node = machines[("109101", "DCM")], machines[("109102", "DCM")]
+    check(modality.Manufacturer == sources[0].Manufacturer and modality.ManufacturerModelName == sources[0].ManufacturerModelName,
+          f"{name}: {modality.Manufacturer}")
+    version = tools.run("--version").stdout.split()[1]
+    check(node.SoftwareVersions[0] == version and node.ContributionDateTime, f"{name}: {node.SoftwareVersions}")
+    recipe = node.ContributionDescription
+    check(re.search(r"sha256=[0-9a-f]{64} ", recipe) and "device=" in recipe and "iterations=" in recipe and "source_axis=" in recipe,
+          f"{name}: recipe {recipe}")
+    how = ds.XRay3DReconstructionSequence[0]
+    check(how.AlgorithmType == "ITERATIVE" and how.ApplicationVersion == version, f"{name}: {how.ApplicationVersion}")
+
+
+def check_acquisition(ds, sources, truth, name, check):
+    acquisition = ds.XRay3DAcquisitionSequence
+    index = ds.XRay3DReconstructionSequence[0].AcquisitionIndex
+    check(1 <= index <= len(acquisition), f"{name}: acquisition index {index} of {len(acquisition)}")
+    item = acquisition[0]
+    check(item.DistanceSourceToPatient < item.DistanceSourceToDetector, f"{name}: SOD {item.DistanceSourceToPatient}")
+    check(abs(item.BodyPartThickness - truth["thickness_mm"]) < 1e-3, f"{name}: thickness {item.BodyPartThickness}")
+    angles = [p.PositionerPrimaryAngle for p in item.PerProjectionAcquisitionSequence]
+    frames = sum(int(s.get("NumberOfFrames", 1) or 1) for s in sources)
+    check(len(angles) == frames, f"{name}: {len(angles)} projections, sources have {frames}")
+    check(len(ds.ContributingSourcesSequence) == 1, f"{name}: contributing sources")
+
+
+def source_orientation(ds):
+    if "PatientOrientation" in ds:
+        return list(ds.PatientOrientation)
+    for group in (ds.SharedFunctionalGroupsSequence[0], ds.PerFrameFunctionalGroupsSequence[0]):
+        if "PatientOrientationInFrameSequence" in group:
+            return list(group.PatientOrientationInFrameSequence[0].PatientOrientation)
+    return ["?", "?"]
+
+
+def main():
+    if not shutil.which("dciodvfy"):
+        print("skipped: dciodvfy (dicom3tools) is not installed")
+        sys.exit(77)
+    failures, warnings = [], 0
+
+    def check(ok, text):
+        tools.check(ok, text, failures)
+
+    for image_format in ("mg", "bp"):
+        for side, view in (("L", "CC"), ("R", "CC"), ("L", "MLO"), ("R", "MLO")):
+            name = f"{image_format} {side} {view}"
+            with tools.folder() as folder:
+                exam, out, again = (os.path.join(folder, n) for n in ("exam", "out", "again"))
+                truth = tools.simulate(exam, system="siemens-inspiration", phantom="breast", binning=8, i0=10000, seed=2, format=image_format,
+                                       side=side, view=view)
+                sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]
+                _, path = tools.reconstruct(out, exam, settings=("voxel=0",))
+                for options in ((), ("-profile", "IHEDBT")):
+                    lines = validator(path, *options)
+                    check(not any("rror" in line for line in lines), f"{name}: dciodvfy {' '.join(options)}: {lines}")
+                    warnings += sum("arning" in line for line in lines)
+                ds = pydicom.dcmread(path)
+                check_identity(ds, sources, name, check)
+                check_derivation(ds, sources, name, check)
+                check_planes(ds, truth, source_orientation(sources[0]), name, check)
+                check_view(ds, truth, name, check)
+                check_values(ds, name, check)
+                check_machines(ds, sources, name, check)
+                check_acquisition(ds, sources, truth, name, check)
+                if (image_format, side, view) == ("mg", "L", "CC"):
+                    _, second = tools.reconstruct(again, exam, settings=("voxel=0",))
+                    check(pydicom.dcmread(second).SOPInstanceUID == ds.SOPInstanceUID, f"{name}: a retry has another UID")
+                    check(os.path.basename(second) == os.path.basename(path), f"{name}: a retry has another name")
+                    _, other = tools.reconstruct(again, exam, settings=("voxel=0", "iterations=2"))
+                    check(pydicom.dcmread(other).SOPInstanceUID != ds.SOPInstanceUID, f"{name}: another protocol has the same UID")
+    check(warnings == 0, f"dciodvfy: {warnings} warnings")
+    tools.finish(failures, "conformant: 8 objects, dciodvfy without errors and warnings, plain and IHEDBT")
+
+
+main()
