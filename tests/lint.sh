@@ -2,7 +2,8 @@
 # Layer lint: the arrows of the house, read off the #includes, and a few things that must not be in the tree.
 #
 #   node -> dicom, recon;  recon -> kernels;  dicom -> kernels/err.h only;  kernels -> nothing
-#   DCMTK only in dicom/*.cc and dicom/*.hh (which nobody else includes), CUDA only in kernels/*.cu, libconfig only in node/config*.c, SQLite only in node/journal.c,
+#   DCMTK only in dicom/*.cc and dicom/*.hh (which nobody else includes), CUDA only in kernels/*.cu, libconfig only in
+#   node/config*.c, SQLite only in node/journal.c,
 #   syslog only in node/log.[ch]
 #
 # usage: tests/lint.sh ROOT     exit 0: clean, 1: findings (printed as file:line: why)
@@ -55,7 +56,7 @@ lint() ( # lint ROOT: a subshell, so that the caller stays where it is
     # an include starts at the root
     rule "$all" "${include}\.\.?/" "" "includes start at the root"
     # things that do not belong into the tree
-    rule "$all conf/* docs/*.md deploy/* tests/*.sh tests/system/* *.md *.txt .ci/*" \
+    rule "$(in_folders kernels recon dicom node) conf/* docs/*.md deploy/* tests/*.sh tests/system/* *.md *.txt .ci/*" \
         "/(home|Users)/[A-Za-z0-9]" '^tests/lint\.sh:' "a path of one machine"
     rule "$all conf/* deploy/* tests/system/* CMakeLists.txt */CMakeLists.txt" \
         '(^|[^A-Za-z0-9_])(TODO|FIXME|XXX)([^A-Za-z0-9_]|$)' '' "unfinished work belongs into an issue"
