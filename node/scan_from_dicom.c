@@ -45,8 +45,15 @@ static int check_pixels(struct exam *exam, struct err *err)
 			       "%zu Breast Projection objects for one view: each holds all projections of an exposure series",
 			       exam->n_files);
 	for (size_t i = 0; i < exam->n_files; i++) {
+		struct header h = {.root = dicom_root(exam->files[i]), .frame = -1};
 		struct dicom_pixel_info *info = &exam->pixels;
+		char lossy[20];
 
+		/* It stays so after decompression. */
+		if (header_text(&h, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy), NULL) == 1 && !strcmp(lossy, "01"))
+			return err_set(err, ENOTSUP,
+				       "%s: Lossy Image Compression (0028,2110) is 01: its intensities are not the detector's",
+				       file_name(exam->paths[i]));
 		if (dicom_pixels_info(exam->files[i], info, err) < 0)
 			return err_within(err, "%s", file_name(exam->paths[i]));
 		if (exam->source == EXAM_MG_SERIES && info->frames != 1)

@@ -44,6 +44,12 @@ def reconstruct(out, *paths, settings=(), config=None):
     return summary["cases"][0], os.path.join(out, summary["cases"][0]["file"])
 
 
+def validator(path, *options):
+    """The errors and warnings of dciodvfy."""
+    done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return [line for line in done.stdout.splitlines() if "Error -" in line or "Warning -" in line]
+
+
 def scan_axes(side, view, gantry=45.0):
     """x, y, z of the scan in the patient."""
     g = math.radians(gantry) if view == "MLO" else 0.0

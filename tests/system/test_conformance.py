@@ -4,7 +4,6 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -12,11 +11,6 @@ import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import dbt_tools as tools  # noqa: E402
-
-
-def validator(path, *options):
-    done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    return [line for line in done.stdout.splitlines() if line.startswith(("Error", "Warning")) or "rror -" in line]
 
 
 def code(sequence):
@@ -148,7 +142,7 @@ def main():
     if not shutil.which("dciodvfy"):
         print("skipped: dciodvfy (dicom3tools) is not installed")
         sys.exit(77)
-    failures, warnings = [], 0
+    failures = []
 
     def check(ok, text):
         tools.check(ok, text, failures)
@@ -163,9 +157,8 @@ def main():
                 sources = [pydicom.dcmread(p) for p in sorted(glob.glob(os.path.join(exam, "**", "*.dcm"), recursive=True))]
                 _, path = tools.reconstruct(out, exam, settings=("voxel=0",))
                 for options in ((), ("-profile", "IHEDBT")):
-                    lines = validator(path, *options)
-                    check(not any("rror" in line for line in lines), f"{name}: dciodvfy {' '.join(options)}: {lines}")
-                    warnings += sum("arning" in line for line in lines)
+                    lines = tools.validator(path, *options)
+                    check(not lines, f"{name}: dciodvfy {' '.join(options)}: {lines}")
                 ds = pydicom.dcmread(path)
                 check_identity(ds, sources, name, check)
                 check_derivation(ds, sources, name, check)
@@ -180,7 +173,6 @@ def main():
                     check(os.path.basename(second) == os.path.basename(path), f"{name}: a retry has another name")
                     _, other = tools.reconstruct(again, exam, settings=("voxel=0", "iterations=2"))
                     check(pydicom.dcmread(other).SOPInstanceUID != ds.SOPInstanceUID, f"{name}: another protocol has the same UID")
-    check(warnings == 0, f"dciodvfy: {warnings} warnings")
     tools.finish(failures, "conformant: 8 objects, dciodvfy without errors and warnings, plain and IHEDBT")
 
 

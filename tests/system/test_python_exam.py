@@ -6,6 +6,7 @@ The scan axes never appear in what is written: beads are placed in the patient (
 pixels are given directions (A, P, L, R, H, F)."""
 import math
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -85,6 +86,24 @@ def write(folder, side, view, column_way, row_way, gantry, multi):
     return axes, spots
 
 
+def complete(ds, i):
+    """What a modality with a complete header writes: then the result must satisfy dciodvfy and the IHE DBT profile."""
+    for keyword, value in {
+        "PatientBirthDate": "19601130", "PatientSex": "F", "StudyDate": "20260601", "StudyTime": "101500", "AccessionNumber": "A1",
+        "ReferringPhysicianName": "", "StudyID": "S1", "OperatorsName": "OPERATOR^ONE", "InstitutionName": "Hospital",
+        "InstitutionAddress": "Street 1", "StationName": "MG1", "DeviceSerialNumber": "4711", "SoftwareVersions": "V1",
+        "BreastImplantPresent": "NO", "PartialView": "NO", "DetectorType": "DIRECT", "DetectorID": "D1",
+        "DateOfLastDetectorCalibration": "20260101", "TimeOfLastDetectorCalibration": "080000", "DetectorElementSpacing": [PITCH, PITCH],
+        "AnodeTargetMaterial": "TUNGSTEN", "ExposureControlMode": "AUTOMATIC", "ExposureControlModeDescription": "pre-exposure",
+        "HalfValueLayer": "0.55", "FocalSpots": "0.3", "DetectorTemperature": "30", "FilterType": "FLAT", "FilterMaterial": "RHODIUM",
+        "CompressionForce": "100", "PaddleDescription": "flat", "FieldOfViewOrigin": ["0", "0"], "FieldOfViewRotation": "0",
+        "FieldOfViewHorizontalFlip": "NO", "AcquisitionDate": "20260601", "AcquisitionTime": f"1020{i:02}", "ExposureTime": "50",
+        "ExposureInuAs": "4200", "RelativeXRayExposure": "400", "OrganDose": "0.002", "EntranceDoseInmGy": "0.5", "KVP": "30",
+        "DistanceSourceToDetector": AXIS + ARM, "DistanceSourceToPatient": AXIS + ARM - SUPPORT, "ImagesInAcquisition": len(ANGLES),
+    }.items():
+        setattr(ds, keyword, value)
+
+
 def save(ds, sop_class, path):
     ds.SOPClassUID, ds.SOPInstanceUID = sop_class, generate_uid()
     meta = FileMetaDataset()
@@ -103,6 +122,7 @@ def write_series(folder, common, frames, side, orientation):
         ds.PositionerPrimaryAngle = ANGLES[i]
         ds.InstanceNumber = number + 7
         ds.PixelIntensityRelationship, ds.PixelIntensityRelationshipSign = "LIN", 1
+        complete(ds, i)
         ds.PixelData = frames[i].tobytes()
         save(ds, "1.2.840.10008.5.1.4.1.1.1.2.1", os.path.join(folder, f"{number}.dcm"))
 
@@ -145,6 +165,18 @@ CONFIG = """profiles = ( { name = "siemens-inspiration"; manufacturer = "SIEMENS
   source_axis = 608.5; support = 17.0; pitch = 0.085; i0_mode = "fixed"; i0 = 60000.0; } );
 """
 
+
+def check_plate(result, axes, name, failures):
+    """The plate's attenuation, and no shading in depth, around a place without beads; 1 % each."""
+    _, r, c = result.index(axes.T @ (60.0, -15.0, SUPPORT + THICKNESS / 2))
+    slices = result.mu[:, round(r) - 20:round(r) + 20, round(c) - 20:round(c) + 20].mean(axis=(1, 2), dtype=float)
+    height = len(slices) * np.linalg.norm(result.slice_step)
+    total = slices.mean() * height / (0.05 * THICKNESS)
+    shading = (slices.max() - slices.min()) / slices.mean()
+    tools.check(abs(total - 1) < 0.01 and shading < 0.01, f"{name}: mu * H / mu * T = {total:.4f}, depth shading {100 * shading:.2f} %", failures)
+    return abs(total - 1), shading
+
+
 # side, view, way of columns and of rows, gantry, multi-frame
 CASES = [
     ("L", "CC", 1, -1, 0, False), ("R", "CC", -1, 1, 0, False), ("L", "MLO", 1, -1, 45, False), ("R", "MLO", -1, 1, 45, False),
@@ -155,7 +187,7 @@ CASES = [
 
 def main():
     failures = []
-    worst = np.zeros(3)
+    worst, plate = np.zeros(3), np.zeros(2)
     for side, view, column_way, row_way, gantry, multi in CASES:
         name = f"{side} {view} {'bp' if multi else 'mg'} columns {column_way:+d} rows {row_way:+d}"
         with tools.folder() as folder:
@@ -164,8 +196,13 @@ def main():
             with open(config, "w", encoding="ascii") as f:
                 f.write(CONFIG)
             axes, spots = write(exam, side, view, column_way, row_way, gantry, multi)
-            _, path = tools.reconstruct(out, exam, config=config, settings=("voxel=0.34", "slice_spacing=1", "projector=slices"))
+            case, path = tools.reconstruct(out, exam, config=config, settings=("voxel=0.34", "slice_spacing=1", "projector=slices"))
+            tools.check(case["projections"] == len(ANGLES) and case["laterality"] == side and case["view"] == view, f"{name}: {case}", failures)
+            for options in ((), ("-profile", "IHEDBT")) if shutil.which("dciodvfy") and not multi else ():
+                lines = tools.validator(path, *options)
+                tools.check(not lines, f"{name}: dciodvfy {' '.join(options)}: {lines}", failures)
             result = tools.Result(path)
+            plate = np.maximum(plate, check_plate(result, axes, name, failures))
             tools.check(len(result.positions) == THICKNESS, f"{name}: {len(result.positions)} slices", failures)
             tools.check(np.allclose(result.slice_step, axes[2], atol=1e-6), f"{name}: slices go {result.slice_step}", failures)
             tools.check(np.allclose(result.column_step / PITCH, column_way * axes[0], atol=1e-6), f"{name}: columns", failures)
@@ -177,7 +214,8 @@ def main():
                 tools.check(contrast > 0.05, f"{name}: no bead at {place.round(1)}, contrast {contrast:.3f}/mm", failures)
                 tools.check(off[0] < 0.1 and off[1] < 0.1, f"{name}: bead {place.round(1)} is off by {off.round(3)} mm in x, y, z", failures)
                 tools.check(off[2] < 0.5, f"{name}: bead {place.round(1)} is off by {off.round(3)} mm in x, y, z", failures)
-    tools.finish(failures, f"{len(CASES)} exams; beads off by at most {worst.round(3)} mm in x, y, z")
+    tools.finish(failures, f"{len(CASES)} exams; beads off by at most {worst.round(3)} mm in x, y, z; "
+                           f"mu * H by {100 * plate[0]:.2f} %, depth shading {100 * plate[1]:.2f} %")
 
 
 main()
