@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "node/commands.h"
+#include "node/deliver.h"
 #include "node/event.h"
 #include "node/folder.h"
 #include "node/jobs.h"
@@ -24,7 +25,8 @@
 
 #define STATUS_EVERY 0.25  /* s */
 #define RETRY_WAIT 10.0    /* s until the next attempt after a failure that may pass */
-#define SPACE_WAIT 30.0    /* s until the next look for free space */
+#define SPACE_WAIT 10.0    /* s until the next attempt when there was no space, doubled each time ... */
+#define SPACE_WAIT_CAP 600.0 /* ... up to this: it costs a reconstruction to find out */
 
 struct worker {
 	struct task task;
@@ -130,7 +132,7 @@ static json_t *describe(const struct worker *w, const struct reconstruct_report 
 }
 
 /* The event that a refusal means, with its detail. */
-static enum job_event refusal(const struct err *why, json_t **ret_detail)
+static enum job_event refusal(const struct worker *w, const struct err *why, json_t **ret_detail)
 {
 	double now = event_now();
 
@@ -145,7 +147,8 @@ static enum job_event refusal(const struct err *why, json_t **ret_detail)
 		return EVENT_FAILED;
 	case ENOSPC:
 	case EDQUOT:
-		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next", now + SPACE_WAIT);
+		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next",
+					now + deliver_backoff(w->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
 		return EVENT_INTERRUPTED;
 	default:
 		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next", now + RETRY_WAIT);
@@ -181,7 +184,7 @@ static int work(struct worker *w)
 	if (ret == 0)
 		detail = describe(w, &report);
 	else
-		event = refusal(&err, &detail);
+		event = refusal(w, &err, &detail);
 	ret = event_append(w->task.journal, w->view->id, event, detail, event_now(), &err);
 	if (ret == -ESTALE)
 		return CODE_CANCELLED; /* the job was cancelled while we finished */

@@ -39,6 +39,7 @@ static const unsigned char table[N_STATES][N_EVENTS] = {
 		[EVENT_STARTED] = TO(JOB_RUNNING),
 		[EVENT_HELD] = TO(JOB_HELD),
 		[EVENT_FAILED] = TO(JOB_FAILED),
+		[EVENT_RETRY] = TO(JOB_READY), /* do not wait for the back-off */
 		[EVENT_CANCEL] = TO(JOB_CANCELLED),
 	},
 	[JOB_RUNNING] = {

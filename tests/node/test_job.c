@@ -29,6 +29,7 @@ static const char *const life[][3] = {
 	{"ready", "started", "running"},
 	{"ready", "held", "held"},
 	{"ready", "failed", "failed"},
+	{"ready", "retry", "ready"},
 	{"ready", "cancel", "cancelled"},
 
 	{"running", "held", "held"},

@@ -326,6 +326,45 @@ def sighup_reloads(folder, things):
     check(n.stop() == 0, "SIGTERM")
 
 
+def disk_full(folder, things):
+    """The images fit, the result does not; then there is no space at all; then there is."""
+    spool = os.path.join(folder, "node", "spool")
+    os.makedirs(spool)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", spool], capture_output=True).returncode != 0:
+        print("        disk_full: not allowed to mount a tmpfs, skipped")
+        return
+    try:
+        n, pacs = both(folder, things)
+        files = h.simulate(os.path.join(folder, "exam"))
+        pacs.start()
+        n.start()
+        h.send(n.port, files[:-1])
+        filler = os.path.join(spool, "filler")
+        room = os.statvfs(spool).f_bavail * os.statvfs(spool).f_bsize
+        with open(filler, "wb") as f:
+            f.write(bytes(room - (2 << 20)))
+        h.send(n.port, files[-1:])
+        wait_for("the result does not fit", lambda: n.jobs()[0]["attempts"] > 0 and n.states() == ["ready"])
+        job, = n.jobs()
+        check("space" in job["reason"].lower() and job["crashes"] == 0, job)
+        check(not [f for _, _, names in os.walk(os.path.join(spool, "outbox")) for f in names], "half a result is left")
+        with open(filler, "ab") as f:
+            f.write(bytes(1 << 20))
+        right = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
+        check(h.send(n.port, right, code=None) == set(), "taken below the reserve")
+        check(n.echo(), "no C-ECHO on a full disk")
+        os.unlink(filler)
+        n.wait_states("delivered")
+        check(h.send(n.port, right) == set(right), "not taken although there is space again")
+        n.wait_states("delivered", "delivered")
+        check(sorted(pacs.objects().values()) == [1, 1], pacs.objects())
+        check(n.stop() == 0, "SIGTERM")
+    finally:
+        for thing in things:
+            thing.end() if isinstance(thing, h.Node) else thing.stop()
+        subprocess.run(["umount", spool])
+
+
 def one_node_a_spool(folder, things):
     n, pacs = both(folder, things)
     n.start()
@@ -485,4 +524,4 @@ if __name__ == "__main__":
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
             damaged_journal_row_quarantines_its_job, sigterm_while_working, running_association_may_finish, sighup_reloads,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, nothing_outlives_the_manager,
-            does_not_fit, one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
+            does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
