@@ -33,9 +33,11 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 		if (is_complete(a))
 			snprintf(reason, size, "%ld of %ld instances, %ld frames", a->instances, a->expected, a->frames);
 		else
-			snprintf(reason, size, "%ld instances, %ld frames, taken as they are by a person", a->instances, a->frames);
+			snprintf(reason, size, "%ld instances, %ld frames, taken as they are by a person", a->instances,
+				 a->frames);
 	} else if (now < a->last) {
-		answer.again = now + quiet_time; /* the clock was set back: wait anew rather than for the old time to come round */
+		answer.again =
+			now + quiet_time; /* the clock was set back: wait anew rather than for the old time to come round */
 		snprintf(reason, size, "waiting");
 	} else if (now - a->last < quiet_time) {
 		snprintf(reason, size, "waiting");
@@ -44,11 +46,11 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 		if (a->instances == 0)
 			snprintf(reason, size, "no instance after %g s of quiet", quiet_time);
 		else if (a->other > 0)
-			snprintf(reason, size, "the headers contradict each other: %ld and %ld instances expected, %ld there", a->expected, a->other,
-				 a->instances);
+			snprintf(reason, size, "the headers contradict each other: %ld and %ld instances expected, %ld there",
+				 a->expected, a->other, a->instances);
 		else if (a->expected == 0)
-			snprintf(reason, size, "no header says how many instances there should be; %ld there after %g s of quiet", a->instances,
-				 quiet_time);
+			snprintf(reason, size, "no header says how many instances there should be; %ld there after %g s of quiet",
+				 a->instances, quiet_time);
 		else if (a->instances > a->expected)
 			snprintf(reason, size, "%ld instances, but the headers expect %ld", a->instances, a->expected);
 		else

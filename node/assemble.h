@@ -11,24 +11,24 @@
 
 /* What is known of a case's members. All zero: none yet. */
 struct assemble {
-	long instances;       /* distinct ones */
-	long frames;          /* in all of them together */
-	long expected;        /* instances that make it complete, as the headers say; 0: none says */
-	long other;           /* another number that another header says; 0: they agree */
-	double first, last;   /* arrival of the first and of the last one, s since the epoch */
-	bool as_is;           /* a person said: take what there is */
+	long instances;	    /* distinct ones */
+	long frames;	    /* in all of them together */
+	long expected;	    /* instances that make it complete, as the headers say; 0: none says */
+	long other;	    /* another number that another header says; 0: they agree */
+	double first, last; /* arrival of the first and of the last one, s since the epoch */
+	bool as_is;	    /* a person said: take what there is */
 };
 
 enum assemble_verdict {
-	ASSEMBLE_WAIT,     /* look again at `again`, or when something comes */
+	ASSEMBLE_WAIT, /* look again at `again`, or when something comes */
 	ASSEMBLE_COMPLETE,
-	ASSEMBLE_HOLD,     /* quiet, and not complete */
+	ASSEMBLE_HOLD, /* quiet, and not complete */
 };
 
 struct assemble_answer {
 	enum assemble_verdict verdict;
-	double again;      /* s since the epoch; with ASSEMBLE_WAIT */
-	char reason[200];  /* why: "25 of 25 instances", "12 of 25 instances after 60 s of quiet" */
+	double again;	  /* s since the epoch; with ASSEMBLE_WAIT */
+	char reason[200]; /* why: "25 of 25 instances", "12 of 25 instances after 60 s of quiet" */
 };
 
 /* Another distinct instance. expected 0: its header does not say. Takes back what a person said about fewer. */

@@ -46,7 +46,8 @@ static int read_context(const char *path, struct scu_context *ret_context, struc
 
 	if (ret < 0)
 		return ret;
-	ret = dicom_get_text(dicom_root(file), DICOM_TAG(0x0008, 0x0016), ret_context->sop_class, sizeof(ret_context->sop_class), err);
+	ret = dicom_get_text(dicom_root(file), DICOM_TAG(0x0008, 0x0016), ret_context->sop_class, sizeof(ret_context->sop_class),
+			     err);
 	if (ret == 0)
 		ret = err_set(err, EBADMSG, "the result has no SOP Class UID");
 	snprintf(ret_context->transfer_syntax, sizeof(ret_context->transfer_syntax), "%s", dicom_transfer_syntax(file));
@@ -117,9 +118,9 @@ static int write_down(struct delivery *d)
 	enum job_event event = outcome_event(d);
 	double now = event_now();
 	struct err err = {0};
-	json_t *detail = json_pack("{s:s, s:s, s:o, s:s, s:i, s:f}", "destination", d->send->destination, "status", d->status, "reason",
-				   event_text(d->reason), "sop_instance", d->view->sop_instance, "attempt", d->send->failures + 1, "seconds",
-				   d->seconds);
+	json_t *detail = json_pack("{s:s, s:s, s:o, s:s, s:i, s:f}", "destination", d->send->destination, "status", d->status,
+				   "reason", event_text(d->reason), "sop_instance", d->view->sop_instance, "attempt",
+				   d->send->failures + 1, "seconds", d->seconds);
 	int ret;
 
 	if (detail && event == EVENT_SEND_FAILED)

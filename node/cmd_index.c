@@ -1,5 +1,5 @@
-/* tomonode index: finds the case of each new instance. Parses what came from outside, so it is a process of its own: a header that
- * kills it kills nothing else, and the node sets that instance apart.
+/* tomonode index: finds the case of each new instance. Parses what came from outside, so it is a process of its own: a header
+ * that kills it kills nothing else, and the node sets that instance apart.
  *
  * - In order of arrival, one finding an instance, one transaction each: wherever it dies, the next one goes on there.
  * - An instance joins its case's newest job while that takes instances; else (begun, done) it opens a revision with all of them.
@@ -22,8 +22,9 @@
 
 #define LINGER_SECONDS 2.0
 #define LINGER_STEP_US 20000
-#define WATCHDOG_SECONDS 120 /* a header that takes longer is an attack or a fault: SIGALRM ends us, and the node sees the signal */
-#define JOIN_TRIES 8         /* the job may be started between our look and our append */
+#define WATCHDOG_SECONDS                                                                                                         \
+	120	     /* a header that takes longer is an attack or a fault: SIGALRM ends us, and the node sees the signal */
+#define JOIN_TRIES 8 /* the job may be started between our look and our append */
 
 struct indexer {
 	struct task task;
@@ -31,40 +32,45 @@ struct indexer {
 };
 
 /* Set an instance apart, with the reason in journal and log. */
-static int set_apart(struct indexer *x, const struct instance_row *row, enum finding_kind kind, const char *reason, struct err *err)
+static int set_apart(struct indexer *x, const struct instance_row *row, enum finding_kind kind, const char *reason,
+		     struct err *err)
 {
-	static const char *const names[] = {
-		[FINDING_IGNORED] = "instance-ignored", [FINDING_REFUSED] = "instance-refused", [FINDING_CONFLICT] = "instance-conflict"};
-	char *detail = event_dump(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop", event_text(row->sop_instance), "reason",
-					    event_text(reason)));
+	static const char *const names[] = {[FINDING_IGNORED] = "instance-ignored",
+					    [FINDING_REFUSED] = "instance-refused",
+					    [FINDING_CONFLICT] = "instance-conflict"};
+	char *detail = event_dump(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
+					    event_text(row->sop_instance), "reason", event_text(reason)));
 	int ret = detail ? journal_add_finding(x->task.journal, row->id, kind, 0, detail, event_now(), err)
 			 : err_set(err, ENOMEM, "no memory for a finding");
 
 	free(detail);
 	if (ret == 0)
-		log_event(kind == FINDING_IGNORED ? LOG_NOTICE : LOG_WARNING, names[kind], "instance=%lld sop=%s file=%s calling=%s reason=%s",
-			  (long long)row->id, log_quote(row->sop_instance), row->file, log_quote(row->calling), log_quote(reason));
+		log_event(kind == FINDING_IGNORED ? LOG_NOTICE : LOG_WARNING, names[kind],
+			  "instance=%lld sop=%s file=%s calling=%s reason=%s", (long long)row->id, log_quote(row->sop_instance),
+			  row->file, log_quote(row->calling), log_quote(reason));
 	return ret;
 }
 
 static char *member_detail(const struct instance_row *row, const struct exam_facts *f)
 {
-	return event_dump(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop", event_text(f->sop_instance),
-				    "received", row->received, "expected", (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
+	return event_dump(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
+				    event_text(f->sop_instance), "received", row->received, "expected", (json_int_t)f->expected,
+				    "frames", (json_int_t)f->frames, "angle",
 				    isfinite(f->angle) ? json_real(f->angle) : json_null()));
 }
 
-static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key, const struct job_view *before)
+static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key,
+			    const struct job_view *before)
 {
-	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I}", "key", event_text(key), "kind", f->kind, "calling",
-				    event_text(row->calling), "study", event_text(f->study), "series", event_text(f->series), "laterality",
-				    event_text(f->laterality), "view", event_text(f->view), "revision", before ? before->revision + 1 : 1, "of",
-				    (json_int_t)(before ? before->id : 0)));
+	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I}", "key", event_text(key), "kind", f->kind,
+				    "calling", event_text(row->calling), "study", event_text(f->study), "series",
+				    event_text(f->series), "laterality", event_text(f->laterality), "view", event_text(f->view),
+				    "revision", before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0)));
 }
 
 /* One try at finding the job and joining it. 1 done, 0 the job changed meanwhile: look again. */
-static int join(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, const char *key, const char *member,
-		struct err *err)
+static int join(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, const char *key,
+		const char *member, struct err *err)
 {
 	struct journal *j = x->task.journal;
 	const struct job_view *v;
@@ -89,13 +95,15 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	if (v && v->state != JOB_CLEANED && v->state != JOB_IMPOSSIBLE) {
 		ret = journal_open_revision(j, v->id, row->id, member, opening, event_now(), &job, err);
 		if (ret == 0)
-			log_event(LOG_WARNING, "job-revision", "job=%lld of=%lld state=%s reason=%s", (long long)job, (long long)v->id,
-				  job_state_name(v->state), log_quote("an instance came after the case had begun"));
+			log_event(LOG_WARNING, "job-revision", "job=%lld of=%lld state=%s reason=%s", (long long)job,
+				  (long long)v->id, job_state_name(v->state),
+				  log_quote("an instance came after the case had begun"));
 		goto out;
 	}
 	ret = journal_open_job(j, opening, event_now(), &job, err);
 	if (ret == 0) {
-		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind, log_quote(row->calling));
+		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind,
+			  log_quote(row->calling));
 		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, event_now(), err);
 	}
 out:
@@ -151,8 +159,8 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return set_apart(x, row, FINDING_REFUSED, reason, err);
 	}
 	if (strcmp(f.sop_instance, row->sop_instance)) {
-		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'", f.sop_instance,
-			 row->sop_instance);
+		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'",
+			 f.sop_instance, row->sop_instance);
 		return set_apart(x, row, FINDING_REFUSED, reason, err);
 	}
 	if (f.refused || !f.kind[0])
@@ -164,8 +172,8 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return add_member(x, row, &f, err);
 	if (!strcmp(earlier.digest, row->digest))
 		return set_apart(x, row, FINDING_IGNORED, "the same object, sent again", err);
-	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts", (long long)earlier.id,
-		 earlier.file);
+	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts",
+		 (long long)earlier.id, earlier.file);
 	return set_apart(x, row, FINDING_CONFLICT, reason, err);
 }
 

@@ -1,4 +1,5 @@
-/* list, show, retry, cancel: read the journal and, for the last two, append to it. The node need not run; when it does, it notices. */
+/* list, show, retry, cancel: read the journal and, for the last two, append to it. The node need not run; when it does, it
+ * notices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -70,7 +71,7 @@ struct jobs_command {
 	struct config *config;
 	struct journal *journal; /* NULL: there is none yet (list alone goes on then) */
 	struct jobs jobs;
-	int64_t id;              /* of the argument; 0: none */
+	int64_t id; /* of the argument; 0: none */
 	bool as_is;
 };
 
@@ -153,7 +154,8 @@ int cmd_list(int argc, char **argv)
 		code = options_fail_err(&c.o, &err);
 		json_decref(list);
 	} else if (c.o.json) {
-		code = options_json(json_pack("{s:b, s:o, s:o}", "node", node_runs(c.config), "jobs", list, "set_apart", set_apart));
+		code = options_json(
+			json_pack("{s:b, s:o, s:o}", "node", node_runs(c.config), "jobs", list, "set_apart", set_apart));
 	} else {
 		job_report_print_list(stdout, list, set_apart);
 		json_decref(list);
@@ -177,7 +179,8 @@ static int show(struct jobs_command *c, const struct job_view *v)
 			err_set(&err, ENOMEM, "no memory");
 		return options_fail_err(&c->o, &err);
 	}
-	all = json_pack("{s:o, s:o, s:o, s:o}", "job", view, "stages", job_report_stages(view, events), "events", events, "instances", instances);
+	all = json_pack("{s:o, s:o, s:o, s:o}", "job", view, "stages", job_report_stages(view, events), "events", events,
+			"instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);
@@ -218,8 +221,10 @@ static int want(struct jobs_command *c, enum job_event event, json_t *detail)
 	if (ret < 0)
 		return options_fail_err(&c->o, &err);
 	if (c->o.json)
-		return options_json(json_pack("{s:b, s:I, s:s, s:b}", "ok", 1, "job", (json_int_t)c->id, "event", name, "node", runs));
-	printf("job %lld: %s written%s\n", (long long)c->id, name, runs ? "" : "; no node runs on this spool: it will act when it is started");
+		return options_json(
+			json_pack("{s:b, s:I, s:s, s:b}", "ok", 1, "job", (json_int_t)c->id, "event", name, "node", runs));
+	printf("job %lld: %s written%s\n", (long long)c->id, name,
+	       runs ? "" : "; no node runs on this spool: it will act when it is started");
 	return CODE_OK;
 }
 

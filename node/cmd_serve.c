@@ -12,7 +12,7 @@
 #include "node/spool.h"
 #include "node/version.h"
 
-#define LOCK_TRIES 50        /* an old node's processes may still be dying (kill -9): they hold the lock */
+#define LOCK_TRIES 50 /* an old node's processes may still be dying (kill -9): they hold the lock */
 #define LOCK_WAIT_US 100000
 
 static const struct option_spec options[] = {
@@ -24,7 +24,8 @@ static const struct command_spec spec = {
 	.name = "serve",
 	.usage = "[-c FILE]",
 	.summary = "Run the node in the foreground: receive, reconstruct, deliver.",
-	.text = "SIGTERM or Ctrl-C ends it: associations and deliveries under way may end, a reconstruction is interrupted and starts\n"
+	.text = "SIGTERM or Ctrl-C ends it: associations and deliveries under way may end, a reconstruction is interrupted and "
+		"starts\n"
 		"again at the next start. SIGHUP reads the configuration again; with a problem in it, the old one stays.\n",
 	.options = options,
 };
@@ -72,8 +73,8 @@ static int run(const struct options *o, struct serve_conf *conf)
 		return options_fail_err(o, &err);
 	}
 	log_start(node->log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, node->log_facility, node->log_level, "serve");
-	log_event(LOG_NOTICE, "serve-started", "version=%s revision=%s aet=%s bind=%s port=%d spool=%s", TOMONODE_VERSION, TOMONODE_REVISION,
-		  log_quote(node->aet), log_quote(node->bind), port, log_quote(node->spool));
+	log_event(LOG_NOTICE, "serve-started", "version=%s revision=%s aet=%s bind=%s port=%d spool=%s", TOMONODE_VERSION,
+		  TOMONODE_REVISION, log_quote(node->aet), log_quote(node->bind), port, log_quote(node->spool));
 	if (serve_run(conf, &err) < 0) {
 		log_event(LOG_CRIT, "serve-failed", "reason=%s", log_quote(err.msg));
 		return options_fail_err(o, &err);

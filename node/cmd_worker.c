@@ -2,8 +2,8 @@
  *
  * - The node has written `started`; this process writes the one event that ends the attempt. Where it dies before, the node does.
  * - Nothing it does twice harms: the result's name and UID follow from the sources and the protocol.
- * - Refusals by kind: data that contradict themselves, an encoding we do not read, no profile: held, for a person. A plan that does not
- *   fit: failed, it will not fit tomorrow. No space: again, not counted. Anything else: an attempt that failed.
+ * - Refusals by kind: data that contradict themselves, an encoding we do not read, no profile: held, for a person. A plan that
+ * does not fit: failed, it will not fit tomorrow. No space: again, not counted. Anything else: an attempt that failed.
  * - work/JOB/status says how far it is; not the journal, which is for what lasts.
  */
 #include <errno.h>
@@ -23,9 +23,9 @@
 #include "node/reconstruct.h"
 #include "node/task.h"
 
-#define STATUS_EVERY 0.25  /* s */
-#define RETRY_WAIT 10.0    /* s until the next attempt after a failure that may pass */
-#define SPACE_WAIT 10.0    /* s until the next attempt when there was no space, doubled each time ... */
+#define STATUS_EVERY 0.25    /* s */
+#define RETRY_WAIT 10.0	     /* s until the next attempt after a failure that may pass */
+#define SPACE_WAIT 10.0	     /* s until the next attempt when there was no space, doubled each time ... */
 #define SPACE_WAIT_CAP 600.0 /* ... up to this: it costs a reconstruction to find out */
 
 struct worker {
@@ -111,8 +111,8 @@ static int prepare(struct worker *w, struct err *err)
 		ret = journal_members(w->task.journal, w->view->id, add_path, w, err);
 	for (size_t i = 0; ret == 0 && i < w->n_paths; i++)
 		if (access(w->paths[i], R_OK) < 0)
-			ret = err_set(err, EBADMSG, "a file of this case is not in the spool any more: %s: %s", strrchr(w->paths[i], '/') + 1,
-				      strerror(errno));
+			ret = err_set(err, EBADMSG, "a file of this case is not in the spool any more: %s: %s",
+				      strrchr(w->paths[i], '/') + 1, strerror(errno));
 	return ret;
 }
 
@@ -124,11 +124,12 @@ static json_t *describe(const struct worker *w, const struct reconstruct_report 
 	char file[160];
 
 	snprintf(file, sizeof(file), "outbox/%lld/%s", (long long)w->view->id, r->file);
-	return json_pack("{s:o, s:s, s:s, s:s, s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:I, s:I, s:I, s:I}", "file", event_text(file),
-			 "sop_instance", r->sop_instance, "sop_class", r->sop_class, "series", r->series, "device", event_text(r->device),
-			 "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1],
-			 r->voxel[2], "bytes_device", (json_int_t)r->bytes_device, "seconds", stages, "padded", (json_int_t)r->padded,
-			 "saturated", (json_int_t)r->saturated, "floored", (json_int_t)r->floored, "clamped", (json_int_t)r->clamped);
+	return json_pack("{s:o, s:s, s:s, s:s, s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:I, s:I, s:I, s:I}", "file",
+			 event_text(file), "sop_instance", r->sop_instance, "sop_class", r->sop_class, "series", r->series,
+			 "device", event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1],
+			 r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device", (json_int_t)r->bytes_device,
+			 "seconds", stages, "padded", (json_int_t)r->padded, "saturated", (json_int_t)r->saturated, "floored",
+			 (json_int_t)r->floored, "clamped", (json_int_t)r->clamped);
 }
 
 /* The event that a refusal means, with its detail. */
@@ -168,7 +169,8 @@ static int reconstruct(struct worker *w, struct reconstruct_report *ret_report, 
 	ret = prepare(w, err);
 	if (ret < 0)
 		return ret;
-	return reconstruct_case(c, protocol, c->node.device, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor, ret_report, err);
+	return reconstruct_case(c, protocol, c->node.device, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor,
+				ret_report, err);
 }
 
 static int work(struct worker *w)

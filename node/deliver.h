@@ -5,14 +5,15 @@
 #include <stdint.h>
 
 enum deliver_outcome {
-	DELIVER_STORED,    /* success, or a warning with the object stored */
+	DELIVER_STORED,	   /* success, or a warning with the object stored */
 	DELIVER_TRANSIENT, /* may pass: try again */
 	DELIVER_PERMANENT, /* will not pass by itself: dead letter */
 };
 
 /* A C-STORE response's status (PS3.4 table B.2-1, PS3.7 annex C); ret_meaning: a few words for people. */
 enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning);
-/* An error of scu_open() or scu_store() (errno value): a peer that took no presentation context will not take it tomorrow either. */
+/* An error of scu_open() or scu_store() (errno value): a peer that took no presentation context will not take it tomorrow either.
+ */
 enum deliver_outcome deliver_classify_error(int code);
 
 /* s to wait after the n-th failure in a row (n >= 1): first, 2 first, 4 first, ... up to cap. */

@@ -8,8 +8,9 @@
 
 #include "node/journal.h"
 
-/* Appends (journal_append) with `detail` (taken over; NULL is ENOMEM) and logs "job-NAME job=.. destination=.. status=.. reason=..":
- * held, failed and dead letters as alarms, crashes and failed sends as errors. ESTALE: somebody else acted first; nothing is logged. */
+/* Appends (journal_append) with `detail` (taken over; NULL is ENOMEM) and logs "job-NAME job=.. destination=.. status=..
+ * reason=..": held, failed and dead letters as alarms, crashes and failed sends as errors. ESTALE: somebody else acted first;
+ * nothing is logged. */
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err);
 
 /* One line of JSON; the caller frees it. Takes `value` over. NULL: no memory. */

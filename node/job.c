@@ -4,8 +4,8 @@
  * - COLLECTING is the only way into READY that needs instances to be looked at, so every event that may change what there is
  *   (another instance, a person's retry) leads back to it, and completeness is decided anew.
  * - A job that a worker has begun takes no more instances: a late one opens a revision, a job of its own.
- * - A cancelled job goes on taking its case's instances (the person said "not this case"), and what a sender process that was under way
- *   has done is still written down, so that a retry knows it.
+ * - A cancelled job goes on taking its case's instances (the person said "not this case"), and what a sender process that was
+ * under way has done is still written down, so that a retry knows it.
  * - JOB_IMPOSSIBLE is an end: no event leads out.
  */
 #include "node/job.h"
@@ -20,98 +20,92 @@
 #define TO(state) ((unsigned char)((state) + 1))
 
 static const unsigned char table[N_STATES][N_EVENTS] = {
-	[JOB_NONE] = {
-		[EVENT_OPENED] = TO(JOB_COLLECTING),
-	},
-	[JOB_COLLECTING] = {
-		[EVENT_INSTANCE] = TO(JOB_COLLECTING),
-		[EVENT_HELD] = TO(JOB_HELD),
-		[EVENT_COMPLETE] = TO(JOB_READY),
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_HELD] = {
-		[EVENT_INSTANCE] = TO(JOB_COLLECTING),
-		[EVENT_RETRY] = TO(JOB_COLLECTING),
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_READY] = {
-		[EVENT_INSTANCE] = TO(JOB_COLLECTING),
-		[EVENT_STARTED] = TO(JOB_RUNNING),
-		[EVENT_HELD] = TO(JOB_HELD),
-		[EVENT_FAILED] = TO(JOB_FAILED),
-		[EVENT_RETRY] = TO(JOB_READY), /* do not wait for the back-off */
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_RUNNING] = {
-		[EVENT_HELD] = TO(JOB_HELD),
-		[EVENT_INTERRUPTED] = TO(JOB_READY),
-		[EVENT_CRASHED] = TO(JOB_READY),
-		[EVENT_RECONSTRUCTED] = TO(JOB_RECONSTRUCTED),
-		[EVENT_FAILED] = TO(JOB_FAILED),
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_RECONSTRUCTED] = {
-		[EVENT_CRASHED] = TO(JOB_READY), /* the result was lost from the outbox: make it again */
-		[EVENT_SEND_FAILED] = TO(JOB_RECONSTRUCTED),
-		[EVENT_SENT] = TO(JOB_RECONSTRUCTED),
-		[EVENT_SEND_REFUSED] = TO(JOB_RECONSTRUCTED),
-		[EVENT_DELIVERED] = TO(JOB_DELIVERED),
-		[EVENT_DEAD_LETTER] = TO(JOB_DEAD_LETTER),
-		[EVENT_RETRY] = TO(JOB_RECONSTRUCTED), /* do not wait for the back-off */
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_DELIVERED] = {
-		[EVENT_CLEANED] = TO(JOB_CLEANED),
-	},
-	[JOB_DEAD_LETTER] = {
-		[EVENT_RETRY] = TO(JOB_RECONSTRUCTED),
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_FAILED] = {
-		[EVENT_RETRY] = TO(JOB_COLLECTING),
-		[EVENT_CANCEL] = TO(JOB_CANCELLED),
-	},
-	[JOB_CANCELLED] = {
-		[EVENT_INSTANCE] = TO(JOB_CANCELLED),
-		[EVENT_SEND_FAILED] = TO(JOB_CANCELLED),
-		[EVENT_SENT] = TO(JOB_CANCELLED),
-		[EVENT_SEND_REFUSED] = TO(JOB_CANCELLED),
-		[EVENT_RETRY] = TO(JOB_COLLECTING),
-	},
+	[JOB_NONE] =
+		{
+			[EVENT_OPENED] = TO(JOB_COLLECTING),
+		},
+	[JOB_COLLECTING] =
+		{
+			[EVENT_INSTANCE] = TO(JOB_COLLECTING),
+			[EVENT_HELD] = TO(JOB_HELD),
+			[EVENT_COMPLETE] = TO(JOB_READY),
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_HELD] =
+		{
+			[EVENT_INSTANCE] = TO(JOB_COLLECTING),
+			[EVENT_RETRY] = TO(JOB_COLLECTING),
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_READY] =
+		{
+			[EVENT_INSTANCE] = TO(JOB_COLLECTING),
+			[EVENT_STARTED] = TO(JOB_RUNNING),
+			[EVENT_HELD] = TO(JOB_HELD),
+			[EVENT_FAILED] = TO(JOB_FAILED),
+			[EVENT_RETRY] = TO(JOB_READY), /* do not wait for the back-off */
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_RUNNING] =
+		{
+			[EVENT_HELD] = TO(JOB_HELD),
+			[EVENT_INTERRUPTED] = TO(JOB_READY),
+			[EVENT_CRASHED] = TO(JOB_READY),
+			[EVENT_RECONSTRUCTED] = TO(JOB_RECONSTRUCTED),
+			[EVENT_FAILED] = TO(JOB_FAILED),
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_RECONSTRUCTED] =
+		{
+			[EVENT_CRASHED] = TO(JOB_READY), /* the result was lost from the outbox: make it again */
+			[EVENT_SEND_FAILED] = TO(JOB_RECONSTRUCTED),
+			[EVENT_SENT] = TO(JOB_RECONSTRUCTED),
+			[EVENT_SEND_REFUSED] = TO(JOB_RECONSTRUCTED),
+			[EVENT_DELIVERED] = TO(JOB_DELIVERED),
+			[EVENT_DEAD_LETTER] = TO(JOB_DEAD_LETTER),
+			[EVENT_RETRY] = TO(JOB_RECONSTRUCTED), /* do not wait for the back-off */
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_DELIVERED] =
+		{
+			[EVENT_CLEANED] = TO(JOB_CLEANED),
+		},
+	[JOB_DEAD_LETTER] =
+		{
+			[EVENT_RETRY] = TO(JOB_RECONSTRUCTED),
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_FAILED] =
+		{
+			[EVENT_RETRY] = TO(JOB_COLLECTING),
+			[EVENT_CANCEL] = TO(JOB_CANCELLED),
+		},
+	[JOB_CANCELLED] =
+		{
+			[EVENT_INSTANCE] = TO(JOB_CANCELLED),
+			[EVENT_SEND_FAILED] = TO(JOB_CANCELLED),
+			[EVENT_SENT] = TO(JOB_CANCELLED),
+			[EVENT_SEND_REFUSED] = TO(JOB_CANCELLED),
+			[EVENT_RETRY] = TO(JOB_COLLECTING),
+		},
 };
 
 static const char *const state_names[N_STATES] = {
-	[JOB_NONE] = "none",
-	[JOB_COLLECTING] = "collecting",
-	[JOB_HELD] = "held",
-	[JOB_READY] = "ready",
-	[JOB_RUNNING] = "running",
-	[JOB_RECONSTRUCTED] = "reconstructed",
-	[JOB_DELIVERED] = "delivered",
-	[JOB_DEAD_LETTER] = "dead-letter",
-	[JOB_FAILED] = "failed",
-	[JOB_CANCELLED] = "cancelled",
-	[JOB_CLEANED] = "cleaned",
-	[JOB_IMPOSSIBLE] = "quarantined",
+	[JOB_NONE] = "none",	       [JOB_COLLECTING] = "collecting",	  [JOB_HELD] = "held",
+	[JOB_READY] = "ready",	       [JOB_RUNNING] = "running",	  [JOB_RECONSTRUCTED] = "reconstructed",
+	[JOB_DELIVERED] = "delivered", [JOB_DEAD_LETTER] = "dead-letter", [JOB_FAILED] = "failed",
+	[JOB_CANCELLED] = "cancelled", [JOB_CLEANED] = "cleaned",	  [JOB_IMPOSSIBLE] = "quarantined",
 };
 
 static const char *const event_names[N_EVENTS] = {
-	[EVENT_OPENED] = "opened",
-	[EVENT_INSTANCE] = "instance",
-	[EVENT_HELD] = "held",
-	[EVENT_COMPLETE] = "complete",
-	[EVENT_STARTED] = "started",
-	[EVENT_INTERRUPTED] = "interrupted",
-	[EVENT_CRASHED] = "crashed",
-	[EVENT_RECONSTRUCTED] = "reconstructed",
-	[EVENT_FAILED] = "failed",
-	[EVENT_SEND_FAILED] = "send-failed",
-	[EVENT_SENT] = "sent",
-	[EVENT_SEND_REFUSED] = "send-refused",
-	[EVENT_DELIVERED] = "delivered",
-	[EVENT_DEAD_LETTER] = "dead-letter",
-	[EVENT_RETRY] = "retry",
-	[EVENT_CANCEL] = "cancel",
+	[EVENT_OPENED] = "opened",	 [EVENT_INSTANCE] = "instance",
+	[EVENT_HELD] = "held",		 [EVENT_COMPLETE] = "complete",
+	[EVENT_STARTED] = "started",	 [EVENT_INTERRUPTED] = "interrupted",
+	[EVENT_CRASHED] = "crashed",	 [EVENT_RECONSTRUCTED] = "reconstructed",
+	[EVENT_FAILED] = "failed",	 [EVENT_SEND_FAILED] = "send-failed",
+	[EVENT_SENT] = "sent",		 [EVENT_SEND_REFUSED] = "send-refused",
+	[EVENT_DELIVERED] = "delivered", [EVENT_DEAD_LETTER] = "dead-letter",
+	[EVENT_RETRY] = "retry",	 [EVENT_CANCEL] = "cancel",
 	[EVENT_CLEANED] = "cleaned",
 };
 

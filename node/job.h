@@ -7,38 +7,38 @@
 #define TOMONODE_NODE_JOB_H
 
 enum job_state {
-	JOB_NONE,           /* before its first event */
-	JOB_COLLECTING,     /* instances arrive */
-	JOB_HELD,           /* incomplete, no profile, refused data: waits for a person or for new instances */
-	JOB_READY,          /* complete: waits for a worker */
+	JOB_NONE,	/* before its first event */
+	JOB_COLLECTING, /* instances arrive */
+	JOB_HELD,	/* incomplete, no profile, refused data: waits for a person or for new instances */
+	JOB_READY,	/* complete: waits for a worker */
 	JOB_RUNNING,
-	JOB_RECONSTRUCTED,  /* the result lies in the outbox: deliveries are due */
-	JOB_DELIVERED,      /* every destination has it */
-	JOB_DEAD_LETTER,    /* a destination refused for good; the others are done */
-	JOB_FAILED,         /* reconstruction failed for good */
+	JOB_RECONSTRUCTED, /* the result lies in the outbox: deliveries are due */
+	JOB_DELIVERED,	   /* every destination has it */
+	JOB_DEAD_LETTER,   /* a destination refused for good; the others are done */
+	JOB_FAILED,	   /* reconstruction failed for good */
 	JOB_CANCELLED,
-	JOB_CLEANED,        /* retention removed its files */
-	JOB_IMPOSSIBLE,     /* the events do not fit: quarantined */
+	JOB_CLEANED,	/* retention removed its files */
+	JOB_IMPOSSIBLE, /* the events do not fit: quarantined */
 };
 
 enum job_event {
-	EVENT_OPENED,        /* case key, kind */
-	EVENT_INSTANCE,      /* another instance belongs to it */
-	EVENT_HELD,          /* reason */
-	EVENT_COMPLETE,      /* what made it complete; protocol, destinations */
-	EVENT_STARTED,       /* device, attempt */
+	EVENT_OPENED,	     /* case key, kind */
+	EVENT_INSTANCE,	     /* another instance belongs to it */
+	EVENT_HELD,	     /* reason */
+	EVENT_COMPLETE,	     /* what made it complete; protocol, destinations */
+	EVENT_STARTED,	     /* device, attempt */
 	EVENT_INTERRUPTED,   /* the worker went away with its node: start again, not counted as a failure */
-	EVENT_CRASHED,       /* the worker died or failed in a way that may pass: reason */
+	EVENT_CRASHED,	     /* the worker died or failed in a way that may pass: reason */
 	EVENT_RECONSTRUCTED, /* outbox file, SOP instance UID, seconds per stage */
-	EVENT_FAILED,        /* reason */
+	EVENT_FAILED,	     /* reason */
 	EVENT_SEND_FAILED,   /* destination, status or reason, when next: transient */
-	EVENT_SENT,          /* destination, status */
+	EVENT_SENT,	     /* destination, status */
 	EVENT_SEND_REFUSED,  /* destination, status: permanent */
 	EVENT_DELIVERED,     /* every destination has it */
 	EVENT_DEAD_LETTER,   /* every destination has it or refused it */
-	EVENT_RETRY,         /* by a person */
-	EVENT_CANCEL,        /* by a person */
-	EVENT_CLEANED,       /* files removed by retention */
+	EVENT_RETRY,	     /* by a person */
+	EVENT_CANCEL,	     /* by a person */
+	EVENT_CLEANED,	     /* files removed by retention */
 };
 
 enum job_state job_next(enum job_state state, enum job_event event);

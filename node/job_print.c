@@ -57,11 +57,13 @@ static void remark(const json_t *job, char *ret, size_t size)
 		snprintf(ret, size, "%s", text(job, "reason"));
 		return;
 	}
-	json_array_foreach(json_object_get(job, "destinations"), i, d) {
+	json_array_foreach(json_object_get(job, "destinations"), i, d)
+	{
 		if (n < size)
 			n += (size_t)snprintf(ret + n, size - n, "%s%s: %s", i ? ", " : "", text(d, "name"), text(d, "state"));
 		if (n < size && integer(d, "failures") > 0)
-			n += (size_t)snprintf(ret + n, size - n, " (%lld failures: %s)", integer(d, "failures"), text(d, "reason"));
+			n += (size_t)snprintf(ret + n, size - n, " (%lld failures: %s)", integer(d, "failures"),
+					      text(d, "reason"));
 	}
 }
 
@@ -74,15 +76,18 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart
 	if (json_array_size(jobs) == 0)
 		fprintf(to, "no jobs\n");
 	else
-		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-16s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", "PROTOCOL", "CHANGED", "REMARK");
-	json_array_foreach(jobs, i, one) {
+		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-16s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", "PROTOCOL",
+			"CHANGED", "REMARK");
+	json_array_foreach(jobs, i, one)
+	{
 		remark(one, note, sizeof(note));
-		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-19s  %s\n", integer(one, "id"), text(one, "state"), text(one, "kind"),
-			count_text(one, count), text(one, "protocol"), clock_text(number(one, "changed"), when), note);
+		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
+			text(one, "kind"), count_text(one, count), text(one, "protocol"),
+			clock_text(number(one, "changed"), when), note);
 	}
 	if (json_array_size(set_apart) > 0)
-		fprintf(to, "\nInstances set apart (no job has them):\n%10s  %-9s  %-19s  %-16s  %s\n", "INSTANCE", "FINDING", "RECEIVED", "FROM",
-			"REASON");
+		fprintf(to, "\nInstances set apart (no job has them):\n%10s  %-9s  %-19s  %-16s  %s\n", "INSTANCE", "FINDING",
+			"RECEIVED", "FROM", "REASON");
 	json_array_foreach(set_apart, i, one)
 		fprintf(to, "%10lld  %-9s  %-19s  %-16s  %s\n", integer(one, "instance"), text(one, "finding"),
 			clock_text(number(one, "received"), when), text(one, "calling"), text(one, "reason"));
@@ -90,7 +95,8 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart
 
 static void print_detail(FILE *to, const json_t *detail)
 {
-	static const char *const keys[] = {"why", "reason", "protocol", "destination", "status", "device", "attempt", "file", "sop_instance"};
+	static const char *const keys[] = {"why",    "reason",	"protocol", "destination", "status",
+					   "device", "attempt", "file",	    "sop_instance"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const json_t *value = json_object_get(detail, keys[i]);
@@ -116,7 +122,8 @@ static void print_events(FILE *to, const json_t *events)
 		if (!strcmp(text(e, "event"), "instance")) {
 			run++;
 			if (strcmp(next, "instance")) {
-				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number(e, "time"), when), "instance", run);
+				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number(e, "time"), when), "instance",
+					run);
 				run = 0;
 			}
 			continue;
@@ -135,8 +142,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 
 	remark(job, note, sizeof(note));
 	fprintf(to, "job %lld: %s%s%s\n", integer(job, "id"), text(job, "state"), note[0] ? ", " : "", note);
-	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text(job, "kind"), text(job, "calling"), count_text(job, count),
-		integer(job, "frames"), integer(job, "revision"));
+	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text(job, "kind"), text(job, "calling"),
+		count_text(job, count), integer(job, "frames"), integer(job, "revision"));
 	if (integer(job, "of") > 0)
 		fprintf(to, " of job %lld", integer(job, "of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
@@ -144,15 +151,17 @@ void job_report_print_show(FILE *to, const json_t *show)
 	if (json_is_object(one))
 		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)
-		fprintf(to, "  destination %s: %s %s %s\n", text(one, "name"), text(one, "state"), text(one, "status"), text(one, "reason"));
+		fprintf(to, "  destination %s: %s %s %s\n", text(one, "name"), text(one, "state"), text(one, "status"),
+			text(one, "reason"));
 	fprintf(to, "\nEvents\n");
 	print_events(to, json_object_get(show, "events"));
 	fprintf(to, "\nInstances\n");
 	json_array_foreach(json_object_get(show, "instances"), i, one)
-		fprintf(to, "  %6lld  %-19s  %s  %lld bytes\n", integer(one, "instance"), clock_text(number(one, "received"), when),
-			text(one, "file"), integer(one, "bytes"));
+		fprintf(to, "  %6lld  %-19s  %s  %lld bytes\n", integer(one, "instance"),
+			clock_text(number(one, "received"), when), text(one, "file"), integer(one, "bytes"));
 	fprintf(to, "\nWhere the time went (s)\n");
-	json_array_foreach(json_object_get(show, "stages"), i, one) {
+	json_array_foreach(json_object_get(show, "stages"), i, one)
+	{
 		fprintf(to, "  %-12s %9.3f\n", text(one, "stage"), number(one, "seconds"));
 		if (strcmp(text(one, "stage"), "receive"))
 			total += number(one, "seconds");

@@ -28,19 +28,23 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
 
-		json_array_append_new(destinations, json_pack("{s:o, s:s, s:s, s:o, s:i, s:f}", "name", event_text(s->destination), "state",
-							      send_name(s->state), "status", s->status, "reason", event_text(s->reason),
-							      "failures", s->failures, "next", s->next));
+		json_array_append_new(destinations,
+				      json_pack("{s:o, s:s, s:s, s:o, s:i, s:f}", "name", event_text(s->destination), "state",
+						send_name(s->state), "status", s->status, "reason", event_text(s->reason),
+						"failures", s->failures, "next", s->next));
 	}
 	if (v->file[0])
-		result = json_pack("{s:o, s:s, s:s}", "file", event_text(v->file), "sop_instance", v->sop_instance, "sop_class", v->sop_class);
-	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}", "id",
-			 (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling", event_text(v->calling),
-			 "revision", v->revision, "of", (json_int_t)v->of, "instances", (json_int_t)v->members.instances, "expected",
-			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol", event_text(v->protocol), "opened",
-			 v->opened, "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed, "finished",
-			 v->finished, "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations",
-			 destinations, "result", result, "progress", v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
+		result = json_pack("{s:o, s:s, s:s}", "file", event_text(v->file), "sop_instance", v->sop_instance, "sop_class",
+				   v->sop_class);
+	return json_pack(
+		"{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}", "id",
+		(json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling",
+		event_text(v->calling), "revision", v->revision, "of", (json_int_t)v->of, "instances",
+		(json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "frames",
+		(json_int_t)v->members.frames, "protocol", event_text(v->protocol), "opened", v->opened, "first_received",
+		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
+		v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations", destinations, "result",
+		result, "progress", v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
 }
 
 /* ---- out of the journal ---- */
@@ -49,8 +53,8 @@ static int add_event(void *ctx, const struct event_row *row)
 {
 	json_t *detail = json_loads(row->detail, 0, NULL);
 
-	return json_array_append_new(ctx, json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)row->seq, "time", row->time, "event",
-						    row->known ? job_event_name(row->event) : "unknown", "detail",
+	return json_array_append_new(ctx, json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)row->seq, "time", row->time,
+						    "event", row->known ? job_event_name(row->event) : "unknown", "detail",
 						    detail ? detail : json_null())) < 0
 		       ? -ENOMEM
 		       : 0;
@@ -69,9 +73,10 @@ json_t *job_report_events(struct journal *j, int64_t job, struct err *err)
 
 static json_t *instance(const struct instance_row *row)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop", event_text(row->sop_instance),
-			 "sop_class", event_text(row->sop_class), "transfer_syntax", event_text(row->transfer_syntax), "calling",
-			 event_text(row->calling), "received", row->received, "file", row->file, "bytes", (json_int_t)row->bytes);
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",
+			 event_text(row->sop_instance), "sop_class", event_text(row->sop_class), "transfer_syntax",
+			 event_text(row->transfer_syntax), "calling", event_text(row->calling), "received", row->received, "file",
+			 row->file, "bytes", (json_int_t)row->bytes);
 }
 
 static int add_instance(void *ctx, const struct instance_row *row, const char *detail)

@@ -16,8 +16,8 @@ json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
 /* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "received", "file", "reason"}]. */
 json_t *job_report_set_apart(struct journal *j, int max, struct err *err);
 
-/* Where the time went: [{"stage", "seconds"}], in order, out of job_report_view() and job_report_events(). "receive" comes before the
- * last C-STORE response; all others follow it one upon the other, so that they add up to the time from there to the last
+/* Where the time went: [{"stage", "seconds"}], in order, out of job_report_view() and job_report_events(). "receive" comes before
+ * the last C-STORE response; all others follow it one upon the other, so that they add up to the time from there to the last
  * destination. Only stages that are over. A pure function of its arguments. */
 json_t *job_report_stages(const json_t *view, const json_t *events);
 

@@ -1,8 +1,8 @@
 /* jobs.c - replay into memory.
  *
  * - The state comes from job_next() alone; the details only fill in what people and the scheduler want to know.
- * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of what was
- *   written would be a guess.
+ * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of what
+ * was written would be a guess.
  * - A destination that has an object keeps it as sent over a retry, as long as the result's UID is the same.
  */
 #include "node/jobs.h"
@@ -177,7 +177,8 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	sends = calloc(n ? n : 1, sizeof(sends[0]));
 	if (!sends)
 		return -ENOMEM;
-	json_array_foreach(names, i, name) {
+	json_array_foreach(names, i, name)
+	{
 		const struct job_send *old;
 
 		if (!json_is_string(name)) {
@@ -328,7 +329,8 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 	}
 	next = job_next(v->state, row->event);
 	if (next == JOB_IMPOSSIBLE) {
-		snprintf(why, sizeof(why), "event '%s' does not fit state '%s'", job_event_name(row->event), job_state_name(v->state));
+		snprintf(why, sizeof(why), "event '%s' does not fit state '%s'", job_event_name(row->event),
+			 job_state_name(v->state));
 		quarantine(v, row, why);
 		return 0;
 	}

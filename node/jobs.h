@@ -16,7 +16,7 @@
 #include "node/journal.h"
 
 enum send_state {
-	SEND_DUE,     /* not there yet; `next` says when to try */
+	SEND_DUE, /* not there yet; `next` says when to try */
 	SEND_DONE,
 	SEND_REFUSED, /* for good: the dead letter */
 };
@@ -24,30 +24,30 @@ enum send_state {
 struct job_send {
 	char destination[CONFIG_NAME_SIZE];
 	enum send_state state;
-	int failures;        /* transient ones, since the last time a person said retry */
-	double next;         /* s since the epoch: not before */
-	double time;         /* of the last event */
-	char status[8];      /* "0000"; "" where the peer did not answer */
+	int failures;	/* transient ones, since the last time a person said retry */
+	double next;	/* s since the epoch: not before */
+	double time;	/* of the last event */
+	char status[8]; /* "0000"; "" where the peer did not answer */
 	char reason[240];
 };
 
 struct job_view {
 	int64_t id;
-	int64_t of;          /* the job that this one is a revision of; 0: none */
-	int revision;        /* 1, 2, ... within the case */
+	int64_t of;   /* the job that this one is a revision of; 0: none */
+	int revision; /* 1, 2, ... within the case */
 	enum job_state state;
 	char kind[16], calling[17];
-	char *key;           /* of the case; "" when its opening is damaged */
+	char *key;							     /* of the case; "" when its opening is damaged */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch, 0: not yet */
-	int64_t completed_seq; /* first come, first served */
+	int64_t completed_seq;						     /* first come, first served */
 	struct assemble members;
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
 	int attempts, crashes; /* started, and died; since the last time a person said retry */
-	double not_before;   /* of the next attempt */
-	char reason[320];    /* why it is held, failed, cancelled, quarantined, waiting; "" */
-	char file[160];      /* of the result, relative to the spool */
+	double not_before;     /* of the next attempt */
+	char reason[320];      /* why it is held, failed, cancelled, quarantined, waiting; "" */
+	char file[160];	       /* of the result, relative to the spool */
 	char sop_instance[65], sop_class[65];
 };
 
@@ -63,9 +63,9 @@ void jobs_clear(struct jobs *jobs);
 /* One event; ENOMEM is the only error. */
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
 
-struct job_view *jobs_find(const struct jobs *jobs, int64_t id);       /* NULL: none */
-struct job_view *jobs_latest(const struct jobs *jobs, const char *key); /* the newest job of a case; NULL: none */
+struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
+struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* the newest job of a case; NULL: none */
 struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
-size_t job_view_sends(const struct job_view *v, enum send_state state);  /* how many are in that state */
+size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* how many are in that state */
 
 #endif

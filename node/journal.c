@@ -2,8 +2,9 @@
  *
  * - append returns after the row is on disk (WAL, synchronous=FULL: one fsync a commit)
  * - state is never stored, always replayed: see job_next() in job.c
- * - an event is appended only where it fits: the job is replayed inside the writing transaction, and SQLite lets one writer in at a time,
- *   so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines its job, never the node
+ * - an event is appended only where it fits: the job is replayed inside the writing transaction, and SQLite lets one writer in at
+ * a time, so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines its job,
+ * never the node
  * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
  * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
  */
@@ -18,47 +19,71 @@
 #include <unistd.h>
 
 #define SCHEMA_VERSION 1
-#define BUSY_MS 20000        /* another process' commit is one fsync; a checkpoint on a slow disk may take seconds */
+#define BUSY_MS 20000	     /* another process' commit is one fsync; a checkpoint on a slow disk may take seconds */
 #define GROW_BYTES (1 << 20) /* the file grows in steps, so that a full disk meets a step, not every commit */
 
 static const char schema[] =
 	"CREATE TABLE instance(id INTEGER PRIMARY KEY AUTOINCREMENT, received REAL NOT NULL, sop_class TEXT NOT NULL,"
-	" sop_instance TEXT NOT NULL, transfer_syntax TEXT NOT NULL, calling TEXT NOT NULL, host TEXT NOT NULL, association TEXT NOT NULL,"
+	" sop_instance TEXT NOT NULL, transfer_syntax TEXT NOT NULL, calling TEXT NOT NULL, host TEXT NOT NULL, association TEXT "
+	"NOT NULL,"
 	" file TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, digest TEXT NOT NULL);"
 	"CREATE INDEX instance_uid ON instance(sop_instance);"
-	"CREATE TABLE finding(instance INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, detail TEXT NOT NULL, time REAL NOT NULL);"
+	"CREATE TABLE finding(instance INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, detail TEXT NOT NULL, "
+	"time REAL NOT NULL);"
 	"CREATE TABLE event(seq INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL,"
 	" instance INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL);"
 	"CREATE INDEX event_job ON event(job, seq);"
 	"CREATE TABLE removal(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
 	"PRAGMA user_version=1;";
 
-#define COLUMNS "i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, i.digest"
+#define COLUMNS                                                                                                                  \
+	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
+	"i.digest"
 #define HERE " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
 
 enum query {
-	BEGIN, COMMIT, ROLLBACK, ADD_INSTANCE, HAS_INSTANCE, GET_INSTANCE, UNINDEXED, ADD_FINDING, ADD_EVENT, SET_OWN_JOB, JOB_EVENTS,
-	COPY_MEMBERS, FIND_MEMBER, REMOVE, NAMES_FILE, HAS_ANY, DATA_VERSION, N_QUERIES,
+	BEGIN,
+	COMMIT,
+	ROLLBACK,
+	ADD_INSTANCE,
+	HAS_INSTANCE,
+	GET_INSTANCE,
+	UNINDEXED,
+	ADD_FINDING,
+	ADD_EVENT,
+	SET_OWN_JOB,
+	JOB_EVENTS,
+	COPY_MEMBERS,
+	FIND_MEMBER,
+	REMOVE,
+	NAMES_FILE,
+	HAS_ANY,
+	DATA_VERSION,
+	N_QUERIES,
 };
 
 static const char *const sql[N_QUERIES] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
 	[ROLLBACK] = "ROLLBACK",
-	[ADD_INSTANCE] = "INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, file, bytes, digest)"
+	[ADD_INSTANCE] = "INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, "
+			 "file, bytes, digest)"
 			 " VALUES(?,?,?,?,?,?,?,?,?,?)",
 	[HAS_INSTANCE] = "SELECT 1 FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" HERE " LIMIT 1",
 	[GET_INSTANCE] = "SELECT " COLUMNS " FROM instance i WHERE i.id=?",
 	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
-	[UNINDEXED] = "SELECT " COLUMNS " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
+	[UNINDEXED] = "SELECT " COLUMNS
+		      " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
 	[ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
 	[SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
 	[JOB_EVENTS] = "SELECT name FROM event WHERE job=? ORDER BY seq",
 	[COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
 			 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
-	[FIND_MEMBER] = "SELECT " COLUMNS " FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND i.id<? AND f.kind=1 AND" HERE
-			" ORDER BY i.id LIMIT 1",
+	[FIND_MEMBER] =
+		"SELECT " COLUMNS
+		" FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND i.id<? AND f.kind=1 AND" HERE
+		" ORDER BY i.id LIMIT 1",
 	[REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
 	[NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" HERE,
 	[HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
@@ -119,7 +144,8 @@ static sqlite3_stmt *query(struct journal *j, enum query q, struct err *err)
 }
 
 /* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
-static int run(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
+static int run(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
+	       struct err *err)
 {
 	int rc = sqlite3_step(s), ret;
 
@@ -227,7 +253,8 @@ static int prepare_schema(struct journal *j, struct err *err)
 	if (ret < 0 || version == SCHEMA_VERSION)
 		return ret;
 	if (version > SCHEMA_VERSION)
-		return err_set(err, EPROTONOSUPPORT, "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
+		return err_set(err, EPROTONOSUPPORT,
+			       "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
 			       (long long)version, SCHEMA_VERSION);
 	ret = simple(j, BEGIN, "begin", err);
 	if (ret < 0)
@@ -249,7 +276,8 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	if (!j)
 		return err_set(err, ENOMEM, "no memory for the journal");
 	snprintf(j->path, sizeof(j->path), "%s", path);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600); /* SQLite alone would take the umask; WAL and index files copy this mode */
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC,
+		  0600); /* SQLite alone would take the umask; WAL and index files copy this mode */
 	if (fd < 0) {
 		ret = err_set(err, errno, "journal %s: %s", path, strerror(errno));
 		goto fail;
@@ -266,7 +294,8 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	ret = set_wal(j, err);
 	if (ret < 0)
 		goto fail;
-	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL, NULL);
+	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL,
+			  NULL);
 	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_error(j, rc, "settings", err);
 	if (ret < 0)
 		goto fail;
@@ -351,7 +380,8 @@ int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max,
 	return n;
 }
 
-int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row, struct err *err)
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
+			struct err *err)
 {
 	sqlite3_stmt *s = query(j, FIND_MEMBER, err);
 
@@ -390,7 +420,8 @@ int journal_has_any(struct journal *j, struct err *err)
 
 /* ---- jobs ---- */
 
-static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now, struct err *err)
+static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now,
+			struct err *err)
 {
 	sqlite3_stmt *s = query(j, ADD_EVENT, err);
 
@@ -405,7 +436,8 @@ static int insert_event(struct journal *j, int64_t job, enum job_event event, in
 }
 
 /* In order of arrival only: see UNINDEXED. */
-static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err)
+static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail,
+			  double now, struct err *err)
 {
 	sqlite3_stmt *s = query(j, ADD_FINDING, err);
 
@@ -455,7 +487,8 @@ static int check_fits(struct journal *j, int64_t job, enum job_event event, stru
 	if (state == JOB_NONE)
 		return err_set(err, ENOENT, "no job %lld", (long long)job);
 	if (job_next(state, event) == JOB_IMPOSSIBLE)
-		return err_set(err, ESTALE, "job %lld is %s: '%s' does not fit", (long long)job, job_state_name(state), job_event_name(event));
+		return err_set(err, ESTALE, "job %lld is %s: '%s' does not fit", (long long)job, job_state_name(state),
+			       job_event_name(event));
 	return 0;
 }
 
@@ -471,7 +504,8 @@ int journal_append(struct journal *j, int64_t job, enum job_event event, const c
 	return transaction_end(j, ret, err);
 }
 
-int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err)
+int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
+			struct err *err)
 {
 	int ret = simple(j, BEGIN, "begin", err);
 
@@ -553,22 +587,24 @@ out:
 
 /* ---- walks ---- */
 
-int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx, struct err *err)
+int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
+		   struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc, ret = 0;
 
-	rc = sqlite3_prepare_v2(j->db,
-				job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
-				    : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
-				-1, &s, NULL);
+	rc = sqlite3_prepare_v2(
+		j->db,
+		job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
+		    : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
+		-1, &s, NULL);
 	if (rc != SQLITE_OK)
 		return journal_error(j, rc, "replay", err);
 	sqlite3_bind_int64(s, 1, after);
 	if (job)
 		sqlite3_bind_int64(s, 2, job);
 	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-		struct event_row row = { 0 };
+		struct event_row row = {0};
 		char *detail;
 
 		row.seq = sqlite3_column_int64(s, 0);
@@ -610,7 +646,8 @@ static int walk_instances(struct journal *j, const char *what, int64_t key, int 
 	return ret < 0 ? ret : 0;
 }
 
-int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
+		    void *ctx, struct err *err)
 {
 	return walk_instances(j,
 			      "SELECT " COLUMNS ", e.detail FROM event e JOIN instance i ON i.id=e.instance"
@@ -618,8 +655,8 @@ int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const
 			      job, 1, each, ctx, err);
 }
 
-int journal_findings(struct journal *j, enum finding_kind kind, int max, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
-		     void *ctx, struct err *err)
+int journal_findings(struct journal *j, enum finding_kind kind, int max,
+		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	return walk_instances(j,
 			      "SELECT " COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"

@@ -2,10 +2,10 @@
  *
  * - Append only. A function that appends returns after the rows are on disk.
  * - Three tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance),
- *   `event` (what happened to each job), and `removal` (instance files that retention took away). A job's number is the seq of its
- *   `opened` event. An instance may belong to several jobs: a revision takes all of its predecessor's.
- * - An event that does not fit the job's state is refused (ESTALE) inside the transaction, so that two processes that act on one job
- *   at the same moment cannot spoil it: the second one looks again.
+ *   `event` (what happened to each job), and `removal` (instance files that retention took away). A job's number is the seq of
+ * its `opened` event. An instance may belong to several jobs: a revision takes all of its predecessor's.
+ * - An event that does not fit the job's state is refused (ESTALE) inside the transaction, so that two processes that act on one
+ * job at the same moment cannot spoil it: the second one looks again.
  * - Each process opens its own; never carry one across fork.
  * - Times are seconds since the epoch, given by the caller. Details are one-line JSON objects.
  */
@@ -21,14 +21,14 @@
 struct journal;
 
 struct instance_row {
-	int64_t id;                 /* given by the journal */
+	int64_t id; /* given by the journal */
 	double received;
 	char sop_class[65], sop_instance[65], transfer_syntax[65];
 	char calling[17], host[64];
-	char association[40];       /* the same for all objects of one association */
-	char file[128];             /* relative to the spool */
-	uint64_t bytes;             /* of the file */
-	char digest[33];            /* XXH3-128 of the data set as it came */
+	char association[40]; /* the same for all objects of one association */
+	char file[128];	      /* relative to the spool */
+	uint64_t bytes;	      /* of the file */
+	char digest[33];      /* XXH3-128 of the data set as it came */
 };
 
 enum finding_kind {
@@ -43,9 +43,9 @@ struct event_row {
 	double time;
 	int64_t job;
 	enum job_event event;
-	bool known;      /* false: a name this version does not know (the job is quarantined) */
+	bool known;	  /* false: a name this version does not know (the job is quarantined) */
 	int64_t instance; /* of an `instance` event; else 0 */
-	char *detail;    /* JSON; valid until the callback returns */
+	char *detail;	  /* JSON; valid until the callback returns */
 };
 
 int journal_open(const char *path, struct journal **ret_journal, struct err *err); /* creates it when it is not there; 0600 */
@@ -59,28 +59,32 @@ int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret
 /* Instances that have no finding yet, oldest first, at most `max`; answers how many. */
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
 /* One finding an instance; with FINDING_MEMBER an `instance` event of the job is appended in the same transaction. */
-int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now, struct err *err);
+int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
+			struct err *err);
 /* Open a job for a case key and give its number. */
 int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err);
-/* A late instance of a case whose job `of` has begun: a new job with all instances of `of` and this one (a member, with its finding),
- * in one transaction. */
+/* A late instance of a case whose job `of` has begun: a new job with all instances of `of` and this one (a member, with its
+ * finding), in one transaction. */
 int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
 			  int64_t *ret_job, struct err *err);
 /* ENOENT: no such job; ESTALE: the event does not fit its state. */
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
 
 /* Replay: each event of job (0: all jobs) with seq > after, in order. The callback ends the walk by returning non-zero. */
-int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx, struct err *err);
+int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
+		   struct err *err);
 /* Each member instance of a job in the order of arrival, with its finding's detail. */
-int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
+		    void *ctx, struct err *err);
 /* The state replayed from the journal alone; JOB_NONE: no such job. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err);
 
 /* The member of a job that has this UID and came before `before`: 1 found, 0 not. (Other content under its UID is a conflict.) */
-int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row, struct err *err);
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
+			struct err *err);
 /* Instances whose finding is of this kind, newest first, at most `max`. */
-int journal_findings(struct journal *j, enum finding_kind kind, int max, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
-		     void *ctx, struct err *err);
+int journal_findings(struct journal *j, enum finding_kind kind, int max,
+		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */

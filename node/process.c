@@ -110,7 +110,8 @@ struct process *process_find(struct processes *all, enum process_role role, int6
 	for (size_t i = 0; i < all->n; i++) {
 		struct process *p = &all->list[i];
 
-		if (p->role == role && !p->retired && (!job || p->job == job) && (!destination || !strcmp(p->destination, destination)))
+		if (p->role == role && !p->retired && (!job || p->job == job) &&
+		    (!destination || !strcmp(p->destination, destination)))
 			return p;
 	}
 	return NULL;

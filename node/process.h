@@ -1,6 +1,7 @@
 /* The node's work processes: this program again (/proc/self/exe) with another subcommand.
  *
- * - A work process holds the spool's lock with the node (the descriptor is handed down), so that a new node cannot start beside an old worker.
+ * - A work process holds the spool's lock with the node (the descriptor is handed down), so that a new node cannot start beside
+ * an old worker.
  * - It dies with its node (PR_SET_PDEATHSIG); a crash dies with it and comes back as a sentence.
  * - Ctrl-C and a hang-up of the terminal are the node's business: work processes ignore them.
  */
@@ -20,11 +21,11 @@ enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DEL
 struct process {
 	pid_t pid;
 	enum process_role role;
-	int64_t job;                        /* WORKER, DELIVER */
+	int64_t job;			    /* WORKER, DELIVER */
 	char destination[CONFIG_NAME_SIZE]; /* DELIVER */
 	double started;
-	double kill_at;                     /* s since the epoch: SIGTERM was sent, SIGKILL follows then; 0: it may run */
-	bool retired;                       /* a receiver of an older configuration that lets its associations end */
+	double kill_at; /* s since the epoch: SIGTERM was sent, SIGKILL follows then; 0: it may run */
+	bool retired;	/* a receiver of an older configuration that lets its associations end */
 };
 
 #define PROCESS_MAX 64
@@ -32,17 +33,19 @@ struct process {
 struct processes {
 	struct process list[PROCESS_MAX];
 	size_t n;
-	int lock_fd, notify_fd;             /* handed down */
+	int lock_fd, notify_fd; /* handed down */
 };
 
 const char *process_role_name(enum process_role role);
 
 /* fork and exec `tomonode arg0 arg1 ...` (NULL ends them) with "--notify FD" added; `p` says what it is (pid is filled in). */
 int process_spawn(struct processes *all, const struct process *p, const char *const *args, double now, struct err *err);
-/* fork alone: `run` is the child, its answer the exit code. The caller may hold nothing that does not survive a fork (a journal). */
+/* fork alone: `run` is the child, its answer the exit code. The caller may hold nothing that does not survive a fork (a journal).
+ */
 int process_fork(struct processes *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now, struct err *err);
 
-struct process *process_find(struct processes *all, enum process_role role, int64_t job, const char *destination); /* NULL: none */
+struct process *process_find(struct processes *all, enum process_role role, int64_t job,
+			     const char *destination); /* NULL: none */
 size_t process_count(const struct processes *all, enum process_role role);
 /* SIGTERM now, SIGKILL `grace` seconds later (process_tick). Once: a second call only shortens. */
 void process_stop(struct process *p, double now, double grace);

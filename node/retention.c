@@ -35,7 +35,7 @@ struct members {
 	struct member {
 		int64_t id;
 		char file[128];
-	} *list;
+	} * list;
 };
 
 static int add_member(void *ctx, const struct instance_row *row, const char *detail)

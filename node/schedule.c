@@ -15,15 +15,16 @@
 #include "node/log.h"
 #include "node/retention.h"
 
-#define CRASH_WAIT_FIRST 1.0   /* s until a crashed job starts again; doubled with each crash */
+#define CRASH_WAIT_FIRST 1.0 /* s until a crashed job starts again; doubled with each crash */
 #define CRASH_WAIT_CAP 60.0
-#define JOURNAL_WAIT 2.0       /* s until a journal that could not be written is tried again */
-#define INDEX_WAIT 1.0         /* s until an indexer that ended badly is started again */
-#define INDEX_SIGNALS_MAX 2    /* an instance at which the indexer died so often is set apart: once may be an accident (no memory) */
-#define INDEX_FAILURES_MAX 10  /* ... or could not read it for another reason */
-#define CANCEL_GRACE 5.0       /* s from SIGTERM to SIGKILL for a worker whose job was cancelled */
-#define ARRIVING_LOOK 1.0      /* s between two looks while an object is still arriving */
-#define CLEAN_EVERY 600.0      /* s between two looks for what retention may remove */
+#define JOURNAL_WAIT 2.0    /* s until a journal that could not be written is tried again */
+#define INDEX_WAIT 1.0	    /* s until an indexer that ended badly is started again */
+#define INDEX_SIGNALS_MAX 2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)  \
+			     */
+#define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
+#define CANCEL_GRACE 5.0      /* s from SIGTERM to SIGKILL for a worker whose job was cancelled */
+#define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */
+#define CLEAN_EVERY 600.0     /* s between two looks for what retention may remove */
 
 static void wake_at(struct schedule *s, double when)
 {
@@ -102,16 +103,16 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 		return say(s, v, EVENT_HELD, reason_only(reason), now);
 	}
 	if (!config_protocol(s->config, route->protocol)) {
-		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have", route->name,
-			 route->protocol);
+		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have",
+			 route->name, route->protocol);
 		return say(s, v, EVENT_HELD, reason_only(reason), now);
 	}
 	destinations = json_array();
 	for (size_t i = 0; i < route->n_destinations; i++)
 		json_array_append_new(destinations, json_string(route->destination[i]));
 	return say(s, v, EVENT_COMPLETE,
-		   json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances, "route", route->name,
-			     "protocol", route->protocol, "destinations", destinations),
+		   json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances, "route",
+			     route->name, "protocol", route->protocol, "destinations", destinations),
 		   now);
 }
 
@@ -131,8 +132,8 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		return false;
 	}
 	return say(s, v, EVENT_HELD,
-		   json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances", (json_int_t)v->members.instances,
-			     "expected", (json_int_t)v->members.expected),
+		   json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
+			     (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
 		   now);
 }
 
@@ -149,7 +150,8 @@ static bool start_worker(struct schedule *s, const struct job_view *v, double no
 	if (!say(s, v, EVENT_STARTED, json_pack("{s:s, s:i}", "device", s->config->node.device, "attempt", v->attempts + 1), now))
 		return false;
 	if (process_spawn(&s->processes, &p, args, now, &err) < 0)
-		say(s, v, EVENT_INTERRUPTED, json_pack("{s:o, s:f}", "reason", event_text(err.msg), "next", now + CRASH_WAIT_FIRST), now);
+		say(s, v, EVENT_INTERRUPTED,
+		    json_pack("{s:o, s:f}", "reason", event_text(err.msg), "next", now + CRASH_WAIT_FIRST), now);
 	return true;
 }
 
@@ -211,7 +213,8 @@ static bool result_is_there(struct schedule *s, const struct job_view *v)
 {
 	char path[500];
 
-	return snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->file) < (int)sizeof(path) && access(path, R_OK) == 0;
+	return snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->file) < (int)sizeof(path) &&
+	       access(path, R_OK) == 0;
 }
 
 static void start_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
@@ -242,12 +245,15 @@ static bool deliver(struct schedule *s, const struct job_view *v, double now)
 			return say(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
 		for (size_t i = 0; i < v->n_sends; i++)
 			if (v->sends[i].state == SEND_REFUSED)
-				snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), " %s", v->sends[i].destination);
+				snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), " %s",
+					 v->sends[i].destination);
 		return say(s, v, EVENT_DEAD_LETTER, reason_only(reason), now);
 	}
 	if (!result_is_there(s, v))
 		return say(s, v, EVENT_CRASHED,
-			   json_pack("{s:s, s:f}", "reason", "the result is not in the outbox any more: it is made again", "next", now), now);
+			   json_pack("{s:s, s:f}", "reason", "the result is not in the outbox any more: it is made again", "next",
+				     now),
+			   now);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *send = &v->sends[i];
 
@@ -318,7 +324,8 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	json_t *detail;
 	char *text;
 
-	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) || journal_unindexed(s->journal, &row, 1, &err) != 1) {
+	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) ||
+	    journal_unindexed(s->journal, &row, 1, &err) != 1) {
 		s->index_stuck = 0;
 		return;
 	}
@@ -332,17 +339,18 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	if (s->index_tries < (signalled ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
 		return;
 	if (signalled)
-		snprintf(reason, sizeof(reason), "the header could not be read: the parser died with signal %d (%s)", WTERMSIG(status),
-			 strsignal(WTERMSIG(status)));
+		snprintf(reason, sizeof(reason), "the header could not be read: the parser died with signal %d (%s)",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(reason, sizeof(reason), "the header could not be read in %d attempts", s->index_tries);
-	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_text(row.sop_instance), "reason", event_text(reason));
+	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_text(row.sop_instance), "reason",
+			   event_text(reason));
 	text = event_dump(detail);
 	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
 		journal_trouble(s, &err, now);
 	else
-		log_event(LOG_ALERT, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id, row.sop_instance, row.file,
-			  log_quote(reason));
+		log_event(LOG_ALERT, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id,
+			  row.sop_instance, row.file, log_quote(reason));
 	free(text);
 }
 

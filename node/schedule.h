@@ -1,9 +1,10 @@
 /* What to do next: looks at the jobs as the journal tells them, appends events, starts and ends work processes.
  *
  * - Journal first, act second: `started` is on disk before the worker runs. What a process did is read back from the journal.
- * - Every decision follows from the journal, the configuration, the clock and the processes that run, so it can be taken again at any time:
- *   after a restart, and after an append that failed because the disk was full.
- * - One worker at a time (one slot for the configured device), first complete first served. One delivery at a time to each destination.
+ * - Every decision follows from the journal, the configuration, the clock and the processes that run, so it can be taken again at
+ * any time: after a restart, and after an append that failed because the disk was full.
+ * - One worker at a time (one slot for the configured device), first complete first served. One delivery at a time to each
+ * destination.
  * - A job that is cancelled loses its worker; a running job without a worker starts again.
  */
 #ifndef TOMONODE_NODE_SCHEDULE_H
@@ -16,18 +17,18 @@
 
 struct schedule {
 	const struct config *config;
-	const char *config_path;     /* what work processes read; NULL: the embedded defaults */
+	const char *config_path; /* what work processes read; NULL: the embedded defaults */
 	struct journal *journal;
 	struct jobs jobs;
 	struct processes processes;
-	bool stopping;               /* start nothing more */
-	double next;                 /* s since the epoch: look again then, at the latest */
-	double retry_at;             /* the journal could not be written: not before; 0: it could */
+	bool stopping;	 /* start nothing more */
+	double next;	 /* s since the epoch: look again then, at the latest */
+	double retry_at; /* the journal could not be written: not before; 0: it could */
 	double index_not_before;
-	int64_t index_stuck;         /* the instance at which the indexer ended badly */
-	int index_tries;             /* ... so often */
-	double clean_at;             /* next look for what retention may remove */
-	size_t quarantined;          /* so many are logged */
+	int64_t index_stuck; /* the instance at which the indexer ended badly */
+	int index_tries;     /* ... so often */
+	double clean_at;     /* next look for what retention may remove */
+	size_t quarantined;  /* so many are logged */
 };
 
 /* Catch up with the journal and do what is due. Errors are logged; `next` says when to come again. */

@@ -1,9 +1,10 @@
 /* serve.c - the node's loop.
  *
- * - SQLite must not cross a fork: the receiver is forked while the journal is closed (at start before it is opened for good, later around
- *   the fork); all other processes are exec'ed and open their own.
+ * - SQLite must not cross a fork: the receiver is forked while the journal is closed (at start before it is opened for good,
+ * later around the fork); all other processes are exec'ed and open their own.
  * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
- * - Work processes read a copy of the configuration that was accepted (SPOOL/node.conf), not the file that somebody may be editing.
+ * - Work processes read a copy of the configuration that was accepted (SPOOL/node.conf), not the file that somebody may be
+ * editing.
  */
 #include "node/serve.h"
 
@@ -24,10 +25,10 @@
 #include "node/schedule.h"
 #include "node/spool.h"
 
-#define TICK 0.25              /* s between two looks for what other processes wrote: the command line's retry and cancel */
-#define GRACE 20               /* s that associations and deliveries under way get at the end */
-#define WORKER_GRACE 10.0      /* s from SIGTERM to SIGKILL */
-#define RECEIVER_WAIT 1.0      /* s until a receiver that ended by itself is started again */
+#define TICK 0.25	  /* s between two looks for what other processes wrote: the command line's retry and cancel */
+#define GRACE 20	  /* s that associations and deliveries under way get at the end */
+#define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
+#define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */
 #define CONFIG_TEXT_MAX (1 << 20)
 
 struct serve {
@@ -35,9 +36,9 @@ struct serve {
 	struct schedule s;
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
-	int64_t version;           /* the journal's, when it was last looked at */
-	double receiver_at;        /* start a receiver then; 0: none is wanted */
-	double stop_at;            /* 0: running; else when what is under way is told to end */
+	int64_t version;    /* the journal's, when it was last looked at */
+	double receiver_at; /* start a receiver then; 0: none is wanted */
+	double stop_at;	    /* 0: running; else when what is under way is told to end */
 };
 
 /* ---- configuration ---- */
@@ -50,7 +51,8 @@ static int read_text(const char *path, char **ret_text, struct err *err)
 	int ret = 0;
 
 	if (!f) {
-		ret = text ? err_set(err, errno, "configuration %s: %s", path, strerror(errno)) : err_set(err, ENOMEM, "no memory");
+		ret = text ? err_set(err, errno, "configuration %s: %s", path, strerror(errno))
+			   : err_set(err, ENOMEM, "no memory");
 		goto out;
 	}
 	n = fread(text, 1, CONFIG_TEXT_MAX + 1, f);
@@ -71,8 +73,8 @@ out:
 	return ret;
 }
 
-int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text, struct config **ret_config,
-	       struct err *err)
+int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
+	       struct config **ret_config, struct err *err)
 {
 	char *text = NULL;
 	int ret;
@@ -262,8 +264,8 @@ static int reload(struct serve *v, double now, struct err *err)
 	int ret = serve_load(v->conf.path, report_problem, NULL, &text, &config, &why);
 
 	if (ret == 0 && strcmp(config->node.spool, v->conf.config->node.spool))
-		ret = err_set(&why, EINVAL, "the spool cannot change while the node runs (%s to %s): stop it first", v->conf.config->node.spool,
-			      config->node.spool);
+		ret = err_set(&why, EINVAL, "the spool cannot change while the node runs (%s to %s): stop it first",
+			      v->conf.config->node.spool, config->node.spool);
 	if (ret == 0)
 		ret = write_copy(v, text, &why);
 	if (ret == 0)

@@ -57,8 +57,8 @@ int task_begin(struct task *t, const char *name, const char *usage, int n_argume
 	code = options_config(&o, path, &task.config);
 	if (code != CODE_OK)
 		return code;
-	log_start(task.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, task.config->node.log_facility, task.config->node.log_level,
-		  name);
+	log_start(task.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, task.config->node.log_facility,
+		  task.config->node.log_level, name);
 	if (open_journal(&task, &err) < 0) {
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
 		task_end(&task);

@@ -8,8 +8,8 @@
 struct task {
 	struct config *config;
 	struct journal *journal;
-	int notify_fd;            /* -1: nobody waits for us */
-	const char *argument[2];  /* what follows the options */
+	int notify_fd;		 /* -1: nobody waits for us */
+	const char *argument[2]; /* what follows the options */
 };
 
 /* `n_arguments` (0..2) must be there. 0, or the exit code to return (what is wrong is printed or logged). */

@@ -1,4 +1,5 @@
-/* Every state against every event: the table is written out here a second time, as sentences, and whatever is not in it must be impossible. */
+/* Every state against every event: the table is written out here a second time, as sentences, and whatever is not in it must be
+ * impossible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -80,7 +81,8 @@ static void every_state_and_event(void **state)
 		for (int e = 0; e < N_EVENTS; e++) {
 			enum job_state next = job_next((enum job_state)s, (enum job_event)e);
 
-			assert_string_equal(job_state_name(next), expected(job_state_name((enum job_state)s), job_event_name((enum job_event)e)));
+			assert_string_equal(job_state_name(next),
+					    expected(job_state_name((enum job_state)s), job_event_name((enum job_event)e)));
 			possible += next != JOB_IMPOSSIBLE;
 		}
 	assert_int_equal(possible, sizeof(life) / sizeof(life[0]));
@@ -97,11 +99,11 @@ static void values_out_of_range(void **state)
 {
 	(void)state;
 	assert_int_equal(job_next((enum job_state)99, EVENT_OPENED), JOB_IMPOSSIBLE);
-	assert_int_equal(job_next((enum job_state)-1, EVENT_OPENED), JOB_IMPOSSIBLE);
+	assert_int_equal(job_next((enum job_state) - 1, EVENT_OPENED), JOB_IMPOSSIBLE);
 	assert_int_equal(job_next(JOB_NONE, (enum job_event)99), JOB_IMPOSSIBLE);
-	assert_int_equal(job_next(JOB_NONE, (enum job_event)-1), JOB_IMPOSSIBLE);
+	assert_int_equal(job_next(JOB_NONE, (enum job_event) - 1), JOB_IMPOSSIBLE);
 	assert_string_equal(job_state_name((enum job_state)99), "unknown");
-	assert_string_equal(job_event_name((enum job_event)-1), "unknown");
+	assert_string_equal(job_event_name((enum job_event) - 1), "unknown");
 }
 
 /* Nothing that was acknowledged or sent may be forgotten: only a delivered job can be cleaned. */
@@ -141,8 +143,8 @@ static void names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_state_and_event),    cmocka_unit_test(impossible_is_an_end),
-		cmocka_unit_test(values_out_of_range),      cmocka_unit_test(only_delivered_is_cleaned),
+		cmocka_unit_test(every_state_and_event),       cmocka_unit_test(impossible_is_an_end),
+		cmocka_unit_test(values_out_of_range),	       cmocka_unit_test(only_delivered_is_cleaned),
 		cmocka_unit_test(waiting_states_have_a_retry), cmocka_unit_test(names),
 	};
 

@@ -224,9 +224,10 @@ static void statuses(void **state)
 		uint16_t status;
 		enum deliver_outcome outcome;
 	} table[] = {
-		{0x0000, DELIVER_STORED},    {0xb000, DELIVER_STORED},	  {0xb006, DELIVER_STORED},    {0xb007, DELIVER_STORED},
-		{0x0111, DELIVER_STORED},    {0xa700, DELIVER_TRANSIENT}, {0xa7ff, DELIVER_TRANSIENT}, {0x0122, DELIVER_PERMANENT},
-		{0xa900, DELIVER_PERMANENT}, {0xa9ff, DELIVER_PERMANENT}, {0xc000, DELIVER_PERMANENT}, {0xcfff, DELIVER_PERMANENT},
+		{0x0000, DELIVER_STORED},    {0xb000, DELIVER_STORED},	  {0xb006, DELIVER_STORED},
+		{0xb007, DELIVER_STORED},    {0x0111, DELIVER_STORED},	  {0xa700, DELIVER_TRANSIENT},
+		{0xa7ff, DELIVER_TRANSIENT}, {0x0122, DELIVER_PERMANENT}, {0xa900, DELIVER_PERMANENT},
+		{0xa9ff, DELIVER_PERMANENT}, {0xc000, DELIVER_PERMANENT}, {0xcfff, DELIVER_PERMANENT},
 		{0x0110, DELIVER_TRANSIENT}, {0x4242, DELIVER_TRANSIENT}, {0xa801, DELIVER_TRANSIENT},
 	};
 	const char *meaning;
@@ -268,11 +269,12 @@ static double sum_stages(const json_t *stages, size_t *ret_n)
 /* From the last C-STORE to the destination: the stages leave no gap. */
 static void stages_add_up(void **state)
 {
-	json_t *view = json_pack("{s:i, s:f, s:f}", "instances", 25, "first_received", 90.0, "last_received", 100.0), *stages, *none;
-	json_t *events = json_pack("[{s:s,s:f},{s:s,s:f},{s:s,s:f,s:{s:{s:f,s:f,s:f,s:f,s:f}}},{s:s,s:f},{s:s,s:f}]", "event", "complete", "time",
-				   100.5, "event", "started", "time", 101.0, "event", "reconstructed", "time", 110.0, "detail", "seconds",
-				   "open", 0.5, "read", 1.0, "prepare", 0.5, "reconstruct", 5.0, "write", 1.0, "event", "sent", "time", 112.0,
-				   "event", "delivered", "time", 112.25);
+	json_t *view = json_pack("{s:i, s:f, s:f}", "instances", 25, "first_received", 90.0, "last_received", 100.0), *stages,
+	       *none;
+	json_t *events = json_pack("[{s:s,s:f},{s:s,s:f},{s:s,s:f,s:{s:{s:f,s:f,s:f,s:f,s:f}}},{s:s,s:f},{s:s,s:f}]", "event",
+				   "complete", "time", 100.5, "event", "started", "time", 101.0, "event", "reconstructed", "time",
+				   110.0, "detail", "seconds", "open", 0.5, "read", 1.0, "prepare", 0.5, "reconstruct", 5.0,
+				   "write", 1.0, "event", "sent", "time", 112.0, "event", "delivered", "time", 112.25);
 	size_t n;
 
 	(void)state;
@@ -298,9 +300,15 @@ static void stages_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_life), cmocka_unit_test(sent_is_kept_over_a_retry), cmocka_unit_test(attempts_are_counted),
-		cmocka_unit_test(damage),	cmocka_unit_test(found_by_id_and_key),	     cmocka_unit_test(retention_rule),
-		cmocka_unit_test(statuses),	cmocka_unit_test(backoff),		     cmocka_unit_test(stages_add_up),
+		cmocka_unit_test(a_whole_life),
+		cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(attempts_are_counted),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(found_by_id_and_key),
+		cmocka_unit_test(retention_rule),
+		cmocka_unit_test(statuses),
+		cmocka_unit_test(backoff),
+		cmocka_unit_test(stages_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

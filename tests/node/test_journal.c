@@ -1,4 +1,5 @@
-/* The journal: append and replay, refusal of what does not fit, several writers at once, damage, a death in the middle of a write. */
+/* The journal: append and replay, refusal of what does not fit, several writers at once, damage, a death in the middle of a
+ * write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -286,7 +287,8 @@ static void many_processes(void **state)
 
 				snprintf(uid, sizeof(uid), "1.%d.%d", w, i);
 				row = instance(uid, "dd");
-				if (journal_add_instance(j, &row, &err) < 0 || journal_append(j, job, i % 2 ? EVENT_RETRY : EVENT_HELD, "{}", i, &err) < 0)
+				if (journal_add_instance(j, &row, &err) < 0 ||
+				    journal_append(j, job, i % 2 ? EVENT_RETRY : EVENT_HELD, "{}", i, &err) < 0)
 					_exit(2);
 			}
 			journal_close(j);
@@ -310,7 +312,8 @@ static void many_processes(void **state)
 	journal_close(j);
 }
 
-/* Two processes act on one job at the same moment: exactly one of cancel and started-from-ready wins, the state always replays. */
+/* Two processes act on one job at the same moment: exactly one of cancel and started-from-ready wins, the state always replays.
+ */
 static void racing_events(void **state)
 {
 	struct place *p = *state;
@@ -510,9 +513,18 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(instances),	    T(findings),	    T(replay_after_reopen),    T(what_does_not_fit_is_refused), T(revision_takes_all),
-		T(many_processes),  T(racing_events),	    T(killed_while_writing),   T(damaged_row_is_marked),	T(newer_schema_is_named),
-		T(not_a_journal),   T(private_and_versioned),
+		T(instances),
+		T(findings),
+		T(replay_after_reopen),
+		T(what_does_not_fit_is_refused),
+		T(revision_takes_all),
+		T(many_processes),
+		T(racing_events),
+		T(killed_while_writing),
+		T(damaged_row_is_marked),
+		T(newer_schema_is_named),
+		T(not_a_journal),
+		T(private_and_versioned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

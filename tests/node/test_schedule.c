@@ -48,7 +48,8 @@ static int setup(void **state)
 	strcpy(t->dir, "/tmp/test_schedule.XXXXXX");
 	if (!mkdtemp(t->dir))
 		return -1;
-	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n", t->dir);
+	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n",
+		 t->dir);
 	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
 		return -1;
 	snprintf(t->path, sizeof(t->path), "%s/journal.db", t->dir);
@@ -98,7 +99,8 @@ static int64_t add_job(struct stage *t, const char *kind, int n, int expected)
 
 		snprintf(uid, sizeof(uid), "1.%lld.%d", (long long)job, i);
 		id = add_instance(t, uid);
-		snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}", (long long)id, NOW, expected);
+		snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}",
+			 (long long)id, NOW, expected);
 		assert_int_equal(journal_add_finding(t->s.journal, id, FINDING_MEMBER, job, detail, NOW, NULL), 0);
 	}
 	return job;
