@@ -1,8 +1,9 @@
 /* Private to the CPU device (and the poison device, which wraps it): its state, its projections, and the functions of its files.
  *
- * - Every value of a result is computed by one thread, with its additions in an order that depends neither on the number of threads nor
- *   on the tiles. So every mode is bitwise repeatable, and `deterministic` changes nothing here.
- * - Rows are worked through in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the tile.
+ * - Every value of a result is computed by one thread, with its additions in an order that depends neither on the number of
+ *   threads nor on the tiles. So every mode is bitwise repeatable, and `deterministic` changes nothing here.
+ * - Rows are worked through in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the
+ *   tile.
  */
 #ifndef TOMONODE_KERNELS_CPU_H
 #define TOMONODE_KERNELS_CPU_H
@@ -14,7 +15,7 @@
 #include "kernels/device.h"
 #include "kernels/slice_map.h"
 
-#define CPU_BLOCK 16 /* one AVX-512 vector of floats; two of AVX2 */
+#define CPU_BLOCK 16	 /* one AVX-512 vector of floats; two of AVX2 */
 #define CPU_BACK_VIEW 16 /* floats of a thread's scratch for what it notes of each view */
 
 #ifdef _OPENMP
@@ -23,8 +24,8 @@
 #define cpu_thread() 0
 #endif
 
-/* Where the inputs of CPU_BLOCK results lie. Forward: result l lies at input base + (f + scale l). Back: the bins that touch voxel l
- * start at base + ceil(f + l / scale), and bin base + b lies at voxel s + scale b of the block. */
+/* Where the inputs of CPU_BLOCK results lie. Forward: result l lies at input base + (f + scale l). Back: the bins that touch
+ * voxel l start at base + ceil(f + l / scale), and bin base + b lies at voxel s + scale b of the block. */
 struct cpu_block {
 	int base;
 	float f, s;
@@ -37,8 +38,10 @@ struct cpu_rows {
 	void (*resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale);
 	/* out = sum over t < taps of w[t] * (row t of r); taps >= 1 */
 	void (*combine)(float *out, const float *r, size_t stride, const float *w, int taps, int n);
-	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l; den from d where d is not NULL */
-	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale, int taps);
+	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l; den from d where d is not
+	 * NULL */
+	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale,
+		       int taps);
 	/* the bins' side: length = sqrt(len_u + len_v) where mask counts. p may be what it is computed from. */
 	void (*lengths)(float *q, float *d, const float *p, const float *mask, const float *len_u, float len_v, int n);
 	void (*finish)(float *out, const float *acc, const float *mask, const float *len_u, float len_v, int n);
@@ -55,8 +58,8 @@ extern const struct cpu_rows cpu_rows_avx512;
 struct cpu_state {
 	int threads;
 	const struct cpu_rows *rows;
-	bool poison;            /* fill fresh scratch with NaN */
-	float *scratch;         /* shared by all projections, threads * per_thread floats */
+	bool poison;	/* fill fresh scratch with NaN */
+	float *scratch; /* shared by all projections, threads * per_thread floats */
 	size_t scratch_floats;
 };
 
@@ -68,11 +71,11 @@ struct cpu_span {
 /* One slice in one view of the slice-by-slice operator. */
 struct cpu_slice {
 	struct slice_map map;
-	struct cpu_span bins;           /* bins along u whose points lie within a voxel of the slice */
-	struct cpu_span voxels;         /* voxels along x within reach of a bin */
+	struct cpu_span bins;		 /* bins along u whose points lie within a voxel of the slice */
+	struct cpu_span voxels;		 /* voxels along x within reach of a bin */
 	const struct cpu_block *forward; /* blocks_u */
-	const struct cpu_block *back;    /* blocks_x */
-	int taps;                        /* bins along u that touch a voxel, at most */
+	const struct cpu_block *back;	 /* blocks_x */
+	int taps;			 /* bins along u that touch a voxel, at most */
 };
 
 struct projection {
@@ -81,17 +84,17 @@ struct projection {
 	const struct scan *scan;
 	int first, n_views;
 	struct grid grid;
-	struct buf mask;                /* mem NULL: every bin counts */
-	int tile_u, tile_v;             /* forward: bins */
-	int tile_x, tile_y;             /* back: voxel columns */
+	struct buf mask;    /* mem NULL: every bin counts */
+	int tile_u, tile_v; /* forward: bins */
+	int tile_x, tile_y; /* back: voxel columns */
 	/* slices only */
 	int blocks_u, blocks_x;
-	int pad_u, pad_x;               /* zeros on either side of a row of bins and of a row of voxels */
-	int foot_u, foot_v;             /* the largest shadow of a back tile on the detector */
-	size_t thread_floats;           /* scratch of one thread */
-	struct cpu_slice *slice;        /* n_views * n_z */
-	struct cpu_block *block;        /* what the slices point into */
-	float *len_u, *len_v;           /* n_views rows of n_u and of n_v: see slice_length_u() */
+	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels */
+	int foot_u, foot_v;	 /* the largest shadow of a back tile on the detector */
+	size_t thread_floats;	 /* scratch of one thread */
+	struct cpu_slice *slice; /* n_views * n_z */
+	struct cpu_block *block; /* what the slices point into */
+	float *len_u, *len_v;	 /* n_views rows of n_u and of n_v: see slice_length_u() */
 };
 
 static inline struct cpu_state *cpu_state(const struct device *dev)
@@ -110,7 +113,8 @@ static inline int cpu_max(int a, int b)
 }
 
 /* device_cpu.c */
-int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev, struct err *err);
+int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
+	     struct err *err);
 extern const struct device_ops device_cpu_ops;
 void *cpu_memory(size_t bytes); /* aligned to a cache line, or to huge pages where it is large; free() it */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
@@ -134,7 +138,8 @@ void cpu_projection_free(struct projection *a);
 int cpu_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err);
 int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
 bool cpu_fused(const struct projection *a);
-int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err);
+int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+		      struct err *err);
 int cpu_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
 
 /* cpu_exact.c */
@@ -146,8 +151,8 @@ void cpu_slices_forward(struct projection *a, const float *x, const float *y, fl
 void cpu_slices_back(struct projection *a, const float *p, float floor, bool update, float *x);
 
 /* cpu_slices_tables.c */
-void cpu_slices_shape(struct projection *a);                 /* tiles, pads, shadow, scratch; allocates nothing */
-size_t cpu_slices_bytes(const struct projection *a);         /* of the tables; after cpu_slices_shape() */
+void cpu_slices_shape(struct projection *a);	     /* tiles, pads, shadow, scratch; allocates nothing */
+size_t cpu_slices_bytes(const struct projection *a); /* of the tables; after cpu_slices_shape() */
 int cpu_slices_tables(struct projection *a, struct err *err);
 struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end, int n); /* bins 0..n-1 that touch voxels */
 

@@ -1,9 +1,10 @@
 /* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back.
  *
  * Forward: a unit of work is a tile of bins; one ray, one sum in double.
- * Back: a unit of work is a tile of voxel columns, which walks every ray that crosses it, cut to the tile. The planes keep their numbers,
- *   so a voxel gets the lengths the whole walk would give it, and its sum is made in the order of the bins whatever tile or thread does it:
- *   no atomics, and bitwise the same in every run. The rays of a tile are found from the shadow of its eight corners.
+ * Back: a unit of work is a tile of voxel columns, which walks every ray that crosses it, cut to the tile. The planes keep their
+ * numbers, so a voxel gets the lengths the whole walk would give it, and its sum is made in the order of the bins whatever tile
+ * or thread does it: no atomics, and bitwise the same in every run. The rays of a tile are found from the shadow of its eight
+ * corners.
  */
 #include "kernels/cpu.h"
 #include "kernels/ray_walk.h"
@@ -31,7 +32,8 @@ void cpu_exact_forward(struct projection *a, const float *x, float *y)
 
 				for (int v = tv * a->tile_v; v < v1; v++) {
 					for (int u = tu * a->tile_u; u < u1; u++) {
-						size_t bin = ((size_t)view * (size_t)n_v + (size_t)v) * (size_t)n_u + (size_t)u, voxel;
+						size_t bin = ((size_t)view * (size_t)n_v + (size_t)v) * (size_t)n_u + (size_t)u,
+						       voxel;
 						double from[3], to[3], length, sum = 0;
 						struct ray_walk w;
 
@@ -47,7 +49,8 @@ void cpu_exact_forward(struct projection *a, const float *x, float *y)
 	}
 }
 
-/* Bins along one axis whose rays may cross [lo, hi] of the box: its faces at heights z0 < z1, thrown onto the detector from the source. */
+/* Bins along one axis whose rays may cross [lo, hi] of the box: its faces at heights z0 < z1, thrown onto the detector from the
+ * source. */
 static struct cpu_span rays_through(const struct projection *a, const struct scan_view *view, int axis, int first, int end)
 {
 	const struct grid *g = &a->grid;
@@ -72,7 +75,8 @@ static struct cpu_span rays_through(const struct projection *a, const struct sca
 
 static void adjoint_tile(const struct projection *a, const struct voxel_box *box, const float *y, float *x)
 {
-	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1], voxel;
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1],
+	       voxel;
 	double from[3], to[3], length;
 	struct ray_walk w;
 
@@ -109,8 +113,9 @@ void cpu_exact_adjoint(struct projection *a, const float *y, float *x)
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
 	for (int ty = 0; ty < tiles_y; ty++) {
 		for (int tx = 0; tx < tiles_x; tx++) {
-			struct voxel_box box = {{tx * a->tile_x, ty * a->tile_y, 0},
-						{cpu_min((tx + 1) * a->tile_x, n_x), cpu_min((ty + 1) * a->tile_y, n_y), a->grid.n[2]}};
+			struct voxel_box box = {
+				{tx * a->tile_x, ty * a->tile_y, 0},
+				{cpu_min((tx + 1) * a->tile_x, n_x), cpu_min((ty + 1) * a->tile_y, n_y), a->grid.n[2]}};
 
 			adjoint_tile(a, &box, y, x);
 		}

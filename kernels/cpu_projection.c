@@ -44,26 +44,32 @@ static int check(const struct projection_spec *spec, struct err *err)
 		return err_set(err, EINVAL, "projection: model %d is not known", (int)spec->model);
 	for (int c = 0; c < 3; c++)
 		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) || !isfinite(g->lo[c])) /* !(x > 0) also refuses NaN */
-			return err_set(err, EINVAL, "projection: grid axis %d: n=%d, spacing=%g mm, from %g mm", c, g->n[c], g->h[c], g->lo[c]);
+			return err_set(err, EINVAL, "projection: grid axis %d: n=%d, spacing=%g mm, from %g mm", c, g->n[c],
+				       g->h[c], g->lo[c]);
 	for (int c = 0; c < 2; c++)
 		if (!(scan->h[c] > 0) || !isfinite(scan->h[c]) || !isfinite(scan->lo[c]))
-			return err_set(err, EINVAL, "projection: bins along axis %d: pitch=%g mm, from %g mm", c, scan->h[c], scan->lo[c]);
+			return err_set(err, EINVAL, "projection: bins along axis %d: pitch=%g mm, from %g mm", c, scan->h[c],
+				       scan->lo[c]);
 	if (scan->n_u <= 0 || scan->n_v <= 0)
 		return err_set(err, EINVAL, "projection: detector of %d x %d bins", scan->n_u, scan->n_v);
 	if (spec->first < 0 || spec->n_views <= 0 || spec->n_views > scan->n_views - spec->first)
-		return err_set(err, EINVAL, "projection: views %d to %d of a scan of %d", spec->first, spec->first + spec->n_views - 1, scan->n_views);
+		return err_set(err, EINVAL, "projection: views %d to %d of a scan of %d", spec->first,
+			       spec->first + spec->n_views - 1, scan->n_views);
 	if (spec->tile[0] < 0 || spec->tile[1] < 0)
 		return err_set(err, EINVAL, "projection: tile of %d x %d", spec->tile[0], spec->tile[1]);
 	if (spec->mask && spec->mask->n != (size_t)spec->n_views * scan_view_size(scan))
-		return err_set(err, EINVAL, "projection: mask of %zu floats for %zu bins", spec->mask->n, (size_t)spec->n_views * scan_view_size(scan));
+		return err_set(err, EINVAL, "projection: mask of %zu floats for %zu bins", spec->mask->n,
+			       (size_t)spec->n_views * scan_view_size(scan));
 	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
 		const struct scan_view *w = &scan->views[i];
 
-		if (!isfinite(w->src[0]) || !isfinite(w->src[1]) || !isfinite(w->src[2]) || !isfinite(w->shift[0]) || !isfinite(w->shift[1]))
+		if (!isfinite(w->src[0]) || !isfinite(w->src[1]) || !isfinite(w->src[2]) || !isfinite(w->shift[0]) ||
+		    !isfinite(w->shift[1]))
 			return err_set(err, EINVAL, "projection: view %d: source or detector shift is not a number", i);
 		if (spec->model == PROJECTION_SLICES && (scan->kind != SCAN_DBT || !slice_map_valid(w, g)))
 			return err_set(err, EINVAL,
-				       "projection: view %d: the slice-by-slice model wants the volume (z = %g to %g mm) between detector and source (z = %g mm)",
+				       "projection: view %d: the slice-by-slice model wants the volume (z = %g to %g mm) between "
+				       "detector and source (z = %g mm)",
 				       i, g->lo[2], g->lo[2] + g->n[2] * g->h[2], w->src[2]);
 	}
 	return 0;
@@ -166,7 +172,8 @@ bool cpu_fused(const struct projection *a)
 	return a->model == PROJECTION_SLICES;
 }
 
-int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err)
+int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+		      struct err *err)
 {
 	int r = sizes(a, "forward_ratio", x, y, err);
 

@@ -1,7 +1,7 @@
 /* cpu_rows.c - the row loops for the instruction sets the compiler can vectorise by itself, and the choice among all of them.
  *
- * One binary runs everywhere: the choice is made when a device is opened. AVX-512 has its own file, because its permutes replace the
- * gathers.
+ * One binary runs everywhere: the choice is made when a device is opened. AVX-512 has its own file, because its permutes replace
+ * the gathers.
  */
 #include "kernels/cpu.h"
 

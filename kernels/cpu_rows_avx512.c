@@ -1,7 +1,8 @@
 /* cpu_rows_avx512.c - the row loops for AVX-512.
  *
- * Bins are about as dense as voxels, so the inputs of 16 results lie within 32 consecutive floats: two loads and a two-register permute
- * per tap instead of a gather. Where the ratio of the densities is too large for that, the loops fall back to hardware gathers.
+ * Bins are about as dense as voxels, so the inputs of 16 results lie within 32 consecutive floats: two loads and a two-register
+ * permute per tap instead of a gather. Where the ratio of the densities is too large for that, the loops fall back to hardware
+ * gathers.
  */
 #include "kernels/cpu.h"
 
@@ -29,8 +30,8 @@ TARGET static inline __m512 pick(bool near_by, __m512 lo, __m512 hi, const float
 	return near_by ? _mm512_permutex2var_ps(lo, index, hi) : _mm512_i32gather_ps(index, in, 4);
 }
 
-TARGET static inline __attribute__((always_inline)) void resample_blocks(float *acc, const float *row, const struct cpu_block *block, int n,
-									 float scale, bool near_by)
+TARGET static inline __attribute__((always_inline)) void
+resample_blocks(float *acc, const float *row, const struct cpu_block *block, int n, float scale, bool near_by)
 {
 	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(scale), lanes());
 	const __m512i one = _mm512_set1_epi32(1);
@@ -56,7 +57,8 @@ TARGET static void resample(float *acc, const float *row, const struct cpu_block
 		resample_blocks(acc, row, block, n, scale, false);
 }
 
-TARGET static inline __attribute__((always_inline)) __m512 combine_16(const float *r, size_t stride, const float *w, int taps, __mmask16 m)
+TARGET static inline __attribute__((always_inline)) __m512 combine_16(const float *r, size_t stride, const float *w, int taps,
+								      __mmask16 m)
 {
 	__m512 sum = _mm512_mul_ps(_mm512_set1_ps(w[0]), _mm512_maskz_loadu_ps(m, r));
 
@@ -65,7 +67,8 @@ TARGET static inline __attribute__((always_inline)) __m512 combine_16(const floa
 	return sum;
 }
 
-TARGET static inline __attribute__((always_inline)) void combine_rows(float *out, const float *r, size_t stride, const float *w, int taps, int n)
+TARGET static inline __attribute__((always_inline)) void combine_rows(float *out, const float *r, size_t stride, const float *w,
+								      int taps, int n)
 {
 	int i;
 
@@ -88,8 +91,8 @@ TARGET static void combine(float *out, const float *r, size_t stride, const floa
 }
 
 TARGET static inline __attribute__((always_inline)) void gather_blocks(float *num, float *den, const float *q, const float *d,
-								       const struct cpu_block *block, int n, float scale, int taps,
-								       bool near_by)
+								       const struct cpu_block *block, int n, float scale,
+								       int taps, bool near_by)
 {
 	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(1 / scale), lanes()), l = lanes();
 	const __m512 vscale = _mm512_set1_ps(scale), vone = _mm512_set1_ps(1), zero = _mm512_setzero_ps();
@@ -119,7 +122,8 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 	}
 }
 
-TARGET static void gather(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale, int taps)
+TARGET static void gather(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n,
+			  float scale, int taps)
 {
 	if (1 + 15 / scale + (float)taps > 31) /* f <= 1; the last input is ceil(f + 15 / scale) + taps - 1 */
 		gather_blocks(num, den, q, d, block, n, scale, taps, false);
@@ -164,8 +168,8 @@ TARGET static void finish(float *out, const float *acc, const float *mask, const
 	}
 }
 
-TARGET static void finish_ratio(float *out, const float *acc, const float *y, const float *mask, const float *len_u, float len_v, float floor,
-				int n)
+TARGET static void finish_ratio(float *out, const float *acc, const float *y, const float *mask, const float *len_u, float len_v,
+				float floor, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK) {
 		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;

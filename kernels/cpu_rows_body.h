@@ -17,7 +17,8 @@ ROWS_TARGET static void ROWS(resample)(float *acc, const float *row, const struc
 	}
 }
 
-ROWS_TARGET static void ROWS(combine)(float *restrict out, const float *restrict r, size_t stride, const float *w, int taps, int n)
+ROWS_TARGET static void ROWS(combine)(float *restrict out, const float *restrict r, size_t stride, const float *w, int taps,
+				      int n)
 {
 	const float *restrict r1 = r + stride, *restrict r2 = r + 2 * stride;
 	float w0 = w[0], w1 = taps > 1 ? w[1] : 0, w2 = taps > 2 ? w[2] : 0;
@@ -98,7 +99,8 @@ ROWS_TARGET static void ROWS(finish)(float *restrict out, const float *restrict 
 }
 
 ROWS_TARGET static void ROWS(finish_ratio)(float *restrict out, const float *restrict acc, const float *restrict y,
-					   const float *restrict mask, const float *restrict len_u, float len_v, float floor, int n)
+					   const float *restrict mask, const float *restrict len_u, float len_v, float floor,
+					   int n)
 {
 	for (int i = 0; i < n; i++) {
 		float p = acc[i] * sqrtf(len_u[i] + len_v);

@@ -1,13 +1,13 @@
-/* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward by gathering over voxels, its exact adjoint by gathering over bins.
+/* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward by gathering over voxels, its exact adjoint by gathering over
+ * bins.
  *
- * The map from a view to a slice is separable, so a row of results needs two (forward) or two to three (back) rows of inputs, mixed
- * lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
+ * The map from a view to a slice is separable, so a row of results needs two (forward) or two to three (back) rows of inputs,
+ * mixed lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
  *
- * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins again,
- *   so two rows of every slice should stay in the level 2 cache.
- * Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (ratio * length, and length, where the mask counts)
- *   is laid into the thread's scratch, then each row of voxels is finished, for all views, before the next. Every voxel belongs to one
- *   tile; no volume but the result is touched.
+ * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins
+ * again, so two rows of every slice should stay in the level 2 cache. Back: a unit of work is a tile of voxel columns. The tile's
+ * shadow on the detector (ratio * length, and length, where the mask counts) is laid into the thread's scratch, then each row of
+ * voxels is finished, for all views, before the next. Every voxel belongs to one tile; no volume but the result is touched.
  */
 #include "kernels/cpu.h"
 
@@ -61,14 +61,15 @@ static void forward_slice(const struct projection *a, const struct cpu_slice *s,
 	if (j < 0)
 		rows->combine(w->row + lo, slice + lo, 0, weight + 1, 1, hi - lo);
 	else
-		rows->combine(w->row + lo, slice + (size_t)j * (size_t)n_x + lo, (size_t)n_x, weight, j + 1 < n_y ? 2 : 1, hi - lo);
+		rows->combine(w->row + lo, slice + (size_t)j * (size_t)n_x + lo, (size_t)n_x, weight, j + 1 < n_y ? 2 : 1,
+			      hi - lo);
 	if (j + 2 < n_y)
 		fetch(slice + ((size_t)j + 2) * (size_t)n_x + lo, hi - lo); /* for the next row of bins */
 	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
 }
 
-static void forward_row(const struct projection *a, const float *x, const float *y, float floor, float *out, int view, int v, int u0, int u1,
-			const struct forward_work *w)
+static void forward_row(const struct projection *a, const float *x, const float *y, float floor, float *out, int view, int v,
+			int u0, int u1, const struct forward_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_z = (size_t)a->grid.n[2];
@@ -116,15 +117,15 @@ void cpu_slices_forward(struct projection *a, const float *x, const float *y, fl
 /* One view of a tile in the back pass. */
 struct back_view {
 	struct cpu_span foot_u, foot_v; /* the tile's shadow, over all slices */
-	struct cpu_span u;              /* the shadow in the slice at hand, along u */
-	int b0, b1;                     /* blocks of voxels within reach of it; none: the view does not see the tile in this slice */
+	struct cpu_span u;		/* the shadow in the slice at hand, along u */
+	int b0, b1; /* blocks of voxels within reach of it; none: the view does not see the tile in this slice */
 };
 _Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
 
 /* What one thread works with in a back pass. */
 struct back_work {
-	float *row_q, *row_d;   /* of bins, combined; zeros on either side */
-	float *num, *den;       /* of voxels */
+	float *row_q, *row_d;	/* of bins, combined; zeros on either side */
+	float *num, *den;	/* of voxels */
 	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: p * length and length */
 	struct back_view *view; /* n_views */
 };
@@ -139,14 +140,16 @@ static size_t foot_floats(const struct projection *a)
 }
 
 /* Find the tile's shadow in a view and lay it into the scratch. */
-static void fill_shadow(const struct projection *a, const float *p, bool update, const struct tile *t, int view, const struct back_work *w)
+static void fill_shadow(const struct projection *a, const float *p, bool update, const struct tile *t, int view,
+			const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	const struct slice_map *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]].map;
 	const struct slice_map *high = &a->slice[(size_t)(view + 1) * (size_t)a->grid.n[2] - 1].map;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
 	struct cpu_span u0 = cpu_shadow(low, 0, t->x0, t->x1, a->scan->n_u), v0 = cpu_shadow(low, 1, t->y0, t->y1, a->scan->n_v);
-	struct cpu_span u1 = cpu_shadow(high, 0, t->x0, t->x1, a->scan->n_u), v1 = cpu_shadow(high, 1, t->y0, t->y1, a->scan->n_v);
+	struct cpu_span u1 = cpu_shadow(high, 0, t->x0, t->x1, a->scan->n_u),
+			v1 = cpu_shadow(high, 1, t->y0, t->y1, a->scan->n_v);
 	struct back_view *b = &w->view[view];
 
 	b->foot_u = (struct cpu_span){cpu_min(u0.first, u1.first), cpu_max(u0.end, u1.end)};
@@ -177,8 +180,8 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 }
 
 /* num (and den) of the tile's voxels in row j += what the view's bins give. */
-static void back_row(const struct projection *a, const struct cpu_slice *s, const struct back_view *b, size_t foot, int j, bool update,
-		     const struct back_work *w)
+static void back_row(const struct projection *a, const struct cpu_slice *s, const struct back_view *b, size_t foot, int j,
+		     bool update, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	struct cpu_span v = cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v);
@@ -186,7 +189,8 @@ static void back_row(const struct projection *a, const struct cpu_slice *s, cons
 
 	/* A handful of bins at a time: two or three of them where bins are as dense as voxels. */
 	for (; v.first < v.end; v.first += at) {
-		size_t from = foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
+		size_t from =
+			foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
 		float weight[8];
 
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
@@ -199,8 +203,8 @@ static void back_row(const struct projection *a, const struct cpu_slice *s, cons
 	}
 }
 
-static void back_tile(const struct projection *a, const float *p, float floor, bool update, const struct tile *t, const struct back_work *w,
-		      float *x)
+static void back_tile(const struct projection *a, const float *p, float floor, bool update, const struct tile *t,
+		      const struct back_work *w, float *x)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
@@ -224,7 +228,8 @@ static void back_tile(const struct projection *a, const float *p, float floor, b
 				memset(w->den + b0, 0, bytes);
 			for (int view = 0; view < a->n_views; view++)
 				if (w->view[view].b0 < w->view[view].b1)
-					back_row(a, &a->slice[(size_t)view * n_z + k], &w->view[view], (size_t)view * foot_floats(a), j, update, w);
+					back_row(a, &a->slice[(size_t)view * n_z + k], &w->view[view],
+						 (size_t)view * foot_floats(a), j, update, w);
 			if (update)
 				rows->update(row, w->num + t->x0, w->den + t->x0, floor, width);
 			else

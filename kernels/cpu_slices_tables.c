@@ -1,15 +1,16 @@
-/* cpu_slices_tables.c - what the slice-by-slice operator prepares once: maps, blocks, lengths, and the sizes of its working memory.
+/* cpu_slices_tables.c - what the slice-by-slice operator prepares once: maps, blocks, lengths, and the sizes of its working
+ * memory.
  *
- * Everything is computed in double. A block keeps its position relative to an integer base, so that the float in it loses nothing however
- * wide the detector.
+ * Everything is computed in double. A block keeps its position relative to an integer base, so that the float in it loses nothing
+ * however wide the detector.
  */
 #include "kernels/cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Without a tile from the caller: rows of bins share slices and rows of voxels share bins, so a unit of work is as wide as the level 2
- * cache allows for two rows of every slice, and tall enough to share. */
+/* Without a tile from the caller: rows of bins share slices and rows of voxels share bins, so a unit of work is as wide as the
+ * level 2 cache allows for two rows of every slice, and tall enough to share. */
 #define CACHE_FLOATS (640 * 1024 / 4)
 #define ROWS_FORWARD 16
 #define ROWS_BACK 32

@@ -30,7 +30,7 @@ int cpu_fill(struct buf *x, float value, struct err *err)
 
 	(void)err;
 	EACH(x, i)
-		to[i] = value;
+	to[i] = value;
 	return 0;
 }
 
@@ -42,7 +42,7 @@ int cpu_copy(const struct buf *x, struct buf *ret, struct err *err)
 	if (same_size("copy", x, ret, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
-		to[i] = from[i];
+	to[i] = from[i];
 	return 0;
 }
 
@@ -54,7 +54,7 @@ int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, stru
 	if (same_size("multiply", x, y, err) < 0 || same_size("multiply", x, ret, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
-		to[i] = a[i] * b[i];
+	to[i] = a[i] * b[i];
 	return 0;
 }
 
@@ -66,7 +66,7 @@ int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err)
 	if (same_size("axpy", x, y, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
-		to[i] += a * from[i];
+	to[i] += a * from[i];
 	return 0;
 }
 
@@ -78,7 +78,7 @@ int cpu_ratio(const struct buf *y, const struct buf *p, float floor, struct buf 
 	if (same_size("ratio", y, p, err) < 0 || same_size("ratio", y, ret, err) < 0)
 		return -EINVAL;
 	EACH(y, i)
-		to[i] = b[i] > floor ? a[i] / b[i] : 0;
+	to[i] = b[i] > floor ? a[i] / b[i] : 0;
 	return 0;
 }
 
@@ -90,7 +90,7 @@ int cpu_update(struct buf *x, const struct buf *c, const struct buf *sens, float
 	if (same_size("update", x, c, err) < 0 || same_size("update", x, sens, err) < 0)
 		return -EINVAL;
 	EACH(x, i)
-		to[i] = b[i] > floor ? to[i] * a[i] / b[i] : to[i];
+	to[i] = b[i] > floor ? to[i] * a[i] / b[i] : to[i];
 	return 0;
 }
 
@@ -112,7 +112,8 @@ static double term_likelihood(const float *y, const float *p, float floor, size_
 	return p[i] > floor ? (y[i] > 0 ? (double)y[i] * log(p[i]) : 0) - p[i] : 0;
 }
 
-static inline double reduce(const struct buf *x, const float *y, float floor, double (*term)(const float *, const float *, float, size_t))
+static inline double reduce(const struct buf *x, const float *y, float floor,
+			    double (*term)(const float *, const float *, float, size_t))
 {
 	size_t step = x->n / CHUNKS + 1;
 	int threads = x->n < WORTH_THREADS ? 1 : cpu_state(x->dev)->threads;

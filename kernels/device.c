@@ -46,7 +46,8 @@ int device_open(const char *spec, struct device **ret_dev, struct err *err)
 	number = parse_number(spec, "cuda", 0, 255);
 	if (number >= 0)
 		return device_cuda_open(number, ret_dev, err);
-	return err_set(err, EINVAL, "device '%.60s' is not known; allowed: auto, cpu, cpu:THREADS (1..%d), cuda, cuda:N", spec, THREADS_MAX);
+	return err_set(err, EINVAL, "device '%.60s' is not known; allowed: auto, cpu, cpu:THREADS (1..%d), cuda, cuda:N", spec,
+		       THREADS_MAX);
 }
 
 struct device *device_close(struct device *dev)
@@ -82,7 +83,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 {
 #define SLOT(f)                                                                                                                  \
 	if (!ops->f)                                                                                                             \
-		return err_set(err, EINVAL, "device table '%s': slot %s is empty", ops->kind ? ops->kind : "?", #f)
+	return err_set(err, EINVAL, "device table '%s': slot %s is empty", ops->kind ? ops->kind : "?", #f)
 	SLOT(kind);
 	SLOT(destroy);
 	SLOT(alloc);

@@ -1,7 +1,7 @@
 /* device_cpu.c - the CPU device: its table, its memory, its working memory.
  *
- * Large vectors are aligned to 2 MiB and offered to the kernel as huge pages: a walk down the slices touches a page per slice and row,
- * and with small pages the address translation costs as much as the data.
+ * Large vectors are aligned to 2 MiB and offered to the kernel as huge pages: a walk down the slices touches a page per slice and
+ * row, and with small pages the address translation costs as much as the data.
  */
 #include "kernels/cpu.h"
 
@@ -121,7 +121,8 @@ const struct device_ops device_cpu_ops = {
 };
 
 /* Takes `state` over on success. */
-int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev, struct err *err)
+int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
+	     struct err *err)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	struct device *dev;

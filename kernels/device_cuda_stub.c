@@ -6,7 +6,8 @@
 int device_cuda_open(int index, struct device **ret_dev, struct err *err)
 {
 	(void)ret_dev;
-	return err_set(err, ENODEV, "cuda:%d: this build has no CUDA device (it was compiled without nvcc); use device \"cpu\"", index);
+	return err_set(err, ENODEV, "cuda:%d: this build has no CUDA device (it was compiled without nvcc); use device \"cpu\"",
+		       index);
 }
 
 int device_cuda_count(void)

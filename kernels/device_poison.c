@@ -2,8 +2,8 @@
  *
  * - Fresh memory is NaN, so that reading what nobody wrote shows up in every result.
  * - A vector is followed by guard words; each operation looks at those of its vectors when it is done.
- * - Freed memory is filled with NaN and kept aside until the device is closed: using it is answered with EFAULT, and writing to it is
- *   seen by device_poison_check().
+ * - Freed memory is filled with NaN and kept aside until the device is closed: using it is answered with EFAULT, and writing
+ *   to it is seen by device_poison_check().
  */
 #include "kernels/cpu.h"
 
@@ -62,9 +62,11 @@ static int trap(const char *what, const struct buf *b, struct err *err)
 		if (!block->live)
 			return err_set(err, EFAULT, "%s: a vector of %zu floats was used after its release", what, b->n);
 		if (b->n > block->n - (at - begin) / sizeof(float))
-			return err_set(err, EFAULT, "%s: a vector of %zu floats reaches beyond its memory of %zu", what, b->n, block->n);
+			return err_set(err, EFAULT, "%s: a vector of %zu floats reaches beyond its memory of %zu", what, b->n,
+				       block->n);
 		if (!painted(block->mem + block->n, GUARD_WORDS, GUARD))
-			return err_set(err, EFAULT, "%s: something was written past the end of a vector of %zu floats", what, block->n);
+			return err_set(err, EFAULT, "%s: something was written past the end of a vector of %zu floats", what,
+				       block->n);
 		return 0;
 	}
 	return err_set(err, EFAULT, "%s: a vector of %zu floats is no memory of this device", what, b->n);
@@ -110,7 +112,8 @@ int device_poison_check(struct device *dev, struct err *err)
 		if (!painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			return err_set(err, EFAULT, "something was written past the end of a vector of %zu floats", block->n);
 		if (!block->live && !painted(block->mem, block->n, FREED))
-			return err_set(err, EFAULT, "something was written to a vector of %zu floats after its release", block->n);
+			return err_set(err, EFAULT, "something was written to a vector of %zu floats after its release",
+				       block->n);
 	}
 	return 0;
 }
@@ -214,7 +217,8 @@ static int poison_adjoint(struct projection *a, const struct buf *y, struct buf 
 	GUARDED("adjoint", y, ret_x, mask_of(a), cpu_adjoint(a, y, ret_x, err));
 }
 
-static int poison_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err)
+static int poison_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+				struct err *err)
 {
 	if (mask_of(a) && trap("forward_ratio", mask_of(a), err) < 0)
 		return -EFAULT;

@@ -11,8 +11,8 @@
  *
  * - A point of the segment is a + t (b - a), 0 <= t <= 1. The plane p of an axis is crossed at t = (lo + p h - a) / (b - a),
  *   computed anew from the integer p at every crossing, so nothing drifts however long the ray.
- * - Voxels are half-open, [lo + i h, lo + (i+1) h): a ray that runs exactly along a plane belongs to the voxel above it, and one that
- *   runs along the upper face of the grid misses.
+ * - Voxels are half-open, [lo + i h, lo + (i+1) h): a ray that runs exactly along a plane belongs to the voxel above it, and
+ *   one that runs along the upper face of the grid misses.
  * - `box` cuts the walk to a range of voxels. The planes keep their numbers, so a voxel gets the same length (to the last bit but
  *   for corners hit exactly) in whatever box it lies: the sums of tiles and of the whole agree.
  * - Pieces of length zero (edges, corners) are not reported.
@@ -32,16 +32,16 @@ struct voxel_box {
 };
 
 struct ray_walk {
-	double t, t_end;                /* here, and where the segment leaves the box */
-	double span;                    /* |b - a|, mm per unit of t */
-	double x0, y0, z0;              /* plane 0 seen from a: lo - a */
-	double hx, hy, hz;              /* distance of planes */
-	double ix, iy, iz;              /* 1 / (b - a); 0 where the ray is parallel to the planes */
-	double tx, ty, tz;              /* where the next plane of each axis is crossed; RAY_NEVER where there is none */
-	int px, py, pz;                 /* number of that plane */
-	int sx, sy, sz;                 /* +1 or -1 */
-	int left_x, left_y, left_z;     /* planes to cross before the box ends, this one included */
-	size_t voxel, step_y, step_z;   /* here; distances in the array */
+	double t, t_end;	      /* here, and where the segment leaves the box */
+	double span;		      /* |b - a|, mm per unit of t */
+	double x0, y0, z0;	      /* plane 0 seen from a: lo - a */
+	double hx, hy, hz;	      /* distance of planes */
+	double ix, iy, iz;	      /* 1 / (b - a); 0 where the ray is parallel to the planes */
+	double tx, ty, tz;	      /* where the next plane of each axis is crossed; RAY_NEVER where there is none */
+	int px, py, pz;		      /* number of that plane */
+	int sx, sy, sz;		      /* +1 or -1 */
+	int left_x, left_y, left_z;   /* planes to cross before the box ends, this one included */
+	size_t voxel, step_y, step_z; /* here; distances in the array */
 };
 
 #define RAY_NEVER 1e300
@@ -96,8 +96,8 @@ static inline TOMONODE_HD int ray_enter(double o, double h, double d, double inv
 }
 
 /* The segment from a to b in the voxels of `box`. False: it misses them (or a or b is not finite). */
-static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct grid *g, const struct voxel_box *box, const double a[3],
-					      const double b[3])
+static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct grid *g, const struct voxel_box *box,
+					      const double a[3], const double b[3])
 {
 	double dx = b[0] - a[0], dy = b[1] - a[1], dz = b[2] - a[2];
 	double t0 = 0, t1 = 1;

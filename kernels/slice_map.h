@@ -1,7 +1,8 @@
 /* How a view of a DBT scan sees one slice of the volume. C11, C++17 and CUDA C++.
  *
- * Slices are parallel to the detector, so the rays of a view meet the middle plane of slice k, z = lo_z + (k + 1/2) h_z, in a copy of
- * the detector's raster, shrunk by m = 1 - z / source_z toward the source. In units of voxels, with the centre of voxel 0 at 0,
+ * Slices are parallel to the detector, so the rays of a view meet the middle plane of slice k, z = lo_z + (k + 1/2) h_z, in a
+ * copy of the detector's raster, shrunk by m = 1 - z / source_z toward the source. In units of voxels, with the centre of voxel 0
+ * at 0,
  *
  *   voxel index along axis c = scale[c] * bin index + shift[c],   scale = m h_bin / h_voxel > 0
  *
@@ -9,8 +10,8 @@
  *
  *   slice_weight(scale[0] u + shift[0] - i) * slice_weight(scale[1] v + shift[1] - j) * slice_length(u, v)
  *
- * bilinear interpolation times the ray's length in a slice, in mm. Forward gathers over the four voxels around a point; the exact adjoint
- * gathers over the bins whose points lie within one voxel: slice_taps() of them per axis from slice_first_bin() on.
+ * bilinear interpolation times the ray's length in a slice, in mm. Forward gathers over the four voxels around a point; the exact
+ * adjoint gathers over the bins whose points lie within one voxel: slice_taps() of them per axis from slice_first_bin() on.
  */
 #ifndef TOMONODE_KERNELS_SLICE_MAP_H
 #define TOMONODE_KERNELS_SLICE_MAP_H
@@ -30,7 +31,8 @@ static inline TOMONODE_HD bool slice_map_valid(const struct scan_view *view, con
 	return g->lo[2] >= 0 && g->lo[2] + g->n[2] * g->h[2] < view->src[2];
 }
 
-static inline TOMONODE_HD struct slice_map slice_map_make(const struct scan *s, const struct scan_view *view, const struct grid *g, int k)
+static inline TOMONODE_HD struct slice_map slice_map_make(const struct scan *s, const struct scan_view *view,
+							  const struct grid *g, int k)
 {
 	double m = 1 - (g->lo[2] + (k + 0.5) * g->h[2]) / view->src[2];
 	struct slice_map map;

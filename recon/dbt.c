@@ -22,8 +22,8 @@
 struct session {
 	struct dbt_layout layout;
 	struct buf x, y, mask;
-	struct buf *masks;          /* per subset, parts of mask */
-	struct linop **ops;         /* per subset */
+	struct buf *masks;  /* per subset, parts of mask */
+	struct linop **ops; /* per subset */
 	struct em_subset *subsets;
 	float start;
 };
@@ -49,8 +49,8 @@ static int upload_view(struct session *s, const struct dbt_plan *plan, int i, co
 		float value = valid[from + b] > 0 ? line[from + b] : 0;
 
 		if (!(value >= 0) || !isfinite(value))
-			return err_set(err, EINVAL, "projection %d, bin (%zu, %zu): line integral %g", s->layout.order[i], b % (size_t)plan->n_u,
-				       b / (size_t)plan->n_u, (double)value);
+			return err_set(err, EINVAL, "projection %d, bin (%zu, %zu): line integral %g", s->layout.order[i],
+				       b % (size_t)plan->n_u, b / (size_t)plan->n_u, (double)value);
 		stage[b] = value;
 		sums[0] += value;
 		sums[1] += (double)value * value;
@@ -61,9 +61,10 @@ static int upload_view(struct session *s, const struct dbt_plan *plan, int i, co
 	return r < 0 ? r : v->upload(&mask, stage, err);
 }
 
-/* The starting volume is uniform. A single update forgets the constant (it divides by A x and multiplies by x), but a voxel that the first
- * views do not see keeps it while others already have their attenuation, and then weighs in their rays. So it is of the size of the
- * attenuation to come: the typical line integral (weighted by itself, which leaves air out) over the height of the volume. */
+/* The starting volume is uniform. A single update forgets the constant (it divides by A x and multiplies by x), but a voxel that
+ * the first views do not see keeps it while others already have their attenuation, and then weighs in their rays. So it is of the
+ * size of the attenuation to come: the typical line integral (weighted by itself, which leaves air out) over the height of the
+ * volume. */
 static float starting_value(const struct dbt_plan *plan, const double *sums)
 {
 	double start = sums[0] > 0 ? sums[1] / sums[0] / (plan->grid.n[2] * plan->grid.h[2]) : 0;
@@ -71,8 +72,8 @@ static float starting_value(const struct dbt_plan *plan, const double *sums)
 	return start > 1e-6 ? (float)start : START_DEFAULT;
 }
 
-static int upload_all(struct session *s, const struct dbt_plan *plan, const float *line, const float *valid, const struct monitor *monitor,
-		      struct err *err)
+static int upload_all(struct session *s, const struct dbt_plan *plan, const float *line, const float *valid,
+		      const struct monitor *monitor, struct err *err)
 {
 	size_t n = (size_t)plan->n_u * (size_t)plan->n_v;
 	float *stage = malloc(n * sizeof(*stage));
@@ -93,7 +94,8 @@ static int upload_all(struct session *s, const struct dbt_plan *plan, const floa
 	return s->x.dev->ops->fill(&s->x, s->start, err);
 }
 
-static int open_subsets(struct session *s, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev, struct err *err)
+static int open_subsets(struct session *s, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev,
+			struct err *err)
 {
 	size_t view = (size_t)plan->n_u * (size_t)plan->n_v, n = (size_t)s->layout.n_subsets;
 
@@ -153,8 +155,10 @@ static int check_plan(const struct dbt_plan *plan, const struct scan *detector, 
 {
 	if (plan->bin < 1 || plan->n_u != detector->n_u / plan->bin || plan->n_v != detector->n_v / plan->bin ||
 	    plan->n_views != detector->n_views)
-		return err_set(err, EINVAL, "reconstruction: the plan is for %d projections of %d x %d bins, the scan gives %d of %d x %d (bin %d)",
-			       plan->n_views, plan->n_u, plan->n_v, detector->n_views, detector->n_u, detector->n_v, plan->bin);
+		return err_set(
+			err, EINVAL,
+			"reconstruction: the plan is for %d projections of %d x %d bins, the scan gives %d of %d x %d (bin %d)",
+			plan->n_views, plan->n_u, plan->n_v, detector->n_views, detector->n_u, detector->n_v, plan->bin);
 	return 0;
 }
 
@@ -190,9 +194,10 @@ int dbt_reconstruct(const struct dbt_protocol *p, const struct dbt_plan *plan, c
 	report.seconds_iterate = now - begin;
 	begin = now;
 	r = v->download(&s.x, ret_volume, err);
+	if (r == 0)
+		r = support_clear(s.layout.scan, &plan->grid, valid, s.layout.order, s.start, ret_volume, err);
 	if (r < 0)
 		goto out;
-	support_clear(s.layout.scan, &plan->grid, valid, s.layout.order, s.start, ret_volume);
 	report.seconds_download = seconds() - begin;
 	if (ret_report)
 		*ret_report = report;

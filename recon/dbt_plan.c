@@ -1,6 +1,7 @@
 /* dbt_plan.c - decides grid, binning, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of everything dbt_reconstruct() allocates on the device; the CPU device's vectors may be rounded up by a page.
+ * bytes_total is the sum of everything dbt_reconstruct() allocates on the device; the CPU device's vectors may be rounded up by a
+ * page.
  */
 #include "recon/dbt_layout.h"
 
@@ -11,14 +12,14 @@
 #include "recon/em.h"
 #include "recon/subsets.h"
 
-#define THICKNESS_MAX 300.0  /* mm: no breast, and no phantom, is thicker */
-#define SUPPORT_MAX 500.0    /* mm */
-#define VOXELS_MAX 65535     /* along an axis */
-#define TILE_U 88            /* the seed thesis' unit of work: what is tried where a plan without tiles does not fit */
+#define THICKNESS_MAX 300.0 /* mm: no breast, and no phantom, is thicker */
+#define SUPPORT_MAX 500.0   /* mm */
+#define VOXELS_MAX 65535    /* along an axis */
+#define TILE_U 88	    /* the seed thesis' unit of work: what is tried where a plan without tiles does not fit */
 #define TILE_V 56
 
-int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct dbt_layout *ret_layout,
-		    struct err *err)
+int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
+		    struct dbt_layout *ret_layout, struct err *err)
 {
 	struct dbt_layout l = {0};
 	size_t n = (size_t)detector->n_views;
@@ -55,7 +56,8 @@ void dbt_layout_clear(struct dbt_layout *l)
 	*l = (struct dbt_layout){0};
 }
 
-struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan, int s)
+struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
+				       int s)
 {
 	return (struct projection_spec){
 		.model = p->projector,
@@ -77,8 +79,8 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 	if (p->iterations < 1 || p->iterations > 1000)
 		return err_set(err, EINVAL, "iterations=%d; allowed: 1 to 1000", p->iterations);
 	if (p->algorithm == DBT_OSEM && (p->subsets < 0 || p->subsets > detector->n_views))
-		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections", p->subsets,
-			       detector->n_views);
+		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
+			       p->subsets, detector->n_views);
 	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* refuses NaN, too */
 		return err_set(err, EINVAL, "voxel=%g mm; allowed: 0 (the detector's pitch) or 0.02 to 5", p->voxel);
 	if (!(p->slice_spacing >= 0.1 && p->slice_spacing <= 20))
@@ -109,8 +111,8 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 	n[2] = cover(thickness, g->h[2]);
 	for (int c = 0; c < 3; c++) {
 		if (!(n[c] >= 1 && n[c] <= VOXELS_MAX))
-			return err_set(err, EINVAL, "voxel=%g slice_spacing=%g: %g voxels along axis %d; allowed: 1 to %d", p->voxel,
-				       p->slice_spacing, n[c], c, VOXELS_MAX);
+			return err_set(err, EINVAL, "voxel=%g slice_spacing=%g: %g voxels along axis %d; allowed: 1 to %d",
+				       p->voxel, p->slice_spacing, n[c], c, VOXELS_MAX);
 		g->n[c] = (int)n[c];
 	}
 	g->lo[0] = detector->lo[0];
@@ -127,7 +129,8 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 	return 0;
 }
 
-static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, struct device *dev, struct dbt_plan *plan, struct err *err)
+static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, struct device *dev, struct dbt_plan *plan,
+		     struct err *err)
 {
 	size_t voxels = grid_size(&plan->grid), view = (size_t)plan->n_u * (size_t)plan->n_v, tables = 0, scratch = 0;
 	struct dbt_layout l;
@@ -147,7 +150,8 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	dbt_layout_clear(&l);
 	plan->bytes_volume = voxels * sizeof(float);
 	plan->bytes_projections = 2 * view * (size_t)plan->n_views * sizeof(float); /* line integrals and mask */
-	plan->bytes_work = em_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) + tables + scratch;
+	plan->bytes_work = em_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
+			   tables + scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;
 	return 0;
 }
@@ -158,13 +162,14 @@ static double giga(size_t bytes)
 }
 
 /* The plan with voxels twice, four times ... as large, to tell what would fit; 0: none does. */
-static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
-			    const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
+static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
+			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
 {
 	for (double voxel = 2 * plan->grid.h[0]; voxel <= 5; voxel *= 2) {
 		struct dbt_plan other = {.tile = {plan->tile[0], plan->tile[1]}};
 
-		if (lay_out(p, detector, support, thickness, voxel, &other, NULL) < 0 || add_bytes(p, detector, dev, &other, NULL) < 0)
+		if (lay_out(p, detector, support, thickness, voxel, &other, NULL) < 0 ||
+		    add_bytes(p, detector, dev, &other, NULL) < 0)
 			return 0;
 		if (other.bytes_total <= limit) {
 			*ret_bytes = other.bytes_total;
@@ -174,8 +179,8 @@ static double fitting_voxel(const struct dbt_protocol *p, const struct scan *det
 	return 0;
 }
 
-static int check_memory(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
-			struct dbt_plan *plan, struct err *err)
+static int check_memory(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
+			struct device *dev, struct dbt_plan *plan, struct err *err)
 {
 	size_t limit = p->memory_limit, fits = 0;
 	double voxel;
@@ -201,13 +206,15 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);
 	if (voxel > 0)
 		return err_set(err, ENOMEM,
-			       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; voxel=%g would need %.3f GB",
+			       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; "
+			       "voxel=%g would need %.3f GB",
 			       giga(plan->bytes_total), dev->ops->kind, giga(plan->bytes_volume), giga(plan->bytes_projections),
 			       giga(plan->bytes_work), giga(limit), voxel, giga(fits));
 	return err_set(err, ENOMEM,
-		       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; no voxel size up to 5 mm fits",
-		       giga(plan->bytes_total), dev->ops->kind, giga(plan->bytes_volume), giga(plan->bytes_projections), giga(plan->bytes_work),
-		       giga(limit));
+		       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; no voxel "
+		       "size up to 5 mm fits",
+		       giga(plan->bytes_total), dev->ops->kind, giga(plan->bytes_volume), giga(plan->bytes_projections),
+		       giga(plan->bytes_work), giga(limit));
 }
 
 int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
@@ -222,7 +229,8 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	if (detector->kind != SCAN_DBT)
 		return err_set(err, EINVAL, "plan: scan of kind %d is no tomosynthesis", (int)detector->kind);
 	if (!(thickness > 0 && thickness <= THICKNESS_MAX))
-		return err_set(err, EINVAL, "thickness=%g mm of the compressed breast; allowed: more than 0, at most %g", thickness, THICKNESS_MAX);
+		return err_set(err, EINVAL, "thickness=%g mm of the compressed breast; allowed: more than 0, at most %g",
+			       thickness, THICKNESS_MAX);
 	if (!(support >= 0 && support <= SUPPORT_MAX))
 		return err_set(err, EINVAL, "support=%g mm above the detector; allowed: 0 to %g", support, SUPPORT_MAX);
 	r = lay_out(p, detector, support, thickness, p->voxel, &plan, err);
@@ -231,7 +239,9 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	top = plan.grid.lo[2] + plan.grid.n[2] * plan.grid.h[2];
 	for (int i = 0; i < detector->n_views; i++)
 		if (!(detector->views[i].src[2] > top))
-			return err_set(err, EINVAL, "plan: the volume reaches up to %g mm above the detector, the source of projection %d stands at %g mm",
+			return err_set(err, EINVAL,
+				       "plan: the volume reaches up to %g mm above the detector, the source of projection %d "
+				       "stands at %g mm",
 				       top, i, detector->views[i].src[2]);
 	r = add_bytes(p, detector, dev, &plan, err);
 	if (r == 0)

@@ -1,7 +1,8 @@
 /* em.c - the only EM loop. MLEM is one subset.
  *
- * Without fused passes one volume holds the sensitivity of the subset at hand. It is computed anew for every sub-iteration of OSEM: keeping
- * all of them takes a volume per subset (3.8 GB for 25 views at 0.34 mm), which is what a system with little memory cannot give.
+ * Without fused passes one volume holds the sensitivity of the subset at hand. It is computed anew for every sub-iteration of
+ * OSEM: keeping all of them takes a volume per subset (3.8 GB for 25 views at 0.34 mm), which is what a system with little memory
+ * cannot give.
  */
 #include "recon/em.h"
 
@@ -12,15 +13,16 @@ size_t em_work_size(size_t n_in, size_t largest_n_out, bool fused)
 	return largest_n_out + (fused ? 0 : 2 * n_in);
 }
 
-static int sub_iteration_fused(const struct em_conf *conf, const struct em_subset *s, struct buf *x, struct buf *p, struct err *err)
+static int sub_iteration_fused(const struct em_conf *conf, const struct em_subset *s, struct buf *x, struct buf *p,
+			       struct err *err)
 {
 	int r = s->op->apply_ratio(s->op, x, &s->y, conf->floor, p, err); /* p = y / A x */
 
 	return r < 0 ? r : s->op->adjoint_update(s->op, p, conf->floor, x, err); /* x = x A'p / A'1 */
 }
 
-static int sub_iteration(const struct em_conf *conf, const struct em_subset *s, struct buf *x, struct buf *p, struct buf *c, struct buf *sens,
-			 bool sens_known, struct err *err)
+static int sub_iteration(const struct em_conf *conf, const struct em_subset *s, struct buf *x, struct buf *p, struct buf *c,
+			 struct buf *sens, bool sens_known, struct err *err)
 {
 	const struct device_ops *v = x->dev->ops;
 	int r = 0;
@@ -41,10 +43,12 @@ static int sub_iteration(const struct em_conf *conf, const struct em_subset *s, 
 	return r;
 }
 
-static int check(const struct em_conf *conf, const struct em_subset *subset, size_t n_subsets, const struct buf *x, struct err *err)
+static int check(const struct em_conf *conf, const struct em_subset *subset, size_t n_subsets, const struct buf *x,
+		 struct err *err)
 {
 	if (conf->iterations < 1 || !(conf->floor > 0) || n_subsets < 1)
-		return err_set(err, EINVAL, "EM: %d iterations over %zu subsets, floor %g", conf->iterations, n_subsets, (double)conf->floor);
+		return err_set(err, EINVAL, "EM: %d iterations over %zu subsets, floor %g", conf->iterations, n_subsets,
+			       (double)conf->floor);
 	for (size_t s = 0; s < n_subsets; s++)
 		if (subset[s].op->dev != x->dev || subset[s].op->n_in != x->n || subset[s].op->n_out != subset[s].y.n)
 			return err_set(err, EINVAL, "EM: subset %zu: operator of %zu x %zu for %zu data and a volume of %zu", s,
@@ -52,8 +56,8 @@ static int check(const struct em_conf *conf, const struct em_subset *subset, siz
 	return 0;
 }
 
-int em_run(const struct em_conf *conf, const struct em_subset *subset, size_t n_subsets, struct buf *x, const struct monitor *monitor,
-	   struct err *err)
+int em_run(const struct em_conf *conf, const struct em_subset *subset, size_t n_subsets, struct buf *x,
+	   const struct monitor *monitor, struct err *err)
 {
 	struct buf p = {0}, c = {0}, sens = {0};
 	size_t largest = 0, steps = n_subsets * (size_t)(conf->iterations > 0 ? conf->iterations : 0);

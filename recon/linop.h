@@ -14,10 +14,11 @@
 struct linop {
 	size_t n_in, n_out;
 	struct device *dev; /* borrowed; x and y live on it */
-	int (*apply)(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err);   /* y = A x */
+	int (*apply)(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err);	 /* y = A x */
 	int (*adjoint)(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
 	/* Fused passes, both or neither (NULL): p = A x > floor ? y / A x : 0, and x = A'1 > floor ? x * A'p / A'1 : x. */
-	int (*apply_ratio)(const struct linop *op, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err);
+	int (*apply_ratio)(const struct linop *op, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+			   struct err *err);
 	int (*adjoint_update)(const struct linop *op, const struct buf *p, float floor, struct buf *x, struct err *err);
 	void (*destroy)(struct linop *op);
 };

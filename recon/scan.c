@@ -7,8 +7,8 @@
 
 #define BINS_MAX 65535
 #define VIEWS_MAX 4096
-#define ANGLE_MAX 90.0       /* degrees; a source at the detector's height sees nothing */
-#define ANGLE_DISTINCT 0.01  /* degrees */
+#define ANGLE_MAX 90.0	    /* degrees; a source at the detector's height sees nothing */
+#define ANGLE_DISTINCT 0.01 /* degrees */
 #define RADIANS (3.14159265358979323846 / 180)
 
 struct owned_scan {
@@ -44,16 +44,18 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 	if (!isfinite(g->source_x))
 		return err_set(err, EINVAL, "scan: source at x = %g mm", g->source_x);
 	if (g->n_views < 2)
-		return err_set(err, EINVAL, "scan: %d projection%s; tomosynthesis wants at least 2", g->n_views, g->n_views == 1 ? "" : "s");
+		return err_set(err, EINVAL, "scan: %d projection%s; tomosynthesis wants at least 2", g->n_views,
+			       g->n_views == 1 ? "" : "s");
 	if (g->n_views > VIEWS_MAX)
 		return err_set(err, EINVAL, "scan: %d projections; allowed: 2 to %d", g->n_views, VIEWS_MAX);
 	for (int i = 0; i < g->n_views; i++) {
 		if (!(fabs(g->angle[i]) < ANGLE_MAX))
-			return err_set(err, EINVAL, "scan: projection %d: angle %g degrees; allowed: between -%g and %g", i, g->angle[i], ANGLE_MAX,
-				       ANGLE_MAX);
+			return err_set(err, EINVAL, "scan: projection %d: angle %g degrees; allowed: between -%g and %g", i,
+				       g->angle[i], ANGLE_MAX, ANGLE_MAX);
 		for (int j = 0; j < i; j++)
 			if (fabs(g->angle[i] - g->angle[j]) < ANGLE_DISTINCT)
-				return err_set(err, EINVAL, "scan: projections %d and %d have the same angle, %g degrees", j, i, g->angle[i]);
+				return err_set(err, EINVAL, "scan: projections %d and %d have the same angle, %g degrees", j, i,
+					       g->angle[i]);
 	}
 	return 0;
 }
@@ -91,7 +93,8 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 	struct scan_view *views;
 
 	if (bin < 1 || bin > scan->n_u || bin > scan->n_v)
-		return err_set(err, EINVAL, "scan: cannot merge %d x %d bins of a detector of %d x %d", bin, bin, scan->n_u, scan->n_v);
+		return err_set(err, EINVAL, "scan: cannot merge %d x %d bins of a detector of %d x %d", bin, bin, scan->n_u,
+			       scan->n_v);
 	for (int i = 0; order && i < scan->n_views; i++)
 		if (order[i] < 0 || order[i] >= scan->n_views)
 			return err_set(err, EINVAL, "scan: order names projection %d of %d", order[i], scan->n_views);

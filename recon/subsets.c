@@ -1,8 +1,8 @@
 /* subsets.c - ordered subsets of views.
  *
- * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are visited in steps of about
- * 0.382 S (the golden section) that share no factor with S: every one is met once, and neighbours in time are at least that far apart, since
- * a step either goes up by it or comes down by S minus it.
+ * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are visited in steps of
+ * about 0.382 S (the golden section) that share no factor with S: every one is met once, and neighbours in time are at least that
+ * far apart, since a step either goes up by it or comes down by S minus it.
  */
 #include "recon/subsets.h"
 
@@ -57,7 +57,8 @@ int subsets_make(const double *position, int n_views, int n_subsets, int *ret_or
 		if (!isfinite(position[i]))
 			return err_set(err, EINVAL, "subsets: view %d has no position", i);
 	if (n_subsets < 0 || n_subsets > n_views)
-		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections", n_subsets, n_views);
+		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
+			       n_subsets, n_views);
 	if (n_subsets == 0)
 		n_subsets = n_views;
 	step = golden_step(n_subsets);

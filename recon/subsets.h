@@ -5,8 +5,9 @@
 #include "kernels/err.h"
 
 /* position: where each view's source stands along its arc (any monotonic measure), n_views of them, in any order.
- * n_subsets: 0 for one per view. Subset s holds the views ret_order[ret_first[s]] .. ret_order[ret_first[s + 1] - 1]; each subset spreads over
- * the whole arc, and consecutive subsets are far apart. ret_order: n_views; ret_first: n_subsets + 1. Returns the number of subsets. */
+ * n_subsets: 0 for one per view. Subset s holds the views ret_order[ret_first[s]] .. ret_order[ret_first[s + 1] - 1]; each subset
+ * spreads over the whole arc, and consecutive subsets are far apart. ret_order: n_views; ret_first: n_subsets + 1. Returns the
+ * number of subsets. */
 int subsets_make(const double *position, int n_views, int n_subsets, int *ret_order, int *ret_first, struct err *err);
 
 #endif

@@ -2,9 +2,10 @@
  *
  *   bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--tile UxV] [--model slices|exact] [--repeat N]
  *
- * The geometry is that of a Siemens MAMMOMAT Inspiration (655.5 mm, 50 degrees) with a detector of NX x NY bins, 239.36 mm deep, and voxels of
- * the same pitch. A warm-up pass comes first; the time is the median of the others. Bytes moved are the least a pass can move: per view the volume
- * read by the forward pass, read and written by the back pass. The copy rate is measured on the same device with the volume itself.
+ * The geometry is that of a Siemens MAMMOMAT Inspiration (655.5 mm, 50 degrees) with a detector of NX x NY bins, 239.36 mm deep,
+ * and voxels of the same pitch. A warm-up pass comes first; the time is the median of the others. Bytes moved are the least a
+ * pass can move: per view the volume read by the forward pass, read and written by the back pass. The copy rate is measured on
+ * the same device with the volume itself.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -41,14 +42,20 @@ static double seconds(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--tile UxV] [--model slices|exact] [--repeat N]\n");
+	fprintf(stderr, "usage: bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--tile UxV] [--model slices|exact] "
+			"[--repeat N]\n");
 	return 2;
 }
 
 static int parse(struct work *w, int argc, char **argv)
 {
-	static const struct option options[] = {{"device", 1, NULL, 'd'}, {"size", 1, NULL, 's'}, {"views", 1, NULL, 'v'},
-						{"tile", 1, NULL, 't'},   {"model", 1, NULL, 'm'}, {"repeat", 1, NULL, 'r'}, {0}};
+	static const struct option options[] = {{"device", 1, NULL, 'd'},
+						{"size", 1, NULL, 's'},
+						{"views", 1, NULL, 'v'},
+						{"tile", 1, NULL, 't'},
+						{"model", 1, NULL, 'm'},
+						{"repeat", 1, NULL, 'r'},
+						{0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -67,7 +74,8 @@ static int parse(struct work *w, int argc, char **argv)
 		else if (c == '?')
 			return -1;
 	}
-	if (optind < argc || w->views < 2 || w->repeat < 1 || w->repeat > REPEAT_MAX || (strcmp(w->model, "slices") && strcmp(w->model, "exact")))
+	if (optind < argc || w->views < 2 || w->repeat < 1 || w->repeat > REPEAT_MAX ||
+	    (strcmp(w->model, "slices") && strcmp(w->model, "exact")))
 		return -1;
 	return w->n[0] > 0 && w->n[1] > 0 && w->n[2] > 0 ? 0 : -1;
 }
@@ -120,13 +128,20 @@ static int prepare(struct work *w, struct err *err)
 	w->op = calloc((size_t)w->views, sizeof(struct linop *));
 	if (!w->op)
 		return err_set(err, ENOMEM, "out of memory");
-	if ((r = v->alloc(w->dev, grid_size(&grid), &w->x, err)) < 0 || (r = v->alloc(w->dev, bins * (size_t)w->views, &w->y, err)) < 0 ||
-	    (r = v->alloc(w->dev, bins, &w->p, err)) < 0 || (r = v->alloc(w->dev, bins, &w->mask, err)) < 0 ||
-	    (r = fill_random(&w->x, 0.03f, 0.06f, err)) < 0 || (r = fill_random(&w->y, 1, 3, err)) < 0 || (r = v->fill(&w->mask, 1, err)) < 0)
+	if ((r = v->alloc(w->dev, grid_size(&grid), &w->x, err)) < 0 ||
+	    (r = v->alloc(w->dev, bins * (size_t)w->views, &w->y, err)) < 0 || (r = v->alloc(w->dev, bins, &w->p, err)) < 0 ||
+	    (r = v->alloc(w->dev, bins, &w->mask, err)) < 0 || (r = fill_random(&w->x, 0.03f, 0.06f, err)) < 0 ||
+	    (r = fill_random(&w->y, 1, 3, err)) < 0 || (r = v->fill(&w->mask, 1, err)) < 0)
 		return r;
 	for (int i = 0; i < w->views; i++) {
-		struct projection_spec spec = {strcmp(w->model, "exact") ? PROJECTION_SLICES : PROJECTION_EXACT, w->scan, i, 1, &grid, &w->mask,
-					       {w->tile[0], w->tile[1]}, false};
+		struct projection_spec spec = {strcmp(w->model, "exact") ? PROJECTION_SLICES : PROJECTION_EXACT,
+					       w->scan,
+					       i,
+					       1,
+					       &grid,
+					       &w->mask,
+					       {w->tile[0], w->tile[1]},
+					       false};
 
 		if ((r = projector_create(w->dev, &spec, &w->op[i], err)) < 0)
 			return r;
@@ -217,7 +232,8 @@ int main(int argc, char **argv)
 		goto out;
 	voxels = (double)w.x.n * w.views;
 	moved = 3 * voxels * sizeof(float);
-	printf("{\"bench\":\"dbt-osem\",\"device\":\"%s\",\"model\":\"%s\",\"size\":[%d,%d,%d],\"views\":%d,\"tile\":[%d,%d],\"repeat\":%d,"
+	printf("{\"bench\":\"dbt-osem\",\"device\":\"%s\",\"model\":\"%s\",\"size\":[%d,%d,%d],\"views\":%d,\"tile\":[%d,%d],"
+	       "\"repeat\":%d,"
 	       "\"seconds\":%.6f,\"giga_voxel_updates_per_s\":%.3f,\"moved_gb_per_s\":%.2f,\"copy_gb_per_s\":%.2f}\n",
 	       w.dev->name, w.model, w.n[0], w.n[1], w.n[2], w.views, w.tile[0], w.tile[1], w.repeat, pass, voxels / pass * 1e-9,
 	       moved / pass * 1e-9, 2 * (double)w.x.n * sizeof(float) / copy * 1e-9);

@@ -1,4 +1,5 @@
-/* Opening devices, vectors on each CPU-like device, what the poison device catches, and the row loops of every instruction set. */
+/* Opening devices, vectors on each CPU-like device, what the poison device catches, and the row loops of every instruction set.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -182,7 +183,7 @@ static void poison_catches(void **state)
 	after = x;
 	after.n = 9;
 	assert_int_equal(dev->ops->fill(&after, 1, &err), -EFAULT); /* too long */
-	x.mem[8] = 1;                                               /* what a kernel might do */
+	x.mem[8] = 1;						    /* what a kernel might do */
 	assert_int_equal(dev->ops->fill(&x, 1, &err), -EFAULT);
 	assert_non_null(strstr(err.msg, "past the end"));
 	assert_int_equal(device_poison_check(dev, &err), -EFAULT);
@@ -202,7 +203,8 @@ static void poison_catches(void **state)
 #define N 203
 #define PAD 96
 
-/* Each instruction set's loops give what the plain ones give. They may contract a*b+c or not: a few roundings of sums of up to 6 terms. */
+/* Each instruction set's loops give what the plain ones give. They may contract a*b+c or not: a few roundings of sums of up to 6
+ * terms. */
 #define ROWS_TOL 4e-6
 
 static void same(const float *a, const float *b, size_t n)
@@ -261,8 +263,13 @@ static void instruction_sets_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),       cmocka_unit_test(listing),        cmocka_unit_test(empty_slot), cmocka_unit_test(vectors),
-		cmocka_unit_test(sums_repeat), cmocka_unit_test(poison_catches), cmocka_unit_test(instruction_sets_agree),
+		cmocka_unit_test(names),
+		cmocka_unit_test(listing),
+		cmocka_unit_test(empty_slot),
+		cmocka_unit_test(vectors),
+		cmocka_unit_test(sums_repeat),
+		cmocka_unit_test(poison_catches),
+		cmocka_unit_test(instruction_sets_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* The ray walk against a brute-force Siddon (all planes, sorted), against analytic chords, and in the corners of its definition. */
+/* The ray walk against a brute-force Siddon (all planes, sorted), against analytic chords, and in the corners of its definition.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,7 +104,8 @@ static double walk(const struct grid *g, const struct voxel_box *box, const doub
 static void check_ray(const struct grid *g, const double a[3], const double b[3])
 {
 	struct voxel_box whole = voxel_box_whole(g);
-	double *expect = malloc(grid_size(g) * sizeof(double)), *found = malloc(grid_size(g) * sizeof(double)), sum, want = chord(g, a, b);
+	double *expect = malloc(grid_size(g) * sizeof(double)), *found = malloc(grid_size(g) * sizeof(double)), sum,
+	       want = chord(g, a, b);
 
 	assert_non_null(expect);
 	assert_non_null(found);
@@ -120,8 +122,11 @@ static void check_ray(const struct grid *g, const double a[3], const double b[3]
 static void every_ray_of_a_scan(void **state)
 {
 	const struct grid g = {{9, 11, 7}, {3.1, 2.7, 4.3}, {1.2, -15.5, 17}};
-	const struct scan_view views[] = {
-		{{0, 0, 655.5}, {0, 0}}, {{0, 277, 588}, {0, 0}}, {{0, -277, 588}, {0, 1.5}}, {{14, 60, 100}, {-2, 0}}, {{3, 5, 30}, {0, 0}}};
+	const struct scan_view views[] = {{{0, 0, 655.5}, {0, 0}},
+					  {{0, 277, 588}, {0, 0}},
+					  {{0, -277, 588}, {0, 1.5}},
+					  {{14, 60, 100}, {-2, 0}},
+					  {{3, 5, 30}, {0, 0}}};
 	const struct scan s = {SCAN_DBT, 23, 29, 5, {1.7, 1.9}, {-3, -27.55}, views};
 	double a[3], b[3];
 
@@ -221,7 +226,7 @@ static void misses_and_nonsense(void **state)
 	const struct grid g = {{4, 4, 4}, {1, 1, 1}, {0, 0, 0}};
 	struct voxel_box whole = voxel_box_whole(&g);
 	const double rays[][2][3] = {
-		{{-1, -1, -1}, {-1, -1, 9}}, {{5, 5, 5}, {9, 9, 9}},    {{-9, 0, 0}, {-1, 0, 0}},        {{1, 1, 1}, {1, 1, 1}},
+		{{-1, -1, -1}, {-1, -1, 9}}, {{5, 5, 5}, {9, 9, 9}},   {{-9, 0, 0}, {-1, 0, 0}},      {{1, 1, 1}, {1, 1, 1}},
 		{{-1, 6, 2}, {6, -1, 9}},    {{NAN, 1, 1}, {1, 1, 9}}, {{1, 1, 1}, {1, INFINITY, 9}}, {{4, 0, -1}, {4, 0, 9}},
 	};
 	double length[64];
@@ -278,8 +283,9 @@ static void boxes_share_lengths(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_ray_of_a_scan), cmocka_unit_test(random_segments),     cmocka_unit_test(rays_on_the_lattice),
-		cmocka_unit_test(parallel_to_an_axis), cmocka_unit_test(nearly_parallel),     cmocka_unit_test(misses_and_nonsense),
+		cmocka_unit_test(every_ray_of_a_scan), cmocka_unit_test(random_segments),
+		cmocka_unit_test(rays_on_the_lattice), cmocka_unit_test(parallel_to_an_axis),
+		cmocka_unit_test(nearly_parallel),     cmocka_unit_test(misses_and_nonsense),
 		cmocka_unit_test(partial_segments),    cmocka_unit_test(boxes_share_lengths),
 	};
 

@@ -212,8 +212,8 @@ static double slice_mean(const struct slab *s, int k)
 	return sum / n;
 }
 
-/* With true lengths the slab comes back flat in depth and at its attenuation. Data and model agree exactly, so what remains is what
- * truncation at the sides reaches within the iterations: less than the 1 % that is asked for. */
+/* With true lengths the slab comes back flat in depth and at its attenuation. Data and model agree exactly, so what remains is
+ * what truncation at the sides reaches within the iterations: less than the 1 % that is asked for. */
 static void uniform_slab(void **state)
 {
 	static const struct {
@@ -256,8 +256,8 @@ static void uniform_slab(void **state)
 	}
 }
 
-/* The same slab with an end on every side, air around it and a start that knows nothing of it: depth is still flat in its middle, which
- * shadows of the ends do not reach (50 mm * tan 25 degrees = 23 mm, 80 mm away). */
+/* The same slab with an end on every side, air around it and a start that knows nothing of it: depth is still flat in its middle,
+ * which shadows of the ends do not reach (50 mm * tan 25 degrees = 23 mm, 80 mm away). */
 static void slab_in_air(void **state)
 {
 	struct shape box = {SHAPE_BOX, ROLE_BODY, {30, 0, 17 + 0.5 * HEIGHT}, {30, 80, 0.5 * HEIGHT}, MU};
@@ -270,7 +270,8 @@ static void slab_in_air(void **state)
 	p.voxel = 2;
 	s = slab_open(&p, FIXTURE_CPU);
 	for (int view = 0; view < 25; view++)
-		assert_int_equal(phantom_project(&phantom, s.scan, view, s.line + (size_t)view * scan_view_size(s.scan), NULL), 0);
+		assert_int_equal(phantom_project(&phantom, s.scan, view, s.line + (size_t)view * scan_view_size(s.scan), NULL),
+				 0);
 	slab_run(&s, &p);
 	for (int k = 0; k < HEIGHT; k++) {
 		double mean = slice_mean(&s, k);
@@ -284,7 +285,8 @@ static void slab_in_air(void **state)
 	slab_close(&s);
 }
 
-/* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0, and flat elsewhere. */
+/* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0, and flat elsewhere.
+ */
 static void missing_data(void **state)
 {
 	struct dbt_protocol p = osem;
@@ -396,10 +398,15 @@ static void cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plan_of_the_inspiration), cmocka_unit_test(plan_refusals),        cmocka_unit_test(plan_limit_is_sharp),
-		cmocka_unit_test(uniform_slab),            cmocka_unit_test(slab_in_air),          cmocka_unit_test(missing_data),
-		         cmocka_unit_test(tiles_change_nothing),
-		cmocka_unit_test(all_zero_and_bad_data),   cmocka_unit_test(cancel),
+		cmocka_unit_test(plan_of_the_inspiration),
+		cmocka_unit_test(plan_refusals),
+		cmocka_unit_test(plan_limit_is_sharp),
+		cmocka_unit_test(uniform_slab),
+		cmocka_unit_test(slab_in_air),
+		cmocka_unit_test(missing_data),
+		cmocka_unit_test(tiles_change_nothing),
+		cmocka_unit_test(all_zero_and_bad_data),
+		cmocka_unit_test(cancel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

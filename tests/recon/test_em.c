@@ -50,7 +50,8 @@ static void make_data(struct device *dev, const struct scan *scan, struct buf *r
 	linop_free(op);
 }
 
-static double data_with_support(const struct linop *op, const struct buf *x, const struct buf *y, double *ret_model, double *ret_likelihood)
+static double data_with_support(const struct linop *op, const struct buf *x, const struct buf *y, double *ret_model,
+				double *ret_likelihood)
 {
 	const struct device_ops *v = op->dev->ops;
 	struct buf p = fixture_upload(op->dev, NULL, op->n_out), q = fixture_upload(op->dev, NULL, op->n_out);
@@ -111,8 +112,8 @@ static void mlem_identities(void **state)
 }
 
 /* One run of OSEM over single views; plain: the same operators without their fused passes. */
-static float *osem(struct device *dev, const struct scan *scan, const struct buf *y, const struct buf *mask, int iterations, bool plain,
-		   const struct monitor *monitor, int expect)
+static float *osem(struct device *dev, const struct scan *scan, const struct buf *y, const struct buf *mask, int iterations,
+		   bool plain, const struct monitor *monitor, int expect)
 {
 	const struct em_conf conf = {iterations, FLOOR};
 	struct buf x = fixture_upload(dev, NULL, grid_size(&grid)), masks[5];

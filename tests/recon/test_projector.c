@@ -1,4 +1,5 @@
-/* Both DBT operators on the CPU and on the poisoning device: adjoint, tiles, threads, fused passes, masks, fast against exact, refusals. */
+/* Both DBT operators on the CPU and on the poisoning device: adjoint, tiles, threads, fused passes, masks, fast against exact,
+ * refusals. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -39,7 +40,8 @@ static const struct setup setups[] = {
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 
-static struct projection_spec spec_of(const struct setup *s, const struct scan *scan, enum projection_model model, const struct buf *mask)
+static struct projection_spec spec_of(const struct setup *s, const struct scan *scan, enum projection_model model,
+				      const struct buf *mask)
 {
 	return (struct projection_spec){.model = model, .scan = scan, .n_views = s->n_views, .grid = &s->grid, .mask = mask};
 }
@@ -165,10 +167,12 @@ static void free_results(struct results *r)
 
 static double results_difference(const struct results *a, const struct results *b)
 {
-	double most = fmax(fixture_difference(a->forward, b->forward, a->n_out), fixture_difference(a->adjoint, b->adjoint, a->n_in));
+	double most =
+		fmax(fixture_difference(a->forward, b->forward, a->n_out), fixture_difference(a->adjoint, b->adjoint, a->n_in));
 
 	if (a->ratio)
-		most = fmax(most, fmax(fixture_difference(a->ratio, b->ratio, a->n_out), fixture_difference(a->update, b->update, a->n_in)));
+		most = fmax(most, fmax(fixture_difference(a->ratio, b->ratio, a->n_out),
+				       fixture_difference(a->update, b->update, a->n_in)));
 	return most;
 }
 
@@ -253,8 +257,10 @@ static void fused_is_plain(void **state)
 		struct buf mask = random_mask(dev, scan_view_size(scan) * (size_t)s->n_views, 4);
 		struct projection_spec spec = spec_of(s, scan, PROJECTION_SLICES, &mask);
 		struct linop *op = fixture_projector(dev, &spec);
-		float *xs = fixture_floats(op->n_in, 1, 0.02f, 0.06f), *ys = fixture_floats(op->n_out, 2, 0.5f, 3), *plain, *fused;
-		struct buf x = fixture_upload(dev, xs, op->n_in), z = fixture_upload(dev, xs, op->n_in), y = fixture_upload(dev, ys, op->n_out);
+		float *xs = fixture_floats(op->n_in, 1, 0.02f, 0.06f), *ys = fixture_floats(op->n_out, 2, 0.5f, 3), *plain,
+		      *fused;
+		struct buf x = fixture_upload(dev, xs, op->n_in), z = fixture_upload(dev, xs, op->n_in),
+			   y = fixture_upload(dev, ys, op->n_out);
 		struct buf p = fixture_upload(dev, NULL, op->n_out), c = fixture_upload(dev, NULL, op->n_in);
 		struct buf sens = fixture_upload(dev, NULL, op->n_in), q = fixture_upload(dev, NULL, op->n_out);
 
@@ -265,7 +271,9 @@ static void fused_is_plain(void **state)
 		assert_true(fixture_difference(fused, plain, op->n_out) <= FUSED_TOL);
 		free(plain);
 		free(fused);
-		assert_int_equal(op->adjoint(op, &p, &c, NULL) | linop_sensitivity(op, &sens, NULL) | v->update(&x, &c, &sens, 1e-6f, NULL), 0);
+		assert_int_equal(op->adjoint(op, &p, &c, NULL) | linop_sensitivity(op, &sens, NULL) |
+					 v->update(&x, &c, &sens, 1e-6f, NULL),
+				 0);
 		assert_int_equal(op->adjoint_update(op, &p, 1e-6f, &z, NULL), 0);
 		plain = fixture_download(&x);
 		fused = fixture_download(&z);
@@ -303,7 +311,8 @@ static void masked_bins_do_not_count(void **state)
 		struct projection_spec spec = spec_of(s, scan, model, &mask);
 		struct linop *op = fixture_projector(dev, &spec);
 		float *ones = fixture_floats(op->n_in, 1, 1, 1), *ys = fixture_floats(n, 2, 1, 2), *got, *clean;
-		struct buf x = fixture_upload(dev, ones, op->n_in), y, p = fixture_upload(dev, NULL, n), c = fixture_upload(dev, NULL, op->n_in);
+		struct buf x = fixture_upload(dev, ones, op->n_in), y, p = fixture_upload(dev, NULL, n),
+			   c = fixture_upload(dev, NULL, op->n_in);
 
 		assert_int_equal(op->apply(op, &x, &p, NULL), 0);
 		got = fixture_download(&p);
@@ -337,7 +346,8 @@ static void masked_bins_do_not_count(void **state)
 	scan_free(scan);
 }
 
-/* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos, of every ray that stays inside. */
+/* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos, of every ray that stays inside.
+ */
 static void chords(void **state)
 {
 	const struct grid grid = {{60, 200, 30}, {1, 1, 1.5}, {-5, -100, 17}};
@@ -373,11 +383,11 @@ static void chords(void **state)
 	scan_free(scan);
 }
 
-/* On a smooth volume the two models agree up to how they sample it. The exact walk takes voxels as constant: at a distance of up to h / 2 from a
- * voxel's centre it errs by h / 2 |f'|, and neighbouring slices do not average that out where rays are steep. For a Gaussian of width s,
- * |f'| <= f_max exp(-1/2) / s. The slices' own error is of second order, (h_x^2 + h_y^2 + h_z^2 / 3) / 8 * f_max / s^2. With s = 8 mm and slices
- * of 1.5 mm that is 4.3 % of the largest value for voxels of 1 mm, and 2.2 % for 0.5 mm; sums over all rays, where the signs of the
- * first-order error cancel, agree to the second-order one, 0.6 %. */
+/* On a smooth volume the two models agree up to how they sample it. The exact walk takes voxels as constant: at a distance of up
+ * to h / 2 from a voxel's centre it errs by h / 2 |f'|, and neighbouring slices do not average that out where rays are steep. For
+ * a Gaussian of width s, |f'| <= f_max exp(-1/2) / s. The slices' own error is of second order, (h_x^2 + h_y^2 + h_z^2 / 3) / 8 *
+ * f_max / s^2. With s = 8 mm and slices of 1.5 mm that is 4.3 % of the largest value for voxels of 1 mm, and 2.2 % for 0.5 mm;
+ * sums over all rays, where the signs of the first-order error cancel, agree to the second-order one, 0.6 %. */
 static double model_tolerance(double h)
 {
 	return h / 2 * exp(-0.5) / 8 + (2 * h * h + 1.5 * 1.5 / 3) / 8 / 64;
@@ -404,7 +414,8 @@ static double models_differ(double h, double *ret_sums)
 		}
 	}
 	for (int m = 0; m < 2; m++) {
-		struct projection_spec spec = {.model = m ? PROJECTION_SLICES : PROJECTION_EXACT, .scan = scan, .n_views = 5, .grid = &grid};
+		struct projection_spec spec = {
+			.model = m ? PROJECTION_SLICES : PROJECTION_EXACT, .scan = scan, .n_views = 5, .grid = &grid};
 		struct linop *op = fixture_projector(dev, &spec);
 		struct buf x = fixture_upload(dev, xs, op->n_in), p = fixture_upload(dev, NULL, op->n_out);
 
@@ -433,7 +444,8 @@ static void fast_is_near_exact(void **state)
 	for (double h = 1; h >= 0.5; h /= 2) {
 		double difference = models_differ(h, sums);
 
-		print_message("voxels of %g mm: largest difference %.4f, of the sums %.5f\n", h, difference, fabs(sums[1] / sums[0] - 1));
+		print_message("voxels of %g mm: largest difference %.4f, of the sums %.5f\n", h, difference,
+			      fabs(sums[1] / sums[0] - 1));
 		assert_true(difference <= model_tolerance(h));
 		assert_near(sums[1], sums[0], MODEL_SUM_TOL * sums[0]);
 	}
@@ -504,10 +516,14 @@ static void refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(adjoint_gap),          cmocka_unit_test(adjoint_gap_with_shift),
-		cmocka_unit_test(tiles_change_nothing), cmocka_unit_test(threads_change_nothing),
-		cmocka_unit_test(fused_is_plain),       cmocka_unit_test(masked_bins_do_not_count),
-		cmocka_unit_test(chords),               cmocka_unit_test(fast_is_near_exact),
+		cmocka_unit_test(adjoint_gap),
+		cmocka_unit_test(adjoint_gap_with_shift),
+		cmocka_unit_test(tiles_change_nothing),
+		cmocka_unit_test(threads_change_nothing),
+		cmocka_unit_test(fused_is_plain),
+		cmocka_unit_test(masked_bins_do_not_count),
+		cmocka_unit_test(chords),
+		cmocka_unit_test(fast_is_near_exact),
 		cmocka_unit_test(refusals),
 	};
 

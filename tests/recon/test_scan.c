@@ -195,8 +195,12 @@ static void subsets_refuse(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(geometry), cmocka_unit_test(binned),                cmocka_unit_test(refusals),
-		cmocka_unit_test(subsets),  cmocka_unit_test(subsets_are_far_apart), cmocka_unit_test(subsets_refuse),
+		cmocka_unit_test(geometry),
+		cmocka_unit_test(binned),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(subsets),
+		cmocka_unit_test(subsets_are_far_apart),
+		cmocka_unit_test(subsets_refuse),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
