@@ -42,7 +42,7 @@ struct cpu_rows {
 	 * NULL */
 	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale,
 		       int taps);
-	/* the bins' side: length = sqrt(len_u + len_v) where mask counts. p may be what it is computed from. */
+	/* the bins' side: length = sqrt(len_u + len_v) where mask counts. */
 	void (*lengths)(float *q, float *d, const float *p, const float *mask, const float *len_u, float len_v, int n);
 	void (*finish)(float *out, const float *acc, const float *mask, const float *len_u, float len_v, int n);
 	void (*finish_ratio)(float *out, const float *acc, const float *y, const float *mask, const float *len_u, float len_v,
