@@ -8,11 +8,10 @@
  * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
  * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
  */
-#include "node/journal.h"
+#include "node/journal_sql.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,64 +35,32 @@ static const char schema[] =
 	"CREATE TABLE removal(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
 	"PRAGMA user_version=1;";
 
-#define COLUMNS                                                                                                                  \
-	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
-	"i.digest"
-#define HERE " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
-
-enum query {
-	BEGIN,
-	COMMIT,
-	ROLLBACK,
-	ADD_INSTANCE,
-	HAS_INSTANCE,
-	GET_INSTANCE,
-	UNINDEXED,
-	ADD_FINDING,
-	ADD_EVENT,
-	SET_OWN_JOB,
-	JOB_EVENTS,
-	COPY_MEMBERS,
-	FIND_MEMBER,
-	REMOVE,
-	NAMES_FILE,
-	HAS_ANY,
-	DATA_VERSION,
-	N_QUERIES,
-};
-
-static const char *const sql[N_QUERIES] = {
-	[BEGIN] = "BEGIN IMMEDIATE",
-	[COMMIT] = "COMMIT",
-	[ROLLBACK] = "ROLLBACK",
-	[ADD_INSTANCE] = "INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, "
-			 "file, bytes, digest)"
-			 " VALUES(?,?,?,?,?,?,?,?,?,?)",
-	[HAS_INSTANCE] = "SELECT 1 FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" HERE " LIMIT 1",
-	[GET_INSTANCE] = "SELECT " COLUMNS " FROM instance i WHERE i.id=?",
+static const char *const sql[N_JOURNAL_QUERIES] = {
+	[JOURNAL_BEGIN] = "BEGIN IMMEDIATE",
+	[JOURNAL_COMMIT] = "COMMIT",
+	[JOURNAL_ROLLBACK] = "ROLLBACK",
+	[JOURNAL_ADD_INSTANCE] =
+		"INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, "
+		"file, bytes, digest)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?)",
+	[JOURNAL_HAS_INSTANCE] = "SELECT 1 FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE " LIMIT 1",
+	[JOURNAL_GET_INSTANCE] = "SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.id=?",
 	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
-	[UNINDEXED] = "SELECT " COLUMNS
-		      " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
-	[ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
-	[ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
-	[SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
-	[JOB_EVENTS] = "SELECT name FROM event WHERE job=? ORDER BY seq",
-	[COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
-			 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
-	[FIND_MEMBER] =
-		"SELECT " COLUMNS
-		" FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND i.id<? AND f.kind=1 AND" HERE
-		" ORDER BY i.id LIMIT 1",
-	[REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
-	[NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" HERE,
-	[HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
-	[DATA_VERSION] = "PRAGMA data_version",
-};
-
-struct journal {
-	sqlite3 *db;
-	char path[400];
-	sqlite3_stmt *stmt[N_QUERIES];
+	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
+			      " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
+	[JOURNAL_ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
+	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
+	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
+	[JOURNAL_JOB_EVENTS] = "SELECT name FROM event WHERE job=? ORDER BY seq",
+	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
+				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
+	[JOURNAL_FIND_MEMBER] =
+		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND "
+		"i.id<? AND f.kind=1 AND" JOURNAL_HERE " ORDER BY i.id LIMIT 1",
+	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
+	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
+	[JOURNAL_HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
+	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
 static int sqlite_errno(sqlite3 *db, int rc)
@@ -123,20 +90,20 @@ static int sqlite_errno(sqlite3 *db, int rc)
 	}
 }
 
-static int journal_error(struct journal *j, int rc, const char *doing, struct err *err)
+int journal_fail(struct journal *j, int rc, const char *doing, struct err *err)
 {
 	return err_set(err, sqlite_errno(j->db, rc), "journal %s: %s: %s", j->path, doing, sqlite3_errmsg(j->db));
 }
 
 /* A cached statement, ready to bind; NULL: it cannot be prepared. */
-static sqlite3_stmt *query(struct journal *j, enum query q, struct err *err)
+sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err)
 {
 	int rc;
 
 	if (!j->stmt[q]) {
 		rc = sqlite3_prepare_v3(j->db, sql[q], -1, SQLITE_PREPARE_PERSISTENT, &j->stmt[q], NULL);
 		if (rc != SQLITE_OK) {
-			journal_error(j, rc, "prepare", err);
+			journal_fail(j, rc, "prepare", err);
 			return NULL;
 		}
 	}
@@ -144,42 +111,42 @@ static sqlite3_stmt *query(struct journal *j, enum query q, struct err *err)
 }
 
 /* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
-static int run(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
-	       struct err *err)
+int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
+		 struct err *err)
 {
 	int rc = sqlite3_step(s), ret;
 
 	if (rc == SQLITE_ROW && read_row)
 		read_row(ctx, s);
-	ret = rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : journal_error(j, rc, doing, err);
+	ret = rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : journal_fail(j, rc, doing, err);
 	sqlite3_reset(s);
 	sqlite3_clear_bindings(s);
 	return ret;
 }
 
-static int simple(struct journal *j, enum query q, const char *doing, struct err *err)
+int journal_do(struct journal *j, enum journal_query q, const char *doing, struct err *err)
 {
-	sqlite3_stmt *s = query(j, q, err);
+	sqlite3_stmt *s = journal_stmt(j, q, err);
 
-	return s ? run(j, s, doing, NULL, NULL, err) : -EIO;
+	return s ? journal_step(j, s, doing, NULL, NULL, err) : -EIO;
 }
 
 /* End a transaction: commit when ret is not negative, else undo. */
-static int transaction_end(struct journal *j, int ret, struct err *err)
+int journal_end(struct journal *j, int ret, struct err *err)
 {
 	if (ret >= 0) {
-		int rc = simple(j, COMMIT, "commit", err);
+		int rc = journal_do(j, JOURNAL_COMMIT, "commit", err);
 
 		if (rc >= 0)
 			return ret;
 		ret = rc;
 	}
 	if (!sqlite3_get_autocommit(j->db))
-		simple(j, ROLLBACK, "rollback", NULL);
+		journal_do(j, JOURNAL_ROLLBACK, "rollback", NULL);
 	return ret;
 }
 
-static void text(sqlite3_stmt *s, int at, const char *value)
+void journal_bind(sqlite3_stmt *s, int at, const char *value)
 {
 	sqlite3_bind_text(s, at, value ? value : "", -1, SQLITE_STATIC);
 }
@@ -191,7 +158,7 @@ static void column(sqlite3_stmt *s, int at, char *ret, size_t size)
 	snprintf(ret, size, "%s", value ? (const char *)value : "");
 }
 
-static void read_instance(void *ctx, sqlite3_stmt *s)
+void journal_read_instance(void *ctx, sqlite3_stmt *s)
 {
 	struct instance_row *row = ctx;
 
@@ -226,7 +193,7 @@ static int pragma_int(struct journal *j, const char *pragma, int64_t *ret_value,
 	if (rc == SQLITE_ROW)
 		*ret_value = sqlite3_column_int64(s, 0);
 	else
-		ret = journal_error(j, rc, pragma, err);
+		ret = journal_fail(j, rc, pragma, err);
 	sqlite3_finalize(s);
 	return ret;
 }
@@ -242,7 +209,7 @@ static int set_wal(struct journal *j, struct err *err)
 			break;
 		usleep(10000);
 	}
-	return rc == SQLITE_OK ? 0 : journal_error(j, rc, "journal_mode=WAL", err);
+	return rc == SQLITE_OK ? 0 : journal_fail(j, rc, "journal_mode=WAL", err);
 }
 
 static int prepare_schema(struct journal *j, struct err *err)
@@ -256,16 +223,16 @@ static int prepare_schema(struct journal *j, struct err *err)
 		return err_set(err, EPROTONOSUPPORT,
 			       "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
 			       (long long)version, SCHEMA_VERSION);
-	ret = simple(j, BEGIN, "begin", err);
+	ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
 	if (ret < 0)
 		return ret;
 	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have been first */
 	if (ret == 0 && version == 0) {
 		rc = sqlite3_exec(j->db, schema, NULL, NULL, NULL);
 		if (rc != SQLITE_OK)
-			ret = journal_error(j, rc, "create the tables (is this another program's database?)", err);
+			ret = journal_fail(j, rc, "create the tables (is this another program's database?)", err);
 	}
-	return transaction_end(j, ret, err);
+	return journal_end(j, ret, err);
 }
 
 int journal_open(const char *path, struct journal **ret_journal, struct err *err)
@@ -285,7 +252,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	close(fd);
 	rc = sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE, NULL);
 	if (rc != SQLITE_OK) {
-		ret = j->db ? journal_error(j, rc, "open", err) : err_set(err, ENOMEM, "no memory for the journal");
+		ret = j->db ? journal_fail(j, rc, "open", err) : err_set(err, ENOMEM, "no memory for the journal");
 		goto fail;
 	}
 	sqlite3_extended_result_codes(j->db, 1);
@@ -296,7 +263,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 		goto fail;
 	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL,
 			  NULL);
-	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_error(j, rc, "settings", err);
+	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_fail(j, rc, "settings", err);
 	if (ret < 0)
 		goto fail;
 	*ret_journal = j;
@@ -310,7 +277,7 @@ struct journal *journal_close(struct journal *j)
 {
 	if (!j)
 		return NULL;
-	for (size_t q = 0; q < N_QUERIES; q++)
+	for (size_t q = 0; q < N_JOURNAL_QUERIES; q++)
 		sqlite3_finalize(j->stmt[q]);
 	sqlite3_close(j->db);
 	free(j);
@@ -321,22 +288,23 @@ struct journal *journal_close(struct journal *j)
 
 int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err)
 {
-	sqlite3_stmt *s = query(j, ADD_INSTANCE, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_ADD_INSTANCE, err);
 	int ret;
 
 	if (!s)
 		return -EIO;
 	sqlite3_bind_double(s, 1, row->received);
-	text(s, 2, row->sop_class);
-	text(s, 3, row->sop_instance);
-	text(s, 4, row->transfer_syntax);
-	text(s, 5, row->calling);
-	text(s, 6, row->host);
-	text(s, 7, row->association);
-	text(s, 8, row->file);
+	journal_bind(s, 2, row->sop_class);
+	journal_bind(s, 3, row->sop_instance);
+	journal_bind(s, 4, row->transfer_syntax);
+	journal_bind(s, 5, row->calling);
+	journal_bind(s, 6, row->host);
+	journal_bind(s, 7, row->association);
+	journal_bind(s, 8, row->file);
 	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->bytes);
-	text(s, 10, row->digest);
-	ret = run(j, s, "add instance", NULL, NULL, err); /* outside BEGIN a single INSERT is its own transaction */
+	journal_bind(s, 10, row->digest);
+	ret = journal_step(j, s, "add instance", NULL, NULL,
+			   err); /* outside a transaction a single INSERT is its own transaction */
 	if (ret < 0)
 		return ret;
 	row->id = sqlite3_last_insert_rowid(j->db);
@@ -345,37 +313,37 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct err *err)
 {
-	sqlite3_stmt *s = query(j, HAS_INSTANCE, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_HAS_INSTANCE, err);
 
 	if (!s)
 		return -EIO;
-	text(s, 1, sop_instance);
-	text(s, 2, digest);
-	return run(j, s, "look for an instance", NULL, NULL, err);
+	journal_bind(s, 1, sop_instance);
+	journal_bind(s, 2, digest);
+	return journal_step(j, s, "look for an instance", NULL, NULL, err);
 }
 
 int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err)
 {
-	sqlite3_stmt *s = query(j, GET_INSTANCE, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_GET_INSTANCE, err);
 
 	if (!s)
 		return -EIO;
 	sqlite3_bind_int64(s, 1, id);
-	return run(j, s, "get an instance", read_instance, ret_row, err);
+	return journal_step(j, s, "get an instance", journal_read_instance, ret_row, err);
 }
 
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
 {
-	sqlite3_stmt *s = query(j, UNINDEXED, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_UNINDEXED, err);
 	int rc = SQLITE_DONE, n = 0;
 
 	if (!s)
 		return -EIO;
 	sqlite3_bind_int(s, 1, max);
 	while (n < max && (rc = sqlite3_step(s)) == SQLITE_ROW)
-		read_instance(&ret_rows[n++], s);
+		journal_read_instance(&ret_rows[n++], s);
 	if (n < max && rc != SQLITE_DONE)
-		n = journal_error(j, rc, "look for new instances", err);
+		n = journal_fail(j, rc, "look for new instances", err);
 	sqlite3_reset(s);
 	return n;
 }
@@ -383,285 +351,39 @@ int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max,
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err)
 {
-	sqlite3_stmt *s = query(j, FIND_MEMBER, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_MEMBER, err);
 
 	if (!s)
 		return -EIO;
-	text(s, 1, sop_instance);
+	journal_bind(s, 1, sop_instance);
 	sqlite3_bind_int64(s, 2, before);
-	return run(j, s, "look for a member", read_instance, ret_row, err);
+	return journal_step(j, s, "look for a member", journal_read_instance, ret_row, err);
 }
 
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)
 {
-	sqlite3_stmt *s = query(j, REMOVE, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_REMOVE, err);
 
 	if (!s)
 		return -EIO;
 	sqlite3_bind_int64(s, 1, instance);
 	sqlite3_bind_double(s, 2, now);
-	return run(j, s, "remove an instance", NULL, NULL, err);
+	return journal_step(j, s, "remove an instance", NULL, NULL, err);
 }
 
 int journal_names_file(struct journal *j, const char *file, struct err *err)
 {
-	sqlite3_stmt *s = query(j, NAMES_FILE, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_NAMES_FILE, err);
 
 	if (!s)
 		return -EIO;
-	text(s, 1, file);
-	return run(j, s, "look for a file", NULL, NULL, err);
+	journal_bind(s, 1, file);
+	return journal_step(j, s, "look for a file", NULL, NULL, err);
 }
 
 int journal_has_any(struct journal *j, struct err *err)
 {
-	return simple(j, HAS_ANY, "look for any instance", err);
-}
-
-/* ---- jobs ---- */
-
-static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now,
-			struct err *err)
-{
-	sqlite3_stmt *s = query(j, ADD_EVENT, err);
-
-	if (!s)
-		return -EIO;
-	sqlite3_bind_double(s, 1, now);
-	sqlite3_bind_int64(s, 2, job);
-	text(s, 3, job_event_name(event));
-	sqlite3_bind_int64(s, 4, instance);
-	text(s, 5, detail);
-	return run(j, s, "append an event", NULL, NULL, err);
-}
-
-/* In order of arrival only: see UNINDEXED. */
-static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail,
-			  double now, struct err *err)
-{
-	sqlite3_stmt *s = query(j, ADD_FINDING, err);
-
-	if (!s)
-		return -EIO;
-	sqlite3_bind_int64(s, 1, instance);
-	sqlite3_bind_int(s, 2, (int)kind);
-	sqlite3_bind_int64(s, 3, job);
-	text(s, 4, detail);
-	sqlite3_bind_double(s, 5, now);
-	return run(j, s, "add a finding", NULL, NULL, err);
-}
-
-int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err)
-{
-	sqlite3_stmt *s = query(j, JOB_EVENTS, err);
-	enum job_state state = JOB_NONE;
-	int rc, ret = 0;
-
-	if (!s)
-		return -EIO;
-	sqlite3_bind_int64(s, 1, job);
-	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-		enum job_event event;
-
-		if (job_event_parse((const char *)sqlite3_column_text(s, 0), &event) < 0)
-			state = JOB_IMPOSSIBLE;
-		else
-			state = job_next(state, event);
-	}
-	if (rc != SQLITE_DONE)
-		ret = journal_error(j, rc, "replay a job", err);
-	else
-		*ret_state = state;
-	sqlite3_reset(s);
-	return ret;
-}
-
-/* Inside a transaction: does the event fit? */
-static int check_fits(struct journal *j, int64_t job, enum job_event event, struct err *err)
-{
-	enum job_state state;
-	int ret = journal_job_state(j, job, &state, err);
-
-	if (ret < 0)
-		return ret;
-	if (state == JOB_NONE)
-		return err_set(err, ENOENT, "no job %lld", (long long)job);
-	if (job_next(state, event) == JOB_IMPOSSIBLE)
-		return err_set(err, ESTALE, "job %lld is %s: '%s' does not fit", (long long)job, job_state_name(state),
-			       job_event_name(event));
-	return 0;
-}
-
-int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
-{
-	int ret = simple(j, BEGIN, "begin", err);
-
-	if (ret < 0)
-		return ret;
-	ret = check_fits(j, job, event, err);
-	if (ret == 0)
-		ret = insert_event(j, job, event, 0, detail, now, err);
-	return transaction_end(j, ret, err);
-}
-
-int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
-			struct err *err)
-{
-	int ret = simple(j, BEGIN, "begin", err);
-
-	if (ret < 0)
-		return ret;
-	ret = insert_finding(j, instance, kind, job, detail, now, err);
-	if (ret == 0 && kind == FINDING_MEMBER) {
-		ret = check_fits(j, job, EVENT_INSTANCE, err);
-		if (ret == 0)
-			ret = insert_event(j, job, EVENT_INSTANCE, instance, detail, now, err);
-	}
-	return transaction_end(j, ret, err);
-}
-
-/* Inside a transaction: the `opened` event, whose seq is the job's number. */
-static int insert_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
-{
-	sqlite3_stmt *s;
-	int64_t seq;
-	int ret = insert_event(j, 0, EVENT_OPENED, 0, detail, now, err);
-
-	if (ret < 0)
-		return ret;
-	seq = sqlite3_last_insert_rowid(j->db);
-	s = query(j, SET_OWN_JOB, err);
-	if (!s)
-		return -EIO;
-	sqlite3_bind_int64(s, 1, seq);
-	ret = run(j, s, "number a job", NULL, NULL, err);
-	if (ret == 0)
-		*ret_job = seq;
-	return ret;
-}
-
-int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
-{
-	int64_t job = 0;
-	int ret = simple(j, BEGIN, "begin", err);
-
-	if (ret < 0)
-		return ret;
-	ret = transaction_end(j, insert_job(j, detail, now, &job, err), err);
-	if (ret == 0)
-		*ret_job = job;
-	return ret;
-}
-
-int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
-			  int64_t *ret_job, struct err *err)
-{
-	sqlite3_stmt *s;
-	int64_t job = 0;
-	int ret = simple(j, BEGIN, "begin", err);
-
-	if (ret < 0)
-		return ret;
-	ret = insert_job(j, detail, now, &job, err);
-	if (ret < 0)
-		goto out;
-	s = query(j, COPY_MEMBERS, err);
-	if (!s) {
-		ret = -EIO;
-		goto out;
-	}
-	sqlite3_bind_double(s, 1, now);
-	sqlite3_bind_int64(s, 2, job);
-	sqlite3_bind_int64(s, 3, of);
-	ret = run(j, s, "copy the members", NULL, NULL, err);
-	if (ret == 0)
-		ret = insert_finding(j, instance, FINDING_MEMBER, job, finding, now, err);
-	if (ret == 0)
-		ret = insert_event(j, job, EVENT_INSTANCE, instance, finding, now, err);
-out:
-	ret = transaction_end(j, ret, err);
-	if (ret == 0)
-		*ret_job = job;
-	return ret;
-}
-
-/* ---- walks ---- */
-
-int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
-		   struct err *err)
-{
-	sqlite3_stmt *s = NULL;
-	int rc, ret = 0;
-
-	rc = sqlite3_prepare_v2(
-		j->db,
-		job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
-		    : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
-		-1, &s, NULL);
-	if (rc != SQLITE_OK)
-		return journal_error(j, rc, "replay", err);
-	sqlite3_bind_int64(s, 1, after);
-	if (job)
-		sqlite3_bind_int64(s, 2, job);
-	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-		struct event_row row = {0};
-		char *detail;
-
-		row.seq = sqlite3_column_int64(s, 0);
-		row.time = sqlite3_column_double(s, 1);
-		row.job = sqlite3_column_int64(s, 2);
-		row.known = sqlite3_column_type(s, 2) == SQLITE_INTEGER &&
-			    job_event_parse((const char *)sqlite3_column_text(s, 3), &row.event) == 0;
-		row.instance = sqlite3_column_int64(s, 4);
-		detail = (char *)sqlite3_column_text(s, 5);
-		row.detail = detail ? detail : (char *)"";
-		ret = each(ctx, &row);
-	}
-	if (ret == 0 && rc != SQLITE_DONE)
-		ret = journal_error(j, rc, "replay", err);
-	sqlite3_finalize(s);
-	return ret < 0 ? ret : 0;
-}
-
-static int walk_instances(struct journal *j, const char *what, int64_t key, int max,
-			  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
-{
-	sqlite3_stmt *s = NULL;
-	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
-
-	if (rc != SQLITE_OK)
-		return journal_error(j, rc, "walk the instances", err);
-	sqlite3_bind_int64(s, 1, key);
-	sqlite3_bind_int(s, 2, max);
-	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-		struct instance_row row;
-		const char *detail = (const char *)sqlite3_column_text(s, 11);
-
-		read_instance(&row, s);
-		ret = each(ctx, &row, detail ? detail : "");
-	}
-	if (ret == 0 && rc != SQLITE_DONE)
-		ret = journal_error(j, rc, "walk the instances", err);
-	sqlite3_finalize(s);
-	return ret < 0 ? ret : 0;
-}
-
-int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
-		    void *ctx, struct err *err)
-{
-	return walk_instances(j,
-			      "SELECT " COLUMNS ", e.detail FROM event e JOIN instance i ON i.id=e.instance"
-			      " WHERE e.job=?1 AND e.name='instance' AND ?2 ORDER BY e.seq",
-			      job, 1, each, ctx, err);
-}
-
-int journal_findings(struct journal *j, enum finding_kind kind, int max,
-		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
-{
-	return walk_instances(j,
-			      "SELECT " COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.kind=?1 ORDER BY i.id DESC LIMIT ?2",
-			      kind, max, each, ctx, err);
+	return journal_do(j, JOURNAL_HAS_ANY, "look for any instance", err);
 }
 
 /* ---- the file itself ---- */
@@ -672,7 +394,7 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 	int rc = sqlite3_prepare_v2(j->db, "PRAGMA quick_check(20)", -1, &s, NULL), n = 0;
 
 	if (rc != SQLITE_OK)
-		return journal_error(j, rc, "check", err);
+		return journal_fail(j, rc, "check", err);
 	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
 		const char *problem = (const char *)sqlite3_column_text(s, 0);
 
@@ -683,17 +405,17 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 		}
 	}
 	if (rc != SQLITE_DONE)
-		n = journal_error(j, rc, "check", err);
+		n = journal_fail(j, rc, "check", err);
 	sqlite3_finalize(s);
 	return n;
 }
 
 int64_t journal_data_version(struct journal *j)
 {
-	sqlite3_stmt *s = query(j, DATA_VERSION, NULL);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_DATA_VERSION, NULL);
 	int64_t version = -1;
 
 	if (s)
-		run(j, s, "data_version", read_int64, &version, NULL);
+		journal_step(j, s, "data_version", read_int64, &version, NULL);
 	return version;
 }

@@ -51,7 +51,7 @@ lint() ( # lint ROOT: a subshell, so that the caller stays where it is
     rule "$all" "${include}[^>\"]*\.hh" '^dicom/[^/]*\.(cc|hh):' "a .hh is for dicom/*.cc alone"
     rule "$all" "$include(cuda|cooperative_groups|cub/|thrust/|nvtx|texture_)" '^kernels/[^/]*\.cu:' "CUDA stays in kernels/*.cu"
     rule "$all" "${include}libconfig" '^node/config[^/]*\.c:' "libconfig stays in node/config*.c"
-    rule "$all" "${include}sqlite3" '^node/journal\.c:|^tests/node/' "SQLite stays in node/journal.c"
+    rule "$all" "${include}sqlite3" '^node/journal(_[a-z]+)?\.[ch]:|^tests/node/' "SQLite stays in node/journal*.[ch]"
     rule "$all" "$include(sys/)?syslog\.h" '^node/log\.[ch]:' "syslog stays in node/log.c"
     # an include starts at the root
     rule "$all" "${include}\.\.?/" "" "includes start at the root"
@@ -100,7 +100,7 @@ found|kernels/a.c|#  include <cuda_runtime.h>
 found|recon/a.c|#include <cuda.h>
 clean|node/config_file.c|#include <libconfig.h>
 found|node/serve.c|#include <libconfig.h>
-clean|node/journal.c|#include <sqlite3.h>
+clean|node/journal_events.c|#include <sqlite3.h>
 found|node/spool.c|#include <sqlite3.h>
 clean|node/log.h|#include <syslog.h>
 found|node/serve.c|#include <syslog.h>
