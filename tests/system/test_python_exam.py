@@ -218,4 +218,5 @@ def main():
                            f"mu * H by {100 * plate[0]:.2f} %, depth shading {100 * plate[1]:.2f} %")
 
 
-main()
+if __name__ == "__main__":
+    main()
