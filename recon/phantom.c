@@ -3,9 +3,8 @@
  * Every shape is convex: the intersection of (perhaps) a quadric |w (p - c)|^2 <= 1 and (perhaps) slabs lo <= p <= hi. A ray
  * p(t) = a + t d, 0 <= t <= 1, meets it in one interval: the intersection of the intervals of its parts.
  *   quadric: with o = w (a - c), e = w d, A = e.e the ray comes nearest to the centre at t* = -o.e / A, at q = o + t* e;
- *            the interval is t* -+ sqrt((1 - q.q) / A). Written with q the small difference o.o - 1 never appears, so that a bead of
- *            half a millimetre seen from 650 mm keeps its digits.
- *   slab:    (lo - a) / d .. (hi - a) / d, ordered.
+ *            the interval is t* -+ sqrt((1 - q.q) / A). Written with q the small difference o.o - 1 never appears, so that a bead
+ * of half a millimetre seen from 650 mm keeps its digits. slab:    (lo - a) / d .. (hi - a) / d, ordered.
  * - Directions of exactly 0 are replaced by 1e-300: the interval becomes everything or nothing, never NaN.
  * - phantom_line() and phantom_project() share chord() and add shapes in the same order: equal to the last bit before the
  *   rounding to float.
@@ -19,8 +18,9 @@
 
 #include "recon/poisson.h"
 
-#define BREAST_RIM 0.36 /* share of the quadric's 1 that the height uses up: the flat faces reach sqrt(1 - 0.36) = 0.8 of the rim */
-#define BLOCK 256       /* bins that are worked on together */
+#define BREAST_RIM                                                                                                               \
+	0.36	  /* share of the quadric's 1 that the height uses up: the flat faces reach sqrt(1 - 0.36) = 0.8 of the rim */
+#define BLOCK 256 /* bins that are worked on together */
 #define TINY 1e-300
 #define FAR 1e100 /* mm: a slab that is no limit */
 
@@ -34,7 +34,8 @@ struct body {
 
 static void body_set(const struct shape *s, struct body *ret)
 {
-	*ret = (struct body){.mu = s->mu, .quadric = s->kind != SHAPE_BOX, .slab_x = s->kind == SHAPE_BOX || s->kind == SHAPE_BREAST};
+	*ret = (struct body){
+		.mu = s->mu, .quadric = s->kind != SHAPE_BOX, .slab_x = s->kind == SHAPE_BOX || s->kind == SHAPE_BREAST};
 	for (int i = 0; i < 3; i++) {
 		bool slab = s->kind == SHAPE_BOX || (i == 2 && s->kind != SHAPE_ELLIPSOID);
 
@@ -134,8 +135,8 @@ double phantom_line(const struct phantom *p, const double a[3], const double b[3
 	return sum * sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
 }
 
-/* Bins whose rays may meet the shape: u0 <= u < u1, v0 <= v < v1. The shadow of a box on z = 0 is the hull of its corners' shadows
- * while the box lies below the source; else every bin. What lies below z = 0 casts none. */
+/* Bins whose rays may meet the shape: u0 <= u < u1, v0 <= v < v1. The shadow of a box on z = 0 is the hull of its corners'
+ * shadows while the box lies below the source; else every bin. What lies below z = 0 casts none. */
 struct shadow {
 	int u0, u1, v0, v1;
 };
@@ -235,7 +236,8 @@ int phantom_project(const struct phantom *p, const struct scan *scan, int view, 
 		for (int u = 0; u < scan->n_u; u += BLOCK) {
 			int n = scan->n_u - u < BLOCK ? scan->n_u - u : BLOCK;
 
-			project_block(bodies, shadows, p->n, scan, at, v, u, n, ret_line + (size_t)v * (size_t)scan->n_u + (size_t)u);
+			project_block(bodies, shadows, p->n, scan, at, v, u, n,
+				      ret_line + (size_t)v * (size_t)scan->n_u + (size_t)u);
 		}
 out:
 	free(bodies);
@@ -243,7 +245,8 @@ out:
 	return r;
 }
 
-int phantom_counts(const float *line, size_t n, double i0, uint64_t seed, int noise, int max_value, uint16_t *ret_counts, struct err *err)
+int phantom_counts(const float *line, size_t n, double i0, uint64_t seed, int noise, int max_value, uint16_t *ret_counts,
+		   struct err *err)
 {
 	size_t bad = SIZE_MAX;
 

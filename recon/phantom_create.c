@@ -24,15 +24,17 @@
 #define N_CALCIFICATIONS 8
 #define SHAPES_MAX 64
 
-/* Of the plate: x and y of the detector, z of the thickness. Inside the cone of every view to 25 degrees for all heights up to 80 mm. */
+/* Of the plate: x and y of the detector, z of the thickness. Inside the cone of every view to 25 degrees for all heights up to 80
+ * mm. */
 static const double bead_place[][3] = {
-	{0.08, -0.21, 0.30}, {0.13, 0.17, 0.62}, {0.19, -0.05, 0.12}, {0.25, 0.27, 0.45},  {0.31, -0.29, 0.78}, {0.37, 0.08, 0.88},
-	{0.43, -0.14, 0.50}, {0.49, 0.22, 0.20}, {0.55, -0.24, 0.10}, {0.61, 0.03, 0.70}, {0.67, 0.14, 0.38},  {0.73, -0.10, 0.90},
+	{0.08, -0.21, 0.30}, {0.13, 0.17, 0.62}, {0.19, -0.05, 0.12}, {0.25, 0.27, 0.45},
+	{0.31, -0.29, 0.78}, {0.37, 0.08, 0.88}, {0.43, -0.14, 0.50}, {0.49, 0.22, 0.20},
+	{0.55, -0.24, 0.10}, {0.61, 0.03, 0.70}, {0.67, 0.14, 0.38},  {0.73, -0.10, 0.90},
 };
 
 /* Of the breast's half axes: place and half axes. Disjoint, and inside the breast. */
 static const double gland[][6] = {
-	{0.42, 0.05, 0.05, 0.22, 0.16, 0.55}, {0.30, -0.42, -0.20, 0.16, 0.15, 0.40}, {0.25, 0.48, 0.15, 0.14, 0.14, 0.45},
+	{0.42, 0.05, 0.05, 0.22, 0.16, 0.55},	{0.30, -0.42, -0.20, 0.16, 0.15, 0.40}, {0.25, 0.48, 0.15, 0.14, 0.14, 0.45},
 	{0.74, -0.14, -0.10, 0.08, 0.12, 0.35}, {0.12, -0.02, 0.30, 0.05, 0.20, 0.30},
 };
 
@@ -51,8 +53,8 @@ struct builder {
 
 static void add(struct builder *b, enum shape_kind kind, enum shape_role role, const double c[3], const double r[3], double mu)
 {
-	b->p->shapes[b->p->n++] = (struct shape){
-		.kind = kind, .role = role, .c = {c[0], c[1], c[2]}, .r = {r[0], r[1], r[2]}, .mu = mu};
+	b->p->shapes[b->p->n++] =
+		(struct shape){.kind = kind, .role = role, .c = {c[0], c[1], c[2]}, .r = {r[0], r[1], r[2]}, .mu = mu};
 }
 
 static double scatter(struct builder *b, double by)
@@ -68,11 +70,12 @@ static void add_ball(struct builder *b, enum shape_role role, const double c[3],
 	add(b, SHAPE_ELLIPSOID, role, at, r, mu);
 }
 
-/* A plate that starts at the chest wall and leaves a rim of air at the other three sides. */
+/* A plate that starts at the chest wall and leaves a rim of air at the other three sides, so wide that its shadow, up to a sixth
+ * larger under a breast of 80 mm, leaves air in every view: I0 can be read off it. */
 static void add_plate(struct builder *b, const double size[2], double support, double thickness, double mu)
 {
-	double c[3] = {0.475 * size[0], -0.005 * size[1], support + thickness / 2};
-	double r[3] = {0.475 * size[0], 0.465 * size[1], thickness / 2};
+	double c[3] = {0.41 * size[0], -0.005 * size[1], support + thickness / 2};
+	double r[3] = {0.41 * size[0], 0.41 * size[1], thickness / 2};
 
 	add(b, SHAPE_BOX, ROLE_BODY, c, r, mu);
 }

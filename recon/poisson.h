@@ -1,7 +1,8 @@
 /* Poisson random numbers without state: a draw is a pure function of (seed, index, mean), so threads cannot change it.
  *
- * Exact for every mean up to POISSON_MEAN_MAX: inversion below 10 (Devroye 1986), transformed rejection from 10 (PTRS, Hormann 1993).
- * "Exact" up to the 53 bits of the uniform numbers. The uniforms are SplitMix64 outputs (Steele et al. 2014) of a hashed counter.
+ * Exact for every mean up to POISSON_MEAN_MAX: inversion below 10 (Devroye 1986), transformed rejection from 10 (PTRS, Hormann
+ * 1993). "Exact" up to the 53 bits of the uniform numbers. The uniforms are SplitMix64 outputs (Steele et al. 2014) of a hashed
+ * counter.
  */
 #ifndef TOMONODE_RECON_POISSON_H
 #define TOMONODE_RECON_POISSON_H

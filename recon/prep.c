@@ -24,8 +24,8 @@ struct sums {
 };
 
 struct limits {
-	int lo, hi;    /* padding; lo > hi: none */
-	int over;      /* over range from here on; VALUES: never */
+	int lo, hi; /* padding; lo > hi: none */
+	int over;   /* over range from here on; VALUES: never */
 };
 
 static int check(const struct prep *p, struct limits *ret, struct err *err)
@@ -33,8 +33,8 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 	if (p->n_u < 1 || p->n_v < 1)
 		return err_set(err, EINVAL, "prep: %d x %d detector bins", p->n_u, p->n_v);
 	if (p->bin < 1 || p->bin > BIN_MAX || p->bin > p->n_u || p->bin > p->n_v)
-		return err_set(err, EINVAL, "prep: merging %d x %d of %d x %d detector bins; allowed: 1..%d", p->bin, p->bin, p->n_u, p->n_v,
-			       BIN_MAX);
+		return err_set(err, EINVAL, "prep: merging %d x %d of %d x %d detector bins; allowed: 1..%d", p->bin, p->bin,
+			       p->n_u, p->n_v, BIN_MAX);
 	if (p->is_log && !(isfinite(p->log_zero) && isfinite(p->log_scale) && p->log_scale != 0))
 		return err_set(err, EINVAL, "prep: log data with zero %g and scale %g", p->log_zero, p->log_scale);
 	if (!p->is_log && !(p->i0 > 0 && isfinite(p->i0)))
@@ -73,7 +73,8 @@ static void add_plain(const uint16_t *restrict row, int n, struct limits lim, ui
 	s->saturated += saturated;
 }
 
-static void add_table(const uint16_t *row, const float *flat, int n, struct limits lim, const double *table, double i0, struct sums *s)
+static void add_table(const uint16_t *row, const float *flat, int n, struct limits lim, const double *table, double i0,
+		      struct sums *s)
 {
 	for (int i = 0; i < n; i++) {
 		int v = row[i];
@@ -158,7 +159,8 @@ static void merge(const struct prep *p, struct limits lim, const double *table, 
 	stats->saturated += s.saturated;
 }
 
-int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats, struct err *err)
+int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats,
+	      struct err *err)
 {
 	struct limits lim;
 	double *table = NULL;
@@ -182,7 +184,8 @@ int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float 
 		for (int from = 0; from < n_u; from += block) {
 			size_t at = (size_t)j * (size_t)n_u + (size_t)from;
 
-			merge(p, lim, table, raw, j, from, n_u - from < block ? n_u - from : block, ret_line + at, ret_valid + at, &stats);
+			merge(p, lim, table, raw, j, from, n_u - from < block ? n_u - from : block, ret_line + at, ret_valid + at,
+			      &stats);
 		}
 		padded += stats.padded;
 		saturated += stats.saturated;
@@ -200,8 +203,15 @@ int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, d
 	struct limits lim;
 	/* Four histograms in turn: equal neighbours (air) would wait for each other in one. */
 	uint32_t *hist = NULL;
-	int r = check(&(struct prep){.n_u = p->n_u, .n_v = p->n_v, .bin = 1, .i0 = 1, .floor = 0.5, .saturation = p->saturation,
-				     .has_padding = p->has_padding, .padding_lo = p->padding_lo, .padding_hi = p->padding_hi},
+	int r = check(&(struct prep){.n_u = p->n_u,
+				     .n_v = p->n_v,
+				     .bin = 1,
+				     .i0 = 1,
+				     .floor = 0.5,
+				     .saturation = p->saturation,
+				     .has_padding = p->has_padding,
+				     .padding_lo = p->padding_lo,
+				     .padding_hi = p->padding_hi},
 		      &lim, err);
 
 	if (r < 0)
@@ -222,8 +232,8 @@ int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, d
 		valid += hist[v];
 	}
 	if (valid == 0) {
-		r = err_set(err, ENODATA, "prep: none of %zu stored values is valid (padding %d..%d, over range from %d)", n, lim.lo, lim.hi,
-			    lim.over);
+		r = err_set(err, ENODATA, "prep: none of %zu stored values is valid (padding %d..%d, over range from %d)", n,
+			    lim.lo, lim.hi, lim.over);
 		goto out;
 	}
 	int v = 0;

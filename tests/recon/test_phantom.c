@@ -43,7 +43,8 @@ static void test_hand(void **state)
 
 	assert_true(fabs(phantom_line(&p, (double[]){10, 20, 100}, (double[]){10, 20, 0}) - 0.5 * 6) < 1e-12);
 	assert_true(fabs(phantom_line(&p, (double[]){-100, 20, 30}, (double[]){100, 20, 30}) - 0.5 * 2) < 1e-12);
-	assert_true(fabs(phantom_line(&p, (double[]){10, 20, 100}, (double[]){10, 20, 30}) - 0.5 * 3) < 1e-12); /* ends in the middle */
+	assert_true(fabs(phantom_line(&p, (double[]){10, 20, 100}, (double[]){10, 20, 30}) - 0.5 * 3) <
+		    1e-12); /* ends in the middle */
 	assert_true(phantom_line(&p, (double[]){11.001, 20, 100}, (double[]){11.001, 20, 0}) == 0);
 
 	s.kind = SHAPE_BOX;
@@ -53,13 +54,15 @@ static void test_hand(void **state)
 	assert_true(phantom_line(&p, (double[]){9, 22.5, 27}, (double[]){11, 22.5, 33}) == 0);
 
 	s.kind = SHAPE_CYLINDER_Z;
-	assert_true(fabs(phantom_line(&p, (double[]){10.5, 20, 100}, (double[]){10.5, 20, 0}) - 0.5 * 6) < 1e-12); /* along its axis */
+	assert_true(fabs(phantom_line(&p, (double[]){10.5, 20, 100}, (double[]){10.5, 20, 0}) - 0.5 * 6) <
+		    1e-12); /* along its axis */
 	assert_true(fabs(phantom_line(&p, (double[]){0, 20, 32.9}, (double[]){20, 20, 32.9}) - 0.5 * 2) < 1e-12);
 	assert_true(phantom_line(&p, (double[]){0, 20, 33.1}, (double[]){20, 20, 33.1}) == 0);
 
 	s = (struct shape){.kind = SHAPE_BREAST, .role = ROLE_BODY, .c = {0, 0, 25}, .r = {100, 80, 25}, .mu = 1};
-	assert_true(fabs(phantom_line(&p, (double[]){-200, 0, 25}, (double[]){200, 0, 25}) - 100) < 1e-9);     /* x from 0 to 100 */
-	assert_true(fabs(phantom_line(&p, (double[]){-200, 0, 49.9999999}, (double[]){200, 0, 49.9999999}) - 80) < 1e-6); /* flat face */
+	assert_true(fabs(phantom_line(&p, (double[]){-200, 0, 25}, (double[]){200, 0, 25}) - 100) < 1e-9); /* x from 0 to 100 */
+	assert_true(fabs(phantom_line(&p, (double[]){-200, 0, 49.9999999}, (double[]){200, 0, 49.9999999}) - 80) <
+		    1e-6); /* flat face */
 	assert_true(fabs(phantom_line(&p, (double[]){10, 5, 100}, (double[]){10, 5, 0}) - 50) < 1e-9);
 	assert_true(phantom_value(&p, (double[]){-0.001, 0, 25}) == 0);
 	assert_true(phantom_value(&p, (double[]){0.001, 0, 25}) == 1);
@@ -90,7 +93,8 @@ static void check_lines(const struct phantom *p, double support, double thicknes
 		for (int k = 0; k < STEPS; k++) {
 			double t = t0 + (t1 - t0) * (k + 0.5) / STEPS;
 
-			sum += phantom_value(p, (double[]){a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1]), a[2] + t * (b[2] - a[2])});
+			sum += phantom_value(
+				p, (double[]){a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1]), a[2] + t * (b[2] - a[2])});
 		}
 		length = sqrt(pow(a[0] - b[0], 2) + pow(a[1] - b[1], 2) + pow(a[2] - b[2], 2));
 		double step = (t1 - t0) * length / STEPS;
@@ -122,7 +126,10 @@ static void test_lines(void **state)
 static void test_project(void **state)
 {
 	const struct scan_view views[] = {
-		{{0, -257.2, 598.5}, {0, 0}}, {{3, 0, 655.5}, {0, 0}}, {{0, 250, 600}, {2.5, -4}}, {{60, 40, 60}, {0, 0}}, /* below the paddle */
+		{{0, -257.2, 598.5}, {0, 0}},
+		{{3, 0, 655.5}, {0, 0}},
+		{{0, 250, 600}, {2.5, -4}},
+		{{60, 40, 60}, {0, 0}}, /* below the paddle */
 	};
 	const struct scan scan = {SCAN_DBT, 281, 179, 4, {0.85, 1.7}, {0, -152.15}, views};
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
@@ -214,9 +221,38 @@ static void test_coverage(void **state)
 	}
 }
 
+/* Every view shows air in at least 5.5 % of its bins, so that the intensity without an object can be read off the view. */
+static void test_air(void **state)
+{
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
+	struct scan_view view = {{0, 0, 0}, {0, 0}};
+	const struct scan scan = {SCAN_DBT, 88, 112, 1, {2.72, 2.72}, {0, -152.32}, &view};
+	float line[88 * 112];
+	struct err err = {0};
+	(void)state;
+
+	for (int k = 0; k < 9; k++) {
+		struct phantom *p = make(kinds[k % 3], 17, 30 + 25 * (k / 3), 2);
+
+		for (int a = -25; a <= 25; a += 5) {
+			int air = 0;
+
+			view.src[1] = 608.5 * sin(a * M_PI / 180);
+			view.src[2] = 47 + 608.5 * cos(a * M_PI / 180);
+			assert_int_equal(phantom_project(p, &scan, 0, line, &err), 0);
+			for (int i = 0; i < 88 * 112; i++)
+				air += line[i] == 0;
+			if (air < 0.055 * 88 * 112)
+				fail_msg("%s of %d mm at %d degrees: air in %.1f %%", p->name, 30 + 25 * (k / 3), a, air / 98.56);
+		}
+		phantom_free(p);
+	}
+}
+
 static void test_same_seed(void **state)
 {
-	struct phantom *p = make(PHANTOM_BREAST, 17, 50, 4), *q = make(PHANTOM_BREAST, 17, 50, 4), *r = make(PHANTOM_BREAST, 17, 50, 5);
+	struct phantom *p = make(PHANTOM_BREAST, 17, 50, 4), *q = make(PHANTOM_BREAST, 17, 50, 4),
+		       *r = make(PHANTOM_BREAST, 17, 50, 5);
 	(void)state;
 
 	assert_int_equal(p->n, q->n);
@@ -351,10 +387,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hand),      cmocka_unit_test(test_lines),     cmocka_unit_test(test_project),
-		cmocka_unit_test(test_no_symmetry), cmocka_unit_test(test_coverage), cmocka_unit_test(test_same_seed),
-		cmocka_unit_test(test_noise),     cmocka_unit_test(test_noise_distribution), cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_hand),	    cmocka_unit_test(test_lines),    cmocka_unit_test(test_project),
+		cmocka_unit_test(test_no_symmetry), cmocka_unit_test(test_coverage), cmocka_unit_test(test_air),
+		cmocka_unit_test(test_same_seed),   cmocka_unit_test(test_noise),    cmocka_unit_test(test_noise_distribution),
+		cmocka_unit_test(test_counts),	    cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests_name("phantom", tests, NULL, NULL);

@@ -266,11 +266,11 @@ static void test_refused(void **state)
 	float line[8], valid[8];
 	struct err err = {0};
 	(void)state;
-#define REFUSED(field, v)                                                                  \
-	do {                                                                               \
-		struct prep bad = plain;                                                   \
-		bad.field = (v);                                                           \
-		assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL);  \
+#define REFUSED(field, v)                                                                                                        \
+	do {                                                                                                                     \
+		struct prep bad = plain;                                                                                         \
+		bad.field = (v);                                                                                                 \
+		assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL);                                        \
 	} while (0)
 
 	REFUSED(n_u, 0);
@@ -293,8 +293,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),   cmocka_unit_test(test_polarity),  cmocka_unit_test(test_masks),
-		cmocka_unit_test(test_binning),  cmocka_unit_test(test_log_data),  cmocka_unit_test(test_flatfield),
+		cmocka_unit_test(test_values),	  cmocka_unit_test(test_polarity),   cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_binning),	  cmocka_unit_test(test_log_data),   cmocka_unit_test(test_flatfield),
 		cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile), cmocka_unit_test(test_refused),
 	};
 
