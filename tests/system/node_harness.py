@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import urllib.request
 
 TOMONODE = os.environ.get("TOMONODE", "tomonode")
@@ -212,6 +213,8 @@ class Node:
         return sorted(found)
 
     def log_text(self):
+        if not os.path.exists(self.log_path):
+            return ""
         with open(self.log_path) as f:
             return f.read()
 
@@ -276,8 +279,10 @@ def main(tests):
         try:
             test(folder, things)
             print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-        except (AssertionError, subprocess.TimeoutExpired) as e:
+        except Exception as e:  # pylint: disable=broad-except
             failed += 1
+            if not isinstance(e, (AssertionError, subprocess.TimeoutExpired)):
+                traceback.print_exc(file=sys.stdout)
             print(f"FAILED  {test.__name__}: {e}", flush=True)
             for thing in things:
                 if isinstance(thing, Node):
