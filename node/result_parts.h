@@ -4,32 +4,13 @@
 
 #include "node/dicom_tags.h"
 #include "node/exam_parts.h"
+#include "node/fill.h"
 #include "node/result.h"
 
 /* Attenuation of one stored step, 1/mm: the top of 16 bits is 0.655/mm, more than hard calcifications have at mammographic
  * energies. Fixed per software version, so that exams compare. */
 #define RESULT_SCALE 1e-5
 #define RESULT_TOP 65535
-
-/* One sticky error for many puts: after the first failure the others do nothing. Tags are put in any order. */
-struct fill {
-	struct dicom_item *item;
-	struct err *err;
-	int rc;
-};
-
-void fill_text(struct fill *f, uint32_t tag, const char *text);
-void fill_double(struct fill *f, uint32_t tag, double value);
-void fill_doubles(struct fill *f, uint32_t tag, const double *values, size_t n);
-void fill_int(struct fill *f, uint32_t tag, long value);
-void fill_pointer(struct fill *f, uint32_t tag, uint32_t pointed);	     /* AT */
-void fill_empty(struct fill *f, uint32_t tag);				     /* type 2 */
-void fill_copy(struct fill *f, uint32_t tag, const struct dicom_item *from); /* nothing where `from` has nothing */
-void fill_copies(struct fill *f, const struct dicom_item *from, const uint32_t *tags, size_t n);
-void fill_code(struct fill *f, uint32_t sequence, const char *value, const char *scheme, const char *meaning);
-/* A new item of a sequence, with the error so far; give it back with fill_join(). */
-struct fill fill_item(struct fill *f, uint32_t sequence);
-void fill_join(struct fill *f, const struct fill *inner);
 
 /* What the volume holds, gathered in one pass before the header is written. */
 struct volume_summary {

@@ -1,10 +1,11 @@
-/* result_fill.c - puts with one sticky error, so that long lists of attributes read as lists. */
-#include "node/result_parts.h"
+/* fill.c - puts with one sticky error. */
+#include "node/exam_parts.h"
+#include "node/fill.h"
 
 void fill_text(struct fill *f, uint32_t tag, const char *text)
 {
 	if (f->rc >= 0)
-		f->rc = dicom_put_text(f->item, tag, text, f->err);
+		f->rc = text[0] ? dicom_put_text(f->item, tag, text, f->err) : dicom_put_empty(f->item, tag, f->err);
 }
 
 void fill_double(struct fill *f, uint32_t tag, double value)

@@ -1,0 +1,101 @@
+/* Simulated tomosynthesis exams: `tomonode simulate dbt`.
+ *
+ * A phantom (recon/phantom.h) seen by a system of the configuration, written the way a modality writes it: docs/geometry.md has the
+ * orientations, the signs of the angles and the tags. Line integrals are analytic; no projector of the reconstruction is involved.
+ *
+ * simulate_plan()          options -> what is simulated: angles, scan, phantom, intensities
+ * simulate_run()           -> objects, one view at a time, and truth.json
+ * simulate_new_*()         headers (node/simulate_mg.c, node/simulate_bp.c on node/simulate_header.c)
+ */
+#ifndef TOMONODE_NODE_SIMULATE_H
+#define TOMONODE_NODE_SIMULATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dicom/dataset.h"
+#include "node/config.h"
+#include "node/fill.h"
+#include "recon/monitor.h"
+#include "recon/phantom.h"
+#include "recon/scan.h"
+
+#define SIMULATE_VIEWS_MAX 200
+#define SIMULATE_MAS 4.2  /* of one projection: about 105 mAs an exam */
+#define SIMULATE_DOSE 1.5 /* mGy glandular, all projections */
+
+/* What a system's headers say and how its detector is built; node/simulate_system.c has one for each geometry profile shipped. */
+struct simulate_system {
+	const char *profile;      /* name of the geometry profile */
+	const char *manufacturer, *model, *serial;
+	const char *anode, *filter;
+	int columns, rows;        /* bins along x and y */
+	int views;
+	double arc;               /* degrees */
+};
+
+struct simulate_options {
+	const struct simulate_system *system;
+	const struct profile_conf *profile;
+	enum phantom_kind phantom;
+	double i0;                /* mean counts of an unattenuated bin at binning 1, > 0 */
+	int binning;              /* the detector's pitch times this */
+	bool multi;               /* Breast Projection, else a Digital Mammography series */
+	char side;                /* 'L', 'R' */
+	char view[4];             /* "CC", "MLO" */
+	double gantry;            /* degrees, of an MLO */
+	unsigned seed;
+	double thickness;         /* mm */
+	bool noise, inverted;
+	int collimate;            /* mm at each end along y that hold padding; 0: none */
+	int views;
+	double arc;
+	int columns, rows;        /* at binning 1 */
+	const char *study;        /* UID; NULL: out of the options */
+};
+
+struct simulation {
+	struct simulate_options o;
+	double pitch;             /* mm, of the detector simulated */
+	int n_u, n_v;
+	double angle[SIMULATE_VIEWS_MAX];    /* degrees, in the order of acquisition */
+	double exposure[SIMULATE_VIEWS_MAX]; /* relative to the mean */
+	double i0;                /* counts of a bin of this pitch */
+	int max_value;
+	struct scan *scan;
+	struct phantom *phantom;
+	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
+	char seed_text[400];      /* everything that UIDs are made of */
+	bool columns_toward_chest, rows_toward_minus_y;
+};
+
+const struct simulate_system *simulate_system(const char *profile); /* NULL: none */
+const char *simulate_system_names(void);                            /* "siemens-inspiration, ..." */
+
+int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
+struct simulation *simulate_free(struct simulation *s);
+
+struct simulate_report {
+	int files;
+	uint64_t bytes;
+	double seconds;
+};
+
+/* Writes into `folder` (made when missing). Files are named by a number that tells nothing of the angle. */
+int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor, struct simulate_report *ret_report,
+		 struct err *err);
+
+/* UID of a part of the exam, such as "view 3". */
+void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DICOM_UID_SIZE]);
+/* Direction cosines of the scan's x, y, z in the patient (LPS), from the definitions in docs/geometry.md. */
+void simulate_axes(const struct simulation *s, double ret_axes[3][3]);
+
+/* What both formats have: patient, study, series, equipment, pixels. */
+void simulate_fill_header(const struct simulation *s, struct fill *root);
+const char *simulate_orientation(const struct simulation *s); /* (0020,0020) */
+int simulate_new_mg(const struct simulation *s, int view, struct dicom_file **ret_file, struct err *err);
+int simulate_new_bp(const struct simulation *s, struct dicom_file **ret_file, struct err *err);
+/* truth.json, see docs/geometry.md. */
+int simulate_truth(const struct simulation *s, const char *folder, struct err *err);
+
+#endif
