@@ -37,7 +37,6 @@ enum scp_admission {
 };
 
 struct scp_conf {
-	const char *aet;   /* our AE title */
 	int max_pdu;	   /* 4096..131072 */
 	int acse_timeout;  /* s, > 0 */
 	int dimse_timeout; /* s, > 0: between messages, and for each PDU from its first byte to its last */

@@ -21,6 +21,7 @@
 #include "node/log.h"
 #include "node/spool.h"
 
+#define BUSY_SECONDS 5
 #define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object between two looks at the free space */
 
 struct intake {
@@ -260,9 +261,9 @@ void intake_run(int fd, const struct config *config, const struct admission *adm
 			    .busy = busy,
 			    .fd = -1,
 			    .began = now_monotonic()};
-	struct scp_conf conf = {.aet = node->aet,
-				.max_pdu = node->max_pdu,
-				.acse_timeout = node->acse_timeout,
+	/* A peer that will only hear that we are busy gets less time to say its name. */
+	struct scp_conf conf = {.max_pdu = node->max_pdu,
+				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
 				.dimse_timeout = node->dimse_timeout};
 	struct scp_handler handler = {.ctx = &in, .admit = admit, .begin = begin, .data = data, .end = end, .over = over};
 	struct err err = {0};

@@ -34,10 +34,13 @@ def run(config, name, *options):
 
 
 class Archive:
+    running = []
+
     def __init__(self, folder, port, *options):
         os.makedirs(folder, exist_ok=True)
         self.folder = folder
-        self.process = subprocess.Popen(["storescp", *options, "-od", folder, str(port)], stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(["storescp", *options, "-od", folder, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        Archive.running.append(self)
         for _ in range(100):
             try:
                 socket.create_connection(("127.0.0.1", port)).close()
@@ -97,6 +100,9 @@ def main():
         r = run(config, "nowhere", "--json")
         assert r.returncode == CODE_NOT_FOUND and "archive, nobody" in r.stderr + r.stdout, r
     finally:
+        for a in Archive.running:
+            a.process.kill()  # what a failed check left
+            a.process.wait()
         shutil.rmtree(folder, ignore_errors=True)
     print("ok")
     return 0
