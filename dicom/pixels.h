@@ -26,7 +26,8 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 /* Frame 0..frames-1 into ret_values (rows * columns); 8-bit values are widened, bits above BitsStored are masked off. */
 int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err);
 
-/* Write `header` (a data set without pixel data; Rows, Columns, NumberOfFrames, BitsAllocated 16 are set) and then the frames
+/* Write `header` (a data set without pixel data; Rows, Columns, BitsAllocated 16 are set, and NumberOfFrames
+ * where it is not one) and then the frames
  * into PATH as Explicit VR Little Endian. PATH.part is written, synced and renamed at close; abort and an error leave nothing
  * behind (only when the folder cannot be synced after the rename is PATH there although close failed). At open: EFBIG above 4 GiB
  * - 2 of pixel data, ENOSPC when the disk cannot hold them, EINVAL for a header that is not fit. `header` may be closed after

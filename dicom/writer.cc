@@ -128,8 +128,11 @@ static int header_check(struct dicom_writer *w, struct dicom_file *header, struc
 
 	if ((r = header_field(header, DICOM_TAG(0x0028, 0x0010), &rows, err)) < 0 ||
 	    (r = header_field(header, DICOM_TAG(0x0028, 0x0011), &columns, err)) < 0 ||
-	    (r = header_field(header, DICOM_TAG(0x0028, 0x0008), &w->frames, err)) < 0 ||
 	    (r = header_field(header, DICOM_TAG(0x0028, 0x0100), &bits, err)) < 0)
+		return r;
+	w->frames = 1; /* a single-frame class has no (0028,0008) */
+	if (dicom_has(dicom_root(header), DICOM_TAG(0x0028, 0x0008)) &&
+	    (r = header_field(header, DICOM_TAG(0x0028, 0x0008), &w->frames, err)) < 0)
 		return r;
 	r = dicom_get_int(dicom_root(header), DICOM_TAG(0x0028, 0x0002), 0, &samples, err);
 	if (r < 0)

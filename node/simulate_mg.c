@@ -11,20 +11,21 @@
 static void fill_series(const struct simulation *s, struct fill *f)
 {
 	const struct profile_conf *p = s->o.profile;
-	double pitch[2] = {s->pitch, s->pitch}, field[2] = {round(s->n_v * s->pitch), round(s->n_u * s->pitch)}; /* rows, columns */
+	double pitch[2] = {s->pitch, s->pitch};
 	double sid = p->axis_height + p->source_axis;
-	char image_type[64], side[2] = {s->o.side, '\0'}, event[DICOM_UID_SIZE];
+	char image_type[64], field[32], side[2] = {s->o.side, '\0'}, event[DICOM_UID_SIZE];
 
 	snprintf(image_type, sizeof(image_type), "ORIGINAL\\PRIMARY\\TOMO_PROJ\\%c%s", s->o.side, s->o.view);
+	snprintf(field, sizeof(field), "%ld\\%ld", lround(s->n_v * s->pitch), lround(s->n_u * s->pitch)); /* mm, rows first */
 	simulate_uid(s, "irradiation event", event);
 	fill_text(f, TAG_IMAGE_TYPE, image_type);
 	fill_text(f, TAG_IMAGE_LATERALITY, side);
 	fill_text(f, TAG_PATIENT_ORIENTATION, simulate_orientation(s));
-	fill_text(f, TAG_VIEW_POSITION, s->o.view);
 	fill_text(f, TAG_ACQUISITION_DATE, "20260601");
 	fill_text(f, TAG_ACQUISITION_TIME, "101800");
 	fill_text(f, TAG_IRRADIATION_EVENT_UID, event);
 	fill_text(f, DICOM_TAG(0x0008, 0x0068), "FOR PROCESSING"); /* Presentation Intent Type */
+	fill_text(f, DICOM_TAG(0x0040, 0x0318), "BREAST");	   /* Organ Exposed */
 	fill_text(f, DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC");   /* Positioner Type */
 	fill_code(f, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
 	fill_double(f, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
@@ -37,13 +38,12 @@ static void fill_series(const struct simulation *s, struct fill *f)
 	fill_text(f, TAG_DATE_OF_LAST_DETECTOR_CALIBRATION, "20260601");
 	fill_text(f, TAG_TIME_OF_LAST_DETECTOR_CALIBRATION, "080000");
 	fill_text(f, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
-	fill_doubles(f, DICOM_TAG(0x0018, 0x1149), field, 2); /* Field of View Dimensions */
+	fill_text(f, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */
 	fill_text(f, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
 	fill_text(f, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
 	fill_text(f, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
 	fill_text(f, TAG_KVP, "30");
 	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system->anode);
-	fill_text(f, TAG_FILTER_TYPE, "FLAT");
 	fill_text(f, TAG_FILTER_MATERIAL, s->o.system->filter);
 	fill_text(f, TAG_FOCAL_SPOTS, "0.3");
 	fill_text(f, TAG_COMPRESSION_FORCE, "100");
