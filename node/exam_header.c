@@ -1,5 +1,8 @@
 /* exam_header.c - an attribute wherever an object keeps it: at the root, or in the functional groups of an enhanced object.
  *
+ * The nearest wins: what stands in a frame's groups is that frame's, what stands at the root of an enhanced object is the whole
+ * acquisition's (Exposure in mAs, for one, is there the sum).
+ *
  * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) in which a geometry or intensity value may stand. */
 #include <errno.h>
 #include <stdio.h>
@@ -73,16 +76,14 @@ static const struct dicom_item *find_in_groups(const struct dicom_item *frame, u
 
 const struct dicom_item *header_find(const struct header *h, uint32_t tag)
 {
-	const struct dicom_item *found;
+	const struct dicom_item *found = NULL;
 
-	if (has_value(h->root, tag))
-		return h->root;
-	if (h->frame < 0)
-		return NULL;
-	found = find_in_groups(dicom_item_at(h->root, TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE, (size_t)h->frame), tag);
-	if (!found)
-		found = find_in_groups(dicom_item_at(h->root, TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE, 0), tag);
-	return found;
+	if (h->frame >= 0) {
+		found = find_in_groups(dicom_item_at(h->root, TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE, (size_t)h->frame), tag);
+		if (!found)
+			found = find_in_groups(dicom_item_at(h->root, TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE, 0), tag);
+	}
+	return !found && has_value(h->root, tag) ? h->root : found;
 }
 
 int header_text(const struct header *h, uint32_t tag, char *ret_text, size_t size, struct err *err)
