@@ -330,7 +330,7 @@ def disk_full(folder, things):
     """The images fit, the result does not; then there is no space at all; then there is."""
     spool = os.path.join(folder, "node", "spool")
     os.makedirs(spool)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", spool], capture_output=True).returncode != 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", spool], capture_output=True).returncode != 0:
         print("        disk_full: not allowed to mount a tmpfs, skipped")
         return
     try:
