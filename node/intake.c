@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h> /* the same functions, with the widest vectors that the processor has */
+#endif
 
 #include "node/journal.h"
 #include "node/log.h"
