@@ -8,8 +8,8 @@
 #include "node/exam.h"
 
 /* exam_header.c: an attribute wherever an object keeps it.
- * A single-frame object (frame < 0) has everything at the root. A multi-frame object may have it at the root, or in a functional
- * group of the frame, or in a shared one; the root comes first, then the frame. */
+ * A single-frame object (frame < 0) has everything at the root. A multi-frame object may have it in a functional
+ * group of the frame, or in a shared one, or at the root; that is the order. */
 struct header {
 	const struct dicom_item *root;
 	long frame; /* 0.., or -1: single-frame */

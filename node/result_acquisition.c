@@ -77,13 +77,12 @@ static int fill_projection(const struct result *r, int view, struct fill *f)
 	return 1;
 }
 
-/* Does a value of a multi-frame object stand in each frame's own groups? */
+/* Does the value that counts for a frame of a multi-frame object stand in the frame's own groups? */
 static bool is_per_frame(const struct header *h, uint32_t tag)
 {
-	const struct dicom_item *frame = dicom_item_at(h->root, TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE, (size_t)h->frame);
-	struct header shared = {.root = h->root, .frame = 1L << 30}; /* no such frame: root and shared groups alone */
+	struct header any = {.root = h->root, .frame = 1L << 30}; /* no such frame: shared groups and root alone */
 
-	return frame && !header_find(&shared, tag);
+	return header_find(h, tag) != header_find(&any, tag);
 }
 
 /* Doses are the sum over all projections; an object that gives one value for all gives that. */

@@ -98,12 +98,15 @@ class Result:
         ground = np.median(box, axis=(1, 2), keepdims=True)
         box = box - ground
         k, r, c = np.unravel_index(np.argmax(box), box.shape)
-        # in the plane: the centre of what is above a third of the peak and near it
         rr, cc = np.mgrid[0:box.shape[1], 0:box.shape[2]]
         near = ((rr - r) * self.spacing[0]) ** 2 + ((cc - c) * self.spacing[1]) ** 2 <= (1.5 * radius + 0.5) ** 2
-        plane = np.clip(box[k] - box[k].max() / 3, 0, None) * near
-        row, column = (plane * rr).sum() / plane.sum(), (plane * cc).sum() / plane.sum()
+
+        def centre(k):  # in a slice: of what is above a third of the spot's peak
+            plane = np.clip(box[k] - (box[k] * near).max() / 3, 0, None) * near
+            return np.array([(plane * rr).sum(), (plane * cc).sum()]) / plane.sum()
+
         # along z: a parabola through the spot's sum in three slices around the largest
+        row, column = centre(k)
         disc = ((rr - row) * self.spacing[0]) ** 2 + ((cc - column) * self.spacing[1]) ** 2 <= radius ** 2
         profile = (box * disc).sum(axis=(1, 2))
         k = int(np.argmax(profile))
@@ -111,6 +114,10 @@ class Result:
         if 0 < k < len(profile) - 1:
             a, b, c_ = profile[k - 1:k + 2]
             z += 0.5 * (a - c_) / (a - 2 * b + c_)
+        # In a slice beside its own the spot lies along the rays, away from the source: x / (source height) for each mm. So the place
+        # is that between the two slices around z.
+        k = min(max(int(math.floor(z)), 0), box.shape[0] - 2) if box.shape[0] > 1 else 0
+        row, column = centre(k) + (z - k) * (centre(k + 1) - centre(k)) if box.shape[0] > 1 else centre(k)
         return k1 + z, r1 + row, c1 + column, box.max()
 
 
