@@ -271,10 +271,11 @@ static void stages_add_up(void **state)
 {
 	json_t *view = json_pack("{s:i, s:f, s:f}", "instances", 25, "first_received", 90.0, "last_received", 100.0), *stages,
 	       *none;
-	json_t *events = json_pack("[{s:s,s:f},{s:s,s:f},{s:s,s:f,s:{s:{s:f,s:f,s:f,s:f,s:f}}},{s:s,s:f},{s:s,s:f}]", "event",
-				   "complete", "time", 100.5, "event", "started", "time", 101.0, "event", "reconstructed", "time",
-				   110.0, "detail", "seconds", "open", 0.5, "read", 1.0, "prepare", 0.5, "reconstruct", 5.0,
-				   "write", 1.0, "event", "sent", "time", 112.0, "event", "delivered", "time", 112.25);
+	json_t *events =
+		json_pack("[{s:s,s:f},{s:s,s:f},{s:s,s:f,s:{s:{s:f,s:f,s:f,s:f,s:f,s:f}}},{s:s,s:f},{s:s,s:f}]", "event",
+			  "complete", "time", 100.5, "event", "started", "time", 101.0, "event", "reconstructed", "time", 110.0,
+			  "detail", "seconds", "open", 0.5, "read", 1.0, "prepare", 0.8, "reconstruct", 5.0, "write", 1.0,
+			  "total", 8.0, "event", "sent", "time", 112.0, "event", "delivered", "time", 112.25);
 	size_t n;
 
 	(void)state;
@@ -282,6 +283,10 @@ static void stages_add_up(void **state)
 	stages = job_report_stages(view, events);
 	assert_true(sum_stages(stages, &n) > 12.2499 && sum_stages(stages, &n) < 12.2501);
 	assert_int_equal(n, 10);
+	/* The parts take 8.3 s within 8.0: 0.3 s of preparing ran beside the reading. */
+	assert_string_equal(json_string_value(json_object_get(json_array_get(stages, 5), "stage")), "prepare");
+	assert_true(json_real_value(json_object_get(json_array_get(stages, 5), "seconds")) > 0.4999);
+	assert_true(json_real_value(json_object_get(json_array_get(stages, 5), "seconds")) < 0.5001);
 	json_decref(stages);
 	while (json_array_size(events) > 1)
 		json_array_remove(events, json_array_size(events) - 1);
