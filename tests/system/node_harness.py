@@ -241,8 +241,8 @@ class Node:
         return sorted(os.listdir(os.path.join(self.spool, "instances")))
 
 
-def simulate(folder, *options):
-    run(TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", "--binning", "8", *options, "-o", folder)
+def simulate(folder, *options, binning=8):
+    run(TOMONODE, "simulate", "dbt", "--system", "siemens-inspiration", "--phantom", "beads", "--binning", binning, *options, "-o", folder)
     files = sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".dcm"))
     check(files, f"simulate made no files in {folder}")
     return files

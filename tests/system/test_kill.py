@@ -3,11 +3,14 @@
 
 At the end: every acknowledged image is there, nothing else lies about, and the PACS (Orthanc) has exactly one result for each exam.
 
-    test_kill.py [--times N] [--seed S]     N exams, each with a kill (every other one with a second kill during recovery); default 5
+    test_kill.py [--times N] [--seed S] [--binning B]
+
+N exams (5), each with a kill, every other one with a second kill during recovery; detector binning 8, or 1 for full-size images.
 """
 import argparse
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -62,7 +65,7 @@ def check_spool(node, acknowledged):
     check(not os.listdir(os.path.join(node.spool, "incoming")), "leftovers in incoming")
 
 
-def one_exam(node, pacs, study, files, kills, span):
+def one_exam(node, study, files, kills, span):
     """kills: moments in s, counted from the start of sending, each followed by a restart."""
     missing, acknowledged = list(files), set()
     for moment in kills:
@@ -100,6 +103,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--binning", type=int, default=8)
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
     random.seed(seed)
@@ -109,7 +113,10 @@ def main():
         pacs = h.Orthanc(os.path.join(folder, "pacs"))
         node = h.Node(os.path.join(folder, "node"), pacs.port)
         things += [node, pacs]
-        template = h.simulate(os.path.join(folder, "exam"))
+        if options.binning < 4:
+            node.protocol.update(voxel=0.34, slice_spacing=1.0)
+            node.write_conf()
+        template = h.simulate(os.path.join(folder, "exam"), binning=options.binning)
         pacs.start()
         node.start()
         expected = {}
@@ -120,7 +127,8 @@ def main():
         for i in range(options.times):
             study, files = new_exam(template, os.path.join(folder, str(i + 1)), i + 2)
             kills = [random.uniform(0, span) for _ in range(1 + i % 2)]
-            expected[study] = [one_exam(node, pacs, study, files, kills, span)]
+            expected[study] = [one_exam(node, study, files, kills, span)]
+            shutil.rmtree(os.path.dirname(files[0]))
             print(f"  exam {i + 1}: killed at {', '.join(f'{k:.3f}' for k in kills)} s: one result", flush=True)
         check(set(node.states()) == {"delivered"} and len(node.states()) == options.times + 1, node.states())
         found = pacs.objects()
