@@ -50,6 +50,11 @@ static void fill_root(const struct simulation *s, struct fill *f)
 	fill_text(f, DICOM_TAG(0x0018, 0x1500), "DYNAMIC");			 /* Positioner Motion */
 	fill_text(f, DICOM_TAG(0x0054, 0x0202), "STATIONARY");			 /* Type of Detector Motion */
 	fill_text(f, TAG_DETECTOR_TYPE, "DIRECT");
+	fill_text(f, TAG_DETECTOR_ID, "SIMULATED");
+	fill_double(f, TAG_DETECTOR_TEMPERATURE, 30);
+	fill_text(f, TAG_DATE_OF_LAST_DETECTOR_CALIBRATION, "20260601");
+	fill_text(f, TAG_TIME_OF_LAST_DETECTOR_CALIBRATION, "080000");
+	fill_doubles(f, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
 	fill_double(f, TAG_KVP, 30);
 	fill_double(f, DICOM_TAG(0x0018, 0x9330), SIMULATE_MAS * 1000 / FRAME_EXPOSURE_MS); /* X-Ray Tube Current in mA */
 	fill_double(f, TAG_EXPOSURE_TIME_IN_MS, s->o.views * FRAME_EXPOSURE_MS);
@@ -99,6 +104,10 @@ static void fill_shared_geometry(const struct simulation *s, struct fill *shared
 	fill_text(&group, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
 	fill_text(&group, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
 	fill_text(&group, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
+	fill_join(shared, &group);
+	group = fill_item(shared, TAG_X_RAY_FILTER_SEQUENCE);
+	fill_text(&group, TAG_FILTER_TYPE, "STRIP");
+	fill_text(&group, TAG_FILTER_MATERIAL, s->o.system->filter);
 	fill_join(shared, &group);
 	group = fill_item(shared, DICOM_TAG(0x0018, 0x9407)); /* Collimator Shape Sequence */
 	fill_text(&group, DICOM_TAG(0x0018, 0x1700), "RECTANGULAR");
@@ -207,6 +216,7 @@ static void fill_frame_dose(const struct simulation *s, int view, struct fill *f
 	fill_double(&group, TAG_EXPOSURE_TIME_IN_MS, FRAME_EXPOSURE_MS);
 	fill_double(&group, TAG_EXPOSURE_IN_MAS, mas);
 	fill_int(&group, TAG_RELATIVE_X_RAY_EXPOSURE, 400);
+	fill_double(&group, TAG_HALF_VALUE_LAYER, 0.55);
 	fill_double(&group, TAG_ORGAN_DOSE, dose / 100); /* dGy */
 	fill_double(&group, TAG_ENTRANCE_DOSE_IN_MGY, 4 * dose);
 	fill_join(frame, &group);
