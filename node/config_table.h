@@ -20,7 +20,7 @@ enum key_type {
 	KEY_REAL,
 	KEY_BOOL,
 	KEY_BYTES, /* 12345, "512 MiB", "1 GB" */
-	KEY_TILE,  /* "88x56" or "none" */
+	KEY_TILE,  /* "88x56" or "auto" */
 };
 
 struct key_choice {

@@ -199,7 +199,7 @@ static int parse_tile(const char *text, int ret_tile[2])
 	long tile[2];
 	char *end;
 
-	if (!strcmp(text, "none")) {
+	if (!strcmp(text, "auto")) {
 		ret_tile[0] = ret_tile[1] = 0;
 		return 0;
 	}
@@ -350,7 +350,7 @@ void config_value_format(const struct config_key *key, const void *base, char *r
 		if (tile[0] > 0 && tile[1] > 0)
 			snprintf(ret_text, size, "%dx%d", tile[0], tile[1]);
 		else
-			snprintf(ret_text, size, "none");
+			snprintf(ret_text, size, "auto");
 		break;
 	case KEY_NAMES:
 		break;
@@ -411,7 +411,7 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 		snprintf(ret_text, size, "true, false");
 		break;
 	case KEY_TILE:
-		snprintf(ret_text, size, "\"XxY\" with X and Y from %s to %s, \"none\"", lo, hi);
+		snprintf(ret_text, size, "\"XxY\" with X and Y from %s to %s, \"auto\"", lo, hi);
 		break;
 	case KEY_INT:
 	case KEY_REAL:

@@ -90,8 +90,8 @@ static void test_defaults(void **state)
 	assert_int_equal(p->dbt.subsets, 0);
 	assert_true(p->dbt.voxel == 0.34 && p->dbt.slice_spacing == 1.0);
 	assert_int_equal(p->dbt.projector, PROJECTION_SLICES);
-	assert_int_equal(p->dbt.tile[0], 88);
-	assert_int_equal(p->dbt.tile[1], 56);
+	assert_int_equal(p->dbt.tile[0], 0); /* auto */
+	assert_int_equal(p->dbt.tile[1], 0);
 	assert_int_equal(p->dbt.memory_limit, 0);
 	assert_false(p->dbt.deterministic);
 	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0);
@@ -114,7 +114,8 @@ static void test_overlay(void **state)
 
 	(void)state;
 	c = good("node = { port = 104; bind = \"0.0.0.0\"; };\n"
-		 "protocols = ( { name = \"dbt-osem\"; voxel = 0.5; }, { name = \"mine\"; iterations = 2; tile = \"none\"; } );\n"
+		 "protocols = ( { name = \"dbt-osem\"; voxel = 0.5; }, { name = \"mine\"; iterations = 2; tile = \"88x56\"; },\n"
+		 " { name = \"dbt-osem-full\"; iterations = 3; } );\n"
 		 "profiles = ( { name = \"own\"; manufacturer = \"SIEMENS*\"; model = \"*Inspiration*\"; serial = \"77\"; "
 		 "axis_height = 48;\n"
 		 "  source_axis = 608; support = 17; pitch = 0.085; angle_sign = -1; } );\n");
@@ -123,8 +124,10 @@ static void test_overlay(void **state)
 	assert_true(c->node.require_known_peer);      /* bind is no loopback address */
 	assert_int_equal(c->n_protocols, 4);
 	assert_true(config_protocol(c, "dbt-osem")->dbt.voxel == 0.5);
-	assert_int_equal(config_protocol(c, "dbt-osem")->dbt.tile[0], 88); /* kept of the entry of the same name */
-	assert_int_equal(config_protocol(c, "mine")->dbt.tile[0], 0);
+	assert_int_equal(config_protocol(c, "dbt-osem-full")->dbt.iterations, 3);
+	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* kept of the entry of the same name */
+	assert_int_equal(config_protocol(c, "mine")->dbt.tile[0], 88);
+	assert_int_equal(config_protocol(c, "mine")->dbt.tile[1], 56);
 	assert_int_equal(config_protocol(c, "mine")->dbt.iterations, 2);
 	assert_true(config_protocol(c, "mine")->dbt.voxel == 0.34); /* the table's default */
 	assert_int_equal(c->n_profiles, 4);
@@ -246,7 +249,7 @@ static void test_bad_values(void **state)
 		{"protocols = ( { name = \"p\"; algorithm = \"fbp\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"fbp\"",
 		 "osem, mlem"},
 		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",
-		 "\"none\""},
+		 "\"auto\""},
 		{"protocols = ( { name = \"p\"; tile = \"88x56x\"; } );", "t.conf:1: key 'tile' of protocol 'p'", ""},
 		{"protocols = ( { name = \"p\"; memory_limit = \"0.3 B\"; } );", "t.conf:1: key 'memory_limit' of protocol 'p'",
 		 ""},
