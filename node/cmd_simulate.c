@@ -30,7 +30,7 @@ enum {
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with further geometry profiles"},
 	{'o', "output", "DIR", "folder for the objects and truth.json; made when it is missing"},
-	{OPTION_SYSTEM, "system", "NAME", "siemens-inspiration (default), ge-essential, victre"},
+	{OPTION_SYSTEM, "system", "NAME", "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config"},
 	{OPTION_PHANTOM, "phantom", "KIND", "breast (default), slab, beads"},
 	{OPTION_I0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10"},
 	{OPTION_BINNING, "binning", "N", "a detector of N times the pitch; default 1"},
@@ -192,24 +192,33 @@ static int read_options(struct simulate *s, int argc, char **argv)
 	return -1;
 }
 
+static int unknown_system(const struct simulate *s, const struct config *config)
+{
+	char names[512] = "";
+
+	for (size_t i = 0; i < config->n_profiles; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", config->profiles[i].name);
+	return options_fail(&s->o, CODE_NOT_FOUND, "no geometry profile '%s'; there are: %s", s->system, names);
+}
+
 /* The system's own figures where no option gave others; its geometry from the configuration. */
 static int choose_system(struct simulate *s, const struct config *config)
 {
 	struct simulate_options *w = &s->what;
 
-	w->system = simulate_system(s->system);
 	for (size_t i = 0; i < config->n_profiles; i++)
 		if (strcmp(config->profiles[i].name, s->system) == 0)
 			w->profile = &config->profiles[i];
-	if (!w->system || !w->profile)
-		return options_fail(&s->o, CODE_NOT_FOUND, "no system '%s'; there are: %s", s->system, simulate_system_names());
+	if (!w->profile)
+		return unknown_system(s, config);
+	simulate_system_find(w->profile, &w->system);
 	if (!s->given_views)
-		w->views = w->system->views;
+		w->views = w->system.views;
 	if (!s->given_arc)
-		w->arc = w->system->arc;
+		w->arc = w->system.arc;
 	if (!s->given_detector) {
-		w->columns = w->system->columns;
-		w->rows = w->system->rows;
+		w->columns = w->system.columns;
+		w->rows = w->system.rows;
 	}
 	return 0;
 }

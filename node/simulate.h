@@ -26,17 +26,17 @@
 
 /* What a system's headers say and how its detector is built; node/simulate_system.c has one for each geometry profile shipped. */
 struct simulate_system {
-	const char *profile;      /* name of the geometry profile */
-	const char *manufacturer, *model, *serial;
-	const char *anode, *filter;
+	char profile[CONFIG_NAME_SIZE]; /* name of the geometry profile */
+	char manufacturer[64], model[64], serial[64];
+	char anode[16], filter[16];
 	int columns, rows;        /* bins along x and y */
 	int views;
 	double arc;               /* degrees */
 };
 
 struct simulate_options {
-	const struct simulate_system *system;
-	const struct profile_conf *profile;
+	struct simulate_system system;
+	const struct profile_conf *profile; /* borrowed */
 	enum phantom_kind phantom;
 	double i0;                /* mean counts of an unattenuated bin at binning 1, > 0 */
 	int binning;              /* the detector's pitch times this */
@@ -69,8 +69,9 @@ struct simulation {
 	bool columns_toward_chest, rows_toward_minus_y;
 };
 
-const struct simulate_system *simulate_system(const char *profile); /* NULL: none */
-const char *simulate_system_names(void);                            /* "siemens-inspiration, ..." */
+/* The system of a profile that is shipped; for a profile of the operator's own, one whose headers its patterns fit, with the detector
+ * and the arc of the first. */
+void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system);
 
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
 struct simulation *simulate_free(struct simulation *s);

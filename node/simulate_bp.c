@@ -59,7 +59,7 @@ static void fill_root(const struct simulation *s, struct fill *f)
 	fill_double(f, DICOM_TAG(0x0018, 0x9330), SIMULATE_MAS * 1000 / FRAME_EXPOSURE_MS); /* X-Ray Tube Current in mA */
 	fill_double(f, TAG_EXPOSURE_TIME_IN_MS, s->o.views * FRAME_EXPOSURE_MS);
 	fill_double(f, TAG_EXPOSURE_IN_MAS, s->o.views * SIMULATE_MAS);
-	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system->anode);
+	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
 	fill_text(f, TAG_FOCAL_SPOTS, "0.3");
 	fill_text(f, TAG_COMPRESSION_FORCE, "100");
 	fill_text(f, TAG_PADDLE_DESCRIPTION, "SIMULATED");
@@ -107,7 +107,7 @@ static void fill_shared_geometry(const struct simulation *s, struct fill *shared
 	fill_join(shared, &group);
 	group = fill_item(shared, TAG_X_RAY_FILTER_SEQUENCE);
 	fill_text(&group, TAG_FILTER_TYPE, "STRIP");
-	fill_text(&group, TAG_FILTER_MATERIAL, s->o.system->filter);
+	fill_text(&group, TAG_FILTER_MATERIAL, s->o.system.filter);
 	fill_join(shared, &group);
 	group = fill_item(shared, DICOM_TAG(0x0018, 0x9407)); /* Collimator Shape Sequence */
 	fill_text(&group, DICOM_TAG(0x0018, 0x1700), "RECTANGULAR");

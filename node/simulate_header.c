@@ -80,9 +80,9 @@ void simulate_fill_header(const struct simulation *s, struct fill *root)
 	fill_text(root, TAG_STUDY_INSTANCE_UID, s->study);
 	fill_text(root, TAG_SERIES_INSTANCE_UID, s->series);
 	fill_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference);
-	fill_text(root, TAG_MANUFACTURER, s->o.system->manufacturer);
-	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system->model);
-	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system->serial);
+	fill_text(root, TAG_MANUFACTURER, s->o.system.manufacturer);
+	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system.model);
+	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system.serial);
 	fill_double(root, TAG_BODY_PART_THICKNESS, s->o.thickness);
 	fill_view_code(s, root);
 	fill_pixels(s, root);

@@ -43,9 +43,9 @@ static void fill_series(const struct simulation *s, struct fill *f)
 	fill_text(f, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
 	fill_text(f, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
 	fill_text(f, TAG_KVP, "30");
-	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system->anode);
+	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
 	fill_text(f, TAG_FILTER_TYPE, "STRIP");
-	fill_text(f, TAG_FILTER_MATERIAL, s->o.system->filter);
+	fill_text(f, TAG_FILTER_MATERIAL, s->o.system.filter);
 	fill_text(f, TAG_FOCAL_SPOTS, "0.3");
 	fill_text(f, TAG_COMPRESSION_FORCE, "100");
 	fill_text(f, TAG_PADDLE_DESCRIPTION, "SIMULATED");

@@ -1,5 +1,6 @@
 /* simulate_system.c - the systems that can be simulated: what their headers say; where their parts stand is in their geometry profiles.
  * Serial numbers say that nothing real is meant. */
+#include <stdio.h>
 #include <string.h>
 
 #include "node/simulate.h"
@@ -10,15 +11,29 @@ static const struct simulate_system systems[] = {
 	{"victre", "VICTRE", "VICTRE DBT", "SIMULATED", "TUNGSTEN", "RHODIUM", 1500, 3000, 25, 50},
 };
 
-const struct simulate_system *simulate_system(const char *profile)
+/* A text that the pattern fits: without its stars; `other` where nothing is left. */
+static void fitting_text(const char *pattern, const char *other, char *ret_text, size_t size)
 {
-	for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++)
-		if (strcmp(systems[i].profile, profile) == 0)
-			return &systems[i];
-	return NULL;
+	size_t n = 0;
+
+	for (const char *c = pattern; *c && n + 1 < size; c++)
+		if (*c != '*')
+			ret_text[n++] = *c == '?' ? 'X' : *c;
+	ret_text[n] = '\0';
+	if (n == 0)
+		snprintf(ret_text, size, "%s", other);
 }
 
-const char *simulate_system_names(void)
+void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system)
 {
-	return "siemens-inspiration, ge-essential, victre";
+	for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++)
+		if (strcmp(systems[i].profile, profile->name) == 0) {
+			*ret_system = systems[i];
+			return;
+		}
+	*ret_system = systems[0];
+	snprintf(ret_system->profile, sizeof(ret_system->profile), "%s", profile->name);
+	fitting_text(profile->manufacturer, "SIMULATED", ret_system->manufacturer, sizeof(ret_system->manufacturer));
+	fitting_text(profile->model, "SIMULATED", ret_system->model, sizeof(ret_system->model));
+	fitting_text(profile->serial, "SIMULATED", ret_system->serial, sizeof(ret_system->serial));
 }
