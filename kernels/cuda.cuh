@@ -1,8 +1,10 @@
 /* Private to the CUDA device: its state, its projections, and the functions of its files.
  *
- * - Everything runs on one stream per device; calls return when their work is queued, and those that give a number or host data wait.
+ * - Everything runs on one stream per device; calls return when their work is queued, and those that give a number or host data
+ * wait.
  * - Every launch is followed by a look at the last error; the sentence names the kernel. 64-bit indices throughout.
- * - Positions are computed in double: at column 3584 a float has only 2e-4 of a voxel left. Values and sums of few taps are float.
+ * - Positions are computed in double: at column 3584 a float has only 2e-4 of a voxel left. Values and sums of few taps are
+ * float.
  */
 #ifndef TOMONODE_KERNELS_CUDA_CUH
 #define TOMONODE_KERNELS_CUDA_CUH
@@ -18,22 +20,22 @@
 
 struct cuda_state {
 	cudaStream_t stream;
-	double *partial;       /* device: CUDA_PARTIALS */
-	double *host_partial;  /* pinned: CUDA_PARTIALS */
-	void *scratch;         /* device memory that all projections share; grows when one is created */
+	double *partial;      /* device: CUDA_PARTIALS */
+	double *host_partial; /* pinned: CUDA_PARTIALS */
+	void *scratch;	      /* device memory that all projections share; grows when one is created */
 	size_t scratch_bytes;
 };
 
 struct projection {
 	struct device *dev;
 	enum projection_model model;
-	struct scan scan;          /* the host's; scan.views is not used on the device */
+	struct scan scan; /* the host's; scan.views is not used on the device */
 	struct grid grid;
 	int n_views;
-	const float *mask;         /* device; NULL: every bin counts */
+	const float *mask; /* device; NULL: every bin counts */
 	bool deterministic;
-	struct scan_view *views;   /* device: n_views */
-	struct slice_map *maps;    /* device: n_views * n_z; SLICES only */
+	struct scan_view *views; /* device: n_views */
+	struct slice_map *maps;	 /* device: n_views * n_z; SLICES only */
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)
@@ -76,10 +78,12 @@ void cuda_projection_free(struct projection *a);
 int cuda_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err);
 int cuda_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
 bool cuda_fused(const struct projection *a);
-int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err);
+int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+		       struct err *err);
 int cuda_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
 
-/* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL: atomics. */
+/* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL:
+ * atomics. */
 int cuda_exact_forward(struct projection *a, const float *x, float *y, struct err *err);
 int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fixed, struct err *err);
 

@@ -1,12 +1,14 @@
 /* cuda_exact.cu - the ray walk on the CUDA device: a thread per bin.
  *
- * The adjoint scatters: float atomics, or, bitwise repeatable, 64-bit fixed-point sums. A contribution is at most max |y| times the
- * voxel's diagonal; that is given 2^40 steps, which leaves room for 2^22 contributions to a voxel and an error of 2^-40 of the largest.
+ * The adjoint scatters: float atomics, or, bitwise repeatable, 64-bit fixed-point sums. A contribution is at most max |y| times
+ * the voxel's diagonal; that is given 2^40 steps, which leaves room for 2^22 contributions to a voxel and an error of 2^-40 of
+ * the largest.
  */
 #include "kernels/cuda.cuh"
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	forward_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, int n_views, const float *x, float *y)
+	forward_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, int n_views,
+		       const float *x, float *y)
 {
 	size_t i = cuda_index(), per_view = scan_view_size(&scan), voxel;
 	struct ray_walk w;
@@ -26,8 +28,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 template <bool FIXED>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	adjoint_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, int n_views, const float *y, float *x,
-		       unsigned long long *fixed, const float *largest, double diagonal)
+	adjoint_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, int n_views,
+		       const float *y, float *x, unsigned long long *fixed, const float *largest, double diagonal)
 {
 	size_t i = cuda_index(), per_view = scan_view_size(&scan), voxel;
 	struct ray_walk w;
@@ -71,7 +73,8 @@ int cuda_exact_forward(struct projection *a, const float *x, float *y, struct er
 {
 	size_t n = (size_t)a->n_views * scan_view_size(&a->scan);
 
-	forward_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->views, a->mask, a->grid, a->n_views, x, y);
+	forward_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->views, a->mask, a->grid,
+											a->n_views, x, y);
 	return cuda_check(cudaGetLastError(), a->dev, "exact forward", err);
 }
 
@@ -87,15 +90,16 @@ int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fix
 	if (!fixed) {
 		if ((r = cuda_check(cudaMemsetAsync(x, 0, n_x * sizeof(float), stream), a->dev, "exact adjoint", err)) < 0)
 			return r;
-		adjoint_kernel<false><<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->mask, a->grid, a->n_views, y, x, NULL,
-										NULL, diagonal);
+		adjoint_kernel<false><<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->mask, a->grid,
+										   a->n_views, y, x, NULL, NULL, diagonal);
 		return cuda_check(cudaGetLastError(), a->dev, "exact adjoint", err);
 	}
-	if ((r = cuda_check(cudaMemsetAsync(fixed, 0, n_x * sizeof(*sums) + sizeof(float), stream), a->dev, "exact adjoint", err)) < 0)
+	if ((r = cuda_check(cudaMemsetAsync(fixed, 0, n_x * sizeof(*sums) + sizeof(float), stream), a->dev, "exact adjoint",
+			    err)) < 0)
 		return r;
 	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(y, n, (int *)largest);
-	adjoint_kernel<true><<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->mask, a->grid, a->n_views, y, x, sums, largest,
-									diagonal);
+	adjoint_kernel<true><<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->mask, a->grid, a->n_views, y, x,
+									  sums, largest, diagonal);
 	unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)sums, n_x, largest, diagonal, x);
 	return cuda_check(cudaGetLastError(), a->dev, "exact adjoint", err);
 }

@@ -1,8 +1,8 @@
 /* cuda_projection.cu - a system matrix on the CUDA device: what it keeps there, and which kernels serve it.
  *
- * A projection keeps its views and, for SLICES, a map per view and slice. Larger working memory is the device's scratch, one for all
- * projections: the weighted bins of the back pass, or the 64-bit sums of the bitwise repeatable scatter.
- * Tiles do not change what a kernel computes: each bin and each voxel is gathered by one thread.
+ * A projection keeps its views and, for SLICES, a map per view and slice. Larger working memory is the device's scratch, one for
+ * all projections: the weighted bins of the back pass, or the 64-bit sums of the bitwise repeatable scatter. Tiles do not change
+ * what a kernel computes: each bin and each voxel is gathered by one thread.
  */
 #include "kernels/cuda.cuh"
 
@@ -57,7 +57,9 @@ static int upload_views(struct projection *a, const struct projection_spec *spec
 	size_t bytes = (size_t)spec->n_views * sizeof(struct scan_view);
 	int r = cuda_check(cudaMalloc((void **)&a->views, bytes), a->dev, "views", err);
 
-	return r < 0 ? r : cuda_check(cudaMemcpy(a->views, spec->scan->views + spec->first, bytes, cudaMemcpyHostToDevice), a->dev, "views", err);
+	return r < 0 ? r
+		     : cuda_check(cudaMemcpy(a->views, spec->scan->views + spec->first, bytes, cudaMemcpyHostToDevice), a->dev,
+				  "views", err);
 }
 
 static int upload_maps(struct projection *a, const struct projection_spec *spec, struct err *err)
@@ -85,15 +87,16 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	int r;
 
 	if (spec->first < 0 || spec->n_views < 1 || spec->first + spec->n_views > spec->scan->n_views)
-		return err_set(err, EINVAL, "%s: views %d..%d of a scan with %d", dev->name, spec->first, spec->first + spec->n_views - 1,
-			       spec->scan->n_views);
+		return err_set(err, EINVAL, "%s: views %d..%d of a scan with %d", dev->name, spec->first,
+			       spec->first + spec->n_views - 1, spec->scan->n_views);
 	if (spec->mask && spec->mask->n != bins(spec))
-		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n, bins(spec));
+		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n,
+			       bins(spec));
 	if (spec->model == PROJECTION_SLICES)
 		for (int s = 0; s < spec->n_views; s++)
 			if (spec->scan->kind != SCAN_DBT || !slice_map_valid(spec->scan->views + spec->first + s, spec->grid))
-				return err_set(err, EINVAL, "%s: view %d: the slices do not all lie between detector and source", dev->name,
-					       spec->first + s);
+				return err_set(err, EINVAL, "%s: view %d: the slices do not all lie between detector and source",
+					       dev->name, spec->first + s);
 	a = (struct projection *)calloc(1, sizeof(*a));
 	if (!a)
 		return err_set(err, ENOMEM, "%s: out of memory", dev->name);
@@ -165,7 +168,8 @@ bool cuda_fused(const struct projection *a)
 	return a->model == PROJECTION_SLICES;
 }
 
-int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err)
+int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+		       struct err *err)
 {
 	int r = check_sizes(a, x, ret_p, err);
 

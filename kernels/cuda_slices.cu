@@ -1,9 +1,9 @@
 /* cuda_slices.cu - the slice-by-slice operator on the CUDA device (kernels/slice_map.h): both directions gather.
  *
- * Forward: a thread per bin walks down the slices. Back: a small pass first weights each bin with its ray's length, (p l, l), once per
- * bin; then a thread per voxel gathers the bins that touch it, over all views of the projection, and updates its voxel in place. Both
- * take a weight from the same product scale * bin + shift, so the adjoint is exact to rounding; nothing is added by two threads, so
- * every run gives the same bits.
+ * Forward: a thread per bin walks down the slices. Back: a small pass first weights each bin with its ray's length, (p l, l),
+ * once per bin; then a thread per voxel gathers the bins that touch it, over all views of the projection, and updates its voxel
+ * in place. Both take a weight from the same product scale * bin + shift, so the adjoint is exact to rounding; nothing is added
+ * by two threads, so every run gives the same bits.
  */
 #include "kernels/cuda.cuh"
 
@@ -18,8 +18,8 @@ static __device__ float bin_length(const struct scan *scan, const struct scan_vi
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	forward_kernel(struct scan scan, const struct scan_view *views, const struct slice_map *maps, const float *mask, struct grid grid,
-		       const float *x, const float *y, float least, float *out)
+	forward_kernel(struct scan scan, const struct scan_view *views, const struct slice_map *maps, const float *mask,
+		       struct grid grid, const float *x, const float *y, float least, float *out)
 {
 	int u = blockIdx.x * 32 + (threadIdx.x & 31), v = blockIdx.y * 8 + (threadIdx.x >> 5), s = blockIdx.z;
 	int nx = grid.n[0], ny = grid.n[1], nz = grid.n[2];
@@ -38,7 +38,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		int i = (int)floor(fx), j = (int)floor(fy);
 		float a = (float)(fx - i), b = (float)(fy - j);
 		const float *p = x + (size_t)k * slice + (ptrdiff_t)j * nx + i;
-		bool left = i >= 0 && i < nx, right = i + 1 >= 0 && i + 1 < nx, low = j >= 0 && j < ny, high = j + 1 >= 0 && j + 1 < ny;
+		bool left = i >= 0 && i < nx, right = i + 1 >= 0 && i + 1 < nx, low = j >= 0 && j < ny,
+		     high = j + 1 >= 0 && j + 1 < ny;
 		float p00 = left && low ? p[0] : 0, p10 = right && low ? p[1] : 0;
 		float p01 = left && high ? p[nx] : 0, p11 = right && high ? p[nx + 1] : 0;
 
@@ -49,7 +50,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	weight_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, const float *p, float2 *weighted)
+	weight_kernel(struct scan scan, const struct scan_view *views, const float *mask, struct grid grid, const float *p,
+		      float2 *weighted)
 {
 	int u = blockIdx.x * 32 + (threadIdx.x & 31), v = blockIdx.y * 8 + (threadIdx.x >> 5), s = blockIdx.z;
 	size_t at = (size_t)s * scan_view_size(&scan) + (size_t)v * scan.n_u + u;
@@ -63,7 +65,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 template <bool UPDATE>
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	back_kernel(struct scan scan, const struct slice_map *maps, struct grid grid, int n_views, const float2 *weighted, float least, float *x)
+	back_kernel(struct scan scan, const struct slice_map *maps, struct grid grid, int n_views, const float2 *weighted,
+		    float least, float *x)
 {
 	int i = blockIdx.x * 32 + (threadIdx.x & 31), j = blockIdx.y * 8 + (threadIdx.x >> 5), k = blockIdx.z;
 	size_t at = ((size_t)k * grid.n[1] + j) * grid.n[0] + i;
@@ -111,7 +114,8 @@ int cuda_slices_forward(struct projection *a, const float *x, const float *y, fl
 {
 	dim3 blocks((unsigned)(a->scan.n_u + 31) / 32, (unsigned)(a->scan.n_v + 7) / 8, (unsigned)a->n_views);
 
-	forward_kernel<<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->views, a->maps, a->mask, a->grid, x, y, floor, out);
+	forward_kernel<<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->views, a->maps, a->mask, a->grid, x,
+										y, floor, out);
 	return cuda_check(cudaGetLastError(), a->dev, "slices forward", err);
 }
 
@@ -125,6 +129,7 @@ int cuda_slices_back(struct projection *a, const float *p, float floor, bool upd
 	if (update)
 		back_kernel<true><<<voxels, CUDA_THREADS, 0, stream>>>(a->scan, a->maps, a->grid, a->n_views, weighted, floor, x);
 	else
-		back_kernel<false><<<voxels, CUDA_THREADS, 0, stream>>>(a->scan, a->maps, a->grid, a->n_views, weighted, floor, x);
+		back_kernel<false>
+			<<<voxels, CUDA_THREADS, 0, stream>>>(a->scan, a->maps, a->grid, a->n_views, weighted, floor, x);
 	return cuda_check(cudaGetLastError(), a->dev, "slices back", err);
 }

@@ -45,8 +45,8 @@ template <class F> static int reduce(const struct buf *b, const char *what, doub
 		return r;
 	reduce_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, state->stream>>>(b->n, state->partial, f);
 	if ((r = cuda_check(cudaGetLastError(), b->dev, what, err)) < 0 ||
-	    (r = cuda_check(cudaMemcpyAsync(state->host_partial, state->partial, CUDA_PARTIALS * sizeof(double), cudaMemcpyDeviceToHost,
-					    state->stream),
+	    (r = cuda_check(cudaMemcpyAsync(state->host_partial, state->partial, CUDA_PARTIALS * sizeof(double),
+					    cudaMemcpyDeviceToHost, state->stream),
 			    b->dev, what, err)) < 0 ||
 	    (r = cuda_check(cudaStreamSynchronize(state->stream), b->dev, what, err)) < 0)
 		return r;
@@ -65,8 +65,9 @@ int cuda_fill(struct buf *x, float value, struct err *err)
 
 int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
 {
-	return cuda_check(cudaMemcpyAsync(ret->mem, x->mem, x->n * sizeof(float), cudaMemcpyDeviceToDevice, cuda_state(x->dev)->stream),
-			  x->dev, "copy", err);
+	return cuda_check(
+		cudaMemcpyAsync(ret->mem, x->mem, x->n * sizeof(float), cudaMemcpyDeviceToDevice, cuda_state(x->dev)->stream),
+		x->dev, "copy", err);
 }
 
 int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err)

@@ -10,7 +10,8 @@ int cuda_check(cudaError_t code, const struct device *dev, const char *what, str
 {
 	if (code == cudaSuccess)
 		return 0;
-	return err_set(err, code == cudaErrorMemoryAllocation ? ENOMEM : EIO, "%s: %s: %s", dev->name, what, cudaGetErrorString(code));
+	return err_set(err, code == cudaErrorMemoryAllocation ? ENOMEM : EIO, "%s: %s: %s", dev->name, what,
+		       cudaGetErrorString(code));
 }
 
 static int cuda_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct err *err)
@@ -24,7 +25,8 @@ static int cuda_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct 
 	if (code == cudaErrorMemoryAllocation) {
 		cudaGetLastError(); /* not a sticky error: the device stays usable */
 		cudaMemGetInfo(&free_bytes, &all);
-		return err_set(err, ENOMEM, "%s: cannot allocate %zu bytes, %zu of %zu are free", dev->name, n * sizeof(float), free_bytes, all);
+		return err_set(err, ENOMEM, "%s: cannot allocate %zu bytes, %zu of %zu are free", dev->name, n * sizeof(float),
+			       free_bytes, all);
 	}
 	if (code != cudaSuccess)
 		return cuda_check(code, dev, "cudaMalloc", err);
@@ -43,8 +45,8 @@ static void cuda_release(struct buf *b)
 static int cuda_upload(struct buf *dst, const float *src, struct err *err)
 {
 	struct cuda_state *state = cuda_state(dst->dev);
-	int r = cuda_check(cudaMemcpyAsync(dst->mem, src, dst->n * sizeof(float), cudaMemcpyHostToDevice, state->stream), dst->dev,
-			   "upload", err);
+	int r = cuda_check(cudaMemcpyAsync(dst->mem, src, dst->n * sizeof(float), cudaMemcpyHostToDevice, state->stream),
+			   dst->dev, "upload", err);
 
 	return r < 0 ? r : cuda_check(cudaStreamSynchronize(state->stream), dst->dev, "upload", err);
 }
@@ -52,8 +54,8 @@ static int cuda_upload(struct buf *dst, const float *src, struct err *err)
 static int cuda_download(const struct buf *src, float *dst, struct err *err)
 {
 	struct cuda_state *state = cuda_state(src->dev);
-	int r = cuda_check(cudaMemcpyAsync(dst, src->mem, src->n * sizeof(float), cudaMemcpyDeviceToHost, state->stream), src->dev,
-			   "download", err);
+	int r = cuda_check(cudaMemcpyAsync(dst, src->mem, src->n * sizeof(float), cudaMemcpyDeviceToHost, state->stream),
+			   src->dev, "download", err);
 
 	return r < 0 ? r : cuda_check(cudaStreamSynchronize(state->stream), src->dev, "download", err);
 }
@@ -142,7 +144,8 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 	    (r = cuda_check(cudaGetDeviceProperties(&about, index), dev, "cudaGetDeviceProperties", err)) < 0 ||
 	    (r = cuda_check(cudaStreamCreate(&state->stream), dev, "cudaStreamCreate", err)) < 0 ||
 	    (r = cuda_check(cudaMalloc((void **)&state->partial, CUDA_PARTIALS * sizeof(double)), dev, "cudaMalloc", err)) < 0 ||
-	    (r = cuda_check(cudaMallocHost((void **)&state->host_partial, CUDA_PARTIALS * sizeof(double)), dev, "cudaMallocHost", err)) < 0)
+	    (r = cuda_check(cudaMallocHost((void **)&state->host_partial, CUDA_PARTIALS * sizeof(double)), dev, "cudaMallocHost",
+			    err)) < 0)
 		goto out;
 	snprintf(dev->name, sizeof(dev->name), "cuda:%d (%.80s)", index, about.name);
 	dev->memory = about.totalGlobalMem;

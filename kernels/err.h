@@ -12,8 +12,8 @@ extern "C" {
 #endif
 
 struct err {
-	int code;       /* errno value, 0 when nothing is wrong */
-	char msg[500];  /* one sentence, no newline */
+	int code;      /* errno value, 0 when nothing is wrong */
+	char msg[500]; /* one sentence, no newline */
 };
 
 /* Record `code` and the formatted sentence; returns -code (never 0), so that `return err_set(...)` reads well. */

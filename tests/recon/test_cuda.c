@@ -1,5 +1,5 @@
-/* The CUDA device against the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (77) where there is
- * no CUDA device. */
+/* The CUDA device against the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (77) where
+ * there is no CUDA device. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -15,10 +15,11 @@
 #include "recon/dbt.h"
 #include "tests/recon/dbt_fixture.h"
 
-/* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; 1e-5 is what is asked for. */
+/* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; 1e-5 is what is asked
+ * for. */
 #define DEVICE_TOL 1e-5
-/* A ray that grazes the volume has a small A x, and y / A x the relative error of that: a position rounded to 2^-24 of some tens of
- * voxels against a weight of a few hundredths. */
+/* A ray that grazes the volume has a small A x, and y / A x the relative error of that: a position rounded to 2^-24 of some tens
+ * of voxels against a weight of a few hundredths. */
 #define RATIO_TOL 1e-4
 #define ADJOINT_TOL 1e-5
 
@@ -66,12 +67,16 @@ struct side {
 	struct projection *a;
 };
 
-static void side_open(struct side *s, struct device *dev, const struct setup *setup, const struct scan *scan, enum projection_model model,
-		      bool deterministic)
+static void side_open(struct side *s, struct device *dev, const struct setup *setup, const struct scan *scan,
+		      enum projection_model model, bool deterministic)
 {
 	size_t n_bins = scan_view_size(scan) * (size_t)setup->n_views, n_voxels = grid_size(&setup->grid);
 	float *mask = random_mask(n_bins), *x = fixture_floats(n_voxels, 1, 0.1f, 1), *y = fixture_floats(n_bins, 2, 0.1f, 1);
-	struct projection_spec spec = {.model = model, .scan = scan, .n_views = setup->n_views, .grid = &setup->grid, .mask = &s->mask,
+	struct projection_spec spec = {.model = model,
+				       .scan = scan,
+				       .n_views = setup->n_views,
+				       .grid = &setup->grid,
+				       .mask = &s->mask,
 				       .deterministic = deterministic};
 
 	s->dev = dev;
@@ -272,7 +277,8 @@ static void vectors(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		const struct device_ops *ops = devs[i]->ops;
-		struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], y, n), c = fixture_upload(devs[i], NULL, n);
+		struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], y, n),
+			   c = fixture_upload(devs[i], NULL, n);
 
 		assert_int_equal(ops->sum(&a, &sum[i], NULL), 0);
 		assert_int_equal(ops->dot(&a, &b, &dot[i], NULL), 0);
@@ -301,8 +307,11 @@ static void vectors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors),    cmocka_unit_test(operators),	      cmocka_unit_test(adjoint_gap),
-		cmocka_unit_test(repeatable), cmocka_unit_test(whole_reconstruction),
+		cmocka_unit_test(vectors),
+		cmocka_unit_test(operators),
+		cmocka_unit_test(adjoint_gap),
+		cmocka_unit_test(repeatable),
+		cmocka_unit_test(whole_reconstruction),
 	};
 
 	if (device_cuda_count() == 0) {
