@@ -25,4 +25,8 @@ int err_within(struct err *err, const char *fmt, ...) __attribute__((format(prin
 #ifdef __cplusplus
 }
 #endif
+/* Text from outside (values of files, their names) as one line of UTF-8, in place: control characters and bytes that are no UTF-8
+ * become '?'. Every err->msg is so: it goes into logs, the journal and JSON. */
+void err_clean(char *text);
+
 #endif

@@ -1,6 +1,7 @@
 /* cmd_recon.c - `tomonode recon`: from DICOM files to results, without a node. Every case that can be reconstructed is; the
  * others get a sentence each, and the exit code says that there were some. */
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,8 +93,12 @@ static int choose_protocol(struct recon *r)
 
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
 {
-	fprintf(stderr, "tomonode recon: %s: %s\n", who, reason);
-	json_array_append_new(r->refused, json_pack("{s:s, s:s, s:i}", "what", who, "reason", reason, "code", code));
+	char what[PATH_MAX]; /* a file's name need not be UTF-8, JSON must be */
+
+	snprintf(what, sizeof(what), "%s", who);
+	err_clean(what);
+	fprintf(stderr, "tomonode recon: %s: %s\n", what, reason);
+	json_array_append_new(r->refused, json_pack("{s:s, s:s, s:i}", "what", what, "reason", reason, "code", code));
 	if (!r->code)
 		r->code = code;
 }

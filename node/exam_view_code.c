@@ -30,6 +30,16 @@ static void read_code(const struct dicom_item *item, char *ret_value, size_t siz
 	*ret_ct = !strcmp(scheme, "SCT");
 }
 
+/* A word from outside becomes part of a case's key and of its name: letters, digits and - alone. */
+static void put_word(const char *value, char *ret_word, size_t size)
+{
+	size_t n = 0;
+
+	for (; *value && n + 1 < size; value++)
+		ret_word[n++] = isalnum((unsigned char)*value) || *value == '-' ? *value : '?';
+	ret_word[n] = '\0';
+}
+
 void header_view(const struct header *h, char *ret_view, size_t size)
 {
 	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0);
@@ -39,7 +49,7 @@ void header_view(const struct header *h, char *ret_view, size_t size)
 	ret_view[0] = '\0';
 	if (!code) {
 		header_text(h, TAG_VIEW_POSITION, value, sizeof(value), NULL);
-		snprintf(ret_view, size, "%s", value);
+		put_word(value, ret_view, size);
 		return;
 	}
 	read_code(code, value, sizeof(value), &ct);
@@ -48,7 +58,7 @@ void header_view(const struct header *h, char *ret_view, size_t size)
 			snprintf(ret_view, size, "%s", views[i].name);
 			return;
 		}
-	snprintf(ret_view, size, "%s", value);
+	put_word(value, ret_view, size);
 }
 
 bool header_magnified(const struct header *h)
@@ -73,6 +83,6 @@ char header_laterality(const struct header *h)
 
 	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
 		if (header_text(h, tags[i], text, sizeof(text), NULL) != 0 && text[0])
-			return (char)toupper((unsigned char)text[0]);
+			return isalpha((unsigned char)text[0]) ? (char)toupper((unsigned char)text[0]) : '?';
 	return 0;
 }

@@ -167,9 +167,8 @@ int options_json(struct json_t *root)
 
 static int fail_json(const struct options *o, enum exit_code code, const char *text)
 {
-	/* A sentence that is no UTF-8 (a path's bytes) makes json_pack answer NULL; the code still says it. */
-	if (o->json && options_json(json_pack("{s:b, s:i, s:s}", "ok", 0, "code", (int)code, "error", text)) != CODE_OK)
-		printf("{\"ok\": false, \"code\": %d, \"error\": \"see stderr\"}\n", (int)code);
+	if (o->json)
+		options_json(json_pack("{s:b, s:i, s:s}", "ok", 0, "code", (int)code, "error", text));
 	return code;
 }
 
@@ -181,6 +180,7 @@ int options_fail(const struct options *o, enum exit_code code, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	err_clean(text); /* paths and arguments need not be UTF-8, JSON must be */
 	fprintf(stderr, "tomonode %s: %s\n", o->spec->name, text);
 	return fail_json(o, code, text);
 }

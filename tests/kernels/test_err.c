@@ -1,0 +1,67 @@
+/* The error box: codes, places, and sentences that are one line of UTF-8 whatever was put into them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/err.h"
+
+static void test_codes(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(err_set(&err, EBADMSG, "value %d", 7), -EBADMSG);
+	assert_int_equal(err.code, EBADMSG);
+	assert_string_equal(err.msg, "value 7");
+	assert_int_equal(err_within(&err, "file %s", "a"), -EBADMSG);
+	assert_string_equal(err.msg, "file a: value 7");
+	assert_int_equal(err_set(NULL, EBADMSG, "x"), -EBADMSG);
+	assert_int_equal(err_set(&err, 0, "no code"), -EIO);
+	assert_int_equal(err_within(NULL, "x"), -EIO);
+}
+
+static void test_clean(void **state)
+{
+	static const struct {
+		const char *text, *clean;
+	} cases[] = {
+		{"plain", "plain"},
+		{"M\xc3\xbcller \xe2\x82\xac \xf0\x9f\x98\x80", "M\xc3\xbcller \xe2\x82\xac \xf0\x9f\x98\x80"},
+		{"M\xfcller", "M?ller"}, /* ISO_IR 100 */
+		{"two\nlines\t\x1b[2J\x7f", "two?lines??[2J?"},
+		{"cut \xe2\x82", "cut ??"},
+		{"\xc0\xaf \xe0\x80\xaf \xf0\x80\x80\xaf", "?? ??? ????"}, /* overlong */
+		{"\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????"},		   /* a surrogate, above U+10FFFF */
+	};
+	struct err err = {0};
+	char text[64], longest[600];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		strcpy(text, cases[i].text);
+		err_clean(text);
+		assert_string_equal(text, cases[i].clean);
+	}
+	err_set(&err, EIO, "of '%s'", "M\xfcller\n");
+	assert_string_equal(err.msg, "of 'M?ller?'");
+	err_within(&err, "in \xff");
+	assert_string_equal(err.msg, "in ?: of 'M?ller?'");
+	/* a character that the box cuts in two */
+	memset(longest, 'x', sizeof(longest));
+	memcpy(longest + sizeof(err.msg) - 2, "\xc3\xbc", 2);
+	longest[sizeof(longest) - 1] = '\0';
+	err_set(&err, EIO, "%s", longest);
+	assert_string_equal(err.msg + sizeof(err.msg) - 3, "x?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes), cmocka_unit_test(test_clean)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
