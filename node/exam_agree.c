@@ -26,7 +26,9 @@ static const struct agreement agreements[] = {
 	{TAG_PATIENT_ORIENTATION, "patient orientation", 0, 0},
 	{TAG_ROWS, "rows", 0.5, 0},
 	{TAG_COLUMNS, "columns", 0.5, 0},
+	{TAG_BITS_ALLOCATED, "bits allocated", 0.5, 0},
 	{TAG_BITS_STORED, "bits stored", 0.5, 0},
+	{TAG_PIXEL_REPRESENTATION, "pixel representation", 0.5, 0},
 	{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 0},
 	{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 1},
 	{TAG_BODY_PART_THICKNESS, "compressed thickness", 0.05, 0},
@@ -59,6 +61,11 @@ static int value_of(const struct header *h, const struct agreement *a, char *ret
 	return found;
 }
 
+static bool alike(const struct agreement *a, const char *here, double x, const char *there, double y)
+{
+	return a->tolerance > 0 && here[0] && there[0] ? fabs(x - y) <= a->tolerance : !strcmp(here, there);
+}
+
 static int agree_on(const struct exam *exam, size_t file, const struct agreement *a, struct err *err)
 {
 	struct header first = {.root = dicom_root(exam->files[0]), .frame = -1};
@@ -73,7 +80,7 @@ static int agree_on(const struct exam *exam, size_t file, const struct agreement
 	found = value_of(&other, a, here, sizeof(here), &x, err);
 	if (found < 0)
 		return err_within(err, "%s", file_name(exam->paths[file]));
-	if (a->tolerance > 0 && here[0] && there[0] ? fabs(x - y) <= a->tolerance : !strcmp(here, there))
+	if (alike(a, here, x, there, y))
 		return 0;
 	return differ(exam, file, a->name, a->tag, here, there, err);
 }
@@ -115,6 +122,40 @@ static int no_duplicate(const struct exam *exam, size_t file, struct err *err)
 				       file_name(exam->paths[i]), file_name(exam->paths[file]));
 	}
 	return rc;
+}
+
+/* What every frame of a multi-frame object must say alike, because the first one is asked for all. */
+int exam_agree_frames(const struct exam *exam, struct err *err)
+{
+	static const struct agreement same[] = {
+		{TAG_PATIENT_ORIENTATION, "patient orientation", 0, 0},
+		{TAG_FRAME_LATERALITY, "laterality", 0, 0},
+		{TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, "breast support angle", 0.05, 0},
+		{TAG_PIXEL_INTENSITY_RELATIONSHIP, "pixel intensity relationship", 0, 0},
+		{TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "pixel intensity relationship sign", 0.5, 0},
+		{TAG_IMAGER_PIXEL_SPACING, "pixel pitch", 1e-5, 0},
+		{TAG_DISTANCE_SOURCE_TO_DETECTOR, "source to detector distance", 0.05, 0},
+	};
+	struct header first = exam_header(exam, 0);
+	char here[512], there[512];
+	double x, y;
+
+	for (size_t k = 0; k < sizeof(same) / sizeof(same[0]); k++) {
+		const struct agreement *a = &same[k];
+
+		if (value_of(&first, a, there, sizeof(there), &y, err) < 0)
+			return err_within(err, "frame %ld", first.frame + 1);
+		for (int i = 1; i < exam->n_views; i++) {
+			struct header h = exam_header(exam, i);
+
+			if (value_of(&h, a, here, sizeof(here), &x, err) < 0)
+				return err_within(err, "frame %ld", h.frame + 1);
+			if (!alike(a, here, x, there, y))
+				return err_set(err, EBADMSG, "%s %s is '%s' in frame %ld and '%s' in frame %ld", a->name,
+					       tag_text(a->tag), here, h.frame + 1, there, first.frame + 1);
+		}
+	}
+	return 0;
 }
 
 int exam_agree(const struct exam *exam, struct err *err)

@@ -43,6 +43,30 @@ static const char *disguise(const struct dicom_item *root, const char *sop_class
 	return NULL;
 }
 
+/* A mammogram whose Image Type (PS3.3 C.8.11.7.1.4) calls it something else than a tomosynthesis projection: an image of a
+ * stereotactic pair (value 3; those that tomosynthesis biopsy knows, too, say nothing), or one that was computed (value 4). An
+ * empty value 3 is that of conventional mammograms, and of projections that are older than the term TOMO_PROJ: it decides
+ * nothing. */
+static void other_mammogram(const struct dicom_item *root, char *ret_reason, size_t size)
+{
+	static const char *const stereotactic[] = {"STEREO_SCOUT",    "STEREO_MINUS",	  "STEREO_PLUS",    "PREFIRE_MINUS",
+						   "PREFIRE_PLUS",    "POSTFIRE_MINUS",	  "POSTFIRE_PLUS",  "POSTBIOPSY_MINUS",
+						   "POSTBIOPSY_PLUS", "POSTMARKER_MINUS", "POSTMARKER_PLUS"};
+	char text[65];
+
+	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 2, text, sizeof(text), NULL) == 1)
+		for (size_t i = 0; i < sizeof(stereotactic) / sizeof(stereotactic[0]); i++)
+			if (!strcmp(text, stereotactic[i])) {
+				snprintf(ret_reason, size,
+					 "Image Type (0008,0008) is %s: a stereotactic image, no projection of a "
+					 "tomosynthesis",
+					 text);
+				return;
+			}
+	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 3, text, sizeof(text), NULL) == 1 && !strcmp(text, "GENERATED_2D"))
+		snprintf(ret_reason, size, "Image Type (0008,0008) is GENERATED_2D: computed, no projection of a tomosynthesis");
+}
+
 const char *exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size)
 {
 	char sop_class[DICOM_UID_SIZE] = "";
@@ -54,6 +78,7 @@ const char *exam_class(const struct dicom_item *root, enum exam_source *ret_sour
 	hidden = disguise(root, sop_class);
 	if (!strcmp(sop_class, CLASS_MG_PROCESSING)) {
 		*ret_source = EXAM_MG_SERIES;
+		other_mammogram(root, reason, size);
 	} else if (!strcmp(sop_class, CLASS_PROJECTION_PROCESSING) || !strcmp(sop_class, CLASS_PROJECTION_PRESENTATION)) {
 		*ret_source = EXAM_BREAST_PROJECTION;
 	} else if (hidden) {
@@ -122,6 +147,8 @@ static int read_uids(const struct dicom_item *root, struct exam_facts *f, struct
 			return found;
 		if (!found && uids[i].needed)
 			return err_set(err, EBADMSG, "%s is missing", tag_text(uids[i].tag));
+		if (uids[i].uid[strspn(uids[i].uid, "0123456789.")])
+			return err_set(err, EBADMSG, "%s is '%s', which is no UID", tag_text(uids[i].tag), uids[i].uid);
 	}
 	return 0;
 }

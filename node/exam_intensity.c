@@ -153,6 +153,11 @@ static int read_flatfield(struct exam *exam, struct err *err)
 			exam->pixels.columns, exam->pixels.rows);
 		goto out;
 	}
+	if (info.is_signed || info.bits_stored != exam->pixels.bits_stored) {
+		err_set(err, EBADMSG, "it has %s values of %d bits, the projections have unsigned ones of %d",
+			info.is_signed ? "signed" : "unsigned", info.bits_stored, exam->pixels.bits_stored);
+		goto out;
+	}
 	rc = flatfield_flips(file, &mirror_columns, &mirror_rows, err);
 	if (rc < 0)
 		goto out;
@@ -215,7 +220,8 @@ int exam_intensity(struct exam *exam, struct err *err)
 	return p->scale_by_exposure && p->i0_mode != I0_PERCENTILE ? read_exposures(exam, err) : 0;
 }
 
-static int header_max(const struct exam *exam, int view, double *ret_value, struct err *err)
+/* *ret_own: it is the largest value of this very image, which follows its exposure already. */
+static int header_max(const struct exam *exam, int view, double *ret_value, bool *ret_own, struct err *err)
 {
 	struct header h = exam_header(exam, view);
 	long value;
@@ -226,7 +232,8 @@ static int header_max(const struct exam *exam, int view, double *ret_value, stru
 	if (found)
 		value &= 0xFFFF;
 	/* Of inverted values the largest intensity is the smallest value, and the header may only tell the largest. */
-	*ret_value = found && value > 0 && !exam->prep.inverted ? (double)value : exam->prep.inverted ? 0 : exam->prep.max_value;
+	*ret_own = found && value > 0 && !exam->prep.inverted;
+	*ret_value = *ret_own ? (double)value : exam->prep.inverted ? 0 : exam->prep.max_value;
 	return 0;
 }
 
@@ -235,6 +242,7 @@ int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double 
 	const struct profile_conf *p = exam->profile;
 	const struct prep *prep = &exam->prep;
 	double value = p->i0, i0;
+	bool own = false;
 	int rc = 0;
 
 	if (prep->is_log) {
@@ -245,7 +253,7 @@ int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double 
 	case I0_FIXED:
 		break;
 	case I0_HEADER_MAX:
-		rc = header_max(exam, view, &value, err);
+		rc = header_max(exam, view, &value, &own, err);
 		break;
 	case I0_PERCENTILE:
 		rc = prep_percentile(prep, raw, prep->inverted ? 100 - p->i0 : p->i0, &value, err);
@@ -256,7 +264,8 @@ int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double 
 	if (rc < 0)
 		return rc;
 	i0 = p->i0_mode == I0_FLATFIELD ? exam->flatfield_level : intensity(prep, value);
-	i0 *= exam->views[view].exposure;
+	if (!own)
+		i0 *= exam->views[view].exposure;
 	if (!(i0 > 0) || !isfinite(i0))
 		return err_set(err, EBADMSG, "the unattenuated intensity is %g (stored value %g, offset %g)", i0, value,
 			       prep->offset);

@@ -50,6 +50,10 @@ void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror
 
 /* exam_agree.c: do all files belong to one exposure series? */
 int exam_agree(const struct exam *exam, struct err *err);
+/* Do all frames of a multi-frame object say the same? After exam_list_views(). */
+int exam_agree_frames(const struct exam *exam, struct err *err);
+
+#define EXAM_VIEWS_MAX 1024
 
 /* exam_views.c: projections with their angles, sorted; exam->views and exam->n_views. */
 int exam_list_views(struct exam *exam, struct err *err);

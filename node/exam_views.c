@@ -17,7 +17,6 @@
 
 #define ANGLE_MAX 75.0	/* degrees; no tomosynthesis goes that far, and the source must stay above the detector */
 #define ANGLE_SAME 0.01 /* degrees; closer projections are the same, as in scan_create_dbt() */
-#define VIEWS_MAX 1024
 
 static int read_angle_mg(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
 {
@@ -37,7 +36,7 @@ static int read_angle_mg(const struct exam *exam, const struct header *h, double
 static int read_angle_bp(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
-	double source, support = 0, stored;
+	double source, support, stored;
 	int found = header_double(h, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, 0, &source, err);
 
 	if (found < 0)
@@ -46,6 +45,10 @@ static int read_angle_bp(const struct exam *exam, const struct header *h, double
 		found = header_double(h, TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, 0, &support, err);
 		if (found < 0)
 			return found;
+		if (!found)
+			return err_set(err, EBADMSG,
+				       "the source's angle (0018,9543) is there and the breast support's (0018,9545) is missing: "
+				       "against what the source turns is not known");
 		*ret_angle = support - source;
 		return 0;
 	}
@@ -131,8 +134,8 @@ static int check_count(const struct exam *exam, size_t n, struct err *err)
 
 	if (n < 2)
 		return err_set(err, EBADMSG, "1 projection: a tomosynthesis needs at least 2");
-	if (n > VIEWS_MAX)
-		return err_set(err, EBADMSG, "%zu projections: more than %d are not read", n, VIEWS_MAX);
+	if (n > EXAM_VIEWS_MAX)
+		return err_set(err, EBADMSG, "%zu projections: more than %d are not read", n, EXAM_VIEWS_MAX);
 	if (exam->source != EXAM_MG_SERIES)
 		return 0;
 	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {

@@ -86,6 +86,8 @@ int exam_open(const char *const *paths, size_t n, const struct config *config, s
 
 	if (n == 0)
 		return err_set(err, EBADMSG, "no files");
+	if (n > EXAM_VIEWS_MAX) /* before each takes a descriptor */
+		return err_set(err, EBADMSG, "%zu files: more than %d projections are not read", n, EXAM_VIEWS_MAX);
 	exam = calloc(1, sizeof(*exam));
 	if (!exam)
 		return err_set(err, ENOMEM, "no memory for a case");
@@ -108,6 +110,9 @@ int exam_open(const char *const *paths, size_t n, const struct config *config, s
 	if (rc < 0)
 		goto out;
 	rc = exam_list_views(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = exam->source == EXAM_BREAST_PROJECTION ? exam_agree_frames(exam, err) : 0;
 	if (rc < 0)
 		goto out;
 	rc = exam_make_scan(exam, err);

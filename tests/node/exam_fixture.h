@@ -34,6 +34,8 @@ static const char fixture_conf[] =
 	"  support = 20.0; pitch = 1.0; log_zero = 4000.0; log_scale = 0.001; chest_wall = \"right\"; },"
 	" { name = \"top\"; manufacturer = \"Bench*\"; model = \"Top\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; i0_mode = \"header_max\"; },"
+	" { name = \"topscaled\"; manufacturer = \"Bench*\"; model = \"TopScaled\"; axis_height = 40.0; source_axis = 600.0;"
+	"  support = 20.0; pitch = 1.0; i0_mode = \"header_max\"; scale_by_exposure = true; },"
 	" { name = \"part\"; manufacturer = \"Bench*\"; model = \"Part\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; i0_mode = \"percentile\"; i0 = 90.0; } );";
 

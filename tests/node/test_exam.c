@@ -271,6 +271,15 @@ static void test_intensity(void **state)
 	assert_true(prep.i0 == 3000);
 	exam_close(e);
 
+	/* the largest value of an image follows its exposure, the top of the range does not */
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "TopScaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
+			 {3, TAG_EXPOSURE_IN_UAS, "9000"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
+	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
+	assert_true(fabs(prep.i0 - 4095 * 4000.0 / 5000) < 1e-6);
+	assert_int_equal(exam_read_view(e, 3, raw, &prep, &err), 0);
+	assert_true(prep.i0 == 3000);
+	exam_close(e);
+
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}));
 	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
 	assert_true(prep.i0 > 600 && prep.i0 < 743); /* 90 % of 100 .. 743 */
@@ -305,6 +314,7 @@ static void test_stranger_refused(void **state)
 		PARTS("compressed thickness (0018,11A0)", "'13' in 1.dcm", "'12' in 0.dcm"));
 	refused(EDITS({1, TAG_IMAGER_PIXEL_SPACING, "1\\2"}), EBADMSG, PARTS("pixel pitch (0018,1164)", "'2'", "1.dcm"));
 	refused(EDITS({1, TAG_MANUFACTURER_MODEL_NAME, "Log"}), EBADMSG, PARTS("model (0008,1090)", "1.dcm"));
+	refused(EDITS({1, TAG_PIXEL_REPRESENTATION, "1"}), EBADMSG, PARTS("pixel representation (0028,0103)", "'1' in 1.dcm"));
 	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.2"}), EBADMSG, PARTS("1.2.3.4.2", "1.dcm", "4.dcm"));
 }
 
@@ -419,6 +429,30 @@ static void gantry_flat(struct dicom_item *root, struct dicom_item *shared, stru
 		   TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, 0);
 }
 
+static void no_support_angle(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	for (int i = 0; i < N_VIEWS; i++) /* 30 to 50 degrees would pass for projection angles */
+		assert_true(dicom_put_empty(dicom_item_at(frames[i], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
+					    TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, NULL) >= 0);
+}
+
+static void other_sign(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	put_number(dicom_item_at(frames[3], TAG_FRAME_PIXEL_DATA_PROPERTIES_SEQUENCE, 0), TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN,
+		   -1);
+}
+
+static void turned_frame(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	put(add(frames[1], TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE), TAG_PATIENT_ORIENTATION, "A\\FL");
+}
+
 static void test_projection_refused(void **state)
 {
 	static const struct {
@@ -431,6 +465,9 @@ static void test_projection_refused(void **state)
 		{equal_frames, EBADMSG, {"same angle", "frame 3", "frame 4", NULL}},
 		{nan_angle, EBADMSG, {"0.dcm, frame 3", NULL}},
 		{gantry_flat, EBADMSG, {"gantry", "(0018,9545)", "MLO", NULL}},
+		{no_support_angle, EBADMSG, {"(0018,9545) is missing", "frame 1", NULL}},
+		{other_sign, EBADMSG, {"(0028,1041) is '-1' in frame", "'1' in frame", NULL}},
+		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
 	};
 
 	(void)state;
@@ -457,12 +494,96 @@ static void hologic_ct(struct dicom_item *root, int i, const void *ctx)
 	put(root, TAG_MANUFACTURER, "HOLOGIC, Inc.");
 }
 
+/* ctx: Image Type of a mammogram for processing */
+static void image_type(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_IMAGE_TYPE, ctx);
+}
+
 static void lung_ct(struct dicom_item *root, int i, const void *ctx)
 {
 	(void)i;
 	put(root, TAG_SOP_CLASS_UID, ctx);
 	put(root, TAG_MODALITY, "CT");
 	assert_true(dicom_put_empty(root, TAG_VIEW_CODE_SEQUENCE, NULL) >= 0);
+}
+
+static void strange_words(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	(void)ctx;
+	put(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_CODE_VALUE, "C|\xFC-1");
+	put(root, TAG_IMAGE_LATERALITY, "\xFC");
+}
+
+/* A flat field is turned by its own orientation; bin by bin it takes the place of I0. */
+static void test_flatfield(void **state)
+{
+	static const struct {
+		const char *orientation;
+		bool mirror_columns, mirror_rows;
+	} lies[] = {{"A\\L", false, false}, {"A\\R", false, true}, {"P\\L", true, false}, {"P\\R", true, true}};
+	static const struct edit flat[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Flat"}, {0}};
+	uint16_t values[ROWS * COLUMNS], raw[ROWS * COLUMNS];
+	struct config *fixed = fixture_config;
+	struct err err = {0};
+	char conf[1024], path[256];
+	double mean = 0;
+	struct exam *e = NULL;
+	struct prep prep;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/5.dcm", fixture_folder);
+	snprintf(conf, sizeof(conf),
+		 "profiles = ( { name = \"flat\"; manufacturer = \"Bench*\"; model = \"Flat\"; axis_height = 40.0;"
+		 "  source_axis = 600.0; support = 20.0; pitch = 1.0; i0_mode = \"flatfield\"; flatfield = \"%s\"; offset = "
+		 "20.0; } );",
+		 path);
+	assert_int_equal(config_parse(conf, "flat.conf", NULL, NULL, &fixture_config, &err), 0);
+	fixture_pixels(N_VIEWS, values); /* the sixth image is the flat field */
+	for (size_t i = 0; i < ROWS * COLUMNS; i++)
+		mean += (values[i] - 20.0) / (ROWS * COLUMNS);
+	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+		struct edit edits[] = {flat[0],
+				       {N_VIEWS, TAG_PATIENT_ORIENTATION, lies[k].orientation},
+				       {-1, TAG_IMAGES_IN_ACQUISITION, "5"},
+				       {0}};
+
+		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS + 1, .change = edit, .ctx = edits});
+		if (fixture_open(N_VIEWS, &e, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_int_equal(exam_read_view(e, 1, raw, &prep, &err), 0);
+		assert_true(fabs(prep.i0 - mean) < 1e-9 * mean);
+		assert_ptr_equal(prep.flatfield, e->flatfield);
+		for (int v = 0; v < ROWS; v++)
+			for (int u = 0; u < COLUMNS; u++) {
+				int row = lies[k].mirror_rows ? ROWS - 1 - v : v,
+				    column = lies[k].mirror_columns ? COLUMNS - 1 - u : u;
+				double want = values[row * COLUMNS + column] - 20.0;
+
+				assert_true(fabs(prep.i0 * (double)prep.flatfield[v * COLUMNS + u] - want) < 1e-4 * want);
+			}
+		e = exam_close(e);
+	}
+	fixture_write_mg(&(struct fixture_mg){
+		.n = N_VIEWS + 1,
+		.change = edit,
+		.ctx = (const struct edit[]){
+			flat[0], {N_VIEWS, TAG_PATIENT_ORIENTATION, NULL}, {-1, TAG_IMAGES_IN_ACQUISITION, "5"}, {0}}});
+	expect_refusal(fixture_open(N_VIEWS, &e, &err), EBADMSG, &err, e,
+		       PARTS("flat field of the profile 'flat'", "no Patient Orientation"));
+	fixture_write_mg(&(struct fixture_mg){
+		.n = N_VIEWS + 1,
+		.change = edit,
+		.ctx = (const struct edit[]){
+			flat[0], {N_VIEWS, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_IMAGES_IN_ACQUISITION, "5"}, {0}}});
+	expect_refusal(fixture_open(N_VIEWS, &e, &err), EBADMSG, &err, e, PARTS("flat field of the profile 'flat'", "signed"));
+	unlink(path);
+	expect_refusal(fixture_open(N_VIEWS, &e, &err), ENOENT, &err, e,
+		       PARTS("flat field of the profile 'flat'", "No such file"));
+	config_free(fixture_config);
+	fixture_config = fixed;
 }
 
 static void test_facts(void **state)
@@ -479,8 +600,12 @@ static void test_facts(void **state)
 		{CLASS_RAW_DATA, class_of, true, "Raw Data"},
 		{"1.2.840.113619.4.30", class_of, true, "private SOP class 1.2.840.113619.4.30"},
 		{CLASS_MG_PRESENTATION, class_of, false, "For Presentation"},
+		{"ORIGINAL\\PRIMARY\\STEREO_PLUS", image_type, false, "STEREO_PLUS: a stereotactic image"},
+		{"DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D", image_type, false, "GENERATED_2D: computed"},
 		{CLASS_TOMOSYNTHESIS, class_of, false, "reconstructed already"},
 	};
+	static const char *const projections[] = {"ORIGINAL\\PRIMARY\\TOMO_PROJ", "ORIGINAL\\PRIMARY\\TOMO_SCOUT",
+						  "ORIGINAL\\PRIMARY\\", "ORIGINAL\\PRIMARY", "DERIVED\\PRIMARY\\POSTBIOPSY"};
 	struct exam_facts f;
 	struct err err = {0};
 	char key[400];
@@ -498,6 +623,16 @@ static void test_facts(void **state)
 			fail_msg("'%s' does not hold '%s'", f.reason, cases[i].part);
 		expect_refusal(fixture_open(2, &exam, &err), ENOTSUP, &err, exam, PARTS(cases[i].part));
 	}
+	for (size_t i = 0; i < sizeof(projections) / sizeof(projections[0]); i++) { /* these are, or may be, projections */
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = image_type, .ctx = projections[i]});
+		assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+		assert_string_equal(f.kind, "dbt");
+	}
+	fixture_write_mg(&(struct fixture_mg){.n = 1, .change = strange_words});
+	assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+	assert_string_equal(f.view, "C?"
+				    "?-1");
+	assert_string_equal(f.laterality, "?");
 	fixture_write_mg(&(struct fixture_mg){.n = 3});
 	assert_int_equal(exam_read_facts(fixture_path("1.dcm"), &f, &err), 0);
 	assert_string_equal(f.kind, "dbt");
@@ -552,6 +687,7 @@ int main(void)
 		cmocka_unit_test(test_lie_refused),
 		cmocka_unit_test(test_projection_refused),
 		cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_flatfield),
 		cmocka_unit_test(test_broken_files),
 	};
 
