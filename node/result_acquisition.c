@@ -65,6 +65,9 @@ static int fill_projection(const struct result *r, int view, struct fill *f)
 	struct header h = exam_header(r->exam, view);
 	double angle, ms, mas, relative;
 
+	/* Where the profile takes the projection's angle from another attribute, (0018,1510) is that of the gantry. */
+	if (r->exam->source == EXAM_MG_SERIES && r->exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE)
+		return 0;
 	if (header_double(&h, TAG_POSITIONER_PRIMARY_ANGLE, 0, &angle, NULL) != 1 || !exposure_mas(&h, &mas) ||
 	    (header_double(&h, TAG_EXPOSURE_TIME_IN_MS, 0, &ms, NULL) != 1 &&
 	     header_double(&h, TAG_EXPOSURE_TIME, 0, &ms, NULL) != 1) ||
