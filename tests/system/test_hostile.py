@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+"""`tomonode recon` on exams that are wrong in one thing each: refused with exit code 4 and a sentence that names the cause, on stderr and in
+the JSON summary, with no result and nothing of the patient in it."""
+import json
+import os
+import shutil
+import struct
+import sys
+
+import pydicom
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import dbt_tools as tools  # noqa: E402
+import test_python_exam as maker  # noqa: E402
+
+PATIENT = ("PYTHON", "19601130", "OPERATOR", "SECRET-7")
+
+
+def change_all(folder, change):
+    """change(data set) on every file."""
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        ds = pydicom.dcmread(path)
+        change(ds)
+        pydicom.dcmwrite(path, ds)
+
+
+def change_one(folder, change, name="3.dcm"):
+    path = os.path.join(folder, name)
+    ds = pydicom.dcmread(path)
+    change(ds)
+    pydicom.dcmwrite(path, ds)
+
+
+def put(**values):
+    """A change that sets attributes; None removes one."""
+    def change(ds):
+        for keyword, value in values.items():
+            if value is None:
+                delattr(ds, keyword)
+            else:
+                setattr(ds, keyword, value)
+    return change
+
+
+def raw_text(tag, keyword, text):
+    """A change that puts bytes that pydicom would not write: a decimal string that is none."""
+    def change(ds):
+        ds[keyword] = pydicom.dataelem.RawDataElement(pydicom.tag.Tag(tag), ds[keyword].VR, len(text), text, 0, False, True)
+    return change
+
+
+def keep(*names):
+    """Only these files; headers that name no number of images."""
+    def spoil(folder):
+        for name in os.listdir(folder):
+            if name not in names:
+                os.remove(os.path.join(folder, name))
+        change_all(folder, put(ImagesInAcquisition=None))
+    return spoil
+
+
+def cut(n):
+    """The file ends n bytes early."""
+    def spoil(folder):
+        path = os.path.join(folder, "3.dcm")
+        os.truncate(path, os.path.getsize(path) - n)
+    return spoil
+
+
+def pixel_length(value):
+    """(7FE0,0010) declares another length than it has."""
+    def spoil(folder):
+        path = os.path.join(folder, "3.dcm")
+        with open(path, "rb") as f:
+            data = f.read()
+        at = data.rindex(b"\xe0\x7f\x10\x00OW\0\0") + 8
+        with open(path, "wb") as f:
+            f.write(data[:at] + struct.pack("<I", value) + data[at + 4:])
+    return spoil
+
+
+def every(*changes):
+    return lambda folder: [change_all(folder, c) for c in changes]
+
+
+def one(*changes):
+    return lambda folder: [change_one(folder, c) for c in changes]
+
+
+def frame(keyword, value, group="IsocenterReferenceSystemSequence", index=2):
+    """A change of one frame of a multi-frame object; None removes the attribute."""
+    def change(ds):
+        item = ds.PerFrameFunctionalGroupsSequence[index]
+        put(**{keyword: value})(item[group][0])
+    return one_multi(change)
+
+
+def one_multi(change):
+    return lambda folder: change_one(folder, change, "exam.dcm")
+
+
+def no_support_angle(ds):
+    for item in ds.PerFrameFunctionalGroupsSequence:
+        del item.IsocenterReferenceSystemSequence[0].BreastSupportIsocenterPrimaryAngle
+
+
+def two_manufacturers(ds):
+    ds.SpecificCharacterSet = "ISO_IR 100"
+    ds.Manufacturer = "M\u00fcller"
+
+
+# name, what is done to a good exam, what the sentence says
+SERIES = [
+    ("cut in the pixels", cut(5000), "(7FE0,0010)"),
+    ("cut in the header", lambda f: os.truncate(os.path.join(f, "3.dcm"), 900), "offset"),
+    ("pixel length too large", pixel_length(0x7FFFFFFE), "declares 2147483646 bytes"),
+    ("pixel length undefined", pixel_length(0xFFFFFFFF), "undefined length"),
+    ("pixel length too small", pixel_length(1000), "at offset"),
+    ("rows beyond the pixels", every(put(Rows=60000)), "(7FE0,0010)"),
+    ("rows and columns at their largest", every(put(Rows=65535, Columns=65535)), "(7FE0,0010)"),
+    ("no rows", every(put(Rows=0)), "0 rows"),
+    ("no pixel data", every(put(PixelData=None)), "(7FE0,0010)"),
+    ("no thickness", every(put(BodyPartThickness=None)), "(0018,11A0) is missing"),
+    ("a thickness of 4 m", every(put(BodyPartThickness=4000)), "(0018,11A0) is 4000 mm"),
+    ("a thickness that is no number", every(raw_text(0x001811A0, "BodyPartThickness", b"nan ")), "(0018,11A0)"),
+    ("no pitch", every(put(ImagerPixelSpacing=None)), "(0018,1164) is missing"),
+    ("a pitch of zero", every(put(ImagerPixelSpacing=[0, 0])), "(0018,1164)"),
+    ("no angle", one(put(PositionerPrimaryAngle=None)), "(0018,1510)"),
+    ("an angle that is no number", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"nan ")), "\"nan\" is no number"),
+    ("an infinite angle", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"1e999 ")), "\"1e999\" is no number"),
+    ("an angle of 180", one(put(PositionerPrimaryAngle=180)), "180 degrees is out of range"),
+    ("two equal angles", one(put(PositionerPrimaryAngle=maker.ANGLES[0])), "two projections at the same angle"),
+    ("all angles equal", every(put(PositionerPrimaryAngle=7)), "names the wrong tag"),
+    ("one projection", keep("3.dcm"), "1 projection"),
+    ("a thickness of another exam", one(put(BodyPartThickness=31)), "from another exam"),
+    ("a machine of another exam", one(put(DeviceSerialNumber="4712")), "from another exam"),
+    ("one with signed pixels", lambda f: change_one(f, put(PixelRepresentation=1), "0.dcm"), "(0028,0103)"),
+    ("no relationship", every(put(PixelIntensityRelationship=None)), "(0028,1040)"),
+    ("no sign", every(put(PixelIntensityRelationshipSign=None)), "(0028,1041)"),
+    ("no laterality", every(put(ImageLaterality=None)), "laterality"),
+    ("both breasts", every(put(ImageLaterality="B")), "laterality"),
+    ("no view", every(put(ViewCodeSequence=None)), "the view is missing"),
+    ("no orientation", every(put(PatientOrientation=None)), "(0020,0020) is missing"),
+    ("an orientation beside the axes", every(put(PatientOrientation=["H", "R"])), "(0020,0020)"),
+    ("another source distance", every(put(DistanceSourceToDetector=700)), "(0018,1110) is 700 mm"),
+    ("no study", every(put(StudyInstanceUID=None)), "(0020,000D) is missing"),
+    ("no manufacturer", every(put(Manufacturer=None)), "no geometry profile"),
+    ("a manufacturer beyond ASCII", every(two_manufacturers), "no geometry profile"),
+    ("lossy compression", every(put(LossyImageCompression="01")), "(0028,2110)"),
+]
+MULTI = [
+    ("no frames", one_multi(put(NumberOfFrames=0)), "0 frames"),
+    ("more frames than pixels", one_multi(put(NumberOfFrames=4000)), "(7FE0,0010)"),
+    ("a frame without an angle", frame("XRaySourceIsocenterPrimaryAngle", None), "frame 3"),
+    ("an angle that is not a number", frame("XRaySourceIsocenterPrimaryAngle", float("nan")), "no finite number"),
+    ("no angle of the support", one_multi(no_support_angle), "(0018,9545)"),
+    ("a frame with another relationship", frame("PixelIntensityRelationship", "LOG", "FramePixelDataPropertiesSequence"), "(0028,1040)"),
+    ("a frame with another sign", frame("PixelIntensityRelationshipSign", -1, "FramePixelDataPropertiesSequence"), "(0028,1041)"),
+    ("a support that turns", frame("BreastSupportIsocenterPrimaryAngle", 20.0), "(0018,9545)"),
+]
+
+
+def refused(name, exam, spoil, sentence, work, failures):
+    folder, out, config = (os.path.join(work, n) for n in ("spoilt", "out", "conf"))
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(exam, folder)
+    spoil(folder)
+    done = tools.run("recon", "--json", "-c", config, "--device", "cpu", "--set", "voxel=2.04", "-o", out, folder, ok=range(-99, 256))
+    tools.check(done.returncode == 4, f"{name}: exit {done.returncode}: {done.stderr}", failures)
+    tools.check(sentence in done.stderr, f"{name}: no '{sentence}' in: {done.stderr}", failures)
+    if done.returncode == 4:
+        summary = json.loads(done.stdout)
+        reasons = [r["reason"] for r in summary["refused"]]
+        tools.check(any(sentence in r for r in reasons), f"{name}: no '{sentence}' in the summary: {reasons}", failures)
+        made = [c["file"] for c in summary["cases"]]
+        tools.check(not made and not os.path.isdir(out), f"{name}: a result all the same: {made}", failures)
+    shutil.rmtree(out, ignore_errors=True)
+    for word in PATIENT:
+        tools.check(word not in done.stdout + done.stderr, f"{name}: '{word}' of the patient is in the output", failures)
+
+
+def main():
+    failures = []
+    with tools.folder() as work:
+        series, multi = os.path.join(work, "series"), os.path.join(work, "multi")
+        with open(os.path.join(work, "conf"), "w", encoding="ascii") as f:
+            f.write(maker.CONFIG)
+        for folder, many in ((series, False), (multi, True)):
+            os.mkdir(folder)
+            maker.write(folder, "L", "CC", 1, -1, 0, many)
+            change_all(folder, put(PatientID="SECRET-7"))
+        for exam, cases in ((series, SERIES), (multi, MULTI)):
+            for name, spoil, sentence in cases:
+                refused(name, exam, spoil, sentence, work, failures)
+        both = os.path.join(work, "two studies")  # of one series UID: two cases, none of them whole
+        shutil.copytree(series, both)
+        change_one(both, put(StudyInstanceUID=pydicom.uid.generate_uid()))
+        done = tools.run("recon", "--json", "-c", os.path.join(work, "conf"), "--device", "cpu", "-o", os.path.join(work, "out"), both, ok=(4,))
+        reasons = [r["reason"] for r in json.loads(done.stdout)["refused"]]
+        tools.check(len(reasons) == 2 and any("9 projections are here" in r for r in reasons), f"two studies: {reasons}", failures)
+    tools.finish(failures, f"{len(SERIES) + len(MULTI) + 1} hostile exams refused, each with its cause")
+
+
+if __name__ == "__main__":
+    main()
