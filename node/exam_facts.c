@@ -29,16 +29,15 @@ static bool from_hologic(const struct dicom_item *root)
 }
 
 /* Hologic's own formats wear standard classes: projections as Secondary Capture of modality MG with a private payload ("SCO"),
- * slices as CT images of a breast ("CTO"). */
+ * slices as CT images ("CTO"). Screen shots of other makers' mammograms and breasts in an ordinary CT are neither. */
 static const char *disguise(const struct dicom_item *root, const char *sop_class)
 {
 	bool mammography = text_is(root, TAG_MODALITY, "MG");
 
-	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && (mammography || dicom_has(root, DICOM_TAG(0x7E01, 0x0010))))
+	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && mammography && from_hologic(root))
 		return "Secondary Capture of modality MG (Hologic SCO): the projections lie in a closed private format";
 	if (!strcmp(sop_class, CLASS_CT) &&
-	    (mammography || from_hologic(root) || text_is(root, TAG_BODY_PART_EXAMINED, "BREAST") ||
-	     dicom_item_count(root, TAG_VIEW_CODE_SEQUENCE) > 0))
+	    (mammography || from_hologic(root) || dicom_item_count(root, TAG_VIEW_CODE_SEQUENCE) > 0))
 		return "CT Image Storage that carries breast slices (Hologic CTO): reconstructed elsewhere, in disguise";
 	return NULL;
 }

@@ -501,11 +501,21 @@ static void image_type(struct dicom_item *root, int i, const void *ctx)
 	put(root, TAG_IMAGE_TYPE, ctx);
 }
 
-static void lung_ct(struct dicom_item *root, int i, const void *ctx)
+static void hologic_capture(struct dicom_item *root, int i, const void *ctx)
+{
+	struct err err = {0};
+
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, ctx);
+	assert_true(dicom_put_private(root, 0x7E01, "HOLOGIC, Inc.", 0x10, "LO", "payload", &err) >= 0);
+}
+
+static void breast_ct(struct dicom_item *root, int i, const void *ctx)
 {
 	(void)i;
 	put(root, TAG_SOP_CLASS_UID, ctx);
 	put(root, TAG_MODALITY, "CT");
+	put(root, TAG_BODY_PART_EXAMINED, "BREAST");
 	assert_true(dicom_put_empty(root, TAG_VIEW_CODE_SEQUENCE, NULL) >= 0);
 }
 
@@ -594,9 +604,10 @@ static void test_facts(void **state)
 		bool refused;
 		const char *part;
 	} cases[] = {
-		{CLASS_SECONDARY_CAPTURE, class_of, true, "Hologic SCO"},
+		{CLASS_SECONDARY_CAPTURE, hologic_capture, true, "Hologic SCO"},
+		{CLASS_SECONDARY_CAPTURE, class_of, false, "no projections"},
 		{CLASS_CT, hologic_ct, true, "Hologic CTO"},
-		{CLASS_CT, lung_ct, false, "no projections"},
+		{CLASS_CT, breast_ct, false, "no projections"},
 		{CLASS_RAW_DATA, class_of, true, "Raw Data"},
 		{"1.2.840.113619.4.30", class_of, true, "private SOP class 1.2.840.113619.4.30"},
 		{CLASS_MG_PRESENTATION, class_of, false, "For Presentation"},
