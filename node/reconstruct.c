@@ -64,6 +64,11 @@ static int open_case(struct work *w, const struct config *config, const char *de
 	}
 	rc = dbt_plan(&w->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, w->dev, &w->plan, err);
 	w->report.seconds_open = seconds_now() - begun;
+	if (rc == -EINVAL) { /* the protocol and this case do not fit: to be held, not to be tried again */
+		if (err)
+			err->code = ENOTSUP;
+		rc = -ENOTSUP;
+	}
 	return rc;
 }
 

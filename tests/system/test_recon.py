@@ -68,6 +68,7 @@ def main():
         tools.run("recon", "-c", config, one, ok=(2,))
         tools.run("recon", "-c", config, "--protocol", "none", "-o", out, one, ok=(8,))
         tools.run("recon", "-c", config, "--set", "iterations=0", "-o", out, one, ok=(2,))
+        tools.run("recon", "-c", config, "--device", "cpu", "--set", "subsets=11", "-o", out, one, ok=(4,))  # of 10 projections
         tools.run("recon", "-c", config, "--device", "cuda:77", "-o", out, one, ok=(6,))
         tools.run("recon", "-c", config, "--set", "memory_limit=1000000", "-o", out, one, ok=(5,))
         tools.run("recon", "-c", config, "-o", out, os.path.join(folder, "nothing"), ok=(4,))
