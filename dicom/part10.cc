@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dicom/consumer.hh"
 #include "dicom/internal.hh"
 
-#include <dcmtk/dcmdata/dcostrma.h>
 #include <dcmtk/dcmdata/dcwcache.h>
 
 namespace tomonode
@@ -19,36 +19,17 @@ namespace tomonode
 namespace
 {
 
-/* Collects what the encoder writes; never full. */
-class StringConsumer : public DcmConsumer
+/* Collects what the encoder writes. */
+class StringConsumer : public Consumer
 {
       public:
 	explicit StringConsumer(std::string *bytes) : bytes_(bytes)
 	{
 	}
-	OFBool good() const override
-	{
-		return OFTrue;
-	}
-	OFCondition status() const override
-	{
-		return EC_Normal;
-	}
-	OFBool isFlushed() const override
-	{
-		return OFTrue;
-	}
-	offile_off_t avail() const override
-	{
-		return 1 << 30;
-	}
 	offile_off_t write(const void *buf, offile_off_t n) override
 	{
 		bytes_->append(static_cast<const char *>(buf), (size_t)n);
 		return n;
-	}
-	void flush() override
-	{
 	}
 
       private:

@@ -9,12 +9,12 @@
  */
 #include "dcmtk/config/osconfig.h"
 
-#include "dcmtk/dcmdata/dcostrma.h"
 #include "dcmtk/dcmdata/dcuid.h"
 #include "dcmtk/dcmnet/assoc.h"
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/consumer.hh"
 #include "dicom/outflow.hh"
 #include "dicom/store_scp.h"
 
@@ -32,32 +32,13 @@
 #define GOODBYE_SECONDS 2 /* that a released or aborted peer gets to close its side */
 
 /* Where DCMTK puts the bytes of a data set. */
-class sink : public DcmConsumer
+class sink : public tomonode::Consumer
 {
       public:
 	explicit sink(outflow *o) : to(o)
 	{
 	}
 
-	OFBool good() const override
-	{
-		return OFTrue;
-	}
-	OFCondition status() const override
-	{
-		return EC_Normal;
-	}
-	OFBool isFlushed() const override
-	{
-		return OFTrue;
-	}
-	offile_off_t avail() const override
-	{
-		return 1 << 30;
-	}
-	void flush() override
-	{
-	}
 	offile_off_t write(const void *buf, offile_off_t n) override
 	{
 		to->put(buf, (size_t)n);
