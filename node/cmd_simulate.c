@@ -29,7 +29,7 @@ enum {
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with further geometry profiles"},
-	{'o', "output", "DIR", "folder for the objects and truth.json; made when it is missing"},
+	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing"},
 	{OPTION_SYSTEM, "system", "NAME", "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config"},
 	{OPTION_PHANTOM, "phantom", "KIND", "breast (default), slab, beads"},
 	{OPTION_I0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10"},

@@ -65,7 +65,7 @@ struct simulation {
 	struct scan *scan;
 	struct phantom *phantom;
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
-	char seed_text[400];      /* everything that UIDs are made of */
+	char seed_text[800];      /* everything that UIDs are made of */
 	bool columns_toward_chest, rows_toward_minus_y;
 };
 
@@ -82,7 +82,7 @@ struct simulate_report {
 	double seconds;
 };
 
-/* Writes into `folder` (made when missing). Files are named by a number that tells nothing of the angle. */
+/* Writes into `folder` (made with its parents when missing). Files are named by a number that tells nothing of the angle. */
 int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor, struct simulate_report *ret_report,
 		 struct err *err);
 

@@ -147,8 +147,10 @@ static void fill_frame_time(int view, struct fill *frame)
 	struct fill group = fill_item(frame, TAG_FRAME_CONTENT_SEQUENCE);
 	uint32_t index = (uint32_t)view + 1;
 	char time[32];
+	int ms = (int)(view * FRAME_MS);
 
-	snprintf(time, sizeof(time), "202606011018%02d.%03d", (int)(view * FRAME_MS) / 1000 % 60, (int)(view * FRAME_MS) % 1000);
+	/* At most SIMULATE_VIEWS_MAX s after 10:18: the hour stays. */
+	snprintf(time, sizeof(time), "2026060110%02d%02d.%03d", 18 + ms / 60000, ms / 1000 % 60, ms % 1000);
 	fill_text(&group, DICOM_TAG(0x0018, 0x9074), time); /* Frame Acquisition DateTime */
 	fill_text(&group, DICOM_TAG(0x0018, 0x9151), time); /* Frame Reference DateTime */
 	fill_double(&group, DICOM_TAG(0x0018, 0x9220), FRAME_EXPOSURE_MS); /* Frame Acquisition Duration, ms */

@@ -14,6 +14,8 @@
 #include "dicom/pixels.h"
 #include "node/simulate.h"
 
+#define PATH_SIZE 4096
+
 struct pictures {
 	float *line;
 	uint16_t *counts, *stored;
@@ -31,7 +33,7 @@ static double seconds_now(void)
 static uint16_t stored_value(const struct simulation *s, double count, int v)
 {
 	double value = fmin(fmax(count + s->o.profile->offset, 1), s->max_value);
-	double edge = s->o.collimate / s->pitch;
+	int edge = (int)ceil(s->o.collimate / s->pitch); /* a bin that is covered in part is padding, at both ends */
 
 	if (v < edge || v >= s->n_v - edge)
 		value = 0;
@@ -84,7 +86,7 @@ static int write_mg(const struct simulation *s, int view, const char *folder, co
 {
 	struct dicom_file *file = NULL;
 	struct dicom_writer *writer = NULL;
-	char path[4096];
+	char path[PATH_SIZE];
 	int rc = simulate_new_mg(s, view, &file, err);
 
 	if (rc < 0)
@@ -124,7 +126,7 @@ static int run_multi(const struct simulation *s, const char *folder, struct pict
 {
 	struct dicom_file *file = NULL;
 	struct dicom_writer *writer = NULL;
-	char path[4096];
+	char path[PATH_SIZE];
 	int rc = simulate_new_bp(s, &file, err);
 
 	if (rc < 0)
@@ -141,6 +143,29 @@ static int run_multi(const struct simulation *s, const char *folder, struct pict
 	return rc;
 }
 
+/* The folder and the folders it lies in, where they are missing. */
+static int make_folder(const char *folder, struct err *err)
+{
+	char path[PATH_SIZE - 16]; /* room for the names of files in it */
+	struct stat st;
+
+	if (snprintf(path, sizeof(path), "%s", folder) >= (int)sizeof(path))
+		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", folder, sizeof(path) - 1);
+	for (char *c = path; *c; c++) {
+		if (*c != '/' || c == path)
+			continue;
+		*c = '\0';
+		if (mkdir(path, 0777) < 0 && errno != EEXIST)
+			return err_set(err, EIO, "cannot make folder %s: %s", path, strerror(errno));
+		*c = '/';
+	}
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return err_set(err, EIO, "cannot make folder %s: %s", path, strerror(errno));
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return err_set(err, ENOTDIR, "%s is not a folder", path);
+	return 0;
+}
+
 int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor, struct simulate_report *ret_report,
 		 struct err *err)
 {
@@ -151,9 +176,9 @@ int simulate_run(const struct simulation *s, const char *folder, const struct mo
 
 	if (!p.line || !p.counts || !p.stored)
 		rc = err_set(err, ENOMEM, "no memory for a view of %d x %d bins", s->n_u, s->n_v);
-	else if (mkdir(folder, 0777) < 0 && errno != EEXIST)
-		rc = err_set(err, errno, "cannot make the folder %s: %s", folder, strerror(errno));
 	else
+		rc = make_folder(folder, err);
+	if (rc == 0)
 		rc = s->o.multi ? run_multi(s, folder, &p, monitor, err) : run_views(s, folder, &p, NULL, monitor, err);
 	if (rc == 0)
 		rc = simulate_truth(s, folder, err);

@@ -34,14 +34,30 @@ static void plan_angles(struct simulation *s)
 		double angle = -o->arc / 2 + at * step + JITTER * step * jitter(o->seed, at);
 
 		s->angle[i] = round(angle * 1e4) / 1e4;
-		s->exposure[i] = o->profile->scale_by_exposure ? 1 + EXPOSURE_SWING * jitter(~o->seed, at) : 1;
 	}
+}
+
+static void plan_exposures(struct simulation *s)
+{
+	const struct simulate_options *o = &s->o;
+	double sum = 0;
+
+	for (int i = 0; i < o->views; i++) {
+		int at = o->side == 'L' ? i : o->views - 1 - i;
+
+		s->exposure[i] = o->profile->scale_by_exposure ? 1 + EXPOSURE_SWING * jitter(~o->seed, at) : 1;
+		sum += s->exposure[i];
+	}
+	for (int i = 0; i < o->views; i++)
+		s->exposure[i] *= o->views / sum;
 }
 
 static int check_options(const struct simulate_options *o, struct err *err)
 {
 	double room = o->profile->source_axis * cos(o->arc / 2 * M_PI / 180) + o->profile->axis_height;
 
+	if (!(o->profile->pitch > 0))
+		return err_set(err, EINVAL, "the geometry profile '%s' has no detector pitch", o->profile->name);
 	if (o->views < 2 || o->views > SIMULATE_VIEWS_MAX)
 		return err_set(err, EINVAL, "%d views; allowed: 2 to %d", o->views, SIMULATE_VIEWS_MAX);
 	if (!(o->arc >= 0.1 && o->arc <= 120))
@@ -54,8 +70,9 @@ static int check_options(const struct simulate_options *o, struct err *err)
 	if (!(o->thickness >= 5 && o->profile->support + o->thickness < 0.9 * room))
 		return err_set(err, EINVAL, "a thickness of %g mm; allowed: 5 mm to %.0f mm, below the source", o->thickness,
 			       0.9 * room - o->profile->support);
-	if (!(o->profile->pitch > 0))
-		return err_set(err, EINVAL, "the geometry profile '%s' has no detector pitch", o->profile->name);
+	if (o->collimate < 0 || 2 * ceil(o->collimate / (o->profile->pitch * o->binning)) >= o->rows / o->binning)
+		return err_set(err, EINVAL, "%d mm of padding at both ends of %g mm of detector leave nothing", o->collimate,
+			       o->rows * o->profile->pitch);
 	return 0;
 }
 
@@ -70,10 +87,15 @@ void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DIC
 static void plan_uids(struct simulation *s)
 {
 	const struct simulate_options *o = &s->o;
+	const struct profile_conf *p = o->profile;
 
-	snprintf(s->seed_text, sizeof(s->seed_text), "simulate dbt %s %d %.17g %d %d %c %s %.17g %u %.17g %d %d %d %d %.17g %d %d %s",
-		 o->profile->name, (int)o->phantom, o->i0, o->binning, o->multi, o->side, o->view, o->gantry, o->seed, o->thickness, o->noise,
-		 o->inverted, o->collimate, o->views, o->arc, o->columns, o->rows, o->study ? o->study : "");
+	snprintf(s->seed_text, sizeof(s->seed_text),
+		 "simulate dbt %s %.17g %.17g %.17g %.17g %.17g %.17g %d %x %d %.17g "
+		 "%d %.17g %d %d %c %s %.17g %u %.17g %d %d %d %d %.17g %d %d %s",
+		 p->name, p->pitch, p->axis_height, p->source_axis, p->source_x, p->support, p->offset, p->scale_by_exposure,
+		 (unsigned)p->angle_tag, p->angle_sign, p->angle_offset, (int)o->phantom, o->i0, o->binning, o->multi, o->side, o->view,
+		 o->gantry, o->seed, o->thickness, o->noise, o->inverted, o->collimate, o->views, o->arc, o->columns, o->rows,
+		 o->study ? o->study : "");
 	if (o->study)
 		snprintf(s->study, sizeof(s->study), "%s", o->study);
 	else
@@ -85,10 +107,12 @@ static void plan_uids(struct simulation *s)
 /* An intensity that stays below the largest stored value with room for noise and offset. */
 static int plan_intensity(struct simulation *s, struct err *err)
 {
-	double merged = (double)s->o.binning * s->o.binning, most;
+	double merged = (double)s->o.binning * s->o.binning, largest = 0, most;
 
+	for (int i = 0; i < s->o.views; i++)
+		largest = fmax(largest, s->exposure[i]);
 	s->max_value = MAX_VALUE;
-	most = (MAX_VALUE - s->o.profile->offset) / (1 + EXPOSURE_SWING);
+	most = fmax(MAX_VALUE - s->o.profile->offset, 0) / largest;
 	most -= 8 * sqrt(most);
 	s->i0 = fmin(s->o.i0 * merged, most); /* a merged bin counts more photons; a real read-out divides where it would overflow */
 	if (!(s->i0 >= 10))
@@ -125,6 +149,7 @@ int simulate_plan(const struct simulate_options *o, struct simulation **ret_simu
 	size[0] = s->n_u * s->pitch;
 	size[1] = s->n_v * s->pitch;
 	plan_angles(s);
+	plan_exposures(s);
 	plan_uids(s);
 	if ((rc = plan_intensity(s, err)) < 0 || (rc = plan_scan(s, err)) < 0 ||
 	    (rc = phantom_create(o->phantom, size, o->profile->support, o->thickness, o->seed, &s->phantom, err)) < 0) {
