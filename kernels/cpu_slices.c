@@ -139,6 +139,15 @@ static size_t foot_floats(const struct projection *a)
 	return (size_t)a->foot_u * (size_t)a->foot_v;
 }
 
+/* What of a slice's shadow lies in the tile's. The lowest and the highest slice bound it but for rounding: a bin at the very edge,
+ * with weight 0, may seem to belong to a slice between them, and is not in the scratch. */
+static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
+{
+	s.first = cpu_max(s.first, foot->first);
+	s.end = cpu_min(s.end, foot->end);
+	return s;
+}
+
 /* Find the tile's shadow in a view and lay it into the scratch. */
 static void fill_shadow(const struct projection *a, const float *p, bool update, const struct tile *t, int view,
 			const struct back_work *w)
@@ -172,7 +181,7 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 	b->b0 = b->b1 = 0;
 	if (first >= end)
 		return;
-	b->u = cpu_shadow(&s->map, 0, first, end, a->scan->n_u);
+	b->u = within(cpu_shadow(&s->map, 0, first, end, a->scan->n_u), &b->foot_u);
 	if (b->u.first >= b->u.end)
 		return;
 	b->b0 = first / CPU_BLOCK;
@@ -184,7 +193,7 @@ static void back_row(const struct projection *a, const struct cpu_slice *s, cons
 		     bool update, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
-	struct cpu_span v = cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v);
+	struct cpu_span v = within(cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v), &b->foot_v);
 	int at, n = b->u.end - b->u.first, b0 = b->b0;
 
 	/* A handful of bins at a time: two or three of them where bins are as dense as voxels. */

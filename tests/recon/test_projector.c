@@ -212,6 +212,33 @@ static void tiles_change_nothing(void **state)
 }
 
 /* Bitwise the same whatever the number of threads, with `deterministic` and without. */
+/* Below the source a voxel's shadow stays on one bin through all slices, and rounding decides in each whether a bin at the very edge
+ * (with weight 0) belongs to it. The slices between may not reach for bins that the lowest and the highest did not ask for: on the
+ * poisoned device they would hold NaN. Tiles of one voxel make every voxel an edge. */
+static void shadows_below_the_source(void **state)
+{
+	(void)state;
+	for (int n = 3; n <= 43; n += 2) {
+		struct setup s = {"below", n, n, 3, 0.34, {{n, n, 23}, {0.34, 0.34, 1.1}, {0, -0.17 * n, 17}}};
+		struct dbt_geometry g = {n, n, 0.34, 47, 608.5, 0.34 * (n / 2 + 0.5), 3, (double[]){-25, 0, 25}};
+		struct scan *scan = NULL;
+		struct device *dev = fixture_device(FIXTURE_POISON, 1);
+		struct projection_spec spec;
+		struct results whole, tiled;
+
+		assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+		spec = spec_of(&s, scan, PROJECTION_SLICES, NULL);
+		whole = run_all(dev, &spec);
+		spec.tile[0] = spec.tile[1] = 1;
+		tiled = run_all(dev, &spec);
+		assert_true(results_difference(&tiled, &whole) <= TILE_TOL);
+		free_results(&whole);
+		free_results(&tiled);
+		device_close(dev);
+		scan_free(scan);
+	}
+}
+
 static void threads_change_nothing(void **state)
 {
 	const struct setup *s = &setups[1];
@@ -519,6 +546,7 @@ int main(void)
 		cmocka_unit_test(adjoint_gap),
 		cmocka_unit_test(adjoint_gap_with_shift),
 		cmocka_unit_test(tiles_change_nothing),
+		cmocka_unit_test(shadows_below_the_source),
 		cmocka_unit_test(threads_change_nothing),
 		cmocka_unit_test(fused_is_plain),
 		cmocka_unit_test(masked_bins_do_not_count),
