@@ -101,7 +101,7 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 		   struct dbt_plan *plan, struct err *err)
 {
 	struct grid *g = &plan->grid;
-	double n[3], coarse;
+	double n[3], coarse, merged;
 
 	for (int c = 0; c < 2; c++) {
 		g->h[c] = voxel > 0 ? voxel : detector->h[c];
@@ -119,10 +119,10 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 	g->lo[1] = detector->lo[1] + 0.5 * (detector->n_v * detector->h[1] - g->n[1] * g->h[1]);
 	g->lo[2] = support;
 	coarse = detector->h[0] > detector->h[1] ? detector->h[0] : detector->h[1];
-	plan->bin = (int)floor(g->h[0] * (1 + 1e-6) / coarse);
-	plan->bin = plan->bin < 1 ? 1 : plan->bin;
-	if (plan->bin > detector->n_u || plan->bin > detector->n_v)
+	merged = fmax(1, floor(g->h[0] * (1 + 1e-6) / coarse));
+	if (!(merged <= detector->n_u && merged <= detector->n_v)) /* before it becomes an int */
 		return err_set(err, EINVAL, "voxel=%g mm is larger than the detector", g->h[0]);
+	plan->bin = (int)merged;
 	plan->n_u = detector->n_u / plan->bin;
 	plan->n_v = detector->n_v / plan->bin;
 	plan->n_views = detector->n_views;

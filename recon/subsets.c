@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 static int common_factor(int a, int b)
 {
@@ -33,23 +34,21 @@ static int golden_step(int n)
 	return 1;
 }
 
-/* The view that is number `rank` along the arc; equal positions stay in their order. */
-static int view_at(const double *position, int n, int rank)
+/* Views along the arc: ret_sorted[rank] is a view; equal positions stay in their order. */
+static void sort_views(const double *position, int n, int *ret_sorted)
 {
 	for (int i = 0; i < n; i++) {
-		int before = 0;
+		int rank = 0;
 
 		for (int j = 0; j < n; j++)
-			before += position[j] < position[i] || (position[j] == position[i] && j < i);
-		if (before == rank)
-			return i;
+			rank += position[j] < position[i] || (position[j] == position[i] && j < i);
+		ret_sorted[rank] = i;
 	}
-	return 0; /* positions that are not numbers; the caller has checked them */
 }
 
 int subsets_make(const double *position, int n_views, int n_subsets, int *ret_order, int *ret_first, struct err *err)
 {
-	int step, at = 0;
+	int step, at = 0, *sorted;
 
 	if (n_views <= 0)
 		return err_set(err, EINVAL, "subsets: no views");
@@ -61,12 +60,17 @@ int subsets_make(const double *position, int n_views, int n_subsets, int *ret_or
 			       n_subsets, n_views);
 	if (n_subsets == 0)
 		n_subsets = n_views;
+	sorted = malloc((size_t)n_views * sizeof(*sorted));
+	if (!sorted)
+		return err_set(err, ENOMEM, "subsets: cannot allocate %d views", n_views);
+	sort_views(position, n_views, sorted);
 	step = golden_step(n_subsets);
 	for (int s = 0; s < n_subsets; s++) {
 		ret_first[s] = at;
 		for (int rank = (int)((long)s * step % n_subsets); rank < n_views; rank += n_subsets)
-			ret_order[at++] = view_at(position, n_views, rank);
+			ret_order[at++] = sorted[rank];
 	}
+	free(sorted);
 	ret_first[n_subsets] = at;
 	return n_subsets;
 }

@@ -94,6 +94,21 @@ static void plan_refusals(void **state)
 	p.voxel = 0.001;
 	refuse(&p, 17, 60, EINVAL, "voxel=0.001");
 	p = osem;
+	p.voxel = 5;
+	{ /* bins so small that their number in a voxel is no int */
+		struct dbt_geometry g = {64, 64, 1e-12, 47, 608.5, 0, 2, (double[]){-5, 5}};
+		struct device *dev = fixture_device(FIXTURE_CPU, 1);
+		struct scan *scan = NULL;
+		struct dbt_plan plan;
+		struct err err = {0};
+
+		assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+		assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, "larger than the detector"));
+		scan_free(scan);
+		device_close(dev);
+	}
+	p = osem;
 	p.slice_spacing = 0;
 	refuse(&p, 17, 60, EINVAL, "slice_spacing=0");
 	p = osem;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -164,6 +165,28 @@ static void subsets(void **state)
 	}
 }
 
+/* As many views as a scan may have, in a moment, because a plan does this many times. Positions fall, so that
+ * order and rank differ. */
+static void subsets_of_many_views(void **state)
+{
+	enum { N = 4096 };
+	double *position = malloc(N * sizeof(*position));
+	int *order = malloc(N * sizeof(*order)), *first = malloc((N + 1) * sizeof(*first));
+	clock_t begin = clock();
+
+	(void)state;
+	assert_true(position && order && first);
+	for (int i = 0; i < N; i++)
+		position[i] = -i;
+	assert_int_equal(subsets_make(position, N, 2, order, first, NULL), 2);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(order[i], N - 1 - (i < N / 2 ? 2 * i : 2 * (i - N / 2) + 1));
+	assert_true(clock() - begin < 5 * CLOCKS_PER_SEC); /* of processor time; a search for each view takes longer */
+	free(position);
+	free(order);
+	free(first);
+}
+
 static void subsets_are_far_apart(void **state)
 {
 	double position[25];
@@ -199,6 +222,7 @@ int main(void)
 		cmocka_unit_test(binned),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(subsets),
+		cmocka_unit_test(subsets_of_many_views),
 		cmocka_unit_test(subsets_are_far_apart),
 		cmocka_unit_test(subsets_refuse),
 	};
