@@ -1,0 +1,107 @@
+#!/bin/bash
+# One relocatable tar: the program, every shared library it needs but the C library and drivers, DCMTK's dictionary, the configuration,
+# and the unit tests and benchmarks of kernels and recon. It runs on x86-64 Linux with a C library not older than this machine's,
+# without any package.
+#
+# usage: deploy/bundle.sh [--build DIR] [OUT.tar.gz]     default: build/release, tomonode-VERSION.tar.gz
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+build=$root/build/release out=""
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --build)
+        [ $# -ge 2 ] || { echo "bundle: --build needs a folder" >&2; exit 2; }
+        build=$(realpath "$2")
+        shift
+        ;;
+    -h | --help)
+        sed -n '2,6s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    -*)
+        echo "bundle: unknown option $1" >&2
+        exit 2
+        ;;
+    *) out=$1 ;;
+    esac
+    shift
+done
+program=$build/tomonode
+[ -x "$program" ] || { echo "bundle: there is no $program; build it first (cmake --build --preset release)" >&2; exit 1; }
+version=$("$program" --version | awk 'NR == 1 { print $2 }')
+name=tomonode-$version
+out=$(realpath -m "${out:-$name.tar.gz}")
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+top=$work/$name
+mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,etc/tomonode,tests}
+
+cp "$program" "$top/libexec/tomonode"
+cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
+cp "$root/LICENSE" "$root/README.md" "$top/"
+cp -r "$root/docs" "$top/docs"
+for file in "$build"/tests/kernels_test_* "$build"/tests/recon_test_* "$build"/tests/bench_*; do
+    [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
+done
+strip "$top/libexec/tomonode" "$top"/tests/* 2>/dev/null || true
+for file in /usr/share/libdcmtk*/dicom.dic; do
+    cp "$file" "$top/share/dcmtk/dicom.dic"
+done
+
+# The closure of shared libraries. The C library, the loader and drivers belong to the machine. So does nothing else: libstdc++ and libgomp come along.
+system='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libnsl|libanl|libutil|libcuda|libnvidia-.*)\.so'
+for file in "$top"/libexec/tomonode "$top"/tests/*; do
+    ldd "$file"
+done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while IFS= read -r library; do
+    if [[ ! $(basename "$library") =~ $system ]]; then
+        cp -L "$library" "$top/lib/"
+        chmod 644 "$top/lib/$(basename "$library")"
+    fi
+done
+if ldd "$top/libexec/tomonode" | grep -q 'not found'; then
+    echo "bundle: the program lacks a library on this very machine:" >&2
+    ldd "$top/libexec/tomonode" | grep 'not found' >&2
+    exit 1
+fi
+
+# The launcher makes the folder movable. exec keeps the process number, and the node finds itself by /proc/self/exe, which is the real program:
+# so the variables stay set for the processes that it starts.
+cat >"$top/bin/tomonode" <<'LAUNCHER'
+#!/bin/sh
+top=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd)
+LD_LIBRARY_PATH=$top/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+DCMDICTPATH=$top/share/dcmtk/dicom.dic
+export LD_LIBRARY_PATH DCMDICTPATH
+exec "$top/libexec/tomonode" "$@"
+LAUNCHER
+cat >"$top/tests/run.sh" <<'TESTS'
+#!/bin/sh
+# Runs the unit tests of kernels and recon that came along; exit 77 of a test: skipped.
+top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+LD_LIBRARY_PATH=$top/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+failed=0
+for test in "$top"/tests/*_test_*; do
+    "$test" >"${TMPDIR:-/tmp}/tomonode-test.$$" 2>&1
+    code=$?
+    case $code in
+    0) echo "passed  $(basename "$test")" ;;
+    77) echo "skipped $(basename "$test")" ;;
+    *)
+        echo "FAILED  $(basename "$test")"
+        cat "${TMPDIR:-/tmp}/tomonode-test.$$"
+        failed=1
+        ;;
+    esac
+done
+rm -f "${TMPDIR:-/tmp}/tomonode-test.$$"
+exit $failed
+TESTS
+chmod 755 "$top/bin/tomonode" "$top/tests/run.sh"
+
+# An empty environment is the least a relocated program must live with.
+env -i PATH=/usr/bin:/bin "$top/bin/tomonode" --version >/dev/null
+tar -C "$work" --owner=0 --group=0 --sort=name -czf "$out" "$name"
+echo "$out: $(du -m "$out" | cut -f1) MiB, $(find "$top/lib" -type f | wc -l) libraries"
