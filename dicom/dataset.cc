@@ -193,3 +193,8 @@ const char *dicom_transfer_syntax(const struct dicom_file *file)
 {
 	return file->transfer_syntax.c_str();
 }
+
+size_t dicom_element_count(const struct dicom_file *file)
+{
+	return file->layout.n_elements;
+}

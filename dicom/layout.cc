@@ -91,7 +91,6 @@ class Walker
 	const Source &source_;
 	Layout *layout_;
 	struct err *err_;
-	size_t n_elements_ = 0;
 	std::vector<unsigned char> window_;
 	uint64_t window_at_ = 0;
 };
@@ -174,7 +173,7 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 
 int Walker::count_one(const Element &e)
 {
-	if (++n_elements_ > limit_elements)
+	if (++layout_->n_elements > limit_elements)
 		return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu elements", tag_name(e.tag).c_str(),
 			       (unsigned long long)e.at, limit_elements);
 	return 0;

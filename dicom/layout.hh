@@ -31,6 +31,7 @@ struct Layout {
 	Span pixels = {0, 0};	    /* its value when it is not encapsulated */
 	bool encapsulated = false;
 	std::vector<Span> fragments; /* [0]: the basic offset table */
+	size_t n_elements = 0;	     /* elements, items and fragments, at every depth */
 };
 
 /* Walk the whole file: every declared length against what is there, order and uniqueness of tags, depth, counts.

@@ -9,8 +9,12 @@
 
 #include "node/exam_parts.h"
 
+#define ELEMENTS_MAX 1000000 /* of all headers of a case together: some 200 MB; an honest projection has a few hundred */
+
 static int open_files(struct exam *exam, const char *const *paths, size_t n, struct err *err)
 {
+	size_t n_elements = 0;
+
 	exam->paths = calloc(n, sizeof(*exam->paths));
 	exam->files = calloc(n, sizeof(*exam->files));
 	if (!exam->paths || !exam->files)
@@ -22,6 +26,10 @@ static int open_files(struct exam *exam, const char *const *paths, size_t n, str
 			return err_set(err, ENOMEM, "no memory for a path");
 		if (dicom_open(paths[i], &exam->files[i], err) < 0)
 			return err_within(err, "%s", file_name(paths[i]));
+		n_elements += dicom_element_count(exam->files[i]);
+		if (n_elements > ELEMENTS_MAX)
+			return err_set(err, EBADMSG, "%s: the headers of the case have more than %d elements up to here",
+				       file_name(paths[i]), ELEMENTS_MAX);
 	}
 	return 0;
 }

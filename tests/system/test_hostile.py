@@ -80,6 +80,20 @@ def pixel_length(value):
     return spoil
 
 
+def swollen(folder):
+    """Three headers with a private sequence of 400 000 elements each: legal one by one, too much to keep open together."""
+    item = b"".join(struct.pack("<HH2sHH", 0x0027, 0x1000 + k, b"US", 2, 1) for k in range(39))
+    item = (struct.pack("<HHI", 0xFFFE, 0xE000, len(item)) + item) * 10000
+    block = struct.pack("<HH2sH2s", 0x0027, 0x0010, b"LO", 2, b"XX") + struct.pack("<HH2sHI", 0x0027, 0x1001, b"SQ", 0, len(item)) + item
+    for name in ("0.dcm", "1.dcm", "2.dcm"):
+        path = os.path.join(folder, name)
+        with open(path, "rb") as f:
+            data = f.read()
+        at = data.index(b"\x28\x00\x02\x00US")  # Samples per Pixel, the first element above group 0027
+        with open(path, "wb") as f:
+            f.write(data[:at] + block + data[at:])
+
+
 def every(*changes):
     return lambda folder: [change_all(folder, c) for c in changes]
 
@@ -132,6 +146,7 @@ SERIES = [
     ("an angle of 180", one(put(PositionerPrimaryAngle=180)), "180 degrees is out of range"),
     ("two equal angles", one(put(PositionerPrimaryAngle=maker.ANGLES[0])), "two projections at the same angle"),
     ("all angles equal", every(put(PositionerPrimaryAngle=7)), "names the wrong tag"),
+    ("swollen headers", swollen, "more than 1000000 elements"),
     ("one projection", keep("3.dcm"), "1 projection"),
     ("a thickness of another exam", one(put(BodyPartThickness=31)), "from another exam"),
     ("a machine of another exam", one(put(DeviceSerialNumber="4712")), "from another exam"),
