@@ -139,8 +139,8 @@ static size_t foot_floats(const struct projection *a)
 	return (size_t)a->foot_u * (size_t)a->foot_v;
 }
 
-/* What of a slice's shadow lies in the tile's. The lowest and the highest slice bound it but for rounding: a bin at the very edge,
- * with weight 0, may seem to belong to a slice between them, and is not in the scratch. */
+/* What of a slice's shadow lies in the tile's. The lowest and the highest slice bound it but for rounding: a bin at the very
+ * edge, with weight 0, may seem to belong to a slice between them, and is not in the scratch. */
 static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
 {
 	s.first = cpu_max(s.first, foot->first);

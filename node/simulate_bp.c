@@ -42,29 +42,13 @@ static void fill_root(const struct simulation *s, struct fill *f)
 	fill_int(f, TAG_INSTANCE_NUMBER, 1);
 	fill_text(f, TAG_ACQUISITION_DATE_TIME, "20260601101800");
 	fill_text(f, TAG_CONTENT_QUALIFICATION, "RESEARCH");
-	fill_text(f, DICOM_TAG(0x0008, 0x0068), "FOR PROCESSING"); /* Presentation Intent Type */
-	fill_text(f, DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC");   /* Positioner Type */
-	fill_text(f, TAG_PRESENTATION_LUT_SHAPE, s->o.inverted ? "IDENTITY" : "INVERSE");
 	fill_int(f, TAG_NUMBER_OF_FRAMES, s->o.views);
 	fill_double(f, DICOM_TAG(0x0018, 0x9073), s->o.views * FRAME_MS / 1000); /* Acquisition Duration, s */
 	fill_text(f, DICOM_TAG(0x0018, 0x1500), "DYNAMIC");			 /* Positioner Motion */
 	fill_text(f, DICOM_TAG(0x0054, 0x0202), "STATIONARY");			 /* Type of Detector Motion */
-	fill_text(f, TAG_DETECTOR_TYPE, "DIRECT");
-	fill_text(f, TAG_DETECTOR_ID, "SIMULATED");
-	fill_double(f, TAG_DETECTOR_TEMPERATURE, 30);
-	fill_text(f, TAG_DATE_OF_LAST_DETECTOR_CALIBRATION, "20260601");
-	fill_text(f, TAG_TIME_OF_LAST_DETECTOR_CALIBRATION, "080000");
-	fill_doubles(f, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
-	fill_double(f, TAG_KVP, 30);
 	fill_double(f, DICOM_TAG(0x0018, 0x9330), SIMULATE_MAS * 1000 / FRAME_EXPOSURE_MS); /* X-Ray Tube Current in mA */
 	fill_double(f, TAG_EXPOSURE_TIME_IN_MS, s->o.views * FRAME_EXPOSURE_MS);
 	fill_double(f, TAG_EXPOSURE_IN_MAS, s->o.views * SIMULATE_MAS);
-	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
-	fill_text(f, TAG_FOCAL_SPOTS, "0.3");
-	fill_text(f, TAG_COMPRESSION_FORCE, "100");
-	fill_text(f, TAG_PADDLE_DESCRIPTION, "SIMULATED");
-	fill_text(f, TAG_EXPOSURE_CONTROL_MODE, "MANUAL");
-	fill_text(f, TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "SIMULATED");
 	fill_double(f, TAG_ORGAN_DOSE, dose / 100); /* dGy */
 	fill_double(f, TAG_ENTRANCE_DOSE_IN_MGY, 4 * dose);
 	fill_patient_standing(f);

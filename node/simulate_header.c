@@ -40,6 +40,19 @@ static void fill_fixed(struct fill *f)
 		{TAG_BREAST_IMPLANT_PRESENT, "NO"},
 		{TAG_PARTIAL_VIEW, "NO"},
 		{TAG_LOSSY_IMAGE_COMPRESSION, "00"},
+		{DICOM_TAG(0x0008, 0x0068), "FOR PROCESSING"}, /* Presentation Intent Type */
+		{DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC"},   /* Positioner Type */
+		{TAG_DETECTOR_TYPE, "DIRECT"},
+		{TAG_DETECTOR_ID, "SIMULATED"},
+		{TAG_DETECTOR_TEMPERATURE, "30"},
+		{TAG_DATE_OF_LAST_DETECTOR_CALIBRATION, "20260601"},
+		{TAG_TIME_OF_LAST_DETECTOR_CALIBRATION, "080000"},
+		{TAG_KVP, "30"},
+		{TAG_FOCAL_SPOTS, "0.3"},
+		{TAG_COMPRESSION_FORCE, "100"},
+		{TAG_PADDLE_DESCRIPTION, "SIMULATED"},
+		{TAG_EXPOSURE_CONTROL_MODE, "MANUAL"},
+		{TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "SIMULATED"},
 	};
 
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
@@ -62,6 +75,7 @@ static void fill_pixels(const struct simulation *s, struct fill *f)
 {
 	fill_int(f, TAG_SAMPLES_PER_PIXEL, 1);
 	fill_text(f, TAG_PHOTOMETRIC_INTERPRETATION, s->o.inverted ? "MONOCHROME2" : "MONOCHROME1");
+	fill_text(f, TAG_PRESENTATION_LUT_SHAPE, s->o.inverted ? "IDENTITY" : "INVERSE");
 	fill_int(f, TAG_ROWS, s->n_v);
 	fill_int(f, TAG_COLUMNS, s->n_u);
 	fill_int(f, TAG_BITS_ALLOCATED, 16);
@@ -83,6 +97,8 @@ void simulate_fill_header(const struct simulation *s, struct fill *root)
 	fill_text(root, TAG_MANUFACTURER, s->o.system.manufacturer);
 	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system.model);
 	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system.serial);
+	fill_text(root, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
+	fill_doubles(root, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
 	fill_double(root, TAG_BODY_PART_THICKNESS, s->o.thickness);
 	fill_view_code(s, root);
 	fill_pixels(s, root);

@@ -24,39 +24,23 @@ static void fill_series(const struct simulation *s, struct fill *f)
 	fill_text(f, TAG_ACQUISITION_DATE, "20260601");
 	fill_text(f, TAG_ACQUISITION_TIME, "101800");
 	fill_text(f, TAG_IRRADIATION_EVENT_UID, event);
-	fill_text(f, DICOM_TAG(0x0008, 0x0068), "FOR PROCESSING"); /* Presentation Intent Type */
 	fill_text(f, DICOM_TAG(0x0040, 0x0318), "BREAST");	   /* Organ Exposed */
-	fill_text(f, DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC");   /* Positioner Type */
 	fill_code(f, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
 	fill_double(f, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
 	fill_double(f, TAG_DISTANCE_SOURCE_TO_PATIENT, sid - p->support);
 	fill_doubles(f, TAG_IMAGER_PIXEL_SPACING, pitch, 2);
-	fill_doubles(f, TAG_DETECTOR_ELEMENT_SPACING, pitch, 2);
-	fill_text(f, TAG_DETECTOR_TYPE, "DIRECT");
-	fill_text(f, TAG_DETECTOR_ID, "SIMULATED");
-	fill_double(f, TAG_DETECTOR_TEMPERATURE, 30);
-	fill_text(f, TAG_DATE_OF_LAST_DETECTOR_CALIBRATION, "20260601");
-	fill_text(f, TAG_TIME_OF_LAST_DETECTOR_CALIBRATION, "080000");
 	fill_text(f, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
 	fill_text(f, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */
 	fill_text(f, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
 	fill_text(f, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
 	fill_text(f, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
-	fill_text(f, TAG_KVP, "30");
-	fill_text(f, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
 	fill_text(f, TAG_FILTER_TYPE, "STRIP");
 	fill_text(f, TAG_FILTER_MATERIAL, s->o.system.filter);
-	fill_text(f, TAG_FOCAL_SPOTS, "0.3");
-	fill_text(f, TAG_COMPRESSION_FORCE, "100");
-	fill_text(f, TAG_PADDLE_DESCRIPTION, "SIMULATED");
-	fill_text(f, TAG_EXPOSURE_CONTROL_MODE, "MANUAL");
-	fill_text(f, TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "SIMULATED");
 	fill_text(f, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LIN");
 	fill_int(f, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, s->o.inverted ? -1 : 1);
 	fill_text(f, TAG_RESCALE_INTERCEPT, "0");
 	fill_text(f, TAG_RESCALE_SLOPE, "1");
 	fill_text(f, TAG_RESCALE_TYPE, "US");
-	fill_text(f, TAG_PRESENTATION_LUT_SHAPE, s->o.inverted ? "IDENTITY" : "INVERSE");
 	fill_int(f, TAG_IMAGES_IN_ACQUISITION, s->o.views);
 	fill_int(f, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, s->o.views);
 	fill_int(f, DICOM_TAG(0x0020, 0x0012), 1); /* Acquisition Number */

@@ -3,8 +3,11 @@
  * Every shape is convex: the intersection of (perhaps) a quadric |w (p - c)|^2 <= 1 and (perhaps) slabs lo <= p <= hi. A ray
  * p(t) = a + t d, 0 <= t <= 1, meets it in one interval: the intersection of the intervals of its parts.
  *   quadric: with o = w (a - c), e = w d, A = e.e the ray comes nearest to the centre at t* = -o.e / A, at q = o + t* e;
- *            the interval is t* -+ sqrt((1 - q.q) / A). Written with q the small difference o.o - 1 never appears, so that a bead
- * of half a millimetre seen from 650 mm keeps its digits. slab:    (lo - a) / d .. (hi - a) / d, ordered.
+ *            the interval is t* -+ sqrt((1 - q.q) / A). Written with q the small difference o.o - 1 never appears, so that
+ *            a bead of half a millimetre seen from 650 mm keeps its digits.
+ *
+ *   slab:    (lo - a) / d .. (hi - a) / d, ordered.
+ *
  * - Directions of exactly 0 are replaced by 1e-300: the interval becomes everything or nothing, never NaN.
  * - phantom_line() and phantom_project() share chord() and add shapes in the same order: equal to the last bit before the
  *   rounding to float.
@@ -18,8 +21,8 @@
 
 #include "recon/poisson.h"
 
-#define BREAST_RIM                                                                                                               \
-	0.36	  /* share of the quadric's 1 that the height uses up: the flat faces reach sqrt(1 - 0.36) = 0.8 of the rim */
+/* Share of the quadric's 1 that the height uses up: the flat faces reach sqrt(1 - 0.36) = 0.8 of the rim. */
+#define BREAST_RIM 0.36
 #define BLOCK 256 /* bins that are worked on together */
 #define TINY 1e-300
 #define FAR 1e100 /* mm: a slab that is no limit */

@@ -212,9 +212,9 @@ static void tiles_change_nothing(void **state)
 }
 
 /* Bitwise the same whatever the number of threads, with `deterministic` and without. */
-/* Below the source a voxel's shadow stays on one bin through all slices, and rounding decides in each whether a bin at the very edge
- * (with weight 0) belongs to it. The slices between may not reach for bins that the lowest and the highest did not ask for: on the
- * poisoned device they would hold NaN. Tiles of one voxel make every voxel an edge. */
+/* Below the source a voxel's shadow stays on one bin through all slices, and rounding decides in each whether a bin at the very
+ * edge (with weight 0) belongs to it. The slices between may not reach for bins that the lowest and the highest did not ask for:
+ * on the poisoned device they would hold NaN. Tiles of one voxel make every voxel an edge. */
 static void shadows_below_the_source(void **state)
 {
 	(void)state;
