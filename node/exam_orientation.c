@@ -14,7 +14,9 @@
 #include "node/exam_parts.h"
 
 #define NOMINAL_MLO 45.0 /* degrees */
-#define COSINE_SURE 0.1	 /* a letter decides when its direction is at least this much along the axis */
+#define MLO_MIN 20	 /* degrees of the gantry, of either sign */
+#define MLO_MAX 80
+#define COSINE_SURE 0.1 /* a letter decides when its direction is at least this much along the axis */
 
 void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3])
 {
@@ -137,11 +139,20 @@ static int gantry_angle(struct exam *exam, const struct header *h, struct err *e
 	exam->gantry_recorded = found > 0;
 	exam->gantry = found ? fabs(angle) : NOMINAL_MLO;
 	if (!strcmp(exam->view, "CC")) {
+		if (exam->gantry_recorded && exam->gantry >= MLO_MIN)
+			return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no CC view has (less than %d)",
+				       tag_text(tag), angle, MLO_MIN);
 		exam->gantry = 0;
 		exam->gantry_recorded = true;
-	} else if (!(exam->gantry >= 20 && exam->gantry <= 80)) {
-		return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no MLO view has (20 to 80)", tag_text(tag),
-			       angle);
+	} else if (!(exam->gantry >= MLO_MIN && exam->gantry <= MLO_MAX)) {
+		return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no MLO view has (%d to %d)", tag_text(tag),
+			       angle, MLO_MIN, MLO_MAX);
+	} else if (exam->source == EXAM_BREAST_PROJECTION && found && (angle > 0) != (exam->laterality == 'L')) {
+		/* C.8.31.6.1: positive toward the patient's right, where the tube stands for a left breast. Whatever is wrong,
+		 * side or sign, the projections' angles would be mirrored. */
+		return err_set(err, EBADMSG,
+			       "breast support angle %s is %g degrees, which is an MLO view of the other breast than %c",
+			       tag_text(tag), angle, exam->laterality);
 	}
 	return 0;
 }

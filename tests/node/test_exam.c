@@ -438,6 +438,22 @@ static void no_support_angle(struct dicom_item *root, struct dicom_item *shared,
 					    TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, NULL) >= 0);
 }
 
+/* R MLO is at -50 degrees, L MLO at +50 */
+static void other_side(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)frames;
+	put(dicom_item_at(shared, TAG_FRAME_ANATOMY_SEQUENCE, 0), TAG_FRAME_LATERALITY, "L");
+	put(dicom_item_at(shared, TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE, 0), TAG_PATIENT_ORIENTATION, "A\\F");
+}
+
+static void oblique_cc(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)shared;
+	(void)frames;
+	put(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_CODE_VALUE, "399162004");
+}
+
 static void other_sign(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
 {
 	(void)root;
@@ -465,6 +481,8 @@ static void test_projection_refused(void **state)
 		{equal_frames, EBADMSG, {"same angle", "frame 3", "frame 4", NULL}},
 		{nan_angle, EBADMSG, {"0.dcm, frame 3", NULL}},
 		{gantry_flat, EBADMSG, {"gantry", "(0018,9545)", "MLO", NULL}},
+		{oblique_cc, EBADMSG, {"(0018,9545) is -50 degrees", "no CC view", NULL}},
+		{other_side, EBADMSG, {"(0018,9545) is -50 degrees", "other breast than L", NULL}},
 		{no_support_angle, EBADMSG, {"(0018,9545) is missing", "frame 1", NULL}},
 		{other_sign, EBADMSG, {"(0028,1041) is '-1' in frame", "'1' in frame", NULL}},
 		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
