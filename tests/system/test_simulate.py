@@ -5,6 +5,7 @@ import glob
 import json
 import math
 import os
+import re
 import sys
 
 import numpy as np
@@ -157,10 +158,20 @@ def small(folder, *options):
     return content
 
 
+def document():
+    root = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+    with open(os.path.join(root, "docs", "geometry.md"), encoding="utf-8") as f:
+        return f.read()
+
+
 def check_same(folder, check):
     one, again = small(os.path.join(folder, "1")), small(os.path.join(folder, "2"))
     check(len(one) == 6 and one == again, "the same options give another exam")
     truth = json.loads(one["truth.json"])
+    for keys, section in ((truth, "### truth.json"), (truth["shapes"][0], "Each of `shapes`")):
+        documented = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", document().split(section)[1], re.M)))
+        missing = [k for k in keys if k not in documented]
+        check(not missing, f"docs/geometry.md lacks {missing}")
     for option in (("--seed", 2), ("--side", "R"), ("--i0", 9000), ("--phantom", "slab"), ("--noise-free",)):
         other = small(os.path.join(folder, option[0] + str(option[-1])), *option)
         check(json.loads(other["truth.json"])["series"] != truth["series"], f"{option}: the same series UID")
