@@ -36,7 +36,7 @@ out=$(realpath -m "${out:-$name.tar.gz}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/$name
-mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,etc/tomonode,tests}
+mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests}
 
 cp "$program" "$top/libexec/tomonode"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
@@ -51,13 +51,19 @@ for file in /usr/share/libdcmtk*/dicom.dic; do
 done
 
 # The closure of shared libraries. The C library, the loader and drivers belong to the machine. So does nothing else: libstdc++ and libgomp come along.
-system='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libnsl|libanl|libutil|libcuda|libnvidia-.*)\.so'
+system='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libanl|libutil|libcuda|libnvidia-.*)\.so'
 for file in "$top"/libexec/tomonode "$top"/tests/*; do
     ldd "$file"
 done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while IFS= read -r library; do
     if [[ ! $(basename "$library") =~ $system ]]; then
         cp -L "$library" "$top/lib/"
         chmod 644 "$top/lib/$(basename "$library")"
+        # Its licence goes with it, where the distribution tells which it is.
+        real=$(realpath "$library") # dpkg may know it without the /usr that /lib is a link into
+        package=$({ dpkg-query -S "$real" || dpkg-query -S "${real#/usr}"; } 2>/dev/null | sed 's/[:,].*//;q' || true)
+        if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
+            cp -L "/usr/share/doc/$package/copyright" "$top/share/licenses/$package"
+        fi
     fi
 done
 if ldd "$top/libexec/tomonode" | grep -q 'not found'; then
