@@ -54,8 +54,6 @@ static void print_help(const struct command_spec *spec)
 
 static int stop(struct options *o, int code)
 {
-	free(o->scan.longs);
-	o->scan.longs = NULL;
 	o->code = code;
 	return OPTION_STOP;
 }
@@ -63,31 +61,31 @@ static int stop(struct options *o, int code)
 static int usage_error(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static int usage_error(struct options *o, const char *fmt, ...)
 {
+	char text[512];
 	va_list ap;
 
-	fprintf(stderr, "tomonode %s: ", o->spec->name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nUsage: tomonode %s %s\nMore: tomonode %s --help\n", o->spec->name, o->spec->usage, o->spec->name);
+	options_fail(o, CODE_USAGE, "%s", text);
+	fprintf(stderr, "Usage: tomonode %s %s\nMore: tomonode %s --help\n", o->spec->name, o->spec->usage, o->spec->name);
 	return stop(o, CODE_USAGE);
 }
 
 void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv)
 {
-	struct option *longs;
 	size_t n = 0, at = 0;
+	struct option *longs;
 
 	memset(o, 0, sizeof(*o));
 	o->spec = spec;
 	o->argc = argc;
 	o->argv = argv;
 	o->first = argc;
-	longs = calloc(OPTIONS_MAX + 3, sizeof(*longs));
-	o->scan.longs = longs;
+	longs = o->scan.longs;
 	o->scan.shorts[at++] = ':'; /* tells a missing value (':') from an unknown option ('?') */
 	o->scan.shorts[at++] = 'h';
-	for (const struct option_spec *s = spec->options; longs && s && s->id && n < OPTIONS_MAX; s++, n++) {
+	for (const struct option_spec *s = spec->options; s && s->id && n < OPTIONS_MAX; s++, n++) {
 		longs[n] = (struct option){s->name, s->argument ? required_argument : no_argument, NULL, s->id};
 		if (s->id < OPTION_LONG) {
 			o->scan.shorts[at++] = (char)s->id;
@@ -95,10 +93,12 @@ void options_begin(struct options *o, const struct command_spec *spec, int argc,
 				o->scan.shorts[at++] = ':';
 		}
 	}
-	if (longs && spec->json)
+	if (spec->json)
 		longs[n++] = (struct option){"json", no_argument, NULL, ID_JSON};
-	if (longs)
-		longs[n] = (struct option){"help", no_argument, NULL, ID_HELP};
+	longs[n] = (struct option){"help", no_argument, NULL, ID_HELP};
+	/* Known before the first option that is wrong, so that this, too, can be said in JSON. */
+	for (int i = 1; spec->json && i < argc && strcmp(argv[i], "--") != 0; i++)
+		o->json = o->json || !strcmp(argv[i], "--json");
 	optind = 0; /* glibc: start afresh, also after another command line */
 	opterr = 0;
 }
@@ -112,8 +112,6 @@ static int finish(struct options *o)
 		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
 	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
 		return usage_error(o, "'%s' is one argument too many", o->argv[optind + o->spec->max_arguments]);
-	free(o->scan.longs);
-	o->scan.longs = NULL;
 	return OPTION_END;
 }
 
@@ -121,10 +119,6 @@ int options_next(struct options *o)
 {
 	int id;
 
-	if (!o->scan.longs) {
-		fprintf(stderr, "tomonode %s: out of memory\n", o->spec->name);
-		return stop(o, CODE_FAILED);
-	}
 	for (;;) {
 		id = getopt_long(o->argc, o->argv, o->scan.shorts, o->scan.longs, NULL);
 		o->value = optarg;

@@ -26,6 +26,7 @@
 #ifndef TOMONODE_NODE_OPTIONS_H
 #define TOMONODE_NODE_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 
 #include "kernels/err.h"
@@ -58,12 +59,11 @@ struct options {
 	char **argv;
 	const char *value; /* of the option just given back; NULL for a flag */
 	int first;         /* index of the first remaining argument, once options_next answered OPTION_END */
-	bool json;         /* --json was given (known once all options are read) */
+	bool json;         /* --json was given, at whatever place */
 	int code;          /* exit code, with OPTION_STOP */
 	struct {
 		char shorts[2 * OPTIONS_MAX + 4];
-		int long_index;
-		void *longs;
+		struct option longs[OPTIONS_MAX + 3];
 	} scan;            /* private */
 };
 

@@ -54,6 +54,12 @@ for command in serve check recon simulate list show retry cancel test-peer devic
 	err_has "tomonode $command"
 done
 
+# What is wrong with the command line is said in JSON, too, wherever --json stands
+expect 2 "$TOMONODE" list --no-such-option --json
+json_is 'd["ok"] is False and d["code"] == 2 and "--no-such-option" in d["error"]'
+expect 2 "$TOMONODE" simulate dbt --phantom none -o "$work/none" --json
+json_is 'd["code"] == 2 and "--phantom none" in d["error"]'
+
 # check
 expect 0 "$TOMONODE" check
 out_has "embedded defaults: no problems"
