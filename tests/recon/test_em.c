@@ -117,7 +117,7 @@ static float *osem(struct device *dev, const struct scan *scan, const struct buf
 {
 	const struct em_conf conf = {iterations, FLOOR};
 	struct buf x = fixture_upload(dev, NULL, grid_size(&grid)), masks[5];
-	struct linop *op[5], bare[5];
+	struct linop *op[5], kept[5];
 	struct em_subset subset[5];
 	size_t n = scan_view_size(scan);
 	struct err err = {0};
@@ -131,8 +131,7 @@ static float *osem(struct device *dev, const struct scan *scan, const struct buf
 		op[i] = fixture_projector(dev, &spec);
 		subset[i] = (struct em_subset){op[i], buf_part(y, (size_t)i * n, n)};
 		if (plain) {
-			/* a view of the operator: the rest of it stays behind, so hand the calls on by its own address */
-			bare[i] = *op[i];
+			kept[i] = *op[i];
 			op[i]->apply_ratio = NULL;
 			op[i]->adjoint_update = NULL;
 		}
@@ -142,7 +141,7 @@ static float *osem(struct device *dev, const struct scan *scan, const struct buf
 	result = fixture_download(&x);
 	for (int i = 0; i < 5; i++) {
 		if (plain)
-			*op[i] = bare[i];
+			*op[i] = kept[i];
 		linop_free(op[i]);
 	}
 	buf_release(&x);
