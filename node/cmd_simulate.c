@@ -1,4 +1,5 @@
 /* cmd_simulate.c - `tomonode simulate dbt`: a phantom's exam as DICOM files, the way a modality would write them. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -239,7 +240,7 @@ static int run(struct simulate *s)
 		goto out;
 	rc = simulate_plan(&s->what, &simulation, &err);
 	if (rc < 0) {
-		code = options_fail(&s->o, CODE_USAGE, "%s", err.msg);
+		code = rc == -EINVAL ? options_fail(&s->o, CODE_USAGE, "%s", err.msg) : options_fail_err(&s->o, &err);
 		goto out;
 	}
 	progress_start(&progress, !s->o.json);
