@@ -4,7 +4,8 @@
  *   .part written → fsync → rename → fsync of the folder → journal row committed → response 0000.
  * Whatever fails before the row is there: the file is removed and the sender gets A700 (it may try again later), never a success.
  * - Below the reserve an object is refused before a byte is written, so that the journal always has room.
- * - The same bytes under the same UID again: success, nothing is kept twice.
+ * - The same bytes under the same UID again: success, nothing is kept twice. Success still means that the file is
+ *   there: where it was lost or cut short, the bytes sent again take its place.
  */
 #include "node/intake.h"
 
@@ -164,7 +165,7 @@ static int record(struct intake *in, struct instance_row *row, struct err *err)
 
 	if (rc >= 0)
 		return 0;
-	there = journal_has_instance(in->journal, row->sop_instance, row->digest, NULL);
+	there = journal_has_instance(in->journal, row->sop_instance, row->digest, NULL, NULL);
 	if (there == 1)
 		return 0;
 	/* Not known: the file stays, and the sweep at the next start asks the journal again. */
@@ -177,7 +178,8 @@ static int record(struct intake *in, struct instance_row *row, struct err *err)
 
 static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
 {
-	struct instance_row row = {.received = now_realtime(), .bytes = bytes};
+	struct instance_row row = {.received = now_realtime(), .bytes = bytes}, old;
+	bool lost;
 	int rc;
 
 	snprintf(row.sop_class, sizeof(row.sop_class), "%s", o->sop_class);
@@ -187,8 +189,9 @@ static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, b
 	snprintf(row.host, sizeof(row.host), "%s", o->host);
 	snprintf(row.association, sizeof(row.association), "%s", in->association);
 	finish_digest(in, row.digest);
-	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, err);
-	if (rc != 0) {
+	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, &old, err);
+	lost = rc > 0 && !spool_holds(in->config->node.spool, old.file, old.bytes);
+	if (rc != 0 && !lost) {
 		spool_discard(in->config->node.spool, in->name, in->fd);
 		*ret_again = rc > 0;
 		return rc < 0 ? rc : 0;
@@ -198,7 +201,13 @@ static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, b
 		spool_discard(in->config->node.spool, in->name, -1);
 		return rc;
 	}
-	return record(in, &row, err);
+	if (!lost)
+		return record(in, &row, err);
+	rc = spool_replace(in->config->node.spool, row.file, old.file, err);
+	if (rc == 0)
+		log_event(LOG_ALERT, "instance-restored", "instance=%lld sop=%s file=%s reason=%s", (long long)old.id,
+			  o->sop_instance, old.file, log_quote("the journal had it, but its file was lost or cut short"));
+	return rc;
 }
 
 static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)

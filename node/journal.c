@@ -43,7 +43,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, "
 		"file, bytes, digest)"
 		" VALUES(?,?,?,?,?,?,?,?,?,?)",
-	[JOURNAL_HAS_INSTANCE] = "SELECT 1 FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE " LIMIT 1",
+	[JOURNAL_HAS_INSTANCE] = "SELECT " JOURNAL_COLUMNS
+				 " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE
+				 " ORDER BY i.id LIMIT 1",
 	[JOURNAL_GET_INSTANCE] = "SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.id=?",
 	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
 	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
@@ -311,7 +313,8 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 	return 0;
 }
 
-int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct err *err)
+int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
+			 struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_HAS_INSTANCE, err);
 
@@ -319,7 +322,7 @@ int journal_has_instance(struct journal *j, const char *sop_instance, const char
 		return -EIO;
 	journal_bind(s, 1, sop_instance);
 	journal_bind(s, 2, digest);
-	return journal_step(j, s, "look for an instance", NULL, NULL, err);
+	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
 }
 
 int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err)

@@ -53,8 +53,9 @@ struct journal *journal_close(struct journal *j);
 
 /* The receiver's row: durable when this returns. row->id is set. */
 int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err);
-/* 1: an acknowledged instance with this UID and this digest is there; 0: not. */
-int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct err *err);
+/* 1: an acknowledged instance with this UID and this digest is on record (ret_row may be NULL); 0: not. */
+int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
+			 struct err *err);
 int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err); /* 1 found, 0 not */
 /* Instances that have no finding yet, oldest first, at most `max`; answers how many. */
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);

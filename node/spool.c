@@ -186,6 +186,31 @@ int spool_commit(const char *spool, const char *name, int fd, char ret_file[128]
 	return 0;
 }
 
+bool spool_holds(const char *spool, const char *file, uint64_t bytes)
+{
+	char path[SPOOL_PATH_SIZE];
+	struct stat st;
+
+	return join(path, spool, file, "", NULL) == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == bytes;
+}
+
+int spool_replace(const char *spool, const char *file, const char *lost, struct err *err)
+{
+	char from[SPOOL_PATH_SIZE], to[SPOOL_PATH_SIZE], folder[SPOOL_PATH_SIZE];
+	int rc = join(from, spool, file, "", err);
+
+	if (rc == 0)
+		rc = join(to, spool, lost, "", err);
+	if (rc == 0)
+		rc = join(folder, spool, "instances", "", err);
+	if (rc == 0 && rename(from, to) < 0) {
+		rc = err_set(err, errno, "spool: cannot rename %s: %s", from, strerror(errno));
+		unlink(from);
+	}
+	return rc < 0 ? rc : sync_folder(folder, err);
+}
+
 void spool_discard(const char *spool, const char *name, int fd)
 {
 	char path[SPOOL_PATH_SIZE], part[80];

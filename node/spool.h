@@ -10,6 +10,7 @@
 #ifndef TOMONODE_NODE_SPOOL_H
 #define TOMONODE_NODE_SPOOL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kernels/err.h"
@@ -27,6 +28,10 @@ int spool_begin(const char *spool, char ret_name[64], struct err *err);
 /* fsync(fd), close, rename into instances/, fsync that folder. ret_file: "instances/NAME.dcm". fd is closed in every case.
  * On failure the .part may be left: spool_discard it (fd -1). */
 int spool_commit(const char *spool, const char *name, int fd, char ret_file[128], struct err *err);
+/* Is a file of the spool ("instances/NAME.dcm") there with this length? */
+bool spool_holds(const char *spool, const char *file, uint64_t bytes);
+/* Put one committed file in the place of another that was lost or cut short, durably. */
+int spool_replace(const char *spool, const char *file, const char *lost, struct err *err);
 void spool_discard(const char *spool, const char *name, int fd); /* fd -1: already closed */
 /* Bytes free for us on the spool's disk. */
 uint64_t spool_free(const char *spool);

@@ -135,9 +135,9 @@ static void instances(void **state)
 	assert_memory_equal(&row, &sent, sizeof(row));
 	assert_int_equal(journal_get_instance(j, sent.id + 1, &row, NULL), 0);
 	assert_int_equal(journal_has_any(j, NULL), 1);
-	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL), 1);
-	assert_int_equal(journal_has_instance(j, "1.2.3", "bb", NULL), 0);
-	assert_int_equal(journal_has_instance(j, "1.2.4", "aa", NULL), 0);
+	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL, NULL), 1);
+	assert_int_equal(journal_has_instance(j, "1.2.3", "bb", NULL, NULL), 0);
+	assert_int_equal(journal_has_instance(j, "1.2.4", "aa", NULL, NULL), 0);
 	assert_int_equal(journal_names_file(j, sent.file, NULL), 1);
 	assert_int_equal(journal_names_file(j, "instances/other.dcm", NULL), 0);
 	row = instance("1.2.5", "cc");
@@ -150,7 +150,7 @@ static void instances(void **state)
 	assert_true(rows[1].id < rows[2].id);
 	assert_int_equal(journal_remove_instance(j, sent.id, 5, NULL), 0);
 	assert_int_equal(journal_remove_instance(j, sent.id, 6, NULL), 0); /* twice is once */
-	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL), 0);
+	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL, NULL), 0);
 	assert_int_equal(journal_names_file(j, sent.file, NULL), 0);
 	journal_close(j);
 }
@@ -307,7 +307,7 @@ static void many_processes(void **state)
 			char uid[65];
 
 			snprintf(uid, sizeof(uid), "1.%d.%d", w, i);
-			assert_int_equal(journal_has_instance(j, uid, "dd", NULL), 1);
+			assert_int_equal(journal_has_instance(j, uid, "dd", NULL, NULL), 1);
 		}
 	journal_close(j);
 }
@@ -392,7 +392,7 @@ static void killed_while_writing(void **state)
 			char uid[65];
 
 			snprintf(uid, sizeof(uid), "9.%d.%d", round, i);
-			assert_int_equal(journal_has_instance(j, uid, "ee", NULL), 1);
+			assert_int_equal(journal_has_instance(j, uid, "ee", NULL, NULL), 1);
 		}
 		assert_int_equal(journal_check(j, NULL, NULL, NULL), 0);
 		journal_close(j);

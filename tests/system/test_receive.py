@@ -186,6 +186,20 @@ class Tests:
         assert r.stored()[uid] == [self.data[uid], other]
         assert " stored-again " in r.log()
 
+    def test_lost_file_is_restored(self):
+        """Success means that the file is there, not only its row: what was lost or cut short is taken in again."""
+        r = Receiver(self.spool("lost"))
+        sent = {"2.25.77000": self.data["2.25.77000"], "2.25.77001": self.data["2.25.77001"]}
+        assert send(r.port, *self.files[:2])[0] == 0
+        lost, cut = (os.path.join(r.spool, row[1]) for row in r.rows())
+        os.unlink(lost)
+        os.truncate(cut, 5000)
+        assert send(r.port, *self.files[:2])[0] == 0
+        self.expect_all(r, sent)
+        assert len(r.rows()) == 2
+        assert len(re.findall(" instance-restored ", r.log())) == 2
+        r.stop()
+
     def test_rejections(self):
         r = Receiver(self.spool("reject"), "--check-called", "--known", "MODALITY@127.0.0.1", "--known", "ELSEWHERE@192.0.2.1",
                      "--known", "ANYWHERE")
