@@ -17,6 +17,7 @@
 
 #define CRASH_WAIT_FIRST 1.0 /* s until a crashed job starts again; doubled with each crash */
 #define CRASH_WAIT_CAP 60.0
+#define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
 #define JOURNAL_WAIT 2.0    /* s until a journal that could not be written is tried again */
 #define INDEX_WAIT 1.0	    /* s until an indexer that ended badly is started again */
 #define INDEX_SIGNALS_MAX 2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)  \
@@ -30,6 +31,15 @@ static void wake_at(struct schedule *s, double when)
 {
 	if (when < s->next)
 		s->next = when;
+}
+
+/* Not yet? A time further off than any wait we set was written before the clock was set back: it is not waited for. */
+static bool not_yet(struct schedule *s, double until, double longest, double now)
+{
+	if (until <= now || until - now > longest)
+		return false;
+	wake_at(s, until);
+	return true;
 }
 
 static void journal_trouble(struct schedule *s, const struct err *err, double now)
@@ -167,9 +177,9 @@ static void start_next(struct schedule *s, double now)
 
 		if (v->state != JOB_READY)
 			continue;
-		if (v->not_before > now)
-			wake_at(s, v->not_before);
-		else if (!first || v->completed_seq < first->completed_seq)
+		if (not_yet(s, v->not_before, READY_WAIT_LONGEST, now))
+			continue;
+		if (!first || v->completed_seq < first->completed_seq)
 			first = v;
 	}
 	if (first)
@@ -256,12 +266,12 @@ static bool deliver(struct schedule *s, const struct job_view *v, double now)
 			   now);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *send = &v->sends[i];
+		const struct destination_conf *d;
 
 		if (send->state != SEND_DUE)
 			continue;
-		if (send->next > now)
-			wake_at(s, send->next);
-		else
+		d = config_destination(s->config, send->destination);
+		if (!not_yet(s, send->next, d && d->retry_cap > CRASH_WAIT_CAP ? d->retry_cap : CRASH_WAIT_CAP, now))
 			start_delivery(s, v, send, now);
 	}
 	return false;

@@ -269,6 +269,26 @@ static void every_destination_done(void **state)
 	assert_true(v->finished == NOW);
 }
 
+/* A time that was written while the clock was days ahead. */
+static void clock_set_back_delays_nothing(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	made(t, job, true);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1005000}");
+	t->s.stopping = false; /* so that it would start: the slot of the destination is taken, and nothing is waited for */
+	t->s.processes.list[0] = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs"};
+	t->s.processes.n = 1;
+	step(t, job, NOW);
+	assert_true(t->s.next == NOW + 3600);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5060}");
+	step(t, job, NOW);
+	assert_true(t->s.next == 5060);
+	t->s.processes.n = 0;
+	t->s.stopping = true;
+}
+
 static void refused_ends_as_dead_letter(void **state)
 {
 	struct stage *t = *state;
@@ -346,6 +366,7 @@ int main(void)
 		T(crashes_back_off_and_end),
 		T(told_to_stop_is_no_crash),
 		T(every_destination_done),
+		T(clock_set_back_delays_nothing),
 		T(refused_ends_as_dead_letter),
 		T(delivery_that_died),
 		T(lost_result_is_made_again),
