@@ -99,16 +99,18 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
 	return ret;
 }
 
-/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. */
+/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. On
+ * failure the old one stays in force: without a path, work processes would take the embedded defaults and another spool. */
 static int write_copy(struct serve *v, const char *text, struct err *err)
 {
 	char part[320];
 	size_t n;
 	int fd, ret = 0;
 
-	v->s.config_path = NULL;
-	if (!text)
+	if (!text) {
+		v->s.config_path = NULL;
 		return 0;
+	}
 	n = strlen(text);
 	snprintf(part, sizeof(part), "%s.part", v->config_copy);
 	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -119,7 +121,10 @@ static int write_copy(struct serve *v, const char *text, struct err *err)
 	close(fd);
 	if (ret == 0 && rename(part, v->config_copy) < 0)
 		ret = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
-	v->s.config_path = v->config_copy;
+	if (ret == 0)
+		v->s.config_path = v->config_copy;
+	else
+		unlink(part);
 	return ret;
 }
 

@@ -253,6 +253,11 @@ def missing_spool_file_holds_its_job(folder, things):
     # Another exam is not touched.
     h.send(n.port, h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2"))
     n.wait_states("held", "delivered")
+    # Sending it again brings the lost image back, and the job goes on.
+    h.send(n.port, files)
+    n.command("retry", str(job["id"]))
+    n.wait_states("delivered", "delivered")
+    check(sorted(pacs.objects().values()) == [1, 1], pacs.objects())
 
 
 def damaged_journal_row_quarantines_its_job(folder, things):
@@ -307,12 +312,15 @@ def sighup_reloads(folder, things):
     port = n.port
     with open(n.conf, "a") as f:
         f.write("node_typo = 1;\n")
+    part = os.path.join(n.spool, "node.conf.part")
+    os.mkdir(part)  # the accepted text cannot be written again: what was written before stays in force
     n.process.send_signal(signal.SIGHUP)
     wait_for("the bad configuration is refused", lambda: "config-kept" in n.log_text())
     check("node_typo" in n.log_text() and n.echo(), "the problem is not in the log")
     # The destination in force is the one that was accepted, also for the processes that the node starts now.
     h.send(port, h.simulate(os.path.join(folder, "exam")))
     wait_for("a failed delivery", lambda: n.command("list", code=None).returncode == 3 and "job-send-failed" in n.log_text())
+    os.rmdir(part)
     old, pacs.port, n.pacs_port = pacs.port, h.free_port(), None
     n.pacs_port = pacs.port
     n.port = h.free_port()
