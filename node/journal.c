@@ -43,9 +43,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, "
 		"file, bytes, digest)"
 		" VALUES(?,?,?,?,?,?,?,?,?,?)",
-	[JOURNAL_HAS_INSTANCE] = "SELECT " JOURNAL_COLUMNS
-				 " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE
-				 " ORDER BY i.id LIMIT 1",
+	[JOURNAL_HAS_INSTANCE] =
+		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE
+		" ORDER BY i.id LIMIT 1",
 	[JOURNAL_GET_INSTANCE] = "SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.id=?",
 	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
 	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS

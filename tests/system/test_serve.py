@@ -277,6 +277,31 @@ def damaged_journal_row_quarantines_its_job(folder, things):
     check("job-quarantined" in n.log_text(), "not in the log")
 
 
+def damaged_journal_page_stops_no_reception(folder, things):
+    """No job can be trusted then, so none is handled and nothing is swept; it is said, and images are taken in all the same."""
+    import sqlite3
+    n, _ = both(folder, things)
+    n.start()
+    files = h.simulate(os.path.join(folder, "exam"))
+    h.send(n.port, files[:-1])
+    n.wait_states("held")
+    check(n.stop() == 0, "SIGTERM")
+    path = os.path.join(n.spool, "journal.db")
+    with sqlite3.connect(path) as db:
+        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event'").fetchone()
+        size, = db.execute("PRAGMA page_size").fetchone()
+    with open(path, "r+b") as f:
+        f.seek((page - 1) * size)
+        f.write(b"\xff" * size)
+    n.start()
+    wait_for("the damage is in the log", lambda: "journal-damaged" in n.log_text() and "journal-trouble" in n.log_text())
+    check(n.echo(), "no answer to C-ECHO")
+    h.send(n.port, files[-1:])
+    check(len(n.stored_files()) == len(files), f"{len(n.stored_files())} files of {len(files)}")
+    check(n.command("list", code=None).returncode not in (0, 3), "a list from a damaged journal")
+    check(n.stop() == 0, "SIGTERM")
+
+
 def sigterm_while_working(folder, things):
     n, pacs = both(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
@@ -530,6 +555,6 @@ if __name__ == "__main__":
     h.main([arrives_exactly_once, parallel_associations_in_any_order, incomplete_is_held_and_resumes, taken_as_it_is,
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
-            damaged_journal_row_quarantines_its_job, sigterm_while_working, running_association_may_finish, sighup_reloads,
+            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, sigterm_while_working, running_association_may_finish, sighup_reloads,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, nothing_outlives_the_manager,
             does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
