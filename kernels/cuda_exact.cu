@@ -51,13 +51,14 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	}
 }
 
-/* The largest |y|, as the bits of a float that is not negative: those order like integers. */
-static __global__ void largest_kernel(const float *y, size_t n, int *largest)
+/* The largest |y| of the bins that count, as the bits of a float that is not negative: those order like integers. */
+static __global__ void largest_kernel(const float *y, const float *mask, size_t n, int *largest)
 {
 	int bits = 0;
 
 	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
-		bits = max(bits, __float_as_int(fabsf(y[i])));
+		if (!mask || mask[i] > 0)
+			bits = max(bits, __float_as_int(fabsf(y[i])));
 	atomicMax(largest, bits);
 }
 
@@ -97,7 +98,7 @@ int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fix
 	if ((r = cuda_check(cudaMemsetAsync(fixed, 0, n_x * sizeof(*sums) + sizeof(float), stream), a->dev, "exact adjoint",
 			    err)) < 0)
 		return r;
-	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(y, n, (int *)largest);
+	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(y, a->mask, n, (int *)largest);
 	adjoint_kernel<true><<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->mask, a->grid, a->n_views, y, x,
 									  sums, largest, diagonal);
 	unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)sums, n_x, largest, diagonal, x);

@@ -168,17 +168,27 @@ bool cuda_fused(const struct projection *a)
 	return a->model == PROJECTION_SLICES;
 }
 
+/* The fused passes are those of the slices; y: data that go with the bins p. */
+static int check_fused(const struct projection *a, const struct buf *x, const struct buf *p, const struct buf *y, struct err *err)
+{
+	if (!cuda_fused(a))
+		return err_set(err, ENOTSUP, "%s: the exact operator has no fused passes", a->dev->name);
+	if (y->n != p->n)
+		return err_set(err, EINVAL, "%s: %zu data for %zu bins", a->dev->name, y->n, p->n);
+	return check_sizes(a, x, p, err);
+}
+
 int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
 		       struct err *err)
 {
-	int r = check_sizes(a, x, ret_p, err);
+	int r = check_fused(a, x, ret_p, y, err);
 
 	return r < 0 ? r : cuda_slices_forward(a, x->mem, y->mem, floor, ret_p->mem, err);
 }
 
 int cuda_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err)
 {
-	int r = check_sizes(a, x, p, err);
+	int r = check_fused(a, x, p, p, err);
 
 	return r < 0 ? r : cuda_slices_back(a, p->mem, floor, true, x->mem, (float2 *)cuda_state(a->dev)->scratch, err);
 }

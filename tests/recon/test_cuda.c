@@ -134,8 +134,17 @@ static void both_pass(struct side *cpu, struct side *cuda, const char *name)
 	}
 	same(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name);
 	same(&cuda->out_x, &cpu->out_x, DEVICE_TOL, name);
-	if (!cuda->dev->ops->fused(cuda->a))
+	if (!cuda->dev->ops->fused(cuda->a)) {
+		for (int i = 0; i < 2; i++) {
+			const struct device_ops *ops = sides[i]->dev->ops;
+
+			assert_int_equal(
+				ops->forward_ratio(sides[i]->a, &sides[i]->x, &sides[i]->y, 1e-6f, &sides[i]->out_y, NULL),
+				-ENOTSUP);
+			assert_int_equal(ops->back_update(sides[i]->a, &sides[i]->y, 1e-6f, &sides[i]->x, NULL), -ENOTSUP);
+		}
 		return;
+	}
 	for (int i = 0; i < 2; i++) {
 		const struct device_ops *ops = sides[i]->dev->ops;
 
@@ -219,6 +228,38 @@ static void repeatable(void **state)
 		free(first);
 		side_close(&cuda);
 	}
+	scan_free(scan);
+}
+
+/* What a bin holds that does not count never matters, not even as a scale. */
+static void masked_bins_do_not_count(void **state)
+{
+	const struct setup *s = &setups[0];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+
+	(void)state;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
+		for (int deterministic = 0; deterministic < 2; deterministic++) {
+			struct side cuda;
+			float *mask, *y, *before, *after;
+
+			side_open(&cuda, cuda_device(), s, scan, model, deterministic);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, &cuda.out_x, NULL), 0);
+			before = fixture_download(&cuda.out_x);
+			mask = fixture_download(&cuda.mask);
+			y = fixture_download(&cuda.y);
+			for (size_t i = 0; i < cuda.y.n; i++)
+				y[i] = mask[i] > 0 ? y[i] : NAN;
+			assert_int_equal(cuda.dev->ops->upload(&cuda.y, y, NULL), 0);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, &cuda.out_x, NULL), 0);
+			after = fixture_download(&cuda.out_x);
+			assert_true(fixture_difference(after, before, cuda.out_x.n) <= DEVICE_TOL);
+			free(mask);
+			free(y);
+			free(before);
+			free(after);
+			side_close(&cuda);
+		}
 	scan_free(scan);
 }
 
@@ -311,6 +352,7 @@ int main(void)
 		cmocka_unit_test(operators),
 		cmocka_unit_test(adjoint_gap),
 		cmocka_unit_test(repeatable),
+		cmocka_unit_test(masked_bins_do_not_count),
 		cmocka_unit_test(whole_reconstruction),
 	};
 
