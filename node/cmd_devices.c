@@ -1,4 +1,5 @@
-/* cmd_devices.c - `tomonode devices`: what could reconstruct here, as the names that --device and node.device take. */
+/* cmd_devices.c - `tomonode devices`: what could reconstruct here, as the names that --device and node.device take, and why there is
+ * no GPU where there is none. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -32,7 +33,9 @@ static void show_device(void *ctx, const char *device, const char *name, size_t 
 int cmd_devices(int argc, char **argv)
 {
 	struct listing listing = {0};
+	struct device *cuda = NULL;
 	struct options o;
+	struct err why = {0};
 	int n;
 
 	options_begin(&o, &spec, argc, argv);
@@ -45,5 +48,11 @@ int cmd_devices(int argc, char **argv)
 		json_decref(listing.array);
 		return options_fail(&o, CODE_DEVICE, "no device can be opened");
 	}
-	return o.json ? options_json(json_pack("{s:b, s:o}", "ok", 1, "devices", listing.array)) : CODE_OK;
+	if (device_cuda_count() == 0 && device_cuda_open(0, &cuda, &why) == 0)
+		cuda = device_close(cuda); /* one that came in between */
+	if (o.json)
+		return options_json(json_pack("{s:b, s:o, s:s}", "ok", 1, "devices", listing.array, "no_cuda", why.msg));
+	if (why.msg[0])
+		printf("%-10s %s\n", "no cuda", why.msg);
+	return CODE_OK;
 }

@@ -248,6 +248,8 @@ static void test_bad_values(void **state)
 		 "1 to 1000"},
 		{"protocols = ( { name = \"p\"; algorithm = \"fbp\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"fbp\"",
 		 "osem, mlem"},
+		{"destinations = ( { name = \"pacs\"; host = \"::1\"; } );",
+		 "t.conf:1: key 'host' of destination 'pacs': \"::1\"", "an IPv4 address"},
 		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",
 		 "\"auto\""},
 		{"protocols = ( { name = \"p\"; tile = \"88x56x\"; } );", "t.conf:1: key 'tile' of protocol 'p'", ""},
