@@ -6,7 +6,8 @@
 
 #include "dicom/pixels.h"
 
-namespace tomonode {
+namespace tomonode
+{
 
 /* EBADMSG: no such code stream, or another size, number of components or precision; ENOTSUP: not lossless. */
 int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, const struct dicom_pixel_info *info, struct err *err);

@@ -7,10 +7,12 @@
 
 #include "kernels/err.h"
 
-namespace tomonode {
+namespace tomonode
+{
 
 /* n values of `bytes_per_value` (1 or 2) bytes out of a frame's fragment. EBADMSG: the segments do not hold exactly that. */
-int rle_decode(const unsigned char *in, size_t in_size, size_t n, unsigned bytes_per_value, uint16_t *ret_values, struct err *err);
+int rle_decode(const unsigned char *in, size_t in_size, size_t n, unsigned bytes_per_value, uint16_t *ret_values,
+	       struct err *err);
 
 } // namespace tomonode
 #endif

@@ -36,11 +36,11 @@ enum projection_model {
 struct projection_spec {
 	enum projection_model model;
 	const struct scan *scan; /* borrowed, must outlive the projection */
-	int first, n_views;      /* the views [first, first + n_views) of the scan: a subset is contiguous */
+	int first, n_views;	 /* the views [first, first + n_views) of the scan: a subset is contiguous */
 	const struct grid *grid; /* copied */
-	const struct buf *mask;  /* n_views * n_v * n_u of 0 or 1, borrowed; NULL: every bin counts */
-	int tile[2];             /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: the whole */
-	bool deterministic;      /* bitwise the same result in every run */
+	const struct buf *mask;	 /* n_views * n_v * n_u of 0 or 1, borrowed; NULL: every bin counts */
+	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: the whole */
+	bool deterministic; /* bitwise the same result in every run */
 };
 
 struct device_ops {
@@ -57,39 +57,45 @@ struct device_ops {
 	int (*fill)(struct buf *x, float value, struct err *err);
 	int (*copy)(const struct buf *x, struct buf *ret, struct err *err);
 	int (*multiply)(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
-	int (*axpy)(float a, const struct buf *x, struct buf *y, struct err *err);                               /* y += a x */
-	int (*ratio)(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err);   /* p > floor ? y/p : 0 */
-	int (*update)(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err); /* sens > floor ? x c/sens : x */
+	int (*axpy)(float a, const struct buf *x, struct buf *y, struct err *err); /* y += a x */
+	int (*ratio)(const struct buf *y, const struct buf *p, float floor, struct buf *ret,
+		     struct err *err); /* p > floor ? y/p : 0 */
+	int (*update)(struct buf *x, const struct buf *c, const struct buf *sens, float floor,
+		      struct err *err); /* sens > floor ? x c/sens : x */
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
-	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err); /* sum over p > floor of y ln p - p */
+	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
+			      struct err *err); /* sum over p > floor of y ln p - p */
 
-	/* The system matrix. projection_bytes: what this projection alone allocates; scratch_bytes: working memory that all projections
-	 * of the device share, so that the largest counts once. */
+	/* The system matrix. projection_bytes: what this projection alone allocates; scratch_bytes: working memory that all
+	 * projections of the device share, so that the largest counts once. */
 	size_t (*projection_bytes)(struct device *dev, const struct projection_spec *spec);
 	size_t (*scratch_bytes)(struct device *dev, const struct projection_spec *spec);
-	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
+	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret,
+				 struct err *err);
 	void (*projection_free)(struct projection *a);
 	int (*forward)(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err); /* y = A x */
 	int (*adjoint)(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
 
 	/* Fused passes. fused() tells whether this projection has them; where it says no, the plain ones serve.
-	 * forward_ratio: p = (A x > floor) ? y / (A x) : 0.   back_update: x = (A'1 > floor) ? x * A'p / A'1 : x, no temporary volumes. */
+	 * forward_ratio: p = (A x > floor) ? y / (A x) : 0.   back_update: x = (A'1 > floor) ? x * A'p / A'1 : x, no temporary
+	 * volumes. */
 	bool (*fused)(const struct projection *a);
-	int (*forward_ratio)(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p, struct err *err);
+	int (*forward_ratio)(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
+			     struct err *err);
 	int (*back_update)(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
 };
 
 struct device {
 	const struct device_ops *ops;
-	char name[96];       /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
-	size_t memory;       /* bytes it has, 0 when unknown */
-	int index;           /* cuda:N */
-	void *state;         /* the device's own */
+	char name[96]; /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
+	size_t memory; /* bytes it has, 0 when unknown */
+	int index;     /* cuda:N */
+	void *state;   /* the device's own */
 };
 
-/* `spec`: "cpu", "cpu:THREADS", "cuda", "cuda:N" or "auto" (a CUDA device where there is one, else the CPU; device->name says which).
- * A build without CUDA answers ENODEV and says so. Ownership passes to the caller. */
+/* `spec`: "cpu", "cpu:THREADS", "cuda", "cuda:N" or "auto" (a CUDA device where there is one, else the CPU; device->name says
+ * which). A build without CUDA answers ENODEV and says so. Ownership passes to the caller. */
 int device_open(const char *spec, struct device **ret_dev, struct err *err);
 struct device *device_close(struct device *dev); /* takes NULL, returns NULL */
 
@@ -104,8 +110,9 @@ int device_cpu_open(int threads, struct device **ret_dev, struct err *err);
 int device_cuda_open(int index, struct device **ret_dev, struct err *err);
 int device_cuda_count(void);
 
-/* A CPU device for tests: fresh memory is NaN, freed memory too; a freed buffer that is used again and writing past the end of one are
- * answered with EFAULT. device_poison_check() looks at all memory there is or was; device_close() aborts where it would complain. */
+/* A CPU device for tests: fresh memory is NaN, freed memory too; a freed buffer that is used again and writing past the end of
+ * one are answered with EFAULT. device_poison_check() looks at all memory there is or was; device_close() aborts where it would
+ * complain. */
 int device_poison_open(int threads, struct device **ret_dev, struct err *err);
 int device_poison_check(struct device *dev, struct err *err);
 

@@ -30,16 +30,16 @@ enum scan_kind {
 };
 
 struct scan_view {
-	double src[3];    /* source (focal spot), mm */
-	double shift[2];  /* of the detector along x and y against scan.lo, mm; 0 where it stands still */
+	double src[3];	 /* source (focal spot), mm */
+	double shift[2]; /* of the detector along x and y against scan.lo, mm; 0 where it stands still */
 };
 
 struct scan {
 	enum scan_kind kind;
 	int n_u, n_v, n_views;
-	double h[2];                    /* bin pitch along u and v */
-	double lo[2];                   /* x and y of the lower corner of bin (0, 0) */
-	const struct scan_view *views;  /* n_views of them; borrowed */
+	double h[2];		       /* bin pitch along u and v */
+	double lo[2];		       /* x and y of the lower corner of bin (0, 0) */
+	const struct scan_view *views; /* n_views of them; borrowed */
 };
 
 static inline TOMONODE_HD size_t grid_size(const struct grid *g)
@@ -54,7 +54,8 @@ static inline TOMONODE_HD size_t scan_view_size(const struct scan *s)
 }
 
 /* End points of the ray of bin (u, v) in a view: a is the source, b the bin's centre. */
-static inline TOMONODE_HD void scan_ray(const struct scan *s, const struct scan_view *view, int u, int v, double a[3], double b[3])
+static inline TOMONODE_HD void scan_ray(const struct scan *s, const struct scan_view *view, int u, int v, double a[3],
+					double b[3])
 {
 	a[0] = view->src[0];
 	a[1] = view->src[1];

@@ -1,5 +1,5 @@
-/* cmd_devices.c - `tomonode devices`: what could reconstruct here, as the names that --device and node.device take, and why there is
- * no GPU where there is none. */
+/* cmd_devices.c - `tomonode devices`: what could reconstruct here, as the names that --device and node.device take, and why there
+ * is no GPU where there is none. */
 #include <jansson.h>
 #include <stdio.h>
 

@@ -31,11 +31,13 @@ enum {
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with further geometry profiles"},
 	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing"},
-	{OPTION_SYSTEM, "system", "NAME", "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config"},
+	{OPTION_SYSTEM, "system", "NAME",
+	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config"},
 	{OPTION_PHANTOM, "phantom", "KIND", "breast (default), slab, beads"},
 	{OPTION_I0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10"},
 	{OPTION_BINNING, "binning", "N", "a detector of N times the pitch; default 1"},
-	{OPTION_FORMAT, "format", "FORMAT", "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object"},
+	{OPTION_FORMAT, "format", "FORMAT",
+	 "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object"},
 	{OPTION_SIDE, "side", "SIDE", "L (default), R"},
 	{OPTION_VIEW, "view", "VIEW", "CC (default), MLO"},
 	{OPTION_GANTRY, "gantry", "DEGREES", "tilt of an MLO; default 45, 20 to 80"},
@@ -55,7 +57,8 @@ static const struct command_spec spec = {
 	.name = "simulate",
 	.usage = "dbt [OPTION]... -o DIR",
 	.summary = "Write a phantom's tomosynthesis exam as DICOM objects, with a file that tells the truth about it.",
-	.text = "Line integrals are analytic, noise is Poisson. The same options give the same exam, UIDs included. docs/geometry.md has\n"
+	.text = "Line integrals are analytic, noise is Poisson. The same options give the same exam, UIDs included. "
+		"docs/geometry.md has\n"
 		"the axes, the orientations of stored images and the contents of truth.json.",
 	.options = option_specs,
 	.json = true,
@@ -101,7 +104,10 @@ static bool read_word(struct simulate *s, int id, const char *value)
 	static const char *const phantoms[] = {"slab", "beads", "breast", NULL}, *const formats[] = {"mg", "bp", NULL};
 	static const char *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
-	int i = choose(value, id == OPTION_PHANTOM ? phantoms : id == OPTION_FORMAT ? formats : id == OPTION_SIDE ? sides : views);
+	int i = choose(value, id == OPTION_PHANTOM  ? phantoms
+			      : id == OPTION_FORMAT ? formats
+			      : id == OPTION_SIDE   ? sides
+						    : views);
 
 	if (i < 0)
 		return false;
@@ -249,13 +255,13 @@ static int run(struct simulate *s)
 	if (rc < 0)
 		code = options_fail_err(&s->o, &err);
 	else if (s->o.json)
-		code = options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:s, s:s}", "ok", 1, "folder", s->folder, "files", report.files,
-					      "pixel_bytes", (json_int_t)report.bytes, "seconds", report.seconds, "study", simulation->study,
-					      "series", simulation->series));
+		code = options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:s, s:s}", "ok", 1, "folder", s->folder, "files",
+					      report.files, "pixel_bytes", (json_int_t)report.bytes, "seconds", report.seconds,
+					      "study", simulation->study, "series", simulation->series));
 	else
 		printf("%d %s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report.files,
-		       report.files == 1 ? "object" : "objects", simulation->n_u, simulation->n_v, s->what.views, (double)report.bytes / 1e6,
-		       report.seconds, s->folder);
+		       report.files == 1 ? "object" : "objects", simulation->n_u, simulation->n_v, s->what.views,
+		       (double)report.bytes / 1e6, report.seconds, s->folder);
 out:
 	simulate_free(simulation);
 	config_free(config);
@@ -266,8 +272,15 @@ int cmd_simulate(int argc, char **argv)
 {
 	struct simulate s = {
 		.system = "siemens-inspiration",
-		.what = {.phantom = PHANTOM_BREAST, .i0 = 10000, .binning = 1, .side = 'L', .view = "CC", .gantry = 45, .seed = 1,
-			 .thickness = 50, .noise = true},
+		.what = {.phantom = PHANTOM_BREAST,
+			 .i0 = 10000,
+			 .binning = 1,
+			 .side = 'L',
+			 .view = "CC",
+			 .gantry = 45,
+			 .seed = 1,
+			 .thickness = 50,
+			 .noise = true},
 	};
 	int code = read_options(&s, argc, argv);
 

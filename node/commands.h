@@ -4,15 +4,15 @@
 
 enum exit_code {
 	CODE_OK = 0,
-	CODE_FAILED = 1,     /* something went wrong that is none of the following */
-	CODE_USAGE = 2,      /* unknown option or missing argument */
-	CODE_CONFIG = 3,     /* the configuration has problems (each is printed) */
-	CODE_INPUT = 4,      /* the data were refused: the sentence says why */
-	CODE_MEMORY = 5,     /* the plan does not fit the memory limit */
-	CODE_DEVICE = 6,     /* no such device, or it failed */
-	CODE_PEER = 7,       /* a DICOM peer could not be reached or refused */
-	CODE_NOT_FOUND = 8,  /* no such job, destination, protocol */
-	CODE_BUSY = 9,       /* another node holds the spool or the port */
+	CODE_FAILED = 1,    /* something went wrong that is none of the following */
+	CODE_USAGE = 2,	    /* unknown option or missing argument */
+	CODE_CONFIG = 3,    /* the configuration has problems (each is printed) */
+	CODE_INPUT = 4,	    /* the data were refused: the sentence says why */
+	CODE_MEMORY = 5,    /* the plan does not fit the memory limit */
+	CODE_DEVICE = 6,    /* no such device, or it failed */
+	CODE_PEER = 7,	    /* a DICOM peer could not be reached or refused */
+	CODE_NOT_FOUND = 8, /* no such job, destination, protocol */
+	CODE_BUSY = 9,	    /* another node holds the spool or the port */
 	CODE_CANCELLED = 10,
 };
 
@@ -28,8 +28,8 @@ int cmd_test_peer(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 
 /* What `serve` runs in processes of their own; not for people, not in --help. */
-int cmd_index(int argc, char **argv);    /* index -c FILE: find the case of each new instance */
-int cmd_worker(int argc, char **argv);   /* worker -c FILE JOB: reconstruct one case */
-int cmd_deliver(int argc, char **argv);  /* deliver -c FILE JOB DESTINATION: send one result */
+int cmd_index(int argc, char **argv);	/* index -c FILE: find the case of each new instance */
+int cmd_worker(int argc, char **argv);	/* worker -c FILE JOB: reconstruct one case */
+int cmd_deliver(int argc, char **argv); /* deliver -c FILE JOB DESTINATION: send one result */
 
 #endif

@@ -19,28 +19,28 @@
 #define CONFIG_AET_SIZE 17
 
 struct node_conf {
-	char aet[CONFIG_AET_SIZE];       /* our AE title */
-	char bind[64];                   /* address to listen on; "127.0.0.1" by default */
+	char aet[CONFIG_AET_SIZE]; /* our AE title */
+	char bind[64];		   /* address to listen on; "127.0.0.1" by default */
 	int port;
-	char spool[256];                 /* folder: instances, journal, outbox */
-	char device[64];                 /* "auto", "cpu", "cpu:N", "cuda:N" */
+	char spool[256]; /* folder: instances, journal, outbox */
+	char device[64]; /* "auto", "cpu", "cpu:N", "cuda:N" */
 	int max_pdu;
 	int acse_timeout, dimse_timeout; /* s */
-	int max_associations;            /* processes at a time; more are rejected (transient) */
-	uint64_t reserve;                /* bytes that stay free on the spool's disk: below, A700 at once */
-	double quiet_time;               /* s without a new instance until an incomplete case is held */
-	bool check_called;               /* reject associations to another AE title */
-	bool require_known_peer;         /* allow-list on; off by default only while bind is a loopback address */
-	bool log_syslog;                 /* else stderr */
-	int log_facility, log_level;     /* syslog(3) values */
-	int retention_days;              /* delivered cases are removed after this; 0: never */
-	int attempts;                    /* reconstruction attempts before a job fails */
+	int max_associations;		 /* processes at a time; more are rejected (transient) */
+	uint64_t reserve;		 /* bytes that stay free on the spool's disk: below, A700 at once */
+	double quiet_time;		 /* s without a new instance until an incomplete case is held */
+	bool check_called;		 /* reject associations to another AE title */
+	bool require_known_peer;	 /* allow-list on; off by default only while bind is a loopback address */
+	bool log_syslog;		 /* else stderr */
+	int log_facility, log_level;	 /* syslog(3) values */
+	int retention_days;		 /* delivered cases are removed after this; 0: never */
+	int attempts;			 /* reconstruction attempts before a job fails */
 };
 
-struct peer_conf {                      /* who may send to us */
+struct peer_conf { /* who may send to us */
 	char name[CONFIG_NAME_SIZE];
 	char aet[CONFIG_AET_SIZE];
-	char host[64];                   /* address or name; "" any */
+	char host[64]; /* address or name; "" any */
 };
 
 struct destination_conf {
@@ -49,15 +49,15 @@ struct destination_conf {
 	char host[64];
 	int port;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s */
-	double retry_first, retry_cap;   /* s: exponential back-off from first to cap */
-	int retry_limit;                 /* transient failures until the dead letter; 0: no limit */
+	double retry_first, retry_cap;			  /* s: exponential back-off from first to cap */
+	int retry_limit;				  /* transient failures until the dead letter; 0: no limit */
 };
 
 #define ROUTE_DESTINATIONS_MAX 8
-struct route_conf {                     /* first match wins */
+struct route_conf { /* first match wins */
 	char name[CONFIG_NAME_SIZE];
-	char kind[16];                   /* "dbt" */
-	char calling[CONFIG_AET_SIZE];   /* "" any */
+	char kind[16];		       /* "dbt" */
+	char calling[CONFIG_AET_SIZE]; /* "" any */
 	char protocol[CONFIG_NAME_SIZE];
 	char destination[ROUTE_DESTINATIONS_MAX][CONFIG_NAME_SIZE];
 	size_t n_destinations;
@@ -66,45 +66,51 @@ struct route_conf {                     /* first match wins */
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
 	struct dbt_protocol dbt;
-	char description[128];           /* goes to SeriesDescription */
+	char description[128]; /* goes to SeriesDescription */
 };
 
 enum i0_mode { I0_FIXED = 1, I0_HEADER_MAX, I0_PERCENTILE, I0_FLATFIELD };
 
-struct profile_conf {                   /* the geometry of one system; never guessed */
+struct profile_conf { /* the geometry of one system; never guessed */
 	char name[CONFIG_NAME_SIZE];
 	char manufacturer[64], model[64], serial[64]; /* case-insensitive, with * and ?; "" matches any */
-	double axis_height, source_axis; /* mm */
-	double support;                  /* top of the breast support above the detector, mm */
-	double source_x;                 /* mm */
-	double pitch;                    /* mm; checked against (0018,1164) */
-	uint32_t angle_tag;              /* single-frame series: 0x00181510 or 0x00181531 */
-	int angle_sign;                  /* +1 or -1: stored angle times this is positive toward +y */
-	double angle_offset;             /* degrees, added after the sign */
-	double sid_tolerance;            /* mm: how far (0018,1110) may be from axis_height + source_axis */
+	double axis_height, source_axis;	      /* mm */
+	double support;				      /* top of the breast support above the detector, mm */
+	double source_x;			      /* mm */
+	double pitch;				      /* mm; checked against (0018,1164) */
+	uint32_t angle_tag;			      /* single-frame series: 0x00181510 or 0x00181531 */
+	int angle_sign;				      /* +1 or -1: stored angle times this is positive toward +y */
+	double angle_offset;			      /* degrees, added after the sign */
+	double sid_tolerance;			      /* mm: how far (0018,1110) may be from axis_height + source_axis */
 	enum i0_mode i0_mode;
-	double i0;                       /* FIXED: value; PERCENTILE: percent */
-	double offset;                   /* detector offset, stored values */
-	char flatfield[256];             /* DICOM file, for FLATFIELD */
-	bool scale_by_exposure;          /* I0 follows each projection's exposure */
-	double log_zero, log_scale;      /* for (0028,1040) LOG data */
-	double floor;                    /* fraction of I0 */
-	char chest_wall[8];              /* single-frame without (0020,0020): image edge at the chest wall: "left", "right", or "" (refuse) */
+	double i0;		    /* FIXED: value; PERCENTILE: percent */
+	double offset;		    /* detector offset, stored values */
+	char flatfield[256];	    /* DICOM file, for FLATFIELD */
+	bool scale_by_exposure;	    /* I0 follows each projection's exposure */
+	double log_zero, log_scale; /* for (0028,1040) LOG data */
+	double floor;		    /* fraction of I0 */
+	char chest_wall[8]; /* single-frame without (0020,0020): image edge at the chest wall: "left", "right", or "" (refuse) */
 };
 
 struct config {
 	char path[512]; /* "" : embedded defaults alone */
 	struct node_conf node;
-	struct peer_conf *peers;               size_t n_peers;
-	struct destination_conf *destinations; size_t n_destinations;
-	struct route_conf *routes;             size_t n_routes;
-	struct protocol_conf *protocols;       size_t n_protocols;
-	struct profile_conf *profiles;         size_t n_profiles;
+	struct peer_conf *peers;
+	size_t n_peers;
+	struct destination_conf *destinations;
+	size_t n_destinations;
+	struct route_conf *routes;
+	size_t n_routes;
+	struct protocol_conf *protocols;
+	size_t n_protocols;
+	struct profile_conf *profiles;
+	size_t n_profiles;
 };
 
 /* path NULL: the embedded defaults. Problems go to `report` one by one ("file:line: what; allowed: ..."); with any, EINVAL and
  * *ret_config untouched; err holds the first one and how many there are. report may be NULL. */
-int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config, struct err *err);
+int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		struct err *err);
 /* The same on text in memory, for fuzzing and tests; `name` stands for the file. */
 int config_parse(const char *text, const char *name, void (*report)(void *ctx, const char *problem), void *ctx,
 		 struct config **ret_config, struct err *err);
@@ -112,11 +118,12 @@ struct config *config_free(struct config *c);
 /* What is allowed but looks unwise ("anybody may send from the network"): one call per warning. */
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
 
-const struct protocol_conf *config_protocol(const struct config *c, const char *name);       /* NULL: none */
+const struct protocol_conf *config_protocol(const struct config *c, const char *name);	     /* NULL: none */
 const struct destination_conf *config_destination(const struct config *c, const char *name); /* NULL: none */
 const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling);
 /* The most specific matching profile; NULL: none (the case is held with that reason). */
-const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model, const char *serial);
+const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model,
+					  const char *serial);
 
 /* "key=value" on a protocol, with the same keys, units and ranges as in the file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);

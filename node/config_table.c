@@ -125,7 +125,8 @@ static const struct config_key protocol_keys[] = {
 	{"projector", KEY_CHOICE, AT(protocol_conf, dbt.projector), "", 0, 0, NULL, projectors, "slices", 0,
 	 "`slices`: slice by slice, fast; `exact`: path lengths through voxels, the reference"},
 	{"tile", KEY_TILE, AT(protocol_conf, dbt.tile), "bins", 1, 65535, NULL, NULL, "auto", 0,
-	 "unit of work on the detector, along x and y; `auto`: the whole detector at once while that fits the memory, else 88x56"},
+	 "unit of work on the detector, along x and y; `auto`: the whole detector at once while that fits the memory, else "
+	 "88x56"},
 	{"memory_limit", KEY_BYTES, AT(protocol_conf, dbt.memory_limit), "bytes", 1, 1e15, "all that the device has", NULL, "0",
 	 0, "memory on the device; a plan that needs more is refused before anything is allocated"},
 	{"deterministic", KEY_BOOL, AT(protocol_conf, dbt.deterministic), "", 0, 0, NULL, NULL, "false", 0,

@@ -16,55 +16,56 @@
 enum exam_source { EXAM_MG_SERIES = 1, EXAM_BREAST_PROJECTION };
 
 struct exam_view {
-	int file;             /* index into files */
-	long frame;           /* 0.. */
-	double angle;         /* degrees, after the profile's sign and offset: positive toward +y */
-	double exposure;      /* relative to the mean over the views; 1 when not scaled */
+	int file;	 /* index into files */
+	long frame;	 /* 0.. */
+	double angle;	 /* degrees, after the profile's sign and offset: positive toward +y */
+	double exposure; /* relative to the mean over the views; 1 when not scaled */
 	char sop_instance[DICOM_UID_SIZE];
 };
 
 struct exam {
 	enum exam_source source;
 	const struct profile_conf *profile; /* borrowed from the configuration */
-	struct scan *scan;                  /* the detector's own bins, views sorted by angle */
+	struct scan *scan;		    /* the detector's own bins, views sorted by angle */
 	int n_views;
 	struct exam_view *views;
 	size_t n_files;
 	char **paths;
-	struct dicom_file **files;          /* headers, open */
-	double thickness;                   /* of the compressed breast, mm */
-	double support;                     /* mm above the detector */
-	char laterality;                    /* 'L' or 'R' */
-	char view[8];                       /* "CC", "MLO" */
+	struct dicom_file **files; /* headers, open */
+	double thickness;	   /* of the compressed breast, mm */
+	double support;		   /* mm above the detector */
+	char laterality;	   /* 'L' or 'R' */
+	char view[8];		   /* "CC", "MLO" */
 	/* How a stored image lies in the (x, y) plane: stored column runs along +x or -x, stored row along +y or -y. */
 	bool columns_toward_chest, rows_toward_minus_y;
 	/* Direction cosines of +x, +y, +z in the patient (LPS); used for plane orientation and position. */
 	double axis[3][3];
-	double gantry;                      /* degrees the gantry is turned out of the vertical; 0 for CC */
-	bool gantry_recorded;               /* false: an MLO whose header does not say; 45 degrees, the view's nominal angle, was taken */
-	struct dicom_pixel_info pixels;     /* the same for all files */
-	struct prep prep;                   /* the same for all views but i0 */
-	float *flatfield;                   /* what prep.flatfield points to, or NULL */
-	double flatfield_level;             /* its mean intensity, stored values above the offset */
+	double gantry;	      /* degrees the gantry is turned out of the vertical; 0 for CC */
+	bool gantry_recorded; /* false: an MLO whose header does not say; 45 degrees, the view's nominal angle, was taken */
+	struct dicom_pixel_info pixels; /* the same for all files */
+	struct prep prep;		/* the same for all views but i0 */
+	float *flatfield;		/* what prep.flatfield points to, or NULL */
+	double flatfield_level;		/* its mean intensity, stored values above the offset */
 };
 
 int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err);
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
-/* The stored values of a view, turned so that u runs away from the chest wall and v along +y, and the prep for it (i0 filled in). */
+/* The stored values of a view, turned so that u runs away from the chest wall and v along +y, and the prep for it (i0 filled in).
+ */
 int exam_read_view(struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
 
 /* What the indexer reads from one instance to find its case; the header alone. */
 struct exam_facts {
-	char kind[16];            /* "dbt", or "" when it is no kind of case we reconstruct (reason says why) */
+	char kind[16]; /* "dbt", or "" when it is no kind of case we reconstruct (reason says why) */
 	char reason[256];
-	bool refused;             /* an encoding that we know and do not read (Hologic SCO, CTO, vendor raw data) */
+	bool refused; /* an encoding that we know and do not read (Hologic SCO, CTO, vendor raw data) */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char laterality[4], view[8];
-	long expected;            /* instances that make the case complete; 0: the header does not say */
+	long expected; /* instances that make the case complete; 0: the header does not say */
 	long frames;
-	double angle;             /* NaN where the header has none */
+	double angle; /* NaN where the header has none */
 };
 int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *err);
 /* study|series|laterality|view|frame of reference */

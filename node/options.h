@@ -1,8 +1,10 @@
 /* The command line of every subcommand: options from one table that also prints --help, errors, --json.
  *
  * - `--help` is always there and prints usage, options and exit codes on stdout; code 0.
- * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Without it stdout is for people.
- * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds {"ok": false, "code": N, "error": "..."}.
+ * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Without it stdout is for
+ *people.
+ * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds {"ok": false, "code": N, "error":
+ *"..."}.
  * - Exit codes are enum exit_code of node/commands.h.
  *
  *	static const struct option_spec options[] = {
@@ -10,9 +12,8 @@
  *		{OPTION_LONG + 0, "describe", NULL, "print the reference"},
  *		{0},
  *	};
- *	static const struct command_spec spec = {.name = "check", .usage = "[-c FILE]", .summary = "...", .options = options, .json = true};
- *	struct options o;
- *	int id;
+ *	static const struct command_spec spec = {.name = "check", .usage = "[-c FILE]", .summary = "...", .options = options,
+ *.json = true}; struct options o; int id;
  *
  *	options_begin(&o, &spec, argc, argv);
  *	while ((id = options_next(&o)) >= 0) {
@@ -37,20 +38,20 @@
 #define OPTIONS_MAX 40
 
 struct option_spec {
-	int id;               /* the short letter, or OPTION_LONG + n; 0 ends the table */
+	int id;		      /* the short letter, or OPTION_LONG + n; 0 ends the table */
 	const char *name;     /* long name, without dashes */
 	const char *argument; /* what to call its value in --help; NULL: a flag */
 	const char *help;     /* what it does, its default, its range */
 };
 
 struct command_spec {
-	const char *name;     /* "recon" */
-	const char *usage;    /* what follows "tomonode NAME" */
-	const char *summary;  /* one line */
-	const char *text;     /* more for --help, lines of at most 100 characters; may be NULL */
+	const char *name;		   /* "recon" */
+	const char *usage;		   /* what follows "tomonode NAME" */
+	const char *summary;		   /* one line */
+	const char *text;		   /* more for --help, lines of at most 100 characters; may be NULL */
 	const struct option_spec *options; /* without --help and --json; may be NULL */
-	bool json;            /* has --json */
-	int min_arguments, max_arguments; /* besides options; max -1: any number */
+	bool json;			   /* has --json */
+	int min_arguments, max_arguments;  /* besides options; max -1: any number */
 };
 
 struct options {
@@ -58,20 +59,21 @@ struct options {
 	int argc;
 	char **argv;
 	const char *value; /* of the option just given back; NULL for a flag */
-	int first;         /* index of the first remaining argument, once options_next answered OPTION_END */
-	bool json;         /* --json was given, at whatever place */
-	int code;          /* exit code, with OPTION_STOP */
+	int first;	   /* index of the first remaining argument, once options_next answered OPTION_END */
+	bool json;	   /* --json was given, at whatever place */
+	int code;	   /* exit code, with OPTION_STOP */
 	struct {
 		char shorts[2 * OPTIONS_MAX + 4];
 		struct option longs[OPTIONS_MAX + 3];
-	} scan;            /* private */
+	} scan; /* private */
 };
 
 enum { OPTION_END = -1, OPTION_STOP = -2 };
 
 /* One command line at a time: getopt's state is global. */
 void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv);
-/* The next option's id; OPTION_END: all read, go on; OPTION_STOP: return o->code from the command (help, or wrong usage, already printed). */
+/* The next option's id; OPTION_END: all read, go on; OPTION_STOP: return o->code from the command (help, or wrong usage, already
+ * printed). */
 int options_next(struct options *o);
 
 /* "tomonode COMMAND: sentence" on stderr, with --json also an object on stdout; returns code. */

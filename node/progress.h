@@ -11,11 +11,11 @@
 #include "recon/monitor.h"
 
 struct progress {
-	bool terminal;     /* stderr is one, and drawing was asked for */
-	bool drawn;        /* a line stands there that must be cleared */
-	int width;         /* columns */
-	double begun;      /* s, of the stage */
-	double last;       /* s, of the last drawing */
+	bool terminal; /* stderr is one, and drawing was asked for */
+	bool drawn;    /* a line stands there that must be cleared */
+	int width;     /* columns */
+	double begun;  /* s, of the stage */
+	double last;   /* s, of the last drawing */
 	char stage[32];
 	struct monitor monitor; /* hand &p->monitor to the computation */
 };

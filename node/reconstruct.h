@@ -6,17 +6,18 @@
 #include "recon/monitor.h"
 
 struct reconstruct_report {
-	char file[64];             /* name inside out_dir */
+	char file[64]; /* name inside out_dir */
 	char sop_instance[65], sop_class[65], series[65];
 	char device[96], profile[CONFIG_NAME_SIZE];
-	int n_views, n[3];         /* views used; voxels along x, y, z */
-	double voxel[3];           /* mm */
+	int n_views, n[3]; /* views used; voxels along x, y, z */
+	double voxel[3];   /* mm */
 	size_t bytes_device;
 	double seconds_open, seconds_read, seconds_prepare, seconds_reconstruct, seconds_write, seconds_total;
 	size_t padded, saturated, floored, clamped;
 };
 
-/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), ENODEV (device), ECANCELED. */
+/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), ENODEV (device),
+ * ECANCELED. */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, const char *device,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err);

@@ -12,8 +12,8 @@
 struct result_info {
 	const struct protocol_conf *protocol;
 	const struct dbt_plan *plan;
-	char device[96];         /* name of the device that did it */
-	double now;              /* s since the epoch: ContentDate/Time, ContributionDateTime */
+	char device[96]; /* name of the device that did it */
+	double now;	 /* s since the epoch: ContentDate/Time, ContributionDateTime */
 };
 
 /* SOP Instance UID of the result: a pure function of the sources' UIDs, protocol, profile and software version. */

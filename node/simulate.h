@@ -1,7 +1,8 @@
 /* Simulated tomosynthesis exams: `tomonode simulate dbt`.
  *
- * A phantom (recon/phantom.h) seen by a system of the configuration, written the way a modality writes it: docs/geometry.md has the
- * orientations, the signs of the angles and the tags. Line integrals are analytic; no projector of the reconstruction is involved.
+ * A phantom (recon/phantom.h) seen by a system of the configuration, written the way a modality writes it: docs/geometry.md has
+ * the orientations, the signs of the angles and the tags. Line integrals are analytic; no projector of the reconstruction is
+ * involved.
  *
  * simulate_plan()          options -> what is simulated: angles, scan, phantom, intensities
  * simulate_run()           -> objects, one view at a time, and truth.json
@@ -29,48 +30,48 @@ struct simulate_system {
 	char profile[CONFIG_NAME_SIZE]; /* name of the geometry profile */
 	char manufacturer[64], model[64], serial[64];
 	char anode[16], filter[16];
-	int columns, rows;        /* bins along x and y */
+	int columns, rows; /* bins along x and y */
 	int views;
-	double arc;               /* degrees */
+	double arc; /* degrees */
 };
 
 struct simulate_options {
 	struct simulate_system system;
 	const struct profile_conf *profile; /* borrowed */
 	enum phantom_kind phantom;
-	double i0;                /* mean counts of an unattenuated bin at binning 1, > 0 */
-	int binning;              /* the detector's pitch times this */
-	bool multi;               /* Breast Projection, else a Digital Mammography series */
-	char side;                /* 'L', 'R' */
-	char view[4];             /* "CC", "MLO" */
-	double gantry;            /* degrees, of an MLO */
+	double i0;     /* mean counts of an unattenuated bin at binning 1, > 0 */
+	int binning;   /* the detector's pitch times this */
+	bool multi;    /* Breast Projection, else a Digital Mammography series */
+	char side;     /* 'L', 'R' */
+	char view[4];  /* "CC", "MLO" */
+	double gantry; /* degrees, of an MLO */
 	unsigned seed;
-	double thickness;         /* mm */
+	double thickness; /* mm */
 	bool noise, inverted;
-	int collimate;            /* mm at each end along y that hold padding; 0: none */
+	int collimate; /* mm at each end along y that hold padding; 0: none */
 	int views;
 	double arc;
-	int columns, rows;        /* at binning 1 */
-	const char *study;        /* UID; NULL: out of the options */
+	int columns, rows; /* at binning 1 */
+	const char *study; /* UID; NULL: out of the options */
 };
 
 struct simulation {
 	struct simulate_options o;
-	double pitch;             /* mm, of the detector simulated */
+	double pitch; /* mm, of the detector simulated */
 	int n_u, n_v;
 	double angle[SIMULATE_VIEWS_MAX];    /* degrees, in the order of acquisition */
 	double exposure[SIMULATE_VIEWS_MAX]; /* relative to the mean */
-	double i0;                /* counts of a bin of this pitch */
+	double i0;			     /* counts of a bin of this pitch */
 	int max_value;
 	struct scan *scan;
 	struct phantom *phantom;
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
-	char seed_text[800];      /* everything that UIDs are made of */
+	char seed_text[800]; /* everything that UIDs are made of */
 	bool columns_toward_chest, rows_toward_minus_y;
 };
 
-/* The system of a profile that is shipped; for a profile of the operator's own, one whose headers its patterns fit, with the detector
- * and the arc of the first. */
+/* The system of a profile that is shipped; for a profile of the operator's own, one whose headers its patterns fit, with the
+ * detector and the arc of the first. */
 void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system);
 
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
@@ -83,8 +84,8 @@ struct simulate_report {
 };
 
 /* Writes into `folder` (made with its parents when missing). Files are named by a number that tells nothing of the angle. */
-int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor, struct simulate_report *ret_report,
-		 struct err *err);
+int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor,
+		 struct simulate_report *ret_report, struct err *err);
 
 /* UID of a part of the exam, such as "view 3". */
 void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DICOM_UID_SIZE]);

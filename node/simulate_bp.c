@@ -1,7 +1,8 @@
 /* simulate_bp.c - the exam as one Breast Projection X-Ray Image For Processing (PS3.3 A.74): it carries its whole geometry.
  *
- * Signs (C.8.31.6): the isocenter system's X runs to the patient's right, Z up; angles are positive from Z toward X. The breast support's
- * normal is tilted by Ab1, the beam by As1 = Ab1 - a, where a is the projection's angle toward +y, the patient's left in every view.
+ * Signs (C.8.31.6): the isocenter system's X runs to the patient's right, Z up; angles are positive from Z toward X. The breast
+ * support's normal is tilted by Ab1, the beam by As1 = Ab1 - a, where a is the projection's angle toward +y, the patient's left
+ * in every view.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "node/fill.h"
 #include "node/simulate.h"
 
-#define FRAME_MS 1000.0      /* from one projection to the next */
+#define FRAME_MS 1000.0 /* from one projection to the next */
 #define FRAME_EXPOSURE_MS 50.0
 
 /* Tilt of the breast support from Z toward X, degrees. */
@@ -43,9 +44,9 @@ static void fill_root(const struct simulation *s, struct fill *f)
 	fill_text(f, TAG_ACQUISITION_DATE_TIME, "20260601101800");
 	fill_text(f, TAG_CONTENT_QUALIFICATION, "RESEARCH");
 	fill_int(f, TAG_NUMBER_OF_FRAMES, s->o.views);
-	fill_double(f, DICOM_TAG(0x0018, 0x9073), s->o.views * FRAME_MS / 1000); /* Acquisition Duration, s */
-	fill_text(f, DICOM_TAG(0x0018, 0x1500), "DYNAMIC");			 /* Positioner Motion */
-	fill_text(f, DICOM_TAG(0x0054, 0x0202), "STATIONARY");			 /* Type of Detector Motion */
+	fill_double(f, DICOM_TAG(0x0018, 0x9073), s->o.views * FRAME_MS / 1000);	    /* Acquisition Duration, s */
+	fill_text(f, DICOM_TAG(0x0018, 0x1500), "DYNAMIC");				    /* Positioner Motion */
+	fill_text(f, DICOM_TAG(0x0054, 0x0202), "STATIONARY");				    /* Type of Detector Motion */
 	fill_double(f, DICOM_TAG(0x0018, 0x9330), SIMULATE_MAS * 1000 / FRAME_EXPOSURE_MS); /* X-Ray Tube Current in mA */
 	fill_double(f, TAG_EXPOSURE_TIME_IN_MS, s->o.views * FRAME_EXPOSURE_MS);
 	fill_double(f, TAG_EXPOSURE_IN_MAS, s->o.views * SIMULATE_MAS);
@@ -95,10 +96,10 @@ static void fill_shared_geometry(const struct simulation *s, struct fill *shared
 	fill_join(shared, &group);
 	group = fill_item(shared, DICOM_TAG(0x0018, 0x9407)); /* Collimator Shape Sequence */
 	fill_text(&group, DICOM_TAG(0x0018, 0x1700), "RECTANGULAR");
-	fill_int(&group, DICOM_TAG(0x0018, 0x1702), 0);		   /* left edge, column */
-	fill_int(&group, DICOM_TAG(0x0018, 0x1704), s->n_u + 1);   /* right edge */
-	fill_int(&group, DICOM_TAG(0x0018, 0x1706), 0);		   /* upper edge, row */
-	fill_int(&group, DICOM_TAG(0x0018, 0x1708), s->n_v + 1);   /* lower edge */
+	fill_int(&group, DICOM_TAG(0x0018, 0x1702), 0);		 /* left edge, column */
+	fill_int(&group, DICOM_TAG(0x0018, 0x1704), s->n_u + 1); /* right edge */
+	fill_int(&group, DICOM_TAG(0x0018, 0x1706), 0);		 /* upper edge, row */
+	fill_int(&group, DICOM_TAG(0x0018, 0x1708), s->n_v + 1); /* lower edge */
 	fill_join(shared, &group);
 	simulate_uid(s, "irradiation event", event);
 	group = fill_item(shared, TAG_IRRADIATION_EVENT_IDENTIFICATION_SEQUENCE);
@@ -135,8 +136,8 @@ static void fill_frame_time(int view, struct fill *frame)
 
 	/* At most SIMULATE_VIEWS_MAX s after 10:18: the hour stays. */
 	snprintf(time, sizeof(time), "2026060110%02d%02d.%03d", 18 + ms / 60000, ms / 1000 % 60, ms % 1000);
-	fill_text(&group, DICOM_TAG(0x0018, 0x9074), time); /* Frame Acquisition DateTime */
-	fill_text(&group, DICOM_TAG(0x0018, 0x9151), time); /* Frame Reference DateTime */
+	fill_text(&group, DICOM_TAG(0x0018, 0x9074), time);		   /* Frame Acquisition DateTime */
+	fill_text(&group, DICOM_TAG(0x0018, 0x9151), time);		   /* Frame Reference DateTime */
 	fill_double(&group, DICOM_TAG(0x0018, 0x9220), FRAME_EXPOSURE_MS); /* Frame Acquisition Duration, ms */
 	fill_text(&group, TAG_STACK_ID, "1");
 	fill_int(&group, TAG_IN_STACK_POSITION_NUMBER, view + 1);
@@ -148,7 +149,8 @@ static void fill_frame_time(int view, struct fill *frame)
 static void fill_frame_geometry(const struct simulation *s, int view, struct fill *frame)
 {
 	double support = support_angle(s), source = support - s->angle[view];
-	/* In the detector's own system: X and Y of its plane as the isocenter's, turned by the support angle; rows and columns as stored. */
+	/* In the detector's own system: X and Y of its plane as the isocenter's, turned by the support angle; rows and columns as
+	 * stored. */
 	double across = s->rows_toward_minus_y ? 1 : -1, out = s->columns_toward_chest ? -1 : 1;
 	double corner[3] = {-across * s->n_v * s->pitch / 2, s->columns_toward_chest ? s->n_u * s->pitch : 0, 0};
 	double along[6] = {0, out, 0, across, 0, 0}; /* columns run along out * Y, rows along across * X */
@@ -158,8 +160,8 @@ static void fill_frame_geometry(const struct simulation *s, int view, struct fil
 	fill_double(&group, TAG_X_RAY_SOURCE_ISOCENTER_SECONDARY_ANGLE, 0);
 	fill_double(&group, TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, support);
 	fill_double(&group, TAG_BREAST_SUPPORT_ISOCENTER_SECONDARY_ANGLE, 0);
-	fill_double(&group, DICOM_TAG(0x0018, 0x9547), 0);			    /* Breast Support X Position to Isocenter, mm */
-	fill_double(&group, DICOM_TAG(0x0018, 0x9548), 0);			    /* Y */
+	fill_double(&group, DICOM_TAG(0x0018, 0x9547), 0); /* Breast Support X Position to Isocenter, mm */
+	fill_double(&group, DICOM_TAG(0x0018, 0x9548), 0); /* Y */
 	fill_double(&group, DICOM_TAG(0x0018, 0x9549), s->o.profile->support - s->o.profile->axis_height); /* Z */
 	fill_double(&group, DICOM_TAG(0x0018, 0x9550), support);		    /* Detector Isocenter Primary Angle */
 	fill_double(&group, DICOM_TAG(0x0018, 0x9551), 0);			    /* Detector Isocenter Secondary Angle */

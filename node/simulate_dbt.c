@@ -61,8 +61,8 @@ static int make_view(const struct simulation *s, int view, struct pictures *p, s
 
 	if (rc < 0)
 		return rc;
-	rc = phantom_counts(p->line, n, s->i0 * s->exposure[view], (uint64_t)s->o.seed * SIMULATE_VIEWS_MAX + (uint64_t)view, s->o.noise,
-			    s->max_value, p->counts, err);
+	rc = phantom_counts(p->line, n, s->i0 * s->exposure[view], (uint64_t)s->o.seed * SIMULATE_VIEWS_MAX + (uint64_t)view,
+			    s->o.noise, s->max_value, p->counts, err);
 	if (rc < 0)
 		return rc;
 	store(s, p->counts, p->stored);
@@ -122,7 +122,8 @@ static int run_views(const struct simulation *s, const char *folder, struct pict
 	return 0;
 }
 
-static int run_multi(const struct simulation *s, const char *folder, struct pictures *p, const struct monitor *monitor, struct err *err)
+static int run_multi(const struct simulation *s, const char *folder, struct pictures *p, const struct monitor *monitor,
+		     struct err *err)
 {
 	struct dicom_file *file = NULL;
 	struct dicom_writer *writer = NULL;
@@ -150,7 +151,8 @@ static int make_folder(const char *folder, struct err *err)
 	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s", folder) >= (int)sizeof(path))
-		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", folder, sizeof(path) - 1);
+		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", folder,
+			       sizeof(path) - 1);
 	for (char *c = path; *c; c++) {
 		if (*c != '/' || c == path)
 			continue;
@@ -166,8 +168,8 @@ static int make_folder(const char *folder, struct err *err)
 	return 0;
 }
 
-int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor, struct simulate_report *ret_report,
-		 struct err *err)
+int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor,
+		 struct simulate_report *ret_report, struct err *err)
 {
 	size_t n = (size_t)s->n_u * (size_t)s->n_v;
 	struct pictures p = {malloc(n * sizeof(float)), malloc(n * sizeof(uint16_t)), malloc(n * sizeof(uint16_t))};

@@ -24,7 +24,7 @@ static void fill_series(const struct simulation *s, struct fill *f)
 	fill_text(f, TAG_ACQUISITION_DATE, "20260601");
 	fill_text(f, TAG_ACQUISITION_TIME, "101800");
 	fill_text(f, TAG_IRRADIATION_EVENT_UID, event);
-	fill_text(f, DICOM_TAG(0x0040, 0x0318), "BREAST");	   /* Organ Exposed */
+	fill_text(f, DICOM_TAG(0x0040, 0x0318), "BREAST"); /* Organ Exposed */
 	fill_code(f, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
 	fill_double(f, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
 	fill_double(f, TAG_DISTANCE_SOURCE_TO_PATIENT, sid - p->support);

@@ -7,9 +7,9 @@
 
 #include "node/simulate.h"
 
-#define JITTER 0.06       /* of the step between two angles: real units are not even */
+#define JITTER 0.06	    /* of the step between two angles: real units are not even */
 #define EXPOSURE_SWING 0.05 /* where the profile scales by exposure, so that the scaling is seen to work */
-#define BEAD_BINS 1.5     /* the least radius of a bead, in bins: smaller ones would fall between the rays */
+#define BEAD_BINS 1.5	    /* the least radius of a bead, in bins: smaller ones would fall between the rays */
 #define MAX_VALUE 65535
 
 /* A number in -1..1 that depends on seed and index alone (a step of splitmix64, Steele et al. 2014). */
@@ -65,8 +65,8 @@ static int check_options(const struct simulate_options *o, struct err *err)
 	if (!(o->i0 >= 10))
 		return err_set(err, EINVAL, "an unattenuated intensity of %g counts; at least 10 are needed", o->i0);
 	if (o->binning < 1 || o->columns / o->binning < 16 || o->rows / o->binning < 16)
-		return err_set(err, EINVAL, "a detector of %d x %d bins merged by %d; at least 16 x 16 must remain", o->columns, o->rows,
-			       o->binning);
+		return err_set(err, EINVAL, "a detector of %d x %d bins merged by %d; at least 16 x 16 must remain", o->columns,
+			       o->rows, o->binning);
 	if (!(o->thickness >= 5 && o->profile->support + o->thickness < 0.9 * room))
 		return err_set(err, EINVAL, "a thickness of %g mm; allowed: 5 mm to %.0f mm, below the source", o->thickness,
 			       0.9 * room - o->profile->support);
@@ -93,9 +93,9 @@ static void plan_uids(struct simulation *s)
 		 "simulate dbt %s %.17g %.17g %.17g %.17g %.17g %.17g %d %x %d %.17g "
 		 "%d %.17g %d %d %c %s %.17g %u %.17g %d %d %d %d %.17g %d %d %s",
 		 p->name, p->pitch, p->axis_height, p->source_axis, p->source_x, p->support, p->offset, p->scale_by_exposure,
-		 (unsigned)p->angle_tag, p->angle_sign, p->angle_offset, (int)o->phantom, o->i0, o->binning, o->multi, o->side, o->view,
-		 o->gantry, o->seed, o->thickness, o->noise, o->inverted, o->collimate, o->views, o->arc, o->columns, o->rows,
-		 o->study ? o->study : "");
+		 (unsigned)p->angle_tag, p->angle_sign, p->angle_offset, (int)o->phantom, o->i0, o->binning, o->multi, o->side,
+		 o->view, o->gantry, o->seed, o->thickness, o->noise, o->inverted, o->collimate, o->views, o->arc, o->columns,
+		 o->rows, o->study ? o->study : "");
 	if (o->study)
 		snprintf(s->study, sizeof(s->study), "%s", o->study);
 	else
@@ -114,17 +114,25 @@ static int plan_intensity(struct simulation *s, struct err *err)
 	s->max_value = MAX_VALUE;
 	most = fmax(MAX_VALUE - s->o.profile->offset, 0) / largest;
 	most -= 8 * sqrt(most);
-	s->i0 = fmin(s->o.i0 * merged, most); /* a merged bin counts more photons; a real read-out divides where it would overflow */
+	s->i0 = fmin(s->o.i0 * merged,
+		     most); /* a merged bin counts more photons; a real read-out divides where it would overflow */
 	if (!(s->i0 >= 10))
-		return err_set(err, EINVAL, "a detector offset of %g leaves no room for counts below %d", s->o.profile->offset, MAX_VALUE);
+		return err_set(err, EINVAL, "a detector offset of %g leaves no room for counts below %d", s->o.profile->offset,
+			       MAX_VALUE);
 	return 0;
 }
 
 static int plan_scan(struct simulation *s, struct err *err)
 {
 	const struct profile_conf *p = s->o.profile;
-	struct dbt_geometry g = {.n_u = s->n_u, .n_v = s->n_v, .pitch = s->pitch, .axis_height = p->axis_height,
-				 .source_axis = p->source_axis, .source_x = p->source_x, .n_views = s->o.views, .angle = s->angle};
+	struct dbt_geometry g = {.n_u = s->n_u,
+				 .n_v = s->n_v,
+				 .pitch = s->pitch,
+				 .axis_height = p->axis_height,
+				 .source_axis = p->source_axis,
+				 .source_x = p->source_x,
+				 .n_views = s->o.views,
+				 .angle = s->angle};
 
 	return scan_create_dbt(&g, &s->scan, err);
 }

@@ -1,5 +1,5 @@
-/* simulate_system.c - the systems that can be simulated: what their headers say; where their parts stand is in their geometry profiles.
- * Serial numbers say that nothing real is meant. */
+/* simulate_system.c - the systems that can be simulated: what their headers say; where their parts stand is in their geometry
+ * profiles. Serial numbers say that nothing real is meant. */
 #include <stdio.h>
 #include <string.h>
 

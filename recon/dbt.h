@@ -22,19 +22,19 @@ enum dbt_algorithm {
 struct dbt_protocol {
 	enum dbt_algorithm algorithm;
 	int iterations;
-	int subsets;                     /* 0: one per projection; ignored by MLEM */
-	double voxel;                    /* in-plane voxel, mm; 0: the detector's own pitch */
-	double slice_spacing;            /* mm */
+	int subsets;	      /* 0: one per projection; ignored by MLEM */
+	double voxel;	      /* in-plane voxel, mm; 0: the detector's own pitch */
+	double slice_spacing; /* mm */
 	enum projection_model projector;
-	int tile[2];                     /* bins; 0: untiled */
-	size_t memory_limit;             /* bytes on the device; 0: all it has */
+	int tile[2];	     /* bins; 0: untiled */
+	size_t memory_limit; /* bytes on the device; 0: all it has */
 	bool deterministic;
 };
 
 struct dbt_plan {
 	struct grid grid;
-	int bin;                 /* detector bins merged per axis before the log */
-	int n_u, n_v, n_views;   /* of the binned projections */
+	int bin;	       /* detector bins merged per axis before the log */
+	int n_u, n_v, n_views; /* of the binned projections */
 	int subsets;
 	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
 	int tile[2];
@@ -47,7 +47,8 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 
 struct dbt_report {
 	double seconds_setup, seconds_iterate, seconds_download;
-	double sum_data, sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM; 0 otherwise */
+	double sum_data,
+		sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM; 0 otherwise */
 };
 
 /* line, valid: n_views * n_v * n_u floats in the detector scan's view order: line integrals (mu * mm, >= 0) and 1 or 0.

@@ -6,8 +6,9 @@
 
 struct monitor {
 	void *ctx;
-	void (*progress)(void *ctx, const char *stage, double fraction); /* 0..1 within the stage; called from the calling thread */
-	bool (*cancelled)(void *ctx);                                    /* true: the computation ends with ECANCELED */
+	void (*progress)(void *ctx, const char *stage,
+			 double fraction); /* 0..1 within the stage; called from the calling thread */
+	bool (*cancelled)(void *ctx);	   /* true: the computation ends with ECANCELED */
 };
 
 static inline void monitor_progress(const struct monitor *m, const char *stage, double fraction)
