@@ -54,8 +54,11 @@ static int refresh(struct schedule *s, double now)
 {
 	struct err err = {0};
 	size_t quarantined = 0;
-	int ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
+	int ret;
 
+	if (!s->journal)
+		return -EIO;
+	ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
 	if (ret < 0) {
 		journal_trouble(s, &err, now);
 		return ret;

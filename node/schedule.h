@@ -18,7 +18,7 @@
 struct schedule {
 	const struct config *config;
 	const char *config_path; /* what work processes read; NULL: the embedded defaults */
-	struct journal *journal;
+	struct journal *journal; /* NULL: it cannot be opened for now; nothing is decided then */
 	struct jobs jobs;
 	struct processes processes;
 	bool stopping;	 /* start nothing more */

@@ -1,7 +1,8 @@
 /* serve.c - the node's loop.
  *
  * - SQLite must not cross a fork: the receiver is forked while the journal is closed (at start before it is opened for good,
- * later around the fork); all other processes are exec'ed and open their own.
+ * later around the fork); all other processes are exec'ed and open their own. A journal that cannot be opened again then is
+ * tried again from the loop: until it is there nothing is decided, but the receiver goes on.
  * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
  * - Work processes read a copy of the configuration that was accepted (SPOOL/node.conf), not the file that somebody may be
  * editing.
@@ -29,6 +30,7 @@
 #define GRACE 20	  /* s that associations and deliveries under way get at the end */
 #define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
 #define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */
+#define JOURNAL_WAIT 2.0  /* s until a journal that could not be opened again is tried again */
 #define CONFIG_TEXT_MAX (1 << 20)
 
 struct serve {
@@ -37,6 +39,7 @@ struct serve {
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
 	int64_t version;    /* the journal's, when it was last looked at */
+	double journal_at;  /* open the journal again then; 0: it is open */
 	double receiver_at; /* start a receiver then; 0: none is wanted */
 	double stop_at;	    /* 0: running; else when what is under way is told to end */
 };
@@ -155,14 +158,26 @@ static int receiver_child(void *ctx)
 	return 1;
 }
 
-static int journal_reopen(struct serve *v, struct err *err)
+/* Logs when the journal goes and when it is back, not each attempt. */
+static void journal_reopen(struct serve *v, double now)
 {
+	struct err err = {0};
+
+	if (journal_open(v->journal_path, &v->s.journal, &err) < 0) {
+		v->s.journal = NULL;
+		if (v->journal_at == 0)
+			log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		v->journal_at = now + JOURNAL_WAIT;
+		return;
+	}
+	if (v->journal_at > 0)
+		log_event(LOG_NOTICE, "journal-back", "path=%s", log_quote(v->journal_path));
+	v->journal_at = 0;
 	v->version = -1;
-	return journal_open(v->journal_path, &v->s.journal, err);
 }
 
-/* Forks with the journal closed. Only a journal that cannot be opened again is an error. */
-static int start_receiver(struct serve *v, double now, struct err *err)
+/* Forks with the journal closed. */
+static void start_receiver(struct serve *v, double now)
 {
 	static const struct process p = {.role = PROCESS_RECEIVER};
 	struct err why = {0};
@@ -173,7 +188,7 @@ static int start_receiver(struct serve *v, double now, struct err *err)
 		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
 		v->receiver_at = now + RECEIVER_WAIT;
 	}
-	return journal_reopen(v, err);
+	journal_reopen(v, now);
 }
 
 /* ---- start ---- */
@@ -238,7 +253,7 @@ static int begin(struct serve *v, struct err *err)
 	if (ret == 0)
 		ret = clean_up(v, err);
 	if (ret == 0)
-		ret = start_receiver(v, event_now(), err);
+		start_receiver(v, event_now());
 	return ret;
 }
 
@@ -260,7 +275,7 @@ static int relisten(struct serve *v, const struct config *c, struct err *err)
 	return 0;
 }
 
-static int reload(struct serve *v, double now, struct err *err)
+static void reload(struct serve *v, double now)
 {
 	struct config *config = NULL;
 	struct err why = {0};
@@ -280,7 +295,7 @@ static int reload(struct serve *v, double now, struct err *err)
 		config_free(config);
 		free(text);
 		write_copy(v, v->conf.text, NULL);
-		return 0;
+		return;
 	}
 	config_free(v->conf.config);
 	free(v->conf.text);
@@ -295,7 +310,7 @@ static int reload(struct serve *v, double now, struct err *err)
 		p->retired = true;
 		process_stop(p, now, GRACE + 5);
 	}
-	return start_receiver(v, now, err);
+	start_receiver(v, now);
 }
 
 /* ---- stop ---- */
@@ -351,18 +366,16 @@ static void reap_all(struct serve *v, double now)
 	}
 }
 
-static int take_signals(struct serve *v, double now, struct err *err)
+static void take_signals(struct serve *v, double now)
 {
 	struct signalfd_siginfo info;
-	int ret = 0;
 
-	while (ret == 0 && read(v->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+	while (read(v->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
 			stop(v, now);
 		else if (info.ssi_signo == SIGHUP && !v->s.stopping)
-			ret = reload(v, now, err);
+			reload(v, now);
 	}
-	return ret;
 }
 
 /* Wait until something happens, the clock says so, or another process wrote to the journal. */
@@ -373,12 +386,13 @@ static void wait_for_work(struct serve *v)
 
 	for (;;) {
 		double left = v->s.next - event_now(), wait = left < TICK ? left : TICK;
-		int64_t version;
+		int64_t version = v->version;
 		int n = wait > 0 ? poll(fds, 2, (int)(1000 * wait) + 1) : poll(fds, 2, 0);
 
 		while (read(v->pipe_fd[0], bytes, sizeof(bytes)) > 0)
 			;
-		version = journal_data_version(v->s.journal);
+		if (v->s.journal)
+			version = journal_data_version(v->s.journal);
 		if (n != 0 || left <= 0 || version != v->version || v->s.stopping) {
 			v->version = version;
 			return;
@@ -386,49 +400,32 @@ static void wait_for_work(struct serve *v)
 	}
 }
 
-static int loop(struct serve *v, struct err *err)
+static void loop(struct serve *v)
 {
-	int ret = 0;
-
-	while (ret == 0) {
+	for (;;) {
 		double now = event_now(), kill_at;
 
 		reap_all(v, now);
 		if (v->s.stopping && v->s.processes.n == 0)
 			break;
 		if (v->receiver_at > 0 && v->receiver_at <= now)
-			ret = start_receiver(v, now, err);
+			start_receiver(v, now);
+		if (v->journal_at > 0 && v->journal_at <= now)
+			journal_reopen(v, now);
 		if (v->stop_at > 0 && v->stop_at <= now)
 			stop_rest(v, now);
-		if (ret == 0)
-			schedule_step(&v->s, now);
+		schedule_step(&v->s, now);
 		kill_at = process_tick(&v->s.processes, now);
 		if (kill_at > 0 && kill_at < v->s.next)
 			v->s.next = kill_at;
 		if (v->receiver_at > 0 && v->receiver_at < v->s.next)
 			v->s.next = v->receiver_at;
-		if (ret == 0) {
-			wait_for_work(v);
-			ret = take_signals(v, event_now(), err);
-		}
+		if (v->journal_at > 0 && v->journal_at < v->s.next)
+			v->s.next = v->journal_at;
+		wait_for_work(v);
+		take_signals(v, event_now());
 	}
-	if (ret == 0)
-		schedule_interrupt(&v->s, event_now());
-	return ret;
-}
-
-/* On failure: nothing may go on without a node. */
-static void kill_all(struct serve *v)
-{
-	struct process p;
-	int status;
-
-	for (size_t i = 0; i < v->s.processes.n; i++)
-		kill(v->s.processes.list[i].pid, SIGKILL);
-	while (v->s.processes.n > 0) {
-		if (!process_reap(&v->s.processes, &p, &status))
-			usleep(10000);
-	}
+	schedule_interrupt(&v->s, event_now());
 }
 
 int serve_run(struct serve_conf *conf, struct err *err)
@@ -439,8 +436,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	v.s.config = v.conf.config;
 	ret = begin(&v, err);
 	if (ret == 0)
-		ret = loop(&v, err);
-	kill_all(&v);
+		loop(&v);
 	v.s.journal = journal_close(v.s.journal);
 	jobs_clear(&v.s.jobs);
 	if (v.signal_fd >= 0)

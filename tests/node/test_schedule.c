@@ -354,6 +354,23 @@ static void index_deaths(void **state)
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 0);
 }
 
+/* Without a journal nothing is decided and nothing breaks; when it is back, what is due is done. */
+static void no_journal_decides_nothing(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process p = {.role = PROCESS_WORKER, .job = job};
+
+	t->s.journal = journal_close(t->s.journal);
+	schedule_step(&t->s, NOW);
+	assert_true(t->s.next > NOW);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	schedule_interrupt(&t->s, NOW);
+	assert_int_equal(t->s.jobs.n, 0);
+	assert_int_equal(journal_open(t->path, &t->s.journal, NULL), 0);
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -371,6 +388,7 @@ int main(void)
 		T(delivery_that_died),
 		T(lost_result_is_made_again),
 		T(index_deaths),
+		T(no_journal_decides_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

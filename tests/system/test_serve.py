@@ -503,6 +503,33 @@ def a_receiver_that_dies(folder, things):
     check(h.send(n.port, files) == set(files), "not every image was acknowledged")
 
 
+def a_journal_that_cannot_be_opened_again(folder, things):
+    """It is closed around the fork of a receiver. The node goes on without it, says so once, and does what is due when it is back."""
+    n, pacs = both(folder, things)
+    pacs.start()
+    n.start()
+    manager, receiver = n.processes("serve")
+    path = os.path.join(n.spool, "journal.db")
+    os.rename(path, path + ".away")
+    os.mkdir(path)
+    os.kill(receiver, signal.SIGKILL)
+    wait_for("it is said", lambda: "journal-trouble" in n.log_text(), 10)
+    wait_for("a new receiver answers", n.echo, 10)
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("the configuration is read again", lambda: "config-reloaded" in n.log_text())
+    time.sleep(4.5)
+    check(n.echo() and n.process.poll() is None, "the node ended")
+    check(n.log_text().count("journal-trouble") == 1, "not said once")
+    os.rmdir(path)
+    os.rename(path + ".away", path)
+    wait_for("it is open again", lambda: "journal-back" in n.log_text(), 10)
+    files = h.simulate(os.path.join(folder, "exam"))
+    check(h.send(n.port, files) == set(files), "not every image was acknowledged")
+    n.wait_states("delivered")
+    check(manager in n.processes("serve"), "another manager")
+    check(n.stop() == 0, "SIGTERM")
+
+
 def nothing_outlives_the_manager(folder, things):
     n, pacs = long_job(folder, things)
     sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "--repeat", "200", "127.0.0.1", str(n.port),
@@ -556,5 +583,5 @@ if __name__ == "__main__":
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
             damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, sigterm_while_working, running_association_may_finish, sighup_reloads,
-            cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, nothing_outlives_the_manager,
+            cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, a_journal_that_cannot_be_opened_again, nothing_outlives_the_manager,
             does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
