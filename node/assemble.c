@@ -17,6 +17,14 @@ void assemble_add(struct assemble *a, long expected, long frames, double receive
 	a->as_is = false;
 }
 
+void assemble_settle(struct assemble *a, double now)
+{
+	if (a->last > now)
+		a->last = now;
+	if (a->first > now)
+		a->first = now;
+}
+
 static bool is_complete(const struct assemble *a)
 {
 	return a->expected > 0 && a->other == 0 && a->instances == a->expected;

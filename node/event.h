@@ -21,5 +21,7 @@ json_t *event_text(const char *text);
 
 /* s since the epoch. */
 double event_now(void);
+/* s that run whatever somebody does to the clock, for deadlines in memory. */
+double event_clock(void);
 
 #endif

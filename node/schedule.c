@@ -33,6 +33,12 @@ static void wake_at(struct schedule *s, double when)
 		s->next = when;
 }
 
+/* A deadline on `clock`. */
+static void wake_on_clock(struct schedule *s, double deadline, double now)
+{
+	wake_at(s, now + (deadline - s->clock));
+}
+
 /* Not yet? A time further off than any wait we set was written before the clock was set back: it is not waited for. */
 static bool not_yet(struct schedule *s, double until, double longest, double now)
 {
@@ -44,10 +50,10 @@ static bool not_yet(struct schedule *s, double until, double longest, double now
 
 static void journal_trouble(struct schedule *s, const struct err *err, double now)
 {
-	if (s->retry_at < now) /* once a wait, not once an attempt */
+	if (s->retry_at < s->clock) /* once a wait, not once an attempt */
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err->msg));
-	s->retry_at = now + JOURNAL_WAIT;
-	wake_at(s, s->retry_at);
+	s->retry_at = s->clock + JOURNAL_WAIT;
+	wake_on_clock(s, s->retry_at, now);
 }
 
 static int refresh(struct schedule *s, double now)
@@ -64,8 +70,9 @@ static int refresh(struct schedule *s, double now)
 		return ret;
 	}
 	for (size_t i = 0; i < s->jobs.n; i++) {
-		const struct job_view *v = s->jobs.list[i];
+		struct job_view *v = s->jobs.list[i];
 
+		assemble_settle(&v->members, now);
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
 	}
@@ -162,7 +169,7 @@ static bool start_worker(struct schedule *s, const struct job_view *v, double no
 	snprintf(job, sizeof(job), "%lld", (long long)v->id);
 	if (!say(s, v, EVENT_STARTED, json_pack("{s:s, s:i}", "device", s->config->node.device, "attempt", v->attempts + 1), now))
 		return false;
-	if (process_spawn(&s->processes, &p, args, now, &err) < 0)
+	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0)
 		say(s, v, EVENT_INTERRUPTED,
 		    json_pack("{s:o, s:f}", "reason", event_text(err.msg), "next", now + CRASH_WAIT_FIRST), now);
 	return true;
@@ -242,7 +249,7 @@ static void start_delivery(struct schedule *s, const struct job_view *v, const s
 	snprintf(job, sizeof(job), "%lld", (long long)v->id);
 	snprintf(destination, sizeof(destination), "%s", send->destination);
 	snprintf(p.destination, sizeof(p.destination), "%s", send->destination);
-	if (process_spawn(&s->processes, &p, args, now, &err) < 0) {
+	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
 		wake_at(s, now + CRASH_WAIT_FIRST);
 	}
@@ -316,14 +323,14 @@ static void index_new(struct schedule *s, double now)
 		journal_trouble(s, &err, now);
 	if (n <= 0)
 		return;
-	if (s->index_not_before > now) {
-		wake_at(s, s->index_not_before);
+	if (s->index_not_before > s->clock) {
+		wake_on_clock(s, s->index_not_before, now);
 		return;
 	}
-	if (process_spawn(&s->processes, &p, args, now, &err) < 0) {
+	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "index-not-started", "reason=%s", log_quote(err.msg));
-		s->index_not_before = now + INDEX_WAIT;
-		wake_at(s, s->index_not_before);
+		s->index_not_before = s->clock + INDEX_WAIT;
+		wake_on_clock(s, s->index_not_before, now);
 	}
 }
 
@@ -342,7 +349,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 		s->index_stuck = 0;
 		return;
 	}
-	s->index_not_before = now + INDEX_WAIT;
+	s->index_not_before = s->clock + INDEX_WAIT;
 	process_describe(status, how, sizeof(how));
 	log_event(LOG_ERR, "index-ended", "instance=%lld file=%s how=%s", (long long)row.id, row.file, log_quote(how));
 	if (!signalled && WEXITSTATUS(status) != CODE_INPUT)
@@ -388,10 +395,10 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 	case JOB_CANCELLED:
 		p = process_find(&s->processes, PROCESS_WORKER, v->id, NULL);
 		if (p)
-			process_stop(p, now, CANCEL_GRACE);
+			process_stop(p, s->clock, CANCEL_GRACE);
 		p = process_find(&s->processes, PROCESS_DELIVER, v->id, NULL);
 		if (p)
-			process_stop(p, now, CANCEL_GRACE);
+			process_stop(p, s->clock, CANCEL_GRACE);
 		return false;
 	default:
 		return false;
@@ -403,8 +410,8 @@ void schedule_step(struct schedule *s, double now)
 	s->next = now + 3600;
 	if (refresh(s, now) < 0)
 		return;
-	if (s->retry_at > now) {
-		wake_at(s, s->retry_at);
+	if (s->retry_at > s->clock) {
+		wake_on_clock(s, s->retry_at, now);
 		return;
 	}
 	index_new(s, now);
@@ -412,12 +419,12 @@ void schedule_step(struct schedule *s, double now)
 		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
 			;
 	start_next(s, now);
-	if (!s->stopping && s->config->node.retention_days > 0 && s->clean_at <= now) {
+	if (!s->stopping && s->config->node.retention_days > 0 && s->clean_at <= s->clock) {
 		retention_clean(s->journal, &s->jobs, s->config->node.spool, s->config->node.retention_days, now);
-		s->clean_at = now + CLEAN_EVERY;
+		s->clean_at = s->clock + CLEAN_EVERY;
 	}
 	if (!s->stopping && s->config->node.retention_days > 0)
-		wake_at(s, s->clean_at);
+		wake_on_clock(s, s->clean_at, now);
 }
 
 void schedule_ended(struct schedule *s, const struct process *p, int status, double now)

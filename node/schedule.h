@@ -22,8 +22,9 @@ struct schedule {
 	struct jobs jobs;
 	struct processes processes;
 	bool stopping;	 /* start nothing more */
-	double next;	 /* s since the epoch: look again then, at the latest */
-	double retry_at; /* the journal could not be written: not before; 0: it could */
+	double clock;	 /* event_clock(), set by the caller before each call: deadlines count on it, not on the wall clock */
+	double next;	 /* on the wall clock of this step: look again then, at the latest */
+	double retry_at; /* on `clock`, as all below: the journal could not be written: not before; 0: it could */
 	double index_not_before;
 	int64_t index_stuck; /* the instance at which the indexer ended badly */
 	int index_tries;     /* ... so often */

@@ -4,6 +4,8 @@
  * later around the fork); all other processes are exec'ed and open their own. A journal that cannot be opened again then is
  * tried again from the loop: until it is there nothing is decided, but the receiver goes on.
  * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
+ * - Deadlines in memory are on event_clock(): a clock that is set back delays no SIGKILL. Times in the journal are on the wall
+ * clock.
  * - Work processes read a copy of the configuration that was accepted (SPOOL/node.conf), not the file that somebody may be
  * editing.
  */
@@ -39,6 +41,7 @@ struct serve {
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
 	int64_t version;    /* the journal's, when it was last looked at */
+	/* on event_clock(): */
 	double journal_at;  /* open the journal again then; 0: it is open */
 	double receiver_at; /* start a receiver then; 0: none is wanted */
 	double stop_at;	    /* 0: running; else when what is under way is told to end */
@@ -159,7 +162,7 @@ static int receiver_child(void *ctx)
 }
 
 /* Logs when the journal goes and when it is back, not each attempt. */
-static void journal_reopen(struct serve *v, double now)
+static void journal_reopen(struct serve *v, double clock)
 {
 	struct err err = {0};
 
@@ -167,7 +170,7 @@ static void journal_reopen(struct serve *v, double now)
 		v->s.journal = NULL;
 		if (v->journal_at == 0)
 			log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
-		v->journal_at = now + JOURNAL_WAIT;
+		v->journal_at = clock + JOURNAL_WAIT;
 		return;
 	}
 	if (v->journal_at > 0)
@@ -177,18 +180,18 @@ static void journal_reopen(struct serve *v, double now)
 }
 
 /* Forks with the journal closed. */
-static void start_receiver(struct serve *v, double now)
+static void start_receiver(struct serve *v, double clock)
 {
 	static const struct process p = {.role = PROCESS_RECEIVER};
 	struct err why = {0};
 
 	v->receiver_at = 0;
 	v->s.journal = journal_close(v->s.journal);
-	if (process_fork(&v->s.processes, &p, receiver_child, v, now, &why) < 0) {
+	if (process_fork(&v->s.processes, &p, receiver_child, v, clock, &why) < 0) {
 		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
-		v->receiver_at = now + RECEIVER_WAIT;
+		v->receiver_at = clock + RECEIVER_WAIT;
 	}
-	journal_reopen(v, now);
+	journal_reopen(v, clock);
 }
 
 /* ---- start ---- */
@@ -253,7 +256,7 @@ static int begin(struct serve *v, struct err *err)
 	if (ret == 0)
 		ret = clean_up(v, err);
 	if (ret == 0)
-		start_receiver(v, event_now());
+		start_receiver(v, event_clock());
 	return ret;
 }
 
@@ -275,7 +278,7 @@ static int relisten(struct serve *v, const struct config *c, struct err *err)
 	return 0;
 }
 
-static void reload(struct serve *v, double now)
+static void reload(struct serve *v, double clock)
 {
 	struct config *config = NULL;
 	struct err why = {0};
@@ -308,14 +311,14 @@ static void reload(struct serve *v, double now)
 	p = process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
 	if (p) {
 		p->retired = true;
-		process_stop(p, now, GRACE + 5);
+		process_stop(p, clock, GRACE + 5);
 	}
-	start_receiver(v, now);
+	start_receiver(v, clock);
 }
 
 /* ---- stop ---- */
 
-static void stop(struct serve *v, double now)
+static void stop(struct serve *v, double clock)
 {
 	struct processes *all = &v->s.processes;
 	bool again = v->s.stopping;
@@ -323,26 +326,26 @@ static void stop(struct serve *v, double now)
 	v->s.stopping = true;
 	v->receiver_at = 0;
 	if (!again)
-		v->stop_at = now + GRACE;
+		v->stop_at = clock + GRACE;
 	log_event(LOG_NOTICE, again ? "stopping-now" : "stopping", "processes=%zu", all->n);
 	for (size_t i = 0; i < all->n; i++) {
 		struct process *p = &all->list[i];
 
 		if (again)
-			process_stop(p, now, 0);
+			process_stop(p, clock, 0);
 		else if (p->role == PROCESS_RECEIVER)
-			process_stop(p, now, GRACE + 5);
+			process_stop(p, clock, GRACE + 5);
 		else if (p->role != PROCESS_DELIVER)
-			process_stop(p, now, WORKER_GRACE);
+			process_stop(p, clock, WORKER_GRACE);
 	}
 }
 
 /* The deliveries' grace is over. */
-static void stop_rest(struct serve *v, double now)
+static void stop_rest(struct serve *v, double clock)
 {
 	for (size_t i = 0; i < v->s.processes.n; i++)
-		process_stop(&v->s.processes.list[i], now, 1);
-	v->stop_at = now + 3600;
+		process_stop(&v->s.processes.list[i], clock, 1);
+	v->stop_at = clock + 3600;
 }
 
 /* ---- the loop ---- */
@@ -361,31 +364,31 @@ static void reap_all(struct serve *v, double now)
 			schedule_ended(&v->s, &p, status, now);
 		} else if (!p.retired && !v->s.stopping) {
 			log_event(LOG_CRIT, "receiver-ended", "how=%s", log_quote(how));
-			v->receiver_at = now + (now - p.started > 10 * RECEIVER_WAIT ? 0 : RECEIVER_WAIT);
+			v->receiver_at = v->s.clock + (v->s.clock - p.started > 10 * RECEIVER_WAIT ? 0 : RECEIVER_WAIT);
 		}
 	}
 }
 
-static void take_signals(struct serve *v, double now)
+static void take_signals(struct serve *v, double clock)
 {
 	struct signalfd_siginfo info;
 
 	while (read(v->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-			stop(v, now);
+			stop(v, clock);
 		else if (info.ssi_signo == SIGHUP && !v->s.stopping)
-			reload(v, now);
+			reload(v, clock);
 	}
 }
 
 /* Wait until something happens, the clock says so, or another process wrote to the journal. */
-static void wait_for_work(struct serve *v)
+static void wait_for_work(struct serve *v, double until)
 {
 	struct pollfd fds[2] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = v->pipe_fd[0], .events = POLLIN}};
 	char bytes[256];
 
 	for (;;) {
-		double left = v->s.next - event_now(), wait = left < TICK ? left : TICK;
+		double left = until - event_clock(), wait = left < TICK ? left : TICK;
 		int64_t version = v->version;
 		int n = wait > 0 ? poll(fds, 2, (int)(1000 * wait) + 1) : poll(fds, 2, 0);
 
@@ -400,30 +403,34 @@ static void wait_for_work(struct serve *v)
 	}
 }
 
+static void sooner(double *until, double deadline)
+{
+	if (deadline > 0 && deadline < *until)
+		*until = deadline;
+}
+
 static void loop(struct serve *v)
 {
 	for (;;) {
-		double now = event_now(), kill_at;
+		double now = event_now(), clock = event_clock(), until;
 
+		v->s.clock = clock;
 		reap_all(v, now);
 		if (v->s.stopping && v->s.processes.n == 0)
 			break;
-		if (v->receiver_at > 0 && v->receiver_at <= now)
-			start_receiver(v, now);
-		if (v->journal_at > 0 && v->journal_at <= now)
-			journal_reopen(v, now);
-		if (v->stop_at > 0 && v->stop_at <= now)
-			stop_rest(v, now);
+		if (v->receiver_at > 0 && v->receiver_at <= clock)
+			start_receiver(v, clock);
+		if (v->journal_at > 0 && v->journal_at <= clock)
+			journal_reopen(v, clock);
+		if (v->stop_at > 0 && v->stop_at <= clock)
+			stop_rest(v, clock);
 		schedule_step(&v->s, now);
-		kill_at = process_tick(&v->s.processes, now);
-		if (kill_at > 0 && kill_at < v->s.next)
-			v->s.next = kill_at;
-		if (v->receiver_at > 0 && v->receiver_at < v->s.next)
-			v->s.next = v->receiver_at;
-		if (v->journal_at > 0 && v->journal_at < v->s.next)
-			v->s.next = v->journal_at;
-		wait_for_work(v);
-		take_signals(v, event_now());
+		until = clock + (v->s.next - now);
+		sooner(&until, process_tick(&v->s.processes, clock));
+		sooner(&until, v->receiver_at);
+		sooner(&until, v->journal_at);
+		wait_for_work(v, until);
+		take_signals(v, event_clock());
 	}
 	schedule_interrupt(&v->s, event_now());
 }

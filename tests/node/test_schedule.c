@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -336,7 +337,7 @@ static void index_deaths(void **state)
 	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
 	assert_int_equal(row.id, first);
-	assert_true(t->s.index_not_before > NOW);
+	assert_true(t->s.index_not_before > t->s.clock);
 	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
 	assert_int_equal(row.id, second);
@@ -371,6 +372,58 @@ static void no_journal_decides_nothing(void **state)
 	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
 }
 
+/* The wall clock goes back an hour after the last instance: the alarm comes after quiet time, not an hour late. */
+static void clock_set_back_delays_no_alarm(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3);
+	const double back = NOW - 3600;
+
+	assert_int_equal(step(t, job, back)->state, JOB_COLLECTING);
+	assert_true(t->s.next <= back + 60);
+	assert_int_equal(step(t, job, back + 59)->state, JOB_COLLECTING);
+	assert_int_equal(step(t, job, back + 60)->state, JOB_HELD);
+}
+
+/* SIGKILL comes when its grace is over, also when the wall clock goes back in between; so do the other deadlines. */
+static void clock_set_back_delays_no_deadline(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process p = {.role = PROCESS_INDEX};
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		signal(SIGTERM, SIG_IGN);
+		for (;;)
+			pause();
+	}
+	assert_true(pid > 0);
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_CANCEL, "{}");
+	t->s.processes.list[0] = (struct process){.pid = pid, .role = PROCESS_WORKER, .job = job};
+	t->s.processes.n = 1;
+	t->s.clock = 100;
+	step(t, job, NOW);
+	assert_true(t->s.processes.list[0].kill_at == 105);
+	step(t, job, NOW - 3600);
+	assert_true(process_tick(&t->s.processes, 104) == 105);
+	process_tick(&t->s.processes, 105);
+	kill(pid, SIGKILL); /* the child may not have come to ignoring SIGTERM: how it ends is not what is tested */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	t->s.processes.n = 0;
+	/* An indexer that ended badly is started again a second later on the same clock. */
+	add_instance(t, "1.9");
+	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
+	assert_true(t->s.index_not_before == 101);
+	t->s.stopping = false;
+	step(t, job, NOW - 7200);
+	assert_true(t->s.next == NOW - 7200 + 1);
+	t->s.stopping = true;
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -388,6 +441,8 @@ int main(void)
 		T(delivery_that_died),
 		T(lost_result_is_made_again),
 		T(index_deaths),
+		T(clock_set_back_delays_no_alarm),
+		T(clock_set_back_delays_no_deadline),
 		T(no_journal_decides_nothing),
 	};
 
