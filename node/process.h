@@ -23,9 +23,9 @@ struct process {
 	enum process_role role;
 	int64_t job;			    /* WORKER, DELIVER */
 	char destination[CONFIG_NAME_SIZE]; /* DELIVER */
-	double started; /* s, event_clock(), as `now` below */
-	double kill_at; /* SIGTERM was sent, SIGKILL follows then; 0: it may run */
-	bool retired;	/* a receiver of an older configuration that lets its associations end */
+	double started;			    /* s, event_clock(), as `now` below */
+	double kill_at;			    /* SIGTERM was sent, SIGKILL follows then; 0: it may run */
+	bool retired;			    /* a receiver of an older configuration that lets its associations end */
 };
 
 #define PROCESS_MAX 64

@@ -18,10 +18,11 @@
 #define CRASH_WAIT_FIRST 1.0 /* s until a crashed job starts again; doubled with each crash */
 #define CRASH_WAIT_CAP 60.0
 #define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
-#define JOURNAL_WAIT 2.0    /* s until a journal that could not be written is tried again */
-#define INDEX_WAIT 1.0	    /* s until an indexer that ended badly is started again */
-#define INDEX_SIGNALS_MAX 2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)  \
-			     */
+#define JOURNAL_WAIT 2.0	 /* s until a journal that could not be written is tried again */
+#define INDEX_WAIT 1.0		 /* s until an indexer that ended badly is started again */
+#define INDEX_SIGNALS_MAX                                                                                                        \
+	2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)                    \
+	   */
 #define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
 #define CANCEL_GRACE 5.0      /* s from SIGTERM to SIGKILL for a worker whose job was cancelled */
 #define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */

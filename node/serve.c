@@ -40,7 +40,7 @@ struct serve {
 	struct schedule s;
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
-	int64_t version;    /* the journal's, when it was last looked at */
+	int64_t version; /* the journal's, when it was last looked at */
 	/* on event_clock(): */
 	double journal_at;  /* open the journal again then; 0: it is open */
 	double receiver_at; /* start a receiver then; 0: none is wanted */
