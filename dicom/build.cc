@@ -107,7 +107,7 @@ int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, siz
 	std::unique_ptr<DcmElement> elem;
 	OFCondition cond = EC_Normal;
 	std::string text;
-	DcmEVR vr;
+	DcmEVR vr = EVR_UNKNOWN;
 	int r;
 
 	r = vr_for(item, tag, &vr, err);
@@ -139,7 +139,7 @@ int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, siz
 }
 
 struct Range {
-	DcmEVR vr;
+	DcmEVR vr = EVR_UNKNOWN;
 	long low, high;
 };
 
@@ -158,7 +158,7 @@ int put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err)
 	std::unique_ptr<DcmElement> elem;
 	const Range *range = nullptr;
 	OFCondition cond;
-	DcmEVR vr;
+	DcmEVR vr = EVR_UNKNOWN;
 	int r;
 
 	r = vr_for(item, tag, &vr, err);
@@ -206,7 +206,7 @@ int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, s
 {
 	std::unique_ptr<DcmElement> elem;
 	OFCondition cond = EC_Normal;
-	DcmEVR vr;
+	DcmEVR vr = EVR_UNKNOWN;
 	int r;
 
 	r = vr_for(item, tag, &vr, err);
@@ -331,7 +331,7 @@ int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, str
 int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err)
 {
 	return guarded(err, "dicom_put_text", [&] {
-		DcmEVR vr;
+		DcmEVR vr = EVR_UNKNOWN;
 		int r = vr_for(item, tag, &vr, err);
 
 		return r < 0 ? r : put_string(item, tag, vr, text, err);
@@ -373,7 +373,7 @@ int dicom_put_empty(struct dicom_item *item, uint32_t tag, struct err *err)
 {
 	return guarded(err, "dicom_put_empty", [&] {
 		std::unique_ptr<DcmElement> elem;
-		DcmEVR vr;
+		DcmEVR vr = EVR_UNKNOWN;
 		int r = vr_for(item, tag, &vr, err);
 
 		if (r < 0)
