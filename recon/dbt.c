@@ -198,7 +198,6 @@ int dbt_reconstruct(const struct dbt_protocol *p, const struct dbt_plan *plan, c
 		r = support_clear(s.layout.scan, &plan->grid, valid, s.layout.order, s.start, ret_volume, err);
 	if (r < 0)
 		goto out;
-	report.seconds_download = seconds() - begin;
 	if (ret_report)
 		*ret_report = report;
 out:
