@@ -3,7 +3,9 @@
  * - A `struct buf` is float32 memory of one device. Algorithms hand it around, never look inside.
  * - A `struct projection` is a prepared system matrix A (rows: bins, columns: voxels, entries in mm). Everything it needs is
  *   allocated when it is created; forward() and adjoint() allocate nothing.
- * - Rows whose mask is 0 are zero rows: forward gives 0 there, adjoint ignores the bin.
+ * - Rows whose mask is not above 0 are zero rows: forward gives 0 there, adjoint ignores the bin.
+ * - Work is queued and done in order on QUEUE_WORK; functions that give a number or host data wait for it. Transfers that overlap
+ *   with work have queues of their own: see order().
  * - A device and its objects belong to one thread at a time; the device threads inside itself.
  */
 #ifndef TOMONODE_KERNELS_DEVICE_H
@@ -11,9 +13,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "kernels/err.h"
 #include "kernels/geometry.h"
+#include "kernels/rules.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,9 +42,22 @@ struct projection_spec {
 	const struct scan *scan; /* borrowed, must outlive the projection */
 	int first, n_views;	 /* the views [first, first + n_views) of the scan: a subset is contiguous */
 	const struct grid *grid; /* copied */
-	const struct buf *mask;	 /* n_views * n_v * n_u of 0 or 1, borrowed; NULL: every bin counts */
+	const struct buf *mask;	 /* n_views * n_v * n_u, borrowed: 1 counts; 0 no data; -1 does not count either, and shows air (see
+				    mark()); NULL: every bin counts */
 	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: the whole */
 	bool deterministic; /* bitwise the same result in every run */
+};
+
+enum device_queue {
+	QUEUE_WORK = 0, /* everything but the two below */
+	QUEUE_UP,	/* upload_begin() */
+	QUEUE_DOWN,	/* download_begin() */
+};
+
+/* What tally() counts beside the histogram. */
+struct tally {
+	size_t below, above; /* values that lie outside 0..65535 steps after rounding */
+	size_t bad;	     /* NaN and inf */
 };
 
 struct device_ops {
@@ -53,17 +70,31 @@ struct device_ops {
 	int (*upload)(struct buf *dst, const float *src, struct err *err);   /* dst->n floats */
 	int (*download)(const struct buf *src, float *dst, struct err *err); /* src->n floats */
 
+	/* Host memory that transfers at full speed (pinned, where that means something). Content undefined. The device keeps what
+	 * is freed for the next host_alloc() and gives it back when it is closed. */
+	int (*host_alloc)(struct device *dev, size_t bytes, void **ret, struct err *err);
+	void (*host_free)(struct device *dev, void *memory); /* takes NULL; what transfers to or from it is waited for */
+	/* Transfers that overlap with work: src and dst, from host_alloc(), are left alone until wait(). */
+	int (*upload_begin)(struct buf *dst, const float *src, struct err *err);
+	int (*download_begin)(const struct buf *src, float *dst, struct err *err);
+	/* What is queued on `after` from now on starts when all that is on `before` now has ended; wait() lets the caller wait. */
+	int (*order)(struct device *dev, enum device_queue before, enum device_queue after, struct err *err);
+	int (*wait)(struct device *dev, enum device_queue queue, struct err *err);
+
 	/* vectors of equal length; ret may be an input */
 	int (*fill)(struct buf *x, float value, struct err *err);
 	int (*copy)(const struct buf *x, struct buf *ret, struct err *err);
 	int (*multiply)(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 	int (*axpy)(float a, const struct buf *x, struct buf *y, struct err *err); /* y += a x */
-	int (*ratio)(const struct buf *y, const struct buf *p, float floor, struct buf *ret,
-		     struct err *err); /* p > floor ? y/p : 0 */
-	int (*update)(struct buf *x, const struct buf *c, const struct buf *sens, float floor,
-		      struct err *err); /* sens > floor ? x c/sens : x */
+	int (*threshold)(struct buf *x, float at, float value, struct err *err);   /* x > at ? value : 0 */
+	int (*rule_voxels)(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x,
+			   struct err *err); /* x = rule_voxel(x, num, den) */
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
+	/* Histogram of every stride-th value in steps: bins[round((x - offset) / step)] is counted up, limited to 0..65535; the
+	 * counts in ret_tally are over all values. */
+	int (*tally)(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+		     struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
 			      struct err *err); /* sum over p > floor of y ln p - p */
 
@@ -74,16 +105,29 @@ struct device_ops {
 	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret,
 				 struct err *err);
 	void (*projection_free)(struct projection *a);
-	int (*forward)(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err); /* y = A x */
-	int (*adjoint)(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
+	int (*forward)(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err); /* y = A x, y += A x */
+	int (*adjoint)(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);	     /* x = A'y */
 
-	/* Fused passes. fused() tells whether this projection has them; where it says no, the plain ones serve.
-	 * forward_ratio: p = (A x > floor) ? y / (A x) : 0.   back_update: x = (A'1 > floor) ? x * A'p / A'1 : x, no temporary
-	 * volumes. */
+	/* A sub-iteration (kernels/rules.h). A pair buffer has 2 floats per bin; what lies where in it is the projection's own.
+	 * y: data >= 0; p = A x; row: length of each ray, NULL where the rule does not want it. Masked bins make pairs of 0.
+	 *   make_pair    from line integrals: pair = rule_bin(y, p, row)
+	 *   back_sums    num = A'q, den = A'd, or with `add` num += A'q, den += A'd
+	 * and fused, without a vector of line integrals or sums, where fused() says so:
+	 *   forward_pair  pair = rule_bin(y, A x, row)       (x is not looked at where the rule wants no line)
+	 *   back_update   x = rule_voxel(x, A'q, A'd) */
+	int (*make_pair)(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p,
+			 const struct buf *row, struct buf *ret_pair, struct err *err);
+	int (*back_sums)(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den,
+			 struct err *err);
 	bool (*fused)(const struct projection *a);
-	int (*forward_ratio)(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-			     struct err *err);
-	int (*back_update)(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
+	int (*forward_pair)(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+			    const struct buf *row, struct buf *ret_pair, struct err *err);
+	int (*back_update)(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+
+	/* What the views tell about each voxel (SCAN_DBT; either model): x = -1 where the bin nearest to the voxel's centre shows
+	 * air (mask < 0); else, unless x is < 0, x = 1 where a bin that counts lies within a voxel of it (slice_weight() > 0);
+	 * else x stays. From x = 0 and over all projections it makes the support. */
+	int (*mark)(struct projection *a, struct buf *x, struct err *err);
 };
 
 struct device {

@@ -14,12 +14,6 @@
 #include "recon/monitor.h"
 #include "recon/scan.h"
 
-/* What dbt_tally() counts beside the histogram. */
-struct tally {
-	size_t below, above; /* values outside 0..65535 steps after rounding */
-	size_t bad;	     /* NaN and inf */
-};
-
 enum dbt_algorithm {
 	DBT_OSEM = 1, /* ordered subsets EM on line integrals: Hudson & Larkin 1994 */
 	DBT_MLEM,     /* EM, all projections in each update: Shepp & Vardi 1982 */

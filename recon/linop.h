@@ -15,17 +15,27 @@ struct linop {
 	size_t n_in, n_out;
 	struct device *dev; /* borrowed; x and y live on it */
 	int (*apply)(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err);	 /* y = A x */
+	int (*apply_add)(const struct linop *op, const struct buf *x, struct buf *y, struct err *err);	 /* y += A x */
 	int (*adjoint)(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
-	/* Fused passes, both or neither (NULL): p = A x > floor ? y / A x : 0, and x = A'1 > floor ? x * A'p / A'1 : x. */
-	int (*apply_ratio)(const struct linop *op, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-			   struct err *err);
-	int (*adjoint_update)(const struct linop *op, const struct buf *p, float floor, struct buf *x, struct err *err);
+
+	/* The passes of a sub-iteration, as in kernels/device.h: pair buffers have 2 n_out floats. */
+	int (*make_pair)(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *p,
+			 const struct buf *row, struct buf *ret_pair, struct err *err);
+	int (*adjoint_sums)(const struct linop *op, const struct buf *pair, bool add, struct buf *num, struct buf *den,
+			    struct err *err);
+	/* Fused, both or neither (NULL). */
+	int (*apply_pair)(const struct linop *op, const struct rule *rule, const struct buf *x, const struct buf *y,
+			  const struct buf *row, struct buf *ret_pair, struct err *err);
+	int (*adjoint_update)(const struct linop *op, const struct rule *rule, const struct buf *pair, struct buf *x,
+			      struct err *err);
+	/* What the rays tell about each voxel, see mark() there; NULL where the operator cannot tell. */
+	int (*mark)(const struct linop *op, struct buf *x, struct err *err);
 	void (*destroy)(struct linop *op);
 };
 
 static inline bool linop_fused(const struct linop *op)
 {
-	return op->apply_ratio && op->adjoint_update;
+	return op->apply_pair && op->adjoint_update;
 }
 
 int linop_sensitivity(const struct linop *op, struct buf *ret_sens, struct err *err); /* A'1 */

@@ -1,0 +1,110 @@
+/* The update rules: what a sub-iteration makes of its bins and of its voxels. C11, C++17 and CUDA C++: one body for each formula.
+ *
+ *   p = A x;   (q, d) = rule_bin(y, p, l);   (num, den) = (A'q, A'd);   x = rule_voxel(x, num, den)
+ *
+ * A: lengths in mm of the rays of one subset in the voxels, x: attenuation in 1/mm, y and p: line integrals, l = A 1 over the
+ * support: the length of each ray in the volume, mm (rules for which rule_wants_length() is true).
+ *
+ * - A bin that does not count has q = d = 0.
+ * - A voxel that is exactly 0 lies outside the support and stays 0; one inside never becomes 0.
+ */
+#ifndef TOMONODE_KERNELS_RULES_H
+#define TOMONODE_KERNELS_RULES_H
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "kernels/geometry.h"
+
+enum rule_kind {
+	RULE_EM = 1,	   /* x A'(y / A x) / A'1: Shepp & Vardi 1982, Hudson & Larkin 1994; on line integrals as the seed thesis does */
+	RULE_EM_ROWS,	   /* the same with every row of A divided by its sum: the seed's own matrix, for comparison only */
+	RULE_TRANSMISSION, /* x + x A'(e^-p - e^-y) / A'(p e^-p): the convex algorithm, Lange & Fessler 1995; per subset OSC. The
+			      unattenuated intensity is the same for all bins of a subset and cancels */
+	RULE_SART,	   /* x + step A'((y - p) / l) / A'1: Andersen & Kak 1984; one projection per subset is ART by views */
+	RULE_BACKPROJECT,  /* A'(y / l) / A'1, whatever x holds: shift and add, and the last step of filtered backprojection */
+};
+
+struct rule {
+	enum rule_kind kind;
+	float bin_floor;   /* least p (EM) and least l, mm, that is divided by; > 0 */
+	float voxel_floor; /* least den that is divided by; > 0 */
+	float step;	   /* SART: relaxation, 0 < step < 2 */
+};
+
+struct rule_pair {
+	float q, d;
+};
+
+#define RULE_TINY 1e-9f /* 1/mm: instead of 0 in a voxel of the support; a thousandth of air */
+
+static inline TOMONODE_HD bool rule_wants_length(enum rule_kind kind)
+{
+	return kind == RULE_EM_ROWS || kind == RULE_SART || kind == RULE_BACKPROJECT;
+}
+
+/* Does the rule look at p = A x at all? */
+static inline TOMONODE_HD bool rule_wants_line(enum rule_kind kind)
+{
+	return kind != RULE_BACKPROJECT;
+}
+
+static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float y, float p, float l)
+{
+	struct rule_pair pair = {0, 0};
+
+	switch (r->kind) {
+	case RULE_EM:
+		pair.q = p > r->bin_floor ? y / p : 0;
+		pair.d = 1;
+		break;
+	case RULE_EM_ROWS: /* p / l is the row's sum; both sides of the update carry 1 / l once more */
+		if (l > r->bin_floor) {
+			pair.q = p > r->bin_floor ? y / p : 0;
+			pair.d = 1 / l;
+		}
+		break;
+	case RULE_TRANSMISSION:
+		pair.q = expf(-p) - expf(-y);
+		pair.d = p * expf(-p);
+		break;
+	case RULE_SART:
+		if (l > r->bin_floor) {
+			pair.q = (y - p) / l;
+			pair.d = 1;
+		}
+		break;
+	case RULE_BACKPROJECT:
+		if (l > r->bin_floor) {
+			pair.q = y / l;
+			pair.d = 1;
+		}
+		break;
+	}
+	return pair;
+}
+
+static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float num, float den)
+{
+	float next;
+
+	if (x == 0 || !(den > r->voxel_floor))
+		return x;
+	switch (r->kind) {
+	case RULE_TRANSMISSION:
+		next = x + x * (num / den);
+		break;
+	case RULE_SART:
+		next = x + r->step * (num / den);
+		break;
+	case RULE_BACKPROJECT: /* negative after a filter, and rightly so */
+		next = num / den;
+		return next == 0 ? RULE_TINY : next;
+	default:
+		next = x * (num / den);
+		break;
+	}
+	return next > RULE_TINY ? next : RULE_TINY;
+}
+
+#endif
