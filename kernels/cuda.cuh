@@ -18,12 +18,33 @@
 #define CUDA_THREADS 256
 #define CUDA_PARTIALS 1024 /* blocks of a reduction; their sums are added on the host in a fixed order */
 
+#define CUDA_STEPS 65536
+#define CUDA_QUEUES 3
+#define CUDA_KEPT_MAX 32 /* host blocks that are kept for the next host_alloc() */
+
+struct cuda_host_block {
+	void *memory;
+	size_t bytes;
+	bool used;
+};
+
 struct cuda_state {
-	cudaStream_t stream;
-	double *partial;      /* device: CUDA_PARTIALS */
-	double *host_partial; /* pinned: CUDA_PARTIALS */
-	void *scratch;	      /* device memory that all projections share; grows when one is created */
+	cudaStream_t stream; /* QUEUE_WORK */
+	cudaStream_t queue[CUDA_QUEUES];
+	cudaEvent_t event;				/* of order() */
+	double *partial;				/* device: CUDA_PARTIALS */
+	double *host_partial;				/* pinned: CUDA_PARTIALS */
+	unsigned long long *histogram, *host_histogram; /* device, pinned: CUDA_STEPS */
+	void *scratch;					/* device memory that all projections share; grows when one is created */
 	size_t scratch_bytes;
+	struct cuda_host_block host[CUDA_KEPT_MAX];
+};
+
+/* How the results of a pass are cut up: tiles of results, each worked on by whole blocks of threads. */
+struct cuda_tiling {
+	int size[2];   /* results of a tile along both axes */
+	int tiles[2];  /* tiles */
+	int blocks[2]; /* blocks of a tile */
 };
 
 struct projection {
@@ -34,8 +55,11 @@ struct projection {
 	int n_views;
 	const float *mask; /* device; NULL: every bin counts */
 	bool deterministic;
-	struct scan_view *views; /* device: n_views */
-	struct slice_map *maps;	 /* device: n_views * n_z; SLICES only */
+	int tile[2];
+	struct scan_view *views;     /* device: n_views */
+	struct slice_map *maps;	     /* device: n_views * n_z */
+	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
+	double scale_min_y;
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)
@@ -43,7 +67,8 @@ static inline struct cuda_state *cuda_state(const struct device *dev)
 	return (struct cuda_state *)dev->state;
 }
 
-/* 0, or the error with `what` in its sentence. ENOMEM for lack of memory, EIO else. */
+/* 0, or the error with `what` in its sentence: ENOMEM for lack of memory; EHWPOISON for all else: what CUDA reports then mostly
+ * stays for all calls to come (a sticky error), so the device is not to be used any more and the data are not to blame. */
 int cuda_check(cudaError_t code, const struct device *dev, const char *what, struct err *err);
 
 /* Blocks of CUDA_THREADS for n items, at most the hardware's limit; kernels stride over the rest. */
@@ -52,6 +77,22 @@ static inline unsigned cuda_blocks(size_t n)
 	size_t blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
 
 	return (unsigned)(blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : blocks);
+}
+
+/* 1 ulp, without the slow path for extreme operands. */
+static inline __device__ float cuda_sqrt(float x)
+{
+	float y;
+
+	asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+/* Length of a bin's ray in a slice, mm. */
+static inline __device__ float cuda_slice_length(const struct scan *scan, const struct scan_view *view, const struct grid *grid,
+						 int u, int v)
+{
+	return cuda_sqrt((float)(slice_length_u(scan, view, grid, u) + slice_length_v(scan, view, grid, v)));
 }
 
 static inline __device__ size_t cuda_index(void)
@@ -64,8 +105,10 @@ int cuda_fill(struct buf *x, float value, struct err *err);
 int cuda_copy(const struct buf *x, struct buf *ret, struct err *err);
 int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 int cuda_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
-int cuda_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err);
-int cuda_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err);
+int cuda_threshold(struct buf *x, float at, float value, struct err *err);
+int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
+int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	       struct err *err);
 int cuda_sum(const struct buf *x, double *ret, struct err *err);
 int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
@@ -75,20 +118,33 @@ size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *s
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec);
 int cuda_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
 void cuda_projection_free(struct projection *a);
-int cuda_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err);
+int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
 int cuda_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
+int cuda_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   struct buf *ret_pair, struct err *err);
+int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
 bool cuda_fused(const struct projection *a);
-int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-		       struct err *err);
-int cuda_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
+int cuda_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		      const struct buf *row, struct buf *ret_pair, struct err *err);
+int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+int cuda_mark(struct projection *a, struct buf *x, struct err *err);
+
+/* A pair of bin i lies at ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back pass
+ * weighs with the voxel's share alone. EXACT: as they come from the rule. */
 
 /* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL:
  * atomics. */
-int cuda_exact_forward(struct projection *a, const float *x, float *y, struct err *err);
+int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fixed, struct err *err);
+int cuda_exact_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, void *fixed, struct err *err);
 
-/* cuda_slices.cu. weighted: room for float2 per bin of the projection. y NULL: no ratio; update: x is changed in place. */
-int cuda_slices_forward(struct projection *a, const float *x, const float *y, float floor, float *out, struct err *err);
-int cuda_slices_back(struct projection *a, const float *p, float floor, bool update, float *x, float2 *weighted, struct err *err);
+/* cuda_slices_forward.cu. rule NULL: line integrals to out (n bins); else pairs to out (2 n). */
+int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
+			float *out, struct err *err);
+
+/* cuda_slices_back.cu */
+int cuda_slices_adjoint(struct projection *a, const float *y, float *x, struct err *err);
+int cuda_slices_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, struct err *err);
+int cuda_slices_update(struct projection *a, const struct rule *rule, const float2 *pair, float *x, struct err *err);
 
 #endif

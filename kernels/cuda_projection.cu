@@ -1,8 +1,8 @@
 /* cuda_projection.cu - a system matrix on the CUDA device: what it keeps there, and which kernels serve it.
  *
- * A projection keeps its views and, for SLICES, a map per view and slice. Larger working memory is the device's scratch, one for
- * all projections: the weighted bins of the back pass, or the 64-bit sums of the bitwise repeatable scatter. Tiles do not change
- * what a kernel computes: each bin and each voxel is gathered by one thread.
+ * A projection keeps its views and, for a SCAN_DBT, a map per view and slice. Larger working memory is the device's scratch, one
+ * for all projections: the 64-bit sums of the bitwise repeatable scatter of the exact model. Tiles do not change what a kernel
+ * computes: each bin and each voxel is gathered by one thread.
  */
 #include "kernels/cuda.cuh"
 
@@ -16,20 +16,15 @@ static size_t bins(const struct projection_spec *spec)
 
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
-	size_t bytes = (size_t)spec->n_views * sizeof(struct scan_view);
-
 	(void)dev;
-	if (spec->model == PROJECTION_SLICES)
-		bytes += (size_t)spec->n_views * (size_t)spec->grid->n[2] * sizeof(struct slice_map);
-	return bytes;
+	return (size_t)spec->n_views * (sizeof(struct scan_view) + (size_t)spec->grid->n[2] * sizeof(struct slice_map));
 }
 
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
-	if (spec->model == PROJECTION_SLICES)
-		return bins(spec) * sizeof(float2);
-	return spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float) : 0;
+	return spec->model == PROJECTION_EXACT && spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float)
+								      : 0;
 }
 
 static int scratch_reserve(struct device *dev, size_t bytes, struct err *err)
@@ -58,8 +53,9 @@ static int upload_views(struct projection *a, const struct projection_spec *spec
 	int r = cuda_check(cudaMalloc((void **)&a->views, bytes), a->dev, "views", err);
 
 	return r < 0 ? r
-		     : cuda_check(cudaMemcpy(a->views, spec->scan->views + spec->first, bytes, cudaMemcpyHostToDevice), a->dev,
-				  "views", err);
+		     : cuda_check(cudaMemcpyAsync(a->views, spec->scan->views + spec->first, bytes, cudaMemcpyHostToDevice,
+						  cuda_state(a->dev)->stream),
+				  a->dev, "views", err);
 }
 
 static int upload_maps(struct projection *a, const struct projection_spec *spec, struct err *err)
@@ -74,9 +70,18 @@ static int upload_maps(struct projection *a, const struct projection_spec *spec,
 	for (int s = 0; s < spec->n_views; s++)
 		for (int k = 0; k < nz; k++)
 			maps[(size_t)s * nz + k] = slice_map_make(spec->scan, spec->scan->views + spec->first + s, spec->grid, k);
+	a->scale_min = a->scale_min_y = INFINITY;
+	a->scale_max = 0;
+	for (size_t i = 0; i < n; i++) {
+		a->scale_min_y = fmin(a->scale_min_y, maps[i].scale[1]);
+		a->scale_min = fmin(a->scale_min, fmin(maps[i].scale[0], maps[i].scale[1]));
+		a->scale_max = fmax(a->scale_max, fmax(maps[i].scale[0], maps[i].scale[1]));
+	}
 	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
 	if (r == 0)
-		r = cuda_check(cudaMemcpy(a->maps, maps, n * sizeof(*maps), cudaMemcpyHostToDevice), a->dev, "slice maps", err);
+		r = cuda_check(
+			cudaMemcpyAsync(a->maps, maps, n * sizeof(*maps), cudaMemcpyHostToDevice, cuda_state(a->dev)->stream),
+			a->dev, "slice maps", err);
 	free(maps);
 	return r;
 }
@@ -108,9 +113,11 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	a->n_views = spec->n_views;
 	a->mask = spec->mask ? spec->mask->mem : NULL;
 	a->deterministic = spec->deterministic;
+	a->tile[0] = spec->tile[0];
+	a->tile[1] = spec->tile[1];
 	if ((r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err)) < 0 || (r = upload_views(a, spec, err)) < 0)
 		goto out;
-	if (spec->model == PROJECTION_SLICES && (r = upload_maps(a, spec, err)) < 0)
+	if (spec->scan->kind == SCAN_DBT && (r = upload_maps(a, spec, err)) < 0)
 		goto out;
 	if ((r = scratch_reserve(dev, cuda_scratch_bytes(dev, spec), err)) < 0)
 		goto out;
@@ -132,35 +139,114 @@ void cuda_projection_free(struct projection *a)
 	free(a);
 }
 
-static int check_sizes(const struct projection *a, const struct buf *x, const struct buf *y, struct err *err)
+static int check_sizes(const struct projection *a, const char *what, size_t n_x, size_t n_y, struct err *err)
 {
 	size_t n_bins = (size_t)a->n_views * scan_view_size(&a->scan);
 
-	if (x->n != grid_size(&a->grid) || y->n != n_bins)
-		return err_set(err, EINVAL, "%s: projection of %zu voxels to %zu bins got vectors of %zu and %zu", a->dev->name,
-			       grid_size(&a->grid), n_bins, x->n, y->n);
+	if (n_x != grid_size(&a->grid) || n_y != n_bins)
+		return err_set(err, EINVAL, "%s: %s: projection of %zu voxels to %zu bins got vectors of %zu and %zu",
+			       a->dev->name, what, grid_size(&a->grid), n_bins, n_x, n_y);
 	return cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
 }
 
-int cuda_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err)
+/* Data, pairs and the lengths of the rows go with the projection's bins. */
+static int check_rule(const struct projection *a, const char *what, const struct rule *rule, const struct buf *y,
+		      const struct buf *row, const struct buf *pair, struct err *err)
 {
-	int r = check_sizes(a, x, ret_y, err);
+	size_t n_bins = (size_t)a->n_views * scan_view_size(&a->scan);
+
+	if (y->n != n_bins || pair->n != 2 * n_bins || (row && row->n != n_bins))
+		return err_set(err, EINVAL, "%s: %s: %zu data, %zu row lengths and %zu pair values for %zu bins", a->dev->name,
+			       what, y->n, row ? row->n : 0, pair->n, n_bins);
+	if (rule_wants_length(rule->kind) && !row)
+		return err_set(err, EINVAL, "%s: %s: rule %d wants the lengths of the rows", a->dev->name, what, (int)rule->kind);
+	return 0;
+}
+
+int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err)
+{
+	int r = check_sizes(a, "forward", x->n, y->n, err);
 
 	if (r < 0)
 		return r;
-	return a->model == PROJECTION_EXACT ? cuda_exact_forward(a, x->mem, ret_y->mem, err)
-					    : cuda_slices_forward(a, x->mem, NULL, 0, ret_y->mem, err);
+	return a->model == PROJECTION_EXACT ? cuda_exact_forward(a, x->mem, add, y->mem, err)
+					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, err);
 }
 
 int cuda_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
 {
-	void *scratch = cuda_state(a->dev)->scratch;
-	int r = check_sizes(a, ret_x, y, err);
+	int r = check_sizes(a, "adjoint", ret_x->n, y->n, err);
 
 	if (r < 0)
 		return r;
-	return a->model == PROJECTION_EXACT ? cuda_exact_adjoint(a, y->mem, ret_x->mem, a->deterministic ? scratch : NULL, err)
-					    : cuda_slices_back(a, y->mem, 0, false, ret_x->mem, (float2 *)scratch, err);
+	return a->model == PROJECTION_EXACT
+		       ? cuda_exact_adjoint(a, y->mem, ret_x->mem, a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
+		       : cuda_slices_adjoint(a, y->mem, ret_x->mem, err);
+}
+
+struct pair_job {
+	struct scan scan;
+	struct grid grid;
+	const struct scan_view *views;
+	const float *mask, *y, *p, *row;
+	float2 *pair;
+	struct rule rule;
+	bool weigh;
+};
+
+static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_constant__ struct pair_job job, size_t n)
+{
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x) {
+		struct rule_pair pair = {0, 0};
+		float length = 1;
+
+		if (!job.mask || job.mask[i] > 0) {
+			size_t per_view = scan_view_size(&job.scan), in_view = i % per_view;
+			const struct scan_view *view = job.views + i / per_view;
+
+			pair = rule_bin(&job.rule, job.y[i], job.p[i], job.row ? job.row[i] : 0);
+			if (job.weigh)
+				length = cuda_slice_length(&job.scan, view, &job.grid, (int)(in_view % job.scan.n_u),
+							   (int)(in_view / job.scan.n_u));
+		}
+		job.pair[i] = make_float2(pair.q * length, pair.d * length);
+	}
+}
+
+int cuda_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   struct buf *ret_pair, struct err *err)
+{
+	struct pair_job job = {};
+	int r = check_sizes(a, "make_pair", grid_size(&a->grid), p->n, err);
+
+	if (r < 0 || (r = check_rule(a, "make_pair", rule, y, row, ret_pair, err)) < 0)
+		return r;
+	job.scan = a->scan;
+	job.grid = a->grid;
+	job.views = a->views;
+	job.mask = a->mask;
+	job.y = y->mem;
+	job.p = p->mem;
+	job.row = row ? row->mem : NULL;
+	job.pair = (float2 *)ret_pair->mem;
+	job.rule = *rule;
+	job.weigh = a->model == PROJECTION_SLICES;
+	pair_kernel<<<cuda_blocks(y->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job, y->n);
+	return cuda_check(cudaGetLastError(), a->dev, "make_pair", err);
+}
+
+int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
+{
+	const float2 *q = (const float2 *)pair->mem;
+	int r = check_sizes(a, "back_sums", num->n, pair->n / 2, err);
+
+	if (r == 0)
+		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
+	if (r < 0)
+		return r;
+	return a->model == PROJECTION_EXACT ? cuda_exact_sums(a, q, add, num->mem, den->mem,
+							      a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
+					    : cuda_slices_sums(a, q, add, num->mem, den->mem, err);
 }
 
 bool cuda_fused(const struct projection *a)
@@ -168,27 +254,27 @@ bool cuda_fused(const struct projection *a)
 	return a->model == PROJECTION_SLICES;
 }
 
-/* The fused passes are those of the slices; y: data that go with the bins p. */
-static int check_fused(const struct projection *a, const struct buf *x, const struct buf *p, const struct buf *y, struct err *err)
+static int check_fused(const struct projection *a, const char *what, struct err *err)
 {
-	if (!cuda_fused(a))
-		return err_set(err, ENOTSUP, "%s: the exact operator has no fused passes", a->dev->name);
-	if (y->n != p->n)
-		return err_set(err, EINVAL, "%s: %zu data for %zu bins", a->dev->name, y->n, p->n);
-	return check_sizes(a, x, p, err);
+	return cuda_fused(a) ? 0 : err_set(err, ENOTSUP, "%s: %s: the exact operator has no fused passes", a->dev->name, what);
 }
 
-int cuda_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-		       struct err *err)
+int cuda_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		      const struct buf *row, struct buf *ret_pair, struct err *err)
 {
-	int r = check_fused(a, x, ret_p, y, err);
+	int r = check_fused(a, "forward_pair", err);
 
-	return r < 0 ? r : cuda_slices_forward(a, x->mem, y->mem, floor, ret_p->mem, err);
+	if (r < 0 || (r = check_sizes(a, "forward_pair", x->n, y->n, err)) < 0 ||
+	    (r = check_rule(a, "forward_pair", rule, y, row, ret_pair, err)) < 0)
+		return r;
+	return cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, err);
 }
 
-int cuda_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err)
+int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
 {
-	int r = check_fused(a, x, p, p, err);
+	int r = check_fused(a, "back_update", err);
 
-	return r < 0 ? r : cuda_slices_back(a, p->mem, floor, true, x->mem, (float2 *)cuda_state(a->dev)->scratch, err);
+	if (r < 0 || (r = check_sizes(a, "back_update", x->n, pair->n / 2, err)) < 0)
+		return r;
+	return cuda_slices_update(a, rule, (const float2 *)pair->mem, x->mem, err);
 }

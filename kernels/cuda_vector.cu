@@ -1,5 +1,6 @@
 /* cuda_vector.cu - vectors on the CUDA device. Sums are added in double, in the same order in every run. */
 #include "kernels/cuda.cuh"
+#include "kernels/steps.h"
 
 template <class F> static __global__ void each_kernel(size_t n, F f)
 {
@@ -86,23 +87,20 @@ int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
 	return each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
 }
 
-int cuda_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err)
+int cuda_threshold(struct buf *x, float at, float value, struct err *err)
 {
-	const float *a = y->mem, *b = p->mem;
-	float *c = ret->mem;
-
-	return each(y, "ratio", err, [=] __device__(size_t i) { c[i] = b[i] > floor ? a[i] / b[i] : 0.0f; });
-}
-
-int cuda_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err)
-{
-	const float *num = c->mem, *den = sens->mem;
 	float *a = x->mem;
 
-	return each(x, "update", err, [=] __device__(size_t i) {
-		if (den[i] > floor)
-			a[i] *= num[i] / den[i];
-	});
+	return each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
+}
+
+int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
+{
+	const float *p = num->mem, *q = den->mem;
+	const struct rule r = *rule;
+	float *a = x->mem;
+
+	return each(x, "rule_voxels", err, [=] __device__(size_t i) { a[i] = rule_voxel(&r, a[i], p[i], q[i]); });
 }
 
 int cuda_sum(const struct buf *x, double *ret, struct err *err)
@@ -125,4 +123,41 @@ int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, d
 
 	return reduce(y, "log_likelihood", ret, err,
 		      [=] __device__(size_t i) { return b[i] > floor ? a[i] * log((double)b[i]) - b[i] : 0.0; });
+}
+
+/* Counts of several kinds at once travel through the sums in double, exact below 2^53. */
+int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	       struct err *err)
+{
+	struct cuda_state *state = cuda_state(x->dev);
+	unsigned long long *counts = (unsigned long long *)state->histogram;
+	const float *a = x->mem;
+	double below = 0, above = 0, bad = 0;
+	struct buf sampled = {x->dev, x->mem, (x->n + stride - 1) / stride};
+	int r = cuda_check(cudaMemsetAsync(counts, 0, CUDA_STEPS * sizeof(*counts), state->stream), x->dev, "tally", err);
+
+	if (r < 0 ||
+	    (r = each(&sampled, "tally", err,
+		      [=] __device__(size_t i) {
+			      float s = steps_of(a[i * stride], offset, step);
+
+			      if (isfinite(s))
+				      atomicAdd(counts + (int)steps_limited(s), 1ull);
+		      })) < 0 ||
+	    (r = reduce(x, "tally", &below, err,
+			[=] __device__(size_t i) { return steps_of(a[i], offset, step) < 0 ? 1.0 : 0.0; })) < 0 ||
+	    (r = reduce(x, "tally", &above, err,
+			[=] __device__(size_t i) {
+				return isfinite(a[i]) && steps_of(a[i], offset, step) > STEPS_TOP ? 1.0 : 0.0;
+			})) < 0 ||
+	    (r = reduce(x, "tally", &bad, err, [=] __device__(size_t i) { return isfinite(a[i]) ? 0.0 : 1.0; })) < 0 ||
+	    (r = cuda_check(cudaMemcpyAsync(state->host_histogram, counts, CUDA_STEPS * sizeof(*counts), cudaMemcpyDeviceToHost,
+					    state->stream),
+			    x->dev, "tally", err)) < 0 ||
+	    (r = cuda_check(cudaStreamSynchronize(state->stream), x->dev, "tally", err)) < 0)
+		return r;
+	for (int i = 0; i < CUDA_STEPS; i++)
+		bins[i] += state->host_histogram[i];
+	*ret_tally = {(size_t)below, (size_t)above, (size_t)bad};
+	return 0;
 }

@@ -91,7 +91,7 @@ struct device_ops {
 			   struct err *err); /* x = rule_voxel(x, num, den) */
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
-	/* Histogram of every stride-th value in steps: bins[round((x - offset) / step)] is counted up, limited to 0..65535; the
+	/* Histogram of every stride-th value in steps: bins[steps_of(x, offset, step)] (kernels/steps.h) is counted up, limited to 0..65535; the
 	 * counts in ret_tally are over all values. */
 	int (*tally)(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 		     struct err *err);

@@ -23,6 +23,7 @@
 
 struct slice_map {
 	double scale[2], shift[2];
+	double inverse[2]; /* 1 / scale */
 };
 
 /* The model holds where every slice lies between detector and source. */
@@ -42,6 +43,7 @@ static inline TOMONODE_HD struct slice_map slice_map_make(const struct scan *s, 
 		double first = s->lo[c] + view->shift[c] + 0.5 * s->h[c]; /* centre of bin 0 */
 
 		map.scale[c] = m * s->h[c] / g->h[c];
+		map.inverse[c] = 1 / map.scale[c];
 		map.shift[c] = (first * m + view->src[c] * (1 - m) - g->lo[c]) / g->h[c] - 0.5;
 	}
 	return map;
@@ -73,7 +75,13 @@ static inline TOMONODE_HD double slice_weight(double distance)
 /* The first bin of an axis that touches voxel i (it may lie outside the detector), and how many there are at most. */
 static inline TOMONODE_HD double slice_first_bin(const struct slice_map *map, int axis, double i)
 {
-	return ceil((i - 1 - map->shift[axis]) / map->scale[axis]);
+	return ceil((i - 1 - map->shift[axis]) * map->inverse[axis]);
+}
+
+/* The bin nearest to voxel i's centre; it may lie outside the detector. */
+static inline TOMONODE_HD long long slice_nearest_bin(const struct slice_map *map, int axis, double i)
+{
+	return (long long)floor((i - map->shift[axis]) * map->inverse[axis] + 0.5);
 }
 
 static inline TOMONODE_HD int slice_taps(double scale)
