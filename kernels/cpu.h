@@ -42,18 +42,23 @@ struct cpu_rows {
 	 * NULL */
 	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale,
 		       int taps);
-	/* the bins' side: length = sqrt(len_u + len_v) where mask counts. */
-	void (*lengths)(float *q, float *d, const float *p, const float *mask, const float *len_u, float len_v, int n);
-	void (*finish)(float *out, const float *acc, const float *mask, const float *len_u, float len_v, int n);
-	void (*finish_ratio)(float *out, const float *acc, const float *y, const float *mask, const float *len_u, float len_v,
-			     float floor, int n);
-	/* x = den > floor ? x num / den : x */
-	void (*update)(float *x, const float *num, const float *den, float floor, int n);
+	/* the bins' side: length = sqrt(len_u + len_v) where mask counts, else 0. q = from_q * length, d = from_d * length (d may
+	 * be NULL); out = acc * length, or with `add` out += acc * length */
+	void (*lengths)(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,
+			float len_v, int n);
+	void (*finish)(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n);
+	/* kernels/rules.h, a loop of its own for each kind. Pairs are 0 where the mask does not count; p and row are not looked at
+	 * where the rule does not want them. */
+	void (*pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask, float *q,
+		      float *d, int n);
+	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
 };
 
 const struct cpu_rows *cpu_rows_best(void);
 const struct cpu_rows *cpu_rows_at(int index); /* every table this processor can run, slowest first; NULL behind the last */
 extern const struct cpu_rows cpu_rows_avx512;
+
+struct cpu_host; /* a piece of host memory */
 
 struct cpu_state {
 	int threads;
@@ -61,6 +66,7 @@ struct cpu_state {
 	bool poison;	/* fill fresh scratch with NaN */
 	float *scratch; /* shared by all projections, threads * per_thread floats */
 	size_t scratch_floats;
+	struct cpu_host *host; /* all there is, used and free */
 };
 
 /* Indices first <= i < end. */
@@ -97,6 +103,25 @@ struct projection {
 	float *len_u, *len_v;	 /* n_views rows of n_u and of n_v: see slice_length_u() */
 };
 
+/* What comes back from the bins: num = A'q and den = A'd, or straight into x. */
+struct cpu_back {
+	const float *q, *d; /* n_out floats each; d NULL: q alone, and its bins are looked up in the mask */
+	float *num, *den;   /* den with d */
+	bool add;	    /* to what num and den hold */
+	const struct rule *rule;
+	float *x; /* not NULL: updated by the rule; num and den do not exist */
+};
+
+/* What goes to the bins: y = A x, or a pair. */
+struct cpu_forward {
+	const float *x;
+	float *out; /* y; NULL where there is a rule */
+	bool add;   /* to what y holds */
+	const struct rule *rule;
+	const float *y, *row;
+	float *q, *d;
+};
+
 static inline struct cpu_state *cpu_state(const struct device *dev)
 {
 	return dev->state;
@@ -116,6 +141,7 @@ static inline int cpu_max(int a, int b)
 int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
 	     struct err *err);
 extern const struct device_ops device_cpu_ops;
+void cpu_state_clear(struct cpu_state *state); /* gives back the memory it holds */
 void *cpu_memory(size_t bytes); /* aligned to a cache line, or to huge pages where it is large; free() it */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
 
@@ -124,31 +150,44 @@ int cpu_fill(struct buf *x, float value, struct err *err);
 int cpu_copy(const struct buf *x, struct buf *ret, struct err *err);
 int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
 int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
-int cpu_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err);
-int cpu_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err);
+int cpu_threshold(struct buf *x, float at, float value, struct err *err);
 int cpu_sum(const struct buf *x, double *ret, struct err *err);
 int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
+int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	      struct err *err);
 int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
+
+/* cpu_rules.c */
+int cpu_rule_check(const struct rule *rule, struct err *err);
+int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
+void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row,
+		    float *pair); /* of all bins; p and row NULL where the rule does not want them */
 
 /* cpu_projection.c */
 size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *spec);
 size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec);
 int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
 void cpu_projection_free(struct projection *a);
-int cpu_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err);
+int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
 int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
+int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  struct buf *ret_pair, struct err *err);
+int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
 bool cpu_fused(const struct projection *a);
-int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-		      struct err *err);
-int cpu_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err);
+int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		     const struct buf *row, struct buf *ret_pair, struct err *err);
+int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
-/* cpu_exact.c */
-void cpu_exact_forward(struct projection *a, const float *x, float *y);
-void cpu_exact_adjoint(struct projection *a, const float *y, float *x);
+/* cpu_mark.c */
+int cpu_mark(struct projection *a, struct buf *x, struct err *err);
+
+/* cpu_exact.c; no rules */
+void cpu_exact_forward(struct projection *a, const struct cpu_forward *f);
+void cpu_exact_back(struct projection *a, const struct cpu_back *b);
 
 /* cpu_slices.c */
-void cpu_slices_forward(struct projection *a, const float *x, const float *y, float floor, float *out); /* y NULL: no ratio */
-void cpu_slices_back(struct projection *a, const float *p, float floor, bool update, float *x);
+void cpu_slices_forward(struct projection *a, const struct cpu_forward *f);
+void cpu_slices_back(struct projection *a, const struct cpu_back *b);
 
 /* cpu_slices_tables.c */
 void cpu_slices_shape(struct projection *a);	     /* tiles, pads, shadow, scratch; allocates nothing */

@@ -17,7 +17,7 @@ static bool counts(const struct projection *a, size_t bin)
 	return !a->mask.mem || a->mask.mem[bin] > 0;
 }
 
-void cpu_exact_forward(struct projection *a, const float *x, float *y)
+void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
 {
 	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
 	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
@@ -40,8 +40,8 @@ void cpu_exact_forward(struct projection *a, const float *x, float *y)
 						scan_ray(a->scan, &a->scan->views[a->first + view], u, v, from, to);
 						if (counts(a, bin) && ray_walk_start(&w, &a->grid, &whole, from, to))
 							while (ray_walk_next(&w, &voxel, &length))
-								sum += length * x[voxel];
-						y[bin] = (float)sum;
+								sum += length * f->x[voxel];
+						f->out[bin] = f->add ? f->out[bin] + (float)sum : (float)sum;
 					}
 				}
 			}
@@ -73,17 +73,28 @@ static struct cpu_span rays_through(const struct projection *a, const struct sca
 	return span;
 }
 
-static void adjoint_tile(const struct projection *a, const struct voxel_box *box, const float *y, float *x)
+static void clear(const struct projection *a, const struct voxel_box *box, float *x)
 {
-	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1],
-	       voxel;
-	double from[3], to[3], length;
-	struct ray_walk w;
+	size_t n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
 
 	for (int k = box->first[2]; k < box->end[2]; k++)
 		for (int j = box->first[1]; j < box->end[1]; j++)
 			memset(x + ((size_t)k * n_y + (size_t)j) * n_x + box->first[0], 0,
 			       (size_t)(box->end[0] - box->first[0]) * sizeof(float));
+}
+
+/* A ray is walked once, for both sums. */
+static void back_tile(const struct projection *a, const struct voxel_box *box, const struct cpu_back *b)
+{
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, voxel;
+	double from[3], to[3], length;
+	struct ray_walk w;
+
+	if (!b->add) {
+		clear(a, box, b->num);
+		if (b->d)
+			clear(a, box, b->den);
+	}
 	for (int view = 0; view < a->n_views; view++) {
 		const struct scan_view *at = &a->scan->views[a->first + view];
 		struct cpu_span us = rays_through(a, at, 0, box->first[0], box->end[0]);
@@ -92,19 +103,28 @@ static void adjoint_tile(const struct projection *a, const struct voxel_box *box
 		for (int v = vs.first; v < vs.end; v++) {
 			for (int u = us.first; u < us.end; u++) {
 				size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u;
+				float q, d;
 
-				if (!counts(a, bin) || y[bin] == 0)
+				if (!counts(a, bin))
+					continue;
+				q = b->q[bin];
+				d = b->d ? b->d[bin] : 0;
+				if (q == 0 && d == 0)
 					continue;
 				scan_ray(a->scan, at, u, v, from, to);
-				if (ray_walk_start(&w, &a->grid, box, from, to))
-					while (ray_walk_next(&w, &voxel, &length))
-						x[voxel] += (float)(length * y[bin]);
+				if (!ray_walk_start(&w, &a->grid, box, from, to))
+					continue;
+				while (ray_walk_next(&w, &voxel, &length)) {
+					b->num[voxel] += (float)(length * q);
+					if (b->d)
+						b->den[voxel] += (float)(length * d);
+				}
 			}
 		}
 	}
 }
 
-void cpu_exact_adjoint(struct projection *a, const float *y, float *x)
+void cpu_exact_back(struct projection *a, const struct cpu_back *b)
 {
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
@@ -117,7 +137,7 @@ void cpu_exact_adjoint(struct projection *a, const float *y, float *x)
 				{tx * a->tile_x, ty * a->tile_y, 0},
 				{cpu_min((tx + 1) * a->tile_x, n_x), cpu_min((ty + 1) * a->tile_y, n_y), a->grid.n[2]}};
 
-			adjoint_tile(a, &box, y, x);
+			back_tile(a, &box, b);
 		}
 	}
 }

@@ -130,41 +130,90 @@ void cpu_projection_free(struct projection *a)
 	free(a);
 }
 
-static int sizes(const struct projection *a, const char *what, const struct buf *x, const struct buf *y, struct err *err)
+static size_t count_bins(const struct projection *a)
 {
-	size_t voxels = grid_size(&a->grid), bins = (size_t)a->n_views * scan_view_size(a->scan);
+	return (size_t)a->n_views * scan_view_size(a->scan);
+}
 
-	if (x->n != voxels)
-		return err_set(err, EINVAL, "%s: volume of %zu floats for a grid of %zu voxels", what, x->n, voxels);
-	if (y->n != bins)
-		return err_set(err, EINVAL, "%s: projections of %zu floats for %zu bins", what, y->n, bins);
+static int volume_size(const struct projection *a, const char *what, const struct buf *x, struct err *err)
+{
+	if (x->n != grid_size(&a->grid))
+		return err_set(err, EINVAL, "%s: volume of %zu floats for a grid of %zu voxels", what, x->n, grid_size(&a->grid));
 	return 0;
 }
 
-int cpu_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err)
+/* `each`: 1, or 2 for pairs. */
+static int bins_size(const struct projection *a, const char *what, const struct buf *y, size_t each, struct err *err)
 {
-	int r = sizes(a, "forward", x, ret_y, err);
+	if (y->n != each * count_bins(a))
+		return err_set(err, EINVAL, "%s: projections of %zu floats for %zu bins%s", what, y->n, count_bins(a),
+			       each == 2 ? ", pairs" : "");
+	return 0;
+}
 
+static void back(struct projection *a, const struct cpu_back *b)
+{
+	if (a->model == PROJECTION_SLICES)
+		cpu_slices_back(a, b);
+	else
+		cpu_exact_back(a, b);
+}
+
+int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err)
+{
+	struct cpu_forward f = {.x = x->mem, .out = y->mem, .add = add};
+	int r = volume_size(a, "forward", x, err);
+
+	r = r < 0 ? r : bins_size(a, "forward", y, 1, err);
 	if (r < 0)
 		return r;
 	if (a->model == PROJECTION_SLICES)
-		cpu_slices_forward(a, x->mem, NULL, 0, ret_y->mem);
+		cpu_slices_forward(a, &f);
 	else
-		cpu_exact_forward(a, x->mem, ret_y->mem);
+		cpu_exact_forward(a, &f);
 	return 0;
 }
 
 int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
 {
-	int r = sizes(a, "adjoint", ret_x, y, err);
+	struct cpu_back b = {.q = y->mem, .num = ret_x->mem};
+	int r = volume_size(a, "adjoint", ret_x, err);
 
-	if (r < 0)
-		return r;
-	if (a->model == PROJECTION_SLICES)
-		cpu_slices_back(a, y->mem, 0, false, ret_x->mem);
-	else
-		cpu_exact_adjoint(a, y->mem, ret_x->mem);
-	return 0;
+	r = r < 0 ? r : bins_size(a, "adjoint", y, 1, err);
+	if (r == 0)
+		back(a, &b);
+	return r;
+}
+
+/* The first half of a pair buffer holds all q, the second all d; lengths come with the operator. */
+int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  struct buf *ret_pair, struct err *err)
+{
+	bool line = rule_wants_line(rule->kind), length = rule_wants_length(rule->kind);
+	int r = cpu_rule_check(rule, err);
+
+	r = r < 0 ? r : bins_size(a, "make_pair", y, 1, err);
+	r = r < 0 ? r : bins_size(a, "make_pair", ret_pair, 2, err);
+	if (r == 0 && line)
+		r = bins_size(a, "make_pair", p, 1, err);
+	if (r == 0 && length)
+		r = row ? bins_size(a, "make_pair", row, 1, err) : err_set(err, EINVAL, "make_pair: the rule wants lengths");
+	if (r == 0)
+		cpu_rule_pairs(a, rule, y->mem, line ? p->mem : NULL, length ? row->mem : NULL, ret_pair->mem);
+	return r;
+}
+
+int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
+{
+	struct cpu_back b = {
+		.q = pair->mem, .d = pair->mem + count_bins(a), .num = num->mem, .den = den->mem, .add = add};
+	int r = volume_size(a, "back_sums", num, err);
+
+	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
+	r = r < 0 ? r : bins_size(a, "back_sums", pair, 2, err);
+	if (r == 0)
+		back(a, &b);
+	return r;
 }
 
 bool cpu_fused(const struct projection *a)
@@ -172,29 +221,44 @@ bool cpu_fused(const struct projection *a)
 	return a->model == PROJECTION_SLICES;
 }
 
-int cpu_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-		      struct err *err)
+int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		     const struct buf *row, struct buf *ret_pair, struct err *err)
 {
-	int r = sizes(a, "forward_ratio", x, y, err);
+	bool length = rule_wants_length(rule->kind);
+	struct cpu_forward f = {.x = x->mem,
+				.rule = rule,
+				.y = y->mem,
+				.row = length && row ? row->mem : NULL,
+				.q = ret_pair->mem,
+				.d = ret_pair->mem + count_bins(a)};
+	int r;
 
-	if (r == 0)
-		r = sizes(a, "forward_ratio", x, ret_p, err);
-	if (r < 0)
-		return r;
 	if (!cpu_fused(a))
-		return err_set(err, ENOTSUP, "forward_ratio: the exact projection has no fused passes");
-	cpu_slices_forward(a, x->mem, y->mem, floor, ret_p->mem);
-	return 0;
+		return err_set(err, ENOTSUP, "forward_pair: the exact projection has no fused passes");
+	if (!rule_wants_line(rule->kind))
+		return cpu_make_pair(a, rule, y, NULL, row, ret_pair, err);
+	r = cpu_rule_check(rule, err);
+	r = r < 0 ? r : volume_size(a, "forward_pair", x, err);
+	r = r < 0 ? r : bins_size(a, "forward_pair", y, 1, err);
+	r = r < 0 ? r : bins_size(a, "forward_pair", ret_pair, 2, err);
+	if (r == 0 && length)
+		r = row ? bins_size(a, "forward_pair", row, 1, err)
+			: err_set(err, EINVAL, "forward_pair: the rule wants lengths");
+	if (r == 0)
+		cpu_slices_forward(a, &f);
+	return r;
 }
 
-int cpu_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err)
+int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
 {
-	int r = sizes(a, "back_update", x, p, err);
+	struct cpu_back b = {.q = pair->mem, .d = pair->mem + count_bins(a), .rule = rule, .x = x->mem};
+	int r = cpu_rule_check(rule, err);
 
-	if (r < 0)
-		return r;
 	if (!cpu_fused(a))
 		return err_set(err, ENOTSUP, "back_update: the exact projection has no fused passes");
-	cpu_slices_back(a, p->mem, floor, true, x->mem);
-	return 0;
+	r = r < 0 ? r : volume_size(a, "back_update", x, err);
+	r = r < 0 ? r : bins_size(a, "back_update", pair, 2, err);
+	if (r == 0)
+		cpu_slices_back(a, &b);
+	return r;
 }

@@ -145,54 +145,35 @@ TARGET static inline __m512 length_16(const float *mask, const float *len_u, flo
 	return _mm512_maskz_sqrt_ps(m, sum);
 }
 
-TARGET static void lengths(float *q, float *d, const float *p, const float *mask, const float *len_u, float len_v, int n)
+TARGET static void lengths(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,
+			   float len_v, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK) {
 		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;
 		__m512 len = length_16(mask ? mask + i : NULL, len_u + i, len_v, m);
 		__mmask16 on = _mm512_cmp_ps_mask(len, _mm512_setzero_ps(), _CMP_GT_OQ);
 
-		_mm512_mask_storeu_ps(q + i, m, _mm512_maskz_mul_ps(on, _mm512_maskz_loadu_ps(m, p + i), len));
+		_mm512_mask_storeu_ps(q + i, m, _mm512_maskz_mul_ps(on, _mm512_maskz_loadu_ps(m, from_q + i), len));
 		if (d)
-			_mm512_mask_storeu_ps(d + i, m, len);
+			_mm512_mask_storeu_ps(d + i, m, _mm512_maskz_mul_ps(on, _mm512_maskz_loadu_ps(m, from_d + i), len));
 	}
 }
 
-TARGET static void finish(float *out, const float *acc, const float *mask, const float *len_u, float len_v, int n)
+TARGET static void finish(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK) {
 		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;
 		__m512 len = length_16(mask ? mask + i : NULL, len_u + i, len_v, m);
+		__mmask16 on = _mm512_cmp_ps_mask(len, _mm512_setzero_ps(), _CMP_GT_OQ);
+		__m512 p = _mm512_maskz_mul_ps(on, _mm512_maskz_loadu_ps(m, acc + i), len);
 
-		_mm512_mask_storeu_ps(out + i, m, _mm512_mul_ps(_mm512_maskz_loadu_ps(m, acc + i), len));
+		_mm512_mask_storeu_ps(out + i, m, add ? _mm512_add_ps(_mm512_maskz_loadu_ps(m, out + i), p) : p);
 	}
 }
 
-TARGET static void finish_ratio(float *out, const float *acc, const float *y, const float *mask, const float *len_u, float len_v,
-				float floor, int n)
-{
-	for (int i = 0; i < n; i += CPU_BLOCK) {
-		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;
-		__m512 len = length_16(mask ? mask + i : NULL, len_u + i, len_v, m);
-		__m512 p = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, acc + i), len);
-		__mmask16 on = _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(len, _mm512_setzero_ps(), _CMP_GT_OQ), p,
-						       _mm512_set1_ps(floor), _CMP_GT_OQ);
-
-		_mm512_mask_storeu_ps(out + i, m, _mm512_maskz_div_ps(on, _mm512_maskz_loadu_ps(m, y + i), p));
-	}
-}
-
-TARGET static void update(float *x, const float *num, const float *den, float floor, int n)
-{
-	for (int i = 0; i < n; i += CPU_BLOCK) {
-		__mmask16 m = n - i < CPU_BLOCK ? head(n - i) : 0xffff;
-		__m512 old = _mm512_maskz_loadu_ps(m, x + i), d = _mm512_maskz_loadu_ps(m, den + i);
-		__mmask16 on = _mm512_cmp_ps_mask(d, _mm512_set1_ps(floor), _CMP_GT_OQ);
-		__m512 product = _mm512_mul_ps(old, _mm512_maskz_loadu_ps(m, num + i));
-
-		_mm512_mask_storeu_ps(x + i, m, _mm512_mask_div_ps(old, on, product, d));
-	}
-}
+#define ROWS(name) name
+#define ROWS_TARGET TARGET
+#include "kernels/cpu_rules_body.h"
 
 const struct cpu_rows cpu_rows_avx512 = {
 	.name = "avx512f",
@@ -201,8 +182,8 @@ const struct cpu_rows cpu_rows_avx512 = {
 	.gather = gather,
 	.lengths = lengths,
 	.finish = finish,
-	.finish_ratio = finish_ratio,
-	.update = update,
+	.pairs = pairs,
+	.voxels = voxels,
 };
 
 #endif

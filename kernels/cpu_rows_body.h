@@ -74,47 +74,33 @@ ROWS_TARGET static void ROWS(gather)(float *restrict num, float *restrict den, c
 	}
 }
 
-ROWS_TARGET static void ROWS(lengths)(float *restrict q, float *restrict d, const float *restrict p, const float *restrict mask,
-				      const float *restrict len_u, float len_v, int n)
+ROWS_TARGET static void ROWS(lengths)(float *restrict q, float *restrict d, const float *restrict from_q,
+				      const float *restrict from_d, const float *restrict mask, const float *restrict len_u,
+				      float len_v, int n)
 {
 	for (int i = 0; i < n; i++) {
 		float len = sqrtf(len_u[i] + len_v);
 
 		if (mask)
 			len = mask[i] > 0 ? len : 0;
-		q[i] = len > 0 ? p[i] * len : 0; /* a masked bin may hold anything, NaN too */
+		q[i] = len > 0 ? from_q[i] * len : 0; /* a masked bin may hold anything, NaN too */
 		if (d)
-			d[i] = len;
+			d[i] = len > 0 ? from_d[i] * len : 0;
 	}
 }
 
-ROWS_TARGET static void ROWS(finish)(float *restrict out, const float *restrict acc, const float *restrict mask,
+ROWS_TARGET static void ROWS(finish)(float *restrict out, const float *restrict acc, bool add, const float *restrict mask,
 				     const float *restrict len_u, float len_v, int n)
 {
 	for (int i = 0; i < n; i++) {
 		float p = acc[i] * sqrtf(len_u[i] + len_v);
 
-		out[i] = !mask || mask[i] > 0 ? p : 0;
+		p = !mask || mask[i] > 0 ? p : 0;
+		out[i] = add ? out[i] + p : p;
 	}
 }
 
-ROWS_TARGET static void ROWS(finish_ratio)(float *restrict out, const float *restrict acc, const float *restrict y,
-					   const float *restrict mask, const float *restrict len_u, float len_v, float floor,
-					   int n)
-{
-	for (int i = 0; i < n; i++) {
-		float p = acc[i] * sqrtf(len_u[i] + len_v);
-
-		p = p > floor ? y[i] / p : 0;
-		out[i] = !mask || mask[i] > 0 ? p : 0;
-	}
-}
-
-ROWS_TARGET static void ROWS(update)(float *restrict x, const float *restrict num, const float *restrict den, float floor, int n)
-{
-	for (int i = 0; i < n; i++)
-		x[i] = den[i] > floor ? x[i] * num[i] / den[i] : x[i];
-}
+#include "kernels/cpu_rules_body.h"
 
 static const struct cpu_rows ROWS(table) = {
 	.name = ROWS_NAME,
@@ -123,6 +109,6 @@ static const struct cpu_rows ROWS(table) = {
 	.gather = ROWS(gather),
 	.lengths = ROWS(lengths),
 	.finish = ROWS(finish),
-	.finish_ratio = ROWS(finish_ratio),
-	.update = ROWS(update),
+	.pairs = ROWS(pairs),
+	.voxels = ROWS(voxels),
 };

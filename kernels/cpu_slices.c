@@ -5,9 +5,11 @@
  * mixed lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
  *
  * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins
- * again, so two rows of every slice should stay in the level 2 cache. Back: a unit of work is a tile of voxel columns. The tile's
- * shadow on the detector (ratio * length, and length, where the mask counts) is laid into the thread's scratch, then each row of
- * voxels is finished, for all views, before the next. Every voxel belongs to one tile; no volume but the result is touched.
+ * again, so two rows of every slice should stay in the level 2 cache. Where there is a rule, a row of line integrals becomes a row
+ * of pairs at once. Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of them,
+ * times the ray's length) is laid into the thread's scratch, then each row of voxels is finished, for all views, before the next;
+ * with a rule it is updated at once. Every voxel belongs to one tile; no volume but the result is touched. Sums that go on from
+ * what is there add the views one by one as one pass over all of them would, so a division into passes changes no bit.
  */
 #include "kernels/cpu.h"
 
@@ -37,6 +39,7 @@ static void fetch(const float *row, int n)
 struct forward_work {
 	float *row; /* of voxels, mixed; zeros on either side */
 	float *acc; /* of bins */
+	float *line; /* of bins: line integrals, where a rule wants them */
 };
 
 /* acc of bins [u0, u1) += slice k seen by row v. */
@@ -68,8 +71,8 @@ static void forward_slice(const struct projection *a, const struct cpu_slice *s,
 	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
 }
 
-static void forward_row(const struct projection *a, const float *x, const float *y, float floor, float *out, int view, int v,
-			int u0, int u1, const struct forward_work *w)
+static void forward_row(const struct projection *a, const struct cpu_forward *f, int view, int v, int u0, int u1,
+			const struct forward_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_z = (size_t)a->grid.n[2];
@@ -80,24 +83,27 @@ static void forward_row(const struct projection *a, const float *x, const float 
 
 	memset(w->acc + b0 * CPU_BLOCK, 0, (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float));
 	for (size_t k = 0; k < n_z; k++)
-		forward_slice(a, &a->slice[(size_t)view * n_z + k], x + k * per_slice, v, u0, u1, w);
-	if (y)
-		rows->finish_ratio(out + bin, w->acc + u0, y + bin, mask, len_u, len_v, floor, u1 - u0);
-	else
-		rows->finish(out + bin, w->acc + u0, mask, len_u, len_v, u1 - u0);
+		forward_slice(a, &a->slice[(size_t)view * n_z + k], f->x + k * per_slice, v, u0, u1, w);
+	if (!f->rule) {
+		rows->finish(f->out + bin, w->acc + u0, f->add, mask, len_u, len_v, u1 - u0);
+		return;
+	}
+	rows->finish(w->line, w->acc + u0, false, mask, len_u, len_v, u1 - u0);
+	rows->pairs(f->rule, f->y + bin, w->line, f->row ? f->row + bin : NULL, mask, f->q + bin, f->d + bin, u1 - u0);
 }
 
-void cpu_slices_forward(struct projection *a, const float *x, const float *y, float floor, float *out)
+void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 {
 	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
 	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
 	size_t row_floats = (size_t)blocks(a->grid.n[0]) * CPU_BLOCK + 2 * (size_t)a->pad_x;
+	size_t bins = (size_t)a->blocks_u * CPU_BLOCK;
 
 	(void)threads;
 #pragma omp parallel num_threads(threads)
 	{
 		float *scratch = thread_scratch(a);
-		struct forward_work w = {scratch + a->pad_x, scratch + row_floats};
+		struct forward_work w = {scratch + a->pad_x, scratch + row_floats, scratch + row_floats + bins};
 
 		memset(scratch, 0, row_floats * sizeof(float));
 #pragma omp for collapse(3) schedule(static)
@@ -107,7 +113,7 @@ void cpu_slices_forward(struct projection *a, const float *x, const float *y, fl
 					int u0 = tu * a->tile_u, v1 = cpu_min((tv + 1) * a->tile_v, n_v);
 
 					for (int v = tv * a->tile_v; v < v1; v++)
-						forward_row(a, x, y, floor, out, view, v, u0, cpu_min(u0 + a->tile_u, n_u), &w);
+						forward_row(a, f, view, v, u0, cpu_min(u0 + a->tile_u, n_u), &w);
 				}
 			}
 		}
@@ -126,7 +132,7 @@ _Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room 
 struct back_work {
 	float *row_q, *row_d;	/* of bins, combined; zeros on either side */
 	float *num, *den;	/* of voxels */
-	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: p * length and length */
+	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: q * length and d * length */
 	struct back_view *view; /* n_views */
 };
 
@@ -149,7 +155,7 @@ static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
 }
 
 /* Find the tile's shadow in a view and lay it into the scratch. */
-static void fill_shadow(const struct projection *a, const float *p, bool update, const struct tile *t, int view,
+static void fill_shadow(const struct projection *a, const struct cpu_back *job, const struct tile *t, int view,
 			const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
@@ -167,9 +173,10 @@ static void fill_shadow(const struct projection *a, const float *p, bool update,
 		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->foot_u.first;
 		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->foot_v.first) * (size_t)a->foot_u;
 
-		rows->lengths(w->foot_q + to, update ? w->foot_d + to : NULL, p + bin, a->mask.mem ? a->mask.mem + bin : NULL,
-			      a->len_u + (size_t)view * n_u + b->foot_u.first, a->len_v[(size_t)view * n_v + (size_t)r],
-			      b->foot_u.end - b->foot_u.first);
+		/* a pair has seen the mask already */
+		rows->lengths(w->foot_q + to, job->d ? w->foot_d + to : NULL, job->q + bin, job->d ? job->d + bin : NULL,
+			      a->mask.mem && !job->d ? a->mask.mem + bin : NULL, a->len_u + (size_t)view * n_u + b->foot_u.first,
+			      a->len_v[(size_t)view * n_v + (size_t)r], b->foot_u.end - b->foot_u.first);
 	}
 }
 
@@ -190,7 +197,7 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 
 /* num (and den) of the tile's voxels in row j += what the view's bins give. */
 static void back_row(const struct projection *a, const struct cpu_slice *s, const struct back_view *b, size_t foot, int j,
-		     bool update, const struct back_work *w)
+		     bool two, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	struct cpu_span v = within(cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v), &b->foot_v);
@@ -205,49 +212,57 @@ static void back_row(const struct projection *a, const struct cpu_slice *s, cons
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
 		rows->combine(w->row_q + b->u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
-		if (update)
+		if (two)
 			rows->combine(w->row_d + b->u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
-		rows->gather(w->num + b0 * CPU_BLOCK, update ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, update ? w->row_d : NULL,
+		rows->gather(w->num + b0 * CPU_BLOCK, two ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, two ? w->row_d : NULL,
 			     s->back + b0, b->b1 - b0, (float)s->map.scale[0], s->taps);
 	}
 }
 
-static void back_tile(const struct projection *a, const float *p, float floor, bool update, const struct tile *t,
-		      const struct back_work *w, float *x)
+static void back_tile(const struct projection *a, const struct cpu_back *job, const struct tile *t, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
 	size_t b0 = (size_t)t->x0 / CPU_BLOCK * CPU_BLOCK, bytes = ((size_t)blocks(t->x1) * CPU_BLOCK - b0) * sizeof(float);
+	size_t row_bytes = (size_t)(t->x1 - t->x0) * sizeof(float);
+	const float *first = job->x ? job->x : job->num; /* the volume that is fetched ahead */
 	int width = t->x1 - t->x0;
 
 	for (int view = 0; view < a->n_views; view++)
-		fill_shadow(a, p, update, t, view, w);
+		fill_shadow(a, job, t, view, w);
 	for (size_t k = 0; k < n_z; k++) {
 		for (int view = 0; view < a->n_views; view++)
 			enter_slice(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view]);
 		for (int j = t->y0; j < t->y1; j++) {
-			float *row = x + (k * n_y + (size_t)j) * n_x + t->x0;
+			size_t row = (k * n_y + (size_t)j) * n_x + (size_t)t->x0;
 
 			if (j + 1 < t->y1)
-				fetch(row + n_x, width);
+				fetch(first + row + n_x, width);
 			else if (k + 1 < n_z)
-				fetch(x + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
+				fetch(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
 			memset(w->num + b0, 0, bytes);
-			if (update)
+			if (job->d)
 				memset(w->den + b0, 0, bytes);
+			if (job->add) {
+				memcpy(w->num + t->x0, job->num + row, row_bytes);
+				memcpy(w->den + t->x0, job->den + row, row_bytes);
+			}
 			for (int view = 0; view < a->n_views; view++)
 				if (w->view[view].b0 < w->view[view].b1)
 					back_row(a, &a->slice[(size_t)view * n_z + k], &w->view[view],
-						 (size_t)view * foot_floats(a), j, update, w);
-			if (update)
-				rows->update(row, w->num + t->x0, w->den + t->x0, floor, width);
-			else
-				memcpy(row, w->num + t->x0, (size_t)width * sizeof(float));
+						 (size_t)view * foot_floats(a), j, job->d != NULL, w);
+			if (job->x) {
+				rows->voxels(job->rule, w->num + t->x0, w->den + t->x0, job->x + row, width);
+				continue;
+			}
+			memcpy(job->num + row, w->num + t->x0, row_bytes);
+			if (job->d)
+				memcpy(job->den + row, w->den + t->x0, row_bytes);
 		}
 	}
 }
 
-void cpu_slices_back(struct projection *a, const float *p, float floor, bool update, float *x)
+void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 {
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
@@ -275,7 +290,7 @@ void cpu_slices_back(struct projection *a, const float *p, float floor, bool upd
 				struct tile t = {tx * a->tile_x, cpu_min((tx + 1) * a->tile_x, n_x), ty * a->tile_y,
 						 cpu_min((ty + 1) * a->tile_y, n_y)};
 
-				back_tile(a, p, floor, update, &t, &w, x);
+				back_tile(a, job, &t, &w);
 			}
 		}
 	}

@@ -92,7 +92,7 @@ void cpu_slices_shape(struct projection *a)
 	a->tile_y = cpu_min(a->tile_y, g->n[1]);
 	a->foot_u = (int)round_up((size_t)largest_shadow(a, 0, a->tile_x));
 	a->foot_v = largest_shadow(a, 1, a->tile_y);
-	forward = round_up((size_t)g->n[0]) + 2 * (size_t)a->pad_x + (size_t)a->blocks_u * CPU_BLOCK;
+	forward = round_up((size_t)g->n[0]) + 2 * (size_t)a->pad_x + 2 * (size_t)a->blocks_u * CPU_BLOCK;
 	back = 2 * (round_up((size_t)scan->n_u) + 2 * (size_t)a->pad_u + (size_t)a->blocks_x * CPU_BLOCK +
 		    (size_t)a->n_views * (size_t)a->foot_u * (size_t)a->foot_v) +
 	       (size_t)a->n_views * CPU_BACK_VIEW;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CHUNKS 1024
@@ -70,27 +71,13 @@ int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err)
 	return 0;
 }
 
-int cpu_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err)
+int cpu_threshold(struct buf *x, float at, float value, struct err *err)
 {
-	const float *a = y->mem, *b = p->mem;
-	float *to = ret->mem;
-
-	if (same_size("ratio", y, p, err) < 0 || same_size("ratio", y, ret, err) < 0)
-		return -EINVAL;
-	EACH(y, i)
-	to[i] = b[i] > floor ? a[i] / b[i] : 0;
-	return 0;
-}
-
-int cpu_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err)
-{
-	const float *a = c->mem, *b = sens->mem;
 	float *to = x->mem;
 
-	if (same_size("update", x, c, err) < 0 || same_size("update", x, sens, err) < 0)
-		return -EINVAL;
+	(void)err;
 	EACH(x, i)
-	to[i] = b[i] > floor ? to[i] * a[i] / b[i] : to[i];
+	to[i] = to[i] > at ? value : 0;
 	return 0;
 }
 
@@ -155,5 +142,57 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 	if (same_size("log_likelihood", y, p, err) < 0)
 		return -EINVAL;
 	*ret = reduce(y, p->mem, floor, term_likelihood);
+	return 0;
+}
+
+/* Histogram and counts of values [begin, end). */
+static void tally_range(const float *x, size_t begin, size_t end, double offset, double step, size_t stride, uint64_t *bins,
+			struct tally *t)
+{
+	for (size_t i = begin; i < end; i++) {
+		double steps = tally_steps(x[i], offset, step);
+
+		t->bad += !isfinite(steps);
+		t->below += steps < 0 && isfinite(steps);
+		t->above += steps > TALLY_BINS - 1 && isfinite(steps);
+	}
+	for (size_t i = (begin + stride - 1) / stride * stride; i < end; i += stride) {
+		double steps = tally_steps(x[i], offset, step);
+
+		if (isfinite(steps))
+			bins[steps > 0 ? (size_t)fmin(steps, TALLY_BINS - 1) : 0]++;
+	}
+}
+
+int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	      struct err *err)
+{
+	size_t threads = x->n < WORTH_THREADS ? 1 : (size_t)cpu_state(x->dev)->threads, chunk = x->n / threads + 1;
+	struct tally total = {0};
+	uint64_t *own = NULL;
+
+	if (stride < 1 || !(step > 0) || !isfinite(step) || !isfinite(offset))
+		return err_set(err, EINVAL, "tally: steps of %g from %g on, every %zuth value", (double)step, (double)offset, stride);
+	own = calloc(threads * TALLY_BINS, sizeof(*own));
+	if (!own)
+		return err_set(err, ENOMEM, "tally: out of memory");
+#pragma omp parallel for num_threads((int)threads) schedule(static) if (threads > 1)
+	for (size_t t = 0; t < threads; t++) {
+		size_t begin = t * chunk < x->n ? t * chunk : x->n, end = x->n - begin < chunk ? x->n : begin + chunk;
+		struct tally part = {0};
+
+		tally_range(x->mem, begin, end, offset, step, stride, own + t * TALLY_BINS, &part);
+#pragma omp critical(cpu_tally)
+		{
+			total.below += part.below;
+			total.above += part.above;
+			total.bad += part.bad;
+		}
+	}
+	for (size_t t = 0; t < threads; t++)
+		for (size_t i = 0; i < TALLY_BINS; i++)
+			bins[i] += own[t * TALLY_BINS + i];
+	free(own);
+	*ret_tally = total;
 	return 0;
 }

@@ -88,11 +88,14 @@ static inline __device__ float cuda_sqrt(float x)
 	return y;
 }
 
-/* Length of a bin's ray in a slice, mm. */
+/* Length of a bin's ray in a slice, mm: h_z |source - bin| / source_z, see slice_length_u(). */
 static inline __device__ float cuda_slice_length(const struct scan *scan, const struct scan_view *view, const struct grid *grid,
 						 int u, int v)
 {
-	return cuda_sqrt((float)(slice_length_u(scan, view, grid, u) + slice_length_v(scan, view, grid, v)));
+	float dx = (float)(scan->lo[0] + view->shift[0] + (u + 0.5) * scan->h[0] - view->src[0]);
+	float dy = (float)(scan->lo[1] + view->shift[1] + (v + 0.5) * scan->h[1] - view->src[1]), dz = (float)view->src[2];
+
+	return __fdividef((float)grid->h[2] * cuda_sqrt(dx * dx + dy * dy + dz * dz), dz);
 }
 
 static inline __device__ size_t cuda_index(void)

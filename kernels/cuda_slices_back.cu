@@ -8,6 +8,9 @@
 #include "kernels/cuda_slices.cuh"
 
 #define BACK_ROWS 4
+#ifndef BACK_BLOCKS
+#define BACK_BLOCKS 4 /* of a multiprocessor at a time: up to 64 registers a thread */
+#endif
 #define BACK_VIEWS 32 /* views whose positions are computed at a time */
 
 enum back_mode { BACK_ADJOINT, BACK_SUMS, BACK_UPDATE };
@@ -107,7 +110,7 @@ static __device__ __forceinline__ void gather(const struct back_job &job, int vi
 /* N: rows of bins that may touch BACK_ROWS voxels: floor(5 / scale) + 1 at the least scale, so 6 above 5/6, 7 above 5/7, 8 above
  * 2/3. */
 template <int N, int MODE>
-static __global__ void __launch_bounds__(CUDA_THREADS) back_kernel(const __grid_constant__ struct back_job job)
+static __global__ void __launch_bounds__(CUDA_THREADS, BACK_BLOCKS) back_kernel(const __grid_constant__ struct back_job job)
 {
 	__shared__ struct slice_axis axes[BACK_VIEWS][2];
 	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2];
