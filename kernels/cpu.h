@@ -47,8 +47,8 @@ struct cpu_rows {
 	void (*lengths)(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,
 			float len_v, int n);
 	void (*finish)(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n);
-	/* kernels/rules.h, a loop of its own for each kind. Pairs are 0 where the mask does not count; p and row are not looked at
-	 * where the rule does not want them. */
+	/* kernels/rules.h, a loop of its own for each kind. Pairs are 0 where the mask does not count; p and row are not looked
+	 * at where the rule does not want them. */
 	void (*pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask, float *q,
 		      float *d, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
@@ -142,7 +142,7 @@ int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *s
 	     struct err *err);
 extern const struct device_ops device_cpu_ops;
 void cpu_state_clear(struct cpu_state *state); /* gives back the memory it holds */
-void *cpu_memory(size_t bytes); /* aligned to a cache line, or to huge pages where it is large; free() it */
+void *cpu_memory(size_t bytes);		       /* aligned to a cache line, or to huge pages where it is large; free() it */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
 
 /* cpu_vector.c */

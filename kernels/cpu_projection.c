@@ -205,8 +205,7 @@ int cpu_make_pair(struct projection *a, const struct rule *rule, const struct bu
 
 int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
 {
-	struct cpu_back b = {
-		.q = pair->mem, .d = pair->mem + count_bins(a), .num = num->mem, .den = den->mem, .add = add};
+	struct cpu_back b = {.q = pair->mem, .d = pair->mem + count_bins(a), .num = num->mem, .den = den->mem, .add = add};
 	int r = volume_size(a, "back_sums", num, err);
 
 	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
@@ -225,7 +224,7 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 		     const struct buf *row, struct buf *ret_pair, struct err *err)
 {
 	bool length = rule_wants_length(rule->kind);
-	struct cpu_forward f = {.x = x->mem,
+	struct cpu_forward f = {.x = x ? x->mem : NULL,
 				.rule = rule,
 				.y = y->mem,
 				.row = length && row ? row->mem : NULL,

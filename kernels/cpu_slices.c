@@ -5,11 +5,11 @@
  * mixed lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
  *
  * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins
- * again, so two rows of every slice should stay in the level 2 cache. Where there is a rule, a row of line integrals becomes a row
- * of pairs at once. Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of them,
- * times the ray's length) is laid into the thread's scratch, then each row of voxels is finished, for all views, before the next;
- * with a rule it is updated at once. Every voxel belongs to one tile; no volume but the result is touched. Sums that go on from
- * what is there add the views one by one as one pass over all of them would, so a division into passes changes no bit.
+ * again, so two rows of every slice should stay in the level 2 cache. Where there is a rule, a row of line integrals becomes a
+ * row of pairs at once. Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of
+ * them, times the ray's length) is laid into the thread's scratch, then each row of voxels is finished, for all views, before the
+ * next; with a rule it is updated at once. Every voxel belongs to one tile; no volume but the result is touched. Sums that go on
+ * from what is there add the views one by one as one pass over all of them would, so a division into passes changes no bit.
  */
 #include "kernels/cpu.h"
 
@@ -37,8 +37,8 @@ static void fetch(const float *row, int n)
 
 /* What one thread works with in a forward pass. */
 struct forward_work {
-	float *row; /* of voxels, mixed; zeros on either side */
-	float *acc; /* of bins */
+	float *row;  /* of voxels, mixed; zeros on either side */
+	float *acc;  /* of bins */
 	float *line; /* of bins: line integrals, where a rule wants them */
 };
 

@@ -3,6 +3,7 @@
  * Sums are made in double over chunks whose number does not depend on the threads, and the chunks are added in order.
  */
 #include "kernels/cpu.h"
+#include "kernels/steps.h"
 
 #include <errno.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define CHUNKS 1024
+#define HISTOGRAM 65536
 #define WORTH_THREADS 32768 /* floats: below, waking a thread takes longer than the work */
 
 static int same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
@@ -146,22 +148,20 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 }
 
 /* Histogram and counts of values [begin, end). */
-static void tally_range(const float *x, size_t begin, size_t end, double offset, double step, size_t stride, uint64_t *bins,
+static void tally_range(const float *x, size_t begin, size_t end, float offset, float step, size_t stride, uint64_t *bins,
 			struct tally *t)
 {
 	for (size_t i = begin; i < end; i++) {
-		double steps = tally_steps(x[i], offset, step);
+		float steps = steps_of(x[i], offset, step);
+		bool finite = isfinite(x[i]);
 
-		t->bad += !isfinite(steps);
-		t->below += steps < 0 && isfinite(steps);
-		t->above += steps > TALLY_BINS - 1 && isfinite(steps);
+		t->bad += !finite;
+		t->below += finite && steps < 0;
+		t->above += finite && steps > STEPS_TOP;
 	}
-	for (size_t i = (begin + stride - 1) / stride * stride; i < end; i += stride) {
-		double steps = tally_steps(x[i], offset, step);
-
-		if (isfinite(steps))
-			bins[steps > 0 ? (size_t)fmin(steps, TALLY_BINS - 1) : 0]++;
-	}
+	for (size_t i = (begin + stride - 1) / stride * stride; i < end; i += stride)
+		if (isfinite(x[i]))
+			bins[(size_t)steps_limited(steps_of(x[i], offset, step))]++;
 }
 
 int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
@@ -172,8 +172,9 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 	uint64_t *own = NULL;
 
 	if (stride < 1 || !(step > 0) || !isfinite(step) || !isfinite(offset))
-		return err_set(err, EINVAL, "tally: steps of %g from %g on, every %zuth value", (double)step, (double)offset, stride);
-	own = calloc(threads * TALLY_BINS, sizeof(*own));
+		return err_set(err, EINVAL, "tally: steps of %g from %g on, every %zuth value", (double)step, (double)offset,
+			       stride);
+	own = calloc(threads * HISTOGRAM, sizeof(*own));
 	if (!own)
 		return err_set(err, ENOMEM, "tally: out of memory");
 #pragma omp parallel for num_threads((int)threads) schedule(static) if (threads > 1)
@@ -181,7 +182,7 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 		size_t begin = t * chunk < x->n ? t * chunk : x->n, end = x->n - begin < chunk ? x->n : begin + chunk;
 		struct tally part = {0};
 
-		tally_range(x->mem, begin, end, offset, step, stride, own + t * TALLY_BINS, &part);
+		tally_range(x->mem, begin, end, offset, step, stride, own + t * HISTOGRAM, &part);
 #pragma omp critical(cpu_tally)
 		{
 			total.below += part.below;
@@ -190,8 +191,8 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 		}
 	}
 	for (size_t t = 0; t < threads; t++)
-		for (size_t i = 0; i < TALLY_BINS; i++)
-			bins[i] += own[t * TALLY_BINS + i];
+		for (size_t i = 0; i < HISTOGRAM; i++)
+			bins[i] += own[t * HISTOGRAM + i];
 	free(own);
 	*ret_tally = total;
 	return 0;

@@ -90,14 +90,21 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(release);
 	SLOT(upload);
 	SLOT(download);
+	SLOT(host_alloc);
+	SLOT(host_free);
+	SLOT(upload_begin);
+	SLOT(download_begin);
+	SLOT(order);
+	SLOT(wait);
 	SLOT(fill);
 	SLOT(copy);
 	SLOT(multiply);
 	SLOT(axpy);
-	SLOT(ratio);
-	SLOT(update);
+	SLOT(threshold);
+	SLOT(rule_voxels);
 	SLOT(sum);
 	SLOT(dot);
+	SLOT(tally);
 	SLOT(log_likelihood);
 	SLOT(projection_bytes);
 	SLOT(scratch_bytes);
@@ -105,9 +112,12 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(projection_free);
 	SLOT(forward);
 	SLOT(adjoint);
+	SLOT(make_pair);
+	SLOT(back_sums);
 	SLOT(fused);
-	SLOT(forward_ratio);
+	SLOT(forward_pair);
 	SLOT(back_update);
+	SLOT(mark);
 #undef SLOT
 	return 0;
 }

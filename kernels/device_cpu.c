@@ -63,6 +63,65 @@ static int cpu_download(const struct buf *src, float *dst, struct err *err)
 	return cpu_copy(src, &to, err);
 }
 
+/* Host memory and queues. The CPU's memory is the host's, and a transfer is done when the call returns. */
+struct cpu_host {
+	struct cpu_host *next;
+	void *memory;
+	size_t bytes;
+	bool used;
+};
+
+static int cpu_host_alloc(struct device *dev, size_t bytes, void **ret, struct err *err)
+{
+	struct cpu_state *state = cpu_state(dev);
+	struct cpu_host *best = NULL;
+
+	for (struct cpu_host *h = state->host; h; h = h->next)
+		if (!h->used && h->bytes >= bytes && (!best || h->bytes < best->bytes))
+			best = h;
+	if (!best) {
+		best = calloc(1, sizeof(*best));
+		if (best)
+			best->memory = cpu_memory(bytes);
+		if (!best || !best->memory) {
+			free(best);
+			return err_set(err, ENOMEM, "%s: cannot allocate %zu bytes for transfers", dev->name, bytes);
+		}
+		best->bytes = bytes;
+		best->next = state->host;
+		state->host = best;
+	}
+	best->used = true;
+	*ret = best->memory;
+	return 0;
+}
+
+static void cpu_host_free(struct device *dev, void *memory)
+{
+	for (struct cpu_host *h = cpu_state(dev)->host; memory && h; h = h->next)
+		if (h->memory == memory)
+			h->used = false;
+}
+
+static int check_queue(const struct device *dev, enum device_queue queue, struct err *err)
+{
+	if (queue != QUEUE_WORK && queue != QUEUE_UP && queue != QUEUE_DOWN)
+		return err_set(err, EINVAL, "%s: queue %d is not known", dev->name, (int)queue);
+	return 0;
+}
+
+static int cpu_order(struct device *dev, enum device_queue before, enum device_queue after, struct err *err)
+{
+	int r = check_queue(dev, before, err);
+
+	return r < 0 ? r : check_queue(dev, after, err);
+}
+
+static int cpu_wait(struct device *dev, enum device_queue queue, struct err *err)
+{
+	return check_queue(dev, queue, err);
+}
+
 /* At least `thread_floats` for every thread. Grows when a projection is created, never while one runs. */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err)
 {
@@ -84,11 +143,25 @@ int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err)
 	return 0;
 }
 
+void cpu_state_clear(struct cpu_state *state)
+{
+	struct cpu_host *next;
+
+	for (struct cpu_host *h = state->host; h; h = next) {
+		next = h->next;
+		free(h->memory);
+		free(h);
+	}
+	state->host = NULL;
+	free(state->scratch);
+	state->scratch = NULL;
+}
+
 static void cpu_destroy(struct device *dev)
 {
 	struct cpu_state *state = cpu_state(dev);
 
-	free(state->scratch);
+	cpu_state_clear(state);
 	free(state);
 	free(dev);
 }
@@ -100,14 +173,21 @@ const struct device_ops device_cpu_ops = {
 	.release = cpu_release,
 	.upload = cpu_upload,
 	.download = cpu_download,
+	.host_alloc = cpu_host_alloc,
+	.host_free = cpu_host_free,
+	.upload_begin = cpu_upload,
+	.download_begin = cpu_download,
+	.order = cpu_order,
+	.wait = cpu_wait,
 	.fill = cpu_fill,
 	.copy = cpu_copy,
 	.multiply = cpu_multiply,
 	.axpy = cpu_axpy,
-	.ratio = cpu_ratio,
-	.update = cpu_update,
+	.threshold = cpu_threshold,
+	.rule_voxels = cpu_rule_voxels,
 	.sum = cpu_sum,
 	.dot = cpu_dot,
+	.tally = cpu_tally,
 	.log_likelihood = cpu_log_likelihood,
 	.projection_bytes = cpu_projection_bytes,
 	.scratch_bytes = cpu_scratch_bytes,
@@ -115,9 +195,12 @@ const struct device_ops device_cpu_ops = {
 	.projection_free = cpu_projection_free,
 	.forward = cpu_forward,
 	.adjoint = cpu_adjoint,
+	.make_pair = cpu_make_pair,
+	.back_sums = cpu_back_sums,
 	.fused = cpu_fused,
-	.forward_ratio = cpu_forward_ratio,
+	.forward_pair = cpu_forward_pair,
 	.back_update = cpu_back_update,
+	.mark = cpu_mark,
 };
 
 /* Takes `state` over on success. */

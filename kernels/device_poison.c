@@ -3,7 +3,9 @@
  * - Fresh memory is NaN, so that reading what nobody wrote shows up in every result.
  * - A vector is followed by guard words; each operation looks at those of its vectors when it is done.
  * - Freed memory is filled with NaN and kept aside until the device is closed: using it is answered with EFAULT, and writing
- *   to it is seen by device_poison_check().
+ *   to it is seen by device_poison_check(). The same holds for host memory.
+ * - A transfer that was begun happens as late as the contract allows: when something is put in order after its queue, or when
+ *   its queue is waited for. Who does not wait works with the old content.
  */
 #include "kernels/cpu.h"
 
@@ -21,12 +23,22 @@ struct block {
 	struct block *next;
 	float *mem;
 	size_t n;
-	bool live;
+	bool live, host;
+};
+
+/* A transfer that was begun and has not happened. */
+struct transfer {
+	struct transfer *next;
+	enum device_queue queue;
+	const float *from;
+	float *to;
+	size_t n;
 };
 
 struct poison {
 	struct cpu_state cpu; /* first: the CPU's functions take it for their state */
 	struct block *blocks;
+	struct transfer *begun; /* in order */
 };
 
 static void paint(float *mem, size_t n, uint32_t word)
@@ -48,31 +60,36 @@ static struct poison *poison_state(const struct device *dev)
 	return dev->state;
 }
 
-/* Is it memory of this device, not freed, and its end intact? */
-static int trap(const char *what, const struct buf *b, struct err *err)
+/* Is it memory of this device (`host`: for transfers), not freed, and its end intact? */
+static int trap_memory(const char *what, const struct device *dev, const float *mem, size_t n, bool host, struct err *err)
 {
-	uintptr_t at = (uintptr_t)b->mem;
+	uintptr_t at = (uintptr_t)mem;
 	struct block *block;
 
-	for (block = poison_state(b->dev)->blocks; block; block = block->next) {
+	for (block = poison_state(dev)->blocks; block; block = block->next) {
 		uintptr_t begin = (uintptr_t)block->mem, end = begin + block->n * sizeof(float);
 
-		if (at < begin || at > end || (at == end && b->n > 0))
+		if (block->host != host || at < begin || at > end || (at == end && n > 0))
 			continue;
 		if (!block->live)
-			return err_set(err, EFAULT, "%s: a vector of %zu floats was used after its release", what, b->n);
-		if (b->n > block->n - (at - begin) / sizeof(float))
-			return err_set(err, EFAULT, "%s: a vector of %zu floats reaches beyond its memory of %zu", what, b->n,
+			return err_set(err, EFAULT, "%s: a vector of %zu floats was used after its release", what, n);
+		if (n > block->n - (at - begin) / sizeof(float))
+			return err_set(err, EFAULT, "%s: a vector of %zu floats reaches beyond its memory of %zu", what, n,
 				       block->n);
 		if (!painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			return err_set(err, EFAULT, "%s: something was written past the end of a vector of %zu floats", what,
 				       block->n);
 		return 0;
 	}
-	return err_set(err, EFAULT, "%s: a vector of %zu floats is no memory of this device", what, b->n);
+	return err_set(err, EFAULT, "%s: a vector of %zu floats is no %smemory of this device", what, n, host ? "host " : "");
 }
 
-static int poison_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct err *err)
+static int trap(const char *what, const struct buf *b, struct err *err)
+{
+	return trap_memory(what, b->dev, b->mem, b->n, false, err);
+}
+
+static int new_block(struct device *dev, size_t n, bool host, struct block **ret_block, struct err *err)
 {
 	struct block *block = calloc(1, sizeof(*block));
 
@@ -86,16 +103,17 @@ static int poison_alloc(struct device *dev, size_t n, struct buf *ret_buf, struc
 	paint(block->mem + n, GUARD_WORDS, GUARD);
 	block->n = n;
 	block->live = true;
+	block->host = host;
 	block->next = poison_state(dev)->blocks;
 	poison_state(dev)->blocks = block;
-	*ret_buf = (struct buf){dev, block->mem, n};
+	*ret_block = block;
 	return 0;
 }
 
-static void poison_release(struct buf *b)
+static void free_block(struct device *dev, const float *mem, bool host)
 {
-	for (struct block *block = poison_state(b->dev)->blocks; block; block = block->next) {
-		if (block->mem != b->mem)
+	for (struct block *block = poison_state(dev)->blocks; block; block = block->next) {
+		if (block->mem != mem || block->host != host)
 			continue;
 		if (!block->live || !painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			abort(); /* released twice, or overrun: a test must not go on */
@@ -104,6 +122,109 @@ static void poison_release(struct buf *b)
 		return;
 	}
 	abort(); /* not ours */
+}
+
+static int poison_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct err *err)
+{
+	struct block *block;
+	int r = new_block(dev, n, false, &block, err);
+
+	if (r == 0)
+		*ret_buf = (struct buf){dev, block->mem, n};
+	return r;
+}
+
+/* What was begun on a queue happens now. */
+static void settle(struct device *dev, enum device_queue queue)
+{
+	struct transfer **at = &poison_state(dev)->begun, *t;
+
+	while ((t = *at)) {
+		if (t->queue != queue) {
+			at = &t->next;
+			continue;
+		}
+		memcpy(t->to, t->from, t->n * sizeof(float));
+		*at = t->next;
+		free(t);
+	}
+}
+
+static void settle_all(struct device *dev)
+{
+	settle(dev, QUEUE_UP);
+	settle(dev, QUEUE_DOWN);
+}
+
+static void poison_release(struct buf *b)
+{
+	settle_all(b->dev);
+	free_block(b->dev, b->mem, false);
+}
+
+static int poison_host_alloc(struct device *dev, size_t bytes, void **ret, struct err *err)
+{
+	struct block *block;
+	int r = new_block(dev, bytes / sizeof(float) + (bytes % sizeof(float) > 0), true, &block, err);
+
+	if (r == 0)
+		*ret = block->mem;
+	return r;
+}
+
+static void poison_host_free(struct device *dev, void *memory)
+{
+	if (!memory)
+		return;
+	settle_all(dev);
+	free_block(dev, memory, true);
+}
+
+static int begin(const char *what, enum device_queue queue, const struct buf *b, const float *host, const float *from, float *to,
+		 struct err *err)
+{
+	struct transfer **last = &poison_state(b->dev)->begun, *t;
+	int r = trap(what, b, err);
+
+	r = r < 0 ? r : trap_memory(what, b->dev, host, b->n, true, err);
+	if (r < 0)
+		return r;
+	t = malloc(sizeof(*t));
+	if (!t)
+		return err_set(err, ENOMEM, "%s: out of memory", what);
+	*t = (struct transfer){NULL, queue, from, to, b->n};
+	while (*last)
+		last = &(*last)->next;
+	*last = t;
+	return 0;
+}
+
+static int poison_upload_begin(struct buf *dst, const float *src, struct err *err)
+{
+	return begin("upload_begin", QUEUE_UP, dst, src, src, dst->mem, err);
+}
+
+static int poison_download_begin(const struct buf *src, float *dst, struct err *err)
+{
+	return begin("download_begin", QUEUE_DOWN, src, dst, src->mem, dst, err);
+}
+
+static int poison_order(struct device *dev, enum device_queue before, enum device_queue after, struct err *err)
+{
+	int r = device_cpu_ops.order(dev, before, after, err);
+
+	if (r == 0 && before != after)
+		settle(dev, before);
+	return r;
+}
+
+static int poison_wait(struct device *dev, enum device_queue queue, struct err *err)
+{
+	int r = device_cpu_ops.wait(dev, queue, err);
+
+	if (r == 0)
+		settle(dev, queue);
+	return r;
 }
 
 int device_poison_check(struct device *dev, struct err *err)
@@ -123,6 +244,7 @@ static void poison_destroy(struct device *dev)
 	struct poison *state = poison_state(dev);
 	struct block *block, *next;
 
+	settle_all(dev);
 	if (device_poison_check(dev, NULL) < 0)
 		abort();
 	for (block = state->blocks; block; block = next) {
@@ -130,76 +252,84 @@ static void poison_destroy(struct device *dev)
 		free(block->mem);
 		free(block);
 	}
-	free(state->cpu.scratch);
+	cpu_state_clear(&state->cpu);
 	free(state);
 	free(dev);
 }
 
-/* Look at up to three vectors, do it, look again. */
-#define GUARDED(what, x, y, z, call)                                                                                             \
-	const struct buf *vectors[3] = {x, y, z};                                                                                \
+/* Look at the vectors (NULL: none), do it, look again. */
+#define GUARDED(what, call, ...)                                                                                                 \
+	const struct buf *vectors[] = {__VA_ARGS__};                                                                             \
+	const size_t n_vectors = sizeof(vectors) / sizeof(vectors[0]);                                                           \
 	int r = 0;                                                                                                               \
-	for (int i = 0; r == 0 && i < 3; i++)                                                                                    \
+	for (size_t i = 0; r == 0 && i < n_vectors; i++)                                                                         \
 		r = vectors[i] ? trap(what, vectors[i], err) : 0;                                                                \
 	if (r == 0)                                                                                                              \
 		r = call;                                                                                                        \
-	for (int i = 0; r == 0 && i < 3; i++)                                                                                    \
+	for (size_t i = 0; r == 0 && i < n_vectors; i++)                                                                         \
 		r = vectors[i] ? trap(what, vectors[i], err) : 0;                                                                \
 	return r
 
 static int poison_upload(struct buf *dst, const float *src, struct err *err)
 {
-	GUARDED("upload", dst, NULL, NULL, device_cpu_ops.upload(dst, src, err));
+	GUARDED("upload", device_cpu_ops.upload(dst, src, err), dst);
 }
 
 static int poison_download(const struct buf *src, float *dst, struct err *err)
 {
-	GUARDED("download", src, NULL, NULL, device_cpu_ops.download(src, dst, err));
+	GUARDED("download", device_cpu_ops.download(src, dst, err), src);
 }
 
 static int poison_fill(struct buf *x, float value, struct err *err)
 {
-	GUARDED("fill", x, NULL, NULL, cpu_fill(x, value, err));
+	GUARDED("fill", cpu_fill(x, value, err), x);
 }
 
 static int poison_copy(const struct buf *x, struct buf *ret, struct err *err)
 {
-	GUARDED("copy", x, ret, NULL, cpu_copy(x, ret, err));
+	GUARDED("copy", cpu_copy(x, ret, err), x, ret);
 }
 
 static int poison_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err)
 {
-	GUARDED("multiply", x, y, ret, cpu_multiply(x, y, ret, err));
+	GUARDED("multiply", cpu_multiply(x, y, ret, err), x, y, ret);
 }
 
 static int poison_axpy(float a, const struct buf *x, struct buf *y, struct err *err)
 {
-	GUARDED("axpy", x, y, NULL, cpu_axpy(a, x, y, err));
+	GUARDED("axpy", cpu_axpy(a, x, y, err), x, y);
 }
 
-static int poison_ratio(const struct buf *y, const struct buf *p, float floor, struct buf *ret, struct err *err)
+static int poison_threshold(struct buf *x, float at, float value, struct err *err)
 {
-	GUARDED("ratio", y, p, ret, cpu_ratio(y, p, floor, ret, err));
+	GUARDED("threshold", cpu_threshold(x, at, value, err), x);
 }
 
-static int poison_update(struct buf *x, const struct buf *c, const struct buf *sens, float floor, struct err *err)
+static int poison_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x,
+			      struct err *err)
 {
-	GUARDED("update", x, c, sens, cpu_update(x, c, sens, floor, err));
+	GUARDED("rule_voxels", cpu_rule_voxels(rule, num, den, x, err), num, den, x);
 }
 
 static int poison_sum(const struct buf *x, double *ret, struct err *err)
 {
-	GUARDED("sum", x, NULL, NULL, cpu_sum(x, ret, err));
+	GUARDED("sum", cpu_sum(x, ret, err), x);
 }
 
 static int poison_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err)
 {
-	GUARDED("dot", x, y, NULL, cpu_dot(x, y, ret, err));
+	GUARDED("dot", cpu_dot(x, y, ret, err), x, y);
+}
+
+static int poison_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536],
+			struct tally *ret_tally, struct err *err)
+{
+	GUARDED("tally", cpu_tally(x, offset, step, stride, bins, ret_tally, err), x);
 }
 
 static int poison_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err)
 {
-	GUARDED("log_likelihood", y, p, NULL, cpu_log_likelihood(y, p, floor, ret, err));
+	GUARDED("log_likelihood", cpu_log_likelihood(y, p, floor, ret, err), y, p);
 }
 
 static const struct buf *mask_of(const struct projection *a)
@@ -207,27 +337,43 @@ static const struct buf *mask_of(const struct projection *a)
 	return a->mask.mem ? &a->mask : NULL;
 }
 
-static int poison_forward(struct projection *a, const struct buf *x, struct buf *ret_y, struct err *err)
+static int poison_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err)
 {
-	GUARDED("forward", x, ret_y, mask_of(a), cpu_forward(a, x, ret_y, err));
+	GUARDED("forward", cpu_forward(a, x, add, y, err), x, y, mask_of(a));
 }
 
 static int poison_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
 {
-	GUARDED("adjoint", y, ret_x, mask_of(a), cpu_adjoint(a, y, ret_x, err));
+	GUARDED("adjoint", cpu_adjoint(a, y, ret_x, err), y, ret_x, mask_of(a));
 }
 
-static int poison_forward_ratio(struct projection *a, const struct buf *x, const struct buf *y, float floor, struct buf *ret_p,
-				struct err *err)
+static int poison_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p,
+			    const struct buf *row, struct buf *ret_pair, struct err *err)
 {
-	if (mask_of(a) && trap("forward_ratio", mask_of(a), err) < 0)
-		return -EFAULT;
-	GUARDED("forward_ratio", x, y, ret_p, cpu_forward_ratio(a, x, y, floor, ret_p, err));
+	GUARDED("make_pair", cpu_make_pair(a, rule, y, p, row, ret_pair, err), y, p, row, ret_pair, mask_of(a));
 }
 
-static int poison_back_update(struct projection *a, const struct buf *p, float floor, struct buf *x, struct err *err)
+static int poison_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den,
+			    struct err *err)
 {
-	GUARDED("back_update", p, x, mask_of(a), cpu_back_update(a, p, floor, x, err));
+	GUARDED("back_sums", cpu_back_sums(a, pair, add, num, den, err), pair, num, den, mask_of(a));
+}
+
+static int poison_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+			       const struct buf *row, struct buf *ret_pair, struct err *err)
+{
+	GUARDED("forward_pair", cpu_forward_pair(a, rule, x, y, row, ret_pair, err), x, y, row, ret_pair, mask_of(a));
+}
+
+static int poison_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x,
+			      struct err *err)
+{
+	GUARDED("back_update", cpu_back_update(a, rule, pair, x, err), pair, x, mask_of(a));
+}
+
+static int poison_mark(struct projection *a, struct buf *x, struct err *err)
+{
+	GUARDED("mark", cpu_mark(a, x, err), x, mask_of(a));
 }
 
 static const struct device_ops poison_ops = {
@@ -237,14 +383,21 @@ static const struct device_ops poison_ops = {
 	.release = poison_release,
 	.upload = poison_upload,
 	.download = poison_download,
+	.host_alloc = poison_host_alloc,
+	.host_free = poison_host_free,
+	.upload_begin = poison_upload_begin,
+	.download_begin = poison_download_begin,
+	.order = poison_order,
+	.wait = poison_wait,
 	.fill = poison_fill,
 	.copy = poison_copy,
 	.multiply = poison_multiply,
 	.axpy = poison_axpy,
-	.ratio = poison_ratio,
-	.update = poison_update,
+	.threshold = poison_threshold,
+	.rule_voxels = poison_rule_voxels,
 	.sum = poison_sum,
 	.dot = poison_dot,
+	.tally = poison_tally,
 	.log_likelihood = poison_log_likelihood,
 	.projection_bytes = cpu_projection_bytes,
 	.scratch_bytes = cpu_scratch_bytes,
@@ -252,9 +405,12 @@ static const struct device_ops poison_ops = {
 	.projection_free = cpu_projection_free,
 	.forward = poison_forward,
 	.adjoint = poison_adjoint,
+	.make_pair = poison_make_pair,
+	.back_sums = poison_back_sums,
 	.fused = cpu_fused,
-	.forward_ratio = poison_forward_ratio,
+	.forward_pair = poison_forward_pair,
 	.back_update = poison_back_update,
+	.mark = poison_mark,
 };
 
 int device_poison_open(int threads, struct device **ret_dev, struct err *err)

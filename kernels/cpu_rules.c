@@ -1,0 +1,49 @@
+/* cpu_rules.c - the update rules over whole vectors: threads around the row loops. */
+#include "kernels/cpu.h"
+
+#include <errno.h>
+
+#define CHUNK 8192 /* results a thread takes at a time */
+
+int cpu_rule_check(const struct rule *rule, struct err *err)
+{
+	if (rule->kind < RULE_EM || rule->kind > RULE_BACKPROJECT)
+		return err_set(err, EINVAL, "update rule %d is not known", (int)rule->kind);
+	if (!(rule->bin_floor > 0) || !(rule->voxel_floor > 0))
+		return err_set(err, EINVAL, "update rule %d: floors of %g for bins and %g for voxels", (int)rule->kind,
+			       (double)rule->bin_floor, (double)rule->voxel_floor);
+	if (rule->kind == RULE_SART && !(rule->step > 0 && rule->step < 2))
+		return err_set(err, EINVAL, "update rule SART: relaxation %g is not between 0 and 2", (double)rule->step);
+	return 0;
+}
+
+int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
+{
+	const struct cpu_state *state = cpu_state(x->dev);
+	int threads = x->n < 4 * CHUNK ? 1 : state->threads, r = cpu_rule_check(rule, err);
+	size_t n = x->n;
+
+	(void)threads;
+	if (r < 0)
+		return r;
+	if (num->n != n || den->n != n)
+		return err_set(err, EINVAL, "rule_voxels: sums of %zu and %zu floats for %zu voxels", num->n, den->n, n);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t at = 0; at < n; at += CHUNK)
+		state->rows->voxels(rule, num->mem + at, den->mem + at, x->mem + at, (int)(n - at < CHUNK ? n - at : CHUNK));
+	return 0;
+}
+
+void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row, float *pair)
+{
+	const struct cpu_state *state = cpu_state(a->dev);
+	size_t n = (size_t)a->n_views * scan_view_size(a->scan);
+	const float *mask = a->mask.mem;
+	int threads = n < 4 * CHUNK ? 1 : state->threads;
+
+	(void)threads;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t at = 0; at < n; at += CHUNK)
+		state->rows->pairs(rule, y + at, p ? p + at : NULL, row ? row + at : NULL, mask ? mask + at : NULL, pair + at,
+				   pair + n + at, (int)(n - at < CHUNK ? n - at : CHUNK));
+}

@@ -1,0 +1,72 @@
+/* The loops around kernels/rules.h: one for each kind of rule, so that the kind is a constant in it and the vectoriser sees no
+ * switch. Included once per instruction set, with ROWS(name) to name a function and ROWS_TARGET for its attribute. No include
+ * guard: it is a template. */
+
+ROWS_TARGET static inline __attribute__((always_inline)) void
+ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restrict y, const float *restrict p,
+	       const float *restrict row, const float *restrict mask, float *restrict q, float *restrict d, int n)
+{
+	struct rule r = *rule;
+
+	r.kind = kind;
+	for (int i = 0; i < n; i++) {
+		float line = rule_wants_line(kind) ? p[i] : 0, length = rule_wants_length(kind) ? row[i] : 0;
+		struct rule_pair pair = rule_bin(&r, y[i], line, length);
+		bool on = !mask || mask[i] > 0;
+
+		q[i] = on ? pair.q : 0; /* a masked bin may hold anything, NaN too */
+		d[i] = on ? pair.d : 0;
+	}
+}
+
+ROWS_TARGET static void ROWS(pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask,
+				    float *q, float *d, int n)
+{
+	switch (rule->kind) {
+	case RULE_EM:
+		ROWS(pairs_of)(RULE_EM, rule, y, p, row, mask, q, d, n);
+		break;
+	case RULE_EM_ROWS:
+		ROWS(pairs_of)(RULE_EM_ROWS, rule, y, p, row, mask, q, d, n);
+		break;
+	case RULE_TRANSMISSION:
+		ROWS(pairs_of)(RULE_TRANSMISSION, rule, y, p, row, mask, q, d, n);
+		break;
+	case RULE_SART:
+		ROWS(pairs_of)(RULE_SART, rule, y, p, row, mask, q, d, n);
+		break;
+	case RULE_BACKPROJECT:
+		ROWS(pairs_of)(RULE_BACKPROJECT, rule, y, p, row, mask, q, d, n);
+		break;
+	}
+}
+
+ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(voxels_of)(enum rule_kind kind, const struct rule *rule,
+									      const float *restrict num,
+									      const float *restrict den, float *restrict x, int n)
+{
+	struct rule r = *rule;
+
+	r.kind = kind;
+	for (int i = 0; i < n; i++)
+		x[i] = rule_voxel(&r, x[i], num[i], den[i]);
+}
+
+ROWS_TARGET static void ROWS(voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n)
+{
+	switch (rule->kind) {
+	case RULE_EM:
+	case RULE_EM_ROWS: /* the same formula */
+		ROWS(voxels_of)(RULE_EM, rule, num, den, x, n);
+		break;
+	case RULE_TRANSMISSION:
+		ROWS(voxels_of)(RULE_TRANSMISSION, rule, num, den, x, n);
+		break;
+	case RULE_SART:
+		ROWS(voxels_of)(RULE_SART, rule, num, den, x, n);
+		break;
+	case RULE_BACKPROJECT:
+		ROWS(voxels_of)(RULE_BACKPROJECT, rule, num, den, x, n);
+		break;
+	}
+}
