@@ -73,9 +73,14 @@ static void empty_slot(void **state)
 	struct err err = {0};
 
 	(void)state;
+	assert_int_equal(device_check(&ops, &err), 0);
 	ops.dot = NULL;
 	assert_int_equal(device_check(&ops, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "dot"));
+	ops = device_cpu_ops;
+	ops.mark = NULL;
+	assert_int_equal(device_check(&ops, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "mark"));
 }
 
 static struct buf vector(struct device *dev, size_t n, const float *values)
@@ -102,13 +107,9 @@ static void vectors_on(struct device *dev)
 	assert_int_equal(v->axpy(2, &x, &z, NULL), 0);
 	assert_int_equal(v->download(&z, got, NULL), 0);
 	assert_true(got[0] == 4 && got[1] == 4 && got[2] == 3 && got[3] == 10 && got[4] == 60);
-	assert_int_equal(v->ratio(&x, &y, 1e-6f, &z, NULL), 0);
+	assert_int_equal(v->threshold(&z, 4, 0.5f, NULL), 0);
 	assert_int_equal(v->download(&z, got, NULL), 0);
-	assert_true(got[0] == 0.5f && got[1] == 0 && got[2] == 0 && got[3] == 8 && got[4] == 0.5f);
-	assert_int_equal(v->copy(&x, &z, NULL), 0);
-	assert_int_equal(v->update(&z, &x, &y, 1e-6f, NULL), 0); /* z = x x / y, or stays */
-	assert_int_equal(v->download(&z, got, NULL), 0);
-	assert_true(got[0] == 0.5f && got[1] == 2 && got[2] == 3 && got[3] == 32 && got[4] == 2.5f);
+	assert_true(got[0] == 0 && got[1] == 0 && got[2] == 0 && got[3] == 0.5f && got[4] == 0.5f);
 	assert_int_equal(v->sum(&x, &sum, NULL), 0);
 	assert_near(sum, 15, 0);
 	assert_int_equal(v->dot(&x, &y, &sum, NULL), 0);
@@ -118,7 +119,7 @@ static void vectors_on(struct device *dev)
 	assert_near(sum, log(2) - 2 + 4 * log(0.5) - 0.5 + 5 * log(10) - 10, 1e-12);
 	assert_int_equal(v->fill(&short_one, 7, NULL), 0);
 	assert_int_equal(v->download(&z, got, NULL), 0);
-	assert_true(got[0] == 0.5f && got[1] == 7 && got[3] == 7 && got[4] == 2.5f);
+	assert_true(got[0] == 0 && got[1] == 7 && got[3] == 7 && got[4] == 0.5f);
 	assert_int_equal(v->dot(&x, &short_one, &sum, NULL), -EINVAL);
 	buf_release(&x);
 	buf_release(&y);
@@ -164,6 +165,169 @@ static void sums_repeat(void **state)
 		device_close(dev);
 	}
 	free(host);
+}
+
+/* Values on either side of every border of a step; a histogram of some, counts of all; chunks of threads change nothing. */
+static void tally_on(struct device *dev, size_t n, size_t stride)
+{
+	const float offset = -0.01f, step = 0.0005f;
+	uint64_t *bins = calloc(65536, sizeof(*bins)), *expect = calloc(65536, sizeof(*expect));
+	float *host = malloc(n * sizeof(*host));
+	struct tally t = {9, 9, 9}, want = {0};
+	uint32_t seed = 7;
+	struct buf x;
+
+	assert_true(bins && expect && host);
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		host[i] = offset + step * ((float)(seed >> 8) / (1 << 24) * 70000 - 2000);
+		host[i] = i % 1001 == 3 ? NAN : i % 1501 == 4 ? INFINITY : i % 997 == 5 ? -INFINITY : host[i];
+	}
+	for (size_t i = 0; i < n; i++) {
+		double steps = floor((double)((host[i] - offset) / step) + 0.5); /* the quotient is the device's, in float */
+
+		if (!isfinite(host[i])) {
+			want.bad++;
+			continue;
+		}
+		want.below += steps < 0;
+		want.above += steps > 65535;
+		if (i % stride == 0)
+			expect[steps < 0 ? 0 : steps > 65535 ? 65535 : (size_t)steps]++;
+	}
+	assert_true(n < 5000 || (want.below > 0 && want.above > 0 && want.bad > 0));
+	x = vector(dev, n, host);
+	expect[11] += 5;
+	bins[11] = 5; /* counted up */
+	assert_int_equal(dev->ops->tally(&x, offset, step, stride, bins, &t, NULL), 0);
+	assert_true(t.below == want.below && t.above == want.above && t.bad == want.bad);
+	for (size_t i = 0, off = 0; i < 65536; i++) {
+		/* float holds steps near 65536 to 1/256: the sum with a half may be rounded over a border */
+		off += (size_t)llabs((long long)bins[i] - (long long)expect[i]);
+		assert_true(off <= n / stride / 128);
+	}
+	assert_int_equal(dev->ops->tally(&x, offset, 0, stride, bins, &t, NULL), -EINVAL);
+	assert_int_equal(dev->ops->tally(&x, offset, step, 0, bins, &t, NULL), -EINVAL);
+	buf_release(&x);
+	free(host);
+	free(bins);
+	free(expect);
+}
+
+static void tallies(void **state)
+{
+	struct device *dev;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
+	tally_on(dev, 200003, 1);
+	tally_on(dev, 200003, 7);
+	tally_on(dev, 5, 9);
+	device_close(dev);
+	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+	tally_on(dev, 70001, 3);
+	device_close(dev);
+}
+
+/* What is begun, put in order and waited for arrives; host memory is kept for the next who asks. */
+static void queues_on(struct device *dev)
+{
+	const struct device_ops *v = dev->ops;
+	size_t n = 1000;
+	float *up, *down, *third;
+	struct buf x = vector(dev, n, NULL), y = vector(dev, n, NULL);
+
+	assert_int_equal(v->host_alloc(dev, n * sizeof(float), (void **)&up, NULL), 0);
+	assert_int_equal(v->host_alloc(dev, n * sizeof(float), (void **)&down, NULL), 0);
+	assert_true(up != down);
+	for (size_t i = 0; i < n; i++) {
+		up[i] = (float)i;
+		down[i] = -1;
+	}
+	assert_int_equal(v->upload_begin(&x, up, NULL), 0);
+	assert_int_equal(v->order(dev, QUEUE_UP, QUEUE_WORK, NULL), 0);
+	assert_int_equal(v->fill(&y, 1, NULL) | v->axpy(2, &x, &y, NULL), 0); /* y = 1 + 2 x */
+	assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
+	assert_int_equal(v->download_begin(&y, down, NULL), 0);
+	assert_int_equal(v->wait(dev, QUEUE_DOWN, NULL), 0);
+	for (size_t i = 0; i < n; i++)
+		assert_true(down[i] == 1 + 2 * (float)i);
+	assert_int_equal(v->wait(dev, QUEUE_UP, NULL) | v->wait(dev, QUEUE_WORK, NULL), 0);
+	assert_int_equal(v->wait(dev, (enum device_queue)3, NULL), -EINVAL);
+	assert_int_equal(v->order(dev, QUEUE_UP, (enum device_queue) - 1, NULL), -EINVAL);
+	v->host_free(dev, NULL);
+	v->host_free(dev, up);
+	assert_int_equal(v->host_alloc(dev, 16, (void **)&third, NULL), 0);
+	v->host_free(dev, third);
+	v->host_free(dev, down);
+	buf_release(&x);
+	buf_release(&y);
+}
+
+static void queues(void **state)
+{
+	struct device *dev;
+	void *first, *again, *large;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
+	queues_on(dev);
+	assert_int_equal(dev->ops->host_alloc(dev, (size_t)1 << 20, &first, NULL), 0);
+	memset(first, 1, (size_t)1 << 20);
+	dev->ops->host_free(dev, first);
+	assert_int_equal(dev->ops->host_alloc(dev, ((size_t)1 << 20) + 1, &large, NULL), 0);
+	assert_true(large != first);
+	assert_int_equal(dev->ops->host_alloc(dev, (size_t)1 << 20, &again, NULL), 0);
+	assert_ptr_equal(again, first);
+	assert_int_equal(dev->ops->host_alloc(dev, SIZE_MAX - 7, &again, NULL), -ENOMEM);
+	device_close(dev); /* gives back what is still in use */
+	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+	queues_on(dev);
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	device_close(dev);
+}
+
+/* On the poison device who does not wait works with the old content. */
+static void poison_delays(void **state)
+{
+	struct device *dev;
+	const struct device_ops *v;
+	struct err err = {0};
+	struct buf x;
+	float *host, got[8], outside[8] = {0};
+	double sum;
+
+	(void)state;
+	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
+	v = dev->ops;
+	x = vector(dev, 8, NULL);
+	assert_int_equal(v->host_alloc(dev, sizeof(got), (void **)&host, NULL), 0);
+	assert_true(isnan(host[0]) && isnan(host[7]));
+	for (int i = 0; i < 8; i++)
+		host[i] = (float)i;
+	assert_int_equal(v->upload_begin(&x, outside, &err), -EFAULT);	/* not from host_alloc() */
+	assert_int_equal(v->upload_begin(&x, host + 1, &err), -EFAULT); /* beyond its end */
+	assert_int_equal(v->upload_begin(&x, host, NULL), 0);
+	assert_int_equal(v->sum(&x, &sum, NULL), 0);
+	assert_true(isnan(sum));
+	assert_int_equal(v->order(dev, QUEUE_UP, QUEUE_WORK, NULL), 0);
+	assert_int_equal(v->sum(&x, &sum, NULL), 0);
+	assert_true(sum == 28);
+	assert_int_equal(v->fill(&x, 3, NULL) | v->download_begin(&x, host, NULL), 0);
+	assert_true(host[5] == 5);
+	assert_int_equal(v->wait(dev, QUEUE_UP, NULL), 0); /* the wrong one */
+	assert_true(host[5] == 5);
+	assert_int_equal(v->wait(dev, QUEUE_DOWN, NULL), 0);
+	assert_true(host[5] == 3);
+	assert_int_equal(v->download_begin(&x, host, NULL), 0);
+	v->host_free(dev, host);
+	assert_int_equal(v->download_begin(&x, host, &err), -EFAULT);
+	host[2] = 0; /* after it was given back */
+	assert_int_equal(device_poison_check(dev, &err), -EFAULT);
+	memcpy(&host[2], &host[3], sizeof(float));
+	buf_release(&x);
+	assert_int_equal(device_poison_check(dev, &err), 0);
+	device_close(dev);
 }
 
 static void poison_catches(void **state)
@@ -228,11 +392,11 @@ static void run_rows(const struct cpu_rows *rows, float scale, const float *in, 
 	rows->gather(acc, den, in + PAD, in2 + PAD, block, 2, scale, slice_taps(scale));
 	memcpy(out + 300, acc, sizeof(acc));
 	memcpy(out + 332, den, sizeof(den));
-	rows->lengths(out + 400, out + 440, in, in2, in, 2.0f, 37);
-	rows->finish(out + 480, in, NULL, in, 2.0f, 37);
-	rows->finish_ratio(out + 520, in, in2, in2, in, 2.0f, 0.2f, 37);
-	memcpy(out + 560, in, 37 * sizeof(float));
-	rows->update(out + 560, in2, in + 3, 0.3f, 37);
+	rows->lengths(out + 400, out + 440, in, in + 5, in2, in, 2.0f, 37);
+	rows->finish(out + 480, in, false, NULL, in, 2.0f, 37);
+	memcpy(out + 520, in, 37 * sizeof(float));
+	rows->finish(out + 520, in + 3, true, in2, in, 2.0f, 37);
+	rows->lengths(out + 560, NULL, in, NULL, NULL, in, 2.0f, 37);
 }
 
 static void instruction_sets_agree(void **state)
@@ -263,13 +427,11 @@ static void instruction_sets_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(listing),
-		cmocka_unit_test(empty_slot),
-		cmocka_unit_test(vectors),
-		cmocka_unit_test(sums_repeat),
-		cmocka_unit_test(poison_catches),
-		cmocka_unit_test(instruction_sets_agree),
+		cmocka_unit_test(names),	  cmocka_unit_test(listing),
+		cmocka_unit_test(empty_slot),	  cmocka_unit_test(vectors),
+		cmocka_unit_test(sums_repeat),	  cmocka_unit_test(tallies),
+		cmocka_unit_test(queues),	  cmocka_unit_test(poison_delays),
+		cmocka_unit_test(poison_catches), cmocka_unit_test(instruction_sets_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
