@@ -7,7 +7,8 @@
  */
 #include "kernels/cuda_slices.cuh"
 
-#define CHUNK 64 /* slices whose positions are computed at a time */
+#define FORWARD_BLOCKS 4 /* of a multiprocessor at a time: up to 64 registers a thread */
+#define CHUNK 64	 /* slices whose positions are computed at a time */
 
 struct forward_job {
 	struct scan scan;
@@ -85,7 +86,8 @@ static __device__ __forceinline__ void finish(const struct forward_job &job, int
 
 /* PARTS: warps that share out the slices of the same bins. */
 template <int ROWS, int PARTS>
-static __global__ void __launch_bounds__(CUDA_THREADS) forward_kernel(const __grid_constant__ struct forward_job job)
+static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
+	forward_kernel(const __grid_constant__ struct forward_job job)
 {
 	constexpr int GROUPS = SLICES_WARPS / PARTS;
 	__shared__ struct slice_entry table[CHUNK];
@@ -176,5 +178,7 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 	if (!(a->scale_min > SLICES_SCALE_MIN && a->scale_max < SLICES_SCALE_MAX))
 		return launch<1, 4>(a, &job, err);
 	/* Four warps to a bin until the bins alone fill the card twice over. */
-	return bins < (size_t)4 * 2 * 2048 * 132 ? launch<4, 4>(a, &job, err) : launch<4, 1>(a, &job, err);
+	if (bins < (size_t)4 * 2 * 2048 * 132)
+		return launch<4, 4>(a, &job, err);
+	return a->scale_min_y > 6.0 / 7 + 1e-6 ? launch<8, 1>(a, &job, err) : launch<4, 1>(a, &job, err);
 }
