@@ -38,10 +38,10 @@ struct cpu_rows {
 	void (*resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale);
 	/* out = sum over t < taps of w[t] * (row t of r); taps >= 1 */
 	void (*combine)(float *out, const float *r, size_t stride, const float *w, int taps, int n);
-	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l; den from d where d is not
-	 * NULL */
-	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, float scale,
-		       int taps);
+	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l, or with `first` = ; den
+	 * from d where d is not NULL */
+	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, bool first,
+		       float scale, int taps);
 	/* the bins' side: length = sqrt(len_u + len_v) where mask counts, else 0. q = from_q * length, d = from_d * length (d may
 	 * be NULL); out = acc * length, or with `add` out += acc * length */
 	void (*lengths)(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,

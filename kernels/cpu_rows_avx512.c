@@ -91,8 +91,8 @@ TARGET static void combine(float *out, const float *r, size_t stride, const floa
 }
 
 TARGET static inline __attribute__((always_inline)) void gather_blocks(float *num, float *den, const float *q, const float *d,
-								       const struct cpu_block *block, int n, float scale,
-								       int taps, bool near_by)
+								       const struct cpu_block *block, int n, bool first,
+								       float scale, int taps, bool near_by)
 {
 	const __m512 along = _mm512_mul_ps(_mm512_set1_ps(1 / scale), lanes()), l = lanes();
 	const __m512 vscale = _mm512_set1_ps(scale), vone = _mm512_set1_ps(1), zero = _mm512_setzero_ps();
@@ -105,7 +105,8 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 		__m512 at = _mm512_roundscale_ps(_mm512_add_ps(_mm512_set1_ps(block[b].f), along), 0x02 | 0x08); /* up, quietly */
 		__m512i i = _mm512_cvttps_epi32(at);
 		__m512 away = _mm512_fmadd_ps(vscale, at, _mm512_sub_ps(_mm512_set1_ps(block[b].s), l));
-		__m512 sum_q = _mm512_load_ps(num + b * CPU_BLOCK), sum_d = d ? _mm512_load_ps(den + b * CPU_BLOCK) : zero;
+		__m512 sum_q = first ? zero : _mm512_load_ps(num + b * CPU_BLOCK);
+		__m512 sum_d = first || !d ? zero : _mm512_load_ps(den + b * CPU_BLOCK);
 
 		for (int t = 0; t < taps; t++) {
 			__m512 w = _mm512_max_ps(_mm512_sub_ps(vone, _mm512_abs_ps(away)), zero);
@@ -123,16 +124,16 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 }
 
 TARGET static void gather(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n,
-			  float scale, int taps)
+			  bool first, float scale, int taps)
 {
 	if (1 + 15 / scale + (float)taps > 31) /* f <= 1; the last input is ceil(f + 15 / scale) + taps - 1 */
-		gather_blocks(num, den, q, d, block, n, scale, taps, false);
+		gather_blocks(num, den, q, d, block, n, first, scale, taps, false);
 	else if (taps == 2)
-		gather_blocks(num, den, q, d, block, n, scale, 2, true);
+		gather_blocks(num, den, q, d, block, n, first, scale, 2, true);
 	else if (taps == 3)
-		gather_blocks(num, den, q, d, block, n, scale, 3, true);
+		gather_blocks(num, den, q, d, block, n, first, scale, 3, true);
 	else
-		gather_blocks(num, den, q, d, block, n, scale, taps, true);
+		gather_blocks(num, den, q, d, block, n, first, scale, taps, true);
 }
 
 /* Length of the rays of 16 bins in a slice, 0 where the mask says so. */

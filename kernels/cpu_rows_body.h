@@ -43,7 +43,7 @@ ROWS_TARGET static void ROWS(combine)(float *restrict out, const float *restrict
 }
 
 ROWS_TARGET static void ROWS(gather)(float *restrict num, float *restrict den, const float *restrict q, const float *restrict d,
-				     const struct cpu_block *block, int n, float scale, int taps)
+				     const struct cpu_block *block, int n, bool first, float scale, int taps)
 {
 	float step = 1 / scale;
 
@@ -67,10 +67,10 @@ ROWS_TARGET static void ROWS(gather)(float *restrict num, float *restrict den, c
 			}
 		}
 		for (int l = 0; l < CPU_BLOCK; l++)
-			num[b * CPU_BLOCK + l] += sum_q[l];
+			num[b * CPU_BLOCK + l] = sum_q[l] + (first ? 0 : num[b * CPU_BLOCK + l]);
 		if (d)
 			for (int l = 0; l < CPU_BLOCK; l++)
-				den[b * CPU_BLOCK + l] += sum_d[l];
+				den[b * CPU_BLOCK + l] = sum_d[l] + (first ? 0 : den[b * CPU_BLOCK + l]);
 	}
 }
 

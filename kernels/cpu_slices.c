@@ -195,9 +195,20 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 	b->b1 = blocks(end);
 }
 
-/* num (and den) of the tile's voxels in row j += what the view's bins give. */
-static void back_row(const struct projection *a, const struct cpu_slice *s, const struct back_view *b, size_t foot, int j,
-		     bool two, const struct back_work *w)
+/* What the blocks of a tile's rows hold before the first view. */
+static void clear_sums(const struct tile *t, bool two, const struct back_work *w)
+{
+	size_t b0 = (size_t)(t->x0 / CPU_BLOCK) * CPU_BLOCK, bytes = ((size_t)blocks(t->x1) * CPU_BLOCK - b0) * sizeof(float);
+
+	memset(w->num + b0, 0, bytes);
+	if (two)
+		memset(w->den + b0, 0, bytes);
+}
+
+/* num (and den) of the tile's voxels in row j += what the view's bins give. `fresh`: they hold nothing yet; returns whether that
+ * is still so. */
+static bool back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, const struct back_view *b,
+		     size_t foot, int j, bool two, bool fresh, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	struct cpu_span v = within(cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v), &b->foot_v);
@@ -207,23 +218,27 @@ static void back_row(const struct projection *a, const struct cpu_slice *s, cons
 	for (; v.first < v.end; v.first += at) {
 		size_t from =
 			foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
+		bool first = fresh && b0 == t->x0 / CPU_BLOCK && b->b1 == blocks(t->x1);
 		float weight[8];
 
+		if (fresh && !first)
+			clear_sums(t, two, w);
+		fresh = false;
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
 		rows->combine(w->row_q + b->u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
 		if (two)
 			rows->combine(w->row_d + b->u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
 		rows->gather(w->num + b0 * CPU_BLOCK, two ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, two ? w->row_d : NULL,
-			     s->back + b0, b->b1 - b0, (float)s->map.scale[0], s->taps);
+			     s->back + b0, b->b1 - b0, first, (float)s->map.scale[0], s->taps);
 	}
+	return fresh;
 }
 
 static void back_tile(const struct projection *a, const struct cpu_back *job, const struct tile *t, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
-	size_t b0 = (size_t)t->x0 / CPU_BLOCK * CPU_BLOCK, bytes = ((size_t)blocks(t->x1) * CPU_BLOCK - b0) * sizeof(float);
 	size_t row_bytes = (size_t)(t->x1 - t->x0) * sizeof(float);
 	const float *first = job->x ? job->x : job->num; /* the volume that is fetched ahead */
 	int width = t->x1 - t->x0;
@@ -235,22 +250,22 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 			enter_slice(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view]);
 		for (int j = t->y0; j < t->y1; j++) {
 			size_t row = (k * n_y + (size_t)j) * n_x + (size_t)t->x0;
+			bool fresh = !job->add;
 
 			if (j + 1 < t->y1)
 				fetch(first + row + n_x, width);
 			else if (k + 1 < n_z)
 				fetch(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
-			memset(w->num + b0, 0, bytes);
-			if (job->d)
-				memset(w->den + b0, 0, bytes);
 			if (job->add) {
 				memcpy(w->num + t->x0, job->num + row, row_bytes);
 				memcpy(w->den + t->x0, job->den + row, row_bytes);
 			}
 			for (int view = 0; view < a->n_views; view++)
 				if (w->view[view].b0 < w->view[view].b1)
-					back_row(a, &a->slice[(size_t)view * n_z + k], &w->view[view],
-						 (size_t)view * foot_floats(a), j, job->d != NULL, w);
+					fresh = back_row(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view],
+							 (size_t)view * foot_floats(a), j, job->d != NULL, fresh, w);
+			if (fresh)
+				clear_sums(t, job->d != NULL, w);
 			if (job->x) {
 				rows->voxels(job->rule, w->num + t->x0, w->den + t->x0, job->x + row, width);
 				continue;

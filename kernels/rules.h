@@ -95,27 +95,28 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 	return pair;
 }
 
+/* Without a branch: what is not wanted is computed and thrown away. */
 static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float num, float den)
 {
-	float next;
+	bool live = (x != 0) & (den > r->voxel_floor);
+	float change = rule_divide(num, den), next;
 
-	if (x == 0 || !(den > r->voxel_floor))
-		return x;
 	switch (r->kind) {
 	case RULE_TRANSMISSION:
-		next = x + x * rule_divide(num, den);
+		next = x + x * change;
 		break;
 	case RULE_SART:
-		next = x + r->step * rule_divide(num, den);
+		next = x + r->step * change;
 		break;
 	case RULE_BACKPROJECT: /* negative after a filter, and rightly so */
-		next = rule_divide(num, den);
-		return next == 0 ? RULE_TINY : next;
+		next = change == 0 ? RULE_TINY : change;
+		return live ? next : x;
 	default:
-		next = x * rule_divide(num, den);
+		next = x * change;
 		break;
 	}
-	return next > RULE_TINY ? next : RULE_TINY;
+	next = next > RULE_TINY ? next : RULE_TINY;
+	return live ? next : x;
 }
 
 #endif

@@ -387,9 +387,11 @@ static void run_rows(const struct cpu_rows *rows, float scale, const float *in, 
 	memcpy(out, acc, sizeof(acc));
 	for (int taps = 1; taps <= 5; taps++)
 		rows->combine(out + 32 + 40 * taps, in, 31, w, taps, 37);
-	memset(acc, 0, sizeof(acc));
+	memset(acc, 0x7f, sizeof(acc));
 	block[1].base = 5 + (int)(16 / scale);
-	rows->gather(acc, den, in + PAD, in2 + PAD, block, 2, scale, slice_taps(scale));
+	memset(den, 0x7f, sizeof(den)); /* of which nothing is left where sums begin */
+	rows->gather(acc, den, in + PAD, in2 + PAD, block, 2, true, scale, slice_taps(scale));
+	rows->gather(acc, den, in2 + PAD, in + PAD, block, 2, false, scale, slice_taps(scale));
 	memcpy(out + 300, acc, sizeof(acc));
 	memcpy(out + 332, den, sizeof(den));
 	rows->lengths(out + 400, out + 440, in, in + 5, in2, in, 2.0f, 37);
