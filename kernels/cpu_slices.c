@@ -195,14 +195,14 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 	b->b1 = blocks(end);
 }
 
-/* What the blocks of a tile's rows hold before the first view. */
-static void clear_sums(const struct tile *t, bool two, const struct back_work *w)
+/* Blocks [b0, b1) of the sums = 0. */
+static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 {
-	size_t b0 = (size_t)(t->x0 / CPU_BLOCK) * CPU_BLOCK, bytes = ((size_t)blocks(t->x1) * CPU_BLOCK - b0) * sizeof(float);
+	size_t bytes = b0 < b1 ? (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float) : 0;
 
-	memset(w->num + b0, 0, bytes);
+	memset(w->num + (size_t)b0 * CPU_BLOCK, 0, bytes);
 	if (two)
-		memset(w->den + b0, 0, bytes);
+		memset(w->den + (size_t)b0 * CPU_BLOCK, 0, bytes);
 }
 
 /* num (and den) of the tile's voxels in row j += what the view's bins give. `fresh`: they hold nothing yet; returns whether that
@@ -218,19 +218,20 @@ static bool back_row(const struct projection *a, const struct cpu_slice *s, cons
 	for (; v.first < v.end; v.first += at) {
 		size_t from =
 			foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
-		bool first = fresh && b0 == t->x0 / CPU_BLOCK && b->b1 == blocks(t->x1);
 		float weight[8];
 
-		if (fresh && !first)
-			clear_sums(t, two, w);
-		fresh = false;
+		if (fresh) {
+			clear_sums(t->x0 / CPU_BLOCK, b0, two, w);
+			clear_sums(b->b1, blocks(t->x1), two, w);
+		}
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
 		rows->combine(w->row_q + b->u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
 		if (two)
 			rows->combine(w->row_d + b->u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
 		rows->gather(w->num + b0 * CPU_BLOCK, two ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, two ? w->row_d : NULL,
-			     s->back + b0, b->b1 - b0, first, (float)s->map.scale[0], s->taps);
+			     s->back + b0, b->b1 - b0, fresh, (float)s->map.scale[0], s->taps);
+		fresh = false;
 	}
 	return fresh;
 }
@@ -265,7 +266,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 					fresh = back_row(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view],
 							 (size_t)view * foot_floats(a), j, job->d != NULL, fresh, w);
 			if (fresh)
-				clear_sums(t, job->d != NULL, w);
+				clear_sums(t->x0 / CPU_BLOCK, blocks(t->x1), job->d != NULL, w);
 			if (job->x) {
 				rows->voxels(job->rule, w->num + t->x0, w->den + t->x0, job->x + row, width);
 				continue;
