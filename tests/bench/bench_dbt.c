@@ -1,14 +1,17 @@
-/* bench_dbt - one pass of OSEM (a subset per view) over a DBT volume of random data, as a line of JSON.
+/* bench_dbt - one iteration (every subset once) over a DBT volume of random data, as a line of JSON.
  *
- *   bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--tile UxV] [--model slices|exact] [--repeat N]
+ *   bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--views-per-subset N] [--tile UxV] [--model slices|exact]
+ *             [--rule em|em-rows|transmission|sart|backproject] [--repeat N]
  *
+ * A subset is a view and its N - 1 neighbours; 1, as in OSEM, unless said otherwise; N = views is ML-EM.
  * The geometry is that of a Siemens MAMMOMAT Inspiration (655.5 mm, 50 degrees) with a detector of NX x NY bins, 239.36 mm deep,
  * and voxels of the same pitch. A warm-up pass comes first; the time is the median of the others. Bytes moved are the least a
- * pass can move: per view the volume read by the forward pass, read and written by the back pass. The copy rate is measured on
+ * pass can move: per subset the volume read by the forward pass, read and written by the back pass. The copy rate is measured on
  * the same device with the volume itself.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,13 +26,22 @@
 #define DEPTH_MM 239.36
 #define REPEAT_MAX 1000
 
+static const char *const rule_names[] = {
+	[RULE_EM] = "em",     [RULE_EM_ROWS] = "em-rows",	  [RULE_TRANSMISSION] = "transmission",
+	[RULE_SART] = "sart", [RULE_BACKPROJECT] = "backproject",
+};
+#define N_RULE_NAMES (int)(sizeof(rule_names) / sizeof(rule_names[0]))
+
 struct work {
 	const char *device, *model;
-	int n[3], views, tile[2], repeat;
+	int n[3], views, per_subset, tile[2], repeat;
+	struct rule rule;
 	struct device *dev;
 	struct scan *scan;
+	int subsets;
 	struct linop **op;
-	struct buf x, y, p, mask;
+	struct buf x, y, row, pair, mask; /* mask: every bin of a subset counts; row: as y, where the rule wants it */
+	struct buf p, num, den;		  /* where the passes are not fused */
 };
 
 static double seconds(void)
@@ -42,9 +54,20 @@ static double seconds(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--tile UxV] [--model slices|exact] "
-			"[--repeat N]\n");
+	fprintf(stderr, "usage: bench_dbt [--device SPEC] [--size NXxNYxNZ] [--views N] [--views-per-subset N] [--tile UxV] "
+			"[--model slices|exact] [--rule em|em-rows|transmission|sart|backproject] [--repeat N]\n");
 	return 2;
+}
+
+static bool parse_rule(const char *name, struct rule *rule)
+{
+	for (int i = RULE_EM; i < N_RULE_NAMES; i++) {
+		if (strcmp(rule_names[i], name) == 0) {
+			rule->kind = (enum rule_kind)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 static int parse(struct work *w, int argc, char **argv)
@@ -52,6 +75,8 @@ static int parse(struct work *w, int argc, char **argv)
 	static const struct option options[] = {{"device", 1, NULL, 'd'},
 						{"size", 1, NULL, 's'},
 						{"views", 1, NULL, 'v'},
+						{"views-per-subset", 1, NULL, 'p'},
+						{"rule", 1, NULL, 'u'},
 						{"tile", 1, NULL, 't'},
 						{"model", 1, NULL, 'm'},
 						{"repeat", 1, NULL, 'r'},
@@ -65,6 +90,10 @@ static int parse(struct work *w, int argc, char **argv)
 			return -1;
 		else if (c == 'v')
 			w->views = atoi(optarg);
+		else if (c == 'p')
+			w->per_subset = atoi(optarg);
+		else if (c == 'u' && !parse_rule(optarg, &w->rule))
+			return -1;
 		else if (c == 't' && sscanf(optarg, "%dx%d", &w->tile[0], &w->tile[1]) != 2)
 			return -1;
 		else if (c == 'm')
@@ -74,8 +103,8 @@ static int parse(struct work *w, int argc, char **argv)
 		else if (c == '?')
 			return -1;
 	}
-	if (optind < argc || w->views < 2 || w->repeat < 1 || w->repeat > REPEAT_MAX ||
-	    (strcmp(w->model, "slices") && strcmp(w->model, "exact")))
+	if (optind < argc || w->views < 2 || w->per_subset < 1 || w->per_subset > w->views || w->repeat < 1 ||
+	    w->repeat > REPEAT_MAX || (strcmp(w->model, "slices") && strcmp(w->model, "exact")))
 		return -1;
 	return w->n[0] > 0 && w->n[1] > 0 && w->n[2] > 0 ? 0 : -1;
 }
@@ -113,40 +142,90 @@ static int fill_random(struct buf *b, float lo, float hi, struct err *err)
 	return r;
 }
 
+/* The views of subset i. */
+static int first_view(const struct work *w, int i)
+{
+	return i * w->per_subset;
+}
+
+static int count_views(const struct work *w, int i)
+{
+	int first = first_view(w, i);
+
+	return first + w->per_subset < w->views ? w->per_subset : w->views - first;
+}
+
+static struct buf subset_of(const struct work *w, const struct buf *of_views, int i)
+{
+	size_t bins = scan_view_size(w->scan);
+
+	return buf_part(of_views, (size_t)first_view(w, i) * bins, (size_t)count_views(w, i) * bins);
+}
+
+static int make_operators(struct work *w, const struct grid *grid, struct err *err)
+{
+	int r = 0;
+
+	w->subsets = (w->views + w->per_subset - 1) / w->per_subset;
+	w->op = calloc((size_t)w->subsets, sizeof(struct linop *));
+	if (!w->op)
+		return err_set(err, ENOMEM, "out of memory");
+	for (int i = 0; r == 0 && i < w->subsets; i++) {
+		struct buf mask = subset_of(w, &w->mask, 0);
+		struct projection_spec spec = {.model = strcmp(w->model, "exact") ? PROJECTION_SLICES : PROJECTION_EXACT,
+					       .scan = w->scan,
+					       .first = first_view(w, i),
+					       .n_views = count_views(w, i),
+					       .grid = grid,
+					       .mask = &mask,
+					       .tile = {w->tile[0], w->tile[1]}};
+
+		mask.n = (size_t)spec.n_views * scan_view_size(w->scan);
+		r = projector_create(w->dev, &spec, &w->op[i], err);
+	}
+	return r;
+}
+
+/* The length of every ray in the volume. */
+static int make_lengths(struct work *w, struct err *err)
+{
+	int r = w->dev->ops->fill(&w->x, 1, err);
+
+	for (int i = 0; r == 0 && i < w->subsets; i++) {
+		struct buf row = subset_of(w, &w->row, i);
+
+		r = w->op[i]->apply(w->op[i], &w->x, &row, err);
+	}
+	return r;
+}
+
 static int prepare(struct work *w, struct err *err)
 {
 	double pitch = DEPTH_MM / w->n[0];
 	struct grid grid = {{w->n[0], w->n[1], w->n[2]}, {pitch, pitch, 1}, {0, -0.5 * w->n[1] * pitch, 17}};
 	const struct device_ops *v;
-	size_t bins;
+	size_t bins, in_subset;
 	int r;
 
 	if ((r = device_open(w->device, &w->dev, err)) < 0 || (r = make_scan(w, pitch, err)) < 0)
 		return r;
 	v = w->dev->ops;
 	bins = scan_view_size(w->scan);
-	w->op = calloc((size_t)w->views, sizeof(struct linop *));
-	if (!w->op)
-		return err_set(err, ENOMEM, "out of memory");
+	in_subset = bins * (size_t)w->per_subset;
 	if ((r = v->alloc(w->dev, grid_size(&grid), &w->x, err)) < 0 ||
-	    (r = v->alloc(w->dev, bins * (size_t)w->views, &w->y, err)) < 0 || (r = v->alloc(w->dev, bins, &w->p, err)) < 0 ||
-	    (r = v->alloc(w->dev, bins, &w->mask, err)) < 0 || (r = fill_random(&w->x, 0.03f, 0.06f, err)) < 0 ||
-	    (r = fill_random(&w->y, 1, 3, err)) < 0 || (r = v->fill(&w->mask, 1, err)) < 0)
+	    (r = v->alloc(w->dev, bins * (size_t)w->views, &w->y, err)) < 0 ||
+	    (r = v->alloc(w->dev, 2 * in_subset, &w->pair, err)) < 0 || (r = v->alloc(w->dev, in_subset, &w->mask, err)) < 0 ||
+	    (r = fill_random(&w->y, 1, 3, err)) < 0 || (r = v->fill(&w->mask, 1, err)) < 0 ||
+	    (r = make_operators(w, &grid, err)) < 0)
 		return r;
-	for (int i = 0; i < w->views; i++) {
-		struct projection_spec spec = {strcmp(w->model, "exact") ? PROJECTION_SLICES : PROJECTION_EXACT,
-					       w->scan,
-					       i,
-					       1,
-					       &grid,
-					       &w->mask,
-					       {w->tile[0], w->tile[1]},
-					       false};
-
-		if ((r = projector_create(w->dev, &spec, &w->op[i], err)) < 0)
-			return r;
-	}
-	return 0;
+	if (!linop_fused(w->op[0]) &&
+	    ((r = v->alloc(w->dev, in_subset, &w->p, err)) < 0 || (r = v->alloc(w->dev, w->x.n, &w->num, err)) < 0 ||
+	     (r = v->alloc(w->dev, w->x.n, &w->den, err)) < 0))
+		return r;
+	if (rule_wants_length(w->rule.kind) &&
+	    ((r = v->alloc(w->dev, w->y.n, &w->row, err)) < 0 || (r = make_lengths(w, err)) < 0))
+		return r;
+	return fill_random(&w->x, 0.03f, 0.06f, err);
 }
 
 /* Devices may run ahead of the calling thread: a number fetched from them waits for them. */
@@ -158,27 +237,35 @@ static int settle(struct work *w, struct err *err)
 	return w->dev->ops->sum(&one, &sum, err);
 }
 
-static int sweep(struct work *w, struct buf *c, struct buf *sens, struct err *err)
+static int sub_iteration(struct work *w, int i, struct err *err)
 {
-	const struct device_ops *v = w->dev->ops;
-	size_t bins = scan_view_size(w->scan);
-	int r = 0;
+	struct linop *op = w->op[i];
+	struct buf y = subset_of(w, &w->y, i), p = buf_part(&w->p, 0, y.n), pair = buf_part(&w->pair, 0, 2 * y.n), row_part;
+	const struct buf *row = NULL;
+	int r;
 
-	for (int i = 0; r == 0 && i < w->views; i++) {
-		struct linop *op = w->op[i * 11 % w->views]; /* far apart in angle */
-		struct buf y = buf_part(&w->y, (size_t)i * bins, bins);
-
-		if (linop_fused(op)) {
-			r = op->apply_ratio(op, &w->x, &y, FLOOR, &w->p, err);
-			r = r < 0 ? r : op->adjoint_update(op, &w->p, FLOOR, &w->x, err);
-			continue;
-		}
-		if ((r = v->fill(&w->p, 1, err)) < 0 || (r = op->adjoint(op, &w->p, sens, err)) < 0 ||
-		    (r = op->apply(op, &w->x, &w->p, err)) < 0 || (r = v->ratio(&y, &w->p, FLOOR, &w->p, err)) < 0 ||
-		    (r = op->adjoint(op, &w->p, c, err)) < 0)
-			break;
-		r = v->update(&w->x, c, sens, FLOOR, err);
+	if (rule_wants_length(w->rule.kind)) {
+		row_part = subset_of(w, &w->row, i);
+		row = &row_part;
 	}
+	if (linop_fused(op)) {
+		r = op->apply_pair(op, &w->rule, &w->x, &y, row, &pair, err);
+		return r < 0 ? r : op->adjoint_update(op, &w->rule, &pair, &w->x, err);
+	}
+	if (rule_wants_line(w->rule.kind) && (r = op->apply(op, &w->x, &p, err)) < 0)
+		return r;
+	if ((r = op->make_pair(op, &w->rule, &y, &p, row, &pair, err)) < 0 ||
+	    (r = op->adjoint_sums(op, &pair, false, &w->num, &w->den, err)) < 0)
+		return r;
+	return w->dev->ops->rule_voxels(&w->rule, &w->num, &w->den, &w->x, err);
+}
+
+static int sweep(struct work *w, struct err *err)
+{
+	int step = w->subsets % 11 ? 11 : 7, r = 0;
+
+	for (int i = 0; r == 0 && i < w->subsets; i++)
+		r = sub_iteration(w, i * step % w->subsets, err); /* far apart in angle */
 	return r < 0 ? r : settle(w, err);
 }
 
@@ -189,8 +276,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Seconds of the median of `n` runs of: a pass (c NULL where it is fused), or a copy of x to c. */
-static int measure(struct work *w, int copy, int n, struct buf *c, struct buf *sens, double *ret_seconds, struct err *err)
+/* Seconds of the median of `n` runs of: a copy of x to `copy`, or where that is NULL an iteration. */
+static int measure(struct work *w, struct buf *copy, int n, double *ret_seconds, struct err *err)
 {
 	double time[REPEAT_MAX + 1], begin;
 	int r = 0;
@@ -198,10 +285,10 @@ static int measure(struct work *w, int copy, int n, struct buf *c, struct buf *s
 	for (int i = 0; r == 0 && i <= n; i++) {
 		begin = seconds();
 		if (copy) {
-			r = w->dev->ops->copy(&w->x, c, err);
+			r = w->dev->ops->copy(&w->x, copy, err);
 			r = r < 0 ? r : settle(w, err);
 		} else {
-			r = sweep(w, c, sens, err);
+			r = sweep(w, err);
 		}
 		time[i] = seconds() - begin;
 	}
@@ -212,8 +299,14 @@ static int measure(struct work *w, int copy, int n, struct buf *c, struct buf *s
 
 int main(int argc, char **argv)
 {
-	struct work w = {.device = "auto", .model = "slices", .n = {704, 896, 60}, .views = 25, .repeat = 5};
-	struct buf c = {0}, sens = {0};
+	struct work w = {.device = "auto",
+			 .model = "slices",
+			 .n = {704, 896, 60},
+			 .views = 25,
+			 .per_subset = 1,
+			 .repeat = 5,
+			 .rule = {RULE_EM, FLOOR, FLOOR, 1}};
+	struct buf c = {0};
 	struct err err = {0};
 	double pass = 0, copy = 0, voxels, moved;
 
@@ -221,32 +314,29 @@ int main(int argc, char **argv)
 		return usage();
 	if (prepare(&w, &err) < 0)
 		goto out;
-	if (!linop_fused(w.op[0]) &&
-	    (w.dev->ops->alloc(w.dev, w.x.n, &c, &err) < 0 || w.dev->ops->alloc(w.dev, w.x.n, &sens, &err) < 0))
-		goto out;
-	if (measure(&w, 0, w.repeat, &c, &sens, &pass, &err) < 0)
-		goto out;
-	if (!c.mem && w.dev->ops->alloc(w.dev, w.x.n, &c, &err) < 0)
-		goto out;
-	if (measure(&w, 1, 5, &c, NULL, &copy, &err) < 0)
+	if (measure(&w, NULL, w.repeat, &pass, &err) < 0 || w.dev->ops->alloc(w.dev, w.x.n, &c, &err) < 0 ||
+	    measure(&w, &c, 5, &copy, &err) < 0)
 		goto out;
 	voxels = (double)w.x.n * w.views;
-	moved = 3 * voxels * sizeof(float);
-	printf("{\"bench\":\"dbt-osem\",\"device\":\"%s\",\"model\":\"%s\",\"size\":[%d,%d,%d],\"views\":%d,\"tile\":[%d,%d],"
-	       "\"repeat\":%d,"
+	moved = (rule_wants_line(w.rule.kind) ? 3.0 : 2.0) * (double)w.x.n * w.subsets * sizeof(float);
+	printf("{\"bench\":\"dbt\",\"device\":\"%s\",\"model\":\"%s\",\"rule\":\"%s\",\"size\":[%d,%d,%d],\"views\":%d,"
+	       "\"subsets\":%d,\"tile\":[%d,%d],\"repeat\":%d,"
 	       "\"seconds\":%.6f,\"giga_voxel_updates_per_s\":%.3f,\"moved_gb_per_s\":%.2f,\"copy_gb_per_s\":%.2f}\n",
-	       w.dev->name, w.model, w.n[0], w.n[1], w.n[2], w.views, w.tile[0], w.tile[1], w.repeat, pass, voxels / pass * 1e-9,
-	       moved / pass * 1e-9, 2 * (double)w.x.n * sizeof(float) / copy * 1e-9);
+	       w.dev->name, w.model, rule_names[w.rule.kind], w.n[0], w.n[1], w.n[2], w.views, w.subsets, w.tile[0], w.tile[1],
+	       w.repeat, pass, voxels / pass * 1e-9, moved / pass * 1e-9, 2 * (double)w.x.n * sizeof(float) / copy * 1e-9);
 out:
-	for (int i = 0; w.op && i < w.views; i++)
+	for (int i = 0; w.op && i < w.subsets; i++)
 		w.op[i] = linop_free(w.op[i]);
 	free(w.op);
 	buf_release(&w.x);
 	buf_release(&w.y);
+	buf_release(&w.row);
+	buf_release(&w.pair);
 	buf_release(&w.p);
+	buf_release(&w.num);
+	buf_release(&w.den);
 	buf_release(&w.mask);
 	buf_release(&c);
-	buf_release(&sens);
 	scan_free(w.scan);
 	device_close(w.dev);
 	if (err.code)
