@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define STRETCH 64 /* voxels that are looked at together */
+
 /* Bins first <= b < end touch the voxel; `nearest` may lie outside the detector, -1 or n. */
 struct reach {
 	int first, end, nearest;
@@ -74,11 +76,30 @@ static bool bin_counts(const float *mask, int n_u, const struct reach *u, const 
 	return false;
 }
 
+/* Nothing more to be done to n voxels by the mask's air; by its bins that count. Written for the vectoriser. */
+static bool all_air(const float *x, int n)
+{
+	int other = 0;
+
+	for (int i = 0; i < n; i++)
+		other |= !(x[i] < 0);
+	return !other;
+}
+
+static bool all_settled(const float *x, int n)
+{
+	int open = 0;
+
+	for (int i = 0; i < n; i++)
+		open |= !(x[i] < 0) & (x[i] != 1);
+	return !open;
+}
+
 /* One row of voxels, one view; us: the reach of each voxel. Returns whether a voxel is left that might still become 1. */
 static bool mark_row(const struct projection *a, int view, const struct reach *us, const struct reach *v,
 		     const struct cpu_span *air, bool open, float *x)
 {
-	int n_u = a->scan->n_u, n_x = a->grid.n[0];
+	int n_u = a->scan->n_u, n_x = a->grid.n[0], to;
 	const float *mask = a->mask.mem ? a->mask.mem + (size_t)view * scan_view_size(a->scan) : NULL;
 	bool left = false;
 
@@ -86,17 +107,27 @@ static bool mark_row(const struct projection *a, int view, const struct reach *u
 		const struct cpu_span *span = &air[(size_t)view * (size_t)a->scan->n_v + (size_t)v->nearest];
 		int end = span->first < span->end ? voxel_of(us, n_x, span->end) : 0;
 
-		for (int i = end ? voxel_of(us, n_x, span->first) : 0; i < end; i++)
-			if (mask[(size_t)v->nearest * (size_t)n_u + (size_t)us[i].nearest] < 0)
-				x[i] = -1;
+		for (int from = end ? voxel_of(us, n_x, span->first) : 0; from < end; from = to) {
+			to = cpu_min(from + STRETCH, end);
+			if (all_air(x + from, to - from))
+				continue;
+			for (int i = from; i < to; i++)
+				if (mask[(size_t)v->nearest * (size_t)n_u + (size_t)us[i].nearest] < 0)
+					x[i] = -1;
+		}
 	}
-	for (int i = 0; open && i < n_x; i++) {
-		if (x[i] < 0 || x[i] == 1)
+	for (int from = 0; open && from < n_x; from = to) {
+		to = cpu_min(from + STRETCH, n_x);
+		if (all_settled(x + from, to - from))
 			continue;
-		if (bin_counts(mask, n_u, &us[i], v))
-			x[i] = 1;
-		else
-			left = true;
+		for (int i = from; i < to; i++) {
+			if (x[i] < 0 || x[i] == 1)
+				continue;
+			if (bin_counts(mask, n_u, &us[i], v))
+				x[i] = 1;
+			else
+				left = true;
+		}
 	}
 	return left;
 }
