@@ -42,8 +42,8 @@ struct projection_spec {
 	const struct scan *scan; /* borrowed, must outlive the projection */
 	int first, n_views;	 /* the views [first, first + n_views) of the scan: a subset is contiguous */
 	const struct grid *grid; /* copied */
-	const struct buf *mask;	 /* n_views * n_v * n_u, borrowed: 1 counts; 0 no data; -1 does not count either, and shows air (see
-				    mark()); NULL: every bin counts */
+	const struct buf *mask;	 /* n_views * n_v * n_u, borrowed: 1 counts; 0 no data; -1 does not count either, and shows air
+				    (see  mark()); NULL: every bin counts */
 	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: the whole */
 	bool deterministic; /* bitwise the same result in every run */
 };
@@ -77,7 +77,8 @@ struct device_ops {
 	/* Transfers that overlap with work: src and dst, from host_alloc(), are left alone until wait(). */
 	int (*upload_begin)(struct buf *dst, const float *src, struct err *err);
 	int (*download_begin)(const struct buf *src, float *dst, struct err *err);
-	/* What is queued on `after` from now on starts when all that is on `before` now has ended; wait() lets the caller wait. */
+	/* What is queued on `after` from now on starts when all that is on `before` now has ended; wait() lets the caller wait.
+	 */
 	int (*order)(struct device *dev, enum device_queue before, enum device_queue after, struct err *err);
 	int (*wait)(struct device *dev, enum device_queue queue, struct err *err);
 
@@ -91,8 +92,8 @@ struct device_ops {
 			   struct err *err); /* x = rule_voxel(x, num, den) */
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
-	/* Histogram of every stride-th value in steps: bins[steps_of(x, offset, step)] (kernels/steps.h) is counted up, limited to 0..65535; the
-	 * counts in ret_tally are over all values. */
+	/* Histogram of every stride-th value that is finite, in steps: bins[steps_of(x, offset, step)] (kernels/steps.h) is
+	 * counted up, limited to 0..65535; the counts in ret_tally are over all values, each in one of them at most. */
 	int (*tally)(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 		     struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
@@ -105,8 +106,9 @@ struct device_ops {
 	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret,
 				 struct err *err);
 	void (*projection_free)(struct projection *a);
-	int (*forward)(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err); /* y = A x, y += A x */
-	int (*adjoint)(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);	     /* x = A'y */
+	int (*forward)(struct projection *a, const struct buf *x, bool add, struct buf *y,
+		       struct err *err);							       /* y = A x, y += A x */
+	int (*adjoint)(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
 
 	/* A sub-iteration (kernels/rules.h). A pair buffer has 2 floats per bin; what lies where in it is the projection's own.
 	 * y: data >= 0; p = A x; row: length of each ray, NULL where the rule does not want it. Masked bins make pairs of 0.
