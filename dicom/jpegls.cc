@@ -46,7 +46,7 @@ int jpegls_link_check(struct err *err)
 } // namespace tomonode
 
 /* No sample costs more than the limit of its Golomb code, 2 * (16 + 16) bits (ISO 14495-1 A.2.1), and after each byte FF a bit is
- * stuffed. Full-range noise comes to 1.03 of the plain size. */
+ * stuffed. */
 size_t jpegls_bound(long columns, long rows)
 {
 	return (size_t)columns * (size_t)rows * 9 + 4096;
@@ -72,7 +72,8 @@ int jpegls_encode(const uint16_t *values, long columns, long rows, int bits, voi
 	if (rc == charls::jpegls_errc::success)
 		rc = charls_jpegls_encoder_get_bytes_written(e.handle, &n);
 	if (rc != charls::jpegls_errc::success)
-		return err_set(err, EIO, "JPEG-LS: a frame of %ld x %ld cannot be encoded: %s", columns, rows,
+		return err_set(err, rc == charls::jpegls_errc::destination_buffer_too_small ? ENOBUFS : EIO,
+			       "JPEG-LS: a frame of %ld x %ld cannot be encoded: %s", columns, rows,
 			       charls_get_error_message(rc));
 	*ret_n = n;
 	return 0;

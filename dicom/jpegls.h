@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-/* Bytes that the code stream of a frame of 16-bit values can need at most. Far more than it will need: memory for it is best
- * reserved untouched (malloc), once for many frames. */
+/* Bytes that the code stream of a frame of 16-bit values can need at most: far more than the 1.03 of the plain size that
+ * full-range noise comes to. */
 size_t jpegls_bound(long columns, long rows);
 
 /* values: rows x columns stored values, columns fastest, of which `bits` (2..16, those of BitsStored) count; none may lie above.
- * ret_code: room for `size` >= jpegls_bound() bytes. Thread-safe. */
+ * ret_code: room for `size` bytes; ENOBUFS: the code stream needs more, jpegls_bound() is always enough. Thread-safe. */
 int jpegls_encode(const uint16_t *values, long columns, long rows, int bits, void *ret_code, size_t size, size_t *ret_n,
 		  struct err *err);
 
