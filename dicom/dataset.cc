@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "dicom/internal.hh"
+#include "dicom/jpegls.hh"
 
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
@@ -33,6 +34,9 @@ int dicom_start(struct err *err)
 
 		if (started)
 			return 0;
+		int r = jpegls_link_check(err);
+		if (r < 0)
+			return r;
 		OFLog::configure(OFLogger::OFF_LOG_LEVEL);
 		if (!dcmDataDict.isDictionaryLoaded())
 			return err_set(err, ENOENT, "DCMTK finds no data dictionary (environment variable DCMDICTPATH: %s)",

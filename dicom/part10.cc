@@ -73,7 +73,19 @@ void put_meta(std::string *out, unsigned element, const char *vr, std::string va
 
 } // namespace
 
-int part10_bytes(struct dicom_file *file, std::string *ret_bytes, struct err *err)
+int dataset_bytes(struct dicom_file *file, bool implicit, std::string *ret_bytes, struct err *err)
+{
+	StringStream stream(ret_bytes);
+	DcmWriteCache cache;
+
+	file->dataset.transferInit();
+	OFCondition cond = file->dataset.write(stream, implicit ? EXS_LittleEndianImplicit : EXS_LittleEndianExplicit,
+					       EET_ExplicitLength, &cache, EGL_withoutGL, EPD_withoutPadding);
+	file->dataset.transferEnd();
+	return cond.bad() ? err_set(err, EINVAL, "the data set cannot be encoded: %s", cond.text()) : 0;
+}
+
+int part10_bytes(struct dicom_file *file, const char *transfer_syntax, std::string *ret_bytes, struct err *err)
 {
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
 	std::string meta, out(128, '\0');
@@ -92,7 +104,7 @@ int part10_bytes(struct dicom_file *file, std::string *ret_bytes, struct err *er
 	put_meta(&meta, 0x0001, "OB", std::string("\0\1", 2));
 	put_meta(&meta, 0x0002, "UI", sop_class);
 	put_meta(&meta, 0x0003, "UI", sop_instance);
-	put_meta(&meta, 0x0010, "UI", UID_LittleEndianExplicitTransferSyntax);
+	put_meta(&meta, 0x0010, "UI", transfer_syntax);
 	put_meta(&meta, 0x0012, "UI", DICOM_IMPLEMENTATION_CLASS);
 	put_meta(&meta, 0x0013, "SH", DICOM_IMPLEMENTATION_NAME);
 	out += "DICM";
@@ -102,14 +114,9 @@ int part10_bytes(struct dicom_file *file, std::string *ret_bytes, struct err *er
 	put_meta(&out, 0x0000, "UL", length);
 	out += meta;
 
-	StringStream stream(&out);
-	DcmWriteCache cache;
-	file->dataset.transferInit();
-	OFCondition cond = file->dataset.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, &cache, EGL_withoutGL,
-					       EPD_withoutPadding);
-	file->dataset.transferEnd();
-	if (cond.bad())
-		return err_set(err, EINVAL, "the data set cannot be encoded: %s", cond.text());
+	r = dataset_bytes(file, false, &out, err);
+	if (r < 0)
+		return r;
 	*ret_bytes = std::move(out);
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* Pixel data, frame by frame: reading any lossless encoding DCMTK decodes, writing uncompressed objects as a stream.
+/* Pixel data, frame by frame: reading any lossless encoding DCMTK decodes, writing objects, plain or JPEG-LS, as a stream.
  *
  * A frame is rows x columns 16-bit stored values, columns fastest, as stored (no rescale, no polarity, no flip).
  * Memory stays at a few frames, whatever the number of frames.
@@ -35,6 +35,12 @@ int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, 
 struct dicom_writer;
 int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
 int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct err *err);
+/* The same as an encapsulated object in JPEG-LS lossless, a fragment a frame and a basic offset table: `code` is the frame's code
+ * stream (dicom/jpegls.h), so that several threads can encode. At open the space is not known and not asked for; EFBIG when the
+ * code streams outgrow 4 GiB. */
+int dicom_writer_open_jpegls(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
+int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, struct err *err);
+uint64_t dicom_writer_bytes(const struct dicom_writer *w);	 /* written so far */
 int dicom_writer_close(struct dicom_writer *w, struct err *err); /* frees w in every case */
 void dicom_writer_abort(struct dicom_writer *w);		 /* takes NULL */
 

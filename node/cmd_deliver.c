@@ -1,7 +1,10 @@
-/* tomonode deliver JOB DESTINATION: sends one result to one destination, once, and writes down how it went.
+/* tomonode deliver JOB DESTINATION: sends the objects of one result that a destination lacks, in order, over one association, and
+ * writes down how each went.
  *
- * - Stored, also with a warning or because the peer had it already: `sent`. Refused for good: `send-refused`, the dead letter.
- *   Anything that may pass: `send-failed` with the time of the next attempt; at the destination's limit it is refused.
+ * - Stored, also with a warning or because the peer had it already: `sent`. Refused for good: `send-refused`, the dead letter of
+ *   that object; the others go on. Anything that may pass ends it: `send-failed` with the time of the next attempt; at the
+ *   destination's limit all that is due is refused.
+ * - An event that names no SOP instance is about all that is due.
  * - When this process dies after the peer's answer and before the journal has it, the object is sent again: the same UID, so the
  *   peer still has one.
  */
@@ -27,14 +30,19 @@ struct delivery {
 	const struct job_view *view;
 	const struct job_send *send;
 	const struct destination_conf *destination; /* NULL: not configured any more */
+	/* the last answer */
+	const struct job_object *object; /* NULL: it is about all that is due */
 	enum deliver_outcome outcome;
 	char status[8], reason[520];
-	double seconds;
+	double began;
 };
 
-static void fail(struct delivery *d, enum deliver_outcome outcome, const char *reason)
+static void answer(struct delivery *d, const struct job_object *object, enum deliver_outcome outcome, const char *status,
+		   const char *reason)
 {
+	d->object = object;
 	d->outcome = outcome;
+	snprintf(d->status, sizeof(d->status), "%s", status);
 	snprintf(d->reason, sizeof(d->reason), "%s", reason);
 }
 
@@ -55,47 +63,6 @@ static int read_context(const char *path, struct scu_context *ret_context, struc
 	return ret < 0 ? ret : 0;
 }
 
-static void send_file(struct delivery *d)
-{
-	const struct destination_conf *c = d->destination;
-	const struct node_conf *node = &d->task.config->node;
-	struct scu_peer peer = {
-		.host = c->host,
-		.port = c->port,
-		.called = c->aet,
-		.calling = node->aet,
-		.max_pdu = node->max_pdu,
-		.connect_timeout = c->connect_timeout,
-		.acse_timeout = c->acse_timeout,
-		.dimse_timeout = c->dimse_timeout,
-	};
-	struct scu_context context = {0};
-	struct scu *scu = NULL;
-	struct err err = {0};
-	const char *meaning;
-	char path[500];
-	uint16_t status = 0;
-	int ret;
-
-	snprintf(path, sizeof(path), "%s/%s", node->spool, d->view->file);
-	ret = read_context(path, &context, &err);
-	if (ret < 0) {
-		fail(d, ret == -EBADMSG ? DELIVER_PERMANENT : DELIVER_TRANSIENT, err.msg);
-		return;
-	}
-	ret = scu_open(&peer, &context, 1, &scu, &err);
-	if (ret == 0)
-		ret = scu_store(scu, path, &status, &err);
-	scu = scu_close(scu);
-	if (ret < 0) {
-		fail(d, deliver_classify_error(-ret), err.msg);
-		return;
-	}
-	d->outcome = deliver_classify(status, &meaning);
-	snprintf(d->status, sizeof(d->status), "%04X", status);
-	snprintf(d->reason, sizeof(d->reason), "%s", meaning);
-}
-
 static enum job_event outcome_event(struct delivery *d)
 {
 	int failures = d->send->failures + 1;
@@ -113,16 +80,19 @@ static enum job_event outcome_event(struct delivery *d)
 	return EVENT_SEND_FAILED;
 }
 
+/* CODE_OK, or why to stop. */
 static int write_down(struct delivery *d)
 {
 	enum job_event event = outcome_event(d);
 	double now = event_now();
 	struct err err = {0};
-	json_t *detail = json_pack("{s:s, s:s, s:o, s:s, s:i, s:f}", "destination", d->send->destination, "status", d->status,
-				   "reason", event_text(d->reason), "sop_instance", d->view->sop_instance, "attempt",
-				   d->send->failures + 1, "seconds", d->seconds);
+	json_t *detail = json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->send->destination, "status", d->status,
+				   "reason", event_text(d->reason), "attempt", d->send->failures + 1, "seconds", now - d->began);
 	int ret;
 
+	d->began = now;
+	if (detail && d->object && (event == EVENT_SENT || d->outcome == DELIVER_PERMANENT))
+		json_object_set_new(detail, "sop_instance", json_string(d->object->sop_instance));
 	if (detail && event == EVENT_SEND_FAILED)
 		json_object_set_new(detail, "next",
 				    json_real(now + deliver_backoff(d->send->failures + 1, d->destination->retry_first,
@@ -138,21 +108,107 @@ static int write_down(struct delivery *d)
 	return CODE_OK;
 }
 
+/* One object over the association: its answer. */
+static void send_object(struct delivery *d, struct scu *scu, const struct job_object *object, const char *path)
+{
+	enum deliver_outcome outcome;
+	struct err err = {0};
+	const char *meaning;
+	uint16_t status = 0;
+	char text[8];
+	int ret = scu_store(scu, path, &status, &err);
+
+	if (ret < 0) {
+		answer(d, object, deliver_classify_error(-ret), "", err.msg);
+		return;
+	}
+	outcome = deliver_classify(status, &meaning);
+	snprintf(text, sizeof(text), "%04X", status);
+	answer(d, object, outcome, text, meaning);
+}
+
+/* The objects that are due, as far as their files can be read: indices into view->objects. An unreadable one has its answer. */
+static int list_due(struct delivery *d, size_t *ret_list, struct scu_context *ret_contexts, size_t *ret_n)
+{
+	char path[500];
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->view->n_objects; i++) {
+		const struct job_object *object = &d->view->objects[i];
+		struct err err = {0};
+		int ret, code;
+
+		if (d->send->objects[i] != SEND_DUE)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", d->task.config->node.spool, object->file);
+		ret = read_context(path, &ret_contexts[n], &err);
+		if (ret == 0) {
+			ret_list[n++] = i;
+			continue;
+		}
+		answer(d, object, ret == -EBADMSG ? DELIVER_PERMANENT : DELIVER_TRANSIENT, "", err.msg);
+		code = write_down(d);
+		if (code != CODE_OK || d->outcome != DELIVER_PERMANENT)
+			return code == CODE_OK ? -1 : code;
+	}
+	*ret_n = n;
+	return CODE_OK;
+}
+
+static int send_due(struct delivery *d)
+{
+	const struct destination_conf *c = d->destination;
+	const struct node_conf *node = &d->task.config->node;
+	struct scu_peer peer = {
+		.host = c->host,
+		.port = c->port,
+		.called = c->aet,
+		.calling = node->aet,
+		.max_pdu = node->max_pdu,
+		.connect_timeout = c->connect_timeout,
+		.acse_timeout = c->acse_timeout,
+		.dimse_timeout = c->dimse_timeout,
+	};
+	struct scu_context contexts[JOB_OBJECTS_MAX] = {0};
+	size_t list[JOB_OBJECTS_MAX], n = 0;
+	struct scu *scu = NULL;
+	struct err err = {0};
+	char path[500];
+	int code, ret;
+
+	code = list_due(d, list, contexts, &n);
+	if (code != CODE_OK || n == 0)
+		return code < 0 ? CODE_OK : code; /* negative: a failure that may pass is written down */
+	ret = scu_open(&peer, contexts, n, &scu, &err);
+	if (ret < 0) {
+		answer(d, NULL, deliver_classify_error(-ret), "", err.msg);
+		return write_down(d);
+	}
+	for (size_t i = 0; i < n && code == CODE_OK; i++) {
+		const struct job_object *object = &d->view->objects[list[i]];
+
+		snprintf(path, sizeof(path), "%s/%s", node->spool, object->file);
+		send_object(d, scu, object, path);
+		code = write_down(d);
+		if (d->outcome == DELIVER_TRANSIENT)
+			break;
+	}
+	scu_close(scu);
+	return code;
+}
+
 static int deliver(struct delivery *d)
 {
-	double began = event_now();
 	char reason[160];
 
+	d->began = event_now();
 	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
 		return CODE_CANCELLED;
 	d->destination = config_destination(d->task.config, d->send->destination);
-	if (d->destination) {
-		send_file(d);
-	} else {
-		snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration any more", d->send->destination);
-		fail(d, DELIVER_PERMANENT, reason);
-	}
-	d->seconds = event_now() - began;
+	if (d->destination)
+		return send_due(d);
+	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration any more", d->send->destination);
+	answer(d, NULL, DELIVER_PERMANENT, "", reason);
 	return write_down(d);
 }
 

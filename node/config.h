@@ -63,9 +63,18 @@ struct route_conf { /* first match wins */
 	size_t n_destinations;
 };
 
+enum slab_mode { SLAB_MEAN = 1, SLAB_MAXIMUM };
+enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* JPEG-LS without loss */
+
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
 	struct dbt_protocol dbt;
+	double stored_step, stored_offset; /* 1/mm: attenuation = offset + stored value * step, the same for every exam */
+	double slab_thickness;		   /* mm; 0: no object of slabs */
+	double slab_step;		   /* mm; 0: thickness / 2 */
+	enum slab_mode slab_mode;
+	bool synthetic; /* a two-dimensional view as a further object */
+	enum compression compression;
 	char description[128]; /* goes to SeriesDescription */
 };
 
@@ -128,7 +137,8 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 /* "key=value" on a protocol, with the same keys, units and ranges as in the file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
 /* The protocol as "algorithm=osem iterations=1 ..." in fixed order: for logs, provenance and the UIDs' seed. Each word is what
- * config_set() takes. Name and description, which have no part in the pixels, are left out; so are a profile's patterns. */
+ * config_set() takes. Name, description and compression, which have no part in the pixels, are left out; so are a profile's
+ * patterns. At most 800 characters. */
 void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
 void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
 

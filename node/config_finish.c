@@ -145,6 +145,21 @@ static void finish_destinations(struct config_reader *r)
 	}
 }
 
+static void finish_protocols(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_protocols; i++) {
+		const struct protocol_conf *p = &r->config->protocols[i];
+		struct config_place place = r->places[SECTION_PROTOCOLS][i];
+
+		if (p->slab_thickness > 0 && p->slab_step > p->slab_thickness)
+			config_problem(
+				r, place.file, place.line,
+				"key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm: no slice may "
+				"fall between slabs",
+				p->name, p->slab_step, p->slab_thickness);
+	}
+}
+
 static void finish_profiles(struct config_reader *r)
 {
 	for (size_t i = 0; i < r->config->n_profiles; i++) {
@@ -177,6 +192,7 @@ void config_finish(struct config_reader *r)
 	finish_node(r);
 	finish_destinations(r);
 	finish_routes(r);
+	finish_protocols(r);
 	finish_profiles(r);
 }
 
@@ -191,6 +207,13 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 	}
 	if (c->node.require_known_peer && c->n_peers == 0)
 		report(ctx, "require_known_peer is true and `peers` is empty: nobody may send");
+	for (size_t i = 0; i < c->n_protocols; i++)
+		if (c->protocols[i].dbt.algorithm == DBT_FBP && !(c->protocols[i].stored_offset < 0)) {
+			snprintf(text, sizeof(text),
+				 "protocol '%s' has algorithm fbp and stored_offset %g: negative values will be stored as %g",
+				 c->protocols[i].name, c->protocols[i].stored_offset, c->protocols[i].stored_offset);
+			report(ctx, text);
+		}
 	if (c->n_routes == 0)
 		report(ctx, "`routes` is empty: every case will be held");
 }

@@ -28,7 +28,13 @@ static const struct key_choice log_facilities[] = {
 	{NULL, 0},
 };
 static const struct key_choice kinds[] = {{"dbt", 0}, {NULL, 0}};
-static const struct key_choice algorithms[] = {{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {NULL, 0}};
+static const struct key_choice algorithms[] = {
+	{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {"ostr", DBT_OSTR}, {"mltr", DBT_MLTR},
+	{"sart", DBT_SART}, {"bp", DBT_BP},	{"fbp", DBT_FBP},   {NULL, 0},
+};
+static const struct key_choice filters[] = {{"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN}, {NULL, 0}};
+static const struct key_choice slab_modes[] = {{"mean", SLAB_MEAN}, {"maximum", SLAB_MAXIMUM}, {NULL, 0}};
+static const struct key_choice compressions[] = {{"none", COMPRESSION_NONE}, {"jpeg-ls", COMPRESSION_JPEGLS}, {NULL, 0}};
 static const struct key_choice projectors[] = {{"slices", PROJECTION_SLICES}, {"exact", PROJECTION_EXACT}, {NULL, 0}};
 static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018,1531", 0x00181531}, {NULL, 0}};
 static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
@@ -113,17 +119,30 @@ static const struct config_key protocol_keys[] = {
 	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED,
 	 "what routes and --protocol call it"},
 	{"algorithm", KEY_CHOICE, AT(protocol_conf, dbt.algorithm), "", 0, 0, NULL, algorithms, "osem", 0,
-	 "`osem`: ordered subsets; `mlem`: all projections in each update"},
+	 "emission model on line integrals: `osem` (ordered subsets), `mlem` (all projections in each update); transmission "
+	 "model: `ostr` (ordered subsets), `mltr` (all projections); algebraic: `sart`; in one step: `bp` (shift and add), "
+	 "`fbp` (filtered backprojection)"},
 	{"iterations", KEY_INT, AT(protocol_conf, dbt.iterations), "", 1, 1000, NULL, NULL, "1", 0,
-	 "passes over all projections; 1 for `osem`, 25 to 50 for `mlem`"},
+	 "passes over all projections; 1 for `osem`, 25 to 50 for `mlem` and `mltr`; `bp` and `fbp` make one whatever stands "
+	 "here"},
 	{"subsets", KEY_INT, AT(protocol_conf, dbt.subsets), "", 1, 1000, "one per projection", NULL, "0", 0,
-	 "subsets of the projections; `mlem` has one whatever stands here"},
+	 "subsets of the projections for `osem`, `ostr`, `sart`; the others have one whatever stands here"},
+	{"relaxation", KEY_REAL, AT(protocol_conf, dbt.relaxation), "", 0.001, 1.999, NULL, NULL, "0.5", 0,
+	 "`sart`: part of the correction that each update applies"},
+	{"normalise_rows", KEY_BOOL, AT(protocol_conf, dbt.normalise_rows), "", 0, 0, NULL, NULL, "false", 0,
+	 "`osem`, `mlem`: divide the lengths of every ray by their sum; for comparison only: it shades the image in depth"},
+	{"filter", KEY_CHOICE, AT(protocol_conf, dbt.filter), "", 0, 0, NULL, filters, "hann", 0,
+	 "`fbp`: `ramp`, or `hann`, the ramp under a Hann window"},
+	{"filter_cut", KEY_REAL, AT(protocol_conf, dbt.filter_cut), "", 0.01, 1, NULL, NULL, "0.8", 0,
+	 "`fbp`: fraction of the Nyquist frequency where the Hann window reaches 0"},
 	{"voxel", KEY_REAL, AT(protocol_conf, dbt.voxel), "mm", 0.02, 5, "the detector's own pitch", NULL, "0.34", 0,
 	 "voxel size in the slice; projections are binned to the nearest whole number of bins"},
 	{"slice_spacing", KEY_REAL, AT(protocol_conf, dbt.slice_spacing), "mm", 0.1, 20, NULL, NULL, "1", 0,
 	 "distance of slices"},
 	{"projector", KEY_CHOICE, AT(protocol_conf, dbt.projector), "", 0, 0, NULL, projectors, "slices", 0,
 	 "`slices`: slice by slice, fast; `exact`: path lengths through voxels, the reference"},
+	{"breast_mask", KEY_BOOL, AT(protocol_conf, dbt.breast_mask), "", 0, 0, NULL, NULL, "true", 0,
+	 "what a projection shows as air beside the breast is not reconstructed"},
 	{"tile", KEY_TILE, AT(protocol_conf, dbt.tile), "bins", 1, 65535, NULL, NULL, "auto", 0,
 	 "unit of work on the detector, along x and y; `auto`: the whole detector at once while that fits the memory, else "
 	 "88x56"},
@@ -131,6 +150,20 @@ static const struct config_key protocol_keys[] = {
 	 0, "memory on the device; a plan that needs more is refused before anything is allocated"},
 	{"deterministic", KEY_BOOL, AT(protocol_conf, dbt.deterministic), "", 0, 0, NULL, NULL, "false", 0,
 	 "bitwise the same image in every run"},
+	{"stored_step", KEY_REAL, AT(protocol_conf, stored_step), "1/mm", 1e-9, 1, NULL, NULL, "1e-5", 0,
+	 "attenuation per step of the stored values, the same for every exam, so that exams compare"},
+	{"stored_offset", KEY_REAL, AT(protocol_conf, stored_offset), "1/mm", -100, 100, NULL, NULL, "0", 0,
+	 "attenuation that is stored as 0; below 0 for `fbp`, whose images have negative values"},
+	{"slab_thickness", KEY_REAL, AT(protocol_conf, slab_thickness), "mm", 0.1, 300, "no slabs", NULL, "0", 0,
+	 "a further object of slabs, each of the slices over this height"},
+	{"slab_step", KEY_REAL, AT(protocol_conf, slab_step), "mm", 0.1, 300, "half of slab_thickness", NULL, "0", 0,
+	 "distance of slabs"},
+	{"slab_mode", KEY_CHOICE, AT(protocol_conf, slab_mode), "", 0, 0, NULL, slab_modes, "mean", 0,
+	 "what a slab shows of its slices"},
+	{"synthetic", KEY_BOOL, AT(protocol_conf, synthetic), "", 0, 0, NULL, NULL, "false", 0,
+	 "a further object: a two-dimensional view made of the slices"},
+	{"compression", KEY_CHOICE, AT(protocol_conf, compression), "", 0, 0, NULL, compressions, "none", KEY_UNDESCRIBED,
+	 "of the results' pixels: `jpeg-ls` is lossless"},
 	{"description", KEY_TEXT, AT(protocol_conf, description), "", 0, 64, NULL, NULL, "", KEY_UNDESCRIBED,
 	 "SeriesDescription of the result; empty: made from the protocol's name"},
 };

@@ -147,8 +147,7 @@ void job_report_print_show(FILE *to, const json_t *show)
 	if (integer(job, "of") > 0)
 		fprintf(to, " of job %lld", integer(job, "of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
-	one = json_object_get(job, "result");
-	if (json_is_object(one))
+	json_array_foreach(json_object_get(json_object_get(job, "result"), "objects"), i, one)
 		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)
 		fprintf(to, "  destination %s: %s %s %s\n", text(one, "name"), text(one, "state"), text(one, "status"),

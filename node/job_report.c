@@ -21,21 +21,47 @@ static json_t *read_progress(const char *spool, int64_t job)
 	return status ? status : json_null();
 }
 
+/* {"file", "sop_instance", "sop_class"} of the first object, and of all in "objects". */
+static json_t *result_of(const struct job_view *v)
+{
+	json_t *list, *first;
+
+	if (v->n_objects == 0)
+		return json_null();
+	list = json_array();
+	for (size_t i = 0; i < v->n_objects; i++) {
+		const struct job_object *o = &v->objects[i];
+
+		json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:s}", "file", event_text(o->file), "sop_instance",
+						      o->sop_instance, "sop_class", o->sop_class, "series", o->series));
+	}
+	first = json_pack("{s:o, s:s, s:s}", "file", event_text(v->objects[0].file), "sop_instance", v->objects[0].sop_instance,
+			  "sop_class", v->objects[0].sop_class);
+	json_object_set_new(first, "objects", list);
+	return first;
+}
+
+static json_t *object_states(const struct job_view *v, const struct job_send *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_objects; i++)
+		json_array_append_new(list, json_string(send_name(s->objects[i])));
+	return list;
+}
+
 json_t *job_report_view(const struct job_view *v, const char *spool)
 {
-	json_t *destinations = json_array(), *result = json_null();
+	json_t *destinations = json_array();
 
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
 
-		json_array_append_new(destinations,
-				      json_pack("{s:o, s:s, s:s, s:o, s:i, s:f}", "name", event_text(s->destination), "state",
-						send_name(s->state), "status", s->status, "reason", event_text(s->reason),
-						"failures", s->failures, "next", s->next));
+		json_array_append_new(destinations, json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:o}", "name",
+							      event_text(s->destination), "state", send_name(s->state), "status",
+							      s->status, "reason", event_text(s->reason), "failures", s->failures,
+							      "next", s->next, "objects", object_states(v, s)));
 	}
-	if (v->file[0])
-		result = json_pack("{s:o, s:s, s:s}", "file", event_text(v->file), "sop_instance", v->sop_instance, "sop_class",
-				   v->sop_class);
 	return json_pack(
 		"{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}", "id",
 		(json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling",
@@ -44,7 +70,7 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 		(json_int_t)v->members.frames, "protocol", event_text(v->protocol), "opened", v->opened, "first_received",
 		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
 		v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations", destinations, "result",
-		result, "progress", v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
+		result_of(v), "progress", v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
 }
 
 /* ---- out of the journal ---- */

@@ -3,7 +3,9 @@
  * - The state comes from job_next() alone; the details only fill in what people and the scheduler want to know.
  * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of what
  * was written would be a guess.
- * - A destination that has an object keeps it as sent over a retry, as long as the result's UID is the same.
+ * - A destination that has an object keeps it as sent over a retry, as long as the object's UID is the same.
+ * - Of the time when a result was one object are events that name none: `reconstructed` without a list of objects, `sent` and
+ *   `send-refused` without a UID. They mean the one, or all.
  */
 #include "node/jobs.h"
 
@@ -132,6 +134,35 @@ size_t job_view_sends(const struct job_view *v, enum send_state state)
 	return n;
 }
 
+bool job_view_wanted(const struct job_view *v, size_t object)
+{
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (v->sends[i].objects[object] == SEND_DUE)
+			return true;
+	return false;
+}
+
+/* A destination's state out of those of the objects. */
+static void settle(const struct job_view *v, struct job_send *s)
+{
+	size_t due = 0, refused = 0;
+
+	for (size_t i = 0; i < v->n_objects; i++) {
+		due += s->objects[i] == SEND_DUE;
+		refused += s->objects[i] == SEND_REFUSED;
+	}
+	s->state = due || !v->n_objects ? SEND_DUE : refused ? SEND_REFUSED : SEND_DONE;
+}
+
+/* What was refused is tried again; what is there stays there. */
+static void ask_again(const struct job_view *v, struct job_send *s)
+{
+	for (size_t i = 0; i < v->n_objects; i++)
+		if (s->objects[i] == SEND_REFUSED)
+			s->objects[i] = SEND_DUE;
+	settle(v, s);
+}
+
 /* ---- what each event fills in: 0, -ENOMEM, or -EBADMSG: the detail lacks something ---- */
 
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -186,8 +217,12 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 			return -EBADMSG;
 		}
 		old = job_view_send(v, json_string_value(name));
-		if (old && old->state == SEND_DONE)
+		if (old && old->state == SEND_DONE) {
 			sends[i] = *old;
+		} else if (old) {
+			memcpy(sends[i].objects, old->objects, sizeof(sends[i].objects));
+			ask_again(v, &sends[i]);
+		}
 		set_text(sends[i].destination, sizeof(sends[i].destination), json_string_value(name));
 	}
 	free(v->sends);
@@ -202,18 +237,55 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	return 0;
 }
 
-static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
+static int read_object(const json_t *detail, struct job_object *ret_object)
 {
 	const char *uid = get_text(detail, "sop_instance"), *file = get_text(detail, "file");
 
 	if (!uid[0] || !file[0] || strstr(file, ".."))
 		return -EBADMSG;
+	set_text(ret_object->sop_instance, sizeof(ret_object->sop_instance), uid);
+	set_text(ret_object->sop_class, sizeof(ret_object->sop_class), get_text(detail, "sop_class"));
+	set_text(ret_object->series, sizeof(ret_object->series), get_text(detail, "series"));
+	set_text(ret_object->file, sizeof(ret_object->file), file);
+	return 0;
+}
+
+/* The object with this UID; n_objects: none has it. */
+static size_t find_object(const struct job_view *v, const char *uid)
+{
+	size_t i = 0;
+
+	while (i < v->n_objects && strcmp(v->objects[i].sop_instance, uid))
+		i++;
+	return i;
+}
+
+static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	struct job_object objects[JOB_OBJECTS_MAX] = {0};
+	const json_t *list = json_object_get(detail, "objects");
+	size_t n = json_is_array(list) ? json_array_size(list) : 1;
+
+	if (n < 1 || n > JOB_OBJECTS_MAX || (list && !json_is_array(list)))
+		return -EBADMSG;
+	for (size_t i = 0; i < n; i++)
+		if (read_object(list ? json_array_get(list, i) : detail, &objects[i]) < 0)
+			return -EBADMSG;
+	for (size_t i = 0; i < v->n_sends; i++) {
+		struct job_send *s = &v->sends[i];
+		enum send_state states[JOB_OBJECTS_MAX] = {SEND_DUE};
+
+		for (size_t k = 0; k < n; k++) {
+			size_t before = find_object(v, objects[k].sop_instance);
+
+			states[k] = before < v->n_objects && s->objects[before] == SEND_DONE ? SEND_DONE : SEND_DUE;
+		}
+		memcpy(s->objects, states, sizeof(states));
+	}
+	memcpy(v->objects, objects, sizeof(objects));
+	v->n_objects = n;
 	for (size_t i = 0; i < v->n_sends; i++)
-		if (v->sends[i].state == SEND_DONE && strcmp(v->sop_instance, uid))
-			v->sends[i].state = SEND_DUE; /* what they have is another object */
-	set_text(v->sop_instance, sizeof(v->sop_instance), uid);
-	set_text(v->sop_class, sizeof(v->sop_class), get_text(detail, "sop_class"));
-	set_text(v->file, sizeof(v->file), file);
+		settle(v, &v->sends[i]);
 	v->reconstructed = row->time;
 	v->reason[0] = '\0';
 	return 0;
@@ -222,20 +294,27 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 static int on_send(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	struct job_send *s = job_view_send(v, get_text(detail, "destination"));
+	const char *uid = get_text(detail, "sop_instance");
 
 	if (!s)
 		return -EBADMSG;
 	s->time = row->time;
 	set_text(s->status, sizeof(s->status), get_text(detail, "status"));
 	set_text(s->reason, sizeof(s->reason), get_text(detail, "reason"));
-	if (row->event == EVENT_SENT) {
-		s->state = SEND_DONE;
-	} else if (row->event == EVENT_SEND_REFUSED) {
-		s->state = SEND_REFUSED;
-	} else {
+	if (row->event == EVENT_SEND_FAILED) {
 		s->failures++;
 		s->next = get_number(detail, "next");
+		return 0;
 	}
+	for (size_t i = 0; i < v->n_objects; i++) {
+		if (uid[0] && strcmp(v->objects[i].sop_instance, uid))
+			continue;
+		if (row->event == EVENT_SENT)
+			s->objects[i] = SEND_DONE;
+		else if (s->objects[i] == SEND_DUE)
+			s->objects[i] = SEND_REFUSED;
+	}
+	settle(v, s);
 	return 0;
 }
 
@@ -247,8 +326,7 @@ static void on_retry(struct job_view *v, const json_t *detail)
 	v->finished = 0;
 	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
 	for (size_t i = 0; i < v->n_sends; i++) {
-		if (v->sends[i].state == SEND_REFUSED)
-			v->sends[i].state = SEND_DUE;
+		ask_again(v, &v->sends[i]);
 		v->sends[i].failures = 0;
 		v->sends[i].next = 0;
 	}

@@ -21,13 +21,21 @@ enum send_state {
 	SEND_REFUSED, /* for good: the dead letter */
 };
 
+/* An object of the result; a job has several where its protocol asks for slabs or a synthetic view. */
+#define JOB_OBJECTS_MAX 8
+struct job_object {
+	char file[160]; /* relative to the spool */
+	char sop_instance[65], sop_class[65], series[65];
+};
+
 struct job_send {
 	char destination[CONFIG_NAME_SIZE];
-	enum send_state state;
-	int failures;	/* transient ones, since the last time a person said retry */
-	double next;	/* s since the epoch: not before */
-	double time;	/* of the last event */
-	char status[8]; /* "0000"; "" where the peer did not answer */
+	enum send_state state;			  /* due while an object is due; then refused if one was */
+	enum send_state objects[JOB_OBJECTS_MAX]; /* of each object of the result */
+	int failures;				  /* transient ones, since the last time a person said retry */
+	double next;				  /* s since the epoch: not before */
+	double time;				  /* of the last event */
+	char status[8];				  /* "0000"; "" where the peer did not answer */
 	char reason[240];
 };
 
@@ -44,11 +52,11 @@ struct job_view {
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
-	int attempts, crashes; /* started, and died; since the last time a person said retry */
-	double not_before;     /* of the next attempt */
-	char reason[320];      /* why it is held, failed, cancelled, quarantined, waiting; "" */
-	char file[160];	       /* of the result, relative to the spool */
-	char sop_instance[65], sop_class[65];
+	int attempts, crashes;			    /* started, and died; since the last time a person said retry */
+	double not_before;			    /* of the next attempt */
+	char reason[320];			    /* why it is held, failed, cancelled, quarantined, waiting; "" */
+	struct job_object objects[JOB_OBJECTS_MAX]; /* of the result, in the order in which they are sent */
+	size_t n_objects;
 };
 
 struct jobs {
@@ -67,5 +75,6 @@ struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: no
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* the newest job of a case; NULL: none */
 struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
 size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* how many are in that state */
+bool job_view_wanted(const struct job_view *v, size_t object);			   /* is it due somewhere? */
 
 #endif

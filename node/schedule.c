@@ -230,12 +230,17 @@ static void worker_ended(struct schedule *s, const struct process *p, int status
 
 /* ---- delivery ---- */
 
+/* Every object that somebody still wants. */
 static bool result_is_there(struct schedule *s, const struct job_view *v)
 {
 	char path[500];
 
-	return snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->file) < (int)sizeof(path) &&
-	       access(path, R_OK) == 0;
+	for (size_t i = 0; i < v->n_objects; i++)
+		if (job_view_wanted(v, i) && (snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->objects[i].file) >=
+						      (int)sizeof(path) ||
+					      access(path, R_OK) < 0))
+			return false;
+	return true;
 }
 
 static void start_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)

@@ -4,6 +4,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "dicom/jpegls.h"
+
+#define JPEGLS "1.2.840.10008.1.2.4.80"
+
 #define PIXELS 0x7fe00010u
 #define ROWS DICOM_TAG(0x0028, 0x0010)
 #define COLUMNS DICOM_TAG(0x0028, 0x0011)
@@ -38,6 +42,32 @@ static struct dicom_file *header(long rows, long columns, long frames)
 	ok(dicom_put_int(root, HIGH, 11, &err), &err);
 	ok(dicom_put_int(root, DICOM_TAG(0x0028, 0x0103), 0, &err), &err);
 	return file;
+}
+
+/* The sample as JPEG-LS, frames encoded here. */
+static const char *sample_jpegls(void)
+{
+	struct dicom_file *file = header(N_ROWS, N_COLUMNS, N_FRAMES);
+	struct dicom_writer *w = NULL;
+	size_t size = jpegls_bound(N_COLUMNS, N_ROWS), n = 0;
+	void *code = malloc(size);
+	struct err err = {0};
+	uint16_t values[N];
+
+	ok(dicom_writer_open_jpegls(in_folder("jpegls.dcm"), file, &w, &err), &err);
+	dicom_close(file);
+	assert_int_equal(dicom_writer_frame(w, values, &err), -EINVAL);
+	for (int f = 0; f < N_FRAMES; f++) {
+		for (int k = 0; k < N; k++)
+			values[k] = value_at(f, k);
+		ok(jpegls_encode(values, N_COLUMNS, N_ROWS, 12, code, size, &n, &err), &err);
+		assert_true(n < sizeof(values));
+		ok(dicom_writer_fragment(w, code, n, &err), &err);
+	}
+	assert_int_equal(dicom_writer_fragment(w, code, n, &err), -EINVAL);
+	free(code);
+	ok(dicom_writer_close(w, &err), &err);
+	return in_folder("jpegls.dcm");
 }
 
 static const char *sample(void)
@@ -95,6 +125,65 @@ static void test_round_trip(void **state)
 	(void)state;
 	check_sample(sample(), EXPLICIT);
 	assert_int_equal(access(in_folder("sample.dcm.part"), F_OK), -1);
+}
+
+/* What we encode: read again here, and by DCMTK, whose decoder is another one. */
+static void test_jpegls(void **state)
+{
+	char in[256];
+	const char *out = in_folder("decoded.dcm");
+
+	(void)state;
+	snprintf(in, sizeof(in), "%s", sample_jpegls());
+	check_sample(in, JPEGLS);
+	if (tool("dcmdjpls", NULL, in, out) < 0)
+		skip();
+	check_sample(out, EXPLICIT);
+}
+
+/* Noise over the full range, extremes side by side, one row, one column: bit by bit the same, within the bound. */
+static void test_jpegls_extremes(void **state)
+{
+	static const struct {
+		long columns, rows;
+		int kind;
+	} frames[] = {{301, 203, 0}, {301, 203, 1}, {301, 203, 2}, {1, 203, 0}, {301, 1, 0}, {1, 1, 1}, {16, 16, 3}};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(frames) / sizeof(frames[0]); k++) {
+		long n = frames[k].columns * frames[k].rows;
+		size_t size = jpegls_bound(frames[k].columns, frames[k].rows), used = 0;
+		struct dicom_file *file = header(frames[k].rows, frames[k].columns, 1);
+		uint16_t *values = calloc((size_t)n, 2), *again = calloc((size_t)n, 2);
+		struct dicom_writer *w = NULL;
+		void *code = malloc(size);
+		uint32_t x = 12345;
+
+		ok(dicom_put_int(dicom_root(file), STORED, 16, &err), &err);
+		ok(dicom_put_int(dicom_root(file), HIGH, 15, &err), &err);
+		for (long i = 0; i < n; i++) {
+			x = x * 1664525u + 1013904223u;
+			values[i] = frames[k].kind == 0	  ? (uint16_t)(x >> 16)
+				    : frames[k].kind == 1 ? (x >> 31 ? 65535 : 0)
+				    : frames[k].kind == 2 ? (uint16_t)(i % 7 ? 65535 : i)
+							  : 0;
+		}
+		ok(jpegls_encode(values, frames[k].columns, frames[k].rows, 16, code, size, &used, &err), &err);
+		ok(dicom_writer_open_jpegls(in_folder("extreme.dcm"), file, &w, &err), &err);
+		ok(dicom_writer_fragment(w, code, used, &err), &err);
+		ok(dicom_writer_close(w, &err), &err);
+		dicom_close(file);
+		ok(dicom_open(in_folder("extreme.dcm"), &file, &err), &err);
+		ok(dicom_read_frame(file, 0, again, &err), &err);
+		assert_memory_equal(values, again, (size_t)n * 2);
+		dicom_close(file);
+		assert_int_equal(jpegls_encode(values, frames[k].columns, frames[k].rows, 16, code, 8, &used, &err), -ENOBUFS);
+		free(code);
+		free(values);
+		free(again);
+	}
+	assert_int_equal(jpegls_encode(NULL, 0, 5, 16, NULL, 0, NULL, &err), -EINVAL);
 }
 
 static void test_encodings(void **state)
@@ -625,13 +714,22 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),	   cmocka_unit_test(test_encodings),
-		cmocka_unit_test(test_lossy_is_refused),   cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_big_endian_bytes),   cmocka_unit_test(test_descriptions_that_do_not_fit),
-		cmocka_unit_test(test_fragments_that_lie), cmocka_unit_test(test_split_fragments),
-		cmocka_unit_test(test_rle_that_lies),	   cmocka_unit_test(test_code_stream_of_another_size),
-		cmocka_unit_test(test_pydicom_agrees),	   cmocka_unit_test(test_writer_refusals),
-		cmocka_unit_test(test_no_space),	   cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_jpegls),
+		cmocka_unit_test(test_jpegls_extremes),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_encodings),
+		cmocka_unit_test(test_lossy_is_refused),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_big_endian_bytes),
+		cmocka_unit_test(test_descriptions_that_do_not_fit),
+		cmocka_unit_test(test_fragments_that_lie),
+		cmocka_unit_test(test_split_fragments),
+		cmocka_unit_test(test_rle_that_lies),
+		cmocka_unit_test(test_code_stream_of_another_size),
+		cmocka_unit_test(test_pydicom_agrees),
+		cmocka_unit_test(test_writer_refusals),
+		cmocka_unit_test(test_no_space),
+		cmocka_unit_test(test_memory),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);

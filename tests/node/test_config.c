@@ -94,8 +94,13 @@ static void test_defaults(void **state)
 	assert_int_equal(p->dbt.tile[1], 0);
 	assert_int_equal(p->dbt.memory_limit, 0);
 	assert_false(p->dbt.deterministic);
+	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 0.8);
+	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
+	assert_true(p->dbt.breast_mask && !p->dbt.normalise_rows);
+	assert_true(p->stored_step == 1e-5 && p->stored_offset == 0);
+	assert_true(p->slab_thickness == 0 && p->slab_step == 0 && p->slab_mode == SLAB_MEAN);
+	assert_true(!p->synthetic && p->compression == COMPRESSION_NONE);
 	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0);
-	assert_int_equal(config_protocol(c, "dbt-mlem")->dbt.algorithm, DBT_MLEM);
 	f = config_profile(c, "SIEMENS", "MAMMOMAT Inspiration", "1234");
 	assert_string_equal(f->name, "siemens-inspiration");
 	assert_true(f->axis_height == 47 && f->source_axis == 608.5 && f->support == 17 && f->pitch == 0.085 && f->source_x == 0);
@@ -105,6 +110,32 @@ static void test_defaults(void **state)
 	assert_int_equal(f->angle_tag, 0x00181531);
 	assert_string_equal(config_profile(c, "VICTRE", "", "")->name, "victre");
 	assert_null(config_profile(c, "HOLOGIC, Inc.", "Selenia Dimensions", ""));
+	config_free(c);
+}
+
+/* A protocol for each algorithm, each with the defaults where it says nothing. */
+static void test_protocols(void **state)
+{
+	static const struct {
+		const char *name;
+		enum dbt_algorithm algorithm;
+		double offset;
+	} all[] = {
+		{"dbt-osem", DBT_OSEM, 0}, {"dbt-mlem", DBT_MLEM, 0}, {"dbt-ostr", DBT_OSTR, 0},  {"dbt-mltr", DBT_MLTR, 0},
+		{"dbt-sart", DBT_SART, 0}, {"dbt-bp", DBT_BP, 0},     {"dbt-fbp", DBT_FBP, -0.3},
+	};
+	struct config *c = good("");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		const struct protocol_conf *p = config_protocol(c, all[i].name);
+
+		if (!p)
+			fail_msg("no protocol %s", all[i].name);
+		assert_int_equal(p->dbt.algorithm, all[i].algorithm);
+		assert_true(p->stored_offset == all[i].offset);
+		assert_true(p->stored_step == 1e-5 && p->dbt.breast_mask && p->dbt.voxel == 0.34);
+	}
 	config_free(c);
 }
 
@@ -122,7 +153,7 @@ static void test_overlay(void **state)
 	assert_int_equal(c->node.port, 104);
 	assert_string_equal(c->node.aet, "TOMONODE"); /* untouched */
 	assert_true(c->node.require_known_peer);      /* bind is no loopback address */
-	assert_int_equal(c->n_protocols, 4);
+	assert_int_equal(c->n_protocols, 9);
 	assert_true(config_protocol(c, "dbt-osem")->dbt.voxel == 0.5);
 	assert_int_equal(config_protocol(c, "dbt-osem-full")->dbt.iterations, 3);
 	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* kept of the entry of the same name */
@@ -156,7 +187,7 @@ static void test_overlay(void **state)
 
 	c = good("peers = (); routes = ();"); /* an empty list is a list */
 	assert_int_equal(c->n_routes, 0);
-	assert_int_equal(c->n_protocols, 3);
+	assert_int_equal(c->n_protocols, 8);
 	config_free(c);
 	c = good("");
 	assert_int_equal(c->n_routes, 1);
@@ -246,8 +277,26 @@ static void test_bad_values(void **state)
 		 "0.02 to 5 mm; 0: the detector's own pitch"},
 		{"protocols = ( { name = \"p\"; iterations = 0; } );", "t.conf:1: key 'iterations' of protocol 'p': 0",
 		 "1 to 1000"},
-		{"protocols = ( { name = \"p\"; algorithm = \"fbp\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"fbp\"",
-		 "osem, mlem"},
+		{"protocols = ( { name = \"p\"; algorithm = \"art\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"art\"",
+		 "osem, mlem, ostr, mltr, sart, bp, fbp"},
+		{"protocols = ( { name = \"p\"; relaxation = 2.0; } );", "t.conf:1: key 'relaxation' of protocol 'p': 2",
+		 "0.001 to 1.999"},
+		{"protocols = ( { name = \"p\"; filter = \"cosine\"; } );", "t.conf:1: key 'filter' of protocol 'p': \"cosine\"",
+		 "ramp, hann"},
+		{"protocols = ( { name = \"p\"; filter_cut = 0; } );", "t.conf:1: key 'filter_cut' of protocol 'p': 0",
+		 "0.01 to 1"},
+		{"protocols = ( { name = \"p\"; breast_mask = 1; } );", "t.conf:1: key 'breast_mask' of protocol 'p': 1",
+		 "true, false"},
+		{"protocols = ( { name = \"p\"; stored_step = 0; } );", "t.conf:1: key 'stored_step' of protocol 'p': 0",
+		 "1e-09 to 1 1/mm"},
+		{"protocols = ( { name = \"p\"; slab_thickness = -1; } );", "t.conf:1: key 'slab_thickness' of protocol 'p': -1",
+		 "0.1 to 300 mm; 0: no slabs"},
+		{"protocols = ( { name = \"p\"; slab_mode = \"median\"; } );", "t.conf:1: key 'slab_mode' of protocol 'p'",
+		 "mean, maximum"},
+		{"protocols = ( { name = \"p\"; compression = \"jpeg\"; } );", "t.conf:1: key 'compression' of protocol 'p'",
+		 "none, jpeg-ls"},
+		{"protocols = ( { name = \"p\"; slab_thickness = 4; slab_step = 5; } );",
+		 "t.conf:1: key 'slab_step' of protocol 'p': 5", "at most slab_thickness"},
 		{"destinations = ( { name = \"pacs\"; host = \"::1\"; } );",
 		 "t.conf:1: key 'host' of destination 'pacs': \"::1\"", "an IPv4 address"},
 		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",
@@ -396,9 +445,13 @@ static void test_files(void **state)
 
 static void test_set_round_trip(void **state)
 {
-	static const char *const sets[] = {"algorithm=mlem",	 "iterations=7",    "subsets=5",  "voxel=0.085",
-					   "slice_spacing=0.7",	 "projector=exact", "tile=64x32", "memory_limit=1.5 GiB",
-					   "deterministic=true", "description=A B"};
+	static const char *const sets[] = {
+		"algorithm=mlem",      "iterations=7",	    "subsets=5",	   "voxel=0.085",
+		"slice_spacing=0.7",   "projector=exact",   "tile=64x32",	   "memory_limit=1.5 GiB",
+		"deterministic=true",  "relaxation=1.25",   "normalise_rows=true", "filter=ramp",
+		"filter_cut=0.5",      "breast_mask=false", "stored_step=2e-5",	   "stored_offset=-0.125",
+		"slab_thickness=10",   "slab_step=2.5",	    "slab_mode=maximum",   "synthetic=true",
+		"compression=jpeg-ls", "description=A B"};
 	static const char *const refused[] = {"voxel=nan",
 					      "voxel=inf",
 					      "voxel= 1",
@@ -414,6 +467,14 @@ static void test_set_round_trip(void **state)
 					      "memory_limit=-1",
 					      "memory_limit=99999999999 GB",
 					      "deterministic=yes",
+					      "relaxation=0",
+					      "relaxation=2",
+					      "filter=none",
+					      "filter_cut=1.5",
+					      "stored_step=-1e-5",
+					      "stored_offset=nan",
+					      "slab_thickness=0.01",
+					      "compression=jpeg",
 					      "bogus=1",
 					      "iterations=99999999999999999999",
 					      "description=a\\b"};
@@ -431,9 +492,11 @@ static void test_set_round_trip(void **state)
 	assert_true(p.dbt.deterministic);
 	assert_string_equal(p.description, "A B");
 	config_describe_protocol(&p, text, sizeof(text));
-	assert_string_equal(text,
-			    "algorithm=mlem iterations=7 subsets=5 voxel=0.085 slice_spacing=0.7 projector=exact tile=64x32 "
-			    "memory_limit=1610612736 deterministic=true");
+	assert_string_equal(
+		text, "algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true filter=ramp filter_cut=0.5 "
+		      "voxel=0.085 slice_spacing=0.7 projector=exact breast_mask=false tile=64x32 memory_limit=1610612736 "
+		      "deterministic=true stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5 "
+		      "slab_mode=maximum synthetic=true");
 	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
 		assert_int_equal(config_set(&q, word, &err), 0);
 	assert_memory_equal(&p.dbt.algorithm, &q.dbt.algorithm, sizeof(p.dbt.algorithm));
@@ -441,6 +504,13 @@ static void test_set_round_trip(void **state)
 		    p.dbt.memory_limit == q.dbt.memory_limit);
 	assert_true(p.dbt.iterations == q.dbt.iterations && p.dbt.subsets == q.dbt.subsets && p.dbt.projector == q.dbt.projector);
 	assert_true(!memcmp(p.dbt.tile, q.dbt.tile, sizeof(p.dbt.tile)) && p.dbt.deterministic == q.dbt.deterministic);
+	assert_true(p.dbt.relaxation == q.dbt.relaxation && p.dbt.filter == q.dbt.filter && p.dbt.filter_cut == q.dbt.filter_cut);
+	assert_true(p.dbt.normalise_rows && q.dbt.normalise_rows && !p.dbt.breast_mask && !q.dbt.breast_mask);
+	assert_true(p.stored_step == q.stored_step && p.stored_offset == q.stored_offset && q.stored_offset == -0.125);
+	assert_true(p.slab_thickness == q.slab_thickness && p.slab_step == q.slab_step && p.slab_mode == q.slab_mode);
+	assert_true(p.synthetic && q.synthetic);
+	assert_int_equal(p.compression, COMPRESSION_JPEGLS);
+	assert_int_equal(q.compression, COMPRESSION_NONE); /* has no part in the pixels */
 	before = p;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		err.code = 0;
@@ -542,6 +612,8 @@ static void test_allow_list(void **state)
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; };"), 1); /* nobody may send */
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; aet = \"A\"; } );"), 0);
 	assert_int_equal(warnings("routes = ();"), 1);
+	assert_int_equal(warnings("protocols = ( { name = \"dbt-fbp\"; stored_offset = 0; } );"),
+			 1); /* negative values are lost */
 }
 
 static void test_patterns(void **state)
@@ -566,7 +638,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_overlay),	       cmocka_unit_test(test_bad_values),
 		cmocka_unit_test(test_all_problems),   cmocka_unit_test(test_long_texts),      cmocka_unit_test(test_files),
 		cmocka_unit_test(test_set_round_trip), cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
-		cmocka_unit_test(test_allow_list),     cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_allow_list),     cmocka_unit_test(test_patterns),	       cmocka_unit_test(test_protocols),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);

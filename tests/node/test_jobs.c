@@ -57,7 +57,8 @@ static void a_whole_life(void **state)
 	assert_int_equal(v->members.frames, 25);
 	assert_true(v->members.last == 900.5);
 	assert_int_equal(v->n_sends, 2);
-	assert_string_equal(v->file, "outbox/1/x.dcm");
+	assert_int_equal(v->n_objects, 1);
+	assert_string_equal(v->objects[0].file, "outbox/1/x.dcm");
 	apply(&jobs, 7, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"status\":\"\",\"reason\":\"refused\",\"next\":1060}");
 	assert_int_equal(job_view_send(v, "pacs")->failures, 1);
 	assert_true(job_view_send(v, "pacs")->next == 1060);
@@ -95,6 +96,103 @@ static void sent_is_kept_over_a_retry(void **state)
 	apply(&jobs, 7, EVENT_STARTED, "{}");
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.6"));
 	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DUE);
+	jobs_clear(&jobs);
+}
+
+#define SEVERAL(a, b, c)                                                                                                         \
+	"{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"" a "\",\"sop_class\":\"1.2\",\"objects\":["                            \
+	"{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"" a "\",\"sop_class\":\"1.2\",\"series\":\"9\"},"                       \
+	"{\"file\":\"outbox/1/b.dcm\",\"sop_instance\":\"" b "\",\"sop_class\":\"1.2\"},"                                        \
+	"{\"file\":\"outbox/1/c.dcm\",\"sop_instance\":\"" c "\",\"sop_class\":\"1.3\"}]}"
+#define SENT(to, uid) "{\"destination\":\"" to "\",\"sop_instance\":\"" uid "\",\"status\":\"0000\"}"
+
+static void start_again(struct jobs *jobs, int64_t job, const char *made)
+{
+	apply(jobs, job, EVENT_RETRY, "{}");
+	apply(jobs, job, EVENT_COMPLETE, COMPLETE);
+	apply(jobs, job, EVENT_STARTED, "{}");
+	apply(jobs, job, EVENT_RECONSTRUCTED, made);
+}
+
+/* Each object of a result is accepted, refused and resumed for itself; a destination is done when it has all. */
+static void several_objects(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_send *pacs, *ws;
+	struct job_view *v;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_OPENED, OPENED);
+	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	v = apply(&jobs, 7, EVENT_RECONSTRUCTED, SEVERAL("1.5", "1.6", "1.7"));
+	pacs = job_view_send(v, "pacs");
+	ws = job_view_send(v, "ws");
+	assert_int_equal(v->n_objects, 3);
+	assert_string_equal(v->objects[0].series, "9");
+	assert_string_equal(v->objects[2].file, "outbox/1/c.dcm");
+	assert_string_equal(v->objects[2].sop_class, "1.3");
+	apply(&jobs, 7, EVENT_SENT, SENT("pacs", "1.5"));
+	assert_int_equal(pacs->state, SEND_DUE);
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
+	assert_true(job_view_wanted(v, 0)); /* by ws */
+	apply(&jobs, 7, EVENT_SENT, SENT("ws", "1.5"));
+	assert_false(job_view_wanted(v, 0));
+	apply(&jobs, 7, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"reason\":\"timeout\",\"next\":1060}");
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->state == SEND_DUE);
+	/* refused: this one, while the others are still due */
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"sop_instance\":\"1.6\",\"status\":\"0122\"}");
+	assert_true(pacs->objects[1] == SEND_REFUSED && pacs->state == SEND_DUE);
+	apply(&jobs, 7, EVENT_SENT, SENT("pacs", "1.7"));
+	assert_int_equal(pacs->state, SEND_REFUSED);
+	/* one that no object has any more changes nothing */
+	apply(&jobs, 7, EVENT_SENT, SENT("ws", "1.99"));
+	assert_true(ws->objects[1] == SEND_DUE && ws->objects[2] == SEND_DUE);
+	/* without a UID: all that is due */
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"ws\",\"reason\":\"given up\"}");
+	assert_true(ws->objects[0] == SEND_DONE && ws->objects[1] == SEND_REFUSED && ws->objects[2] == SEND_REFUSED);
+	assert_int_equal(job_view_sends(v, SEND_REFUSED), 2);
+	/* retry: what was refused alone */
+	apply(&jobs, 7, EVENT_DEAD_LETTER, "{}");
+	apply(&jobs, 7, EVENT_RETRY, "{}");
+	assert_true(pacs->state == SEND_DUE && pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE &&
+		    pacs->objects[2] == SEND_DONE);
+	/* made again: what is the same object is not sent again, in whatever order they come */
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	start_again(&jobs, 7, SEVERAL("1.7", "1.5", "1.8"));
+	pacs = job_view_send(v, "pacs");
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DONE && pacs->objects[2] == SEND_DUE);
+	assert_int_equal(pacs->state, SEND_DUE);
+	/* one object alone again: there already */
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	start_again(&jobs, 7, MADE("1.5"));
+	assert_int_equal(v->n_objects, 1);
+	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_send(v, "ws")->state, SEND_DONE);
+	jobs_clear(&jobs);
+}
+
+static void damaged_objects(void **state)
+{
+	static const char *const bad[] = {
+		"{\"objects\":[]}",
+		"{\"objects\":7}",
+		"{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"1.5\",\"objects\":[{}]}",
+		"{\"objects\":[{\"file\":\"outbox/../a.dcm\",\"sop_instance\":\"1.5\"}]}",
+		"{\"objects\":[1,2,3,4,5,6,7,8,9]}",
+		"{}",
+	};
+	struct jobs jobs = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int64_t job = 10 + (int64_t)i;
+
+		apply(&jobs, job, EVENT_OPENED, OPENED);
+		apply(&jobs, job, EVENT_COMPLETE, COMPLETE);
+		apply(&jobs, job, EVENT_STARTED, "{}");
+		assert_int_equal(apply(&jobs, job, EVENT_RECONSTRUCTED, bad[i])->state, JOB_IMPOSSIBLE);
+	}
 	jobs_clear(&jobs);
 }
 
@@ -307,6 +405,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_life),
 		cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(several_objects),
+		cmocka_unit_test(damaged_objects),
 		cmocka_unit_test(attempts_are_counted),
 		cmocka_unit_test(damage),
 		cmocka_unit_test(found_by_id_and_key),
