@@ -25,25 +25,25 @@ enum dbt_algorithm {
 };
 
 enum dbt_filter { /* of DBT_FBP, along the way of the source */
-	DBT_FILTER_RAMP = 1,
-	DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
+		  DBT_FILTER_RAMP = 1,
+		  DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
 };
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
 struct dbt_protocol {
 	enum dbt_algorithm algorithm;
-	int iterations;	      /* ignored by BP and FBP */
-	int subsets;	      /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
-	double relaxation;    /* SART, 0 < relaxation < 2 */
-	bool normalise_rows;  /* OSEM, MLEM: the seed's matrix, every row divided by its sum; for comparison only */
+	int iterations;	     /* ignored by BP and FBP */
+	int subsets;	     /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
+	double relaxation;   /* SART, 0 < relaxation < 2 */
+	bool normalise_rows; /* OSEM, MLEM: the seed's matrix, every row divided by its sum; for comparison only */
 	enum dbt_filter filter;
 	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
 	double voxel;	      /* in-plane voxel, mm; 0: the detector's own pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
-	bool breast_mask;     /* do not reconstruct what a projection shows as air (recon/breast_mask.h) */
-	int tile[2];	      /* bins; 0: untiled */
-	size_t memory_limit;  /* bytes on the device; 0: all it has */
+	bool breast_mask;    /* do not reconstruct what a projection shows as air (recon/breast_mask.h) */
+	int tile[2];	     /* bins; 0: untiled */
+	size_t memory_limit; /* bytes on the device; 0: all it has */
 	bool deterministic;
 };
 
@@ -52,10 +52,10 @@ struct dbt_plan {
 	int bin;	       /* detector bins merged per axis before the log */
 	int n_u, n_v, n_views; /* of the binned projections */
 	int subsets;
-	int slab_slices;       /* slices on the device at a time, streamed from host memory; grid.n[2]: the whole volume */
-	int group_views;       /* views of a subset that are worked on at a time; 0: all of the subset */
+	int slab_slices; /* slices on the device at a time, streamed from host memory; grid.n[2]: the whole volume */
+	int group_views; /* views of a subset that are worked on at a time; 0: all of the subset */
 	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
-	size_t bytes_host;     /* that a session holds on the host */
+	size_t bytes_host;						 /* that a session holds on the host */
 	int tile[2];
 };
 

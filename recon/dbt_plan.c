@@ -3,14 +3,11 @@
  * bytes_total is the sum of everything dbt_reconstruct() allocates on the device; the CPU device's vectors may be rounded up by a
  * page.
  */
-#include "recon/dbt_layout.h"
+#include "recon/dbt_parts.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-
-#include "recon/em.h"
-#include "recon/subsets.h"
 
 #define THICKNESS_MAX 300.0 /* mm: no breast, and no phantom, is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
@@ -18,67 +15,25 @@
 #define TILE_U 88	    /* the seed thesis' unit of work: what is tried where a plan without tiles does not fit */
 #define TILE_V 56
 
-int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
-		    struct dbt_layout *ret_layout, struct err *err)
-{
-	struct dbt_layout l = {0};
-	size_t n = (size_t)detector->n_views;
-	double *position = malloc(n * sizeof(*position));
-	int r;
-
-	l.order = malloc(n * sizeof(*l.order));
-	l.first = malloc((n + 1) * sizeof(*l.first));
-	if (!position || !l.order || !l.first) {
-		r = err_set(err, ENOMEM, "plan: cannot allocate %zu views", n);
-		goto out;
-	}
-	for (size_t i = 0; i < n; i++)
-		position[i] = atan2(detector->views[i].src[1], detector->views[i].src[2]);
-	r = subsets_make(position, detector->n_views, p->algorithm == DBT_MLEM ? 1 : p->subsets, l.order, l.first, err);
-	if (r < 0)
-		goto out;
-	l.n_subsets = r;
-	r = scan_create_binned(detector, plan->bin, l.order, &l.scan, err);
-out:
-	free(position);
-	if (r < 0)
-		dbt_layout_clear(&l);
-	else
-		*ret_layout = l;
-	return r < 0 ? r : 0;
-}
-
-void dbt_layout_clear(struct dbt_layout *l)
-{
-	l->scan = scan_free(l->scan);
-	free(l->order);
-	free(l->first);
-	*l = (struct dbt_layout){0};
-}
-
-struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
-				       int s)
-{
-	return (struct projection_spec){
-		.model = p->projector,
-		.scan = l->scan,
-		.first = l->first[s],
-		.n_views = l->first[s + 1] - l->first[s],
-		.grid = &plan->grid,
-		.tile = {plan->tile[0], plan->tile[1]},
-		.deterministic = p->deterministic,
-	};
-}
-
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
 {
-	if (p->algorithm != DBT_OSEM && p->algorithm != DBT_MLEM)
-		return err_set(err, EINVAL, "algorithm=%d; allowed: osem, mlem", (int)p->algorithm);
+	bool analytic = p->algorithm == DBT_BP || p->algorithm == DBT_FBP;
+
+	if (p->algorithm < DBT_OSEM || p->algorithm > DBT_FBP)
+		return err_set(err, EINVAL, "algorithm=%d; allowed: osem, mlem, ostr, mltr, sart, bp, fbp", (int)p->algorithm);
+	if (p->algorithm == DBT_SART && !(p->relaxation > 0 && p->relaxation < 2))
+		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
+	if (p->normalise_rows && p->algorithm != DBT_OSEM && p->algorithm != DBT_MLEM)
+		return err_set(err, EINVAL, "normalise_rows=true; only osem and mlem have it");
+	if (p->algorithm == DBT_FBP && p->filter != DBT_FILTER_RAMP && p->filter != DBT_FILTER_HANN)
+		return err_set(err, EINVAL, "filter=%d; allowed: ramp, hann", (int)p->filter);
+	if (p->algorithm == DBT_FBP && !(p->filter_cut > 0 && p->filter_cut <= 1))
+		return err_set(err, EINVAL, "filter_cut=%g; allowed: more than 0, up to 1", p->filter_cut);
 	if (p->projector != PROJECTION_SLICES && p->projector != PROJECTION_EXACT)
 		return err_set(err, EINVAL, "projector=%d; allowed: slices, exact", (int)p->projector);
-	if (p->iterations < 1 || p->iterations > 1000)
+	if (!analytic && (p->iterations < 1 || p->iterations > 1000))
 		return err_set(err, EINVAL, "iterations=%d; allowed: 1 to 1000", p->iterations);
-	if (p->algorithm == DBT_OSEM && (p->subsets < 0 || p->subsets > detector->n_views))
+	if (!dbt_one_subset(p->algorithm) && (p->subsets < 0 || p->subsets > detector->n_views))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
 			       p->subsets, detector->n_views);
 	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* refuses NaN, too */
@@ -133,6 +88,7 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 		     struct err *err)
 {
 	size_t voxels = grid_size(&plan->grid), view = (size_t)plan->n_u * (size_t)plan->n_v, tables = 0, scratch = 0;
+	struct iterate_conf rule = dbt_rule(p);
 	struct dbt_layout l;
 	int largest = 0, r = dbt_layout_make(p, plan, detector, &l, err);
 
@@ -140,7 +96,9 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 		return r;
 	plan->subsets = l.n_subsets;
 	for (int s = 0; s < l.n_subsets; s++) {
-		struct projection_spec spec = dbt_layout_spec(&l, p, plan, s);
+		struct grid grid;
+		struct projection_spec spec =
+			dbt_layout_spec(&l, p, plan, l.first[s], l.first[s + 1] - l.first[s], 0, plan->grid.n[2], &grid);
 		size_t shared = dev->ops->scratch_bytes(dev, &spec);
 
 		tables += dev->ops->projection_bytes(dev, &spec);
@@ -148,12 +106,52 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 		largest = spec.n_views > largest ? spec.n_views : largest;
 	}
 	dbt_layout_clear(&l);
+	plan->slab_slices = plan->grid.n[2];
+	plan->group_views = 0;
 	plan->bytes_volume = voxels * sizeof(float);
-	plan->bytes_projections = 2 * view * (size_t)plan->n_views * sizeof(float); /* line integrals and mask */
-	plan->bytes_work = em_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
+	/* line integrals, mask, and where the rule wants them the rows' lengths */
+	plan->bytes_projections = (rule_wants_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
+	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
 			   tables + scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;
+	plan->bytes_host = (2 * (size_t)(plan->n_views < DBT_ROOMS ? plan->n_views : DBT_ROOMS) * view +
+			    2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
+			   sizeof(float);
 	return 0;
+}
+
+/* The plan with the volume in slabs: as many views at a time as fit beside one slice, then as many slices. False: not even one
+ * of each. */
+static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
+		   struct dbt_plan *plan)
+{
+	size_t tables = 0, host = 0, bytes;
+	int largest = 0, views, lo = 1, hi = plan->grid.n[2];
+
+	for (int s = 0; s < l->n_subsets; s++)
+		largest = l->first[s + 1] - l->first[s] > largest ? l->first[s + 1] - l->first[s] : largest;
+	for (views = largest; views > 0; views--)
+		if (dbt_streamed_bytes(p, plan, l, dev, 1, views, &tables, &host) <= limit)
+			break;
+	if (views == 0)
+		return false;
+	while (lo < hi) { /* the largest that fits; more slices need more bytes */
+		int middle = (lo + hi + 1) / 2;
+
+		if (dbt_streamed_bytes(p, plan, l, dev, middle, views, &tables, &host) <= limit)
+			lo = middle;
+		else
+			hi = middle - 1;
+	}
+	bytes = dbt_streamed_bytes(p, plan, l, dev, lo, views, &tables, &host);
+	plan->slab_slices = lo;
+	plan->group_views = views;
+	plan->bytes_volume = 3 * (size_t)lo * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
+	plan->bytes_work = tables;
+	plan->bytes_projections = bytes - plan->bytes_volume - tables;
+	plan->bytes_total = bytes;
+	plan->bytes_host = host;
+	return true;
 }
 
 static double giga(size_t bytes)
@@ -183,7 +181,9 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 			struct device *dev, struct dbt_plan *plan, struct err *err)
 {
 	size_t limit = p->memory_limit, fits = 0;
+	struct dbt_layout l;
 	double voxel;
+	bool streams;
 	int r;
 
 	if (dev->memory > 0 && (limit == 0 || limit > dev->memory))
@@ -203,6 +203,13 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 		if (plan->bytes_total <= limit)
 			return 0;
 	}
+	r = dbt_layout_make(p, plan, detector, &l, err);
+	if (r < 0)
+		return r;
+	streams = stream(p, &l, dev, limit, plan);
+	dbt_layout_clear(&l);
+	if (streams)
+		return 0;
 	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);
 	if (voxel > 0)
 		return err_set(err, ENOMEM,

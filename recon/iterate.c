@@ -1,0 +1,120 @@
+/* iterate.c - the iteration with everything on the device. Fused passes where the operator has them: then neither line integrals
+ * nor sums are ever written. What A_s'd is for a subset (its sensitivity, for EM) is computed anew in every step, on the fly:
+ * keeping it takes a volume per subset. */
+#include "recon/iterate.h"
+
+#include <errno.h>
+
+size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused)
+{
+	return 2 * largest_n_out + (fused ? 0 : largest_n_out + 2 * n_in);
+}
+
+int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, struct iterate_work *ret_work,
+		       struct err *err)
+{
+	const struct device_ops *v = dev->ops;
+	struct iterate_work w = {0};
+	int r = v->alloc(dev, 2 * largest_n_out, &w.pair, err);
+
+	if (r == 0 && !fused && (r = v->alloc(dev, largest_n_out, &w.p, err)) == 0 && (r = v->alloc(dev, n_in, &w.num, err)) == 0)
+		r = v->alloc(dev, n_in, &w.den, err);
+	if (r < 0)
+		iterate_work_release(&w);
+	else
+		*ret_work = w;
+	return r;
+}
+
+void iterate_work_release(struct iterate_work *w)
+{
+	buf_release(&w->pair);
+	buf_release(&w->p);
+	buf_release(&w->num);
+	buf_release(&w->den);
+}
+
+int iterate_check(const struct iterate_conf *conf, struct err *err)
+{
+	const struct rule *r = &conf->rule;
+
+	if (conf->iterations < 1 || r->kind < RULE_EM || r->kind > RULE_BACKPROJECT || !(r->bin_floor > 0) ||
+	    !(r->voxel_floor > 0))
+		return err_set(err, EINVAL, "iteration: %d times rule %d with floors %g and %g", conf->iterations, (int)r->kind,
+			       (double)r->bin_floor, (double)r->voxel_floor);
+	if (r->kind == RULE_SART && !(r->step > 0 && r->step < 2))
+		return err_set(err, EINVAL, "iteration: relaxation %g; allowed: between 0 and 2", (double)r->step);
+	return 0;
+}
+
+static int check(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets,
+		 const struct iterate_work *w, const struct buf *x, struct err *err)
+{
+	int r = iterate_check(conf, err);
+
+	if (r < 0)
+		return r;
+	for (size_t s = 0; s < n_subsets; s++) {
+		const struct linop *op = subset[s].op;
+		bool rows = rule_wants_length(conf->rule.kind);
+
+		if (op->dev != x->dev || op->n_in != x->n || op->n_out != subset[s].y.n ||
+		    (rows && op->n_out != subset[s].row.n) || 2 * op->n_out > w->pair.n)
+			return err_set(
+				err, EINVAL,
+				"iteration: subset %zu: operator of %zu x %zu for %zu data, %zu rows and a volume of %zu, %zu "
+				"to work with",
+				s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
+		if (!linop_fused(op) && (op->n_out > w->p.n || w->num.n != x->n || w->den.n != x->n))
+			return err_set(err, EINVAL, "iteration: subset %zu: no memory for passes that are not fused", s);
+	}
+	return n_subsets ? 0 : err_set(err, EINVAL, "iteration: no subsets");
+}
+
+static int step_fused(const struct rule *rule, const struct iterate_subset *s, struct buf *pair, struct buf *x, struct err *err)
+{
+	const struct buf *row = s->row.mem ? &s->row : NULL;
+	int r = s->op->apply_pair(s->op, rule, x, &s->y, row, pair, err);
+
+	return r < 0 ? r : s->op->adjoint_update(s->op, rule, pair, x, err);
+}
+
+static int step_plain(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
+		      struct buf *x, struct err *err)
+{
+	const struct buf *row = s->row.mem ? &s->row : NULL;
+	struct buf p = buf_part(&w->p, 0, s->y.n);
+	int r;
+
+	if (rule_wants_line(rule->kind))
+		r = s->op->apply(s->op, x, &p, err); /* p = A x */
+	else
+		r = x->dev->ops->fill(&p, 0, err);
+	if (r == 0)
+		r = s->op->make_pair(s->op, rule, &s->y, &p, row, pair, err);
+	if (r == 0)
+		r = s->op->adjoint_sums(s->op, pair, false, &w->num, &w->den, err);
+	return r < 0 ? r : x->dev->ops->rule_voxels(rule, &w->num, &w->den, x, err);
+}
+
+int iterate_run(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets, struct iterate_work *work,
+		struct buf *x, const struct monitor *monitor, struct err *err)
+{
+	size_t steps = n_subsets * (size_t)(conf->iterations > 0 ? conf->iterations : 0);
+	int r = check(conf, subset, n_subsets, work, x, err);
+
+	for (size_t step = 0; r == 0 && step < steps; step++) {
+		const struct iterate_subset *s = &subset[step % n_subsets];
+		struct buf pair = buf_part(&work->pair, 0, 2 * s->y.n);
+
+		if (monitor_cancelled(monitor))
+			return err_set(err, ECANCELED, "reconstruction cancelled after %zu of %zu steps", step, steps);
+		if (linop_fused(s->op))
+			r = step_fused(&conf->rule, s, &pair, x, err);
+		else
+			r = step_plain(&conf->rule, s, work, &pair, x, err);
+		if (r == 0)
+			monitor_progress(monitor, "reconstruct", (double)(step + 1) / (double)steps);
+	}
+	return r;
+}
