@@ -1,5 +1,8 @@
 /* cuda_vector.cu - vectors on the CUDA device. Sums are added in double, in the same order in every run. */
 #include "kernels/cuda.cuh"
+
+#include <errno.h>
+
 #include "kernels/steps.h"
 
 template <class F> static __global__ void each_kernel(size_t n, F f)
@@ -133,8 +136,13 @@ int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uin
 	unsigned long long *counts = (unsigned long long *)state->histogram;
 	const float *a = x->mem;
 	double below = 0, above = 0, bad = 0;
-	struct buf sampled = {x->dev, x->mem, (x->n + stride - 1) / stride};
-	int r = cuda_check(cudaMemsetAsync(counts, 0, CUDA_STEPS * sizeof(*counts), state->stream), x->dev, "tally", err);
+	struct buf sampled = {x->dev, x->mem, stride ? (x->n + stride - 1) / stride : 0};
+	int r;
+
+	if (stride == 0 || !(step > 0) || !isfinite(step) || !isfinite(offset))
+		return err_set(err, EINVAL, "tally: every %zu-th value in steps of %g from %g", stride, (double)step,
+			       (double)offset);
+	r = cuda_check(cudaMemsetAsync(counts, 0, CUDA_STEPS * sizeof(*counts), state->stream), x->dev, "tally", err);
 
 	if (r < 0 ||
 	    (r = each(&sampled, "tally", err,
@@ -145,7 +153,8 @@ int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uin
 				      atomicAdd(counts + (int)steps_limited(s), 1ull);
 		      })) < 0 ||
 	    (r = reduce(x, "tally", &below, err,
-			[=] __device__(size_t i) { return steps_of(a[i], offset, step) < 0 ? 1.0 : 0.0; })) < 0 ||
+			[=] __device__(size_t i) { return isfinite(a[i]) && steps_of(a[i], offset, step) < 0 ? 1.0 : 0.0; })) <
+		    0 ||
 	    (r = reduce(x, "tally", &above, err,
 			[=] __device__(size_t i) {
 				return isfinite(a[i]) && steps_of(a[i], offset, step) > STEPS_TOP ? 1.0 : 0.0;
