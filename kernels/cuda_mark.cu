@@ -1,5 +1,43 @@
-/* cuda_mark.cu - what the views tell about each voxel, on the CUDA device: a thread per voxel. See mark() in kernels/device.h. */
-#include "kernels/cuda.cuh"
+/* cuda_mark.cu - what the views tell about each voxel, on the CUDA device. See mark() in kernels/device.h.
+ *
+ * A block looks at a patch of voxels in one slice, view after view. Which bin is nearest to a voxel depends on its column alone
+ * along u and on its row alone along v: computed once per block and view. Nearly always that bin tells all: it shows air, or it
+ * counts; only voxels about which no view has said anything look at all bins around them. What does not change is not written.
+ */
+#include "kernels/cuda_slices.cuh"
+
+#include <errno.h>
+
+#define MARK_ROWS 4  /* voxels of a thread, along y */
+#define MARK_VIEWS 8 /* whose nearest bins are computed at a time */
+#define MARK_PATCH (SLICES_WARPS * MARK_ROWS)
+
+struct mark_job {
+	struct scan scan;
+	struct grid grid;
+	const struct slice_map *maps;
+	int n_views;
+	const float *mask;
+	float *x;
+};
+
+/* The nearest bin of a voxel; -1: outside the detector. near: it lies within a voxel. */
+struct nearest {
+	int bin;
+	bool near;
+};
+
+static __device__ struct nearest nearest_bin(const struct slice_map &map, int axis, int i, int n_bins)
+{
+	long long b = slice_nearest_bin(&map, axis, i);
+	struct nearest n = {-1, false};
+
+	if (b >= 0 && b < n_bins) {
+		n.bin = (int)b;
+		n.near = slice_weight(map.scale[axis] * (double)b + map.shift[axis] - i) > 0;
+	}
+	return n;
+}
 
 /* Does a bin that counts lie within a voxel of (i, j)? */
 static __device__ bool met(const struct slice_map &map, int i, int j, int n_u, int n_v, const float *mask)
@@ -19,34 +57,87 @@ static __device__ bool met(const struct slice_map &map, int i, int j, int n_u, i
 	return false;
 }
 
-static __global__ void __launch_bounds__(CUDA_THREADS)
-	mark_kernel(struct scan scan, const struct slice_map *maps, struct grid grid, int n_views, const float *mask, float *x)
+static __device__ bool met_by_any(const struct mark_job &job, int i, int j, int k)
 {
-	const int nx = grid.n[0], ny = grid.n[1], nz = grid.n[2];
-	size_t n = grid_size(&grid);
+	for (int s = 0; s < job.n_views; s++)
+		if (met(job.maps[(size_t)s * job.grid.n[2] + k], i, j, job.scan.n_u, job.scan.n_v,
+			job.mask ? job.mask + (size_t)s * scan_view_size(&job.scan) : NULL))
+			return true;
+	return false;
+}
 
-	for (size_t at = cuda_index(); at < n; at += (size_t)gridDim.x * blockDim.x) {
-		int i = (int)(at % nx), j = (int)(at / nx % ny), k = (int)(at / nx / ny);
-		bool seen = false, air = x[at] < 0;
+static __global__ void __launch_bounds__(CUDA_THREADS) mark_kernel(const __grid_constant__ struct mark_job job)
+{
+	__shared__ struct nearest near_u[MARK_VIEWS][SLICES_LANES], near_v[MARK_VIEWS][MARK_PATCH];
+	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2];
+	const int patches_x = (nx + SLICES_LANES - 1) / SLICES_LANES, patches_y = (ny + MARK_PATCH - 1) / MARK_PATCH;
+	const int k = blockIdx.x / (patches_x * patches_y), patch = blockIdx.x % (patches_x * patches_y);
+	const int i0 = patch % patches_x * SLICES_LANES, j0 = patch / patches_x * MARK_PATCH;
+	const int lane = threadIdx.x % SLICES_LANES, row = threadIdx.x / SLICES_LANES * MARK_ROWS, i = i0 + lane;
+	bool air[MARK_ROWS] = {}, seen[MARK_ROWS] = {};
 
-		for (int s = 0; s < n_views && !air; s++) {
-			const struct slice_map map = maps[(size_t)s * nz + k];
-			const float *view = mask ? mask + (size_t)s * scan_view_size(&scan) : NULL;
-			long long u = slice_nearest_bin(&map, 0, i), v = slice_nearest_bin(&map, 1, j);
+	for (int s0 = 0; s0 < job.n_views; s0 += MARK_VIEWS) {
+		int n = min(job.n_views - s0, MARK_VIEWS);
 
-			air = view && u >= 0 && u < scan.n_u && v >= 0 && v < scan.n_v && view[(size_t)v * scan.n_u + u] < 0;
-			seen = seen || met(map, i, j, scan.n_u, scan.n_v, view);
+		__syncthreads();
+		for (int t = threadIdx.x; t < n * (SLICES_LANES + MARK_PATCH); t += CUDA_THREADS) {
+			int s = t / (SLICES_LANES + MARK_PATCH), at = t % (SLICES_LANES + MARK_PATCH);
+			const struct slice_map map = job.maps[(size_t)(s0 + s) * nz + k];
+
+			if (at < SLICES_LANES)
+				near_u[s][at] = nearest_bin(map, 0, i0 + at, job.scan.n_u);
+			else
+				near_v[s][at - SLICES_LANES] = nearest_bin(map, 1, j0 + at - SLICES_LANES, job.scan.n_v);
 		}
-		if (air)
-			x[at] = x[at] < 0 ? x[at] : -1;
-		else if (seen)
-			x[at] = 1;
+		__syncthreads();
+		for (int s = 0; s < n; s++) {
+			const float *mask = job.mask ? job.mask + (size_t)(s0 + s) * scan_view_size(&job.scan) : NULL;
+			const struct nearest u = near_u[s][lane];
+
+#pragma unroll
+			for (int r = 0; r < MARK_ROWS; r++) {
+				const struct nearest v = near_v[s][row + r];
+				float value;
+
+				if (u.bin < 0 || v.bin < 0)
+					continue;
+				value = mask ? mask[(size_t)v.bin * job.scan.n_u + u.bin] : 1;
+				air[r] = air[r] || value < 0;
+				seen[r] = seen[r] || (value > 0 && u.near && v.near);
+			}
+		}
+	}
+#pragma unroll
+	for (int r = 0; r < MARK_ROWS; r++) {
+		int j = j0 + row + r;
+		size_t at = ((size_t)k * ny + j) * nx + i;
+		float old;
+
+		if (i >= nx || j >= ny)
+			continue;
+		old = job.x[at];
+		if (old < 0 || (old == 1 && !air[r]))
+			continue;
+		if (air[r])
+			job.x[at] = -1;
+		else if (seen[r] || met_by_any(job, i, j, k))
+			job.x[at] = 1;
 	}
 }
 
 int cuda_mark(struct projection *a, struct buf *x, struct err *err)
 {
-	mark_kernel<<<cuda_blocks(x->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(a->scan, a->maps, a->grid, a->n_views,
-											a->mask, x->mem);
+	struct mark_job job = {a->scan, a->grid, a->maps, a->n_views, a->mask, x->mem};
+	unsigned blocks = (unsigned)((a->grid.n[0] + SLICES_LANES - 1) / SLICES_LANES) *
+			  (unsigned)((a->grid.n[1] + MARK_PATCH - 1) / MARK_PATCH) * (unsigned)a->grid.n[2];
+
+	int r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
+
+	if (r < 0)
+		return r;
+	if (a->scan.kind != SCAN_DBT || x->n != grid_size(&a->grid))
+		return err_set(err, EINVAL, "%s: mark: %zu values for %zu voxels of a scan of kind %d", a->dev->name, x->n,
+			       grid_size(&a->grid), (int)a->scan.kind);
+	mark_kernel<<<blocks, CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job);
 	return cuda_check(cudaGetLastError(), a->dev, "mark", err);
 }
