@@ -129,9 +129,8 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 		       r->out_dir, p->file);
 }
 
-static void reconstruct_all(struct recon *r)
+static void reconstruct_all(struct recon *r, struct device *dev)
 {
-	const char *device = r->device ? r->device : r->config->node.device;
 	struct progress progress;
 
 	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
@@ -142,7 +141,7 @@ static void reconstruct_all(struct recon *r)
 		int rc;
 
 		progress_start(&progress, !r->o.json);
-		rc = reconstruct_case(r->config, &r->protocol, device, (const char *const *)c->paths, c->n, r->out_dir,
+		rc = reconstruct_case(r->config, &r->protocol, dev, (const char *const *)c->paths, c->n, r->out_dir,
 				      &progress.monitor, &report, &err);
 		progress_stop(&progress);
 		snprintf(who, sizeof(who), "case %zu (%s %s)", i + 1, c->laterality[0] ? c->laterality : "?",
@@ -171,6 +170,7 @@ static int summary(struct recon *r)
 
 static int run(struct recon *r, char **paths)
 {
+	struct device *dev = NULL;
 	struct err err = {0};
 	int code = options_config(&r->o, r->conf_path, &r->config);
 
@@ -188,7 +188,10 @@ static int run(struct recon *r, char **paths)
 	if (r->list->n == 0 && r->list->n_refused == 0)
 		return options_fail(&r->o, CODE_INPUT, "no projections in %zu files (%zu are no DICOM)", r->list->n_files,
 				    r->list->n_other);
-	reconstruct_all(r);
+	if (device_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
+		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
+	reconstruct_all(r, dev);
+	device_close(dev);
 	return summary(r);
 }
 

@@ -162,15 +162,19 @@ static int reconstruct(struct worker *w, struct reconstruct_report *ret_report, 
 	const struct config *c = w->task.config;
 	const struct protocol_conf *protocol = config_protocol(c, w->view->protocol);
 	struct monitor monitor = {.ctx = w, .progress = progress, .cancelled = cancelled};
+	struct device *dev = NULL;
 	int ret;
 
 	if (!protocol)
 		return err_set(err, ENOKEY, "protocol '%s' is not in the configuration any more", w->view->protocol);
 	ret = prepare(w, err);
-	if (ret < 0)
-		return ret;
-	return reconstruct_case(c, protocol, c->node.device, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor,
-				ret_report, err);
+	if (ret == 0)
+		ret = device_open(c->node.device, &dev, err);
+	if (ret == 0)
+		ret = reconstruct_case(c, protocol, dev, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor,
+				       ret_report, err);
+	device_close(dev);
+	return ret;
 }
 
 static int work(struct worker *w)

@@ -18,7 +18,7 @@ struct work {
 	const struct protocol_conf *protocol;
 	const struct monitor *monitor;
 	struct exam *exam;
-	struct device *dev;
+	struct device *dev; /* borrowed */
 	struct dbt_plan plan;
 	float *line, *valid, *volume;
 	struct reconstruct_report report;
@@ -46,8 +46,7 @@ static void *array(size_t n, const char *what, struct err *err)
 	return memory;
 }
 
-static int open_case(struct work *w, const struct config *config, const char *device, const char *const *paths, size_t n_paths,
-		     struct err *err)
+static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
 {
 	double begun = seconds_now();
 	int rc;
@@ -56,12 +55,6 @@ static int open_case(struct work *w, const struct config *config, const char *de
 	rc = exam_open(paths, n_paths, config, &w->exam, err);
 	if (rc < 0)
 		return rc;
-	rc = device_open(device, &w->dev, err);
-	if (rc < 0) {
-		if (rc != -ENODEV && rc != -ENOMEM && err) /* whatever it is, it is the device's */
-			err->code = ENODEV;
-		return rc == -ENOMEM ? rc : -ENODEV;
-	}
 	rc = dbt_plan(&w->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, w->dev, &w->plan, err);
 	w->report.seconds_open = seconds_now() - begun;
 	if (rc == -EINVAL) { /* the protocol and this case do not fit: to be held, not to be tried again */
@@ -151,15 +144,15 @@ static void fill_report(struct work *w)
 	}
 }
 
-int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, const char *device,
+int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err)
 {
-	struct work w = {.protocol = protocol, .monitor = monitor};
+	struct work w = {.protocol = protocol, .monitor = monitor, .dev = dev};
 	double begun = seconds_now();
 	int rc;
 
-	rc = open_case(&w, config, device, paths, n_paths, err);
+	rc = open_case(&w, config, paths, n_paths, err);
 	if (rc < 0)
 		goto out;
 	rc = read_case(&w, err);
@@ -182,7 +175,6 @@ out:
 	free(w.line);
 	free(w.valid);
 	free(w.volume);
-	device_close(w.dev);
 	exam_close(w.exam);
 	return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef TOMONODE_NODE_RECONSTRUCT_H
 #define TOMONODE_NODE_RECONSTRUCT_H
 
+#include "kernels/device.h"
 #include "node/config.h"
 #include "recon/monitor.h"
 
@@ -16,9 +17,9 @@ struct reconstruct_report {
 	size_t padded, saturated, floored, clamped;
 };
 
-/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), ENODEV (device),
- * ECANCELED. */
-int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, const char *device,
+/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
+ * is broken), ECANCELED. The device is borrowed: one case after the other may run on it; nothing of a case stays there. */
+int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err);
 

@@ -47,13 +47,17 @@ static int reconstruct(struct protocol_conf *p, const char *device, struct stop 
 	struct monitor monitor = {.ctx = stop, .progress = on_progress, .cancelled = is_cancelled};
 	char names[N_VIEWS][256];
 	const char *paths[N_VIEWS];
+	struct device *dev = NULL;
+	int rc;
 
 	for (int i = 0; i < N_VIEWS; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i);
 		paths[i] = names[i];
 	}
-	return reconstruct_case(fixture_config, p, device, paths, N_VIEWS, fixture_folder, stop ? &monitor : NULL, ret_report,
-				err);
+	assert_int_equal(device_open(device, &dev, NULL), 0);
+	rc = reconstruct_case(fixture_config, p, dev, paths, N_VIEWS, fixture_folder, stop ? &monitor : NULL, ret_report, err);
+	device_close(dev);
+	return rc;
 }
 
 static struct protocol_conf protocol(void)
@@ -121,7 +125,6 @@ static void test_nothing_left(void **state)
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "read"});
 	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "write"});
-	nothing_left(ENODEV, "", &p, "cuda:99", NULL);
 	assert_int_equal(config_set(&p, "memory_limit=1000", &err), 0);
 	nothing_left(ENOMEM, "limit", &p, "cpu", NULL);
 	p = protocol();
