@@ -112,21 +112,15 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 			      "voxel_mm", p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
 
 	json_object_set_new(o, "protocol", json_string(r->protocol.name));
-	json_object_set_new(o, "seconds",
-			    json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "open", p->seconds_open, "read", p->seconds_read,
-				      "prepare", p->seconds_prepare, "reconstruct", p->seconds_reconstruct, "write",
-				      p->seconds_write, "total", p->seconds_total));
-	json_object_set_new(o, "bins",
-			    json_pack("{s:I, s:I, s:I, s:I}", "padded", (json_int_t)p->padded, "saturated",
-				      (json_int_t)p->saturated, "floored", (json_int_t)p->floored, "clamped",
-				      (json_int_t)p->clamped));
+	json_object_set_new(o, "seconds", reconstruct_seconds(p));
+	json_object_set_new(o, "bins", reconstruct_bins(p));
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
-		printf("%s %s: %d projections, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.1f s "
-		       "(read %.1f, prepare %.1f, reconstruct %.1f, write %.1f): %s/%s\n",
+		printf("%s %s: %d projections, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s "
+		       "(read %.2f, reconstruct %.2f, write %.2f): %s/%s\n",
 		       c->laterality, c->view, p->n_views, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2],
-		       p->seconds_total, p->seconds_read, p->seconds_prepare, p->seconds_reconstruct, p->seconds_write,
-		       r->out_dir, p->file);
+		       p->seconds_total, p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
+		       p->seconds_download + p->seconds_write, r->out_dir, p->file);
 }
 
 static void reconstruct_all(struct recon *r, struct device *dev)

@@ -3,11 +3,13 @@
  * Nothing is allocated in proportion to the image before the plan is accepted; nothing appears in the output folder before the
  * whole object is on disk. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "node/case_views.h"
 #include "node/exam.h"
@@ -20,7 +22,8 @@ struct work {
 	struct exam *exam;
 	struct device *dev; /* borrowed */
 	struct dbt_plan plan;
-	float *line, *valid, *volume;
+	struct dbt_session *session;
+	float *volume;
 	struct reconstruct_report report;
 };
 
@@ -37,13 +40,12 @@ static double seconds_now(void)
 	return seconds_on(CLOCK_MONOTONIC);
 }
 
-static void *array(size_t n, const char *what, struct err *err)
+/* Threads for what the processor does for a case. */
+static int thread_budget(void)
 {
-	void *memory = malloc(n * sizeof(float));
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (!memory)
-		err_set(err, ENOMEM, "no memory for %s: %zu bytes", what, n * sizeof(float));
-	return memory;
+	return n < 1 ? 1 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
 static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
@@ -56,32 +58,31 @@ static int open_case(struct work *w, const struct config *config, const char *co
 	if (rc < 0)
 		return rc;
 	rc = dbt_plan(&w->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, w->dev, &w->plan, err);
-	w->report.seconds_open = seconds_now() - begun;
 	if (rc == -EINVAL) { /* the protocol and this case do not fit: to be held, not to be tried again */
 		if (err)
 			err->code = ENOTSUP;
-		rc = -ENOTSUP;
+		return -ENOTSUP;
 	}
+	if (rc == 0)
+		rc = dbt_open(&w->protocol->dbt, &w->plan, w->exam->scan, w->dev, &w->session, err);
+	w->report.seconds_open = seconds_now() - begun;
 	return rc;
 }
 
 static int read_case(struct work *w, struct err *err)
 {
-	size_t n = (size_t)w->plan.n_views * (size_t)w->plan.n_v * (size_t)w->plan.n_u;
 	struct case_views_report views = {0};
-	int rc;
+	int rc = case_read_views(w->exam, &w->protocol->dbt, &w->plan, w->session, thread_budget(), w->monitor, &views, err);
 
-	w->line = array(n, "line integrals", err);
-	w->valid = w->line ? array(n, "the mask", err) : NULL;
-	if (!w->valid)
-		return -ENOMEM;
-	rc = case_read_views(w->exam, &w->plan, w->line, w->valid, w->monitor, &views, err);
 	w->report.seconds_read = views.seconds_read;
 	w->report.seconds_prepare = views.seconds_prepare;
+	w->report.seconds_upload = views.seconds_upload;
 	w->report.padded = views.padded;
 	w->report.saturated = views.saturated;
 	w->report.floored = views.floored;
 	w->report.clamped = views.clamped;
+	w->report.air = views.air;
+	w->report.unmasked = views.unmasked;
 	return rc;
 }
 
@@ -89,14 +90,23 @@ static int reconstruct(struct work *w, struct err *err)
 {
 	double begun = seconds_now();
 	struct dbt_report report;
+	int rc = dbt_run(w->session, w->monitor, &report, err);
+
+	w->report.seconds_reconstruct = seconds_now() - begun;
+	return rc;
+}
+
+static int download(struct work *w, struct err *err)
+{
+	size_t n = grid_size(&w->plan.grid);
+	double begun = seconds_now();
 	int rc;
 
-	w->volume = array(grid_size(&w->plan.grid), "the volume", err);
+	w->volume = malloc(n * sizeof(float));
 	if (!w->volume)
-		return -ENOMEM;
-	rc = dbt_reconstruct(&w->protocol->dbt, &w->plan, w->exam->scan, w->dev, w->line, w->valid, w->monitor, w->volume,
-			     &report, err);
-	w->report.seconds_reconstruct = seconds_now() - begun;
+		return err_set(err, ENOMEM, "no memory for the volume: %zu bytes", n * sizeof(float));
+	rc = dbt_read_slices(w->session, 0, w->plan.grid.n[2], w->volume, err);
+	w->report.seconds_download = seconds_now() - begun;
 	return rc;
 }
 
@@ -161,9 +171,10 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	rc = reconstruct(&w, err);
 	if (rc < 0)
 		goto out;
-	free(w.line);
-	free(w.valid);
-	w.line = w.valid = NULL;
+	rc = download(&w, err);
+	if (rc < 0)
+		goto out;
+	w.session = dbt_close(w.session);
 	rc = write_case(&w, out_dir, err);
 	if (rc < 0)
 		goto out;
@@ -172,8 +183,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	*ret_report = w.report;
 	rc = 0;
 out:
-	free(w.line);
-	free(w.valid);
+	dbt_close(w.session);
 	free(w.volume);
 	exam_close(w.exam);
 	return rc;
