@@ -105,22 +105,26 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "study",
-			      c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "file", p->file,
-			      "sop_instance", p->sop_instance, "sop_class", p->sop_class, "series", p->series, "device",
-			      p->device, "profile", p->profile, "projections", p->n_views, "size", p->n[0], p->n[1], p->n[2],
-			      "voxel_mm", p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "study", c->study,
+			      "source_series", c->series, "laterality", c->laterality, "view", c->view, "device", p->device,
+			      "profile", p->profile, "projections", p->n_views, "size", p->n[0], p->n[1], p->n[2], "voxel_mm",
+			      p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
 
+	json_object_update_new(o, reconstruct_objects(p, ""));
 	json_object_set_new(o, "protocol", json_string(r->protocol.name));
 	json_object_set_new(o, "seconds", reconstruct_seconds(p));
 	json_object_set_new(o, "bins", reconstruct_bins(p));
 	json_array_append_new(r->cases, o);
-	if (!r->o.json)
-		printf("%s %s: %d projections, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s "
-		       "(read %.2f, reconstruct %.2f, write %.2f): %s/%s\n",
-		       c->laterality, c->view, p->n_views, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2],
-		       p->seconds_total, p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
-		       p->seconds_download + p->seconds_write, r->out_dir, p->file);
+	if (r->o.json)
+		return;
+	printf("%s %s: %d projections, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s "
+	       "(read %.2f, reconstruct %.2f, write %.2f): %s/%s",
+	       c->laterality, c->view, p->n_views, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2],
+	       p->seconds_total, p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
+	       p->seconds_download + p->seconds_write, r->out_dir, p->result.objects[0].file);
+	for (size_t i = 1; i < p->result.n_objects; i++)
+		printf(", %s", p->result.objects[i].file);
+	printf("\n");
 }
 
 static void reconstruct_all(struct recon *r, struct device *dev)

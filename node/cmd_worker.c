@@ -118,14 +118,17 @@ static int prepare(struct worker *w, struct err *err)
 
 static json_t *describe(const struct worker *w, const struct reconstruct_report *r)
 {
-	char file[160];
+	char folder[40];
+	json_t *detail;
 
-	snprintf(file, sizeof(file), "outbox/%lld/%s", (long long)w->view->id, r->file);
-	return json_pack("{s:o, s:s, s:s, s:s, s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:o}", "file", event_text(file),
-			 "sop_instance", r->sop_instance, "sop_class", r->sop_class, "series", r->series, "device",
-			 event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1], r->n[2],
-			 "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device", (json_int_t)r->bytes_device,
-			 "seconds", reconstruct_seconds(r), "bins", reconstruct_bins(r));
+	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)w->view->id);
+	detail = reconstruct_objects(r, folder);
+	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:o}", "device",
+						 event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
+						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
+						 "bytes_device", (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r),
+						 "bins", reconstruct_bins(r)));
+	return detail;
 }
 
 /* The event that a refusal means, with its detail. */

@@ -23,7 +23,6 @@ struct work {
 	struct device *dev; /* borrowed */
 	struct dbt_plan plan;
 	struct dbt_session *session;
-	float *volume;
 	struct reconstruct_report report;
 };
 
@@ -58,6 +57,8 @@ static int open_case(struct work *w, const struct config *config, const char *co
 	if (rc < 0)
 		return rc;
 	rc = dbt_plan(&w->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, w->dev, &w->plan, err);
+	if (rc == 0)
+		rc = result_check(w->protocol, &w->plan, err);
 	if (rc == -EINVAL) { /* the protocol and this case do not fit: to be held, not to be tried again */
 		if (err)
 			err->code = ENOTSUP;
@@ -96,46 +97,24 @@ static int reconstruct(struct work *w, struct err *err)
 	return rc;
 }
 
-static int download(struct work *w, struct err *err)
-{
-	size_t n = grid_size(&w->plan.grid);
-	double begun = seconds_now();
-	int rc;
-
-	w->volume = malloc(n * sizeof(float));
-	if (!w->volume)
-		return err_set(err, ENOMEM, "no memory for the volume: %zu bytes", n * sizeof(float));
-	rc = dbt_read_slices(w->session, 0, w->plan.grid.n[2], w->volume, err);
-	w->report.seconds_download = seconds_now() - begun;
-	return rc;
-}
-
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
 	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = seconds_on(CLOCK_REALTIME)};
 	struct reconstruct_report *report = &w->report;
-	double begun = seconds_now();
-	char path[4096], digest[65];
 	int rc;
 
 	monitor_progress(w->monitor, "write", 0);
 	if (monitor_cancelled(w->monitor))
 		return err_set(err, ECANCELED, "cancelled before writing");
 	snprintf(info.device, sizeof(info.device), "%s", w->dev->name);
-	result_uid(w->exam, w->protocol, report->sop_instance);
-	/* The name is ours, and the same for the same result. */
-	dicom_sha256(report->sop_instance, strlen(report->sop_instance), digest);
-	snprintf(report->file, sizeof(report->file), "%c-%s-%.16s.dcm", w->exam->laterality, w->exam->view, digest);
-	if (snprintf(path, sizeof(path), "%s/%s", out_dir, report->file) >= (int)sizeof(path))
-		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
 	if (mkdir(out_dir, 0777) < 0 && errno != EEXIST)
 		return err_set(err, errno, "cannot make the output folder %s: %s", out_dir, strerror(errno));
-	rc = result_write(w->exam, &info, w->volume, path, err);
+	rc = result_write(w->exam, &info, w->session, out_dir, &report->result, err);
 	if (rc < 0)
 		return rc;
-	result_series(w->exam, w->protocol, report->series);
 	monitor_progress(w->monitor, "write", 1);
-	report->seconds_write = seconds_now() - begun;
+	report->seconds_download = report->result.seconds_tally + report->result.seconds_download;
+	report->seconds_write = report->result.seconds_write;
 	return 0;
 }
 
@@ -143,7 +122,6 @@ static void fill_report(struct work *w)
 {
 	struct reconstruct_report *report = &w->report;
 
-	snprintf(report->sop_class, sizeof(report->sop_class), "%s", RESULT_CLASS);
 	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	report->n_views = w->plan.n_views;
@@ -171,10 +149,6 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	rc = reconstruct(&w, err);
 	if (rc < 0)
 		goto out;
-	rc = download(&w, err);
-	if (rc < 0)
-		goto out;
-	w.session = dbt_close(w.session);
 	rc = write_case(&w, out_dir, err);
 	if (rc < 0)
 		goto out;
@@ -184,7 +158,6 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	rc = 0;
 out:
 	dbt_close(w.session);
-	free(w.volume);
 	exam_close(w.exam);
 	return rc;
 }

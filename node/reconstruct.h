@@ -6,11 +6,11 @@
 
 #include "kernels/device.h"
 #include "node/config.h"
+#include "node/result.h"
 #include "recon/monitor.h"
 
 struct reconstruct_report {
-	char file[64]; /* name inside out_dir */
-	char sop_instance[65], sop_class[65], series[65];
+	struct result_report result; /* the objects, names inside out_dir */
 	char device[96], profile[CONFIG_NAME_SIZE];
 	int n_views, n[3]; /* views used; voxels along x, y, z */
 	double voxel[3];   /* mm */
@@ -35,5 +35,8 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 extern const char *const reconstruct_stages[RECONSTRUCT_STAGES];
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
 json_t *reconstruct_bins(const struct reconstruct_report *r);
+/* "file" (behind `folder` and a slash, where that is not ""), "sop_instance", "sop_class" and "series" of the first object, and
+ * "objects": the same of all, with "kind" and "bytes". */
+json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder);
 
 #endif
