@@ -12,6 +12,7 @@
 
 #include "dicom/dataset.h"
 #include "dicom/layout.hh"
+#include "dicom/pixels.h"
 
 /* A data set. Opened: `source` and `layout` are set, and an empty (7FE0,0010) stands in for the pixel data that DCMTK never sees.
  */
@@ -20,6 +21,7 @@ struct dicom_file {
 	std::string transfer_syntax;
 	std::shared_ptr<const tomonode::Source> source; /* NULL: made here, not read */
 	tomonode::Layout layout;
+	struct dicom_pixel_info pixels = {}; /* frames 0: not asked for yet */
 };
 
 namespace tomonode

@@ -173,7 +173,7 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 		int r = check(file, &info, err);
 
 		if (r == 0)
-			*ret_info = info;
+			*ret_info = file->pixels = info;
 		return r;
 	});
 }
@@ -181,8 +181,8 @@ int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info
 int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err)
 {
 	return guarded(err, "dicom_read_frame", [&] {
-		struct dicom_pixel_info info;
-		int r = check(file, &info, err);
+		struct dicom_pixel_info info = file->pixels;
+		int r = info.frames > 0 ? 0 : check(file, &info, err);
 
 		if (r < 0)
 			return r;

@@ -23,7 +23,8 @@ struct dicom_pixel_info {
  * or 512 MiB in one encapsulated frame. */
 int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err);
 
-/* Frame 0..frames-1 into ret_values (rows * columns); 8-bit values are widened, bits above BitsStored are masked off. */
+/* Frame 0..frames-1 into ret_values (rows * columns); 8-bit values are widened, bits above BitsStored are masked off. Once
+ * dicom_pixels_info() has succeeded on the file, several threads may read frames of it at the same time. */
 int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err);
 
 /* Write `header` (a data set without pixel data; Rows, Columns, BitsAllocated 16 are set, and NumberOfFrames

@@ -1,4 +1,4 @@
-/* All projections of a case as line integrals: read, turned, binned, logarithm taken. */
+/* All projections of a case as line integrals in a session: read, turned, binned, logarithm taken, air marked. */
 #ifndef TOMONODE_NODE_CASE_VIEWS_H
 #define TOMONODE_NODE_CASE_VIEWS_H
 
@@ -7,12 +7,18 @@
 #include "recon/monitor.h"
 
 struct case_views_report {
-	double seconds_read, seconds_prepare;	    /* they overlap */
+	/* Each summed over the threads and divided by their number: together they are about what the whole takes.
+	 * Upload: waiting for room in the session and handing the view over. */
+	double seconds_read, seconds_prepare, seconds_upload;
 	size_t padded, saturated, floored, clamped; /* summed over the views, see struct prep_stats */
+	size_t air;				    /* merged bins that the breast mask marks */
+	int unmasked;				    /* views in which the breast mask was wanted and found nothing to mark */
 };
 
-/* ret_line, ret_valid: plan->n_views * n_v * n_u floats, in the order of exam->views. */
-int case_read_views(struct exam *exam, const struct dbt_plan *plan, float *ret_line, float *ret_valid,
-		    const struct monitor *monitor, struct case_views_report *ret_report, struct err *err);
+/* Hands every view to the session, in any order. threads: how many may work, at most; each of those that read holds a view's
+ * stored values. */
+int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol, const struct dbt_plan *plan,
+		    struct dbt_session *session, int threads, const struct monitor *monitor, struct case_views_report *ret_report,
+		    struct err *err);
 
 #endif

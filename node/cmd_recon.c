@@ -105,33 +105,30 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "study",
-			      c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "file", p->file,
-			      "sop_instance", p->sop_instance, "sop_class", p->sop_class, "series", p->series, "device",
-			      p->device, "profile", p->profile, "projections", p->n_views, "size", p->n[0], p->n[1], p->n[2],
-			      "voxel_mm", p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "study", c->study,
+			      "source_series", c->series, "laterality", c->laterality, "view", c->view, "device", p->device,
+			      "profile", p->profile, "projections", p->n_views, "size", p->n[0], p->n[1], p->n[2], "voxel_mm",
+			      p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
 
+	json_object_update_new(o, reconstruct_objects(p, ""));
 	json_object_set_new(o, "protocol", json_string(r->protocol.name));
-	json_object_set_new(o, "seconds",
-			    json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "open", p->seconds_open, "read", p->seconds_read,
-				      "prepare", p->seconds_prepare, "reconstruct", p->seconds_reconstruct, "write",
-				      p->seconds_write, "total", p->seconds_total));
-	json_object_set_new(o, "bins",
-			    json_pack("{s:I, s:I, s:I, s:I}", "padded", (json_int_t)p->padded, "saturated",
-				      (json_int_t)p->saturated, "floored", (json_int_t)p->floored, "clamped",
-				      (json_int_t)p->clamped));
+	json_object_set_new(o, "seconds", reconstruct_seconds(p));
+	json_object_set_new(o, "bins", reconstruct_bins(p));
 	json_array_append_new(r->cases, o);
-	if (!r->o.json)
-		printf("%s %s: %d projections, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.1f s "
-		       "(read %.1f, prepare %.1f, reconstruct %.1f, write %.1f): %s/%s\n",
-		       c->laterality, c->view, p->n_views, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2],
-		       p->seconds_total, p->seconds_read, p->seconds_prepare, p->seconds_reconstruct, p->seconds_write,
-		       r->out_dir, p->file);
+	if (r->o.json)
+		return;
+	printf("%s %s: %d projections, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s "
+	       "(read %.2f, reconstruct %.2f, write %.2f): %s/%s",
+	       c->laterality, c->view, p->n_views, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2],
+	       p->seconds_total, p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
+	       p->seconds_download + p->seconds_write, r->out_dir, p->result.objects[0].file);
+	for (size_t i = 1; i < p->result.n_objects; i++)
+		printf(", %s", p->result.objects[i].file);
+	printf("\n");
 }
 
-static void reconstruct_all(struct recon *r)
+static void reconstruct_all(struct recon *r, struct device *dev)
 {
-	const char *device = r->device ? r->device : r->config->node.device;
 	struct progress progress;
 
 	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
@@ -142,7 +139,7 @@ static void reconstruct_all(struct recon *r)
 		int rc;
 
 		progress_start(&progress, !r->o.json);
-		rc = reconstruct_case(r->config, &r->protocol, device, (const char *const *)c->paths, c->n, r->out_dir,
+		rc = reconstruct_case(r->config, &r->protocol, dev, (const char *const *)c->paths, c->n, r->out_dir,
 				      &progress.monitor, &report, &err);
 		progress_stop(&progress);
 		snprintf(who, sizeof(who), "case %zu (%s %s)", i + 1, c->laterality[0] ? c->laterality : "?",
@@ -171,6 +168,7 @@ static int summary(struct recon *r)
 
 static int run(struct recon *r, char **paths)
 {
+	struct device *dev = NULL;
 	struct err err = {0};
 	int code = options_config(&r->o, r->conf_path, &r->config);
 
@@ -188,7 +186,10 @@ static int run(struct recon *r, char **paths)
 	if (r->list->n == 0 && r->list->n_refused == 0)
 		return options_fail(&r->o, CODE_INPUT, "no projections in %zu files (%zu are no DICOM)", r->list->n_files,
 				    r->list->n_other);
-	reconstruct_all(r);
+	if (device_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
+		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
+	reconstruct_all(r, dev);
+	device_close(dev);
 	return summary(r);
 }
 

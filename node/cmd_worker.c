@@ -118,18 +118,17 @@ static int prepare(struct worker *w, struct err *err)
 
 static json_t *describe(const struct worker *w, const struct reconstruct_report *r)
 {
-	json_t *stages = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "open", r->seconds_open, "read", r->seconds_read, "prepare",
-				   r->seconds_prepare, "reconstruct", r->seconds_reconstruct, "write", r->seconds_write, "total",
-				   r->seconds_total);
-	char file[160];
+	char folder[40];
+	json_t *detail;
 
-	snprintf(file, sizeof(file), "outbox/%lld/%s", (long long)w->view->id, r->file);
-	return json_pack("{s:o, s:s, s:s, s:s, s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:I, s:I, s:I, s:I}", "file",
-			 event_text(file), "sop_instance", r->sop_instance, "sop_class", r->sop_class, "series", r->series,
-			 "device", event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1],
-			 r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device", (json_int_t)r->bytes_device,
-			 "seconds", stages, "padded", (json_int_t)r->padded, "saturated", (json_int_t)r->saturated, "floored",
-			 (json_int_t)r->floored, "clamped", (json_int_t)r->clamped);
+	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)w->view->id);
+	detail = reconstruct_objects(r, folder);
+	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:o}", "device",
+						 event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
+						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
+						 "bytes_device", (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r),
+						 "bins", reconstruct_bins(r)));
+	return detail;
 }
 
 /* The event that a refusal means, with its detail. */
@@ -162,15 +161,19 @@ static int reconstruct(struct worker *w, struct reconstruct_report *ret_report, 
 	const struct config *c = w->task.config;
 	const struct protocol_conf *protocol = config_protocol(c, w->view->protocol);
 	struct monitor monitor = {.ctx = w, .progress = progress, .cancelled = cancelled};
+	struct device *dev = NULL;
 	int ret;
 
 	if (!protocol)
 		return err_set(err, ENOKEY, "protocol '%s' is not in the configuration any more", w->view->protocol);
 	ret = prepare(w, err);
-	if (ret < 0)
-		return ret;
-	return reconstruct_case(c, protocol, c->node.device, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor,
-				ret_report, err);
+	if (ret == 0)
+		ret = device_open(c->node.device, &dev, err);
+	if (ret == 0)
+		ret = reconstruct_case(c, protocol, dev, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor,
+				       ret_report, err);
+	device_close(dev);
+	return ret;
 }
 
 static int work(struct worker *w)

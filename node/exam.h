@@ -20,6 +20,7 @@ struct exam_view {
 	long frame;	 /* 0.. */
 	double angle;	 /* degrees, after the profile's sign and offset: positive toward +y */
 	double exposure; /* relative to the mean over the views; 1 when not scaled */
+	long largest;	 /* stored value that its header gives as the largest, (0028,0107); 0: none, or not needed */
 	char sop_instance[DICOM_UID_SIZE];
 };
 
@@ -52,8 +53,8 @@ int exam_open(const char *const *paths, size_t n, const struct config *config, s
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
 /* The stored values of a view, turned so that u runs away from the chest wall and v along +y, and the prep for it (i0 filled in).
- */
-int exam_read_view(struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
+ * Several threads may read views of one exam at the same time. */
+int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
 
 /* What the indexer reads from one instance to find its case; the header alone. */
 struct exam_facts {

@@ -186,6 +186,21 @@ out:
 	return rc;
 }
 
+/* All at once, while one thread has the headers. */
+static int read_largest(struct exam *exam, struct err *err)
+{
+	for (int i = 0; i < exam->n_views; i++) {
+		struct header h = exam_header(exam, i);
+		long value;
+		int found = header_long(&h, TAG_LARGEST_IMAGE_PIXEL_VALUE, 0, &value, err);
+
+		if (found < 0)
+			return err_within(err, "%s", file_name(exam->paths[exam->views[i].file]));
+		exam->views[i].largest = found ? value & 0xFFFF : 0;
+	}
+	return 0;
+}
+
 int exam_intensity(struct exam *exam, struct err *err)
 {
 	const struct profile_conf *p = exam->profile;
@@ -216,25 +231,23 @@ int exam_intensity(struct exam *exam, struct err *err)
 		if (rc < 0)
 			return rc;
 	}
+	if (p->i0_mode == I0_HEADER_MAX) {
+		rc = read_largest(exam, err);
+		if (rc < 0)
+			return rc;
+	}
 	/* A percentile of the view itself follows its exposure already. */
 	return p->scale_by_exposure && p->i0_mode != I0_PERCENTILE ? read_exposures(exam, err) : 0;
 }
 
 /* *ret_own: it is the largest value of this very image, which follows its exposure already. */
-static int header_max(const struct exam *exam, int view, double *ret_value, bool *ret_own, struct err *err)
+static double header_max(const struct exam *exam, int view, bool *ret_own)
 {
-	struct header h = exam_header(exam, view);
-	long value;
-	int found = header_long(&h, TAG_LARGEST_IMAGE_PIXEL_VALUE, 0, &value, err);
+	long largest = exam->views[view].largest;
 
-	if (found < 0)
-		return found;
-	if (found)
-		value &= 0xFFFF;
 	/* Of inverted values the largest intensity is the smallest value, and the header may only tell the largest. */
-	*ret_own = found && value > 0 && !exam->prep.inverted;
-	*ret_value = *ret_own ? (double)value : exam->prep.inverted ? 0 : exam->prep.max_value;
-	return 0;
+	*ret_own = largest > 0 && !exam->prep.inverted;
+	return *ret_own ? (double)largest : exam->prep.inverted ? 0 : exam->prep.max_value;
 }
 
 int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double *ret_i0, struct err *err)
@@ -253,7 +266,7 @@ int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double 
 	case I0_FIXED:
 		break;
 	case I0_HEADER_MAX:
-		rc = header_max(exam, view, &value, &own, err);
+		value = header_max(exam, view, &own);
 		break;
 	case I0_PERCENTILE:
 		rc = prep_percentile(prep, raw, prep->inverted ? 100 - p->i0 : p->i0, &value, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "node/event.h"
+#include "node/reconstruct.h"
 
 static const char *send_name(enum send_state state)
 {
@@ -189,12 +190,9 @@ static void stage(json_t *list, const char *name, double seconds)
 
 json_t *job_report_stages(const json_t *view, const json_t *events)
 {
-	/* One view is read while another is prepared: what ran side by side counts once, as reading. */
-	enum { OPEN, READ, PREPARE, RECONSTRUCT, WRITE, N_PARTS };
-	static const char *const names[N_PARTS] = {"open", "read", "prepare", "reconstruct", "write"};
 	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
 		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *seconds;
-	double last = number(view, "last_received"), at, part[N_PARTS], sum = 0, hidden;
+	double last = number(view, "last_received"), at, part[RECONSTRUCT_STAGES], sum = 0, fit;
 	json_t *list = json_array();
 
 	if (number(view, "instances") > 0)
@@ -210,19 +208,12 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 	if (!made || number(made, "time") < at)
 		return list;
 	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
-	for (size_t i = 0; i < N_PARTS; i++)
-		sum += part[i] = number(seconds, names[i]);
-	hidden = sum - number(seconds, "total");
-	for (size_t i = N_PARTS; i-- > 0;)
-		if (hidden > 0 && (i == PREPARE || i == READ)) {
-			double cut = hidden < part[i] ? hidden : part[i];
-
-			part[i] -= cut;
-			hidden -= cut;
-		}
-	for (size_t i = 0; i < N_PARTS; i++) {
-		stage(list, names[i], part[i]);
-		at += part[i];
+	for (size_t i = 0; i < RECONSTRUCT_STAGES; i++)
+		sum += part[i] = number(seconds, reconstruct_stages[i]);
+	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum : 1; /* what ran side by side counts once */
+	for (size_t i = 0; i < RECONSTRUCT_STAGES; i++) {
+		stage(list, reconstruct_stages[i], fit * part[i]);
+		at += fit * part[i];
 	}
 	stage(list, "process", number(made, "time") - at); /* start of the worker, clean-up, journal: what the parts leave over */
 	if (!over)

@@ -189,6 +189,7 @@ enum exit_code options_code(const struct err *err)
 	case ENOMEM:
 		return CODE_MEMORY;
 	case ENODEV:
+	case EHWPOISON:
 		return CODE_DEVICE;
 	case ECANCELED:
 		return CODE_CANCELLED;

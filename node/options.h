@@ -80,8 +80,8 @@ int options_next(struct options *o);
 int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* The same for an error box; the exit code follows from err->code (options_code). */
 int options_fail_err(const struct options *o, const struct err *err);
-/* EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV: CODE_DEVICE; ECANCELED: CODE_CANCELLED; EBUSY, EADDRINUSE:
- * CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EACCES: CODE_PEER; else CODE_FAILED. */
+/* EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV, EHWPOISON: CODE_DEVICE; ECANCELED: CODE_CANCELLED; EBUSY,
+ * EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EACCES: CODE_PEER; else CODE_FAILED. */
 enum exit_code options_code(const struct err *err);
 
 /* Load a configuration (path NULL: embedded defaults) and print every problem. 0, or CODE_CONFIG: return it. */

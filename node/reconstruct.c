@@ -3,11 +3,13 @@
  * Nothing is allocated in proportion to the image before the plan is accepted; nothing appears in the output folder before the
  * whole object is on disk. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "node/case_views.h"
 #include "node/exam.h"
@@ -18,9 +20,9 @@ struct work {
 	const struct protocol_conf *protocol;
 	const struct monitor *monitor;
 	struct exam *exam;
-	struct device *dev;
+	struct device *dev; /* borrowed */
 	struct dbt_plan plan;
-	float *line, *valid, *volume;
+	struct dbt_session *session;
 	struct reconstruct_report report;
 };
 
@@ -37,17 +39,15 @@ static double seconds_now(void)
 	return seconds_on(CLOCK_MONOTONIC);
 }
 
-static void *array(size_t n, const char *what, struct err *err)
+/* Threads for what the processor does for a case. */
+static int thread_budget(void)
 {
-	void *memory = malloc(n * sizeof(float));
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (!memory)
-		err_set(err, ENOMEM, "no memory for %s: %zu bytes", what, n * sizeof(float));
-	return memory;
+	return n < 1 ? 1 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
-static int open_case(struct work *w, const struct config *config, const char *device, const char *const *paths, size_t n_paths,
-		     struct err *err)
+static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
 {
 	double begun = seconds_now();
 	int rc;
@@ -56,39 +56,34 @@ static int open_case(struct work *w, const struct config *config, const char *de
 	rc = exam_open(paths, n_paths, config, &w->exam, err);
 	if (rc < 0)
 		return rc;
-	rc = device_open(device, &w->dev, err);
-	if (rc < 0) {
-		if (rc != -ENODEV && rc != -ENOMEM && err) /* whatever it is, it is the device's */
-			err->code = ENODEV;
-		return rc == -ENOMEM ? rc : -ENODEV;
-	}
 	rc = dbt_plan(&w->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, w->dev, &w->plan, err);
-	w->report.seconds_open = seconds_now() - begun;
+	if (rc == 0)
+		rc = result_check(w->protocol, &w->plan, err);
 	if (rc == -EINVAL) { /* the protocol and this case do not fit: to be held, not to be tried again */
 		if (err)
 			err->code = ENOTSUP;
-		rc = -ENOTSUP;
+		return -ENOTSUP;
 	}
+	if (rc == 0)
+		rc = dbt_open(&w->protocol->dbt, &w->plan, w->exam->scan, w->dev, &w->session, err);
+	w->report.seconds_open = seconds_now() - begun;
 	return rc;
 }
 
 static int read_case(struct work *w, struct err *err)
 {
-	size_t n = (size_t)w->plan.n_views * (size_t)w->plan.n_v * (size_t)w->plan.n_u;
 	struct case_views_report views = {0};
-	int rc;
+	int rc = case_read_views(w->exam, &w->protocol->dbt, &w->plan, w->session, thread_budget(), w->monitor, &views, err);
 
-	w->line = array(n, "line integrals", err);
-	w->valid = w->line ? array(n, "the mask", err) : NULL;
-	if (!w->valid)
-		return -ENOMEM;
-	rc = case_read_views(w->exam, &w->plan, w->line, w->valid, w->monitor, &views, err);
 	w->report.seconds_read = views.seconds_read;
 	w->report.seconds_prepare = views.seconds_prepare;
+	w->report.seconds_upload = views.seconds_upload;
 	w->report.padded = views.padded;
 	w->report.saturated = views.saturated;
 	w->report.floored = views.floored;
 	w->report.clamped = views.clamped;
+	w->report.air = views.air;
+	w->report.unmasked = views.unmasked;
 	return rc;
 }
 
@@ -96,13 +91,8 @@ static int reconstruct(struct work *w, struct err *err)
 {
 	double begun = seconds_now();
 	struct dbt_report report;
-	int rc;
+	int rc = dbt_run(w->session, w->monitor, &report, err);
 
-	w->volume = array(grid_size(&w->plan.grid), "the volume", err);
-	if (!w->volume)
-		return -ENOMEM;
-	rc = dbt_reconstruct(&w->protocol->dbt, &w->plan, w->exam->scan, w->dev, w->line, w->valid, w->monitor, w->volume,
-			     &report, err);
 	w->report.seconds_reconstruct = seconds_now() - begun;
 	return rc;
 }
@@ -111,28 +101,20 @@ static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
 	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = seconds_on(CLOCK_REALTIME)};
 	struct reconstruct_report *report = &w->report;
-	double begun = seconds_now();
-	char path[4096], digest[65];
 	int rc;
 
 	monitor_progress(w->monitor, "write", 0);
 	if (monitor_cancelled(w->monitor))
 		return err_set(err, ECANCELED, "cancelled before writing");
 	snprintf(info.device, sizeof(info.device), "%s", w->dev->name);
-	result_uid(w->exam, w->protocol, report->sop_instance);
-	/* The name is ours, and the same for the same result. */
-	dicom_sha256(report->sop_instance, strlen(report->sop_instance), digest);
-	snprintf(report->file, sizeof(report->file), "%c-%s-%.16s.dcm", w->exam->laterality, w->exam->view, digest);
-	if (snprintf(path, sizeof(path), "%s/%s", out_dir, report->file) >= (int)sizeof(path))
-		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
 	if (mkdir(out_dir, 0777) < 0 && errno != EEXIST)
 		return err_set(err, errno, "cannot make the output folder %s: %s", out_dir, strerror(errno));
-	rc = result_write(w->exam, &info, w->volume, path, err);
+	rc = result_write(w->exam, &info, w->session, out_dir, &report->result, err);
 	if (rc < 0)
 		return rc;
-	result_series(w->exam, w->protocol, report->series);
 	monitor_progress(w->monitor, "write", 1);
-	report->seconds_write = seconds_now() - begun;
+	report->seconds_download = report->result.seconds_tally + report->result.seconds_download;
+	report->seconds_write = report->result.seconds_write;
 	return 0;
 }
 
@@ -140,7 +122,6 @@ static void fill_report(struct work *w)
 {
 	struct reconstruct_report *report = &w->report;
 
-	snprintf(report->sop_class, sizeof(report->sop_class), "%s", RESULT_CLASS);
 	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
 	report->n_views = w->plan.n_views;
@@ -151,15 +132,15 @@ static void fill_report(struct work *w)
 	}
 }
 
-int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, const char *device,
+int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err)
 {
-	struct work w = {.protocol = protocol, .monitor = monitor};
+	struct work w = {.protocol = protocol, .monitor = monitor, .dev = dev};
 	double begun = seconds_now();
 	int rc;
 
-	rc = open_case(&w, config, device, paths, n_paths, err);
+	rc = open_case(&w, config, paths, n_paths, err);
 	if (rc < 0)
 		goto out;
 	rc = read_case(&w, err);
@@ -168,9 +149,6 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	rc = reconstruct(&w, err);
 	if (rc < 0)
 		goto out;
-	free(w.line);
-	free(w.valid);
-	w.line = w.valid = NULL;
 	rc = write_case(&w, out_dir, err);
 	if (rc < 0)
 		goto out;
@@ -179,10 +157,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	*ret_report = w.report;
 	rc = 0;
 out:
-	free(w.line);
-	free(w.valid);
-	free(w.volume);
-	device_close(w.dev);
+	dbt_close(w.session);
 	exam_close(w.exam);
 	return rc;
 }

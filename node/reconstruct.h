@@ -2,24 +2,41 @@
 #ifndef TOMONODE_NODE_RECONSTRUCT_H
 #define TOMONODE_NODE_RECONSTRUCT_H
 
+#include <jansson.h>
+
+#include "kernels/device.h"
 #include "node/config.h"
+#include "node/result.h"
 #include "recon/monitor.h"
 
 struct reconstruct_report {
-	char file[64]; /* name inside out_dir */
-	char sop_instance[65], sop_class[65], series[65];
+	struct result_report result; /* the objects, names inside out_dir */
 	char device[96], profile[CONFIG_NAME_SIZE];
 	int n_views, n[3]; /* views used; voxels along x, y, z */
 	double voxel[3];   /* mm */
 	size_t bytes_device;
-	double seconds_open, seconds_read, seconds_prepare, seconds_reconstruct, seconds_write, seconds_total;
+	/* What runs side by side (read, prepare, upload; download, write) is shared out, so that the parts add up to the total.
+	 */
+	double seconds_open, seconds_read, seconds_prepare, seconds_upload, seconds_reconstruct, seconds_download, seconds_write,
+		seconds_total;
 	size_t padded, saturated, floored, clamped;
+	size_t air;   /* merged bins that the breast mask marks */
+	int unmasked; /* views in which it was wanted and found nothing to mark */
 };
 
-/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), ENODEV (device),
- * ECANCELED. */
-int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, const char *device,
+/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
+ * is broken), ECANCELED. The device is borrowed: one case after the other may run on it; nothing of a case stays there. */
+int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err);
+
+/* reconstruct_report.c. The stages in their order, as reconstruct_seconds() names them (beside "total"). NULL: no memory. */
+#define RECONSTRUCT_STAGES 7
+extern const char *const reconstruct_stages[RECONSTRUCT_STAGES];
+json_t *reconstruct_seconds(const struct reconstruct_report *r);
+json_t *reconstruct_bins(const struct reconstruct_report *r);
+/* "file" (behind `folder` and a slash, where that is not ""), "sop_instance", "sop_class" and "series" of the first object, and
+ * "objects": the same of all, with "kind" and "bytes". */
+json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder);
 
 #endif

@@ -155,7 +155,7 @@ struct exam *exam_close(struct exam *exam)
 	return NULL;
 }
 
-int exam_read_view(struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err)
+int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err)
 {
 	const struct exam_view *v;
 	struct prep prep = exam->prep;

@@ -47,13 +47,17 @@ static int reconstruct(struct protocol_conf *p, const char *device, struct stop 
 	struct monitor monitor = {.ctx = stop, .progress = on_progress, .cancelled = is_cancelled};
 	char names[N_VIEWS][256];
 	const char *paths[N_VIEWS];
+	struct device *dev = NULL;
+	int rc;
 
 	for (int i = 0; i < N_VIEWS; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i);
 		paths[i] = names[i];
 	}
-	return reconstruct_case(fixture_config, p, device, paths, N_VIEWS, fixture_folder, stop ? &monitor : NULL, ret_report,
-				err);
+	assert_int_equal(device_open(device, &dev, NULL), 0);
+	rc = reconstruct_case(fixture_config, p, dev, paths, N_VIEWS, fixture_folder, stop ? &monitor : NULL, ret_report, err);
+	device_close(dev);
+	return rc;
 }
 
 static struct protocol_conf protocol(void)
@@ -81,15 +85,15 @@ static void test_whole(void **state)
 	if (reconstruct(&p, "cpu:2", &stop, &report, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(entries(), N_VIEWS + 1); /* the sources and one result */
-	assert_int_equal(dicom_open(fixture_path(report.file), &file, &err), 0);
+	assert_int_equal(dicom_open(fixture_path(report.result.objects[0].file), &file, &err), 0);
 	assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
 	assert_true(info.columns == COLUMNS / 2 && info.rows == ROWS / 2 && info.frames == 4); /* 2 mm; 12 mm in slices of 3 */
 	assert_true(report.n[0] == info.columns && report.n[1] == info.rows && report.n[2] == info.frames);
 	assert_true(report.voxel[0] == 2 && report.voxel[1] == 2 && report.voxel[2] == 3 && report.n_views == N_VIEWS);
 	assert_int_equal(dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), &err), 1);
-	assert_string_equal(uid, report.sop_instance);
+	assert_string_equal(uid, report.result.objects[0].sop_instance);
 	assert_int_equal(dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, uid, sizeof(uid), &err), 1);
-	assert_string_equal(uid, report.series);
+	assert_string_equal(uid, report.result.objects[0].series);
 	assert_string_equal(report.profile, "bench");
 	assert_non_null(strstr(report.device, "cpu"));
 	assert_true(report.bytes_device > 0 && report.seconds_total > 0);
@@ -108,7 +112,7 @@ static void nothing_left(int code, const char *part, struct protocol_conf *p, co
 	assert_int_equal(reconstruct(p, device, stop, &report, &err), -code);
 	if (err.code != code || !strstr(err.msg, part))
 		fail_msg("'%s' does not hold '%s'", err.msg, part);
-	assert_string_equal(report.file, "");
+	assert_int_equal(report.result.n_objects, 0);
 	assert_int_equal(entries(), before);
 }
 
@@ -121,7 +125,6 @@ static void test_nothing_left(void **state)
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "read"});
 	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "write"});
-	nothing_left(ENODEV, "", &p, "cuda:99", NULL);
 	assert_int_equal(config_set(&p, "memory_limit=1000", &err), 0);
 	nothing_left(ENOMEM, "limit", &p, "cpu", NULL);
 	p = protocol();

@@ -6,6 +6,47 @@
 
 #include "node/result.h"
 
+/* The session of this test: a volume in memory, of which one slice may be unreadable. It takes the place of recon's. */
+struct dbt_session {
+	const float *volume;
+	const struct grid *grid;
+	int broken; /* slice; -1: none */
+	int next;   /* slices are read in order, each once */
+};
+
+int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, struct err *err)
+{
+	size_t slice = (size_t)s->grid->n[0] * (size_t)s->grid->n[1];
+
+	if (first != s->next || first + n > s->grid->n[2])
+		return err_set(err, EINVAL, "slices %d to %d after %d", first, first + n, s->next);
+	if (s->broken >= first && s->broken < first + n)
+		return err_set(err, ENODEV, "the device is gone");
+	s->next += n;
+	memcpy(ret_slices, s->volume + (size_t)first * slice, (size_t)n * slice * sizeof(float));
+	return 0;
+}
+
+int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
+	      struct tally *ret_tally, struct err *err)
+{
+	size_t n = grid_size(s->grid);
+	struct tally t = {0};
+
+	(void)err;
+	for (size_t i = 0; i < n; i++) {
+		double steps = floor((s->volume[i] - offset) / step + 0.5);
+
+		t.bad += !isfinite(steps);
+		t.below += steps < 0;
+		t.above += steps > 65535;
+		bins[(size_t)fmin(fmax(steps, 0), 65535)]++;
+	}
+	*ret_counted = n;
+	*ret_tally = t;
+	return 0;
+}
+
 #define NX (COLUMNS / 2)
 #define NY (ROWS / 2)
 #define NZ 3
@@ -61,6 +102,7 @@ struct made {
 	struct dicom_item *root;
 	float volume[NX * NY * NZ];
 	struct dbt_plan plan;
+	struct result_report report;
 };
 
 static void volume_fill(float *volume)
@@ -71,9 +113,31 @@ static void volume_fill(float *volume)
 				volume[(k * NY + j) * NX + i] = (float)(1e-5 * (1000 * k + 20 * j + i) + 0.01);
 }
 
-static struct made make(const struct fixture_mg *f)
+static int fixture_entries(void)
 {
-	struct result_info info = {.device = "cpu (test)", .now = 1782726000.25};
+	DIR *d = opendir(fixture_folder);
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct dbt_session session_of(const struct made *m)
+{
+	return (struct dbt_session){.volume = m->volume, .grid = &m->plan.grid, .broken = -1};
+}
+
+static const char *path_of(const struct result_object *object)
+{
+	return fixture_path(object->file);
+}
+
+static struct made make_as(const struct fixture_mg *f, const struct protocol_conf *protocol)
+{
+	struct result_info info = {.protocol = protocol, .device = "cpu (test)", .now = 1782726000.25};
+	struct dbt_session session;
 	struct made m = {0};
 	struct err err = {0};
 
@@ -91,14 +155,21 @@ static struct made make(const struct fixture_mg *f)
 	};
 	if (fixture_open(N_VIEWS, &m.exam, &err) < 0)
 		fail_msg("%s", err.msg);
-	info.protocol = config_protocol(fixture_config, "dbt-osem");
-	assert_non_null(info.protocol);
 	info.plan = &m.plan;
-	if (result_write(m.exam, &info, m.volume, fixture_path("out.dcm"), &err) < 0 ||
-	    dicom_open(fixture_path("out.dcm"), &m.file, &err) < 0)
+	session = session_of(&m);
+	if (result_write(m.exam, &info, &session, fixture_folder, &m.report, &err) < 0 ||
+	    dicom_open(path_of(&m.report.objects[0]), &m.file, &err) < 0)
 		fail_msg("%s", err.msg);
 	m.root = dicom_root(m.file);
 	return m;
+}
+
+static struct made make(const struct fixture_mg *f)
+{
+	const struct protocol_conf *protocol = config_protocol(fixture_config, "dbt-osem");
+
+	assert_non_null(protocol);
+	return make_as(f, protocol);
 }
 
 static void unmake(struct made *m)
@@ -206,24 +277,24 @@ static void test_identity(void **state)
 	const char *paths[N_VIEWS];
 
 	(void)state;
-	result_uid(m.exam, &other, uid);
+	result_uid(m.exam, &other, RESULT_SLICES, uid);
 	assert_string_equal(text_of(m.root, TAG_SOP_INSTANCE_UID), uid);
 	assert_string_equal(text_of(m.root, TAG_SOP_CLASS_UID), RESULT_CLASS);
 	/* the files in another order: the same result */
 	for (int i = 0; i < N_VIEWS; i++)
 		paths[i] = m.exam->paths[N_VIEWS - 1 - i];
 	assert_int_equal(exam_open(paths, N_VIEWS, fixture_config, &turned, &err), 0);
-	result_uid(turned, &other, again);
+	result_uid(turned, &other, RESULT_SLICES, again);
 	assert_string_equal(uid, again);
 	exam_close(turned);
 	/* another protocol, or one projection less: another result */
 	other.dbt.iterations = 2;
-	result_uid(m.exam, &other, again);
+	result_uid(m.exam, &other, RESULT_SLICES, again);
 	assert_string_not_equal(uid, again);
 	assert_string_not_equal(text_of(m.root, TAG_SERIES_INSTANCE_UID), "1.2.3.2");
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS - 1});
 	assert_int_equal(fixture_open(N_VIEWS - 1, &turned, &err), 0);
-	result_uid(turned, config_protocol(fixture_config, "dbt-osem"), again);
+	result_uid(turned, config_protocol(fixture_config, "dbt-osem"), RESULT_SLICES, again);
 	assert_string_not_equal(uid, again);
 	exam_close(turned);
 	unmake(&m);
@@ -234,8 +305,8 @@ static void test_copied(void **state)
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	const struct dicom_item *derivation = group(m.root, shared_group, 0, TAG_DERIVATION_IMAGE_SEQUENCE);
 	static const char *const parts[] = {
-		"sha256=",	" clipped=1 ",	    "scale=1e-05",	 "device=\"cpu (test)\"", "protocol=\"dbt-osem: ",
-		"iterations=1", "projector=slices", "profile=\"bench: ", "source_axis=600",	  "i0_mode=fixed"};
+		"sha256=",	" clipped=1 ",	    "step=1e-05 offset=0", "device=\"cpu (test)\"", "protocol=\"dbt-osem: ",
+		"iterations=1", "projector=slices", "profile=\"bench: ",   "source_axis=600",	    "i0_mode=fixed"};
 	const char *recipe;
 	const struct dicom_item *map = group(m.root, shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
 
@@ -337,14 +408,27 @@ static void test_not_written(void **state)
 {
 	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
 	struct result_info info = {.protocol = config_protocol(fixture_config, "dbt-osem"), .plan = &m.plan, .device = "cpu"};
+	struct result_report report = {0};
+	struct dbt_session session = session_of(&m);
 	struct err err = {0};
+	int before;
 
 	(void)state;
-	assert_true(result_write(m.exam, &info, m.volume, fixture_path("no/such/out.dcm"), &err) < 0);
+	assert_true(result_write(m.exam, &info, &session, fixture_path("no/such"), &report, &err) < 0);
+	before = fixture_entries();
 	m.volume[77] = NAN;
-	assert_int_equal(result_write(m.exam, &info, m.volume, fixture_path("nan.dcm"), &err), -EIO);
+	session = session_of(&m);
+	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -EIO);
 	assert_non_null(strstr(err.msg, "1 of"));
-	assert_true(access(fixture_path("nan.dcm"), F_OK) < 0 && access(fixture_path("nan.dcm.part"), F_OK) < 0);
+	m.volume[77] = 0;
+	/* a device that dies under way: its error, and no file */
+	unlink(path_of(&m.report.objects[0]));
+	session.broken = 1;
+	session.next = 0;
+	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -ENODEV);
+	assert_non_null(strstr(err.msg, "the device is gone"));
+	assert_int_equal(fixture_entries(), before - 1);
+	assert_int_equal(report.n_objects, 0);
 	unmake(&m);
 }
 

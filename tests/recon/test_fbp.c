@@ -130,6 +130,7 @@ static void the_convolution(void **state)
 	compare(17, 64, 3, DBT_FILTER_RAMP, 1, true);
 	compare(18, 97, 6, DBT_FILTER_HANN, 1, true);
 	compare(5, 130, 2, DBT_FILTER_HANN, 0.63, true);
+	compare(1, 3585, 3, DBT_FILTER_RAMP, 1, true); /* as long as a detector */
 	compare(2, 101, 4, DBT_FILTER_RAMP, 1, false);
 	compare(3, 66, 1, DBT_FILTER_HANN, 0.8, false);
 }

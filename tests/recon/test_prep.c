@@ -178,7 +178,8 @@ static void test_flatfield(void **state)
 	assert_true(valid[1] == 1);
 }
 
-/* A flat field of 1 goes the other way through the sums and must give the same; sizes that fill no block evenly. */
+/* A flat field of 1 goes another way than plain values and looked-up ones and must give the same; sizes that fill no block
+ * evenly. */
 static void test_both_ways(void **state)
 {
 	static const int bins[] = {1, 2, 3, 4, 7, 64};
@@ -202,12 +203,15 @@ static void test_both_ways(void **state)
 	p.padding_lo = 100;
 	p.padding_hi = 3000;
 	p.saturation = 65000;
-	for (size_t k = 0; k < 2 * sizeof bins / sizeof *bins; k++) {
+	p.log_zero = 40000;
+	p.log_scale = 2e-4;
+	for (size_t k = 0; k < 3 * sizeof bins / sizeof *bins; k++) {
 		struct prep_stats a, b;
 		size_t n;
 
-		p.bin = bins[k / 2];
-		p.inverted = k % 2;
+		p.bin = bins[k / 3];
+		p.inverted = k % 3 == 1;
+		p.is_log = k % 3 == 2;
 		n = (size_t)(U / p.bin) * (size_t)(V / p.bin);
 		p.flatfield = NULL;
 		assert_int_equal(prep_view(&p, raw, out, out + n, &a, &err), 0);

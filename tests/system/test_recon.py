@@ -61,7 +61,7 @@ def main():
         check("PYTHON" not in done.stdout + done.stderr, "a patient's name in the output")
         for case in summary["cases"]:
             check(abs(case["voxel_mm"][0] - 1.02) < 1e-9 and case["size"][2] == maker.THICKNESS, f"{case['size']} voxels of {case['voxel_mm']}")
-            check(all(case["seconds"][k] >= 0 for k in ("open", "read", "prepare", "reconstruct", "write", "total")), "stages")
+            check(all(case["seconds"][k] >= 0 for k in ("open", "read", "prepare", "upload", "reconstruct", "download", "write", "total")), "stages")
 
         one = os.path.join(exam, "right")
         tools.run("recon", "-c", config, "-o", out, ok=(2,))

@@ -54,7 +54,8 @@ def arrives_exactly_once(folder, things):
           ["opened", "complete", "started", "reconstructed", "sent", "delivered"], show["events"])
     check(len(show["instances"]) == len(files), "instances in show")
     names = [s["stage"] for s in show["stages"]]
-    check(names == ["receive", "assemble", "wait", "open", "read", "prepare", "reconstruct", "write", "process", "send"], names)
+    check(names == ["receive", "assemble", "wait", "open", "read", "prepare", "upload", "reconstruct", "download", "write",
+                    "process", "send"], names)
     total = sum(s["seconds"] for s in show["stages"][1:])
     whole = show["events"][-1]["time"] - show["job"]["last_received"]
     check(abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
