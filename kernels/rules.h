@@ -20,8 +20,11 @@ enum rule_kind {
 	RULE_EM =
 		1, /* x A'(y / A x) / A'1: Shepp & Vardi 1982, Hudson & Larkin 1994; on line integrals as the seed thesis does */
 	RULE_EM_ROWS,	   /* the same with every row of A divided by its sum: the seed's own matrix, for comparison only */
-	RULE_TRANSMISSION, /* x + x A'(e^-p - e^-y) / A'(p e^-p): the convex algorithm, Lange & Fessler 1995; per subset OSC. The
-			      unattenuated intensity is the same for all bins of a subset and cancels */
+	RULE_TRANSMISSION, /* x + x r, r = A'(e^-p - e^-y) / A'(p e^-p): one Newton step of the convex algorithm, Lange & Fessler
+			      1995; per subset OSC. The unattenuated intensity is the same for all bins of a subset and
+			      cancels. A step down is x / (1 - r): the same to first order, but where x is far too large, as the
+			      start is at the skin, Newton's step goes below 0 and the next views would answer with a bright rim
+			    */
 	RULE_SART,	   /* x + step A'((y - p) / l) / A'1: Andersen & Kak 1984; one projection per subset is ART by views */
 	RULE_BACKPROJECT,  /* A'(y / l) / A'1, whatever x holds: shift and add, and the last step of filtered backprojection */
 };
@@ -103,7 +106,7 @@ static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float 
 
 	switch (r->kind) {
 	case RULE_TRANSMISSION:
-		next = x + x * change;
+		next = x * (change < 0 ? rule_divide(1, 1 - change) : 1 + change);
 		break;
 	case RULE_SART:
 		next = x + r->step * change;

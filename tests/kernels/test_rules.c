@@ -76,7 +76,7 @@ static double expected_voxel(const struct rule *r, double x, double num, double 
 		next = x * num / den;
 		break;
 	case RULE_TRANSMISSION:
-		next = x + x * num / den;
+		next = num < 0 ? x / (1 - num / den) : x + x * num / den;
 		break;
 	case RULE_SART:
 		next = x + r->step * num / den;
