@@ -96,6 +96,41 @@ static int64_t earlier(const struct association_io *io, int64_t deadline)
 	return io->closing && io->closing < deadline ? io->closing : deadline;
 }
 
+static int io_failed(struct association_io *io, int code)
+{
+	io->error = code;
+	errno = code;
+	return -1;
+}
+
+/* All n bytes within the time that a write may take: 0, or -1 (errno, and in io). */
+static int write_all(struct association_io *io, const uint8_t *p, size_t n, int flags)
+{
+	int64_t deadline = earlier(io, association_now() + (int64_t)io->timeout * 1000);
+
+	while (n > 0) {
+		ssize_t sent = send(io->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+
+		if (sent >= 0) {
+			p += sent;
+			n -= (size_t)sent;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return io_failed(io, errno);
+		switch (wait_ready(io->fd, POLLOUT, deadline)) {
+		case 0:
+			io->timed_out = true;
+			return io_failed(io, ETIMEDOUT);
+		case -1:
+			return io_failed(io, errno);
+		}
+	}
+	return 0;
+}
+
 class association_connection : public DcmTCPConnection
 {
       public:
@@ -133,32 +168,10 @@ class association_connection : public DcmTCPConnection
 	ssize_t write(void *buf, size_t n) override
 	{
 		const uint8_t *p = (const uint8_t *)buf;
-		int64_t deadline = earlier(io, association_now() + (int64_t)io->timeout * 1000);
 		/* DCMTK writes a P-DATA PDU as a 12-byte head and then the data: the head waits for the data. */
 		int more = n == 12 && p[0] == PDU_P_DATA ? MSG_MORE : 0;
-		size_t left = n;
 
-		while (left > 0) {
-			ssize_t sent = send(getSocket(), p, left, MSG_NOSIGNAL | MSG_DONTWAIT | more);
-
-			if (sent >= 0) {
-				p += sent;
-				left -= (size_t)sent;
-				continue;
-			}
-			if (errno == EINTR)
-				continue;
-			if (errno != EAGAIN && errno != EWOULDBLOCK)
-				return fail(errno);
-			switch (wait_ready(getSocket(), POLLOUT, deadline)) {
-			case 0:
-				io->timed_out = true;
-				return fail(ETIMEDOUT);
-			case -1:
-				return fail(errno);
-			}
-		}
-		return (ssize_t)n;
+		return write_all(io, p, n, more) < 0 ? -1 : (ssize_t)n;
 	}
 
 	OFBool networkDataAvailable(int timeout) override
@@ -180,9 +193,7 @@ class association_connection : public DcmTCPConnection
 
 	ssize_t fail(int code)
 	{
-		io->error = code;
-		errno = code;
-		return -1;
+		return io_failed(io, code);
 	}
 
 	ssize_t serve(void *buf, size_t n)
@@ -300,6 +311,15 @@ int association_network(bool acceptor, int acse_timeout, struct association_io *
 		return err_set(err, EIO, "network: %.300s", cond.text());
 	}
 	*ret_net = net;
+	return 0;
+}
+
+int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err)
+{
+	if (io->fd < 0)
+		return err_set(err, ENOTCONN, "%s: the connection is closed", what);
+	if (write_all(io, (const uint8_t *)bytes, n, 0) < 0)
+		return association_fail(err, io, EC_InvalidStream, what);
 	return 0;
 }
 

@@ -60,6 +60,9 @@ void association_settings(int connect_timeout, int io_timeout);
 int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
 			struct err *err);
 
+/* Whole PDUs past DCMTK, which writes one at a time; between messages of its own. An error as from association_fail(). */
+int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err);
+
 /* At most `seconds` from now are spent on saying goodbye. */
 void association_close_within(struct association_io *io, int seconds);
 

@@ -1,7 +1,7 @@
 /* store_scu.cc - one association to a peer that stores.
  *
- * - A file goes out as it lies on the disk: its data set is read in pieces of one PDU and sent without being parsed, so that
- * memory stays at one PDU for any size and the bits are the file's.
+ * - A file goes out as it lies on the disk: its data set is read in pieces, each between the heads of PDUs of the size that the
+ *   peer takes, and sent without being parsed, so that memory stays at one piece for any size and the bits are the file's.
  * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data
  * set converted by DCMTK, which leaves large values in the file until they are written.
  * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
@@ -14,23 +14,21 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/outgoing.hh"
 #include "dicom/store_scu.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <exception>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <new>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTEXTS_MAX 128   /* odd numbers 1..255, PS3.8 9.3.2.2 */
-#define META_MAX (1 << 20) /* bytes of a meta header that are believed */
+#define CONTEXTS_MAX 128 /* odd numbers 1..255, PS3.8 9.3.2.2 */
 #define GOODBYE_SECONDS 2
 
 struct scu {
@@ -213,106 +211,6 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	return 0;
 }
 
-/* ---- the meta header of a file ---- */
-
-struct part10 {
-	int fd;
-	off_t data; /* where the data set begins */
-	off_t size; /* of the file */
-	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE], transfer_syntax[DICOM_UID_SIZE];
-};
-
-static int read_exactly(int fd, void *buf, size_t n, off_t at)
-{
-	uint8_t *p = (uint8_t *)buf;
-
-	while (n > 0) {
-		ssize_t got = pread(fd, p, n, at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : -ENODATA;
-		p += got;
-		n -= (size_t)got;
-		at += got;
-	}
-	return 0;
-}
-
-static int read_uid(int fd, off_t at, size_t n, char ret[DICOM_UID_SIZE])
-{
-	char text[DICOM_UID_SIZE] = "";
-
-	if (n >= sizeof(text) || read_exactly(fd, text, n, at) < 0)
-		return -1;
-	for (char *p = text + n; p > text && (p[-1] == ' ' || p[-1] == '\0'); p--)
-		p[-1] = '\0';
-	if (!association_uid_ok(text))
-		return -1;
-	memcpy(ret, text, sizeof(text));
-	return 0;
-}
-
-/* Walk group 0002 (Explicit VR Little Endian, PS3.10 7.1) to the data set behind it. */
-static int read_meta(struct part10 *f, const char *path, struct err *err)
-{
-	uint8_t head[12];
-	char magic[4];
-	off_t at = 132;
-
-	if (read_exactly(f->fd, magic, 4, 128) < 0 || memcmp(magic, "DICM", 4) != 0)
-		return err_set(err, EBADMSG, "%s: not a DICOM Part 10 file", path);
-	while (at + 8 <= f->size && at < META_MAX) {
-		uint16_t element;
-		size_t n;
-		off_t value = at + 8;
-
-		if (read_exactly(f->fd, head, 8, at) < 0)
-			break;
-		if (head[0] != 2 || head[1] != 0)
-			break; /* the data set begins */
-		element = (uint16_t)(head[2] | head[3] << 8);
-		n = (size_t)(head[6] | head[7] << 8);
-		if (!memcmp(head + 4, "OB", 2) || !memcmp(head + 4, "UN", 2)) {
-			if (read_exactly(f->fd, head, 4, at + 8) < 0)
-				break;
-			n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
-			value += 4;
-		}
-		if (n > META_MAX)
-			return err_set(err, EBADMSG, "%s: element (0002,%04x) says it has %zu bytes", path, element, n);
-		if ((element == 0x0002 && read_uid(f->fd, value, n, f->sop_class) < 0) ||
-		    (element == 0x0003 && read_uid(f->fd, value, n, f->sop_instance) < 0) ||
-		    (element == 0x0010 && read_uid(f->fd, value, n, f->transfer_syntax) < 0))
-			return err_set(err, EBADMSG, "%s: element (0002,%04x) is no UID", path, element);
-		at = value + (off_t)n;
-	}
-	f->data = at;
-	if (!f->sop_class[0] || !f->sop_instance[0] || !f->transfer_syntax[0])
-		return err_set(err, EBADMSG, "%s: the meta header lacks SOP class, SOP instance or transfer syntax", path);
-	if (f->data >= f->size)
-		return err_set(err, EBADMSG, "%s: no data set behind the meta header", path);
-	if ((f->size - f->data) & 1)
-		return err_set(err, EBADMSG, "%s: the data set has an odd length of %lld bytes", path,
-			       (long long)(f->size - f->data));
-	return 0;
-}
-
-static int part10_open(struct part10 *f, const char *path, struct err *err)
-{
-	struct stat st;
-
-	memset(f, 0, sizeof(*f));
-	f->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (f->fd < 0)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	if (fstat(f->fd, &st) < 0)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	f->size = st.st_size;
-	return read_meta(f, path, err);
-}
-
 /* ---- sending ---- */
 
 /* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data
@@ -339,7 +237,7 @@ static void command_put_us(struct command *c, uint16_t element, unsigned value)
 	command_put(c, element, b, 2);
 }
 
-static void command_build(struct command *c, const struct part10 *f, unsigned message)
+static void command_build(struct command *c, const struct outgoing *f, unsigned message)
 {
 	uint8_t length[4] = {0, 0, 0, 0};
 	size_t group;
@@ -357,49 +255,54 @@ static void command_build(struct command *c, const struct part10 *f, unsigned me
 	c->bytes[9] = (uint8_t)(group >> 8);
 }
 
-static OFCondition send_piece(struct scu *s, T_ASC_PresentationContextID id, DUL_DATAPDV type, void *data, size_t n, bool last)
+static OFCondition send_command(struct scu *s, T_ASC_PresentationContextID id, struct command *c)
 {
 	DUL_PDV pdv;
 	DUL_PDVLIST list;
 
 	memset(&pdv, 0, sizeof(pdv));
-	pdv.fragmentLength = n;
+	pdv.fragmentLength = c->n;
 	pdv.presentationContextID = id;
-	pdv.pdvType = type;
-	pdv.lastPDV = last;
-	pdv.data = data;
+	pdv.pdvType = DUL_COMMANDPDV;
+	pdv.lastPDV = true;
+	pdv.data = c->bytes;
 	memset(&list, 0, sizeof(list));
 	list.count = 1;
 	list.pdv = &pdv;
 	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
 }
 
-static int send_as_stored(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message,
+static int send_as_stored(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, unsigned message,
 			  const char *path, struct err *err)
 {
+	struct outgoing_piece piece;
 	struct command c;
 	off_t at = f->data;
 	OFCondition cond;
 
-	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	if (s->assoc->sendPDVLength < 2)
+		return err_set(err, EPROTO, "%s takes no data: PDUs of %u bytes at most", s->who,
+			       (unsigned)s->assoc->params->theirMaxPDUReceiveSize);
+	outgoing_piece_make(&piece, s->assoc->sendPDVLength);
 	command_build(&c, f, message);
-	cond = send_piece(s, id, DUL_COMMANDPDV, c.bytes, c.n, true);
-	while (cond.good() && at < f->size) {
-		size_t n = s->assoc->sendPDVLength;
-		int rc;
+	cond = send_command(s, id, &c);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	while (at < f->size) {
+		size_t data, n;
+		int rc = outgoing_piece_fill(&piece, f, id, at, &data, &n);
 
-		if ((off_t)n > f->size - at)
-			n = (size_t)(f->size - at);
-		rc = read_exactly(f->fd, s->assoc->sendPDVBuffer, n, at);
 		if (rc < 0) /* the file shrank or its disk fails: the peer must not take what it has for the whole */
 			return err_set(err, -rc, "%s: cannot read at byte %lld: %s", path, (long long)at, strerror(-rc));
-		at += (off_t)n;
-		cond = send_piece(s, id, DUL_DATASETPDV, s->assoc->sendPDVBuffer, n, at == f->size);
+		rc = association_write(&s->io, piece.bytes.get(), n, s->who, err);
+		if (rc < 0)
+			return rc;
+		at += (off_t)data;
 	}
-	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
+	return 0;
 }
 
-static int send_converted(struct scu *s, const struct part10 *f, T_ASC_PresentationContextID id, unsigned message,
+static int send_converted(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, unsigned message,
 			  const char *path, struct err *err)
 {
 	T_DIMSE_Message msg;
@@ -438,7 +341,7 @@ static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status,
 	return 0;
 }
 
-static int store(struct scu *s, const struct part10 *f, const char *path, uint16_t *ret_status, struct err *err)
+static int store(struct scu *s, const struct outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
 {
 	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class, f->transfer_syntax);
 	unsigned message = s->assoc->nextMsgID++;
@@ -514,12 +417,12 @@ extern "C" int scu_echo(struct scu *s, struct err *err)
 
 extern "C" int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err *err)
 {
-	struct part10 f;
+	struct outgoing f;
 	int rc;
 
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
-	rc = part10_open(&f, path, err);
+	rc = outgoing_open(&f, path, err);
 	if (rc == 0) {
 		try {
 			rc = store(s, &f, path, ret_status, err);
@@ -528,8 +431,7 @@ extern "C" int scu_store(struct scu *s, const char *path, uint16_t *ret_status, 
 			rc = err_set(err, ENOMEM, "%s: %s", s->who, e.what());
 		}
 	}
-	if (f.fd >= 0)
-		close(f.fd);
+	outgoing_close(&f);
 	return rc;
 }
 

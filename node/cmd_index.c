@@ -21,7 +21,7 @@
 #include "node/task.h"
 
 #define LINGER_SECONDS 2.0
-#define LINGER_STEP_US 20000
+#define LINGER_STEP_US 4000
 #define WATCHDOG_SECONDS                                                                                                         \
 	120	     /* a header that takes longer is an attack or a fault: SIGALRM ends us, and the node sees the signal */
 #define JOIN_TRIES 8 /* the job may be started between our look and our append */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "node/case_files.h"
+#include "node/device_names.h"
 #include "node/options.h"
 #include "node/progress.h"
 #include "node/reconstruct.h"
@@ -19,7 +20,8 @@ static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR", "folder for the results; made when it is missing"},
 	{OPTION_PROTOCOL, "protocol", "NAME",
 	 "protocol of the configuration; default: that of the first route for tomosynthesis"},
-	{OPTION_DEVICE, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: node.device of the configuration"},
+	{OPTION_DEVICE, "device", "SPEC",
+	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
 	{OPTION_SET, "set", "KEY=VALUE", "change one key of the protocol, as in the configuration; may be repeated"},
 	{0},
 };
@@ -186,7 +188,7 @@ static int run(struct recon *r, char **paths)
 	if (r->list->n == 0 && r->list->n_refused == 0)
 		return options_fail(&r->o, CODE_INPUT, "no projections in %zu files (%zu are no DICOM)", r->list->n_files,
 				    r->list->n_other);
-	if (device_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
+	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);
 	device_close(dev);

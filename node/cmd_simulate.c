@@ -26,6 +26,8 @@ enum {
 	OPTION_ARC,
 	OPTION_DETECTOR,
 	OPTION_STUDY,
+	OPTION_FROM,
+	OPTION_MATERIALS,
 };
 
 static const struct option_spec option_specs[] = {
@@ -33,7 +35,9 @@ static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing"},
 	{OPTION_SYSTEM, "system", "NAME",
 	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config"},
-	{OPTION_PHANTOM, "phantom", "KIND", "breast (default), slab, beads"},
+	{OPTION_PHANTOM, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)"},
+	{OPTION_FROM, "from", "FILE", "of voxels: a MetaImage header (.mhd) of labels, its data beside it"},
+	{OPTION_MATERIALS, "materials", "FILE", "of voxels: what the labels are, as in conf/materials-20keV.conf"},
 	{OPTION_I0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10"},
 	{OPTION_BINNING, "binning", "N", "a detector of N times the pitch; default 1"},
 	{OPTION_FORMAT, "format", "FORMAT",
@@ -42,7 +46,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_VIEW, "view", "VIEW", "CC (default), MLO"},
 	{OPTION_GANTRY, "gantry", "DEGREES", "tilt of an MLO; default 45, 20 to 80"},
 	{OPTION_SEED, "seed", "N", "of phantom, noise and angles; default 1"},
-	{OPTION_THICKNESS, "thickness", "MM", "of the compressed breast; default 50"},
+	{OPTION_THICKNESS, "thickness", "MM", "of the compressed breast; default 50; voxels have their own"},
 	{OPTION_NOISE_FREE, "noise-free", NULL, "the expectation instead of Poisson noise"},
 	{OPTION_INVERTED, "inverted", NULL, "stored values fall with the intensity"},
 	{OPTION_COLLIMATE, "collimate", "MM", "padding at both ends along the chest wall; default 0"},
@@ -57,7 +61,8 @@ static const struct command_spec spec = {
 	.name = "simulate",
 	.usage = "dbt [OPTION]... -o DIR",
 	.summary = "Write a phantom's tomosynthesis exam as DICOM objects, with a file that tells the truth about it.",
-	.text = "Line integrals are analytic, noise is Poisson. The same options give the same exam, UIDs included. "
+	.text = "Line integrals are analytic (of voxels: exact), noise is Poisson. The same options give the same exam, UIDs "
+		"included. "
 		"docs/geometry.md has\n"
 		"the axes, the orientations of stored images and the contents of truth.json.",
 	.options = option_specs,
@@ -70,7 +75,8 @@ struct simulate {
 	struct options o;
 	struct simulate_options what;
 	const char *conf_path, *folder, *system;
-	bool given_views, given_arc, given_detector;
+	bool given_views, given_arc, given_detector, given_thickness;
+	bool voxels;
 };
 
 /* Which of the words is it? -1: none. */
@@ -101,7 +107,7 @@ static bool read_detector(const char *text, struct simulate_options *w)
 
 static bool read_word(struct simulate *s, int id, const char *value)
 {
-	static const char *const phantoms[] = {"slab", "beads", "breast", NULL}, *const formats[] = {"mg", "bp", NULL};
+	static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", NULL}, *const formats[] = {"mg", "bp", NULL};
 	static const char *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
 	int i = choose(value, id == OPTION_PHANTOM  ? phantoms
@@ -111,9 +117,11 @@ static bool read_word(struct simulate *s, int id, const char *value)
 
 	if (i < 0)
 		return false;
-	if (id == OPTION_PHANTOM)
-		s->what.phantom = kinds[i];
-	else if (id == OPTION_FORMAT)
+	if (id == OPTION_PHANTOM) {
+		s->voxels = i == 3;
+		if (!s->voxels)
+			s->what.phantom = kinds[i];
+	} else if (id == OPTION_FORMAT)
 		s->what.multi = i == 1;
 	else if (id == OPTION_SIDE)
 		s->what.side = sides[i][0];
@@ -148,7 +156,14 @@ static bool read_option(struct simulate *s, int id, const char *value)
 			return false;
 		w->seed = (unsigned)seed;
 		return true;
+	case OPTION_FROM:
+		w->volume = value;
+		return true;
+	case OPTION_MATERIALS:
+		w->materials = value;
+		return true;
 	case OPTION_THICKNESS:
+		s->given_thickness = true;
 		return options_real(value, 5, 300, &w->thickness) >= 0;
 	case OPTION_NOISE_FREE:
 		w->noise = false;
@@ -196,6 +211,12 @@ static int read_options(struct simulate *s, int argc, char **argv)
 		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt", argv[s->o.first]);
 	if (!s->folder)
 		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
+	if (s->voxels && (!s->what.volume || !s->what.materials))
+		return options_fail(&s->o, CODE_USAGE, "a phantom of voxels needs --from FILE and --materials FILE");
+	if (s->voxels && s->given_thickness)
+		return options_fail(&s->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
+	if (!s->voxels && (s->what.volume || s->what.materials))
+		return options_fail(&s->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
 	return -1;
 }
 

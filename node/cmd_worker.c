@@ -1,230 +1,168 @@
-/* tomonode worker JOB: reconstructs one case into outbox/JOB and writes down how it went.
+/* tomonode worker DEVICE: opens a device, tests it, and reconstructs one case after the other on it, as the node says.
  *
- * - The node has written `started`; this process writes the one event that ends the attempt. Where it dies before, the node does.
- * - Nothing it does twice harms: the result's name and UID follow from the sources and the protocol.
- * - Refusals by kind: data that contradict themselves, an encoding we do not read, no profile: held, for a person. A plan that
- * does not fit: failed, it will not fit tomorrow. No space: again, not counted. Anything else: an attempt that failed.
- * - work/JOB/status says how far it is; not the journal, which is for what lasts.
+ * - What goes wrong with a case is written down by the attempt (node/attempt.h); what goes wrong with the device is said over the
+ *   channel (node/channel.h), and the process ends: a broken CUDA context is mended by a new process alone.
+ * - It waits without the journal, and gives back the memory of each case; what it keeps is the device.
+ * - "auto" and "cuda" are no devices: it counts those that there are, says how many, and ends.
+ * - SIGTERM ends it, in the midst of a case, too: shutting the channel down makes it readable, so that no signal is missed.
  */
-#include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "node/attempt.h"
+#include "node/channel.h"
 #include "node/commands.h"
-#include "node/deliver.h"
+#include "node/device_names.h"
 #include "node/event.h"
-#include "node/folder.h"
-#include "node/jobs.h"
 #include "node/log.h"
-#include "node/options.h"
-#include "node/reconstruct.h"
 #include "node/task.h"
+#include "recon/self_test.h"
 
-#define STATUS_EVERY 0.25    /* s */
-#define RETRY_WAIT 10.0	     /* s until the next attempt after a failure that may pass */
-#define SPACE_WAIT 10.0	     /* s until the next attempt when there was no space, doubled each time ... */
-#define SPACE_WAIT_CAP 600.0 /* ... up to this: it costs a reconstruction to find out */
+#define ALIVE_EVERY 0.5 /* s */
 
 struct worker {
 	struct task task;
-	struct jobs jobs;
-	const struct job_view *view;
-	char out_dir[320], status[340], status_part[360];
-	double status_at;
-	char **paths;
-	size_t n_paths, capacity;
+	struct device *dev;
+	int64_t job;
+	double alive_at; /* on event_clock() */
 };
 
 static volatile sig_atomic_t stop_asked;
+static int channel_to_shut;
 
 static void on_stop(int signal_number)
 {
 	(void)signal_number;
 	stop_asked = 1;
+	shutdown(channel_to_shut, SHUT_RD);
 }
 
-static bool cancelled(void *ctx)
+static bool stopped(void *ctx)
 {
 	(void)ctx;
 	return stop_asked;
 }
 
-/* Progress for `list` and `show`. Replaced as a whole; losing one is no harm. */
-static void progress(void *ctx, const char *stage, double fraction)
+static void alive(void *ctx)
 {
 	struct worker *w = ctx;
-	double now = event_now();
-	FILE *f;
+	double clock = event_clock();
 
-	if (now - w->status_at < STATUS_EVERY)
+	if (clock - w->alive_at < ALIVE_EVERY)
 		return;
-	w->status_at = now;
-	f = fopen(w->status_part, "we");
-	if (!f)
-		return;
-	fprintf(f, "{\"stage\":\"%.60s\",\"fraction\":%.4f,\"time\":%.3f}\n", stage, fraction, now);
-	if (fclose(f) == 0)
-		(void)rename(w->status_part, w->status);
+	w->alive_at = clock;
+	channel_send(w->task.channel_fd, CHANNEL_ALIVE, w->job, 0, NULL, false); /* lost where the node does not listen */
 }
 
-static int add_path(void *ctx, const struct instance_row *row, const char *detail)
+static bool say(const struct worker *w, enum channel_kind kind, int number, const char *text)
 {
-	struct worker *w = ctx;
-	char path[400];
-
-	(void)detail;
-	if (w->n_paths == w->capacity) {
-		size_t capacity = w->capacity ? 2 * w->capacity : 64;
-		char **paths = realloc(w->paths, capacity * sizeof(paths[0]));
-
-		if (!paths)
-			return -ENOMEM;
-		w->paths = paths;
-		w->capacity = capacity;
-	}
-	if (snprintf(path, sizeof(path), "%s/%s", w->task.config->node.spool, row->file) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
-	w->paths[w->n_paths] = strdup(path);
-	return w->paths[w->n_paths] ? (w->n_paths++, 0) : -ENOMEM;
+	return channel_send(w->task.channel_fd, kind, w->job, number, text, true);
 }
 
-static int prepare(struct worker *w, struct err *err)
+static int count(const struct worker *w)
 {
-	const char *spool = w->task.config->node.spool;
-	char work[320];
-	int ret = folder_path(spool, "work", w->view->id, work, sizeof(work), err);
-
-	if (ret == 0)
-		ret = folder_make(work, err);
-	snprintf(w->status, sizeof(w->status), "%s/status", work);
-	snprintf(w->status_part, sizeof(w->status_part), "%s.part", w->status);
-	if (ret == 0)
-		ret = folder_path(spool, "outbox", w->view->id, w->out_dir, sizeof(w->out_dir), err);
-	if (ret == 0)
-		ret = folder_make(w->out_dir, err);
-	if (ret == 0)
-		ret = folder_empty(w->out_dir, err); /* an earlier attempt's */
-	if (ret == 0)
-		ret = journal_members(w->task.journal, w->view->id, add_path, w, err);
-	for (size_t i = 0; ret == 0 && i < w->n_paths; i++)
-		if (access(w->paths[i], R_OK) < 0)
-			ret = err_set(err, EBADMSG, "a file of this case is not in the spool any more: %s: %s",
-				      strrchr(w->paths[i], '/') + 1, strerror(errno));
-	return ret;
-}
-
-static json_t *describe(const struct worker *w, const struct reconstruct_report *r)
-{
-	char folder[40];
-	json_t *detail;
-
-	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)w->view->id);
-	detail = reconstruct_objects(r, folder);
-	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:o}", "device",
-						 event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
-						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
-						 "bytes_device", (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r),
-						 "bins", reconstruct_bins(r)));
-	return detail;
-}
-
-/* The event that a refusal means, with its detail. */
-static enum job_event refusal(const struct worker *w, const struct err *why, json_t **ret_detail)
-{
-	double now = event_now();
-
-	switch (why->code) {
-	case EBADMSG:
-	case ENOTSUP:
-	case ENOKEY:
-		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
-		return EVENT_HELD;
-	case ENOMEM:
-		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
-		return EVENT_FAILED;
-	case ENOSPC:
-	case EDQUOT:
-		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next",
-					now + deliver_backoff(w->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
-		return EVENT_INTERRUPTED;
-	default:
-		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next", now + RETRY_WAIT);
-		return EVENT_CRASHED;
-	}
-}
-
-static int reconstruct(struct worker *w, struct reconstruct_report *ret_report, struct err *err)
-{
-	const struct config *c = w->task.config;
-	const struct protocol_conf *protocol = config_protocol(c, w->view->protocol);
-	struct monitor monitor = {.ctx = w, .progress = progress, .cancelled = cancelled};
 	struct device *dev = NULL;
-	int ret;
+	struct err why = {0};
+	int n = device_cuda_count();
 
-	if (!protocol)
-		return err_set(err, ENOKEY, "protocol '%s' is not in the configuration any more", w->view->protocol);
-	ret = prepare(w, err);
+	if (n <= 0 && device_cuda_open(0, &dev, &why) == 0)
+		device_close(dev); /* one that came in between: the next count finds it */
+	return say(w, CHANNEL_COUNTED, n, why.msg) ? CODE_OK : CODE_FAILED;
+}
+
+static int open_device(struct worker *w, const char *name)
+{
+	struct self_test_report report = {0};
+	struct err err = {0};
+	int ret = device_open(name, &w->dev, &err);
+
 	if (ret == 0)
-		ret = device_open(c->node.device, &dev, err);
-	if (ret == 0)
-		ret = reconstruct_case(c, protocol, dev, (const char *const *)w->paths, w->n_paths, w->out_dir, &monitor,
-				       ret_report, err);
-	device_close(dev);
-	return ret;
+		ret = self_test(w->dev, &report, &err);
+	if (ret < 0) {
+		say(w, CHANNEL_REFUSED, 0, err.msg);
+		return CODE_DEVICE;
+	}
+	log_event(LOG_INFO, "device-tested", "device=%s gap=%.2g difference=%.2g ms=%.0f threads=%d", log_quote(w->dev->name),
+		  report.gap, report.difference, 1e3 * report.seconds, task_threads());
+	return say(w, CHANNEL_READY, 0, w->dev->name) ? CODE_OK : CODE_FAILED;
+}
+
+/* CODE_OK: the next one may come. */
+static int do_job(struct worker *w)
+{
+	struct attempt_conf conf = {.task = &w->task, .dev = w->dev, .job = w->job, .ctx = w, .alive = alive, .stopped = stopped};
+	enum attempt_end end = ATTEMPT_UNWRITTEN;
+	struct err err = {0};
+
+	if (task_journal(&w->task, &err) == 0)
+		end = attempt_run(&conf, &err);
+	w->task.journal = journal_close(w->task.journal);
+	malloc_trim(0);
+	switch (end) {
+	case ATTEMPT_MADE:
+	case ATTEMPT_REFUSED:
+	case ATTEMPT_NOT_OURS:
+		return say(w, CHANNEL_DONE, end == ATTEMPT_MADE, NULL) ? CODE_OK : CODE_FAILED;
+	case ATTEMPT_BROKEN:
+		say(w, CHANNEL_BROKEN, 0, err.msg);
+		return CODE_DEVICE;
+	case ATTEMPT_STOPPED:
+		return CODE_CANCELLED;
+	case ATTEMPT_UNWRITTEN:
+		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
+		return CODE_FAILED;
+	}
+	return CODE_FAILED;
 }
 
 static int work(struct worker *w)
 {
-	struct reconstruct_report report = {0};
-	struct err err = {0};
-	enum job_event event = EVENT_RECONSTRUCTED;
-	json_t *detail;
-	int ret = reconstruct(w, &report, &err);
+	int code = CODE_OK;
 
-	if (stop_asked || ret == -ECANCELED)
-		return CODE_CANCELLED;
-	if (ret == 0)
-		detail = describe(w, &report);
-	else
-		event = refusal(w, &err, &detail);
-	ret = event_append(w->task.journal, w->view->id, event, detail, event_now(), &err);
-	if (ret == -ESTALE)
-		return CODE_CANCELLED; /* the job was cancelled while we finished */
-	if (ret < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)w->view->id, log_quote(err.msg));
-		return CODE_FAILED;
+	while (code == CODE_OK && !stop_asked) {
+		struct channel_message m;
+		int got = channel_receive(w->task.channel_fd, &m, true);
+
+		if (got < 0)
+			break;
+		if (got == 0 || m.kind != CHANNEL_JOB)
+			continue;
+		w->job = m.job;
+		w->alive_at = 0;
+		code = do_job(w);
+		w->job = 0;
 	}
-	task_notify(&w->task);
-	return CODE_OK;
+	return code;
 }
 
 int cmd_worker(int argc, char **argv)
 {
 	struct worker w = {0};
 	struct sigaction sa = {.sa_handler = on_stop};
-	struct err err = {0};
-	long long job;
-	int code = task_begin(&w.task, "worker", "-c FILE JOB", 1, argc, argv);
+	int code = task_options(&w.task, "worker", "-c FILE --channel FD DEVICE", 1, argc, argv);
 
 	if (code)
 		return code;
-	sigaction(SIGTERM, &sa, NULL);
-	if (options_integer(w.task.argument[0], 1, INT64_MAX, &job) < 0) {
-		code = CODE_USAGE;
-	} else if (jobs_refresh(&w.jobs, w.task.journal, job, &err) < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
-		code = CODE_FAILED;
-	} else {
-		w.view = jobs_find(&w.jobs, job);
-		code = !w.view ? CODE_NOT_FOUND : w.view->state != JOB_RUNNING ? CODE_CANCELLED : work(&w);
+	if (w.task.channel_fd < 0) {
+		fprintf(stderr, "tomonode worker: --channel FD is missing\n");
+		task_end(&w.task);
+		return CODE_USAGE;
 	}
-	for (size_t i = 0; i < w.n_paths; i++)
-		free(w.paths[i]);
-	free(w.paths);
-	jobs_clear(&w.jobs);
+	channel_to_shut = w.task.channel_fd;
+	sigaction(SIGTERM, &sa, NULL);
+	if (device_name_is_open(w.task.argument[0])) {
+		code = count(&w);
+	} else {
+		code = open_device(&w, w.task.argument[0]);
+		if (code == CODE_OK)
+			code = work(&w);
+	}
+	if (code != CODE_DEVICE) /* one that is broken may not come back from it */
+		w.dev = device_close(w.dev);
 	task_end(&w.task);
 	return code;
 }

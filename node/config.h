@@ -22,8 +22,8 @@ struct node_conf {
 	char aet[CONFIG_AET_SIZE]; /* our AE title */
 	char bind[64];		   /* address to listen on; "127.0.0.1" by default */
 	int port;
-	char spool[256]; /* folder: instances, journal, outbox */
-	char device[64]; /* "auto", "cpu", "cpu:N", "cuda:N" */
+	char spool[256];  /* folder: instances, journal, outbox */
+	char device[160]; /* see node/device_names.h */
 	int max_pdu;
 	int acse_timeout, dimse_timeout; /* s */
 	int max_associations;		 /* processes at a time; more are rejected (transient) */
@@ -35,6 +35,7 @@ struct node_conf {
 	int log_facility, log_level;	 /* syslog(3) values */
 	int retention_days;		 /* delivered cases are removed after this; 0: never */
 	int attempts;			 /* reconstruction attempts before a job fails */
+	int worker_timeout;		 /* s without progress until a worker is killed */
 };
 
 struct peer_conf { /* who may send to us */

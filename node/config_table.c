@@ -53,7 +53,8 @@ static const struct config_key node_keys[] = {
 	{"spool", KEY_PATH, AT(node_conf, spool), "", 0, 0, NULL, NULL, "", KEY_COMPUTED,
 	 "folder of instances, journal and results; empty: the standard place, see \"Where the spool lies\""},
 	{"device", KEY_DEVICE, AT(node_conf, device), "", 0, 0, NULL, NULL, "auto", 0,
-	 "what reconstructs; `auto`: a CUDA device where there is one, else the CPU"},
+	 "where cases are reconstructed, one at a time on each; `auto`: every CUDA device, the CPU where there is none; `cuda`: "
+	 "every CUDA device"},
 	{"max_pdu", KEY_INT, AT(node_conf, max_pdu), "bytes", 4096, 131072, NULL, NULL, "131072", 0,
 	 "largest PDU that we receive"},
 	{"acse_timeout", KEY_INT, AT(node_conf, acse_timeout), "s", 1, 3600, NULL, NULL, "30", 0,
@@ -79,6 +80,8 @@ static const struct config_key node_keys[] = {
 	 "delivered cases are removed from the spool after this; undelivered ones never are"},
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,
 	 "reconstructions that may crash before a case fails"},
+	{"worker_timeout", KEY_INT, AT(node_conf, worker_timeout), "s", 2, 604800, NULL, NULL, "1800", 0,
+	 "a reconstruction without progress for so long is ended; that counts as a crash"},
 };
 
 static const struct config_key peer_keys[] = {

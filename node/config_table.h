@@ -13,7 +13,7 @@ enum key_type {
 	KEY_ADDRESS, /* numeric address to bind */
 	KEY_TEXT,    /* printable ASCII without backslash (a DICOM LO) */
 	KEY_PATH,    /* absolute path */
-	KEY_DEVICE,  /* auto, cpu, cpu:N, cuda, cuda:N */
+	KEY_DEVICE,  /* see node/device_names.h */
 	KEY_WORD,    /* one of choices, kept as text */
 	KEY_CHOICE,  /* one of choices, kept as its value */
 	KEY_INT,

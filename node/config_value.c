@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/device_names.h"
+
 static void *field(const struct config_key *key, void *base)
 {
 	return (char *)base + key->offset;
@@ -82,17 +84,9 @@ static bool path_allowed(const char *text)
 
 static bool device_allowed(const char *text)
 {
-	const char *number = NULL;
+	char names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
 
-	if (!strcmp(text, "auto") || !strcmp(text, "cpu") || !strcmp(text, "cuda"))
-		return true;
-	if (!strncmp(text, "cpu:", 4))
-		number = text + 4;
-	else if (!strncmp(text, "cuda:", 5))
-		number = text + 5;
-	if (!number || !*number || strlen(number) > 3 || strspn(number, "0123456789") != strlen(number))
-		return false;
-	return text[1] == 'u' || atoi(number) > 0; /* no CPU device with 0 threads */
+	return device_names_parse(text, names) > 0;
 }
 
 static const struct key_choice *find_choice(const struct config_key *key, const char *text)
@@ -401,7 +395,7 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 		snprintf(ret_text, size, "text, an absolute path of at most %zu bytes%s", key->size - 1, empty);
 		break;
 	case KEY_DEVICE:
-		snprintf(ret_text, size, "auto, cpu, cpu:THREADS, cuda, cuda:NUMBER");
+		snprintf(ret_text, size, "auto, or a list of cuda, cuda:NUMBER, cpu, cpu:THREADS");
 		break;
 	case KEY_WORD:
 	case KEY_CHOICE:

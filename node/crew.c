@@ -9,7 +9,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "node/task.h"
 
 #define THREADS_MAX 16
 
@@ -54,13 +55,12 @@ static void *member(void *arg)
 
 int crew_create(int threads, struct crew **ret_crew, struct err *err)
 {
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct crew *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return err_set(err, ENOMEM, "no memory for a crew of threads");
 	if (threads <= 0)
-		threads = processors < 1 ? 1 : processors > THREADS_MAX ? THREADS_MAX : (int)processors;
+		threads = task_threads() > THREADS_MAX ? THREADS_MAX : task_threads();
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work_there, NULL);
 	pthread_cond_init(&c->work_done, NULL);

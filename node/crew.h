@@ -8,7 +8,7 @@
 
 struct crew;
 
-/* threads 0: one a processor, at most 16. Threads that the system does not give are done without. */
+/* threads 0: task_threads(), at most 16. Threads that the system does not give are done without. */
 int crew_create(int threads, struct crew **ret_crew, struct err *err);
 struct crew *crew_free(struct crew *c); /* takes NULL, returns NULL */
 int crew_size(const struct crew *c);	/* threads, the caller's own included */

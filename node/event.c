@@ -83,7 +83,7 @@ static void add_field(char *line, size_t size, const json_t *detail, const char 
 
 static void log_job_event(int64_t job, enum job_event event, const json_t *detail)
 {
-	static const char *const keys[] = {"destination", "protocol", "status", "sop_instance", "why", "reason"};
+	static const char *const keys[] = {"destination", "protocol", "device", "status", "sop_instance", "why", "reason"};
 	char name[32], line[900] = "";
 
 	snprintf(name, sizeof(name), "job-%s", job_event_name(event));

@@ -42,6 +42,15 @@ static const char *count_text(const json_t *job, char ret[32])
 	return ret;
 }
 
+/* "cuda:0" of "cuda:0 (NVIDIA H200)". */
+static const char *device_text(const json_t *job, char ret[16])
+{
+	const char *device = text(job, "device");
+
+	snprintf(ret, 16, "%.*s", device[0] ? (int)strcspn(device, " ") : 1, device[0] ? device : "-");
+	return ret;
+}
+
 /* The one thing worth knowing now: progress, the reason, or where the deliveries stand. */
 static void remark(const json_t *job, char *ret, size_t size)
 {
@@ -69,20 +78,20 @@ static void remark(const json_t *job, char *ret, size_t size)
 
 void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart)
 {
-	char when[24], count[32], note[400];
+	char when[24], count[32], device[16], note[400];
 	const json_t *one;
 	size_t i;
 
 	if (json_array_size(jobs) == 0)
 		fprintf(to, "no jobs\n");
 	else
-		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-16s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", "PROTOCOL",
-			"CHANGED", "REMARK");
+		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", "PROTOCOL",
+			"DEVICE", "CHANGED", "REMARK");
 	json_array_foreach(jobs, i, one)
 	{
 		remark(one, note, sizeof(note));
-		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
-			text(one, "kind"), count_text(one, count), text(one, "protocol"),
+		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
+			text(one, "kind"), count_text(one, count), text(one, "protocol"), device_text(one, device),
 			clock_text(number(one, "changed"), when), note);
 	}
 	if (json_array_size(set_apart) > 0)
@@ -147,6 +156,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 	if (integer(job, "of") > 0)
 		fprintf(to, " of job %lld", integer(job, "of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
+	if (text(job, "device")[0])
+		fprintf(to, "  device %s\n", text(job, "device"));
 	json_array_foreach(json_object_get(json_object_get(job, "result"), "objects"), i, one)
 		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)

@@ -64,14 +64,15 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 							      "next", s->next, "objects", object_states(v, s)));
 	}
 	return json_pack(
-		"{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}", "id",
-		(json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling",
+		"{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}",
+		"id", (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling",
 		event_text(v->calling), "revision", v->revision, "of", (json_int_t)v->of, "instances",
 		(json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "frames",
-		(json_int_t)v->members.frames, "protocol", event_text(v->protocol), "opened", v->opened, "first_received",
-		v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished, "attempts",
-		v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations", destinations, "result",
-		result_of(v), "progress", v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
+		(json_int_t)v->members.frames, "protocol", event_text(v->protocol), "device", event_text(v->device), "opened",
+		v->opened, "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed,
+		"finished", v->finished, "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason),
+		"destinations", destinations, "result", result_of(v), "progress",
+		v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
 }
 
 /* ---- out of the journal ---- */

@@ -287,6 +287,8 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 	for (size_t i = 0; i < v->n_sends; i++)
 		settle(v, &v->sends[i]);
 	v->reconstructed = row->time;
+	if (get_text(detail, "device")[0])
+		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
 	v->reason[0] = '\0';
 	return 0;
 }
@@ -345,6 +347,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		v->started = row->time;
 		v->attempts++;
 		v->reason[0] = '\0';
+		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
 		return 0;
 	case EVENT_CRASHED:
 		v->crashes++;

@@ -52,6 +52,7 @@ struct job_view {
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
+	char device[96];			    /* of the last attempt; "": none yet */
 	int attempts, crashes;			    /* started, and died; since the last time a person said retry */
 	double not_before;			    /* of the next attempt */
 	char reason[320];			    /* why it is held, failed, cancelled, quarantined, waiting; "" */

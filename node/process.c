@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "node/channel.h"
+
 #define ARGS_MAX 12
 #define WORKER_NICE 5 /* receiving goes first: a worker that takes every core must not slow an association down */
 
@@ -44,22 +46,35 @@ static void keep_over_exec(int fd)
 		fcntl(fd, F_SETFD, 0);
 }
 
-static int add(struct processes *all, const struct process *p, pid_t pid, double now)
+static int add(struct processes *all, const struct process *p, pid_t pid, int channel, double now)
 {
 	struct process *slot = &all->list[all->n++];
 
 	*slot = *p;
 	slot->pid = pid;
+	slot->channel = channel;
 	slot->started = now;
 	slot->kill_at = 0;
 	return 0;
 }
 
+/* OpenMP of the whole process follows, whatever thread asks. */
+static void limit_threads(int threads)
+{
+	char text[16];
+
+	if (threads <= 0)
+		return;
+	snprintf(text, sizeof(text), "%d", threads);
+	setenv("OMP_NUM_THREADS", text, 1);
+}
+
 int process_spawn(struct processes *all, const struct process *p, const char *const *args, double now, struct err *err)
 {
-	const char *argv[ARGS_MAX + 4];
-	char notify[16];
+	const char *argv[ARGS_MAX + 6];
+	char notify[16], channel[16];
 	pid_t node = getpid(), pid;
+	int pair[2] = {-1, -1};
 	size_t n = 0;
 
 	if (all->n >= PROCESS_MAX)
@@ -72,20 +87,36 @@ int process_spawn(struct processes *all, const struct process *p, const char *co
 	snprintf(notify, sizeof(notify), "%d", all->notify_fd);
 	argv[n++] = "--notify";
 	argv[n++] = notify;
+	if (p->role == PROCESS_WORKER) {
+		if (channel_pair(pair) < 0)
+			return err_set(err, errno, "cannot talk to a worker process: %s", strerror(errno));
+		snprintf(channel, sizeof(channel), "%d", pair[1]);
+		argv[n++] = "--channel";
+		argv[n++] = channel;
+	}
 	argv[n] = NULL;
 	pid = fork();
-	if (pid < 0)
-		return err_set(err, errno, "cannot start a %s process: %s", process_role_name(p->role), strerror(errno));
 	if (pid == 0) {
 		child_begin(node);
 		keep_over_exec(all->lock_fd);
 		keep_over_exec(all->notify_fd);
+		keep_over_exec(pair[1]);
+		limit_threads(p->threads);
 		if (p->role == PROCESS_WORKER)
 			setpriority(PRIO_PROCESS, 0, WORKER_NICE);
 		execv("/proc/self/exe", (char *const *)argv);
 		_exit(127);
 	}
-	return add(all, p, pid, now);
+	if (pid < 0)
+		err_set(err, errno, "cannot start a %s process: %s", process_role_name(p->role), strerror(errno));
+	if (pair[1] >= 0)
+		close(pair[1]);
+	if (pid < 0) {
+		if (pair[0] >= 0)
+			close(pair[0]);
+		return -EAGAIN;
+	}
+	return add(all, p, pid, pair[0], now);
 }
 
 int process_fork(struct processes *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now, struct err *err)
@@ -100,9 +131,12 @@ int process_fork(struct processes *all, const struct process *p, int (*run)(void
 		return err_set(err, errno, "cannot start a %s process: %s", process_role_name(p->role), strerror(errno));
 	if (pid == 0) {
 		child_begin(node);
+		for (size_t i = 0; i < all->n; i++) /* what exec closes in the others: the channels are the node's alone */
+			if (all->list[i].channel >= 0)
+				close(all->list[i].channel);
 		_exit(run(ctx));
 	}
-	return add(all, p, pid, now);
+	return add(all, p, pid, -1, now);
 }
 
 struct process *process_find(struct processes *all, enum process_role role, int64_t job, const char *destination)
@@ -114,6 +148,14 @@ struct process *process_find(struct processes *all, enum process_role role, int6
 		    (!destination || !strcmp(p->destination, destination)))
 			return p;
 	}
+	return NULL;
+}
+
+struct process *process_of_slot(struct processes *all, int slot)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->list[i].role == PROCESS_WORKER && all->list[i].slot == slot)
+			return &all->list[i];
 	return NULL;
 }
 
@@ -134,6 +176,12 @@ void process_stop(struct process *p, double now, double grace)
 		p->kill_at = now + grace;
 }
 
+void process_kill(struct process *p, double now)
+{
+	kill(p->pid, SIGKILL);
+	p->kill_at = now + 1; /* asked again by process_tick() until it is reaped */
+}
+
 double process_tick(struct processes *all, double now)
 {
 	double next = 0;
@@ -143,10 +191,8 @@ double process_tick(struct processes *all, double now)
 
 		if (p->kill_at == 0)
 			continue;
-		if (p->kill_at <= now) {
-			kill(p->pid, SIGKILL);
-			p->kill_at = now + 1; /* asked again until it is reaped */
-		}
+		if (p->kill_at <= now)
+			process_kill(p, now);
 		if (next == 0 || p->kill_at < next)
 			next = p->kill_at;
 	}

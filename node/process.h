@@ -21,11 +21,15 @@ enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DEL
 struct process {
 	pid_t pid;
 	enum process_role role;
-	int64_t job;			    /* WORKER, DELIVER */
+	int64_t job;			    /* DELIVER, WORKER (0: it waits for one) */
 	char destination[CONFIG_NAME_SIZE]; /* DELIVER */
+	int slot;			    /* WORKER */
+	int channel;			    /* WORKER: to talk to it; -1: none */
+	int threads;			    /* that it may use; 0: as many as it likes */
 	double started;			    /* s, event_clock(), as `now` below */
 	double kill_at;			    /* SIGTERM was sent, SIGKILL follows then; 0: it may run */
 	bool retired;			    /* a receiver of an older configuration that lets its associations end */
+	bool hung;			    /* killed because it made no progress */
 };
 
 #define PROCESS_MAX 64
@@ -38,20 +42,25 @@ struct processes {
 
 const char *process_role_name(enum process_role role);
 
-/* fork and exec `tomonode arg0 arg1 ...` (NULL ends them) with "--notify FD" added; `p` says what it is (pid is filled in). */
+/* fork and exec `tomonode arg0 arg1 ...` (NULL ends them) with "--notify FD" added, for a worker "--channel FD", too; `p` says
+ * what it is (pid, and for a worker the channel, are filled in). */
 int process_spawn(struct processes *all, const struct process *p, const char *const *args, double now, struct err *err);
 /* fork alone: `run` is the child, its answer the exit code. The caller may hold nothing that does not survive a fork (a journal).
  */
 int process_fork(struct processes *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now, struct err *err);
 
 struct process *process_find(struct processes *all, enum process_role role, int64_t job,
-			     const char *destination); /* NULL: none */
+			     const char *destination);		  /* NULL: none */
+struct process *process_of_slot(struct processes *all, int slot); /* NULL: none */
 size_t process_count(const struct processes *all, enum process_role role);
 /* SIGTERM now, SIGKILL `grace` seconds later (process_tick). Once: a second call only shortens. */
 void process_stop(struct process *p, double now, double grace);
+/* SIGKILL now. */
+void process_kill(struct process *p, double now);
 /* Send the SIGKILLs that are due. Answers when the next one is; 0: none. */
 double process_tick(struct processes *all, double now);
-/* One ended process: 1 with *ret_process and *ret_status (as of waitpid), 0: none. */
+/* One ended process: 1 with *ret_process and *ret_status (as of waitpid), 0: none. Its channel is the caller's to read and close.
+ */
 int process_reap(struct processes *all, struct process *ret_process, int *ret_status);
 
 /* "died with signal 11 (Segmentation fault)", "ended with exit code 5". */

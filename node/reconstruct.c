@@ -3,18 +3,17 @@
  * Nothing is allocated in proportion to the image before the plan is accepted; nothing appears in the output folder before the
  * whole object is on disk. */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "node/case_views.h"
 #include "node/exam.h"
 #include "node/reconstruct.h"
 #include "node/result.h"
+#include "node/task.h"
 
 struct work {
 	const struct protocol_conf *protocol;
@@ -37,14 +36,6 @@ static double seconds_on(clockid_t clock)
 static double seconds_now(void)
 {
 	return seconds_on(CLOCK_MONOTONIC);
-}
-
-/* Threads for what the processor does for a case. */
-static int thread_budget(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : n > INT_MAX ? INT_MAX : (int)n;
 }
 
 static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
@@ -73,7 +64,7 @@ static int open_case(struct work *w, const struct config *config, const char *co
 static int read_case(struct work *w, struct err *err)
 {
 	struct case_views_report views = {0};
-	int rc = case_read_views(w->exam, &w->protocol->dbt, &w->plan, w->session, thread_budget(), w->monitor, &views, err);
+	int rc = case_read_views(w->exam, &w->protocol->dbt, &w->plan, w->session, task_threads(), w->monitor, &views, err);
 
 	w->report.seconds_read = views.seconds_read;
 	w->report.seconds_prepare = views.seconds_prepare;

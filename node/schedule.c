@@ -14,38 +14,33 @@
 #include "node/folder.h"
 #include "node/log.h"
 #include "node/retention.h"
+#include "node/schedule_parts.h"
 
-#define CRASH_WAIT_FIRST 1.0 /* s until a crashed job starts again; doubled with each crash */
-#define CRASH_WAIT_CAP 60.0
-#define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
-#define JOURNAL_WAIT 2.0	 /* s until a journal that could not be written is tried again */
-#define INDEX_WAIT 1.0		 /* s until an indexer that ended badly is started again */
+#define JOURNAL_WAIT 2.0 /* s until a journal that could not be written is tried again */
+#define INDEX_WAIT 1.0	 /* s until an indexer that ended badly is started again */
 #define INDEX_SIGNALS_MAX                                                                                                        \
 	2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)                    \
 	   */
 #define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
-#define CANCEL_GRACE 5.0      /* s from SIGTERM to SIGKILL for a worker whose job was cancelled */
 #define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */
 #define CLEAN_EVERY 600.0     /* s between two looks for what retention may remove */
 
-static void wake_at(struct schedule *s, double when)
+void schedule_wake_at(struct schedule *s, double when)
 {
 	if (when < s->next)
 		s->next = when;
 }
 
-/* A deadline on `clock`. */
-static void wake_on_clock(struct schedule *s, double deadline, double now)
+void schedule_wake_on_clock(struct schedule *s, double deadline, double now)
 {
-	wake_at(s, now + (deadline - s->clock));
+	schedule_wake_at(s, now + (deadline - s->clock));
 }
 
-/* Not yet? A time further off than any wait we set was written before the clock was set back: it is not waited for. */
-static bool not_yet(struct schedule *s, double until, double longest, double now)
+bool schedule_not_yet(struct schedule *s, double until, double longest, double now)
 {
 	if (until <= now || until - now > longest)
 		return false;
-	wake_at(s, until);
+	schedule_wake_at(s, until);
 	return true;
 }
 
@@ -54,7 +49,7 @@ static void journal_trouble(struct schedule *s, const struct err *err, double no
 	if (s->retry_at < s->clock) /* once a wait, not once an attempt */
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err->msg));
 	s->retry_at = s->clock + JOURNAL_WAIT;
-	wake_on_clock(s, s->retry_at, now);
+	schedule_wake_on_clock(s, s->retry_at, now);
 }
 
 static int refresh(struct schedule *s, double now)
@@ -81,11 +76,16 @@ static int refresh(struct schedule *s, double now)
 	return 0;
 }
 
-/* Append and catch up. false: nothing was written (somebody else acted first, or the journal is in trouble: later). */
-static bool say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+bool schedule_say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
 {
 	struct err err = {0};
-	int ret = event_append(s->journal, v->id, event, detail, now, &err);
+	int ret;
+
+	if (!s->journal) {
+		json_decref(detail);
+		return false;
+	}
+	ret = event_append(s->journal, v->id, event, detail, now, &err);
 
 	if (ret < 0 && ret != -ESTALE) {
 		journal_trouble(s, &err, now);
@@ -94,7 +94,7 @@ static bool say(struct schedule *s, const struct job_view *v, enum job_event eve
 	return refresh(s, now) == 0 && ret == 0;
 }
 
-static json_t *reason_only(const char *reason)
+json_t *schedule_reason(const char *reason)
 {
 	return json_pack("{s:o}", "reason", event_text(reason));
 }
@@ -121,20 +121,20 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 
 	if (!route) {
 		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
-		return say(s, v, EVENT_HELD, reason_only(reason), now);
+		return schedule_say(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	if (!config_protocol(s->config, route->protocol)) {
 		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have",
 			 route->name, route->protocol);
-		return say(s, v, EVENT_HELD, reason_only(reason), now);
+		return schedule_say(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	destinations = json_array();
 	for (size_t i = 0; i < route->n_destinations; i++)
 		json_array_append_new(destinations, json_string(route->destination[i]));
-	return say(s, v, EVENT_COMPLETE,
-		   json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances, "route",
-			     route->name, "protocol", route->protocol, "destinations", destinations),
-		   now);
+	return schedule_say(s, v, EVENT_COMPLETE,
+			    json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances,
+				      "route", route->name, "protocol", route->protocol, "destinations", destinations),
+			    now);
 }
 
 static bool collect(struct schedule *s, const struct job_view *v, double now)
@@ -145,87 +145,17 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 	if (answer.verdict == ASSEMBLE_COMPLETE)
 		return complete(s, v, answer.reason, now);
 	if (answer.verdict == ASSEMBLE_WAIT) {
-		wake_at(s, answer.again);
+		schedule_wake_at(s, answer.again);
 		return false;
 	}
 	if (still_arriving(s, now)) {
-		wake_at(s, now + ARRIVING_LOOK);
+		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
-	return say(s, v, EVENT_HELD,
-		   json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
-			     (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
-		   now);
-}
-
-/* ---- the worker ---- */
-
-static bool start_worker(struct schedule *s, const struct job_view *v, double now)
-{
-	struct process p = {.role = PROCESS_WORKER, .job = v->id};
-	struct err err = {0};
-	char job[24];
-	const char *args[] = {"worker", job, s->config_path ? "-c" : NULL, s->config_path, NULL};
-
-	snprintf(job, sizeof(job), "%lld", (long long)v->id);
-	if (!say(s, v, EVENT_STARTED, json_pack("{s:s, s:i}", "device", s->config->node.device, "attempt", v->attempts + 1), now))
-		return false;
-	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0)
-		say(s, v, EVENT_INTERRUPTED,
-		    json_pack("{s:o, s:f}", "reason", event_text(err.msg), "next", now + CRASH_WAIT_FIRST), now);
-	return true;
-}
-
-/* The job that has waited longest, if the slot is free. */
-static void start_next(struct schedule *s, double now)
-{
-	const struct job_view *first = NULL;
-
-	if (s->stopping || process_count(&s->processes, PROCESS_WORKER) > 0)
-		return;
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		const struct job_view *v = s->jobs.list[i];
-
-		if (v->state != JOB_READY)
-			continue;
-		if (not_yet(s, v->not_before, READY_WAIT_LONGEST, now))
-			continue;
-		if (!first || v->completed_seq < first->completed_seq)
-			first = v;
-	}
-	if (first)
-		start_worker(s, first, now);
-}
-
-static bool give_up(struct schedule *s, const struct job_view *v, double now)
-{
-	char reason[400];
-
-	if (v->crashes < s->config->node.attempts)
-		return false;
-	snprintf(reason, sizeof(reason), "given up after %d attempts; the last one: %s", v->crashes, v->reason);
-	return say(s, v, EVENT_FAILED, reason_only(reason), now);
-}
-
-static void worker_ended(struct schedule *s, const struct process *p, int status, double now)
-{
-	const struct job_view *v = jobs_find(&s->jobs, p->job);
-	struct err err = {0};
-	char path[400], how[120], reason[160];
-
-	if (folder_path(s->config->node.spool, "work", p->job, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
-		log_event(LOG_WARNING, "work-left", "reason=%s", log_quote(err.msg));
-	if (!v || v->state != JOB_RUNNING)
-		return; /* it wrote down itself how it ended, or its job was cancelled */
-	process_describe(status, how, sizeof(how));
-	snprintf(reason, sizeof(reason), "the worker %s", how);
-	if (p->kill_at > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED))
-		say(s, v, EVENT_INTERRUPTED, reason_only("the worker was told to stop"), now);
-	else
-		say(s, v, EVENT_CRASHED,
-		    json_pack("{s:o, s:f}", "reason", event_text(reason), "next",
-			      now + deliver_backoff(v->crashes + 1, CRASH_WAIT_FIRST, CRASH_WAIT_CAP)),
-		    now);
+	return schedule_say(s, v, EVENT_HELD,
+			    json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
+				      (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
+			    now);
 }
 
 /* ---- delivery ---- */
@@ -236,9 +166,9 @@ static bool result_is_there(struct schedule *s, const struct job_view *v)
 	char path[500];
 
 	for (size_t i = 0; i < v->n_objects; i++)
-		if (job_view_wanted(v, i) && (snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->objects[i].file) >=
-						      (int)sizeof(path) ||
-					      access(path, R_OK) < 0))
+		if (job_view_wanted(v, i) &&
+		    (snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->objects[i].file) >= (int)sizeof(path) ||
+		     access(path, R_OK) < 0))
 			return false;
 	return true;
 }
@@ -257,7 +187,7 @@ static void start_delivery(struct schedule *s, const struct job_view *v, const s
 	snprintf(p.destination, sizeof(p.destination), "%s", send->destination);
 	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
-		wake_at(s, now + CRASH_WAIT_FIRST);
+		schedule_wake_at(s, now + SCHEDULE_CRASH_WAIT_FIRST);
 	}
 }
 
@@ -268,18 +198,19 @@ static bool deliver(struct schedule *s, const struct job_view *v, double now)
 
 	if (job_view_sends(v, SEND_DUE) == 0) {
 		if (!refused)
-			return say(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
+			return schedule_say(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends),
+					    now);
 		for (size_t i = 0; i < v->n_sends; i++)
 			if (v->sends[i].state == SEND_REFUSED)
 				snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), " %s",
 					 v->sends[i].destination);
-		return say(s, v, EVENT_DEAD_LETTER, reason_only(reason), now);
+		return schedule_say(s, v, EVENT_DEAD_LETTER, schedule_reason(reason), now);
 	}
 	if (!result_is_there(s, v))
-		return say(s, v, EVENT_CRASHED,
-			   json_pack("{s:s, s:f}", "reason", "the result is not in the outbox any more: it is made again", "next",
-				     now),
-			   now);
+		return schedule_say(s, v, EVENT_CRASHED,
+				    json_pack("{s:s, s:f}", "reason",
+					      "the result is not in the outbox any more: it is made again", "next", now),
+				    now);
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *send = &v->sends[i];
 		const struct destination_conf *d;
@@ -287,7 +218,8 @@ static bool deliver(struct schedule *s, const struct job_view *v, double now)
 		if (send->state != SEND_DUE)
 			continue;
 		d = config_destination(s->config, send->destination);
-		if (!not_yet(s, send->next, d && d->retry_cap > CRASH_WAIT_CAP ? d->retry_cap : CRASH_WAIT_CAP, now))
+		if (!schedule_not_yet(s, send->next,
+				      d && d->retry_cap > SCHEDULE_CRASH_WAIT_CAP ? d->retry_cap : SCHEDULE_CRASH_WAIT_CAP, now))
 			start_delivery(s, v, send, now);
 	}
 	return false;
@@ -306,10 +238,12 @@ static void delivery_ended(struct schedule *s, const struct process *p, int stat
 		return; /* it wrote down itself how it went */
 	process_describe(status, how, sizeof(how));
 	snprintf(reason, sizeof(reason), "the delivery process %s", how);
-	say(s, v, EVENT_SEND_FAILED,
-	    json_pack("{s:s, s:s, s:o, s:f}", "destination", p->destination, "status", "", "reason", event_text(reason), "next",
-		      now + (d ? deliver_backoff(send->failures + 1, d->retry_first, d->retry_cap) : CRASH_WAIT_CAP)),
-	    now);
+	schedule_say(s, v, EVENT_SEND_FAILED,
+		     json_pack("{s:s, s:s, s:o, s:f}", "destination", p->destination, "status", "", "reason", event_text(reason),
+			       "next",
+			       now + (d ? deliver_backoff(send->failures + 1, d->retry_first, d->retry_cap)
+					: SCHEDULE_CRASH_WAIT_CAP)),
+		     now);
 }
 
 /* ---- the indexer ---- */
@@ -330,13 +264,13 @@ static void index_new(struct schedule *s, double now)
 	if (n <= 0)
 		return;
 	if (s->index_not_before > s->clock) {
-		wake_on_clock(s, s->index_not_before, now);
+		schedule_wake_on_clock(s, s->index_not_before, now);
 		return;
 	}
 	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "index-not-started", "reason=%s", log_quote(err.msg));
 		s->index_not_before = s->clock + INDEX_WAIT;
-		wake_on_clock(s, s->index_not_before, now);
+		schedule_wake_on_clock(s, s->index_not_before, now);
 	}
 }
 
@@ -391,20 +325,21 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 	case JOB_COLLECTING:
 		return collect(s, v, now);
 	case JOB_READY:
-		return give_up(s, v, now); /* start_next() starts it */
+		return schedule_give_up(s, v, now); /* schedule_slots_step() starts it */
 	case JOB_RUNNING:
 		if (process_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
-		return say(s, v, EVENT_INTERRUPTED, reason_only("its worker is gone: the node ended while it ran"), now);
+		return schedule_say(s, v, EVENT_INTERRUPTED, schedule_reason("its worker is gone: the node ended while it ran"),
+				    now);
 	case JOB_RECONSTRUCTED:
 		return deliver(s, v, now);
 	case JOB_CANCELLED:
 		p = process_find(&s->processes, PROCESS_WORKER, v->id, NULL);
 		if (p)
-			process_stop(p, s->clock, CANCEL_GRACE);
+			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
 		p = process_find(&s->processes, PROCESS_DELIVER, v->id, NULL);
 		if (p)
-			process_stop(p, s->clock, CANCEL_GRACE);
+			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
 		return false;
 	default:
 		return false;
@@ -414,32 +349,35 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 void schedule_step(struct schedule *s, double now)
 {
 	s->next = now + 3600;
+	schedule_hear(s, now);
 	if (refresh(s, now) < 0)
 		return;
 	if (s->retry_at > s->clock) {
-		wake_on_clock(s, s->retry_at, now);
+		schedule_wake_on_clock(s, s->retry_at, now);
 		return;
 	}
 	index_new(s, now);
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
 			;
-	start_next(s, now);
+	schedule_slots_step(s, now);
 	if (!s->stopping && s->config->node.retention_days > 0 && s->clean_at <= s->clock) {
 		retention_clean(s->journal, &s->jobs, s->config->node.spool, s->config->node.retention_days, now);
 		s->clean_at = s->clock + CLEAN_EVERY;
 	}
 	if (!s->stopping && s->config->node.retention_days > 0)
-		wake_on_clock(s, s->clean_at, now);
+		schedule_wake_on_clock(s, s->clean_at, now);
 }
 
 void schedule_ended(struct schedule *s, const struct process *p, int status, double now)
 {
-	if (refresh(s, now) < 0)
-		return; /* what is left undone follows from the state: a running job without a worker starts again */
+	int ret = refresh(s, now);
+
 	if (p->role == PROCESS_WORKER)
-		worker_ended(s, p, status, now);
-	else if (p->role == PROCESS_DELIVER)
+		schedule_worker_ended(s, p, status, now); /* its slot is free in any case */
+	if (ret < 0)
+		return; /* what is left undone follows from the state: a running job without a worker starts again */
+	if (p->role == PROCESS_DELIVER)
 		delivery_ended(s, p, status, now);
 	else if (p->role == PROCESS_INDEX)
 		index_ended(s, status, p->kill_at > 0, now);
@@ -451,5 +389,5 @@ void schedule_interrupt(struct schedule *s, double now)
 		return;
 	for (size_t i = 0; i < s->jobs.n; i++)
 		if (s->jobs.list[i]->state == JOB_RUNNING)
-			say(s, s->jobs.list[i], EVENT_INTERRUPTED, reason_only("the node was told to stop"), now);
+			schedule_say(s, s->jobs.list[i], EVENT_INTERRUPTED, schedule_reason("the node was told to stop"), now);
 }

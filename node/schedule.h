@@ -3,8 +3,7 @@
  * - Journal first, act second: `started` is on disk before the worker runs. What a process did is read back from the journal.
  * - Every decision follows from the journal, the configuration, the clock and the processes that run, so it can be taken again at
  * any time: after a restart, and after an append that failed because the disk was full.
- * - One worker at a time (one slot for the configured device), first complete first served. One delivery at a time to each
- * destination.
+ * - One job at a time in each slot (node/slots.h), first complete first served. One delivery at a time to each destination.
  * - A job that is cancelled loses its worker; a running job without a worker starts again.
  */
 #ifndef TOMONODE_NODE_SCHEDULE_H
@@ -14,6 +13,7 @@
 #include "node/jobs.h"
 #include "node/journal.h"
 #include "node/process.h"
+#include "node/slots.h"
 
 struct schedule {
 	const struct config *config;
@@ -21,10 +21,11 @@ struct schedule {
 	struct journal *journal; /* NULL: it cannot be opened for now; nothing is decided then */
 	struct jobs jobs;
 	struct processes processes;
-	bool stopping;	 /* start nothing more */
-	double clock;	 /* event_clock(), set by the caller before each call: deadlines count on it, not on the wall clock */
-	double next;	 /* on the wall clock of this step: look again then, at the latest */
-	double retry_at; /* on `clock`, as all below: the journal could not be written: not before; 0: it could */
+	struct slots slots; /* slots_configure() before the first step */
+	bool stopping;	    /* start nothing more */
+	double clock;	    /* event_clock(), set by the caller before each call: deadlines count on it, not on the wall clock */
+	double next;	    /* on the wall clock of this step: look again then, at the latest */
+	double retry_at;    /* on `clock`, as all below: the journal could not be written: not before; 0: it could */
 	double index_not_before;
 	int64_t index_stuck; /* the instance at which the indexer ended badly */
 	int index_tries;     /* ... so often */
@@ -34,7 +35,9 @@ struct schedule {
 
 /* Catch up with the journal and do what is due. Errors are logged; `next` says when to come again. */
 void schedule_step(struct schedule *s, double now);
-/* A work process has ended. */
+/* Read what workers say; each step begins with it. */
+void schedule_hear(struct schedule *s, double now);
+/* A work process has ended. A worker's channel is read here, not closed. */
 void schedule_ended(struct schedule *s, const struct process *p, int status, double now);
 /* Write down that the running jobs were interrupted: the node ends. */
 void schedule_interrupt(struct schedule *s, double now);

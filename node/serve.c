@@ -305,6 +305,7 @@ static void reload(struct serve *v, double clock)
 	v->conf.config = config;
 	v->conf.text = text;
 	v->s.config = config;
+	slots_configure(&v->s.slots, config->node.device, clock);
 	start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
 		  config->node.port, config->n_protocols, config->n_destinations);
@@ -362,6 +363,8 @@ static void reap_all(struct serve *v, double now)
 			  (long long)p.job, log_quote(how));
 		if (p.role != PROCESS_RECEIVER) {
 			schedule_ended(&v->s, &p, status, now);
+			if (p.channel >= 0)
+				close(p.channel);
 		} else if (!p.retired && !v->s.stopping) {
 			log_event(LOG_CRIT, "receiver-ended", "how=%s", log_quote(how));
 			v->receiver_at = v->s.clock + (v->s.clock - p.started > 10 * RECEIVER_WAIT ? 0 : RECEIVER_WAIT);
@@ -384,13 +387,17 @@ static void take_signals(struct serve *v, double clock)
 /* Wait until something happens, the clock says so, or another process wrote to the journal. */
 static void wait_for_work(struct serve *v, double until)
 {
-	struct pollfd fds[2] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = v->pipe_fd[0], .events = POLLIN}};
+	struct pollfd fds[2 + PROCESS_MAX] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = v->pipe_fd[0], .events = POLLIN}};
+	nfds_t n_fds = 2;
 	char bytes[256];
 
+	for (size_t i = 0; i < v->s.processes.n; i++)
+		if (v->s.processes.list[i].channel >= 0)
+			fds[n_fds++] = (struct pollfd){.fd = v->s.processes.list[i].channel, .events = POLLIN};
 	for (;;) {
 		double left = until - event_clock(), wait = left < TICK ? left : TICK;
 		int64_t version = v->version;
-		int n = wait > 0 ? poll(fds, 2, (int)(1000 * wait) + 1) : poll(fds, 2, 0);
+		int n = wait > 0 ? poll(fds, n_fds, (int)(1000 * wait) + 1) : poll(fds, n_fds, 0);
 
 		while (read(v->pipe_fd[0], bytes, sizeof(bytes)) > 0)
 			;
@@ -441,6 +448,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	int ret;
 
 	v.s.config = v.conf.config;
+	slots_configure(&v.s.slots, v.conf.config->node.device, event_clock());
 	ret = begin(&v, err);
 	if (ret == 0)
 		loop(&v);

@@ -3,6 +3,7 @@
  * A phantom (recon/phantom.h) seen by a system of the configuration, written the way a modality writes it: docs/geometry.md has
  * the orientations, the signs of the angles and the tags. Line integrals are analytic; no projector of the reconstruction is
  * involved.
+ * A phantom of labelled voxels (recon/voxel_phantom.h) is the exception: it goes through the exact walk, on its own, finer grid.
  *
  * simulate_plan()          options -> what is simulated: angles, scan, phantom, intensities
  * simulate_run()           -> objects, one view at a time, and truth.json
@@ -20,6 +21,7 @@
 #include "recon/monitor.h"
 #include "recon/phantom.h"
 #include "recon/scan.h"
+#include "recon/voxel_phantom.h"
 
 #define SIMULATE_VIEWS_MAX 200
 #define SIMULATE_MAS 4.2  /* of one projection: about 105 mAs an exam */
@@ -38,15 +40,16 @@ struct simulate_system {
 struct simulate_options {
 	struct simulate_system system;
 	const struct profile_conf *profile; /* borrowed */
-	enum phantom_kind phantom;
-	double i0;     /* mean counts of an unattenuated bin at binning 1, > 0 */
-	int binning;   /* the detector's pitch times this */
-	bool multi;    /* Breast Projection, else a Digital Mammography series */
-	char side;     /* 'L', 'R' */
-	char view[4];  /* "CC", "MLO" */
-	double gantry; /* degrees, of an MLO */
+	enum phantom_kind phantom;	    /* where there is no volume */
+	const char *volume, *materials;	    /* files of a phantom of voxels (node/simulate_voxels.h); NULL: an analytic one */
+	double i0;			    /* mean counts of an unattenuated bin at binning 1, > 0 */
+	int binning;			    /* the detector's pitch times this */
+	bool multi;			    /* Breast Projection, else a Digital Mammography series */
+	char side;			    /* 'L', 'R' */
+	char view[4];			    /* "CC", "MLO" */
+	double gantry;			    /* degrees, of an MLO */
 	unsigned seed;
-	double thickness; /* mm */
+	double thickness; /* mm; that of the volume where there is one */
 	bool noise, inverted;
 	int collimate; /* mm at each end along y that hold padding; 0: none */
 	int views;
@@ -64,7 +67,9 @@ struct simulation {
 	double i0;			     /* counts of a bin of this pitch */
 	int max_value;
 	struct scan *scan;
-	struct phantom *phantom;
+	struct phantom *phantom;      /* with `voxels`: what truth.json says of them */
+	struct voxel_phantom *voxels; /* NULL: an analytic phantom */
+	int rays;		      /* per bin and axis, through voxels */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char seed_text[800]; /* everything that UIDs are made of */
 	bool columns_toward_chest, rows_toward_minus_y;

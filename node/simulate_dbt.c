@@ -57,7 +57,8 @@ static void store(const struct simulation *s, const uint16_t *counts, uint16_t *
 static int make_view(const struct simulation *s, int view, struct pictures *p, struct err *err)
 {
 	size_t n = (size_t)s->n_u * (size_t)s->n_v;
-	int rc = phantom_project(s->phantom, s->scan, view, p->line, err);
+	int rc = s->voxels ? voxel_phantom_project(s->voxels, s->scan, view, s->rays, p->line, err)
+			   : phantom_project(s->phantom, s->scan, view, p->line, err);
 
 	if (rc < 0)
 		return rc;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "node/simulate.h"
+#include "node/simulate_voxels.h"
 
 #define JITTER 0.06	    /* of the step between two angles: real units are not even */
 #define EXPOSURE_SWING 0.05 /* where the profile scales by exposure, so that the scaling is seen to work */
@@ -84,7 +85,7 @@ void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DIC
 	dicom_uid_from_text(text, ret_uid);
 }
 
-static void plan_uids(struct simulation *s)
+static void plan_uids(struct simulation *s, const char *digest)
 {
 	const struct simulate_options *o = &s->o;
 	const struct profile_conf *p = o->profile;
@@ -96,6 +97,8 @@ static void plan_uids(struct simulation *s)
 		 (unsigned)p->angle_tag, p->angle_sign, p->angle_offset, (int)o->phantom, o->i0, o->binning, o->multi, o->side,
 		 o->view, o->gantry, o->seed, o->thickness, o->noise, o->inverted, o->collimate, o->views, o->arc, o->columns,
 		 o->rows, o->study ? o->study : "");
+	if (s->voxels)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
 	if (o->study)
 		snprintf(s->study, sizeof(s->study), "%s", o->study);
 	else
@@ -137,34 +140,64 @@ static int plan_scan(struct simulation *s, struct err *err)
 	return scan_create_dbt(&g, &s->scan, err);
 }
 
-int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err)
+/* The volume decides how thick the breast is. */
+static int plan_voxels(struct simulation *s, char ret_digest[65], struct err *err)
 {
-	struct simulation *s;
-	double size[2];
-	int rc = check_options(o, err);
+	int rc = simulate_voxels_load(s->o.volume, s->o.materials, &s->voxels, ret_digest, err);
 
 	if (rc < 0)
 		return rc;
-	s = calloc(1, sizeof(*s));
+	s->o.thickness = s->voxels->grid.n[2] * s->voxels->grid.h[2];
+	s->voxels->grid.lo[2] = s->o.profile->support;
+	return 0;
+}
+
+/* What lies in the beam, on the breast support. */
+static int plan_phantom(struct simulation *s, struct err *err)
+{
+	double size[2] = {s->n_u * s->pitch, s->n_v * s->pitch}, finest;
+	int rc;
+
+	if (s->voxels) {
+		finest = fmin(s->voxels->grid.h[0], s->voxels->grid.h[1]);
+		s->rays = (int)fmin(fmax(ceil(s->pitch / finest), 1), VOXEL_RAYS_MAX);
+		return voxel_phantom_shapes(s->voxels, &s->phantom, err);
+	}
+	rc = phantom_create(s->o.phantom, size, s->o.profile->support, s->o.thickness, s->o.seed, &s->phantom, err);
+	if (rc == 0)
+		phantom_grow_beads(s->phantom, BEAD_BINS * s->pitch);
+	return rc;
+}
+
+int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err)
+{
+	struct simulation *s = calloc(1, sizeof(*s));
+	char digest[65] = "";
+	int rc = 0;
+
 	if (!s)
 		return err_set(err, ENOMEM, "no memory for a simulation");
 	s->o = *o;
+	if (o->volume)
+		rc = plan_voxels(s, digest, err);
+	if (rc == 0)
+		rc = check_options(&s->o, err);
+	if (rc < 0) {
+		simulate_free(s);
+		return rc;
+	}
 	s->pitch = o->profile->pitch * o->binning;
 	s->n_u = o->columns / o->binning;
 	s->n_v = o->rows / o->binning;
 	s->columns_toward_chest = o->side == 'R';
 	s->rows_toward_minus_y = o->side == 'L';
-	size[0] = s->n_u * s->pitch;
-	size[1] = s->n_v * s->pitch;
 	plan_angles(s);
 	plan_exposures(s);
-	plan_uids(s);
-	if ((rc = plan_intensity(s, err)) < 0 || (rc = plan_scan(s, err)) < 0 ||
-	    (rc = phantom_create(o->phantom, size, o->profile->support, o->thickness, o->seed, &s->phantom, err)) < 0) {
+	plan_uids(s, digest);
+	if ((rc = plan_intensity(s, err)) < 0 || (rc = plan_scan(s, err)) < 0 || (rc = plan_phantom(s, err)) < 0) {
 		simulate_free(s);
 		return rc;
 	}
-	phantom_grow_beads(s->phantom, BEAD_BINS * s->pitch);
 	*ret_simulation = s;
 	return 0;
 }
@@ -175,6 +208,7 @@ struct simulation *simulate_free(struct simulation *s)
 		return NULL;
 	scan_free(s->scan);
 	phantom_free(s->phantom);
+	voxel_phantom_free(s->voxels);
 	free(s);
 	return NULL;
 }

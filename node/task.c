@@ -1,21 +1,26 @@
 #include "node/task.h"
 
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "node/commands.h"
 #include "node/log.h"
 #include "node/options.h"
 
-#define OPTION_NOTIFY OPTION_LONG
+enum { OPTION_NOTIFY = OPTION_LONG, OPTION_CHANNEL };
+
+#define THREADS_MAX 1024
 
 static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
 	{OPTION_NOTIFY, "notify", "FD", "descriptor to wake the node with"},
+	{OPTION_CHANNEL, "channel", "FD", "descriptor to talk to the node with"},
 	{0},
 };
 
-static int open_journal(struct task *t, struct err *err)
+int task_journal(struct task *t, struct err *err)
 {
 	char path[300];
 
@@ -23,7 +28,7 @@ static int open_journal(struct task *t, struct err *err)
 	return journal_open(path, &t->journal, err);
 }
 
-int task_begin(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv)
+int task_options(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv)
 {
 	struct command_spec spec = {
 		.name = name,
@@ -33,9 +38,8 @@ int task_begin(struct task *t, const char *name, const char *usage, int n_argume
 		.min_arguments = n_arguments,
 		.max_arguments = n_arguments,
 	};
-	struct task task = {.notify_fd = -1};
+	struct task task = {.notify_fd = -1, .channel_fd = -1};
 	const char *path = NULL;
-	struct err err = {0};
 	struct options o;
 	long long fd;
 	int id, code;
@@ -44,10 +48,10 @@ int task_begin(struct task *t, const char *name, const char *usage, int n_argume
 	while ((id = options_next(&o)) >= 0) {
 		if (id == 'c')
 			path = o.value;
-		if (id == OPTION_NOTIFY) {
+		if (id == OPTION_NOTIFY || id == OPTION_CHANNEL) {
 			if (options_integer(o.value, 0, 1 << 20, &fd) < 0)
-				return options_fail(&o, CODE_USAGE, "--notify %s is no descriptor", o.value);
-			task.notify_fd = (int)fd;
+				return options_fail(&o, CODE_USAGE, "'%s' is no descriptor", o.value);
+			*(id == OPTION_NOTIFY ? &task.notify_fd : &task.channel_fd) = (int)fd;
 		}
 	}
 	if (id == OPTION_STOP)
@@ -59,13 +63,20 @@ int task_begin(struct task *t, const char *name, const char *usage, int n_argume
 		return code;
 	log_start(task.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, task.config->node.log_facility,
 		  task.config->node.log_level, name);
-	if (open_journal(&task, &err) < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
-		task_end(&task);
-		return CODE_FAILED;
-	}
 	*t = task;
 	return 0;
+}
+
+int task_begin(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv)
+{
+	struct err err = {0};
+	int code = task_options(t, name, usage, n_arguments, argc, argv);
+
+	if (code || task_journal(t, &err) == 0)
+		return code;
+	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+	task_end(t);
+	return CODE_FAILED;
 }
 
 void task_notify(const struct task *t)
@@ -82,4 +93,18 @@ void task_end(struct task *t)
 {
 	t->journal = journal_close(t->journal);
 	t->config = config_free(t->config);
+}
+
+int task_threads(void)
+{
+	const char *text = getenv("OMP_NUM_THREADS");
+	long long n;
+	cpu_set_t cores;
+
+	if (text && options_integer(text, 1, THREADS_MAX, &n) == 0)
+		return (int)n;
+	if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0)
+		return CPU_COUNT(&cores);
+	n = sysconf(_SC_NPROCESSORS_ONLN); /* more than 1024 of them */
+	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (int)n;
 }

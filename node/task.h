@@ -9,13 +9,21 @@ struct task {
 	struct config *config;
 	struct journal *journal;
 	int notify_fd;		 /* -1: nobody waits for us */
+	int channel_fd;		 /* of a worker, node/channel.h; -1: none */
 	const char *argument[2]; /* what follows the options */
 };
 
 /* `n_arguments` (0..2) must be there. 0, or the exit code to return (what is wrong is printed or logged). */
 int task_begin(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv);
+/* The same without the journal: task_journal() opens it, again after each journal_close(t->journal). */
+int task_options(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv);
+int task_journal(struct task *t, struct err *err);
 /* Wake the node: something new is in the journal. */
 void task_notify(const struct task *t);
 void task_end(struct task *t);
+
+/* Threads that this process may use: OMP_NUM_THREADS where it is set (the node shares the cores out among its workers that way),
+ * else one for each core that we may run on. */
+int task_threads(void);
 
 #endif

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every fuzz target under ASan and UBSan, two at a time; needs clang.
+# Runs every fuzz target under ASan and UBSan, all at a time; needs clang.
 #
 # usage: tests/fuzz.sh [SECONDS]     default 600 s each
 # What is new in a corpus stays in build/fuzz/corpus, findings in build/fuzz/findings. Exit 0: no finding.
@@ -21,7 +21,10 @@ run config -max_len=16384 -dict=tests/fuzz/config.dict &
 config=$!
 run dicom -max_len=8192 &
 dicom=$!
+run mhd -max_len=8192 &
+mhd=$!
 wait "$config" || failed=1
 wait "$dicom" || failed=1
+wait "$mhd" || failed=1
 grep -H 'Done\|ERROR\|SUMMARY' build/fuzz/*.log || true
 exit "$failed"

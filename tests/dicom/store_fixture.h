@@ -47,6 +47,7 @@ struct seen {
 	/* orders */
 	enum scp_admission admission;
 	int refuse;	  /* begin() answers this status */
+	int max_pdu;	  /* that the SCP takes; 0: 131072 */
 	uint64_t fail_at; /* data() fails with ENOSPC from this byte of the data set on; 0: never */
 	char file[128];
 };
@@ -123,7 +124,8 @@ static void on_over(void *ctx, bool released)
 
 static void serve(int listener, int timeout)
 {
-	struct scp_conf conf = {.max_pdu = 131072, .acse_timeout = timeout, .dimse_timeout = timeout};
+	struct scp_conf conf = {
+		.max_pdu = seen->max_pdu ? seen->max_pdu : 131072, .acse_timeout = timeout, .dimse_timeout = timeout};
 	struct scp_handler h = {
 		.ctx = seen, .admit = on_admit, .begin = on_begin, .data = on_data, .end = on_end, .over = on_over};
 	struct err err = {0};

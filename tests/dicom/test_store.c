@@ -125,7 +125,7 @@ static void check_stored(const struct sent *s, const char *sop_class, const char
 
 static void echo_and_stores(void **state)
 {
-	static const size_t sizes[] = {2, 1000, 131060 - 62, 131060, 131062, 300000, 5000000};
+	static const size_t sizes[] = {2, 1000, 131060 - 62, 131060, 131062, 300000, 524240, 524242, 5000000};
 	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}, {CLASS_MG, EXPLICIT}, {CLASS_PRIVATE, IMPLICIT}};
 	struct server server = start(10);
 	struct scu *scu = connect_to(server, contexts, 3, 131072);
@@ -169,6 +169,36 @@ static void small_pdus(void **state)
 	scu_close(scu);
 	finish(server);
 	check_stored(&s, CLASS_MG, JPEG_LOSSLESS);
+}
+
+/* A peer that takes little at a time: pieces of many PDUs, of lengths about those of a PDU and of a piece. */
+static void peers_of_small_pdus(void **state)
+{
+	static const int most[] = {4096, 5000, 16384};
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		size_t pdu = (size_t)most[i] - 12;
+		const size_t sizes[] = {2, pdu - 2, pdu, pdu + 2, 31 * pdu, 32 * pdu, 64 * pdu, 64 * pdu + 2, 1000000};
+
+		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+			struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, sizes[k]);
+			struct server server;
+			struct scu *scu;
+			uint16_t status = 0xffff;
+
+			seen->max_pdu = most[i];
+			server = start(10);
+			scu = connect_to(server, contexts, 1, 131072);
+			assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+			assert_int_equal(status, STORE_SUCCESS);
+			scu_close(scu);
+			finish(server);
+			check_stored(&s, CLASS_MG, EXPLICIT);
+		}
+	}
+	seen->max_pdu = 0;
 }
 
 static void private_class_is_taken_others_are_not(void **state)
@@ -418,6 +448,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(echo_and_stores),
 		cmocka_unit_test(small_pdus),
+		cmocka_unit_test(peers_of_small_pdus),
 		cmocka_unit_test(private_class_is_taken_others_are_not),
 		cmocka_unit_test(full_disk_at_every_offset),
 		cmocka_unit_test(handler_refuses),

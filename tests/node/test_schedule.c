@@ -193,7 +193,7 @@ static void running_without_a_worker_starts_again(void **state)
 
 static void worker_end(struct stage *t, int64_t job, int status, double kill_at, double now)
 {
-	struct process p = {.role = PROCESS_WORKER, .job = job, .kill_at = kill_at};
+	struct process p = {.role = PROCESS_WORKER, .job = job, .kill_at = kill_at, .channel = -1};
 
 	append(t, job, EVENT_STARTED, "{}");
 	schedule_ended(&t->s, &p, status, now);
@@ -279,7 +279,7 @@ static void clock_set_back_delays_nothing(void **state)
 	made(t, job, true);
 	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1005000}");
 	t->s.stopping = false; /* so that it would start: the slot of the destination is taken, and nothing is waited for */
-	t->s.processes.list[0] = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs"};
+	t->s.processes.list[0] = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs", .channel = -1};
 	t->s.processes.n = 1;
 	step(t, job, NOW);
 	assert_true(t->s.next == NOW + 3600);
@@ -360,7 +360,7 @@ static void no_journal_decides_nothing(void **state)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
-	struct process p = {.role = PROCESS_WORKER, .job = job};
+	struct process p = {.role = PROCESS_WORKER, .job = job, .channel = -1};
 
 	t->s.journal = journal_close(t->s.journal);
 	schedule_step(&t->s, NOW);
@@ -403,7 +403,7 @@ static void clock_set_back_delays_no_deadline(void **state)
 	step(t, job, NOW);
 	append(t, job, EVENT_STARTED, "{}");
 	append(t, job, EVENT_CANCEL, "{}");
-	t->s.processes.list[0] = (struct process){.pid = pid, .role = PROCESS_WORKER, .job = job};
+	t->s.processes.list[0] = (struct process){.pid = pid, .role = PROCESS_WORKER, .job = job, .channel = -1};
 	t->s.processes.n = 1;
 	t->s.clock = 100;
 	step(t, job, NOW);

@@ -455,9 +455,10 @@ def cancelled_while_running(folder, things):
     job = wait_for("progress is shown", lambda: [j for j in n.jobs() if j["progress"] and j["progress"]["stage"]])[0]
     check(0 <= job["progress"]["fraction"] <= 1, job)
     check("%" in n.command("list").stdout, "no progress in the list for people")
+    pid, = n.processes("worker")
     n.command("cancel", str(job["id"]))
     n.wait_states("cancelled")
-    wait_for("the worker is gone", lambda: not n.processes("worker"), 10)
+    wait_for("the worker is gone", lambda: pid not in n.processes("worker"), 10)
     check(os.listdir(os.path.join(n.spool, "work")) == [], "leftovers in work")
     quick_again(n)
     pacs.start()
@@ -481,7 +482,7 @@ def a_worker_that_dies(folder, things):
     n, pacs = long_job(folder, things)
     job = n.jobs()[0]["id"]
     for i in range(3):
-        pid = wait_for(f"worker {i + 1}", lambda: n.processes("worker"), 20)[0]
+        pid = wait_for(f"worker {i + 1}", lambda: n.states() == ["running"] and n.processes("worker"), 20)[0]
         os.kill(pid, signal.SIGKILL)
         wait_for("its end is written down", lambda: [e["event"] for e in n.show(job)["events"]].count("crashed") == i + 1)
     state, = n.wait_states("failed")

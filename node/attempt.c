@@ -1,0 +1,214 @@
+#include "node/attempt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/deliver.h"
+#include "node/event.h"
+#include "node/folder.h"
+#include "node/jobs.h"
+#include "node/log.h"
+#include "node/reconstruct.h"
+
+#define STATUS_EVERY 0.25    /* s */
+#define RETRY_WAIT 10.0	     /* s until the next attempt after a failure that may pass */
+#define SPACE_WAIT 10.0	     /* s until the next attempt when there was no space, doubled each time ... */
+#define SPACE_WAIT_CAP 600.0 /* ... up to this: it costs a reconstruction to find out */
+
+struct attempt {
+	const struct attempt_conf *conf;
+	struct jobs jobs;
+	const struct job_view *view;
+	char out_dir[320], status[340], status_part[360];
+	double status_at; /* on event_clock() */
+	char **paths;
+	size_t n_paths, capacity;
+};
+
+static bool stopped(void *ctx)
+{
+	struct attempt *a = ctx;
+
+	return a->conf->stopped(a->conf->ctx);
+}
+
+/* Progress for `list` and `show`. Replaced as a whole; losing one is no harm. */
+static void progress(void *ctx, const char *stage, double fraction)
+{
+	struct attempt *a = ctx;
+	double clock = event_clock();
+	FILE *f;
+
+	if (clock - a->status_at < STATUS_EVERY)
+		return;
+	a->status_at = clock;
+	a->conf->alive(a->conf->ctx);
+	f = fopen(a->status_part, "we");
+	if (!f)
+		return;
+	fprintf(f, "{\"stage\":\"%.60s\",\"fraction\":%.4f,\"time\":%.3f}\n", stage, fraction, event_now());
+	if (fclose(f) == 0)
+		(void)rename(a->status_part, a->status);
+}
+
+static int add_path(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct attempt *a = ctx;
+	char path[400];
+
+	(void)detail;
+	if (a->n_paths == a->capacity) {
+		size_t capacity = a->capacity ? 2 * a->capacity : 64;
+		char **paths = realloc(a->paths, capacity * sizeof(paths[0]));
+
+		if (!paths)
+			return -ENOMEM;
+		a->paths = paths;
+		a->capacity = capacity;
+	}
+	if (snprintf(path, sizeof(path), "%s/%s", a->conf->task->config->node.spool, row->file) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	a->paths[a->n_paths] = strdup(path);
+	return a->paths[a->n_paths] ? (a->n_paths++, 0) : -ENOMEM;
+}
+
+static int prepare(struct attempt *a, struct err *err)
+{
+	const char *spool = a->conf->task->config->node.spool;
+	char work[320];
+	int ret = folder_path(spool, "work", a->view->id, work, sizeof(work), err);
+
+	if (ret == 0)
+		ret = folder_make(work, err);
+	snprintf(a->status, sizeof(a->status), "%s/status", work);
+	snprintf(a->status_part, sizeof(a->status_part), "%s.part", a->status);
+	if (ret == 0)
+		ret = folder_path(spool, "outbox", a->view->id, a->out_dir, sizeof(a->out_dir), err);
+	if (ret == 0)
+		ret = folder_make(a->out_dir, err);
+	if (ret == 0)
+		ret = folder_empty(a->out_dir, err); /* an earlier attempt's */
+	if (ret == 0)
+		ret = journal_members(a->conf->task->journal, a->view->id, add_path, a, err);
+	for (size_t i = 0; ret == 0 && i < a->n_paths; i++)
+		if (access(a->paths[i], R_OK) < 0)
+			ret = err_set(err, EBADMSG, "a file of this case is not in the spool any more: %s: %s",
+				      strrchr(a->paths[i], '/') + 1, strerror(errno));
+	return ret;
+}
+
+static json_t *describe(const struct attempt *a, const struct reconstruct_report *r)
+{
+	char folder[40];
+	json_t *detail;
+
+	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)a->view->id);
+	detail = reconstruct_objects(r, folder);
+	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:o}", "device",
+						 event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
+						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
+						 "bytes_device", (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r),
+						 "bins", reconstruct_bins(r)));
+	return detail;
+}
+
+/* The event that a refusal means, with its detail. */
+static enum job_event refusal(const struct attempt *a, const struct err *why, json_t **ret_detail)
+{
+	double now = event_now();
+
+	switch (why->code) {
+	case EBADMSG:
+	case ENOTSUP:
+	case ENOKEY:
+		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
+		return EVENT_HELD;
+	case ENOMEM:
+		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
+		return EVENT_FAILED;
+	case ENOSPC:
+	case EDQUOT:
+		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next",
+					now + deliver_backoff(a->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
+		return EVENT_INTERRUPTED;
+	default:
+		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next", now + RETRY_WAIT);
+		return EVENT_CRASHED;
+	}
+}
+
+static int reconstruct(struct attempt *a, struct reconstruct_report *ret_report, struct err *err)
+{
+	const struct config *c = a->conf->task->config;
+	const struct protocol_conf *protocol = config_protocol(c, a->view->protocol);
+	struct monitor monitor = {.ctx = a, .progress = progress, .cancelled = stopped};
+	int ret;
+
+	if (!protocol)
+		return err_set(err, ENOKEY, "protocol '%s' is not in the configuration any more", a->view->protocol);
+	ret = prepare(a, err);
+	if (ret < 0)
+		return ret;
+	return reconstruct_case(c, protocol, a->conf->dev, (const char *const *)a->paths, a->n_paths, a->out_dir, &monitor,
+				ret_report, err);
+}
+
+static enum attempt_end write_down(struct attempt *a, enum job_event event, json_t *detail, struct err *err)
+{
+	int ret = event_append(a->conf->task->journal, a->view->id, event, detail, event_now(), err);
+
+	if (ret == -ESTALE)
+		return ATTEMPT_NOT_OURS; /* the job was cancelled while we finished */
+	if (ret < 0)
+		return ATTEMPT_UNWRITTEN;
+	task_notify(a->conf->task);
+	return event == EVENT_RECONSTRUCTED ? ATTEMPT_MADE : ATTEMPT_REFUSED;
+}
+
+static enum attempt_end work(struct attempt *a, struct err *err)
+{
+	struct reconstruct_report report = {0};
+	enum job_event event = EVENT_RECONSTRUCTED;
+	enum attempt_end end;
+	struct err why = {0};
+	json_t *detail;
+	int ret = reconstruct(a, &report, &why);
+
+	if (stopped(a) || ret == -ECANCELED) {
+		end = ATTEMPT_STOPPED;
+	} else if (ret < 0 && why.code == EHWPOISON) {
+		*err = why;
+		end = ATTEMPT_BROKEN;
+	} else {
+		if (ret == 0)
+			detail = describe(a, &report);
+		else
+			event = refusal(a, &why, &detail);
+		end = write_down(a, event, detail, err);
+	}
+	/* What nobody will ask for. Where the journal could not be written the next attempt empties it. */
+	if (end != ATTEMPT_MADE && end != ATTEMPT_UNWRITTEN && a->out_dir[0] && folder_remove(a->out_dir, &why) < 0)
+		log_event(LOG_WARNING, "outbox-left", "reason=%s", log_quote(why.msg));
+	return end;
+}
+
+enum attempt_end attempt_run(const struct attempt_conf *conf, struct err *err)
+{
+	struct attempt a = {.conf = conf};
+	enum attempt_end end;
+
+	if (jobs_refresh(&a.jobs, conf->task->journal, conf->job, err) < 0) {
+		end = ATTEMPT_UNWRITTEN;
+	} else {
+		a.view = jobs_find(&a.jobs, conf->job);
+		end = a.view && a.view->state == JOB_RUNNING ? work(&a, err) : ATTEMPT_NOT_OURS;
+	}
+	for (size_t i = 0; i < a.n_paths; i++)
+		free(a.paths[i]);
+	free(a.paths);
+	jobs_clear(&a.jobs);
+	return end;
+}
