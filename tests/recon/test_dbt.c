@@ -121,14 +121,14 @@ static void plan_refusals(void **state)
 	p.projector = 7;
 	refuse(&p, 17, 60, EINVAL, "projector=7");
 	p = osem;
-	p.memory_limit = 100 * 1000 * 1000; /* the volume alone has 151 MB */
-	refuse(&p, 17, 60, ENOMEM, "the limit is 0.100 GB");
-	refuse(&p, 17, 60, ENOMEM, "voxel=0.68 would need");
+	p.memory_limit = 10 * 1000 * 1000; /* one view takes 2.5 MB, of which there are six; one slice as much, three times */
+	refuse(&p, 17, 60, ENOMEM, "the limit is 0.010 GB");
+	refuse(&p, 17, 60, ENOMEM, "voxel=1.36 would need");
 	p.memory_limit = 1000;
 	refuse(&p, 17, 60, ENOMEM, "no voxel size");
 }
 
-/* Does the plan fit where it says it fits, and no lower? */
+/* Does the plan fit where it says it fits, and no lower? Below, it streams. */
 static void plan_limit_is_sharp(void **state)
 {
 	struct scan *scan = fixture_scan(64, 80, 0.34, 5);
@@ -140,9 +140,20 @@ static void plan_limit_is_sharp(void **state)
 	p.tile[0] = 16;
 	p.tile[1] = 16;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &plan, NULL), 0);
+	assert_int_equal(plan.slab_slices, 30);
 	p.memory_limit = plan.bytes_total;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
+	assert_int_equal(again.slab_slices, 30);
 	p.memory_limit--;
+	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
+	assert_true(again.slab_slices < 30 && again.slab_slices > 0);
+	assert_true(again.bytes_total <= p.memory_limit);
+	while (again.slab_slices > 1) { /* down to a slice at a time */
+		p.memory_limit = again.bytes_total - 1;
+		assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
+		assert_true(again.bytes_total <= p.memory_limit);
+	}
+	p.memory_limit = again.bytes_total - 1;
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), -ENOMEM);
 	scan_free(scan);
 	device_close(dev);
@@ -264,7 +275,7 @@ static void uniform_slab(void **state)
 		assert_near(total / HEIGHT, MU, 0.01 * MU);
 		assert_true((hi - lo) / MU < 0.01);
 		if (p.algorithm == DBT_MLEM)
-			assert_near(s.report.sum_model, s.report.sum_data, 1e-5 * s.report.sum_data); /* see test_em.c */
+			assert_near(s.report.sum_model, s.report.sum_data, 1e-5 * s.report.sum_data); /* see test_iterate.c */
 		else
 			assert_near(s.report.sum_model, 0, 0);
 		slab_close(&s);
@@ -378,7 +389,7 @@ static void all_zero_and_bad_data(void **state)
 	memset(s.line, 0, scan_view_size(s.scan) * 25 * sizeof(float));
 	slab_run(&s, &p);
 	for (size_t i = 0; i < grid_size(&s.plan.grid); i++)
-		assert_near(s.volume[i], 0, 0);
+		assert_near(s.volume[i], 0, 2 * RULE_TINY); /* what stands for 0 in a voxel that was seen */
 	s.line[4321] = NAN; /* in a bin that counts */
 	assert_int_equal(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "projection 0, bin (1, 108)"));

@@ -129,12 +129,15 @@ struct results {
 	size_t n_in, n_out;
 };
 
+static const struct rule em = {RULE_EM, 1e-6f, 1e-6f, 1};
+
 static struct results run_all(struct device *dev, const struct projection_spec *spec)
 {
 	struct linop *op = fixture_projector(dev, spec);
 	float *xs = fixture_floats(op->n_in, 1, 0.02f, 0.06f), *ys = fixture_floats(op->n_out, 2, 0.5f, 3);
 	struct buf x = fixture_upload(dev, xs, op->n_in), y = fixture_upload(dev, ys, op->n_out);
-	struct buf p = fixture_upload(dev, NULL, op->n_out), c = fixture_upload(dev, NULL, op->n_in);
+	struct buf p = fixture_upload(dev, NULL, op->n_out), c = fixture_upload(dev, NULL, op->n_in),
+		   pair = fixture_upload(dev, NULL, 2 * op->n_out);
 	struct results r = {.n_in = op->n_in, .n_out = op->n_out};
 
 	assert_int_equal(op->apply(op, &x, &p, NULL), 0);
@@ -142,13 +145,14 @@ static struct results run_all(struct device *dev, const struct projection_spec *
 	assert_int_equal(op->adjoint(op, &y, &c, NULL), 0);
 	r.adjoint = fixture_download(&c);
 	if (linop_fused(op)) {
-		assert_int_equal(op->apply_ratio(op, &x, &y, 1e-6f, &p, NULL), 0);
-		r.ratio = fixture_download(&p);
-		assert_int_equal(op->adjoint_update(op, &p, 1e-6f, &x, NULL), 0);
+		assert_int_equal(op->apply_pair(op, &em, &x, &y, NULL, &pair, NULL), 0);
+		r.ratio = fixture_download(&pair);
+		assert_int_equal(op->adjoint_update(op, &em, &pair, &x, NULL), 0);
 		r.update = fixture_download(&x);
 	}
 	buf_release(&x);
 	buf_release(&y);
+	buf_release(&pair);
 	buf_release(&p);
 	buf_release(&c);
 	free(xs);
@@ -289,19 +293,15 @@ static void fused_is_plain(void **state)
 		struct buf x = fixture_upload(dev, xs, op->n_in), z = fixture_upload(dev, xs, op->n_in),
 			   y = fixture_upload(dev, ys, op->n_out);
 		struct buf p = fixture_upload(dev, NULL, op->n_out), c = fixture_upload(dev, NULL, op->n_in);
-		struct buf sens = fixture_upload(dev, NULL, op->n_in), q = fixture_upload(dev, NULL, op->n_out);
+		struct buf sens = fixture_upload(dev, NULL, op->n_in), pair = fixture_upload(dev, NULL, 2 * op->n_out);
 
-		assert_int_equal(op->apply(op, &x, &p, NULL) | v->ratio(&y, &p, 1e-6f, &p, NULL), 0);
-		assert_int_equal(op->apply_ratio(op, &x, &y, 1e-6f, &q, NULL), 0);
-		plain = fixture_download(&p);
-		fused = fixture_download(&q);
-		assert_true(fixture_difference(fused, plain, op->n_out) <= FUSED_TOL);
-		free(plain);
-		free(fused);
-		assert_int_equal(op->adjoint(op, &p, &c, NULL) | linop_sensitivity(op, &sens, NULL) |
-					 v->update(&x, &c, &sens, 1e-6f, NULL),
+		assert_int_equal(op->apply(op, &x, &p, NULL) | op->make_pair(op, &em, &y, &p, NULL, &pair, NULL), 0);
+		assert_int_equal(op->adjoint_sums(op, &pair, false, &c, &sens, NULL) |
+					 v->rule_voxels(&em, &c, &sens, &x, NULL),
 				 0);
-		assert_int_equal(op->adjoint_update(op, &p, 1e-6f, &z, NULL), 0);
+		assert_int_equal(op->apply_pair(op, &em, &z, &y, NULL, &pair, NULL) |
+					 op->adjoint_update(op, &em, &pair, &z, NULL),
+				 0);
 		plain = fixture_download(&x);
 		fused = fixture_download(&z);
 		assert_true(fixture_difference(fused, plain, op->n_in) <= FUSED_TOL);
@@ -314,7 +314,7 @@ static void fused_is_plain(void **state)
 		buf_release(&z);
 		buf_release(&y);
 		buf_release(&p);
-		buf_release(&q);
+		buf_release(&pair);
 		buf_release(&c);
 		buf_release(&sens);
 		buf_release(&mask);
@@ -531,7 +531,7 @@ static void refusals(void **state)
 	y = fixture_upload(dev, NULL, op->n_out - 1);
 	assert_int_equal(op->apply(op, &x, &y, &err), -EINVAL);
 	assert_int_equal(op->adjoint(op, &y, &x, &err), -EINVAL);
-	assert_int_equal(op->adjoint_update(op, &y, 1e-6f, &x, &err), -EINVAL);
+	assert_int_equal(op->adjoint_update(op, &em, &y, &x, &err), -EINVAL);
 	linop_free(op);
 	buf_release(&x);
 	buf_release(&y);
