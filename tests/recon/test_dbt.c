@@ -115,8 +115,8 @@ static void plan_refusals(void **state)
 	p.tile[1] = -2;
 	refuse(&p, 17, 60, EINVAL, "tile=0x-2");
 	p = osem;
-	p.algorithm = 7;
-	refuse(&p, 17, 60, EINVAL, "algorithm=7");
+	p.algorithm = 8;
+	refuse(&p, 17, 60, EINVAL, "algorithm=8");
 	p = osem;
 	p.projector = 7;
 	refuse(&p, 17, 60, EINVAL, "projector=7");
