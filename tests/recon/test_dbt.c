@@ -123,7 +123,7 @@ static void plan_refusals(void **state)
 	p = osem;
 	p.memory_limit = 10 * 1000 * 1000; /* one view takes 2.5 MB, of which there are six; one slice as much, three times */
 	refuse(&p, 17, 60, ENOMEM, "the limit is 0.010 GB");
-	refuse(&p, 17, 60, ENOMEM, "voxel=1.36 would need");
+	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");
 	p.memory_limit = 1000;
 	refuse(&p, 17, 60, ENOMEM, "no voxel size");
 }
@@ -390,7 +390,7 @@ static void all_zero_and_bad_data(void **state)
 	slab_run(&s, &p);
 	for (size_t i = 0; i < grid_size(&s.plan.grid); i++)
 		assert_near(s.volume[i], 0, 2 * RULE_TINY); /* what stands for 0 in a voxel that was seen */
-	s.line[4321] = NAN; /* in a bin that counts */
+	s.line[4321] = NAN;				    /* in a bin that counts */
 	assert_int_equal(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "projection 0, bin (1, 108)"));
 	s.line[4321] = -1;

@@ -114,7 +114,7 @@ static void mlem_identities(void **state)
 }
 
 static const struct rule rules[] = {
-	{RULE_EM, FLOOR, FLOOR, 1},	 {RULE_EM_ROWS, FLOOR, 1e-9f, 1},   {RULE_TRANSMISSION, FLOOR, 1e-12f, 1},
+	{RULE_EM, FLOOR, FLOOR, 1},	 {RULE_EM_ROWS, FLOOR, 1e-9f, 1},     {RULE_TRANSMISSION, FLOOR, 1e-12f, 1},
 	{RULE_SART, FLOOR, FLOOR, 0.5f}, {RULE_BACKPROJECT, FLOOR, FLOOR, 1},
 };
 
@@ -311,11 +311,8 @@ static void monitor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mlem_identities),
-		cmocka_unit_test(fused_is_plain),
-		cmocka_unit_test(support_stays),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(monitor),
+		cmocka_unit_test(mlem_identities), cmocka_unit_test(fused_is_plain), cmocka_unit_test(support_stays),
+		cmocka_unit_test(refusals),	   cmocka_unit_test(monitor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -296,12 +296,10 @@ static void fused_is_plain(void **state)
 		struct buf sens = fixture_upload(dev, NULL, op->n_in), pair = fixture_upload(dev, NULL, 2 * op->n_out);
 
 		assert_int_equal(op->apply(op, &x, &p, NULL) | op->make_pair(op, &em, &y, &p, NULL, &pair, NULL), 0);
-		assert_int_equal(op->adjoint_sums(op, &pair, false, &c, &sens, NULL) |
-					 v->rule_voxels(&em, &c, &sens, &x, NULL),
+		assert_int_equal(op->adjoint_sums(op, &pair, false, &c, &sens, NULL) | v->rule_voxels(&em, &c, &sens, &x, NULL),
 				 0);
-		assert_int_equal(op->apply_pair(op, &em, &z, &y, NULL, &pair, NULL) |
-					 op->adjoint_update(op, &em, &pair, &z, NULL),
-				 0);
+		assert_int_equal(
+			op->apply_pair(op, &em, &z, &y, NULL, &pair, NULL) | op->adjoint_update(op, &em, &pair, &z, NULL), 0);
 		plain = fixture_download(&x);
 		fused = fixture_download(&z);
 		assert_true(fixture_difference(fused, plain, op->n_in) <= FUSED_TOL);
