@@ -4,6 +4,7 @@
  *   peer takes, and sent without being parsed, so that memory stays at one piece for any size and the bits are the file's.
  * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data
  * set converted by DCMTK, which leaves large values in the file until they are written.
+ * - A JPEG-LS object is offered plain, too: a peer that does not take it compressed gets its frames decoded on the way.
  * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
  */
 #include "dcmtk/config/osconfig.h"
@@ -14,12 +15,14 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/decoded.hh"
 #include "dicom/outgoing.hh"
 #include "dicom/store_scu.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <exception>
+#include <memory>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <new>
@@ -99,9 +102,12 @@ static OFCondition add_contexts(struct scu *s, const struct scu_context *context
 	propose(&p, UID_VerificationSOPClass, UID_LittleEndianImplicitTransferSyntax);
 	for (size_t i = 0; i < n; i++)
 		propose(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
-	for (size_t i = 0; i < n; i++) /* the conversions come last: where 128 are too few, they go first */
-		if (association_uncompressed(contexts[i].transfer_syntax))
+	for (size_t i = 0; i < n; i++) { /* the conversions come last: where 128 are too few, they go first */
+		if (tomonode::decoded_from(contexts[i].transfer_syntax))
+			propose(&p, contexts[i].sop_class, UID_LittleEndianExplicitTransferSyntax);
+		if (association_uncompressed(contexts[i].transfer_syntax) || tomonode::decoded_from(contexts[i].transfer_syntax))
 			propose(&p, contexts[i].sop_class, UID_LittleEndianImplicitTransferSyntax);
+	}
 	for (size_t i = 0; cond.good() && i < p.n; i++) {
 		const char *ts = p.list[i].transfer_syntax;
 
@@ -320,6 +326,51 @@ static int send_converted(struct scu *s, const struct outgoing *f, T_ASC_Present
 	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
 }
 
+/* One PDU of the data set, for what does not lie in a file as it goes out. */
+static OFCondition send_data(struct scu *s, T_ASC_PresentationContextID id, size_t n, bool last)
+{
+	DUL_PDV pdv;
+	DUL_PDVLIST list;
+
+	memset(&pdv, 0, sizeof(pdv));
+	pdv.fragmentLength = n;
+	pdv.presentationContextID = id;
+	pdv.pdvType = DUL_DATASETPDV;
+	pdv.lastPDV = last;
+	pdv.data = s->assoc->sendPDVBuffer;
+	memset(&list, 0, sizeof(list));
+	list.count = 1;
+	list.pdv = &pdv;
+	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
+}
+
+static int send_decoded(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, bool implicit, unsigned message,
+			const char *path, struct err *err)
+{
+	std::unique_ptr<tomonode::Decoded> data;
+	struct command c;
+	OFCondition cond;
+	uint64_t at = 0;
+	int rc = tomonode::decoded_open(path, implicit, &data, err);
+
+	if (rc < 0)
+		return rc;
+	command_build(&c, f, message);
+	cond = send_command(s, id, &c);
+	while (cond.good() && at < data->size()) {
+		size_t n = s->assoc->sendPDVLength;
+
+		if (n > data->size() - at)
+			n = (size_t)(data->size() - at);
+		rc = data->read(s->assoc->sendPDVBuffer, n, err);
+		if (rc < 0) /* half of it is sent: the peer must not take what it has for the whole */
+			return rc;
+		at += n;
+		cond = send_data(s, id, n, at == data->size());
+	}
+	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
+}
+
 static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
 {
 	T_DIMSE_Message msg;
@@ -341,30 +392,39 @@ static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status,
 	return 0;
 }
 
+/* The context of the class in this transfer syntax; 0: the peer did not take it. DCMTK's look-up alone may fall back on another
+ * transfer syntax of the class. */
+static T_ASC_PresentationContextID accepted(struct scu *s, const char *sop_class, const char *transfer_syntax)
+{
+	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, sop_class, transfer_syntax);
+	T_ASC_PresentationContext pc;
+
+	return id && ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc).good() &&
+			       !strcmp(pc.acceptedTransferSyntax, transfer_syntax)
+		       ? id
+		       : 0;
+}
+
 static int store(struct scu *s, const struct outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
 {
-	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class, f->transfer_syntax);
+	T_ASC_PresentationContextID stored = accepted(s, f->sop_class, f->transfer_syntax);
+	T_ASC_PresentationContextID plain = accepted(s, f->sop_class, UID_LittleEndianExplicitTransferSyntax);
+	T_ASC_PresentationContextID implicit = accepted(s, f->sop_class, UID_LittleEndianImplicitTransferSyntax);
 	unsigned message = s->assoc->nextMsgID++;
-	T_ASC_PresentationContext pc;
-	bool as_stored;
 	int rc;
 
-	/* DCMTK's look-up may fall back on another transfer syntax of the class. */
-	as_stored = id && ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc).good() &&
-		    !strcmp(pc.acceptedTransferSyntax, f->transfer_syntax);
-	if (!as_stored) {
-		id = 0;
-		if (association_uncompressed(f->transfer_syntax))
-			id = ASC_findAcceptedPresentationContextID(s->assoc, f->sop_class,
-								   UID_LittleEndianImplicitTransferSyntax);
-		if (!id)
-			return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who,
-				       f->sop_class, dicom_uid_name(f->sop_class), f->transfer_syntax);
-	}
-	rc = as_stored ? send_as_stored(s, f, id, message, path, err) : send_converted(s, f, id, message, path, err);
+	if (stored)
+		rc = send_as_stored(s, f, stored, message, path, err);
+	else if (association_uncompressed(f->transfer_syntax) && implicit)
+		rc = send_converted(s, f, implicit, message, path, err);
+	else if (tomonode::decoded_from(f->transfer_syntax) && (plain || implicit))
+		rc = send_decoded(s, f, plain ? plain : implicit, !plain, message, path, err);
+	else
+		return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who, f->sop_class,
+			       dicom_uid_name(f->sop_class), f->transfer_syntax);
 	if (rc == 0)
 		rc = receive_answer(s, message, ret_status, err);
-	if (rc < 0)
+	if (rc < 0 && rc != -ENOTSUP) /* that is said before anything is sent */
 		s->broken = true;
 	return rc;
 }

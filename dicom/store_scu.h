@@ -28,7 +28,8 @@ struct scu;
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
 int scu_echo(struct scu *scu, struct err *err);
 
-/* Sends one Part 10 file, streamed. 0 with *ret_status set when the peer answered (whatever it answered);
+/* Sends one Part 10 file, streamed: as it lies there; or, where the peer does not take that, an uncompressed one in Implicit VR
+ * Little Endian, one of JPEG-LS lossless decoded. 0 with *ret_status set when the peer answered (whatever it answered);
  * ENOTSUP: the peer took no context for its class or transfer syntax; other errors: the association is gone. */
 int scu_store(struct scu *scu, const char *path, uint16_t *ret_status, struct err *err);
 struct scu *scu_close(struct scu *scu); /* release; takes NULL, returns NULL */
