@@ -170,7 +170,7 @@ size_t process_count(const struct processes *all, enum process_role role)
 
 void process_stop(struct process *p, double now, double grace)
 {
-	if (p->kill_at == 0)
+	if (p->kill_at == 0 && p->pid > 0) /* 0: it has ended */
 		kill(p->pid, SIGTERM);
 	if (p->kill_at == 0 || now + grace < p->kill_at)
 		p->kill_at = now + grace;
@@ -178,7 +178,8 @@ void process_stop(struct process *p, double now, double grace)
 
 void process_kill(struct process *p, double now)
 {
-	kill(p->pid, SIGKILL);
+	if (p->pid > 0)
+		kill(p->pid, SIGKILL);
 	p->kill_at = now + 1; /* asked again by process_tick() until it is reaped */
 }
 

@@ -19,7 +19,7 @@
 enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DELIVER };
 
 struct process {
-	pid_t pid;
+	pid_t pid; /* 0: it has ended */
 	enum process_role role;
 	int64_t job;			    /* DELIVER, WORKER (0: it waits for one) */
 	char destination[CONFIG_NAME_SIZE]; /* DELIVER */

@@ -1,5 +1,6 @@
 #include "node/retention.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,4 +97,48 @@ void retention_clean(struct journal *j, const struct jobs *jobs, const char *spo
 			return;
 		}
 	}
+}
+
+bool retention_outbox_idle(const struct job_view *v)
+{
+	return v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_CANCELLED ||
+	       v->state == JOB_CLEANED;
+}
+
+/* The job that a folder of the outbox belongs to; NULL: none that the journal knows, it stays. */
+static const struct job_view *owner(const struct jobs *jobs, const char *name)
+{
+	char *end;
+	long long id;
+
+	if (name[0] < '1' || name[0] > '9')
+		return NULL;
+	errno = 0;
+	id = strtoll(name, &end, 10);
+	return errno || *end ? NULL : jobs_find(jobs, id);
+}
+
+void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx)
+{
+	char path[400];
+	struct dirent *e;
+	DIR *dir;
+
+	if (snprintf(path, sizeof(path), "%s/outbox", spool) >= (int)sizeof(path))
+		return;
+	dir = opendir(path);
+	if (!dir)
+		return; /* made with the spool; who needs it will say so */
+	while ((e = readdir(dir))) {
+		const struct job_view *v = owner(jobs, e->d_name);
+		struct err err = {0};
+
+		if (!v || !retention_outbox_idle(v) || busy(ctx, v->id))
+			continue;
+		if (folder_path(spool, "outbox", v->id, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
+			log_event(LOG_WARNING, "outbox-left", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+		else
+			log_event(LOG_INFO, "outbox-removed", "job=%lld", (long long)v->id);
+	}
+	closedir(dir);
 }

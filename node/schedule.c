@@ -55,7 +55,7 @@ static void journal_trouble(struct schedule *s, const struct err *err, double no
 static int refresh(struct schedule *s, double now)
 {
 	struct err err = {0};
-	size_t quarantined = 0;
+	size_t quarantined = 0, outbox_idle = 0;
 	int ret;
 
 	if (!s->journal)
@@ -69,10 +69,14 @@ static int refresh(struct schedule *s, double now)
 		struct job_view *v = s->jobs.list[i];
 
 		assemble_settle(&v->members, now);
+		outbox_idle += retention_outbox_idle(v);
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
 	}
 	s->quarantined = quarantined;
+	if (outbox_idle > s->outbox_idle)
+		s->outbox_looked = false;
+	s->outbox_idle = outbox_idle;
 	return 0;
 }
 
@@ -346,6 +350,29 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 	}
 }
 
+static bool has_process(void *ctx, int64_t job)
+{
+	struct processes *all = ctx;
+
+	return process_find(all, PROCESS_WORKER, job, NULL) || process_find(all, PROCESS_DELIVER, job, NULL);
+}
+
+static void clean(struct schedule *s, double now)
+{
+	const struct node_conf *node = &s->config->node;
+	bool due = s->clean_at <= s->clock;
+
+	if (due && node->retention_days > 0)
+		retention_clean(s->journal, &s->jobs, node->spool, node->retention_days, now);
+	if (due || !s->outbox_looked)
+		retention_clean_outbox(&s->jobs, node->spool, has_process, &s->processes);
+	s->outbox_looked = true;
+	if (due)
+		s->clean_at = s->clock + CLEAN_EVERY;
+	if (node->retention_days > 0)
+		schedule_wake_on_clock(s, s->clean_at, now);
+}
+
 void schedule_step(struct schedule *s, double now)
 {
 	s->next = now + 3600;
@@ -361,18 +388,15 @@ void schedule_step(struct schedule *s, double now)
 		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
 			;
 	schedule_slots_step(s, now);
-	if (!s->stopping && s->config->node.retention_days > 0 && s->clean_at <= s->clock) {
-		retention_clean(s->journal, &s->jobs, s->config->node.spool, s->config->node.retention_days, now);
-		s->clean_at = s->clock + CLEAN_EVERY;
-	}
-	if (!s->stopping && s->config->node.retention_days > 0)
-		schedule_wake_on_clock(s, s->clean_at, now);
+	if (!s->stopping)
+		clean(s, now);
 }
 
 void schedule_ended(struct schedule *s, const struct process *p, int status, double now)
 {
 	int ret = refresh(s, now);
 
+	s->outbox_looked = false; /* what it was busy with may be removed now */
 	if (p->role == PROCESS_WORKER)
 		schedule_worker_ended(s, p, status, now); /* its slot is free in any case */
 	if (ret < 0)

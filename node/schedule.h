@@ -31,6 +31,8 @@ struct schedule {
 	int index_tries;     /* ... so often */
 	double clean_at;     /* next look for what retention may remove */
 	size_t quarantined;  /* so many are logged */
+	size_t outbox_idle;  /* so many jobs were of no use for their outbox (retention_outbox_idle()) */
+	bool outbox_looked;  /* ... and those were cleaned */
 };
 
 /* Catch up with the journal and do what is due. Errors are logged; `next` says when to come again. */

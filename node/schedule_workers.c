@@ -26,13 +26,6 @@ static void update(struct schedule *s, int slot, enum slot_event event, int numb
 	slots_update(&s->slots, slot, event, number, text, s->clock);
 }
 
-/* It says that it ends; where it does not come back from its driver, SIGKILL follows. pid 0: it has ended. */
-static void will_end(struct schedule *s, struct process *p)
-{
-	if (p->pid > 0)
-		process_stop(p, s->clock, STOP_GRACE);
-}
-
 static void take_out(struct schedule *s, int id, const char *reason)
 {
 	const struct slot *slot;
@@ -178,14 +171,14 @@ static void on_message(struct schedule *s, struct process *p, const struct chann
 	switch (m->kind) {
 	case CHANNEL_COUNTED:
 		counted(s, p->slot, m->number, m->text);
-		will_end(s, p);
+		process_stop(p, s->clock, STOP_GRACE); /* it ends by itself, unless it hangs in the driver */
 		break;
 	case CHANNEL_READY:
 		on_ready(s, p->slot, m->text);
 		break;
 	case CHANNEL_REFUSED:
 		take_out(s, p->slot, m->text);
-		will_end(s, p);
+		process_stop(p, s->clock, STOP_GRACE);
 		break;
 	case CHANNEL_ALIVE:
 		update(s, p->slot, SLOT_ALIVE, 0, NULL);
@@ -198,7 +191,7 @@ static void on_message(struct schedule *s, struct process *p, const struct chann
 		break;
 	case CHANNEL_BROKEN:
 		on_broken(s, p, m->text, now);
-		will_end(s, p);
+		process_stop(p, s->clock, STOP_GRACE);
 		break;
 	case CHANNEL_JOB:
 		break;
@@ -218,7 +211,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 	struct process copy = *ended, *p = &copy;
 	char how[120], reason[160];
 
-	p->pid = 0;
+	p->pid = 0; /* whatever it says now, it needs no signal */
 	hear(s, p, now);
 	process_describe(status, how, sizeof(how));
 	update(s, p->slot, SLOT_ENDED, 0, how);

@@ -230,13 +230,19 @@ enum slot_action slots_due(const struct slot *slot, double timeout, double now, 
 
 struct slot *slots_idle(struct slots *all)
 {
+	struct slot *first = NULL;
+
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
-		if (slot->state == SLOT_IDLE && !slot->old && !slot->leaving)
+		if (slot->state != SLOT_IDLE || slot->old || slot->leaving)
+			continue;
+		if (!strncmp(slot->name, "cuda", 4))
 			return slot;
+		if (!first)
+			first = slot;
 	}
-	return NULL;
+	return first;
 }
 
 int slots_threads(const struct slots *all, const struct slot *slot, int cores)

@@ -58,7 +58,7 @@ struct slot {
 };
 
 struct slots {
-	struct slot list[SLOTS_MAX]; /* {0} to begin with; in the order in which they get cases */
+	struct slot list[SLOTS_MAX]; /* {0} to begin with */
 	size_t n;
 	int last_id;
 };
@@ -92,7 +92,7 @@ struct slot *slots_find(struct slots *all, int id); /* NULL: none */
 /* What is to be done about a slot now. *ret_next: when to ask again at the latest. timeout: s that a case may go without
  * progress. */
 enum slot_action slots_due(const struct slot *slot, double timeout, double now, double *ret_next);
-/* The first that waits for a case; NULL: none. */
+/* One that waits for a case, on a CUDA device where there is one; NULL: none. */
 struct slot *slots_idle(struct slots *all);
 /* How many threads a worker there may use, with `cores` for all of them. */
 int slots_threads(const struct slots *all, const struct slot *slot, int cores);

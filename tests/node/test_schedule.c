@@ -16,8 +16,10 @@
 
 #include <cmocka.h>
 
+#include "node/channel.h"
 #include "node/commands.h"
 #include "node/log.h"
+#include "node/retention.h"
 #include "node/schedule.h"
 #include "node/spool.h"
 
@@ -424,6 +426,205 @@ static void clock_set_back_delays_no_deadline(void **state)
 	t->s.stopping = true;
 }
 
+/* ---- slots with made-up workers: the other ends of their channels are ours ---- */
+
+static void add_worker(struct stage *t, size_t slot, int ret_fd[2])
+{
+	struct process *p = &t->s.processes.list[t->s.processes.n++];
+	char device[32];
+
+	assert_int_equal(channel_pair(ret_fd), 0);
+	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .channel = ret_fd[0]};
+	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
+	snprintf(device, sizeof(device), "device %zu", slot);
+	assert_true(channel_send(ret_fd[1], CHANNEL_READY, 0, 0, device, true));
+}
+
+/* The job that a worker was given; 0: none. */
+static int64_t given(int fd)
+{
+	struct channel_message m;
+
+	if (channel_receive(fd, &m, false) <= 0)
+		return 0;
+	assert_int_equal(m.kind, CHANNEL_JOB);
+	return m.job;
+}
+
+static void close_pair(int fd[2])
+{
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void jobs_go_to_their_slots(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2), third = add_job(t, "dbt", 3, 3);
+	int a[2], b[2];
+
+	slots_configure(&t->s.slots, "cuda:0, cuda:1", t->s.clock);
+	add_worker(t, 0, a);
+	add_worker(t, 1, b);
+	t->s.stopping = false;
+	assert_int_equal(step(t, third, NOW)->state, JOB_READY);
+	assert_int_equal(given(a[1]), first);
+	assert_int_equal(given(b[1]), second);
+	assert_true(given(a[1]) == 0 && given(b[1]) == 0);
+	assert_string_equal(jobs_find(&t->s.jobs, first)->device, "device 0");
+	assert_string_equal(jobs_find(&t->s.jobs, second)->device, "device 1");
+	/* Journal first, then the word. */
+	append(t, second, EVENT_HELD, "{\"reason\":\"data\"}");
+	assert_true(channel_send(b[1], CHANNEL_DONE, second, 0, NULL, true));
+	assert_int_equal(step(t, second, NOW)->state, JOB_HELD);
+	assert_int_equal(given(b[1]), third);
+	assert_int_equal(jobs_find(&t->s.jobs, first)->state, JOB_RUNNING);
+	/* A worker that is done without a word in the journal: the job starts again. */
+	assert_true(channel_send(a[1], CHANNEL_DONE, first, 0, NULL, true));
+	step(t, first, NOW);
+	step(t, first, NOW);
+	assert_int_equal(given(a[1]), first);
+	assert_int_equal(jobs_find(&t->s.jobs, first)->crashes, 0);
+	t->s.stopping = true;
+	close_pair(a);
+	close_pair(b);
+}
+
+/* The device's fault: not the case's. Another slot takes it at once. */
+static void broken_device_hands_its_job_on(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+	const struct slot *slot;
+	int a[2], b[2];
+
+	slots_configure(&t->s.slots, "cuda:0, cuda:1", t->s.clock);
+	add_worker(t, 0, a);
+	add_worker(t, 1, b);
+	t->s.stopping = false;
+	v = step(t, job, NOW);
+	assert_int_equal(given(a[1]), job);
+	assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "device 0: an illegal address", true));
+	assert_int_equal(step(t, job, NOW)->state, JOB_RUNNING);
+	assert_int_equal(given(b[1]), job);
+	assert_string_equal(v->device, "device 1");
+	assert_int_equal(v->crashes, 0);
+	slot = &t->s.slots.list[0];
+	assert_true(slot->out && slot->state == SLOT_ENDING);
+	assert_string_equal(slot->reason, "device 0: an illegal address");
+	/* Said again, as it ends: nothing more happens to the job. */
+	assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "again", true));
+	step(t, job, NOW);
+	assert_int_equal(v->state, JOB_RUNNING);
+	assert_int_equal(process_find(&t->s.processes, PROCESS_WORKER, job, NULL)->slot, t->s.slots.list[1].id);
+	t->s.stopping = true;
+	close_pair(a);
+	close_pair(b);
+}
+
+/* What a worker said before it died is heard; what it had not said costs its job an attempt. */
+static void last_words(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+	struct process p = {.role = PROCESS_WORKER, .job = job};
+	int a[2];
+
+	slots_configure(&t->s.slots, "cuda:0", t->s.clock);
+	p.slot = t->s.slots.list[0].id;
+	for (int said = 0; said < 2; said++) {
+		assert_int_equal(channel_pair(a), 0);
+		p.channel = a[0];
+		append(t, job, EVENT_STARTED, "{}");
+		slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
+		slots_update(&t->s.slots, p.slot, SLOT_READY, 0, "x", 0);
+		slots_update(&t->s.slots, p.slot, SLOT_GIVEN, 0, NULL, 0);
+		if (said)
+			assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "an uncorrectable error", true));
+		schedule_ended(&t->s, &p, said ? EXIT_STATUS(CODE_DEVICE) : SIGNAL_STATUS(SIGKILL), NOW);
+		assert_int_equal(v->state, JOB_READY);
+		assert_int_equal(v->crashes, 1); /* of the first one */
+		assert_int_equal(slots_find(&t->s.slots, p.slot)->state, SLOT_DOWN);
+		assert_true(slots_find(&t->s.slots, p.slot)->out == said);
+		close_pair(a);
+	}
+	assert_string_equal(v->reason, "an uncorrectable error");
+	/* Killed because it hung: that is counted, being told to stop is not. */
+	p = (struct process){.role = PROCESS_WORKER, .job = job, .channel = -1, .kill_at = 1, .hung = true};
+	append(t, job, EVENT_STARTED, "{}");
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
+	assert_int_equal(v->crashes, 2);
+	assert_non_null(strstr(v->reason, "no progress for 1800 s"));
+}
+
+/* A slot is free again although nothing can be written. */
+static void slot_without_a_journal(void **state)
+{
+	struct stage *t = *state;
+	struct process p = {.role = PROCESS_WORKER, .job = 1, .channel = -1};
+
+	slots_configure(&t->s.slots, "cpu", 0);
+	p.slot = t->s.slots.list[0].id;
+	slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
+	t->s.journal = journal_close(t->s.journal);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
+	assert_int_equal(t->s.slots.list[0].state, SLOT_DOWN);
+	assert_int_equal(t->s.slots.list[0].deaths, 1);
+}
+
+static bool is_busy(void *ctx, int64_t job)
+{
+	return job == *(int64_t *)ctx;
+}
+
+static bool has_outbox(struct stage *t, const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/outbox/%s", t->dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void add_outbox(struct stage *t, const char *name)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/outbox/%s", t->dir, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/x.dcm");
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void outbox_of_what_is_given_up(void **state)
+{
+	struct stage *t = *state;
+	int64_t made_job = add_job(t, "dbt", 1, 1), cancelled, busy;
+	char name[4][24] = {"", "", "", "x1"};
+
+	made(t, made_job, true);
+	cancelled = add_job(t, "pet", 1, 2);
+	busy = add_job(t, "ct", 1, 2);
+	append(t, cancelled, EVENT_CANCEL, "{}");
+	append(t, busy, EVENT_CANCEL, "{}");
+	assert_int_equal(jobs_refresh(&t->s.jobs, t->s.journal, 0, NULL), 0);
+	snprintf(name[0], sizeof(name[0]), "%lld", (long long)cancelled);
+	snprintf(name[1], sizeof(name[1]), "%lld", (long long)busy);
+	snprintf(name[2], sizeof(name[2]), "4711"); /* of no job that is known */
+	for (size_t i = 0; i < 4; i++)
+		add_outbox(t, name[i]);
+	retention_clean_outbox(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_true(has_outbox(t, "1") && !has_outbox(t, name[0]));
+	assert_true(has_outbox(t, name[1]) && has_outbox(t, name[2]) && has_outbox(t, name[3]));
+	busy = 0;
+	retention_clean_outbox(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_true(has_outbox(t, "1") && !has_outbox(t, name[1]));
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -444,6 +645,11 @@ int main(void)
 		T(clock_set_back_delays_no_alarm),
 		T(clock_set_back_delays_no_deadline),
 		T(no_journal_decides_nothing),
+		T(jobs_go_to_their_slots),
+		T(broken_device_hands_its_job_on),
+		T(last_words),
+		T(slot_without_a_journal),
+		T(outbox_of_what_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

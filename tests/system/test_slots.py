@@ -1,0 +1,259 @@
+#!/usr/bin/python3
+"""Several slots: cases side by side, devices that are not there, workers that hang, die, are reloaded, live long."""
+import os
+import re
+import signal
+import sys
+import time
+
+import node_harness as h
+from node_harness import check, wait_for
+
+try:
+    import pydicom
+except ImportError:
+    print("skipped: pydicom is not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+
+def both(folder, things, **node):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
+    things += [n, pacs]
+    return n, pacs
+
+
+def make_long(n):
+    n.protocol.update(algorithm='"osem"', iterations=1000, projector='"exact"', slice_spacing=1.0)
+    n.write_conf()
+
+
+def make_quick(n):
+    n.protocol.update(algorithm='"osem"', iterations=1, projector='"slices"', slice_spacing=5.0)
+    n.write_conf()
+    before = n.log_text().count("config-reloaded")
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("the configuration is read", lambda: n.log_text().count("config-reloaded") > before)
+
+
+def exam(folder, side, seed):
+    return h.simulate(os.path.join(folder, f"{side}{seed}"), "--side", side, "--seed", str(seed))
+
+
+def workers(n, count):
+    return wait_for(f"{count} workers", lambda: len(n.processes("worker")) == count and n.processes("worker"))
+
+
+def ready(n, count):
+    wait_for(f"{count} devices are ready", lambda: n.log_text().count(" device-ready ") >= count)
+
+
+def events(n, job):
+    return [e["event"] for e in n.show(job)["events"]]
+
+
+def start_of(pid):
+    """Of a process, in ticks: tells two with the same number apart."""
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rsplit(")", 1)[1].split()[19]
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1))
+
+
+def two_cases_side_by_side(folder, things):
+    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
+    make_long(n)
+    n.start()
+    ready(n, 2)
+    before = workers(n, 2)
+    for side in "LR":
+        h.send(n.port, exam(folder, side, 1))
+    first, second = n.wait_states("running", "running")
+    for job in (first, second):
+        check("cpu (1 thread" in job["device"], job["device"])
+        check("device cpu (1 thread" in n.command("show", str(job["id"])).stdout, "the device is not in show")
+    check(re.search(r"running.* cpu ", n.command("list").stdout), "the device is not in the list")
+    h.send(n.port, exam(folder, "L", 2))
+    n.wait_states("running", "running", "ready")
+    check(n.processes("worker") == before, "other workers, or more of them")
+    # One is cancelled: its worker goes, the other one's stays, and the third case begins.
+    n.command("cancel", str(first["id"]))
+    n.wait_states("cancelled", "running", "running")
+    check(len(set(before) & set(n.processes("worker"))) == 1, "not just the one worker is a new one")
+    check(events(n, second["id"]).count("started") == 1, "the other case was disturbed")
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    check(not n.processes(), "something is left")
+
+
+def first_come_first_served(folder, things):
+    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
+    pacs.start()
+    n.start()
+    for side, seed in (("L", 1), ("R", 1), ("L", 2), ("R", 2), ("L", 3)):
+        h.send(n.port, exam(folder, side, seed))
+    jobs = n.wait_states(*["delivered"] * 5)
+    started = [next(e["time"] for e in n.show(j["id"])["events"] if e["event"] == "started") for j in jobs]
+    check(started == sorted(started), started)
+    check(sorted(pacs.objects().values()) == [1] * 5, pacs.objects())
+
+
+def a_device_that_is_not_there(folder, things):
+    n, pacs = both(folder, things, device='"cuda:7"')
+    pacs.start()
+    n.start()
+    wait_for("it is said", lambda: "device-out" in n.log_text())
+    line = next(x for x in n.log_text().splitlines() if "device-out" in x)
+    check(" crit " in line and "device=cuda:7" in line and re.search(r'reason=".*cuda:7.*"', line), line)
+    h.send(n.port, exam(folder, "L", 1))
+    job, = n.wait_states("delivered")
+    check(job["device"].startswith("cpu") and job["attempts"] == 1 and job["crashes"] == 0, job)
+    made = pydicom.dcmread(pacs.files()[0], stop_before_pixels=True)
+    check(job["device"] in str(made), "the object does not say which device made it")
+    check("job-started" in n.log_text() and re.search(r'job-started.*device="cpu', n.log_text()), "the log does not, either")
+    # Asked again when the configuration is read, and by nobody before.
+    check(n.log_text().count("device-out") == 1, "tried again at once")
+    make_quick(n)
+    wait_for("it is tried again", lambda: n.log_text().count("device-out") == 2)
+    h.send(n.port, exam(folder, "R", 1))
+    n.wait_states("delivered", "delivered")
+    # Beside a device that works, no other one is opened.
+    n.node["device"] = '"cuda:7, cpu:1"'
+    make_quick(n)
+    wait_for("it is tried again", lambda: n.log_text().count("device-out") == 3)
+    wait_for("the CPU alone", lambda: len(n.processes("worker")) == 1)
+    h.send(n.port, exam(folder, "L", 2))
+    job = n.wait_states("delivered", "delivered", "delivered")[-1]
+    check("cpu (1 thread" in job["device"], job["device"])
+
+
+def chosen_by_itself(folder, things):
+    n, pacs = both(folder, things, device='"auto"')
+    pacs.start()
+    n.start()
+    h.send(n.port, exam(folder, "L", 1))
+    job, = n.wait_states("delivered")
+    check(job["device"] and "devices-counted" in n.log_text(), job)
+    check("device-out" not in n.log_text(), "no GPU is no alarm here")
+
+
+def a_worker_that_hangs(folder, things):
+    n, pacs = both(folder, things, worker_timeout=2, attempts=2)
+    make_long(n)
+    n.start()
+    h.send(n.port, exam(folder, "L", 1))
+    job, = n.wait_states("running")
+    time.sleep(3)
+    check(n.states() == ["running"] and events(n, job["id"]).count("started") == 1, "killed although it made progress")
+    pid, = n.processes("worker")
+    os.kill(pid, signal.SIGSTOP)
+    wait_for("it is written down", lambda: "crashed" in events(n, job["id"]), 15)
+    job, = n.jobs()
+    check("no progress for 2 s" in job["reason"] or job["state"] == "running", job)
+    check("worker-hangs" in n.log_text() and pid not in n.processes("worker"), "it was not ended")
+    n.wait_states("running")
+    pid, = n.processes("worker")
+    os.kill(pid, signal.SIGSTOP)
+    job, = n.wait_states("failed")
+    check("2 attempts" in job["reason"] and "no progress" in job["reason"], job["reason"])
+    make_quick(n)
+    pacs.start()
+    n.command("retry", str(job["id"]))
+    n.wait_states("delivered")
+
+
+def an_idle_worker_that_dies(folder, things):
+    n, pacs = both(folder, things)
+    pacs.start()
+    n.start()
+    ready(n, 1)
+    pid, = n.processes("worker")
+    os.kill(pid, signal.SIGKILL)
+    wait_for("another one", lambda: n.processes("worker") not in ([], [pid]))
+    ready(n, 2)
+    h.send(n.port, exam(folder, "L", 1))
+    job, = n.wait_states("delivered")
+    check(job["attempts"] == 1 and job["crashes"] == 0, job)
+
+
+def reloaded_after_its_case(folder, things):
+    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
+    make_long(n)
+    n.protocol["iterations"] = 3
+    n.write_conf()
+    pacs.start()
+    n.start()
+    ready(n, 2)
+    h.send(n.port, exam(folder, "L", 1))
+    n.wait_states("running")
+    before = {pid: start_of(pid) for pid in workers(n, 2)}
+    make_quick(n)
+    wait_for("the idle one is a new one", lambda: len(set(before) & set(n.processes("worker"))) == 1 and len(n.processes("worker")) == 2)
+    check(n.states() == ["running"], "the case was disturbed")
+    job, = n.wait_states("delivered")
+    check(events(n, job["id"]).count("started") == 1, events(n, job["id"]))
+    wait_for("the other one, too", lambda: len(n.processes("worker")) == 2 and not set(before) & set(n.processes("worker")))
+    # Back to one slot: the other one leaves.
+    n.node["device"] = '"cpu:1"'
+    make_quick(n)
+    wait_for("one worker", lambda: len(n.processes("worker")) == 1)
+    h.send(n.port, exam(folder, "R", 1))
+    n.wait_states("delivered", "delivered")
+
+
+def many_cases_in_one_worker(folder, things):
+    """The result is taken away again and again, so that it is made again: memory and open files stay as they are."""
+    n, pacs = both(folder, things)
+    n.destination.update(retry_first=60.0, retry_cap=60.0)
+    n.write_conf()
+    n.start()
+    h.send(n.port, exam(folder, "L", 1))
+    job = n.wait_states("reconstructed")[0]
+    pid, = n.processes("worker")
+    sizes, files = [], []
+    for i in range(40):
+        made = events(n, job["id"]).count("reconstructed")
+        os.unlink(os.path.join(n.spool, job["result"]["file"]))
+        n.command("retry", str(job["id"]), code=None)  # so that it is missed at once; 1: it was already
+        wait_for("it is made again", lambda: events(n, job["id"]).count("reconstructed") > made, step=0.02)
+        sizes.append(resident(pid))
+        files.append(len(os.listdir(f"/proc/{pid}/fd")))
+    check(n.processes("worker") == [pid], "another worker")
+    first, last = sorted(sizes[10:20])[5], sorted(sizes[30:40])[5]
+    print(f"        resident after 15 and 35 cases: {first} and {last} kB")
+    check(last - first < 1024, f"the worker grows: {sizes}")
+    check(files[-1] <= files[0], f"files stay open: {files}")
+
+
+def nothing_stays_in_the_outbox(folder, things):
+    n, pacs = both(folder, things)
+    n.destination.update(retry_first=60.0, retry_cap=60.0)
+    n.write_conf()
+    n.start()
+    h.send(n.port, exam(folder, "L", 1))
+    job, = n.wait_states("reconstructed")
+    outbox = os.path.join(n.spool, "outbox")
+    check(os.listdir(outbox) == [str(job["id"])], os.listdir(outbox))
+    n.command("cancel", str(job["id"]))
+    wait_for("the result of a cancelled case is removed", lambda: os.listdir(outbox) == [], 10)
+    n.command("retry", str(job["id"]))
+    n.wait_states("reconstructed")
+    # A case that is refused leaves nothing either.
+    n.protocol["memory_limit"] = '"1 MB"'
+    make_quick(n)
+    h.send(n.port, exam(folder, "R", 1))
+    n.wait_states("reconstructed", "failed")
+    check(os.listdir(outbox) == [str(job["id"])], os.listdir(outbox))
+    # What an earlier node left behind goes at the start.
+    os.mkdir(os.path.join(outbox, str(n.jobs()[1]["id"])))
+    check(n.stop() == 0, "SIGTERM")
+    n.start()
+    wait_for("it is removed", lambda: os.listdir(outbox) == [str(job["id"])], 10)
+
+
+if __name__ == "__main__":
+    h.main([two_cases_side_by_side, first_come_first_served, a_device_that_is_not_there, chosen_by_itself, a_worker_that_hangs,
+            an_idle_worker_that_dies, reloaded_after_its_case, many_cases_in_one_worker, nothing_stays_in_the_outbox])
