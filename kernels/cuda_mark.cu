@@ -1,15 +1,17 @@
 /* cuda_mark.cu - what the views tell about each voxel, on the CUDA device. See mark() in kernels/device.h.
  *
- * A block looks at a patch of voxels in one slice, view after view. Which bin is nearest to a voxel depends on its column alone
- * along u and on its row alone along v: computed once per block and view. Nearly always that bin tells all: it shows air, or it
- * counts; only voxels about which no view has said anything look at all bins around them. What does not change is not written.
+ * A block looks at a patch of voxels, slice after slice, and in a slice view after view. Which bin is nearest to a voxel depends
+ * on its column alone along u and on its row alone along v: computed once per block and view. Nearly always that bin tells all:
+ * it shows air, or it counts; only voxels about which no view has said anything look at all bins around them. What does not
+ * change is not written.
  */
 #include "kernels/cuda_slices.cuh"
 
 #include <errno.h>
 
-#define MARK_ROWS 4  /* voxels of a thread, along y */
-#define MARK_VIEWS 8 /* whose nearest bins are computed at a time */
+#define MARK_ROWS 4    /* voxels of a thread, along y */
+#define MARK_SLICES 16 /* of a block, where there is one view */
+#define MARK_STEPS 8   /* slices times views whose nearest bins are computed at a time */
 #define MARK_PATCH (SLICES_WARPS * MARK_ROWS)
 
 struct mark_job {
@@ -17,6 +19,7 @@ struct mark_job {
 	struct grid grid;
 	const struct slice_map *maps;
 	int n_views;
+	int slices, parts; /* slices of a block; blocks that share out the slices of a patch */
 	const float *mask;
 	float *x;
 };
@@ -66,37 +69,53 @@ static __device__ bool met_by_any(const struct mark_job &job, int i, int j, int 
 	return false;
 }
 
+static __device__ void settle(const struct mark_job &job, int i, int j, int k, bool air, bool seen)
+{
+	size_t at = ((size_t)k * job.grid.n[1] + j) * job.grid.n[0] + i;
+	float old = job.x[at];
+
+	if (old < 0 || (old == 1 && !air))
+		return;
+	if (air)
+		job.x[at] = -1;
+	else if (seen || met_by_any(job, i, j, k))
+		job.x[at] = 1;
+}
+
 static __global__ void __launch_bounds__(CUDA_THREADS) mark_kernel(const __grid_constant__ struct mark_job job)
 {
-	__shared__ struct nearest near_u[MARK_VIEWS][SLICES_LANES], near_v[MARK_VIEWS][MARK_PATCH];
-	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2];
-	const int patches_x = (nx + SLICES_LANES - 1) / SLICES_LANES, patches_y = (ny + MARK_PATCH - 1) / MARK_PATCH;
-	const int k = blockIdx.x / (patches_x * patches_y), patch = blockIdx.x % (patches_x * patches_y);
+	__shared__ struct nearest near_u[MARK_STEPS][SLICES_LANES], near_v[MARK_STEPS][MARK_PATCH];
+	const int nx = job.grid.n[0], ny = job.grid.n[1], nz = job.grid.n[2], n_views = job.n_views;
+	const int patches_x = (nx + SLICES_LANES - 1) / SLICES_LANES, patch = blockIdx.x / job.parts;
 	const int i0 = patch % patches_x * SLICES_LANES, j0 = patch / patches_x * MARK_PATCH;
 	const int lane = threadIdx.x % SLICES_LANES, row = threadIdx.x / SLICES_LANES * MARK_ROWS, i = i0 + lane;
+	const int k0 = (int)(blockIdx.x % job.parts) * job.slices, steps = min(job.slices, nz - k0) * n_views;
 	bool air[MARK_ROWS] = {}, seen[MARK_ROWS] = {};
+	int k = k0, view = 0;
 
-	for (int s0 = 0; s0 < job.n_views; s0 += MARK_VIEWS) {
-		int n = min(job.n_views - s0, MARK_VIEWS);
+	for (int e0 = 0; e0 < steps; e0 += MARK_STEPS) {
+		int n = min(steps - e0, MARK_STEPS);
 
 		__syncthreads();
 		for (int t = threadIdx.x; t < n * (SLICES_LANES + MARK_PATCH); t += CUDA_THREADS) {
-			int s = t / (SLICES_LANES + MARK_PATCH), at = t % (SLICES_LANES + MARK_PATCH);
-			const struct slice_map map = job.maps[(size_t)(s0 + s) * nz + k];
+			int e = t / (SLICES_LANES + MARK_PATCH), at = t % (SLICES_LANES + MARK_PATCH);
+			int slice = k0 + (e0 + e) / n_views, s = (e0 + e) % n_views;
+			const struct slice_map &map = job.maps[(size_t)s * nz + slice];
 
 			if (at < SLICES_LANES)
-				near_u[s][at] = nearest_bin(map, 0, i0 + at, job.scan.n_u);
+				near_u[e][at] = nearest_bin(map, 0, i0 + at, job.scan.n_u);
 			else
-				near_v[s][at - SLICES_LANES] = nearest_bin(map, 1, j0 + at - SLICES_LANES, job.scan.n_v);
+				near_v[e][at - SLICES_LANES] = nearest_bin(map, 1, j0 + at - SLICES_LANES, job.scan.n_v);
 		}
 		__syncthreads();
-		for (int s = 0; s < n; s++) {
-			const float *mask = job.mask ? job.mask + (size_t)(s0 + s) * scan_view_size(&job.scan) : NULL;
-			const struct nearest u = near_u[s][lane];
+#pragma unroll 1
+		for (int e = 0; e < n; e++) {
+			const float *mask = job.mask ? job.mask + (size_t)view * scan_view_size(&job.scan) : NULL;
+			const struct nearest u = near_u[e][lane];
 
 #pragma unroll
 			for (int r = 0; r < MARK_ROWS; r++) {
-				const struct nearest v = near_v[s][row + r];
+				const struct nearest v = near_v[e][row + r];
 				float value;
 
 				if (u.bin < 0 || v.bin < 0)
@@ -105,31 +124,27 @@ static __global__ void __launch_bounds__(CUDA_THREADS) mark_kernel(const __grid_
 				air[r] = air[r] || value < 0;
 				seen[r] = seen[r] || (value > 0 && u.near && v.near);
 			}
-		}
-	}
+			if (++view < n_views)
+				continue;
+			view = 0;
 #pragma unroll
-	for (int r = 0; r < MARK_ROWS; r++) {
-		int j = j0 + row + r;
-		size_t at = ((size_t)k * ny + j) * nx + i;
-		float old;
-
-		if (i >= nx || j >= ny)
-			continue;
-		old = job.x[at];
-		if (old < 0 || (old == 1 && !air[r]))
-			continue;
-		if (air[r])
-			job.x[at] = -1;
-		else if (seen[r] || met_by_any(job, i, j, k))
-			job.x[at] = 1;
+			for (int r = 0; r < MARK_ROWS; r++) {
+				if (i < nx && j0 + row + r < ny)
+					settle(job, i, j0 + row + r, k, air[r], seen[r]);
+				air[r] = seen[r] = false;
+			}
+			k++;
+		}
 	}
 }
 
 int cuda_mark(struct projection *a, struct buf *x, struct err *err)
 {
-	struct mark_job job = {a->scan, a->grid, a->maps, a->n_views, a->mask, x->mem};
-	unsigned blocks = (unsigned)((a->grid.n[0] + SLICES_LANES - 1) / SLICES_LANES) *
-			  (unsigned)((a->grid.n[1] + MARK_PATCH - 1) / MARK_PATCH) * (unsigned)a->grid.n[2];
+	const struct grid *g = &a->grid;
+	int slices = a->n_views > 1 ? 1 : min(g->n[2], MARK_SLICES), parts = (g->n[2] + slices - 1) / slices;
+	struct mark_job job = {a->scan, a->grid, a->maps, a->n_views, slices, parts, a->mask, x->mem};
+	unsigned blocks = (unsigned)((g->n[0] + SLICES_LANES - 1) / SLICES_LANES) *
+			  (unsigned)((g->n[1] + MARK_PATCH - 1) / MARK_PATCH) * (unsigned)parts;
 
 	int r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
 
