@@ -33,8 +33,8 @@ static const uint32_t copied[] = {
 	TAG_IRRADIATION_EVENT_UID,
 };
 
-/* The anatomical direction that a direction cosine points to, as Patient Orientation says it: the largest component first, the
- * second one where it is more than a fifth of a right angle off. */
+/* The anatomical direction that a direction cosine points to, as Patient Orientation says it (PS3.3 C.7.6.1.1.1): the largest
+ * component first, others where they are more than 17 degrees off. */
 static void direction_text(const double v[3], char ret_text[4])
 {
 	static const char letters[3][2] = {{'R', 'L'}, {'A', 'P'}, {'F', 'H'}};
@@ -55,12 +55,18 @@ static void direction_text(const double v[3], char ret_text[4])
 	ret_text[n] = '\0';
 }
 
-static void fill_orientation(const struct result *r, struct fill *f)
+/* The view lies as the source's images lie: in their words, where they have some. */
+static void fill_orientation(const struct result *r, const struct header *h, struct fill *f)
 {
+	const struct dicom_item *from = header_find(h, TAG_PATIENT_ORIENTATION);
 	const struct exam *e = r->exam;
 	double columns[3], rows[3];
 	char a[4], b[4], text[12];
 
+	if (from) {
+		fill_copy(f, TAG_PATIENT_ORIENTATION, from);
+		return;
+	}
 	for (int c = 0; c < 3; c++) {
 		columns[c] = (e->columns_toward_chest ? -1 : 1) * e->axis[0][c];
 		rows[c] = (e->rows_toward_minus_y ? -1 : 1) * e->axis[1][c];
@@ -109,7 +115,7 @@ void result_fill_view(const struct result *r, struct fill *root)
 	fill_text(root, TAG_CONTENT_QUALIFICATION, "RESEARCH");
 	fill_text(root, TAG_IMAGE_LATERALITY, laterality);
 	fill_code(root, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
-	fill_orientation(r, root);
+	fill_orientation(r, &h, root);
 	fill_empty(root, TAG_DETECTOR_TYPE);
 	fill_copy(root, TAG_DETECTOR_TYPE, header_find(&h, TAG_DETECTOR_TYPE));
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
