@@ -55,7 +55,7 @@ static void other_shapes(void **state)
 	(void)state;
 	for (int i = 0; i < 21; i++) {
 		x[i] = 0.34 * i;
-		v[i] = fmax(0, 1 - fabs(i - 10) / 4.0);
+		v[i] = fmax(0, 1 - fabs(i - 10.0) / 4);
 	}
 	assert_int_equal(quality_fit_peak(x, v, 21, &p, NULL), 0);
 	assert_near(p.centre, 3.4, 1e-6);
