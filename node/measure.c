@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/quality.h"
+#include "recon/figures.h"
 
 #define ROI_PART 0.7  /* of a region's half axes */
 #define RING_FROM 2.0 /* mm around a region */
@@ -29,7 +29,7 @@ struct kept {
 	/* region */
 	struct pixel *inside, *around;
 	size_t n_inside, n_around;
-	struct quality_sum *in, *out; /* per slice */
+	struct figure_sum *in, *out; /* per slice */
 	/* point: a window of all slices */
 	int column, row, half[2];
 	float *window;
@@ -184,9 +184,9 @@ static void take_slice(const struct tomo_object *t, struct kept *k, long slice, 
 	size_t columns = (size_t)t->info.columns;
 
 	for (size_t i = 0; i < k->n_inside; i++)
-		quality_add(&k->in[slice], values[(size_t)k->inside[i].row * columns + (size_t)k->inside[i].column]);
+		figure_add(&k->in[slice], values[(size_t)k->inside[i].row * columns + (size_t)k->inside[i].column]);
 	for (size_t i = 0; i < k->n_around; i++)
-		quality_add(&k->out[slice], values[(size_t)k->around[i].row * columns + (size_t)k->around[i].column]);
+		figure_add(&k->out[slice], values[(size_t)k->around[i].row * columns + (size_t)k->around[i].column]);
 	for (int dy = -k->half[1]; k->window && dy <= k->half[1]; dy++)
 		for (int dx = -k->half[0]; dx <= k->half[0]; dx++) {
 			long column = k->column + dx, row = k->row + dy;
@@ -224,17 +224,17 @@ static size_t profile(const struct tomo_object *t, const struct kept *k, const i
 /* Noise and level of the window's rim in a slice: farther than WINDOW / 2 from the point. */
 static void rim(const struct tomo_object *t, struct kept *k, const int top[2], long slice)
 {
-	struct quality_sum sum = {0};
+	struct figure_sum sum = {0};
 
 	for (int dy = -k->half[1]; dy <= k->half[1]; dy++)
 		for (int dx = -k->half[0]; dx <= k->half[0]; dx++) {
 			float value = *window_at(k, slice, dx, dy);
 
 			if (!isnan(value) && hypot((dx - top[0]) * t->spacing[0], (dy - top[1]) * t->spacing[1]) > WINDOW / 2)
-				quality_add(&sum, value);
+				figure_add(&sum, value);
 		}
 	k->level = sum.mean;
-	k->noise = quality_sd(&sum);
+	k->noise = figure_sd(&sum);
 }
 
 static int find_point(const struct tomo_object *t, struct kept *k, struct err *err)
@@ -243,7 +243,7 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 	size_t most = (size_t)t->info.frames + 2 * (size_t)(WINDOW / fmin(t->spacing[0], t->spacing[1])) + 8;
 	double *x = malloc(most * sizeof(*x)), *v = malloc(most * sizeof(*v)), best = -INFINITY;
 	long slice = k->slice;
-	struct quality_peak p;
+	struct figure_peak p;
 
 	if (!x || !v) {
 		free(x);
@@ -264,9 +264,9 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 	for (int axis = 0; axis < 3 && k->found; axis++) {
 		size_t n = profile(t, k, top, slice, axis, x, v);
 
-		if (quality_fit_peak(x, v, n, &p, NULL) == 0) {
+		if (figure_fit_peak(x, v, n, &p, NULL) == 0) {
 			k->place[axis] = axis < 2 ? p.centre / t->spacing[axis] : p.centre;
-			k->width[axis] = quality_fwhm(&p);
+			k->width[axis] = figure_fwhm(&p);
 		} else if (axis == 2) { /* few slices, or at the volume's edge: the slice itself */
 			k->place[2] = t->depth[slice];
 			k->width[2] = NAN;
@@ -297,8 +297,8 @@ static json_t *three(double a, double b, double c)
 
 static json_t *region_json(const struct tomo_object *t, const struct kept *k)
 {
-	const struct quality_sum *in = &k->in[k->slice], *out = &k->out[k->slice];
-	double difference = in->mean - out->mean, sd = quality_sd(out);
+	const struct figure_sum *in = &k->in[k->slice], *out = &k->out[k->slice];
+	double difference = in->mean - out->mean, sd = figure_sd(out);
 	size_t n = (size_t)t->info.frames;
 	double *asf = calloc(n, sizeof(*asf)), width = NAN;
 	json_t *root = json_pack("{s:s, s:o, s:I, s:f, s:I, s:f, s:f, s:I}", "name", k->item->name, "at",
@@ -315,7 +315,7 @@ static json_t *region_json(const struct tomo_object *t, const struct kept *k)
 		json_array_append_new(curve, json_pack("[o, o]", number(t->depth[s] - t->depth[k->slice]), number(asf[s])));
 	}
 	if (asf)
-		width = quality_half_width(t->depth, asf, n, (size_t)k->slice);
+		width = figure_half_width(t->depth, asf, n, (size_t)k->slice);
 	json_object_set_new(root, "asf_fwhm_mm", number(width));
 	json_object_set_new(root, "asf", curve);
 	free(asf);

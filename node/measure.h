@@ -1,4 +1,4 @@
-/* Image quality of one tomosynthesis object: regions and points measured in one pass over its slices (recon/quality.h has the
+/* Image quality of one tomosynthesis object: regions and points measured in one pass over its slices (recon/figures.h has the
  * formulas). Where they lie comes from truth.json of `tomonode simulate dbt`, or from the caller.
  *
  * Region: an ellipse of half axes r on a background. With a truth the background is the ring 2 to 6 mm around it, without
