@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "node/channel.h"
 #include "node/commands.h"
@@ -21,20 +22,17 @@
 #define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
 #define STOP_GRACE 10.0		 /* s from SIGTERM to SIGKILL for a worker that is not needed any more */
 
-static void update(struct schedule *s, int slot, enum slot_event event, int number, const char *text)
+/* Says it when the slot is out by that. */
+static void update(struct schedule *s, int id, enum slot_event event, int number, const char *text)
 {
-	slots_update(&s->slots, slot, event, number, text, s->clock);
-}
+	const struct slot *slot = slots_find(&s->slots, id);
+	int outs = slot ? slot->outs : 0;
 
-static void take_out(struct schedule *s, int id, const char *reason)
-{
-	const struct slot *slot;
-
-	update(s, id, SLOT_TAKEN_OUT, 0, reason);
+	slots_update(&s->slots, id, event, number, text, s->clock);
 	slot = slots_find(&s->slots, id);
-	if (slot)
-		log_event(LOG_CRIT, "device-out", "device=%s reason=%s again=%.0f", log_quote(slot->name), log_quote(reason),
-			  slot->at - s->clock);
+	if (slot && slot->outs > outs)
+		log_event(LOG_CRIT, "device-out", "device=%s reason=%s again=%.0f", log_quote(slot->name),
+			  log_quote(slot->reason), slot->at - s->clock);
 }
 
 static void counted(struct schedule *s, int id, int number, const char *why_none)
@@ -158,7 +156,7 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 {
 	int64_t job = p->job;
 
-	take_out(s, p->slot, reason);
+	update(s, p->slot, SLOT_TAKEN_OUT, 0, reason);
 	p->job = 0;
 	leave_job(s, job);
 	interrupted(s, job, reason, now);
@@ -177,7 +175,7 @@ static void on_message(struct schedule *s, struct process *p, const struct chann
 		on_ready(s, p->slot, m->text);
 		break;
 	case CHANNEL_REFUSED:
-		take_out(s, p->slot, m->text);
+		update(s, p->slot, SLOT_TAKEN_OUT, 0, m->text);
 		process_stop(p, s->clock, STOP_GRACE);
 		break;
 	case CHANNEL_ALIVE:
@@ -198,12 +196,15 @@ static void on_message(struct schedule *s, struct process *p, const struct chann
 	}
 }
 
-static void hear(struct schedule *s, struct process *p, double now)
+/* false: nothing more will come. */
+static bool hear(struct schedule *s, struct process *p, double now)
 {
 	struct channel_message m;
+	int got = -1;
 
-	while (p->channel >= 0 && channel_receive(p->channel, &m, false) > 0)
+	while (p->channel >= 0 && (got = channel_receive(p->channel, &m, false)) > 0)
 		on_message(s, p, &m, now);
+	return got >= 0;
 }
 
 void schedule_worker_ended(struct schedule *s, const struct process *ended, int status, double now)
@@ -269,7 +270,7 @@ static void kill_hung(struct schedule *s, int id)
 	else if (device_name_is_open(slot->name))
 		counted(s, id, 0, reason);
 	else
-		take_out(s, id, reason);
+		update(s, id, SLOT_TAKEN_OUT, 0, reason);
 	if (p) {
 		p->hung = true;
 		process_kill(p, s->clock);
@@ -282,12 +283,8 @@ static void abandon(struct schedule *s, int id, double now)
 	static const char reason[] = "its worker hangs in the driver and cannot be killed";
 	struct process *p = process_of_slot(&s->processes, id);
 	int64_t job = p ? p->job : 0;
-	const struct slot *slot;
 
 	update(s, id, SLOT_ABANDONED, 0, reason);
-	slot = slots_find(&s->slots, id);
-	if (slot)
-		log_event(LOG_CRIT, "device-out", "device=%s reason=%s", log_quote(slot->name), log_quote(reason));
 	if (job) {
 		p->job = 0;
 		crashed(s, job, reason, now);
@@ -313,9 +310,15 @@ static void act_on(struct schedule *s, int id, double now)
 
 void schedule_hear(struct schedule *s, double now)
 {
-	for (size_t i = 0; i < s->processes.n; i++)
-		if (s->processes.list[i].role == PROCESS_WORKER)
-			hear(s, &s->processes.list[i], now);
+	for (size_t i = 0; i < s->processes.n; i++) {
+		struct process *p = &s->processes.list[i];
+
+		/* One that is closed and whose process does not end would be readable for ever. */
+		if (p->role == PROCESS_WORKER && p->channel >= 0 && !hear(s, p, now)) {
+			close(p->channel);
+			p->channel = -1;
+		}
+	}
 }
 
 void schedule_slots_step(struct schedule *s, double now)

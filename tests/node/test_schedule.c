@@ -485,9 +485,12 @@ static void jobs_go_to_their_slots(void **state)
 	step(t, first, NOW);
 	assert_int_equal(given(a[1]), first);
 	assert_int_equal(jobs_find(&t->s.jobs, first)->crashes, 0);
+	/* One that hangs up without ending is not listened to any more. */
+	close(b[1]);
+	schedule_hear(&t->s, NOW);
+	assert_int_equal(t->s.processes.list[1].channel, -1);
 	t->s.stopping = true;
 	close_pair(a);
-	close_pair(b);
 }
 
 /* The device's fault: not the case's. Another slot takes it at once. */
