@@ -69,8 +69,9 @@ void dbt_resident_clear(struct dbt_session *s);
 int dbt_streamed_open(struct dbt_session *s, struct err *err);
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err);
 void dbt_streamed_clear(struct dbt_session *s);
-/* Bytes on the device of a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. */
+/* Bytes on the device of a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. Where slabs and
+ * groups alone are more than `limit`, their tables are not counted. */
 size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
-			  struct device *dev, int slices, int views, size_t *ret_tables, size_t *ret_host);
+			  struct device *dev, int slices, int views, size_t limit, size_t *ret_tables, size_t *ret_host);
 
 #endif

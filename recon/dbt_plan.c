@@ -120,33 +120,43 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	return 0;
 }
 
-/* The plan with the volume in slabs: as many views at a time as fit beside one slice, then as many slices. False: not even one
- * of each. */
+/* The fewest slabs that fit beside groups of so many views, as even as can be; returns their slices, 0 where none fit. The tables
+ * of many slabs may take more than large slabs do, so all are tried. */
+static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit, int views,
+		     const struct dbt_plan *plan)
+{
+	int n = plan->grid.n[2], before = n + 1;
+	size_t tables, host;
+
+	for (int slabs = 1; slabs <= n; slabs++) {
+		int slices = (n + slabs - 1) / slabs;
+
+		if (slices < before && dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &tables, &host) <= limit)
+			return slices;
+		before = slices;
+	}
+	return 0;
+}
+
+/* The plan with the volume in slabs: as many views at a time as fit, then as few slabs. False: not even one view and one slice.
+ */
 static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
 		   struct dbt_plan *plan)
 {
 	size_t tables = 0, host = 0, bytes;
-	int largest = 0, views, lo = 1, hi = plan->grid.n[2];
+	int views = 0, slices = 0;
 
 	for (int s = 0; s < l->n_subsets; s++)
-		largest = l->first[s + 1] - l->first[s] > largest ? l->first[s + 1] - l->first[s] : largest;
-	for (views = largest; views > 0; views--)
-		if (dbt_streamed_bytes(p, plan, l, dev, 1, views, &tables, &host) <= limit)
+		views = l->first[s + 1] - l->first[s] > views ? l->first[s + 1] - l->first[s] : views;
+	for (; views > 0; views--)
+		if ((slices = fit_slabs(p, l, dev, limit, views, plan)) > 0)
 			break;
-	if (views == 0)
+	if (slices == 0)
 		return false;
-	while (lo < hi) { /* the largest that fits; more slices need more bytes */
-		int middle = (lo + hi + 1) / 2;
-
-		if (dbt_streamed_bytes(p, plan, l, dev, middle, views, &tables, &host) <= limit)
-			lo = middle;
-		else
-			hi = middle - 1;
-	}
-	bytes = dbt_streamed_bytes(p, plan, l, dev, lo, views, &tables, &host);
-	plan->slab_slices = lo;
+	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &tables, &host);
+	plan->slab_slices = slices;
 	plan->group_views = views;
-	plan->bytes_volume = 3 * (size_t)lo * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
+	plan->bytes_volume = 3 * (size_t)slices * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
 	plan->bytes_work = tables;
 	plan->bytes_projections = bytes - plan->bytes_volume - tables;
 	plan->bytes_total = bytes;

@@ -37,12 +37,12 @@ static int largest_group(const int *first, int n_groups)
 }
 
 size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
-			  struct device *dev, int slices, int views, size_t *ret_tables, size_t *ret_host)
+			  struct device *dev, int slices, int views, size_t limit, size_t *ret_tables, size_t *ret_host)
 {
 	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first));
 	int n_groups, n_slabs = slabs_of(plan->grid.n[2], slices);
 	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], view = (size_t)plan->n_u * (size_t)plan->n_v;
-	size_t volume = grid_size(&plan->grid), bins, tables = 0, scratch = 0, floats;
+	size_t volume = grid_size(&plan->grid), bins, tables = 0, scratch = 0, bytes;
 	bool rows = rule_wants_length(dbt_rule(p).rule.kind), grouped;
 
 	if (!first)
@@ -50,7 +50,10 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 	n_groups = dbt_layout_groups(l, views, first);
 	grouped = is_grouped(l, n_groups);
 	bins = (size_t)largest_group(first, n_groups) * view;
-	for (int g = 0; g < n_groups; g++)
+	bytes = (iterate_stream_size((size_t)slices * slice, bins, rows, grouped, p->projector == PROJECTION_SLICES) +
+		 (size_t)mask_colours(n_groups) * bins) *
+		sizeof(float);
+	for (int g = 0; bytes <= limit && g < n_groups; g++)
 		for (int i = 0; i < n_slabs; i++) {
 			int k = i * slices, n = plan->grid.n[2] - k < slices ? plan->grid.n[2] - k : slices;
 			struct grid grid;
@@ -61,11 +64,9 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 			scratch = shared > scratch ? shared : scratch;
 		}
 	free(first);
-	floats = iterate_stream_size((size_t)slices * slice, bins, rows, grouped, p->projector == PROJECTION_SLICES) +
-		 (size_t)mask_colours(n_groups) * bins;
 	*ret_tables = tables + scratch;
 	*ret_host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
-	return floats * sizeof(float) + tables + scratch;
+	return bytes + tables + scratch;
 }
 
 static int open_device(struct dbt_session *s, size_t slab, size_t bins, bool grouped, int colours, struct err *err)
