@@ -159,6 +159,21 @@ def check_view(objects, sources, name, check):
     check(np.mean((view.pixel_array >= lo) & (view.pixel_array <= hi)) > 0.03, f"{name}: window {lo}..{hi}")
 
 
+def check_scale(objects, exam, folder, name, check):
+    """Another scale: other values and UIDs, the same attenuation."""
+    other, out = recon(os.path.join(folder, "scale"), exam, "voxel=0", "stored_offset=-0.02", "stored_step=2e-5")
+    ds, plain = other["slices"][1], objects["slices"][1]
+    a, b = (d.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0] for d in (plain, ds))
+    check((b.RealWorldValueIntercept, b.RealWorldValueSlope) == (-0.02, 2e-5), f"{name}: {b.RealWorldValueIntercept}, {b.RealWorldValueSlope}")
+    check(ds.SOPInstanceUID != plain.SOPInstanceUID and ds.SeriesInstanceUID != plain.SeriesInstanceUID, f"{name}: UIDs of another scale")
+    mu = [d.pixel_array * float(m.RealWorldValueSlope) + m.RealWorldValueIntercept for d, m in ((plain, a), (ds, b))]
+    whole = plain.pixel_array < 65535
+    check(abs(mu[0] - mu[1])[whole].max() <= 1.51e-5 and mu[0][whole].max() > 0.01, f"{name}: {abs(mu[0] - mu[1])[whole].max()} / mm apart")
+    for options in ((), ("-profile", "IHEDBT")):
+        lines = tools.validator(os.path.join(out, other["slices"][0]["file"]), *options)
+        check(not lines, f"{name} scale: dciodvfy {options}: {lines}")
+
+
 def check_compressed(objects, exam, folder, settings, name, check):
     """The same objects as JPEG-LS: UIDs and pixels are those of the plain ones, and DCMTK decodes them."""
     packed, out = recon(os.path.join(folder, "jls"), exam, *settings, "compression=jpeg-ls")
@@ -198,6 +213,7 @@ def main():
             worst = check_beads(objects, truth, name, check)
             check_view(objects, sources, name, check)
             if image_format == "mg" and side == "L":
+                check_scale(objects, exam, folder, name, check)
                 check_compressed(objects, exam, folder, settings, name, check)
             print(f"{name}: beads off by at most {worst[0]:.2f} mm in slabs, {worst[1]:.2f} mm in the view")
     tools.finish(failures, "slabs and views conform")
