@@ -237,6 +237,33 @@ static void rim(const struct tomo_object *t, struct kept *k, const int top[2], l
 	k->noise = figure_sd(&sum);
 }
 
+/* Place and width along columns (0) or rows (1). Away from the foot of the source a detail leans: between two slices it lies at
+ * another place in each, so the place is the mean over the slices it shows in, weighted by its height there. */
+static bool fit_in_plane(const struct tomo_object *t, struct kept *k, const int top[2], long slice, int axis, double *x,
+			 double *v)
+{
+	double sum = 0, weight = 0;
+	struct figure_peak p;
+
+	for (long s = slice - 1; s <= slice + 1; s++) {
+		size_t n = s >= 0 && s < t->info.frames ? profile(t, k, top, s, axis, x, v) : 0;
+
+		if (figure_fit_peak(x, v, n, &p, NULL) < 0) {
+			if (s == slice)
+				return false;
+			continue;
+		}
+		if (s == slice)
+			k->width[axis] = figure_fwhm(&p);
+		if (fabs(p.centre / t->spacing[axis] - (axis ? k->row + top[1] : k->column + top[0])) > SEARCH / t->spacing[axis])
+			continue; /* something else */
+		sum += p.height * p.centre;
+		weight += p.height;
+	}
+	k->place[axis] = sum / weight / t->spacing[axis];
+	return weight > 0;
+}
+
 static int find_point(const struct tomo_object *t, struct kept *k, struct err *err)
 {
 	int reach[2] = {(int)(SEARCH / t->spacing[0]), (int)(SEARCH / t->spacing[1])}, top[2] = {0, 0};
@@ -244,6 +271,7 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 	double *x = malloc(most * sizeof(*x)), *v = malloc(most * sizeof(*v)), best = -INFINITY;
 	long slice = k->slice;
 	struct figure_peak p;
+	size_t n;
 
 	if (!x || !v) {
 		free(x);
@@ -261,18 +289,15 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 				}
 	k->found = isfinite(best);
 	k->peak = best;
-	for (int axis = 0; axis < 3 && k->found; axis++) {
-		size_t n = profile(t, k, top, slice, axis, x, v);
-
-		if (figure_fit_peak(x, v, n, &p, NULL) == 0) {
-			k->place[axis] = axis < 2 ? p.centre / t->spacing[axis] : p.centre;
-			k->width[axis] = figure_fwhm(&p);
-		} else if (axis == 2) { /* few slices, or at the volume's edge: the slice itself */
-			k->place[2] = t->depth[slice];
-			k->width[2] = NAN;
-		} else {
-			k->found = false;
-		}
+	for (int axis = 0; axis < 2 && k->found; axis++)
+		k->found = fit_in_plane(t, k, top, slice, axis, x, v);
+	n = k->found ? profile(t, k, top, slice, 2, x, v) : 0;
+	if (k->found && figure_fit_peak(x, v, n, &p, NULL) == 0) {
+		k->place[2] = p.centre;
+		k->width[2] = figure_fwhm(&p);
+	} else { /* few slices, or at the volume's edge: the slice itself */
+		k->place[2] = t->depth[slice];
+		k->width[2] = NAN;
 	}
 	rim(t, k, top, slice);
 	free(x);

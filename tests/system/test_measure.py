@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""`tomonode measure`: a simulated exam comes back with its beads where they are and its figures as numpy computes them."""
+import json
+import os
+import sys
+import tempfile
+
+import numpy as np
+import pydicom
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from dbt_tools import reconstruct, run, simulate  # noqa: E402
+
+DISTANCE_PERCENT = 0.1  # of distances of 80 mm and more, with voxels of 0.34 mm
+
+
+def figures(path, *options):
+    return json.loads(run("measure", "--json", *options, path).stdout)
+
+
+def check_beads(path, truth_path):
+    found = figures(path, "--truth", truth_path)
+    assert len(found["points"]) >= 5, found["points"]
+    for point in found["points"]:
+        assert point["found"], point
+        assert abs(point["error_mm"][0]) < 0.15 and abs(point["error_mm"][1]) < 0.15 and abs(point["error_mm"][2]) < 0.6, point
+        assert 0.3 < point["fwhm_mm"][0] < 1.6 and 0.3 < point["fwhm_mm"][1] < 1.6 and point["snr"] > 5, point
+    far = [d for d in found["distances"] if d["truth_mm"] >= 80]
+    assert far, found["distances"]
+    for d in far:
+        assert abs(d["error_percent"]) < DISTANCE_PERCENT, d
+
+
+def check_region(path):
+    """A region and its background by hand."""
+    image = pydicom.dcmread(path)
+    groups = image.SharedFunctionalGroupsSequence[0]
+    mapping = groups.RealWorldValueMappingSequence[0]
+    spacing = [float(v) for v in groups.PixelMeasuresSequence[0].PixelSpacing]
+    frame = image.pixel_array[20] * float(mapping.RealWorldValueSlope) + float(mapping.RealWorldValueIntercept)
+    rows, columns = np.mgrid[0 : frame.shape[0], 0 : frame.shape[1]]
+    column, row, radius = 120, frame.shape[0] // 2, 5.0
+    x, y = (columns - (column - 1)) * spacing[1], (rows - (row - 1)) * spacing[0]
+    inside = frame[np.hypot(x, y) <= 0.7 * radius]
+    x, y = (columns - (column + 60 - 1)) * spacing[1], (rows - (row - 1)) * spacing[0]
+    around = frame[np.hypot(x, y) <= 4]
+    region = figures(path, "--background", f"{column + 60},{row},4", "--region", f"here={column},{row},21,{radius}")["regions"][0]
+    assert region["name"] == "here" and region["slice"] == 20
+    assert region["pixels"] == inside.size and region["background_pixels"] == around.size, region
+    assert abs(region["mean"] - inside.mean()) < 1e-6 and abs(region["background"] - around.mean()) < 1e-6
+    assert abs(region["background_sd"] - around.std(ddof=1)) < 1e-6
+    assert abs(region["cnr"] - (inside.mean() - around.mean()) / around.std(ddof=1)) < 1e-3 * abs(region["cnr"]) + 1e-6
+    assert min(abs(z) for z, _ in region["asf"]) == 0 and abs(dict(map(tuple, region["asf"]))[0] - 1) < 1e-9
+
+
+def check_refusals(folder, path, truth_path, other_truth):
+    assert "another exam" in run("measure", "--truth", other_truth, path, ok=(4,)).stderr
+    assert "nothing to measure" in run("measure", path, ok=(2,)).stderr
+    assert "NAME=COLUMN,ROW,FRAME" in run("measure", "--point", "p=1,2,x", path, ok=(2,)).stderr
+    assert "frames 1 to" in run("measure", "--point", "p=1,2,999", path, ok=(2,)).stderr
+    assert "outside the image" in run("measure", "--point", "p=99999,2,3", path, ok=(4,)).stderr
+    source = sorted(os.path.join(folder, "exam", f) for f in os.listdir(os.path.join(folder, "exam")) if f.endswith(".dcm"))[0]
+    assert "functional groups" in run("measure", "--truth", truth_path, source, ok=(4,)).stderr
+    text = os.path.join(folder, "text.json")
+    with open(text, "w", encoding="ascii") as f:
+        f.write("{}")
+    assert "side, view and shapes" in run("measure", "--truth", text, path, ok=(4,)).stderr
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        exam, other = os.path.join(folder, "exam"), os.path.join(folder, "other")
+        simulate(exam, phantom="beads", binning=2, views=15, i0=20000)
+        simulate(other, phantom="beads", binning=8, views=5, seed=3)
+        _, path = reconstruct(os.path.join(folder, "out"), exam)
+        truth = os.path.join(exam, "truth.json")
+        check_beads(path, truth)
+        check_region(path)
+        check_refusals(folder, path, truth, os.path.join(other, "truth.json"))
+
+
+main()
