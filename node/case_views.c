@@ -18,7 +18,8 @@
 #include "recon/breast_mask.h"
 #include "recon/threads.h"
 
-#define READERS_MAX 64
+#define READERS_MAX 8	/* four prepare while four read: */
+#define PREPARING 4	/* a session has room for about so many views at a time */
 #define LOOK_EVERY 0.05 /* s between two looks at the monitor */
 
 struct reading {
@@ -184,7 +185,9 @@ static bool watch(struct reading *r, const struct monitor *monitor)
 	return cancelled;
 }
 
-/* As many readers as the work can be shared out to evenly: 25 views on 16 threads take two rounds, and so they do on 13. */
+/* As many readers as the work can be shared out to evenly: 25 views take four rounds with eight readers, and so they do with
+ * seven.
+ */
 static int count_readers(int n_views, int threads)
 {
 	int most = threads < 1 ? 1 : threads > READERS_MAX ? READERS_MAX : threads;
@@ -199,7 +202,7 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 	pthread_t readers[READERS_MAX];
 	bool cancelled;
 
-	r->threads_each = threads / wanted;
+	r->threads_each = wanted < PREPARING ? threads / wanted : threads / PREPARING;
 	r->running = wanted;
 	while (started < wanted && (rc = pthread_create(&readers[started], NULL, reader, r)) == 0)
 		started++;
