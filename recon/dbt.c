@@ -58,9 +58,10 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 	pthread_cond_init(&s->changed, NULL);
 	for (int i = 0; i < DBT_ROOMS; i++)
 		s->room[i].view = -1;
-	s->ended = calloc((size_t)plan->n_views, sizeof(*s->ended));
-	r = s->ended ? dbt_layout_make(p, plan, detector, &s->layout, err)
-		     : err_set(err, ENOMEM, "reconstruction: out of memory");
+	s->view = calloc((size_t)plan->n_views, sizeof(*s->view));
+	s->view_sums = calloc((size_t)plan->n_views, sizeof(*s->view_sums));
+	r = s->view && s->view_sums ? dbt_layout_make(p, plan, detector, &s->layout, err)
+				    : err_set(err, ENOMEM, "reconstruction: out of memory");
 	if (r == 0)
 		r = s->streamed ? dbt_streamed_open(s, err) : dbt_resident_open(s, err);
 	for (int i = 0; r == 0 && i < 2; i++)
@@ -84,7 +85,8 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 	for (int i = 0; i < 2; i++)
 		s->dev->ops->host_free(s->dev, s->out[i]);
 	dbt_layout_clear(&s->layout);
-	free(s->ended);
+	free(s->view);
+	free(s->view_sums);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -98,8 +100,13 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 static float starting_value(const struct dbt_session *s)
 {
 	const struct grid *g = &s->plan->grid;
-	double start = s->sums[0] > 0 ? s->sums[1] / s->sums[0] / (g->n[2] * g->h[2]) : 0;
+	double y = 0, y2 = 0, start;
 
+	for (int i = 0; i < s->plan->n_views; i++) {
+		y += s->view_sums[i].y;
+		y2 += s->view_sums[i].y2;
+	}
+	start = y > 0 ? y2 / y / (g->n[2] * g->h[2]) : 0;
 	return start > 1e-6 ? (float)start : DBT_START_DEFAULT;
 }
 
@@ -129,13 +136,18 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 {
 	struct dbt_report report = {0};
 	double begin = seconds();
-	int r;
+	int r = 0;
 
-	if (s->done || s->n_ended != s->plan->n_views)
-		return err_set(err, EINVAL,
-			       s->done ? "reconstruction: has been run" : "reconstruction: %d of %d projections are here",
-			       s->n_ended, s->plan->n_views);
-	s->done = true;
+	pthread_mutex_lock(&s->lock);
+	if (s->done)
+		r = err_set(err, EINVAL, "reconstruction: has been run");
+	else if (s->n_here != s->plan->n_views)
+		r = err_set(err, EINVAL, "reconstruction: %d of %d projections are here", s->n_here, s->plan->n_views);
+	else
+		s->done = true;
+	pthread_mutex_unlock(&s->lock);
+	if (r < 0)
+		return r;
 	report.seconds_setup = begin - s->opened;
 	r = s->streamed ? dbt_streamed_run(s, starting_value(s), monitor, err)
 			: dbt_resident_run(s, starting_value(s), monitor, &report, err);
@@ -145,6 +157,7 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);
 	if (r < 0)
 		return r;
+	s->result = true;
 	report.seconds_iterate = seconds() - begin;
 	if (ret_report)
 		*ret_report = report;

@@ -15,6 +15,18 @@ struct dbt_room {
 	int view;	     /* -1: free */
 };
 
+enum dbt_view_state {
+	DBT_VIEW_AWAITED = 0,
+	DBT_VIEW_BEGUN,	 /* the caller fills it, or waits for a room */
+	DBT_VIEW_ENDING, /* it is looked at, and sent */
+	DBT_VIEW_HERE,
+};
+
+/* What starting_value() is made of; one for each view, so that their sum does not depend on the order in which they come. */
+struct dbt_view_sums {
+	double y, y2; /* over bins that count */
+};
+
 struct dbt_session {
 	const struct dbt_protocol *p;
 	const struct dbt_plan *plan;
@@ -23,15 +35,16 @@ struct dbt_session {
 	struct iterate_conf conf;
 	size_t view_bins;
 	double opened; /* s, monotonic */
-	bool done;
+	bool done;     /* dbt_run() was called */
+	bool result;   /* and has made one */
 
 	/* views on their way in; `lock` guards this and the device until dbt_run() */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct dbt_room room[DBT_ROOMS]; /* resident only: streamed views stay where they are filled */
-	bool *ended;
-	int n_ended;
-	double sums[2]; /* of y, of y^2, over bins that count */
+	enum dbt_view_state *view;
+	struct dbt_view_sums *view_sums;
+	int n_here;
 
 	/* resident */
 	struct buf x, y, mask, row;

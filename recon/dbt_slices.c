@@ -30,9 +30,9 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 	size_t voxels = slice_voxels(s);
 	int r = 0;
 
-	if (!s->done || first < 0 || n < 1 || n > s->plan->grid.n[2] - first)
+	if (!s->result || first < 0 || n < 1 || n > s->plan->grid.n[2] - first)
 		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, s->plan->grid.n[2],
-			       s->done ? "" : ", before it was run");
+			       s->result ? "" : ", before it was run");
 	if (s->streamed) {
 		memcpy(ret_slices, s->stream.x + (size_t)first * voxels, (size_t)n * voxels * sizeof(float));
 		return 0;
@@ -81,7 +81,7 @@ int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[6
 	size_t n = grid_size(&s->plan->grid), stride = 1 + n / SAMPLES;
 	int r;
 
-	if (!s->done)
+	if (!s->result)
 		return err_set(err, EINVAL, "reconstruction: no result before it was run");
 	if (s->streamed)
 		return tally_streamed(s, (float)offset, (float)step, stride, bins, ret_counted, ret_tally, err);
