@@ -543,7 +543,8 @@ def nothing_outlives_the_manager(folder, things):
     sender.kill()
     sender.wait()
     n.start()
-    check("running" in n.states() or "ready" in n.states(), n.states())
+    states = n.states()
+    check("running" in states or "ready" in states, states)
 
 
 def does_not_fit(folder, things):
