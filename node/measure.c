@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recon/bead.h"
 #include "recon/figures.h"
 
 #define ROI_PART 0.7  /* of a region's half axes */
@@ -35,6 +36,7 @@ struct kept {
 	float *window;
 	/* found */
 	double place[3], width[3], peak, level, noise; /* column, row, depth; mm */
+	double *spread;				       /* height over the background in each slice */
 	bool found;
 };
 
@@ -159,6 +161,9 @@ static int prepare(const struct tomo_object *t, const struct measure_list *list,
 	      k->item->at[1] < (double)t->info.rows - 0.5))
 		return err_set(err, EBADMSG, "%s lies outside the image: column %.1f of %ld, row %.1f of %ld", k->item->name,
 			       k->item->at[0], t->info.columns, k->item->at[1], t->info.rows);
+	k->spread = calloc(frames, sizeof(*k->spread));
+	if (!k->spread)
+		return err_set(err, ENOMEM, "no memory for a profile of %zu slices", frames);
 	if (!k->item->point) {
 		k->in = calloc(frames, sizeof(*k->in));
 		k->out = calloc(frames, sizeof(*k->out));
@@ -196,19 +201,12 @@ static void take_slice(const struct tomo_object *t, struct kept *k, long slice, 
 		}
 }
 
-/* Samples through (dx, dy, slice) along an axis (0 columns, 1 rows, 2 slices), what lies outside left out; returns how many. */
+/* Samples through (dx, dy, slice) along columns (0) or rows (1), what lies outside left out; returns how many. */
 static size_t profile(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
 		      double *v)
 {
 	size_t n = 0;
 
-	if (axis == 2) {
-		for (long s = 0; s < t->info.frames; s++, n++) {
-			x[n] = t->depth[s];
-			v[n] = *window_at(k, s, top[0], top[1]);
-		}
-		return n;
-	}
 	for (int d = -(int)(WINDOW / t->spacing[axis]); d <= (int)(WINDOW / t->spacing[axis]); d++) {
 		int dx = axis == 0 ? top[0] + d : top[0], dy = axis == 1 ? top[1] + d : top[1];
 		float value = *window_at(k, slice, dx, dy);
@@ -237,31 +235,38 @@ static void rim(const struct tomo_object *t, struct kept *k, const int top[2], l
 	k->noise = figure_sd(&sum);
 }
 
-/* Place and width along columns (0) or rows (1). Away from the foot of the source a detail leans: between two slices it lies at
- * another place in each, so the place is the mean over the slices it shows in, weighted by its height there. */
-static bool fit_in_plane(const struct tomo_object *t, struct kept *k, const int top[2], long slice, int axis, double *x,
-			 double *v)
+/* Width of the profile through the highest voxel along columns (0) or rows (1); NaN: no Gaussian. */
+static double width_in_plane(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
+			     double *v)
 {
-	double sum = 0, weight = 0;
 	struct figure_peak p;
+	size_t n = profile(t, k, top, slice, axis, x, v);
 
-	for (long s = slice - 1; s <= slice + 1; s++) {
-		size_t n = s >= 0 && s < t->info.frames ? profile(t, k, top, s, axis, x, v) : 0;
+	return figure_fit_peak(x, v, n, &p, NULL) < 0 ? NAN : figure_fwhm(&p);
+}
 
-		if (figure_fit_peak(x, v, n, &p, NULL) < 0) {
-			if (s == slice)
-				return false;
-			continue;
-		}
-		if (s == slice)
-			k->width[axis] = figure_fwhm(&p);
-		if (fabs(p.centre / t->spacing[axis] - (axis ? k->row + top[1] : k->column + top[0])) > SEARCH / t->spacing[axis])
-			continue; /* something else */
-		sum += p.height * p.centre;
-		weight += p.height;
+/* Place and width in depth, with the profile over depth (recon/bead.h). */
+static int locate(const struct tomo_object *t, struct kept *k, const int top[2], long slice, struct err *err)
+{
+	struct bead_window w = {.n = {2 * k->half[0] + 1, 2 * k->half[1] + 1, (int)t->info.frames},
+				.h = {t->spacing[0], t->spacing[1]},
+				.depth = t->depth,
+				.values = k->window};
+	int from[3] = {top[0] + k->half[0], top[1] + k->half[1], (int)slice}, r;
+	struct bead bead;
+
+	r = bead_locate(&w, from, k->item->radius[0], &bead, k->spread, err);
+	if (r == -ENODATA) {
+		k->found = false;
+		return 0;
 	}
-	k->place[axis] = sum / weight / t->spacing[axis];
-	return weight > 0;
+	if (r < 0)
+		return r;
+	k->place[0] = k->column - k->half[0] + bead.at[0] / t->spacing[0];
+	k->place[1] = k->row - k->half[1] + bead.at[1] / t->spacing[1];
+	k->place[2] = bead.at[2];
+	k->width[2] = bead.fwhm;
+	return 0;
 }
 
 static int find_point(const struct tomo_object *t, struct kept *k, struct err *err)
@@ -270,8 +275,7 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 	size_t most = (size_t)t->info.frames + 2 * (size_t)(WINDOW / fmin(t->spacing[0], t->spacing[1])) + 8;
 	double *x = malloc(most * sizeof(*x)), *v = malloc(most * sizeof(*v)), best = -INFINITY;
 	long slice = k->slice;
-	struct figure_peak p;
-	size_t n;
+	int r;
 
 	if (!x || !v) {
 		free(x);
@@ -289,20 +293,15 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 				}
 	k->found = isfinite(best);
 	k->peak = best;
-	for (int axis = 0; axis < 2 && k->found; axis++)
-		k->found = fit_in_plane(t, k, top, slice, axis, x, v);
-	n = k->found ? profile(t, k, top, slice, 2, x, v) : 0;
-	if (k->found && figure_fit_peak(x, v, n, &p, NULL) == 0) {
-		k->place[2] = p.centre;
-		k->width[2] = figure_fwhm(&p);
-	} else { /* few slices, or at the volume's edge: the slice itself */
-		k->place[2] = t->depth[slice];
-		k->width[2] = NAN;
+	for (int axis = 0; axis < 2 && k->found; axis++) {
+		k->width[axis] = width_in_plane(t, k, top, slice, axis, x, v);
+		k->found = !isnan(k->width[axis]);
 	}
+	r = k->found ? locate(t, k, top, slice, err) : 0;
 	rim(t, k, top, slice);
 	free(x);
 	free(v);
-	return 0;
+	return r;
 }
 
 static json_t *number(double value)
@@ -320,30 +319,44 @@ static json_t *three(double a, double b, double c)
 	return array;
 }
 
+/* Artefact spread function out of m_F - m_B in each slice, z0 the slice `focus`, as far as these are known on either side of it;
+ * and its width. */
+static void put_asf(json_t *root, const struct tomo_object *t, const double *difference, long focus)
+{
+	double *asf = calloc((size_t)t->info.frames, sizeof(*asf)), width = NAN;
+	long first = focus, end = focus + 1;
+	json_t *curve = json_array();
+
+	while (first > 0 && isfinite(difference[first - 1]))
+		first--;
+	while (end < t->info.frames && isfinite(difference[end]))
+		end++;
+	for (long s = first; asf && s < end; s++) {
+		asf[s] = fabs(difference[s]) / fabs(difference[focus]);
+		json_array_append_new(curve, json_pack("[o, o]", number(t->depth[s] - t->depth[focus]), number(asf[s])));
+	}
+	if (asf)
+		width = figure_half_width(t->depth + first, asf + first, (size_t)(end - first), (size_t)(focus - first));
+	json_object_set_new(root, "asf_fwhm_mm", number(width));
+	json_object_set_new(root, "asf", curve);
+	free(asf);
+}
+
 static json_t *region_json(const struct tomo_object *t, const struct kept *k)
 {
 	const struct figure_sum *in = &k->in[k->slice], *out = &k->out[k->slice];
 	double difference = in->mean - out->mean, sd = figure_sd(out);
-	size_t n = (size_t)t->info.frames;
-	double *asf = calloc(n, sizeof(*asf)), width = NAN;
-	json_t *root = json_pack("{s:s, s:o, s:I, s:f, s:I, s:f, s:f, s:I}", "name", k->item->name, "at",
+	json_t *root = json_pack("{s:s, s:o, s:I, s:f, s:f, s:I, s:f, s:f, s:I}", "name", k->item->name, "at",
 				 three(k->item->at[0], k->item->at[1], k->item->at[2]), "slice", (json_int_t)k->slice, "mean",
-				 in->mean, "pixels", (json_int_t)in->n, "background", out->mean, "background_sd", sd,
-				 "background_pixels", (json_int_t)out->n);
-	json_t *curve = json_array();
+				 in->mean, "sd", figure_sd(in), "pixels", (json_int_t)in->n, "background", out->mean,
+				 "background_sd", sd, "background_pixels", (json_int_t)out->n);
 
 	json_object_set_new(root, "cnr", number(difference / sd));
 	json_object_set_new(root, "contrast", number(difference / out->mean));
 	json_object_set_new(root, "cv", number(sd / out->mean));
-	for (size_t s = 0; asf && s < n; s++) {
-		asf[s] = fabs(k->in[s].mean - k->out[s].mean) / fabs(difference);
-		json_array_append_new(curve, json_pack("[o, o]", number(t->depth[s] - t->depth[k->slice]), number(asf[s])));
-	}
-	if (asf)
-		width = figure_half_width(t->depth, asf, n, (size_t)k->slice);
-	json_object_set_new(root, "asf_fwhm_mm", number(width));
-	json_object_set_new(root, "asf", curve);
-	free(asf);
+	for (long s = 0; s < t->info.frames; s++)
+		k->spread[s] = k->in[s].mean - k->out[s].mean;
+	put_asf(root, t, k->spread, k->slice);
 	return root;
 }
 
@@ -363,10 +376,43 @@ static json_t *point_json(const struct tomo_object *t, const struct kept *k)
 	json_object_set_new(root, "background", number(k->level));
 	json_object_set_new(root, "snr", number((k->peak - k->level) / k->noise));
 	json_object_set_new(root, "contrast", number((k->peak - k->level) / k->level));
+	put_asf(root, t, k->spread, nearest_slice(t, k->place[2]));
 	return root;
 }
 
-/* In the plane of the slices: depth is known far less well from a limited arc. */
+struct distance {
+	double truth, measured;
+};
+
+/* Between two points, over the first `axes` of columns, rows and depth. */
+static struct distance distance_between(const struct tomo_object *t, const struct kept *a, const struct kept *b, int axes)
+{
+	const double unit[3] = {t->spacing[0], t->spacing[1], 1};
+	struct distance d = {0};
+
+	for (int c = 0; c < axes; c++) {
+		double truth = (a->item->at[c] - b->item->at[c]) * unit[c], measured = (a->place[c] - b->place[c]) * unit[c];
+
+		d.truth += truth * truth;
+		d.measured += measured * measured;
+	}
+	return (struct distance){sqrt(d.truth), sqrt(d.measured)};
+}
+
+static json_t *distance_json(const char *from, const char *to, struct distance d)
+{
+	json_t *root = json_object();
+
+	if (from)
+		json_object_set_new(root, "from", json_string(from));
+	if (to)
+		json_object_set_new(root, "to", json_string(to));
+	json_object_set_new(root, "truth_mm", number(d.truth));
+	json_object_set_new(root, "measured_mm", number(d.measured));
+	json_object_set_new(root, "error_percent", number(100 * (d.measured - d.truth) / d.truth));
+	return root;
+}
+
 static json_t *distances(const struct tomo_object *t, const struct kept *kept, size_t n)
 {
 	json_t *list = json_array();
@@ -374,17 +420,17 @@ static json_t *distances(const struct tomo_object *t, const struct kept *kept, s
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i + 1; j < n; j++) {
 			const struct kept *a = &kept[i], *b = &kept[j];
-			double truth, found;
+			struct distance d;
+			json_t *one;
 
 			if (!a->item->point || !b->item->point || !a->found || !b->found)
 				continue;
-			truth = hypot((a->item->at[0] - b->item->at[0]) * t->spacing[0],
-				      (a->item->at[1] - b->item->at[1]) * t->spacing[1]);
-			found = hypot((a->place[0] - b->place[0]) * t->spacing[0], (a->place[1] - b->place[1]) * t->spacing[1]);
-			if (truth >= FAR_APART)
-				json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f}", "from", a->item->name, "to",
-								      b->item->name, "truth_mm", truth, "measured_mm", found,
-								      "error_percent", 100 * (found - truth) / truth));
+			d = distance_between(t, a, b, 3);
+			if (!(d.truth >= FAR_APART))
+				continue;
+			one = distance_json(a->item->name, b->item->name, d);
+			json_object_set_new(one, "in_plane", distance_json(NULL, NULL, distance_between(t, a, b, 2)));
+			json_array_append_new(list, one);
 		}
 	return list;
 }
@@ -436,6 +482,7 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 		free(kept[i].in);
 		free(kept[i].out);
 		free(kept[i].window);
+		free(kept[i].spread);
 	}
 	free(kept);
 	free(slice);
