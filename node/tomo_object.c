@@ -197,13 +197,23 @@ struct tomo_object *tomo_object_close(struct tomo_object *t)
 	return NULL;
 }
 
+/* Bits above those stored are 0 as read: a negative value gets its sign back. */
+static int signed_value(uint16_t stored, int bits)
+{
+	int sign = 1 << (bits - 1);
+
+	return (stored ^ sign) - sign;
+}
+
 int tomo_object_slice(struct tomo_object *t, long k, float *ret_values, struct err *err)
 {
 	size_t n = (size_t)t->info.rows * (size_t)t->info.columns;
 	int r = dicom_read_frame(t->file, t->frame[k], t->stored, err);
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		ret_values[i] = (float)(t->slope * (t->info.is_signed ? (int16_t)t->stored[i] : t->stored[i]) + t->offset);
+		ret_values[i] =
+			(float)(t->offset +
+				t->slope * (t->info.is_signed ? signed_value(t->stored[i], t->info.bits_stored) : t->stored[i]));
 	return r < 0 ? r : 0;
 }
 

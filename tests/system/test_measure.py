@@ -11,6 +11,7 @@ import pydicom
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from dbt_tools import reconstruct, run, simulate  # noqa: E402
 
+STEP = "stored_step=2e-5"  # 1.3/mm at the top: no bead is cut off
 DISTANCE_PERCENT = 0.1  # of every distance, in space and in the plane, with voxels of 0.34 mm
 
 
@@ -58,6 +59,54 @@ def check_region(path):
     assert min(abs(z) for z, _ in region["asf"]) == 0 and abs(dict(map(tuple, region["asf"]))[0] - 1) < 1e-9
 
 
+def written_otherwise(source, target, order, turned, signed):
+    """The same image: frames in another order, turned by half a turn, or in steps four times as large, signed, of 14 bits."""
+    image = pydicom.dcmread(source)
+    shared, frames, pixels = image.SharedFunctionalGroupsSequence[0], image.PerFrameFunctionalGroupsSequence, image.pixel_array
+    if turned:
+        cosines = np.array(shared.PlaneOrientationSequence[0].ImageOrientationPatient, float)
+        spacing = [float(v) for v in shared.PixelMeasuresSequence[0].PixelSpacing]
+        across, down = cosines[:3] * spacing[1] * (image.Columns - 1), cosines[3:] * spacing[0] * (image.Rows - 1)
+        for frame in frames:
+            plane = frame.PlanePositionSequence[0]
+            plane.ImagePositionPatient = [float(f"{v:.10g}") for v in np.array(plane.ImagePositionPatient, float) + across + down]
+        shared.PlaneOrientationSequence[0].ImageOrientationPatient = [float(v) for v in -cosines]
+        pixels = pixels[:, ::-1, ::-1]
+    if signed:
+        pixels = (pixels.astype(np.int32) // 4 - 8192) & 0x3FFF
+        image.BitsStored, image.HighBit, image.PixelRepresentation = 14, 13, 1
+        mapping = shared.RealWorldValueMappingSequence[0]
+        slope = float(mapping.RealWorldValueSlope)
+        mapping.RealWorldValueIntercept = float(mapping.RealWorldValueIntercept) + (4 * 8192 + 1.5) * slope
+        mapping.RealWorldValueSlope = 4 * slope
+    image.PerFrameFunctionalGroupsSequence = pydicom.Sequence([frames[i] for i in order])
+    image.PixelData = pixels[list(order)].astype("<u2").tobytes()
+    image.save_as(target)
+
+
+def check_forms(folder, exam, path, truth_path):
+    """However the object is written, its figures are the same."""
+    first = figures(path, "--truth", truth_path)
+    n = first["object"]["size"][2]
+    target = os.path.join(folder, "again.dcm")
+    orders = [range(n), [(7 * k + 3) % n for k in range(n)] if n % 7 else range(n - 1, -1, -1)]
+    forms = [(orders[1], False, False), (orders[0], True, False), (orders[1], False, True)]
+    objects = []
+    for form in forms:
+        written_otherwise(path, target, *form)
+        objects.append((form, figures(target, "--truth", truth_path)))
+    _, packed = reconstruct(os.path.join(folder, "packed"), exam, settings=[STEP, "compression=jpeg-ls"])
+    assert pydicom.dcmread(packed, stop_before_pixels=True).file_meta.TransferSyntaxUID == "1.2.840.10008.1.2.4.80"
+    objects.append(("JPEG-LS", figures(packed, "--truth", truth_path)))
+    for form, again in objects:
+        assert len(again["points"]) == len(first["points"]) and len(again["distances"]) == len(first["distances"]), form
+        for a, b in zip(first["points"], again["points"]):
+            assert np.allclose(a["fwhm_mm"], b["fwhm_mm"], rtol=1e-3), (form, a, b)
+            assert abs(a["snr"] / b["snr"] - 1) < 1e-2 and abs(a["peak"] - b["peak"]) < 6e-5, (form, a, b)
+        for a, b in zip(first["distances"], again["distances"]):
+            assert abs(a["measured_mm"] - b["measured_mm"]) < 1e-3, (form, a, b)
+
+
 def check_refusals(folder, path, truth_path, other_truth):
     assert "another exam" in run("measure", "--truth", other_truth, path, ok=(4,)).stderr
     assert "nothing to measure" in run("measure", path, ok=(2,)).stderr
@@ -77,10 +126,11 @@ def main():
         exam, other = os.path.join(folder, "exam"), os.path.join(folder, "other")
         simulate(exam, phantom="beads", binning=2, i0=20000)
         simulate(other, phantom="beads", binning=8, views=5, seed=3)
-        _, path = reconstruct(os.path.join(folder, "out"), exam)
+        _, path = reconstruct(os.path.join(folder, "out"), exam, settings=[STEP])
         truth = os.path.join(exam, "truth.json")
         check_beads(path, truth)
         check_region(path)
+        check_forms(folder, exam, path, truth)
         check_refusals(folder, path, truth, os.path.join(other, "truth.json"))
 
 
