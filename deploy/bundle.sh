@@ -1,7 +1,7 @@
 #!/bin/bash
 # One relocatable tar: the program, every shared library it needs but the C library and drivers, DCMTK's dictionary, the configuration,
-# and the unit tests and benchmarks of kernels and recon. It runs on x86-64 Linux with a C library not older than this machine's,
-# without any package.
+# and what a test or a measurement on a bare machine needs: unit tests, benchmarks, tests/gpu, DCMTK's storescp and storescu.
+# It runs on x86-64 Linux with a C library not older than this machine's, without any package (tests/gpu: with python3).
 #
 # usage: deploy/bundle.sh [--build DIR] [OUT.tar.gz]     default: build/release, tomonode-VERSION.tar.gz
 set -euo pipefail
@@ -36,14 +36,31 @@ out=$(realpath -m "${out:-$name.tar.gz}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/$name
-mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests}
+mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/gpu}
 
 cp "$program" "$top/libexec/tomonode"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
 cp "$root/LICENSE" "$root/README.md" "$top/"
 cp -r "$root/docs" "$top/docs"
-for file in "$build"/tests/kernels_test_* "$build"/tests/recon_test_* "$build"/tests/bench_*; do
+for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench_*; do
     [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
+done
+cp "$root"/tests/gpu/*.py "$top/tests/gpu/"
+licence() { # licence FILE: that of the distribution's package the file is of, where it tells
+    local real package
+    real=$(realpath "$1") # dpkg may know it without the /usr that /lib is a link into
+    package=$({ dpkg-query -S "$real" || dpkg-query -S "${real#/usr}"; } 2>/dev/null | sed 's/[:,].*//;q' || true)
+    if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
+        cp -L "/usr/share/doc/$package/copyright" "$top/share/licenses/$package"
+    fi
+}
+for tool in storescp storescu; do # a PACS and a modality, for tests/gpu
+    if file=$(command -v "$tool"); then
+        cp -L "$file" "$top/tests/"
+        licence "$file"
+    else
+        echo "bundle: there is no $tool here (Debian: dcmtk), so tests/gpu of the bundle will need one there" >&2
+    fi
 done
 strip "$top/libexec/tomonode" "$top"/tests/* 2>/dev/null || true
 for file in /usr/share/libdcmtk*/dicom.dic; do
@@ -52,25 +69,21 @@ done
 
 # The closure of shared libraries. The C library, the loader and drivers belong to the machine. So does nothing else: libstdc++ and libgomp come along.
 system='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libanl|libutil|libcuda|libnvidia-.*)\.so'
-for file in "$top"/libexec/tomonode "$top"/tests/*; do
+find "$top/libexec" "$top/tests" -maxdepth 1 -type f | while IFS= read -r file; do
     ldd "$file"
 done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while IFS= read -r library; do
     if [[ ! $(basename "$library") =~ $system ]]; then
         cp -L "$library" "$top/lib/"
         chmod 644 "$top/lib/$(basename "$library")"
-        # Its licence goes with it, where the distribution tells which it is.
-        real=$(realpath "$library") # dpkg may know it without the /usr that /lib is a link into
-        package=$({ dpkg-query -S "$real" || dpkg-query -S "${real#/usr}"; } 2>/dev/null | sed 's/[:,].*//;q' || true)
-        if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
-            cp -L "/usr/share/doc/$package/copyright" "$top/share/licenses/$package"
-        fi
+        licence "$library"
     fi
 done
-if ldd "$top/libexec/tomonode" | grep -q 'not found'; then
-    echo "bundle: the program lacks a library on this very machine:" >&2
-    ldd "$top/libexec/tomonode" | grep 'not found' >&2
-    exit 1
-fi
+for file in "$top/libexec/tomonode" "$top"/tests/store*; do
+    if ldd "$file" | grep 'not found' >&2; then
+        echo "bundle: $(basename "$file") lacks a library on this very machine (see above)" >&2
+        exit 1
+    fi
+done
 
 # The launcher makes the folder movable. exec keeps the process number, and the node finds itself by /proc/self/exe, which is the real program:
 # so the variables stay set for the processes that it starts.
@@ -84,10 +97,11 @@ exec "$top/libexec/tomonode" "$@"
 LAUNCHER
 cat >"$top/tests/run.sh" <<'TESTS'
 #!/bin/sh
-# Runs the unit tests of kernels and recon that came along; exit 77 of a test: skipped.
+# Runs the unit tests that came along; exit 77 of a test: skipped.
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 LD_LIBRARY_PATH=$top/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
+DCMDICTPATH=$top/share/dcmtk/dicom.dic
+export LD_LIBRARY_PATH DCMDICTPATH
 failed=0
 for test in "$top"/tests/*_test_*; do
     "$test" >"${TMPDIR:-/tmp}/tomonode-test.$$" 2>&1

@@ -1,0 +1,50 @@
+#!/bin/bash
+# What a GPU machine is asked about the kernels and the reconstruction, in one go: do the devices agree, is memory used rightly, how fast is it.
+#
+# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: where recon_test_cuda, bench_dbt and bench_agree lie (default: the
+#        folder above, as in the bundle). Libraries are looked for in FOLDER and in FOLDER/../lib. Needs a CUDA device; with
+#        --sanitizer also compute-sanitizer.
+set -u
+sanitizer=no
+if [ "${1:-}" = --sanitizer ]; then
+    sanitizer=yes
+    shift
+fi
+folder=$(cd "${1:-$(dirname "$0")/..}" && pwd)
+export LD_LIBRARY_PATH=$folder:$folder/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+cd "$folder" || exit 1
+full=2816x3584x60
+failed=0
+
+step() {
+    echo "== $*"
+    "$@" || { echo "FAILED: $*"; failed=1; }
+}
+
+step ./recon_test_cuda
+if [ $sanitizer = yes ]; then
+    for tool in memcheck racecheck initcheck; do
+        echo "== compute-sanitizer $tool"
+        compute-sanitizer --tool $tool --error-exitcode 9 ./recon_test_cuda 2>&1 | grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|FAILED|=========     at' | head -20
+        [ "${PIPESTATUS[0]}" = 0 ] || { echo "FAILED: $tool"; failed=1; }
+    done
+fi
+for model in slices exact; do # CPU against CUDA after OSEM-25
+    step ./bench_agree --model $model
+    step ./bench_agree --model $model --deterministic --no-gap
+    step ./bench_agree --model $model --tile 88x56 --no-gap
+    step ./bench_agree --model $model --size 705x897x61 --views 9
+done
+step ./bench_agree --size $full
+step ./bench_agree --size $full --model exact --views 3
+step ./bench_agree --devices cuda,cuda --no-gap --size $full --tile 88x56
+step ./bench_agree --devices cuda,cuda --no-gap --size $full --memory-limit 1000000000
+step ./bench_agree --devices cuda,cuda --no-gap --size $full --memory-limit 1000000000 --algorithm mlem
+step ./bench_dbt --device cuda --repeat 15
+step ./bench_dbt --device cuda --repeat 15 --tile 88x56
+step ./bench_dbt --device cuda --size $full --repeat 7
+step ./bench_dbt --device cuda --size $full --views-per-subset 25
+step ./bench_dbt --device cuda --size $full --rule transmission
+step ./bench_dbt --device cuda --model exact
+step ./bench_dbt --device cuda --model exact --size $full --repeat 3
+exit $failed

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Image quality of tomosynthesis reconstructions, redone on simulated exams: chapter 4 of the thesis that the DBT pipeline comes from.
+
+    tests/quality_dbt.py run [--tomonode PROGRAM] [--devices cpu,cuda] [--quick] -o results.json
+    tests/quality_dbt.py report RESULTS.json... -o docs        docs/dbt-quality.md and its plots (needs python3-matplotlib)
+
+`run` needs the program and the standard library alone, so it can be done on a GPU machine out of the bundle. Every figure in the
+report comes out of `tomonode measure`.
+"""
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TOP = os.path.dirname(HERE)
+
+WIDE_RANGE = ["stored_step=0.0001", "stored_offset=-0.5"]  # rows divided by their sums are 50 times too large
+# name, protocol, settings; each is one `tomonode recon` of the breast
+STUDIES = [
+    ("osem-1", "dbt-osem", []),
+    ("osem-2", "dbt-osem", ["iterations=2"]),
+    ("osem-3", "dbt-osem", ["iterations=3"]),
+    ("osem-exact", "dbt-osem", ["projector=exact"]),
+    ("osem-rows", "dbt-osem", ["normalise_rows=true", *WIDE_RANGE]),
+    ("osem-no-mask", "dbt-osem", ["breast_mask=false"]),
+    ("mlem-25", "dbt-mlem", ["iterations=25"]),
+    ("mlem-50", "dbt-mlem", ["iterations=50"]),
+    ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"]),
+    ("ostr-2", "dbt-ostr", ["iterations=2", "subsets=0"]),
+    ("mltr-25", "dbt-mltr", ["iterations=25"]),
+    ("sart-1", "dbt-sart", []),
+    ("bp", "dbt-bp", []),
+    ("fbp", "dbt-fbp", []),
+]
+SLABS = [("mlem-25", "dbt-mlem", ["iterations=25"]), ("mlem-25-rows", "dbt-mlem", ["iterations=25", "normalise_rows=true"]),
+         ("osem-1", "dbt-osem", []), ("osem-1-rows", "dbt-osem", ["normalise_rows=true"]),
+         ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
+QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
+
+
+class Program:
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, *args):
+        done = subprocess.run([self.path, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+
+def reconstruct(program, folder, exam, device, protocol, settings):
+    """One object; what recon says of it, and its path."""
+    out = os.path.join(folder, "out")
+    shutil.rmtree(out, ignore_errors=True)
+    options = [x for s in settings for x in ("--set", s)]
+    summary = json.loads(program("recon", "--json", "--device", device, "--protocol", protocol, *options, "-o", out, exam))
+    case = summary["cases"][0]
+    return case, os.path.join(out, case["file"])
+
+
+def study(program, folder, exam, device, name, protocol, settings):
+    case, path = reconstruct(program, folder, exam, device, protocol, settings)
+    figures = json.loads(program("measure", "--json", "--truth", os.path.join(exam, "truth.json"), path))
+    print(f"{device:6} {name:14} {case['seconds']['reconstruct']:.2f} s", file=sys.stderr, flush=True)
+    return {"name": name, "device": device, "device_name": case["device"], "protocol": protocol, "settings": settings,
+            "seconds": case["seconds"]["reconstruct"], "measure": figures}
+
+
+def slab(program, folder, exam, device, name, protocol, settings):
+    """Attenuation of a uniform slab, slice by slice, in a circle in its middle."""
+    case, path = reconstruct(program, folder, exam, device, protocol, settings + (WIDE_RANGE if "rows" in name else []))
+    columns, rows, frames = case["size"]
+    places = [f"z{k}={columns // 4},{rows // 2},{k},15" for k in range(1, frames + 1)]
+    figures = json.loads(program("measure", "--json", *[x for p in places for x in ("--region", p)], path))
+    return {"name": name, "device": device, "protocol": protocol, "settings": settings,
+            "depth": [[r["slice"], r["mean"]] for r in figures["regions"]]}
+
+
+def run(args):
+    program = Program(args.tomonode)
+    results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": []}
+    with tempfile.TemporaryDirectory() as folder:
+        breast, flat = os.path.join(folder, "breast"), os.path.join(folder, "slab")
+        program("simulate", "dbt", "--phantom", "breast", "-o", breast)
+        program("simulate", "dbt", "--phantom", "slab", "--binning", "4", "--noise-free", "-o", flat)
+        with open(os.path.join(breast, "truth.json"), encoding="ascii") as f:
+            results["truth"] = json.load(f)
+        with open(os.path.join(flat, "truth.json"), encoding="ascii") as f:
+            results["slab_truth"] = json.load(f)
+        for device in args.devices.split(","):
+            for name, protocol, settings in STUDIES:
+                if not args.quick or name in QUICK:
+                    results["studies"].append(study(program, folder, breast, device, name, protocol, settings))
+        for name, protocol, settings in SLABS:
+            if not args.quick or name in QUICK:
+                results["slabs"].append(slab(program, folder, flat, args.devices.split(",")[0], name, protocol, settings))
+    with open(args.output, "w", encoding="ascii") as f:
+        json.dump(results, f)
+
+
+# ---- the report ----
+
+
+def summary(measured):
+    """Medians over details: those of one object are compared with the same ones of another."""
+    regions = [r for r in measured["regions"] if "cnr" in r]
+    large = [r for r in regions if r["pixels"] >= 50]
+    points = [p for p in measured["points"] if p["found"]]
+    far = [abs(d["error_percent"]) for d in measured["distances"] if d["truth_mm"] >= 80]
+
+    def median(values):
+        values = [v for v in values if v is not None]
+        return statistics.median(values) if values else float("nan")
+
+    return {"contrast": median(r["contrast"] for r in large), "cnr": median(r["cnr"] for r in large),
+            "cv": median(r["cv"] for r in large), "asf": median(r["asf_fwhm_mm"] for r in large),
+            "snr": median(p["snr"] for p in points), "fx": median(p["fwhm_mm"][0] for p in points),
+            "fy": median(p["fwhm_mm"][1] for p in points), "fz": median(p["fwhm_mm"][2] for p in points),
+            "found": len(points), "of": len(measured["points"]), "distance": max(far) if far else float("nan"),
+            "background": median(r["background"] for r in large)}
+
+
+COLUMNS = [("contrast", "contrast", "{:.3f}"), ("CNR", "cnr", "{:.1f}"), ("CV", "cv", "{:.4f}"), ("bead SNR", "snr", "{:.0f}"),
+           ("FWHM x, mm", "fx", "{:.3f}"), ("FWHM y, mm", "fy", "{:.3f}"), ("FWHM z, mm", "fz", "{:.2f}"),
+           ("ASF FWHM, mm", "asf", "{:.1f}"), ("worst distance, %", "distance", "{:.3f}")]
+
+
+def table(rows, extra=()):
+    head = ["", *[c[0] for c in COLUMNS], *[e[0] for e in extra]]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for label, s, row in rows:
+        lines.append("| " + " | ".join([label, *[c[2].format(s[c[1]]) for c in COLUMNS], *[e[1](row) for e in extra]]) + " |")
+    return lines
+
+
+def shading(depth):
+    values = [v for _, v in depth]
+    inner = values[3:-3]
+    mean = statistics.mean(values)
+    return mean, (max(inner) - min(inner)) / mean * 100
+
+
+def plots(results, by, folder):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "tomonode"
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))
+    for axis, key, label in zip(axes, ("cnr", "snr", "fy"), ("CNR of lesions", "SNR of beads", "FWHM along y, mm")):
+        values = [summary(by[("cpu", f"osem-{k}")]["measure"])[key] for k in (1, 2, 3)]
+        axis.plot([1, 2, 3], values, "o-")
+        axis.set_xlabel("passes of OSEM")
+        axis.set_title(label)
+        axis.set_xticks([1, 2, 3])
+        axis.set_ylim(0, 1.15 * max(values))
+    figure.tight_layout()
+    figure.savefig(os.path.join(folder, "dbt-iterations.svg"), metadata={"Date": None})
+
+    figure, axis = plt.subplots(figsize=(6, 3.6))
+    for name in ("osem-1", "ostr-1", "mlem-25", "bp", "fbp"):
+        regions = [r for r in by[("cpu", name)]["measure"]["regions"] if "asf" in r and r["pixels"] >= 50]
+        curve = max(regions, key=lambda r: r["pixels"])["asf"]
+        axis.plot([z for z, _ in curve], [v for _, v in curve], label=name)
+    axis.set_xlabel("z - z0, mm")
+    axis.set_ylabel("ASF of the largest mass")
+    axis.set_ylim(0, 1.6)
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(os.path.join(folder, "dbt-asf.svg"), metadata={"Date": None})
+
+    figure, axis = plt.subplots(figsize=(6, 3.6))
+    for s in results["slabs"]:
+        mean = statistics.mean(v for _, v in s["depth"])
+        axis.plot([k + 0.5 for k, _ in s["depth"]], [v / mean for _, v in s["depth"]], label=s["name"])
+    axis.set_xlabel("height over the breast support, mm")
+    axis.set_ylabel("mean of the slice over mean of all")
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(os.path.join(folder, "dbt-slab.svg"), metadata={"Date": None})
+
+
+def compare_devices(by):
+    """CPU and CUDA, figure by figure: the largest relative difference, and the times."""
+    lines = ["| | reconstruction on the CPU, s | on the GPU, s | CPU / GPU | largest relative difference of CNR, contrast, FWHM |",
+             "|---|---|---|---|---|"]
+    for (device, name), row in by.items():
+        other = by.get(("cuda", name))
+        if device != "cpu" or not other:
+            continue
+        a, b = summary(row["measure"]), summary(other["measure"])
+        worst = max(abs(a[k] - b[k]) / abs(a[k]) for k in ("cnr", "contrast", "fx", "fy", "fz"))
+        lines.append(f"| {name} | {row['seconds']:.3f} | {other['seconds']:.3f} | {row['seconds'] / other['seconds']:.0f} | {worst:.1e} |")
+    return lines
+
+
+def report(args):
+    results = {"studies": [], "slabs": []}
+    for path in args.results:
+        with open(path, encoding="ascii") as f:
+            one = json.load(f)
+        results["studies"] += one["studies"]
+        results["slabs"] = results["slabs"] or one["slabs"]
+        results.setdefault("truth", one["truth"])
+        results.setdefault("slab_truth", one["slab_truth"])
+    by = {}
+    for row in results["studies"]:
+        by.setdefault((row["device"], row["name"]), row)
+    truth = results["truth"]
+    images = os.path.join(args.output, "images")
+    os.makedirs(images, exist_ok=True)
+    plots(results, by, images)
+    with open(os.path.join(HERE, "quality_dbt.md.in"), encoding="utf-8") as f:
+        text = f.read()
+
+    def study_table(*names, extra=()):
+        return "\n".join(table([(n, summary(by[("cpu", n)]["measure"]), by[("cpu", n)]) for n in names], extra))
+
+    slab_mu = next(s["mu_per_mm"] for s in results["slab_truth"]["shapes"] if s["role"] == "body")
+    slab_lines = ["| | mean, 1/mm | over the truth | shading in depth, % |", "|---|---|---|---|"]
+    for s in results["slabs"]:
+        mean, percent = shading(s["depth"])
+        slab_lines.append(f"| {s['name']} | {mean:.5f} | {mean / slab_mu:.4f} | {percent:.2f} |")
+    beads = [p for p in by[("cpu", "osem-1")]["measure"]["points"]]
+    longest = max(by[("cpu", "osem-1")]["measure"]["distances"], key=lambda d: d["truth_mm"])
+    fields = {
+        "views": len(truth["angles_degrees"]), "columns": truth["columns"], "rows": truth["rows"], "pixel": truth["pixel_mm"],
+        "thickness": truth["thickness_mm"], "i0": f"{truth['i0']:.0f}", "beads": len(beads),
+        "iterations": study_table("osem-1", "osem-2", "osem-3"),
+        "operators": study_table("osem-1", "osem-exact", extra=[("seconds (CPU)", lambda r: f"{r['seconds']:.2f}")]),
+        "models": study_table("osem-1", "mlem-25", "mlem-50", "ostr-1", "ostr-2", "mltr-25"),
+        "others": study_table("sart-1", "bp", "fbp"),
+        "mask": study_table("osem-1", "osem-no-mask"),
+        "rows_table": study_table("osem-1", "osem-rows"),
+        "slab": "\n".join(slab_lines), "slab_mu": f"{slab_mu:g}",
+        "longest": f"{longest['measured_mm']:.3f} mm for {longest['truth_mm']:.3f} mm, {longest['error_percent']:+.3f} %",
+        "devices": "\n".join(compare_devices(by)) if any(d == "cuda" for d, _ in by) else "No GPU was measured.",
+        "cpu": by[("cpu", "osem-1")]["device_name"],
+        "gpu": next((r["device_name"] for (d, _), r in by.items() if d == "cuda"), "none"),
+    }
+    for key, value in fields.items():
+        text = text.replace("{" + key + "}", str(value))
+    with open(os.path.join(args.output, "dbt-quality.md"), "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = parser.add_subparsers(dest="command", required=True)
+    r = sub.add_parser("run")
+    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", os.path.join(TOP, "build", "release", "tomonode")))
+    r.add_argument("--devices", default="cpu")
+    r.add_argument("--quick", action="store_true", help="a handful of studies, to try the script")
+    r.add_argument("-o", "--output", required=True)
+    r = sub.add_parser("report")
+    r.add_argument("results", nargs="+")
+    r.add_argument("-o", "--output", required=True)
+    args = parser.parse_args()
+    (run if args.command == "run" else report)(args)
+
+
+main()
