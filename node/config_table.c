@@ -153,7 +153,7 @@ static const struct config_key protocol_keys[] = {
 	 0, "memory on the device; a plan that needs more is refused before anything is allocated"},
 	{"deterministic", KEY_BOOL, AT(protocol_conf, dbt.deterministic), "", 0, 0, NULL, NULL, "false", 0,
 	 "bitwise the same image in every run"},
-	{"stored_step", KEY_REAL, AT(protocol_conf, stored_step), "1/mm", 1e-9, 1, NULL, NULL, "1e-5", 0,
+	{"stored_step", KEY_REAL, AT(protocol_conf, stored_step), "1/mm", 1e-9, 1, NULL, NULL, "2e-5", 0,
 	 "attenuation per step of the stored values, the same for every exam, so that exams compare"},
 	{"stored_offset", KEY_REAL, AT(protocol_conf, stored_offset), "1/mm", -100, 100, NULL, NULL, "0", 0,
 	 "attenuation that is stored as 0; below 0 for `fbp`, whose images have negative values"},

@@ -19,7 +19,8 @@ import tempfile
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(HERE)
 
-WIDE_RANGE = ["stored_step=0.0001", "stored_offset=-0.5"]  # rows divided by their sums are 50 times too large
+RANGE = ["stored_step=2e-5"]  # up to 1.3/mm: no bead is cut off
+WIDE_RANGE = ["stored_step=0.001", "stored_offset=-0.5"]  # rows divided by their sums come out 50 times too large
 # name, protocol, settings; each is one `tomonode recon` of the breast
 STUDIES = [
     ("osem-1", "dbt-osem", []),
@@ -40,6 +41,8 @@ STUDIES = [
 SLABS = [("mlem-25", "dbt-mlem", ["iterations=25"]), ("mlem-25-rows", "dbt-mlem", ["iterations=25", "normalise_rows=true"]),
          ("osem-1", "dbt-osem", []), ("osem-1-rows", "dbt-osem", ["normalise_rows=true"]),
          ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
+BEADS = [("osem-1", "dbt-osem", []), ("osem-exact", "dbt-osem", ["projector=exact"]),
+         ("ostr-1", "dbt-ostr", ["iterations=1", "subsets=0"])]
 QUICK = {"osem-1", "osem-exact", "ostr-1", "fbp", "mlem-25", "mlem-25-rows"}
 
 
@@ -58,7 +61,7 @@ def reconstruct(program, folder, exam, device, protocol, settings):
     """One object; what recon says of it, and its path."""
     out = os.path.join(folder, "out")
     shutil.rmtree(out, ignore_errors=True)
-    options = [x for s in settings for x in ("--set", s)]
+    options = [x for s in [*RANGE, *settings] for x in ("--set", s)]
     summary = json.loads(program("recon", "--json", "--device", device, "--protocol", protocol, *options, "-o", out, exam))
     case = summary["cases"][0]
     return case, os.path.join(out, case["file"])
@@ -84,10 +87,11 @@ def slab(program, folder, exam, device, name, protocol, settings):
 
 def run(args):
     program = Program(args.tomonode)
-    results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": []}
+    results = {"version": program("--version").splitlines()[0], "studies": [], "slabs": [], "beads": []}
     with tempfile.TemporaryDirectory() as folder:
-        breast, flat = os.path.join(folder, "breast"), os.path.join(folder, "slab")
+        breast, flat, beads = (os.path.join(folder, name) for name in ("breast", "slab", "beads"))
         program("simulate", "dbt", "--phantom", "breast", "-o", breast)
+        program("simulate", "dbt", "--phantom", "beads", "-o", beads)
         program("simulate", "dbt", "--phantom", "slab", "--binning", "4", "--noise-free", "-o", flat)
         with open(os.path.join(breast, "truth.json"), encoding="ascii") as f:
             results["truth"] = json.load(f)
@@ -97,6 +101,9 @@ def run(args):
             for name, protocol, settings in STUDIES:
                 if not args.quick or name in QUICK:
                     results["studies"].append(study(program, folder, breast, device, name, protocol, settings))
+        for name, protocol, settings in BEADS:
+            if not args.quick or name in QUICK:
+                results["beads"].append(study(program, folder, beads, args.devices.split(",")[0], name, protocol, settings))
         for name, protocol, settings in SLABS:
             if not args.quick or name in QUICK:
                 results["slabs"].append(slab(program, folder, flat, args.devices.split(",")[0], name, protocol, settings))
@@ -153,8 +160,10 @@ def plots(results, by, folder):
     matplotlib.rcParams["svg.hashsalt"] = "tomonode"
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))
-    for axis, key, label in zip(axes, ("cnr", "snr", "fy"), ("CNR of lesions", "SNR of beads", "FWHM along y, mm")):
+    figure, axes = plt.subplots(2, 4, figsize=(12, 6))
+    kinds = {"contrast": "contrast of masses", "cnr": "CNR of masses", "cv": "CV", "snr": "SNR of beads", "fx": "FWHM x, mm",
+             "fy": "FWHM y, mm", "fz": "FWHM z, mm", "asf": "ASF FWHM, mm"}
+    for axis, (key, label) in zip(axes.flat, kinds.items()):
         values = [summary(by[("cpu", f"osem-{k}")]["measure"])[key] for k in (1, 2, 3)]
         axis.plot([1, 2, 3], values, "o-")
         axis.set_xlabel("passes of OSEM")
@@ -202,12 +211,13 @@ def compare_devices(by):
 
 
 def report(args):
-    results = {"studies": [], "slabs": []}
+    results = {"studies": [], "slabs": [], "beads": []}
     for path in args.results:
         with open(path, encoding="ascii") as f:
             one = json.load(f)
         results["studies"] += one["studies"]
         results["slabs"] = results["slabs"] or one["slabs"]
+        results["beads"] = results["beads"] or one["beads"]
         results.setdefault("truth", one["truth"])
         results.setdefault("slab_truth", one["slab_truth"])
     by = {}
@@ -229,6 +239,11 @@ def report(args):
         mean, percent = shading(s["depth"])
         slab_lines.append(f"| {s['name']} | {mean:.5f} | {mean / slab_mu:.4f} | {percent:.2f} |")
     beads = [p for p in by[("cpu", "osem-1")]["measure"]["points"]]
+    bead_lines = ["| | pairs | distances, mm | worst error in space, % | worst in the plane of the slices, % |", "|---|---|---|---|---|"]
+    for row in results["beads"]:
+        pairs = row["measure"]["distances"]
+        bead_lines.append(f"| {row['name']} | {len(pairs)} | {min(d['truth_mm'] for d in pairs):.0f} to {max(d['truth_mm'] for d in pairs):.0f}"
+                          f" | {max(abs(d['error_percent']) for d in pairs):.3f} | {max(abs(d['in_plane']['error_percent']) for d in pairs):.3f} |")
     longest = max(by[("cpu", "osem-1")]["measure"]["distances"], key=lambda d: d["truth_mm"])
     fields = {
         "views": len(truth["angles_degrees"]), "columns": truth["columns"], "rows": truth["rows"], "pixel": truth["pixel_mm"],
@@ -239,6 +254,7 @@ def report(args):
         "others": study_table("sart-1", "bp", "fbp"),
         "mask": study_table("osem-1", "osem-no-mask"),
         "rows_table": study_table("osem-1", "osem-rows"),
+        "bead_distances": "\n".join(bead_lines),
         "slab": "\n".join(slab_lines), "slab_mu": f"{slab_mu:g}",
         "longest": f"{longest['measured_mm']:.3f} mm for {longest['truth_mm']:.3f} mm, {longest['error_percent']:+.3f} %",
         "devices": "\n".join(compare_devices(by)) if any(d == "cuda" for d, _ in by) else "No GPU was measured.",

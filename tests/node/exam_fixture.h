@@ -25,6 +25,7 @@
 #define ROWS 32
 
 static const char fixture_conf[] =
+	"protocols = ( { name = \"dbt-osem\"; stored_step = 1e-5; } );"
 	"profiles = ( { name = \"bench\"; manufacturer = \"Bench*\"; model = \"One\"; axis_height = 40.0; source_axis = 600.0;"
 	"  support = 20.0; pitch = 1.0; i0_mode = \"fixed\"; i0 = 1000.0; sid_tolerance = 2.0; },"
 	" { name = \"scaled\"; manufacturer = \"Bench*\"; model = \"Scaled\"; axis_height = 40.0; source_axis = 600.0;"

@@ -97,7 +97,7 @@ static void test_defaults(void **state)
 	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 0.8);
 	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
 	assert_true(p->dbt.breast_mask && !p->dbt.normalise_rows);
-	assert_true(p->stored_step == 1e-5 && p->stored_offset == 0);
+	assert_true(p->stored_step == 2e-5 && p->stored_offset == 0);
 	assert_true(p->slab_thickness == 0 && p->slab_step == 0 && p->slab_mode == SLAB_MEAN);
 	assert_true(!p->synthetic && p->compression == COMPRESSION_NONE);
 	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0);
@@ -134,7 +134,7 @@ static void test_protocols(void **state)
 			fail_msg("no protocol %s", all[i].name);
 		assert_int_equal(p->dbt.algorithm, all[i].algorithm);
 		assert_true(p->stored_offset == all[i].offset);
-		assert_true(p->stored_step == 1e-5 && p->dbt.breast_mask && p->dbt.voxel == 0.34);
+		assert_true(p->stored_step == 2e-5 && p->dbt.breast_mask && p->dbt.voxel == 0.34);
 	}
 	config_free(c);
 }
