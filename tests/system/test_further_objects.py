@@ -161,14 +161,14 @@ def check_view(objects, sources, name, check):
 
 def check_scale(objects, exam, folder, name, check):
     """Another scale: other values and UIDs, the same attenuation."""
-    other, out = recon(os.path.join(folder, "scale"), exam, "voxel=0", "stored_offset=-0.02", "stored_step=1e-5")
+    other, out = recon(os.path.join(folder, "scale"), exam, "voxel=0", "stored_offset=-0.02", "stored_step=4e-5")
     ds, plain = other["slices"][1], objects["slices"][1]
     a, b = (d.SharedFunctionalGroupsSequence[0].RealWorldValueMappingSequence[0] for d in (plain, ds))
-    check((b.RealWorldValueIntercept, b.RealWorldValueSlope) == (-0.02, 1e-5), f"{name}: {b.RealWorldValueIntercept}, {b.RealWorldValueSlope}")
+    check((b.RealWorldValueIntercept, b.RealWorldValueSlope) == (-0.02, 4e-5), f"{name}: {b.RealWorldValueIntercept}, {b.RealWorldValueSlope}")
     check(ds.SOPInstanceUID != plain.SOPInstanceUID and ds.SeriesInstanceUID != plain.SeriesInstanceUID, f"{name}: UIDs of another scale")
     mu = [d.pixel_array * float(m.RealWorldValueSlope) + m.RealWorldValueIntercept for d, m in ((plain, a), (ds, b))]
     whole = plain.pixel_array < 65535
-    check(abs(mu[0] - mu[1])[whole].max() <= 1.51e-5 and mu[0][whole].max() > 0.01, f"{name}: {abs(mu[0] - mu[1])[whole].max()} / mm apart")
+    check(abs(mu[0] - mu[1])[whole].max() <= 3.01e-5 and mu[0][whole].max() > 0.01, f"{name}: {abs(mu[0] - mu[1])[whole].max()} / mm apart")
     for options in ((), ("-profile", "IHEDBT")):
         lines = tools.validator(os.path.join(out, other["slices"][0]["file"]), *options)
         check(not lines, f"{name} scale: dciodvfy {options}: {lines}")
