@@ -51,6 +51,9 @@ struct cpu_rows {
 	 * at where the rule does not want them. */
 	void (*pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask, float *q,
 		      float *d, int n);
+	/* q = rule_data_bin(); p may be q; row, mult and add may be NULL */
+	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult, const float *add,
+		     float *q, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
 };
 
@@ -84,6 +87,8 @@ struct cpu_slice {
 	int taps;			 /* bins along u that touch a voxel, at most */
 };
 
+struct cpu_paths; /* cpu_paths.c */
+
 struct projection {
 	struct device *dev;
 	enum projection_model model;
@@ -93,6 +98,7 @@ struct projection {
 	struct buf mask;    /* mem NULL: every bin counts */
 	int tile_u, tile_v; /* forward: bins */
 	int tile_x, tile_y; /* back: voxel columns */
+	struct cpu_paths *paths; /* PATHS, JOSEPH; else NULL */
 	/* slices only */
 	int blocks_u, blocks_x;
 	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels */
@@ -159,6 +165,8 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 
 /* cpu_rules.c */
 int cpu_rule_check(const struct rule *rule, struct err *err);
+int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row, const struct buf *mult,
+		  const struct buf *add, struct buf *ret_q, struct err *err);
 int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
 void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row,
 		    float *pair); /* of all bins; p and row NULL where the rule does not want them */
@@ -169,7 +177,8 @@ size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
 void cpu_projection_free(struct projection *a);
 int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
-int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
+int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 		  struct buf *ret_pair, struct err *err);
 int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
@@ -177,6 +186,18 @@ bool cpu_fused(const struct projection *a);
 int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
 		     const struct buf *row, struct buf *ret_pair, struct err *err);
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+
+/* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
+size_t cpu_paths_bytes(const struct projection *a);		 /* of what cpu_paths_create() allocates */
+int cpu_paths_create(struct projection *a, struct err *err); /* sets a->paths */
+void cpu_paths_free(struct cpu_paths *p);
+void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
+void cpu_paths_back(struct projection *a, const struct cpu_back *b);	 /* q alone, no rules */
+
+/* cpu_volume.c */
+int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
+	     struct err *err);
+int cpu_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err);
 
 /* cpu_mark.c */
 int cpu_mark(struct projection *a, struct buf *x, struct err *err);

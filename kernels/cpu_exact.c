@@ -12,6 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#define EDGE 1e-6 /* mm: far more than rounding moves a ray */
+
 static bool counts(const struct projection *a, size_t bin)
 {
 	return !a->mask.mem || a->mask.mem[bin] > 0;
@@ -37,8 +39,9 @@ void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
 						double from[3], to[3], length, sum = 0;
 						struct ray_walk w;
 
-						scan_ray(a->scan, &a->scan->views[a->first + view], u, v, from, to);
-						if (counts(a, bin) && ray_walk_start(&w, &a->grid, &whole, from, to))
+						if (counts(a, bin) &&
+						    scan_ray(a->scan, &a->scan->views[a->first + view], u, v, from, to) &&
+						    ray_walk_start(&w, &a->grid, &whole, from, to))
 							while (ray_walk_next(&w, &voxel, &length))
 								sum += length * f->x[voxel];
 						f->out[bin] = f->add ? f->out[bin] + (float)sum : (float)sum;
@@ -73,14 +76,38 @@ static struct cpu_span rays_through(const struct projection *a, const struct sca
 	return span;
 }
 
+/* The same for parallel rays: radial bins whose rays may cross the box. */
+static struct cpu_span radii_through(const struct projection *a, const struct scan_view *view, const struct voxel_box *box)
+{
+	const struct grid *g = &a->grid;
+	double low = HUGE_VAL, high = -HUGE_VAL;
+	struct cpu_span span = {0, a->scan->n_v};
+
+	for (int corner = 0; corner < 4; corner++) {
+		double x = g->lo[0] + (corner & 1 ? box->end[0] : box->first[0]) * g->h[0];
+		double y = g->lo[1] + (corner & 2 ? box->end[1] : box->first[1]) * g->h[1];
+		double r = x * view->turn[0] + y * view->turn[1];
+
+		low = fmin(low, r);
+		high = fmax(high, r);
+	}
+	while (span.first < span.end && a->scan->radius[span.first] < low - EDGE)
+		span.first++;
+	while (span.end > span.first && a->scan->radius[span.end - 1] > high + EDGE)
+		span.end--;
+	return span;
+}
+
 static void clear(const struct projection *a, const struct voxel_box *box, float *x)
 {
-	size_t n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
+	const struct grid *g = &a->grid;
+	int rows = g->z_fastest ? box->end[0] - box->first[0] : box->end[2] - box->first[2];
+	size_t from = (size_t)box->first[0] * grid_step(g, 0), row = g->z_fastest ? grid_step(g, 0) : grid_step(g, 2);
+	size_t n = g->z_fastest ? grid_column(g) : (size_t)(box->end[0] - box->first[0]);
 
-	for (int k = box->first[2]; k < box->end[2]; k++)
+	for (int k = 0; k < rows; k++)
 		for (int j = box->first[1]; j < box->end[1]; j++)
-			memset(x + ((size_t)k * n_y + (size_t)j) * n_x + box->first[0], 0,
-			       (size_t)(box->end[0] - box->first[0]) * sizeof(float));
+			memset(x + (size_t)k * row + (size_t)j * grid_step(g, 1) + from, 0, n * sizeof(float));
 }
 
 /* A ray is walked once, for both sums. */
@@ -97,8 +124,14 @@ static void back_tile(const struct projection *a, const struct voxel_box *box, c
 	}
 	for (int view = 0; view < a->n_views; view++) {
 		const struct scan_view *at = &a->scan->views[a->first + view];
-		struct cpu_span us = rays_through(a, at, 0, box->first[0], box->end[0]);
-		struct cpu_span vs = rays_through(a, at, 1, box->first[1], box->end[1]);
+		struct cpu_span us = {0, a->scan->n_u}, vs;
+
+		if (a->scan->kind == SCAN_PARALLEL) {
+			vs = radii_through(a, at, box);
+		} else {
+			us = rays_through(a, at, 0, box->first[0], box->end[0]);
+			vs = rays_through(a, at, 1, box->first[1], box->end[1]);
+		}
 
 		for (int v = vs.first; v < vs.end; v++) {
 			for (int u = us.first; u < us.end; u++) {
@@ -111,8 +144,7 @@ static void back_tile(const struct projection *a, const struct voxel_box *box, c
 				d = b->d ? b->d[bin] : 0;
 				if (q == 0 && d == 0)
 					continue;
-				scan_ray(a->scan, at, u, v, from, to);
-				if (!ray_walk_start(&w, &a->grid, box, from, to))
+				if (!scan_ray(a->scan, at, u, v, from, to) || !ray_walk_start(&w, &a->grid, box, from, to))
 					continue;
 				while (ray_walk_next(&w, &voxel, &length)) {
 					b->num[voxel] += (float)(length * q);

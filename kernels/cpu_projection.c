@@ -1,5 +1,6 @@
 /* cpu_projection.c - the CPU's system matrices: checking what they are made from, and the way to the two operators. */
 #include "kernels/cpu.h"
+#include "kernels/planes.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,13 +41,13 @@ static int check(const struct projection_spec *spec, struct err *err)
 	const struct scan *scan = spec->scan;
 	const struct grid *g = spec->grid;
 
-	if (spec->model != PROJECTION_EXACT && spec->model != PROJECTION_SLICES)
+	if (spec->model < PROJECTION_EXACT || spec->model > PROJECTION_JOSEPH)
 		return err_set(err, EINVAL, "projection: model %d is not known", (int)spec->model);
 	for (int c = 0; c < 3; c++)
 		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) || !isfinite(g->lo[c])) /* !(x > 0) also refuses NaN */
 			return err_set(err, EINVAL, "projection: grid axis %d: n=%d, spacing=%g mm, from %g mm", c, g->n[c],
 				       g->h[c], g->lo[c]);
-	for (int c = 0; c < 2; c++)
+	for (int c = 0; c < 2 && scan->kind == SCAN_DBT; c++)
 		if (!(scan->h[c] > 0) || !isfinite(scan->h[c]) || !isfinite(scan->lo[c]))
 			return err_set(err, EINVAL, "projection: bins along axis %d: pitch=%g mm, from %g mm", c, scan->h[c],
 				       scan->lo[c]);
@@ -60,6 +61,10 @@ static int check(const struct projection_spec *spec, struct err *err)
 	if (spec->mask && spec->mask->n != (size_t)spec->n_views * scan_view_size(scan))
 		return err_set(err, EINVAL, "projection: mask of %zu floats for %zu bins", spec->mask->n,
 			       (size_t)spec->n_views * scan_view_size(scan));
+	if (scan->kind == SCAN_PARALLEL)
+		return planes_check(spec, err);
+	if (spec->model > PROJECTION_SLICES)
+		return err_set(err, EINVAL, "projection: model %d is one of parallel rays", (int)spec->model);
 	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
 		const struct scan_view *w = &scan->views[i];
 
@@ -82,6 +87,8 @@ size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *sp
 	if (check(spec, NULL) < 0)
 		return 0;
 	describe(dev, spec, &a);
+	if (a.model == PROJECTION_PATHS || a.model == PROJECTION_JOSEPH)
+		return sizeof(a) + cpu_paths_bytes(&a);
 	return sizeof(a) + (a.model == PROJECTION_SLICES ? cpu_slices_bytes(&a) : 0);
 }
 
@@ -115,6 +122,13 @@ int cpu_projection_create(struct device *dev, const struct projection_spec *spec
 			return r;
 		}
 	}
+	if (a->model == PROJECTION_PATHS || a->model == PROJECTION_JOSEPH) {
+		r = cpu_paths_create(a, err);
+		if (r < 0) {
+			cpu_projection_free(a);
+			return r;
+		}
+	}
 	*ret = a;
 	return 0;
 }
@@ -123,6 +137,7 @@ void cpu_projection_free(struct projection *a)
 {
 	if (!a)
 		return;
+	cpu_paths_free(a->paths);
 	free(a->slice);
 	free(a->block);
 	free(a->len_u);
@@ -153,7 +168,9 @@ static int bins_size(const struct projection *a, const char *what, const struct 
 
 static void back(struct projection *a, const struct cpu_back *b)
 {
-	if (a->model == PROJECTION_SLICES)
+	if (a->paths)
+		cpu_paths_back(a, b);
+	else if (a->model == PROJECTION_SLICES)
 		cpu_slices_back(a, b);
 	else
 		cpu_exact_back(a, b);
@@ -167,17 +184,19 @@ int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf 
 	r = r < 0 ? r : bins_size(a, "forward", y, 1, err);
 	if (r < 0)
 		return r;
-	if (a->model == PROJECTION_SLICES)
+	if (a->paths)
+		cpu_paths_forward(a, &f);
+	else if (a->model == PROJECTION_SLICES)
 		cpu_slices_forward(a, &f);
 	else
 		cpu_exact_forward(a, &f);
 	return 0;
 }
 
-int cpu_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
+int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
-	struct cpu_back b = {.q = y->mem, .num = ret_x->mem};
-	int r = volume_size(a, "adjoint", ret_x, err);
+	struct cpu_back b = {.q = y->mem, .num = x->mem, .add = add};
+	int r = volume_size(a, "adjoint", x, err);
 
 	r = r < 0 ? r : bins_size(a, "adjoint", y, 1, err);
 	if (r == 0)
@@ -210,6 +229,8 @@ int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct
 
 	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
 	r = r < 0 ? r : bins_size(a, "back_sums", pair, 2, err);
+	if (r == 0 && a->paths)
+		return err_set(err, ENOTSUP, "back_sums: transaxial paths have no pairs");
 	if (r == 0)
 		back(a, &b);
 	return r;

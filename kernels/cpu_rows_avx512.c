@@ -185,6 +185,7 @@ const struct cpu_rows cpu_rows_avx512 = {
 	.finish = finish,
 	.pairs = pairs,
 	.voxels = voxels,
+	.bins = bins,
 };
 
 #endif

@@ -111,4 +111,5 @@ static const struct cpu_rows ROWS(table) = {
 	.finish = ROWS(finish),
 	.pairs = ROWS(pairs),
 	.voxels = ROWS(voxels),
+	.bins = ROWS(bins),
 };

@@ -12,8 +12,36 @@ int cpu_rule_check(const struct rule *rule, struct err *err)
 	if (!(rule->bin_floor > 0) || !(rule->voxel_floor > 0))
 		return err_set(err, EINVAL, "update rule %d: floors of %g for bins and %g for voxels", (int)rule->kind,
 			       (double)rule->bin_floor, (double)rule->voxel_floor);
-	if (rule->kind == RULE_SART && !(rule->step > 0 && rule->step < 2))
-		return err_set(err, EINVAL, "update rule SART: relaxation %g is not between 0 and 2", (double)rule->step);
+	if ((rule->kind == RULE_SART || rule->kind == RULE_EM_RELAXED) && !(rule->step > 0 && rule->step < 2))
+		return err_set(err, EINVAL, "update rule %d: relaxation %g is not between 0 and 2", (int)rule->kind,
+			       (double)rule->step);
+	return 0;
+}
+
+static int data_size(const struct buf *b, size_t n, const char *what, struct err *err)
+{
+	return !b || b->n == n ? 0 : err_set(err, EINVAL, "rule_bins: %s of %zu floats for %zu bins", what, b->n, n);
+}
+
+int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row, const struct buf *mult,
+		  const struct buf *add, struct buf *ret_q, struct err *err)
+{
+	const struct cpu_state *state = cpu_state(ret_q->dev);
+	bool length = rule_wants_length(rule->kind);
+	size_t n = ret_q->n;
+	int threads = n < 4 * CHUNK ? 1 : state->threads, r = cpu_rule_check(rule, err);
+
+	(void)threads;
+	if (r == 0 && length && !row)
+		r = err_set(err, EINVAL, "rule_bins: rule %d wants the lengths of the rows", (int)rule->kind);
+	if (r < 0 || (r = data_size(y, n, "data", err)) < 0 || (r = data_size(p, n, "line integrals", err)) < 0 ||
+	    (r = data_size(row, n, "row lengths", err)) < 0 || (r = data_size(mult, n, "factors", err)) < 0 ||
+	    (r = data_size(add, n, "background", err)) < 0)
+		return r;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t at = 0; at < n; at += CHUNK)
+		state->rows->bins(rule, y->mem + at, p->mem + at, length ? row->mem + at : NULL, mult ? mult->mem + at : NULL,
+				  add ? add->mem + at : NULL, ret_q->mem + at, (int)(n - at < CHUNK ? n - at : CHUNK));
 	return 0;
 }
 

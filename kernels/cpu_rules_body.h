@@ -24,6 +24,7 @@ ROWS_TARGET static void ROWS(pairs)(const struct rule *rule, const float *y, con
 {
 	switch (rule->kind) {
 	case RULE_EM:
+	case RULE_EM_RELAXED:
 		ROWS(pairs_of)(RULE_EM, rule, y, p, row, mask, q, d, n);
 		break;
 	case RULE_EM_ROWS:
@@ -59,6 +60,9 @@ ROWS_TARGET static void ROWS(voxels)(const struct rule *rule, const float *num, 
 	case RULE_EM_ROWS: /* the same formula */
 		ROWS(voxels_of)(RULE_EM, rule, num, den, x, n);
 		break;
+	case RULE_EM_RELAXED:
+		ROWS(voxels_of)(RULE_EM_RELAXED, rule, num, den, x, n);
+		break;
 	case RULE_TRANSMISSION:
 		ROWS(voxels_of)(RULE_TRANSMISSION, rule, num, den, x, n);
 		break;
@@ -67,6 +71,45 @@ ROWS_TARGET static void ROWS(voxels)(const struct rule *rule, const float *num, 
 		break;
 	case RULE_BACKPROJECT:
 		ROWS(voxels_of)(RULE_BACKPROJECT, rule, num, den, x, n);
+		break;
+	}
+}
+
+ROWS_TARGET static inline __attribute__((always_inline)) void
+ROWS(bins_of)(enum rule_kind kind, const struct rule *rule, const float *restrict y, const float *p, const float *restrict row,
+	      const float *restrict mult, const float *restrict add, float *q, int n)
+{
+	struct rule r = *rule;
+
+	r.kind = kind;
+	for (int i = 0; i < n; i++) /* p may be q */
+		q[i] = rule_data_bin(&r, y[i], p[i], rule_wants_length(kind) ? row[i] : 0, mult ? mult[i] : 1, add ? add[i] : 0);
+}
+
+ROWS_TARGET static void ROWS(bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
+				   const float *add, float *q, int n)
+{
+	switch (rule->kind) {
+	case RULE_EM:
+	case RULE_EM_RELAXED:
+		if (mult && add)
+			ROWS(bins_of)(RULE_EM, rule, y, p, row, mult, add, q, n);
+		else if (mult)
+			ROWS(bins_of)(RULE_EM, rule, y, p, row, mult, NULL, q, n);
+		else
+			ROWS(bins_of)(RULE_EM, rule, y, p, row, NULL, add, q, n);
+		break;
+	case RULE_EM_ROWS:
+		ROWS(bins_of)(RULE_EM_ROWS, rule, y, p, row, mult, add, q, n);
+		break;
+	case RULE_TRANSMISSION:
+		ROWS(bins_of)(RULE_TRANSMISSION, rule, y, p, row, mult, add, q, n);
+		break;
+	case RULE_SART:
+		ROWS(bins_of)(RULE_SART, rule, y, p, row, mult, add, q, n);
+		break;
+	case RULE_BACKPROJECT:
+		ROWS(bins_of)(RULE_BACKPROJECT, rule, y, p, row, mult, add, q, n);
 		break;
 	}
 }

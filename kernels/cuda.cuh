@@ -116,13 +116,24 @@ int cuda_sum(const struct buf *x, double *ret, struct err *err);
 int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
 
+/* cuda_volume.cu */
+int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
+	      struct err *err);
+int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
+			struct err *err);
+int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+
+/* cuda_vector.cu */
+int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
+
 /* cuda_projection.cu */
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec);
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec);
 int cuda_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
 void cuda_projection_free(struct projection *a);
 int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
-int cuda_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err);
+int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 int cuda_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 		   struct buf *ret_pair, struct err *err);
 int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
@@ -138,7 +149,7 @@ int cuda_mark(struct projection *a, struct buf *x, struct err *err);
 /* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL:
  * atomics. */
 int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
-int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fixed, struct err *err);
+int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x, void *fixed, struct err *err);
 int cuda_exact_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, void *fixed, struct err *err);
 
 /* cuda_slices_forward.cu. rule NULL: line integrals to out (n bins); else pairs to out (2 n). */
@@ -146,7 +157,7 @@ int cuda_slices_forward(struct projection *a, const struct rule *rule, const flo
 			float *out, struct err *err);
 
 /* cuda_slices_back.cu */
-int cuda_slices_adjoint(struct projection *a, const float *y, float *x, struct err *err);
+int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err);
 int cuda_slices_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, struct err *err);
 int cuda_slices_update(struct projection *a, const struct rule *rule, const float2 *pair, float *x, struct err *err);
 

@@ -18,8 +18,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	if (i >= per_view * (size_t)n_views)
 		return;
 	if (!mask || mask[i] > 0) {
-		scan_ray(&scan, views + i / per_view, (int)(i % per_view % scan.n_u), (int)(i % per_view / scan.n_u), a, b);
-		if (ray_walk_start(&w, &grid, &box, a, b))
+		if (scan_ray(&scan, views + i / per_view, (int)(i % per_view % scan.n_u), (int)(i % per_view / scan.n_u), a, b) &&
+		    ray_walk_start(&w, &grid, &box, a, b))
 			while (ray_walk_next(&w, &voxel, &length))
 				sum += length * x[voxel];
 	}
@@ -51,8 +51,8 @@ static __device__ bool enter(const struct scan &scan, const struct scan_view *vi
 	struct voxel_box box = voxel_box_whole(&grid);
 	double a[3], b[3];
 
-	scan_ray(&scan, views + i / scan_view_size(&scan), (int)(in_view % scan.n_u), (int)(in_view / scan.n_u), a, b);
-	return ray_walk_start(w, &grid, &box, a, b);
+	return scan_ray(&scan, views + i / scan_view_size(&scan), (int)(in_view % scan.n_u), (int)(in_view / scan.n_u), a, b) &&
+	       ray_walk_start(w, &grid, &box, a, b);
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -157,7 +157,7 @@ int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y,
 	return cuda_check(cudaGetLastError(), a->dev, "exact forward", err);
 }
 
-int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fixed, struct err *err)
+int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x, void *fixed, struct err *err)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	struct plain_bins bins = {y, a->mask};
@@ -165,9 +165,9 @@ int cuda_exact_adjoint(struct projection *a, const float *y, float *x, void *fix
 	int r;
 
 	if (fixed)
-		return scatter_fixed(a, bins, false, x, fixed, err);
-	r = cuda_check(cudaMemsetAsync(x, 0, grid_size(&a->grid) * sizeof(float), stream), a->dev, "exact adjoint", err);
-	if (r < 0)
+		return scatter_fixed(a, bins, add, x, fixed, err);
+	if (!add &&
+	    (r = cuda_check(cudaMemsetAsync(x, 0, grid_size(&a->grid) * sizeof(float), stream), a->dev, "exact adjoint", err)) < 0)
 		return r;
 	scatter_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->grid, n, bins, x);
 	return cuda_check(cudaGetLastError(), a->dev, "exact adjoint", err);

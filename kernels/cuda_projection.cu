@@ -173,15 +173,15 @@ int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf
 					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, err);
 }
 
-int cuda_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
+int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
-	int r = check_sizes(a, "adjoint", ret_x->n, y->n, err);
+	int r = check_sizes(a, "adjoint", x->n, y->n, err);
 
 	if (r < 0)
 		return r;
 	return a->model == PROJECTION_EXACT
-		       ? cuda_exact_adjoint(a, y->mem, ret_x->mem, a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
-		       : cuda_slices_adjoint(a, y->mem, ret_x->mem, err);
+		       ? cuda_exact_adjoint(a, y->mem, add, x->mem, a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
+		       : cuda_slices_adjoint(a, y->mem, add, x->mem, err);
 }
 
 struct pair_job {

@@ -46,7 +46,7 @@ template <int MODE>
 static __device__ __forceinline__ void store(const struct back_job &job, size_t at, float old, float num, float den)
 {
 	if (MODE == BACK_ADJOINT) {
-		job.num[at] = num;
+		job.num[at] = job.add ? job.num[at] + num : num;
 	} else if (MODE == BACK_SUMS) {
 		job.num[at] = job.add ? job.num[at] + num : num;
 		job.den[at] = job.add ? job.den[at] + den : den;
@@ -300,12 +300,13 @@ template <int MODE> static int launch(struct projection *a, struct back_job *job
 	return cuda_check(cudaGetLastError(), a->dev, "slices back", err);
 }
 
-int cuda_slices_adjoint(struct projection *a, const float *y, float *x, struct err *err)
+int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err)
 {
 	struct back_job job = {};
 
 	job.plain = y;
 	job.num = x;
+	job.add = add;
 	return launch<BACK_ADJOINT>(a, &job, err);
 }
 

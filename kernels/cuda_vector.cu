@@ -97,6 +97,23 @@ int cuda_threshold(struct buf *x, float at, float value, struct err *err)
 	return each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
 }
 
+int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err)
+{
+	const float *data = y->mem, *line = p->mem, *length = row ? row->mem : NULL, *m = mult ? mult->mem : NULL,
+		    *b = add ? add->mem : NULL;
+	const struct rule r = *rule;
+	float *q = ret_q->mem;
+
+	if (y->n != ret_q->n || p->n != ret_q->n || (row && row->n != ret_q->n) || (mult && mult->n != ret_q->n) ||
+	    (add && add->n != ret_q->n) || (rule_wants_length(r.kind) && !row))
+		return err_set(err, EINVAL, "%s: rule_bins: data of other sizes than %zu bins, or no row lengths", y->dev->name,
+			       ret_q->n);
+	return each(ret_q, "rule_bins", err, [=] __device__(size_t i) {
+		q[i] = rule_data_bin(&r, data[i], line[i], length ? length[i] : 0, m ? m[i] : 1, b ? b[i] : 0);
+	});
+}
+
 int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
 {
 	const float *p = num->mem, *q = den->mem;

@@ -101,6 +101,9 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(multiply);
 	SLOT(axpy);
 	SLOT(threshold);
+	SLOT(blur);
+	SLOT(prior_gradient);
+	SLOT(rule_bins);
 	SLOT(rule_voxels);
 	SLOT(sum);
 	SLOT(dot);
@@ -112,6 +115,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(projection_free);
 	SLOT(forward);
 	SLOT(adjoint);
+	SLOT(back_interpolated);
 	SLOT(make_pair);
 	SLOT(back_sums);
 	SLOT(fused);

@@ -230,6 +230,9 @@ static struct device_ops cuda_table(void)
 	ops.multiply = cuda_multiply;
 	ops.axpy = cuda_axpy;
 	ops.threshold = cuda_threshold;
+	ops.blur = cuda_blur;
+	ops.prior_gradient = cuda_prior_gradient;
+	ops.rule_bins = cuda_rule_bins;
 	ops.rule_voxels = cuda_rule_voxels;
 	ops.tally = cuda_tally;
 	ops.sum = cuda_sum;
@@ -241,6 +244,7 @@ static struct device_ops cuda_table(void)
 	ops.projection_free = cuda_projection_free;
 	ops.forward = cuda_forward;
 	ops.adjoint = cuda_adjoint;
+	ops.back_interpolated = cuda_back_interpolated;
 	ops.make_pair = cuda_make_pair;
 	ops.back_sums = cuda_back_sums;
 	ops.fused = cuda_fused;

@@ -305,6 +305,24 @@ static int poison_threshold(struct buf *x, float at, float value, struct err *er
 	GUARDED("threshold", cpu_threshold(x, at, value, err), x);
 }
 
+static int poison_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
+		       struct err *err)
+{
+	GUARDED("blur", cpu_blur(x, grid, sigma, work, ret, err), x, work, ret);
+}
+
+static int poison_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
+				 struct err *err)
+{
+	GUARDED("prior_gradient", cpu_prior_gradient(prior, x, grid, ret, err), x, ret);
+}
+
+static int poison_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+			    const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err)
+{
+	GUARDED("rule_bins", cpu_rule_bins(rule, y, p, row, mult, add, ret_q, err), y, p, row, mult, add, ret_q);
+}
+
 static int poison_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x,
 			      struct err *err)
 {
@@ -342,9 +360,14 @@ static int poison_forward(struct projection *a, const struct buf *x, bool add, s
 	GUARDED("forward", cpu_forward(a, x, add, y, err), x, y, mask_of(a));
 }
 
-static int poison_adjoint(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
+static int poison_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
-	GUARDED("adjoint", cpu_adjoint(a, y, ret_x, err), y, ret_x, mask_of(a));
+	GUARDED("adjoint", cpu_adjoint(a, y, add, x, err), y, x, mask_of(a));
+}
+
+static int poison_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
+{
+	GUARDED("back_interpolated", cpu_back_interpolated(a, y, add, x, err), y, x);
 }
 
 static int poison_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p,
@@ -394,6 +417,9 @@ static const struct device_ops poison_ops = {
 	.multiply = poison_multiply,
 	.axpy = poison_axpy,
 	.threshold = poison_threshold,
+	.blur = poison_blur,
+	.prior_gradient = poison_prior_gradient,
+	.rule_bins = poison_rule_bins,
 	.rule_voxels = poison_rule_voxels,
 	.sum = poison_sum,
 	.dot = poison_dot,
@@ -405,6 +431,7 @@ static const struct device_ops poison_ops = {
 	.projection_free = cpu_projection_free,
 	.forward = poison_forward,
 	.adjoint = poison_adjoint,
+	.back_interpolated = poison_back_interpolated,
 	.make_pair = poison_make_pair,
 	.back_sums = poison_back_sums,
 	.fused = cpu_fused,

@@ -41,7 +41,7 @@ struct ray_walk {
 	int px, py, pz;		      /* number of that plane */
 	int sx, sy, sz;		      /* +1 or -1 */
 	int left_x, left_y, left_z;   /* planes to cross before the box ends, this one included */
-	size_t voxel, step_y, step_z; /* here; distances in the array */
+	size_t voxel, step_x, step_y, step_z; /* here; distances in the array */
 };
 
 #define RAY_NEVER 1e300
@@ -122,9 +122,10 @@ static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct g
 	i = ray_enter(w->x0, w->hx, dx, w->ix, box->first[0], box->end[0], t0, &w->px, &w->sx, &w->left_x, &w->tx);
 	j = ray_enter(w->y0, w->hy, dy, w->iy, box->first[1], box->end[1], t0, &w->py, &w->sy, &w->left_y, &w->ty);
 	k = ray_enter(w->z0, w->hz, dz, w->iz, box->first[2], box->end[2], t0, &w->pz, &w->sz, &w->left_z, &w->tz);
-	w->step_y = (size_t)g->n[0];
-	w->step_z = (size_t)g->n[0] * (size_t)g->n[1];
-	w->voxel = (size_t)i + (size_t)j * w->step_y + (size_t)k * w->step_z;
+	w->step_x = grid_step(g, 0);
+	w->step_y = grid_step(g, 1);
+	w->step_z = grid_step(g, 2);
+	w->voxel = (size_t)i * w->step_x + (size_t)j * w->step_y + (size_t)k * w->step_z;
 	w->t = t0;
 	w->t_end = t1;
 	return true;
@@ -139,7 +140,7 @@ static inline TOMONODE_HD bool ray_walk_next(struct ray_walk *w, size_t *ret_vox
 
 		if (w->tx <= w->ty && w->tx <= w->tz) {
 			to = w->tx;
-			w->voxel += (size_t)(ptrdiff_t)w->sx;
+			w->voxel += (size_t)(ptrdiff_t)w->sx * w->step_x;
 			w->px += w->sx;
 			w->tx = (w->x0 + w->px * w->hx) * w->ix;
 			w->left_x--;

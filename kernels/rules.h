@@ -26,6 +26,8 @@ enum rule_kind {
 			      start is at the skin, Newton's step goes below 0 and the next views would answer with a bright rim
 			    */
 	RULE_SART,	   /* x + step A'((y - p) / l) / A'1: Andersen & Kak 1984; one projection per subset is ART by views */
+	RULE_EM_RELAXED,   /* x + step x (num - den) / den, the EM update in parts: with the gradient of a penalty taken from num it
+			      is BSREM, De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */
 	RULE_BACKPROJECT,  /* A'(y / l) / A'1, whatever x holds: shift and add, and the last step of filtered backprojection */
 };
 
@@ -33,7 +35,7 @@ struct rule {
 	enum rule_kind kind;
 	float bin_floor;   /* least p (EM) and least l, mm, that is divided by; > 0 */
 	float voxel_floor; /* least den that is divided by; > 0 */
-	float step;	   /* SART: relaxation, 0 < step < 2 */
+	float step;	   /* SART, EM_RELAXED: relaxation, 0 < step < 2 */
 };
 
 struct rule_pair {
@@ -69,6 +71,7 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 
 	switch (r->kind) {
 	case RULE_EM:
+	case RULE_EM_RELAXED:
 		pair.q = p > r->bin_floor ? rule_divide(y, p) : 0;
 		pair.d = 1;
 		break;
@@ -98,6 +101,20 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 	return pair;
 }
 
+/* Does its d depend on x? If not, A'd of a subset can be kept. */
+static inline TOMONODE_HD bool rule_keeps_den(enum rule_kind kind)
+{
+	return kind != RULE_TRANSMISSION;
+}
+
+/* The q of a bin of the model y ~ Poisson(m (A x) + b), EM: m y / (m p + b); m: what is detected of the activity (attenuation,
+ * normalisation), b: what is detected beside it (randoms, scatter), in counts. Other rules take m = 1 and b = 0. The d of such a
+ * bin is m. Politte & Snyder 1991. */
+static inline TOMONODE_HD float rule_data_bin(const struct rule *r, float y, float p, float l, float m, float b)
+{
+	return m > 0 ? m * rule_bin(r, y, m * p + b, l).q : 0;
+}
+
 /* Without a branch: what is not wanted is computed and thrown away. */
 static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float num, float den)
 {
@@ -107,6 +124,9 @@ static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float 
 	switch (r->kind) {
 	case RULE_TRANSMISSION:
 		next = x * (change < 0 ? rule_divide(1, 1 - change) : 1 + change);
+		break;
+	case RULE_EM_RELAXED:
+		next = x + r->step * x * (change - 1);
 		break;
 	case RULE_SART:
 		next = x + r->step * change;

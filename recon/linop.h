@@ -17,6 +17,7 @@ struct linop {
 	int (*apply)(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err);	 /* y = A x */
 	int (*apply_add)(const struct linop *op, const struct buf *x, struct buf *y, struct err *err);	 /* y += A x */
 	int (*adjoint)(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
+	int (*adjoint_add)(const struct linop *op, const struct buf *y, struct buf *x, struct err *err); /* x += A'y */
 
 	/* The passes of a sub-iteration, as in kernels/device.h: pair buffers have 2 n_out floats. */
 	int (*make_pair)(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *p,

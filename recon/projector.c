@@ -26,7 +26,12 @@ static int projector_apply_add(const struct linop *op, const struct buf *x, stru
 
 static int projector_adjoint(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err)
 {
-	return op->dev->ops->adjoint(projection_of(op), y, ret_x, err);
+	return op->dev->ops->adjoint(projection_of(op), y, false, ret_x, err);
+}
+
+static int projector_adjoint_add(const struct linop *op, const struct buf *y, struct buf *x, struct err *err)
+{
+	return op->dev->ops->adjoint(projection_of(op), y, true, x, err);
 }
 
 static int projector_make_pair(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *p,
@@ -83,6 +88,7 @@ int projector_create(struct device *dev, const struct projection_spec *spec, str
 		.apply = projector_apply,
 		.apply_add = projector_apply_add,
 		.adjoint = projector_adjoint,
+		.adjoint_add = projector_adjoint_add,
 		.make_pair = projector_make_pair,
 		.adjoint_sums = projector_adjoint_sums,
 		.mark = projector_mark,

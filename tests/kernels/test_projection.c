@@ -251,9 +251,9 @@ static void sums_are_adjoints_one(struct fixture *f, enum projection_model model
 		hd[i] = f->mask_host[i] > 0 ? (float)(p[i] * exp(-p[i])) : 0;
 	}
 	assert_int_equal(f->v->upload(&q, hq, NULL) | f->v->upload(&d, hd, NULL), 0);
-	assert_int_equal(f->v->adjoint(a, &q, &want, NULL), 0);
+	assert_int_equal(f->v->adjoint(a, &q, false, &want, NULL), 0);
 	assert_true(difference(&f->volume[0], &want) <= FUSED_TOL);
-	assert_int_equal(f->v->adjoint(a, &d, &want, NULL), 0);
+	assert_int_equal(f->v->adjoint(a, &d, false, &want, NULL), 0);
 	assert_true(difference(&f->volume[1], &want) <= FUSED_TOL);
 	free(p);
 	free(y);

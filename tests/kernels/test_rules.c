@@ -40,6 +40,7 @@ static void expected_pair(const struct rule *r, double y, double p, double l, do
 	*ret_scale = 1;
 	switch (r->kind) {
 	case RULE_EM:
+	case RULE_EM_RELAXED:
 		*ret_q = p > r->bin_floor ? y / p : 0;
 		*ret_d = 1;
 		break;
@@ -77,6 +78,9 @@ static double expected_voxel(const struct rule *r, double x, double num, double 
 		break;
 	case RULE_TRANSMISSION:
 		next = num < 0 ? x / (1 - num / den) : x + x * num / den;
+		break;
+	case RULE_EM_RELAXED:
+		next = x + r->step * (x * num / den - x);
 		break;
 	case RULE_SART:
 		next = x + r->step * num / den;

@@ -375,13 +375,199 @@ static void air_is_nothing(void **state)
 	case_close(&c);
 }
 
+/* A small system of full rank: fewer voxels than rays by far, seen over 50 degrees. */
+#define FIT_VIEWS 9
+#define FIT_VOXELS 144
+static const struct grid fit_grid = {.n = {6, 8, 3}, .h = {4, 4, 8}, .lo = {0, -16, 17}};
+
+struct fit {
+	struct device *dev;
+	struct scan *scan;
+	size_t bins;   /* of all views */
+	float *matrix; /* column after column, as the operator gives it for a voxel of 1 */
+	float *length, *y;
+	double x[FIT_VOXELS]; /* what y was made from */
+};
+
+static struct fit fit_open(enum projection_model model, float noise)
+{
+	struct fit f = {.dev = fixture_device(FIXTURE_CPU, 2), .scan = fixture_scan(30, 80, 1, FIT_VIEWS)};
+	struct projection_spec spec = {.model = model, .scan = f.scan, .n_views = FIT_VIEWS, .grid = &fit_grid};
+	struct linop *op = fixture_projector(f.dev, &spec);
+	struct buf x = fixture_upload(f.dev, NULL, FIT_VOXELS), p = fixture_upload(f.dev, NULL, op->n_out);
+	uint32_t seed = 31;
+
+	f.bins = op->n_out;
+	f.matrix = malloc(FIT_VOXELS * f.bins * sizeof(*f.matrix));
+	f.length = calloc(f.bins, sizeof(*f.length));
+	f.y = calloc(f.bins, sizeof(*f.y));
+	assert_true(f.matrix && f.length && f.y);
+	for (size_t j = 0; j < FIT_VOXELS; j++) {
+		float one[FIT_VOXELS] = {0}, *column = f.matrix + j * f.bins;
+
+		f.x[j] = 0.03 + 0.04 * fixture_random(&seed);
+		one[j] = 1;
+		assert_int_equal(f.dev->ops->upload(&x, one, NULL), 0);
+		assert_int_equal(op->apply(op, &x, &p, NULL), 0);
+		assert_int_equal(f.dev->ops->download(&p, column, NULL), 0);
+		for (size_t i = 0; i < f.bins; i++) {
+			f.length[i] += column[i];
+			f.y[i] += (float)(column[i] * f.x[j]);
+		}
+	}
+	for (size_t i = 0; i < f.bins; i++)
+		f.y[i] *= 1 + noise * (2 * fixture_random(&seed) - 1);
+	buf_release(&x);
+	buf_release(&p);
+	linop_free(op);
+	return f;
+}
+
+static void fit_close(struct fit *f)
+{
+	free(f->matrix);
+	free(f->length);
+	free(f->y);
+	scan_free(f->scan);
+	device_close(f->dev);
+}
+
+/* The x of the least sum of (y - A x)^2 / l (or, not weighted, of (y - A x)^2): normal equations, by Cholesky. */
+static void least_squares(const struct fit *f, bool weighted, double x[FIT_VOXELS])
+{
+	static double n[FIT_VOXELS][FIT_VOXELS];
+
+	for (int j = 0; j < FIT_VOXELS; j++) {
+		const float *a = f->matrix + (size_t)j * f->bins;
+
+		x[j] = 0;
+		for (int k = 0; k <= j; k++)
+			n[j][k] = 0;
+		for (size_t i = 0; i < f->bins; i++) {
+			double weighed = f->length[i] > 1e-6f ? a[i] / (weighted ? f->length[i] : 1) : 0;
+
+			if (weighed == 0)
+				continue;
+			x[j] += weighed * f->y[i];
+			for (int k = 0; k <= j; k++)
+				n[j][k] += weighed * f->matrix[(size_t)k * f->bins + i];
+		}
+	}
+	for (int j = 0; j < FIT_VOXELS; j++)
+		for (int k = 0; k <= j; k++) {
+			for (int m = 0; m < k; m++)
+				n[j][k] -= n[j][m] * n[k][m];
+			assert_true(j > k || n[j][j] > 0); /* full rank */
+			n[j][k] = j == k ? sqrt(n[j][j]) : n[j][k] / n[k][k];
+		}
+	for (int j = 0; j < FIT_VOXELS; j++) {
+		for (int k = 0; k < j; k++)
+			x[j] -= n[j][k] * x[k];
+		x[j] /= n[j][j];
+	}
+	for (int j = FIT_VOXELS - 1; j >= 0; j--) {
+		for (int k = j + 1; k < FIT_VOXELS; k++)
+			x[j] -= n[k][j] * x[k];
+		x[j] /= n[j][j];
+	}
+}
+
+/* |a - b| / |b| */
+static double apart(const double *a, const double *b)
+{
+	double d = 0, s = 0;
+
+	for (int j = 0; j < FIT_VOXELS; j++) {
+		d += (a[j] - b[j]) * (a[j] - b[j]);
+		s += b[j] * b[j];
+	}
+	return sqrt(d / s);
+}
+
+/* SART from a uniform start, subsets of `views` views. rounds: as many times `iterations`, with what is left to `goal` after
+ * each in ret_left. */
+static void fit_sart(const struct fit *f, enum projection_model model, int views, float step, int iterations, int rounds,
+		     const double *goal, double *ret_left)
+{
+	const struct iterate_conf conf = {{RULE_SART, 1e-6f, 1e-6f, step}, iterations};
+	struct buf y = fixture_upload(f->dev, f->y, f->bins), row = fixture_upload(f->dev, f->length, f->bins);
+	struct buf x = fixture_upload(f->dev, NULL, FIT_VOXELS);
+	struct linop *op[FIT_VIEWS];
+	struct iterate_subset subset[FIT_VIEWS] = {0};
+	struct iterate_work work;
+	int n = FIT_VIEWS / views;
+
+	for (int s = 0; s < n; s++) {
+		struct projection_spec spec = {
+			.model = model, .scan = f->scan, .first = s * views, .n_views = views, .grid = &fit_grid};
+		size_t bins = f->bins / (size_t)n, at = (size_t)s * bins;
+
+		op[s] = fixture_projector(f->dev, &spec);
+		subset[s] = (struct iterate_subset){.op = op[s], .y = buf_part(&y, at, bins), .row = buf_part(&row, at, bins)};
+	}
+	assert_int_equal(iterate_work_alloc(f->dev, FIT_VOXELS, subset[0].y.n, linop_fused(op[0]), &work, NULL), 0);
+	assert_int_equal(f->dev->ops->fill(&x, 0.05f, NULL), 0);
+	for (int k = 0; k < rounds; k++) {
+		double now[FIT_VOXELS];
+		float *host;
+
+		assert_int_equal(iterate_run(&conf, subset, (size_t)n, &work, &x, NULL, NULL), 0);
+		host = fixture_download(&x);
+		for (int j = 0; j < FIT_VOXELS; j++)
+			now[j] = host[j];
+		ret_left[k] = apart(now, goal);
+		free(host);
+	}
+	for (int s = 0; s < n; s++)
+		linop_free(op[s]);
+	iterate_work_release(&work);
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&row);
+}
+
+#define ROUNDS 5
+
+/* What theory says of SART where rays outnumber voxels (Jiang & Wang 2003): data that fit are fitted, whatever subsets and
+ * relaxation; data that do not, all views at once, lead to the x of the least sum of (y - A x)^2 / l, and to no other. */
+static void sart_converges(void **state)
+{
+	static const struct {
+		int views;
+		float step;
+	} ways[] = {{1, 0.5f}, {1, 1}, {3, 1}, {3, 1.8f}, {FIT_VIEWS, 1}, {FIT_VIEWS, 1.9f}};
+	static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_SLICES};
+	double left[ROUNDS], best[FIT_VOXELS], plain[FIT_VOXELS];
+
+	(void)state;
+	for (size_t m = 0; m < 2; m++) {
+		struct fit f = fit_open(models[m], 0);
+
+		least_squares(&f, true, best);
+		assert_true(apart(best, f.x) < 1e-5);
+		for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
+			fit_sart(&f, models[m], ways[k].views, ways[k].step, 20 * ways[k].views, ROUNDS, best, left);
+			print_message("model %d, %d views, relaxation %.1f: off by %.2g, %.2g, %.2g, %.2g, %.2g\n", (int)models[m],
+				      ways[k].views, (double)ways[k].step, left[0], left[1], left[2], left[3], left[4]);
+		}
+		fit_close(&f);
+		f = fit_open(models[m], 0.1f);
+		least_squares(&f, true, best);
+		least_squares(&f, false, plain);
+		fit_sart(&f, models[m], FIT_VIEWS, 1.9f, 200, ROUNDS, best, left);
+		print_message("model %d, noise: off by %.2g, %.2g, %.2g, %.2g, %.2g; not weighted %.2g, truth %.2g\n", (int)models[m],
+			      left[0], left[1], left[2], left[3], left[4], apart(plain, best), apart(f.x, best));
+		fit_close(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(uniform_tissue),	    cmocka_unit_test(normalised_rows),
 		cmocka_unit_test(likelihood_never_falls),   cmocka_unit_test(subsets_are_fast),
 		cmocka_unit_test(backprojection_of_a_slab), cmocka_unit_test(beads_of_fbp),
-		cmocka_unit_test(air_is_nothing),
+		cmocka_unit_test(air_is_nothing),	    cmocka_unit_test(sart_converges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

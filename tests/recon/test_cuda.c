@@ -197,7 +197,7 @@ static void both_pass(struct side *cpu, struct side *cuda, const char *name)
 		poison(&s->out_y);
 		poison(&s->out_x);
 		assert_int_equal(ops->forward(s->a, &s->x, false, &s->out_y, NULL), 0);
-		assert_int_equal(ops->adjoint(s->a, &s->y, &s->out_x, NULL), 0);
+		assert_int_equal(ops->adjoint(s->a, &s->y, false, &s->out_x, NULL), 0);
 	}
 	same(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name);
 	same(&cuda->out_x, &cpu->out_x, DEVICE_TOL, name);
@@ -281,7 +281,7 @@ static void repeatable(void **state)
 			float *x;
 
 			poison(&cuda.out_x);
-			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, &cuda.out_x, NULL), 0);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
 			x = fixture_download(&cuda.out_x);
 			if (first)
 				assert_memory_equal(x, first, cuda.out_x.n * sizeof(*x));
@@ -309,14 +309,14 @@ static void masked_bins_do_not_count(void **state)
 			float *mask, *y, *before, *after;
 
 			side_open(&cuda, cuda_device(), s, scan, model, deterministic);
-			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, &cuda.out_x, NULL), 0);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
 			before = fixture_download(&cuda.out_x);
 			mask = fixture_download(&cuda.mask);
 			y = fixture_download(&cuda.y);
 			for (size_t i = 0; i < cuda.y.n; i++)
 				y[i] = mask[i] > 0 ? y[i] : NAN;
 			assert_int_equal(cuda.dev->ops->upload(&cuda.y, y, NULL), 0);
-			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, &cuda.out_x, NULL), 0);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
 			after = fixture_download(&cuda.out_x);
 			assert_true(fixture_difference(after, before, cuda.out_x.n) <= DEVICE_TOL);
 			free(mask);

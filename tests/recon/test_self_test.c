@@ -54,18 +54,19 @@ static int download_nan(const struct buf *src, float *dst, struct err *err)
 }
 
 /* A and its transpose agree no more. */
-static int adjoint_partly(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
+static int adjoint_partly(struct projection *a, const struct buf *y, bool add, struct buf *ret_x, struct err *err)
 {
-	int rc = honest->adjoint(a, y, ret_x, err);
+	int rc = honest->adjoint(a, y, add, ret_x, err);
 	struct buf part = buf_part(ret_x, 0, ret_x->n / 100);
 
 	return rc < 0 ? rc : honest->fill(&part, 0, err);
 }
 
-static int adjoint_broken(struct projection *a, const struct buf *y, struct buf *ret_x, struct err *err)
+static int adjoint_broken(struct projection *a, const struct buf *y, bool add, struct buf *ret_x, struct err *err)
 {
 	(void)a;
 	(void)y;
+	(void)add;
 	(void)ret_x;
 	return err_set(err, EHWPOISON, "an uncorrectable error");
 }

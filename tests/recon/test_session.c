@@ -485,6 +485,100 @@ static void faults(void **state)
 	}
 }
 
+/* A device that remembers what has not been waited for, and of which the n-th update fails. */
+static struct {
+	const struct device_ops *ops;
+	int under_way[QUEUE_DOWN + 1]; /* begun on a queue, since it was waited for */
+	int early;		       /* memory given up meanwhile */
+	int updates;		       /* until one fails; -1: none does */
+} watch;
+
+static int watched_upload_begin(struct buf *to, const float *from, struct err *err)
+{
+	watch.under_way[QUEUE_UP]++;
+	return watch.ops->upload_begin(to, from, err);
+}
+
+static int watched_download_begin(const struct buf *from, float *to, struct err *err)
+{
+	watch.under_way[QUEUE_DOWN]++;
+	return watch.ops->download_begin(from, to, err);
+}
+
+static int watched_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
+{
+	watch.under_way[QUEUE_WORK]++;
+	return watch.updates >= 0 && watch.updates-- == 0 ? err_set(err, EIO, "back_update")
+							  : watch.ops->back_update(a, rule, pair, x, err);
+}
+
+static int watched_wait(struct device *dev, enum device_queue queue, struct err *err)
+{
+	watch.under_way[queue] = 0;
+	return watch.ops->wait(dev, queue, err);
+}
+
+static void look(void)
+{
+	watch.early += watch.under_way[QUEUE_UP] || watch.under_way[QUEUE_WORK] || watch.under_way[QUEUE_DOWN];
+}
+
+static void watched_release(struct buf *b)
+{
+	look();
+	watch.ops->release(b);
+}
+
+static void watched_host_free(struct device *dev, void *memory)
+{
+	if (memory)
+		look();
+	watch.ops->host_free(dev, memory);
+}
+
+/* A session that is closed with a slice on its way that nobody asked for, or after an error between a transfer's begin and its
+ * end, gives up no memory before all queues are idle. */
+static void closed_in_full_swing(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int updates = -1; updates < 12; updates++) {
+			struct device_ops watched;
+			struct work w;
+			int r, open;
+
+			work_open(&w, way, FIXTURE_POISON);
+			watched = *w.dev->ops;
+			watched.upload_begin = watched_upload_begin;
+			watched.download_begin = watched_download_begin;
+			watched.back_update = watched_update;
+			watched.wait = watched_wait;
+			watched.release = watched_release;
+			watched.host_free = watched_host_free;
+			memset(&watch, 0, sizeof(watch));
+			watch.ops = w.dev->ops;
+			watch.updates = updates;
+			w.dev->ops = &watched;
+			give_all(&w);
+			r = dbt_run(w.s, NULL, NULL, NULL);
+			assert_int_equal(r, updates < 0 ? 0 : -EIO);
+			if (r == 0) {
+				float *slices = malloc(2 * w.slice * sizeof(*slices));
+
+				assert_non_null(slices);
+				assert_int_equal(dbt_read_slices(w.s, 0, 2, slices, NULL), 0);
+				free(slices);
+			}
+			open = watch.under_way[QUEUE_UP] + watch.under_way[QUEUE_WORK] + watch.under_way[QUEUE_DOWN];
+			assert_true(open > 0); /* else this shows nothing */
+			w.s = dbt_close(w.s);
+			assert_int_equal(watch.early, 0);
+			w.dev->ops = watch.ops;
+			assert_int_equal(device_poison_check(w.dev, NULL), 0);
+			work_close(&w);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +590,7 @@ int main(void)
 		cmocka_unit_test(histogram),
 		cmocka_unit_test(cancel),
 		cmocka_unit_test(faults),
+		cmocka_unit_test(closed_in_full_swing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,132 @@
+/* The transaxial paths of SCAN_PARALLEL. C11, C++17 and CUDA C++.
+ *
+ * All planes of one angle and radial bin cross the same columns of voxels (x, y), one behind the other: the path. A step of it is a
+ * piece of the path in one column; a plane adds only where along z the ray is there. So a path is made once, kept, and used for
+ * every plane.
+ *
+ * - PROJECTION_PATHS: the steps come from the ray walk itself (kernels/ray_walk.h) on a grid of one layer: the same entries as
+ *   PROJECTION_EXACT but for the rounding of t to float. A piece is cut further so that no ray of the bin passes more than two slices
+ *   in a step.
+ * - In a step that ends at t1 and began at t0 (mm along the transaxial path from its middle), a ray with slope s >= 0 ends in the
+ *   slice of z1 = z + s t1 and has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in it, the rest in the slice below;
+ *   with s < 0 the same with t0 in place of t1. Its own length is sqrt(1 + s^2) times as much.
+ * - PROJECTION_JOSEPH: a step at every pixel along the axis that the path follows more closely; its value is linear between the two
+ *   pixels of the other axis and between the two slices around z + s t. Pixels beyond the grid are taken as those at its edge as long
+ *   as the path is over the grid.
+ */
+#ifndef TOMONODE_KERNELS_PATHS_H
+#define TOMONODE_KERNELS_PATHS_H
+
+#include <stdint.h>
+
+#include "kernels/ray_walk.h"
+
+struct path {
+	size_t at;    /* first step */
+	int n;	      /* steps; 0: the path misses the grid or does not exist */
+	float t;      /* where the first step begins (PATHS), or its middle (JOSEPH), mm */
+	float dt;     /* JOSEPH: from a step to the next; its absolute value is the step's length */
+	int neighbour; /* JOSEPH: from a step's column to the other one, in columns */
+};
+
+struct path_step {
+	int32_t column; /* y n_x + x */
+	float t;	/* PATHS: where the step ends, mm. JOSEPH: weight of column + neighbour; column itself has the rest */
+};
+
+/* Planes of equal rise, at equal distances. */
+struct plane_group {
+	int first, n;
+	double z, pitch; /* of the first plane; to the next, mm */
+	double rise;
+};
+
+/* A ray is in [-t, t] where it is over the grid's slices; the largest slope of the bin's planes. */
+static inline TOMONODE_HD double path_steepest(const struct scan *scan, double largest_rise, int v)
+{
+	return largest_rise == 0 ? 0 : scan_slope(scan, largest_rise, v);
+}
+
+/* No path of radial bin v has more steps: crossings of both kinds of planes, cuts, and both ends. */
+static inline TOMONODE_HD int path_bound(const struct scan *scan, const struct scan_view *view, int v, const struct grid *g,
+					 double largest_rise)
+{
+	double length = 2 * scan_reach(scan, v);
+	double crossings = length * (fabs(view->turn[0]) / g->h[1] + fabs(view->turn[1]) / g->h[0]);
+	double most = g->n[0] + g->n[1] + 1.0;
+
+	if (length == 0)
+		return 0;
+	crossings = crossings + 3 < most ? crossings + 3 : most;
+	return (int)(crossings + length * path_steepest(scan, largest_rise, v) / g->h[2] + 1);
+}
+
+/* PROJECTION_PATHS: the steps of a path, at most path_bound() of them. Returns their number; *ret_t: where the first begins. */
+static inline TOMONODE_HD int path_walk(const struct scan *scan, const struct scan_view *view, int v, const struct grid *g,
+					double largest_rise, struct path_step *ret_step, float *ret_t)
+{
+	struct grid layer = {{g->n[0], g->n[1], 1}, {g->h[0], g->h[1], 2}, {g->lo[0], g->lo[1], -1}, false};
+	struct voxel_box box = voxel_box_whole(&layer);
+	double r = scan->radius[v], c = view->turn[0], s = view->turn[1], reach = scan_reach(scan, v);
+	double a[3] = {r * c + reach * s, r * s - reach * c, 0}, b[3] = {r * c - reach * s, r * s + reach * c, 0};
+	double length, t, longest = g->h[2] / path_steepest(scan, largest_rise, v);
+	struct ray_walk w;
+	size_t voxel;
+	int n = 0;
+
+	*ret_t = 0;
+	if (!(reach > 0) || !ray_walk_start(&w, &layer, &box, a, b))
+		return 0;
+	t = w.t * w.span - reach;
+	*ret_t = (float)t;
+	while (ray_walk_next(&w, &voxel, &length)) {
+		int cuts = length > longest ? (int)ceil(length / longest) : 1;
+
+		for (int i = 1; i <= cuts; i++, n++) {
+			ret_step[n].column = (int32_t)voxel;
+			ret_step[n].t = (float)(t + length * i / cuts);
+		}
+		t += length;
+	}
+	return n;
+}
+
+/* PROJECTION_JOSEPH: likewise. */
+static inline TOMONODE_HD int path_joseph(const struct scan *scan, const struct scan_view *view, int v, const struct grid *g,
+					  struct path_step *ret_step, struct path *ret_path)
+{
+	double r = scan->radius[v], c = view->turn[0], s = view->turn[1], reach = scan_reach(scan, v);
+	int lead = fabs(s) > fabs(c) ? 0 : 1, other = 1 - lead; /* the path runs along (-s, c) */
+	double along = lead ? c : -s, across = lead ? -s : c;
+	double dt = g->h[lead] / along, from = lead ? r * s : r * c, beside = lead ? r * c : r * s;
+	double t0 = (g->lo[lead] + 0.5 * g->h[lead] - from) / along;
+	int n = 0, first = 0;
+
+	ret_path->dt = (float)dt;
+	ret_path->neighbour = other == 0 ? 1 : g->n[0];
+	ret_path->t = 0;
+	if (!(reach > 0))
+		return 0;
+	for (int k = 0; k < g->n[lead]; k++) {
+		double t = t0 + k * dt, u = (beside + t * across - g->lo[other]) / g->h[other] - 0.5;
+		int i;
+
+		if (fabs(t) > reach || u < -0.5 || u >= g->n[other] - 0.5) {
+			if (n)
+				break;
+			continue;
+		}
+		if (n == 0)
+			first = k;
+		i = (int)floor(u);
+		i = i < 0 ? 0 : i > g->n[other] - 2 ? g->n[other] - 2 : i;
+		u -= i;
+		ret_step[n].column = lead ? k * g->n[0] + i : i * g->n[0] + k;
+		ret_step[n].t = (float)(u < 0 ? 0 : u > 1 ? 1 : u);
+		n++;
+	}
+	ret_path->t = (float)(t0 + first * dt);
+	return n;
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* planes.c - checks a SCAN_PARALLEL once for both devices and puts its planes into groups. */
+#include "kernels/planes.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define PLANES_MAX 65535
+#define SAME 1e-6 /* mm: distances that differ by less are equal */
+
+static int check_rays(const struct scan *s, struct err *err)
+{
+	if (s->n_u < 1 || s->n_u > PLANES_MAX || s->n_v < 1 || !s->planes || !s->radius)
+		return err_set(err, EINVAL, "projection: parallel rays of %d planes and %d radial bins", s->n_u, s->n_v);
+	if (!(s->fov_radius > 0) || !isfinite(s->fov_radius))
+		return err_set(err, EINVAL, "projection: field of view of %g mm radius", s->fov_radius);
+	for (int v = 0; v < s->n_v; v++)
+		if (!isfinite(s->radius[v]) || (v && !(s->radius[v] > s->radius[v - 1])))
+			return err_set(err, EINVAL, "projection: radial bin %d lies at %g mm", v, s->radius[v]);
+	for (int u = 0; u < s->n_u; u++) {
+		const struct scan_plane *p = &s->planes[u];
+
+		if (!isfinite(p->z) || !isfinite(p->rise))
+			return err_set(err, EINVAL, "projection: plane %d at %g mm rises %g mm", u, p->z, p->rise);
+		if (u && p->rise == p[-1].rise && !(p->z > p[-1].z))
+			return err_set(err, EINVAL, "projection: plane %d at %g mm lies not above the one before, at %g mm", u, p->z,
+				       p[-1].z);
+		if (p->rise != 0 && !(s->ring_radius > s->fov_radius))
+			return err_set(err, EINVAL, "projection: oblique planes in a ring of %g mm radius, field of view %g mm",
+				       s->ring_radius, s->fov_radius);
+	}
+	return 0;
+}
+
+int planes_check(const struct projection_spec *spec, struct err *err)
+{
+	const struct scan *s = spec->scan;
+	int r = check_rays(s, err);
+
+	if (r < 0)
+		return r;
+	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
+		const double *turn = s->views[i].turn;
+
+		if (!(fabs(turn[0] * turn[0] + turn[1] * turn[1] - 1) < 1e-9))
+			return err_set(err, EINVAL, "projection: view %d: (%g, %g) is no cosine and sine of an angle", i, turn[0], turn[1]);
+	}
+	if (spec->model == PROJECTION_EXACT)
+		return 0;
+	if (spec->model != PROJECTION_PATHS && spec->model != PROJECTION_JOSEPH)
+		return err_set(err, EINVAL, "projection: model %d is not one of parallel rays", (int)spec->model);
+	if (!spec->grid->z_fastest)
+		return err_set(err, EINVAL, "projection: transaxial paths want a volume that lies z fastest");
+	if (spec->model == PROJECTION_JOSEPH && (spec->grid->n[0] < 2 || spec->grid->n[1] < 2))
+		return err_set(err, EINVAL, "projection: Joseph's model wants at least 2 x 2 pixels, not %d x %d", spec->grid->n[0],
+			       spec->grid->n[1]);
+	if (spec->mask)
+		return err_set(err, EINVAL, "projection: transaxial paths take no mask; data that do not count have mult = 0");
+	return 0;
+}
+
+int planes_group(const struct scan *scan, struct plane_group *ret_group)
+{
+	int n = 0;
+
+	for (int u = 0, end; u < scan->n_u; u = end, n++) {
+		const struct scan_plane *p = &scan->planes[u];
+		double pitch = u + 1 < scan->n_u && p[1].rise == p->rise ? p[1].z - p->z : 0;
+
+		for (end = u + 1; end < scan->n_u && scan->planes[end].rise == p->rise; end++)
+			if (fabs(scan->planes[end].z - (p->z + (end - u) * pitch)) > SAME)
+				break;
+		if (ret_group)
+			ret_group[n] = (struct plane_group){u, end - u, p->z, pitch, p->rise};
+	}
+	return n;
+}
+
+double planes_largest_rise(const struct scan *scan)
+{
+	double largest = 0;
+
+	for (int u = 0; u < scan->n_u; u++)
+		largest = fmax(largest, fabs(scan->planes[u].rise));
+	return largest;
+}
