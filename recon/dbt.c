@@ -78,6 +78,9 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 {
 	if (!s)
 		return NULL;
+	/* A slice that nobody asked for may be on its way, and after an error whatever was queued before it. */
+	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
+		s->dev->ops->wait(s->dev, queue, NULL);
 	if (s->streamed)
 		dbt_streamed_clear(s);
 	else
