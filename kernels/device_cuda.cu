@@ -101,6 +101,20 @@ static void give_back_unused(struct cuda_state *state)
 		}
 }
 
+/* What kept_block() will not be asked for any more once there is a block of so many bytes: blocks that are smaller, but not by
+ * half. Else cases that grow from one to the next would each leave their memory behind. */
+static void give_back_outgrown(struct cuda_state *state, size_t bytes)
+{
+	for (int i = 0; i < CUDA_KEPT_MAX; i++) {
+		struct cuda_host_block *b = &state->host[i];
+
+		if (b->memory && !b->used && b->bytes < bytes && b->bytes >= bytes / 2) {
+			cudaFreeHost(b->memory);
+			*b = {};
+		}
+	}
+}
+
 /* Pinning a gigabyte takes a good part of a second, so a device that is kept from case to case keeps the memory, too. */
 static int cuda_host_alloc(struct device *dev, size_t bytes, void **ret, struct err *err)
 {
@@ -113,6 +127,7 @@ static int cuda_host_alloc(struct device *dev, size_t bytes, void **ret, struct 
 	if (r < 0)
 		return r;
 	if (!b) {
+		give_back_outgrown(state, bytes);
 		b = free_place(state);
 		if (!b)
 			return err_set(err, ENOMEM, "%s: more than %d blocks of host memory", dev->name, CUDA_KEPT_MAX);

@@ -29,7 +29,8 @@ struct breast_mask_report {
 
 /* One view of a SCAN_DBT, of which the number and pitch of bins matter. line: n_v * n_u line integrals. valid: as many, > 0
  * counts; set to -1 in place where the view shows air. Bins that do not count stay as they are. Nothing is marked where the
- * verdict is not MARKED. Threaded, needs memory of 1/100 of the view. ret_report: may be NULL. */
+ * verdict is not MARKED. Threaded; needs 9 bytes for each square mm of the view (for each bin, where bins are larger).
+ * ret_report: may be NULL. */
 int breast_mask_view(const struct scan *scan, double margin, const float *line, float *valid,
 		     struct breast_mask_report *ret_report, struct err *err);
 

@@ -24,9 +24,10 @@ enum dbt_algorithm {
 	DBT_FBP,      /* filtered backprojection */
 };
 
-enum dbt_filter { /* of DBT_FBP, along the way of the source */
-		  DBT_FILTER_RAMP = 1,
-		  DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
+/* Of DBT_FBP, along the way of the source. */
+enum dbt_filter {
+	DBT_FILTER_RAMP = 1,
+	DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
 };
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
@@ -66,8 +67,8 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 
 struct dbt_report {
 	double seconds_setup, seconds_iterate;
-	double sum_data,
-		sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM; 0 otherwise */
+	double sum_data, sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM whose
+				       volume lies on the device; 0 otherwise */
 };
 
 struct dbt_session;
@@ -80,7 +81,7 @@ struct dbt_session *dbt_close(struct dbt_session *s); /* takes NULL, returns NUL
 /* Room for one view of the detector scan (0 .. n_views - 1): n_v * n_u floats of line integrals (mu * mm, >= 0) and of what each
  * bin is worth (1 counts, 0 no data, -1 air), both to be filled by the caller, who then calls dbt_view_end(): the transfer to the
  * device begins there. Both from any thread, several views at a time; begin waits while all rooms are taken. Each view exactly
- * once. EINVAL from end: a bin that counts is negative or no number; the session is of no use then. */
+ * once. An error of end (EINVAL: a bin that counts is negative or no number) leaves the session as it was before begin. */
 int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err);
 int dbt_view_end(struct dbt_session *s, int view, struct err *err);
 

@@ -113,9 +113,12 @@ int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first)
 {
 	int n = 0;
 
-	for (int s = 0; s < l->n_subsets; s++)
-		for (int at = l->first[s]; at<l->first[s + 1]; at += views> 0 ? views : l->first[s + 1] - l->first[s])
+	for (int s = 0; s < l->n_subsets; s++) {
+		int end = l->first[s + 1], step = views > 0 ? views : end - l->first[s];
+
+		for (int at = l->first[s]; at < end; at += step)
 			ret_first[n++] = at;
+	}
 	ret_first[n] = l->scan->n_views;
 	return n;
 }

@@ -2,7 +2,8 @@
  *
  * Three slab buffers: one is worked on, the next one comes up, the last one goes down. In the order
  *   UP before WORK; WORK before DOWN (of the slab before); DOWN before UP; begin upload n + 1; begin download n - 1; work n
- * an upload waits for the download of the slab two before, which used the same buffer three slabs ago, and for nothing else.
+ * upload n + 1 waits for the download of slab n - 2, which used the same buffer, and for work n - 1 (WORK before DOWN before UP).
+ * So upload n + 1, download n - 1 and work n run side by side.
  */
 #include "recon/iterate_stream.h"
 
