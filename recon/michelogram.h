@@ -1,0 +1,67 @@
+/* PET sinograms of a cylindrical scanner: which planes there are and where their rays lie.
+ *
+ * - Rings are numbered 0 .. rings-1 along +z. A sinogram's plane belongs to a segment: the ring differences first .. last (second
+ * end minus first end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment lie at distances
+ * of half a ring, in ascending z, symmetric about the scanner's middle; plane a of n lies at (a - (n-1)/2) ring_spacing / 2.
+ * - The ring difference of a plane is the mean of those in first .. last that have the parity of its ring pairs' sum: the
+ * segment's mean for an odd number of differences (span 3, 7, 11), the plane's own where each plane is one ring pair (GE's span
+ * 2).
+ * - In memory a michelogram is float data[plane][angle][radial], radial fastest, planes in the order of the segments.
+ * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius r = (t - n_radial /
+ * 2) bin (whole division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors), R = radius + interaction_depth.
+ * The end at positive t along the ray (first end) lies difference / 2 rings above the middle. That is how STIR writes Interfile.
+ * - Axes: x to the right, y down, z into the gantry, for somebody who stands at the bed: with the patient head first and on the
+ * back these are the patient's left, back and head.
+ */
+#ifndef TOMONODE_RECON_MICHELOGRAM_H
+#define TOMONODE_RECON_MICHELOGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/err.h"
+#include "kernels/geometry.h"
+
+struct pet_scanner {
+	int rings, detectors;	  /* detectors in a ring */
+	double ring_spacing;	  /* mm */
+	double radius;		  /* inner, mm */
+	double interaction_depth; /* mean, mm; the rays end there */
+	double bin;		  /* radial bin of arc-corrected data; detector spacing of others, mm */
+};
+
+struct michelogram_segment {
+	int first, last; /* ring differences */
+	int n_planes;
+};
+
+#define MICHELOGRAM_SEGMENTS_MAX 1024
+struct michelogram {
+	struct pet_scanner scanner;
+	int n_radial, n_angles;
+	double angle_offset; /* degrees */
+	bool arc_corrected;
+	int n_segments;
+	struct michelogram_segment *segments; /* owned by who made it */
+};
+
+/* Segments of a span (odd; or 2: GE's, a ring difference of +-1 and 0 in segment 0, then pairs) up to a ring difference; in the
+ * order 0, +1, -1, +2, ...: allocates *ret_segments. */
+int michelogram_segments(int rings, int span, int largest_difference, struct michelogram_segment **ret_segments, int *ret_n,
+			 struct err *err);
+
+/* How many planes rings first .. last can have: what n_planes must be. */
+int michelogram_segment_planes(int rings, int first, int last);
+
+int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL names what is wrong */
+size_t michelogram_planes(const struct michelogram *m);
+size_t michelogram_size(const struct michelogram *m);	       /* bins */
+double michelogram_radius(const struct michelogram *m, int t); /* mm */
+
+/* The rays, views in `order` (n_angles indices of angles; NULL: ascending), planes sorted as struct scan wants them;
+ * ret_plane[u]: which plane of the michelogram is plane u of the scan (michelogram_planes() of them, allocated). Free the scan
+ * with scan_free(). */
+int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
+			    int **ret_plane, struct err *err);
+
+#endif
