@@ -52,8 +52,8 @@ struct cpu_rows {
 	void (*pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask, float *q,
 		      float *d, int n);
 	/* q = rule_data_bin(); p may be q; row, mult and add may be NULL */
-	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult, const float *add,
-		     float *q, int n);
+	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
+		     const float *add, float *q, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
 };
 
@@ -95,9 +95,9 @@ struct projection {
 	const struct scan *scan;
 	int first, n_views;
 	struct grid grid;
-	struct buf mask;    /* mem NULL: every bin counts */
-	int tile_u, tile_v; /* forward: bins */
-	int tile_x, tile_y; /* back: voxel columns */
+	struct buf mask;	 /* mem NULL: every bin counts */
+	int tile_u, tile_v;	 /* forward: bins */
+	int tile_x, tile_y;	 /* back: voxel columns */
 	struct cpu_paths *paths; /* PATHS, JOSEPH; else NULL */
 	/* slices only */
 	int blocks_u, blocks_x;
@@ -165,8 +165,8 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 
 /* cpu_rules.c */
 int cpu_rule_check(const struct rule *rule, struct err *err);
-int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row, const struct buf *mult,
-		  const struct buf *add, struct buf *ret_q, struct err *err);
+int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
 int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
 void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row,
 		    float *pair); /* of all bins; p and row NULL where the rule does not want them */
@@ -188,11 +188,11 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
 /* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
-size_t cpu_paths_bytes(const struct projection *a);		 /* of what cpu_paths_create() allocates */
+size_t cpu_paths_bytes(const struct projection *a);	     /* of what cpu_paths_create() allocates */
 int cpu_paths_create(struct projection *a, struct err *err); /* sets a->paths */
 void cpu_paths_free(struct cpu_paths *p);
 void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
-void cpu_paths_back(struct projection *a, const struct cpu_back *b);	 /* q alone, no rules */
+void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
 
 /* cpu_volume.c */
 int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,

@@ -23,8 +23,8 @@ static int data_size(const struct buf *b, size_t n, const char *what, struct err
 	return !b || b->n == n ? 0 : err_set(err, EINVAL, "rule_bins: %s of %zu floats for %zu bins", what, b->n, n);
 }
 
-int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row, const struct buf *mult,
-		  const struct buf *add, struct buf *ret_q, struct err *err)
+int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err)
 {
 	const struct cpu_state *state = cpu_state(ret_q->dev);
 	bool length = rule_wants_length(rule->kind);

@@ -75,9 +75,10 @@ ROWS_TARGET static void ROWS(voxels)(const struct rule *rule, const float *num, 
 	}
 }
 
-ROWS_TARGET static inline __attribute__((always_inline)) void
-ROWS(bins_of)(enum rule_kind kind, const struct rule *rule, const float *restrict y, const float *p, const float *restrict row,
-	      const float *restrict mult, const float *restrict add, float *q, int n)
+ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(bins_of)(enum rule_kind kind, const struct rule *rule,
+									    const float *restrict y, const float *p,
+									    const float *restrict row, const float *restrict mult,
+									    const float *restrict add, float *q, int n)
 {
 	struct rule r = *rule;
 

@@ -166,8 +166,8 @@ int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x,
 
 	if (fixed)
 		return scatter_fixed(a, bins, add, x, fixed, err);
-	if (!add &&
-	    (r = cuda_check(cudaMemsetAsync(x, 0, grid_size(&a->grid) * sizeof(float), stream), a->dev, "exact adjoint", err)) < 0)
+	if (!add && (r = cuda_check(cudaMemsetAsync(x, 0, grid_size(&a->grid) * sizeof(float), stream), a->dev, "exact adjoint",
+				    err)) < 0)
 		return r;
 	scatter_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->scan, a->views, a->grid, n, bins, x);
 	return cuda_check(cudaGetLastError(), a->dev, "exact adjoint", err);

@@ -36,9 +36,9 @@ struct buf {
 enum projection_model {
 	PROJECTION_EXACT = 1, /* ray walk, Siddon lengths: the reference */
 	PROJECTION_SLICES,    /* SCAN_DBT only: bilinear in each slice times the ray's length in it; exact adjoint by gathering */
-	PROJECTION_PATHS,     /* SCAN_PARALLEL and z_fastest only: the entries of PROJECTION_EXACT, the transaxial path of one angle
-				 and radius walked once for all planes (kernels/paths.h); exact adjoint */
-	PROJECTION_JOSEPH,    /* the same with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
+	PROJECTION_PATHS,  /* SCAN_PARALLEL and z_fastest only: the entries of PROJECTION_EXACT, the transaxial path of one angle
+			      and radius walked once for all planes (kernels/paths.h); exact adjoint */
+	PROJECTION_JOSEPH, /* the same with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
 };
 
 struct projection_spec {
@@ -94,8 +94,9 @@ struct device_ops {
 	int (*threshold)(struct buf *x, float at, float value, struct err *err);   /* x > at ? value : 0 */
 	int (*rule_voxels)(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x,
 			   struct err *err); /* x = rule_voxel(x, num, den) */
-	/* Convolution of a volume with a Gaussian, separable, kernels cut at 4 sigma and then normalised; 0 outside the grid, so it
-	 * is its own adjoint. sigma: mm per axis, 0: that axis stays. x, work and ret are different buffers of the grid's size. */
+	/* Convolution of a volume with a Gaussian, separable, kernels cut at 4 sigma and then normalised; 0 outside the grid, so
+	 * it is its own adjoint. sigma: mm per axis, 0: that axis stays. x, work and ret are different buffers of the grid's
+	 * size. */
 	int (*blur)(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 		    struct err *err);
 	/* ret = gradient of the penalty at x (kernels/prior.h); 0 where x is exactly 0. ret is not x. */
@@ -118,16 +119,17 @@ struct device_ops {
 				 struct err *err);
 	void (*projection_free)(struct projection *a);
 	int (*forward)(struct projection *a, const struct buf *x, bool add, struct buf *y,
-		       struct err *err);							       /* y = A x, y += A x */
+		       struct err *err); /* y = A x, y += A x */
 	int (*adjoint)(struct projection *a, const struct buf *y, bool add, struct buf *x,
 		       struct err *err); /* x = A'y, x += A'y */
 	/* SCAN_PARALLEL with planes of no rise: each voxel's sum over the views of y, linear between radial bins (which are
-	 * equidistant) at the projection of the voxel's middle, from the plane whose z lies in the voxel's slice (their mean, where
-	 * several do); 0 outside the field of view. The second half of filtered backprojection: voxel-driven, not the adjoint. */
+	 * equidistant) at the projection of the voxel's middle, from the plane whose z lies in the voxel's slice (their mean,
+	 * where several do); 0 outside the field of view. The second half of filtered backprojection: voxel-driven, not the
+	 * adjoint. */
 	int (*back_interpolated)(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 
-	/* A sub-iteration whose den = A'd depends on the subset alone and is kept: q = rule_data_bin(), any model, p may be ret_q;
-	 * mult, add and row may be NULL. Bins without a ray must come out as 0 from adjoint() whatever q is. */
+	/* A sub-iteration whose den = A'd depends on the subset alone and is kept: q = rule_data_bin(), any model, p may be
+	 * ret_q; mult, add and row may be NULL. Bins without a ray must come out as 0 from adjoint() whatever q is. */
 	int (*rule_bins)(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 			 const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
 

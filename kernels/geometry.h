@@ -7,11 +7,11 @@
  * wall (0 in the detector's middle), z up from the detector plane (z = 0). u runs along x, v along y.
  * A ray goes from the view's source to the centre of bin (u, v), which lies in the plane z = 0.
  *
- * SCAN_PARALLEL, views of parallel rays: PET sinograms of a cylindrical scanner and 2-D parallel beam. z along the scanner's axis,
- * (0, 0, 0) in its middle. u is the plane, v the radial bin, a view one angle phi. With r = radius[v], the point t of the ray is
- * (r cos phi - t sin phi, r sin phi + t cos phi, z_u + rise_u t / w), where w = sqrt(ring_radius^2 - r^2) and rise_u is half the
- * axial distance between the ray's ends on the ring. The ray is cut to the cylinder of fov_radius; one with |r| >= fov_radius
- * does not exist: its bin is 0 and counts nowhere.
+ * SCAN_PARALLEL, views of parallel rays: PET sinograms of a cylindrical scanner and 2-D parallel beam. z along the scanner's
+ * axis, (0, 0, 0) in its middle. u is the plane, v the radial bin, a view one angle phi. With r = radius[v], the point t of the
+ * ray is (r cos phi - t sin phi, r sin phi + t cos phi, z_u + rise_u t / w), where w = sqrt(ring_radius^2 - r^2) and rise_u is
+ * half the axial distance between the ray's ends on the ring. The ray is cut to the cylinder of fov_radius; one with |r| >=
+ * fov_radius does not exist: its bin is 0 and counts nowhere.
  */
 #ifndef TOMONODE_KERNELS_GEOMETRY_H
 #define TOMONODE_KERNELS_GEOMETRY_H

@@ -1,18 +1,18 @@
 /* The transaxial paths of SCAN_PARALLEL. C11, C++17 and CUDA C++.
  *
- * All planes of one angle and radial bin cross the same columns of voxels (x, y), one behind the other: the path. A step of it is a
- * piece of the path in one column; a plane adds only where along z the ray is there. So a path is made once, kept, and used for
+ * All planes of one angle and radial bin cross the same columns of voxels (x, y), one behind the other: the path. A step of it is
+ * a piece of the path in one column; a plane adds only where along z the ray is there. So a path is made once, kept, and used for
  * every plane.
  *
  * - PROJECTION_PATHS: the steps come from the ray walk itself (kernels/ray_walk.h) on a grid of one layer: the same entries as
- *   PROJECTION_EXACT but for the rounding of t to float. A piece is cut further so that no ray of the bin passes more than two slices
- *   in a step.
+ *   PROJECTION_EXACT but for the rounding of t to float. A piece is cut further so that no ray of the bin passes more than two
+ * slices in a step.
  * - In a step that ends at t1 and began at t0 (mm along the transaxial path from its middle), a ray with slope s >= 0 ends in the
- *   slice of z1 = z + s t1 and has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in it, the rest in the slice below;
- *   with s < 0 the same with t0 in place of t1. Its own length is sqrt(1 + s^2) times as much.
- * - PROJECTION_JOSEPH: a step at every pixel along the axis that the path follows more closely; its value is linear between the two
- *   pixels of the other axis and between the two slices around z + s t. Pixels beyond the grid are taken as those at its edge as long
- *   as the path is over the grid.
+ *   slice of z1 = z + s t1 and has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in it, the rest in the slice
+ * below; with s < 0 the same with t0 in place of t1. Its own length is sqrt(1 + s^2) times as much.
+ * - PROJECTION_JOSEPH: a step at every pixel along the axis that the path follows more closely; its value is linear between the
+ * two pixels of the other axis and between the two slices around z + s t. Pixels beyond the grid are taken as those at its edge
+ * as long as the path is over the grid.
  */
 #ifndef TOMONODE_KERNELS_PATHS_H
 #define TOMONODE_KERNELS_PATHS_H
@@ -22,10 +22,10 @@
 #include "kernels/ray_walk.h"
 
 struct path {
-	size_t at;    /* first step */
-	int n;	      /* steps; 0: the path misses the grid or does not exist */
-	float t;      /* where the first step begins (PATHS), or its middle (JOSEPH), mm */
-	float dt;     /* JOSEPH: from a step to the next; its absolute value is the step's length */
+	size_t at;     /* first step */
+	int n;	       /* steps; 0: the path misses the grid or does not exist */
+	float t;       /* where the first step begins (PATHS), or its middle (JOSEPH), mm */
+	float dt;      /* JOSEPH: from a step to the next; its absolute value is the step's length */
 	int neighbour; /* JOSEPH: from a step's column to the other one, in columns */
 };
 

@@ -22,8 +22,8 @@ static int check_rays(const struct scan *s, struct err *err)
 		if (!isfinite(p->z) || !isfinite(p->rise))
 			return err_set(err, EINVAL, "projection: plane %d at %g mm rises %g mm", u, p->z, p->rise);
 		if (u && p->rise == p[-1].rise && !(p->z > p[-1].z))
-			return err_set(err, EINVAL, "projection: plane %d at %g mm lies not above the one before, at %g mm", u, p->z,
-				       p[-1].z);
+			return err_set(err, EINVAL, "projection: plane %d at %g mm lies not above the one before, at %g mm", u,
+				       p->z, p[-1].z);
 		if (p->rise != 0 && !(s->ring_radius > s->fov_radius))
 			return err_set(err, EINVAL, "projection: oblique planes in a ring of %g mm radius, field of view %g mm",
 				       s->ring_radius, s->fov_radius);
@@ -42,7 +42,8 @@ int planes_check(const struct projection_spec *spec, struct err *err)
 		const double *turn = s->views[i].turn;
 
 		if (!(fabs(turn[0] * turn[0] + turn[1] * turn[1] - 1) < 1e-9))
-			return err_set(err, EINVAL, "projection: view %d: (%g, %g) is no cosine and sine of an angle", i, turn[0], turn[1]);
+			return err_set(err, EINVAL, "projection: view %d: (%g, %g) is no cosine and sine of an angle", i, turn[0],
+				       turn[1]);
 	}
 	if (spec->model == PROJECTION_EXACT)
 		return 0;
@@ -51,8 +52,8 @@ int planes_check(const struct projection_spec *spec, struct err *err)
 	if (!spec->grid->z_fastest)
 		return err_set(err, EINVAL, "projection: transaxial paths want a volume that lies z fastest");
 	if (spec->model == PROJECTION_JOSEPH && (spec->grid->n[0] < 2 || spec->grid->n[1] < 2))
-		return err_set(err, EINVAL, "projection: Joseph's model wants at least 2 x 2 pixels, not %d x %d", spec->grid->n[0],
-			       spec->grid->n[1]);
+		return err_set(err, EINVAL, "projection: Joseph's model wants at least 2 x 2 pixels, not %d x %d",
+			       spec->grid->n[0], spec->grid->n[1]);
 	if (spec->mask)
 		return err_set(err, EINVAL, "projection: transaxial paths take no mask; data that do not count have mult = 0");
 	return 0;

@@ -26,9 +26,9 @@ enum rule_kind {
 			      start is at the skin, Newton's step goes below 0 and the next views would answer with a bright rim
 			    */
 	RULE_SART,	   /* x + step A'((y - p) / l) / A'1: Andersen & Kak 1984; one projection per subset is ART by views */
-	RULE_EM_RELAXED,   /* x + step x (num - den) / den, the EM update in parts: with the gradient of a penalty taken from num it
-			      is BSREM, De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */
-	RULE_BACKPROJECT,  /* A'(y / l) / A'1, whatever x holds: shift and add, and the last step of filtered backprojection */
+	RULE_EM_RELAXED, /* x + step x (num - den) / den, the EM update in parts: with the gradient of a penalty taken from num it
+			    is BSREM, De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */
+	RULE_BACKPROJECT, /* A'(y / l) / A'1, whatever x holds: shift and add, and the last step of filtered backprojection */
 };
 
 struct rule {

@@ -1,6 +1,7 @@
 /* schedule_workers.c - the workers: what node/slots.h says is done, what they say is heard, and ready jobs are given to them.
  *
- * - A job belongs to the worker whose process has its number; a slot that is busy has such a process.
+ * - A job belongs to the worker whose process has its number; a slot that is busy has such a process. One that was cancelled and is
+ * wanted again waits until the worker that had it has left it: two would write into the same folder.
  * - Their messages are read before the journal is, so that a job that a worker is done with has its event by then.
  * - A device that says it is broken costs the job no attempt: another slot takes it. A worker that crashes or hangs costs one.
  */
@@ -22,14 +23,17 @@
 #define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
 #define STOP_GRACE 10.0		 /* s from SIGTERM to SIGKILL for a worker that is not needed any more */
 
-/* Says it when the slot is out by that. */
+/* Says it when the slot is out by that, or when its devices could not be counted. */
 static void update(struct schedule *s, int id, enum slot_event event, int number, const char *text)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
+	bool counting = slot && device_name_is_open(slot->name) && !slot->leaving;
 	int outs = slot ? slot->outs : 0;
 
 	slots_update(&s->slots, id, event, number, text, s->clock);
 	slot = slots_find(&s->slots, id);
+	if (event == SLOT_ENDED && counting && !slot)
+		log_event(LOG_ERR, "devices-not-counted", "reason=%s", log_quote(text));
 	if (slot && slot->outs > outs)
 		log_event(LOG_CRIT, "device-out", "device=%s reason=%s again=%.0f", log_quote(slot->name),
 			  log_quote(slot->reason), slot->at - s->clock);
@@ -94,6 +98,7 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 		const struct job_view *v = s->jobs.list[i];
 
 		if (v->state == JOB_READY && v->crashes < s->config->node.attempts &&
+		    !process_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
 		    !schedule_not_yet(s, v->not_before, READY_WAIT_LONGEST, now) &&
 		    (!first || v->completed_seq < first->completed_seq))
 			first = v;

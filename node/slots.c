@@ -140,10 +140,10 @@ static void ended(struct slots *all, int id, const char *how, double now)
 	slot->at = now;
 	if (was != SLOT_STARTING && was != SLOT_IDLE)
 		return;
-	if (device_name_is_open(slot->name)) {
-		expand(all, id, 0, now);
-	} else if (++slot->deaths < SLOT_DEATHS_MAX) {
+	if (++slot->deaths < SLOT_DEATHS_MAX) {
 		slot->at = now + DEATH_WAIT * (double)(1 << (slot->deaths - 1));
+	} else if (device_name_is_open(slot->name)) {
+		expand(all, id, 0, now);
 	} else {
 		snprintf(reason, sizeof(reason), "%d workers ended before they had done anything; the last one %.200s",
 			 slot->deaths, how);
@@ -163,7 +163,8 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 		break;
 	case SLOT_COUNTED:
 		enter(slot, SLOT_ENDING, now);
-		expand(all, id, number, now);
+		if (!slot->leaving) /* nobody asks any more, or it is said twice */
+			expand(all, id, number, now);
 		break;
 	case SLOT_READY:
 		enter(slot, SLOT_IDLE, now);

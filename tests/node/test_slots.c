@@ -301,6 +301,13 @@ static void counting(void **state)
 			say(&all, id, SLOT_SPAWNED, NOW);
 			if (!died)
 				slots_update(&all, id, SLOT_COUNTED, 0, NULL, NOW);
+			for (int i = 1; died && i < SLOT_DEATHS_MAX; i++) { /* once may be an accident */
+				say(&all, id, SLOT_ENDED, NOW);
+				assert_string_equal(names(&all), automatic ? "auto" : "cuda");
+				assert_int_equal(due(&all, id, NOW), SLOT_NOTHING);
+				assert_int_equal(due(&all, id, NOW + 10), SLOT_START);
+				say(&all, id, SLOT_SPAWNED, NOW);
+			}
 			say(&all, id, SLOT_ENDED, NOW);
 			assert_string_equal(names(&all), automatic ? "cpu" : "cuda:0");
 			assert_null(slots_find(&all, id));
@@ -315,6 +322,40 @@ static void counting(void **state)
 	assert_string_equal(slots_idle(&all)->name, "cpu:1");
 	bring_up(&all, id_of(&all, "cuda:1"), NOW);
 	assert_string_equal(slots_idle(&all)->name, "cuda:1"); /* the faster one first */
+}
+
+/* What a worker has counted counts once, and only where it is still asked for. */
+static void counted_in_vain(void **state)
+{
+	struct slots all = {0};
+	int id;
+
+	(void)state;
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_configure(&all, "cpu:2", NOW);
+	slots_update(&all, id, SLOT_COUNTED, 4, NULL, NOW);
+	assert_string_equal(names(&all), "cpu:2");
+	say(&all, id, SLOT_ENDED, NOW);
+	assert_string_equal(names(&all), "cpu:2");
+	assert_int_equal(all.n, 1);
+	/* It was killed for taking too long, and had said it just before. */
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_update(&all, id, SLOT_COUNTED, 0, NULL, NOW);
+	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cpu");
+	/* Asked for again before it has answered: its answer is as good. */
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_configure(&all, "auto", NOW);
+	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:1");
 }
 
 /* What runs goes on; then its worker is a new one. What is not asked for leaves. */
@@ -473,6 +514,7 @@ int main(void)
 		cmocka_unit_test(taken_out_and_back),
 		cmocka_unit_test(spare_when_all_are_out),
 		cmocka_unit_test(counting),
+		cmocka_unit_test(counted_in_vain),
 		cmocka_unit_test(configured_anew),
 		cmocka_unit_test(without_progress),
 		cmocka_unit_test(threads),

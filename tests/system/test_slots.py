@@ -59,6 +59,12 @@ def start_of(pid):
         return f.read().rsplit(")", 1)[1].split()[19]
 
 
+def ticks(pid):
+    """Of processor time that it has used."""
+    with open(f"/proc/{pid}/stat") as f:
+        return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13]))
+
+
 def resident(pid):
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"VmRSS:\s+(\d+) kB", f.read()).group(1))
@@ -87,6 +93,31 @@ def two_cases_side_by_side(folder, things):
     check(events(n, second["id"]).count("started") == 1, "the other case was disturbed")
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     check(not n.processes(), "something is left")
+
+
+def cancelled_and_wanted_again(folder, things):
+    """The worker that had the case is slow to go: no other one may begin with it meanwhile."""
+    n, pacs = both(folder, things, device='"cpu:1, cpu:1"')
+    make_long(n)
+    n.start()
+    ready(n, 2)
+    h.send(n.port, exam(folder, "L", 1))
+    job, = n.wait_states("running")
+    workers(n, 2)
+    wait_for("one of them works", lambda: max(map(ticks, n.processes("worker"))) > min(map(ticks, n.processes("worker"))) + 50)
+    busy = max(n.processes("worker"), key=ticks)
+    os.kill(busy, signal.SIGSTOP)  # SIGTERM does nothing; SIGKILL follows after 5 s
+    n.command("cancel", str(job["id"]))
+    n.wait_states("cancelled")
+    n.command("retry", str(job["id"]))
+    n.wait_states("ready")
+    time.sleep(2)
+    check(n.states() == ["ready"] and busy in n.processes("worker"), (n.states(), "two workers at one case"))
+    n.wait_states("running")
+    check(busy not in n.processes("worker"), "the first one is still there")
+    time.sleep(2)
+    found = events(n, job["id"])
+    check(found.count("started") == 2 and "interrupted" not in found and "crashed" not in found, found)
 
 
 def first_come_first_served(folder, things):
@@ -255,5 +286,5 @@ def nothing_stays_in_the_outbox(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([two_cases_side_by_side, first_come_first_served, a_device_that_is_not_there, chosen_by_itself, a_worker_that_hangs,
+    h.main([two_cases_side_by_side, cancelled_and_wanted_again, first_come_first_served, a_device_that_is_not_there, chosen_by_itself, a_worker_that_hangs,
             an_idle_worker_that_dies, reloaded_after_its_case, many_cases_in_one_worker, nothing_stays_in_the_outbox])
