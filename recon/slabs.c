@@ -2,6 +2,8 @@
  *
  * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_rooms` slabs in a row are open,
  * and slab i has room i % n_rooms.
+ * - Heights are whole numbers of QUANTA to a slice. So slabs that are a slice apart end a slice apart, whatever their height, and
+ * one slice never completes two.
  * - Pixels are worked on in blocks: a block of the slice is read once from memory for all slabs that are open.
  */
 #include "recon/slabs.h"
@@ -13,10 +15,12 @@
 
 #define BLOCK 4096 /* floats */
 #define ALIKE 1e-6 /* of a slice: a centre that lies on a slab's face up to rounding lies on it */
+#define QUANTA 1000000000000LL
+#define SLICES_MAX 1000000 /* twice as many slices of QUANTA are less than LLONG_MAX */
 
 struct slabs {
 	enum slabs_mode mode;
-	double thickness, step;
+	long long thickness, step; /* of QUANTA to a slice */
 	struct grid grid;
 	int count, n_rooms;
 	int slice; /* the next */
@@ -24,12 +28,19 @@ struct slabs {
 	float *rooms;
 };
 
-/* The first slice whose centre is not below z, above the volume's lower face. */
-static int slice_from(const struct slabs *s, double z)
+/* At least a slice, at most the volume. */
+static long long quanta(double length, const struct grid *g)
 {
-	double k = ceil(z / s->grid.h[2] - 0.5 - ALIKE);
+	return llround(fmin(fmax(length / g->h[2], 1), g->n[2]) * (double)QUANTA);
+}
 
-	return k > s->grid.n[2] ? s->grid.n[2] : k < 0 ? 0 : (int)k;
+/* The first slice whose centre is not below z, above the volume's lower face. */
+static int slice_from(const struct slabs *s, long long z)
+{
+	long long centre = z - QUANTA / 2 - (long long)(ALIKE * (double)QUANTA);
+	long long k = centre > 0 ? (centre - 1) / QUANTA + 1 : 0;
+
+	return k > s->grid.n[2] ? s->grid.n[2] : (int)k;
 }
 
 struct slabs_range slabs_range(const struct slabs *s, int slab)
@@ -90,6 +101,8 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 	for (int c = 0; c < 3; c++)
 		if (grid->n[c] <= 0 || !(grid->h[c] > 0))
 			return err_set(err, EINVAL, "slabs: grid axis %d: n=%d, spacing=%g mm", c, grid->n[c], grid->h[c]);
+	if (grid->n[2] > SLICES_MAX)
+		return err_set(err, EINVAL, "slabs: %d slices; allowed: up to %d", grid->n[2], SLICES_MAX);
 	if (!(thickness >= grid->h[2] * (1 - ALIKE) && thickness < INFINITY))
 		return err_set(err, EINVAL, "slabs of %g mm out of slices of %g mm", thickness, grid->h[2]);
 	if (!(step >= grid->h[2] * (1 - ALIKE) && step < INFINITY))
@@ -97,7 +110,9 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 	s = malloc(sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "slabs: out of memory");
-	*s = (struct slabs){.mode = mode, .thickness = thickness, .step = step, .grid = *grid};
+	*s = (struct slabs){.mode = mode, .grid = *grid};
+	s->thickness = quanta(thickness, grid);
+	s->step = quanta(step, grid);
 	count(s);
 	s->rooms = malloc((size_t)s->n_rooms * pixels(s) * sizeof(float));
 	if (!s->rooms) {

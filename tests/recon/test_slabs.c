@@ -118,6 +118,31 @@ static void ranges(void **state)
 	}
 }
 
+/* Heights about where a centre counts as lying on a slab's face, and a step that is a slice up to rounding: all slabs come out,
+ * and each has a slice. */
+static void none_is_lost(void **state)
+{
+	(void)state;
+	for (int more = -60; more <= 60; more++)
+		for (int less = 0; less < 2; less++) {
+			struct grid g = grid_of(1, 1, 60, 0.7);
+			double step = 0.7 * (1 - less * 5e-7), thickness = 0.7 * (1.500001 + more * 1e-7);
+			const float slice = 1, *slab;
+			struct slabs *s = NULL;
+			int done = 0;
+
+			assert_int_equal(slabs_open(SLABS_MEAN, thickness, step, &g, &s, NULL), 0);
+			for (int k = 0; k < 60; k++) {
+				assert_int_equal(slabs_add(s, &slice, &slab, NULL), 0);
+				if (slab)
+					assert_true(slabs_range(s, done++).n > 0 && *slab == 1);
+			}
+			assert_int_equal(done, slabs_count(s));
+			assert_true(done >= 59);
+			slabs_close(s);
+		}
+}
+
 /* Memory: the slabs that are open at a time, never the volume. */
 static void memory(void **state)
 {
@@ -162,6 +187,7 @@ static void refusals(void **state)
 	refuse((enum slabs_mode)3, 2, 1, g, "mode 3");
 	refuse(SLABS_MEAN, 2, 1, flat, "n=0");
 	refuse(SLABS_MEAN, 2, 1, bad, "axis 2");
+	refuse(SLABS_MEAN, 2, 1, grid_of(2, 2, 1000001, 1), "1000001 slices");
 	assert_null(slabs_close(NULL));
 	assert_int_equal(slabs_open(SLABS_MEAN, 3, 3, &g, &s, NULL), 0);
 	for (int k = 0; k < 3; k++)
@@ -175,10 +201,8 @@ static void refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(means_and_maxima),
-		cmocka_unit_test(ranges),
-		cmocka_unit_test(memory),
-		cmocka_unit_test(refusals),
+		cmocka_unit_test(means_and_maxima), cmocka_unit_test(ranges),	cmocka_unit_test(none_is_lost),
+		cmocka_unit_test(memory),	    cmocka_unit_test(refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
