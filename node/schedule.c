@@ -320,13 +320,25 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 
 /* ---- all of it ---- */
 
+/* A job that was given up has no use for its processes. */
+static void stop_work(struct schedule *s, int64_t job)
+{
+	static const enum process_role roles[] = {PROCESS_WORKER, PROCESS_DELIVER};
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		struct process *p = process_find(&s->processes, roles[i], job, NULL);
+
+		if (p)
+			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
+	}
+}
+
 /* One thing about one job; true: the job has changed, look at it again. */
 static bool act(struct schedule *s, const struct job_view *v, double now)
 {
-	struct process *p;
-
 	switch (v->state) {
 	case JOB_COLLECTING:
+		stop_work(s, v->id); /* cancelled and wanted again between two looks */
 		return collect(s, v, now);
 	case JOB_READY:
 		return schedule_give_up(s, v, now); /* schedule_slots_step() starts it */
@@ -338,12 +350,7 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 	case JOB_RECONSTRUCTED:
 		return deliver(s, v, now);
 	case JOB_CANCELLED:
-		p = process_find(&s->processes, PROCESS_WORKER, v->id, NULL);
-		if (p)
-			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
-		p = process_find(&s->processes, PROCESS_DELIVER, v->id, NULL);
-		if (p)
-			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
+		stop_work(s, v->id);
 		return false;
 	default:
 		return false;
