@@ -71,12 +71,12 @@ static int add_request(struct options *o, const struct tomo_object *object, cons
 		*has_background = parse(q->text, NULL, 0, background, 3) && background[2] > 0;
 		background[0]--;
 		background[1]--;
-		return *has_background ? 0 : options_fail(o, CODE_USAGE, "--background %s: COLUMN,ROW,RADIUS", q->text);
+		return *has_background ? 0 : options_fail(o, CODE_USAGE, "--background %s: COLUMN,ROW,RADIUS is wanted", q->text);
 	}
 	if (!parse(q->text, item.name, sizeof(item.name), v, item.point ? 3 : 4) || (!item.point && !(v[3] > 0)) ||
 	    !(v[2] >= 1 && v[2] <= (double)object->info.frames))
-		return options_fail(o, CODE_USAGE, "%s: NAME=COLUMN,ROW,FRAME%s; frames 1 to %ld", q->text,
-				    item.point ? "" : ",RADIUS", object->info.frames);
+		return options_fail(o, CODE_USAGE, "--%s %s: NAME=COLUMN,ROW,FRAME%s is wanted, frames 1 to %ld",
+				    item.point ? "point" : "region", q->text, item.point ? "" : ",RADIUS", object->info.frames);
 	item.at[0] = v[0] - 1;
 	item.at[1] = v[1] - 1;
 	for (long k = 0; k < object->info.frames; k++)
@@ -134,9 +134,13 @@ static void print_tables(const json_t *result)
 			       component(item, "fwhm_mm", 1), component(item, "fwhm_mm", 2), member(item, "snr"));
 	}
 	json_array_foreach(json_object_get(result, "distances"), i, item)
-		printf("%s to %s: %.3f mm, truth %.3f, %+.3f %%\n", json_string_value(json_object_get(item, "from")),
-		       json_string_value(json_object_get(item, "to")), member(item, "measured_mm"), member(item, "truth_mm"),
-		       member(item, "error_percent"));
+	{
+		printf("%s to %s: %.3f mm", json_string_value(json_object_get(item, "from")),
+		       json_string_value(json_object_get(item, "to")), member(item, "measured_mm"));
+		if (json_is_number(json_object_get(item, "truth_mm")))
+			printf(", truth %.3f, %+.3f %%", member(item, "truth_mm"), member(item, "error_percent"));
+		printf("\n");
+	}
 }
 
 static int measure(struct options *o, const char *path, const char *truth, const struct request *requests, size_t n)

@@ -420,7 +420,7 @@ static json_t *distances(const struct tomo_object *t, const struct kept *kept, s
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i + 1; j < n; j++) {
 			const struct kept *a = &kept[i], *b = &kept[j];
-			struct distance d;
+			struct distance d, plane;
 			json_t *one;
 
 			if (!a->item->point || !b->item->point || !a->found || !b->found)
@@ -428,8 +428,11 @@ static json_t *distances(const struct tomo_object *t, const struct kept *kept, s
 			d = distance_between(t, a, b, 3);
 			if (!(d.truth >= FAR_APART))
 				continue;
+			plane = distance_between(t, a, b, 2);
+			if (!a->item->in_truth || !b->item->in_truth) /* where the caller looked is not where it is */
+				d.truth = plane.truth = NAN;
 			one = distance_json(a->item->name, b->item->name, d);
-			json_object_set_new(one, "in_plane", distance_json(NULL, NULL, distance_between(t, a, b, 2)));
+			json_object_set_new(one, "in_plane", distance_json(NULL, NULL, plane));
 			json_array_append_new(list, one);
 		}
 	return list;

@@ -84,7 +84,8 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 	int r = 0;
 
 	if (!root) {
-		r = err_set(err, EBADMSG, "line %d: %s", why.line, why.text);
+		r = why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text)
+				 : err_set(err, EBADMSG, "%s", why.text);
 		goto out;
 	}
 	if (!side || !view || !json_is_array(shapes)) {

@@ -59,6 +59,21 @@ def check_region(path):
     assert min(abs(z) for z, _ in region["asf"]) == 0 and abs(dict(map(tuple, region["asf"]))[0] - 1) < 1e-9
 
 
+def check_without_truth(path, truth_path):
+    """Points that the caller names are found again, and nothing is called a truth that is none."""
+    known = figures(path, "--truth", truth_path)
+    options = []
+    for point in known["points"][:2]:
+        column, row, depth = point["expected"]
+        options += ["--point", "%s=%.0f,%.0f,%d" % (point["name"].replace(" ", ""), column + 1, row + 1, round(depth) + 1)]
+    distance, = figures(path, *options)["distances"]
+    assert abs(distance["measured_mm"] - known["distances"][0]["measured_mm"]) < 0.02, (distance, known["distances"][0])
+    for d in (distance, distance["in_plane"]):
+        assert d["truth_mm"] is None and d["error_percent"] is None and d["measured_mm"] > 0, d
+    text = run("measure", *options, path).stdout
+    assert " to " in text and "truth" not in text and "nan" not in text.split(" to ", 1)[1], text
+
+
 def written_otherwise(source, target, order, turned, signed):
     """The same image: frames in another order, turned by half a turn, or in steps four times as large, signed, of 14 bits."""
     image = pydicom.dcmread(source)
@@ -118,6 +133,7 @@ def check_refusals(folder, path, truth_path, other_truth):
     text = os.path.join(folder, "text.json")
     with open(text, "w", encoding="ascii") as f:
         f.write("{}")
+    assert "line -1" not in run("measure", "--truth", text + "x", path, ok=(4,)).stderr
     assert "side, view and shapes" in run("measure", "--truth", text, path, ok=(4,)).stderr
 
 
@@ -130,6 +146,7 @@ def main():
         truth = os.path.join(exam, "truth.json")
         check_beads(path, truth)
         check_region(path)
+        check_without_truth(path, truth)
         check_forms(folder, exam, path, truth)
         check_refusals(folder, path, truth, os.path.join(other, "truth.json"))
 
