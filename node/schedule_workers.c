@@ -1,7 +1,7 @@
 /* schedule_workers.c - the workers: what node/slots.h says is done, what they say is heard, and ready jobs are given to them.
  *
- * - A job belongs to the worker whose process has its number; a slot that is busy has such a process. One that was cancelled and is
- * wanted again waits until the worker that had it has left it: two would write into the same folder.
+ * - A job belongs to the worker whose process has its number; a slot that is busy has such a process.
+ * - A job that was cancelled and is wanted again waits until the worker that had it is gone: two would write into one folder.
  * - Their messages are read before the journal is, so that a job that a worker is done with has its event by then.
  * - A device that says it is broken costs the job no attempt: another slot takes it. A worker that crashes or hangs costs one.
  */
@@ -151,7 +151,7 @@ static void on_ready(struct schedule *s, int id, const char *device)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
 
-	if (!slot)
+	if (!slot || slot->state != SLOT_STARTING)
 		return;
 	log_event(LOG_NOTICE, slot->out ? "device-back" : "device-ready", "device=%s", log_quote(device));
 	update(s, id, SLOT_READY, 0, device);

@@ -167,6 +167,8 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 			expand(all, id, number, now);
 		break;
 	case SLOT_READY:
+		if (slot->state != SLOT_STARTING) /* too late: it was killed, and what was said about it stands */
+			break;
 		enter(slot, SLOT_IDLE, now);
 		slot->out = false;
 		snprintf(slot->device, sizeof(slot->device), "%s", text);

@@ -2,9 +2,9 @@
 # Are all sources formatted as .clang-format says? Asks clang-format 14 (Debian 12's): other versions lay out differently, and then this
 # is skipped (77).
 #
-# usage: tests/format.sh ROOT
+# usage: tests/format.sh [ROOT]
 set -euo pipefail
-cd "$1"
+cd "${1:-$(dirname "$0")/..}"
 for program in clang-format-14 clang-format; do
     if "$program" --version 2>/dev/null | grep -q 'version 14\.'; then
         find kernels recon dicom node tests -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.hh' -o -name '*.cu' -o -name '*.cuh' |

@@ -434,6 +434,17 @@ static void without_progress(void **state)
 	assert_int_equal(due(&all, id, NOW + 50 + TIMEOUT), SLOT_KILL);
 	say(&all, id, SLOT_TOLD, NOW + 200);
 	assert_int_equal(due(&all, id, NOW + 200), SLOT_NOTHING);
+	/* What it says after it was killed for not being ready does not bring it in again. */
+	{
+		struct slots late = {0};
+
+		slots_configure(&late, "cpu", NOW);
+		say(&late, late.list[0].id, SLOT_SPAWNED, NOW);
+		say(&late, late.list[0].id, SLOT_TAKEN_OUT, NOW);
+		say(&late, late.list[0].id, SLOT_READY, NOW);
+		assert_string_equal(names(&late), "cpu! cpu+");
+		assert_null(slots_idle(&late));
+	}
 	/* Not even SIGKILL ends it: it is out until it does. */
 	assert_int_equal(due(&all, id, NOW + 200 + SLOT_END_LIMIT), SLOT_ABANDON);
 	say(&all, id, SLOT_ABANDONED, NOW + 300);
