@@ -47,10 +47,12 @@ struct cuda_tiling {
 	int blocks[2]; /* blocks of a tile */
 };
 
+struct cuda_paths; /* kernels/cuda_paths.cuh */
+
 struct projection {
 	struct device *dev;
 	enum projection_model model;
-	struct scan scan; /* the host's; scan.views is not used on the device */
+	struct scan scan; /* scan.views is not used; planes and radius are the device's */
 	struct grid grid;
 	int n_views;
 	const float *mask; /* device; NULL: every bin counts */
@@ -60,6 +62,7 @@ struct projection {
 	struct slice_map *maps;	     /* device: n_views * n_z */
 	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
 	double scale_min_y;
+	struct cuda_paths *paths; /* PATHS and JOSEPH only */
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)

@@ -4,7 +4,7 @@
  * for all projections: the 64-bit sums of the bitwise repeatable scatter of the exact model. Tiles do not change what a kernel
  * computes: each bin and each voxel is gathered by one thread.
  */
-#include "kernels/cuda.cuh"
+#include "kernels/cuda_paths.cuh"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +14,24 @@ static size_t bins(const struct projection_spec *spec)
 	return (size_t)spec->n_views * scan_view_size(spec->scan);
 }
 
+static bool is_paths(enum projection_model model)
+{
+	return model == PROJECTION_PATHS || model == PROJECTION_JOSEPH;
+}
+
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
+	if (is_paths(spec->model))
+		return cuda_paths_bytes(spec);
 	return (size_t)spec->n_views * (sizeof(struct scan_view) + (size_t)spec->grid->n[2] * sizeof(struct slice_map));
 }
 
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
+	if (is_paths(spec->model))
+		return cuda_paths_scratch(spec);
 	return spec->model == PROJECTION_EXACT && spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float)
 								      : 0;
 }
@@ -56,6 +65,23 @@ static int upload_views(struct projection *a, const struct projection_spec *spec
 		     : cuda_check(cudaMemcpyAsync(a->views, spec->scan->views + spec->first, bytes, cudaMemcpyHostToDevice,
 						  cuda_state(a->dev)->stream),
 				  a->dev, "views", err);
+}
+
+static int upload_rays(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	const struct scan *s = spec->scan;
+	size_t planes = (size_t)s->n_u * sizeof(*s->planes), radii = (size_t)s->n_v * sizeof(*s->radius);
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	int r = cuda_check(cudaMalloc((void **)&a->scan.planes, planes), a->dev, "planes", err);
+
+	if (r == 0)
+		r = cuda_check(cudaMalloc((void **)&a->scan.radius, radii), a->dev, "radial bins", err);
+	if (r == 0)
+		r = cuda_check(cudaMemcpyAsync((void *)a->scan.planes, s->planes, planes, cudaMemcpyHostToDevice, stream), a->dev,
+			       "planes", err);
+	return r < 0 ? r
+		     : cuda_check(cudaMemcpyAsync((void *)a->scan.radius, s->radius, radii, cudaMemcpyHostToDevice, stream), a->dev,
+				  "radial bins", err);
 }
 
 static int upload_maps(struct projection *a, const struct projection_spec *spec, struct err *err)
@@ -102,6 +128,10 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 			if (spec->scan->kind != SCAN_DBT || !slice_map_valid(spec->scan->views + spec->first + s, spec->grid))
 				return err_set(err, EINVAL, "%s: view %d: the slices do not all lie between detector and source",
 					       dev->name, spec->first + s);
+	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
+		return err_set(err, EINVAL, "%s: model %d is one of parallel rays", dev->name, (int)spec->model);
+	if (spec->scan->kind == SCAN_PARALLEL && (r = planes_check(spec, err)) < 0)
+		return r;
 	a = (struct projection *)calloc(1, sizeof(*a));
 	if (!a)
 		return err_set(err, ENOMEM, "%s: out of memory", dev->name);
@@ -109,6 +139,8 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	a->model = spec->model;
 	a->scan = *spec->scan;
 	a->scan.views = NULL;
+	a->scan.planes = NULL;
+	a->scan.radius = NULL;
 	a->grid = *spec->grid;
 	a->n_views = spec->n_views;
 	a->mask = spec->mask ? spec->mask->mem : NULL;
@@ -118,6 +150,10 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	if ((r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err)) < 0 || (r = upload_views(a, spec, err)) < 0)
 		goto out;
 	if (spec->scan->kind == SCAN_DBT && (r = upload_maps(a, spec, err)) < 0)
+		goto out;
+	if (spec->scan->kind == SCAN_PARALLEL && (r = upload_rays(a, spec, err)) < 0)
+		goto out;
+	if (is_paths(spec->model) && (r = cuda_paths_create(a, spec, err)) < 0)
 		goto out;
 	if ((r = scratch_reserve(dev, cuda_scratch_bytes(dev, spec), err)) < 0)
 		goto out;
@@ -134,6 +170,9 @@ void cuda_projection_free(struct projection *a)
 		return;
 	cudaSetDevice(a->dev->index);
 	cudaStreamSynchronize(cuda_state(a->dev)->stream);
+	cuda_paths_free(a->paths);
+	cudaFree((void *)a->scan.planes);
+	cudaFree((void *)a->scan.radius);
 	cudaFree(a->views);
 	cudaFree(a->maps);
 	free(a);
@@ -169,6 +208,8 @@ int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf
 
 	if (r < 0)
 		return r;
+	if (a->paths)
+		return cuda_paths_forward(a, x->mem, add, y->mem, err);
 	return a->model == PROJECTION_EXACT ? cuda_exact_forward(a, x->mem, add, y->mem, err)
 					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, err);
 }
@@ -179,6 +220,8 @@ int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf
 
 	if (r < 0)
 		return r;
+	if (a->paths)
+		return cuda_paths_back(a, y->mem, add, x->mem, err);
 	return a->model == PROJECTION_EXACT
 		       ? cuda_exact_adjoint(a, y->mem, add, x->mem, a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
 		       : cuda_slices_adjoint(a, y->mem, add, x->mem, err);
@@ -242,6 +285,8 @@ int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struc
 
 	if (r == 0)
 		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
+	if (r == 0 && a->paths)
+		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths have no pairs", a->dev->name);
 	if (r < 0)
 		return r;
 	return a->model == PROJECTION_EXACT ? cuda_exact_sums(a, q, add, num->mem, den->mem,
