@@ -1,11 +1,7 @@
-/* fbp_filter.c - weights and ramp filter of filtered backprojection.
+/* fbp_filter.c - weights of filtered backprojection, and the rows for its filter (recon/ramp.h).
  *
- * - The kernel is given in space, as closed formulas at every bin, and only then transformed: a filter sampled in frequency would
- *   have the wrong value at frequency 0 and neighbours that wrap around (Kak & Slaney 1988, section 3.3).
  * - Rows of v are continued without end by their end values. A constant gives 0, so the first value is taken off before; the
  *   step to the last value, from the detector's end to infinity, has a closed answer: step * (sum of the kernel's tail).
- *   So the transform is only as long as a linear convolution of what the detector has: at least 2 n_v - 1.
- * - Two rows of v go through one complex transform, as real and imaginary part: the kernel is even, its transform real.
  * - v is the slow axis in memory: blocks of BLOCK neighbours in u are turned into rows and back.
  */
 #include "recon/fbp_filter.h"
@@ -14,18 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <kiss_fft.h>
+#include "recon/ramp.h"
 
-#define PI 3.14159265358979323846
 #define BLOCK 16 /* floats of a cache line */
-
-/* The filter of one length and pitch, read by all threads. */
-struct ramp {
-	int n, n_fft;
-	kiss_fft_cfg forward, inverse;
-	float *response; /* n_fft: the kernel's transform / n_fft */
-	float *tail;	 /* n + 1: the kernel's sum from j to infinity, 1/mm */
-};
 
 /* What the weights of a view are made from. */
 struct weights {
@@ -34,74 +21,6 @@ struct weights {
 	double n_views;
 	double *along_u, *along_v; /* mean over the views of (d_x / s_z)^2 and (d_y / s_z)^2 */
 };
-
-static double sinc(double x)
-{
-	return fabs(x) < 1e-9 ? 1 : sin(PI * x) / (PI * x);
-}
-
-/* |f| for |f| < fc, transformed to t. */
-static double band_limited_ramp(double t, double fc)
-{
-	double s = sinc(fc * t);
-
-	return fc * fc * (2 * sinc(2 * fc * t) - s * s);
-}
-
-/* The kernel at bin j times the pitch, 1/mm. */
-static double kernel_at(enum dbt_filter filter, double cut, double pitch, int j)
-{
-	double fc = cut / (2 * pitch), t = j * pitch, apart = 1 / (2 * fc);
-
-	if (filter == DBT_FILTER_RAMP) /* eq. 61 of Kak & Slaney 1988 */
-		return j == 0 ? 1 / (4 * pitch) : j % 2 ? -1 / (PI * PI * j * j * pitch) : 0;
-	/* (1 + cos(pi f / fc)) / 2 in frequency: half of it, and a quarter of it moved to either side */
-	return pitch *
-	       (0.5 * band_limited_ramp(t, fc) + 0.25 * (band_limited_ramp(t - apart, fc) + band_limited_ramp(t + apart, fc)));
-}
-
-static void ramp_clear(struct ramp *r)
-{
-	kiss_fft_free(r->forward);
-	kiss_fft_free(r->inverse);
-	free(r->response);
-	free(r->tail);
-}
-
-static int ramp_make(enum dbt_filter filter, double cut, double pitch, int n, struct ramp *ret, struct err *err)
-{
-	struct ramp r = {.n = n, .n_fft = kiss_fft_next_fast_size(2 * n - 1)};
-	size_t n_fft = (size_t)r.n_fft;
-	kiss_fft_cpx *kernel = calloc(2 * n_fft, sizeof(*kernel));
-	double rest;
-
-	r.forward = kiss_fft_alloc(r.n_fft, 0, NULL, NULL);
-	r.inverse = kiss_fft_alloc(r.n_fft, 1, NULL, NULL);
-	r.response = malloc(n_fft * sizeof(*r.response));
-	r.tail = malloc(((size_t)n + 1) * sizeof(*r.tail));
-	if (!kernel || !r.forward || !r.inverse || !r.response || !r.tail) {
-		free(kernel);
-		ramp_clear(&r);
-		return err_set(err, ENOMEM, "fbp: no memory for a filter of %d bins", n);
-	}
-	rest = kernel_at(filter, cut, pitch, 0) / 2; /* even, and its sum is 0: from 0 on, half of the middle is left */
-	for (int j = 0; j < n; j++) {
-		double h = kernel_at(filter, cut, pitch, j);
-
-		r.tail[j] = (float)rest;
-		rest -= h;
-		kernel[j].r = (float)h;
-		if (j > 0)
-			kernel[r.n_fft - j].r = (float)h;
-	}
-	r.tail[n] = (float)rest;
-	kiss_fft(r.forward, kernel, kernel + n_fft);
-	for (size_t k = 0; k < n_fft; k++)
-		r.response[k] = kernel[n_fft + k].r / (float)n_fft;
-	free(kernel);
-	*ret = r;
-	return 0;
-}
 
 /* The neighbours of a view on the source's way, in the order of y. */
 static int find_way(const struct scan *scan, int view, double ret_way[3], struct err *err)
@@ -235,39 +154,30 @@ static float close_row(float *row, int n)
 	return row[n - 1];
 }
 
-/* Filters two rows in place; b may be NULL. in, out: n_fft each. */
-static void filter_rows(const struct ramp *r, float *a, float *b, kiss_fft_cpx *in, kiss_fft_cpx *out)
+/* Filters two rows in place; b may be NULL. */
+static void filter_rows(const struct ramp *r, int n, float *a, float *b, void *work)
 {
-	float end_a = close_row(a, r->n), end_b = b ? close_row(b, r->n) : 0;
+	float end_a = close_row(a, n), end_b = b ? close_row(b, n) : 0;
 
-	for (int v = 0; v < r->n_fft; v++) {
-		in[v].r = v < r->n ? a[v] : 0;
-		in[v].i = v < r->n && b ? b[v] : 0;
-	}
-	kiss_fft(r->forward, in, out);
-	for (int k = 0; k < r->n_fft; k++) {
-		out[k].r *= r->response[k];
-		out[k].i *= r->response[k];
-	}
-	kiss_fft(r->inverse, out, in);
-	for (int v = 0; v < r->n; v++) {
-		a[v] = in[v].r + end_a * r->tail[r->n - v];
+	ramp_rows(r, a, b, work);
+	for (int v = 0; v < n; v++) {
+		a[v] += end_a * ramp_tail(r, n - v);
 		if (b)
-			b[v] = in[v].i + end_b * r->tail[r->n - v];
+			b[v] += end_b * ramp_tail(r, n - v);
 	}
 }
 
 static int filter_view(const struct scan *scan, const struct ramp *r, const struct weights *w, float *line, const float *valid,
 		       struct err *err)
 {
-	size_t n_v = (size_t)scan->n_v, n_fft = (size_t)r->n_fft;
+	size_t n_v = (size_t)scan->n_v;
 	int n_blocks = (scan->n_u + BLOCK - 1) / BLOCK;
 	bool failed = false;
 
 #pragma omp parallel
 	{
 		float *tile = malloc(BLOCK * n_v * sizeof(*tile));
-		kiss_fft_cpx *work = malloc(2 * n_fft * sizeof(*work));
+		void *work = malloc(ramp_work(r));
 
 		if (!tile || !work) {
 #pragma omp atomic write
@@ -281,8 +191,8 @@ static int filter_view(const struct scan *scan, const struct ramp *r, const stru
 
 				load_block(scan, w, line, valid, u0, m, tile);
 				for (int c = 0; c < m; c += 2)
-					filter_rows(r, tile + (size_t)c * n_v, c + 1 < m ? tile + (size_t)(c + 1) * n_v : NULL,
-						    work, work + n_fft);
+					filter_rows(r, scan->n_v, tile + (size_t)c * n_v,
+						    c + 1 < m ? tile + (size_t)(c + 1) * n_v : NULL, work);
 				store_block(scan, w, tile, u0, m, line);
 			}
 		}
@@ -296,7 +206,7 @@ int fbp_filter_view(const struct scan *scan, int view, enum dbt_filter filter, d
 		    struct err *err)
 {
 	struct weights w = {.along_u = NULL};
-	struct ramp ramp;
+	struct ramp *ramp = NULL;
 	int r;
 
 	if (scan->kind != SCAN_DBT)
@@ -305,16 +215,13 @@ int fbp_filter_view(const struct scan *scan, int view, enum dbt_filter filter, d
 		return err_set(err, EINVAL, "fbp: view %d of %d", view, scan->n_views);
 	if (filter != DBT_FILTER_RAMP && filter != DBT_FILTER_HANN)
 		return err_set(err, EINVAL, "fbp: filter %d, not in %d..%d", (int)filter, DBT_FILTER_RAMP, DBT_FILTER_HANN);
-	if (filter == DBT_FILTER_HANN && !(cut > 0 && cut <= 1))
-		return err_set(err, EINVAL, "fbp: the window ends at %g of the Nyquist frequency, not in (0, 1]", cut);
 	r = weights_make(scan, view, &w, err);
 	if (r < 0)
 		return r;
-	r = ramp_make(filter, cut, scan->h[1], scan->n_v, &ramp, err);
-	if (r == 0) {
-		r = filter_view(scan, &ramp, &w, line, valid, err);
-		ramp_clear(&ramp);
-	}
+	r = ramp_create(filter == DBT_FILTER_HANN ? RAMP_HANN : RAMP_PLAIN, cut, scan->h[1], scan->n_v, &ramp, err);
+	if (r == 0)
+		r = filter_view(scan, ramp, &w, line, valid, err);
+	ramp_free(ramp);
 	weights_clear(&w);
 	return r;
 }

@@ -9,7 +9,7 @@
  *
  * d: bin's centre - source, r = |d|; a: the part of the source's way that the view stands for (half the way to its neighbours on
  * either side, at the ends of the arc as far outward as inward), mm; n: number of views.
- * h: band-limited ramp, Kak & Slaney 1988 eq. 61, or times a Hann window; of infinite length, so a constant gives exactly 0.
+ * h: recon/ramp.h; of infinite length, so a constant gives exactly 0.
  *
  * Then the weighted average that A'(line) / A'1 is (RULE_BACKPROJECT with row lengths of 1: the weights of A are (r / s_z) / m^2
  * with m = 1 - z / s_z), times fbp_slice_scale() of the slice's height z, is the sum over the views of F / m^2: attenuation in
