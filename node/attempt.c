@@ -26,6 +26,7 @@ struct attempt {
 	double status_at; /* on event_clock() */
 	char **paths;
 	size_t n_paths, capacity;
+	struct err *err; /* of the walk over the members */
 };
 
 static bool stopped(void *ctx)
@@ -65,14 +66,17 @@ static int add_path(void *ctx, const struct instance_row *row, const char *detai
 		char **paths = realloc(a->paths, capacity * sizeof(paths[0]));
 
 		if (!paths)
-			return -ENOMEM;
+			return err_set(a->err, EAGAIN, "no memory for %zu files", capacity);
 		a->paths = paths;
 		a->capacity = capacity;
 	}
 	if (snprintf(path, sizeof(path), "%s/%s", a->conf->task->config->node.spool, row->file) >= (int)sizeof(path))
-		return -ENAMETOOLONG;
+		return err_set(a->err, ENAMETOOLONG, "the path of %s in the spool is too long", row->file);
 	a->paths[a->n_paths] = strdup(path);
-	return a->paths[a->n_paths] ? (a->n_paths++, 0) : -ENOMEM;
+	if (!a->paths[a->n_paths])
+		return err_set(a->err, EAGAIN, "no memory for the name of %s", row->file);
+	a->n_paths++;
+	return 0;
 }
 
 static int prepare(struct attempt *a, struct err *err)
@@ -81,6 +85,7 @@ static int prepare(struct attempt *a, struct err *err)
 	char work[320];
 	int ret = folder_path(spool, "work", a->view->id, work, sizeof(work), err);
 
+	a->err = err;
 	if (ret == 0)
 		ret = folder_make(work, err);
 	snprintf(a->status, sizeof(a->status), "%s/status", work);
