@@ -1,8 +1,9 @@
 /* PET sinograms of a cylindrical scanner: which planes there are and where their rays lie.
  *
- * - Rings are numbered 0 .. rings-1 along +z. A sinogram's plane belongs to a segment: the ring differences first .. last (second
- * end minus first end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment lie at distances
- * of half a ring, in ascending z, symmetric about the scanner's middle; plane a of n lies at (a - (n-1)/2) ring_spacing / 2.
+ * - Rings are numbered 0 .. rings-1 along +z. A sinogram's plane belongs to a segment: the ring differences first .. last (first
+ * end minus second end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment lie at distances
+ * of half a ring, or of a whole one where first == last; in ascending z, symmetric about the scanner's middle: plane a of n lies
+ * at (a - (n-1)/2) times that distance.
  * - The ring difference of a plane is the mean of those in first .. last that have the parity of its ring pairs' sum: the
  * segment's mean for an odd number of differences (span 3, 7, 11), the plane's own where each plane is one ring pair (GE's span
  * 2).
@@ -45,12 +46,13 @@ struct michelogram {
 	struct michelogram_segment *segments; /* owned by who made it */
 };
 
-/* Segments of a span (odd; or 2: GE's, a ring difference of +-1 and 0 in segment 0, then pairs) up to a ring difference; in the
- * order 0, +1, -1, +2, ...: allocates *ret_segments. */
+/* Segments of a span (odd; or 2: GE's, a ring difference of +-1 and 0 in segment 0, then pairs) that reach no further than a ring
+ * difference; in the order 0, +1, -1, +2, ...: allocates *ret_segments. */
 int michelogram_segments(int rings, int span, int largest_difference, struct michelogram_segment **ret_segments, int *ret_n,
 			 struct err *err);
 
-/* How many planes rings first .. last can have: what n_planes must be. */
+/* How many planes ring differences first .. last have: what n_planes must be. 0: a scanner of that many rings has not all of
+ * them. */
 int michelogram_segment_planes(int rings, int first, int last);
 
 int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL names what is wrong */

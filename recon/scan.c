@@ -92,6 +92,8 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 	struct scan like = *scan, *binned;
 	struct scan_view *views;
 
+	if (scan->kind != SCAN_DBT)
+		return err_set(err, EINVAL, "scan: bins are merged of a plane detector only");
 	if (bin < 1 || bin > scan->n_u || bin > scan->n_v)
 		return err_set(err, EINVAL, "scan: cannot merge %d x %d bins of a detector of %d x %d", bin, bin, scan->n_u,
 			       scan->n_v);

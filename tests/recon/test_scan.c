@@ -73,6 +73,9 @@ static void binned(void **state)
 	assert_int_equal(scan_create_binned(scan, 2817, NULL, &bad, &err), -EINVAL);
 	assert_int_equal(scan_create_binned(scan, 1, wrong, &bad, &err), -EINVAL);
 	assert_null(bad);
+	four->kind = SCAN_PARALLEL;
+	assert_int_equal(scan_create_binned(four, 1, NULL, &bad, &err), -EINVAL);
+	assert_null(bad);
 	scan_free(four);
 	assert_int_equal(scan_create_binned(scan, 3, NULL, &four, NULL), 0);
 	assert_int_equal(four->n_u, 938); /* two columns remain and are dropped */
