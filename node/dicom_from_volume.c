@@ -15,44 +15,20 @@
 #include "node/result_parts.h"
 #include "node/version.h"
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Texts that make up a UID, and their digest. `sources`: the instances too, in an order that does not depend on that of the
- * files. */
+/* `sources`: of the instances too. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,
 		     char ret_uid[DICOM_UID_SIZE])
 {
 	const struct dicom_item *root = dicom_root(exam->files[0]);
-	char recipe[1024], geometry[1024], series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "";
-	size_t n = exam->n_files, at = 0, size = 4096 + n * DICOM_UID_SIZE;
-	char *text = malloc(size), (*uids)[DICOM_UID_SIZE] = calloc(n, sizeof(*uids));
-	const char **order = calloc(n, sizeof(*order));
+	char recipe[1024], geometry[1024], series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "", text[4096];
 
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
 	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL);
 	config_describe_protocol(protocol, recipe, sizeof(recipe));
 	config_describe_profile(exam->profile, geometry, sizeof(geometry));
-	if (!text || !uids || !order) { /* a UID all the same, but not one that repeats */
-		dicom_uid_random(ret_uid);
-		goto out;
-	}
-	at += (size_t)snprintf(text, size, "tomonode %s|%s|%s|%c|%s|%s|%s|%s|%s", what, TOMONODE_VERSION, series,
-			       exam->laterality, exam->view, frame, protocol->name, recipe, geometry);
-	for (size_t i = 0; i < n; i++) {
-		dicom_get_text(dicom_root(exam->files[i]), TAG_SOP_INSTANCE_UID, uids[i], sizeof(uids[i]), NULL);
-		order[i] = uids[i];
-	}
-	qsort(order, n, sizeof(*order), by_text);
-	for (size_t i = 0; sources && i < n; i++)
-		at += (size_t)snprintf(text + at, size - at, "|%s", order[i]);
-	dicom_uid_from_text(text, ret_uid);
-out:
-	free(order);
-	free(uids);
-	free(text);
+	snprintf(text, sizeof(text), "tomonode %s|%s|%s|%c|%s|%s|%s|%s|%s", what, TOMONODE_VERSION, series, exam->laterality,
+		 exam->view, frame, protocol->name, recipe, geometry);
+	provenance_uid(text, exam->files, sources ? exam->n_files : 0, ret_uid);
 }
 
 static const char *const names[] = {
@@ -74,30 +50,6 @@ void result_series(const struct exam *exam, const struct protocol_conf *protocol
 
 	snprintf(what, sizeof(what), "series%s", names[kind]);
 	seed_uid(what, exam, protocol, false, ret_uid);
-}
-
-/* Dates of an object count in its Timezone Offset From UTC, "+0100", where it has one; else in the local time of the node. */
-static void fill_time(struct result *r)
-{
-	time_t now = (time_t)r->info->now;
-	int micro = (int)((r->info->now - floor(r->info->now)) * 1e6);
-	char zone[17] = "", sign, date[sizeof(r->date)] = "", time[sizeof(r->time)];
-	struct tm tm;
-	int hours, minutes;
-
-	if (dicom_get_text(r->source, TAG_TIMEZONE_OFFSET_FROM_UTC, zone, sizeof(zone), NULL) == 1 &&
-	    sscanf(zone, "%c%2d%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-')) {
-		now += (sign == '-' ? -60 : 60) * (60 * hours + minutes);
-		gmtime_r(&now, &tm);
-	} else {
-		localtime_r(&now, &tm);
-	}
-	strftime(date, sizeof(date), "%Y%m%d", &tm);
-	snprintf(time, sizeof(time), "%02u%02u%02u.%06u", (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
-		 (unsigned)tm.tm_sec % 100, (unsigned)micro % 1000000);
-	memcpy(r->date, date, sizeof(r->date));
-	memcpy(r->time, time, sizeof(r->time));
-	snprintf(r->date_time, sizeof(r->date_time), "%s%s", date, time);
 }
 
 /* mm; slabs cannot be nearer to each other than slices are */
@@ -162,7 +114,7 @@ static void describe(struct result *r)
 		seed_uid("frame of reference", exam, p, false, r->frame_of_reference);
 	config_describe_protocol(p, r->protocol, sizeof(r->protocol));
 	config_describe_profile(exam->profile, r->profile, sizeof(r->profile));
-	fill_time(r);
+	provenance_time(r->source, r->info->now, &r->now);
 	fill_derivation(r);
 }
 

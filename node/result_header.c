@@ -2,82 +2,13 @@
  *
  * What the source says about patient, study, order and place is copied byte for byte, with its character set. What is new is the
  * series, the equipment (this program, which made this object; the modality is in Contributing Equipment) and the image. */
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "node/result_parts.h"
-#include "node/version.h"
 
-static const uint32_t copied[] = {
-	TAG_SPECIFIC_CHARACTER_SET, TAG_TIMEZONE_OFFSET_FROM_UTC, DICOM_TAG(0x0008, 0x0051), /* Issuer of Accession Number */
-	DICOM_TAG(0x0008, 0x1030),							     /* Study Description */
-	DICOM_TAG(0x0008, 0x1032),							     /* Procedure Code */
-	DICOM_TAG(0x0008, 0x1048),							     /* Physicians of Record */
-	DICOM_TAG(0x0008, 0x1050),							     /* Performing Physician's Name */
-	DICOM_TAG(0x0008, 0x1070),							     /* Operators' Name */
-	DICOM_TAG(0x0008, 0x1080),							     /* Admitting Diagnoses Description */
-	DICOM_TAG(0x0008, 0x1110),							     /* Referenced Study */
-	DICOM_TAG(0x0008, 0x1111), /* Referenced Performed Procedure Step */
-	DICOM_TAG(0x0010, 0x0021), /* Issuer of Patient ID */
-	DICOM_TAG(0x0010, 0x0024), /* Issuer of Patient ID Qualifiers */
-	DICOM_TAG(0x0010, 0x0032), /* Patient's Birth Time */
-	DICOM_TAG(0x0010, 0x1002), /* Other Patient IDs */
-	DICOM_TAG(0x0010, 0x1020), /* Patient's Size */
-	DICOM_TAG(0x0010, 0x1030), /* Patient's Weight */
-	DICOM_TAG(0x0012, 0x0010), /* Clinical Trial Sponsor Name */
-	DICOM_TAG(0x0012, 0x0020), /* Clinical Trial Protocol ID */
-	DICOM_TAG(0x0012, 0x0021), /* Clinical Trial Protocol Name */
-	DICOM_TAG(0x0012, 0x0030), /* Clinical Trial Site ID */
-	DICOM_TAG(0x0012, 0x0031), /* Clinical Trial Site Name */
-	DICOM_TAG(0x0012, 0x0040), /* Clinical Trial Subject ID */
-	DICOM_TAG(0x0012, 0x0042), /* Clinical Trial Subject Reading ID */
-	DICOM_TAG(0x0012, 0x0062), /* Patient Identity Removed */
-	DICOM_TAG(0x0012, 0x0063), /* De-identification Method */
-	DICOM_TAG(0x0012, 0x0064), /* De-identification Method Code */
-	DICOM_TAG(0x0018, 0x1030), /* Protocol Name */
-	DICOM_TAG(0x0040, 0x0244), /* Performed Procedure Step Start Date */
-	DICOM_TAG(0x0040, 0x0245), /* Performed Procedure Step Start Time */
-	DICOM_TAG(0x0040, 0x0253), /* Performed Procedure Step ID */
-	DICOM_TAG(0x0040, 0x0254), /* Performed Procedure Step Description */
-	DICOM_TAG(0x0040, 0x0260), /* Performed Protocol Code */
-	DICOM_TAG(0x0040, 0x0275), /* Request Attributes */
-	TAG_STUDY_INSTANCE_UID,	    TAG_INSTITUTION_NAME,	  TAG_INSTITUTION_ADDRESS,    TAG_INSTITUTIONAL_DEPARTMENT_NAME,
-	TAG_PARTIAL_VIEW,	    TAG_PARTIAL_VIEW_DESCRIPTION, TAG_BREAST_IMPLANT_PRESENT,
-};
-
-/* Type 2: there, and empty where the source has none. */
-static const uint32_t copied_or_empty[] = {
-	TAG_PATIENT_NAME, TAG_PATIENT_ID,	TAG_PATIENT_BIRTH_DATE,	      TAG_PATIENT_SEX, TAG_STUDY_DATE,
-	TAG_STUDY_TIME,	  TAG_ACCESSION_NUMBER, TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID,
-};
-
-/* "047Y" out of two dates YYYYMMDD; empty: they say nothing sensible. */
-static void age_text(const char *birth, const char *on, char *ret_text, size_t size)
-{
-	long a = strtol(birth, NULL, 10), b = strtol(on, NULL, 10), years = (b - a) / 10000;
-
-	ret_text[0] = '\0';
-	if (strlen(birth) == 8 && strlen(on) == 8 && a > 0 && b > a && years < 130)
-		snprintf(ret_text, size, "%03ldY", years);
-}
-
-static void fill_age(const struct result *r, struct fill *f)
-{
-	char birth[65], on[65], age[24];
-
-	fill_copy(f, TAG_PATIENT_AGE, r->source);
-	if (f->rc != 0) /* copied, or failed */
-		return;
-	if (dicom_get_text(r->source, TAG_PATIENT_BIRTH_DATE, birth, sizeof(birth), NULL) != 1 ||
-	    dicom_get_text(r->source, TAG_STUDY_DATE, on, sizeof(on), NULL) != 1)
-		return;
-	age_text(birth, on, age, sizeof(age));
-	if (age[0])
-		fill_text(f, TAG_PATIENT_AGE, age);
-}
+/* Of the mammographic image beside what every object copies. */
+static const uint32_t copied[] = {TAG_PARTIAL_VIEW, TAG_PARTIAL_VIEW_DESCRIPTION, TAG_BREAST_IMPLANT_PRESENT};
 
 const char *result_image_type(const struct result *r)
 {
@@ -122,25 +53,6 @@ static void fill_series(const struct result *r, struct fill *f)
 	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
 	fill_text(f, TAG_MODALITY, "MG");
 	fill_text(f, TAG_BODY_PART_EXAMINED, "BREAST");
-}
-
-/* Software has no serial number: the host it runs on stands for it. */
-static void fill_equipment(struct fill *f)
-{
-	char host[HOST_NAME_MAX + 1] = "", station[17], creator[HOST_NAME_MAX + 64];
-	char uid[DICOM_UID_SIZE];
-
-	if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
-		snprintf(host, sizeof(host), "unknown");
-	snprintf(station, sizeof(station), "%.16s", host);
-	snprintf(creator, sizeof(creator), "tomonode instance creator|%s", host);
-	dicom_uid_from_text(creator, uid);
-	fill_text(f, TAG_MANUFACTURER, "tomonode");
-	fill_text(f, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
-	fill_text(f, TAG_DEVICE_SERIAL_NUMBER, host);
-	fill_text(f, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
-	fill_text(f, TAG_STATION_NAME, station);
-	fill_text(f, TAG_INSTANCE_CREATOR_UID, uid);
 }
 
 static void fill_view(const struct result *r, struct fill *f)
@@ -188,10 +100,10 @@ static void fill_image(const struct result *r, struct fill *f)
 		fill_int(f, numbers[i].tag, numbers[i].value);
 	fill_int(f, TAG_ROWS, r->info->plan->grid.n[1]);
 	fill_int(f, TAG_COLUMNS, r->info->plan->grid.n[0]);
-	fill_text(f, TAG_CONTENT_DATE, r->date);
-	fill_text(f, TAG_CONTENT_TIME, r->time);
-	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->date);
-	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->time);
+	fill_text(f, TAG_CONTENT_DATE, r->now.date);
+	fill_text(f, TAG_CONTENT_TIME, r->now.time);
+	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->now.date);
+	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->now.time);
 	fill_empty(f, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
@@ -209,14 +121,10 @@ static void fill_volume(const struct result *r, struct fill *f)
 
 void result_fill_header(const struct result *r, struct fill *root)
 {
+	provenance_fill_patient(r->source, root);
 	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
-	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
-		fill_empty(root, copied_or_empty[i]);
-		fill_copy(root, copied_or_empty[i], r->source);
-	}
-	fill_age(r, root);
 	fill_series(r, root);
-	fill_equipment(root);
+	provenance_fill_equipment(root);
 	fill_view(r, root);
 	fill_image(r, root);
 	if (r->kind == RESULT_SYNTHETIC)

@@ -6,6 +6,7 @@
 #include "node/dicom_tags.h"
 #include "node/exam_parts.h"
 #include "node/fill.h"
+#include "node/provenance.h"
 #include "node/result.h"
 #include "node/result_frames.h"
 #include "recon/slabs.h"
@@ -41,7 +42,7 @@ struct result {
 	double step, offset;	     /* of its stored values: that much a step, and stored as 0 */
 	char sop_instance[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char slices[DICOM_UID_SIZE], slices_series[DICOM_UID_SIZE]; /* those of the slices, whatever the kind */
-	char date[9], time[14], date_time[27];			    /* of info->now, in the source's time zone */
+	struct provenance_time now;
 	char protocol[1024], profile[1024], derivation[1024];
 };
 

@@ -134,43 +134,13 @@ static void fill_reconstruction(const struct result *r, struct fill *root)
 	fill_join(root, &item);
 }
 
-static void fill_machines(const struct result *r, struct fill *root)
-{
-	static const uint32_t modality[] = {
-		TAG_INSTITUTION_NAME,
-		TAG_INSTITUTION_ADDRESS,
-		TAG_STATION_NAME,
-		TAG_INSTITUTIONAL_DEPARTMENT_NAME,
-		TAG_MANUFACTURER_MODEL_NAME,
-		TAG_DEVICE_SERIAL_NUMBER,
-		TAG_SOFTWARE_VERSIONS,
-		DICOM_TAG(0x0018, 0x1200), /* last calibration */
-		DICOM_TAG(0x0018, 0x1201),
-	};
-	struct fill item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	char recipe[1025];
-
-	fill_empty(&item, TAG_MANUFACTURER);
-	fill_copy(&item, TAG_MANUFACTURER, r->source);
-	fill_copies(&item, r->source, modality, sizeof(modality) / sizeof(modality[0]));
-	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
-	fill_join(root, &item);
-
-	item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	fill_text(&item, TAG_MANUFACTURER, "tomonode");
-	fill_text(&item, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
-	fill_text(&item, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
-	fill_text(&item, TAG_CONTRIBUTION_DATE_TIME, r->date_time);
-	describe_recipe(r, recipe, sizeof(recipe));
-	fill_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
-	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
-	fill_join(root, &item);
-}
-
 void result_fill_sources(const struct result *r, struct fill *root)
 {
+	char recipe[1025];
+
 	fill_series_reference(r, root);
 	if (r->kind != RESULT_SYNTHETIC)
 		fill_reconstruction(r, root);
-	fill_machines(r, root);
+	describe_recipe(r, recipe, sizeof(recipe));
+	provenance_fill_machines(r->source, &r->now, recipe, root);
 }
