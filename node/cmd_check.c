@@ -75,7 +75,7 @@ static void json_names(void *ctx, const char *key, const char *const *names, siz
 
 static void fill_config(struct messages *m, const struct config *c)
 {
-	static const char *const lists[] = {"peers", "destinations", "routes", "protocols", "profiles"};
+	static const char *const lists[] = {"peers", "destinations", "routes", "protocols", "profiles", "scanners"};
 	const struct config_visitor visitor = {m, json_entry, json_value, json_names};
 
 	m->config = json_object();
@@ -86,7 +86,7 @@ static void fill_config(struct messages *m, const struct config *c)
 
 static void print_config(const struct config *c)
 {
-	char text[600];
+	char text[1000];
 
 	printf("%s: no problems\n", c->path[0] ? c->path : "embedded defaults");
 	printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
@@ -118,6 +118,12 @@ static void print_config(const struct config *c)
 
 		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model,
 		       p->serial);
+	}
+	for (size_t i = 0; i < c->n_scanners; i++) {
+		const struct scanner_conf *s = &c->scanners[i];
+
+		printf("scanner       %s: manufacturer '%s', model '%s', serial '%s'\n", s->name, s->manufacturer, s->model,
+		       s->serial);
 	}
 }
 

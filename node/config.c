@@ -24,6 +24,7 @@ struct config *config_free(struct config *c)
 	free(c->routes);
 	free(c->protocols);
 	free(c->profiles);
+	free(c->scanners);
 	free(c);
 	return NULL;
 }
@@ -172,21 +173,28 @@ static unsigned letters(const char *pattern)
 	return n;
 }
 
+/* How well the patterns of an entry fit; 0: not at all. A serial number outweighs any model, a model any manufacturer; patterns
+ * have at most 63 letters. */
+static unsigned fits(const char *of[3], const char *manufacturer, const char *model, const char *serial)
+{
+	const char *found[3] = {manufacturer, model, serial};
+
+	for (int i = 0; i < 3; i++)
+		if (of[i][0] && !matches(of[i], found[i]))
+			return 0;
+	return (letters(of[2]) << 12) + (letters(of[1]) << 6) + letters(of[0]) + 1;
+}
+
 const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model, const char *serial)
 {
 	const struct profile_conf *best = NULL;
-	unsigned most = 0;
+	unsigned most = 1;
 
 	for (size_t i = 0; i < c->n_profiles; i++) {
 		const struct profile_conf *p = &c->profiles[i];
-		unsigned score; /* a serial number outweighs any model, a model any manufacturer; patterns have at most 63 letters
-				 */
+		unsigned score = fits((const char *[]){p->manufacturer, p->model, p->serial}, manufacturer, model, serial);
 
-		if ((p->manufacturer[0] && !matches(p->manufacturer, manufacturer)) ||
-		    (p->model[0] && !matches(p->model, model)) || (p->serial[0] && !matches(p->serial, serial)))
-			continue;
-		score = (letters(p->serial) << 12) + (letters(p->model) << 6) + letters(p->manufacturer);
-		if (!best || score >= most) { /* of two alike the later one: a user's own before an embedded one */
+		if (score >= most) { /* of two alike the later one: a user's own before an embedded one */
 			best = p;
 			most = score;
 		}
@@ -194,11 +202,42 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 	return best;
 }
 
+const struct scanner_conf *config_scanner(const struct config *c, const char *manufacturer, const char *model, const char *serial)
+{
+	const struct scanner_conf *best = NULL;
+	unsigned most = 1;
+
+	for (size_t i = 0; i < c->n_scanners; i++) {
+		const struct scanner_conf *s = &c->scanners[i];
+		unsigned score = fits((const char *[]){s->manufacturer, s->model, s->serial}, manufacturer, model, serial);
+
+		if (score >= most) { /* of two alike the later one */
+			best = s;
+			most = score;
+		}
+	}
+	return best;
+}
+
+const struct scanner_conf *config_scanner_named(const struct config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_scanners; i++)
+		if (!strcmp(c->scanners[i].name, name))
+			return &c->scanners[i];
+	return NULL;
+}
+
+const char *config_kind_name(enum case_kind kind)
+{
+	return kind == KIND_PET ? "pet" : "dbt";
+}
+
 /* ---- --set and descriptions ---- */
 
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 {
-	const struct config_section *section = &config_sections[SECTION_PROTOCOLS];
+	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
+	const struct config_section *other;
 	const char *equals = strchr(assignment, '=');
 	const struct config_key *key;
 	char name[64], allowed[256];
@@ -207,12 +246,17 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
 	key = config_key_find(section, name);
-	if (!key || !strcmp(name, "name")) {
+	other = key ? NULL : config_section_with(section, name);
+	if (other)
+		return err_set(err, EINVAL,
+			       "key '%s': only protocols of kind %s have it, and '%s' is of kind %s; allowed: its own keys", name,
+			       other->kind, p->name, section->kind);
+	if (!key || !strcmp(name, "name") || !strcmp(name, "kind")) {
 		const char *near = key ? NULL : config_key_nearest(section, name);
 		size_t n = 0;
 
-		for (size_t i = 1; i < section->n_keys && n < sizeof(allowed); i++)
-			n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", i > 1 ? ", " : "", section->keys[i].name);
+		for (size_t i = 2; i < section->n_keys && n < sizeof(allowed); i++) /* behind name and kind */
+			n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", i > 2 ? ", " : "", section->keys[i].name);
 		return err_set(err, EINVAL, "key '%s' cannot be set%s%s%s; allowed: %s", name, near ? ", did you mean '" : "",
 			       near ? near : "", near ? "'?" : "", allowed);
 	}
@@ -249,7 +293,7 @@ static void describe(const struct config_section *section, const void *base, cha
 
 void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size)
 {
-	describe(&config_sections[SECTION_PROTOCOLS], p, ret_text, size);
+	describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
 }
 
 void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)

@@ -1,9 +1,9 @@
 /* The configuration: what the operator wrote, checked and complete, as plain structures.
  *
  * Embedded defaults (conf/defaults.conf, compiled in) are read first; the file given with -c is laid over them: scalars replace
- * scalars; protocols and profiles are added by name; a list of peers, destinations or routes replaces the embedded list. An entry
- * with the name of an embedded one starts from that one, so that a single key can be changed.
- * Every problem is reported, with file:line and what is allowed. Owned by the caller, immutable after loading.
+ * scalars; protocols, profiles and scanners are added by name; a list of peers, destinations or routes replaces the embedded
+ * list. An entry with the name of an embedded one starts from that one, so that a single key can be changed. Every problem is
+ * reported, with file:line and what is allowed. Owned by the caller, immutable after loading.
  */
 #ifndef TOMONODE_NODE_CONFIG_H
 #define TOMONODE_NODE_CONFIG_H
@@ -14,6 +14,7 @@
 
 #include "kernels/err.h"
 #include "recon/dbt.h"
+#include "recon/pet.h"
 
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_AET_SIZE 17
@@ -57,7 +58,7 @@ struct destination_conf {
 #define ROUTE_DESTINATIONS_MAX 8
 struct route_conf { /* first match wins */
 	char name[CONFIG_NAME_SIZE];
-	char kind[16];		       /* "dbt" */
+	char kind[16];		       /* "dbt", "pet" */
 	char calling[CONFIG_AET_SIZE]; /* "" any */
 	char protocol[CONFIG_NAME_SIZE];
 	char destination[ROUTE_DESTINATIONS_MAX][CONFIG_NAME_SIZE];
@@ -67,8 +68,15 @@ struct route_conf { /* first match wins */
 enum slab_mode { SLAB_MEAN = 1, SLAB_MAXIMUM };
 enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* JPEG-LS without loss */
 
+/* What a case, and with it the protocol for it, is about. */
+enum case_kind { KIND_DBT = 0, KIND_PET };
+#define KIND_COUNT 2
+
+/* A protocol is for one kind of case; the keys of the other kind cannot be given to it. */
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
+	enum case_kind kind;
+	struct pet_protocol pet; /* KIND_PET; the rest up to compression is KIND_DBT's */
 	struct dbt_protocol dbt;
 	double stored_step, stored_offset; /* 1/mm: attenuation = offset + stored value * step, the same for every exam */
 	double slab_thickness;		   /* mm; 0: no object of slabs */
@@ -102,6 +110,18 @@ struct profile_conf { /* the geometry of one system; never guessed */
 	char chest_wall[8]; /* single-frame without (0020,0020): image edge at the chest wall: "left", "right", or "" (refuse) */
 };
 
+struct scanner_conf { /* a PET scanner and the sinograms it makes; what data say about themselves wins */
+	char name[CONFIG_NAME_SIZE];
+	char manufacturer[64], model[64], serial[64]; /* as in struct profile_conf */
+	struct pet_scanner scanner;
+	int n_radial, n_angles;
+	int span;	     /* see michelogram_segments() */
+	int max_difference;  /* largest ring difference */
+	double angle_offset; /* degrees */
+	bool arc_corrected;  /* radial bins are equidistant, scanner.bin wide */
+	double calibration;  /* (Bq/ml) per (count per second and mm of ray); 0: not known */
+};
+
 struct config {
 	char path[512]; /* "" : embedded defaults alone */
 	struct node_conf node;
@@ -115,6 +135,8 @@ struct config {
 	size_t n_protocols;
 	struct profile_conf *profiles;
 	size_t n_profiles;
+	struct scanner_conf *scanners;
+	size_t n_scanners;
 };
 
 /* path NULL: the embedded defaults. Problems go to `report` one by one ("file:line: what; allowed: ..."); with any, EINVAL and
@@ -134,8 +156,14 @@ const struct route_conf *config_route(const struct config *c, const char *kind, 
 /* The most specific matching profile; NULL: none (the case is held with that reason). */
 const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model,
 					  const char *serial);
+/* Likewise for PET; NULL: none, which is no problem while the data say everything themselves. */
+const struct scanner_conf *config_scanner(const struct config *c, const char *manufacturer, const char *model,
+					  const char *serial);
+const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
 
-/* "key=value" on a protocol, with the same keys, units and ranges as in the file. */
+const char *config_kind_name(enum case_kind kind); /* "dbt", "pet" */
+
+/* "key=value" on a protocol, with the keys of its kind and the same units and ranges as in the file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
 /* The protocol as "algorithm=osem iterations=1 ..." in fixed order: for logs, provenance and the UIDs' seed. Each word is what
  * config_set() takes. Name, description and compression, which have no part in the pixels, are left out; so are a profile's

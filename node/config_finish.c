@@ -103,18 +103,29 @@ static void unknown_name(struct config_reader *r, struct config_place place, con
 static void finish_routes(struct config_reader *r)
 {
 	const struct config *c = r->config;
+	bool lost = false;
 
 	for (size_t i = 0; i < c->n_routes; i++) {
 		const struct route_conf *route = &c->routes[i];
 		struct config_place place = r->places[SECTION_ROUTES][i];
 		bool ours = !r->listed[SECTION_ROUTES].file && r->listed[SECTION_DESTINATIONS].file;
 
-		if (route->protocol[0] && !config_protocol(c, route->protocol))
+		const struct protocol_conf *protocol = config_protocol(c, route->protocol);
+
+		if (route->protocol[0] && !protocol)
 			unknown_name(r, place, route->name, "protocol", route->protocol, protocol_name);
+		if (protocol && strcmp(config_kind_name(protocol->kind), route->kind) != 0)
+			config_problem(
+				r, place.file, place.line,
+				"key 'protocol' of route '%s': \"%s\" is of kind %s; allowed: a protocol of the route's kind, %s",
+				route->name, route->protocol, config_kind_name(protocol->kind), route->kind);
 		for (size_t k = 0; k < route->n_destinations; k++) {
 			if (config_destination(c, route->destination[k]))
 				continue;
-			if (ours) /* the embedded route lost its destination to the user's list: say it where he can mend it */
+			if (ours && lost)
+				continue;
+			if (ours) /* an embedded route lost its destination to the user's list: say it once, where he can mend it
+				   */
 				config_problem(
 					r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
 					"section 'destinations': this list replaces the embedded one, but the embedded route "
@@ -123,6 +134,7 @@ static void finish_routes(struct config_reader *r)
 					route->name, route->destination[k]);
 			else
 				unknown_name(r, place, route->name, "destinations", route->destination[k], destination_name);
+			lost = ours;
 		}
 	}
 }
@@ -187,6 +199,34 @@ static void finish_profiles(struct config_reader *r)
 	}
 }
 
+static void finish_scanners(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_scanners; i++) {
+		const struct scanner_conf *s = &r->config->scanners[i];
+		struct config_place place = r->places[SECTION_SCANNERS][i];
+		double reach = s->scanner.radius + s->scanner.interaction_depth;
+
+		if (s->span % 2 == 0 && s->span != 2)
+			config_problem(r, place.file, place.line,
+				       "key 'span' of scanner '%s': %d; allowed: an odd number, or 2 for GE's grouping", s->name,
+				       s->span);
+		if (s->max_difference >= s->scanner.rings)
+			config_problem(r, place.file, place.line,
+				       "key 'max_difference' of scanner '%s': %d; allowed: below the %d rings", s->name,
+				       s->max_difference, s->scanner.rings);
+		if (s->arc_corrected && (s->n_radial / 2) * s->scanner.bin > reach)
+			config_problem(r, place.file, place.line,
+				       "key 'radial' of scanner '%s': %d bins of %g mm; allowed: what lies within radius + "
+				       "interaction_depth, %g mm",
+				       s->name, s->n_radial, s->scanner.bin, reach);
+		if (!s->arc_corrected && s->n_radial > s->scanner.detectors)
+			config_problem(r, place.file, place.line,
+				       "key 'radial' of scanner '%s': %d bins without arc correction; allowed: at most the %d "
+				       "detectors of a ring",
+				       s->name, s->n_radial, s->scanner.detectors);
+	}
+}
+
 void config_finish(struct config_reader *r)
 {
 	finish_node(r);
@@ -194,6 +234,7 @@ void config_finish(struct config_reader *r)
 	finish_routes(r);
 	finish_protocols(r);
 	finish_profiles(r);
+	finish_scanners(r);
 }
 
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)

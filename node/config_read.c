@@ -162,6 +162,16 @@ static void problem_unknown(struct config_reader *r, const config_setting_t *set
 		       keys);
 }
 
+/* A key that only entries of another kind have. */
+static void problem_kind(struct config_reader *r, const config_setting_t *setting, const char *of,
+			 const struct config_section *section, const struct config_section *other)
+{
+	struct config_place place = place_of(r, setting);
+
+	config_problem(r, place.file, place.line, "key '%s' of %s: only %ss of kind %s have it, and this one is of kind %s",
+		       config_setting_name(setting), of, section->one, other->kind, section->kind);
+}
+
 /* Every key of one group into its structure. known: bit i is set where key i was given or comes from an embedded entry. */
 static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
 		       const struct config_section *section, void *base, unsigned long *ret_given)
@@ -173,7 +183,12 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 		struct config_value v = value_of(setting);
 
 		if (!key) {
-			problem_unknown(r, setting, of, section);
+			const struct config_section *other = config_section_with(section, config_setting_name(setting));
+
+			if (other)
+				problem_kind(r, setting, of, section, other);
+			else
+				problem_unknown(r, setting, of, section);
 			continue;
 		}
 		*ret_given |= 1ul << (key - section->keys);
@@ -258,6 +273,34 @@ static int read_name(struct config_reader *r, const config_setting_t *group, con
 	return 0;
 }
 
+/* The section with the keys of the kind that the entry says, or else the one it starts from (`old`, NULL: none) has. NULL with
+ * the problem reported. */
+static const struct config_section *read_kind(struct config_reader *r, const config_setting_t *group, const char *of,
+					      const struct config_section *section, const void *old)
+{
+	const config_setting_t *setting = section->kind ? config_setting_get_member(group, "kind") : NULL;
+	const struct config_section *before = old ? config_section_of(section, old) : NULL, *wanted;
+	struct config_value v;
+	struct config_place place;
+
+	if (!setting)
+		return before ? before : section;
+	v = value_of(setting);
+	wanted = v.kind == VALUE_TEXT ? config_section_kind(section, v.text) : NULL;
+	if (!wanted) {
+		problem_value(r, setting, of, config_key_find(section, "kind"), &v);
+		return NULL;
+	}
+	if (before && before != wanted) {
+		place = place_of(r, setting);
+		config_problem(r, place.file, place.line,
+			       "key 'kind' of %s: \"%s\"; allowed: \"%s\", as the embedded %s of that name, or another name", of,
+			       v.text, before->kind, section->one);
+		return NULL;
+	}
+	return wanted;
+}
+
 /* New arrays with room for what was there and n more; the old entries stay reachable through *ret_old. */
 static int make_room(struct config_reader *r, const struct config_section *section, size_t n_new, char **ret_entries,
 		     struct config_place **ret_places)
@@ -309,6 +352,7 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 	}
 	for (size_t i = 0; i < length; i++) {
 		const config_setting_t *group = config_setting_get_elem(list, (unsigned)i);
+		const struct config_section *own;
 		char name[CONFIG_NAME_SIZE], of[CONFIG_NAME_SIZE + 32];
 		size_t at, base;
 		unsigned long given;
@@ -326,13 +370,16 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 				       places[at].file, places[at].line);
 			continue;
 		}
+		own = read_kind(r, group, of, section, base < n_old ? old + base * section->entry_size : NULL);
+		if (!own)
+			continue;
 		if (base < n_old)
 			memcpy(entries + at * section->entry_size, old + base * section->entry_size, section->entry_size);
 		else
-			config_value_defaults(section, entries + at * section->entry_size);
-		read_group(r, group, of, section, entries + at * section->entry_size, &given);
+			config_value_defaults(own, entries + at * section->entry_size);
+		read_group(r, group, of, own, entries + at * section->entry_size, &given);
 		if (base == n_old)
-			check_required(r, place, of, section, given);
+			check_required(r, place, of, own, given);
 		places[at] = place;
 		if (at == n)
 			n++;
@@ -367,7 +414,7 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 			near = config_nearest(name, section_name, NULL);
 			config_problem(r, place.file, place.line,
 				       "section '%.64s' is not known%s%s%s; allowed: node, peers, destinations, routes, "
-				       "protocols, profiles",
+				       "protocols, profiles, scanners",
 				       name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 		} else if (config_sections[index].list) {
 			read_list(r, setting, index);

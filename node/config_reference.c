@@ -18,24 +18,29 @@ static void print_default(FILE *to, const struct config_key *key)
 		fprintf(to, "`%s`", key->fallback);
 }
 
-void config_reference(FILE *to)
+static void print_keys(FILE *to, const struct config_section *section)
 {
 	char allowed[256];
 
+	fprintf(to, "%s\n\n", section->meaning);
+	fputs("| key | unit | default | allowed | meaning |\n|---|---|---|---|---|\n", to);
+	for (size_t i = 0; i < section->n_keys; i++) {
+		const struct config_key *key = &section->keys[i];
+
+		config_value_allowed(key, allowed, sizeof(allowed));
+		fprintf(to, "| `%s` | %s | ", key->name, key->unit);
+		print_default(to, key);
+		fprintf(to, " | %s | %s |\n", allowed, key->meaning);
+	}
+	fputs("\n", to);
+}
+
+void config_reference(FILE *to)
+{
 	for (size_t s = 0; s < SECTION_COUNT; s++) {
-		const struct config_section *section = &config_sections[s];
-
-		fprintf(to, "### %s\n\n%s\n\n", section->name, section->meaning);
-		fputs("| key | unit | default | allowed | meaning |\n|---|---|---|---|---|\n", to);
-		for (size_t i = 0; i < section->n_keys; i++) {
-			const struct config_key *key = &section->keys[i];
-
-			config_value_allowed(key, allowed, sizeof(allowed));
-			fprintf(to, "| `%s` | %s | ", key->name, key->unit);
-			print_default(to, key);
-			fprintf(to, " | %s | %s |\n", allowed, key->meaning);
-		}
-		fputs("\n", to);
+		fprintf(to, "### %s\n\n", config_sections[s].name);
+		for (const struct config_section *section = &config_sections[s]; section; section = section->next)
+			print_keys(to, section);
 	}
 }
 
@@ -74,6 +79,7 @@ void config_visit(const struct config *c, const struct config_visitor *v)
 		}
 		entries = config_entries(c, section, &n);
 		for (size_t i = 0; i < n; i++)
-			visit_entry(section, entries + i * section->entry_size, v);
+			visit_entry(config_section_of(section, entries + i * section->entry_size),
+				    entries + i * section->entry_size, v);
 	}
 }

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "node/config.h"
+#include "node/config_rows.h"
 #include "node/log.h" /* syslog levels and facilities */
-
-#define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
 
 static const struct key_choice log_targets[] = {{"stderr", 0}, {"syslog", 1}, {NULL, 0}};
 static const struct key_choice log_levels[] = {
@@ -27,14 +26,14 @@ static const struct key_choice log_facilities[] = {
 	{"local7", LOG_LOCAL7},
 	{NULL, 0},
 };
-static const struct key_choice kinds[] = {{"dbt", 0}, {NULL, 0}};
+const struct key_choice config_kinds[] = {{"dbt", KIND_DBT}, {"pet", KIND_PET}, {NULL, 0}};
 static const struct key_choice algorithms[] = {
 	{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {"ostr", DBT_OSTR}, {"mltr", DBT_MLTR},
 	{"sart", DBT_SART}, {"bp", DBT_BP},	{"fbp", DBT_FBP},   {NULL, 0},
 };
 static const struct key_choice filters[] = {{"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN}, {NULL, 0}};
 static const struct key_choice slab_modes[] = {{"mean", SLAB_MEAN}, {"maximum", SLAB_MAXIMUM}, {NULL, 0}};
-static const struct key_choice compressions[] = {{"none", COMPRESSION_NONE}, {"jpeg-ls", COMPRESSION_JPEGLS}, {NULL, 0}};
+const struct key_choice config_compressions[] = {{"none", COMPRESSION_NONE}, {"jpeg-ls", COMPRESSION_JPEGLS}, {NULL, 0}};
 static const struct key_choice projectors[] = {{"slices", PROJECTION_SLICES}, {"exact", PROJECTION_EXACT}, {NULL, 0}};
 static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018,1531", 0x00181531}, {NULL, 0}};
 static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
@@ -111,7 +110,8 @@ static const struct config_key destination_keys[] = {
 
 static const struct config_key route_keys[] = {
 	{"name", KEY_NAME, AT(route_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs call it"},
-	{"kind", KEY_WORD, AT(route_conf, kind), "", 0, 0, NULL, kinds, "dbt", 0, "kind of case it takes"},
+	{"kind", KEY_WORD, AT(route_conf, kind), "", 0, 0, NULL, config_kinds, "dbt", 0,
+	 "kind of case it takes: `dbt`, breast tomosynthesis; `pet`, sinograms of a PET scanner"},
 	{"calling", KEY_AET, AT(route_conf, calling), "", 0, 0, NULL, NULL, "", 0, "AE title of the sender it takes; empty: any"},
 	{"protocol", KEY_NAME, AT(route_conf, protocol), "", 0, 0, NULL, NULL, NULL, 0, "the protocol to reconstruct with"},
 	{"destinations", KEY_NAMES, AT(route_conf, destination), "", 1, ROUTE_DESTINATIONS_MAX, NULL, NULL, NULL, 0,
@@ -121,6 +121,8 @@ static const struct config_key route_keys[] = {
 static const struct config_key protocol_keys[] = {
 	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED,
 	 "what routes and --protocol call it"},
+	{"kind", KEY_CHOICE, AT(protocol_conf, kind), "", 0, 0, NULL, config_kinds, "dbt", KEY_UNDESCRIBED,
+	 "kind of case it is for; what it says decides which keys there are"},
 	{"algorithm", KEY_CHOICE, AT(protocol_conf, dbt.algorithm), "", 0, 0, NULL, algorithms, "osem", 0,
 	 "emission model on line integrals: `osem` (ordered subsets), `mlem` (all projections in each update); transmission "
 	 "model: `ostr` (ordered subsets), `mltr` (all projections); algebraic: `sart`; in one step: `bp` (shift and add), "
@@ -165,7 +167,7 @@ static const struct config_key protocol_keys[] = {
 	 "what a slab shows of its slices"},
 	{"synthetic", KEY_BOOL, AT(protocol_conf, synthetic), "", 0, 0, NULL, NULL, "false", 0,
 	 "a further object: a two-dimensional view made of the slices"},
-	{"compression", KEY_CHOICE, AT(protocol_conf, compression), "", 0, 0, NULL, compressions, "none", KEY_UNDESCRIBED,
+	{"compression", KEY_CHOICE, AT(protocol_conf, compression), "", 0, 0, NULL, config_compressions, "none", KEY_UNDESCRIBED,
 	 "of the results' pixels: `jpeg-ls` is lossless"},
 	{"description", KEY_TEXT, AT(protocol_conf, description), "", 0, 64, NULL, NULL, "", KEY_UNDESCRIBED,
 	 "SeriesDescription of the result; empty: made from the protocol's name"},
@@ -216,30 +218,63 @@ static const struct config_key profile_keys[] = {
 	 "image edge at the chest wall in single-frame series without (0020,0020); empty: refuse those"},
 };
 
-#define KEYS(keys) keys, sizeof(keys) / sizeof(keys[0])
-#define LIST(type, field) sizeof(struct type), offsetof(struct config, field), offsetof(struct config, n_##field)
-
 const struct config_section config_sections[SECTION_COUNT] = {
 	{"node", "node", false, false, sizeof(struct node_conf), offsetof(struct config, node), 0, KEYS(node_keys),
-	 "The node itself."},
-	{"peers", "peer", true, false, LIST(peer_conf, peers), KEYS(peer_keys), "Who may send to us."},
+	 "The node itself.", NULL, NULL},
+	{"peers", "peer", true, false, LIST(peer_conf, peers), KEYS(peer_keys), "Who may send to us.", NULL, NULL},
 	{"destinations", "destination", true, false, LIST(destination_conf, destinations), KEYS(destination_keys),
-	 "Who gets results."},
+	 "Who gets results.", NULL, NULL},
 	{"routes", "route", true, false, LIST(route_conf, routes), KEYS(route_keys),
-	 "Which kind of case goes through which protocol to which destinations; the first that fits is taken."},
+	 "Which kind of case goes through which protocol to which destinations; the first that fits is taken.", NULL, NULL},
 	{"protocols", "protocol", true, true, LIST(protocol_conf, protocols), KEYS(protocol_keys),
-	 "How to reconstruct. The keys but name are also those of `--set`."},
+	 "How to reconstruct. The keys but name and kind are also those of `--set`. For breast tomosynthesis (`kind` is `dbt`):",
+	 "dbt", &config_protocols_pet},
 	{"profiles", "profile", true, true, LIST(profile_conf, profiles), KEYS(profile_keys),
 	 "The geometry of one system, chosen by manufacturer, model and serial number of the images. Without a profile that fits "
 	 "a case is "
-	 "held, never guessed."},
+	 "held, never guessed.",
+	 NULL, NULL},
+	{"scanners", "scanner", true, true, LIST(scanner_conf, scanners), config_scanner_keys, CONFIG_SCANNER_KEYS,
+	 "PET scanners and the sinograms they make, chosen by manufacturer, model and serial number of the objects. What the "
+	 "sinograms' own header says wins; where neither says, the case is held, never guessed.",
+	 NULL, NULL},
 };
+
+const struct config_section *config_section_kind(const struct config_section *section, const char *kind)
+{
+	while (section && (!section->kind || strcmp(section->kind, kind) != 0))
+		section = section->next;
+	return section;
+}
+
+const struct config_section *config_section_of(const struct config_section *section, const void *entry)
+{
+	const struct config_key *key = section->kind ? config_key_find(section, "kind") : NULL;
+	int kind;
+
+	if (!key)
+		return section;
+	memcpy(&kind, (const char *)entry + key->offset, sizeof(kind));
+	for (const struct key_choice *c = key->choices; c->word; c++)
+		if (c->value == kind)
+			return config_section_kind(section, c->word);
+	return section;
+}
 
 const struct config_key *config_key_find(const struct config_section *section, const char *name)
 {
 	for (size_t i = 0; i < section->n_keys; i++)
 		if (!strcmp(section->keys[i].name, name))
 			return &section->keys[i];
+	return NULL;
+}
+
+const struct config_section *config_section_with(const struct config_section *section, const char *key)
+{
+	for (size_t i = 0; section->kind && i < SECTION_COUNT; i++)
+		for (const struct config_section *s = &config_sections[i]; s; s = s->next)
+			if (s != section && s->offset == section->offset && config_key_find(s, key))
+				return s;
 	return NULL;
 }
 

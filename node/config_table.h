@@ -56,10 +56,29 @@ struct config_section {
 	const struct config_key *keys;
 	size_t n_keys;
 	const char *meaning;
+	/* Where entries are of several kinds with keys of their own: */
+	const char *kind;		   /* "dbt"; NULL: there are no kinds */
+	const struct config_section *next; /* the same section with the keys of the next kind; NULL: the last */
 };
 
-enum { SECTION_NODE, SECTION_PEERS, SECTION_DESTINATIONS, SECTION_ROUTES, SECTION_PROTOCOLS, SECTION_PROFILES, SECTION_COUNT };
-extern const struct config_section config_sections[SECTION_COUNT];
+enum {
+	SECTION_NODE,
+	SECTION_PEERS,
+	SECTION_DESTINATIONS,
+	SECTION_ROUTES,
+	SECTION_PROTOCOLS,
+	SECTION_PROFILES,
+	SECTION_SCANNERS,
+	SECTION_COUNT
+};
+extern const struct config_section config_sections[SECTION_COUNT]; /* of several kinds: the first, which is the default */
+extern const struct config_section config_protocols_pet;
+
+/* The section with the keys of an entry's kind; NULL kind or one that is not there: NULL. */
+const struct config_section *config_section_kind(const struct config_section *section, const char *kind);
+const struct config_section *config_section_of(const struct config_section *section, const void *entry);
+/* The section of another kind than `section` that has this key; NULL: none. */
+const struct config_section *config_section_with(const struct config_section *section, const char *key);
 
 const struct config_key *config_key_find(const struct config_section *section, const char *name); /* NULL: none */
 /* The nearest known word, or NULL when none is near. name(ctx, i) gives the words, NULL behind the last. */

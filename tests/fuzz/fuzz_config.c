@@ -25,6 +25,14 @@ static void count(void *ctx, const char *problem)
 	++*(size_t *)ctx;
 }
 
+static const struct protocol_conf *first_of(const struct config *c, enum case_kind kind)
+{
+	for (size_t i = 0; i < c->n_protocols; i++)
+		if (c->protocols[i].kind == kind)
+			return &c->protocols[i];
+	abort();
+}
+
 /* What was taken must read back from its own description. */
 static void check(struct config *c)
 {
@@ -32,7 +40,7 @@ static void check(struct config *c)
 	struct err err;
 
 	for (size_t i = 0; i < c->n_protocols; i++) {
-		struct protocol_conf p = c->protocols[0];
+		struct protocol_conf p = *first_of(c, c->protocols[i].kind);
 		char *rest = NULL;
 
 		config_describe_protocol(&c->protocols[i], text, sizeof(text));
@@ -48,6 +56,7 @@ static void check(struct config *c)
 		if (!config_protocol(c, c->routes[i].protocol) || c->routes[i].n_destinations < 1)
 			abort();
 	config_profile(c, "SIEMENS", "Mammomat Inspiration", "1");
+	config_scanner(c, "GE MEDICAL SYSTEMS", "Discovery STE", "1");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -83,7 +83,8 @@ static void test_defaults(void **state)
 	assert_string_equal(config_destination(c, "pacs")->aet, "ORTHANC");
 	assert_int_equal(config_destination(c, "pacs")->port, 4242);
 	assert_string_equal(config_route(c, "dbt", "ANYBODY")->protocol, "dbt-osem");
-	assert_null(config_route(c, "pet", "ANYBODY"));
+	assert_string_equal(config_route(c, "pet", "ANYBODY")->protocol, "pet-mlem");
+	assert_null(config_route(c, "ct", "ANYBODY"));
 	p = config_protocol(c, "dbt-osem");
 	assert_int_equal(p->dbt.algorithm, DBT_OSEM);
 	assert_int_equal(p->dbt.iterations, 1);
@@ -139,6 +140,93 @@ static void test_protocols(void **state)
 	config_free(c);
 }
 
+/* Those of PET, and that each kind of protocol keeps to its own keys. */
+static void test_pet(void **state)
+{
+	static const char *const sets[] = {
+		"algorithm=bsrem",  "iterations=6",    "subsets=14",	     "matrix=128",
+		"voxel=4",	    "slice_spacing=2", "fov_radius=90",	     "projector=joseph",
+		"psf=4.5",	    "postfilter=5",    "prior_weight=0.5",   "prior_gamma=3",
+		"relaxation=0.125", "filter_cut=0.7",  "memory_limit=2 GiB", "deterministic=true",
+	};
+	static const char *const refused[] = {"kind=dbt",  "name=x",	     "slab_mode=mean", "tile=auto", "projector=slices",
+					      "voxel=nan", "algorithm=ostr", "matrix=7",       "psf=-1",    "prior_gamma=inf"};
+	struct config *c =
+		good("protocols = ( { name = \"pet-mlem\"; iterations = 10; }, { name = \"own\"; kind = \"pet\"; } );");
+	struct protocol_conf p = *config_protocol(c, "own"), q = *config_protocol(c, "pet-fbp-preview"), before;
+	struct err err = {0};
+	char text[1000];
+
+	(void)state;
+	assert_int_equal(config_protocol(c, "dbt-osem")->kind, KIND_DBT);
+	assert_int_equal(config_protocol(c, "pet-mlem")->kind, KIND_PET);
+	assert_int_equal(config_protocol(c, "pet-mlem")->pet.algorithm, PET_MLEM);
+	assert_int_equal(config_protocol(c, "pet-mlem")->pet.iterations, 10);
+	assert_int_equal(config_protocol(c, "pet-osem")->pet.algorithm, PET_OSEM);
+	assert_int_equal(config_protocol(c, "pet-osem")->pet.subsets, 28);
+	assert_int_equal(config_protocol(c, "pet-fbp-preview")->pet.algorithm, PET_FBP);
+	assert_int_equal(p.pet.iterations, 40); /* the table's default */
+	assert_int_equal(p.pet.matrix, 256);
+	assert_int_equal(p.pet.projector, PROJECTION_PATHS);
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (config_set(&p, sets[i], &err) != 0)
+			fail_msg("%s", err.msg);
+	config_describe_protocol(&p, text, sizeof(text));
+	assert_string_equal(text, "algorithm=bsrem iterations=6 subsets=14 matrix=128 voxel=4 slice_spacing=2 fov_radius=90 "
+				  "projector=joseph psf=4.5 postfilter=5 prior_weight=0.5 prior_gamma=3 relaxation=0.125 "
+				  "filter_cut=0.7 memory_limit=2147483648 deterministic=true");
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		assert_int_equal(config_set(&q, word, &err), 0);
+	config_describe_protocol(&p, text, sizeof(text));
+	{
+		char again[1000];
+
+		config_describe_protocol(&q, again, sizeof(again));
+		assert_string_equal(text, again);
+	}
+	before = p;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		if (config_set(&p, refused[i], &err) != -EINVAL || !strstr(err.msg, "allowed: "))
+			fail_msg("'%s' was taken, or: %s", refused[i], err.msg);
+		assert_memory_equal(&p, &before, sizeof(p));
+	}
+	assert_int_equal(config_set(&p, "slab_mode=mean", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "only protocols of kind dbt have it, and 'own' is of kind pet"));
+	q = *config_protocol(c, "dbt-osem");
+	assert_int_equal(config_set(&q, "matrix=128", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "only protocols of kind pet have it, and 'dbt-osem' is of kind dbt"));
+	assert_int_equal(config_set(&q, "kind=pet", &err), -EINVAL);
+	config_free(c);
+}
+
+static void test_scanners(void **state)
+{
+	struct config *c =
+		good("scanners = ( { name = \"mine\"; manufacturer = \"GE *\"; model = \"*Discovery STE*\"; serial = \"7\";"
+		     " rings = 24; ring_spacing = 6.54; radius = 443.1; detectors = 560; bin = 2.4; radial = 329; angles = 280;"
+		     " span = 2; max_difference = 23; calibration = 12.5; }, { name = \"small\"; angles = 24; } );");
+	const struct scanner_conf *s = config_scanner(c, "GE MEDICAL SYSTEMS", "Discovery STE", "");
+
+	(void)state;
+	assert_int_equal(c->n_scanners, 4);
+	assert_string_equal(s->name, "ge-discovery-ste");
+	assert_true(s->scanner.rings == 24 && s->scanner.ring_spacing == 6.54 && s->scanner.radius == 443.1);
+	assert_true(s->scanner.interaction_depth == 8.4 && s->scanner.detectors == 560 && s->scanner.bin == 2.397);
+	assert_true(s->n_radial == 329 && s->n_angles == 280 && s->span == 2 && s->max_difference == 23);
+	assert_true(s->arc_corrected && s->angle_offset == 0 && s->calibration == 0);
+	s = config_scanner(c, "GE MEDICAL SYSTEMS", "Discovery STE", "7");
+	assert_string_equal(s->name, "mine");
+	assert_true(s->calibration == 12.5 && s->scanner.interaction_depth == 0);
+	s = config_scanner(c, "SIEMENS", "Biograph_mMR", "51");
+	assert_string_equal(s->name, "siemens-mmr");
+	assert_true(s->scanner.rings == 64 && s->span == 11 && s->max_difference == 60 && !s->arc_corrected);
+	assert_int_equal(config_scanner_named(c, "small")->n_angles, 24);
+	assert_int_equal(config_scanner_named(c, "small")->scanner.rings, 8);
+	assert_null(config_scanner_named(c, "none"));
+	assert_null(config_scanner(c, "Philips", "Vereos", ""));
+	config_free(c);
+}
+
 static void test_overlay(void **state)
 {
 	struct config *c;
@@ -153,7 +241,7 @@ static void test_overlay(void **state)
 	assert_int_equal(c->node.port, 104);
 	assert_string_equal(c->node.aet, "TOMONODE"); /* untouched */
 	assert_true(c->node.require_known_peer);      /* bind is no loopback address */
-	assert_int_equal(c->n_protocols, 9);
+	assert_int_equal(c->n_protocols, 12);
 	assert_true(config_protocol(c, "dbt-osem")->dbt.voxel == 0.5);
 	assert_int_equal(config_protocol(c, "dbt-osem-full")->dbt.iterations, 3);
 	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* kept of the entry of the same name */
@@ -187,10 +275,10 @@ static void test_overlay(void **state)
 
 	c = good("peers = (); routes = ();"); /* an empty list is a list */
 	assert_int_equal(c->n_routes, 0);
-	assert_int_equal(c->n_protocols, 8);
+	assert_int_equal(c->n_protocols, 11);
 	config_free(c);
 	c = good("");
-	assert_int_equal(c->n_routes, 1);
+	assert_int_equal(c->n_routes, 2);
 	config_free(c);
 }
 
@@ -270,7 +358,43 @@ static void test_bad_values(void **state)
 		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"pacs\", \"pacs\" ]; } );",
 		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "each once"},
 		{"routes = ( { name = \"dbt\"; kind = \"pet\"; } );",
-		 "t.conf:1: key 'kind' of route 'dbt': \"pet\"; allowed: dbt", ""},
+		 "t.conf:1: key 'protocol' of route 'dbt': \"dbt-osem\" is of kind dbt", "of the route's kind, pet"},
+		{"routes = ( { name = \"dbt\"; kind = \"ct\"; } );",
+		 "t.conf:1: key 'kind' of route 'dbt': \"ct\"; allowed: dbt, pet", ""},
+		{"protocols = ( { name = \"p\"; kind = \"ct\"; } );", "t.conf:1: key 'kind' of protocol 'p': \"ct\"", "dbt, pet"},
+		{"protocols = ( { name = \"p\"; kind = 1; } );", "t.conf:1: key 'kind' of protocol 'p': 1", "dbt, pet"},
+		{"protocols = ( { name = \"pet-mlem\";\n kind = \"dbt\"; } );",
+		 "t.conf:2: key 'kind' of protocol 'pet-mlem': \"dbt\"; allowed: \"pet\"", "or another name"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\";\n slab_mode = \"mean\"; } );",
+		 "t.conf:2: key 'slab_mode' of protocol 'p': only protocols of kind dbt have it", "this one is of kind pet"},
+		{"protocols = ( { name = \"pet-osem\"; tile = \"auto\"; } );",
+		 "t.conf:1: key 'tile' of protocol 'pet-osem': only protocols of kind dbt have it", ""},
+		{"protocols = ( { name = \"p\"; matrix = 128; } );",
+		 "t.conf:1: key 'matrix' of protocol 'p': only protocols of kind pet have it", "this one is of kind dbt"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; matirx = 128; } );",
+		 "t.conf:1: key 'matirx' of protocol 'p' is not known, did you mean 'matrix'?", "fov_radius"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"sart\"; } );",
+		 "t.conf:1: key 'algorithm' of protocol 'p': \"sart\"; allowed: mlem, osem, bsrem, fbp", ""},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; projector = \"slices\"; } );",
+		 "t.conf:1: key 'projector' of protocol 'p': \"slices\"; allowed: siddon, joseph, exact", ""},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; voxel = 0.01; } );",
+		 "t.conf:1: key 'voxel' of protocol 'p': 0.01", "0.1 to 50 mm; 0: the field of view over"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; matrix = 4; } );", "t.conf:1: key 'matrix' of protocol 'p': 4",
+		 "8 to 1024"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; prior_weight = -1; } );",
+		 "t.conf:1: key 'prior_weight' of protocol 'p': -1", ""},
+		{"scanners = ( { name = \"small\"; span = 4; } );", "t.conf:1: key 'span' of scanner 'small': 4",
+		 "odd number, or 2"},
+		{"scanners = ( { name = \"small\"; max_difference = 8; } );",
+		 "t.conf:1: key 'max_difference' of scanner 'small': 8", "below the 8 rings"},
+		{"scanners = ( { name = \"small\"; radial = 87; } );",
+		 "t.conf:1: key 'radial' of scanner 'small': 87 bins of 2.5 mm", "105 mm"},
+		{"scanners = ( { name = \"siemens-mmr\"; radial = 505; } );",
+		 "t.conf:1: key 'radial' of scanner 'siemens-mmr': 505 bins without arc correction", "504 detectors"},
+		{"scanners = ( { name = \"s\"; rings = 8; ring_spacing = 6.5; radius = 100; detectors = 96; bin = 2.5; radial = "
+		 "65; "
+		 "angles = 48; span = 3; } );",
+		 "t.conf:1: key 'max_difference' of scanner 's' is missing", ""},
 		{"protocols = ( { name = \"p\"; voxle = 1; } );",
 		 "t.conf:1: key 'voxle' of protocol 'p' is not known, did you mean 'voxel'?", ""},
 		{"protocols = ( { name = \"p\"; voxel = 0.001; } );", "t.conf:1: key 'voxel' of protocol 'p': 0.001",
@@ -635,10 +759,11 @@ static void test_patterns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_overlay),	       cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_all_problems),   cmocka_unit_test(test_long_texts),      cmocka_unit_test(test_files),
-		cmocka_unit_test(test_set_round_trip), cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place),
-		cmocka_unit_test(test_allow_list),     cmocka_unit_test(test_patterns),	       cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_defaults),	cmocka_unit_test(test_pet),	    cmocka_unit_test(test_scanners),
+		cmocka_unit_test(test_overlay),		cmocka_unit_test(test_bad_values),  cmocka_unit_test(test_all_problems),
+		cmocka_unit_test(test_long_texts),	cmocka_unit_test(test_files),	    cmocka_unit_test(test_set_round_trip),
+		cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place), cmocka_unit_test(test_allow_list),
+		cmocka_unit_test(test_patterns),	cmocka_unit_test(test_protocols),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);
