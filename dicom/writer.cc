@@ -103,8 +103,7 @@ static int sync_folder(const std::string &path, struct err *err)
 	return r;
 }
 
-/* fsync, close, rename, fsync of the folder. */
-static int publish(struct dicom_writer *w, struct err *err)
+static int sync_file(struct dicom_writer *w, struct err *err)
 {
 	int fd = w->fd;
 
@@ -113,10 +112,25 @@ static int publish(struct dicom_writer *w, struct err *err)
 	w->fd = -1;
 	if (close(fd) < 0)
 		return err_set(err, errno, "%s: close: %s", w->part.c_str(), strerror(errno));
+	return 0;
+}
+
+static int give_name(struct dicom_writer *w, struct err *err)
+{
 	if (rename(w->part.c_str(), w->path.c_str()) < 0)
 		return err_set(err, errno, "%s: renaming to %s: %s", w->part.c_str(), w->path.c_str(), strerror(errno));
 	w->part.clear();
-	return sync_folder(w->path, err);
+	return 0;
+}
+
+/* fsync, close, rename, fsync of the folder. */
+static int publish(struct dicom_writer *w, struct err *err)
+{
+	int r = sync_file(w, err);
+
+	if (r == 0)
+		r = give_name(w, err);
+	return r < 0 ? r : sync_folder(w->path, err);
 }
 
 /* A whole number of the header; 0 or less: it is not there. */
@@ -337,17 +351,51 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 	return r;
 }
 
+static int finish(struct dicom_writer *w, struct err *err)
+{
+	if (w->done != w->frames)
+		return err_set(err, EINVAL, "%s: %ld of %ld frames are written", w->part.c_str(), w->done, w->frames);
+	return w->encapsulated ? end_fragments(w, err) : 0;
+}
+
 int dicom_writer_close(struct dicom_writer *w, struct err *err)
 {
 	return guarded(err, "dicom_writer_close", [&] {
 		std::unique_ptr<struct dicom_writer> owner(w);
+		int r = finish(w, err);
+
+		return r < 0 ? r : publish(w, err);
+	});
+}
+
+int dicom_writer_sync(struct dicom_writer *w, struct err *err)
+{
+	return guarded(err, "dicom_writer_sync", [&] {
+		int r = w->fd < 0 ? err_set(err, EINVAL, "%s: synced already", w->part.c_str()) : finish(w, err);
+
+		return r < 0 ? r : sync_file(w, err);
+	});
+}
+
+/* Renames are not taken back: what has its name already is removed when a later one fails. */
+int dicom_writers_publish(struct dicom_writer *const *writers, size_t n, struct err *err)
+{
+	return guarded(err, "dicom_writers_publish", [&] {
+		size_t named = 0;
 		int r = 0;
 
-		if (w->done != w->frames)
-			return err_set(err, EINVAL, "%s: %ld of %ld frames are written", w->part.c_str(), w->done, w->frames);
-		if (w->encapsulated)
-			r = end_fragments(w, err);
-		return r < 0 ? r : publish(w, err);
+		for (size_t i = 0; i < n && r == 0; i++)
+			if (writers[i]->fd >= 0 || writers[i]->part.empty())
+				r = err_set(err, EINVAL, "%s: not synced, or published already", writers[i]->path.c_str());
+		while (r == 0 && named < n) {
+			r = give_name(writers[named], err);
+			named += r == 0;
+		}
+		if (r == 0 && n > 0)
+			r = sync_folder(writers[0]->path, err);
+		for (size_t i = 0; i < named && r < 0; i++)
+			unlink(writers[i]->path.c_str());
+		return r;
 	});
 }
 
