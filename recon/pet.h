@@ -24,14 +24,14 @@ enum pet_algorithm {
 
 struct pet_protocol {
 	enum pet_algorithm algorithm;
-	int iterations;			  /* ignored by FBP */
-	int subsets;			  /* OSEM, BSREM: of angles, at most n_angles; else ignored */
-	int matrix;			  /* pixels along x and y; 0: of the size of half a radial bin's ... see pet_plan() */
-	double voxel;			  /* mm, transaxial; 0: field of view / matrix */
-	double slice;			  /* mm; 0: half of the ring spacing */
-	double fov_radius;		  /* mm; 0: the largest radial bin, at most 350 */
-	double postfilter;		  /* FWHM of a Gaussian over the result, mm; 0: none */
-	double psf;			  /* FWHM of a Gaussian in the model, mm; 0: none */
+	int iterations;	   /* ignored by FBP */
+	int subsets;	   /* OSEM, BSREM: of angles, at most n_angles; else ignored */
+	int matrix;	   /* pixels along x and y; 0: 256 */
+	double voxel;	   /* mm, transaxial; 0: diameter of the field of view / matrix */
+	double slice;	   /* mm; 0: half of the ring spacing: as many slices as there are direct and cross planes */
+	double fov_radius; /* mm; 0: the largest radial bin, at most 350 and 0.98 of the radius where rays end */
+	double postfilter; /* FWHM of a Gaussian over the result, mm; 0: none */
+	double psf;	   /* FWHM of a Gaussian in the model, mm; 0: none */
 	enum projection_model projector;  /* PATHS, JOSEPH, EXACT */
 	double prior_weight, prior_gamma; /* BSREM: beta (relative to the sensitivity) and gamma of kernels/prior.h */
 	double relaxation;		  /* BSREM: step of pass n: 1 / (1 + relaxation n) */
@@ -44,12 +44,14 @@ struct pet_plan {
 	struct grid grid; /* z_fastest; n, h, lo of the volume, centred on the scanner's axis and middle */
 	double fov_radius;
 	int subsets, iterations;
-	int group_views;						/* angles on the device at a time; 0: all */
+	int group_views;  /* angles that are worked on at a time, brought from host memory; 0: all are on the device */
+	bool keep_tables; /* the tables of all groups stay on the device; else they are made anew for each use */
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
 	size_t bytes_host;						/* that a session holds on the host */
 };
 
-/* with_factors, with_background: whether m and b will be put. */
+/* with_factors, with_background: whether m and b will be put. The volume is centred on the scanner's axis and middle; its slices
+ * cover the direct and cross planes. ENOMEM says in numbers what does not fit. */
 int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool with_factors, bool with_background,
 	     struct device *dev, struct pet_plan *ret_plan, struct err *err);
 
@@ -61,13 +63,15 @@ enum pet_role {
 
 struct pet_report {
 	double seconds_setup, seconds_sensitivity, seconds_iterate, seconds_filter;
-	double sum_data, sum_model; /* over bins that count, after the last iteration of MLEM (EXACTLY equal in theory); else 0 */
+	double sum_data, sum_model; /* of y and of m (A x) over bins that count, after the last iteration of an MLEM without
+				       background (exactly equal in theory); else 0 */
 	double counts;		    /* sum of y */
 	bool sensitivity_cached;    /* it was there from an earlier session of this device */
 };
 
 struct pet_session;
 
+/* Everything is borrowed until pet_close(). */
 int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
 	     bool with_background, struct device *dev, struct pet_session **ret_session, struct err *err);
 struct pet_session *pet_close(struct pet_session *s); /* takes NULL, returns NULL */
@@ -76,13 +80,15 @@ struct pet_session *pet_close(struct pet_session *s); /* takes NULL, returns NUL
  * announced exactly once, in any order, from several threads. EINVAL names a bin that is negative or no number. */
 int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err);
 
-/* Once, after all planes, from the thread that owns the device. EDOM: no counts at all. ECANCELED when the monitor says so. */
+/* Once, after all planes, from the thread that owns the device. EDOM: no counts at all, or no bin that could have any. ECANCELED
+ * when the monitor says so. */
 int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err);
 
-/* After pet_run(): slices [first, first + n), n[1] * n[0] floats each. */
+/* After pet_run(): slices [first, first + n), n[1] * n[0] floats each; from any thread. */
 int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err);
 
-/* Sensitivity images are kept per device, geometry, protocol and factors; this frees those of a device before it is closed. */
+/* Sensitivity images are kept, in host memory, per device, geometry, protocol and factors, for the sessions to come; this frees
+ * those of a device before it is closed. */
 void pet_forget(struct device *dev);
 
 /* All in one call. y, m, b: michelogram_size() floats; m and b may be NULL. ret_volume: nx * ny * nz floats. */
