@@ -1,0 +1,205 @@
+/* pet_result_header.c - the header of a PET Image (PS3.3 A.21): series, isotope, plane, pixels.
+ *
+ * - Series Date and Time are when the acquisition began, because that is what decay is corrected to and what SUV viewers take;
+ * the reconstruction's own clock is in Content Date and Time, Instance Creation and Contribution DateTime.
+ * - How the patient lies is told by codes: PatientPosition (0018,5100) may not stand beside them.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/pet_result_parts.h"
+
+/* As the source has them: isotope and dose with their codes, the place in the body, the detection. */
+static const uint32_t copied[] = {
+	TAG_ACQUISITION_DATE_TIME,
+	DICOM_TAG(0x0008, 0x2218), /* Anatomic Region */
+	TAG_IRRADIATION_EVENT_UID,
+	DICOM_TAG(0x0010, 0x1021), /* Patient's Size Code */
+	TAG_BODY_PART_EXAMINED,
+	DICOM_TAG(0x0018, 0x0026), /* Intervention Drug Information */
+	TAG_GANTRY_TILT,
+	DICOM_TAG(0x0018, 0x1121), /* Gantry Slew */
+	TAG_ENERGY_WINDOW_RANGE_SEQUENCE,
+	DICOM_TAG(0x0054, 0x1104), /* Detector Lines of Response Used */
+	TAG_COINCIDENCE_WINDOW_WIDTH,
+	DICOM_TAG(0x0054, 0x1220), /* Secondary Counts Type */
+};
+
+/* Type 2. */
+static const uint32_t copied_or_empty[] = {
+	TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE,
+	TAG_TYPE_OF_DETECTOR_MOTION,
+	TAG_COLLIMATOR_TYPE,
+	TAG_POSITION_REFERENCE_INDICATOR,
+};
+
+/* PS3.16 CID 20: how the patient lies, by the second part of PatientPosition. */
+static const struct lie {
+	const char *position, *code, *meaning;
+} lies[] = {
+	{"S", "40199007", "supine"},
+	{"P", "1240000", "prone"},
+	{"DR", "102535000", "right lateral decubitus"},
+	{"DL", "102536004", "left lateral decubitus"},
+};
+
+static void fill_code_into(struct fill *f, uint32_t sequence, const char *value, const char *meaning)
+{
+	fill_code(f, sequence, value, "SCT", meaning);
+}
+
+/* The source's codes, or those that its PatientPosition means. */
+static void fill_patient_orientation(const struct pet_result *r, struct fill *f)
+{
+	const char *position = r->s->facts.patient_position;
+	struct fill item;
+
+	if (dicom_item_count(r->source, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE) > 0) {
+		fill_copy(f, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, r->source);
+	} else {
+		fill_empty(f, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE);
+		for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+			if (strlen(position) < 3 || strcmp(position + 2, lies[i].position))
+				continue;
+			fill_code_into(f, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "102538003", "recumbent");
+			item = *f;
+			if (f->rc >= 0)
+				item.item = dicom_item_at(f->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
+			fill_code_into(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, lies[i].code, lies[i].meaning);
+			fill_join(f, &item);
+		}
+	}
+	if (dicom_item_count(r->source, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE) > 0) {
+		fill_copy(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, r->source);
+		return;
+	}
+	fill_empty(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE);
+	if (!strncmp(position, "HF", 2))
+		fill_code_into(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102540008", "headfirst");
+	else if (!strncmp(position, "FF", 2))
+		fill_code_into(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102541007", "feet-first");
+}
+
+static void fill_series(const struct pet_result *r, struct fill *f)
+{
+	const struct protocol_conf *p = r->info->protocol;
+	char description[128], frame[DICOM_UID_SIZE], text[DICOM_UID_SIZE + 64];
+	long number = 0;
+
+	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
+		number = 0;
+	fill_int(f, TAG_SERIES_NUMBER, number * 10 + 1001);
+	if (p->description[0])
+		snprintf(description, sizeof(description), "%.64s", p->description);
+	else
+		snprintf(description, sizeof(description), "PET %.30s", p->name);
+	fill_text(f, TAG_SERIES_DESCRIPTION, description);
+	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
+	fill_text(f, TAG_MODALITY, "PT");
+	fill_text(f, TAG_SERIES_DATE, r->quantity.date);
+	fill_text(f, TAG_SERIES_TIME, r->quantity.time);
+	fill_text(f, TAG_ACQUISITION_DATE, r->quantity.date);
+	fill_text(f, TAG_ACQUISITION_TIME, r->quantity.time);
+	if (f->rc >= 0 && !dicom_has(f->item, TAG_BODY_PART_EXAMINED)) {
+		fill_empty(f, TAG_LATERALITY); /* type 2C */
+		fill_copy(f, TAG_LATERALITY, r->source);
+	}
+	if (dicom_get_text(r->source, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL) != 1) {
+		snprintf(text, sizeof(text), "tomonode frame of reference|%s", r->series);
+		dicom_uid_from_text(text, frame);
+	}
+	fill_text(f, TAG_FRAME_OF_REFERENCE_UID, frame);
+}
+
+static void fill_quantity(const struct pet_result *r, struct fill *f)
+{
+	const struct pet_quantity *q = &r->quantity;
+
+	fill_text(f, TAG_SERIES_TYPE, "STATIC\\IMAGE");
+	fill_int(f, TAG_NUMBER_OF_SLICES, r->info->plan->grid.n[2]);
+	fill_text(f, TAG_COUNTS_SOURCE, "EMISSION");
+	fill_text(f, TAG_UNITS, q->calibrated ? "BQML" : "CNTS");
+	fill_text(f, TAG_CORRECTED_IMAGE, q->corrected);
+	fill_text(f, TAG_DECAY_CORRECTION, q->decay);
+	if (strcmp(q->decay, "NONE"))
+		fill_double(f, TAG_DECAY_FACTOR, q->decay_before > 0 ? q->decay_before : q->decay_factor);
+	if (q->calibrated)
+		fill_double(f, TAG_DOSE_CALIBRATION_FACTOR, q->calibration);
+	fill_double(f, TAG_FRAME_REFERENCE_TIME, q->reference_ms);
+	fill_int(f, TAG_ACTUAL_FRAME_DURATION, lround(1000 * q->duration));
+	fill_double(f, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
+}
+
+static void fill_image(const struct pet_result *r, struct fill *f)
+{
+	static const struct {
+		uint32_t tag;
+		const char *text;
+	} texts[] = {
+		/* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
+		{TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY"},	 {TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"},
+		{TAG_BURNED_IN_ANNOTATION, "NO"},	 {TAG_LOSSY_IMAGE_COMPRESSION, "00"}, /* JPEG-LS is lossless, too */
+		{TAG_CONTENT_QUALIFICATION, "RESEARCH"},
+	};
+	const struct grid *g = &r->info->plan->grid;
+	double spacing[2] = {g->h[r->view.down], g->h[r->view.across]}, cosines[6];
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		fill_text(f, texts[i].tag, texts[i].text);
+	fill_int(f, TAG_PIXEL_REPRESENTATION, r->is_signed);
+	fill_int(f, TAG_SAMPLES_PER_PIXEL, 1);
+	fill_int(f, TAG_BITS_ALLOCATED, 16);
+	fill_int(f, TAG_BITS_STORED, 16);
+	fill_int(f, TAG_HIGH_BIT, 15);
+	fill_int(f, TAG_ROWS, r->rows);
+	fill_int(f, TAG_COLUMNS, r->columns);
+	fill_doubles(f, TAG_PIXEL_SPACING, spacing, 2);
+	fill_double(f, TAG_SLICE_THICKNESS, g->h[2]);
+	fill_double(f, TAG_SPACING_BETWEEN_SLICES, g->h[2]);
+	memcpy(cosines, r->view.row, sizeof(r->view.row));
+	memcpy(cosines + 3, r->view.column, sizeof(r->view.column));
+	fill_doubles(f, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6);
+	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
+	if (r->largest > 0) { /* the whole series in one window; its values may be small: LINEAR wants a width of 1 and more */
+		fill_double(f, TAG_WINDOW_CENTER, r->largest / 2);
+		fill_double(f, TAG_WINDOW_WIDTH, r->largest);
+		fill_text(f, TAG_VOI_LUT_FUNCTION, "LINEAR_EXACT");
+	}
+	fill_text(f, TAG_CONTENT_DATE, r->now.date);
+	fill_text(f, TAG_CONTENT_TIME, r->now.time);
+	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->now.date);
+	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->now.time);
+}
+
+void pet_result_fill_header(const struct pet_result *r, struct fill *root)
+{
+	provenance_fill_patient(r->source, root);
+	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
+	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
+		fill_empty(root, copied_or_empty[i]);
+		fill_copy(root, copied_or_empty[i], r->source);
+	}
+	fill_patient_orientation(r, root);
+	fill_series(r, root);
+	provenance_fill_equipment(root);
+	fill_quantity(r, root);
+	fill_image(r, root);
+}
+
+void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct fill *root)
+{
+	const struct grid *g = &r->info->plan->grid;
+	const double *normal = r->view.normal;
+	char uid[DICOM_UID_SIZE];
+	double position[3];
+
+	pet_result_position(&r->view, r->s, g, index, position);
+	pet_result_uid(r->s, r->info->protocol, pet_result_slice(&r->view, g, index), uid);
+	fill_text(root, TAG_SOP_INSTANCE_UID, uid);
+	fill_int(root, TAG_INSTANCE_NUMBER, index + 1);
+	fill_int(root, TAG_IMAGE_INDEX, index + 1);
+	fill_doubles(root, TAG_IMAGE_POSITION_PATIENT, position, 3);
+	fill_double(root, TAG_SLICE_LOCATION, position[0] * normal[0] + position[1] * normal[1] + position[2] * normal[2] + 0.0);
+	fill_double(root, TAG_RESCALE_SLOPE, slope);
+}
