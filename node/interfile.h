@@ -1,8 +1,9 @@
 /* Interfile 3.3 headers of PET projection data and images, as STIR writes them, and the numbers behind them.
  *
- * A header is text from outside: it is parsed with limits, every problem names the key, the value and the line. Data are read and
- * written in pieces; nothing here knows DICOM. In memory projection data are in the order of recon/michelogram.h, images x
- * fastest.
+ * A header is text from outside: it is parsed with limits, every problem names the key, the value and the line. Case, spaces and
+ * '!' mean nothing in keys; keys that say nothing about the numbers are passed over. Data are read and written in pieces; nothing
+ * here knows DICOM. In memory projection data are in the order of recon/michelogram.h, the header's own order of segments; images
+ * x fastest.
  */
 #ifndef TOMONODE_NODE_INTERFILE_H
 #define TOMONODE_NODE_INTERFILE_H
@@ -27,32 +28,47 @@ struct interfile {
 	enum interfile_kind kind;
 	char data_file[256]; /* as the header names it */
 	enum interfile_number number;
-	int bytes; /* of a value: 1, 2, 4, 8 */
+	int bytes; /* of a value: 1, 2, 4, 8; of floats 4, 8 */
 	bool big_endian;
 	uint64_t offset; /* of the data in the file, bytes */
 	double scale;	 /* value = stored * scale */
 	/* PROJECTIONS */
 	enum interfile_order order;
-	struct michelogram m;
-	bool precorrected; /* "applied corrections" names more than arc correction */
-	char corrections[256];
-	/* IMAGE: n, spacing mm, position of the first voxel's middle mm */
+	struct michelogram m;  /* what the header does not say of the scanner is 0, the angle NaN: interfile_complete() */
+	bool no_differences;   /* the header gives no ring differences: those of m's segments mean nothing yet */
+	bool precorrected;     /* "applied corrections" names more than arc correction */
+	char corrections[256]; /* these, "," between them */
+	char scanner[64];      /* "scanner type"; "": not given */
+	/* IMAGE: n, spacing mm, position of the first voxel's middle mm (not given: x and y centred as in STIR, z 0) */
 	int n[3];
 	double spacing[3], first[3];
-	/* Both; NaN: not given */
+	/* Both; NaN or "": not given */
 	double duration, start; /* s; start relative to the scan's */
+	char date[9], time[7];	/* of the study, YYYYMMDD and HHMMSS */
+	char position[5];	/* HFS, ...: "patient orientation" and "patient rotation" */
 };
 
+/* EBADMSG, ENOTSUP: what is wrong, and in which line. */
 int interfile_parse(const char *text, size_t size, struct interfile *ret, struct err *err);
 void interfile_clear(struct interfile *f); /* frees what it owns */
 
-/* Bytes of all values. */
+/* PROJECTIONS: what the header leaves open, from the scanner's configuration (NULL: none), and all of it checked. ENOKEY names
+ * what is not known; EBADMSG: planes or bins that this scanner cannot have. On error f stays as it was. */
+struct scanner_conf;
+int interfile_complete(struct interfile *f, const struct scanner_conf *known, struct err *err);
+
+/* Do two completed headers say the same rays, in the same order? EBADMSG names the first difference. */
+int interfile_same_rays(const struct interfile *a, const struct interfile *b, struct err *err);
+
+/* Bytes of all values, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
 
-/* Plane `plane` (of the order in memory) as floats [angle][radial], out of the raw bytes of all values in memory. */
+/* Plane `plane` (of the order in memory) as floats [angle][radial], out of the bytes of the data file, from its first one on:
+ * the offset is skipped here. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
 
-/* The header's text for float32 little-endian data, or (like != NULL) for data of like's type, order and scale. malloc'ed. */
+/* The header's text for f as it is: type, order, offset, scale, geometry. malloc'ed. For little-endian float32: number
+ * INTERFILE_FLOAT, bytes 4, offset 0, scale 1. duration, start: 0 and NaN are left out. */
 int interfile_write(const struct interfile *f, char **ret_text, struct err *err);
 
 #endif
