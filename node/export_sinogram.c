@@ -1,0 +1,160 @@
+/* export_sinogram.c - see node/export_sinogram.h. */
+#include "node/export_sinogram.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "node/exam_parts.h"
+#include "node/file_out.h"
+
+#define GROUP 0x0071
+#define ELEMENT_TEXT 0x02 /* docs/sinogram-object.md */
+
+/* ---- the header's text ---- */
+
+/* Does a line give the key? Interfile ignores case, blanks and a leading '!'. Returns where its value begins. */
+static const char *value_of(const char *line, const char *key)
+{
+	for (; *line == '!' || *line == ' ' || *line == '\t'; line++)
+		;
+	while (*key) {
+		if (*key == ' ' || *line == ' ' || *line == '\t') {
+			for (; *key == ' '; key++)
+				;
+			for (; *line == ' ' || *line == '\t'; line++)
+				;
+			continue;
+		}
+		if (tolower((unsigned char)*line) != *key)
+			return NULL;
+		line++;
+		key++;
+	}
+	for (; *line == ' ' || *line == '\t'; line++)
+		;
+	return strncmp(line, ":=", 2) ? NULL : line + 2;
+}
+
+int export_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err)
+{
+	for (const char *line = text; *line;) {
+		const char *value = value_of(line, "name of data file");
+		size_t length = strcspn(line, "\r\n"), size;
+
+		if (value) {
+			size = strlen(text) + strlen(data_file) + 2;
+			*ret_text = malloc(size);
+			if (!*ret_text)
+				return err_set(err, ENOMEM, "no memory for a header of %zu bytes", size);
+			snprintf(*ret_text, size, "%.*s %s%s", (int)(value - text), text, data_file, line + length);
+			return 0;
+		}
+		line += length;
+		line += strspn(line, "\r\n");
+	}
+	return err_set(err, EBADMSG, "the Interfile header in the object names no data file");
+}
+
+/* The text stands in the first chunk's object, in the private block that our creator has reserved. */
+static int read_text(const struct sinogram *s, enum sinogram_role role, char **ret_text, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(s->files[s->part[role].file[0]]);
+	char *text = malloc(INTERFILE_TEXT_MAX + 2), creator[65];
+	int rc = 0;
+
+	if (!text)
+		return err_set(err, ENOMEM, "no memory for a header");
+	for (uint32_t block = 0x10; block <= 0xff && rc == 0; block++) {
+		if (dicom_get_text(root, DICOM_TAG(GROUP, block), creator, sizeof(creator), NULL) != 1 ||
+		    strcmp(creator, SINOGRAM_CREATOR))
+			continue;
+		rc = dicom_get_text(root, DICOM_TAG(GROUP, block << 8 | ELEMENT_TEXT), text, INTERFILE_TEXT_MAX + 2, err);
+	}
+	if (rc == 0)
+		rc = err_set(err, EBADMSG, "role %s: there is no Interfile header in its object", sinogram_role_name(role));
+	if (rc < 0) {
+		free(text);
+		return rc;
+	}
+	*ret_text = text;
+	return 0;
+}
+
+/* ---- files ---- */
+
+/* NAME.hs and its data NAME.s; of other roles than EMISSION NAME-role.hs. */
+static int name_files(const char *path, enum sinogram_role role, char ret_header[4096], char ret_data[4096], struct err *err)
+{
+	char suffix[32] = "";
+	int base = (int)strlen(path) - 3; /* without .hs */
+
+	if (role != SINOGRAM_EMISSION)
+		snprintf(suffix, sizeof(suffix), "-%s", sinogram_role_name(role));
+	for (char *c = suffix; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	if (snprintf(ret_header, 4096, "%.*s%s.hs", base, path, suffix) >= 4096 ||
+	    snprintf(ret_data, 4096, "%.*s%s.s", base, path, suffix) >= 4096)
+		return err_set(err, ENAMETOOLONG, "the name of the output file is too long");
+	return 0;
+}
+
+static int export_role(const struct sinogram *s, enum sinogram_role role, const char *path, struct export_file *ret_file,
+		       struct err *err)
+{
+	char header[4096], data[4096], *text = NULL, *renamed = NULL;
+	uint8_t *bytes = NULL;
+	int rc = name_files(path, role, header, data, err);
+
+	if (rc == 0)
+		rc = read_text(s, role, &text, err);
+	if (rc == 0)
+		rc = export_rename_data(text, file_name(data), &renamed, err);
+	if (rc == 0)
+		rc = sinogram_read(s, role, &bytes, err);
+	if (rc == 0)
+		rc = file_out_put(data, bytes, (size_t)s->part[role].bytes, err);
+	if (rc == 0) {
+		rc = file_out_put(header, renamed, strlen(renamed), err);
+		if (rc < 0)
+			remove(data);
+	}
+	if (rc == 0) {
+		memcpy(ret_file->path, header, sizeof(ret_file->path));
+		ret_file->role = role;
+		ret_file->bytes = s->part[role].bytes;
+	}
+	free(bytes);
+	free(renamed);
+	free(text);
+	return rc;
+}
+
+int export_sinogram(const struct sinogram *s, const char *path, struct export_file ret_file[SINOGRAM_ROLES], size_t *ret_n,
+		    struct err *err)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++)
+		if (s->part[role].present) {
+			rc = export_role(s, (enum sinogram_role)role, path, &ret_file[n], err);
+			n += rc == 0;
+		}
+	if (rc == 0) {
+		*ret_n = n;
+		return 0;
+	}
+	while (n-- > 0) {
+		char header[4096], data[4096];
+
+		if (name_files(path, ret_file[n].role, header, data, NULL) == 0) {
+			remove(header);
+			remove(data);
+		}
+	}
+	return rc;
+}
