@@ -11,9 +11,6 @@
 #include "node/exam_parts.h"
 #include "node/file_out.h"
 
-#define GROUP 0x0071
-#define ELEMENT_TEXT 0x02 /* docs/sinogram-object.md */
-
 /* ---- the header's text ---- */
 
 /* Does a line give the key? Interfile ignores case, blanks and a leading '!'. Returns where its value begins. */
@@ -59,31 +56,6 @@ int export_rename_data(const char *text, const char *data_file, char **ret_text,
 	return err_set(err, EBADMSG, "the Interfile header in the object names no data file");
 }
 
-/* The text stands in the first chunk's object, in the private block that our creator has reserved. */
-static int read_text(const struct sinogram *s, enum sinogram_role role, char **ret_text, struct err *err)
-{
-	const struct dicom_item *root = dicom_root(s->files[s->part[role].file[0]]);
-	char *text = malloc(INTERFILE_TEXT_MAX + 2), creator[65];
-	int rc = 0;
-
-	if (!text)
-		return err_set(err, ENOMEM, "no memory for a header");
-	for (uint32_t block = 0x10; block <= 0xff && rc == 0; block++) {
-		if (dicom_get_text(root, DICOM_TAG(GROUP, block), creator, sizeof(creator), NULL) != 1 ||
-		    strcmp(creator, SINOGRAM_CREATOR))
-			continue;
-		rc = dicom_get_text(root, DICOM_TAG(GROUP, block << 8 | ELEMENT_TEXT), text, INTERFILE_TEXT_MAX + 2, err);
-	}
-	if (rc == 0)
-		rc = err_set(err, EBADMSG, "role %s: there is no Interfile header in its object", sinogram_role_name(role));
-	if (rc < 0) {
-		free(text);
-		return rc;
-	}
-	*ret_text = text;
-	return 0;
-}
-
 /* ---- files ---- */
 
 /* NAME.hs and its data NAME.s; of other roles than EMISSION NAME-role.hs. */
@@ -105,14 +77,12 @@ static int name_files(const char *path, enum sinogram_role role, char ret_header
 static int export_role(const struct sinogram *s, enum sinogram_role role, const char *path, struct export_file *ret_file,
 		       struct err *err)
 {
-	char header[4096], data[4096], *text = NULL, *renamed = NULL;
+	char header[4096], data[4096], *renamed = NULL;
 	uint8_t *bytes = NULL;
 	int rc = name_files(path, role, header, data, err);
 
 	if (rc == 0)
-		rc = read_text(s, role, &text, err);
-	if (rc == 0)
-		rc = export_rename_data(text, file_name(data), &renamed, err);
+		rc = export_rename_data(s->part[role].text, file_name(data), &renamed, err);
 	if (rc == 0)
 		rc = sinogram_read(s, role, &bytes, err);
 	if (rc == 0)
@@ -129,7 +99,6 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 	}
 	free(bytes);
 	free(renamed);
-	free(text);
 	return rc;
 }
 
