@@ -31,6 +31,8 @@ struct cpu_block {
 	float f, s;
 };
 
+struct cpu_path_loops;
+
 /* The loops that do the work, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
 struct cpu_rows {
 	const char *name;
@@ -55,6 +57,7 @@ struct cpu_rows {
 	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
 		     const float *add, float *q, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
+	const struct cpu_path_loops *paths; /* kernels/cpu_paths.h */
 };
 
 const struct cpu_rows *cpu_rows_best(void);
@@ -188,7 +191,8 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
 /* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
-size_t cpu_paths_bytes(const struct projection *a);	     /* of what cpu_paths_create() allocates */
+size_t cpu_paths_bytes(const struct projection *a);	     /* of what cpu_paths_create() allocates, at most */
+size_t cpu_paths_scratch(const struct projection *a);	     /* floats of each thread's scratch */
 int cpu_paths_create(struct projection *a, struct err *err); /* sets a->paths */
 void cpu_paths_free(struct cpu_paths *p);
 void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* no rules */

@@ -30,6 +30,8 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		cpu_slices_shape(a);
 		return;
 	}
+	if (a->model == PROJECTION_PATHS || a->model == PROJECTION_JOSEPH)
+		a->thread_floats = cpu_paths_scratch(a);
 	a->tile_u = cpu_min(a->tile_u ? a->tile_u : EXACT_BINS, a->scan->n_u);
 	a->tile_v = cpu_min(a->tile_v ? a->tile_v : EXACT_BINS, a->scan->n_v);
 	a->tile_x = cpu_min(a->tile_x ? a->tile_x : EXACT_VOXELS, a->grid.n[0]);

@@ -112,4 +112,5 @@ static const struct cpu_rows ROWS(table) = {
 	.pairs = ROWS(pairs),
 	.voxels = ROWS(voxels),
 	.bins = ROWS(bins),
+	.paths = &ROWS(paths),
 };

@@ -1,33 +1,303 @@
-/* cpu_volume.c - passes over a volume that look at neighbours. */
+/* cpu_volume.c - passes over a volume that look at neighbours, and the voxel-driven half of filtered backprojection.
+ *
+ * A line is a row of voxels along the axis that lies fastest; one value is made by one thread, in the same order whatever their
+ * number. The padding of columns is never read; it is 0 afterwards.
+ */
 #include "kernels/cpu.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CUT 4.0		    /* sigma */
+#define WORTH_THREADS 32768 /* floats: below, waking a thread takes longer than the work */
+
+static int threads_for(const struct buf *x)
+{
+	return x->n < WORTH_THREADS ? 1 : cpu_state(x->dev)->threads;
+}
+
+static int check_size(const char *what, const struct buf *x, const struct grid *g, struct err *err)
+{
+	if (x->n != grid_size(g))
+		return err_set(err, EINVAL, "%s: volume of %zu floats for a grid of %zu voxels", what, x->n, grid_size(g));
+	return 0;
+}
+
+/* The axes in the order in which they lie in memory. */
+struct lines {
+	int n[3]; /* voxels along each */
+	size_t step[3];
+};
+
+static struct lines lines_of(const struct grid *g)
+{
+	const int order[2][3] = {{0, 1, 2}, {2, 0, 1}};
+	struct lines l;
+
+	for (int i = 0; i < 3; i++) {
+		l.n[i] = g->n[order[g->z_fastest][i]];
+		l.step[i] = grid_step(g, order[g->z_fastest][i]);
+	}
+	return l;
+}
+
+static void clear_padding(const struct lines *l, float *line)
+{
+	memset(line + l->n[0], 0, (l->step[1] - (size_t)l->n[0]) * sizeof(float));
+}
+
+/* Weights 0..reach of a kernel whose sum is 1, for at most n voxels. Returns the reach. */
+static int make_weights(double sigma, double h, int n, float *weight)
+{
+	double width = sigma / h, sum = 1;
+	int reach = (int)fmin(floor(CUT * width), 1e6);
+
+	if (!(width > 0))
+		return 0;
+	for (int i = 1; i <= reach; i++)
+		sum += 2 * exp(-0.5 * (i / width) * (i / width));
+	for (int i = 0; i <= cpu_min(reach, n - 1); i++)
+		weight[i] = (float)(exp(-0.5 * (i / width) * (i / width)) / sum);
+	return cpu_min(reach, n - 1);
+}
+
+/* to = from blurred along memory axis `axis`. */
+static void blur_axis(const struct lines *l, int axis, int reach, const float *weight, const float *from, float *to, int threads)
+{
+	(void)threads;
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static) if (threads > 1)
+	for (int k = 0; k < l->n[2]; k++) {
+		for (int j = 0; j < l->n[1]; j++) {
+			size_t at = (size_t)k * l->step[2] + (size_t)j * l->step[1];
+			const float *restrict in = from + at;
+			float *restrict out = to + at;
+			int here = axis == 0 ? 0 : axis == 1 ? j : k, n = l->n[0];
+
+			for (int i = 0; i < n; i++)
+				out[i] = weight[0] * in[i];
+			for (int d = 1; d <= reach; d++) {
+				float w = weight[d];
+
+				if (axis == 0) {
+					for (int i = d; i < n; i++)
+						out[i] += w * in[i - d];
+					for (int i = 0; i < n - d; i++)
+						out[i] += w * in[i + d];
+					continue;
+				}
+				if (here - d >= 0) {
+					const float *restrict before = in - (size_t)d * l->step[axis];
+
+					for (int i = 0; i < n; i++)
+						out[i] += w * before[i];
+				}
+				if (here + d < l->n[axis]) {
+					const float *restrict behind = in + (size_t)d * l->step[axis];
+
+					for (int i = 0; i < n; i++)
+						out[i] += w * behind[i];
+				}
+			}
+			clear_padding(l, out);
+		}
+	}
+}
 
 int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 	     struct err *err)
 {
-	(void)x;
-	(void)grid;
-	(void)sigma;
-	(void)work;
-	(void)ret;
-	return err_set(err, ENOTSUP, "blur");
+	struct lines l = lines_of(grid);
+	const int axis_of[2][3] = {{0, 1, 2}, {2, 0, 1}};
+	int most = cpu_max(grid->n[0], cpu_max(grid->n[1], grid->n[2])), threads = threads_for(x);
+	const float unit = 1, *from = x->mem;
+	float *weight, *to[3] = {ret->mem, work->mem, ret->mem};
+	int r = check_size("blur", x, grid, err);
+
+	r = r < 0 ? r : check_size("blur", work, grid, err);
+	r = r < 0 ? r : check_size("blur", ret, grid, err);
+	if (r == 0 && (x->mem == ret->mem || x->mem == work->mem || work->mem == ret->mem))
+		r = err_set(err, EINVAL, "blur: its three volumes are not different ones");
+	for (int c = 0; r == 0 && c < 3; c++)
+		if (!(sigma[c] >= 0) || !isfinite(sigma[c]))
+			r = err_set(err, EINVAL, "blur: sigma of %g mm along axis %d", sigma[c], c);
+	if (r < 0)
+		return r;
+	weight = malloc((size_t)most * sizeof(*weight));
+	if (!weight)
+		return err_set(err, ENOMEM, "blur: out of memory");
+	for (int i = 0; i < 3; i++) {
+		int c = axis_of[grid->z_fastest][i], reach = make_weights(sigma[c], grid->h[c], grid->n[c], weight);
+
+		blur_axis(&l, i, sigma[c] > 0 ? reach : 0, sigma[c] > 0 ? weight : &unit, from, to[i], threads);
+		from = to[i];
+	}
+	free(weight);
+	return 0;
+}
+
+/* Gradient of one line: all 26 neighbours of its voxels, in a fixed order. */
+static void gradient_line(const struct prior *prior, const struct lines *l, const float weight[3][3][3], const float *x, int j,
+			  int k, float *restrict out)
+{
+	const float *restrict here = x + (size_t)k * l->step[2] + (size_t)j * l->step[1];
+
+	memset(out, 0, l->step[1] * sizeof(float));
+	for (int dk = -1; dk <= 1; dk++)
+		for (int dj = -1; dj <= 1; dj++)
+			for (int di = -1; di <= 1; di++) {
+				float w = weight[dk + 1][dj + 1][di + 1];
+				const float *restrict other = here + dk * (ptrdiff_t)l->step[2] + dj * (ptrdiff_t)l->step[1] + di;
+				int first = di < 0 ? 1 : 0, end = di > 0 ? l->n[0] - 1 : l->n[0];
+
+				if (w == 0 || k + dk < 0 || k + dk >= l->n[2] || j + dj < 0 || j + dj >= l->n[1])
+					continue;
+				for (int i = first; i < end; i++) {
+					float slope = prior_slope(prior, here[i], other[i]);
+
+					out[i] += (here[i] != 0) & (other[i] != 0) ? w * slope : 0;
+				}
+			}
 }
 
 int cpu_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err)
 {
-	(void)prior;
-	(void)x;
-	(void)grid;
-	(void)ret;
-	return err_set(err, ENOTSUP, "prior");
+	struct lines l = lines_of(grid);
+	const double h[3] = {grid->z_fastest ? grid->h[2] : grid->h[0], grid->z_fastest ? grid->h[0] : grid->h[1],
+			     grid->z_fastest ? grid->h[1] : grid->h[2]};
+	int r = check_size("prior", x, grid, err), threads = threads_for(x);
+	float weight[3][3][3];
+
+	r = r < 0 ? r : check_size("prior", ret, grid, err);
+	if (r == 0 && x->mem == ret->mem)
+		r = err_set(err, EINVAL, "prior: the gradient cannot replace its volume");
+	if (r == 0 && (!(prior->epsilon > 0) || !(prior->gamma >= 0) || !isfinite(prior->beta)))
+		r = err_set(err, EINVAL, "prior: beta=%g, gamma=%g, epsilon=%g", (double)prior->beta, (double)prior->gamma,
+			    (double)prior->epsilon);
+	if (r < 0)
+		return r;
+	for (int k = -1; k <= 1; k++)
+		for (int j = -1; j <= 1; j++)
+			for (int i = -1; i <= 1; i++) {
+				double d = sqrt(i * i * h[0] * h[0] + j * j * h[1] * h[1] + k * k * h[2] * h[2]);
+
+				weight[k + 1][j + 1][i + 1] = d > 0 ? (float)(prior->beta * grid->h[0] / d) : 0;
+			}
+	(void)threads;
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static) if (threads > 1)
+	for (int k = 0; k < l.n[2]; k++)
+		for (int j = 0; j < l.n[1]; j++)
+			gradient_line(prior, &l, weight, x->mem, j, k, ret->mem + (size_t)k * l.step[2] + (size_t)j * l.step[1]);
+	return 0;
+}
+
+/* The planes whose z lies in each slice: planes[from[k]] .. planes[from[k + 1] - 1]. */
+struct slice_planes {
+	int *from, *plane;
+};
+
+static int slice_of(const struct grid *g, double z)
+{
+	double at = floor((z - g->lo[2]) / g->h[2]);
+
+	return at >= 0 && at < g->n[2] ? (int)at : -1;
+}
+
+static void sort_planes(const struct projection *a, struct slice_planes *s)
+{
+	int n = 0;
+
+	for (int k = 0; k < a->grid.n[2]; k++) {
+		s->from[k] = n;
+		for (int u = 0; u < a->scan->n_u; u++)
+			if (slice_of(&a->grid, a->scan->planes[u].z) == k)
+				s->plane[n++] = u;
+	}
+	s->from[a->grid.n[2]] = n;
+}
+
+/* Adds to out, a column in double, one voxel column's values of one view. `bin`: of radial bin v of the view. */
+static void add_view(const struct projection *a, const struct slice_planes *s, const float *bin, int v, double part, double *out)
+{
+	const float *low = bin + (size_t)v * (size_t)a->scan->n_u, *high = low + a->scan->n_u;
+
+	for (int k = 0; k < a->grid.n[2]; k++)
+		for (int i = s->from[k]; i < s->from[k + 1]; i++) {
+			int u = s->plane[i];
+
+			out[k] += (1 - part) * low[u] + (part > 0 ? part * high[u] : 0);
+		}
+}
+
+static void back_column(const struct projection *a, const struct slice_planes *s, const float *y, int i, int j, double *sum)
+{
+	const struct grid *g = &a->grid;
+	const struct scan *scan = a->scan;
+	double px = g->lo[0] + (i + 0.5) * g->h[0], py = g->lo[1] + (j + 0.5) * g->h[1];
+	double pitch = scan->n_v > 1 ? (scan->radius[scan->n_v - 1] - scan->radius[0]) / (scan->n_v - 1) : 1;
+
+	for (int k = 0; k < g->n[2]; k++)
+		sum[k] = 0;
+	if (px * px + py * py >= scan->fov_radius * scan->fov_radius)
+		return;
+	for (int view = 0; view < a->n_views; view++) {
+		const double *turn = scan->views[a->first + view].turn;
+		double at = (px * turn[0] + py * turn[1] - scan->radius[0]) / pitch;
+
+		if (at >= 0 && at <= scan->n_v - 1) {
+			int v = cpu_max(0, cpu_min((int)at, scan->n_v - 2));
+
+			add_view(a, s, y + (size_t)view * scan_view_size(scan), v, at - v, sum);
+		}
+	}
 }
 
 int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
-	(void)a;
-	(void)y;
-	(void)add;
-	(void)x;
-	return err_set(err, ENOTSUP, "back_interpolated");
+	const struct grid *g = &a->grid;
+	int threads = threads_for(y), r = check_size("back_interpolated", x, g, err);
+	size_t bins = (size_t)a->n_views * scan_view_size(a->scan), n_z = (size_t)g->n[2];
+	struct slice_planes s = {0};
+	double *sums = NULL;
+
+	if (r == 0 && y->n != bins)
+		r = err_set(err, EINVAL, "back_interpolated: projections of %zu floats for %zu bins", y->n, bins);
+	if (r == 0 && a->scan->kind != SCAN_PARALLEL)
+		r = err_set(err, EINVAL, "back_interpolated: wants parallel rays");
+	for (int u = 0; r == 0 && u < a->scan->n_u; u++)
+		if (a->scan->planes[u].rise != 0)
+			r = err_set(err, EINVAL, "back_interpolated: plane %d rises %g mm", u, a->scan->planes[u].rise);
+	if (r < 0)
+		return r;
+	s.from = malloc((n_z + 1) * sizeof(*s.from));
+	s.plane = malloc((size_t)a->scan->n_u * sizeof(*s.plane));
+	sums = malloc((size_t)threads * n_z * sizeof(*sums));
+	if (!s.from || !s.plane || !sums) {
+		r = err_set(err, ENOMEM, "back_interpolated: out of memory");
+		goto out;
+	}
+	sort_planes(a, &s);
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(static) if (threads > 1)
+	for (int j = 0; j < g->n[1]; j++) {
+		for (int i = 0; i < g->n[0]; i++) {
+			double *sum = sums + (size_t)cpu_thread() * n_z;
+			size_t to = (size_t)i * grid_step(g, 0) + (size_t)j * grid_step(g, 1);
+
+			back_column(a, &s, y->mem, i, j, sum);
+			for (int k = 0; k < g->n[2]; k++) {
+				int n = s.from[k + 1] - s.from[k];
+				float value = n ? (float)(sum[k] / n) : 0, *at = x->mem + to + (size_t)k * grid_step(g, 2);
+
+				*at = add ? *at + value : value;
+			}
+			if (g->z_fastest && !add)
+				memset(x->mem + to + n_z, 0, (grid_column(g) - n_z) * sizeof(float));
+		}
+	}
+out:
+	free(s.from);
+	free(s.plane);
+	free(sums);
+	return r;
 }
