@@ -63,6 +63,7 @@ struct projection {
 	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
 	double scale_min_y;
 	struct cuda_paths *paths; /* PATHS and JOSEPH only */
+	bool level;		  /* SCAN_PARALLEL: no plane rises */
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)

@@ -58,8 +58,8 @@ size_t cuda_paths_scratch(const struct projection_spec *spec)
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	make_kernel(struct scan scan, const struct scan_view *views, struct grid grid, int n_views, bool joseph, double largest_rise,
-		    struct path *path, struct path_step *step)
+	make_kernel(struct scan scan, const struct scan_view *views, struct grid grid, int n_views, bool joseph,
+		    double largest_rise, struct path *path, struct path_step *step)
 {
 	size_t i = cuda_index();
 	int view = (int)(i / scan.n_v), v = (int)(i % scan.n_v);
@@ -95,7 +95,8 @@ static int make_tables(struct projection *a, const struct projection_spec *spec,
 	for (size_t i = 0; i < n; i++)
 		path[i].at = at[i];
 	if ((r = upload(a, path, n * sizeof(*path), (void **)&p->path, err)) < 0 ||
-	    (r = cuda_check(cudaMalloc((void **)&p->step, (steps ? steps : 1) * sizeof(*p->step)), a->dev, "steps of paths", err)) < 0)
+	    (r = cuda_check(cudaMalloc((void **)&p->step, (steps ? steps : 1) * sizeof(*p->step)), a->dev, "steps of paths",
+			    err)) < 0)
 		goto out;
 	make_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
 		a->scan, a->views, a->grid, a->n_views, a->model == PROJECTION_JOSEPH, rise, p->path, p->step);
@@ -189,6 +190,12 @@ static int make_planes(struct projection *a, const struct projection_spec *spec,
 	    (r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err)) < 0)
 		goto out;
 	p->n_groups = lanes_of(spec, group, n_groups, s->n_u, &p->apart, lane);
+	p->n_bins = 0;
+	for (int i = 0, bins = 0; i < p->n_groups; i++) {
+		bins = (i % PATHS_GROUPS ? bins : 0) + lane[i].n;
+		p->n_bins = bins > p->n_bins ? bins : p->n_bins;
+	}
+	p->n_bins = (p->n_bins + 3) / 4 * 4;
 	p->padded = 0;
 	for (int i = 0; i < p->n_groups; i++) { /* zeros for every number of a slice pair that a step can ask for */
 		int zeros = (p->half > PATHS_PAIRS ? p->half : PATHS_PAIRS) + 2;
@@ -231,4 +238,65 @@ void cuda_paths_free(struct cuda_paths *p)
 	cudaFree(p->group_at);
 	cudaFree(p->inv_w);
 	free(p);
+}
+
+int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
+{
+	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err) : cuda_events_forward(a, x, add, y, err);
+}
+
+/* The largest |y|, as the bits of a float that is not negative: those order like integers. */
+static __global__ void __launch_bounds__(CUDA_THREADS) largest_kernel(const float *y, size_t n, int *largest)
+{
+	int bits = 0;
+
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
+		bits = max(bits, __float_as_int(fabsf(y[i])));
+	atomicMax(largest, bits);
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	unfix_kernel(const long long *fixed, size_t n, const float *largest, double bound, bool add, float *x)
+{
+	size_t i = cuda_index();
+
+	if (i < n) {
+		float sum = (float)((double)fixed[i] * ((double)*largest * bound * 0x1p-62));
+
+		x[i] = add ? x[i] + sum : sum;
+	}
+}
+
+static int back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+{
+	return a->model == PROJECTION_JOSEPH ? cuda_joseph_back(a, y, fixed, x, err) : cuda_events_back(a, y, fixed, x, err);
+}
+
+int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err)
+{
+	const double *h = a->grid.h;
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	size_t n_x = grid_size(&a->grid), n_y = (size_t)a->n_views * scan_view_size(&a->scan);
+	struct cuda_fixed fixed;
+	int r;
+
+	if (!a->deterministic) {
+		r = add ? 0 : cuda_check(cudaMemsetAsync(x, 0, n_x * sizeof(float), stream), a->dev, "paths back", err);
+		return r < 0 ? r : back(a, y, NULL, x, err);
+	}
+	fixed.sums = (unsigned long long *)cuda_state(a->dev)->scratch;
+	fixed.largest = (const float *)(fixed.sums + n_x);
+	fixed.bound =
+		(double)n_y * sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]); /* every bin, the longest way through a voxel */
+	r = cuda_check(cudaMemsetAsync(fixed.sums, 0, n_x * sizeof(long long) + sizeof(float), stream), a->dev, "paths back",
+		       err);
+	if (r < 0)
+		return r;
+	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(y, n_y, (int *)fixed.largest);
+	r = back(a, y, &fixed, x, err);
+	if (r < 0)
+		return r;
+	unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)fixed.sums, n_x, fixed.largest,
+								    fixed.bound, add, x);
+	return cuda_check(cudaGetLastError(), a->dev, "paths back", err);
 }

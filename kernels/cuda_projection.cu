@@ -74,14 +74,15 @@ static int upload_rays(struct projection *a, const struct projection_spec *spec,
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	int r = cuda_check(cudaMalloc((void **)&a->scan.planes, planes), a->dev, "planes", err);
 
+	a->level = planes_largest_rise(s) == 0;
 	if (r == 0)
 		r = cuda_check(cudaMalloc((void **)&a->scan.radius, radii), a->dev, "radial bins", err);
 	if (r == 0)
 		r = cuda_check(cudaMemcpyAsync((void *)a->scan.planes, s->planes, planes, cudaMemcpyHostToDevice, stream), a->dev,
 			       "planes", err);
 	return r < 0 ? r
-		     : cuda_check(cudaMemcpyAsync((void *)a->scan.radius, s->radius, radii, cudaMemcpyHostToDevice, stream), a->dev,
-				  "radial bins", err);
+		     : cuda_check(cudaMemcpyAsync((void *)a->scan.radius, s->radius, radii, cudaMemcpyHostToDevice, stream),
+				  a->dev, "radial bins", err);
 }
 
 static int upload_maps(struct projection *a, const struct projection_spec *spec, struct err *err)
