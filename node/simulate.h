@@ -79,6 +79,9 @@ struct simulation {
  * detector and the arc of the first. */
 void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system);
 
+/* A text that a profile's pattern fits: without its stars; `other` where nothing is left. */
+void simulate_fitting_text(const char *pattern, const char *other, char *ret_text, size_t size);
+
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
 struct simulation *simulate_free(struct simulation *s);
 
@@ -91,6 +94,9 @@ struct simulate_report {
 /* Writes into `folder` (made with its parents when missing). Files are named by a number that tells nothing of the angle. */
 int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor,
 		 struct simulate_report *ret_report, struct err *err);
+
+/* The folder and the folders it lies in, where they are missing. */
+int simulate_folder(const char *folder, struct err *err);
 
 /* UID of a part of the exam, such as "view 3". */
 void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DICOM_UID_SIZE]);

@@ -145,8 +145,7 @@ static int run_multi(const struct simulation *s, const char *folder, struct pict
 	return rc;
 }
 
-/* The folder and the folders it lies in, where they are missing. */
-static int make_folder(const char *folder, struct err *err)
+int simulate_folder(const char *folder, struct err *err)
 {
 	char path[PATH_SIZE - 16]; /* room for the names of files in it */
 	struct stat st;
@@ -180,7 +179,7 @@ int simulate_run(const struct simulation *s, const char *folder, const struct mo
 	if (!p.line || !p.counts || !p.stored)
 		rc = err_set(err, ENOMEM, "no memory for a view of %d x %d bins", s->n_u, s->n_v);
 	else
-		rc = make_folder(folder, err);
+		rc = simulate_folder(folder, err);
 	if (rc == 0)
 		rc = s->o.multi ? run_multi(s, folder, &p, monitor, err) : run_views(s, folder, &p, NULL, monitor, err);
 	if (rc == 0)

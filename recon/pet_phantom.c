@@ -121,6 +121,33 @@ struct pet_phantom *pet_phantom_free(struct pet_phantom *p)
 	return NULL;
 }
 
+static void scale_shapes(struct phantom *p, double factor)
+{
+	for (size_t k = 0; k < p->n; k++)
+		for (int i = 0; i < 3; i++) {
+			p->shapes[k].c[i] *= factor;
+			p->shapes[k].r[i] *= factor;
+		}
+}
+
+void pet_phantom_scale(struct pet_phantom *p, double factor)
+{
+	scale_shapes(p->activity, factor);
+	scale_shapes(p->attenuation, factor);
+}
+
+double pet_phantom_reach(const struct pet_phantom *p)
+{
+	double reach = 0;
+
+	for (size_t k = 0; k < p->attenuation->n; k++) { /* all activity is in the water */
+		const struct shape *s = &p->attenuation->shapes[k];
+
+		reach = larger(reach, hypot(s->c[0], s->c[1]) + larger(s->r[0], s->r[1]));
+	}
+	return reach;
+}
+
 /* Integral over all space. Only cylinders and ellipsoids are in use. */
 static double integral(const struct phantom *p)
 {
@@ -192,15 +219,18 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 		ret_line[v] = (float)(larger(0, sum[v]) * sqrt(dx[v] * dx[v] + dy[v] * dy[v] + dz[v] * dz[v]));
 }
 
-int pet_phantom_project(const struct phantom *p, const struct scan *scan, int plane, float *ret_line, struct err *err)
+int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, float *ret_line,
+			struct err *err)
 {
 	struct body bodies[SHAPES_MAX];
+	size_t n_rows = (size_t)n * (size_t)scan->n_views, n_v = (size_t)scan->n_v, n_views = (size_t)scan->n_views;
 	int without = 0;
 
 	if (scan->kind != SCAN_PARALLEL)
 		return err_set(err, EINVAL, "PET phantom: rays of scan kind %d are not parallel", (int)scan->kind);
-	if (plane < 0 || plane >= scan->n_u)
-		return err_set(err, EINVAL, "PET phantom: plane %d of %d", plane, scan->n_u);
+	for (int i = 0; i < n; i++)
+		if (planes[i] < 0 || planes[i] >= scan->n_u)
+			return err_set(err, EINVAL, "PET phantom: plane %d of %d", planes[i], scan->n_u);
 	if (p->n > SHAPES_MAX)
 		return err_set(err, EINVAL, "PET phantom: %zu shapes; allowed: at most %d", p->n, SHAPES_MAX);
 	for (size_t k = 0; k < p->n; k++) {
@@ -210,14 +240,14 @@ int pet_phantom_project(const struct phantom *p, const struct scan *scan, int pl
 	}
 #pragma omp parallel reduction(+ : without)
 	{
-		double *room = malloc(7 * (size_t)scan->n_v * sizeof(*room));
+		double *room = malloc(7 * n_v * sizeof(*room));
 
 		without += !room;
-#pragma omp for schedule(dynamic, 8)
-		for (int i = 0; i < scan->n_views; i++)
+#pragma omp for schedule(dynamic, 16)
+		for (size_t i = 0; i < n_rows; i++)
 			if (room)
-				project_row(p, bodies, scan, &scan->views[i], plane, room,
-					    ret_line + (size_t)i * (size_t)scan->n_v);
+				project_row(p, bodies, scan, &scan->views[i % n_views], planes[i / n_views], room,
+					    ret_line + i * n_v);
 		free(room);
 	}
 	if (without)

@@ -34,11 +34,16 @@ int pet_phantom_create(enum pet_phantom_kind kind, double radius, double length,
 struct pet_phantom *pet_phantom_free(struct pet_phantom *p);
 const char *pet_phantom_name(enum pet_phantom_kind kind);
 
+/* All lengths times a factor; concentrations and attenuation stay. */
+void pet_phantom_scale(struct pet_phantom *p, double factor);
+double pet_phantom_reach(const struct pet_phantom *p); /* no part is further from the axis, mm */
+
 double pet_phantom_becquerel(const struct pet_phantom *p); /* all activity, Bq */
 double pet_phantom_grams(const struct pet_phantom *p);	   /* of water that attenuates as much */
 
-/* All bins of one plane of a SCAN_PARALLEL: ret_line[n_views][n_v], threaded; 0 where there is no ray. */
-int pet_phantom_project(const struct phantom *p, const struct scan *scan, int plane, float *ret_line, struct err *err);
+/* All bins of n planes of a SCAN_PARALLEL: ret_line[n][n_views][n_v], threaded; 0 where there is no ray. */
+int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, float *ret_line,
+			struct err *err);
 
 /* In place, threaded: each mean becomes a Poisson number that depends on seed and first + index alone. A mean that is negative or
  * NaN is refused. */

@@ -124,7 +124,7 @@ static void planes(void **state)
 
 			for (int u = 0; u < scan->n_u * 2; u++) {
 				memset(line, 0xff, 12 * 160 * sizeof(*line)); /* NaN */
-				assert_int_equal(pet_phantom_project(parts[u & 1], scan, u / 2, line, NULL), 0);
+				assert_int_equal(pet_phantom_project(parts[u & 1], scan, &(int){u / 2}, 1, line, NULL), 0);
 				for (int i = 0; i < 12 * 160; i++) {
 					double a[3], b[3], expected = 0;
 
@@ -153,12 +153,12 @@ static void areas(void **state)
 	struct pet_phantom *p = make(PET_PHANTOM_CYLINDER);
 	int *number;
 	struct scan *scan = make_scan(true, &number);
-	float line[12 * 160];
+	float line[2 * 12 * 160];
 
 	(void)state;
 	assert_near(pet_phantom_grams(p), PI * 2000, 1e-9);
 	assert_near(pet_phantom_becquerel(p), PI * 2e7, 1e-6);
-	assert_int_equal(pet_phantom_project(p->activity, scan, 7, line, NULL), 0); /* plane 7 of 15: z = 0 */
+	assert_int_equal(pet_phantom_project(p->activity, scan, (int[]){7, 3}, 2, line, NULL), 0); /* plane 7 of 15: z = 0 */
 	assert_near(scan->planes[7].z, 0, 0);
 	for (int view = 0; view < 12; view++) {
 		double sum = 0;
@@ -170,6 +170,8 @@ static void areas(void **state)
 		assert_near(sum * 4 / (PI * 1e4 * 1e4), 1 - 0.5880 * pow(0.04, 1.5) / (PI / 2), 1e-4);
 		assert_near(line[view * 160 + 80], 2e6, 0.1);
 	}
+	/* The other plane cuts the same disc. */
+	assert_memory_equal(line, line + 12 * 160, 12 * 160 * sizeof(*line));
 	pet_phantom_free(p);
 	free(number);
 	scan_free(scan);
@@ -207,6 +209,26 @@ static void noise(void **state)
 	assert_non_null(strstr(err.msg, "bin 117"));
 }
 
+static void scaled(void **state)
+{
+	struct pet_phantom *p = make(PET_PHANTOM_NEMA_IQ);
+	double becquerel = pet_phantom_becquerel(p), grams = pet_phantom_grams(p);
+
+	(void)state;
+	assert_near(pet_phantom_reach(p), 147, 1e-12);
+	pet_phantom_scale(p, 0.5);
+	assert_near(pet_phantom_reach(p), 73.5, 1e-12);
+	assert_near(pet_phantom_becquerel(p), becquerel / 8, 1e-6);
+	assert_near(pet_phantom_grams(p), grams / 8, 1e-9);
+	assert_near(at(p->activity, 28.6, 0, 0), 21200, 1e-9);
+	assert_near(at(p->activity, 28.6, 0, 4.3), 5300, 1e-9);
+	assert_near(at(p->attenuation, 0, 20, 0), 0.0096, 1e-15);
+	pet_phantom_free(p);
+	p = make(PET_PHANTOM_F);
+	assert_near(pet_phantom_reach(p), 110, 1e-12);
+	pet_phantom_free(p);
+}
+
 static void refusals(void **state)
 {
 	struct pet_phantom *p = NULL, *good = make(PET_PHANTOM_CYLINDER);
@@ -225,13 +247,13 @@ static void refusals(void **state)
 	assert_null(p);
 	assert_null(pet_phantom_name((enum pet_phantom_kind)0));
 	assert_null(pet_phantom_free(NULL));
-	assert_int_equal(pet_phantom_project(good->activity, scan, scan->n_u, line, &err), -EINVAL);
-	assert_int_equal(pet_phantom_project(good->activity, scan, -1, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, scan, &scan->n_u, 1, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, scan, (int[]){0, -1}, 2, line, &err), -EINVAL);
 	dbt.kind = SCAN_DBT;
-	assert_int_equal(pet_phantom_project(good->activity, &dbt, 0, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, &dbt, &(int){0}, 1, line, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "not parallel"));
 	good->activity->shapes[0].kind = SHAPE_BOX;
-	assert_int_equal(pet_phantom_project(good->activity, scan, 0, line, &err), -EINVAL);
+	assert_int_equal(pet_phantom_project(good->activity, scan, &(int){0}, 1, line, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "shape 0"));
 	pet_phantom_free(good);
 	free(number);
@@ -242,7 +264,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(image_quality), cmocka_unit_test(no_symmetry), cmocka_unit_test(planes),
-		cmocka_unit_test(areas),	 cmocka_unit_test(noise),	cmocka_unit_test(refusals),
+		cmocka_unit_test(areas),	 cmocka_unit_test(noise),	cmocka_unit_test(scaled),
+		cmocka_unit_test(refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
