@@ -3,6 +3,9 @@
  * The start is uniform over the voxels whose middle is in the field of view and that any bin that counts sees; its level is that
  * of the counts: sum(y - b) / sum(m A 1). Floors are fractions of the data's and of the sensitivity's mean, so that the unit of
  * neither matters.
+ *
+ * BSREM divides its steps by the mean sensitivity of a subset, the same for all of them, and twice the penalty's steepest
+ * curvature times x: then no weight makes it swing.
  */
 #include <errno.h>
 #include <math.h>
@@ -211,6 +214,21 @@ static int sum_up(struct pet_session *s, float floor, struct pet_report *report,
 	return r;
 }
 
+/* With 26 neighbours of weight h_x / distance, d2R/dx2 times x is at most about the sum of the weights, where neighbours are
+ * equal; the other rows of the matrix of second derivatives come to as much again. */
+static double steepest(const struct grid *g)
+{
+	double sum = 0;
+
+	for (int k = -1; k <= 1; k++)
+		for (int j = -1; j <= 1; j++)
+			for (int i = -1; i <= 1; i++)
+				if (i || j || k)
+					sum += g->h[0] / sqrt(i * i * g->h[0] * g->h[0] + j * j * g->h[1] * g->h[1] +
+							      k * k * g->h[2] * g->h[2]);
+	return 2 * sum;
+}
+
 int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err)
 {
 	struct iterate_conf conf = {.iterations = s->plan->iterations, .load = pet_parts_load, .ctx = s, .grid = &s->plan->grid};
@@ -241,8 +259,10 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 			.epsilon = (float)(EPSILON * level),
 		};
 		conf.prior = s->p->prior_weight > 0 ? &prior : NULL;
+		r = s->dev->ops->axpy((float)(prior.beta * steepest(&s->plan->grid) / level), &s->x, &s->scale, err);
 	}
-	r = iterate_run(&conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
+	if (r == 0)
+		r = iterate_run(&conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
 	if (r == 0 && s->p->algorithm == PET_MLEM && !s->has[PET_BACKGROUND])
 		r = sum_up(s, conf.rule.bin_floor, report, err);
 	if (r == 0)

@@ -145,9 +145,11 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 		return r;
 	point_to(s, i, s->slot, 0);
 	if (!s->plan->keep_tables && !s->ops[i]) {
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* for the one that goes */
 		for (int k = 0; k < s->n_parts; k++)
 			s->ops[k] = linop_free(s->ops[k]);
-		r = make_op(s, i, err);
+		if (r == 0)
+			r = make_op(s, i, err);
 	}
 	part->op = s->ops[i];
 	if (r == 0 && s->den_ready && s->layout.n_subsets > 1)

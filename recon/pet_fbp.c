@@ -2,7 +2,8 @@
  *
  * - Rebinning (Daube-Witherspoon & Muehllehner 1987): a plane counts for the direct plane at its middle. Of each bin there,
  *   sum(y - b) / sum(m sec), sec the length of the oblique ray over that of its shadow: the mean of the corrected line integrals,
- *   each with the weight of what it detects. A bin for which no plane counts is 0.
+ *   each with the weight of what it detects. Where no plane counts, radial bins are bridged linearly; beyond the first and the
+ *   last that count there is 0.
  * - Data that are not arc-corrected are brought to equal radial distances, linearly.
  * - Ramp and Hann window (recon/ramp.h), 0 beyond the ends; times pi / angles, the step of the integral over the angle. So the
  *   unit is that of the other algorithms: counts per mm.
@@ -79,7 +80,23 @@ static void rebin(const struct rebinning *r, size_t at, int v, struct bench *b)
 		b->weight[r->to[u]] += counted * sqrtf(1 + r->rise[u] * slope);
 	}
 	for (int k = 0; k < n_direct; k++)
-		b->rows[(size_t)k * n_v + (size_t)v] = b->weight[k] > 0 ? b->data[k] / b->weight[k] : 0;
+		b->rows[(size_t)k * n_v + (size_t)v] = b->weight[k] > 0 ? b->data[k] / b->weight[k] : NAN;
+}
+
+/* NaN: no datum. */
+static void bridge(float *row, int n)
+{
+	int last = -1;
+
+	for (int v = 0; v < n; v++) {
+		if (isnan(row[v]))
+			continue;
+		for (int g = last + 1; g < v; g++)
+			row[g] = last < 0 ? 0 : row[last] + (row[v] - row[last]) * (float)(g - last) / (float)(v - last);
+		last = v;
+	}
+	for (int g = last + 1; g < n; g++)
+		row[g] = 0;
 }
 
 /* To equal radial distances. */
@@ -108,11 +125,13 @@ static void make_view(const struct rebinning *r, int view, struct bench *b)
 
 	for (size_t v = 0; v < n_v; v++)
 		rebin(r, (size_t)view * s->view_bins + v * (size_t)l->scan->n_u, (int)v, b);
-	for (size_t k = 0; k < n_direct; k++)
+	for (size_t k = 0; k < n_direct; k++) {
+		bridge(b->rows + k * n_v, (int)n_v);
 		if (s->m->arc_corrected)
 			memcpy(b->fine + k * n_fine, b->rows + k * n_v, n_v * sizeof(float));
 		else
 			arc_correct(l, b->rows + k * n_v, b->fine + k * n_fine);
+	}
 	for (size_t k = 0; k < n_direct; k += 2)
 		ramp_rows(r->ramp, b->fine + k * n_fine, k + 1 < n_direct ? b->fine + (k + 1) * n_fine : NULL, b->work);
 	for (size_t v = 0; v < n_fine; v++)

@@ -264,6 +264,107 @@ static void refusals(void **state)
 	device_close(dev);
 }
 
+/* A den that is kept, subsets of one part and of two, of which the second one is brought when it is wanted. */
+struct bringer {
+	const struct iterate_part *late;
+	const struct linop *op;
+	int calls;
+};
+
+static int bring(void *ctx, struct iterate_part *part, struct err *err)
+{
+	struct bringer *b = ctx;
+
+	(void)err;
+	b->calls++;
+	if (part == b->late)
+		part->op = b->op;
+	return 0;
+}
+
+static void kept_is_plain(void **state)
+{
+	(void)state;
+	for (int which = 0; which < FIXTURE_DEVICES; which++) {
+		struct device *dev = fixture_device(which, 2);
+		struct scan *scan = fixture_scan(33, 37, 0.9, 5);
+		size_t n = grid_size(&grid), bins = scan_view_size(scan);
+		struct buf y, mask, x = fixture_upload(dev, NULL, n), den = fixture_upload(dev, NULL, n), masks[2];
+		struct linop *op[2];
+		struct iterate_part part[2] = {0};
+		struct iterate_subset plain = {0}, kept = {.part = part, .den = den};
+		struct iterate_conf conf = {{RULE_EM, FLOOR, FLOOR, 1}, 4};
+		struct bringer bringer = {.late = &part[1]};
+		struct iterate_work work, work_kept;
+		float *expected, *found;
+		struct err err = {0};
+
+		make_data(dev, scan, &y, &mask);
+		for (int whole = 0; whole < 2; whole++) {
+			struct projection_spec spec = {
+				.model = PROJECTION_EXACT, .scan = scan, .first = 0, .n_views = 5, .grid = &grid, .mask = &mask};
+			struct linop *all = fixture_projector(dev, &spec);
+
+			kept.n_parts = whole ? 1 : 2;
+			for (int i = 0; i < 2; i++) {
+				size_t first = whole ? 0 : i ? 2 : 0, views = whole ? 5 : i ? 3 : 2;
+
+				masks[i] = buf_part(&mask, first * bins, views * bins);
+				spec.first = (int)first;
+				spec.n_views = (int)views;
+				spec.mask = &masks[i];
+				op[i] = fixture_projector(dev, &spec);
+				part[i] = (struct iterate_part){.op = i ? NULL : op[i],
+								.y = buf_part(&y, first * bins, views * bins)};
+			}
+			bringer.op = op[1];
+			bringer.calls = 0;
+			plain = (struct iterate_subset){.op = all, .y = y};
+			assert_int_equal(iterate_work_alloc(dev, n, y.n, false, &work, NULL), 0);
+			assert_int_equal(iterate_work_alloc_kept(dev, n, part[1].y.n, false, &work_kept, NULL), 0);
+			assert_int_equal(linop_sensitivity(all, &den, NULL), 0);
+			assert_int_equal(dev->ops->fill(&x, 1, NULL), 0);
+			assert_int_equal(iterate_run(&conf, &plain, 1, &work, &x, NULL, NULL), 0);
+			expected = fixture_download(&x);
+			assert_int_equal(dev->ops->fill(&x, 1, NULL), 0);
+			conf.load = bring;
+			conf.ctx = &bringer;
+			assert_int_equal(iterate_run(&conf, &kept, 1, &work_kept, &x, NULL, &err), 0);
+			assert_int_equal(bringer.calls, 4 * (int)kept.n_parts);
+			found = fixture_download(&x);
+			assert_true(fixture_difference(found, expected, n) < 1e-5);
+			conf.rule.kind = RULE_TRANSMISSION;
+			assert_int_equal(iterate_run(&conf, &kept, 1, &work_kept, &x, NULL, &err), -EINVAL);
+			assert_non_null(strstr(err.msg, "cannot be kept"));
+			conf.rule.kind = RULE_EM;
+			conf.relaxation = -1;
+			assert_int_equal(iterate_run(&conf, &kept, 1, &work_kept, &x, NULL, &err), -EINVAL);
+			conf.relaxation = 0;
+			part[0].y.n--;
+			assert_int_equal(iterate_run(&conf, &kept, 1, &work_kept, &x, NULL, &err), -EINVAL);
+			kept.den.n--;
+			assert_int_equal(iterate_run(&conf, &kept, 1, &work_kept, &x, NULL, &err), -EINVAL);
+			kept.den.n++;
+			conf.load = NULL;
+			free(expected);
+			free(found);
+			iterate_work_release(&work);
+			iterate_work_release(&work_kept);
+			for (int i = 0; i < 2; i++)
+				linop_free(op[i]);
+			linop_free(all);
+		}
+		buf_release(&x);
+		buf_release(&y);
+		buf_release(&den);
+		buf_release(&mask);
+		if (which == FIXTURE_POISON)
+			assert_int_equal(device_poison_check(dev, NULL), 0);
+		device_close(dev);
+		scan_free(scan);
+	}
+}
+
 struct watch {
 	int calls, stop_after;
 	double last;
@@ -312,7 +413,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mlem_identities), cmocka_unit_test(fused_is_plain), cmocka_unit_test(support_stays),
-		cmocka_unit_test(refusals),	   cmocka_unit_test(monitor),
+		cmocka_unit_test(refusals),	   cmocka_unit_test(kept_is_plain),  cmocka_unit_test(monitor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
