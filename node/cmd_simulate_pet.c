@@ -48,7 +48,7 @@ static const struct command_spec spec = {
 	.usage = "[OPTION]... -o DIR",
 	.summary = "Write what a PET scanner measures of a phantom as DICOM objects, with a file that tells the truth about it.",
 	.text = "Line integrals are analytic, noise is Poisson. The same options give the same objects, UIDs included.\n"
-		"docs/geometry.md has the axes, the phantoms and the contents of truth.json.",
+		"docs/pet-geometry.md has the axes, the phantoms and the contents of truth.json.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 0,

@@ -89,7 +89,7 @@ void simulate_pet_uid(const struct simulate_pet *s, const char *part, char ret_u
 
 /* An object with the patient, study, equipment and PET attributes that the sinogram objects take over. */
 int simulate_pet_header(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *path, struct err *err);
-/* truth.json, see docs/geometry.md. */
+/* truth.json, see docs/pet-geometry.md. */
 int simulate_pet_truth(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *folder,
 		       struct err *err);
 
