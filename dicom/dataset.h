@@ -47,6 +47,9 @@ const char *dicom_transfer_syntax(const struct dicom_file *file); /* UID */
 /* Elements and items of an opened file at every depth; while it is open each costs some 200 bytes of memory. */
 size_t dicom_element_count(const struct dicom_file *file);
 
+/* The tag of a keyword of PS3.6 ("PatientWeight"); false: the dictionary has none. */
+bool dicom_tag_named(const char *keyword, uint32_t *ret_tag);
+
 /* Does the tag stand in the item (possibly empty)? */
 bool dicom_has(const struct dicom_item *item, uint32_t tag);
 

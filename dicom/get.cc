@@ -398,6 +398,18 @@ int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_
 
 } // namespace
 
+bool dicom_tag_named(const char *keyword, uint32_t *ret_tag)
+{
+	return guarded(nullptr, "dicom_tag_named", [&] {
+		       DcmTag t;
+
+		       if (strchr(keyword, ',') || DcmTag::findTagFromName(keyword, t).bad())
+			       return 0;
+		       *ret_tag = (uint32_t)t.getGroup() << 16 | t.getElement();
+		       return 1;
+	       }) == 1;
+}
+
 bool dicom_has(const struct dicom_item *item, uint32_t tag)
 {
 	return guarded(nullptr, "dicom_has", [&] { return find(item, tag) ? 1 : 0; }) == 1;

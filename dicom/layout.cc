@@ -95,6 +95,18 @@ class Walker
 	uint64_t window_at_ = 0;
 };
 
+/* Bytes whose meaning the tag alone does not give (dicom/bulk.h). */
+bool is_bulk(const Element &e, Mode mode)
+{
+	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "UN"};
+
+	if (e.length == undefined || e.tag == tag_pixel_data)
+		return false;
+	if (!mode.explicit_vr)
+		return e.tag >> 16 & 1;
+	return std::any_of(std::begin(names), std::end(names), [&e](const char *n) { return strcmp(n, e.vr) == 0; });
+}
+
 uint32_t le32(const unsigned char *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -383,6 +395,8 @@ int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsign
 		r = depth == 0 && e.tag == tag_pixel_data ? root_pixels(e, end, &at) : value(e, end, mode, depth, &at);
 		if (r < 0)
 			return r;
+		if (depth == 0 && is_bulk(e, mode))
+			layout_->bulk.push_back({e.tag, {e.value, e.length}});
 		last = e.tag;
 		first = false;
 	}

@@ -19,6 +19,12 @@ constexpr size_t limit_elements = 500000;	/* elements, items and fragments of a 
 constexpr size_t limit_items = 16384;		/* items of one sequence */
 constexpr uint64_t limit_inflated = 1ull << 30; /* bytes of a deflated data set once inflated */
 
+/* A value of the root that is bytes to us: see dicom/bulk.h. */
+struct BulkValue {
+	uint32_t tag;
+	Span span;
+};
+
 struct Layout {
 	std::string transfer_syntax;
 	bool explicit_vr = true, big_endian = false;
@@ -31,6 +37,7 @@ struct Layout {
 	Span pixels = {0, 0};	    /* its value when it is not encapsulated */
 	bool encapsulated = false;
 	std::vector<Span> fragments; /* [0]: the basic offset table */
+	std::vector<BulkValue> bulk; /* tags ascend; pixel data are not among them */
 	size_t n_elements = 0;	     /* elements, items and fragments, at every depth */
 };
 

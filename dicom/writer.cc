@@ -1,9 +1,7 @@
-/* writer.cc - objects onto the disk (the writer of dicom/pixels.h).
+/* writer.cc - objects with frames onto the disk (the writer of dicom/pixels.h).
  *
- * PATH.part is new (a leftover of that name is removed), gets all its bytes, is synced, renamed to PATH, and the folder is
- * synced: PATH is there whole or not at all. Frames go from the caller's array to the descriptor without a copy, in blocks of a
- * few megabytes; after each the kernel is told to start writing it back, so that the sync at the end finds little to do.
- * Encapsulated pixel data (PS3.5 A.4): the offset table's item is written with zeros and filled in at the end.
+ * Frames go from the caller's array to the file (dicom/new_file.hh) without a copy. Encapsulated pixel data (PS3.5 A.4): the
+ * offset table's item is written with zeros and filled in at the end.
  */
 #include "dicom/pixels.h"
 
@@ -12,126 +10,24 @@
 #include <string>
 #include <vector>
 
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "dicom/internal.hh"
+#include "dicom/new_file.hh"
 #include "dicom/part10.hh"
 
 using namespace tomonode;
 
-constexpr size_t block = 4 << 20;
-constexpr uint64_t write_back_step = 8 << 20;
 constexpr uint64_t most_pixel_bytes = 0xfffffffe; /* the largest even length of 32 bits that is not "undefined" */
 
-struct dicom_writer {
-	std::string path, part;
-	int fd = -1;
-	uint64_t at = 0;      /* bytes written */
-	uint64_t started = 0; /* of these, handed to write-back */
+struct dicom_writer : NewFile {
 	size_t frame_size = 0;
 	long frames = 0, done = 0;
 	bool broken = false; /* a frame was written in part */
 	bool encapsulated = false;
 	uint64_t first_item = 0;       /* of the first fragment, from the start of the file */
 	std::vector<uint32_t> offsets; /* of each frame's fragment, from there */
-
-	~dicom_writer()
-	{
-		if (fd >= 0)
-			close(fd);
-		if (!part.empty())
-			unlink(part.c_str());
-	}
 };
-
-static void write_back(struct dicom_writer *w)
-{
-	if (w->at - w->started < write_back_step)
-		return;
-	/* only a hint: where it is not known, the sync at the end does the work */
-	sync_file_range(w->fd, (off_t)w->started, (off_t)(w->at - w->started), SYNC_FILE_RANGE_WRITE);
-	w->started = w->at;
-}
-
-static int put(struct dicom_writer *w, const void *bytes, size_t n, struct err *err)
-{
-	auto *p = static_cast<const char *>(bytes);
-
-	while (n > 0) {
-		ssize_t done = write(w->fd, p, n < block ? n : block);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return err_set(err, errno, "%s: writing at offset %llu: %s", w->part.c_str(), (unsigned long long)w->at,
-				       strerror(errno));
-		p += done;
-		n -= (size_t)done;
-		w->at += (uint64_t)done;
-		write_back(w);
-	}
-	return 0;
-}
-
-static int create(struct dicom_writer *w, const char *path, struct err *err)
-{
-	std::string part = std::string(path) + ".part";
-
-	w->path = path;
-	if (unlink(part.c_str()) < 0 && errno != ENOENT)
-		return err_set(err, errno, "%s: removing what is left of an earlier attempt: %s", part.c_str(), strerror(errno));
-	w->fd = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-	if (w->fd < 0)
-		return err_set(err, errno, "%s: %s", part.c_str(), strerror(errno));
-	w->part = part;
-	return 0;
-}
-
-static int sync_folder(const std::string &path, struct err *err)
-{
-	size_t slash = path.rfind('/');
-	std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-	int r = 0, fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0 || fsync(fd) < 0)
-		r = err_set(err, errno, "%s: syncing the folder: %s", folder.c_str(), strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return r;
-}
-
-static int sync_file(struct dicom_writer *w, struct err *err)
-{
-	int fd = w->fd;
-
-	if (fsync(fd) < 0)
-		return err_set(err, errno, "%s: fsync: %s", w->part.c_str(), strerror(errno));
-	w->fd = -1;
-	if (close(fd) < 0)
-		return err_set(err, errno, "%s: close: %s", w->part.c_str(), strerror(errno));
-	return 0;
-}
-
-static int give_name(struct dicom_writer *w, struct err *err)
-{
-	if (rename(w->part.c_str(), w->path.c_str()) < 0)
-		return err_set(err, errno, "%s: renaming to %s: %s", w->part.c_str(), w->path.c_str(), strerror(errno));
-	w->part.clear();
-	return 0;
-}
-
-/* fsync, close, rename, fsync of the folder. */
-static int publish(struct dicom_writer *w, struct err *err)
-{
-	int r = sync_file(w, err);
-
-	if (r == 0)
-		r = give_name(w, err);
-	return r < 0 ? r : sync_folder(w->path, err);
-}
 
 /* A whole number of the header; 0 or less: it is not there. */
 static int header_field(struct dicom_file *header, uint32_t tag, long *ret_value, struct err *err)
@@ -220,23 +116,6 @@ static void put_pixel_header(struct dicom_writer *w, std::string *bytes)
 	w->first_item = bytes->size();
 }
 
-/* A disk that cannot hold it shows now, and the file lies in one piece. In memory (tmpfs) reserving costs as much as writing:
- * there the free space is looked at, which promises less. */
-static int reserve(struct dicom_writer *w, uint64_t size, struct err *err)
-{
-	struct statfs fs;
-
-	if (fstatfs(w->fd, &fs) < 0)
-		return 0;
-	if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < size)
-		return err_set(err, ENOSPC, "%s: %llu bytes to write, space for %llu", w->part.c_str(), (unsigned long long)size,
-			       (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize);
-	if (fs.f_type != TMPFS_MAGIC && fallocate(w->fd, 0, 0, (off_t)size) < 0 && (errno == ENOSPC || errno == EDQUOT))
-		return err_set(err, errno, "%s: reserving %llu bytes: %s", w->part.c_str(), (unsigned long long)size,
-			       strerror(errno));
-	return 0;
-}
-
 static int writer_open(const char *path, struct dicom_file *header, bool encapsulated, struct dicom_writer **ret_writer,
 		       struct err *err)
 {
@@ -252,11 +131,11 @@ static int writer_open(const char *path, struct dicom_file *header, bool encapsu
 	if (r < 0)
 		return r;
 	put_pixel_header(w.get(), &bytes);
-	r = create(w.get(), path, err);
+	r = w->create(path, err);
 	if (r == 0 && !encapsulated)
-		r = reserve(w.get(), bytes.size() + w->frame_size * (uint64_t)w->frames, err);
+		r = w->reserve(bytes.size() + w->frame_size * (uint64_t)w->frames, err);
 	if (r == 0)
-		r = put(w.get(), bytes.data(), bytes.size(), err);
+		r = w->put(bytes.data(), bytes.size(), err);
 	if (r < 0)
 		return r;
 	*ret_writer = w.release();
@@ -292,7 +171,7 @@ int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct er
 
 		if (r < 0)
 			return r;
-		r = put(w, values, w->frame_size, err);
+		r = w->put(values, w->frame_size, err);
 		w->broken = r < 0;
 		w->done += r == 0;
 		return r;
@@ -313,11 +192,11 @@ int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, st
 				       w->part.c_str(), w->done, n, (unsigned long long)(w->at - w->first_item));
 		w->offsets.push_back((uint32_t)(w->at - w->first_item));
 		put_item(&head, 0xe000, n + (n & 1));
-		r = put(w, head.data(), head.size(), err);
+		r = w->put(head.data(), head.size(), err);
 		if (r == 0)
-			r = put(w, code, n, err);
+			r = w->put(code, n, err);
 		if (r == 0 && !pad.empty())
-			r = put(w, pad.data(), pad.size(), err);
+			r = w->put(pad.data(), pad.size(), err);
 		w->broken = r < 0;
 		w->done += r == 0;
 		return r;
@@ -337,7 +216,7 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 	int r;
 
 	put_item(&end, 0xe0dd, 0);
-	r = put(w, end.data(), end.size(), err);
+	r = w->put(end.data(), end.size(), err);
 	for (uint32_t offset : w->offsets)
 		put32(&table, offset);
 	while (r == 0 && at < table.size()) {
@@ -364,7 +243,7 @@ int dicom_writer_close(struct dicom_writer *w, struct err *err)
 		std::unique_ptr<struct dicom_writer> owner(w);
 		int r = finish(w, err);
 
-		return r < 0 ? r : publish(w, err);
+		return r < 0 ? r : w->publish(err);
 	});
 }
 
@@ -373,7 +252,7 @@ int dicom_writer_sync(struct dicom_writer *w, struct err *err)
 	return guarded(err, "dicom_writer_sync", [&] {
 		int r = w->fd < 0 ? err_set(err, EINVAL, "%s: synced already", w->part.c_str()) : finish(w, err);
 
-		return r < 0 ? r : sync_file(w, err);
+		return r < 0 ? r : w->sync(err);
 	});
 }
 
@@ -388,11 +267,11 @@ int dicom_writers_publish(struct dicom_writer *const *writers, size_t n, struct 
 			if (writers[i]->fd >= 0 || writers[i]->part.empty())
 				r = err_set(err, EINVAL, "%s: not synced, or published already", writers[i]->path.c_str());
 		while (r == 0 && named < n) {
-			r = give_name(writers[named], err);
+			r = writers[named]->give_name(err);
 			named += r == 0;
 		}
 		if (r == 0 && n > 0)
-			r = sync_folder(writers[0]->path, err);
+			r = writers[0]->sync_folder(err);
 		for (size_t i = 0; i < named && r < 0; i++)
 			unlink(writers[i]->path.c_str());
 		return r;
@@ -407,7 +286,7 @@ void dicom_writer_abort(struct dicom_writer *w)
 int dicom_write(const char *path, struct dicom_file *file, struct err *err)
 {
 	return guarded(err, "dicom_write", [&] {
-		struct dicom_writer w;
+		NewFile file_out;
 		std::string bytes;
 		int r;
 
@@ -416,10 +295,10 @@ int dicom_write(const char *path, struct dicom_file *file, struct err *err)
 		r = part10_bytes(file, UID_LittleEndianExplicitTransferSyntax, &bytes, err);
 		if (r < 0)
 			return r;
-		r = create(&w, path, err);
+		r = file_out.create(path, err);
 		if (r < 0)
 			return r;
-		r = put(&w, bytes.data(), bytes.size(), err);
-		return r < 0 ? r : publish(&w, err);
+		r = file_out.put(bytes.data(), bytes.size(), err);
+		return r < 0 ? r : file_out.publish(err);
 	});
 }
