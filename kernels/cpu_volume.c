@@ -3,6 +3,7 @@
  * A line is a row of voxels along the axis that lies fastest; one value is made by one thread, in the same order whatever their
  * number. The padding of columns is never read; it is 0 afterwards.
  */
+#include "kernels/blur.h"
 #include "kernels/cpu.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUT 4.0		    /* sigma */
 #define WORTH_THREADS 32768 /* floats: below, waking a thread takes longer than the work */
 
 static int threads_for(const struct buf *x)
@@ -46,21 +46,6 @@ static struct lines lines_of(const struct grid *g)
 static void clear_padding(const struct lines *l, float *line)
 {
 	memset(line + l->n[0], 0, (l->step[1] - (size_t)l->n[0]) * sizeof(float));
-}
-
-/* Weights 0..reach of a kernel whose sum is 1, for at most n voxels. Returns the reach. */
-static int make_weights(double sigma, double h, int n, float *weight)
-{
-	double width = sigma / h, sum = 1;
-	int reach = (int)fmin(floor(CUT * width), 1e6);
-
-	if (!(width > 0))
-		return 0;
-	for (int i = 1; i <= reach; i++)
-		sum += 2 * exp(-0.5 * (i / width) * (i / width));
-	for (int i = 0; i <= cpu_min(reach, n - 1); i++)
-		weight[i] = (float)(exp(-0.5 * (i / width) * (i / width)) / sum);
-	return cpu_min(reach, n - 1);
 }
 
 /* to = from blurred along memory axis `axis`. */
@@ -111,7 +96,7 @@ int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3]
 	struct lines l = lines_of(grid);
 	const int axis_of[2][3] = {{0, 1, 2}, {2, 0, 1}};
 	int most = cpu_max(grid->n[0], cpu_max(grid->n[1], grid->n[2])), threads = threads_for(x);
-	const float unit = 1, *from = x->mem;
+	const float *from = x->mem;
 	float *weight, *to[3] = {ret->mem, work->mem, ret->mem};
 	int r = check_size("blur", x, grid, err);
 
@@ -128,9 +113,9 @@ int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3]
 	if (!weight)
 		return err_set(err, ENOMEM, "blur: out of memory");
 	for (int i = 0; i < 3; i++) {
-		int c = axis_of[grid->z_fastest][i], reach = make_weights(sigma[c], grid->h[c], grid->n[c], weight);
+		int c = axis_of[grid->z_fastest][i], reach = blur_weights(sigma[c], grid->h[c], grid->n[c], weight);
 
-		blur_axis(&l, i, sigma[c] > 0 ? reach : 0, sigma[c] > 0 ? weight : &unit, from, to[i], threads);
+		blur_axis(&l, i, reach, weight, from, to[i], threads);
 		from = to[i];
 	}
 	free(weight);

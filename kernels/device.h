@@ -159,7 +159,7 @@ struct device_ops {
 struct device {
 	const struct device_ops *ops;
 	char name[96]; /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
-	size_t memory; /* bytes it has, 0 when unknown */
+	size_t memory; /* bytes that it had free when it was opened (CUDA), that the machine has (CPU); 0 when unknown */
 	int index;     /* cuda:N */
 	void *state;   /* the device's own */
 };

@@ -294,6 +294,7 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 	struct cudaDeviceProp about;
 	struct cuda_state *state = NULL;
 	struct device *dev = NULL;
+	size_t free_now = 0, total;
 	cudaError_t code;
 	int n = 0, r = device_check(&ops, err);
 
@@ -325,8 +326,10 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 	    (r = cuda_check(cudaMallocHost((void **)&state->host_histogram, CUDA_STEPS * sizeof(*state->host_histogram)), dev,
 			    "cudaMallocHost", err)) < 0)
 		goto out;
+	if ((r = cuda_check(cudaMemGetInfo(&free_now, &total), dev, "cudaMemGetInfo", err)) < 0)
+		goto out;
 	snprintf(dev->name, sizeof(dev->name), "cuda:%d (%.80s)", index, about.name);
-	dev->memory = about.totalGlobalMem;
+	dev->memory = free_now;
 	*ret_dev = dev;
 	return 0;
 out:

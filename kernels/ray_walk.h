@@ -32,15 +32,15 @@ struct voxel_box {
 };
 
 struct ray_walk {
-	double t, t_end;	      /* here, and where the segment leaves the box */
-	double span;		      /* |b - a|, mm per unit of t */
-	double x0, y0, z0;	      /* plane 0 seen from a: lo - a */
-	double hx, hy, hz;	      /* distance of planes */
-	double ix, iy, iz;	      /* 1 / (b - a); 0 where the ray is parallel to the planes */
-	double tx, ty, tz;	      /* where the next plane of each axis is crossed; RAY_NEVER where there is none */
-	int px, py, pz;		      /* number of that plane */
-	int sx, sy, sz;		      /* +1 or -1 */
-	int left_x, left_y, left_z;   /* planes to cross before the box ends, this one included */
+	double t, t_end;		      /* here, and where the segment leaves the box */
+	double span;			      /* |b - a|, mm per unit of t */
+	double x0, y0, z0;		      /* plane 0 seen from a: lo - a */
+	double hx, hy, hz;		      /* distance of planes */
+	double ix, iy, iz;		      /* 1 / (b - a); 0 where the ray is parallel to the planes */
+	double tx, ty, tz;		      /* where the next plane of each axis is crossed; RAY_NEVER where there is none */
+	int px, py, pz;			      /* number of that plane */
+	int sx, sy, sz;			      /* +1 or -1 */
+	int left_x, left_y, left_z;	      /* planes to cross before the box ends, this one included */
 	size_t voxel, step_x, step_y, step_z; /* here; distances in the array */
 };
 

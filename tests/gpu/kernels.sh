@@ -1,7 +1,7 @@
 #!/bin/bash
 # What a GPU machine is asked about the kernels and the reconstruction, in one go: do the devices agree, is memory used rightly, how fast is it.
 #
-# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: where recon_test_cuda, bench_dbt and bench_agree lie (default: the
+# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: where recon_test_cuda*, bench_* lie (default: the
 #        folder above, as in the bundle). Libraries are looked for in FOLDER and in FOLDER/../lib. Needs a CUDA device; with
 #        --sanitizer also compute-sanitizer.
 set -u
@@ -22,12 +22,13 @@ step() {
 }
 
 step ./recon_test_cuda
+step ./recon_test_cuda_pet
 if [ $sanitizer = yes ]; then
-    for tool in memcheck racecheck initcheck; do
-        echo "== compute-sanitizer $tool"
-        compute-sanitizer --tool $tool --error-exitcode 9 ./recon_test_cuda 2>&1 | grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|FAILED|=========     at' | head -20
-        [ "${PIPESTATUS[0]}" = 0 ] || { echo "FAILED: $tool"; failed=1; }
-    done
+    for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet; do
+        echo "== compute-sanitizer $tool $program"
+        compute-sanitizer --tool $tool --error-exitcode 9 ./$program 2>&1 | grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|FAILED|=========     at' | head -20
+        [ "${PIPESTATUS[0]}" = 0 ] || { echo "FAILED: $tool $program"; failed=1; }
+    done; done
 fi
 for model in slices exact; do # CPU against CUDA after OSEM-25
     step ./bench_agree --model $model
@@ -47,4 +48,10 @@ step ./bench_dbt --device cuda --size $full --views-per-subset 25
 step ./bench_dbt --device cuda --size $full --rule transmission
 step ./bench_dbt --device cuda --model exact
 step ./bench_dbt --device cuda --model exact --size $full --repeat 3
+for matrix in 256 128; do
+    step ./bench_pet --device cuda --matrix $matrix --repeat 15
+    step ./bench_pet --device cuda --matrix $matrix --repeat 5 --check --deterministic
+    step ./bench_pet --device cuda --matrix $matrix --repeat 5 --model joseph
+done
+step ./bench_pet --device cuda --matrix 256 --fov 200 --repeat 15 --check
 exit $failed
