@@ -96,7 +96,8 @@ struct sinogram_part { /* one role */
 	uint64_t bytes;		 /* true length of the data */
 	char sha256[65];
 	size_t n_chunks;
-	size_t *file; /* n_chunks indices into files, in the order of chunks */
+	size_t *file;	 /* n_chunks indices into files, in the order of chunks */
+	unsigned *block; /* [n_chunks]: where their private elements are */
 };
 
 struct sinogram {
