@@ -653,6 +653,54 @@ static void test_writer_refusals(void **state)
 }
 
 /* A file system that is full: an error in time, nothing left, and no signal. RLIMIT_FSIZE stands in for the disk. */
+/* Many files of one folder: synced one by one, named together or not at all. */
+static void test_published_together(void **state)
+{
+	static const char *const names[] = {"a.dcm", "b.dcm", "c.dcm"};
+	struct dicom_file *file = header(4, 4, 1), *read = NULL;
+	struct dicom_writer *w[3];
+	struct err err = {0};
+	uint16_t values[16] = {7};
+	int before = folder_entries();
+
+	(void)state;
+	for (int blocked = 1; blocked >= 0; blocked--) {
+		if (blocked) /* the last one cannot get its name */
+			assert_int_equal(mkdir(in_folder(names[2]), 0700), 0);
+		else
+			assert_int_equal(rmdir(in_folder(names[2])), 0);
+		for (int i = 0; i < 3; i++) {
+			ok(dicom_writer_open(in_folder(names[i]), file, &w[i], &err), &err);
+			assert_int_equal(dicom_writer_sync(w[i], &err), -EINVAL); /* no frame yet */
+			ok(dicom_writer_frame(w[i], values, &err), &err);
+		}
+		assert_int_equal(dicom_writers_publish(w, 3, &err), -EINVAL); /* not synced */
+		for (int i = 0; i < 3; i++)
+			ok(dicom_writer_sync(w[i], &err), &err);
+		assert_int_equal(dicom_writer_sync(w[0], &err), -EINVAL);
+		assert_int_equal(folder_entries(), before + 3 + blocked);
+		if (blocked)
+			assert_true(dicom_writers_publish(w, 3, &err) < 0);
+		else
+			ok(dicom_writers_publish(w, 3, &err), &err);
+		for (int i = 0; i < 3; i++)
+			dicom_writer_abort(w[i]);
+		assert_int_equal(folder_entries(), blocked ? before + 1 : before + 3);
+	}
+	for (int i = 0; i < 3; i++) {
+		uint16_t got[16] = {0};
+		struct dicom_pixel_info info;
+
+		ok(dicom_open(in_folder(names[i]), &read, &err), &err);
+		ok(dicom_pixels_info(read, &info, &err), &err);
+		ok(dicom_read_frame(read, 0, got, &err), &err);
+		assert_memory_equal(got, values, sizeof(got));
+		dicom_close(read);
+		unlink(in_folder(names[i]));
+	}
+	dicom_close(file);
+}
+
 static void test_no_space(void **state)
 {
 	struct dicom_file *file = header(512, 512, 4);
@@ -728,6 +776,7 @@ int main(void)
 		cmocka_unit_test(test_code_stream_of_another_size),
 		cmocka_unit_test(test_pydicom_agrees),
 		cmocka_unit_test(test_writer_refusals),
+		cmocka_unit_test(test_published_together),
 		cmocka_unit_test(test_no_space),
 		cmocka_unit_test(test_memory),
 	};
