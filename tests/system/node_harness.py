@@ -212,6 +212,10 @@ class Node:
                 found.append(int(pid))
         return sorted(found)
 
+    def manager_and_receiver(self):
+        """Their process numbers, once no association is left."""
+        return wait_for("manager and receiver alone", lambda: (lambda found: found if len(found) == 2 else None)(self.processes("serve")), 20)
+
     def log_text(self):
         if not os.path.exists(self.log_path):
             return ""

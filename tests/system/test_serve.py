@@ -497,7 +497,7 @@ def a_worker_that_dies(folder, things):
 def a_receiver_that_dies(folder, things):
     n, pacs = both(folder, things)
     n.start()
-    manager, receiver = n.processes("serve")
+    manager, receiver = n.manager_and_receiver()
     os.kill(receiver, signal.SIGKILL)
     wait_for("a new receiver answers", n.echo, 10)
     check(manager in n.processes("serve"), "another manager")
@@ -510,7 +510,7 @@ def a_journal_that_cannot_be_opened_again(folder, things):
     n, pacs = both(folder, things)
     pacs.start()
     n.start()
-    manager, receiver = n.processes("serve")
+    manager, receiver = n.manager_and_receiver()
     path = os.path.join(n.spool, "journal.db")
     os.rename(path, path + ".away")
     os.mkdir(path)

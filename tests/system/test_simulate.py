@@ -238,7 +238,7 @@ def check_refusals(folder, check):
         done = tools.run("simulate", "dbt", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")
     tools.run("simulate", "dbt", ok=(2,))
-    tools.run("simulate", "pet", "-o", out, ok=(2,))
+    tools.run("simulate", "ct", "-o", out, ok=(2,))
     done = tools.run("simulate", "dbt", "--system", "nobody", "-o", out, ok=(8,))
     check("nobody" in done.stderr and "siemens-inspiration" in done.stderr, done.stderr)
     file = os.path.join(folder, "file")

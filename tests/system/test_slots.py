@@ -255,7 +255,9 @@ def many_cases_in_one_worker(folder, things):
     check(n.processes("worker") == [pid], "another worker")
     first, last = sorted(sizes[10:20])[5], sorted(sizes[30:40])[5]
     print(f"        resident after 15 and 35 cases: {first} and {last} kB")
-    check(last - first < 1024, f"the worker grows: {sizes}")
+    with open(f"/proc/{pid}/maps") as f:
+        checked = "libasan" in f.read()  # keeps freed memory for a while
+    check(last - first < (20480 if checked else 1024), f"the worker grows: {sizes}")
     check(files[-1] <= files[0], f"files stay open: {files}")
 
 
