@@ -54,6 +54,9 @@ struct cpu_path_loops {
 	void (*gather)(const struct cpu_slab *slab, float *row, const float *column, const float *other, float share);
 	/* column += weight row */
 	void (*scatter)(const struct cpu_slab *slab, const float *row, float weight, float *column);
+	/* Between a lane's own floats, as wide as it is, and the bins of its planes; `bins` is that of its first plane. */
+	void (*take)(const struct cpu_lane *lane, float stretch, const float *bins, float *ret);
+	void (*put)(const struct cpu_lane *lane, float stretch, const float *sums, bool add, float *bins);
 };
 
 extern const struct cpu_path_loops baseline_paths, avx2_paths, avx512_paths;

@@ -166,6 +166,10 @@ PATHS_TARGET static void PATHS(back)(float *restrict slab, const float *restrict
 	}
 }
 
+#ifndef PATHS_GATHER
+#define PATHS_GATHER PATHS(gather)
+#define PATHS_SCATTER PATHS(scatter)
+
 PATHS_TARGET static void PATHS(gather)(const struct cpu_slab *slab, float *restrict row, const float *restrict column,
 				       const float *restrict other, float share)
 {
@@ -202,11 +206,36 @@ PATHS_TARGET static void PATHS(scatter)(const struct cpu_slab *slab, const float
 	if (slab->n_z & 1)
 		column[2 * pairs] += weight * even[pairs];
 }
+#endif
+
+PATHS_TARGET static void PATHS(take)(const struct cpu_lane *lane, float stretch, const float *restrict bins, float *restrict to)
+{
+	if (lane->stride == 1)
+		for (int i = 0; i < lane->n; i++)
+			to[i] = stretch * bins[i];
+	else
+		for (int i = 0; i < lane->n; i++)
+			to[i] = stretch * bins[i * lane->stride];
+	for (int i = lane->n; i < lane->width; i++)
+		to[i] = 0;
+}
+
+PATHS_TARGET static void PATHS(put)(const struct cpu_lane *lane, float stretch, const float *restrict sums, bool add,
+				    float *restrict bins)
+{
+	for (int i = 0; i < lane->n; i++) {
+		float *to = bins + i * lane->stride;
+
+		*to = (add ? *to : 0) + stretch * sums[i];
+	}
+}
 
 const struct cpu_path_loops PATHS(table) = {
 	.split = PATHS_SPLIT,
 	.forward = PATHS(forward),
 	.back = PATHS(back),
-	.gather = PATHS(gather),
-	.scatter = PATHS(scatter),
+	.gather = PATHS_GATHER,
+	.scatter = PATHS_SCATTER,
+	.take = PATHS(take),
+	.put = PATHS(put),
 };

@@ -24,6 +24,8 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #undef PATHS
 #undef PATHS_TARGET
 #undef PATHS_SPLIT
+#undef PATHS_GATHER
+#undef PATHS_SCATTER
 
 #ifdef __x86_64__
 #define PATHS(name) avx2_paths_##name
@@ -33,10 +35,14 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #undef PATHS
 #undef PATHS_TARGET
 #undef PATHS_SPLIT
+#undef PATHS_GATHER
+#undef PATHS_SCATTER
 
 #define PATHS(name) avx512_paths_##name
 #define PATHS_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
 #define PATHS_SPLIT split_avx512
+#define PATHS_GATHER gather_avx512
+#define PATHS_SCATTER scatter_avx512
 #define avx512_paths_table avx512_paths
 
 /* Where the entries of 16 steps lie: pair of slices, cut, and parity. */
@@ -83,8 +89,61 @@ PATHS_TARGET static int split_avx512(const struct cpu_slab *slab, const struct c
 	return end;
 }
 
+/* The first n floats of 16. */
+PATHS_TARGET static inline __mmask16 head(int n)
+{
+	return n >= 16 ? (__mmask16)0xffff : n > 0 ? (__mmask16)((1u << n) - 1) : (__mmask16)0;
+}
+
+/* Floats [at, at + 16) of a column of n, of two mixed where there are two. */
+PATHS_TARGET static inline __m512 mixed(const float *column, const float *other, __m512 share, int at, int n)
+{
+	__m512 c = _mm512_maskz_loadu_ps(head(n - at), column + at);
+
+	if (!other)
+		return c;
+	return _mm512_fmadd_ps(share, _mm512_sub_ps(_mm512_maskz_loadu_ps(head(n - at), other + at), c), c);
+}
+
+/* With an odd number of slices the last pair's odd one is the zero behind the column. */
+PATHS_TARGET static void gather_avx512(const struct cpu_slab *slab, float *row, const float *column, const float *other,
+				       float share)
+{
+	const __m512i evens = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+	const __m512i odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
+	const __m512 s = _mm512_set1_ps(share);
+	float *even = row + slab->front, *odd = even + slab->half;
+
+	for (int at = 0; at < slab->n_z; at += 32) {
+		__m512 lo = mixed(column, other, s, at, slab->n_z), hi = mixed(column, other, s, at + 16, slab->n_z);
+		__mmask16 room = head((slab->n_z - at + 1) / 2);
+
+		_mm512_mask_storeu_ps(even + at / 2, room, _mm512_permutex2var_ps(lo, evens, hi));
+		_mm512_mask_storeu_ps(odd + at / 2, room, _mm512_permutex2var_ps(lo, odds, hi));
+	}
+}
+
+PATHS_TARGET static void scatter_avx512(const struct cpu_slab *slab, const float *row, float weight, float *column)
+{
+	const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+	const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+	const __m512 w = _mm512_set1_ps(weight);
+	const float *even = row + slab->front, *odd = even + slab->half;
+
+	for (int at = 0; at < slab->n_z; at += 32) {
+		__mmask16 room = head((slab->n_z - at + 1) / 2), m0 = head(slab->n_z - at), m1 = head(slab->n_z - at - 16);
+		__m512 e = _mm512_maskz_loadu_ps(room, even + at / 2), o = _mm512_maskz_loadu_ps(room, odd + at / 2);
+		__m512 lo = _mm512_permutex2var_ps(e, low, o), hi = _mm512_permutex2var_ps(e, high, o);
+
+		_mm512_mask_storeu_ps(column + at, m0, _mm512_fmadd_ps(w, lo, _mm512_maskz_loadu_ps(m0, column + at)));
+		_mm512_mask_storeu_ps(column + at + 16, m1, _mm512_fmadd_ps(w, hi, _mm512_maskz_loadu_ps(m1, column + at + 16)));
+	}
+}
+
 #include "kernels/cpu_paths_body.h"
 #undef PATHS
 #undef PATHS_TARGET
 #undef PATHS_SPLIT
+#undef PATHS_GATHER
+#undef PATHS_SCATTER
 #endif

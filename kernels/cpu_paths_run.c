@@ -13,6 +13,9 @@
 
 #define FORWARD_BINS 16 /* radial bins of a unit of work */
 
+#define AHEAD 8		/* steps */
+#define CACHE_FLOATS 16 /* of a line */
+
 /* What one thread works with. */
 struct work {
 	float *slab;
@@ -71,6 +74,14 @@ static int entries(const struct projection *a, const struct cpu_lane *lane, cons
 	return loops->split(&a->paths->slab, lane, &joseph, w->t + 1, w->length, n, w->weight, w->place);
 }
 
+/* Columns lie far apart, and which come next is known: ask for them in time. */
+static inline void fetch_ahead(const float *x, const struct path_step *step, int i, int n, size_t column)
+{
+	if (i + AHEAD < n)
+		for (size_t at = 0; at < column; at += CACHE_FLOATS)
+			__builtin_prefetch(x + (size_t)step[i + AHEAD].column * column + at);
+}
+
 static void forward_path(const struct projection *a, const struct path *path, const struct cpu_ray *ray, const float *x,
 			 const struct work *w)
 {
@@ -88,6 +99,7 @@ static void forward_path(const struct projection *a, const struct path *path, co
 		for (int i = 0; i < n; i++) {
 			const float *from = x + (size_t)step[i].column * column;
 
+			fetch_ahead(x, step, i, n, column);
 			loops->gather(&p->slab, w->slab + (size_t)i * (size_t)p->slab.row, from,
 				      two ? from + (size_t)path->neighbour * column : NULL, step[i].t);
 		}
@@ -102,17 +114,11 @@ static void forward_path(const struct projection *a, const struct path *path, co
 
 static void put_sums(const struct projection *a, const struct cpu_ray *ray, bool add, const float *sums, float *y)
 {
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 
-	for (int i = 0; i < p->n_lanes; i++) {
-		const struct cpu_lane *l = &p->lane[i];
-
-		for (int j = 0; j < l->n; j++) {
-			float *to = y + l->plane + j * l->stride, sum = sums[l->sums + j] * ray[i].stretch;
-
-			*to = add ? *to + sum : sum;
-		}
-	}
+	for (int i = 0; i < p->n_lanes; i++)
+		loops->put(&p->lane[i], ray[i].stretch, sums + p->lane[i].sums, add, y + p->lane[i].plane);
 }
 
 void cpu_paths_forward(struct projection *a, const struct cpu_forward *f)
@@ -240,16 +246,11 @@ static void put_rows(const struct projection *a, const struct path *path, int fi
 /* The bins of a path in the order of the lanes, times the stretch of their rays. */
 static void take_bins(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
 {
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 
-	for (int i = 0; i < p->n_lanes; i++) {
-		const struct cpu_lane *l = &p->lane[i];
-
-		for (int j = 0; j < l->n; j++)
-			sums[l->sums + j] = q[l->plane + j * l->stride] * ray[i].stretch;
-		for (int j = l->n; j < l->width; j++)
-			sums[l->sums + j] = 0;
-	}
+	for (int i = 0; i < p->n_lanes; i++)
+		loops->take(&p->lane[i], ray[i].stretch, q + p->lane[i].plane, sums + p->lane[i].sums);
 }
 
 static void back_piece(const struct projection *a, const struct path *path, struct cpu_span steps, const struct tile *tile,

@@ -1,0 +1,426 @@
+/* Passes over a volume that look at neighbours, on the CPU and in memory full of NaN: blur, the prior's gradient, and the
+ * voxel-driven half of filtered backprojection against a few lines of their own. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/near.h"
+
+#include "kernels/device.h"
+
+#define SUM_TOL 2e-6 /* float32 weights of a kernel add up to 1 but for their rounding, along three axes */
+
+static const struct grid grids[] = {
+	{{23, 19, 11}, {1.5, 2, 3.1}, {0, 0, 0}, true},
+	{{23, 19, 11}, {1.5, 2, 3.1}, {0, 0, 0}, false},
+	{{9, 40, 8}, {3, 1, 2}, {0, 0, 0}, true},
+	{{5, 1, 1}, {3, 1, 2}, {0, 0, 0}, true},
+};
+#define N_GRIDS (sizeof(grids) / sizeof(grids[0]))
+
+static float uniform(uint32_t *seed, float lo, float hi)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
+}
+
+static bool is_padding(const struct grid *g, size_t i)
+{
+	return g->z_fastest && i % grid_column(g) >= (size_t)g->n[2];
+}
+
+static size_t index_of(const struct grid *g, int i, int j, int k)
+{
+	return (size_t)i * grid_step(g, 0) + (size_t)j * grid_step(g, 1) + (size_t)k * grid_step(g, 2);
+}
+
+static struct buf empty(struct device *dev, size_t n)
+{
+	struct buf b;
+
+	assert_int_equal(dev->ops->alloc(dev, n, &b, NULL), 0);
+	return b;
+}
+
+static struct buf put(struct device *dev, const float *host, size_t n)
+{
+	struct buf b = empty(dev, n);
+
+	assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
+	return b;
+}
+
+static float *fetched(const struct buf *b)
+{
+	float *host = malloc(b->n * sizeof(*host));
+
+	assert_non_null(host);
+	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
+	return host;
+}
+
+/* Random; the padding is NaN. */
+static float *random_volume(const struct grid *g, uint32_t seed, float lo, float hi)
+{
+	float *host = malloc(grid_size(g) * sizeof(*host));
+
+	assert_non_null(host);
+	for (size_t i = 0; i < grid_size(g); i++)
+		host[i] = is_padding(g, i) ? NAN : uniform(&seed, lo, hi);
+	return host;
+}
+
+/* Without the padding, which may hold anything in `a` and must be 0 in `b`. */
+static double dot(const struct grid *g, const float *a, const float *b)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < grid_size(g); i++) {
+		if (is_padding(g, i))
+			assert_true(b[i] == 0);
+		else
+			sum += (double)a[i] * b[i];
+	}
+	return sum;
+}
+
+static void everywhere(void (*test)(struct device *dev, const struct grid *g))
+{
+	struct device *dev;
+
+	for (size_t i = 0; i < N_GRIDS; i++) {
+		assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
+		test(dev, &grids[i]);
+		device_close(dev);
+		assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+		test(dev, &grids[i]);
+		assert_int_equal(device_poison_check(dev, NULL), 0);
+		device_close(dev);
+	}
+}
+
+static float *blurred(struct device *dev, const struct grid *g, const double sigma[3], const float *from)
+{
+	struct buf x = put(dev, from, grid_size(g)), work = empty(dev, grid_size(g)), ret = empty(dev, grid_size(g));
+	float *host;
+
+	assert_int_equal(dev->ops->blur(&x, g, sigma, &work, &ret, NULL), 0);
+	host = fetched(&ret);
+	buf_release(&x);
+	buf_release(&work);
+	buf_release(&ret);
+	return host;
+}
+
+/* The blur of a point is the product of three normalised kernels. */
+static double point_spread(const struct grid *g, const double sigma[3], const int d[3])
+{
+	double product = 1;
+
+	for (int c = 0; c < 3; c++) {
+		int reach = (int)floor(4 * sigma[c] / g->h[c]);
+		double sum = 0;
+
+		if (abs(d[c]) > reach)
+			return 0;
+		for (int i = -reach; i <= reach; i++)
+			sum += sigma[c] > 0 ? exp(-0.5 * pow(i * g->h[c] / sigma[c], 2)) : 1;
+		product *= (sigma[c] > 0 ? exp(-0.5 * pow(d[c] * g->h[c] / sigma[c], 2)) : 1) / sum;
+	}
+	return product;
+}
+
+static void check_blur(struct device *dev, const struct grid *g)
+{
+	const double sigmas[][3] = {{2.1, 2.9, 4.3}, {0, 1.3, 0}, {0, 0, 0}, {30, 0.1, 20}};
+
+	for (size_t s = 0; s < sizeof(sigmas) / sizeof(sigmas[0]); s++) {
+		float *x = random_volume(g, 3, -1, 1), *y = random_volume(g, 4, -1, 1), *at = random_volume(g, 5, 0, 0);
+		float *bx = blurred(dev, g, sigmas[s], x), *by = blurred(dev, g, sigmas[s], y), *spread;
+		int m[3] = {g->n[0] / 3, g->n[1] / 2, g->n[2] / 2};
+
+		assert_near(dot(g, y, bx), dot(g, x, by), 1e-5 * sqrt(dot(g, bx, bx) * dot(g, by, by)) + 1e-6);
+		at[index_of(g, m[0], m[1], m[2])] = 1;
+		spread = blurred(dev, g, sigmas[s], at);
+		for (int k = 0; k < g->n[2]; k++)
+			for (int j = 0; j < g->n[1]; j++)
+				for (int i = 0; i < g->n[0]; i++) {
+					int d[3] = {i - m[0], j - m[1], k - m[2]};
+
+					assert_near((double)spread[index_of(g, i, j, k)], point_spread(g, sigmas[s], d), 1e-6);
+				}
+		free(x);
+		free(y);
+		free(at);
+		free(bx);
+		free(by);
+		free(spread);
+	}
+}
+
+static void test_blur(void **state)
+{
+	(void)state;
+	everywhere(check_blur);
+}
+
+/* Away from the faces nothing is lost, and the width is that of the Gaussian but for the cut at 4 sigma (0.1 %). */
+static void test_blur_width(void **state)
+{
+	const struct grid g = {{61, 61, 61}, {1, 1, 1}, {0, 0, 0}, true};
+	const double sigma[3] = {2.5, 3.5, 5};
+	float *at = random_volume(&g, 1, 0, 0), *spread;
+	double sum = 0, second[3] = {0};
+	struct device *dev;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(0, &dev, NULL), 0);
+	at[index_of(&g, 30, 30, 30)] = 1;
+	spread = blurred(dev, &g, sigma, at);
+	for (int k = 0; k < 61; k++)
+		for (int j = 0; j < 61; j++)
+			for (int i = 0; i < 61; i++) {
+				double value = (double)spread[index_of(&g, i, j, k)];
+
+				sum += value;
+				second[0] += value * (i - 30) * (i - 30);
+				second[1] += value * (j - 30) * (j - 30);
+				second[2] += value * (k - 30) * (k - 30);
+			}
+	assert_near(sum, 1, SUM_TOL);
+	for (int c = 0; c < 3; c++)
+		assert_near(sqrt(second[c]), sigma[c], 2e-3 * sigma[c]);
+	free(at);
+	free(spread);
+	device_close(dev);
+}
+
+/* R of kernels/prior.h in double, from the definition. */
+static double roughness(const struct prior *p, const struct grid *g, const double *x)
+{
+	double sum = 0;
+
+	for (int n = 0; n < g->n[0] * g->n[1] * g->n[2]; n++)
+		for (int m = 0; m < 27; m++) {
+			int at[3] = {n % g->n[0], n / g->n[0] % g->n[1], n / g->n[0] / g->n[1]};
+			int to[3] = {at[0] + m % 3 - 1, at[1] + m / 3 % 3 - 1, at[2] + m / 9 - 1};
+			double a = x[index_of(g, at[0], at[1], at[2])], b, distance;
+
+			if (m == 13 || to[0] < 0 || to[0] >= g->n[0] || to[1] < 0 || to[1] >= g->n[1] || to[2] < 0 ||
+			    to[2] >= g->n[2])
+				continue;
+			b = x[index_of(g, to[0], to[1], to[2])];
+			if (a == 0 || b == 0)
+				continue;
+			distance = sqrt(pow((to[0] - at[0]) * g->h[0], 2) + pow((to[1] - at[1]) * g->h[1], 2) +
+					pow((to[2] - at[2]) * g->h[2], 2));
+			sum += 0.5 * g->h[0] / distance * (a - b) * (a - b) / (a + b + p->gamma * fabs(a - b) + p->epsilon);
+		}
+	return sum;
+}
+
+static void check_prior(struct device *dev, const struct grid *g)
+{
+	const struct prior prior = {0.7f, 2, 0.01f};
+	size_t n = grid_size(g);
+	float *host = random_volume(g, 11, 0.1f, 1), *grad;
+	double *x = malloc(n * sizeof(*x)), most = 0;
+	uint32_t seed = 2;
+	struct buf at, ret = empty(dev, n);
+
+	assert_non_null(x);
+	for (size_t i = 0; i < n; i++) {
+		if (!is_padding(g, i) && i && uniform(&seed, 0, 1) < 0.2f)
+			host[i] = 0; /* outside the support */
+		x[i] = (double)host[i];
+	}
+	at = put(dev, host, n);
+	assert_int_equal(dev->ops->prior_gradient(&prior, &at, g, &ret, NULL), 0);
+	grad = fetched(&ret);
+	for (size_t i = 0; i < n; i++) {
+		if (is_padding(g, i) || host[i] == 0)
+			assert_true(grad[i] == 0);
+		most = fmax(most, fabs((double)grad[i]));
+	}
+	assert_true(most > 0.01);
+	for (size_t i = 0; i < n; i += n / 60 + 1) {
+		const double step = 1e-5;
+		double up, down;
+
+		if (is_padding(g, i) || host[i] == 0)
+			continue;
+		x[i] = (double)host[i] + step;
+		up = roughness(&prior, g, x);
+		x[i] = (double)host[i] - step;
+		down = roughness(&prior, g, x);
+		x[i] = (double)host[i];
+		assert_near((double)grad[i], prior.beta * (up - down) / (2 * step), 1e-5 * most);
+	}
+	free(host);
+	free(grad);
+	free(x);
+	buf_release(&at);
+	buf_release(&ret);
+}
+
+static void test_prior(void **state)
+{
+	(void)state;
+	everywhere(check_prior);
+}
+
+/* Parallel rays of level planes: two in one slice, one slice without, one plane outside of the volume. */
+struct beams {
+	struct scan_view views[5];
+	struct scan_plane planes[6];
+	double radius[21];
+	struct scan scan;
+	struct grid grid;
+};
+
+static void set_up(struct beams *b)
+{
+	const double z[6] = {-9, -4, -3.5, 0.5, 2, 4}, angles[5] = {0, 45, 90, 20, 163};
+
+	for (int u = 0; u < 6; u++)
+		b->planes[u] = (struct scan_plane){z[u], 0};
+	for (int v = 0; v < 21; v++)
+		b->radius[v] = (v - 10) * 2.1;
+	for (int i = 0; i < 5; i++)
+		b->views[i] = (struct scan_view){.turn = {cos(angles[i] * M_PI / 180), sin(angles[i] * M_PI / 180)}};
+	b->scan = (struct scan){.kind = SCAN_PARALLEL,
+				.n_u = 6,
+				.n_v = 21,
+				.n_views = 5,
+				.views = b->views,
+				.planes = b->planes,
+				.radius = b->radius,
+				.ring_radius = 40,
+				.fov_radius = 19};
+	b->grid = (struct grid){{17, 19, 7}, {2.9, 2.3, 1.5}, {-24.3, -22, -5.1}, true};
+}
+
+/* 4 of the 5 views. */
+static double interpolated(const struct beams *b, const float *y, int i, int j, int k)
+{
+	const struct grid *g = &b->grid;
+	double px = g->lo[0] + (i + 0.5) * g->h[0], py = g->lo[1] + (j + 0.5) * g->h[1], sum = 0;
+	int n = 0;
+
+	if (hypot(px, py) >= b->scan.fov_radius)
+		return 0;
+	for (int u = 0; u < 6; u++) {
+		double z = (b->planes[u].z - g->lo[2]) / g->h[2];
+
+		if (z < k || z >= k + 1)
+			continue;
+		n++;
+		for (int view = 1; view < 5; view++) {
+			double r = px * b->views[view].turn[0] + py * b->views[view].turn[1];
+
+			for (int v = 0; v < 21; v++)
+				sum += fmax(0, 1 - fabs(r - b->radius[v]) / 2.1) * y[((view - 1) * 21 + v) * 6 + u];
+		}
+	}
+	return n ? sum / n : 0;
+}
+
+static void check_interpolated(struct device *dev)
+{
+	struct beams b;
+	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = &b.scan, .first = 1, .n_views = 4, .grid = &b.grid};
+	struct projection *a;
+	float host[4 * 21 * 6], *x;
+	uint32_t seed = 9;
+	struct buf y, ret;
+
+	set_up(&b);
+	for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
+		host[i] = uniform(&seed, -1, 2);
+	y = put(dev, host, 4 * 21 * 6);
+	ret = empty(dev, grid_size(&b.grid));
+	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	for (int pass = 1; pass <= 2; pass++) {
+		double most = 0;
+
+		assert_int_equal(dev->ops->back_interpolated(a, &y, pass == 2, &ret, NULL), 0);
+		x = fetched(&ret);
+		dot(&b.grid, x, x); /* looks at the padding */
+		for (int k = 0; k < b.grid.n[2]; k++)
+			for (int j = 0; j < b.grid.n[1]; j++)
+				for (int i = 0; i < b.grid.n[0]; i++) {
+					double expect = pass * interpolated(&b, host, i, j, k);
+
+					most = fmax(most, fabs(expect));
+					assert_near((double)x[index_of(&b.grid, i, j, k)], expect, 3e-6);
+				}
+		assert_true(most > 1);
+		free(x);
+	}
+	dev->ops->projection_free(a);
+	b.planes[5].rise = 1;
+	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	assert_int_equal(dev->ops->back_interpolated(a, &y, false, &ret, NULL), -EINVAL);
+	dev->ops->projection_free(a);
+	buf_release(&y);
+	buf_release(&ret);
+}
+
+static void test_interpolated(void **state)
+{
+	struct device *dev;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
+	check_interpolated(dev);
+	device_close(dev);
+	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+	check_interpolated(dev);
+	device_close(dev);
+}
+
+/* What is refused, by name. */
+static void test_refused(void **state)
+{
+	const struct grid *g = &grids[0];
+	const double sigma[3] = {1, 1, 1}, bad[3] = {1, NAN, 1};
+	const struct prior flat = {1, 2, 0};
+	struct err err = {0};
+	struct device *dev;
+	struct buf x, y, z, little;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	x = empty(dev, grid_size(g));
+	y = empty(dev, grid_size(g));
+	z = empty(dev, grid_size(g));
+	little = empty(dev, grid_size(g) - 1);
+	assert_int_equal(dev->ops->blur(&x, g, sigma, &y, &x, &err), -EINVAL);
+	assert_int_equal(dev->ops->blur(&x, g, sigma, &little, &y, &err), -EINVAL);
+	assert_int_equal(dev->ops->blur(&x, g, bad, &y, &z, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "nan"));
+	assert_int_equal(dev->ops->prior_gradient(&flat, &x, g, &y, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "epsilon=0"));
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&z);
+	buf_release(&little);
+	device_close(dev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_blur),	     cmocka_unit_test(test_blur_width), cmocka_unit_test(test_prior),
+		cmocka_unit_test(test_interpolated), cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
