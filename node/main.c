@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
 	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
+	{"export", cmd_export, "write a PET series as NIfTI or Interfile, sinograms as Interfile", true},
 	{"list", cmd_list, "list the cases of the running node", false},
 	{"show", cmd_show, "show one case: its events, instances, result", false},
 	{"retry", cmd_retry, "try a held, failed or undelivered case again", false},
