@@ -93,7 +93,7 @@ static void fill_series(const struct pet_result *r, struct fill *f)
 	if (p->description[0])
 		snprintf(description, sizeof(description), "%.64s", p->description);
 	else
-		snprintf(description, sizeof(description), "PET %.30s", p->name);
+		snprintf(description, sizeof(description), "PET reconstruction %.40s", p->name);
 	fill_text(f, TAG_SERIES_DESCRIPTION, description);
 	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
 	fill_text(f, TAG_MODALITY, "PT");

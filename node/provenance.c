@@ -176,9 +176,12 @@ void provenance_fill_machines(const struct dicom_item *source, const struct prov
 		DICOM_TAG(0x0018, 0x1201),
 	};
 	struct fill item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	char maker[65];
 
-	fill_empty(&item, TAG_MANUFACTURER);
-	fill_copy(&item, TAG_MANUFACTURER, source);
+	if (dicom_get_text(source, TAG_MANUFACTURER, maker, sizeof(maker), NULL) == 0) /* empty, and here it is type 1 */
+		fill_text(&item, TAG_MANUFACTURER, "unknown");
+	else
+		fill_copy(&item, TAG_MANUFACTURER, source);
 	fill_copies(&item, source, modality, sizeof(modality) / sizeof(modality[0]));
 	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
 	fill_join(root, &item);
