@@ -20,6 +20,7 @@ int cmd_serve(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_recon(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
+int cmd_import(int argc, char **argv);
 int cmd_measure(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_list(int argc, char **argv);

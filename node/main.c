@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	{"check", cmd_check, "check a configuration and say what it means", false},
 	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
 	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam", true},
+	{"import", cmd_import, "make DICOM objects of Interfile (STIR) sinograms", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
 	{"export", cmd_export, "write a PET series as NIfTI or Interfile, sinograms as Interfile", true},
 	{"list", cmd_list, "list the cases of the running node", false},

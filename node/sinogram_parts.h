@@ -38,7 +38,7 @@ struct sinogram_source {
 /* A whole number of bytes of a stream is hashed: bytes, sha256. */
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
 /* All objects into the folder, or none. */
-int sinogram_write_objects(const struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
+int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
 
 /* sinogram_attributes.c: patient to acquisition, everything but the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct fill *root);

@@ -1,0 +1,131 @@
+/* cmd_import.c - `tomonode import`: Interfile projection data become sinogram objects. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include "node/options.h"
+#include "node/sinogram.h"
+
+#define SET_MAX 200
+
+enum {
+	OPTION_MULTIPLICATIVE = OPTION_LONG,
+	OPTION_ADDITIVE,
+	OPTION_ATTENUATION,
+	OPTION_NORMALISATION,
+	OPTION_LIKE,
+	OPTION_SET,
+	OPTION_CHUNK
+};
+
+static const struct option_spec option_specs[] = {
+	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y ~ m (A x) + b"},
+	{OPTION_ADDITIVE, "additive", "F.hs", "background b: expected randoms and scatter, in counts"},
+	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1"},
+	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
+	{OPTION_LIKE, "like", "FILE.dcm",
+	 "patient, study, frame of reference, times, radiopharmaceutical as in this file;\ndefault: anonymous, a new study"},
+	{OPTION_SET, "set", "KEYWORD=VALUE", "an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
+	{OPTION_CHUNK, "chunk", "BYTES", "largest chunk in an object, 2 to 536870912; default 536870912"},
+	{'o', "output", "DIR", "folder for the objects, made when missing"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "import",
+	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
+		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... -o DIR",
+	.summary = "Turn Interfile (STIR) projection data into DICOM sinogram objects.",
+	.text = "Attributes worth setting, units of DICOM: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
+		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
+		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
+		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
+		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
+		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"
+		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). docs/sinogram-object.md has the rest.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+/* The option's value goes where it belongs. 0, or the exit code. */
+static int take_option(struct options *o, int id, struct sinogram_import *conf, char **set)
+{
+	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
+						   SINOGRAM_NORMALISATION};
+	long long chunk;
+
+	switch (id) {
+	case 'o':
+		conf->folder = o->value;
+		break;
+	case OPTION_LIKE:
+		conf->like = o->value;
+		break;
+	case OPTION_SET:
+		if (conf->n_set == SET_MAX)
+			return options_fail(o, CODE_USAGE, "more than %d values set", SET_MAX);
+		set[conf->n_set++] = (char *)o->value; /* argv's own text */
+		break;
+	case OPTION_CHUNK:
+		if (options_integer(o->value, 2, (long long)SINOGRAM_CHUNK_MAX, &chunk) < 0)
+			return options_fail(o, CODE_USAGE, "--chunk %s: 2 to %llu bytes", o->value,
+					    (unsigned long long)SINOGRAM_CHUNK_MAX);
+		conf->chunk = (uint64_t)chunk;
+		break;
+	default:
+		conf->header[roles[id - OPTION_MULTIPLICATIVE]] = o->value;
+	}
+	return 0;
+}
+
+static double wall_clock(void)
+{
+	struct timeval now;
+
+	gettimeofday(&now, NULL);
+	return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
+}
+
+int cmd_import(int argc, char **argv)
+{
+	char warnings[1500] = "", *set[SET_MAX];
+	struct sinogram_import conf = {.set = set, .warnings = warnings, .warnings_size = sizeof(warnings)};
+	struct err err = {0};
+	struct options o;
+	size_t n = 0;
+	int id;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		int code = take_option(&o, id, &conf, set);
+
+		if (code)
+			return code;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	if (!conf.folder)
+		return options_fail(&o, CODE_USAGE, "-o DIR is missing: where to write the objects");
+	conf.header[SINOGRAM_EMISSION] = argv[o.first];
+	conf.now = wall_clock();
+	if (mkdir(conf.folder, 0777) < 0 && errno != EEXIST)
+		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", conf.folder, strerror(errno));
+	if (sinogram_import(&conf, &n, &err) < 0)
+		return options_fail(&o,
+				    err.code == EINVAL	 ? CODE_USAGE
+				    : err.code == ENOENT ? CODE_NOT_FOUND
+							 : options_code(&err),
+				    "%s", err.msg);
+	if (o.json)
+		return options_json(json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "objects", (json_int_t)n, "folder", conf.folder,
+					      "warnings", warnings));
+	if (warnings[0])
+		fprintf(stderr, "tomonode import: %s\n", warnings);
+	printf("%zu object%s in %s\n", n, n == 1 ? "" : "s", conf.folder);
+	return CODE_OK;
+}
