@@ -5,43 +5,41 @@
  * what is uniform along z stays so.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
+#include "kernels/blur.h"
 #include "recon/pet_parts.h"
 
-#define CUT 4.0 /* sigmas: as blur() in kernels/device.h */
-
-/* Part of a Gaussian's weight about slice k that lies in the volume. */
-static double weight_inside(double sigma, double h, int n, int k)
+/* 1 / (part of the filter's weight about each slice that lies in the volume); room: n floats. */
+static void scale_slices(const struct pet_session *s, int first, int n, float *room, float *ret_scale)
 {
-	int reach = (int)(CUT * sigma / h);
-	double inside = 0, all = 0;
+	const struct grid *g = &s->plan->grid;
+	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA;
+	int reach = blur_weights(sigma, g->h[2], g->n[2], room);
 
-	for (int d = -reach; d <= reach; d++) {
-		double w = exp(-0.5 * d * h * d * h / (sigma * sigma));
+	for (int k = first; k < first + n; k++) {
+		double inside = 0;
 
-		all += w;
-		inside += k + d >= 0 && k + d < n ? w : 0;
+		for (int j = k - reach; j <= k + reach; j++)
+			inside += j >= 0 && j < g->n[2] ? room[abs(j - k)] : 0;
+		ret_scale[k - first] = (float)(1 / s->unit / inside);
 	}
-	return inside / all;
 }
 
 int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err)
 {
 	const struct grid *g = &s->plan->grid;
 	size_t n_x = (size_t)g->n[0], n_y = (size_t)g->n[1], column = grid_column(g);
-	double fov2 = s->plan->fov_radius * s->plan->fov_radius, sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA;
+	double fov2 = s->plan->fov_radius * s->plan->fov_radius;
 	float *scale;
 
 	if (!s->result || first < 0 || n < 1 || n > g->n[2] - first)
 		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, g->n[2],
 			       s->result ? "" : ", before it was run");
-	scale = malloc((size_t)n * sizeof(*scale));
+	scale = malloc(((size_t)n + (size_t)g->n[2]) * sizeof(*scale));
 	if (!scale)
 		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d slices", n);
-	for (int k = 0; k < n; k++)
-		scale[k] = (float)(1 / s->unit / (sigma > 0 ? weight_inside(sigma, g->h[2], g->n[2], first + k) : 1));
+	scale_slices(s, first, n, scale + n, scale);
 #pragma omp parallel for schedule(static)
 	for (size_t j = 0; j < n_y; j++) {
 		double y = g->lo[1] + ((double)j + 0.5) * g->h[1];

@@ -143,7 +143,7 @@ static void algorithms_on_a_cylinder(void **state)
 		for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 			struct michelogram m = pet_scanner_small(arc);
 			float *y = pet_lines(&m, cylinder, 1), *x;
-			struct device *dev = fixture_device(FIXTURE_CPU, 2);
+			struct device *dev = fixture_device(arc ? FIXTURE_CPU : FIXTURE_POISON, 2);
 			struct pet_protocol p = pet_protocol_small;
 			struct pet_plan plan;
 
