@@ -16,14 +16,13 @@
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration laid over the embedded defaults (scanners, for sinograms)"},
 	{'o', "output", "FILE", "what to write, by its ending: .nii or .hv (an image), .hs (sinograms)"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "export",
-	.usage = "-o FILE.nii|FILE.hv|FILE.hs [-c FILE] [--json] PATH...",
+	.usage = "-o FILE.nii|FILE.hv|FILE.hs [--json] PATH...",
 	.summary = "Write a PET series as NIfTI or Interfile, or sinogram objects as the Interfile they were made of.",
 	.text = "PATH: files or folders; DICOM objects of other kinds than asked for are passed over.\n"
 		".nii  NIfTI-1, float32, with the place in the patient (RAS).\n"
@@ -155,19 +154,16 @@ static int export_series(struct options *o, const struct list *l, enum format fo
 	return rc;
 }
 
-static int export_projections(struct options *o, const struct list *l, const char *conf_path, const char *out)
+static int export_projections(struct options *o, const struct list *l, const char *out)
 {
 	struct export_file files[SINOGRAM_ROLES];
-	struct config *config = NULL;
 	struct sinogram *s = NULL;
 	json_t *names = json_array();
 	struct err err = {0};
 	size_t n = 0;
-	int code = options_config(o, conf_path, &config);
+	int code = CODE_OK;
 
-	if (code)
-		goto out;
-	if (sinogram_open((const char *const *)l->paths, l->n, config, &s, &err) < 0 ||
+	if (sinogram_open_raw((const char *const *)l->paths, l->n, &s, &err) < 0 ||
 	    export_sinogram(s, out, files, &n, &err) < 0) {
 		code = options_fail_err(o, &err);
 		goto out;
@@ -184,13 +180,12 @@ static int export_projections(struct options *o, const struct list *l, const cha
 out:
 	json_decref(names);
 	sinogram_close(s);
-	config_free(config);
 	return code;
 }
 
 int cmd_export(int argc, char **argv)
 {
-	const char *conf_path = NULL, *out = NULL;
+	const char *out = NULL;
 	struct list list = {0};
 	struct err err = {0};
 	enum format format;
@@ -199,9 +194,7 @@ int cmd_export(int argc, char **argv)
 
 	options_begin(&o, &spec, argc, argv);
 	while ((id = options_next(&o)) >= 0) {
-		if (id == 'c')
-			conf_path = o.value;
-		else if (id == 'o')
+		if (id == 'o')
 			out = o.value;
 	}
 	if (id == OPTION_STOP)
@@ -217,7 +210,7 @@ int cmd_export(int argc, char **argv)
 		code = options_fail(&o, CODE_INPUT, "no %s among %zu files",
 				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET image", list.n_passed);
 	else if (format == FORMAT_SINOGRAM)
-		code = export_projections(&o, &list, conf_path, out);
+		code = export_projections(&o, &list, out);
 	else
 		code = export_series(&o, &list, format, out);
 	list_clear(&list);

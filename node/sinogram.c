@@ -29,6 +29,7 @@ static const char *base_name(const char *path)
 struct opening {
 	struct sinogram *s;
 	struct sinogram_facts *facts; /* [file] */
+	bool raw;		      /* see sinogram_open_raw() */
 	struct err *err;
 };
 
@@ -165,6 +166,8 @@ static int read_header(struct opening *o, enum sinogram_role role)
 		else
 			free(text);
 	}
+	if (rc == 0 && o->raw)
+		return 0;
 	if (rc == 0)
 		rc = interfile_parse(part->text, strlen(part->text), h, o->err);
 	if (rc == 0)
@@ -189,7 +192,7 @@ static int read_headers(struct opening *o)
 
 		if (rc < 0)
 			return rc;
-		if (part[role].present && role != SINOGRAM_EMISSION) {
+		if (part[role].present && role != SINOGRAM_EMISSION && !o->raw) {
 			rc = interfile_same_rays(&part[SINOGRAM_EMISSION].header, &part[role].header, o->err);
 			if (rc < 0) {
 				err_within(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
@@ -229,9 +232,10 @@ static int read_place(struct opening *o)
 	return rc < 0 ? rc : 0;
 }
 
-int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
+static int open_acquisition(const char *const *paths, size_t n, const struct config *config, bool raw, struct sinogram **ret,
+			    struct err *err)
 {
-	struct opening o = {.err = err};
+	struct opening o = {.err = err, .raw = raw};
 	int rc;
 
 	if (n == 0 || n > SINOGRAM_FILES_MAX)
@@ -250,7 +254,7 @@ int sinogram_open(const char *const *paths, size_t n, const struct config *confi
 		goto out;
 	find_scanner(o.s, config);
 	rc = read_headers(&o);
-	if (rc == 0)
+	if (rc == 0 && !raw)
 		rc = read_place(&o);
 out:
 	free(o.facts);
@@ -259,6 +263,16 @@ out:
 	else
 		*ret = o.s;
 	return rc;
+}
+
+int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
+{
+	return open_acquisition(paths, n, config, false, ret, err);
+}
+
+int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err)
+{
+	return open_acquisition(paths, n, NULL, true, ret, err);
 }
 
 struct sinogram *sinogram_close(struct sinogram *s)

@@ -113,6 +113,8 @@ struct sinogram {
 
 /* Objects in any order, of one acquisition, all of it. The data stay on disk. All roles have the rays of EMISSION. */
 int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
+/* For the bytes and the headers' texts alone: neither scanner nor patient need be known, headers are not parsed. */
+int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */
 
 /* All bytes of a role, hash checked; malloc'ed; for interfile_plane(). Threads may read different roles at the same time. */

@@ -1,0 +1,109 @@
+"""What the system tests of PET share: running the program, a series by its own attributes alone, SUV as QIBA writes it, the truth of a
+simulated phantom in patient coordinates.
+
+Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x left, +y posterior,
++z head."""
+import datetime
+import glob
+import json
+import os
+import subprocess
+
+import numpy as np
+import pydicom
+
+TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
+PET = "1.2.840.10008.5.1.4.1.1.128"
+# x right, y down, z into the gantry for somebody at the foot of the bed, in the patient
+AXES = {"HFS": ((1, 0, 0), (0, 1, 0), (0, 0, 1)), "HFP": ((-1, 0, 0), (0, -1, 0), (0, 0, 1)),
+        "FFS": ((-1, 0, 0), (0, 1, 0), (0, 0, -1)), "FFP": ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
+        "HFDR": ((0, 1, 0), (-1, 0, 0), (0, 0, 1)), "HFDL": ((0, -1, 0), (1, 0, 0), (0, 0, 1))}
+
+
+def run(*args, ok=(0,)):
+    """Run the program. Fails the test with its stderr when the exit code is another."""
+    done = subprocess.run([TOMONODE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in ok:
+        raise AssertionError(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+    return done
+
+
+def simulate(folder, *args):
+    """`tomonode simulate pet`; the truth it wrote."""
+    run("simulate", "pet", "--scanner", "small", *args, "-o", folder)
+    with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
+        return json.load(f)
+
+
+def reconstruct(out, *paths, settings=(), protocol="pet-mlem", config=None):
+    """`tomonode recon`; the one series it wrote."""
+    args = ["recon", "-o", out, "--device", "cpu", "--protocol", protocol]
+    if config:
+        args += ["-c", config]
+    for setting in settings:
+        args += ["--set", setting]
+    run(*args, *paths)
+    return Series(glob.glob(os.path.join(out, "*.dcm")))
+
+
+def validator(path):
+    """The errors of dciodvfy."""
+    done = subprocess.run(["dciodvfy", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return [line for line in done.stdout.splitlines() if line.startswith("Error")]
+
+
+class Series:
+    """PET objects sorted by where they lie: values[slice, row, column], and where each of them is in the patient."""
+
+    def __init__(self, paths):
+        self.paths = paths
+        self.objects = sorted(map(pydicom.dcmread, paths), key=lambda d: int(d.InstanceNumber))
+        first = self.objects[0]
+        cosines = np.array(first.ImageOrientationPatient, float)
+        self.row, self.column = cosines[:3], cosines[3:]
+        self.normal = np.cross(self.row, self.column)
+        self.positions = np.array([d.ImagePositionPatient for d in self.objects], float)
+        spacing = [float(v) for v in first.PixelSpacing]
+        self.right, self.below = self.row * spacing[1], self.column * spacing[0]
+        self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept) for d in self.objects])
+
+    def places(self):
+        """LPS coordinates of every voxel, [slice, row, column, 3]."""
+        _, rows, columns = self.values.shape
+        return (self.positions[:, None, None] + np.arange(rows)[None, :, None, None] * self.below
+                + np.arange(columns)[None, None, :, None] * self.right)
+
+
+def moment(date, time):
+    time = time.split(".")[0]
+    return datetime.datetime.strptime(date + time, "%Y%m%d%H%M%S")
+
+
+def suv_factor(ds):
+    """SUVbw = value times this: the vendor-neutral pseudo-code of the QIBA FDG-PET profile. None: it cannot be computed."""
+    if "ATTN" not in ds.CorrectedImage or "DECY" not in ds.CorrectedImage or ds.DecayCorrection != "START" or ds.Units != "BQML":
+        return None
+    drug = ds.RadiopharmaceuticalInformationSequence[0]
+    start = moment(ds.SeriesDate, ds.SeriesTime)
+    if start > moment(ds.AcquisitionDate, ds.AcquisitionTime):
+        return None
+    injected = moment(ds.SeriesDate, drug.RadiopharmaceuticalStartTime)
+    if injected > start:
+        injected -= datetime.timedelta(days=1)
+    decayed = float(drug.RadionuclideTotalDose) * 2 ** (-(start - injected).total_seconds() / float(drug.RadionuclideHalfLife))
+    return 1000 * float(ds.PatientWeight) / decayed
+
+
+def truth_values(truth, places):
+    """The phantom's activity (Bq/ml) at points of the patient (LPS)."""
+    axes = np.array(AXES[truth["position"]], float)
+    values = np.zeros(places.shape[:-1])
+    for shape in truth["shapes"]:
+        middle = np.array(shape["center_mm"]) @ axes
+        at = (places - middle) @ axes.T / np.array(shape["half_axes_mm"])
+        if shape["kind"] == "cylinder":
+            inside = (at[..., 0] ** 2 + at[..., 1] ** 2 <= 1) & (np.abs(at[..., 2]) <= 1)
+        else:
+            inside = (at ** 2).sum(-1) <= 1
+        values[inside] += shape["becquerel_per_ml"]
+    return values
