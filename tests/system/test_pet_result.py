@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right place
+in the patient; Bq/ml and SUV are the phantom's; without what quantity takes the units say so."""
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import pydicom
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+import pet_tools as t
+
+
+def check(what, message):
+    if not what:
+        raise AssertionError(message)
+
+
+def objects_conform(series):
+    check(shutil.which("dciodvfy"), "dciodvfy is not there")
+    for path in series.paths[::5]:
+        errors = t.validator(path)
+        check(not errors, f"{path}: {errors}")
+    sops = {d.SOPInstanceUID for d in series.objects}
+    check(len(sops) == len(series.objects) == int(series.objects[0].NumberOfSlices), "each slice once")
+    for i, d in enumerate(series.objects):
+        check(d.SOPClassUID == t.PET and int(d.ImageIndex) == i + 1, "class, index")
+        check(float(d.RescaleIntercept) == 0 and d.BitsStored == 16, "pixels")
+        check(d.SeriesInstanceUID == series.objects[0].SeriesInstanceUID, "one series")
+        check(abs(float(d.SliceLocation) - series.positions[i] @ series.normal) < 1e-6, "SliceLocation")
+        check("PatientPosition" not in d, "PatientPosition may not stand beside the codes")
+    steps = np.diff(series.positions, axis=0)
+    check(np.abs(steps - steps[0]).max() < 1e-6, "equal distances")
+    check(abs(np.linalg.norm(steps[0]) - float(series.objects[0].SliceThickness)) < 1e-6, "thickness")
+
+
+def the_f_comes_back(folder):
+    """Correlation with the truth in patient coordinates: the true orientation against all mirrored ones."""
+    for position in ("HFS", "HFP", "FFS", "FFP", "HFDR"):
+        here = os.path.join(folder, position)
+        truth = t.simulate(os.path.join(here, "exam"), "--phantom", "f-shape", "--noise-free", "--position", position)
+        series = t.reconstruct(os.path.join(here, "out"), os.path.join(here, "exam"), settings=("iterations=12", "matrix=64"))
+        objects_conform(series)
+        check(np.allclose(series.row, (1, 0, 0)) and np.allclose(series.column, (0, 1, 0)), f"{position}: usual orientation")
+        check(series.positions[0, 2] > series.positions[-1, 2], f"{position}: from the head down")
+        places = series.places()
+        want = t.truth_values(truth, places)
+        got = np.corrcoef(series.values.ravel(), want.ravel())[0, 1]
+        mirrored = max(np.corrcoef(series.values.ravel(), t.truth_values(truth, places * signs).ravel())[0, 1]
+                       for signs in itertools.product((1, -1), repeat=3) if signs != (1, 1, 1))
+        shifted = max(np.corrcoef(series.values.ravel(), t.truth_values(truth, places + d).ravel())[0, 1]
+                      for d in 3.5 * np.concatenate([np.eye(3), -np.eye(3)]))
+        print(f"{position}: correlation {got:.3f}, mirrored {mirrored:.3f}, shifted by 3.5 mm {shifted:.3f}")
+        check(got > 0.9 and got > mirrored + 0.15, f"{position}: {got} against {mirrored} mirrored")
+        check(got > shifted, f"{position}: {got}, better where it is shifted: {shifted}")
+
+
+def values_are_the_phantoms(folder):
+    """A cylinder in water: Bq/ml at the start of the scan, SUV 1 (the patient weighs what the phantom does)."""
+    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
+    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"), settings=("iterations=30", "matrix=64"))
+    objects_conform(series)
+    places = series.places()
+    region = (np.hypot(places[..., 0], places[..., 1]) < 25) & (np.abs(places[..., 2]) < 15)
+    mean = series.values[region].mean()
+    want = truth["shapes"][0]["becquerel_per_ml"]
+    factors = [t.suv_factor(d) for d in series.objects]
+    print(f"cylinder: {mean:.1f} Bq/ml, truth {want:.1f}; SUV {mean * factors[0]:.4f}")
+    check(abs(mean / want - 1) < 0.01, f"{mean} Bq/ml instead of {want}")
+    check(len(set(factors)) == 1 and abs(mean * factors[0] - 1) < 0.02, f"SUV {mean * factors[0]}")
+    d = series.objects[0]
+    check(d.Units == "BQML" and d.DecayCorrection == "START", "units")
+    check(set(d.CorrectedImage) >= {"ATTN", "NORM", "DECY", "DCAL"}, d.CorrectedImage)
+    check(d.SeriesDate + d.SeriesTime == truth["date"] + truth["start"], "the start of the acquisition")
+    check(len(d.SourceInstanceSequence) == len([f for f in os.listdir(os.path.join(folder, "exam")) if f.endswith(".dcm")]),
+          "every source object")
+
+
+def without_what_it_takes(folder):
+    """No calibration factor, no half-life, no weight: counts, nothing invented, and a sentence."""
+    exam = os.path.join(folder, "exam")
+    t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free", "--attenuation")
+    for name in os.listdir(exam):
+        if not name.endswith(".dcm"):
+            continue
+        d = pydicom.dcmread(os.path.join(exam, name))
+        del d.DoseCalibrationFactor
+        del d.PatientWeight
+        del d.RadiopharmaceuticalInformationSequence[0].RadionuclideHalfLife
+        d.save_as(os.path.join(exam, name))
+    series = t.reconstruct(os.path.join(folder, "out"), exam, settings=("iterations=2", "matrix=32"))
+    objects_conform(series)
+    d = series.objects[0]
+    check((d.Units, d.DecayCorrection) == ("CNTS", "NONE"), f"{d.Units}, {d.DecayCorrection}")
+    check("DECY" not in d.CorrectedImage and "ATTN" in d.CorrectedImage, d.CorrectedImage)
+    check("PatientWeight" not in d and "DecayFactor" not in d and "DoseCalibrationFactor" not in d, "nothing is invented")
+    check(t.suv_factor(d) is None, "no SUV")
+    for word in ("no calibration factor", "weight", "half-life"):
+        check(word in d.DerivationDescription, f"'{word}' is not in {d.DerivationDescription}")
+
+
+def the_same_again(folder):
+    """Twice the same: the same UIDs. Another protocol: others."""
+    exam = os.path.join(folder, "exam")
+    t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free")
+    sops = [{d.SOPInstanceUID for d in t.reconstruct(os.path.join(folder, str(k)), exam, settings=("matrix=32", f"iterations={n}")).objects}
+            for k, n in enumerate((2, 2, 3))]
+    check(sops[0] == sops[1] and not sops[0] & sops[2], "UIDs follow from sources and protocol")
+
+
+def main():
+    for test in (the_f_comes_back, values_are_the_phantoms, without_what_it_takes, the_same_again):
+        folder = tempfile.mkdtemp(prefix="tomonode-test-")
+        try:
+            test(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        print(f"ok: {test.__name__}")
+
+
+main()
