@@ -2,6 +2,7 @@
 #ifndef TOMONODE_TESTS_PET_FIXTURE_H
 #define TOMONODE_TESTS_PET_FIXTURE_H
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,9 +81,13 @@ static inline float *pet_image(const struct pet_protocol *p, const struct michel
 	struct pet_plan plan = pet_plan_of(p, m, factors, background, dev);
 	float *x = malloc(pet_voxels(&plan) * sizeof(*x));
 	struct err err = {0};
+	int r;
 
 	assert_non_null(x);
-	if (pet_reconstruct(p, &plan, m, dev, y, factors, background, NULL, x, ret_report, &err) < 0)
+	r = pet_reconstruct(p, &plan, m, dev, y, factors, background, NULL, x, ret_report, &err);
+	if (r == -ENOTSUP && p->algorithm == PET_FBP) /* a build without an FFT */
+		skip();
+	if (r < 0)
 		fail_msg("%s", err.msg);
 	return x;
 }

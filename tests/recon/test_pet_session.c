@@ -660,6 +660,8 @@ static void faults(void **state)
 			fault.left = calls++;
 			dev->ops = &faulty;
 			r = pet_reconstruct(&w.p, &w.plan, &w.m, dev, w.data[1], w.data[2], w.data[3], NULL, x, NULL, &err);
+			if (r == -ENOTSUP && w.p.algorithm == PET_FBP)
+				skip();
 			if (r < 0) {
 				assert_int_equal(r, -EIO);
 				assert_true(err.msg[0]);
