@@ -65,6 +65,14 @@ static int take_index(char *key, int number, int *ret_index, struct err *err)
 	return 0;
 }
 
+/* A list whose brace is open at the line's end; a key in the next line says that it was forgotten. */
+static bool is_open(const char *line, const char *end)
+{
+	size_t n = (size_t)(end - line);
+
+	return memchr(line, '{', n) && !memchr(line, '}', n) && !memmem(end + 1, strcspn(end + 1, "\n"), ":=", 2);
+}
+
 /* The next line of *at, in place, with those that go on with it; NULL: the end. */
 static char *next_line(char **at, int *number, int *ret_number)
 {
@@ -88,7 +96,7 @@ static char *next_line(char **at, int *number, int *ret_number)
 			;
 		if (last > line && last[-1] == '\\')
 			memset(last - 1, ' ', (size_t)(end - last + 2));
-		else if (line[0] != ';' && memchr(line, '{', (size_t)(end - line)) && !memchr(line, '}', (size_t)(end - line)))
+		else if (line[0] != ';' && is_open(line, end))
 			*end = ' ';
 		else
 			break;

@@ -23,8 +23,14 @@ run dicom -max_len=8192 &
 dicom=$!
 run mhd -max_len=8192 &
 mhd=$!
+run interfile -max_len=8192 -dict=tests/fuzz/interfile.dict &
+interfile=$!
+run sinogram -max_len=16384 &
+sinogram=$!
 wait "$config" || failed=1
 wait "$dicom" || failed=1
 wait "$mhd" || failed=1
+wait "$interfile" || failed=1
+wait "$sinogram" || failed=1
 grep -H 'Done\|ERROR\|SUMMARY' build/fuzz/*.log || true
 exit "$failed"

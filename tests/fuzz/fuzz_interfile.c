@@ -1,0 +1,115 @@
+/* Interfile headers under libFuzzer: any bytes give a header or a reason; a header that is taken can be completed or not, its
+ * values are read within their bytes, and what is written of it says the same when it is read again. What follows a line "===="
+ * are bytes of the data. Run: fuzz_interfile -max_len=8192 -dict=tests/fuzz/interfile.dict WORK_FOLDER
+ * tests/fuzz/corpus/interfile
+ */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/config.h"
+#include "node/interfile.h"
+
+#define SMALL 200000 /* bytes of values: more would only cost time */
+#define LINE "====\n"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct config *config; /* the embedded defaults */
+
+static void must(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s\n", what);
+		abort();
+	}
+}
+
+static void must_be_sane(const struct interfile *f)
+{
+	must(memchr(f->data_file, '\0', sizeof(f->data_file)) && f->data_file[0], "no data file");
+	must(memchr(f->corrections, '\0', sizeof(f->corrections)) && memchr(f->scanner, '\0', sizeof(f->scanner)),
+	     "a text without its end");
+	must(f->bytes == 1 || f->bytes == 2 || f->bytes == 4 || f->bytes == 8, "values of no size");
+	must(isfinite(f->scale) && f->scale != 0, "no scale");
+	must(f->kind == INTERFILE_IMAGE ? f->n[0] > 0 && f->n[1] > 0 && f->n[2] > 0
+					: f->m.n_segments > 0 && f->m.n_radial > 0 && f->m.n_angles > 0,
+	     "data without extent");
+	must(interfile_bytes(f) > 0 && interfile_bytes(f) < (uint64_t)1 << 60, "a size out of bounds");
+}
+
+/* Every value, out of exactly as many bytes as the header asks for. */
+static void read_values(const struct interfile *f, const uint8_t *data, size_t size)
+{
+	size_t per_plane = (size_t)f->m.n_radial * (size_t)f->m.n_angles, n = (size_t)(f->offset + interfile_bytes(f));
+	uint8_t *bytes = malloc(n);
+	float *values = malloc(per_plane * sizeof(*values));
+
+	for (size_t i = 0; i < n; i++)
+		bytes[i] = size ? data[i % size] : 0;
+	for (size_t plane = 0; plane < michelogram_planes(&f->m); plane++)
+		interfile_plane(f, bytes, plane, values);
+	free(bytes);
+	free(values);
+}
+
+static void write_again(const struct interfile *f)
+{
+	struct interfile again;
+	struct err err = {0};
+	char *text = NULL;
+
+	if (interfile_write(f, &text, &err) < 0) {
+		must(err.msg[0], "not written, without a reason");
+		return;
+	}
+	must(interfile_parse(text, strlen(text), &again, &err) == 0, err.msg);
+	must(again.kind == f->kind && again.bytes == f->bytes && again.number == f->number && again.order == f->order &&
+		     again.big_endian == f->big_endian && again.offset == f->offset && again.scale == f->scale &&
+		     interfile_bytes(&again) == interfile_bytes(f),
+	     "another header comes back");
+	if (f->kind == INTERFILE_PROJECTIONS && interfile_complete(&again, NULL, &err) == 0)
+		must(interfile_same_rays(f, &again, &err) == 0, err.msg);
+	interfile_clear(&again);
+	free(text);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct err err = {0};
+
+	(void)argc;
+	(void)argv;
+	must(config_load(NULL, NULL, NULL, &config, &err) == 0, err.msg);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *line = memmem(data, size, LINE, strlen(LINE));
+	size_t head = line ? (size_t)(line - data) : size, used = line ? head + strlen(LINE) : size;
+	struct interfile f;
+	struct err err = {0};
+	int rc = interfile_parse((const char *)data, head, &f, &err);
+
+	if (rc < 0) {
+		must(err.msg[0] && err.code == -rc, "refused without a reason");
+		return 0;
+	}
+	must_be_sane(&f);
+	if (f.kind == INTERFILE_IMAGE) {
+		write_again(&f);
+	} else if (interfile_complete(&f, NULL, &err) == 0 ||
+		   interfile_complete(&f, config->n_scanners ? &config->scanners[0] : NULL, &err) == 0) {
+		must(michelogram_check(&f.m, &err) == 0, err.msg);
+		must(interfile_same_rays(&f, &f, &err) == 0, err.msg);
+		write_again(&f);
+		if (f.offset < SMALL && interfile_bytes(&f) < SMALL)
+			read_values(&f, data + used, size - used);
+	}
+	interfile_clear(&f);
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* Sinogram objects under libFuzzer: any bytes give an object's facts, an acquisition, its data, or a reason.
+ *
+ * The input is a file, or two with a line "====" between them; it lies in files of memory under names in /proc, so that the
+ * reader meets it as it meets any file. Where the hash is wrong, as it nearly always is, values are taken from zeros instead: the
+ * sizes are what counts.
+ */
+#include <fcntl.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "node/config.h"
+#include "node/sinogram.h"
+
+#define LINE "====\n"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int fd[2] = {-1, -1};
+static char path[2][64];
+static struct config *config; /* the embedded defaults */
+
+static void must(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s\n", what);
+		abort();
+	}
+}
+
+static void facts(const char *file)
+{
+	struct sinogram_facts f;
+	struct err err = {0};
+	int rc = sinogram_read_facts(file, &f, &err);
+
+	if (rc <= 0) {
+		must(err.msg[0], "no object of ours, and no reason");
+		return;
+	}
+	must(f.role >= 1 && f.role <= SINOGRAM_ROLES && sinogram_role_name(f.role)[0], "a role that is none");
+	must(f.chunk >= 0 && f.chunk < f.n_chunks && f.instances >= f.n_chunks && f.bytes > 0, "counts that cannot be");
+	must(strlen(f.sha256) == 64 && f.sop_instance[0] && f.series[0], "facts that are missing");
+}
+
+static void acquisition(size_t n)
+{
+	const char *const paths[] = {path[0], path[1]};
+	struct sinogram *s = NULL;
+	struct err err = {0};
+
+	if (sinogram_open(paths, n, config, &s, &err) < 0) {
+		must(s == NULL && err.msg[0], "refused without a reason");
+		return;
+	}
+	must(s->n_files == n && s->part[SINOGRAM_EMISSION].present, "an acquisition without data");
+	must(isfinite(s->centre[0] + s->centre[1] + s->centre[2]), "a scanner that is nowhere");
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		const struct sinogram_part *part = &s->part[role];
+		size_t per_plane = (size_t)part->header.m.n_radial * (size_t)part->header.m.n_angles;
+		uint8_t *bytes = NULL;
+		float *values;
+
+		if (!part->present)
+			continue;
+		must(michelogram_check(&part->header.m, &err) == 0, err.msg);
+		must(part->bytes <= 1 << 20, "more data than the file has");
+		if (sinogram_read(s, (enum sinogram_role)role, &bytes, &err) < 0) {
+			must(bytes == NULL && err.msg[0], "not read, without a reason");
+			bytes = calloc(1, part->bytes);
+		}
+		values = malloc(per_plane * sizeof(*values));
+		for (size_t plane = 0; plane < michelogram_planes(&part->header.m); plane++)
+			interfile_plane(&part->header, bytes, plane, values);
+		free(values);
+		free(bytes);
+	}
+	sinogram_close(s);
+}
+
+static void clean_up(void)
+{
+	config = config_free(config);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	struct err err = {0};
+
+	(void)argc;
+	(void)argv;
+	must(dicom_start(&err) == 0, err.msg);
+	must(config_load(NULL, NULL, NULL, &config, &err) == 0, err.msg);
+	for (int i = 0; i < 2; i++) {
+		fd[i] = memfd_create("fuzz", 0);
+		must(fd[i] >= 0, "no memory file");
+		snprintf(path[i], sizeof(path[i]), "/proc/self/fd/%d", fd[i]);
+	}
+	atexit(clean_up);
+	return 0;
+}
+
+static void fill_file(int i, const uint8_t *data, size_t size)
+{
+	must(ftruncate(fd[i], 0) == 0 && pwrite(fd[i], data, size, 0) == (ssize_t)size, "the memory file is full");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const uint8_t *line = memmem(data, size, LINE, strlen(LINE));
+	size_t first = line ? (size_t)(line - data) : size;
+
+	fill_file(0, data, first);
+	facts(path[0]);
+	acquisition(1);
+	if (!line)
+		return 0;
+	fill_file(1, line + strlen(LINE), size - first - strlen(LINE));
+	facts(path[1]);
+	acquisition(2);
+	return 0;
+}
