@@ -24,7 +24,8 @@ struct reading {
 	struct pet_series *s;
 	struct placed *placed;
 	size_t n, room;
-	long announced; /* Number of Slices; 0: not given */
+	long announced;	  /* Number of Slices; 0: not given */
+	double thickness; /* of a slice, mm; 0: not given */
 	uint16_t *stored;
 };
 
@@ -109,6 +110,8 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
 	if (dicom_get_int(root, TAG_NUMBER_OF_SLICES, 0, &r->announced, NULL) != 1)
 		r->announced = 0;
+	if (dicom_get_double(root, TAG_SLICE_THICKNESS, 0, &r->thickness, NULL) != 1)
+		r->thickness = 0;
 	r->stored = malloc(slice * sizeof(*r->stored));
 	s->values = malloc(r->room * slice * sizeof(*s->values));
 	if (!r->stored || !s->values)
@@ -194,11 +197,12 @@ static int place_slices(struct reading *r, struct err *err)
 	if (r->announced > 0 && (size_t)r->announced != r->n)
 		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced,
 			       tag_text(TAG_NUMBER_OF_SLICES));
-	if (r->n < 2)
-		return err_set(err, EBADMSG, "one slice is no volume: its distance to the next is not known");
 	qsort(r->placed, r->n, sizeof(*r->placed), by_depth);
 	memcpy(s->corner, r->placed[0].position, sizeof(s->corner));
-	step = (r->placed[r->n - 1].depth - r->placed[0].depth) / (double)(r->n - 1);
+	step = r->n > 1 ? (r->placed[r->n - 1].depth - r->placed[0].depth) / (double)(r->n - 1) : r->thickness;
+	if (r->n == 1 && (r->announced != 1 || !(step > 0)))
+		return err_set(err, EBADMSG, "one slice alone, which does not say that it is all (%s, %s)",
+			       tag_text(TAG_NUMBER_OF_SLICES), tag_text(TAG_SLICE_THICKNESS));
 	for (size_t k = 0; k < r->n; k++) {
 		for (int c = 0; c < 3; c++)
 			last[c] = r->placed[k].position[c] - s->corner[c] - (double)k * step * s->normal[c];

@@ -163,6 +163,28 @@ static void test_refused(void **state)
 	input_clear(&in);
 }
 
+/* A scanner of one ring has one slice. */
+static void test_one_slice(void **state)
+{
+	struct pet_result_report report;
+	struct pet_series *s;
+	struct input in;
+	char *path;
+
+	(void)state;
+	input_make(&in);
+	in.plan.grid.n[2] = 1;
+	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, NULL), 0);
+	path = strdup(path_of(report.file[0]));
+	s = series_open(&path, 1);
+	assert_int_equal(s->n[2], 1);
+	assert_true(fabs(s->spacing[2] - 3.27) < 1e-9);
+	pet_series_close(s);
+	free(path);
+	pet_result_report_clear(&report);
+	input_clear(&in);
+}
+
 static void test_rename_data(void **state)
 {
 	static const struct {
@@ -189,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_series),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_one_slice),
 		cmocka_unit_test(test_rename_data),
 	};
 
