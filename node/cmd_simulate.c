@@ -1,4 +1,5 @@
-/* cmd_simulate.c - `tomonode simulate dbt`: a phantom's exam as DICOM files, the way a modality would write them. */
+/* cmd_simulate.c - `tomonode simulate dbt`: a phantom's exam as DICOM files, the way a modality would write them. `simulate pet`
+ * is node/cmd_simulate_pet.c. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "node/options.h"
 #include "node/progress.h"
 #include "node/simulate.h"
+#include "node/simulate_pet.h"
 
 enum {
 	OPTION_SYSTEM = OPTION_LONG,
@@ -64,7 +66,8 @@ static const struct command_spec spec = {
 	.text = "Line integrals are analytic (of voxels: exact), noise is Poisson. The same options give the same exam, UIDs "
 		"included. "
 		"docs/geometry.md has\n"
-		"the axes, the orientations of stored images and the contents of truth.json.",
+		"the axes, the orientations of stored images and the contents of truth.json.\n"
+		"`tomonode simulate pet --help` has the options of PET.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -208,7 +211,8 @@ static int read_options(struct simulate *s, int argc, char **argv)
 	if (id == OPTION_STOP)
 		return s->o.code;
 	if (strcmp(argv[s->o.first], "dbt") != 0)
-		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt", argv[s->o.first]);
+		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt, and pet, which comes first",
+				    argv[s->o.first]);
 	if (!s->folder)
 		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
 	if (s->voxels && (!s->what.volume || !s->what.materials))
@@ -303,7 +307,11 @@ int cmd_simulate(int argc, char **argv)
 			 .thickness = 50,
 			 .noise = true},
 	};
-	int code = read_options(&s, argc, argv);
+	int code;
+
+	if (argc > 1 && strcmp(argv[1], "pet") == 0)
+		return cmd_simulate_pet(argc - 1, argv + 1);
+	code = read_options(&s, argc, argv);
 
 	return code < 0 ? run(&s) : code;
 }

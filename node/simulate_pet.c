@@ -97,16 +97,18 @@ static void plan_dose(struct simulate_pet *s)
 /* What the scanner's name and patterns let its headers say. */
 static void plan_equipment(struct simulate_pet *s)
 {
-	static const char *const known[][3] = {{"ge-discovery-ste", "GE MEDICAL SYSTEMS", "Discovery STE"},
-					       {"siemens-mmr", "SIEMENS", "Biograph mMR"}};
+	static const char *const known[][4] = {{"ge-discovery-ste", "GE MEDICAL SYSTEMS", "Discovery STE", "GE Discovery STE"},
+					       {"siemens-mmr", "SIEMENS", "Biograph mMR", "Siemens mMR"}};
 	const struct scanner_conf *c = s->o.scanner;
 
 	simulate_fitting_text(c->manufacturer, "SIMULATED", s->manufacturer, sizeof(s->manufacturer));
 	simulate_fitting_text(c->model, "SIMULATED", s->model, sizeof(s->model));
+	snprintf(s->interfile_scanner, sizeof(s->interfile_scanner), "%s", s->model);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(known[i][0], c->name) == 0) {
 			snprintf(s->manufacturer, sizeof(s->manufacturer), "%s", known[i][1]);
 			snprintf(s->model, sizeof(s->model), "%s", known[i][2]);
+			snprintf(s->interfile_scanner, sizeof(s->interfile_scanner), "%s", known[i][3]);
 		}
 }
 

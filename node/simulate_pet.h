@@ -45,7 +45,7 @@ struct simulate_pet_options {
 	bool noise, attenuation;
 	bool interfile; /* .hs and .s instead of objects */
 	unsigned seed;
-	char position[8];  /* HFS, HFP, FFS, FFP, HFDR, HFDL, FFDR, FFDL */
+	char position[5];  /* HFS, HFP, FFS, FFP, HFDR, HFDL, FFDR, FFDL */
 	const char *study; /* UID; NULL: out of the options */
 };
 
@@ -61,6 +61,7 @@ struct simulate_pet {
 	double dose, weight; /* Bq, kg */
 	double mean_decay;   /* mean activity over the scan / that at its start */
 	char manufacturer[64], model[64];
+	char interfile_scanner[64]; /* as STIR names it */
 	char study[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char seed_text[1000]; /* everything that UIDs are made of */
 };

@@ -198,11 +198,15 @@ static int write_header(const struct run *r, int role, struct err *err)
 			      .order = INTERFILE_BY_PLANE,
 			      .m = r->s->m,
 			      .duration = SIMULATE_PET_DURATION,
-			      .start = 0};
+			      .start = 0,
+			      .date = SIMULATE_PET_DATE,
+			      .time = SIMULATE_PET_START};
 	char path[PATH_SIZE + 32], *text = NULL;
 	FILE *to = NULL;
 	int rc;
 
+	snprintf(f.scanner, sizeof(f.scanner), "%s", r->s->interfile_scanner);
+	snprintf(f.position, sizeof(f.position), "%s", r->s->o.position);
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", role_file[role]);
 	file_path(r, role, ".hs", path);
 	rc = interfile_write(&f, &text, err);
