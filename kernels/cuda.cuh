@@ -48,6 +48,7 @@ struct cuda_tiling {
 };
 
 struct cuda_paths; /* kernels/cuda_paths.cuh */
+struct cuda_lines; /* cuda_lines.cu */
 
 struct projection {
 	struct device *dev;
@@ -62,7 +63,8 @@ struct projection {
 	struct slice_map *maps;	     /* device: n_views * n_z */
 	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
 	double scale_min_y;
-	struct cuda_paths *paths; /* PATHS and JOSEPH only */
+	struct cuda_paths *paths; /* PATHS and JOSEPH, but for stacks */
+	struct cuda_lines *lines; /* stacks of 2-D parallel beams, any model but EXACT */
 	bool level;		  /* SCAN_PARALLEL: no plane rises */
 };
 
@@ -119,6 +121,9 @@ int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uin
 int cuda_sum(const struct buf *x, double *ret, struct err *err);
 int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
 int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
+
+/* cuda_lines.cu */
+int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
 /* cuda_volume.cu */
 int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,

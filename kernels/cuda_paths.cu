@@ -242,6 +242,8 @@ void cuda_paths_free(struct cuda_paths *p)
 
 int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
 {
+	if (a->lines)
+		return cuda_lines_forward(a, x, add, y, err);
 	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err) : cuda_events_forward(a, x, add, y, err);
 }
 
@@ -269,6 +271,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 
 static int back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
 {
+	if (a->lines)
+		return cuda_lines_back(a, y, fixed, x, err);
 	return a->model == PROJECTION_JOSEPH ? cuda_joseph_back(a, y, fixed, x, err) : cuda_events_back(a, y, fixed, x, err);
 }
 

@@ -5,6 +5,7 @@
  * computes: each bin and each voxel is gathered by one thread.
  */
 #include "kernels/cuda_paths.cuh"
+#include "kernels/lines.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,12 +17,14 @@ static size_t bins(const struct projection_spec *spec)
 
 static bool is_paths(enum projection_model model)
 {
-	return model == PROJECTION_PATHS || model == PROJECTION_JOSEPH;
+	return model >= PROJECTION_PATHS;
 }
 
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
+	if (lines_wanted(spec))
+		return cuda_lines_bytes(spec);
 	if (is_paths(spec->model))
 		return cuda_paths_bytes(spec);
 	return (size_t)spec->n_views * (sizeof(struct scan_view) + (size_t)spec->grid->n[2] * sizeof(struct slice_map));
@@ -30,6 +33,8 @@ size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *s
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
+	if (lines_wanted(spec))
+		return cuda_lines_scratch(spec);
 	if (is_paths(spec->model))
 		return cuda_paths_scratch(spec);
 	return spec->model == PROJECTION_EXACT && spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float)
@@ -154,7 +159,11 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 		goto out;
 	if (spec->scan->kind == SCAN_PARALLEL && (r = upload_rays(a, spec, err)) < 0)
 		goto out;
-	if (is_paths(spec->model) && (r = cuda_paths_create(a, spec, err)) < 0)
+	if (lines_wanted(spec))
+		r = cuda_lines_create(a, spec, err);
+	else if (is_paths(spec->model))
+		r = cuda_paths_create(a, spec, err);
+	if (r < 0)
 		goto out;
 	if ((r = scratch_reserve(dev, cuda_scratch_bytes(dev, spec), err)) < 0)
 		goto out;
@@ -172,6 +181,7 @@ void cuda_projection_free(struct projection *a)
 	cudaSetDevice(a->dev->index);
 	cudaStreamSynchronize(cuda_state(a->dev)->stream);
 	cuda_paths_free(a->paths);
+	cuda_lines_free(a->lines);
 	cudaFree((void *)a->scan.planes);
 	cudaFree((void *)a->scan.radius);
 	cudaFree(a->views);
@@ -209,7 +219,7 @@ int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf
 
 	if (r < 0)
 		return r;
-	if (a->paths)
+	if (a->paths || a->lines)
 		return cuda_paths_forward(a, x->mem, add, y->mem, err);
 	return a->model == PROJECTION_EXACT ? cuda_exact_forward(a, x->mem, add, y->mem, err)
 					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, err);
@@ -221,7 +231,7 @@ int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf
 
 	if (r < 0)
 		return r;
-	if (a->paths)
+	if (a->paths || a->lines)
 		return cuda_paths_back(a, y->mem, add, x->mem, err);
 	return a->model == PROJECTION_EXACT
 		       ? cuda_exact_adjoint(a, y->mem, add, x->mem, a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
@@ -286,7 +296,7 @@ int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struc
 
 	if (r == 0)
 		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
-	if (r == 0 && a->paths)
+	if (r == 0 && (a->paths || a->lines))
 		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths have no pairs", a->dev->name);
 	if (r < 0)
 		return r;

@@ -116,6 +116,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(forward);
 	SLOT(adjoint);
 	SLOT(back_interpolated);
+	SLOT(row_sweep);
 	SLOT(make_pair);
 	SLOT(back_sums);
 	SLOT(fused);

@@ -36,9 +36,11 @@ struct buf {
 enum projection_model {
 	PROJECTION_EXACT = 1, /* ray walk, Siddon lengths: the reference */
 	PROJECTION_SLICES,    /* SCAN_DBT only: bilinear in each slice times the ray's length in it; exact adjoint by gathering */
-	PROJECTION_PATHS,  /* SCAN_PARALLEL and z_fastest only: the entries of PROJECTION_EXACT, the transaxial path of one angle
-			      and radius walked once for all planes (kernels/paths.h); exact adjoint */
-	PROJECTION_JOSEPH, /* the same with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
+	PROJECTION_PATHS,   /* SCAN_PARALLEL and z_fastest only: the entries of PROJECTION_EXACT, the transaxial path of one angle
+			       and radius walked once for all planes (kernels/paths.h); exact adjoint */
+	PROJECTION_JOSEPH,  /* the same with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
+	PROJECTION_SAMPLED, /* stacks alone (kernels/lines.h): bilinear at points every `sampling` mm along the ray; exact adjoint
+			     */
 };
 
 struct projection_spec {
@@ -50,6 +52,8 @@ struct projection_spec {
 				    (see  mark()); NULL: every bin counts */
 	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: the whole */
 	bool deterministic; /* bitwise the same result in every run */
+	double sampling;    /* SAMPLED: mm, > 0 */
+	bool sweeps;	    /* row_sweep() will be called */
 };
 
 enum device_queue {
@@ -127,6 +131,12 @@ struct device_ops {
 	 * where several do); 0 outside the field of view. The second half of filtered backprojection: voxel-driven, not the
 	 * adjoint. */
 	int (*back_interpolated)(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+
+	/* A sweep of Kaczmarz' method (Gordon, Bender & Herman 1970) over all rays of a stack (kernels/lines.h), each slice for
+	 * itself: x += relaxation (y_i - <a_i, x>) / |a_i|^2 a_i for ray i = view by view, in each view the radial bins 0, s, 2 s
+	 * ..., then 1, s + 1, ...: s is so large that the rays of a pass share no pixel, so that a pass may be done at once and
+	 * is still exact (lines_stride()). A projection with `sweeps`. */
+	int (*row_sweep)(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
 	/* A sub-iteration whose den = A'd depends on the subset alone and is kept: q = rule_data_bin(), any model, p may be
 	 * ret_q; mult, add and row may be NULL. Bins without a ray must come out as 0 from adjoint() whatever q is. */

@@ -199,6 +199,7 @@ const struct device_ops device_cpu_ops = {
 	.forward = cpu_forward,
 	.adjoint = cpu_adjoint,
 	.back_interpolated = cpu_back_interpolated,
+	.row_sweep = cpu_row_sweep,
 	.make_pair = cpu_make_pair,
 	.back_sums = cpu_back_sums,
 	.fused = cpu_fused,

@@ -260,6 +260,7 @@ static struct device_ops cuda_table(void)
 	ops.forward = cuda_forward;
 	ops.adjoint = cuda_adjoint;
 	ops.back_interpolated = cuda_back_interpolated;
+	ops.row_sweep = cuda_row_sweep;
 	ops.make_pair = cuda_make_pair;
 	ops.back_sums = cuda_back_sums;
 	ops.fused = cuda_fused;

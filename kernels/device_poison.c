@@ -365,6 +365,11 @@ static int poison_adjoint(struct projection *a, const struct buf *y, bool add, s
 	GUARDED("adjoint", cpu_adjoint(a, y, add, x, err), y, x, mask_of(a));
 }
 
+static int poison_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
+{
+	GUARDED("row_sweep", cpu_row_sweep(a, relaxation, y, x, err), y, x);
+}
+
 static int poison_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
 {
 	GUARDED("back_interpolated", cpu_back_interpolated(a, y, add, x, err), y, x);
@@ -432,6 +437,7 @@ static const struct device_ops poison_ops = {
 	.forward = poison_forward,
 	.adjoint = poison_adjoint,
 	.back_interpolated = poison_back_interpolated,
+	.row_sweep = poison_row_sweep,
 	.make_pair = poison_make_pair,
 	.back_sums = poison_back_sums,
 	.fused = cpu_fused,

@@ -1,5 +1,6 @@
 /* planes.c - checks a SCAN_PARALLEL once for both devices and puts its planes into groups. */
 #include "kernels/planes.h"
+#include "kernels/lines.h"
 
 #include <errno.h>
 #include <math.h>
@@ -47,9 +48,14 @@ int planes_check(const struct projection_spec *spec, struct err *err)
 	}
 	if (spec->model == PROJECTION_EXACT)
 		return 0;
-	if (spec->model != PROJECTION_PATHS && spec->model != PROJECTION_JOSEPH)
+	if (spec->model < PROJECTION_PATHS || spec->model > PROJECTION_SAMPLED)
 		return err_set(err, EINVAL, "projection: model %d is not one of parallel rays", (int)spec->model);
-	if (!spec->grid->z_fastest)
+	if ((spec->model == PROJECTION_SAMPLED || spec->sweeps) && !lines_fit(s, spec->grid))
+		return err_set(err, EINVAL,
+			       "projection: sampled rays and sweeps want a stack: plane u level in the middle of slice u");
+	if (spec->model == PROJECTION_SAMPLED && !(spec->sampling > 0 && isfinite(spec->sampling)))
+		return err_set(err, EINVAL, "projection: rays sampled every %g mm", spec->sampling);
+	if (!spec->grid->z_fastest && !lines_fit(s, spec->grid))
 		return err_set(err, EINVAL, "projection: transaxial paths want a volume that lies z fastest");
 	if (spec->model == PROJECTION_JOSEPH && (spec->grid->n[0] < 2 || spec->grid->n[1] < 2))
 		return err_set(err, EINVAL, "projection: Joseph's model wants at least 2 x 2 pixels, not %d x %d",

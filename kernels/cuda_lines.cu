@@ -1,0 +1,330 @@
+/* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device.
+ *
+ * A warp takes a line. Of a stack its lanes are slices, and every entry is the same for all of them; of a single slice its lanes
+ * are entries, and sums go through the warp. Back adds with atomics, or, bitwise repeatable, with 64-bit fixed-point sums.
+ *
+ * A sweep is a chain of passes that must see each other's results: a cluster of SWEEP_BLOCKS blocks does it, with a barrier after
+ * each pass; other slices, other clusters. Within a pass no two lines share a pixel. What another multiprocessor has written is
+ * read past the nearest cache.
+ */
+#include <cooperative_groups.h>
+
+#include "kernels/cuda_paths.cuh"
+#include "kernels/lines.h"
+
+#define LINE_WARPS 8
+#define SWEEP_BLOCKS 8 /* of a cluster: what every device that has them can do */
+#define SWEEP_WARPS 16
+#define ALL 0xffffffffu
+
+struct cuda_lines {
+	struct line *line; /* device: n_views * n_v */
+	struct line_entry *entry;
+	int stride;
+};
+
+static size_t count_entries(const struct projection_spec *spec, struct line *ret_line)
+{
+	const struct scan *s = spec->scan;
+	size_t n = 0, i = 0;
+
+	for (int view = spec->first; view < spec->first + spec->n_views; view++)
+		for (int v = 0; v < s->n_v; v++, i++) {
+			if (ret_line)
+				ret_line[i].at = n;
+			n += (size_t)line_bound(s, s->views + view, v, spec->grid);
+		}
+	return n;
+}
+
+size_t cuda_lines_bytes(const struct projection_spec *spec)
+{
+	return count_entries(spec, NULL) * sizeof(struct line_entry) +
+	       (size_t)spec->n_views * ((size_t)spec->scan->n_v * sizeof(struct line) + sizeof(struct scan_view)) +
+	       (size_t)spec->scan->n_u * sizeof(struct scan_plane) + (size_t)spec->scan->n_v * sizeof(double);
+}
+
+size_t cuda_lines_scratch(const struct projection_spec *spec)
+{
+	return spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float) : 0;
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	make_kernel(enum projection_model model, struct scan scan, const struct scan_view *views, struct grid grid, int n_views,
+		    double sampling, struct line *line, struct line_entry *entry)
+{
+	size_t i = cuda_index();
+	int view = (int)(i / scan.n_v), v = (int)(i % scan.n_v);
+
+	if (view < n_views)
+		line_make(model, &scan, views + view, v, &grid, sampling, entry + line[i].at, line + i);
+}
+
+int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v, entries;
+	struct line *line = (struct line *)calloc(n, sizeof(*line));
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	struct cuda_lines *l;
+	int r;
+
+	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
+	if (!line || !a->lines) {
+		r = err_set(err, ENOMEM, "%s: out of memory for %zu lines", a->dev->name, n);
+		goto out;
+	}
+	l = a->lines;
+	l->stride = lines_stride(spec->scan, spec->grid);
+	entries = count_entries(spec, line);
+	if ((r = cuda_check(cudaMalloc((void **)&l->line, n * sizeof(*line)), a->dev, "lines", err)) < 0 ||
+	    (r = cuda_check(cudaMalloc((void **)&l->entry, (entries ? entries : 1) * sizeof(*l->entry)), a->dev,
+			    "entries of lines", err)) < 0 ||
+	    (r = cuda_check(cudaMemcpyAsync(l->line, line, n * sizeof(*line), cudaMemcpyHostToDevice, stream), a->dev, "lines",
+			    err)) < 0)
+		goto out;
+	make_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->model, a->scan, a->views, a->grid, a->n_views, spec->sampling,
+								 l->line, l->entry);
+	r = cuda_check(cudaGetLastError(), a->dev, "making lines", err);
+	if (r == 0) /* host memory goes away */
+		r = cuda_check(cudaStreamSynchronize(stream), a->dev, "making lines", err);
+out:
+	free(line);
+	return r;
+}
+
+void cuda_lines_free(struct cuda_lines *l)
+{
+	if (!l)
+		return;
+	cudaFree(l->line);
+	cudaFree(l->entry);
+	free(l);
+}
+
+struct line_job {
+	const struct line *line;
+	const struct line_entry *entry;
+	const float *x, *y;
+	float *ret;
+	unsigned long long *fixed; /* back, instead of ret */
+	const float *largest;
+	double bound;
+	size_t n_lines;
+	int n_u, column;
+	bool add;
+};
+
+static __device__ __forceinline__ float warp_sum(float sum)
+{
+#pragma unroll
+	for (int d = 16; d > 0; d /= 2)
+		sum += __shfl_xor_sync(ALL, sum, d);
+	return sum;
+}
+
+/* A line's sum over x for this lane's slice u; of a single slice over all lanes' entries. */
+template <bool STACK>
+static __device__ __forceinline__ float line_sum(const struct line_entry *entry, int n, const float *x, int u, int column,
+						 int lane)
+{
+	float sum = 0;
+
+	if constexpr (STACK) {
+#pragma unroll 8
+		for (int k = 0; k < n; k++)
+			sum = fmaf(entry[k].weight, __ldcg(x + (size_t)entry[k].column * column + u), sum);
+	} else {
+#pragma unroll 4
+		for (int k = lane; k < n; k += 32)
+			sum = fmaf(entry[k].weight, __ldcg(x + (size_t)entry[k].column * column), sum);
+		sum = warp_sum(sum);
+	}
+	return sum;
+}
+
+template <bool STACK> static __global__ void __launch_bounds__(32 * LINE_WARPS) forward_kernel(const struct line_job job)
+{
+	const size_t at = (size_t)blockIdx.x * LINE_WARPS + threadIdx.x / 32;
+	const int lane = threadIdx.x % 32, u = STACK ? blockIdx.y * 32 + lane : 0;
+	struct line line;
+	float sum, *y;
+
+	if (at >= job.n_lines)
+		return;
+	line = job.line[at];
+	sum = u < job.n_u ? line_sum<STACK>(job.entry + line.at, line.n, job.x, u, job.column, lane) : 0;
+	y = job.ret + at * job.n_u + u;
+	if (u < job.n_u && (STACK || lane == 0))
+		*y = job.add ? *y + sum : sum;
+}
+
+template <bool STACK> static __global__ void __launch_bounds__(32 * LINE_WARPS) back_kernel(const struct line_job job)
+{
+	const size_t at = (size_t)blockIdx.x * LINE_WARPS + threadIdx.x / 32;
+	const int lane = threadIdx.x % 32, u = STACK ? blockIdx.y * 32 + lane : 0;
+	const double scale = job.fixed ? 0x1p62 / ((double)*job.largest * job.bound) : 0;
+	struct line line;
+	float y;
+
+	if (at >= job.n_lines || u >= job.n_u)
+		return;
+	line = job.line[at];
+	y = job.y[at * job.n_u + u];
+	for (int k = STACK ? 0 : lane; k < line.n; k += STACK ? 1 : 32) {
+		struct line_entry e = job.entry[line.at + k];
+		size_t to = (size_t)e.column * job.column + u;
+
+		if (job.fixed)
+			atomicAdd(job.fixed + to, (unsigned long long)__double2ll_rn((double)e.weight * y * scale));
+		else
+			atomicAdd(job.ret + to, e.weight * y);
+	}
+}
+
+static void fill_job(const struct projection *a, struct line_job *job)
+{
+	job->line = a->lines->line;
+	job->entry = a->lines->entry;
+	job->n_lines = (size_t)a->n_views * (size_t)a->scan.n_v;
+	job->n_u = a->scan.n_u;
+	job->column = (int)lines_column(&a->grid);
+}
+
+static dim3 blocks_of(const struct line_job *job)
+{
+	return dim3((unsigned)((job->n_lines + LINE_WARPS - 1) / LINE_WARPS), (unsigned)((job->n_u + 31) / 32));
+}
+
+int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
+{
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	struct line_job job = {};
+
+	fill_job(a, &job);
+	job.x = x;
+	job.ret = y;
+	job.add = add;
+	if (job.n_u > 1)
+		forward_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+	else
+		forward_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+	return cuda_check(cudaGetLastError(), a->dev, "lines forward", err);
+}
+
+int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+{
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	struct line_job job = {};
+
+	fill_job(a, &job);
+	job.y = y;
+	job.ret = x;
+	if (fixed) {
+		job.fixed = fixed->sums;
+		job.largest = fixed->largest;
+		job.bound = fixed->bound;
+	}
+	if (job.n_u > 1)
+		back_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+	else
+		back_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+	return cuda_check(cudaGetLastError(), a->dev, "lines back", err);
+}
+
+struct sweep_job {
+	const struct line *line;
+	const struct line_entry *entry;
+	const float *y;
+	float *x;
+	float relaxation;
+	int n_views, n_v, stride, n_u, column;
+};
+
+template <bool STACK, bool CLUSTER>
+static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
+{
+	const int blocks = CLUSTER ? SWEEP_BLOCKS : 1, lane = threadIdx.x % 32;
+	const int warp = (int)(blockIdx.x % blocks) * SWEEP_WARPS + threadIdx.x / 32;
+	const int u = STACK ? (int)(blockIdx.x / blocks) * 32 + lane : 0;
+	const bool here = u < job.n_u;
+
+	for (int view = 0; view < job.n_views; view++)
+		for (int first = 0; first < job.stride; first++) {
+			for (int v = first + warp * job.stride; v < job.n_v; v += blocks * SWEEP_WARPS * job.stride) {
+				const size_t at = (size_t)view * job.n_v + v;
+				const struct line line = job.line[at];
+				const struct line_entry *entry = job.entry + line.at;
+				float y = here ? job.y[at * job.n_u + u] : 0;
+				float sum = here ? line_sum<STACK>(entry, line.n, job.x, u, job.column, lane) : 0;
+				float step = line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
+
+				for (int k = STACK ? 0 : lane; here && k < line.n; k += STACK ? 1 : 32) {
+					float *x = job.x + (size_t)entry[k].column * job.column + u;
+
+					__stcg(x, fmaf(step, entry[k].weight, __ldcg(x)));
+				}
+			}
+			if (CLUSTER) {
+#if __CUDA_ARCH__ >= 900
+				__threadfence();
+				cooperative_groups::this_cluster().sync();
+#endif
+			} else {
+				__threadfence_block();
+				__syncthreads();
+			}
+		}
+}
+
+template <bool STACK> static int sweep(struct projection *a, const struct sweep_job &job, struct err *err)
+{
+	unsigned groups = STACK ? (unsigned)((job.n_u + 31) / 32) : 1;
+	cudaLaunchConfig_t conf = {};
+	cudaLaunchAttribute shape = {};
+	int major = 0, r;
+
+	r = cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, a->dev->index), a->dev, "sweep", err);
+	if (r < 0)
+		return r;
+	conf.blockDim = dim3(32 * SWEEP_WARPS);
+	conf.stream = cuda_state(a->dev)->stream;
+	if (major < 9) {
+		conf.gridDim = dim3(groups);
+		return cuda_check(cudaLaunchKernelEx(&conf, sweep_kernel<STACK, false>, job), a->dev, "sweep", err);
+	}
+	conf.gridDim = dim3(groups * SWEEP_BLOCKS);
+	shape.id = cudaLaunchAttributeClusterDimension;
+	shape.val.clusterDim.x = SWEEP_BLOCKS;
+	shape.val.clusterDim.y = shape.val.clusterDim.z = 1;
+	conf.attrs = &shape;
+	conf.numAttrs = 1;
+	return cuda_check(cudaLaunchKernelEx(&conf, sweep_kernel<STACK, true>, job), a->dev, "sweep", err);
+}
+
+int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
+{
+	struct sweep_job job = {};
+	int r;
+
+	if (!a->lines)
+		return err_set(err, ENOTSUP, "%s: row_sweep: not a stack of parallel beams", a->dev->name);
+	if (y->n != (size_t)a->n_views * scan_view_size(&a->scan) || x->n != grid_size(&a->grid))
+		return err_set(err, EINVAL, "%s: row_sweep: vectors of %zu and %zu floats for %zu bins and a grid of %zu",
+			       a->dev->name, y->n, x->n, (size_t)a->n_views * scan_view_size(&a->scan), grid_size(&a->grid));
+	if (!(relaxation > 0 && relaxation < 2))
+		return err_set(err, EINVAL, "%s: row_sweep: relaxation %g is not between 0 and 2", a->dev->name,
+			       (double)relaxation);
+	if ((r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "row_sweep", err)) < 0)
+		return r;
+	job.line = a->lines->line;
+	job.entry = a->lines->entry;
+	job.y = y->mem;
+	job.x = x->mem;
+	job.relaxation = relaxation;
+	job.n_views = a->n_views;
+	job.n_v = a->scan.n_v;
+	job.stride = a->lines->stride;
+	job.n_u = a->scan.n_u;
+	job.column = (int)lines_column(&a->grid);
+	return job.n_u > 1 ? sweep<true>(a, job, err) : sweep<false>(a, job, err);
+}

@@ -1,0 +1,156 @@
+/* Stacks of 2-D parallel beams: SCAN_PARALLEL whose plane u lies level in the middle of slice u. C11, C++17 and CUDA C++.
+ *
+ * Every slice has the same rays, so a ray is a list of (column of voxels, weight in mm) for the whole stack: a line. Whatever the
+ * model (PATHS, JOSEPH, SAMPLED), the same few loops do the work: y[u] = sum of w x[column][u].
+ *
+ * - A volume lies z fastest; one of a single slice may lie x fastest, without padding, which for one slice is the same but for
+ * that.
+ * - SAMPLED: points at t = (k + 1/2) step, k whole, inside the field of view, step as given: linear in both directions between
+ * the middles of pixels, 0 beyond the grid. Every point is step mm of the ray: the field of view counts in whole steps.
+ */
+#ifndef TOMONODE_KERNELS_LINES_H
+#define TOMONODE_KERNELS_LINES_H
+
+#include "kernels/device.h"
+#include "kernels/paths.h"
+
+struct line_entry {
+	int32_t column; /* y n_x + x */
+	float weight;	/* mm */
+};
+
+struct line {
+	size_t at; /* first entry */
+	int n;
+	float norm; /* sum over columns of the squares of their weights */
+};
+
+/* Is it such a stack? */
+static inline bool lines_fit(const struct scan *s, const struct grid *g)
+{
+	if (s->kind != SCAN_PARALLEL || s->n_u != g->n[2] || (!g->z_fastest && g->n[2] != 1))
+		return false;
+	for (int u = 0; u < s->n_u; u++)
+		if (s->planes[u].rise != 0 || fabs(s->planes[u].z - (g->lo[2] + (u + 0.5) * g->h[2])) > 1e-6 * g->h[2])
+			return false;
+	return true;
+}
+
+/* Does a projection of this model and geometry work with lines? */
+static inline bool lines_wanted(const struct projection_spec *spec)
+{
+	return spec->model >= PROJECTION_PATHS && lines_fit(spec->scan, spec->grid);
+}
+
+/* Floats from one column to the next. */
+static inline TOMONODE_HD size_t lines_column(const struct grid *g)
+{
+	return g->z_fastest ? grid_column(g) : 1;
+}
+
+/* Radial bins of a pass of row_sweep() are that many apart: a line's pixels lie within a pixel's diagonal of it. */
+static inline int lines_stride(const struct scan *s, const struct grid *g)
+{
+	double reach = 2 * sqrt(g->h[0] * g->h[0] + g->h[1] * g->h[1]);
+	int stride = 1;
+
+	for (int v = 0; v + 1 < s->n_v; v++)
+		while (v + stride < s->n_v && s->radius[v + stride] - s->radius[v] <= reach)
+			stride++;
+	return stride;
+}
+
+/* No line has more entries. largest_rise is 0 in a stack. */
+static inline TOMONODE_HD int line_bound(const struct scan *s, const struct scan_view *view, int v, const struct grid *g)
+{
+	int cells = path_bound(s, view, v, g, 0);
+
+	return cells ? 2 * cells + 8 : 0; /* SAMPLED: two more corners for each cell between middles; JOSEPH: two per step */
+}
+
+/* The entries of a PATHS line. */
+static inline TOMONODE_HD int line_paths(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
+					 struct line_entry *ret_entry)
+{
+	struct path_step *step = (struct path_step *)ret_entry; /* of the same size: t becomes the length */
+	float begin;
+	int n = path_walk(s, view, v, g, 0, step, &begin);
+
+	for (int k = n - 1; k >= 0; k--)
+		ret_entry[k].weight = step[k].t - (k ? step[k - 1].t : begin);
+	return n;
+}
+
+static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
+					  struct line_entry *ret_entry)
+{
+	struct path_step *step = (struct path_step *)ret_entry;
+	struct path path;
+	int n = path_joseph(s, view, v, g, step, &path);
+	float len = fabsf(path.dt);
+
+	for (int k = n - 1; k >= 0; k--) { /* each step makes two, from the end on */
+		struct path_step at = step[k];
+
+		ret_entry[2 * k + 1].column = at.column + path.neighbour;
+		ret_entry[2 * k + 1].weight = at.t * len;
+		ret_entry[2 * k].column = at.column;
+		ret_entry[2 * k].weight = (1 - at.t) * len;
+	}
+	return 2 * n;
+}
+
+#define LINE_LOOK_BACK 16 /* entries: a column's points follow each other closely */
+
+static inline TOMONODE_HD int line_sampled(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
+					   double sampling, int room, struct line_entry *ret_entry)
+{
+	double r = s->radius[v], c = view->turn[0], d = view->turn[1], reach = scan_reach(s, v);
+	int half = (int)ceil(reach / sampling), n = 0;
+
+	for (int k = -half; k < half; k++) {
+		double t = (k + 0.5) * sampling;
+		double x = (r * c - t * d - g->lo[0]) / g->h[0] - 0.5, y = (r * d + t * c - g->lo[1]) / g->h[1] - 0.5;
+		double from_x = x - floor(x), from_y = y - floor(y);
+
+		if (fabs(t) > reach)
+			continue;
+		for (int corner = 0; corner < 4; corner++) {
+			double w = (corner & 1 ? from_x : 1 - from_x) * (corner & 2 ? from_y : 1 - from_y) * sampling;
+			double at_x = floor(x) + (corner & 1), at_y = floor(y) + (corner >> 1);
+			int column, same;
+
+			if (w == 0 || at_x < 0 || at_y < 0 || at_x >= g->n[0] || at_y >= g->n[1])
+				continue;
+			column = (int)at_y * g->n[0] + (int)at_x;
+			for (same = n - 1; same >= 0 && same >= n - LINE_LOOK_BACK; same--)
+				if (ret_entry[same].column == column)
+					break;
+			if (same >= 0 && same >= n - LINE_LOOK_BACK) {
+				ret_entry[same].weight += (float)w;
+			} else if (n < room) {
+				ret_entry[n].column = column;
+				ret_entry[n++].weight = (float)w;
+			}
+		}
+	}
+	return n;
+}
+
+/* Fills the line's entries at its place and all but `at`. */
+static inline TOMONODE_HD void line_make(enum projection_model model, const struct scan *s, const struct scan_view *view, int v,
+					 const struct grid *g, double sampling, struct line_entry *ret_entry,
+					 struct line *ret_line)
+{
+	int n = model == PROJECTION_PATHS    ? line_paths(s, view, v, g, ret_entry)
+		: model == PROJECTION_JOSEPH ? line_joseph(s, view, v, g, ret_entry)
+					     : line_sampled(s, view, v, g, sampling, line_bound(s, view, v, g), ret_entry);
+	double norm = 0;
+
+	for (int k = 0; k < n; k++)
+		norm += (double)ret_entry[k].weight * ret_entry[k].weight;
+	ret_line->n = n;
+	ret_line->norm = (float)norm;
+}
+
+#endif
