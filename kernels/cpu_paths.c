@@ -56,7 +56,7 @@ static int block_of(size_t row)
 {
 	size_t fit = SLAB_BYTES / (row * sizeof(float));
 
-	return fit < LEAST_BLOCK ? LEAST_BLOCK : fit > CPU_PATH_BLOCK ? CPU_PATH_BLOCK : (int)fit;
+	return fit < LEAST_BLOCK ? LEAST_BLOCK : fit > CPU_PATH_BLOCK ? CPU_PATH_BLOCK : (int)(fit & ~(size_t)15);
 }
 
 /* Floats of the sums of all lanes, at most: two planes take 8. */

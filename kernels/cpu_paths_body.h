@@ -1,6 +1,6 @@
 /* The loops of the transaxial paths in C with vectors of the compiler. Included once per instruction set, with PATHS(name) to
- * name a function, PATHS_TARGET for its attribute, and PATHS_SPLIT for the function that makes entries where that is not the one
- * in here. No include guard: it is a template. */
+ * name a function, PATHS_TARGET for its attribute, PATHS_VECTOR for a vector of PATHS_FLOATS (4, 8 or 16) floats, and
+ * PATHS_SPLIT, PATHS_GATHER and PATHS_SCATTER for functions that are not those in here. No include guard: it is a template. */
 
 #ifndef PATHS_SPLIT
 #define PATHS_SPLIT PATHS(split)
@@ -42,14 +42,14 @@ PATHS_TARGET static int PATHS(split)(const struct cpu_slab *slab, const struct c
 }
 #endif
 
-/* `wide` vectors of 16 and then `narrow` ones of 8 floats; several sums each, so that an addition need not wait for the one
- * before. */
-PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)(int wide, int narrow, int ways,
+/* `whole` vectors and then 8 floats more where there is a `half`; several sums of each, so that an addition need not wait for the
+ * one before. */
+PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)(int whole, bool half, int ways,
 										 float *restrict sums, const float *restrict slab,
 										 const float *restrict weight,
 										 const int *restrict place, int n)
 {
-	vector16 w[4][2] = {0};
+	PATHS_VECTOR w[4][8] = {0};
 	vector8 h[4] = {0};
 	int i = 0;
 
@@ -58,36 +58,41 @@ PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)
 		for (int k = 0; k < ways; k++) {
 			const float *from = slab + place[i + k];
 
-#pragma GCC unroll 2
-			for (int j = 0; j < wide; j++)
-				w[k][j] += weight[i + k] * *(const vector16 *)(from + 16 * j);
-			if (narrow)
-				h[k] += weight[i + k] * *(const vector8 *)(from + 16 * wide);
+#pragma GCC unroll 8
+			for (int j = 0; j < whole; j++)
+				w[k][j] += weight[i + k] * *(const PATHS_VECTOR *)(from + PATHS_FLOATS * j);
+			if (half)
+				h[k] += weight[i + k] * *(const vector8 *)(from + PATHS_FLOATS * whole);
 		}
 	}
 	for (; i < n; i++) {
 		const float *from = slab + place[i];
 
-#pragma GCC unroll 2
-		for (int j = 0; j < wide; j++)
-			w[0][j] += weight[i] * *(const vector16 *)(from + 16 * j);
-		if (narrow)
-			h[0] += weight[i] * *(const vector8 *)(from + 16 * wide);
+#pragma GCC unroll 8
+		for (int j = 0; j < whole; j++)
+			w[0][j] += weight[i] * *(const PATHS_VECTOR *)(from + PATHS_FLOATS * j);
+		if (half)
+			h[0] += weight[i] * *(const vector8 *)(from + PATHS_FLOATS * whole);
 	}
 #pragma GCC unroll 4
 	for (int k = 1; k < ways; k++) {
-#pragma GCC unroll 2
-		for (int j = 0; j < wide; j++)
+#pragma GCC unroll 8
+		for (int j = 0; j < whole; j++)
 			w[0][j] += w[k][j];
-		if (narrow)
+		if (half)
 			h[0] += h[k];
 	}
-#pragma GCC unroll 2
-	for (int j = 0; j < wide; j++)
-		*(vector16 *)(sums + 16 * j) += w[0][j];
-	if (narrow)
-		*(vector8 *)(sums + 16 * wide) += h[0];
+#pragma GCC unroll 8
+	for (int j = 0; j < whole; j++)
+		*(PATHS_VECTOR *)(sums + PATHS_FLOATS * j) += w[0][j];
+	if (half)
+		*(vector8 *)(sums + PATHS_FLOATS * whole) += h[0];
 }
+
+/* A width as a number of vectors of PATHS_FLOATS and a half; sums of each that fit into 12 registers. */
+#define PATHS_WHOLE(width) ((width) / PATHS_FLOATS)
+#define PATHS_HALF(width) ((width) % PATHS_FLOATS == 8)
+#define PATHS_WAYS(width) (PATHS_WHOLE(width) <= 3 ? 4 : 12 / PATHS_WHOLE(width))
 
 PATHS_TARGET static void PATHS(forward)(float *restrict sums, const float *restrict slab, int width, const float *restrict weight,
 					const int *restrict place, int n)
@@ -97,16 +102,16 @@ PATHS_TARGET static void PATHS(forward)(float *restrict sums, const float *restr
 
 	switch (width) {
 	case 8:
-		PATHS(forward_of)(0, 1, 4, sums, slab, weight, place, n);
+		PATHS(forward_of)(PATHS_WHOLE(8), PATHS_HALF(8), PATHS_WAYS(8), sums, slab, weight, place, n);
 		break;
 	case 16:
-		PATHS(forward_of)(1, 0, 4, sums, slab, weight, place, n);
+		PATHS(forward_of)(PATHS_WHOLE(16), PATHS_HALF(16), PATHS_WAYS(16), sums, slab, weight, place, n);
 		break;
 	case 24:
-		PATHS(forward_of)(1, 1, 4, sums, slab, weight, place, n);
+		PATHS(forward_of)(PATHS_WHOLE(24), PATHS_HALF(24), PATHS_WAYS(24), sums, slab, weight, place, n);
 		break;
 	case 32:
-		PATHS(forward_of)(2, 0, 2, sums, slab, weight, place, n);
+		PATHS(forward_of)(PATHS_WHOLE(32), PATHS_HALF(32), PATHS_WAYS(32), sums, slab, weight, place, n);
 		break;
 	default: /* one plane */
 		for (; i + 4 <= n; i += 4)
@@ -119,27 +124,27 @@ PATHS_TARGET static void PATHS(forward)(float *restrict sums, const float *restr
 	}
 }
 
-PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(back_of)(int wide, int narrow, float *restrict slab,
+PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(back_of)(int whole, bool half, float *restrict slab,
 									      const float *restrict bins,
 									      const float *restrict weight,
 									      const int *restrict place, int n)
 {
-	vector16 w[2] = {0};
+	PATHS_VECTOR w[8] = {0};
 	vector8 h = {0};
 
-#pragma GCC unroll 2
-	for (int j = 0; j < wide; j++)
-		w[j] = *(const vector16 *)(bins + 16 * j);
-	if (narrow)
-		h = *(const vector8 *)(bins + 16 * wide);
+#pragma GCC unroll 8
+	for (int j = 0; j < whole; j++)
+		w[j] = *(const PATHS_VECTOR *)(bins + PATHS_FLOATS * j);
+	if (half)
+		h = *(const vector8 *)(bins + PATHS_FLOATS * whole);
 	for (int i = 0; i < n; i++) {
 		float *to = slab + place[i];
 
-#pragma GCC unroll 2
-		for (int j = 0; j < wide; j++)
-			*(vector16 *)(to + 16 * j) += weight[i] * w[j];
-		if (narrow)
-			*(vector8 *)(to + 16 * wide) += weight[i] * h;
+#pragma GCC unroll 8
+		for (int j = 0; j < whole; j++)
+			*(PATHS_VECTOR *)(to + PATHS_FLOATS * j) += weight[i] * w[j];
+		if (half)
+			*(vector8 *)(to + PATHS_FLOATS * whole) += weight[i] * h;
 	}
 }
 
@@ -148,16 +153,16 @@ PATHS_TARGET static void PATHS(back)(float *restrict slab, const float *restrict
 {
 	switch (width) {
 	case 8:
-		PATHS(back_of)(0, 1, slab, bins, weight, place, n);
+		PATHS(back_of)(PATHS_WHOLE(8), PATHS_HALF(8), slab, bins, weight, place, n);
 		break;
 	case 16:
-		PATHS(back_of)(1, 0, slab, bins, weight, place, n);
+		PATHS(back_of)(PATHS_WHOLE(16), PATHS_HALF(16), slab, bins, weight, place, n);
 		break;
 	case 24:
-		PATHS(back_of)(1, 1, slab, bins, weight, place, n);
+		PATHS(back_of)(PATHS_WHOLE(24), PATHS_HALF(24), slab, bins, weight, place, n);
 		break;
 	case 32:
-		PATHS(back_of)(2, 0, slab, bins, weight, place, n);
+		PATHS(back_of)(PATHS_WHOLE(32), PATHS_HALF(32), slab, bins, weight, place, n);
 		break;
 	default:
 		for (int i = 0; i < n; i++)
@@ -165,6 +170,10 @@ PATHS_TARGET static void PATHS(back)(float *restrict slab, const float *restrict
 		break;
 	}
 }
+
+#undef PATHS_WHOLE
+#undef PATHS_HALF
+#undef PATHS_WAYS
 
 #ifndef PATHS_GATHER
 #define PATHS_GATHER PATHS(gather)

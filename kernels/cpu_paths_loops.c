@@ -14,29 +14,38 @@
 #define ROUNDING_BITS 0x4b400000 /* the same as bits */
 
 /* May lie anywhere in memory of floats. */
+typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 #define PATHS(name) baseline_paths_##name
 #define PATHS_TARGET
 #define baseline_paths_table baseline_paths
+#define PATHS_VECTOR vector4
+#define PATHS_FLOATS 4
 #include "kernels/cpu_paths_body.h"
 #undef PATHS
 #undef PATHS_TARGET
 #undef PATHS_SPLIT
 #undef PATHS_GATHER
 #undef PATHS_SCATTER
+#undef PATHS_VECTOR
+#undef PATHS_FLOATS
 
 #ifdef __x86_64__
 #define PATHS(name) avx2_paths_##name
 #define PATHS_TARGET __attribute__((target("avx2,fma")))
 #define avx2_paths_table avx2_paths
+#define PATHS_VECTOR vector8
+#define PATHS_FLOATS 8
 #include "kernels/cpu_paths_body.h"
 #undef PATHS
 #undef PATHS_TARGET
 #undef PATHS_SPLIT
 #undef PATHS_GATHER
 #undef PATHS_SCATTER
+#undef PATHS_VECTOR
+#undef PATHS_FLOATS
 
 #define PATHS(name) avx512_paths_##name
 #define PATHS_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
@@ -44,6 +53,8 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define PATHS_GATHER gather_avx512
 #define PATHS_SCATTER scatter_avx512
 #define avx512_paths_table avx512_paths
+#define PATHS_VECTOR vector16
+#define PATHS_FLOATS 16
 
 /* Where the entries of 16 steps lie: pair of slices, cut, and parity. */
 PATHS_TARGET static inline __m512i places(__m512i row, __m512i b, __m512i lowest, __m512i highest, __m512i half)
@@ -79,8 +90,6 @@ PATHS_TARGET static int split_avx512(const struct cpu_slab *slab, const struct c
 		_mm512_mask_storeu_ps(ret_weight + i, live, upper);
 		_mm512_mask_storeu_epi32(ret_place + i, live, places(row, b, lowest, highest, half));
 		two = _mm512_cmp_ps_mask(rest, _mm512_setzero_ps(), _CMP_GT_OQ);
-		if (!two)
-			continue;
 		b = places(row, _mm512_sub_epi32(b, _mm512_set1_epi32(1)), lowest, highest, half);
 		_mm512_storeu_ps(ret_weight + end, _mm512_maskz_compress_ps(two, rest));
 		_mm512_storeu_si512(ret_place + end, _mm512_maskz_compress_epi32(two, b));
@@ -146,4 +155,6 @@ PATHS_TARGET static void scatter_avx512(const struct cpu_slab *slab, const float
 #undef PATHS_SPLIT
 #undef PATHS_GATHER
 #undef PATHS_SCATTER
+#undef PATHS_VECTOR
+#undef PATHS_FLOATS
 #endif
