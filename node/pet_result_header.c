@@ -84,7 +84,7 @@ static void fill_patient_orientation(const struct pet_result *r, struct fill *f)
 static void fill_series(const struct pet_result *r, struct fill *f)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	char description[128], frame[DICOM_UID_SIZE], text[DICOM_UID_SIZE + 64];
+	char description[128], frame[DICOM_UID_SIZE], series[DICOM_UID_SIZE] = "", text[DICOM_UID_SIZE + 64];
 	long number = 0;
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
@@ -106,7 +106,9 @@ static void fill_series(const struct pet_result *r, struct fill *f)
 		fill_copy(f, TAG_LATERALITY, r->source);
 	}
 	if (dicom_get_text(r->source, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL) != 1) {
-		snprintf(text, sizeof(text), "tomonode frame of reference|%s", r->series);
+		/* of the acquisition, whatever the protocol: what is made of the same data overlays */
+		dicom_get_text(r->source, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
+		snprintf(text, sizeof(text), "tomonode frame of reference|%s", series);
 		dicom_uid_from_text(text, frame);
 	}
 	fill_text(f, TAG_FRAME_OF_REFERENCE_UID, frame);

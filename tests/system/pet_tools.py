@@ -1,8 +1,8 @@
-"""What the system tests of PET share: running the program, a series by its own attributes alone, SUV as QIBA writes it, the truth of a
-simulated phantom in patient coordinates.
+"""What the system tests of PET share: running the program, a series by its own attributes alone, SUV as QIBA writes it, the truth
+of a simulated phantom in patient coordinates.
 
-Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x left, +y posterior,
-+z head."""
+Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x left, +y
+posterior, +z head."""
 import datetime
 import glob
 import json

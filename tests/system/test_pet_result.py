@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right place
-in the patient; Bq/ml and SUV are the phantom's; without what quantity takes the units say so."""
+"""A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right
+place in the patient; Bq/ml and SUV are the phantom's; without what quantity takes the units say so."""
 import itertools
 import os
 import shutil
@@ -108,8 +108,9 @@ def the_same_again(folder):
     """Twice the same: the same UIDs. Another protocol: others."""
     exam = os.path.join(folder, "exam")
     t.simulate(exam, "--phantom", "cylinder", "--radius", "40", "--noise-free")
-    sops = [{d.SOPInstanceUID for d in t.reconstruct(os.path.join(folder, str(k)), exam, settings=("matrix=32", f"iterations={n}")).objects}
-            for k, n in enumerate((2, 2, 3))]
+    made = [t.reconstruct(os.path.join(folder, str(k)), exam, settings=("matrix=32", f"iterations={n}")) for k, n in enumerate((2, 2, 3))]
+    sops = [{d.SOPInstanceUID for d in series.objects} for series in made]
+    check(len({d.FrameOfReferenceUID for series in made for d in series.objects}) == 1, "one frame of reference")
     check(sops[0] == sops[1] and not sops[0] & sops[2], "UIDs follow from sources and protocol")
 
 
