@@ -1,0 +1,283 @@
+#!/usr/bin/python3
+"""Times and image quality of PET reconstructions, redone on simulated data: the tables of the paper that the PET pipeline comes from.
+
+    tests/quality_pet.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o RESULTS.json
+    tests/quality_pet.py report RESULTS.json -o docs        docs/pet-quality.md and its pictures (needs python3-matplotlib)
+
+`run` needs the program, tests/bench_pet of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out of
+the bundle. All devices are timed; images are made on the last of each kind ("cpu", "cuda"), those that only one device has to make on
+the last of all. --quick: the scanner `small`, few angles in the benchmark; says nothing of any scanner.
+Exit code 1: a figure is outside its limits (they are printed).
+"""
+import argparse
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+import quality_pet_figures as figures
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+TOP = os.path.dirname(HERE)
+
+SCANNER, QUICK_SCANNER = "ge-discovery-ste", "small"
+COUNTS = 2e8  # of the data with noise; without randoms
+RANDOMS = 0.2  # of these, in the data with all effects
+# name, options of `simulate pet`
+DATA = [
+    ("cylinder", ["--phantom", "cylinder", "--noise-free"]),
+    ("cylinder-noise", ["--phantom", "cylinder"]),
+    ("iq", ["--phantom", "nema-iq", "--noise-free"]),
+    ("iq-noise", ["--phantom", "nema-iq"]),
+    ("iq-all", ["--phantom", "nema-iq", "--attenuation", "--randoms", str(RANDOMS)]),
+    ("f-shape", ["--phantom", "f-shape", "--noise-free"]),
+]
+NEAR = ["fov_radius=200"]  # the paper's smaller field of view
+# name, data, protocol, settings, on every device and not on the last alone, whether a picture is kept
+STUDIES = [
+    ("cylinder", "cylinder", "pet-mlem", NEAR, True, True),
+    ("cylinder-noise", "cylinder-noise", "pet-mlem", NEAR, True, True),
+    ("iq-20", "iq", "pet-mlem", [*NEAR, "iterations=20"], True, False),
+    ("iq-40", "iq", "pet-mlem", NEAR, True, True),
+    ("iq-40-full", "iq", "pet-mlem", [], False, False),
+    ("iq-40-128", "iq", "pet-mlem", ["matrix=128"], False, False),
+    ("iq-noise-20", "iq-noise", "pet-mlem", [*NEAR, "iterations=20"], True, False),
+    ("iq-noise-40", "iq-noise", "pet-mlem", NEAR, True, True),
+    ("iq-noise-40-filter", "iq-noise", "pet-mlem", [*NEAR, "postfilter=4"], False, True),
+    ("iq-noise-osem", "iq-noise", "pet-osem", [*NEAR, "postfilter=0"], False, False),
+    ("iq-noise-osem-filter", "iq-noise", "pet-osem", NEAR, False, True),
+    ("iq-noise-psf", "iq-noise", "pet-mlem", [*NEAR, "psf=4"], False, True),
+    ("iq-noise-joseph", "iq-noise", "pet-mlem", [*NEAR, "projector=joseph"], False, False),
+    ("iq-noise-bsrem", "iq-noise", "pet-mlem", [*NEAR, "algorithm=bsrem", "iterations=10"], False, True),
+    ("iq-noise-fbp", "iq-noise", "pet-fbp-preview", NEAR, False, True),
+    ("iq-all-40", "iq-all", "pet-mlem", NEAR, False, True),
+    ("f-shape", "f-shape", "pet-mlem", NEAR, False, True),
+]
+QUICK = {"cylinder", "cylinder-noise", "iq-20", "iq-40", "iq-noise-40", "iq-noise-osem-filter", "iq-noise-fbp", "iq-all-40", "f-shape"}
+QUICK_SETTINGS = {"fov_radius=200": "matrix=96"}
+# label, options of bench_pet
+BENCHES = [("128", ["--matrix", "128"]), ("256", ["--matrix", "256"]), ("256-200", ["--matrix", "256", "--fov", "200"])]
+REPEATS = {"cuda": 20, "cpu": 3, "cpu:1": 1}
+
+
+def kind_of(device):
+    return device.split(":")[0]
+
+
+class Programs:
+    """The program and the benchmark beside it, in a build folder or a bundle."""
+
+    def __init__(self, tomonode):
+        self.tomonode = os.path.abspath(tomonode)
+        above = os.path.dirname(os.path.dirname(self.tomonode))
+        self.env = dict(os.environ)
+        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", "bench_pet")
+        if os.path.isfile(os.path.join(above, "tests", "bench_pet")) and os.path.isdir(os.path.join(above, "lib")):
+            self.bench = os.path.join(above, "tests", "bench_pet")
+            self.env["LD_LIBRARY_PATH"] = os.path.join(above, "lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+
+    def call(self, program, *args):
+        done = subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                              env=self.env if program == self.bench else None)
+        if done.returncode:
+            sys.exit(f"{os.path.basename(program)} {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def __call__(self, *args):
+        return self.call(self.tomonode, *args)
+
+
+def say(began, text):
+    print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+# ---- times ----
+
+def measure_times(programs, args, began):
+    rows = []
+    for device in args.devices:
+        wanted = [(label, [*options, "--repeat", str(REPEATS.get(device, REPEATS[kind_of(device)]))], False) for label, options in BENCHES]
+        if kind_of(device) == "cuda" or args.quick:
+            wanted.append(("256", [*BENCHES[1][1], "--deterministic", "--repeat", "5"], True))
+        for label, options, deterministic in wanted:
+            quick = ["--angles", "4", "--repeat", "1"] if args.quick else []
+            row = json.loads(programs.call(programs.bench, "--device", device, *options, *quick))
+            rows.append({**row, "spec": device, "label": label, "deterministic": deterministic})
+            say(began, f"{device:6} iteration {label}{' deterministic' if deterministic else ''}: {row['iteration_ms']:.4g} ms")
+    return rows
+
+
+# ---- images ----
+
+def numbers(value, prefix=""):
+    """All numbers of a JSON value, by the dotted path of their keys."""
+    found = {}
+    if isinstance(value, dict):
+        for key, one in value.items():
+            found.update(numbers(one, f"{prefix}{key}."))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        found[prefix[:-1]] = value
+    return found
+
+
+def sums(case):
+    """What the report of a job says of sum(y) and sum(Ax); none where the algorithm has no such law."""
+    found = {key.rsplit(".", 1)[-1]: value for key, value in numbers(case).items()}
+    data, model = found.get("sum_data", 0), found.get("sum_model", 0)
+    return {"data": data, "model": model, "relative": model / data - 1} if data and model else None
+
+
+def reconstruct(programs, folder, exam, device, protocol, settings):
+    """What recon says of it, and the image."""
+    out = os.path.join(folder, "out")
+    shutil.rmtree(out, ignore_errors=True)
+    options = [x for s in settings for x in ("--set", s)]
+    summary = json.loads(programs("recon", "--json", "--device", device, "--protocol", protocol, *options, "-o", out, exam))
+    image = os.path.join(out, "image.hv")
+    exported = json.loads(programs("export", "--json", "-o", image, out))
+    return summary["cases"][0], exported, figures.Image.read(image)
+
+
+def picture(image, truth):
+    """The central transaxial slice and the coronal one through the middle of the body, as bytes; white: the largest value in them."""
+    y = truth["shapes"][0]["center_mm"][1]
+    row = int(round((y - image.first[1]) / image.spacing[1]))
+    planes = {"transaxial": image.values[image.slice_at(0)], "coronal": image.values[::-1, row]}  # the head above
+    white = float(max(p.max() for p in planes.values()))
+    return {"white": white, "spacing_mm": image.spacing,
+            **{name: {"size": list(p.shape[::-1]), "bytes": base64.b64encode(
+                np.clip(np.rint(p * (255 / white)), 0, 255).astype(np.uint8).tobytes()).decode("ascii")} for name, p in planes.items()}}
+
+
+def measure(image, truth):
+    measured = {"cylinder": figures.cylinder, "nema-iq": figures.nema, "f-shape": figures.f_shape}
+    return {truth["phantom"]: measured[truth["phantom"]](image, truth)}
+
+
+def study(programs, folder, exam, truth, device, row):
+    name, data, protocol, settings, _, keep = row
+    case, exported, image = reconstruct(programs, folder, exam, device, protocol, settings)
+    figure = measure(image, truth)
+    return image, {"name": name, "data": data, "spec": device, "device": case["device"], "protocol": protocol, "settings": settings,
+                   "size": exported["size"], "voxel_mm": exported["voxel_mm"], "units": exported["units"], "sums": sums(case),
+                   "seconds": case.get("seconds", {}), "device_bytes": case.get("device_bytes"), **figure,
+                   "picture": picture(image, truth) if keep else None}
+
+
+def compare(one, other, first, second):
+    """Figures of two devices of one study: differences in percentage points, of images in parts of the largest value."""
+    result = {"name": one["name"], "specs": [one["spec"], other["spec"]], "image": figures.difference(first, second)}
+    for phantom in ("cylinder", "nema-iq"):
+        if phantom in one:
+            a, b = one[phantom], other[phantom]
+            result["nsr_points"] = 100 * abs(a["nsr"] - b["nsr"])
+            if "spheres" in a:
+                result["recovery_points"] = 100 * max(abs(p["recovery"][f] - q["recovery"][f]) for p, q in zip(a["spheres"], b["spheres"])
+                                                      for f in p["recovery"])
+    return result
+
+
+def measure_images(programs, args, folder, began, results):
+    kinds = {kind_of(d): d for d in args.devices}  # the last of each kind
+    devices = list(kinds.values())
+    for data, options in DATA:
+        rows = [s for s in STUDIES if s[1] == data and (not args.quick or s[0] in QUICK)]
+        if not rows:
+            continue
+        exam = os.path.join(folder, data)
+        programs("simulate", "pet", "--scanner", args.scanner, "--counts", COUNTS, *options, "-o", exam)
+        with open(os.path.join(exam, "truth.json"), encoding="ascii") as f:
+            truth = results["truths"][data] = json.load(f)
+        say(began, f"simulated {data}")
+        for row in rows:
+            if args.quick:
+                row = (*row[:3], [QUICK_SETTINGS.get(s, s) for s in row[3]], *row[4:])
+            images = []
+            for device in devices if row[4] else [args.devices[-1]]:
+                image, found = study(programs, folder, exam, truth, device, row)
+                results["studies"].append(found)
+                images.append((found, image))
+                say(began, f"{device:6} {row[0]}")
+            if len(images) > 1:
+                results["comparisons"].append(compare(images[0][0], images[1][0], images[0][1], images[1][1]))
+        shutil.rmtree(exam)
+
+
+# ---- limits ----
+
+def verdicts(results):
+    """(what, worst value found, limit, whether it is kept)."""
+    found = []
+
+    def limit(what, values, most, unit):
+        values = [v for v in values if v is not None]
+        if values:
+            found.append((what, max(values), most, unit, max(values) <= most))
+
+    compared = results["comparisons"]
+    limit("CPU against CUDA: largest difference over the largest value", [c["image"] for c in compared], 1e-4, "")
+    limit("CPU against CUDA: recovery", [c.get("recovery_points") for c in compared], 0.1, "points")
+    limit("CPU against CUDA: NSR", [c.get("nsr_points") for c in compared], 0.05, "points")
+    limit("uniform cylinder without noise: mean of the circle against the truth",
+          [abs(100 * (s["cylinder"]["over_truth"] - 1)) for s in results["studies"] if s["name"] == "cylinder"], 1, "%")
+    limit("sum(Ax) against sum(y), MLEM", [abs(s["sums"]["relative"]) for s in results["studies"] if s["sums"]], 1e-5, "")
+    voxel = results["studies"][0]["voxel_mm"][0] if results["studies"] else 1
+    limit("the F's ball against where it was put", [s["f-shape"]["error_mm"] for s in results["studies"] if "f-shape" in s], voxel, "mm")
+    return found
+
+
+def run(args):
+    programs, began = Programs(args.tomonode), time.monotonic()
+    args.devices = args.devices.split(",")
+    args.scanner = QUICK_SCANNER if args.quick else SCANNER
+    results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "scanner": args.scanner, "devices": args.devices,
+               "cpus": len(os.sched_getaffinity(0)), "randoms": RANDOMS, "times": [], "truths": {}, "studies": [], "comparisons": []}
+    if not args.no_times:
+        results["times"] = measure_times(programs, args, began)
+    with tempfile.TemporaryDirectory(prefix="tomonode-quality-", dir=args.work) as folder:
+        measure_images(programs, args, folder, began, results)
+    results["clearances_mm"] = figures.clearances(results["truths"]["iq"])
+    results["seconds"] = time.monotonic() - began
+    with open(args.output, "w", encoding="ascii") as f:
+        json.dump(results, f)
+    worst = verdicts(results)
+    for what, value, most, unit, kept in worst:
+        print(f"{'kept  ' if kept else 'BROKEN'}  {what}: {value:.3g} {unit}, at most {most:g}")
+    print(f"{results['seconds']:.0f} s in all")
+    return 0 if all(kept for *_, kept in worst) else 1
+
+
+def report(args):
+    import quality_pet_report  # needs matplotlib, which a machine that only runs has not
+
+    with open(args.results, encoding="ascii") as f:
+        results = json.load(f)
+    quality_pet_report.write(results, verdicts(results), os.path.join(HERE, "quality_pet.md.in"), args.output)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = parser.add_subparsers(dest="command", required=True)
+    r = sub.add_parser("run")
+    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", os.path.join(TOP, "build", "release", "tomonode")))
+    r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
+    r.add_argument("--quick", action="store_true", help="a small scanner, to try the script")
+    r.add_argument("--no-times", action="store_true", help="images alone")
+    r.add_argument("--work", help="folder for 1 GB of files; default: that of temporary files")
+    r.add_argument("-o", "--output", required=True)
+    r = sub.add_parser("report")
+    r.add_argument("results")
+    r.add_argument("-o", "--output", required=True)
+    args = parser.parse_args()
+    sys.exit((run if args.command == "run" else report)(args))
+
+
+if __name__ == "__main__":
+    main()
