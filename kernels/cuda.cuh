@@ -63,9 +63,10 @@ struct projection {
 	struct slice_map *maps;	     /* device: n_views * n_z */
 	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
 	double scale_min_y;
-	struct cuda_paths *paths; /* PATHS and JOSEPH, but for stacks */
-	struct cuda_lines *lines; /* stacks of 2-D parallel beams, any model but EXACT */
-	bool level;		  /* SCAN_PARALLEL: no plane rises */
+	struct cuda_paths *paths;	   /* PATHS and JOSEPH, but for stacks */
+	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model but EXACT */
+	double radial_first, radial_pitch; /* SCAN_PARALLEL: of equidistant radial bins, mm */
+	bool level, stack; /* SCAN_PARALLEL: no plane rises; plane u lies in the middle of slice u (kernels/lines.h) */
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)
@@ -130,6 +131,8 @@ int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3
 	      struct err *err);
 int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
 			struct err *err);
+
+/* cuda_interpolated.cu */
 int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 
 /* cuda_vector.cu */
