@@ -4,7 +4,8 @@
  * - Stored, also with a warning or because the peer had it already: `sent`. Refused for good: `send-refused`, the dead letter of
  *   that object; the others go on. Anything that may pass ends it: `send-failed` with the time of the next attempt; at the
  *   destination's limit all that is due is refused.
- * - An event that names no SOP instance is about all that is due.
+ * - An event that names no SOP instance is about all that is due. Of a series of many objects those that were stored within a
+ *   moment share one event, so that the journal does not set the pace.
  * - When this process dies after the peer's answer and before the journal has it, the object is sent again: the same UID, so the
  *   peer still has one.
  */
@@ -24,6 +25,10 @@
 #include "node/options.h"
 #include "node/task.h"
 
+#define TOGETHER_FROM 9	     /* objects that are due: fewer have an event each */
+#define TOGETHER_SECONDS 0.5 /* ... else so long they wait for others */
+#define TOGETHER_MAX 256     /* UIDs in an event */
+
 struct delivery {
 	struct task task;
 	struct jobs jobs;
@@ -35,6 +40,9 @@ struct delivery {
 	enum deliver_outcome outcome;
 	char status[8], reason[520];
 	double began;
+	/* What is stored and not yet written down. */
+	bool together;
+	json_t *stored; /* UIDs; NULL: none */
 };
 
 static void answer(struct delivery *d, const struct job_object *object, enum deliver_outcome outcome, const char *status,
@@ -91,7 +99,9 @@ static int write_down(struct delivery *d)
 	int ret;
 
 	d->began = now;
-	if (detail && d->object && (event == EVENT_SENT || d->outcome == DELIVER_PERMANENT))
+	if (detail && d->object && event == EVENT_SENT && d->stored)
+		json_object_set(detail, "sop_instances", d->stored);
+	else if (detail && d->object && (event == EVENT_SENT || d->outcome == DELIVER_PERMANENT))
 		json_object_set_new(detail, "sop_instance", json_string(d->object->sop_instance));
 	if (detail && event == EVENT_SEND_FAILED)
 		json_object_set_new(detail, "next",
@@ -106,6 +116,40 @@ static int write_down(struct delivery *d)
 	}
 	task_notify(&d->task);
 	return CODE_OK;
+}
+
+/* CODE_OK, or why to stop. */
+static int write_stored(struct delivery *d)
+{
+	int code = d->stored ? write_down(d) : CODE_OK;
+
+	json_decref(d->stored);
+	d->stored = NULL;
+	return code;
+}
+
+/* The answer about an object: at once, or together with what follows. */
+static int note_answer(struct delivery *d, bool last)
+{
+	struct delivery now = *d;
+	int code;
+
+	if (d->together && d->outcome == DELIVER_STORED) {
+		if (!d->stored)
+			d->stored = json_array();
+		json_array_append_new(d->stored, json_string(d->object->sop_instance));
+		if (!last && event_now() - d->began < TOGETHER_SECONDS && json_array_size(d->stored) < TOGETHER_MAX)
+			return CODE_OK;
+		return write_stored(d);
+	}
+	if (d->stored) { /* the ones before it, first */
+		answer(d, now.object, DELIVER_STORED, "0000", "");
+		code = write_stored(d);
+		if (code != CODE_OK)
+			return code;
+		answer(d, now.object, now.outcome, now.status, now.reason);
+	}
+	return write_down(d);
 }
 
 /* One object over the association: its answer. */
@@ -169,31 +213,42 @@ static int send_due(struct delivery *d)
 		.acse_timeout = c->acse_timeout,
 		.dimse_timeout = c->dimse_timeout,
 	};
-	struct scu_context contexts[JOB_OBJECTS_MAX] = {0};
-	size_t list[JOB_OBJECTS_MAX], n = 0;
+	struct scu_context *contexts = calloc(d->view->n_objects, sizeof(contexts[0]));
+	size_t *list = calloc(d->view->n_objects, sizeof(list[0])), n = 0;
 	struct scu *scu = NULL;
 	struct err err = {0};
 	char path[500];
-	int code, ret;
+	int code = CODE_FAILED, ret;
 
+	if (!contexts || !list)
+		goto out;
 	code = list_due(d, list, contexts, &n);
-	if (code != CODE_OK || n == 0)
-		return code < 0 ? CODE_OK : code; /* negative: a failure that may pass is written down */
+	if (code != CODE_OK || n == 0) {
+		code = code < 0 ? CODE_OK : code; /* negative: a failure that may pass is written down */
+		goto out;
+	}
 	ret = scu_open(&peer, contexts, n, &scu, &err);
 	if (ret < 0) {
 		answer(d, NULL, deliver_classify_error(-ret), "", err.msg);
-		return write_down(d);
+		code = write_down(d);
+		goto out;
 	}
+	d->together = n >= TOGETHER_FROM;
 	for (size_t i = 0; i < n && code == CODE_OK; i++) {
 		const struct job_object *object = &d->view->objects[list[i]];
 
 		snprintf(path, sizeof(path), "%s/%s", node->spool, object->file);
 		send_object(d, scu, object, path);
-		code = write_down(d);
+		code = note_answer(d, i + 1 == n);
 		if (d->outcome == DELIVER_TRANSIENT)
 			break;
 	}
+out:
+	json_decref(d->stored);
+	d->stored = NULL;
 	scu_close(scu);
+	free(contexts);
+	free(list);
 	return code;
 }
 

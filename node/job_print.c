@@ -102,6 +102,35 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart
 			clock_text(number(one, "received"), when), text(one, "calling"), text(one, "reason"));
 }
 
+#define RESULTS_LISTED 8 /* objects of a result; of more, how many there are */
+
+static void print_results(FILE *to, const json_t *objects)
+{
+	const json_t *one = json_array_get(objects, 0);
+	size_t i, n = json_array_size(objects);
+	const char *file = text(one, "file"), *end = strrchr(file, '/');
+
+	if (n > RESULTS_LISTED) {
+		fprintf(to, "  result %zu objects in %.*s, Series Instance UID %s\n", n, end ? (int)(end - file) : 0, file,
+			text(one, "series"));
+		return;
+	}
+	json_array_foreach(objects, i, one)
+		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
+}
+
+/* "12 of 47 sent": what a destination has of a result of many objects. */
+static void print_sent(FILE *to, const json_t *states)
+{
+	const json_t *one;
+	size_t i, n = 0;
+
+	if (json_array_size(states) <= RESULTS_LISTED)
+		return;
+	json_array_foreach(states, i, one) n += !strcmp(json_string_value(one) ? json_string_value(one) : "", "sent");
+	fprintf(to, " (%zu of %zu objects sent)", n, json_array_size(states));
+}
+
 static void print_detail(FILE *to, const json_t *detail)
 {
 	static const char *const keys[] = {"why",    "reason",	"protocol", "destination", "status",
@@ -115,6 +144,8 @@ static void print_detail(FILE *to, const json_t *detail)
 		else if (json_is_integer(value))
 			fprintf(to, "  %s: %lld", keys[i], (long long)json_integer_value(value));
 	}
+	if (json_is_array(json_object_get(detail, "sop_instances")))
+		fprintf(to, "  objects: %zu", json_array_size(json_object_get(detail, "sop_instances")));
 	fputc('\n', to);
 }
 
@@ -158,11 +189,14 @@ void job_report_print_show(FILE *to, const json_t *show)
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
 	if (text(job, "device")[0])
 		fprintf(to, "  device %s\n", text(job, "device"));
-	json_array_foreach(json_object_get(json_object_get(job, "result"), "objects"), i, one)
-		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
+	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)
-		fprintf(to, "  destination %s: %s %s %s\n", text(one, "name"), text(one, "state"), text(one, "status"),
+	{
+		fprintf(to, "  destination %s: %s %s %s", text(one, "name"), text(one, "state"), text(one, "status"),
 			text(one, "reason"));
+		print_sent(to, json_object_get(one, "objects"));
+		fputc('\n', to);
+	}
 	fprintf(to, "\nEvents\n");
 	print_events(to, json_object_get(show, "events"));
 	fprintf(to, "\nInstances\n");

@@ -3,9 +3,6 @@
  * - The state comes from job_next() alone; the details only fill in what people and the scheduler want to know.
  * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of what
  * was written would be a guess.
- * - A destination that has an object keeps it as sent over a retry, as long as the object's UID is the same.
- * - Of the time when a result was one object are events that name none: `reconstructed` without a list of objects, `sent` and
- *   `send-refused` without a UID. They mean the one, or all.
  */
 #include "node/jobs.h"
 
@@ -14,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "node/jobs_objects.h"
 
 static void set_text(char *ret, size_t size, const char *text)
 {
@@ -67,7 +66,9 @@ static void view_free(struct job_view *v)
 	if (!v)
 		return;
 	free(v->key);
-	free(v->sends);
+	job_sends_free(v->sends, v->n_sends);
+	free(v->objects);
+	free(v->object_texts);
 	free(v);
 }
 
@@ -134,35 +135,6 @@ size_t job_view_sends(const struct job_view *v, enum send_state state)
 	return n;
 }
 
-bool job_view_wanted(const struct job_view *v, size_t object)
-{
-	for (size_t i = 0; i < v->n_sends; i++)
-		if (v->sends[i].objects[object] == SEND_DUE)
-			return true;
-	return false;
-}
-
-/* A destination's state out of those of the objects. */
-static void settle(const struct job_view *v, struct job_send *s)
-{
-	size_t due = 0, refused = 0;
-
-	for (size_t i = 0; i < v->n_objects; i++) {
-		due += s->objects[i] == SEND_DUE;
-		refused += s->objects[i] == SEND_REFUSED;
-	}
-	s->state = due || !v->n_objects ? SEND_DUE : refused ? SEND_REFUSED : SEND_DONE;
-}
-
-/* What was refused is tried again; what is there stays there. */
-static void ask_again(const struct job_view *v, struct job_send *s)
-{
-	for (size_t i = 0; i < v->n_objects; i++)
-		if (s->objects[i] == SEND_REFUSED)
-			s->objects[i] = SEND_DUE;
-	settle(v, s);
-}
-
 /* ---- what each event fills in: 0, -ENOMEM, or -EBADMSG: the detail lacks something ---- */
 
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -202,6 +174,7 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	const json_t *names = json_object_get(detail, "destinations"), *name;
 	struct job_send *sends;
 	size_t i, n = json_array_size(names);
+	int ret;
 
 	if (!json_is_array(names) || !get_text(detail, "protocol")[0] || n > ROUTE_DESTINATIONS_MAX)
 		return -EBADMSG;
@@ -210,22 +183,13 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 		return -ENOMEM;
 	json_array_foreach(names, i, name)
 	{
-		const struct job_send *old;
-
-		if (!json_is_string(name)) {
-			free(sends);
-			return -EBADMSG;
+		ret = json_is_string(name) ? job_send_begin(v, json_string_value(name), &sends[i]) : -EBADMSG;
+		if (ret < 0) {
+			job_sends_free(sends, n);
+			return ret;
 		}
-		old = job_view_send(v, json_string_value(name));
-		if (old && old->state == SEND_DONE) {
-			sends[i] = *old;
-		} else if (old) {
-			memcpy(sends[i].objects, old->objects, sizeof(sends[i].objects));
-			ask_again(v, &sends[i]);
-		}
-		set_text(sends[i].destination, sizeof(sends[i].destination), json_string_value(name));
 	}
-	free(v->sends);
+	job_sends_free(v->sends, v->n_sends);
 	v->sends = sends;
 	v->n_sends = n;
 	set_text(v->protocol, sizeof(v->protocol), get_text(detail, "protocol"));
@@ -237,55 +201,12 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	return 0;
 }
 
-static int read_object(const json_t *detail, struct job_object *ret_object)
-{
-	const char *uid = get_text(detail, "sop_instance"), *file = get_text(detail, "file");
-
-	if (!uid[0] || !file[0] || strstr(file, ".."))
-		return -EBADMSG;
-	set_text(ret_object->sop_instance, sizeof(ret_object->sop_instance), uid);
-	set_text(ret_object->sop_class, sizeof(ret_object->sop_class), get_text(detail, "sop_class"));
-	set_text(ret_object->series, sizeof(ret_object->series), get_text(detail, "series"));
-	set_text(ret_object->file, sizeof(ret_object->file), file);
-	return 0;
-}
-
-/* The object with this UID; n_objects: none has it. */
-static size_t find_object(const struct job_view *v, const char *uid)
-{
-	size_t i = 0;
-
-	while (i < v->n_objects && strcmp(v->objects[i].sop_instance, uid))
-		i++;
-	return i;
-}
-
 static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	struct job_object objects[JOB_OBJECTS_MAX] = {0};
-	const json_t *list = json_object_get(detail, "objects");
-	size_t n = json_is_array(list) ? json_array_size(list) : 1;
+	int ret = job_objects_replace(v, detail);
 
-	if (n < 1 || n > JOB_OBJECTS_MAX || (list && !json_is_array(list)))
-		return -EBADMSG;
-	for (size_t i = 0; i < n; i++)
-		if (read_object(list ? json_array_get(list, i) : detail, &objects[i]) < 0)
-			return -EBADMSG;
-	for (size_t i = 0; i < v->n_sends; i++) {
-		struct job_send *s = &v->sends[i];
-		enum send_state states[JOB_OBJECTS_MAX] = {SEND_DUE};
-
-		for (size_t k = 0; k < n; k++) {
-			size_t before = find_object(v, objects[k].sop_instance);
-
-			states[k] = before < v->n_objects && s->objects[before] == SEND_DONE ? SEND_DONE : SEND_DUE;
-		}
-		memcpy(s->objects, states, sizeof(states));
-	}
-	memcpy(v->objects, objects, sizeof(objects));
-	v->n_objects = n;
-	for (size_t i = 0; i < v->n_sends; i++)
-		settle(v, &v->sends[i]);
+	if (ret < 0)
+		return ret;
 	v->reconstructed = row->time;
 	if (get_text(detail, "device")[0])
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
@@ -296,7 +217,6 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 static int on_send(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
 	struct job_send *s = job_view_send(v, get_text(detail, "destination"));
-	const char *uid = get_text(detail, "sop_instance");
 
 	if (!s)
 		return -EBADMSG;
@@ -308,16 +228,7 @@ static int on_send(struct job_view *v, const json_t *detail, const struct event_
 		s->next = get_number(detail, "next");
 		return 0;
 	}
-	for (size_t i = 0; i < v->n_objects; i++) {
-		if (uid[0] && strcmp(v->objects[i].sop_instance, uid))
-			continue;
-		if (row->event == EVENT_SENT)
-			s->objects[i] = SEND_DONE;
-		else if (s->objects[i] == SEND_DUE)
-			s->objects[i] = SEND_REFUSED;
-	}
-	settle(v, s);
-	return 0;
+	return job_objects_answered(v, s, detail, row->event == EVENT_SENT);
 }
 
 static void on_retry(struct job_view *v, const json_t *detail)
@@ -328,7 +239,7 @@ static void on_retry(struct job_view *v, const json_t *detail)
 	v->finished = 0;
 	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
 	for (size_t i = 0; i < v->n_sends; i++) {
-		ask_again(v, &v->sends[i]);
+		job_send_again(v, &v->sends[i]);
 		v->sends[i].failures = 0;
 		v->sends[i].next = 0;
 	}

@@ -21,21 +21,21 @@ enum send_state {
 	SEND_REFUSED, /* for good: the dead letter */
 };
 
-/* An object of the result; a job has several where its protocol asks for slabs or a synthetic view. */
-#define JOB_OBJECTS_MAX 8
+/* An object of the result: one or a few of a tomosynthesis, one a slice of PET. */
+#define JOB_OBJECTS_MAX 16384
 struct job_object {
-	char file[160]; /* relative to the spool */
-	char sop_instance[65], sop_class[65], series[65];
+	const char *file; /* relative to the spool; all texts lie in the view's object_texts */
+	const char *sop_instance, *sop_class, *series;
 };
 
 struct job_send {
 	char destination[CONFIG_NAME_SIZE];
-	enum send_state state;			  /* due while an object is due; then refused if one was */
-	enum send_state objects[JOB_OBJECTS_MAX]; /* of each object of the result */
-	int failures;				  /* transient ones, since the last time a person said retry */
-	double next;				  /* s since the epoch: not before */
-	double time;				  /* of the last event */
-	char status[8];				  /* "0000"; "" where the peer did not answer */
+	enum send_state state;	  /* due while an object is due; then refused if one was */
+	enum send_state *objects; /* of each object of the result: n_objects of the view */
+	int failures;		  /* transient ones, since the last time a person said retry */
+	double next;		  /* s since the epoch: not before */
+	double time;		  /* of the last event */
+	char status[8];		  /* "0000"; "" where the peer did not answer */
 	char reason[240];
 };
 
@@ -52,12 +52,13 @@ struct job_view {
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
-	char device[96];			    /* of the last attempt; "": none yet */
-	int attempts, crashes;			    /* started, and died; since the last time a person said retry */
-	double not_before;			    /* of the next attempt */
-	char reason[320];			    /* why it is held, failed, cancelled, quarantined, waiting; "" */
-	struct job_object objects[JOB_OBJECTS_MAX]; /* of the result, in the order in which they are sent */
+	char device[96];	    /* of the last attempt; "": none yet */
+	int attempts, crashes;	    /* started, and died; since the last time a person said retry */
+	double not_before;	    /* of the next attempt */
+	char reason[320];	    /* why it is held, failed, cancelled, quarantined, waiting; "" */
+	struct job_object *objects; /* of the result, in the order in which they are sent */
 	size_t n_objects;
+	char *object_texts;
 };
 
 struct jobs {

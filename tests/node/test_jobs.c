@@ -172,6 +172,57 @@ static void several_objects(void **state)
 	jobs_clear(&jobs);
 }
 
+/* A series of hundreds of objects: answers come in lists, and what is there stays there over a retry in another order. */
+static void many_objects(void **state)
+{
+	enum { N = 500 };
+	static char made[N * 120], sent[N * 12 + 200];
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7);
+	struct job_send *pacs;
+	size_t n = 0;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	n = (size_t)snprintf(made, sizeof(made), "{\"objects\":[");
+	for (int i = 0; i < N; i++)
+		n += (size_t)snprintf(
+			made + n, sizeof(made) - n,
+			"%s{\"file\":\"outbox/7/%d.dcm\",\"sop_instance\":\"1.%d\",\"sop_class\":\"1.2\",\"series\":\"9.9\"}",
+			i ? "," : "", i, i);
+	snprintf(made + n, sizeof(made) - n, "]}");
+	start_again(&jobs, 7, made);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_int_equal(v->n_objects, N);
+	assert_string_equal(v->objects[499].file, "outbox/7/499.dcm");
+	assert_string_equal(v->objects[499].series, "9.9");
+	assert_ptr_equal(v->objects[499].series, v->objects[0].series);
+	n = (size_t)snprintf(sent, sizeof(sent), "{\"destination\":\"pacs\",\"status\":\"0000\",\"sop_instances\":[");
+	for (int i = 0; i < N - 1; i++)
+		n += (size_t)snprintf(sent + n, sizeof(sent) - n, "%s\"1.%d\"", i ? "," : "", i);
+	snprintf(sent + n, sizeof(sent) - n, "]}");
+	apply(&jobs, 7, EVENT_SENT, sent);
+	pacs = job_view_send(v, "pacs");
+	assert_int_equal(pacs->state, SEND_DUE);
+	assert_true(pacs->objects[498] == SEND_DONE && pacs->objects[499] == SEND_DUE);
+	assert_true(job_view_wanted(v, 499) && job_view_wanted(v, 0)); /* the other destination has none */
+	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"ws\"}");
+	assert_false(job_view_wanted(v, 0));
+	assert_true(job_view_wanted(v, 499));
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"sop_instances\":[\"1.499\",\"1.0\"]}");
+	assert_int_equal(pacs->state, SEND_REFUSED);
+	assert_true(pacs->objects[0] == SEND_DONE); /* what was stored stays stored */
+	/* made again without the first: the others are known by their UIDs */
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	start_again(&jobs, 7, SEVERAL("1.3", "1.499", "1.700"));
+	pacs = job_view_send(v, "pacs");
+	assert_int_equal(v->n_objects, 3);
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
+	assert_int_equal(job_view_send(v, "ws")->objects[1], SEND_DONE);
+	assert_int_equal(apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"sop_instances\":[1]}")->state, JOB_IMPOSSIBLE);
+	jobs_clear(&jobs);
+}
+
 static void damaged_objects(void **state)
 {
 	static const char *const bad[] = {
@@ -403,17 +454,12 @@ static void stages_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_life),
-		cmocka_unit_test(sent_is_kept_over_a_retry),
-		cmocka_unit_test(several_objects),
-		cmocka_unit_test(damaged_objects),
-		cmocka_unit_test(attempts_are_counted),
-		cmocka_unit_test(damage),
-		cmocka_unit_test(found_by_id_and_key),
-		cmocka_unit_test(retention_rule),
-		cmocka_unit_test(statuses),
-		cmocka_unit_test(backoff),
-		cmocka_unit_test(stages_add_up),
+		cmocka_unit_test(a_whole_life),	   cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(several_objects), cmocka_unit_test(many_objects),
+		cmocka_unit_test(damaged_objects), cmocka_unit_test(attempts_are_counted),
+		cmocka_unit_test(damage),	   cmocka_unit_test(found_by_id_and_key),
+		cmocka_unit_test(retention_rule),  cmocka_unit_test(statuses),
+		cmocka_unit_test(backoff),	   cmocka_unit_test(stages_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
