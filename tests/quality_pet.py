@@ -204,6 +204,8 @@ def measure_images(programs, args, folder, began, results):
                 results["studies"].append(found)
                 images.append((found, image))
                 say(began, f"{device:6} {row[0]}")
+            if row[0] == "iq-40":
+                results["perfect"] = measure(figures.perfect(truth, images[0][1]), truth)
             if len(images) > 1:
                 results["comparisons"].append(compare(images[0][0], images[1][0], images[0][1], images[1][1]))
         shutil.rmtree(exam)

@@ -98,8 +98,8 @@ def median(values):
 class Exam:
     """Simulated files; renew() makes other objects of them, in place: every UID that is made by the simulation gets other last digits."""
 
-    def __init__(self, folder, *options):
-        done = subprocess.run([program(), "simulate", "dbt", "--json", *options, "-o", folder], capture_output=True, text=True, check=False)
+    def __init__(self, folder, *options, kind="dbt"):
+        done = subprocess.run([program(), "simulate", kind, "--json", *options, "-o", folder], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Trouble(f"simulate {' '.join(options)}: {done.stderr.strip()}")
         self.folder = folder
@@ -179,7 +179,7 @@ class Receiver:
 class Node:
     """`tomonode serve` on a spool of its own, in a session of its own."""
 
-    def __init__(self, folder, pacs_port, device, protocol, settings=(), extra=""):
+    def __init__(self, folder, pacs_port, device, protocol, settings=(), extra="", kind="dbt"):
         self.folder, self.spool = folder, os.path.join(folder, "spool")
         self.conf, self.log_path = os.path.join(folder, "node.conf"), os.path.join(folder, "node.log")
         self.port = free_port()
@@ -188,8 +188,8 @@ class Node:
         with open(self.conf, "w", encoding="ascii") as f:
             f.write(f'node = {{ port = {self.port}; spool = "{self.spool}"; device = "{device}"; reserve = "64 MB"; {extra} }};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {pacs_port}; retry_first = 1.0; }} );\n'
-                    f'protocols = ( {{ name = "{protocol}";{keys} }} );\n'
-                    f'routes = ( {{ name = "dbt"; kind = "dbt"; protocol = "{protocol}"; destinations = [ "pacs" ]; }} );\n')
+                    f'protocols = ( {{ name = "{protocol}"; kind = "{kind}";{keys} }} );\n'
+                    f'routes = ( {{ name = "{kind}"; kind = "{kind}"; protocol = "{protocol}"; destinations = [ "pacs" ]; }} );\n')
         self.command("check")
         with open(self.log_path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen([program(), "serve", "-c", self.conf], stdout=log, stderr=log, start_new_session=True)

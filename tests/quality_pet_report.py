@@ -1,0 +1,248 @@
+"""Tables and pictures of docs/pet-quality.md out of the results of tests/quality_pet.py. Needs matplotlib.
+
+The figures of the paper are the only ones that stand here; all others come from the results."""
+import base64
+import os
+import statistics
+
+import matplotlib
+import numpy as np
+
+matplotlib.use("Agg")
+matplotlib.rcParams["svg.hashsalt"] = "tomonode"
+import matplotlib.pyplot as plt  # noqa: E402
+
+# Belzunce et al., cited: s for an iteration, by image.
+PAPER_COLUMNS = ("i7 860, 1 thread", "GTX 285", "GTX 480", "GTX 480, atomic")
+PAPER_ITERATION = {"128": (238.2, 6.2, 2.8, 13.6), "256": (395.5, 21.7, 8.5, 16.7), "256-200": (309.3, 12.4, 6.9, 23.3)}
+PAPER_STAGES = {"forward": (211, 5.1, 3.8, 6.1), "back": (183, 15.5, 4.0, 17.2), "update": (0.04, 0.0005, 0.0005, 0.0005)}
+PAPER_NSR = {"cylinder": (4.9, 16.8, 10.6, 4.9), "nema-iq": (1.2, 14.9, 9.3, 1.8)}  # %
+PAPER_RECOVERY = {"CPU": (44.6, 68.5, 74.9, 80.2, 64.1, 71.0), "GTX 480, atomic": (44.7, 68.6, 74.9, 80.4, 64.4, 71.1)}  # %
+LABELS = {"128": "128 x 128 x 47, FOV {fov} mm", "256": "256 x 256 x 47, FOV {fov} mm", "256-200": "256 x 256 x 47, FOV {fov} mm"}
+STAGES = (("forward", "forward"), ("bins", "bins"), ("back", "back"), ("update", "normalise"), ("iteration", "iteration"))
+WINDOWS = {"cylinder": 1.5, "nema-iq": 5.0, "f-shape": 44.0}  # white, in activities of the phantom's body
+
+
+def table(head, rows):
+    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|",
+                      *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
+
+
+def milliseconds(value):
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
+
+
+def factor(value):
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
+# ---- times ----
+
+def times_table(results):
+    rows = []
+    first = {r["label"]: r for r in results["times"] if r["spec"] == results["devices"][0] and not r["deterministic"]}
+    for label in PAPER_ITERATION:
+        for r in (t for t in results["times"] if t["label"] == label):
+            name = LABELS[label].format(fov=f"{r['fov_mm']:g}") + (", deterministic" if r["deterministic"] else "")
+            one, paper = first[label], 1e3 * PAPER_ITERATION[label][0]
+            rows.append([name, r["device"], *[milliseconds(r[f"{key}_ms"]) for key, _ in STAGES],
+                         factor(one["iteration_ms"] / r["iteration_ms"]), factor(paper / r["iteration_ms"])])
+    return table(["image", "device", *[f"{label}, ms" for _, label in STAGES], f"over {results['devices'][0]}",
+                  "over the paper's i7 860"], rows)
+
+
+def paper_times():
+    rows = [[LABELS[label].format(fov="200" if label == "256-200" else "350"), *[f"{v:g}" for v in values],
+             *[factor(values[0] / v) for v in values[1:]]] for label, values in PAPER_ITERATION.items()]
+    rows += [[f"{dict(STAGES)[stage]} of 256 x 256 x 47", *[f"{v:g}" for v in values], *[factor(values[0] / v) for v in values[1:]]]
+             for stage, values in PAPER_STAGES.items()]
+    return table(["", *[f"{c}, s" for c in PAPER_COLUMNS], *[f"{c} over i7" for c in PAPER_COLUMNS[1:]]], rows)
+
+
+# ---- figures ----
+
+def describe(study):
+    """Size and settings in words."""
+    size = " x ".join(map(str, study["size"]))
+    return f"{size}, voxels of {study['voxel_mm'][0]:.3g} x {study['voxel_mm'][1]:.3g} x {study['voxel_mm'][2]:.3g} mm"
+
+
+def percent(value, digits=1):
+    return f"{100 * value:.{digits}f}"
+
+
+def cylinder_table(studies):
+    rows = [[s["name"], s["spec"], f"{s['cylinder']['mean']:.1f} {s['units']}", percent(s["cylinder"]["over_truth"] - 1, 2),
+             " to ".join(percent(v - 1, 2) for v in s["cylinder"]["inner_over_truth"]), percent(s["cylinder"]["nsr"], 2)]
+            for s in studies if "cylinder" in s]
+    return table(["", "device", "mean of the circle", "against the truth, %", "in the inner half of the slices, %", "NSR, %"], rows)
+
+
+def noise_table(studies):
+    rows = [[s["name"], s["spec"], describe(s), percent(s["nema-iq"]["over_truth"] - 1, 2), percent(s["nema-iq"]["nsr"], 2)]
+            for s in studies]
+    return table(["", "device", "image", "background against the truth, %", "NSR, %"], rows)
+
+
+def recovery_table(entries, factors=("1", "0.8", "0.4")):
+    """entries: (what, figures of the IQ phantom)."""
+    rows = [[what, f, *[percent(s["recovery"][f]) for s in figures["spheres"]]] for what, figures in entries for f in factors]
+    return table(["recovery, %", "circle / sphere", *sphere_heads(entries)], rows)
+
+
+def sphere_heads(entries):
+    return [f"{s['diameter_mm']:g} mm {'hot' if s['ratio'] > 1 else 'cold'}" for s in entries[0][1]["spheres"]]
+
+
+def variability_table(entries):
+    return table(["N, %", *sphere_heads(entries)],
+                 [[what, *[percent(s["variability"], 2) for s in figures["spheres"]]] for what, figures in entries])
+
+
+def algorithm_table(studies):
+    rows = []
+    for s in studies:
+        q = s["nema-iq"]
+        seconds = s["seconds"].get("reconstruct")
+        rows.append([s["name"], ", ".join([s["protocol"], *s["settings"]]), "" if seconds is None else f"{seconds:.2f}",
+                     percent(q["over_truth"] - 1, 2), percent(q["nsr"]), *[f"{percent(p['recovery']['1'])} ({percent(p['variability'])})"
+                                                                      for p in q["spheres"]]])
+    return table(["", "protocol", "s", "background, %", "NSR, %", *sphere_heads([(None, studies[0]["nema-iq"])])], rows)
+
+
+def sums_table(studies):
+    return table(["", "device", "sum(y)", "sum(Ax)", "relative difference"],
+                 [[s["name"], s["spec"], f"{s['sums']['data']:.8g}", f"{s['sums']['model']:.8g}", f"{s['sums']['relative']:+.1e}"]
+                  for s in studies if s["sums"]])
+
+
+def comparison_table(comparisons):
+    def cell(value):
+        return "" if value is None else f"{value:.4f}"
+
+    return table(["", "devices", "largest difference over the largest value", "recovery, points", "NSR, points"],
+                 [[c["name"], " and ".join(c["specs"]), f"{c['image']:.1e}", cell(c.get("recovery_points")), cell(c.get("nsr_points"))]
+                  for c in comparisons])
+
+
+# ---- pictures ----
+
+def plane(study, name, white):
+    kept = study["picture"][name]
+    values = np.frombuffer(base64.b64decode(kept["bytes"]), np.uint8).reshape(kept["size"][::-1]).astype(float)
+    return np.clip(values * (study["picture"]["white"] / 255 / white), 0, 1)
+
+
+def gallery(studies, truths, path):
+    """A column for each study: transaxial above, coronal below."""
+    figure, axes = plt.subplots(2, len(studies), figsize=(2.2 * len(studies), 3.5), squeeze=False,
+                                gridspec_kw={"height_ratios": [1, 0.5]})
+    for column, s in enumerate(studies):
+        truth = truths[s["data"]]
+        white = WINDOWS[truth["phantom"]] * truth["shapes"][0]["becquerel_per_ml"]
+        spacing = s["picture"]["spacing_mm"]
+        for row, name, aspect in ((0, "transaxial", 1), (1, "coronal", spacing[2] / spacing[0])):
+            axes[row][column].imshow(plane(s, name, white), cmap="gray_r", vmin=0, vmax=1, aspect=aspect, interpolation="nearest")
+            axes[row][column].set_axis_off()
+        axes[0][column].set_title(f"{s['name']}, {s['spec']}", fontsize=8)
+    figure.tight_layout(pad=0.4)
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+    plt.close(figure)
+
+
+def recovery_plot(entries, path):
+    figure, axis = plt.subplots(figsize=(6, 3.6))
+    for what, q in entries:
+        for hot, style in ((True, "o-"), (False, "s--")):
+            of = [s for s in q["spheres"] if (s["ratio"] > 1) == hot]
+            line = axis.plot([s["diameter_mm"] for s in of], [100 * s["recovery"]["1"] for s in of], style,
+                             label=what if hot else None, color=None if hot else line[0].get_color())
+    axis.set_xlabel("sphere, mm (circles: hot, squares: cold)")
+    axis.set_ylabel("recovery, %")
+    axis.set_ylim(0, 110)
+    axis.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def trade_plot(studies, path):
+    figure, axis = plt.subplots(figsize=(6, 3.6))
+    for s in studies:
+        q = s["nema-iq"]["spheres"]
+        hot = [p for p in q if p["ratio"] > 1]
+        x = 100 * statistics.mean(p["variability"] for p in hot)
+        y = 100 * statistics.mean(p["recovery"]["1"] for p in hot)
+        axis.plot([x], [y], "o")
+        axis.annotate(s["name"], (x, y), textcoords="offset points", xytext=(5, 3), fontsize=8)
+    axis.margins(x=0.25, y=0.15)
+    axis.set_xlabel("background variability N, %, mean over the hot spheres")
+    axis.set_ylabel("recovery, %, mean over the hot spheres")
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+# ---- all of it ----
+
+def fields(results, verdicts, images):
+    studies, truths = results["studies"], results["truths"]
+    iq = [s for s in studies if "nema-iq" in s]
+    last = results["devices"][-1]
+    own = {s["name"]: s for s in studies if s["spec"] == last}
+    clean = [s for s in iq if s["data"] == "iq"]
+    noisy = [s for s in iq if s["data"] == "iq-noise"]
+
+    def entries(kind):
+        return [(f"{s['name']}, {s['spec']}", s["nema-iq"]) for s in kind]
+
+    perfect = [("the phantom itself on these voxels", results["perfect"]["nema-iq"])]
+    algorithms = [s for s in [*noisy, own.get("iq-all-40")] if s and s["spec"] == last]
+    shown = [s for s in studies if s["picture"]]
+    gallery([s for s in shown if "cylinder" in s], truths, os.path.join(images, "pet-cylinder.png"))
+    gallery([s for s in shown if s["name"] in ("iq-40", "iq-noise-40")], truths, os.path.join(images, "pet-iq.png"))
+    gallery([s for s in shown if "nema-iq" in s and s["name"] not in ("iq-40", "iq-noise-40")], truths,
+            os.path.join(images, "pet-algorithms.png"))
+    gallery([s for s in shown if "f-shape" in s], truths, os.path.join(images, "pet-f.png"))
+    recovery_plot([*perfect, *[(n, own[n]["nema-iq"]) for n in ("iq-20", "iq-40") if n in own]], os.path.join(images, "pet-recovery.svg"))
+    trade_plot(algorithms, os.path.join(images, "pet-trade.svg"))
+    shape = own["f-shape"]["f-shape"]
+    truth, all_effects = truths["iq-noise"] if "iq-noise" in truths else truths["iq"], truths.get("iq-all")
+    return {
+        "version": results["version"], "scanner": truth["scanner"], "planes": truth["planes"], "angles": truth["angles"],
+        "radial": truth["radial"], "bins": f"{truth['planes'] * truth['angles'] * truth['radial'] / 1e6:.2f}",
+        "quick": "**A trial on a scanner that does not exist (`--quick`): no figure says anything of a real one.**\n\n"
+                 if results["quick"] else "",
+        "counts": f"{truth['expected_counts']:.3g}", "randoms": f"{100 * results['randoms']:.0f}",
+        "device_names": "; ".join(dict.fromkeys(f"`{r['spec']}` is {r['device']}" for r in [*results["times"], *studies])),
+        "last": last, "first": results["devices"][0], "seconds": f"{results['seconds']:.0f}",
+        "limits": table(["what", "worst found", "limit", ""],
+                        [[w, f"{v:.2g} {u}".strip(), f"{m:g} {u}".strip(), "kept" if ok else "**not kept**"] for w, v, m, u, ok in verdicts]),
+        "times": times_table(results) if results["times"] else "Not measured.",
+        "paper_times": paper_times(),
+        "cylinder": cylinder_table(studies), "cylinder_radius": f"{own['cylinder']['cylinder']['radius_mm']:g}",
+        "cylinder_activity": f"{truths['cylinder']['shapes'][0]['becquerel_per_ml']:g}",
+        "noise": noise_table(iq),
+        "paper_nsr": table(["NSR, %", "CPU", *PAPER_COLUMNS[1:]], [[k, *v] for k, v in PAPER_NSR.items()]),
+        "recovery_clean": recovery_table([*perfect, *entries(clean)]), "recovery_noise": recovery_table(entries([s for s in noisy if s["name"] in ("iq-noise-20", "iq-noise-40")])),
+        "paper_recovery": table(["recovery, %", *sphere_heads(perfect)], [[k, *v] for k, v in PAPER_RECOVERY.items()]),
+        "variability": variability_table(entries([s for s in clean + noisy if s["name"] in ("iq-20", "iq-40", "iq-noise-20", "iq-noise-40")])),
+        "circles": perfect[0][1]["circles"],
+        **{f"clear_{k}": f"{v:.1f}" for k, v in results["clearances_mm"].items()},
+        "comparison": comparison_table(results["comparisons"]) if results["comparisons"] else "Only one kind of device was measured.",
+        "sums": sums_table(studies), "algorithms": algorithm_table(algorithms),
+        "all_counts": f"{all_effects['counts']:.3g}" if all_effects else "",
+        "f_error": f"{shape['error_mm']:.2f}", "f_voxel": f"{own['f-shape']['voxel_mm'][0]:.2f}",
+        "f_mirrors": f"{100 * shape['mirrored_over_own']:.0f}",
+    }
+
+
+def write(results, verdicts, template, folder):
+    images = os.path.join(folder, "images")
+    os.makedirs(images, exist_ok=True)
+    with open(template, encoding="utf-8") as f:
+        text = f.read()
+    for key, value in fields(results, verdicts, images).items():
+        text = text.replace("{" + key + "}", str(value))
+    with open(os.path.join(folder, "pet-quality.md"), "w", encoding="utf-8") as f:
+        f.write(text)
