@@ -198,6 +198,10 @@ void cpu_paths_free(struct cpu_paths *p);
 void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
 void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
 
+/* cpu_convolve.c */
+int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+		 struct err *err);
+
 /* cpu_lines.c: stacks of 2-D parallel beams */
 int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 

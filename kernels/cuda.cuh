@@ -48,7 +48,11 @@ struct cuda_tiling {
 };
 
 struct cuda_paths; /* kernels/cuda_paths.cuh */
-struct cuda_lines; /* cuda_lines.cu */
+struct cuda_lines; /* cuda_convolve.cu */
+int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+		  struct err *err);
+
+/* cuda_lines.cu */
 
 struct projection {
 	struct device *dev;

@@ -102,6 +102,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(axpy);
 	SLOT(threshold);
 	SLOT(blur);
+	SLOT(convolve);
 	SLOT(prior_gradient);
 	SLOT(rule_bins);
 	SLOT(rule_voxels);

@@ -103,6 +103,10 @@ struct device_ops {
 	 * size. */
 	int (*blur)(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 		    struct err *err);
+	/* Rows of n values convolved with a symmetric kernel: ret[o][i][k] = sum over j of kernel[|i - j|] y[o][j][k], o <
+	 * n_outer, k < n_inner, i, j < n; kernel: n floats on the host, copied. ret is not y. */
+	int (*convolve)(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+			struct err *err);
 	/* ret = gradient of the penalty at x (kernels/prior.h); 0 where x is exactly 0. ret is not x. */
 	int (*prior_gradient)(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
 			      struct err *err);

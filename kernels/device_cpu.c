@@ -185,6 +185,7 @@ const struct device_ops device_cpu_ops = {
 	.axpy = cpu_axpy,
 	.threshold = cpu_threshold,
 	.blur = cpu_blur,
+	.convolve = cpu_convolve,
 	.prior_gradient = cpu_prior_gradient,
 	.rule_bins = cpu_rule_bins,
 	.rule_voxels = cpu_rule_voxels,

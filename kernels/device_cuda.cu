@@ -246,6 +246,7 @@ static struct device_ops cuda_table(void)
 	ops.axpy = cuda_axpy;
 	ops.threshold = cuda_threshold;
 	ops.blur = cuda_blur;
+	ops.convolve = cuda_convolve;
 	ops.prior_gradient = cuda_prior_gradient;
 	ops.rule_bins = cuda_rule_bins;
 	ops.rule_voxels = cuda_rule_voxels;

@@ -311,6 +311,12 @@ static int poison_blur(const struct buf *x, const struct grid *grid, const doubl
 	GUARDED("blur", cpu_blur(x, grid, sigma, work, ret, err), x, work, ret);
 }
 
+static int poison_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+			   struct err *err)
+{
+	GUARDED("convolve", cpu_convolve(y, n_outer, n, n_inner, kernel, ret, err), y, ret);
+}
+
 static int poison_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
 				 struct err *err)
 {
@@ -423,6 +429,7 @@ static const struct device_ops poison_ops = {
 	.axpy = poison_axpy,
 	.threshold = poison_threshold,
 	.blur = poison_blur,
+	.convolve = poison_convolve,
 	.prior_gradient = poison_prior_gradient,
 	.rule_bins = poison_rule_bins,
 	.rule_voxels = poison_rule_voxels,
