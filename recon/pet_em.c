@@ -40,8 +40,8 @@ static int alloc_volumes(struct pet_session *s, struct err *err)
 		r = s->dev->ops->alloc(s->dev, n, &s->den[k], err);
 	if (r == 0 && v.scale)
 		r = s->dev->ops->alloc(s->dev, n, &s->scale, err);
-	for (int i = 0; r == 0 && v.rooms && i < PSF_ROOMS; i++)
-		r = s->dev->ops->alloc(s->dev, n, &s->room[i], err);
+	if (r == 0 && v.rooms)
+		r = psf_rooms_alloc(s->dev, &s->plan->grid, s->p->psf, s->room, err);
 	for (int k = v.den; r == 0 && k < s->layout.n_subsets; k++)
 		s->den[k] = s->den[0];
 	return r;
@@ -63,8 +63,7 @@ void pet_em_clear(struct pet_session *s)
 			buf_release(&s->den[k]);
 	free(s->den);
 	buf_release(&s->scale);
-	for (int i = 0; i < PSF_ROOMS; i++)
-		buf_release(&s->room[i]);
+	psf_rooms_release(s->room);
 }
 
 static double sum_of(const struct pet_session *s, enum pet_role role)

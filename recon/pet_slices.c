@@ -1,8 +1,8 @@
 /* pet_slices.c - slices on their way out of a session: the device has z fastest, the caller wants x fastest.
  *
  * Outside the field of view it is 0, whatever a filter has brought there. A post-filter sees 0 above and below the volume, where
- * there is not nothing but nothing known; a slice is divided by that part of the filter's weight that lies in the volume, so that
- * what is uniform along z stays so.
+ * there is not nothing but nothing known (recon/psf.h); a slice is divided by that part of the filter's weight that lies in the
+ * volume, so that what is uniform along z stays so.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,20 +10,15 @@
 #include "kernels/blur.h"
 #include "recon/pet_parts.h"
 
-/* 1 / (part of the filter's weight about each slice that lies in the volume); room: n floats. */
+/* 1 / (part of the filter's weight about each slice that lies in the volume); room: a float for each slice. */
 static void scale_slices(const struct pet_session *s, int first, int n, float *room, float *ret_scale)
 {
 	const struct grid *g = &s->plan->grid;
 	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA;
 	int reach = blur_weights(sigma, g->h[2], g->n[2], room);
 
-	for (int k = first; k < first + n; k++) {
-		double inside = 0;
-
-		for (int j = k - reach; j <= k + reach; j++)
-			inside += j >= 0 && j < g->n[2] ? room[abs(j - k)] : 0;
-		ret_scale[k - first] = (float)(1 / s->unit / inside);
-	}
+	for (int k = first; k < first + n; k++)
+		ret_scale[k - first] = (float)(1 / s->unit / psf_inside(room, reach, g->n[2], k));
 }
 
 int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err)

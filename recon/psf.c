@@ -5,6 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/blur.h"
+
+#define D (PSF_ROOMS - 1) /* the room that holds it */
+
 struct psf {
 	struct linop op; /* first */
 	struct linop *a; /* owned */
@@ -28,6 +32,8 @@ static int psf_apply(const struct linop *op, const struct buf *x, struct buf *re
 	struct psf *p = psf_of(op);
 	int r = psf_blur(p, x, &p->room[0], err);
 
+	if (r == 0)
+		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
 	return r < 0 ? r : p->a->apply(p->a, &p->room[0], ret_y, err);
 }
 
@@ -36,6 +42,8 @@ static int psf_apply_add(const struct linop *op, const struct buf *x, struct buf
 	struct psf *p = psf_of(op);
 	int r = psf_blur(p, x, &p->room[0], err);
 
+	if (r == 0)
+		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
 	return r < 0 ? r : p->a->apply_add(p->a, &p->room[0], y, err);
 }
 
@@ -44,6 +52,8 @@ static int psf_adjoint(const struct linop *op, const struct buf *y, struct buf *
 	struct psf *p = psf_of(op);
 	int r = p->a->adjoint(p->a, y, &p->room[0], err);
 
+	if (r == 0)
+		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
 	return r < 0 ? r : psf_blur(p, &p->room[0], ret_x, err);
 }
 
@@ -74,6 +84,50 @@ static void psf_destroy(struct linop *op)
 {
 	linop_free(psf_of(op)->a);
 	free(op);
+}
+
+static int make_weights(const struct grid *grid, double fwhm, struct buf *ret_d, struct err *err)
+{
+	size_t n = grid_size(grid), n_z = (size_t)grid->n[2], column = grid_column(grid);
+	float *host = calloc(n + 2 * n_z, sizeof(*host)), *weight = host + n, *slice = weight + n_z;
+	int reach, r;
+
+	if (!host)
+		return err_set(err, ENOMEM, "resolution model: cannot allocate %zu voxels", n);
+	reach = blur_weights(fwhm / PSF_FWHM_PER_SIGMA, grid->h[2], grid->n[2], weight);
+	for (int k = 0; k < grid->n[2]; k++)
+		slice[k] = (float)(1 / psf_inside(weight, reach, grid->n[2], k));
+	for (size_t i = 0; i < n; i++) { /* padding stays 0 */
+		size_t k = grid->z_fastest ? i % column : i / grid_step(grid, 2);
+
+		host[i] = k < n_z ? slice[k] : 0;
+	}
+	r = ret_d->dev->ops->upload(ret_d, host, err);
+	free(host);
+	return r;
+}
+
+int psf_rooms_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_room[PSF_ROOMS], struct err *err)
+{
+	struct buf room[PSF_ROOMS] = {{0}};
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < PSF_ROOMS; i++)
+		r = dev->ops->alloc(dev, grid_size(grid), &room[i], err);
+	if (r == 0)
+		r = make_weights(grid, fwhm, &room[D], err);
+	if (r < 0)
+		psf_rooms_release(room);
+	else
+		for (int i = 0; i < PSF_ROOMS; i++)
+			ret_room[i] = room[i];
+	return r;
+}
+
+void psf_rooms_release(struct buf room[PSF_ROOMS])
+{
+	for (int i = 0; i < PSF_ROOMS; i++)
+		buf_release(&room[i]);
 }
 
 int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf room[PSF_ROOMS], struct linop **ret_op,
