@@ -14,8 +14,8 @@
 #define LEAST_BLOCK 16	 /* steps */
 #define MOST_TILE 64	 /* pixels */
 #define LEAST_TILE 8
-#define TILES_A_THREAD 6
-#define SKEW 16 /* floats that a row is longer than it need be, lest rows lie at a power of two */
+#define TILES_A_THREAD 2 /* small tiles cost more than threads that wait at the end */
+#define SKEW 16		 /* floats that a row is longer than it need be, lest rows lie at a power of two */
 
 static bool joseph(const struct projection *a)
 {
