@@ -26,7 +26,6 @@ static const uint32_t copied[] = {
 	DICOM_TAG(0x0010, 0x1020), /* Patient's Size */
 	TAG_PATIENT_WEIGHT,
 	TAG_BODY_PART_EXAMINED,
-	TAG_LATERALITY,
 	TAG_ACTUAL_FRAME_DURATION,
 	TAG_PATIENT_POSITION,
 	TAG_PATIENT_ORIENTATION_CODE_SEQUENCE,
@@ -279,6 +278,87 @@ static void fill_series(const struct sinogram_source *s, struct fill *f)
 	fill_empty(f, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
+/* Type 2C (PS3.3 C.7.3.1): of one of a pair of body parts, and where it is not known what was examined, empty when the side is
+ * not known; not of a body part that there is once (PS3.16 annex L). */
+static void fill_laterality(const struct dicom_item *like, struct fill *f)
+{
+	static const char *const single[] = {
+		"ABDOMEN",
+		"ABDOMENPELVIS",
+		"AORTA",
+		"BACK",
+		"BLADDER",
+		"BRAIN",
+		"CEREBELLUM",
+		"CERVIX",
+		"CHEST",
+		"CHESTABDOMEN",
+		"CHESTABDPELVIS",
+		"COCCYX",
+		"COLON",
+		"CSPINE",
+		"CTSPINE",
+		"DUODENUM",
+		"ESOPHAGUS",
+		"FACE",
+		"GALLBLADDER",
+		"HEAD",
+		"HEADNECK",
+		"HEART",
+		"ILEUM",
+		"JAW",
+		"JEJUNUM",
+		"LARYNX",
+		"LIVER",
+		"LSPINE",
+		"LSSPINE",
+		"MEDIASTINUM",
+		"MOUTH",
+		"NECK",
+		"NECKCHEST",
+		"NECKCHESTABDOMEN",
+		"NECKCHESTABDPELV",
+		"NOSE",
+		"PANCREAS",
+		"PELVIS",
+		"PENIS",
+		"PHARYNX",
+		"PROSTATE",
+		"RECTUM",
+		"SKULL",
+		"SPINE",
+		"SPLEEN",
+		"SSPINE",
+		"STERNUM",
+		"STOMACH",
+		"THYMUS",
+		"THYROID",
+		"TLSPINE",
+		"TONGUE",
+		"TRACHEA",
+		"TSPINE",
+		"URETER",
+		"URETHRA",
+		"UTERUS",
+		"VAGINA",
+		"VULVA",
+		"WHOLEBODY",
+	};
+	char part[17] = "", side[17];
+
+	if (dicom_has(f->item, TAG_LATERALITY))
+		return;
+	if (like && dicom_get_text(like, TAG_LATERALITY, side, sizeof(side), NULL) == 1) {
+		fill_text(f, TAG_LATERALITY, side);
+		return;
+	}
+	dicom_get_text(f->item, TAG_BODY_PART_EXAMINED, part, sizeof(part), NULL);
+	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+		if (!strcmp(part, single[i]))
+			return;
+	fill_empty(f, TAG_LATERALITY);
+}
+
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct fill *root)
 {
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
@@ -308,9 +388,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 		if (rc < 0)
 			root->rc = rc;
 	}
-	/* PS3.3 C.7.3.1: what is examined, or its side, is always asked for */
-	if (!dicom_has(root->item, TAG_BODY_PART_EXAMINED) && !dicom_has(root->item, TAG_LATERALITY))
-		fill_empty(root, TAG_LATERALITY);
+	fill_laterality(like, root);
 	return root->rc < 0 ? root->rc : 0;
 }
 

@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""`tomonode import`: Interfile projection data become sinogram objects, and every byte of them comes back.
+
+Read back here with pydicom and numpy alone, by docs/sinogram-object.md. Objects pass dciodvfy without errors. The data of STIR's example
+are ../shared/data/stir-recon-demo beside the source tree (Apache-2.0); without them that part is left out and said so."""
+import glob
+import hashlib
+import os
+import re
+import shutil
+import sys
+
+import numpy as np
+import pydicom
+
+import dbt_tools as tools
+
+SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+DEMO = os.path.join(SOURCE, "..", "shared", "data", "stir-recon-demo")
+BASICS = ("PatientPosition=HFS", "AcquisitionDate=20260601", "AcquisitionTime=101500", "ActualFrameDuration=600000", "Radionuclide=F18",
+          "RadionuclideTotalDose=3.7e8", "PatientWeight=70", "BodyPartExamined=BRAIN")
+
+
+def imported(out, header, *options, basics=BASICS, ok=(0,)):
+    return tools.run("import", header, *options, *(x for value in basics for x in ("--set", value)), "-o", out, ok=ok)
+
+
+def objects(folder):
+    return [pydicom.dcmread(path) for path in sorted(glob.glob(os.path.join(folder, "*.dcm")))]
+
+
+def element(ds, number):
+    return ds.private_block(0x0071, "TOMONODE SINOGRAM 1")[number].value
+
+
+def streams(folder):
+    """{role: bytes}, put together by index, length and hash checked."""
+    parts, out = {}, {}
+    all_objects = objects(folder)
+    for ds in all_objects:
+        assert element(ds, 0x01) == "INTERFILE_3.3" and element(ds, 0x15) == len(all_objects), "format or count of instances"
+        parts.setdefault(element(ds, 0x03), {})[element(ds, 0x11)] = ds
+    for role, chunks in parts.items():
+        first = chunks[0]
+        assert sorted(chunks) == list(range(element(first, 0x12))), f"{role}: chunks {sorted(chunks)}"
+        data = b"".join(element(chunks[k], 0x10) for k in range(len(chunks)))[:element(first, 0x13)]
+        assert len(data) == element(first, 0x13), f"{role}: {len(data)} bytes"
+        assert hashlib.sha256(data).hexdigest() == element(first, 0x14), f"{role}: another hash"
+        out[role] = data
+    return out
+
+
+def check_conformance(folder, name, failures):
+    for path in glob.glob(os.path.join(folder, "*.dcm")):
+        errors = [line for line in tools.validator(path) if "Error" in line]
+        tools.check(not errors, f"{name}: {os.path.basename(path)}: {errors}", failures)
+
+
+def demo(folder, failures):
+    """STIR's example: bit for bit, in one chunk and in six, with all roles."""
+    header = os.path.join(DEMO, "smalllong.hs")
+    with open(os.path.join(DEMO, "smalllong.s"), "rb") as f:
+        data = f.read()
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    roles = ("multiplicative", "additive", "attenuation", "normalisation")
+    for name, options, n in (("plain", (), 1), ("chunks", ("--chunk", 100000), 6),
+                             ("roles", [x for role in roles for x in ("--" + role, header)], 5)):
+        out = os.path.join(folder, "demo-" + name)
+        done = imported(out, header, *options)
+        tools.check(done.stdout.startswith(f"{n} object"), f"demo {name}: {done.stdout}", failures)
+        tools.check(not done.stderr, f"demo {name}: {done.stderr}", failures)
+        back = streams(out)
+        tools.check(len(back) == (5 if name == "roles" else 1), f"demo {name}: roles {sorted(back)}", failures)
+        for role, found in back.items():
+            tools.check(found == data, f"demo {name}: {role} is not the same", failures)
+        for ds in objects(out):
+            tools.check(element(ds, 0x02) == text.rstrip(" "), f"demo {name}: the header is not the same", failures)
+            tools.check(ds.SOPClassUID == "1.2.840.10008.5.1.4.1.1.66" and ds.Modality == "PT", f"demo {name}: class", failures)
+            tools.check(float(ds.RadiopharmaceuticalInformationSequence[0].RadionuclideHalfLife) == 6586.2, f"demo {name}: half-life",
+                        failures)
+        check_conformance(out, "demo " + name, failures)
+
+
+def made_header(path, number, size, order, by_view):
+    """Two segments of three rings, 7 views, 9 bins; the data beside it."""
+    planes, views, bins = (5, 1), 7, 9
+    axes = (("view", views), ("axial coordinate", "{5, 1}"))
+    third, second = axes if by_view else axes[::-1]
+    lines = ("!INTERFILE :=", "name of data file := " + os.path.basename(path)[:-3] + ".s", f"imagedata byte order := {order}",
+             "!PET data type := Emission", f"!number format := {number}", f"!number of bytes per pixel := {size}",
+             "number of dimensions := 4", "matrix axis label [4] := segment", "!matrix size [4] := 2",
+             f"matrix axis label [3] := {third[0]}", f"!matrix size [3] := {third[1]}",
+             f"matrix axis label [2] := {second[0]}", f"!matrix size [2] := {second[1]}",
+             "matrix axis label [1] := tangential coordinate", f"!matrix size [1] := {bins}",
+             "minimum ring difference per segment := {-1, 2}", "maximum ring difference per segment := {1, 2}",
+             "Number of rings := 3", "Number of detectors per ring := 48", "Inner ring diameter (cm) := 20",
+             "Distance between rings (cm) := 0.5", "Default bin size (cm) := 0.3", "!END OF INTERFILE :=")
+    with open(path, "w", encoding="ascii", newline="\r\n") as f:
+        f.write("\n".join(lines))
+    kind = {"signed integer": "i", "unsigned integer": "u", "short float": "f", "float": "f", "long float": "f"}[number]
+    values = np.arange(sum(planes) * views * bins).astype((">" if order == "BIGENDIAN" else "<") + f"{kind}{size}")
+    values.tofile(path[:-3] + ".s")
+    return values.tobytes()
+
+
+def formats(folder, failures):
+    for i, (number, size) in enumerate((("signed integer", 2), ("unsigned integer", 1), ("long float", 8), ("float", 4))):
+        for order in ("LITTLEENDIAN", "BIGENDIAN"):
+            for by_view in (False, True):
+                name = f"format-{i}-{order[0]}-{by_view}"
+                data = made_header(os.path.join(folder, name + ".hs"), number, size, order, by_view)
+                out = os.path.join(folder, name)
+                imported(out, os.path.join(folder, name + ".hs"))
+                tools.check(streams(out) == {"EMISSION": data}, f"{name}: not the same bytes", failures)
+
+
+def like(folder, failures):
+    """Patient and study of another file, whatever its class."""
+    ds = pydicom.Dataset()
+    ds.file_meta = pydicom.dataset.FileMetaDataset()
+    ds.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    ds.is_little_endian, ds.is_implicit_VR = True, False
+    ds.SOPClassUID = ds.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
+    ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = "1.2.3.4"
+    ds.SpecificCharacterSet = "ISO_IR 100"
+    ds.PatientName, ds.PatientID, ds.StudyInstanceUID, ds.SeriesInstanceUID = "Müller^Erika", "P-7", "1.2.3", "1.2.9"
+    ds.FrameOfReferenceUID, ds.PatientPosition, ds.Manufacturer, ds.Modality = "1.2.5", "FFP", "Maker", "CT"
+    path = os.path.join(folder, "like.dcm")
+    ds.save_as(path, write_like_original=False)
+    header = os.path.join(folder, "like.hs")
+    made_header(header, "float", 4, "LITTLEENDIAN", True)
+    imported(os.path.join(folder, "like"), header, "--like", path, basics=("PatientWeight=55", "0008,1090=Ring"))
+    found = objects(os.path.join(folder, "like"))[0]
+    want = {"PatientName": "Müller^Erika", "PatientID": "P-7", "StudyInstanceUID": "1.2.3", "FrameOfReferenceUID": "1.2.5",
+            "PatientPosition": "FFP", "Manufacturer": "Maker", "ManufacturerModelName": "Ring", "PatientWeight": 55, "Modality": "PT"}
+    for keyword, value in want.items():
+        tools.check(found[keyword].value == value, f"--like: {keyword} is {found[keyword].value}, not {value}", failures)
+    tools.check(found.SeriesInstanceUID != "1.2.9", "--like: the series of another modality", failures)
+    check_conformance(os.path.join(folder, "like"), "--like", failures)
+
+
+def body_parts(folder, failures):
+    """Laterality is asked for or forbidden, as the body part has it; both pass."""
+    header = os.path.join(folder, "part.hs")
+    made_header(header, "float", 4, "LITTLEENDIAN", True)
+    for part in ("BRAIN", "BREAST", "PHANTOM", "WHOLEBODY"):
+        out = os.path.join(folder, part)
+        imported(out, header, basics=(f"BodyPartExamined={part}",))
+        check_conformance(out, part, failures)
+
+
+def refusals(folder, failures):
+    header = os.path.join(folder, "bad.hs")
+    made_header(header, "float", 4, "LITTLEENDIAN", True)
+    with open(header, encoding="ascii") as f:
+        text = f.read()
+    other = os.path.join(folder, "other.hs")
+    made_header(other, "float", 4, "LITTLEENDIAN", True)
+    with open(other, encoding="ascii") as f:
+        turned = f.read()
+    with open(other, "w", encoding="ascii") as f:
+        f.write(turned.replace("Number of rings", "View offset (degrees) := 3\nNumber of rings"))
+    cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header asks for 1680"),
+             ("!matrix size [1] := 9", "!matrix size [1] := 99999999", 4, "line 15: !matrix size [1] := 99999999"),
+             ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
+             ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: michelogram: segment 0 has 5 planes"),
+             ("bad.s", "gone.s", 4, "gone.s: No such file"), ("bad.s", "../bad.s", 4, "name of a file in the header's folder"),
+             ("float", "complex", 4, "number format := complex"))
+    for before, after, code, says in cases:
+        with open(header, "w", encoding="ascii") as f:
+            f.write(text.replace(before, after))
+        done = imported(os.path.join(folder, "bad"), header, ok=(code,))
+        tools.check(says in done.stderr, f"{after}: {done.stderr}", failures)
+    with open(header, "w", encoding="ascii") as f:
+        f.write(text)
+    for options, code, says in ((("--additive", other), 4, "EMISSION and ADDITIVE: another geometry: first angle, degrees: 0 and 3"),
+                                (("--set", "PatientWeigth=70"), 2, "no keyword"), (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
+                                (("--like", header), 4, "no DICOM"), (("--chunk", "0"), 2, "--chunk 0"),
+                                (("--additive", os.path.join(folder, "nothing.hs")), 8, "cannot open")):
+        done = imported(os.path.join(folder, "bad"), header, *options, basics=(), ok=(code,))
+        tools.check(says in done.stderr, f"{options}: {done.stderr}", failures)
+    tools.check(not os.listdir(os.path.join(folder, "bad")), "something is left of what was refused", failures)
+    tools.run("import", header, ok=(2,))
+    # rings unknown to the header: the node's configuration may know them
+    with open(header, "w", encoding="ascii") as f:
+        f.write(re.sub("Number of rings.*\n", "", text))
+    done = imported(os.path.join(folder, "open"), header)
+    tools.check("the header does not say: number of rings" in done.stderr, f"no rings: {done.stderr}", failures)
+    done = tools.run("import", header, "--json", "-o", os.path.join(folder, "open"))
+    for word in ("PatientPosition", "AcquisitionDate", "ActualFrameDuration", "half-life"):
+        tools.check(word in done.stdout, f"no warning of {word}: {done.stdout}", failures)
+
+
+def main():
+    failures = []
+    if not shutil.which("dciodvfy"):
+        print("skipped: dciodvfy (dicom3tools) is not installed")
+        sys.exit(77)
+    with tools.folder() as folder:
+        formats(folder, failures)
+        like(folder, failures)
+        body_parts(folder, failures)
+        refusals(folder, failures)
+        if os.path.exists(os.path.join(DEMO, "smalllong.s")):
+            demo(folder, failures)
+        else:
+            print(f"left out: {DEMO} is not there")
+    tools.finish(failures, "imported: every byte came back")
+
+
+main()
