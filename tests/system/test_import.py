@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -150,6 +151,20 @@ def body_parts(folder, failures):
         check_conformance(out, part, failures)
 
 
+def documented(folder, failures):
+    """The program in docs/sinogram-object.md makes an object that conforms, and that is read."""
+    with open(os.path.join(SOURCE, "docs", "sinogram-object.md"), encoding="utf-8") as f:
+        program = re.search("```python\n(.*?)```", f.read(), re.DOTALL).group(1)
+    out = os.path.join(folder, "documented")
+    os.mkdir(out)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], cwd=out, check=True)
+    check_conformance(out, "documented", failures)
+    back = streams(out)["EMISSION"]
+    tools.run("export", "-o", os.path.join(folder, "documented.hs"), os.path.join(out, "emission.dcm"))
+    with open(os.path.join(folder, "documented.s"), "rb") as f:
+        tools.check(f.read() == back, "the documented object is not exported as it is", failures)
+
+
 def refusals(folder, failures):
     header = os.path.join(folder, "bad.hs")
     made_header(header, "float", 4, "LITTLEENDIAN", True)
@@ -201,6 +216,7 @@ def main():
         formats(folder, failures)
         like(folder, failures)
         body_parts(folder, failures)
+        documented(folder, failures)
         refusals(folder, failures)
         if os.path.exists(os.path.join(DEMO, "smalllong.s")):
             demo(folder, failures)
