@@ -25,6 +25,8 @@ import quality_pet_figures as figures
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(HERE)
+BUNDLED = os.path.join(TOP, "bin", "tomonode")
+PROGRAM = BUNDLED if os.path.isfile(BUNDLED) else os.path.join(TOP, "build", "release", "tomonode")
 
 SCANNER, QUICK_SCANNER = "ge-discovery-ste", "small"
 COUNTS = 2e8  # of the data with noise; without randoms
@@ -97,6 +99,11 @@ def say(began, text):
     print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of a kind that does not say")
+
+
 # ---- times ----
 
 def measure_times(programs, args, began):
@@ -145,10 +152,13 @@ def reconstruct(programs, folder, exam, device, protocol, settings):
 
 
 def picture(image, truth):
-    """The central transaxial slice and the coronal one through the middle of the body, as bytes; white: the largest value in them."""
+    """The central transaxial slice and the coronal one through the middle of the body, of the F also the largest values along z and y,
+    as bytes; white: the largest value in them. The head is above."""
     y = truth["shapes"][0]["center_mm"][1]
     row = int(round((y - image.first[1]) / image.spacing[1]))
-    planes = {"transaxial": image.values[image.slice_at(0)], "coronal": image.values[::-1, row]}  # the head above
+    planes = {"transaxial": image.values[image.slice_at(0)], "coronal": image.values[::-1, row]}
+    if truth["phantom"] == "f-shape":
+        planes.update({"all transaxial": image.values.max(0), "all coronal": image.values[::-1].max(1)})
     white = float(max(p.max() for p in planes.values()))
     return {"white": white, "spacing_mm": image.spacing,
             **{name: {"size": list(p.shape[::-1]), "bytes": base64.b64encode(
@@ -239,7 +249,7 @@ def run(args):
     args.devices = args.devices.split(",")
     args.scanner = QUICK_SCANNER if args.quick else SCANNER
     results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "scanner": args.scanner, "devices": args.devices,
-               "cpus": len(os.sched_getaffinity(0)), "randoms": RANDOMS, "times": [], "truths": {}, "studies": [], "comparisons": []}
+               "processor": processor(), "randoms": RANDOMS, "times": [], "truths": {}, "studies": [], "comparisons": []}
     if not args.no_times:
         results["times"] = measure_times(programs, args, began)
     with tempfile.TemporaryDirectory(prefix="tomonode-quality-", dir=args.work) as folder:
@@ -268,7 +278,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     sub = parser.add_subparsers(dest="command", required=True)
     r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", os.path.join(TOP, "build", "release", "tomonode")))
+    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
     r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
     r.add_argument("--quick", action="store_true", help="a small scanner, to try the script")
     r.add_argument("--no-times", action="store_true", help="images alone")

@@ -134,17 +134,18 @@ def plane(study, name, white):
 
 
 def gallery(studies, truths, path):
-    """A column for each study: transaxial above, coronal below."""
-    figure, axes = plt.subplots(2, len(studies), figsize=(2.2 * len(studies), 3.5), squeeze=False,
+    """A column for each study: transaxial above, coronal below; of the F one more, with the largest values along z and y."""
+    columns = [(s, kind) for s in studies for kind in ("", "all ") if kind + "coronal" in s["picture"]]
+    figure, axes = plt.subplots(2, len(columns), figsize=(2.2 * len(columns), 3.5), squeeze=False,
                                 gridspec_kw={"height_ratios": [1, 0.5]})
-    for column, s in enumerate(studies):
+    for column, (s, kind) in enumerate(columns):
         truth = truths[s["data"]]
         white = WINDOWS[truth["phantom"]] * truth["shapes"][0]["becquerel_per_ml"]
         spacing = s["picture"]["spacing_mm"]
         for row, name, aspect in ((0, "transaxial", 1), (1, "coronal", spacing[2] / spacing[0])):
-            axes[row][column].imshow(plane(s, name, white), cmap="gray_r", vmin=0, vmax=1, aspect=aspect, interpolation="nearest")
+            axes[row][column].imshow(plane(s, kind + name, white), cmap="gray_r", vmin=0, vmax=1, aspect=aspect, interpolation="nearest")
             axes[row][column].set_axis_off()
-        axes[0][column].set_title(f"{s['name']}, {s['spec']}", fontsize=8)
+        axes[0][column].set_title(f"{s['name']}, {s['spec']}{', all slices' if kind else ''}", fontsize=8)
     figure.tight_layout(pad=0.4)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
@@ -215,7 +216,7 @@ def fields(results, verdicts, images):
                  if results["quick"] else "",
         "counts": f"{truth['expected_counts']:.3g}", "randoms": f"{100 * results['randoms']:.0f}",
         "device_names": "; ".join(dict.fromkeys(f"`{r['spec']}` is {r['device']}" for r in [*results["times"], *studies])),
-        "last": last, "first": results["devices"][0], "seconds": f"{results['seconds']:.0f}",
+        "processor": results["processor"], "last": last, "first": results["devices"][0], "seconds": f"{results['seconds']:.0f}",
         "limits": table(["what", "worst found", "limit", ""],
                         [[w, f"{v:.2g} {u}".strip(), f"{m:g} {u}".strip(), "kept" if ok else "**not kept**"] for w, v, m, u, ok in verdicts]),
         "times": times_table(results) if results["times"] else "Not measured.",
@@ -224,7 +225,8 @@ def fields(results, verdicts, images):
         "cylinder_activity": f"{truths['cylinder']['shapes'][0]['becquerel_per_ml']:g}",
         "noise": noise_table(iq),
         "paper_nsr": table(["NSR, %", "CPU", *PAPER_COLUMNS[1:]], [[k, *v] for k, v in PAPER_NSR.items()]),
-        "recovery_clean": recovery_table([*perfect, *entries(clean)]), "recovery_noise": recovery_table(entries([s for s in noisy if s["name"] in ("iq-noise-20", "iq-noise-40")])),
+        "recovery_clean": recovery_table([*perfect, *entries(clean)]),
+        "recovery_noise": recovery_table(entries([s for s in noisy if s["name"] in ("iq-noise-20", "iq-noise-40")])),
         "paper_recovery": table(["recovery, %", *sphere_heads(perfect)], [[k, *v] for k, v in PAPER_RECOVERY.items()]),
         "variability": variability_table(entries([s for s in clean + noisy if s["name"] in ("iq-20", "iq-40", "iq-noise-20", "iq-noise-40")])),
         "circles": perfect[0][1]["circles"],
