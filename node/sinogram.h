@@ -22,9 +22,9 @@
 
 enum sinogram_role {
 	SINOGRAM_EMISSION = 1,
-	SINOGRAM_MULTIPLICATIVE, /* m itself */
+	SINOGRAM_MULTIPLICATIVE, /* m, as far as the next two do not make it */
 	SINOGRAM_ADDITIVE,	 /* b */
-	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = 1 / (ATTENUATION NORMALISATION) */
+	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = MULTIPLICATIVE / (ATTENUATION NORMALISATION) */
 	SINOGRAM_NORMALISATION,	 /* normalisation correction factors, > 0 */
 };
 #define SINOGRAM_ROLES 5
