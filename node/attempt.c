@@ -112,11 +112,11 @@ static json_t *describe(const struct attempt *a, const struct reconstruct_report
 
 	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)a->view->id);
 	detail = reconstruct_objects(r, folder);
-	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o, s:o}", "device",
-						 event_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
-						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
-						 "bytes_device", (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r),
-						 "bins", reconstruct_bins(r)));
+	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device", event_text(r->device),
+						 "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1], r->n[2],
+						 "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device",
+						 (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r)));
+	json_object_update_new(detail, reconstruct_findings(r));
 	return detail;
 }
 
@@ -194,6 +194,7 @@ static enum attempt_end work(struct attempt *a, struct err *err)
 			event = refusal(a, &why, &detail);
 		end = write_down(a, event, detail, err);
 	}
+	reconstruct_report_clear(&report);
 	/* What nobody will ask for. Where the journal could not be written the next attempt empties it. */
 	if (end != ATTEMPT_MADE && end != ATTEMPT_UNWRITTEN && a->out_dir[0] && folder_remove(a->out_dir, &why) < 0)
 		log_event(LOG_WARNING, "outbox-left", "reason=%s", log_quote(why.msg));

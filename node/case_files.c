@@ -67,6 +67,7 @@ static struct case_files *find_case(struct case_list *list, const struct exam_fa
 	c = &list->cases[list->n++];
 	memset(c, 0, sizeof(*c));
 	memcpy(c->key, key, sizeof(key));
+	memcpy(c->kind, facts->kind, sizeof(c->kind));
 	memcpy(c->laterality, facts->laterality, sizeof(c->laterality));
 	memcpy(c->view, facts->view, sizeof(c->view));
 	memcpy(c->study, facts->study, sizeof(c->study));

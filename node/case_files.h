@@ -9,7 +9,7 @@
 
 struct case_files {
 	char key[400]; /* exam_case_key() */
-	char laterality[4], view[8];
+	char kind[16], laterality[4], view[8];
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
 	size_t n;
 	char **paths;
@@ -28,7 +28,7 @@ struct case_list {
 	struct case_refusal *refused; /* DICOM files that cannot be read or have an encoding that is not read */
 	size_t n_files;		      /* all regular files seen */
 	size_t n_other;		      /* no DICOM */
-	size_t n_ignored;	      /* DICOM, but no projections */
+	size_t n_ignored;	      /* DICOM, but neither projections nor sinograms */
 	size_t n_duplicates;	      /* an instance that is there already */
 };
 

@@ -20,6 +20,7 @@
 #include "node/event.h"
 #include "node/log.h"
 #include "node/task.h"
+#include "recon/pet.h"
 #include "recon/self_test.h"
 
 #define ALIVE_EVERY 0.5 /* s */
@@ -161,6 +162,7 @@ int cmd_worker(int argc, char **argv)
 		if (code == CODE_OK)
 			code = work(&w);
 	}
+	pet_forget(w.dev);
 	if (code != CODE_DEVICE) /* one that is broken may not come back from it */
 		w.dev = device_close(w.dev);
 	task_end(&w.task);

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "node/exam_parts.h"
+#include "node/sinogram.h"
 
 #define STANDARD_ROOT "1.2.840.10008."
 
@@ -66,10 +67,23 @@ static void other_mammogram(const struct dicom_item *root, char *ret_reason, siz
 		snprintf(ret_reason, size, "Image Type (0008,0008) is GENERATED_2D: computed, no projection of a tomosynthesis");
 }
 
+/* Raw Data Storage that is no sinogram object of ours. */
+static void raw_data(const struct dicom_item *root, char *ret_reason, size_t size)
+{
+	char maker[65] = "", model[65] = "";
+
+	dicom_get_text(root, TAG_MANUFACTURER, maker, sizeof(maker), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	snprintf(ret_reason, size,
+		 "Raw Data Storage of %s%s%s without the private block of sinogram objects: a format that is not "
+		 "known here",
+		 maker[0] ? maker : "an unnamed maker", model[0] ? " " : "", model);
+}
+
 const char *exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size)
 {
 	char sop_class[DICOM_UID_SIZE] = "";
-	const char *hidden;
+	const char *hidden, *vendor;
 
 	*ret_refused = false;
 	reason[0] = '\0';
@@ -85,7 +99,10 @@ const char *exam_class(const struct dicom_item *root, enum exam_source *ret_sour
 		snprintf(reason, size, "%s", hidden);
 	} else if (!strcmp(sop_class, CLASS_RAW_DATA)) {
 		*ret_refused = true;
-		snprintf(reason, size, "Raw Data Storage: this version reads no raw data objects");
+		raw_data(root, reason, size);
+	} else if (sinogram_vendor(sop_class, &vendor)) {
+		*ret_refused = true;
+		snprintf(reason, size, "%s", vendor);
 	} else if (sop_class[0] && strncmp(sop_class, STANDARD_ROOT, strlen(STANDARD_ROOT)) != 0) {
 		*ret_refused = true;
 		snprintf(reason, size, "private SOP class %s: a vendor's raw data, whose format is closed", sop_class);
@@ -152,6 +169,20 @@ static int read_uids(const struct dicom_item *root, struct exam_facts *f, struct
 	return 0;
 }
 
+/* 1: a sinogram object; 0: none; negative: one that is broken. */
+static int sinogram_case(const struct dicom_file *file, struct exam_facts *f, struct err *err)
+{
+	struct sinogram_facts s;
+	int rc = strcmp(f->sop_class, CLASS_RAW_DATA) ? 0 : sinogram_facts_of(file, &s, err);
+
+	if (rc <= 0)
+		return rc;
+	snprintf(f->kind, sizeof(f->kind), "pet");
+	f->expected = s.instances;
+	f->frames = 1;
+	return 1;
+}
+
 int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *err)
 {
 	struct exam_facts f = {.angle = NAN};
@@ -168,6 +199,14 @@ int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *
 	rc = read_uids(h.root, &f, err);
 	if (rc < 0)
 		goto out;
+	rc = sinogram_case(file, &f, err);
+	if (rc < 0)
+		goto out;
+	if (rc > 0) {
+		*ret_facts = f;
+		rc = 0;
+		goto out;
+	}
 	exam_class(h.root, &source, &f.refused, f.reason, sizeof(f.reason));
 	f.frames = 1;
 	header_long(&h, TAG_NUMBER_OF_FRAMES, 0, &f.frames, NULL);
@@ -191,5 +230,8 @@ out:
 
 void exam_case_key(const struct exam_facts *f, char *ret_key, size_t size)
 {
-	snprintf(ret_key, size, "%s|%s|%s|%s|%s", f->study, f->series, f->laterality, f->view, f->frame_of_reference);
+	if (!strcmp(f->kind, "pet"))
+		snprintf(ret_key, size, "%s|%s|%s", f->study, f->series, f->frame_of_reference);
+	else
+		snprintf(ret_key, size, "%s|%s|%s|%s|%s", f->study, f->series, f->laterality, f->view, f->frame_of_reference);
 }

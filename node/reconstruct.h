@@ -6,14 +6,23 @@
 
 #include "kernels/device.h"
 #include "node/config.h"
+#include "node/pet_result.h"
 #include "node/result.h"
 #include "recon/monitor.h"
 
 struct reconstruct_report {
-	struct result_report result; /* the objects, names inside out_dir */
-	char device[96], profile[CONFIG_NAME_SIZE];
-	int n_views, n[3]; /* views used; voxels along x, y, z */
-	double voxel[3];   /* mm */
+	enum case_kind kind;
+	struct result_report result; /* KIND_DBT: the objects, names inside out_dir */
+	struct reconstruct_pet {     /* KIND_PET */
+		struct pet_result_report result;
+		struct pet_report run;
+		size_t planes;
+		int iterations, subsets, group_views;
+		double fov_radius; /* mm */
+	} pet;
+	char device[96], profile[CONFIG_NAME_SIZE]; /* PET: the scanner; "": not in the configuration */
+	int n_views, n[3];			    /* views used, angles; voxels along x, y, z */
+	double voxel[3];			    /* mm */
 	size_t bytes_device;
 	/* What runs side by side (read, prepare, upload; download, write) is shared out, so that the parts add up to the total.
 	 */
@@ -25,18 +34,24 @@ struct reconstruct_report {
 };
 
 /* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
- * is broken), ECANCELED. The device is borrowed: one case after the other may run on it; nothing of a case stays there. */
+ * is broken), ECANCELED. ENOTSUP, too: the protocol is for another kind of case. The device is borrowed: one case after the other
+ * may run on it; nothing of a case stays there, but sensitivity images of PET until pet_forget(). */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err);
+
+void reconstruct_report_clear(struct reconstruct_report *r);
 
 /* reconstruct_report.c. The stages in their order, as reconstruct_seconds() names them (beside "total"). NULL: no memory. */
 #define RECONSTRUCT_STAGES 7
 extern const char *const reconstruct_stages[RECONSTRUCT_STAGES];
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
-json_t *reconstruct_bins(const struct reconstruct_report *r);
+/* What each kind has of its own: {"bins": ...} of DBT, {"pet": ...}. */
+json_t *reconstruct_findings(const struct reconstruct_report *r);
+size_t reconstruct_n_objects(const struct reconstruct_report *r);
+const char *reconstruct_file(const struct reconstruct_report *r, size_t object); /* its name */
 /* "file" (behind `folder` and a slash, where that is not ""), "sop_instance", "sop_class" and "series" of the first object, and
- * "objects": the same of all, with "kind" and "bytes". */
+ * "objects": the same of all, with "kind" and, of DBT, "bytes". */
 json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder);
 
 #endif

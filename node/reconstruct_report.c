@@ -20,34 +20,68 @@ json_t *reconstruct_seconds(const struct reconstruct_report *r)
 	return o;
 }
 
-json_t *reconstruct_bins(const struct reconstruct_report *r)
+static json_t *bins(const struct reconstruct_report *r)
 {
 	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:i}", "padded", (json_int_t)r->padded, "saturated", (json_int_t)r->saturated,
 			 "floored", (json_int_t)r->floored, "clamped", (json_int_t)r->clamped, "air", (json_int_t)r->air,
 			 "views_without_mask", r->unmasked);
 }
 
-static json_t *object(const struct result_object *o, const char *folder)
+static json_t *pet(const struct reconstruct_pet *p)
 {
+	return json_pack("{s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}", "planes",
+			 (json_int_t)p->planes, "iterations", p->iterations, "subsets", p->subsets, "angles_at_a_time",
+			 p->group_views, "fov_radius_mm", p->fov_radius, "counts", p->run.counts, "sum_data", p->run.sum_data,
+			 "sum_model", p->run.sum_model, "sensitivity_cached", p->run.sensitivity_cached, "seconds_setup",
+			 p->run.seconds_setup, "seconds_sensitivity", p->run.seconds_sensitivity, "seconds_iterate",
+			 p->run.seconds_iterate, "seconds_filter", p->run.seconds_filter, "units", p->result.units, "corrected",
+			 p->result.corrected, "warnings", p->result.warnings);
+}
+
+json_t *reconstruct_findings(const struct reconstruct_report *r)
+{
+	if (r->kind == KIND_PET)
+		return json_pack("{s:o}", "pet", pet(&r->pet));
+	return json_pack("{s:o}", "bins", bins(r));
+}
+
+size_t reconstruct_n_objects(const struct reconstruct_report *r)
+{
+	return r->kind == KIND_PET ? (size_t)r->pet.result.n : r->result.n_objects;
+}
+
+const char *reconstruct_file(const struct reconstruct_report *r, size_t object)
+{
+	return r->kind == KIND_PET ? r->pet.result.file[object] : r->result.objects[object].file;
+}
+
+static json_t *describe(const struct reconstruct_report *r, size_t i, const char *folder)
+{
+	const struct result_object *o = &r->result.objects[i];
+	bool is_pet = r->kind == KIND_PET;
 	char file[400];
 
-	snprintf(file, sizeof(file), "%s%s%s", folder, folder[0] ? "/" : "", o->file);
-	return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance", o->sop_instance, "sop_class", o->sop_class,
-			 "series", o->series);
+	snprintf(file, sizeof(file), "%s%s%s", folder, folder[0] ? "/" : "", reconstruct_file(r, i));
+	return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance",
+			 is_pet ? r->pet.result.sop_instance[i] : o->sop_instance, "sop_class",
+			 is_pet ? PET_RESULT_CLASS : o->sop_class, "series", is_pet ? r->pet.result.series : o->series);
 }
 
 json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder)
 {
 	static const char *const kinds[] = {
 		[RESULT_SLICES] = "slices", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic"};
-	json_t *all = object(&r->result.objects[0], folder), *list = json_array();
+	json_t *all = describe(r, 0, folder), *list = json_array();
 
-	for (size_t i = 0; i < r->result.n_objects; i++) {
-		const struct result_object *o = &r->result.objects[i];
-		json_t *one = object(o, folder);
+	for (size_t i = 0; i < reconstruct_n_objects(r); i++) {
+		json_t *one = describe(r, i, folder);
 
-		json_object_set_new(one, "kind", json_string(kinds[o->kind]));
-		json_object_set_new(one, "bytes", json_integer((json_int_t)o->bytes));
+		if (r->kind == KIND_PET) {
+			json_object_set_new(one, "kind", json_string("slice"));
+		} else {
+			json_object_set_new(one, "kind", json_string(kinds[r->result.objects[i].kind]));
+			json_object_set_new(one, "bytes", json_integer((json_int_t)r->result.objects[i].bytes));
+		}
 		json_array_append_new(list, one);
 	}
 	if (json_object_set_new(all, "objects", list) < 0) {

@@ -138,11 +138,11 @@ static void complete_gets_its_route(void **state)
 static void no_route_is_held(void **state)
 {
 	struct stage *t = *state;
-	const struct job_view *v = step(t, add_job(t, "pet", 1, 1), NOW);
+	const struct job_view *v = step(t, add_job(t, "ct", 1, 1), NOW);
 
 	assert_int_equal(v->state, JOB_HELD);
 	assert_non_null(strstr(v->reason, "no route"));
-	assert_non_null(strstr(v->reason, "'pet' from 'MOD'"));
+	assert_non_null(strstr(v->reason, "'ct' from 'MOD'"));
 }
 
 static void incomplete_waits_then_holds(void **state)

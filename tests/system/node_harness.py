@@ -145,6 +145,7 @@ class Node:
         self.node = {"quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
         self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
+        self.more_protocols = self.more_routes = ""  # texts that begin with a comma
         self.process = None
         os.makedirs(folder, exist_ok=True)
         self.write_conf()
@@ -156,8 +157,9 @@ class Node:
         with open(self.conf, "w") as f:
             f.write(f'node = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
-                    f'protocols = ( {{ name = "quick";{protocol} }} );\n'
-                    'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; } );\n' + extra)
+                    f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
+                    'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }'
+                    f'{self.more_routes} );\n' + extra)
 
     def start(self, wait=True):
         self.log = open(self.log_path, "a")

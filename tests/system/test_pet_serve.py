@@ -1,0 +1,356 @@
+#!/usr/bin/python3
+"""PET through the node: sinogram objects go in by storescu in any order, a series comes out, object by object the one that `tomonode
+recon` makes; what is missing, wrong or of no known scanner is held with a sentence, and the node lives."""
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import node_harness as h
+from node_harness import check, wait_for
+
+try:
+    import numpy as np
+    import pydicom
+except ImportError:
+    print("skipped: pydicom and numpy are not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "dciodvfy")
+
+PET = "1.2.840.10008.5.1.4.1.1.128"
+QUICK = {"algorithm": '"mlem"', "iterations": 4, "matrix": 32}
+HEADER, CHUNK, SHA256 = (0x0071, 0x1002), (0x0071, 0x1010), (0x0071, 0x1014)
+
+
+def set_protocol(node, **keys):
+    values = "".join(f" {k} = {v};" for k, v in {**QUICK, **keys}.items())
+    node.more_protocols = f', {{ name = "quick-pet"; kind = "pet";{values} }}'
+    node.more_routes = ', { name = "pet"; kind = "pet"; protocol = "quick-pet"; destinations = [ "pacs" ]; }'
+    node.write_conf()
+
+
+def both(folder, things, **node):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
+    set_protocol(n)
+    things += [n, pacs]
+    return n, pacs
+
+
+def objects_in(folder):
+    return sorted(glob.glob(os.path.join(folder, "*.dcm")))
+
+
+def simulate(folder, *options):
+    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--phantom", "f-shape", "--counts", "2e6", *options, "-o", folder)
+    return objects_in(folder)
+
+
+def in_chunks(folder, *options):
+    """A simulated acquisition with attenuation and randoms, imported in chunks of 200 kB."""
+    h.run(h.TOMONODE, "simulate", "pet", "--scanner", "small", "--counts", "2e6", "--attenuation", "--randoms", "0.2", "--interfile",
+          *options, "-o", folder)
+    h.run(h.TOMONODE, "import", os.path.join(folder, "emission.hs"), "--attenuation", os.path.join(folder, "attenuation.hs"),
+          "--additive", os.path.join(folder, "additive.hs"), "--chunk", "200000", "--set", "PatientPosition=HFS",
+          "-o", os.path.join(folder, "objects"))
+    return objects_in(os.path.join(folder, "objects"))
+
+
+def start_sender(port, files):
+    return subprocess.Popen(["storescu", "-R", "-v", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", str(port), *files],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def send(port, files):
+    sender = start_sender(port, files)
+    text = sender.communicate(timeout=60)[0]
+    check(sender.returncode == 0, text[-500:])
+    check(h.acknowledged(text) == set(files), "not every object was acknowledged")
+
+
+def offline(node, folder, files):
+    """The same objects through `tomonode recon`: SOP Instance UID -> data set."""
+    h.run(h.TOMONODE, "recon", "-c", node.conf, "--device", "cpu", "-o", folder, *files)
+    return {d.SOPInstanceUID: d for d in map(pydicom.dcmread, objects_in(folder))}
+
+
+def check_same(received, wanted):
+    """Object by object: the same pixels, places and units. float32 sums may differ in their last bits between runs, a stored value by 1."""
+    check(set(received) == set(wanted), f"{len(received)} objects arrived, not the {len(wanted)} of `tomonode recon`")
+    for uid, d in received.items():
+        other = wanted[uid]
+        for name in ("SOPClassUID", "SeriesInstanceUID", "StudyInstanceUID", "ImagePositionPatient", "ImageOrientationPatient", "Units",
+                     "InstanceNumber", "NumberOfSlices", "CorrectedImage", "DecayCorrection", "PixelSpacing"):
+            check(d.get(name) == other.get(name), f"{name}: {d.get(name)}, not {other.get(name)}")
+        values, others = (x.pixel_array * float(x.RescaleSlope) for x in (d, other))
+        check(np.abs(values - others).max() <= 1.5 * float(d.RescaleSlope) + 1e-4 * others.max(), f"object {d.InstanceNumber}: other values")
+    check(max(d.pixel_array.max() for d in received.values()) > 0, "nothing in the image")
+
+
+def received_by(pacs):
+    files = pacs.files()
+    found = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, files)}
+    check(len(found) == len(files), "an object was sent twice")
+    return found
+
+
+def a_series_arrives_once(folder, things):
+    n, pacs = both(folder, things)
+    files = simulate(os.path.join(folder, "in"), "--attenuation")
+    pacs.start()
+    n.start()
+    send(n.port, files)
+    job, = n.wait_states("delivered")
+    check((job["kind"], job["instances"], job["expected"]) == ("pet", len(files), len(files)), job)
+    received = received_by(pacs)
+    check(len(received) == 15, f"{len(received)} slices")
+    check_same(received, offline(n, os.path.join(folder, "offline"), files))
+    check({d.SOPClassUID for d in received.values()} == {PET}, "PET Image Storage")
+    for f in pacs.files():
+        report = subprocess.run(["dciodvfy", f], capture_output=True, text=True, check=False)
+        errors = [line for line in (report.stdout + report.stderr).splitlines() if line.startswith("Error")]
+        check(not errors, f"dciodvfy: {errors}")
+    show = n.show(job["id"])
+    events = [e["event"] for e in show["events"] if e["event"] != "instance"]
+    check(events[:4] == ["opened", "complete", "started", "reconstructed"] and events[-1] == "delivered", events)
+    sent = [e["detail"] for e in show["events"] if e["event"] == "sent"]
+    check(1 <= len(sent) < 15, f"{len(sent)} events for 15 objects")
+    check([uid for d in sent for uid in d["sop_instances"]] == [o["sop_instance"] for o in job["result"]["objects"]], "each once, in order")
+    check(job["destinations"][0]["objects"] == ["sent"] * 15, job["destinations"])
+    made = next(e["detail"] for e in show["events"] if e["event"] == "reconstructed")
+    check(made["profile"] == "small" and made["pet"]["planes"] == 47 and made["pet"]["units"] == "BQML", made)
+    check([s["stage"] for s in show["stages"]] == ["receive", "assemble", "wait", "open", "read", "prepare", "upload", "reconstruct",
+                                                   "download", "write", "process", "send"], show["stages"])
+    text = n.command("show", str(job["id"])).stdout
+    check("result 15 objects in outbox/" in text and "(15 of 15 objects sent)" in text, text)
+    # A second acquisition on the warm worker: the sensitivity image is there already.
+    send(n.port, simulate(os.path.join(folder, "again"), "--attenuation", "--seed", "2"))
+    jobs = n.wait_states("delivered", "delivered")
+    made = [e["detail"] for e in n.show(jobs[1]["id"])["events"] if e["event"] == "reconstructed"]
+    check(made[0]["pet"]["sensitivity_cached"], made[0]["pet"])
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+
+
+def chunks_and_roles_in_any_order(folder, things):
+    """Several chunks of three roles, backwards, over three associations at a time."""
+    n, pacs = both(folder, things)
+    files = in_chunks(os.path.join(folder, "in"))
+    check(len(files) == 9, files)
+    pacs.start()
+    n.start()
+    senders = [start_sender(n.port, files[::-1][i::3]) for i in range(3)]
+    for s in senders:
+        text = s.communicate(timeout=60)[0]
+        check(s.returncode == 0, text[-500:])
+    n.wait_states("delivered")
+    check_same(received_by(pacs), offline(n, os.path.join(folder, "offline"), files))
+
+
+def incomplete_is_held_and_completed(folder, things):
+    n, pacs = both(folder, things)
+    files = in_chunks(os.path.join(folder, "in"))
+    pacs.start()
+    n.start()
+    send(n.port, files[:4] + files[5:])
+    job, = n.wait_states("held")
+    check("8 of 9 instances" in job["reason"], job["reason"])
+    check(not pacs.files(), "something was made of an incomplete acquisition")
+    send(n.port, files[4:5])
+    n.wait_states("delivered")
+    check_same(received_by(pacs), offline(n, os.path.join(folder, "offline"), files))
+
+
+def a_killed_worker_gives_one_result(folder, things):
+    n, pacs = both(folder, things)
+    set_protocol(n, matrix=96, iterations=400)
+    files = simulate(os.path.join(folder, "in"))
+    pacs.start()
+    n.start()
+    send(n.port, files)
+    wait_for("the reconstruction is under way",
+             lambda: any((j["progress"] or {}).get("fraction", 0) > 0.02 and (j["progress"] or {}).get("stage") not in ("open", "read", "write")
+                         for j in n.jobs()), step=0.05)
+    for pid in n.processes("worker"):
+        os.kill(pid, signal.SIGKILL)
+    job, = n.wait_states("delivered", seconds=120)
+    events = [e["event"] for e in n.show(job["id"])["events"]]
+    check("crashed" in events and events.count("reconstructed") == 1, events)
+    check(len(received_by(pacs)) == 15, "one series")
+    check(not os.listdir(os.path.join(n.spool, "work")), "work is left over")
+
+
+def in_orthanc(folder, things):
+    if not shutil.which("Orthanc"):
+        print("        in_orthanc left out: Orthanc is not installed")
+        return
+    pacs = h.Orthanc(os.path.join(folder, "orthanc"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    set_protocol(n)
+    things += [n, pacs]
+    files = simulate(os.path.join(folder, "in"), "--attenuation")
+    pacs.start()
+    n.start()
+    send(n.port, files)
+    job, = n.wait_states("delivered")
+    study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
+    check({k: sorted(v) for k, v in pacs.objects().items()} ==
+          {study: sorted(o["sop_instance"] for o in job["result"]["objects"])}, "Orthanc has the series and nothing else")
+    series, = pacs.get("/series")
+    found = pacs.get(f"/series/{series}")
+    check((found["MainDicomTags"]["Modality"], len(found["Instances"])) == ("PT", 15), found)
+
+
+# ---- hostile ----
+
+def change(files, folder, edit, only="emission"):
+    """Copies under new UIDs, a case of their own; edit(data set) on those whose name begins with `only`."""
+    os.makedirs(folder)
+    uids, out = {}, []
+    for f in files:
+        d = pydicom.dcmread(f)
+        for name in ("StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID"):
+            setattr(d, name, uids.setdefault(name, pydicom.uid.generate_uid(prefix=None)))
+        d.SOPInstanceUID = d.file_meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid(prefix=None)
+        if os.path.basename(f).startswith(only):
+            edit(d)
+        out.append(os.path.join(folder, os.path.basename(f)))
+        d.save_as(out[-1])
+    return out
+
+
+def digest(data):
+    import hashlib
+    return hashlib.sha256(data).hexdigest()
+
+
+def put_values(d, edit):
+    values = np.frombuffer(d[CHUNK].value, "<f4").copy()
+    edit(values)
+    d[CHUNK].value = values.tobytes()
+    d[SHA256].value = digest(d[CHUNK].value)
+
+
+def spoil_hash(d):
+    d[CHUNK].value = d[CHUNK].value[:-4] + b"\x00\x00\x80\x3f"
+
+
+def spoil_scanner(d):
+    d.Manufacturer, d.ManufacturerModelName = "ACME", "PET 1"
+    left_out = ("Scanner type", "Number of rings", "Number of detectors", "Inner ring", "Average depth", "Distance between", "Default bin")
+    d[HEADER].value = "\n".join(line for line in d[HEADER].value.splitlines() if not line.lstrip("!").startswith(left_out)) + "\n"
+
+
+def set_all(to):
+    return lambda values: values.__setitem__(slice(None), to)
+
+
+def set_one(to):
+    return lambda values: values.__setitem__(12345, to)
+
+
+def hostile_objects_are_held(folder, things):
+    """Each ends as a job that says what is wrong, whatever the others do; the good one among them is delivered."""
+    n, pacs = both(folder, things)
+    files = simulate(os.path.join(folder, "in"), "--attenuation")
+    cases = {
+        "hash": (change(files, os.path.join(folder, "hash"), spoil_hash), "SHA-256"),
+        "zero": (change(files, os.path.join(folder, "zero"), lambda d: put_values(d, set_all(0))), "count"),
+        "nan": (change(files, os.path.join(folder, "nan"), lambda d: put_values(d, set_one(np.nan))), "nan"),
+        "negative": (change(files, os.path.join(folder, "negative"), lambda d: put_values(d, set_one(-1))), "-1"),
+        "factor": (change(files, os.path.join(folder, "factor"), lambda d: put_values(d, set_one(0)), "attenuation"), "ATTENUATION: plane"),
+        "scanner": (change(files, os.path.join(folder, "scanner"), spoil_scanner, ""), "scanner"),
+    }
+    pacs.start()
+    n.start()
+    for sent, _ in cases.values():
+        send(n.port, sent)
+    send(n.port, files)
+    n.wait_states(*["held"] * len(cases), "delivered")
+    for (name, (sent, part)), job in zip(cases.items(), n.jobs()):
+        check(part in job["reason"], f"{name}: '{job['reason']}' does not hold '{part}'")
+        check(job["crashes"] == 0 and len(job["reason"]) > 20, job)
+    check(len(received_by(pacs)) == 15, "the good one alone")
+    check(n.echo(), "the node does not answer any more")
+
+
+def raw_data_of_vendors_are_named(folder, things):
+    """Private raw classes and Raw Data of others: acknowledged, kept, no job, a sentence each."""
+    n, pacs = both(folder, things)
+    source = simulate(os.path.join(folder, "in"))[0]
+    files = []
+    for i, (sop_class, private) in enumerate((("1.3.12.2.1107.5.9.1", True), ("1.2.840.113619.4.30", True),
+                                              ("1.2.840.10008.5.1.4.1.1.66", False))):
+        d = pydicom.dcmread(source)
+        d.SOPClassUID = d.file_meta.MediaStorageSOPClassUID = sop_class
+        d.SOPInstanceUID = d.file_meta.MediaStorageSOPInstanceUID = f"2.25.77{i}"
+        d.Manufacturer, d.ManufacturerModelName = "ACME", "PET 1"
+        if not private:
+            for e in [e for e in d if e.tag.group == 0x0071]:
+                del d[e.tag]
+        files.append(os.path.join(folder, f"{i}.dcm"))
+        d.save_as(files[-1])
+    n.start()
+    # -pv stands for nothing: a class that storescu does not know is proposed with -R as the file says
+    for f in files:
+        sender = start_sender(n.port, [f])
+        text = sender.communicate(timeout=60)[0]
+        check(h.acknowledged(text) == {f}, text[-400:])
+    apart = wait_for("all are looked at", lambda: (lambda a: a if len(a) == 3 else None)(n.list()["set_apart"]))
+    reasons = [a["reason"] for a in sorted(apart, key=lambda a: a["sop"])]
+    check({a["finding"] for a in apart} == {"refused"}, apart)
+    for reason, part in zip(reasons, ("Siemens raw data", "GE raw data", "Raw Data Storage of ACME PET 1")):
+        check(part in reason, f"'{reason}' does not hold '{part}'")
+    check(n.jobs() == [], "a job of raw data that cannot be read")
+
+
+def the_other_kind_is_refused(folder, things):
+    """A protocol of the wrong kind, on the command line; and both kinds through one node."""
+    n, pacs = both(folder, things)
+    sinograms, images = simulate(os.path.join(folder, "in")), h.simulate(os.path.join(folder, "exam"))
+    out = os.path.join(folder, "out")
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "dbt-osem", "-o", out, *sinograms, code=4)
+    check("protocol 'dbt-osem' is for cases of kind dbt, and this one is of kind pet" in p.stderr, p.stderr)
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", out, *images, code=4)
+    check("protocol 'pet-mlem' is for cases of kind pet, and this one is of kind dbt" in p.stderr, p.stderr)
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--set", "matrix=7", "-o", out, *sinograms, code=2)
+    check("8 to 1024" in p.stderr, p.stderr)
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "pet-mlem", "--set", "tile=auto", "-o", out, *sinograms, code=2)
+    check("only protocols of kind dbt have it" in p.stderr, p.stderr)
+    check(not os.path.exists(out) or not os.listdir(out), "something was written")
+    pacs.start()
+    n.start()
+    send(n.port, sinograms)
+    h.send(n.port, images)
+    send(n.port, simulate(os.path.join(folder, "more"), "--seed", "3"))
+    jobs = n.wait_states("delivered", "delivered", "delivered")
+    check([j["kind"] for j in jobs] == ["pet", "dbt", "pet"] and [len(j["result"]["objects"]) for j in jobs] == [15, 1, 15], jobs)
+    check(len(pacs.files()) == 31, f"{len(pacs.files())} objects arrived")
+
+
+def a_resume_sends_what_is_missing(folder, things):
+    """The receiver takes its time; the node is killed in the middle of the series."""
+    n, pacs = both(folder, things)
+    files = simulate(os.path.join(folder, "in"))
+    pacs.start("--sleep-after", "1")
+    n.start()
+    send(n.port, files)
+    wait_for("some objects are there", lambda: any(j["destinations"] and j["destinations"][0].get("objects", []).count("sent") >= 2
+                                                   for j in n.jobs()))
+    n.kill()
+    before = pacs.objects()
+    check(2 <= len(before) < 15, f"killed within the series, {len(before)} were there")
+    pacs.stop()
+    pacs.start()
+    time.sleep(0.5)
+    n.start()
+    job, = n.wait_states("delivered")
+    count = pacs.objects()
+    check(set(count) == {o["sop_instance"] for o in job["result"]["objects"]}, "another set of objects")
+    check(sum(count.values()) - len(count) <= 2, f"more was sent again than one that was not written down: {count}")
+
+
+h.main([a_series_arrives_once, chunks_and_roles_in_any_order, incomplete_is_held_and_completed, a_killed_worker_gives_one_result, in_orthanc,
+        hostile_objects_are_held, raw_data_of_vendors_are_named, the_other_kind_is_refused, a_resume_sends_what_is_missing])
