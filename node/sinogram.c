@@ -1,4 +1,4 @@
-/* sinogram.c - the objects of an acquisition put together, and their data read.
+/* sinogram.c - the objects of an acquisition put together.
  *
  * Objects belong together by series, study and frame of reference; each says of how many instances the acquisition is made, so
  * that a missing one is known. Per role, all chunks must say the same header, hash and length, every index once; the sizes of the
@@ -10,12 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dicom/bulk.h"
 #include "node/dicom_tags.h"
 #include "node/exam_parts.h"
 #include "node/sinogram_parts.h"
-
-#define PIECE ((size_t)4 << 20) /* bytes read and hashed at a time: what a cache holds */
 
 static const char *base_name(const char *path)
 {
@@ -293,67 +290,4 @@ struct sinogram *sinogram_close(struct sinogram *s)
 	free(s->files);
 	free(s);
 	return NULL;
-}
-
-/* ---- the data ---- */
-
-static int read_chunk(struct dicom_file *file, uint32_t tag, uint8_t *ret, uint64_t n, struct dicom_digest *digest,
-		      struct err *err)
-{
-	int rc = 0;
-
-	for (uint64_t at = 0; rc == 0 && at < n;) {
-		size_t piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
-
-		rc = dicom_bulk_read(file, tag, at, ret + at, piece, err);
-		if (rc == 0)
-			dicom_digest_add(digest, ret + at, piece);
-		at += piece;
-	}
-	return rc;
-}
-
-int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
-{
-	const struct sinogram_part *part = &s->part[role];
-	struct dicom_digest *digest = NULL;
-	uint8_t *bytes = NULL;
-	uint64_t at = 0;
-	char found[65];
-	int rc = 0;
-
-	if (!part->present)
-		return err_set(err, EINVAL, "no %s in this acquisition", sinogram_role_name(role));
-	bytes = malloc(part->bytes); /* no more than the files have: see collect_chunks() */
-	digest = dicom_digest_new();
-	if (!bytes || !digest) {
-		rc = err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)part->bytes,
-			     sinogram_role_name(role));
-		goto out;
-	}
-	for (size_t c = 0; rc == 0 && c < part->n_chunks; c++) {
-		struct dicom_file *file = s->files[part->file[c]];
-		uint32_t tag = sinogram_tag(part->block[c], SINOGRAM_CHUNK);
-		uint64_t n = 0;
-
-		if (!dicom_bulk_size(file, tag, &n)) /* opening has seen it */
-			n = 0;
-		n = n < part->bytes - at ? n : part->bytes - at; /* without the padding */
-		rc = read_chunk(file, tag, bytes + at, n, digest, err);
-		at += n;
-	}
-	if (rc < 0)
-		goto out;
-	dicom_digest_hex(digest, found);
-	if (at != part->bytes || strcmp(found, part->sha256) != 0)
-		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, the objects promise %s", found, part->sha256);
-out:
-	dicom_digest_free(digest);
-	if (rc == 0)
-		*ret_bytes = bytes;
-	else
-		free(bytes);
-	if (rc < 0)
-		err_within(err, "%s", sinogram_role_name(role));
-	return rc;
 }
