@@ -380,6 +380,27 @@ static void test_object_refusals(void **state)
 	}
 }
 
+/* A length that UL cannot hold stands in an element of its own. */
+static void test_large_length(void **state)
+{
+	struct err err;
+	struct sinogram *s;
+	(void)state;
+
+	write_objects(EMISSION, 0, N_BASICS, basics);
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH, "UL", "0");
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH_LARGE, "UV", "5000000000");
+	must_refuse(EBADMSG, "640 bytes in 1 chunks, 5000000000 are promised");
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH_LARGE, "UV", "640");
+	s = open_all(&err);
+	if (!s)
+		fail_msg("%s", err.msg);
+	check_values(s, EMISSION);
+	sinogram_close(s);
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH_LARGE, "UV", "18446744073709551615");
+	must_refuse(EBADMSG, "(0071,1017)");
+}
+
 /* The role's header with a text replaced by one of the same length. */
 static void change_header(const char *name, const char *from, const char *to)
 {
@@ -763,12 +784,13 @@ static void test_all_or_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_roundtrip, clean),	cmocka_unit_test_teardown(test_uids, clean),
-		cmocka_unit_test_teardown(test_chunks, clean),		cmocka_unit_test_teardown(test_object_refusals, clean),
-		cmocka_unit_test_teardown(test_together, clean),	cmocka_unit_test_teardown(test_others, clean),
-		cmocka_unit_test_teardown(test_facts, clean),		cmocka_unit_test_teardown(test_positions, clean),
-		cmocka_unit_test_teardown(test_import, clean),		cmocka_unit_test_teardown(test_like, clean),
-		cmocka_unit_test_teardown(test_import_refusals, clean), cmocka_unit_test_teardown(test_all_or_none, clean),
+		cmocka_unit_test_teardown(test_roundtrip, clean),    cmocka_unit_test_teardown(test_uids, clean),
+		cmocka_unit_test_teardown(test_chunks, clean),	     cmocka_unit_test_teardown(test_object_refusals, clean),
+		cmocka_unit_test_teardown(test_large_length, clean), cmocka_unit_test_teardown(test_together, clean),
+		cmocka_unit_test_teardown(test_others, clean),	     cmocka_unit_test_teardown(test_facts, clean),
+		cmocka_unit_test_teardown(test_positions, clean),    cmocka_unit_test_teardown(test_import, clean),
+		cmocka_unit_test_teardown(test_like, clean),	     cmocka_unit_test_teardown(test_import_refusals, clean),
+		cmocka_unit_test_teardown(test_all_or_none, clean),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

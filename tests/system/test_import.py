@@ -165,6 +165,34 @@ def documented(folder, failures):
         tools.check(f.read() == back, "the documented object is not exported as it is", failures)
 
 
+def rewritten(folder, failures):
+    """Objects that passed through another encoding, where private elements lose their representation, or another block."""
+    header = os.path.join(folder, "rewritten.hs")
+    data = made_header(header, "float", 4, "LITTLEENDIAN", True)
+    imported(os.path.join(folder, "rewritten"), header, "--chunk", 1000, basics=(*BASICS, "ScannerCentre=1\\2\\3"))
+    for name in ("implicit", "big endian", "another block"):
+        out = os.path.join(folder, name.replace(" ", "-"))
+        os.mkdir(out)
+        for i, ds in enumerate(objects(os.path.join(folder, "rewritten"))):
+            if name == "implicit":
+                ds.is_implicit_VR, ds.file_meta.TransferSyntaxUID = True, pydicom.uid.ImplicitVRLittleEndian
+            elif name == "big endian":
+                ds.is_little_endian, ds.file_meta.TransferSyntaxUID = False, pydicom.uid.ExplicitVRBigEndian
+            else:
+                ours = ds.private_block(0x0071, "TOMONODE SINOGRAM 1")
+                elements = [(n, ours[n].VR, ours[n].value) for n in range(256) if n in ours]
+                for tag in [e.tag for e in ds.group_dataset(0x0071)]:
+                    del ds[tag]
+                ds.private_block(0x0071, "SOMEBODY ELSE", create=True).add_new(0x01, "LO", "INTERFILE_9")
+                ours = ds.private_block(0x0071, "TOMONODE SINOGRAM 1", create=True)
+                for number, vr, value in elements:
+                    ours.add_new(number, vr, value)
+            ds.save_as(os.path.join(out, f"{i}.dcm"), write_like_original=False)
+        tools.run("export", "-o", os.path.join(folder, "back.hs"), out)
+        with open(os.path.join(folder, "back.s"), "rb") as f:
+            tools.check(f.read() == data, f"{name}: not the same bytes", failures)
+
+
 def refusals(folder, failures):
     header = os.path.join(folder, "bad.hs")
     made_header(header, "float", 4, "LITTLEENDIAN", True)
@@ -181,6 +209,7 @@ def refusals(folder, failures):
              ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
              ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: michelogram: segment 0 has 5 planes"),
              ("bad.s", "gone.s", 4, "gone.s: No such file"), ("bad.s", "../bad.s", 4, "name of a file in the header's folder"),
+             ("Emission", "Image", 4, "number of dimensions := 4; an image has 3"),
              ("float", "complex", 4, "number format := complex"))
     for before, after, code, says in cases:
         with open(header, "w", encoding="ascii") as f:
@@ -217,6 +246,7 @@ def main():
         like(folder, failures)
         body_parts(folder, failures)
         documented(folder, failures)
+        rewritten(folder, failures)
         refusals(folder, failures)
         if os.path.exists(os.path.join(DEMO, "smalllong.s")):
             demo(folder, failures)
