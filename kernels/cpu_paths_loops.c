@@ -48,7 +48,11 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #undef PATHS_FLOATS
 
 #define PATHS(name) avx512_paths_##name
+#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#define PATHS_TARGET __attribute__((target("avx512f,avx2,fma")))
+#else
 #define PATHS_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
+#endif
 #define PATHS_SPLIT split_avx512
 #define PATHS_GATHER gather_avx512
 #define PATHS_SCATTER scatter_avx512
