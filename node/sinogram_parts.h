@@ -35,7 +35,7 @@ struct sinogram_source {
 	char seed[65];		 /* hash of all that the objects follow from */
 };
 
-/* A whole number of bytes of a stream is hashed: bytes, sha256. */
+/* Sets sha256 from all bytes of the stream. */
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
 /* All objects into the folder, or none. */
 int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
