@@ -36,6 +36,7 @@ struct rule {
 	float bin_floor;   /* least p (EM) and least l, mm, that is divided by; > 0 */
 	float voxel_floor; /* least den that is divided by; > 0 */
 	float step;	   /* SART, EM_RELAXED: relaxation, 0 < step < 2 */
+	bool negative;	   /* voxels may become negative; else the least is RULE_TINY */
 };
 
 struct rule_pair {
@@ -138,7 +139,7 @@ static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float 
 		next = x * change;
 		break;
 	}
-	next = next > RULE_TINY ? next : RULE_TINY;
+	next = (next > RULE_TINY) | (r->negative & (next < 0)) ? next : RULE_TINY;
 	return live ? next : x;
 }
 

@@ -9,6 +9,7 @@
  * A scan is one allocation, like those of scan.c: scan, views, planes, radii.
  */
 #include "recon/michelogram.h"
+#include "recon/scan.h"
 
 #include <errno.h>
 #include <math.h>
@@ -190,27 +191,6 @@ static void segment_planes(const struct michelogram *m, const struct michelogram
 		}
 }
 
-/* cos and sin of an angle in degrees; exact at multiples of 90. */
-static void turn_by(double degrees, double ret_turn[2])
-{
-	double quarter = rint(degrees / 90), rest = (degrees - 90 * quarter) * (PI / 180);
-	double c = cos(rest), s = sin(rest);
-
-	switch (((int)quarter % 4 + 4) % 4) {
-	case 0:
-		ret_turn[0] = c, ret_turn[1] = s;
-		break;
-	case 1:
-		ret_turn[0] = -s, ret_turn[1] = c;
-		break;
-	case 2:
-		ret_turn[0] = -c, ret_turn[1] = -s;
-		break;
-	default:
-		ret_turn[0] = s, ret_turn[1] = -c;
-	}
-}
-
 static int fill_views(const struct michelogram *m, const int *order, struct scan_view *ret_view, struct err *err)
 {
 	bool seen[ANGLES_MAX] = {false};
@@ -224,7 +204,7 @@ static int fill_views(const struct michelogram *m, const int *order, struct scan
 			return err_set(err, EINVAL, "michelogram: order names angle %d twice", a);
 		seen[a] = true;
 		ret_view[i] = (struct scan_view){0};
-		turn_by(m->angle_offset + a * 180.0 / m->n_angles, ret_view[i].turn);
+		scan_turn(m->angle_offset + a * 180.0 / m->n_angles, ret_view[i].turn);
 	}
 	return 0;
 }

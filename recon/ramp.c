@@ -18,6 +18,7 @@ struct ramp {
 	kiss_fft_cfg forward, inverse;
 	float *response; /* n_fft: the kernel's transform / n_fft */
 	float *tail;	 /* n + 1 */
+	float *kernel;	 /* n */
 };
 
 static double sinc(double x)
@@ -36,10 +37,14 @@ static double band_limited_ramp(double t, double fc)
 /* The kernel at bin j times the pitch, 1/mm. */
 static double kernel_at(enum ramp_filter filter, double cut, double pitch, int j)
 {
-	double fc = cut / (2 * pitch), t = j * pitch, apart = 1 / (2 * fc);
+	double fc = (filter == RAMP_HANN ? cut : 1) / (2 * pitch), t = j * pitch, apart = 1 / (2 * fc);
 
 	if (filter == RAMP_PLAIN) /* eq. 61 of Kak & Slaney 1988 */
 		return j == 0 ? 1 / (4 * pitch) : j % 2 ? -1 / (PI * PI * j * j * pitch) : 0;
+	if (filter == RAMP_SHEPP_LOGAN)
+		return 2 / (PI * PI * pitch * (1 - 4.0 * j * j));
+	if (filter == RAMP_COSINE) /* cos(pi f / 2 fc) in frequency: half of it moved to either side */
+		return pitch * 0.5 * (band_limited_ramp(t - apart / 2, fc) + band_limited_ramp(t + apart / 2, fc));
 	/* (1 + cos(pi f / fc)) / 2 in frequency: half of it, and a quarter of it moved to either side */
 	return pitch *
 	       (0.5 * band_limited_ramp(t, fc) + 0.25 * (band_limited_ramp(t - apart, fc) + band_limited_ramp(t + apart, fc)));
@@ -53,14 +58,15 @@ struct ramp *ramp_free(struct ramp *r)
 	kiss_fft_free(r->inverse);
 	free(r->response);
 	free(r->tail);
+	free(r->kernel);
 	free(r);
 	return NULL;
 }
 
 static int check(enum ramp_filter filter, double cut, double pitch, int n, struct err *err)
 {
-	if (filter != RAMP_PLAIN && filter != RAMP_HANN)
-		return err_set(err, EINVAL, "fbp: filter %d, not in %d..%d", (int)filter, RAMP_PLAIN, RAMP_HANN);
+	if (filter < RAMP_PLAIN || filter > RAMP_COSINE)
+		return err_set(err, EINVAL, "fbp: filter %d, not in %d..%d", (int)filter, RAMP_PLAIN, RAMP_COSINE);
 	if (filter == RAMP_HANN && !(cut > 0 && cut <= 1))
 		return err_set(err, EINVAL, "fbp: the window ends at %g of the Nyquist frequency, not in (0, 1]", cut);
 	if (n < 1 || n > 1 << 24 || !(pitch > 0) || !isfinite(pitch))
@@ -88,8 +94,9 @@ int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct
 		r->inverse = kiss_fft_alloc(r->n_fft, 1, NULL, NULL);
 		r->response = malloc(n_fft * sizeof(*r->response));
 		r->tail = malloc(((size_t)n + 1) * sizeof(*r->tail));
+		r->kernel = malloc((size_t)n * sizeof(*r->kernel));
 	}
-	if (!kernel || !r || !r->forward || !r->inverse || !r->response || !r->tail) {
+	if (!kernel || !r || !r->forward || !r->inverse || !r->response || !r->tail || !r->kernel) {
 		error = err_set(err, ENOMEM, "fbp: no memory for a filter of %d bins", n);
 		goto out;
 	}
@@ -99,7 +106,7 @@ int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct
 
 		r->tail[j] = (float)rest;
 		rest -= h;
-		kernel[j].r = (float)h;
+		kernel[j].r = r->kernel[j] = (float)h;
 		if (j > 0)
 			kernel[r->n_fft - j].r = (float)h;
 	}
@@ -118,6 +125,11 @@ out:
 float ramp_tail(const struct ramp *r, int j)
 {
 	return r->tail[j];
+}
+
+const float *ramp_kernel(const struct ramp *r)
+{
+	return r->kernel;
 }
 
 size_t ramp_work(const struct ramp *r)

@@ -113,6 +113,26 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 	return 0;
 }
 
+void scan_turn(double degrees, double ret_turn[2])
+{
+	double quarter = rint(degrees / 90), rest = (degrees - 90 * quarter) * RADIANS;
+	double c = cos(rest), s = sin(rest);
+
+	switch (((int)quarter % 4 + 4) % 4) {
+	case 0:
+		ret_turn[0] = c, ret_turn[1] = s;
+		break;
+	case 1:
+		ret_turn[0] = -s, ret_turn[1] = c;
+		break;
+	case 2:
+		ret_turn[0] = -c, ret_turn[1] = -s;
+		break;
+	default:
+		ret_turn[0] = s, ret_turn[1] = -c;
+	}
+}
+
 struct scan *scan_free(struct scan *scan)
 {
 	free(scan); /* the first member of the allocation */

@@ -25,6 +25,9 @@ int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct
  * (n_views indices into scan->views; NULL: as they are). */
 int scan_create_binned(const struct scan *scan, int bin, const int *order, struct scan **ret_scan, struct err *err);
 
+/* cos and sin of an angle in degrees; exact at multiples of 90. */
+void scan_turn(double degrees, double ret_turn[2]);
+
 struct scan *scan_free(struct scan *scan); /* takes NULL, returns NULL */
 
 #endif
