@@ -27,16 +27,14 @@ static const struct config_key protocol_keys[] = {
 	{"subsets", KEY_INT, AT(protocol_conf, pet.subsets), "", 1, 1000, NULL, NULL, "28", 0,
 	 "subsets of the angles for `osem` and `bsrem`, at most as many as there are angles; the others have one whatever stands "
 	 "here"},
-	{"matrix", KEY_INT, AT(protocol_conf, pet.matrix), "pixels", 8, 1024,
-	 "so many that `voxel`, or half a radial bin, covers "
-	 "the field of view",
-	 NULL, "256", 0, "along x and along y"},
-	{"voxel", KEY_REAL, AT(protocol_conf, pet.voxel), "mm", 0.1, 50, "the field of view over `matrix`", NULL, "0", 0,
-	 "transaxial voxel size"},
+	{"matrix", KEY_INT, AT(protocol_conf, pet.matrix), "pixels", 8, 1024, NULL, NULL, "256", 0, "along x and along y"},
+	{"voxel", KEY_REAL, AT(protocol_conf, pet.voxel), "mm", 0.1, 50, "diameter of the field of view over `matrix`", NULL, "0",
+	 0, "transaxial voxel size"},
 	{"slice_spacing", KEY_REAL, AT(protocol_conf, pet.slice), "mm", 0.1, 50, "half of the ring spacing", NULL, "0", 0,
 	 "distance of slices"},
-	{"fov_radius", KEY_REAL, AT(protocol_conf, pet.fov_radius), "mm", 1, 1000, "the largest radial bin, at most 350", NULL,
-	 "0", 0, "radius of the field of view; what lies outside comes out as 0"},
+	{"fov_radius", KEY_REAL, AT(protocol_conf, pet.fov_radius), "mm", 1, 1000,
+	 "the largest radial bin, at most 350 and 0.98 of the radius where rays end", NULL, "0", 0,
+	 "radius of the field of view; what lies outside comes out as 0"},
 	{"projector", KEY_CHOICE, AT(protocol_conf, pet.projector), "", 0, 0, NULL, projectors, "siddon", 0,
 	 "`siddon`: path lengths through voxels, the path across the slices walked once for all planes; `joseph`: linear between "
 	 "voxels; `exact`: path lengths, ray by ray, the reference"},

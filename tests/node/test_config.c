@@ -378,7 +378,7 @@ static void test_bad_values(void **state)
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; projector = \"slices\"; } );",
 		 "t.conf:1: key 'projector' of protocol 'p': \"slices\"; allowed: siddon, joseph, exact", ""},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; voxel = 0.01; } );",
-		 "t.conf:1: key 'voxel' of protocol 'p': 0.01", "0.1 to 50 mm; 0: the field of view over"},
+		 "t.conf:1: key 'voxel' of protocol 'p': 0.01", "0.1 to 50 mm; 0: diameter of the field of view over"},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; matrix = 4; } );", "t.conf:1: key 'matrix' of protocol 'p': 4",
 		 "8 to 1024"},
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; prior_weight = -1; } );",
