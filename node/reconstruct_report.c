@@ -27,7 +27,7 @@ static json_t *bins(const struct reconstruct_report *r)
 			 "views_without_mask", r->unmasked);
 }
 
-static json_t *pet(const struct reconstruct_pet *p)
+static json_t *pet_findings(const struct reconstruct_pet *p)
 {
 	return json_pack("{s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}", "planes",
 			 (json_int_t)p->planes, "iterations", p->iterations, "subsets", p->subsets, "angles_at_a_time",
@@ -41,7 +41,7 @@ static json_t *pet(const struct reconstruct_pet *p)
 json_t *reconstruct_findings(const struct reconstruct_report *r)
 {
 	if (r->kind == KIND_PET)
-		return json_pack("{s:o}", "pet", pet(&r->pet));
+		return json_pack("{s:o}", "pet", pet_findings(&r->pet));
 	return json_pack("{s:o}", "bins", bins(r));
 }
 
@@ -57,14 +57,17 @@ const char *reconstruct_file(const struct reconstruct_report *r, size_t object)
 
 static json_t *describe(const struct reconstruct_report *r, size_t i, const char *folder)
 {
-	const struct result_object *o = &r->result.objects[i];
-	bool is_pet = r->kind == KIND_PET;
+	const struct pet_result_report *pet = &r->pet.result;
+	const struct result_object *o;
 	char file[400];
 
 	snprintf(file, sizeof(file), "%s%s%s", folder, folder[0] ? "/" : "", reconstruct_file(r, i));
-	return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance",
-			 is_pet ? r->pet.result.sop_instance[i] : o->sop_instance, "sop_class",
-			 is_pet ? PET_RESULT_CLASS : o->sop_class, "series", is_pet ? r->pet.result.series : o->series);
+	if (r->kind == KIND_PET)
+		return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance", pet->sop_instance[i], "sop_class",
+				 PET_RESULT_CLASS, "series", pet->series);
+	o = &r->result.objects[i];
+	return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance", o->sop_instance, "sop_class", o->sop_class,
+			 "series", o->series);
 }
 
 json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder)
