@@ -21,6 +21,7 @@ TOP = os.path.dirname(os.path.dirname(HERE))
 BUNDLED = os.path.isfile(os.path.join(TOP, "bin", "tomonode"))
 ENDED_BADLY = ("held", "failed", "dead-letter", "cancelled", "quarantined")
 UID = re.compile(rb"2\.25\.[0-9]{20,39}")
+FORMAT = b"2.25.187423086190561735112968317458421907734"  # the version of sinogram objects: stays
 PIXEL_DATA = b"\xe0\x7f\x10\x00"
 
 
@@ -110,7 +111,7 @@ class Exam:
             with open(path, "rb") as f:
                 head = f.read(1 << 20)
             head = head[:head.find(PIXEL_DATA)] if PIXEL_DATA in head else head
-            self.places[path] = [m.end() - 6 for m in UID.finditer(head)]
+            self.places[path] = [m.end() - 6 for m in UID.finditer(head) if m.group() != FORMAT]
             if not self.places[path]:
                 raise Trouble(f"{path} has no UID of the simulation in its header")
 
