@@ -147,7 +147,8 @@ def part(args, work, exam, receiver, name, settings, number):
                       f" {figures['wall']:.3f} s, {figures['bytes_out'] / 1e6:.1f} MB in {figures['objects']} objects")
         sampler = Sampler(node)
         sampler.start()
-        one_series(args, exam, node, receiver, number, args.warm_up + args.repeat)
+        i = args.warm_up + args.repeat
+        one_series(args, exam, node, receiver, number + i, i)
         sampler.stop()
         result["memory"] = {"gpu_mb": [most - start for most, start in zip(sampler.gpu, before)], "host_mb": sampler.host}
         result["export"], result["image"] = export(work, name, receiver.folder)
