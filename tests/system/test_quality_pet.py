@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+"""The figures of tests/quality_pet.py on images whose answers are known, and the script as a whole on a small scanner.
+
+The report is made where Python has matplotlib; tests/quality_pet_report.py says nothing of its own, so that a machine without it
+loses the pictures alone."""
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+TOMONODE = os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode"))
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+
+import quality_pet_figures as figures  # noqa: E402
+
+SCRIPT = os.path.join(SOURCE, "tests", "quality_pet.py")
+
+
+def iq_truth():
+    body = {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 22], "half_axes_mm": [147, 115, 90], "becquerel_per_ml": 1000.0}
+    truth = {"phantom": "nema-iq", "size": 1.0, "shapes": [body]}
+    for i, diameter in enumerate((10, 13, 17, 22, 28, 37)):
+        angle = (i - 2) * math.pi / 3
+        truth["shapes"].append({"role": "lesion", "kind": "ellipsoid", "half_axes_mm": [diameter / 2] * 3,
+                                "center_mm": [57.2 * math.cos(angle), 57.2 * math.sin(angle), 0], "becquerel_per_ml": 3000.0 if i < 4 else -1000.0})
+    return truth
+
+
+def blank(n=400, h=1.0, slices=17, dz=3.25):
+    first = [-(n - 1) / 2 * h, -(n - 1) / 2 * h, -(slices - 1) / 2 * dz]
+    return figures.Image(np.zeros((slices, n, n), np.float32), [h, h, dz], first)
+
+
+def check_circles(check):
+    """A circle's area, its mean on a ramp, the standard deviation of a ramp over a disc: r / 2 for a slope of 1."""
+    image = blank()
+    image.values[:] = (image.first[0] + np.arange(400))[None, None, :] + 300  # value: x + 300
+    for x, y, radius in ((0, 0, 5), (13.3, -40.7, 18.5), (-57.2, 31.1, 2.0)):
+        mean, deviation, pixels = image.circle(x, y, 0, radius)
+        check(abs(pixels / (math.pi * radius ** 2) - 1) < 0.02, f"circle of {radius} mm: {pixels} pixels")
+        check(abs(mean - (x + 300)) < 0.03, f"circle at {x}: mean {mean}")
+        check(abs(deviation / (radius / 2) - 1) < 0.1 / radius, f"circle of {radius} mm: deviation {deviation}")
+    for x, z in ((198, 0), (0, 40)):
+        try:
+            image.circle(x, 0, z, 5)
+            check(False, f"a circle at {x}, {z} outside the image was measured")
+        except ValueError:
+            pass
+
+
+def check_nema(check):
+    """The phantom itself has recovery 1 inside the spheres; mixing it with its background halves it; noise of sigma gives N = sigma over
+    the root of the circle's pixels."""
+    truth = iq_truth()
+    image = figures.perfect(truth, blank())
+    found = figures.nema(image, truth)
+    check(found["nsr"] == 0 and found["over_truth"] == 1 and found["circles"] == 60, f"phantom: {found['nsr']}, {found['over_truth']}")
+    check([s["diameter_mm"] for s in found["spheres"]] == [10, 13, 17, 22, 28, 37], f"spheres: {found['spheres']}")
+    check([s["ratio"] for s in found["spheres"]] == [4, 4, 4, 4, 0, 0], f"ratios: {found['spheres']}")
+    for s in found["spheres"]:
+        check(abs(s["recovery"]["0.8"] - 1) < 0.01 and s["recovery"]["0.4"] == 1 and 0.85 < s["recovery"]["1"] < 1, f"phantom: {s}")
+        check(s["variability"] == 0, f"phantom: N {s['variability']}")
+    half = figures.Image(0.5 * image.values + 0.5 * 1000, image.spacing, image.first)
+    for s in figures.nema(half, truth)["spheres"]:
+        check(abs(s["recovery"]["0.4"] - 0.5) < 1e-6, f"half of the contrast: {s}")
+    noise = np.random.default_rng(7).normal(0, 100, image.values.shape)
+    noisy = figures.nema(figures.Image((image.values + noise).astype(np.float32), image.spacing, image.first), truth)
+    check(abs(noisy["nsr"] / 0.1 - 1) < 0.03, f"noise of 10 %: NSR {noisy['nsr']}")
+    for s in noisy["spheres"]:
+        expected = 0.1 / math.sqrt(math.pi * s["diameter_mm"] ** 2 / 4)
+        check(0.7 < s["variability"] / expected < 1.3, f"{s['diameter_mm']} mm: N {s['variability']}, expected about {expected}")
+    clear = figures.clearances(truth)
+    check(min(clear["sphere"], clear["edge"]) > 11 and clear["each_other"] > 0, f"background circles: {clear}")
+
+
+def check_orientation(check):
+    truth = {"phantom": "f-shape", "size": 1.0, "shapes": [
+        {"role": "body", "kind": "cylinder", "center_mm": [0, 0, 0], "half_axes_mm": [110, 110, 60], "becquerel_per_ml": 500.0},
+        {"role": "lesion", "kind": "ellipsoid", "center_mm": [-62, 52, 12], "half_axes_mm": [9, 9, 9], "becquerel_per_ml": 20000.0},
+        {"role": "lesion", "kind": "ellipsoid", "center_mm": [-30, 0, 0], "half_axes_mm": [10, 70, 16], "becquerel_per_ml": 10000.0}]}
+    image = figures.perfect(truth, blank())
+    found = figures.f_shape(image, truth)
+    check(found["error_mm"] < 0.3 and found["mirrored_over_own"] < 0.3, f"F: {found}")
+    for axis in (0, 1, 2):
+        mirrored = figures.Image(np.flip(image.values, axis), image.spacing, image.first)
+        check(figures.f_shape(mirrored, truth)["mirrored_over_own"] > 2, f"F mirrored along {axis}: {figures.f_shape(mirrored, truth)}")
+    moved = figures.Image(np.roll(image.values, 2, 2), image.spacing, image.first)
+    check(abs(figures.f_shape(moved, truth)["error_mm"] - 2) < 0.5, f"F moved by 2 mm: {figures.f_shape(moved, truth)}")
+    check(figures.difference(moved, image) > 0.5 and figures.difference(image, image) == 0, "difference of images")
+
+
+def check_script(folder, check):
+    results = os.path.join(folder, "results.json")
+    done = subprocess.run([sys.executable, SCRIPT, "run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o",
+                           results], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"run --quick: exit {done.returncode}: {done.stdout}{done.stderr}")
+    if done.returncode:
+        return
+    with open(results, encoding="ascii") as f:
+        found = json.load(f)
+    limits = [line for line in done.stdout.splitlines() if line.startswith("kept")]
+    check(len(limits) == 3, f"limits that were looked at: {done.stdout}")
+    check(all(s["units"] == "BQML" for s in found["studies"]), f"units {[s['units'] for s in found['studies']]}")
+    check(sum(s["sums"] is not None for s in found["studies"]) >= 5, "sum(Ax) is in no report")
+    by = {s["name"]: s["nema-iq"]["spheres"] for s in found["studies"] if "nema-iq" in s}
+    rise = [b["recovery"]["1"] - a["recovery"]["1"] for a, b in zip(by["iq-20"], by["iq-40"])]
+    check(min(rise) > 0, f"recovery does not rise from 20 to 40 iterations: {rise}")
+    check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])), "noise does not show in N")
+    if not importlib.util.find_spec("matplotlib"):
+        print("no matplotlib: the report is not made")
+        return
+    done = subprocess.run([sys.executable, SCRIPT, "report", results, "-o", folder], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"report: exit {done.returncode}: {done.stderr}")
+    if done.returncode:
+        return
+    with open(os.path.join(folder, "pet-quality.md"), encoding="utf-8") as f:
+        text = f.read()
+    check("{" not in text and "nan" not in text, "the report has holes")
+    pictures = [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
+    check(len(pictures) == 6 and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in pictures), f"pictures: {pictures}")
+
+
+def main():
+    failures = []
+
+    def check(ok, text):
+        if not ok:
+            failures.append(text)
+            print("FAILED:", text)
+
+    check_circles(check)
+    check_nema(check)
+    check_orientation(check)
+    with tempfile.TemporaryDirectory(prefix="tomonode-test-") as folder:
+        check_script(folder, check)
+    if failures:
+        sys.exit(f"{len(failures)} of the checks failed")
+    print("figures of PET images are what they say")
+
+
+main()
