@@ -32,6 +32,7 @@ struct cpu_block {
 };
 
 struct cpu_path_loops;
+struct cpu_line_loops;
 
 /* The loops that do the work, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
 struct cpu_rows {
@@ -58,6 +59,7 @@ struct cpu_rows {
 		     const float *add, float *q, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
 	const struct cpu_path_loops *paths; /* kernels/cpu_paths.h */
+	const struct cpu_line_loops *lines; /* kernels/cpu_lines.h */
 };
 
 const struct cpu_rows *cpu_rows_best(void);
@@ -91,6 +93,7 @@ struct cpu_slice {
 };
 
 struct cpu_paths; /* cpu_paths.c */
+struct cpu_lines; /* cpu_lines.c */
 
 struct projection {
 	struct device *dev;
@@ -101,7 +104,10 @@ struct projection {
 	struct buf mask;	 /* mem NULL: every bin counts */
 	int tile_u, tile_v;	 /* forward: bins */
 	int tile_x, tile_y;	 /* back: voxel columns */
+	double sampling;	 /* SAMPLED: mm */
+	bool stack;		 /* works with lines (kernels/lines.h) */
 	struct cpu_paths *paths; /* PATHS, JOSEPH; else NULL */
+	struct cpu_lines *lines; /* stacks of those and SAMPLED; else NULL */
 	/* slices only */
 	int blocks_u, blocks_x;
 	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels */
@@ -181,7 +187,6 @@ int cpu_projection_create(struct device *dev, const struct projection_spec *spec
 void cpu_projection_free(struct projection *a);
 int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
 int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
-int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 		  struct buf *ret_pair, struct err *err);
 int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
@@ -202,7 +207,15 @@ void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q alo
 int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 		 struct err *err);
 
+/* cpu_interpolated.c */
+int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+
 /* cpu_lines.c: stacks of 2-D parallel beams */
+size_t cpu_lines_bytes(const struct projection *a);	     /* of what cpu_lines_create() allocates, at most */
+int cpu_lines_create(struct projection *a, struct err *err); /* sets a->lines */
+void cpu_lines_free(struct cpu_lines *l);
+void cpu_lines_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
+void cpu_lines_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
 int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
 /* cpu_volume.c */

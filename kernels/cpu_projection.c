@@ -1,5 +1,6 @@
 /* cpu_projection.c - the CPU's system matrices: checking what they are made from, and the way to the two operators. */
 #include "kernels/cpu.h"
+#include "kernels/lines.h"
 #include "kernels/planes.h"
 
 #include <errno.h>
@@ -9,6 +10,11 @@
 /* The exact operator's units of work where the caller gives none. */
 #define EXACT_BINS 32
 #define EXACT_VOXELS 64
+
+static bool by_paths(const struct projection *a)
+{
+	return !a->stack && (a->model == PROJECTION_PATHS || a->model == PROJECTION_JOSEPH);
+}
 
 static void describe(struct device *dev, const struct projection_spec *spec, struct projection *a)
 {
@@ -23,6 +29,8 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		.tile_v = spec->tile[1],
 		.tile_x = spec->tile[0],
 		.tile_y = spec->tile[1],
+		.sampling = spec->sampling,
+		.stack = lines_wanted(spec),
 	};
 	if (spec->mask)
 		a->mask = *spec->mask;
@@ -30,7 +38,7 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		cpu_slices_shape(a);
 		return;
 	}
-	if (a->model == PROJECTION_PATHS || a->model == PROJECTION_JOSEPH)
+	if (by_paths(a))
 		a->thread_floats = cpu_paths_scratch(a);
 	a->tile_u = cpu_min(a->tile_u ? a->tile_u : EXACT_BINS, a->scan->n_u);
 	a->tile_v = cpu_min(a->tile_v ? a->tile_v : EXACT_BINS, a->scan->n_v);
@@ -43,7 +51,7 @@ static int check(const struct projection_spec *spec, struct err *err)
 	const struct scan *scan = spec->scan;
 	const struct grid *g = spec->grid;
 
-	if (spec->model < PROJECTION_EXACT || spec->model > PROJECTION_JOSEPH)
+	if (spec->model < PROJECTION_EXACT || spec->model > PROJECTION_SAMPLED)
 		return err_set(err, EINVAL, "projection: model %d is not known", (int)spec->model);
 	for (int c = 0; c < 3; c++)
 		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) || !isfinite(g->lo[c])) /* !(x > 0) also refuses NaN */
@@ -89,7 +97,9 @@ size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *sp
 	if (check(spec, NULL) < 0)
 		return 0;
 	describe(dev, spec, &a);
-	if (a.model == PROJECTION_PATHS || a.model == PROJECTION_JOSEPH)
+	if (a.stack)
+		return sizeof(a) + cpu_lines_bytes(&a);
+	if (by_paths(&a))
 		return sizeof(a) + cpu_paths_bytes(&a);
 	return sizeof(a) + (a.model == PROJECTION_SLICES ? cpu_slices_bytes(&a) : 0);
 }
@@ -124,8 +134,8 @@ int cpu_projection_create(struct device *dev, const struct projection_spec *spec
 			return r;
 		}
 	}
-	if (a->model == PROJECTION_PATHS || a->model == PROJECTION_JOSEPH) {
-		r = cpu_paths_create(a, err);
+	if (a->stack || by_paths(a)) {
+		r = a->stack ? cpu_lines_create(a, err) : cpu_paths_create(a, err);
 		if (r < 0) {
 			cpu_projection_free(a);
 			return r;
@@ -140,6 +150,7 @@ void cpu_projection_free(struct projection *a)
 	if (!a)
 		return;
 	cpu_paths_free(a->paths);
+	cpu_lines_free(a->lines);
 	free(a->slice);
 	free(a->block);
 	free(a->len_u);
@@ -170,7 +181,9 @@ static int bins_size(const struct projection *a, const char *what, const struct 
 
 static void back(struct projection *a, const struct cpu_back *b)
 {
-	if (a->paths)
+	if (a->lines)
+		cpu_lines_back(a, b);
+	else if (a->paths)
 		cpu_paths_back(a, b);
 	else if (a->model == PROJECTION_SLICES)
 		cpu_slices_back(a, b);
@@ -186,7 +199,9 @@ int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf 
 	r = r < 0 ? r : bins_size(a, "forward", y, 1, err);
 	if (r < 0)
 		return r;
-	if (a->paths)
+	if (a->lines)
+		cpu_lines_forward(a, &f);
+	else if (a->paths)
 		cpu_paths_forward(a, &f);
 	else if (a->model == PROJECTION_SLICES)
 		cpu_slices_forward(a, &f);
@@ -231,7 +246,7 @@ int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct
 
 	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
 	r = r < 0 ? r : bins_size(a, "back_sums", pair, 2, err);
-	if (r == 0 && a->paths)
+	if (r == 0 && (a->paths || a->lines))
 		return err_set(err, ENOTSUP, "back_sums: transaxial paths have no pairs");
 	if (r == 0)
 		back(a, &b);

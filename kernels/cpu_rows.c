@@ -3,6 +3,7 @@
  * One binary runs everywhere: the choice is made when a device is opened. AVX-512 has its own file, because its permutes replace
  * the gathers.
  */
+#include "kernels/cpu_lines.h"
 #include "kernels/cpu_paths.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
  * permute per tap instead of a gather. Where the ratio of the densities is too large for that, the loops fall back to hardware
  * gathers.
  */
+#include "kernels/cpu_lines.h"
 #include "kernels/cpu_paths.h"
 
 #ifdef __x86_64__
@@ -187,6 +188,7 @@ const struct cpu_rows cpu_rows_avx512 = {
 	.voxels = voxels,
 	.bins = bins,
 	.paths = &avx512_paths,
+	.lines = &avx512_lines,
 };
 
 #endif

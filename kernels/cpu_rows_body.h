@@ -113,4 +113,5 @@ static const struct cpu_rows ROWS(table) = {
 	.voxels = ROWS(voxels),
 	.bins = ROWS(bins),
 	.paths = &ROWS(paths),
+	.lines = &ROWS(lines),
 };

@@ -11,8 +11,14 @@
 #ifndef TOMONODE_KERNELS_LINES_H
 #define TOMONODE_KERNELS_LINES_H
 
+#include <string.h>
+
 #include "kernels/device.h"
 #include "kernels/paths.h"
+
+/* Bins: where back_interpolated() looks this little beyond the first or last one, it takes that one. At angles of 0 and 90
+ * degrees the middles of pixels often lie exactly there, and rounding would decide. */
+#define LINE_EDGE 1e-4
 
 struct line_entry {
 	int32_t column; /* y n_x + x */
@@ -48,7 +54,8 @@ static inline TOMONODE_HD size_t lines_column(const struct grid *g)
 	return g->z_fastest ? grid_column(g) : 1;
 }
 
-/* Radial bins of a pass of row_sweep() are that many apart: a line's pixels lie within a pixel's diagonal of it. */
+/* Radial bins of a pass of row_sweep() are that many apart. The middles of a line's pixels lie less than a pixel's diagonal from
+ * it: half of it for PATHS, a pixel along one axis for JOSEPH, along both for SAMPLED. */
 static inline int lines_stride(const struct scan *s, const struct grid *g)
 {
 	double reach = 2 * sqrt(g->h[0] * g->h[0] + g->h[1] * g->h[1]);
@@ -68,36 +75,52 @@ static inline TOMONODE_HD int line_bound(const struct scan *s, const struct scan
 	return cells ? 2 * cells + 8 : 0; /* SAMPLED: two more corners for each cell between middles; JOSEPH: two per step */
 }
 
+/* The step that lies where entry e will be: both are of the same size. */
+static inline TOMONODE_HD struct path_step line_step(const struct line_entry *e)
+{
+	struct path_step step;
+
+	memcpy(&step, e, sizeof(step));
+	return step;
+}
+
 /* The entries of a PATHS line. */
 static inline TOMONODE_HD int line_paths(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
 					 struct line_entry *ret_entry)
 {
-	struct path_step *step = (struct path_step *)ret_entry; /* of the same size: t becomes the length */
 	float begin;
-	int n = path_walk(s, view, v, g, 0, step, &begin);
+	int n = path_walk(s, view, v, g, 0, (struct path_step *)ret_entry, &begin);
 
-	for (int k = n - 1; k >= 0; k--)
-		ret_entry[k].weight = step[k].t - (k ? step[k - 1].t : begin);
+	for (int k = 0; k < n; k++) {
+		struct path_step at = line_step(ret_entry + k);
+
+		ret_entry[k].column = at.column;
+		ret_entry[k].weight = at.t - begin;
+		begin = at.t;
+	}
 	return n;
 }
 
+/* Pixels of weight 0 are left out: at the edge of the grid such a one can lie further from the line than lines_stride() knows. */
 static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
 					  struct line_entry *ret_entry)
 {
-	struct path_step *step = (struct path_step *)ret_entry;
 	struct path path;
-	int n = path_joseph(s, view, v, g, step, &path);
+	int n = path_joseph(s, view, v, g, (struct path_step *)ret_entry, &path), kept = 0;
 	float len = fabsf(path.dt);
 
 	for (int k = n - 1; k >= 0; k--) { /* each step makes two, from the end on */
-		struct path_step at = step[k];
+		struct path_step at = line_step(ret_entry + k);
 
 		ret_entry[2 * k + 1].column = at.column + path.neighbour;
 		ret_entry[2 * k + 1].weight = at.t * len;
 		ret_entry[2 * k].column = at.column;
 		ret_entry[2 * k].weight = (1 - at.t) * len;
 	}
-	return 2 * n;
+	for (int k = 0; k < 2 * n; k++)
+		if (ret_entry[k].weight != 0)
+			ret_entry[kept++] = ret_entry[k];
+	return kept;
 }
 
 #define LINE_LOOK_BACK 16 /* entries: a column's points follow each other closely */
