@@ -218,7 +218,7 @@ def fields(results, verdicts, images):
         "device_names": "; ".join(dict.fromkeys(f"`{r['spec']}` is {r['device']}" for r in [*results["times"], *studies])),
         "processor": results["processor"], "last": last, "first": results["devices"][0], "seconds": f"{results['seconds']:.0f}",
         "limits": table(["what", "worst found", "limit", ""],
-                        [[w, f"{v:.2g} {u}".strip(), f"{m:g} {u}".strip(), "kept" if ok else "**not kept**"] for w, v, m, u, ok in verdicts]),
+                        [[w, f"{v:.2g} {u}".strip(), f"{m:.3g} {u}".strip(), "kept" if ok else "**not kept**"] for w, v, m, u, ok in verdicts]),
         "times": times_table(results) if results["times"] else "Not measured.",
         "paper_times": paper_times(),
         "cylinder": cylinder_table(studies), "cylinder_radius": f"{own['cylinder']['cylinder']['radius_mm']:g}",

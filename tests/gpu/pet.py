@@ -57,7 +57,8 @@ def high_water(node):
                 kb = next((int(line.split()[1]) for line in f if line.startswith("VmHWM")), 0)
         except OSError:
             continue  # it ended meanwhile
-        found[what] = max(found.get(what, 0), kb / 1024)
+        if kb:
+            found[what] = max(found.get(what, 0), kb / 1024)
     return found
 
 
@@ -181,6 +182,8 @@ def table(name, result):
             print(f"{stage:<28}{bench.median(values):>10.3f}{min(values):>10.3f}{max(values):>10.3f}")
     others = {k: v for k, v in number_leaves(counted[-1]["detail"]).items() if not k.startswith("seconds")}
     print("report: " + ", ".join(f"{k} {v:.9g}" for k, v in others.items()))
+    cached = sum(bool(c["detail"].get("pet", {}).get("sensitivity_cached")) for c in counted)
+    print(f"sensitivity image: kept from an earlier acquisition in {cached} of {len(counted)}")
     print("memory: GPU " + (", ".join(f"{mb:.0f} MB" for mb in result["memory"]["gpu_mb"]) or "none") + "; "
           + ", ".join(f"{what} {mb:.0f} MB" for what, mb in result["memory"]["host_mb"].items()))
 
