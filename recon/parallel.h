@@ -56,7 +56,7 @@ struct parallel_protocol {
 
 struct parallel_plan {
 	struct grid grid;		      /* of all slices, (0, 0, 0) in its middle */
-	double fov_radius;		      /* as it is used: half the diagonal, where the protocol has 0 */
+	double fov_radius;		      /* as it is used: beyond all corners, where the protocol has 0 */
 	int subsets, iterations, part_slices; /* slices that are worked on at a time */
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
 	size_t bytes_host;

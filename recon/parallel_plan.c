@@ -15,7 +15,6 @@
 #define MATRIX_MAX 16384
 #define MATRIX_LEAST 2	     /* linear models have neighbours */
 #define SAMPLES_OF_PIXEL 0.1 /* the seed's step */
-#define ROUND_UP (1 + 1e-9)  /* middles of the corner pixels are in the field of view, rounded or not */
 
 static int refuse(struct err *err, const char *key, double found, const char *allowed)
 {
@@ -192,7 +191,7 @@ struct parallel_vectors parallel_vectors_of(const struct parallel_protocol *p, e
 	}
 }
 
-static int lay_out(const struct parallel_protocol *p, const struct parallel_scan *s, struct parallel_plan *plan)
+static void lay_out(const struct parallel_protocol *p, const struct parallel_scan *s, struct parallel_plan *plan)
 {
 	struct grid *g = &plan->grid;
 
@@ -203,8 +202,8 @@ static int lay_out(const struct parallel_protocol *p, const struct parallel_scan
 	g->z_fastest = false;
 	for (int c = 0; c < 3; c++)
 		g->lo[c] = -0.5 * g->n[c] * g->h[c];
-	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0], g->lo[1]) * ROUND_UP;
-	return 0;
+	/* half a pixel more: as far as what is linear between middles goes on beyond the last of them */
+	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
 }
 
 /* Bytes of the plan with parts of n slices. */
@@ -297,10 +296,10 @@ int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan 
 
 	if (r == 0)
 		r = parallel_check_protocol(p, s, work, err);
-	if (r == 0)
-		r = lay_out(p, s, &plan);
-	if (r == 0)
-		r = parallel_fit(p, s, work, dev, &plan, err);
+	if (r < 0)
+		return r;
+	lay_out(p, s, &plan);
+	r = parallel_fit(p, s, work, dev, &plan, err);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;
