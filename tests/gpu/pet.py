@@ -11,7 +11,6 @@ VmHWM of the node's processes, and memory in use on the GPU above what was in us
 Stages are those of `tomonode show --json`, medians over counted repeats. "wall" is measured from outside. Exit 1: something failed.
 """
 import argparse
-import glob
 import json
 import os
 import shutil
@@ -203,11 +202,15 @@ def measure(args, work):
         result["free"] = part(args, work, exam, receiver, "free", args.set, 0)
         if args.limit:
             result["limited"] = part(args, work, exam, receiver, "limited", [*args.set, f'memory_limit="{args.limit}"'], 500000)
+    except bench.Trouble as e:
+        if "free" not in result:
+            raise
+        result["trouble"] = str(e)
     finally:
         receiver.stop()
     print(f"{result['version']}; {exam.size / 1e6:.0f} MB of {args.scanner}, {args.protocol}")
     table("free", result["free"])
-    if not args.limit:
+    if "limited" not in result:
         del result["free"]["image"]
     else:
         table("limited", result["limited"])
@@ -228,9 +231,6 @@ def main():
     try:
         result = measure(args, work)
     except bench.Trouble as e:
-        for log in glob.glob(os.path.join(work, "node-*", "node.log")):
-            with open(log, encoding="utf-8", errors="replace") as f:
-                bench.say(f"{os.path.basename(os.path.dirname(log))}: {f.read()[-3000:]}")
         sys.exit(f"pet: {e}")
     finally:
         if not args.keep:
@@ -238,6 +238,8 @@ def main():
     if args.json:
         with open(args.json, "w", encoding="ascii") as f:
             json.dump(result, f, indent=1)
+    if "trouble" in result:
+        sys.exit(f"pet: {result['trouble']}")
 
 
 main()
