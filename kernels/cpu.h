@@ -216,6 +216,9 @@ int cpu_lines_create(struct projection *a, struct err *err); /* sets a->lines */
 void cpu_lines_free(struct cpu_lines *l);
 void cpu_lines_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
 void cpu_lines_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
+
+/* cpu_lines_interpolated.c: back_interpolated() where lines_fit(), of two radial bins or more; a needs no lines */
+int cpu_lines_interpolated(struct projection *a, const float *y, bool add, float *x, struct err *err);
 int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
 /* cpu_volume.c */

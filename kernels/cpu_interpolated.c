@@ -1,4 +1,4 @@
-/* cpu_interpolated.c - the voxel-driven half of filtered backprojection. */
+/* cpu_interpolated.c - the voxel-driven half of filtered backprojection, of any level planes. */
 #include "kernels/cpu.h"
 #include "kernels/lines.h"
 
@@ -88,6 +88,8 @@ int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, s
 			r = err_set(err, EINVAL, "back_interpolated: plane %d rises %g mm", u, a->scan->planes[u].rise);
 	if (r < 0)
 		return r;
+	if (a->scan->n_v > 1 && lines_fit(a->scan, g))
+		return cpu_lines_interpolated(a, y->mem, add, x->mem, err);
 	s.from = malloc((n_z + 1) * sizeof(*s.from));
 	s.plane = malloc((size_t)a->scan->n_u * sizeof(*s.plane));
 	sums = malloc((size_t)threads * n_z * sizeof(*sums));

@@ -26,6 +26,25 @@ struct cpu_lines {
 	int stride, bands;
 };
 
+#define CPU_TILE 16	  /* pixels: one AVX-512 vector */
+#define CPU_TILE_VIEWS 64 /* of back_interpolated(): sums start anew behind them */
+
+/* What a tile of CPU_TILE x CPU_TILE pixels sees of a row of bins. Pixel (i, j) lies at at + i across + j down bins from row[0].
+ */
+struct cpu_tile_view {
+	const float *row;
+	float at, across, down;
+	float first, last; /* where the row's own first and last bin lie; they count LINE_EDGE beyond */
+	bool edge;	   /* pixels may lie beyond them; else none does */
+	bool near_by;	   /* all lie between row[0] and row[31] */
+};
+
+/* Where a pixel lies in a row: `part` of the way between two bins. */
+struct cpu_pick {
+	size_t from; /* floats, of the lower one */
+	float part;
+};
+
 /* x: of the first of the slices; from column to column it is `column` floats. width: a multiple of 4, up to CPU_LINES_WIDE: what
  * lies behind the last slice is padding. */
 struct cpu_line_loops {
@@ -35,6 +54,10 @@ struct cpu_line_loops {
 	/* of many: the same for each */
 	void (*sums)(const struct line_entry *e, int n, const float *x, size_t column, int width, float *ret_sum);
 	void (*spread)(const struct line_entry *e, int n, const float *value, int width, float *x, size_t column);
+	/* back_interpolated(): to a tile, in rows of `stride` floats, the sums over n views; to `width` slices of a pixel (any
+	 * number), from bins `bin` floats apart */
+	void (*tile)(float *sum, int stride, const struct cpu_tile_view *view, int n);
+	void (*between)(const struct cpu_pick *pick, int n, const float *y, size_t bin, int width, float *sum);
 };
 
 extern const struct cpu_line_loops baseline_lines, avx2_lines, avx512_lines;

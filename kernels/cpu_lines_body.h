@@ -93,14 +93,89 @@ LINES_TARGET static void LINES(spread)(const struct line_entry *e, int n, const 
 	}
 }
 
+LINES_TARGET static void LINES(tile_view)(float *restrict sum, const struct cpu_tile_view *v)
+{
+	float low = v->first - (float)LINE_EDGE, high = v->last + (float)LINE_EDGE;
+
+	for (int j = 0; j < CPU_TILE; j++)
+		for (int i = 0; i < CPU_TILE; i++) {
+			float at = v->at + (float)j * v->down + (float)i * v->across, to = at, value;
+			int bin;
+
+			to = to < v->first ? v->first : to;
+			to = to > v->last ? v->last : to;
+			bin = (int)(to > v->last - 1 ? v->last - 1 : to); /* bins before row[0] round to it: 1 bin at most */
+			value = v->row[bin] + (to - (float)bin) * (v->row[bin + 1] - v->row[bin]);
+			sum[j * CPU_TILE + i] += (at >= low) & (at <= high) ? value : 0;
+		}
+}
+
+LINES_TARGET static void LINES(tile_plain)(float *sum, int stride, const struct cpu_tile_view *view, int n)
+{
+	float here[CPU_TILE * CPU_TILE] = {0};
+
+	for (int k = 0; k < n; k++)
+		LINES(tile_view)(here, &view[k]);
+	for (int j = 0; j < CPU_TILE; j++)
+		for (int i = 0; i < CPU_TILE; i++)
+			sum[j * stride + i] += here[j * CPU_TILE + i];
+}
+
+LINES_TARGET static void LINES(between)(const struct cpu_pick *pick, int n, const float *y, size_t bin, int width, float *sum)
+{
+	int at = 0;
+
+	for (; at + 4 * LINES_FLOATS <= width; at += 4 * LINES_FLOATS) {
+		LINES_VECTOR *to = (LINES_VECTOR *)(sum + at), a = to[0], b = to[1], c = to[2], d = to[3];
+
+		for (int k = 0; k < n; k++) {
+			const LINES_VECTOR *low = (const LINES_VECTOR *)(y + pick[k].from + at);
+			const LINES_VECTOR *high = (const LINES_VECTOR *)(y + pick[k].from + bin + at);
+			float w = pick[k].part, rest = 1 - w;
+
+			a = a + rest * low[0] + w * high[0];
+			b = b + rest * low[1] + w * high[1];
+			c = c + rest * low[2] + w * high[2];
+			d = d + rest * low[3] + w * high[3];
+		}
+		to[0] = a;
+		to[1] = b;
+		to[2] = c;
+		to[3] = d;
+	}
+	for (; at + 4 <= width; at += 4) {
+		vector4 *to = (vector4 *)(sum + at), a = *to;
+
+		for (int k = 0; k < n; k++) {
+			const float *low = y + pick[k].from + at;
+
+			a = a + (1 - pick[k].part) * *(const vector4 *)low + pick[k].part * *(const vector4 *)(low + bin);
+		}
+		*to = a;
+	}
+	for (; at < width; at++)
+		for (int k = 0; k < n; k++) {
+			const float *low = y + pick[k].from + at;
+
+			sum[at] = sum[at] + (1 - pick[k].part) * low[0] + pick[k].part * low[bin];
+		}
+}
+
 const struct cpu_line_loops LINES(table) = {
 	.dot = LINES(dot),
 	.add = LINES(add),
 	.sums = LINES(sums),
 	.spread = LINES(spread),
+#ifdef LINES_TILE
+	.tile = LINES_TILE,
+#else
+	.tile = LINES(tile_plain),
+#endif
+	.between = LINES(between),
 };
 
 #undef LINES
 #undef LINES_TARGET
 #undef LINES_VECTOR
 #undef LINES_FLOATS
+#undef LINES_TILE
