@@ -31,10 +31,11 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "recon",
 	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... -o DIR PATH...",
-	.summary = "Reconstruct tomosynthesis exams and PET acquisitions out of DICOM files or folders (recursive).",
+	.summary =
+		"Reconstruct tomosynthesis exams, PET acquisitions and parallel beams out of DICOM files or folders (recursive).",
 	.text = "Projections are grouped into cases by study, series, laterality, view and frame of reference, sinograms by\n"
-		"study, series and frame of reference. A tomosynthesis becomes an object for each view, a PET acquisition a\n"
-		"series with an object for each slice. docs/sinogram-object.md describes sinograms. Files that are no DICOM\n"
+		"study, series and frame of reference. A tomosynthesis becomes an object for each view, sinograms a series\n"
+		"with an object for each slice. docs/sinogram-object.md describes sinograms. Files that are no DICOM\n"
 		"are ignored. A case that is refused gets a sentence; the others are reconstructed all the same.",
 	.options = option_specs,
 	.json = true,
@@ -149,7 +150,10 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 
 static enum case_kind kind_of(const struct case_files *c)
 {
-	return strcmp(c->kind, config_kind_name(KIND_PET)) ? KIND_DBT : KIND_PET;
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (!strcmp(c->kind, config_kind_name((enum case_kind)kind)))
+			return (enum case_kind)kind;
+	return KIND_DBT;
 }
 
 static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
@@ -158,16 +162,21 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 
 	if (p->kind == KIND_PET)
 		printf("PET: %zu planes of %d angles, ", p->pet.planes, p->n_views);
+	else if (p->kind == KIND_PARALLEL)
+		printf("parallel beams: %d slices of %d angles, ", p->n[2], p->n_views);
 	else
 		printf("%s %s: %d projections, ", c->laterality, c->view, p->n_views);
 	printf("%d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", p->n[0],
 	       p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], p->seconds_total,
 	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
 	       p->seconds_download + p->seconds_write);
-	if (p->kind == KIND_PET) {
-		printf("%zu slices in %s, %s\n", n, r->out_dir, p->pet.result.units);
-		if (p->pet.result.warnings[0])
-			printf("  %s\n", p->pet.result.warnings);
+	if (p->kind != KIND_DBT) {
+		bool pet = p->kind == KIND_PET;
+		const char *warnings = pet ? p->pet.result.warnings : p->parallel.result.warnings;
+
+		printf("%zu slices in %s, %s\n", n, r->out_dir, pet ? p->pet.result.units : p->parallel.result.unit);
+		if (warnings[0])
+			printf("  %s\n", warnings);
 		return;
 	}
 	printf("%s/%s", r->out_dir, reconstruct_file(p, 0));
@@ -180,7 +189,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 {
 	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "kind", c->kind, "study",
 			      c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "device",
-			      p->device, "profile", p->profile, p->kind == KIND_PET ? "angles" : "projections", p->n_views,
+			      p->device, "profile", p->profile, p->kind == KIND_DBT ? "projections" : "angles", p->n_views,
 			      "size", p->n[0], p->n[1], p->n[2], "voxel_mm", p->voxel[0], p->voxel[1], p->voxel[2],
 			      "device_bytes", (json_int_t)p->bytes_device);
 
@@ -219,8 +228,8 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 		char who[96];
 		int rc = reconstruct_one(r, c, dev, &report, &err);
 
-		if (kind_of(c) == KIND_PET)
-			snprintf(who, sizeof(who), "case %zu (PET)", i + 1);
+		if (kind_of(c) != KIND_DBT)
+			snprintf(who, sizeof(who), "case %zu (%s)", i + 1, kind_of(c) == KIND_PET ? "PET" : "parallel beams");
 		else
 			snprintf(who, sizeof(who), "case %zu (%s %s)", i + 1, c->laterality[0] ? c->laterality : "?",
 				 c->view[0] ? c->view : "?");

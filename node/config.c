@@ -229,7 +229,7 @@ const struct scanner_conf *config_scanner_named(const struct config *c, const ch
 
 const char *config_kind_name(enum case_kind kind)
 {
-	return kind == KIND_PET ? "pet" : "dbt";
+	return kind == KIND_PET ? "pet" : kind == KIND_PARALLEL ? "parallel" : "dbt";
 }
 
 /* ---- --set and descriptions ---- */

@@ -14,6 +14,7 @@
 
 #include "kernels/err.h"
 #include "recon/dbt.h"
+#include "recon/parallel.h"
 #include "recon/pet.h"
 
 #define CONFIG_NAME_SIZE 64
@@ -58,7 +59,7 @@ struct destination_conf {
 #define ROUTE_DESTINATIONS_MAX 8
 struct route_conf { /* first match wins */
 	char name[CONFIG_NAME_SIZE];
-	char kind[16];		       /* "dbt", "pet" */
+	char kind[16];		       /* see config_kind_name() */
 	char calling[CONFIG_AET_SIZE]; /* "" any */
 	char protocol[CONFIG_NAME_SIZE];
 	char destination[ROUTE_DESTINATIONS_MAX][CONFIG_NAME_SIZE];
@@ -69,14 +70,17 @@ enum slab_mode { SLAB_MEAN = 1, SLAB_MAXIMUM };
 enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* JPEG-LS without loss */
 
 /* What a case, and with it the protocol for it, is about. */
-enum case_kind { KIND_DBT = 0, KIND_PET };
-#define KIND_COUNT 2
+enum case_kind { KIND_DBT = 0, KIND_PET, KIND_PARALLEL };
+#define KIND_COUNT 3
 
-/* A protocol is for one kind of case; the keys of the other kind cannot be given to it. */
+/* A protocol is for one kind of case; the keys of other kinds cannot be given to it. */
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
 	enum case_kind kind;
-	struct pet_protocol pet; /* KIND_PET; the rest up to compression is KIND_DBT's */
+	struct pet_protocol pet;	   /* KIND_PET */
+	struct parallel_protocol parallel; /* KIND_PARALLEL, and mu_water */
+	double mu_water;		   /* 1/mm: attenuation of water, of which Hounsfield units are made; 0: none are */
+	/* KIND_DBT, up to compression */
 	struct dbt_protocol dbt;
 	double stored_step, stored_offset; /* 1/mm: attenuation = offset + stored value * step, the same for every exam */
 	double slab_thickness;		   /* mm; 0: no object of slabs */
@@ -161,7 +165,7 @@ const struct scanner_conf *config_scanner(const struct config *c, const char *ma
 					  const char *serial);
 const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
 
-const char *config_kind_name(enum case_kind kind); /* "dbt", "pet" */
+const char *config_kind_name(enum case_kind kind); /* "dbt", "pet", "parallel" */
 
 /* "key=value" on a protocol, with the keys of its kind and the same units and ranges as in the file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);

@@ -1,4 +1,4 @@
-/* How rows of the configuration's table are written, and the tables of PET (node/config_table_pet.c). Private to
+/* How rows of the configuration's table are written, and the tables of PET and parallel beams (node/config_table_*.c). Private to
  * node/config_table*.c. */
 #ifndef TOMONODE_NODE_CONFIG_ROWS_H
 #define TOMONODE_NODE_CONFIG_ROWS_H

@@ -26,7 +26,7 @@ static const struct key_choice log_facilities[] = {
 	{"local7", LOG_LOCAL7},
 	{NULL, 0},
 };
-const struct key_choice config_kinds[] = {{"dbt", KIND_DBT}, {"pet", KIND_PET}, {NULL, 0}};
+const struct key_choice config_kinds[] = {{"dbt", KIND_DBT}, {"pet", KIND_PET}, {"parallel", KIND_PARALLEL}, {NULL, 0}};
 static const struct key_choice algorithms[] = {
 	{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {"ostr", DBT_OSTR}, {"mltr", DBT_MLTR},
 	{"sart", DBT_SART}, {"bp", DBT_BP},	{"fbp", DBT_FBP},   {NULL, 0},

@@ -72,7 +72,7 @@ enum {
 	SECTION_COUNT
 };
 extern const struct config_section config_sections[SECTION_COUNT]; /* of several kinds: the first, which is the default */
-extern const struct config_section config_protocols_pet;
+extern const struct config_section config_protocols_pet, config_protocols_parallel;
 
 /* The section with the keys of an entry's kind; NULL kind or one that is not there: NULL. */
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind);

@@ -71,7 +71,7 @@ const struct config_section config_protocols_pet = {
 	KEYS(protocol_keys),
 	"Protocols for PET (`kind` is `pet`):",
 	"pet",
-	NULL,
+	&config_protocols_parallel,
 };
 
 const struct config_key config_scanner_keys[CONFIG_SCANNER_KEYS] = {

@@ -58,7 +58,7 @@ int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct 
 
 /* What the indexer reads from one instance to find its case; the header alone. */
 struct exam_facts {
-	char kind[16]; /* "dbt", "pet", or "" when it is no kind of case we reconstruct (reason says why) */
+	char kind[16]; /* config_kind_name(), or "" when it is no kind of case we reconstruct (reason says why) */
 	char reason[256];
 	bool refused; /* an encoding that we know and do not read (Hologic SCO, CTO, vendors' raw data) */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
@@ -69,7 +69,7 @@ struct exam_facts {
 	double angle; /* NaN where the header has none */
 };
 int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *err);
-/* study|series|laterality|view|frame of reference; PET: study|series|frame of reference, all roles and chunks of an acquisition
+/* study|series|laterality|view|frame of reference; sinograms: study|series|frame of reference, all roles and chunks of an acquisition
  */
 void exam_case_key(const struct exam_facts *f, char *ret_key, size_t size);
 

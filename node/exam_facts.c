@@ -177,7 +177,7 @@ static int sinogram_case(const struct dicom_file *file, struct exam_facts *f, st
 
 	if (rc <= 0)
 		return rc;
-	snprintf(f->kind, sizeof(f->kind), "pet");
+	snprintf(f->kind, sizeof(f->kind), "%s", config_kind_name(s.role == SINOGRAM_LINES ? KIND_PARALLEL : KIND_PET));
 	f->expected = s.instances;
 	f->frames = 1;
 	return 1;
@@ -230,7 +230,7 @@ out:
 
 void exam_case_key(const struct exam_facts *f, char *ret_key, size_t size)
 {
-	if (!strcmp(f->kind, "pet"))
+	if (!strcmp(f->kind, "pet") || !strcmp(f->kind, "parallel"))
 		snprintf(ret_key, size, "%s|%s|%s", f->study, f->series, f->frame_of_reference);
 	else
 		snprintf(ret_key, size, "%s|%s|%s|%s|%s", f->study, f->series, f->laterality, f->view, f->frame_of_reference);

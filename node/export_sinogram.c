@@ -13,33 +13,25 @@
 
 /* ---- the header's text ---- */
 
-/* Does a line give the key? Interfile ignores case, blanks and a leading '!'. Returns where its value begins. */
+/* Does a line give the key, which has none of what Interfile passes over (interfile_short())? Returns where its value begins. */
 static const char *value_of(const char *line, const char *key)
 {
-	for (; *line == '!' || *line == ' ' || *line == '\t'; line++)
-		;
-	while (*key) {
-		if (*key == ' ' || *line == ' ' || *line == '\t') {
-			for (; *key == ' '; key++)
-				;
-			for (; *line == ' ' || *line == '\t'; line++)
-				;
-			continue;
-		}
+	static const char passed_over[] = " \t\v\f_!";
+
+	line += strspn(line, passed_over);
+	for (; *key; key++) {
 		if (tolower((unsigned char)*line) != *key)
 			return NULL;
 		line++;
-		key++;
+		line += strspn(line, passed_over);
 	}
-	for (; *line == ' ' || *line == '\t'; line++)
-		;
 	return strncmp(line, ":=", 2) ? NULL : line + 2;
 }
 
 int export_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err)
 {
 	for (const char *line = text; *line;) {
-		const char *value = value_of(line, "name of data file");
+		const char *value = value_of(line, "nameofdatafile");
 		size_t length = strcspn(line, "\r\n"), size;
 
 		if (value) {
@@ -58,13 +50,14 @@ int export_rename_data(const char *text, const char *data_file, char **ret_text,
 
 /* ---- files ---- */
 
-/* NAME.hs and its data NAME.s; of other roles than EMISSION NAME-role.hs. */
-static int name_files(const char *path, enum sinogram_role role, char ret_header[4096], char ret_data[4096], struct err *err)
+/* NAME.hs and its data NAME.s; of further roles NAME-role.hs. */
+static int name_files(const struct sinogram *s, const char *path, enum sinogram_role role, char ret_header[4096],
+		      char ret_data[4096], struct err *err)
 {
 	char suffix[32] = "";
 	int base = (int)strlen(path) - 3; /* without .hs */
 
-	if (role != SINOGRAM_EMISSION)
+	if (role != sinogram_first_role(s))
 		snprintf(suffix, sizeof(suffix), "-%s", sinogram_role_name(role));
 	for (char *c = suffix; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
@@ -79,7 +72,7 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 {
 	char header[4096], data[4096], *renamed = NULL;
 	uint8_t *bytes = NULL;
-	int rc = name_files(path, role, header, data, err);
+	int rc = name_files(s, path, role, header, data, err);
 
 	if (rc == 0)
 		rc = export_rename_data(s->part[role].text, file_name(data), &renamed, err);
@@ -120,7 +113,7 @@ int export_sinogram(const struct sinogram *s, const char *path, struct export_fi
 	while (n-- > 0) {
 		char header[4096], data[4096];
 
-		if (name_files(path, ret_file[n].role, header, data, NULL) == 0) {
+		if (name_files(s, path, ret_file[n].role, header, data, NULL) == 0) {
 			remove(header);
 			remove(data);
 		}

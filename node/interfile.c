@@ -15,6 +15,8 @@ void interfile_clear(struct interfile *f)
 	free(f->m.segments);
 	f->m.segments = NULL;
 	f->m.n_segments = 0;
+	free((double *)f->beams.angle); /* its own: interfile_parallel.c */
+	f->beams.angle = NULL;
 }
 
 uint64_t interfile_bytes(const struct interfile *f)
@@ -23,7 +25,21 @@ uint64_t interfile_bytes(const struct interfile *f)
 
 	if (f->kind == INTERFILE_IMAGE)
 		return n * (uint64_t)f->n[0] * (uint64_t)f->n[1] * (uint64_t)f->n[2];
+	if (f->kind == INTERFILE_PARALLEL)
+		return n * (uint64_t)parallel_size(&f->beams);
 	return n * (uint64_t)michelogram_size(&f->m);
+}
+
+void interfile_extent(const struct interfile *f, char *ret_text, size_t size)
+{
+	const struct parallel_scan *b = &f->beams;
+
+	if (f->kind == INTERFILE_PARALLEL)
+		snprintf(ret_text, size, "%d slices, %d angles, %d radial bins of %d bytes", b->n_slices, b->n_angles,
+			 b->n_radial, f->bytes);
+	else
+		snprintf(ret_text, size, "%zu planes, %d angles, %d radial bins of %d bytes", michelogram_planes(&f->m),
+			 f->m.n_angles, f->m.n_radial, f->bytes);
 }
 
 /* ---- what the header leaves open ---- */
@@ -138,20 +154,30 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 	const struct pet_scanner *s = &m->scanner, *t = &o->scanner;
 	const struct {
 		const char *name;
-		double one, other;
-	} numbers[] = {
+		int one, other;
+	} counts[] = {
+		/* exactly: rooms for a plane of one are filled with planes of the other */
 		{"radial bins", m->n_radial, o->n_radial},
 		{"angles", m->n_angles, o->n_angles},
 		{"segments", m->n_segments, o->n_segments},
 		{"rings", s->rings, t->rings},
+		{"arc correction (1: yes)", m->arc_corrected, o->arc_corrected},
+		{"detectors in a ring", m->arc_corrected ? 0 : s->detectors, o->arc_corrected ? 0 : t->detectors},
+	};
+	const struct {
+		const char *name;
+		double one, other;
+	} numbers[] = {
 		{"distance of rings, mm", s->ring_spacing, t->ring_spacing},
 		{"radius where rays end, mm", s->radius + s->interaction_depth, t->radius + t->interaction_depth},
 		{"first angle, degrees", m->angle_offset, o->angle_offset},
-		{"arc correction (1: yes)", m->arc_corrected, o->arc_corrected},
 		{"radial bin, mm", m->arc_corrected ? s->bin : 0, o->arc_corrected ? t->bin : 0},
-		{"detectors in a ring", m->arc_corrected ? 0 : s->detectors, o->arc_corrected ? 0 : t->detectors},
 	};
 
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].one != counts[i].other)
+			return err_set(err, EBADMSG, "another geometry: %s: %d and %d", counts[i].name, counts[i].one,
+				       counts[i].other);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (!near(numbers[i].one, numbers[i].other))
 			return err_set(err, EBADMSG, "another geometry: %s: %g and %g", numbers[i].name, numbers[i].one,
@@ -220,6 +246,12 @@ void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t pla
 	size_t n_radial = (size_t)m->n_radial, n_angles = (size_t)m->n_angles, width = (size_t)f->bytes;
 	size_t before = 0, axial = plane, planes = 0;
 
+	if (f->kind == INTERFILE_PARALLEL) {
+		size_t bins = (size_t)f->beams.n_angles * (size_t)f->beams.n_radial;
+
+		convert(f, bytes + f->offset + plane * bins * width, bins, ret_values);
+		return;
+	}
 	for (int i = 0; i < m->n_segments; i++) {
 		planes = (size_t)m->segments[i].n_planes;
 		if (axial < planes)

@@ -1,9 +1,10 @@
-/* Interfile 3.3 headers of PET projection data and images, as STIR writes them, and the numbers behind them.
+/* Interfile 3.3 headers of PET projection data and images, as STIR writes them, and the numbers behind them. Parallel beams
+ * (PARALLEL_1, docs/sinogram-object.md) have headers of the same syntax with keys of their own.
  *
  * A header is text from outside: it is parsed with limits, every problem names the key, the value and the line. Case, spaces and
  * '!' mean nothing in keys; keys that say nothing about the numbers are passed over. Data are read and written in pieces; nothing
  * here knows DICOM. In memory projection data are in the order of recon/michelogram.h, the header's own order of segments; images
- * x fastest.
+ * x fastest; parallel beams data[slice][angle][radial].
  */
 #ifndef TOMONODE_NODE_INTERFILE_H
 #define TOMONODE_NODE_INTERFILE_H
@@ -14,10 +15,13 @@
 
 #include "kernels/err.h"
 #include "recon/michelogram.h"
+#include "recon/parallel.h"
 
 #define INTERFILE_TEXT_MAX 65536 /* bytes of a header */
+#define INTERFILE_UNIT_SIZE 33
+#define INTERFILE_ATTENUATION "1/mm" /* the unit that is taken where a header of parallel beams gives none */
 
-enum interfile_kind { INTERFILE_PROJECTIONS = 1, INTERFILE_IMAGE };
+enum interfile_kind { INTERFILE_PROJECTIONS = 1, INTERFILE_IMAGE, INTERFILE_PARALLEL };
 enum interfile_number { INTERFILE_SIGNED = 1, INTERFILE_UNSIGNED, INTERFILE_FLOAT };
 enum interfile_order {
 	INTERFILE_BY_VIEW = 1,
@@ -42,7 +46,10 @@ struct interfile {
 	/* IMAGE: n, spacing mm, position of the first voxel's middle mm (not given: x and y centred as in STIR, z 0) */
 	int n[3];
 	double spacing[3], first[3];
-	/* Both; NaN or "": not given */
+	/* PARALLEL: line integrals of a quantity, which has the unit `unit`; beams.angle is owned */
+	struct parallel_scan beams;
+	char unit[INTERFILE_UNIT_SIZE];
+	/* All; NaN or "": not given */
 	double duration, start; /* s; start relative to the scan's */
 	char date[9], time[7];	/* of the study, YYYYMMDD and HHMMSS */
 	char position[5];	/* HFS, ...: "patient orientation" and "patient rotation" */
@@ -63,8 +70,11 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 /* Bytes of all values, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
 
-/* Plane `plane` (of the order in memory) as floats [angle][radial], out of the bytes of the data file, from its first one on:
- * the offset is skipped here. Threads may share f and bytes. */
+/* "47 planes, 280 angles, 329 radial bins of 4 bytes". */
+void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
+
+/* Plane `plane` (of the order in memory; of parallel beams a slice) as floats [angle][radial], out of the bytes of the data file,
+ * from its first one on: the offset is skipped here. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
 
 /* The header's text for f as it is: type, order, offset, scale, geometry. malloc'ed. For little-endian float32: number

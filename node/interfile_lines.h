@@ -6,6 +6,8 @@
 
 #include "kernels/err.h"
 
+struct interfile;
+
 struct interfile_line {
 	int number;	  /* of the line in the text, from 1 */
 	const char *name; /* the key as it stands there */
@@ -37,6 +39,9 @@ int interfile_line_int(const struct interfile_lines *l, const char *key, int ind
 /* A length in mm: key with "(cm)" or "(mm)" behind it. */
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err);
+
+/* interfile_parallel.c: the keys of parallel beams; f has its numbers already. */
+int interfile_read_parallel(const struct interfile_lines *l, struct interfile *f, struct err *err);
 
 /* Value in the short form of keys, for comparison: "Short Float" is "shortfloat". */
 void interfile_short(const char *value, char *ret, size_t size);

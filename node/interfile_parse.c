@@ -211,8 +211,10 @@ static int read_study(struct parser *p)
 	char text[40];
 	int frames = 1, rc = short_value(p, "typeofdata", 0, text, sizeof(text), &line);
 
-	if (rc > 0 && strcmp(text, "pet") != 0)
-		return refuse(p, line, ENOTSUP, "PET");
+	if (rc > 0 && !strcmp(text, "parallel"))
+		p->f->kind = INTERFILE_PARALLEL;
+	else if (rc > 0 && strcmp(text, "pet") != 0)
+		return refuse(p, line, ENOTSUP, "PET, PARALLEL");
 	if (rc >= 0)
 		rc = short_value(p, "compression", 0, text, sizeof(text), &line);
 	if (rc > 0 && strcmp(text, "none") != 0)
@@ -474,6 +476,8 @@ static int read_all(struct parser *p)
 
 	if (rc < 0 || (rc = read_data(p)) < 0 || (rc = read_study(p)) < 0)
 		return rc;
+	if (p->f->kind == INTERFILE_PARALLEL)
+		return interfile_read_parallel(&p->lines, p->f, p->err);
 	p->f->kind = strcmp(text, "image") ? INTERFILE_PROJECTIONS : INTERFILE_IMAGE;
 	return p->f->kind == INTERFILE_IMAGE ? read_image(p) : read_projections(p);
 }

@@ -32,7 +32,7 @@ static void put(struct writer *w, const char *fmt, ...)
 		w->n += (size_t)n;
 }
 
-static void put_number(struct writer *w, const char *key, double v)
+static void put_digits(struct writer *w, double v)
 {
 	char text[40];
 
@@ -41,7 +41,14 @@ static void put_number(struct writer *w, const char *key, double v)
 		if (strtod(text, NULL) == v)
 			break;
 	}
-	put(w, "%s := %s\n", key, text);
+	put(w, "%s", text);
+}
+
+static void put_number(struct writer *w, const char *key, double v)
+{
+	put(w, "%s := ", key);
+	put_digits(w, v);
+	put(w, "\n");
 }
 
 static void put_list(struct writer *w, const char *key, const struct michelogram *m,
@@ -72,10 +79,20 @@ static void put_start(struct writer *w, const struct interfile *f)
 {
 	static const char *const formats[] = {"", "signed integer", "unsigned integer", "float"};
 
-	put(w, "!INTERFILE  :=\n!imaging modality := PT\nname of data file := %s\n!version of keys := STIR3.0\n", f->data_file);
-	put(w, "!GENERAL DATA :=\n!GENERAL IMAGE DATA :=\n!type of data := PET\n");
+	if (f->kind == INTERFILE_PARALLEL)
+		put(w,
+		    "!INTERFILE  :=\n!imaging modality := CT\nname of data file := %s\n!GENERAL DATA :=\n!type of data := "
+		    "PARALLEL\n",
+		    f->data_file);
+	else
+		put(w,
+		    "!INTERFILE  :=\n!imaging modality := PT\nname of data file := %s\n!version of keys := STIR3.0\n!GENERAL "
+		    "DATA :=\n"
+		    "!GENERAL IMAGE DATA :=\n!type of data := PET\n",
+		    f->data_file);
 	put(w, "imagedata byte order := %s\n", f->big_endian ? "BIGENDIAN" : "LITTLEENDIAN");
-	put(w, "!PET STUDY (General) :=\n!PET data type := %s\n", f->kind == INTERFILE_IMAGE ? "Image" : "Emission");
+	if (f->kind != INTERFILE_PARALLEL)
+		put(w, "!PET STUDY (General) :=\n!PET data type := %s\n", f->kind == INTERFILE_IMAGE ? "Image" : "Emission");
 	if (f->kind == INTERFILE_IMAGE)
 		put(w, "process status := Reconstructed\n");
 	put(w, "!number format := %s\n!number of bytes per pixel := %d\n", formats[f->number], f->bytes);
@@ -129,6 +146,29 @@ static void put_image(struct writer *w, const struct interfile *f)
 	}
 }
 
+static void put_parallel(struct writer *w, const struct interfile *f)
+{
+	const struct parallel_scan *s = &f->beams;
+
+	put(w, "!number of slices := %d\n!number of angles := %d\n!number of radial bins := %d\n", s->n_slices, s->n_angles,
+	    s->n_radial);
+	put_number(w, "!bin size (mm)", s->bin);
+	put_number(w, "slice spacing (mm)", s->slice);
+	put_number(w, "axis offset (mm)", s->offset);
+	if (s->angle) {
+		put(w, "angles (degrees) := {");
+		for (int a = 0; a < s->n_angles; a++) {
+			put(w, "%s", a ? "," : "");
+			put_digits(w, s->angle[a]);
+		}
+		put(w, "}\n");
+	} else {
+		put_number(w, "first angle (degrees)", s->first_angle);
+		put_number(w, "arc (degrees)", s->arc);
+	}
+	put(w, "unit := %s\n", f->unit[0] ? f->unit : INTERFILE_ATTENUATION);
+}
+
 static void put_study(struct writer *w, const struct interfile *f)
 {
 	static const char *const rotations[][2] = {{"S", "supine"}, {"P", "prone"}, {"DR", "right"}, {"DL", "left"}};
@@ -164,6 +204,8 @@ int interfile_write(const struct interfile *f, char **ret_text, struct err *err)
 	put_start(&w, f);
 	if (f->kind == INTERFILE_IMAGE)
 		put_image(&w, f);
+	else if (f->kind == INTERFILE_PARALLEL)
+		put_parallel(&w, f);
 	else
 		put_projections(&w, f);
 	put_study(&w, f);

@@ -84,7 +84,7 @@ static void fill_patient_orientation(const struct pet_result *r, struct fill *f)
 static void fill_series(const struct pet_result *r, struct fill *f)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	char description[128], frame[DICOM_UID_SIZE], series[DICOM_UID_SIZE] = "", text[DICOM_UID_SIZE + 64];
+	char description[128];
 	long number = 0;
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
@@ -105,13 +105,7 @@ static void fill_series(const struct pet_result *r, struct fill *f)
 		fill_empty(f, TAG_LATERALITY); /* type 2C */
 		fill_copy(f, TAG_LATERALITY, r->source);
 	}
-	if (dicom_get_text(r->source, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL) != 1) {
-		/* of the acquisition, whatever the protocol: what is made of the same data overlays */
-		dicom_get_text(r->source, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
-		snprintf(text, sizeof(text), "tomonode frame of reference|%s", series);
-		dicom_uid_from_text(text, frame);
-	}
-	fill_text(f, TAG_FRAME_OF_REFERENCE_UID, frame);
+	provenance_fill_frame(r->source, f);
 }
 
 static void fill_quantity(const struct pet_result *r, struct fill *f)
@@ -144,24 +138,10 @@ static void fill_image(const struct pet_result *r, struct fill *f)
 		{TAG_BURNED_IN_ANNOTATION, "NO"},	 {TAG_LOSSY_IMAGE_COMPRESSION, "00"}, /* JPEG-LS is lossless, too */
 		{TAG_CONTENT_QUALIFICATION, "RESEARCH"},
 	};
-	const struct grid *g = &r->info->plan->grid;
-	double spacing[2] = {g->h[r->view.down], g->h[r->view.across]}, cosines[6];
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		fill_text(f, texts[i].tag, texts[i].text);
-	fill_int(f, TAG_PIXEL_REPRESENTATION, r->is_signed);
-	fill_int(f, TAG_SAMPLES_PER_PIXEL, 1);
-	fill_int(f, TAG_BITS_ALLOCATED, 16);
-	fill_int(f, TAG_BITS_STORED, 16);
-	fill_int(f, TAG_HIGH_BIT, 15);
-	fill_int(f, TAG_ROWS, r->rows);
-	fill_int(f, TAG_COLUMNS, r->columns);
-	fill_doubles(f, TAG_PIXEL_SPACING, spacing, 2);
-	fill_double(f, TAG_SLICE_THICKNESS, g->h[2]);
-	fill_double(f, TAG_SPACING_BETWEEN_SLICES, g->h[2]);
-	memcpy(cosines, r->view.row, sizeof(r->view.row));
-	memcpy(cosines + 3, r->view.column, sizeof(r->view.column));
-	fill_doubles(f, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6);
+	result_slices_fill_plane(&r->view, &r->info->plan->grid, r->is_signed, f);
 	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
 	if (r->largest > 0) { /* the whole series in one window; its values may be small: LINEAR wants a width of 1 and more */
 		fill_double(f, TAG_WINDOW_CENTER, r->largest / 2);
@@ -192,16 +172,14 @@ void pet_result_fill_header(const struct pet_result *r, struct fill *root)
 void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct fill *root)
 {
 	const struct grid *g = &r->info->plan->grid;
-	const double *normal = r->view.normal;
 	char uid[DICOM_UID_SIZE];
 	double position[3];
 
-	pet_result_position(&r->view, r->s, g, index, position);
-	pet_result_uid(r->s, r->info->protocol, pet_result_slice(&r->view, g, index), uid);
+	slice_view_position(&r->view, r->s->centre, r->s->axis, g, index, position);
+	pet_result_uid(r->s, r->info->protocol, slice_view_slice(&r->view, g, index), uid);
 	fill_text(root, TAG_SOP_INSTANCE_UID, uid);
 	fill_int(root, TAG_INSTANCE_NUMBER, index + 1);
 	fill_int(root, TAG_IMAGE_INDEX, index + 1);
-	fill_doubles(root, TAG_IMAGE_POSITION_PATIENT, position, 3);
-	fill_double(root, TAG_SLICE_LOCATION, position[0] * normal[0] + position[1] * normal[1] + position[2] * normal[2] + 0.0);
+	result_slices_fill_place(&r->view, position, root);
 	fill_double(root, TAG_RESCALE_SLOPE, slope);
 }

@@ -5,10 +5,7 @@
 #include "node/dicom_tags.h"
 #include "node/pet_result.h"
 #include "node/provenance.h"
-
-/* Stored values reach to 32767 although 16 bits are stored: readers that take them for signed are right all the same, and images
- * with negative values (FBP) differ by Pixel Representation alone. */
-#define PET_RESULT_TOP 32767
+#include "node/result_slices.h"
 
 /* pet_result_units.c: what the values of the series are, and what is true of them. */
 struct pet_quantity {
@@ -28,30 +25,15 @@ struct pet_quantity {
 /* EBADMSG: see pet_result_check(). */
 int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err);
 
-/* How the volume's x and y become columns and rows: rows run toward the patient's left, columns toward the back, as far as the
- * axes allow, so that every viewer shows the usual orientation. Slices are numbered from the head down. */
-struct pet_view {
-	int across, down;	     /* axis of the volume (0: x, 1: y) along a row, along a column */
-	bool turn_across, turn_down; /* against its direction */
-	bool turn_slices;	     /* instance 1 is the volume's last slice */
-	double row[3], column[3];    /* direction cosines of a row and of a column: ImageOrientationPatient */
-	double normal[3];	     /* row x column; SliceLocation counts along it */
-};
-void pet_result_view(const double axis[3][3], struct pet_view *ret_view);
-/* Where the middle of the first pixel of instance `index` (0..) lies in the patient, mm; and which slice of the volume it is. */
-void pet_result_position(const struct pet_view *view, const struct sinogram *s, const struct grid *g, int index,
-			 double ret_position[3]);
-int pet_result_slice(const struct pet_view *view, const struct grid *g, int index);
-
 struct pet_result {
 	const struct sinogram *s;
 	const struct pet_result_info *info;
 	const struct dicom_item *source; /* root of the first EMISSION object */
 	struct pet_quantity quantity;
-	struct pet_view view;
-	double largest; /* of the volume, in its units */
-	bool is_signed; /* there are negative values */
-	long rows, columns;
+	struct slice_view view;
+	const struct slice_range *range; /* of each slice of the volume */
+	double largest;			 /* of the volume, in its units */
+	bool is_signed;			 /* there are negative values */
 	char series[DICOM_UID_SIZE];
 	struct provenance_time now;
 	char protocol[1024], scanner[512];

@@ -38,55 +38,6 @@ static const char *projector_name(const struct protocol_conf *p)
 	}
 }
 
-/* ---- references ---- */
-
-static void fill_reference(struct fill *f, uint32_t sequence, struct dicom_file *file, bool purpose)
-{
-	struct fill item = fill_item(f, sequence);
-	char sop_class[DICOM_UID_SIZE] = "", instance[DICOM_UID_SIZE] = "";
-
-	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
-	dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, instance, sizeof(instance), NULL);
-	fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
-	fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, instance);
-	if (purpose)
-		fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
-			  "Source image for image processing operation");
-	fill_join(f, &item);
-}
-
-static void series_of(struct dicom_file *file, char ret_uid[DICOM_UID_SIZE])
-{
-	ret_uid[0] = '\0';
-	dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, ret_uid, DICOM_UID_SIZE, NULL);
-}
-
-/* One item for each series that a source is of. */
-static void fill_series_references(const struct sinogram *s, struct fill *root)
-{
-	for (size_t i = 0; i < s->n_files && root->rc >= 0; i++) {
-		char series[DICOM_UID_SIZE], other[DICOM_UID_SIZE];
-		bool done = false;
-		struct fill item;
-
-		series_of(s->files[i], series);
-		for (size_t k = 0; k < i && !done; k++) {
-			series_of(s->files[k], other);
-			done = !strcmp(series, other);
-		}
-		if (done)
-			continue;
-		item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
-		fill_text(&item, TAG_SERIES_INSTANCE_UID, series);
-		for (size_t k = i; k < s->n_files; k++) {
-			series_of(s->files[k], other);
-			if (!strcmp(series, other))
-				fill_reference(&item, TAG_REFERENCED_INSTANCE_SEQUENCE, s->files[k], false);
-		}
-		fill_join(root, &item);
-	}
-}
-
 /* ---- methods ---- */
 
 /* LO: 64 characters at most. */
@@ -207,9 +158,7 @@ void pet_result_fill_sources(const struct pet_result *r, struct fill *root)
 	const struct algorithm *a = &algorithms[r->info->protocol->pet.algorithm];
 	char text[1025];
 
-	for (size_t i = 0; i < r->s->n_files && root->rc >= 0; i++)
-		fill_reference(root, TAG_SOURCE_INSTANCE_SEQUENCE, r->s->files[i], true);
-	fill_series_references(r->s, root);
+	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
 	fill_text(root, TAG_DERIVATION_DESCRIPTION, text);
 	fill_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);

@@ -142,6 +142,18 @@ void provenance_fill_patient(const struct dicom_item *source, struct fill *root)
 	fill_age(source, root);
 }
 
+void provenance_fill_frame(const struct dicom_item *source, struct fill *root)
+{
+	char frame[DICOM_UID_SIZE], series[DICOM_UID_SIZE] = "", text[DICOM_UID_SIZE + 64];
+
+	if (dicom_get_text(source, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL) != 1) {
+		dicom_get_text(source, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
+		snprintf(text, sizeof(text), "tomonode frame of reference|%s", series);
+		dicom_uid_from_text(text, frame);
+	}
+	fill_text(root, TAG_FRAME_OF_REFERENCE_UID, frame);
+}
+
 /* Software has no serial number: the host it runs on stands for it. */
 void provenance_fill_equipment(struct fill *root)
 {
@@ -194,4 +206,60 @@ void provenance_fill_machines(const struct dicom_item *source, const struct prov
 	fill_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
 	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
 	fill_join(root, &item);
+}
+
+/* ---- references ---- */
+
+static void fill_reference(struct fill *f, uint32_t sequence, struct dicom_file *file, bool purpose)
+{
+	struct fill item = fill_item(f, sequence);
+	char sop_class[DICOM_UID_SIZE] = "", instance[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, instance, sizeof(instance), NULL);
+	fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
+	fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, instance);
+	if (purpose)
+		fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+			  "Source image for image processing operation");
+	fill_join(f, &item);
+}
+
+static void series_of(struct dicom_file *file, char ret_uid[DICOM_UID_SIZE])
+{
+	ret_uid[0] = '\0';
+	dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, ret_uid, DICOM_UID_SIZE, NULL);
+}
+
+/* One item for each series that a source is of. */
+static void fill_series_references(struct dicom_file *const *files, size_t n_files, struct fill *root)
+{
+	for (size_t i = 0; i < n_files && root->rc >= 0; i++) {
+		char series[DICOM_UID_SIZE], other[DICOM_UID_SIZE];
+		bool done = false;
+		struct fill item;
+
+		series_of(files[i], series);
+		for (size_t k = 0; k < i && !done; k++) {
+			series_of(files[k], other);
+			done = !strcmp(series, other);
+		}
+		if (done)
+			continue;
+		item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
+		fill_text(&item, TAG_SERIES_INSTANCE_UID, series);
+		for (size_t k = i; k < n_files; k++) {
+			series_of(files[k], other);
+			if (!strcmp(series, other))
+				fill_reference(&item, TAG_REFERENCED_INSTANCE_SEQUENCE, files[k], false);
+		}
+		fill_join(root, &item);
+	}
+}
+
+void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct fill *root)
+{
+	for (size_t i = 0; i < n_files && root->rc >= 0; i++)
+		fill_reference(root, TAG_SOURCE_INSTANCE_SEQUENCE, files[i], true);
+	fill_series_references(files, n_files, root);
 }

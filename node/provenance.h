@@ -19,6 +19,10 @@ void provenance_time(const struct dicom_item *source, double now, struct provena
 void provenance_fill_patient(const struct dicom_item *source, struct fill *root);
 /* This program: Manufacturer and the rest of General Equipment, Instance Creator UID. */
 void provenance_fill_equipment(struct fill *root);
+/* Frame of Reference UID: the source's, or one of its series, whatever the protocol: what is made of the same data overlays. */
+void provenance_fill_frame(const struct dicom_item *source, struct fill *root);
+/* Sources that are raw data, no images: Source Instance Sequence and Common Instance Reference name every one of them. */
+void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct fill *root);
 /* Contributing Equipment: the modality out of the source, and this program with its recipe (at most 1024 characters). */
 void provenance_fill_machines(const struct dicom_item *source, const struct provenance_time *time, const char *recipe,
 			      struct fill *root);

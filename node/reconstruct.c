@@ -27,13 +27,33 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 
 	if (rc < 0)
 		return rc;
+	if (protocol->kind == KIND_PARALLEL)
+		return reconstruct_parallel(config, protocol, dev, paths, n_paths, out_dir, monitor, ret_report, err);
 	if (protocol->kind == KIND_PET)
 		return reconstruct_pet(config, protocol, dev, paths, n_paths, out_dir, monitor, ret_report, err);
 	return reconstruct_dbt(config, protocol, dev, paths, n_paths, out_dir, monitor, ret_report, err);
 }
 
+int reconstruct_hold(int rc, int from, int to, struct err *err)
+{
+	if (rc != -from)
+		return rc;
+	if (err)
+		err->code = to;
+	return -to;
+}
+
+double reconstruct_clock(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 void reconstruct_report_clear(struct reconstruct_report *r)
 {
 	pet_result_report_clear(&r->pet.result);
+	ct_result_report_clear(&r->parallel.result);
 	memset(r, 0, sizeof(*r));
 }

@@ -6,6 +6,7 @@
 
 #include "kernels/device.h"
 #include "node/config.h"
+#include "node/ct_result.h"
 #include "node/pet_result.h"
 #include "node/result.h"
 #include "recon/monitor.h"
@@ -20,6 +21,12 @@ struct reconstruct_report {
 		int iterations, subsets, group_views;
 		double fov_radius; /* mm */
 	} pet;
+	struct reconstruct_parallel { /* KIND_PARALLEL */
+		struct ct_result_report result;
+		struct parallel_report run;
+		int radial, iterations, subsets, part_slices;
+		double fov_radius; /* mm */
+	} parallel;
 	char device[96], profile[CONFIG_NAME_SIZE]; /* PET: the scanner; "": not in the configuration */
 	int n_views, n[3];			    /* views used, angles; voxels along x, y, z */
 	double voxel[3];			    /* mm */
@@ -46,7 +53,7 @@ void reconstruct_report_clear(struct reconstruct_report *r);
 #define RECONSTRUCT_STAGES 7
 extern const char *const reconstruct_stages[RECONSTRUCT_STAGES];
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
-/* What each kind has of its own: {"bins": ...} of DBT, {"pet": ...}. */
+/* What each kind has of its own: {"bins": ...} of DBT, {"pet": ...}, {"parallel": ...}. */
 json_t *reconstruct_findings(const struct reconstruct_report *r);
 size_t reconstruct_n_objects(const struct reconstruct_report *r);
 const char *reconstruct_file(const struct reconstruct_report *r, size_t object); /* its name */

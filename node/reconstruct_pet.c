@@ -27,27 +27,9 @@ struct work {
 	struct reconstruct_report report;
 };
 
-static double seconds_on(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static double seconds_now(void)
 {
-	return seconds_on(CLOCK_MONOTONIC);
-}
-
-/* What does not fit together today will not tomorrow: to be held, not to be tried again. */
-static int hold(int rc, int from, int to, struct err *err)
-{
-	if (rc != -from)
-		return rc;
-	if (err)
-		err->code = to;
-	return -to;
+	return reconstruct_clock(CLOCK_MONOTONIC);
 }
 
 static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
@@ -59,6 +41,8 @@ static int open_case(struct work *w, const struct config *config, const char *co
 
 	monitor_progress(w->monitor, "open", 0);
 	rc = sinogram_open(paths, n_paths, config, &w->s, err);
+	if (rc == 0 && sinogram_first_role(w->s) != SINOGRAM_EMISSION)
+		rc = err_set(err, EBADMSG, "parallel beams, no PET");
 	if (rc == 0)
 		rc = pet_result_check(w->s, err);
 	if (rc == 0)
@@ -70,7 +54,7 @@ static int open_case(struct work *w, const struct config *config, const char *co
 	if (rc == 0)
 		rc = pet_open(&w->protocol->pet, &w->plan, m, factors, background, w->dev, &w->session, err);
 	w->report.seconds_open = seconds_now() - begun;
-	return hold(rc, EINVAL, ENOTSUP, err);
+	return reconstruct_hold(rc, EINVAL, ENOTSUP, err);
 }
 
 static int read_case(struct work *w, struct err *err)
@@ -90,7 +74,7 @@ static int reconstruct(struct work *w, struct err *err)
 	int rc = pet_run(w->session, w->monitor, &w->report.pet.run, err);
 
 	w->report.seconds_reconstruct = seconds_now() - begun;
-	return hold(rc, EDOM, EBADMSG, err); /* no counts */
+	return reconstruct_hold(rc, EDOM, EBADMSG, err); /* no counts */
 }
 
 static int read_volume(struct work *w, struct err *err)
@@ -112,8 +96,10 @@ static int read_volume(struct work *w, struct err *err)
 
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
-	struct pet_result_info info = {
-		.protocol = w->protocol, .plan = &w->plan, .report = &w->report.pet.run, .now = seconds_on(CLOCK_REALTIME)};
+	struct pet_result_info info = {.protocol = w->protocol,
+				       .plan = &w->plan,
+				       .report = &w->report.pet.run,
+				       .now = reconstruct_clock(CLOCK_REALTIME)};
 	double begun;
 	int rc;
 

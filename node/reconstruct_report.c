@@ -38,26 +38,42 @@ static json_t *pet_findings(const struct reconstruct_pet *p)
 			 p->result.corrected, "warnings", p->result.warnings);
 }
 
+static json_t *parallel_findings(const struct reconstruct_parallel *p)
+{
+	return json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s}", "radial", p->radial, "iterations",
+			 p->iterations, "subsets", p->subsets, "slices_at_a_time", p->part_slices, "fov_radius_mm", p->fov_radius,
+			 "residual", p->run.residual, "seconds_setup", p->run.seconds_setup, "seconds_filter",
+			 p->run.seconds_filter, "seconds_iterate", p->run.seconds_iterate, "units", p->result.units, "unit",
+			 p->result.unit, "warnings", p->result.warnings);
+}
+
 json_t *reconstruct_findings(const struct reconstruct_report *r)
 {
 	if (r->kind == KIND_PET)
 		return json_pack("{s:o}", "pet", pet_findings(&r->pet));
+	if (r->kind == KIND_PARALLEL)
+		return json_pack("{s:o}", "parallel", parallel_findings(&r->parallel));
 	return json_pack("{s:o}", "bins", bins(r));
 }
 
 size_t reconstruct_n_objects(const struct reconstruct_report *r)
 {
-	return r->kind == KIND_PET ? (size_t)r->pet.result.n : r->result.n_objects;
+	return r->kind == KIND_PET	  ? (size_t)r->pet.result.n
+	       : r->kind == KIND_PARALLEL ? (size_t)r->parallel.result.n
+					  : r->result.n_objects;
 }
 
 const char *reconstruct_file(const struct reconstruct_report *r, size_t object)
 {
-	return r->kind == KIND_PET ? r->pet.result.file[object] : r->result.objects[object].file;
+	return r->kind == KIND_PET	  ? r->pet.result.file[object]
+	       : r->kind == KIND_PARALLEL ? r->parallel.result.file[object]
+					  : r->result.objects[object].file;
 }
 
 static json_t *describe(const struct reconstruct_report *r, size_t i, const char *folder)
 {
 	const struct pet_result_report *pet = &r->pet.result;
+	const struct ct_result_report *ct = &r->parallel.result;
 	const struct result_object *o;
 	char file[400];
 
@@ -65,6 +81,9 @@ static json_t *describe(const struct reconstruct_report *r, size_t i, const char
 	if (r->kind == KIND_PET)
 		return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance", pet->sop_instance[i], "sop_class",
 				 PET_RESULT_CLASS, "series", pet->series);
+	if (r->kind == KIND_PARALLEL)
+		return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance", ct->sop_instance[i], "sop_class",
+				 CT_RESULT_CLASS, "series", ct->series);
 	o = &r->result.objects[i];
 	return json_pack("{s:s, s:s, s:s, s:s}", "file", file, "sop_instance", o->sop_instance, "sop_class", o->sop_class,
 			 "series", o->series);
@@ -79,7 +98,7 @@ json_t *reconstruct_objects(const struct reconstruct_report *r, const char *fold
 	for (size_t i = 0; i < reconstruct_n_objects(r); i++) {
 		json_t *one = describe(r, i, folder);
 
-		if (r->kind == KIND_PET) {
+		if (r->kind != KIND_DBT) {
 			json_object_set_new(one, "kind", json_string("slice"));
 		} else {
 			json_object_set_new(one, "kind", json_string(kinds[r->result.objects[i].kind]));

@@ -21,6 +21,11 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+enum sinogram_role sinogram_first_role(const struct sinogram *s)
+{
+	return s->part[SINOGRAM_LINES].present ? SINOGRAM_LINES : SINOGRAM_EMISSION;
+}
+
 /* ---- opening ---- */
 
 struct opening {
@@ -73,6 +78,8 @@ static int check_together(const struct opening *o)
 				       first->series, f->series);
 		if (strcmp(f->frame_of_reference, first->frame_of_reference) != 0)
 			return err_set(o->err, EBADMSG, "%s and %s have two frames of reference", other, name);
+		if (strcmp(f->format, first->format) != 0)
+			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format, name, f->format);
 		if (f->instances != first->instances)
 			return err_set(o->err, EBADMSG, "%s says that the acquisition has %ld instances, %s says %ld", other,
 				       first->instances, name, f->instances);
@@ -135,7 +142,7 @@ static int check_all_there(const struct opening *o)
 {
 	long there = (long)o->s->n_files, want = o->facts[0].instances;
 
-	if (!o->s->part[SINOGRAM_EMISSION].present)
+	if (!o->s->part[sinogram_first_role(o->s)].present)
 		return err_set(o->err, EBADMSG, "no object of role EMISSION among %ld", there);
 	if (there != want)
 		return err_set(o->err, EBADMSG, "the acquisition has %ld instances, %ld are here", want, there);
@@ -143,6 +150,27 @@ static int check_all_there(const struct opening *o)
 }
 
 /* ---- headers ---- */
+
+/* Of the role's kind, with all that the scanner's configuration knows. */
+static int parse_header(const struct opening *o, enum sinogram_role role, const char *text, struct interfile *h)
+{
+	int rc = interfile_parse(text, strlen(text), h, o->err);
+
+	if (rc < 0)
+		return rc;
+	if ((h->kind == INTERFILE_PARALLEL) != (role == SINOGRAM_LINES))
+		return err_set(o->err, EBADMSG, "its header is one of %s", role == SINOGRAM_LINES ? "PET" : "parallel beams");
+	return h->kind == INTERFILE_PARALLEL ? 0 : interfile_complete(h, o->s->scanner, o->err);
+}
+
+static int wrong_size(const struct interfile *h, uint64_t bytes, struct err *err)
+{
+	char extent[100];
+
+	interfile_extent(h, extent, sizeof(extent));
+	return err_set(err, EBADMSG, "the header asks for %llu bytes (%s) behind an offset of %llu, the data have %llu in all",
+		       (unsigned long long)interfile_bytes(h), extent, (unsigned long long)h->offset, (unsigned long long)bytes);
+}
 
 static int read_header(struct opening *o, enum sinogram_role role)
 {
@@ -166,15 +194,9 @@ static int read_header(struct opening *o, enum sinogram_role role)
 	if (rc == 0 && o->raw)
 		return 0;
 	if (rc == 0)
-		rc = interfile_parse(part->text, strlen(part->text), h, o->err);
-	if (rc == 0)
-		rc = interfile_complete(h, o->s->scanner, o->err);
+		rc = parse_header(o, role, part->text, h);
 	if (rc == 0 && (h->offset > part->bytes || interfile_bytes(h) != part->bytes - h->offset))
-		rc = err_set(o->err, EBADMSG,
-			     "the header asks for %llu bytes (%zu planes, %d angles, %d radial bins of %d bytes) behind an "
-			     "offset of %llu, the data have %llu in all",
-			     (unsigned long long)interfile_bytes(h), michelogram_planes(&h->m), h->m.n_angles, h->m.n_radial,
-			     h->bytes, (unsigned long long)h->offset, (unsigned long long)part->bytes);
+		rc = wrong_size(h, part->bytes, o->err);
 	if (rc < 0)
 		err_within(o->err, "%s", sinogram_role_name(role));
 	return rc;
@@ -189,7 +211,7 @@ static int read_headers(struct opening *o)
 
 		if (rc < 0)
 			return rc;
-		if (part[role].present && role != SINOGRAM_EMISSION && !o->raw) {
+		if (part[role].present && role != SINOGRAM_EMISSION && role != SINOGRAM_LINES && !o->raw) {
 			rc = interfile_same_rays(&part[SINOGRAM_EMISSION].header, &part[role].header, o->err);
 			if (rc < 0) {
 				err_within(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
@@ -204,19 +226,19 @@ static int read_headers(struct opening *o)
 
 static void find_scanner(struct sinogram *s, const struct config *config)
 {
-	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+	const struct dicom_item *root = dicom_root(s->files[s->part[sinogram_first_role(s)].file[0]]);
 	char manufacturer[65] = "", model[65] = "", serial[65] = "";
 
 	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
 	dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL);
-	s->scanner = config ? config_scanner(config, manufacturer, model, serial) : NULL;
+	s->scanner = config && !s->part[SINOGRAM_LINES].present ? config_scanner(config, manufacturer, model, serial) : NULL;
 }
 
 static int read_place(struct opening *o)
 {
 	struct sinogram *s = o->s;
-	size_t first = s->part[SINOGRAM_EMISSION].file[0];
+	size_t first = s->part[sinogram_first_role(s)].file[0];
 	int rc;
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);

@@ -1,5 +1,6 @@
-/* The sinogram objects of one PET acquisition (docs/sinogram-object.md): Raw Data Storage objects with our private block, several
- * roles, several chunks each. The one place that knows the object; node/pet_facts.c reads the standard attributes.
+/* The sinogram objects of one acquisition (docs/sinogram-object.md), PET or parallel beams: Raw Data Storage objects with our
+ * private block, several roles, several chunks each. The one place that knows the object; node/pet_facts.c reads the standard
+ * attributes.
  *
  * Whatever does not fit is refused with a sentence (EBADMSG: data contradict themselves or something is missing; ENOTSUP: an
  * encoding that is not read; ENOKEY: neither header nor configuration know the scanner). Nothing is allocated in proportion to a
@@ -18,6 +19,7 @@
 #define SINOGRAM_CREATOR "TOMONODE SINOGRAM 1"
 #define SINOGRAM_CREATOR_VERSION "2.25.187423086190561735112968317458421907734" /* (0008,9123) */
 #define SINOGRAM_FORMAT "INTERFILE_3.3"
+#define SINOGRAM_FORMAT_PARALLEL "PARALLEL_1"
 #define SINOGRAM_CHUNK_MAX ((uint64_t)512 << 20) /* bytes */
 
 enum sinogram_role {
@@ -26,8 +28,9 @@ enum sinogram_role {
 	SINOGRAM_ADDITIVE,	 /* b */
 	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = MULTIPLICATIVE / (ATTENUATION NORMALISATION) */
 	SINOGRAM_NORMALISATION,	 /* normalisation correction factors, > 0 */
+	SINOGRAM_LINES,		 /* line integrals of parallel beams: the one role of its format, and of no other */
 };
-#define SINOGRAM_ROLES 5
+#define SINOGRAM_ROLES 6
 const char *sinogram_role_name(enum sinogram_role role); /* "EMISSION", ... */
 
 /* ---- one object, from its header alone ---- */
@@ -52,7 +55,7 @@ struct sinogram_facts {
 	enum sinogram_role role;
 	long chunk, n_chunks; /* chunk from 0 */
 	long instances;	      /* that make the acquisition complete */
-	char format[65];      /* always SINOGRAM_FORMAT */
+	char format[65];      /* SINOGRAM_FORMAT; of role LINES SINOGRAM_FORMAT_PARALLEL */
 	uint64_t bytes;	      /* of the role, all chunks */
 	char sha256[65];
 	uint64_t chunk_bytes; /* stored in this object, padding included */
@@ -70,7 +73,7 @@ bool sinogram_vendor(const char *sop_class, const char **ret_reason);
 
 /* ---- an acquisition ---- */
 
-/* What quantification needs, from standard attributes of the EMISSION object; NaN or "" where it does not say. */
+/* What quantification needs, from standard attributes of the first EMISSION or LINES object; NaN or "" where it does not say. */
 struct pet_facts {
 	double weight, size; /* kg, m */
 	char radiopharmaceutical[65], radionuclide[65];
@@ -111,7 +114,11 @@ struct sinogram {
 	const struct scanner_conf *scanner; /* borrowed; NULL: not in the configuration, and the header had all that is needed */
 };
 
-/* Objects in any order, of one acquisition, all of it. The data stay on disk. All roles have the rays of EMISSION. */
+/* The role that every acquisition has, and without which it is none: LINES where that is there, else EMISSION. */
+enum sinogram_role sinogram_first_role(const struct sinogram *s);
+
+/* Objects in any order, of one acquisition, all of it. The data stay on disk. All roles have the rays of EMISSION. Who wants the
+ * one kind of data asks sinogram_first_role(). */
 int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 /* For the bytes and the headers' texts alone: neither scanner nor patient need be known, headers are not parsed. */
 int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);
@@ -126,7 +133,8 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
  * reference, times and PET attributes are taken (NULL: made up as anonymous); set: n_set strings "gggg,eeee=value" or
  * "Keyword=value" (docs/sinogram-object.md). UIDs follow from data, headers, like and set. */
 struct sinogram_import {
-	const char *header[SINOGRAM_ROLES + 1]; /* [role]: path of an Interfile header; NULL: none */
+	/* [role]: path of an Interfile header; NULL: none. That of EMISSION may be one of parallel beams: LINES, alone */
+	const char *header[SINOGRAM_ROLES + 1];
 	const char *like;
 	char *const *set;
 	size_t n_set;
@@ -139,12 +147,15 @@ struct sinogram_import {
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);
 
 /* The same from arrays: values[role] is float data[plane][angle][radial] of m, NULL: no such role; header[] is not looked at.
+ * LINES alone: data[slice][angle][radial] of beams, line integrals of what has `unit`; m is not looked at.
  * duration, s, NaN: not known; precorrected: what "applied corrections" is to say besides arc correction ("": nothing). */
 struct sinogram_arrays {
 	const struct michelogram *m;
 	const float *values[SINOGRAM_ROLES + 1];
 	double duration;
 	const char *scanner, *corrections; /* may be NULL */
+	const struct parallel_scan *beams;
+	const char *unit; /* NULL: attenuation, 1/mm */
 };
 int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err);
 

@@ -262,7 +262,7 @@ static void fill_series(const struct sinogram_source *s, struct fill *f)
 {
 	char text[100], uid[DICOM_UID_SIZE];
 
-	fill_text(f, TAG_MODALITY, "PT");
+	fill_text(f, TAG_MODALITY, s->stream[SINOGRAM_LINES].present ? "CT" : "PT");
 	snprintf(text, sizeof(text), "%s|series", s->seed);
 	dicom_uid_from_text(text, uid);
 	fill_text(f, TAG_SERIES_INSTANCE_UID, uid);
@@ -363,6 +363,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 {
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
 	char sop_class[DICOM_UID_SIZE] = "";
+	bool pet = !s->stream[SINOGRAM_LINES].present;
 
 	if (like) {
 		provenance_fill_patient(like, root);
@@ -378,7 +379,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");
-	fill_from_header(&s->stream[SINOGRAM_EMISSION].header, root);
+	fill_from_header(&s->stream[pet ? SINOGRAM_EMISSION : SINOGRAM_LINES].header, root);
 	if (role == SINOGRAM_EMISSION && !dicom_has(root->item, TAG_CORRECTED_IMAGE))
 		fill_corrected(&s->stream[role].header, root);
 	fill_series(s, root);
@@ -398,6 +399,8 @@ void sinogram_warnings(const struct dicom_item *root, const struct sinogram_sour
 	double axis[3][3];
 	size_t at = 0;
 
+	bool pet = !s->stream[SINOGRAM_LINES].present;
+
 	pet_facts_read(root, &f);
 	const struct {
 		bool missing;
@@ -405,12 +408,13 @@ void sinogram_warnings(const struct dicom_item *root, const struct sinogram_sour
 	} all[] = {
 		{!pet_facts_axes(f.patient_position, axis),
 		 "How the patient lies is not known, which a reconstruction refuses: --set PatientPosition=HFS or another."},
-		{!(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0),
+		{pet && !(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0),
 		 "The duration is not known, which a reconstruction refuses: --set ActualFrameDuration=MILLISECONDS."},
-		{(!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0]),
+		{pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0]),
 		 "The start is not known, which a reconstruction refuses: --set AcquisitionDate=YYYYMMDD --set "
 		 "AcquisitionTime=HHMMSS."},
-		{!(f.half_life > 0), "The half-life is not known, so decay will not be corrected for: --set Radionuclide=F18."},
+		{pet && !(f.half_life > 0),
+		 "The half-life is not known, so decay will not be corrected for: --set Radionuclide=F18."},
 	};
 
 	ret[0] = '\0';

@@ -1,4 +1,4 @@
-/* sinogram_import.c - Interfile projection data, or arrays, become sinogram objects.
+/* sinogram_import.c - Interfile projection data, of PET or of parallel beams, or arrays, become sinogram objects.
  *
  * A data file lies beside its header and has exactly the bytes that the header asks for: values that are somewhere else than they
  * are thought to be would make a picture all the same. The stream of an object is the file from its first byte on, and the header
@@ -47,6 +47,7 @@ static int read_text(const char *path, char **ret_text, size_t *ret_size, struct
 static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
 {
 	const char *slash = strrchr(header, '/'), *name = s->header.data_file;
+	char extent[100];
 	struct stat st;
 
 	if (strchr(name, '/') || strchr(name, '\\') || name[0] == '.')
@@ -61,14 +62,12 @@ static int find_data(const char *header, struct sinogram_stream *s, struct err *
 	if (!S_ISREG(st.st_mode))
 		return err_set(err, EBADMSG, "%s is no regular file", s->path);
 	s->bytes = s->header.offset + interfile_bytes(&s->header);
-	if ((uint64_t)st.st_size != s->bytes)
-		return err_set(err, EBADMSG,
-			       "%s has %llu bytes; its header asks for %llu (%zu planes, %d angles, %d radial bins of %d bytes) "
-			       "behind an offset of %llu",
-			       name, (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header),
-			       michelogram_planes(&s->header.m), s->header.m.n_angles, s->header.m.n_radial, s->header.bytes,
-			       (unsigned long long)s->header.offset);
-	return 0;
+	if ((uint64_t)st.st_size == s->bytes)
+		return 0;
+	interfile_extent(&s->header, extent, sizeof(extent));
+	return err_set(err, EBADMSG, "%s has %llu bytes; its header asks for %llu (%s) behind an offset of %llu", name,
+		       (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header), extent,
+		       (unsigned long long)s->header.offset);
 }
 
 static int open_stream(const char *header, struct sinogram_stream *s, struct err *err)
@@ -80,7 +79,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 	if (rc < 0)
 		return rc;
 	rc = interfile_parse(s->text, size, &s->header, err);
-	if (rc == 0 && s->header.kind != INTERFILE_PROJECTIONS)
+	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
 		rc = err_set(err, EBADMSG, "PET data type := Image; projection data are wanted");
 	if (rc == 0)
 		rc = find_data(header, s, err);
@@ -99,11 +98,19 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 			      .bytes = sizeof(float),
 			      .scale = 1,
 			      .order = INTERFILE_BY_PLANE,
-			      .m = *a->m,
 			      .duration = a->duration,
 			      .start = NAN};
-	int rc = michelogram_check(a->m, err);
+	int rc;
 
+	if (role == SINOGRAM_LINES) {
+		f.kind = INTERFILE_PARALLEL;
+		f.beams = *a->beams; /* its angles stay the caller's */
+		snprintf(f.unit, sizeof(f.unit), "%s", a->unit ? a->unit : "");
+		rc = parallel_check(a->beams, err);
+	} else {
+		f.m = *a->m;
+		rc = michelogram_check(a->m, err);
+	}
 	if (rc < 0)
 		return rc;
 	snprintf(f.data_file, sizeof(f.data_file), "%s.s", sinogram_role_name((enum sinogram_role)role));
@@ -127,6 +134,8 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 {
 	struct err open = {0};
 
+	if (s->stream[SINOGRAM_LINES].present)
+		return 0; /* parallel beams know everything themselves */
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		struct sinogram_stream *stream = &s->stream[role];
 		int rc = stream->present ? interfile_complete(&stream->header, NULL, &open) : 0;
@@ -186,7 +195,7 @@ static int try_attributes(struct sinogram_source *s, char *warnings, size_t size
 	if (rc < 0)
 		return rc;
 	root.item = dicom_root(file);
-	rc = sinogram_fill_attributes(s, SINOGRAM_EMISSION, &root);
+	rc = sinogram_fill_attributes(s, s->stream[SINOGRAM_LINES].present ? SINOGRAM_LINES : SINOGRAM_EMISSION, &root);
 	if (rc == 0)
 		sinogram_warnings(root.item, s, warnings, size);
 	dicom_close(file);
@@ -226,6 +235,26 @@ static void source_clear(struct sinogram_source *s)
 	dicom_close(s->like);
 }
 
+/* Parallel beams have one role, whatever it was called until the header was read. */
+static int sort_kinds(struct sinogram_source *s, struct err *err)
+{
+	size_t parallel = 0, n = 0;
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		n += s->stream[role].present;
+		parallel += s->stream[role].present && s->stream[role].header.kind == INTERFILE_PARALLEL;
+	}
+	if (parallel == 0)
+		return 0;
+	if (n > 1)
+		return err_set(err, EBADMSG, "parallel beams have line integrals alone, and %zu headers are given", n);
+	if (!s->stream[SINOGRAM_EMISSION].present)
+		return 0;
+	s->stream[SINOGRAM_LINES] = s->stream[SINOGRAM_EMISSION];
+	s->stream[SINOGRAM_EMISSION] = (struct sinogram_stream){0};
+	return 0;
+}
+
 int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
 {
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
@@ -237,6 +266,8 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 		if (conf->header[role])
 			rc = open_stream(conf->header[role], &s.stream[role], err);
 	if (rc == 0)
+		rc = sort_kinds(&s, err);
+	if (rc == 0)
 		rc = write_source(&s, ret_n_objects, err);
 	source_clear(&s);
 	return rc;
@@ -247,11 +278,13 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
 	int rc = 0;
 
-	if (!a->values[SINOGRAM_EMISSION])
+	if (!a->values[SINOGRAM_EMISSION] && !a->values[SINOGRAM_LINES])
 		return err_set(err, EINVAL, "no emission data to write");
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
+	if (rc == 0)
+		rc = sort_kinds(&s, err);
 	if (rc == 0)
 		rc = write_source(&s, ret_n_objects, err);
 	source_clear(&s);

@@ -12,8 +12,8 @@
 #include "node/exam_parts.h"
 #include "node/sinogram_parts.h"
 
-static const char *const role_names[SINOGRAM_ROLES + 1] = {"",	       "EMISSION",    "MULTIPLICATIVE",
-							   "ADDITIVE", "ATTENUATION", "NORMALISATION"};
+static const char *const role_names[SINOGRAM_ROLES + 1] = {
+	"", "EMISSION", "MULTIPLICATIVE", "ADDITIVE", "ATTENUATION", "NORMALISATION", "LINES"};
 
 const char *sinogram_role_name(enum sinogram_role role)
 {
@@ -134,21 +134,24 @@ static int read_identity(const struct dicom_item *root, struct sinogram_facts *f
 static int read_role(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
 {
 	char role[17];
+	bool parallel;
 	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_FORMAT_ID), "format", f->format, sizeof(f->format), err);
 
 	if (rc < 0)
 		return rc;
-	if (strcmp(f->format, SINOGRAM_FORMAT) != 0)
-		return err_set(err, ENOTSUP, "format \"%s\"; read is " SINOGRAM_FORMAT, f->format);
+	parallel = !strcmp(f->format, SINOGRAM_FORMAT_PARALLEL);
+	if (!parallel && strcmp(f->format, SINOGRAM_FORMAT) != 0)
+		return err_set(err, ENOTSUP, "format \"%s\"; read is " SINOGRAM_FORMAT ", " SINOGRAM_FORMAT_PARALLEL, f->format);
 	rc = need_text(root, sinogram_tag(f->block, SINOGRAM_ROLE), "role", role, sizeof(role), err);
 	if (rc < 0)
 		return rc;
 	for (int i = 1; i <= SINOGRAM_ROLES; i++)
-		if (!strcmp(role, role_names[i]))
+		if (!strcmp(role, role_names[i]) && parallel == (i == SINOGRAM_LINES))
 			f->role = (enum sinogram_role)i;
-	return f->role ? 0
-		       : err_set(err, EBADMSG,
-				 "role \"%s\"; allowed: EMISSION, MULTIPLICATIVE, ADDITIVE, ATTENUATION, NORMALISATION", role);
+	if (f->role)
+		return 0;
+	return err_set(err, EBADMSG, "role \"%s\"; allowed: %s", role,
+		       parallel ? "LINES" : "EMISSION, MULTIPLICATIVE, ADDITIVE, ATTENUATION, NORMALISATION");
 }
 
 static int read_counts(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)

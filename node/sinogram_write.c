@@ -115,7 +115,7 @@ static void fill_block(const struct object *o, struct fill *f)
 	const struct sinogram_stream *stream = &o->s->stream[o->role];
 	char centre[100];
 
-	put(f, SINOGRAM_FORMAT_ID, "LO", SINOGRAM_FORMAT);
+	put(f, SINOGRAM_FORMAT_ID, "LO", o->role == SINOGRAM_LINES ? SINOGRAM_FORMAT_PARALLEL : SINOGRAM_FORMAT);
 	put(f, SINOGRAM_HEADER, "UT", stream->text);
 	put(f, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
 	put_count(f, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);

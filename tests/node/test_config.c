@@ -241,7 +241,7 @@ static void test_overlay(void **state)
 	assert_int_equal(c->node.port, 104);
 	assert_string_equal(c->node.aet, "TOMONODE"); /* untouched */
 	assert_true(c->node.require_known_peer);      /* bind is no loopback address */
-	assert_int_equal(c->n_protocols, 12);
+	assert_int_equal(c->n_protocols, 17);
 	assert_true(config_protocol(c, "dbt-osem")->dbt.voxel == 0.5);
 	assert_int_equal(config_protocol(c, "dbt-osem-full")->dbt.iterations, 3);
 	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* kept of the entry of the same name */
