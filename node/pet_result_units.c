@@ -68,10 +68,10 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		{SINOGRAM_ATTENUATION, {"ATTN", NULL}},
 		{SINOGRAM_NORMALISATION, {"NORM", NULL}},
 		{SINOGRAM_MULTIPLICATIVE, {"ATTN", "NORM"}}, /* m is all of it (docs/sinogram-object.md) */
-		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b likewise */
+		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b likewise, or the one that the data are not corrected for */
 	};
 	const char *before = s->facts.corrected;
-	bool once = true;
+	bool once = true, attn_twice = false, norm_twice = false;
 
 	for (const char *at = before; *at; at += strcspn(at, "\\"), at += *at == '\\') {
 		char term[17];
@@ -84,15 +84,24 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
 		if (!s->part[models[i].role].present)
 			continue;
+		if (models[i].role == SINOGRAM_ADDITIVE && has_term(before, "RAN") && has_term(before, "SCAT")) {
+			warn(q, "Not in Bq/ml: the data are corrected for RAN and SCAT and come with a background, too.");
+			once = false;
+		}
 		for (size_t k = 0; k < 2 && models[i].terms[k]; k++) {
-			if (models[i].role != SINOGRAM_MULTIPLICATIVE && models[i].role != SINOGRAM_ADDITIVE &&
-			    has_term(before, models[i].terms[k])) {
-				warn(q, "Not in Bq/ml: the data are corrected for %s and come with factors for it, too.",
-				     models[i].terms[k]);
-				once = false;
+			if (models[i].role != SINOGRAM_ADDITIVE && has_term(before, models[i].terms[k])) {
+				bool attn = models[i].terms[k][0] == 'A';
+
+				attn_twice = attn_twice || attn;
+				norm_twice = norm_twice || !attn;
 			}
 			add_term(q, models[i].terms[k]);
 		}
+	}
+	if (attn_twice || norm_twice) {
+		warn(q, "Not in Bq/ml: the data are corrected for %s%s%s and come with factors for it, too.",
+		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
+		once = false;
 	}
 	add_term(q, "RADL"); /* each bin's ray lies at its true radius, or the data are arc-corrected */
 	q->has_attn = has_term(q->corrected, "ATTN");

@@ -113,8 +113,8 @@ static int refuse(const struct pet_session *s, enum pet_role role, int first, in
 
 	while (i < end - 1 && data[i] >= 0 && data[i] <= FLT_MAX)
 		i++;
-	return err_set(err, EINVAL, "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %g", role_names[role],
-		       (size_t)first + i / (n_a * n_t), i / n_t % n_a, i % n_t, (double)data[i]);
+	return err_set(err, EINVAL, "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %g; allowed: finite, not negative",
+		       role_names[role], (size_t)first + i / (n_a * n_t), i / n_t % n_a, i % n_t, (double)data[i]);
 }
 
 static int take(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)

@@ -21,7 +21,7 @@ static void test_units(void **state)
 		bool factor = bits & 1, half_life = bits & 2, attn = bits & 4, norm = bits & 8, attenuation = bits & 16,
 		     normalisation = bits & 32, multiplicative = bits & 64;
 		bool attenuated = attn || attenuation || multiplicative, normalised = norm || normalisation || multiplicative;
-		bool twice = (attn && attenuation) || (norm && normalisation);
+		bool twice = (attn && (attenuation || multiplicative)) || (norm && (normalisation || multiplicative));
 		bool bqml = factor && attenuated && normalised && !twice;
 		struct pet_result_report report;
 		struct image im;
@@ -84,6 +84,16 @@ static void test_units_further(void **state)
 	assert_string_equal(text(im.root, TAG_SCATTER_CORRECTION_METHOD), "background in the system model");
 	dicom_close(im.file);
 	pet_result_report_clear(&report);
+
+	/* one of the two may be in the data and the other in the model, not both in both */
+	for (int scatter = 0; scatter < 2; scatter++) {
+		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\RAN%s", scatter ? "\\SCAT" : "");
+		report = write_series(&in);
+		assert_string_equal(report.units, scatter ? "CNTS" : "BQML");
+		assert_int_equal(strstr(report.warnings, "corrected for RAN and SCAT and come with a background") != NULL,
+				 scatter);
+		pet_result_report_clear(&report);
+	}
 
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_int_equal(pet_result_check(&in.s, &err), -EBADMSG);

@@ -221,12 +221,13 @@ static void bad_bins(void **state)
 			size_t plane = 4 + i, angle = 39 - i, t = 48 * (i % 2), at = (plane * 40 + angle) * 49 + t;
 			float kept = w.data[role][at];
 			struct err err = {0};
-			char words[100];
+			char words[160];
 
 			w.data[role][at] = bad[i].value;
 			w.data[role][w.bins - 1] = -1; /* the first one is named */
-			snprintf(words, sizeof(words), "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %s", names[role],
-				 plane, angle, t, bad[i].text);
+			snprintf(words, sizeof(words),
+				 "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %s; allowed: finite, not negative",
+				 names[role], plane, angle, t, bad[i].text);
 			refused(put(&w, role, 2, PLANES - 2, &err), &err, words);
 			w.data[role][at] = kept;
 			w.data[role][w.bins - 1] = 2;
