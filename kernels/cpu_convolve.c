@@ -4,43 +4,58 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define LINE 512 /* results that stay in the nearest cache */
+#define RESULTS 32  /* that a thread takes at a time */
+#define COLUMNS 128 /* of as many columns */
 
-/* Results [first, first + count) of a row of single values: sums of shifted kernels, so that the loop is over neighbours.
- * mirror[n - 1 + d] = kernel[|d|]. */
-static void convolve_row(const float *restrict y, int n, const float *restrict mirror, int first, int count, float *restrict out)
+struct loops {
+	void (*row)(const float *y, int n, const float *mirror, float *out);
+	void (*columns)(const float *y, int n, size_t n_inner, const float *mirror, int first, int end, size_t width, float *out);
+};
+
+/* May lie anywhere in memory of floats. */
+typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+#define CONVOLVE(name) baseline_##name
+#define CONVOLVE_TARGET
+#define CONVOLVE_VECTOR vector4
+#define CONVOLVE_FLOATS 4
+#include "kernels/cpu_convolve_body.h"
+
+#ifdef __x86_64__
+typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
+
+#define CONVOLVE(name) avx2_##name
+#define CONVOLVE_TARGET __attribute__((target("avx2,fma")))
+#define CONVOLVE_VECTOR vector8
+#define CONVOLVE_FLOATS 8
+#include "kernels/cpu_convolve_body.h"
+
+#define CONVOLVE(name) avx512_##name
+#define CONVOLVE_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
+#define CONVOLVE_VECTOR vector16
+#define CONVOLVE_FLOATS 16
+#include "kernels/cpu_convolve_body.h"
+#endif
+
+/* In the order of cpu_rows_at(). */
+static const struct loops *loops_of(const struct device *dev)
 {
-	for (int i = 0; i < count; i++)
-		out[i] = 0;
-	for (int j = 0; j < n; j++) {
-		const float *restrict shifted = mirror + (n - 1 + first - j);
-		float value = y[j];
-
-		for (int i = 0; i < count; i++)
-			out[i] += value * shifted[i];
-	}
-}
-
-/* Values k .. k + count of result i. */
-static void convolve_columns(const float *restrict y, int n, size_t n_inner, const float *restrict kernel, int i, size_t count,
-			     float *restrict out)
-{
-	for (size_t k = 0; k < count; k++)
-		out[k] = 0;
-	for (int j = 0; j < n; j++) {
-		const float *restrict from = y + (size_t)j * n_inner;
-		float w = kernel[i < j ? j - i : i - j];
-
-		for (size_t k = 0; k < count; k++)
-			out[k] += w * from[k];
-	}
+#ifdef __x86_64__
+	if (cpu_state(dev)->rows == cpu_rows_at(2))
+		return &avx512_loops;
+	if (cpu_state(dev)->rows == cpu_rows_at(1))
+		return &avx2_loops;
+#endif
+	(void)dev;
+	return &baseline_loops;
 }
 
 int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 		 struct err *err)
 {
+	const struct loops *loops = loops_of(y->dev);
 	int threads = cpu_state(y->dev)->threads;
 	size_t size = n_outer * (size_t)n * n_inner, row = (size_t)n * n_inner;
 	float *mirror;
@@ -57,16 +72,14 @@ int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, con
 	if (n_inner == 1) {
 #pragma omp parallel for num_threads(threads) schedule(static)
 		for (size_t o = 0; o < n_outer; o++)
-			for (int i = 0; i < n; i += LINE)
-				convolve_row(y->mem + o * row, n, mirror, i, cpu_min(LINE, n - i), ret->mem + o * row + i);
+			loops->row(y->mem + o * row, n, mirror, ret->mem + o * row);
 	} else {
-#pragma omp parallel for collapse(2) num_threads(threads) schedule(static)
+#pragma omp parallel for collapse(3) num_threads(threads) schedule(static)
 		for (size_t o = 0; o < n_outer; o++)
-			for (int i = 0; i < n; i++)
-				for (size_t k = 0; k < n_inner; k += LINE)
-					convolve_columns(y->mem + o * row + k, n, n_inner, kernel, i,
-							 n_inner - k < LINE ? n_inner - k : LINE,
-							 ret->mem + o * row + (size_t)i * n_inner + k);
+			for (size_t k = 0; k < n_inner; k += COLUMNS)
+				for (int i = 0; i < n; i += RESULTS)
+					loops->columns(y->mem + o * row + k, n, n_inner, mirror, i, cpu_min(i + RESULTS, n),
+						       n_inner - k < COLUMNS ? n_inner - k : COLUMNS, ret->mem + o * row + k);
 	}
 	free(mirror);
 	return 0;

@@ -72,9 +72,12 @@ size_t cpu_lines_bytes(const struct projection *a)
 	       lines * (sizeof(struct line) + ((size_t)bands_of(a) + 1) * sizeof(int32_t));
 }
 
-/* Into ascending rows, in each as they come along the line. A line goes up or down; only neighbours may be out of order. */
+/* Into ascending rows, in each as they come along the line. A line goes up or down; only neighbours may be out of order.
+ * Divisions would cost as much as the walk. */
 static void sort_rows(struct line_entry *e, int n, int n_x)
 {
+	int row = 0; /* its first pixel: of the highest row so far */
+
 	if (n && e[0].column / n_x > e[n - 1].column / n_x)
 		for (int i = 0, j = n - 1; i < j; i++, j--) {
 			struct line_entry swap = e[i];
@@ -82,15 +85,17 @@ static void sort_rows(struct line_entry *e, int n, int n_x)
 			e[i] = e[j];
 			e[j] = swap;
 		}
-	for (int i = 1, last = n ? e[0].column / n_x : 0; i < n; i++) {
+	for (int i = 0; i < n; i++) {
 		struct line_entry here = e[i];
-		int row = here.column / n_x, to = i;
+		int to = i, next;
 
-		if (row >= last) {
-			last = row;
+		if (here.column >= row) {
+			if (here.column - row >= n_x)
+				row = here.column / n_x * n_x;
 			continue;
 		}
-		for (; to > 0 && e[to - 1].column / n_x > row; to--)
+		next = (here.column / n_x + 1) * n_x;
+		for (; to > 0 && e[to - 1].column >= next; to--)
 			e[to] = e[to - 1];
 		e[to] = here;
 	}
@@ -99,15 +104,18 @@ static void sort_rows(struct line_entry *e, int n, int n_x)
 static void make_line(const struct projection *a, int view, int v, struct line *line, int32_t *split)
 {
 	struct line_entry *e = a->lines->entry + line->at;
-	int n_x = a->grid.n[0], band = 0;
+	int n_x = a->grid.n[0], bands = a->lines->bands, k = 0;
 
 	line_make(a->model, a->scan, a->scan->views + a->first + view, v, &a->grid, a->sampling, e, line);
 	sort_rows(e, line->n, n_x);
-	for (int k = 0; k < line->n; k++)
-		while (e[k].column / n_x >= band_row(a, band))
-			split[band++] = k;
-	while (band <= a->lines->bands)
-		split[band++] = line->n;
+	for (int band = 0; band < bands; band++) {
+		int end = band_row(a, band + 1) * n_x;
+
+		split[band] = k;
+		while (k < line->n && e[k].column < end)
+			k++;
+	}
+	split[bands] = k;
 }
 
 /* The table of the views from `first` on. Returns how many views that is. */

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 64      /* pixels that a thread takes at a time, either way: what they see of some views stays in its cache */
+#define BLOCK 128     /* pixels that a thread takes at a time, either way: what they see of some views stays in its cache */
+#define LARGE 1024    /* pixels: below, half of that, lest threads wait for each other */
 #define FRONT 48      /* zeros before a row: a tile may reach that far out */
 #define BEHIND 64     /* and behind it */
 #define STACK_BLOCK 8 /* likewise, of many slices */
@@ -95,13 +96,14 @@ static void put_tile(const struct task *t, int x, int y, const float *sum)
 		}
 }
 
-static void back_block(const struct task *t, int x0, int y0)
+static void back_block(const struct task *t, int x0, int y0, int size)
 {
 	const struct projection *a = t->a;
-	int x1 = cpu_min(x0 + BLOCK, a->grid.n[0]), y1 = cpu_min(y0 + BLOCK, a->grid.n[1]);
+	int x1 = cpu_min(x0 + size, a->grid.n[0]), y1 = cpu_min(y0 + size, a->grid.n[1]);
 	struct cpu_tile_view seen_views[CPU_TILE_VIEWS];
-	float sum[BLOCK * BLOCK] = {0};
+	float sum[BLOCK * BLOCK];
 
+	memset(sum, 0, (size_t)size * BLOCK * sizeof(*sum));
 	for (int first = 0; first < a->n_views; first += CPU_TILE_VIEWS)
 		for (int y = y0; y < y1; y += CPU_TILE)
 			for (int x = x0; x < x1; x += CPU_TILE) {
@@ -195,8 +197,8 @@ int cpu_lines_interpolated(struct projection *a, const float *y, bool add, float
 	int threads = cpu_state(a->dev)->threads, n_x = a->grid.n[0], n_y = a->grid.n[1], n_u = a->scan->n_u;
 	struct place *place = malloc((size_t)a->n_views * sizeof(*place));
 	struct task t = {.a = a, .place = place, .y = y, .x = x, .add = add};
+	int size = n_x < LARGE ? BLOCK / 2 : BLOCK, r = 0;
 	float *rows = NULL;
-	int r = 0;
 
 	(void)threads;
 	if (n_u == 1) {
@@ -211,9 +213,9 @@ int cpu_lines_interpolated(struct projection *a, const float *y, bool add, float
 	if (n_u == 1) {
 		copy_rows(a, y, t.row, rows, threads);
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
-		for (int j = 0; j < n_y; j += BLOCK)
-			for (int i = 0; i < n_x; i += BLOCK)
-				back_block(&t, i, j);
+		for (int j = 0; j < n_y; j += size)
+			for (int i = 0; i < n_x; i += size)
+				back_block(&t, i, j, size);
 		goto out;
 	}
 #pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
