@@ -1,4 +1,5 @@
-/* cmd_import.c - `tomonode import`: Interfile projection data become sinogram objects. */
+/* cmd_import.c - `tomonode import`: Interfile projection data, of PET or of parallel beams, become sinogram objects; a picture is
+ * scanned by parallel beams. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -7,9 +8,12 @@
 #include <sys/time.h>
 
 #include "node/options.h"
+#include "node/picture.h"
+#include "node/simulate_parallel.h"
 #include "node/sinogram.h"
 
 #define SET_MAX 200
+#define ARGUMENTS_MAX 64
 
 enum {
 	OPTION_MULTIPLICATIVE = OPTION_LONG,
@@ -37,15 +41,17 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "import",
 	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
-		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... -o DIR",
-	.summary = "Turn Interfile (STIR) projection data into DICOM sinogram objects.",
+		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... -o DIR\n"
+		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
+	.summary = "Turn Interfile (STIR) projection data, or lines of parallel beams, into DICOM sinogram objects.",
 	.text = "Attributes worth setting, units of DICOM: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
 		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
 		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
 		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
 		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
 		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"
-		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). docs/sinogram-object.md has the rest.",
+		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). docs/sinogram-object.md has the rest.\n"
+		"A picture is scanned by parallel beams: as `tomonode simulate parallel --picture FILE` with its options.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -91,6 +97,35 @@ static double wall_clock(void)
 	return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
 }
 
+/* A picture is scanned: `import FILE.png ...` is `simulate parallel --picture FILE.png ...`. The index of the picture; 0: none.
+ */
+static int picture_among(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (argv[i][0] != '-' && picture_named(argv[i]))
+			return i;
+	return 0;
+}
+
+static int scan_picture(int argc, char **argv, int picture)
+{
+	char *given[ARGUMENTS_MAX], option[] = "--picture", name[] = "parallel";
+	int n = 0;
+
+	if (argc + 2 > ARGUMENTS_MAX) {
+		fprintf(stderr, "tomonode import: more than %d arguments\n", ARGUMENTS_MAX);
+		return CODE_USAGE;
+	}
+	given[n++] = name;
+	for (int i = 1; i < argc; i++) {
+		if (i == picture)
+			given[n++] = option;
+		given[n++] = argv[i];
+	}
+	given[n] = NULL;
+	return cmd_simulate_parallel(n, given);
+}
+
 int cmd_import(int argc, char **argv)
 {
 	char warnings[1500] = "", *set[SET_MAX];
@@ -100,6 +135,8 @@ int cmd_import(int argc, char **argv)
 	size_t n = 0;
 	int id;
 
+	if (picture_among(argc, argv))
+		return scan_picture(argc, argv, picture_among(argc, argv));
 	options_begin(&o, &spec, argc, argv);
 	while ((id = options_next(&o)) >= 0) {
 		int code = take_option(&o, id, &conf, set);

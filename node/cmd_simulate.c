@@ -1,5 +1,5 @@
 /* cmd_simulate.c - `tomonode simulate dbt`: a phantom's exam as DICOM files, the way a modality would write them. `simulate pet`
- * is node/cmd_simulate_pet.c. */
+ * is node/cmd_simulate_pet.c, `simulate parallel` node/cmd_simulate_parallel.c. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include "node/options.h"
 #include "node/progress.h"
 #include "node/simulate.h"
+#include "node/simulate_parallel.h"
 #include "node/simulate_pet.h"
 
 enum {
@@ -67,7 +68,8 @@ static const struct command_spec spec = {
 		"included. "
 		"docs/geometry.md has\n"
 		"the axes, the orientations of stored images and the contents of truth.json.\n"
-		"`tomonode simulate pet --help` has the options of PET.",
+		"`tomonode simulate pet --help` has the options of PET, `tomonode simulate parallel --help` those of parallel "
+		"beams.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,
@@ -311,6 +313,8 @@ int cmd_simulate(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "pet") == 0)
 		return cmd_simulate_pet(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "parallel") == 0)
+		return cmd_simulate_parallel(argc - 1, argv + 1);
 	code = read_options(&s, argc, argv);
 
 	return code < 0 ? run(&s) : code;
