@@ -42,7 +42,7 @@ static const struct config_key protocol_keys[] = {
 	 "full width at half maximum of a Gaussian resolution model"},
 	{"postfilter", KEY_REAL, AT(protocol_conf, pet.postfilter), "mm", 0.1, 50, "none", NULL, "0", 0,
 	 "full width at half maximum of a Gaussian over the result"},
-	{"prior_weight", KEY_REAL, AT(protocol_conf, pet.prior_weight), "", 0, 1e6, NULL, NULL, "0.1", 0,
+	{"prior_weight", KEY_REAL, AT(protocol_conf, pet.prior_weight), "", 0, 1e6, NULL, NULL, "0.005", 0,
 	 "`bsrem`: weight of the prior, relative to the sensitivity"},
 	{"prior_gamma", KEY_REAL, AT(protocol_conf, pet.prior_gamma), "", 0, 1000, NULL, NULL, "2", 0,
 	 "`bsrem`: how much edges are kept; 0: differences count by their square"},
