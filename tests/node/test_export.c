@@ -193,6 +193,8 @@ static void test_rename_data(void **state)
 		{"!INTERFILE :=\nname of data file := old.s\n!END :=\n", "!INTERFILE :=\nname of data file := new.s\n!END :=\n"},
 		{"a := 1\r\n!Name of  Data File:=/x/y z.s\r\nb := 2", "a := 1\r\n!Name of  Data File:= new.s\r\nb := 2"},
 		{"name of data file :=", "name of data file := new.s"},
+		{"!name_of_data_file:=old.s\n", "!name_of_data_file:= new.s\n"},
+		{"NAME OF DATAFILE\t:= old.s\n", "NAME OF DATAFILE\t:= new.s\n"},
 	};
 	struct err err = {0};
 	char *text = NULL;

@@ -430,6 +430,18 @@ static void test_other_rays(void **state)
 			fail_msg("\"%s\" wanted, not: %s", cases[i].says, err.msg);
 		interfile_clear(&b);
 	}
+	/* One bin more of many: still another geometry. */
+	interfile_clear(&a);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}), &a);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20001"}), &b);
+	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
+	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
+	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "radial bins: 20000 and 20001"));
+	interfile_clear(&b);
+	interfile_clear(&a);
+	must_parse(GOOD, &a);
+	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
 	must_parse(WITH({"{ 5,1}", "{ 1,5}"}, {"{ -1,2}", "{2,-1}"}, {"{ 1,2}", "{2,1}"}), &b);
 	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
