@@ -23,7 +23,7 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "export",
 	.usage = "-o FILE.nii|FILE.hv|FILE.hs [--json] PATH...",
-	.summary = "Write a PET series as NIfTI or Interfile, or sinogram objects as the Interfile they were made of.",
+	.summary = "Write a PET or CT series as NIfTI or Interfile, or sinogram objects as the Interfile they were made of.",
 	.text = "PATH: files or folders; DICOM objects of other kinds than asked for are passed over.\n"
 		".nii  NIfTI-1, float32, with the place in the patient (RAS).\n"
 		".hv   Interfile image, float32, the values beside it in .v.\n"
@@ -62,8 +62,9 @@ static void list_clear(struct list *l)
 	free(l->paths);
 }
 
-/* Is it a DICOM file of the class? A file that is DICOM and cannot be read is an error: it could be the one that is missing. */
-static int is_of_class(const char *path, const char *sop_class, struct err *err)
+/* Is it a DICOM file of one of the classes? A file that is DICOM and cannot be read is an error: it could be the one that is
+ * missing. */
+static int is_of_class(const char *path, const char *const sop_class[2], struct err *err)
 {
 	FILE *f = fopen(path, "rb");
 	char mark[4] = "", found[DICOM_UID_SIZE] = "";
@@ -80,10 +81,10 @@ static int is_of_class(const char *path, const char *sop_class, struct err *err)
 		return err_within(err, "%s", file_name(path));
 	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
 	dicom_close(file);
-	return !strcmp(found, sop_class);
+	return !strcmp(found, sop_class[0]) || !strcmp(found, sop_class[1]);
 }
 
-static int list_add(struct list *l, const char *path, const char *sop_class, struct err *err)
+static int list_add(struct list *l, const char *path, const char *const sop_class[2], struct err *err)
 {
 	int rc = is_of_class(path, sop_class, err);
 
@@ -112,7 +113,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int list_fill(struct list *l, char *const *paths, const char *sop_class, struct err *err)
+static int list_fill(struct list *l, char *const *paths, const char *const sop_class[2], struct err *err)
 {
 	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
 	FTSENT *entry;
@@ -185,6 +186,8 @@ out:
 
 int cmd_export(int argc, char **argv)
 {
+	static const char *const sinograms[2] = {SINOGRAM_CLASS, SINOGRAM_CLASS}, *const images[2] = {PET_IMAGE_CLASS,
+												      CT_IMAGE_CLASS};
 	const char *out = NULL;
 	struct list list = {0};
 	struct err err = {0};
@@ -204,11 +207,11 @@ int cmd_export(int argc, char **argv)
 	format = format_of(out);
 	if (format == FORMAT_NONE)
 		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv or .hs", out);
-	if (list_fill(&list, argv + o.first, format == FORMAT_SINOGRAM ? SINOGRAM_CLASS : PET_IMAGE_CLASS, &err) < 0)
+	if (list_fill(&list, argv + o.first, format == FORMAT_SINOGRAM ? sinograms : images, &err) < 0)
 		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
 	else if (list.n == 0)
 		code = options_fail(&o, CODE_INPUT, "no %s among %zu files",
-				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET image", list.n_passed);
+				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET or CT image", list.n_passed);
 	else if (format == FORMAT_SINOGRAM)
 		code = export_projections(&o, &list, out);
 	else

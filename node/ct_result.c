@@ -71,7 +71,10 @@ static void choose_unit(struct ct_result *r)
 	}
 	r->is_signed = r->lo < 0;
 	r->slope = top > 0 ? top / SLICE_TOP : 1;
-	snprintf(r->unit, sizeof(r->unit), "%s%s", h->unit, back ? " mm" : "");
+	if (back && attenuation)
+		snprintf(r->unit, sizeof(r->unit), "1"); /* 1/mm times mm */
+	else
+		snprintf(r->unit, sizeof(r->unit), "%s%s", h->unit, back ? " mm" : "");
 	if (p->mu_water > 0 && back)
 		snprintf(r->warnings, sizeof(r->warnings),
 			 "Not in Hounsfield units: backprojection alone has the unit of line integrals.");

@@ -1,4 +1,4 @@
-/* A PET series as one file that other programs read, float32. Values are not touched: stored value times slope.
+/* A PET or CT series as one file that other programs read, float32. Values are not touched: stored value times slope.
  *
  * Voxels lie columns fastest, then rows, then slices along row x column direction: for the images made here x runs to the
  * patient's left, y to the back, z to the head. */

@@ -24,8 +24,10 @@ struct reading {
 	struct pet_series *s;
 	struct placed *placed;
 	size_t n, room;
-	long announced;	  /* Number of Slices; 0: not given */
-	double thickness; /* of a slice, mm; 0: not given */
+	long announced;	    /* of slices; 0: not given */
+	bool counted;	    /* and it must be as many */
+	uint32_t count_tag; /* where that stands */
+	double thickness;   /* of a slice, mm; 0: not given */
 	uint16_t *stored;
 };
 
@@ -49,6 +51,19 @@ static int numbers(const struct dicom_item *root, uint32_t tag, double *ret, uns
 
 /* ---- one object ---- */
 
+static bool is_class(const struct dicom_item *root, const char *sop_class)
+{
+	char found[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
+	return !strcmp(found, sop_class);
+}
+
+static bool is_pet(const struct dicom_item *root)
+{
+	return is_class(root, PET_IMAGE_CLASS);
+}
+
 struct plane {
 	double cosines[6], spacing[2], slope, intercept;
 	char series[DICOM_UID_SIZE], units[17];
@@ -61,7 +76,7 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 	int r = dicom_pixels_info(file, &p->info, err);
 
 	if (r == 0 && p->info.frames != 1)
-		r = err_set(err, EBADMSG, "%ld frames in one PET image", p->info.frames);
+		r = err_set(err, EBADMSG, "%ld frames in one image", p->info.frames);
 	if (r == 0)
 		r = numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, p->cosines, 6, err);
 	if (r == 0)
@@ -82,7 +97,7 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT), p->cosines[0], p->cosines[1], p->cosines[2],
 			       p->cosines[3], p->cosines[4], p->cosines[5]);
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, p->series, sizeof(p->series), NULL);
-	dicom_get_text(root, TAG_UNITS, p->units, sizeof(p->units), NULL);
+	dicom_get_text(root, is_pet(root) ? TAG_UNITS : TAG_RESCALE_TYPE, p->units, sizeof(p->units), NULL);
 	return 0;
 }
 
@@ -108,8 +123,11 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	memcpy(s->series, p->series, sizeof(s->series));
 	memcpy(s->units, p->units, sizeof(s->units));
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
-	if (dicom_get_int(root, TAG_NUMBER_OF_SLICES, 0, &r->announced, NULL) != 1)
+	/* a CT series may hold several acquisitions, or a part of one: there the count only tells that one slice is all */
+	r->count_tag = is_pet(root) ? TAG_NUMBER_OF_SLICES : TAG_IMAGES_IN_ACQUISITION;
+	if (dicom_get_int(root, r->count_tag, 0, &r->announced, NULL) != 1)
 		r->announced = 0;
+	r->counted = is_pet(root);
 	if (dicom_get_double(root, TAG_SLICE_THICKNESS, 0, &r->thickness, NULL) != 1)
 		r->thickness = 0;
 	r->stored = malloc(slice * sizeof(*r->stored));
@@ -156,8 +174,8 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	int rc;
 
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
-	if (strcmp(sop_class, PET_IMAGE_CLASS))
-		return err_set(err, EBADMSG, "%s is no PET image", dicom_uid_name(sop_class));
+	if (!is_pet(root) && !is_class(root, CT_IMAGE_CLASS))
+		return err_set(err, EBADMSG, "%s is neither a PET nor a CT image", dicom_uid_name(sop_class));
 	dicom_get_text(root, TAG_SOP_INSTANCE_UID, placed->sop_instance, sizeof(placed->sop_instance), NULL);
 	for (size_t i = 0; i < r->n; i++)
 		if (!strcmp(r->placed[i].sop_instance, placed->sop_instance))
@@ -193,8 +211,8 @@ static int place_slices(struct reading *r, struct err *err)
 	double step, last[3];
 
 	if (r->n == 0)
-		return err_set(err, EBADMSG, "no PET image among the files");
-	if (r->announced > 0 && (size_t)r->announced != r->n)
+		return err_set(err, EBADMSG, "neither PET nor CT images among the files");
+	if (r->counted && r->announced > 0 && (size_t)r->announced != r->n)
 		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced,
 			       tag_text(TAG_NUMBER_OF_SLICES));
 	qsort(r->placed, r->n, sizeof(*r->placed), by_depth);

@@ -1,4 +1,4 @@
-/* A PET series (PET Image Storage, one slice an object), read from its own attributes alone: where each voxel lies in the patient
+/* A PET or CT series (one slice an object), read from its own attributes alone: where each voxel lies in the patient
  * and what its value means. Objects may come in any order, of any maker and in any encoding that dicom/pixels.h reads.
  */
 #ifndef TOMONODE_NODE_PET_SERIES_H
@@ -7,11 +7,12 @@
 #include "dicom/pixels.h"
 
 #define PET_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.128"
+#define CT_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.2"
 
 struct pet_series {
 	int n[3]; /* columns, rows, slices */
 	char series[DICOM_UID_SIZE];
-	char units[17];	   /* (0054,1001) */
+	char units[17];	   /* (0054,1001); of CT the Rescale Type (0028,1054) */
 	double spacing[3]; /* between columns, rows, slices, mm */
 	double across[3];  /* direction of increasing column index, patient's left, back, head */
 	double down[3];	   /* of increasing row index */

@@ -150,7 +150,7 @@ static void test_refused(void **state)
 	report = write_series(&in);
 	n = shuffled(&report, paths);
 	expect_refused(paths, NZ - 1, "incomplete: 3 of 4");
-	expect_refused(paths, 0, "no PET image");
+	expect_refused(paths, 0, "neither PET nor CT images among");
 	mixed[0] = strdup(paths[0]);
 	in.protocol.pet.iterations++; /* another series, in the same folder */
 	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &other, NULL), 0);
