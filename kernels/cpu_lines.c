@@ -155,7 +155,7 @@ int cpu_lines_create(struct projection *a, struct err *err)
 		return err_set(err, ENOMEM, "projection: out of memory");
 	l->batch = b.batch;
 	l->made = -1;
-	l->stride = lines_stride(a->scan, &a->grid);
+	l->stride = lines_stride(a->model, a->scan, &a->grid);
 	l->bands = bands_of(a);
 	l->line = calloc(lines, sizeof(*l->line));
 	l->split = calloc(lines * ((size_t)l->bands + 1), sizeof(*l->split));

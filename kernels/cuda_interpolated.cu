@@ -2,6 +2,7 @@
  * a pixel, which share bin and weight; of other level planes a voxel each. Positions are double: at bin 2000 a float has 1e-4 of
  * a bin left. */
 #include "kernels/cuda_volume.cuh"
+#include "kernels/lines.h"
 
 /* The first of the planes, which ascend, whose z lies in slice k or above. */
 static __device__ int first_plane(const struct scan &scan, const struct grid &g, int k)
@@ -43,11 +44,11 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	for (int view = 0; view < n_views && px * px + py * py < scan.fov_radius * scan.fov_radius; view++) {
 		double at = (px * views[view].turn[0] + py * views[view].turn[1] - scan.radius[0]) / pitch;
 
-		if (at >= 0 && at <= scan.n_v - 1) {
+		if (at >= -LINE_EDGE && at <= scan.n_v - 1 + LINE_EDGE) {
 			int bin = max(0, min((int)at, scan.n_v - 2));
 			const float *low = y + ((size_t)view * scan.n_v + bin) * scan.n_u, *high = low + scan.n_u;
 
-			at -= bin;
+			at = fmin(fmax(at - bin, 0.0), 1.0);
 			for (int u = first; u < end; u++)
 				sum += (1 - at) * low[u] + (at > 0 ? at * high[u] : 0);
 		}
@@ -93,10 +94,10 @@ template <int WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) stack
 		for (int k = 0; seen && k < n; k++) {
 			double at = fma(px, turn[k].x, fma(py, turn[k].y, job.radius));
 
-			if (at >= 0 && at <= job.n_v - 1) {
-				const int bin = min((int)at, job.n_v - 2);
+			if (at >= -LINE_EDGE && at <= job.n_v - 1 + LINE_EDGE) {
+				const int bin = max(0, min((int)at, job.n_v - 2));
 				const float *low = job.y + ((size_t)(view0 + k) * job.n_v + bin) * job.n_u + u;
-				const float part = (float)(at - bin);
+				const float part = fminf(fmaxf((float)(at - bin), 0), 1);
 
 				if constexpr (WIDE == 4) {
 					float4 a = __ldg((const float4 *)low), b = __ldg((const float4 *)(low + job.n_u));

@@ -3,23 +3,23 @@
  * A warp takes a line. Of a stack its lanes are slices, and every entry is the same for all of them; of a single slice its lanes
  * are entries, and sums go through the warp. Back adds with atomics, or, bitwise repeatable, with 64-bit fixed-point sums.
  *
- * A sweep is a chain of passes that must see each other's results: a cluster of SWEEP_BLOCKS blocks does it, with a barrier after
- * each pass; other slices, other clusters. Within a pass no two lines share a pixel. What another multiprocessor has written is
- * read past the nearest cache.
+ * A sweep is a chain of passes that must see each other's results: one launch with all its blocks on the device at once, which
+ * meet at the end of each pass. Within a pass no two lines share a pixel. What another multiprocessor has written is read past
+ * the nearest cache.
  */
-#include <cooperative_groups.h>
+#include <errno.h>
 
 #include "kernels/cuda_paths.cuh"
 #include "kernels/lines.h"
 
 #define LINE_WARPS 8
-#define SWEEP_BLOCKS 8 /* of a cluster: what every device that has them can do */
 #define SWEEP_WARPS 16
 #define ALL 0xffffffffu
 
 struct cuda_lines {
 	struct line *line; /* device: n_views * n_v */
 	struct line_entry *entry;
+	unsigned *arrived; /* device: one */
 	int stride;
 };
 
@@ -74,11 +74,12 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 		goto out;
 	}
 	l = a->lines;
-	l->stride = lines_stride(spec->scan, spec->grid);
+	l->stride = lines_stride(spec->model, spec->scan, spec->grid);
 	entries = count_entries(spec, line);
 	if ((r = cuda_check(cudaMalloc((void **)&l->line, n * sizeof(*line)), a->dev, "lines", err)) < 0 ||
 	    (r = cuda_check(cudaMalloc((void **)&l->entry, (entries ? entries : 1) * sizeof(*l->entry)), a->dev,
 			    "entries of lines", err)) < 0 ||
+	    (r = cuda_check(cudaMalloc((void **)&l->arrived, sizeof(*l->arrived)), a->dev, "lines", err)) < 0 ||
 	    (r = cuda_check(cudaMemcpyAsync(l->line, line, n * sizeof(*line), cudaMemcpyHostToDevice, stream), a->dev, "lines",
 			    err)) < 0)
 		goto out;
@@ -98,6 +99,7 @@ void cuda_lines_free(struct cuda_lines *l)
 		return;
 	cudaFree(l->line);
 	cudaFree(l->entry);
+	cudaFree(l->arrived);
 	free(l);
 }
 
@@ -237,68 +239,171 @@ struct sweep_job {
 	const float *y;
 	float *x;
 	float relaxation;
-	int n_views, n_v, stride, n_u, column;
+	int n_views, n_v, stride, n_u, column, first_slice;
+	unsigned *arrived; /* blocks at the end of a pass, of all passes together */
 };
 
-template <bool STACK, bool CLUSTER>
-static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
+/* Entries that a warp has in registers: of a single slice HELD for each lane, of a stack HELD, the same for all lanes. Their
+ * pixels are read together, before any is written. */
+#define HELD 16
+
+struct held {
+	int column[HELD];
+	float weight[HELD], x[HELD];
+};
+
+/* Entries from k0 on; those behind the line's last have no weight and the first one's column. */
+template <bool STACK>
+static __device__ __forceinline__ void hold(const struct sweep_job &job, const struct line &line, int k0, int lane,
+					    struct held *h)
 {
-	const int blocks = CLUSTER ? SWEEP_BLOCKS : 1, lane = threadIdx.x % 32;
-	const int warp = (int)(blockIdx.x % blocks) * SWEEP_WARPS + threadIdx.x / 32;
-	const int u = STACK ? (int)(blockIdx.x / blocks) * 32 + lane : 0;
-	const bool here = u < job.n_u;
+#pragma unroll
+	for (int i = 0; i < HELD; i++) {
+		int k = STACK ? k0 + i : k0 + 32 * i + lane;
+		struct line_entry e = job.entry[line.at + (k < line.n ? k : 0)];
 
-	for (int view = 0; view < job.n_views; view++)
-		for (int first = 0; first < job.stride; first++) {
-			for (int v = first + warp * job.stride; v < job.n_v; v += blocks * SWEEP_WARPS * job.stride) {
-				const size_t at = (size_t)view * job.n_v + v;
-				const struct line line = job.line[at];
-				const struct line_entry *entry = job.entry + line.at;
-				float y = here ? job.y[at * job.n_u + u] : 0;
-				float sum = here ? line_sum<STACK>(entry, line.n, job.x, u, job.column, lane) : 0;
-				float step = line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
-
-				for (int k = STACK ? 0 : lane; here && k < line.n; k += STACK ? 1 : 32) {
-					float *x = job.x + (size_t)entry[k].column * job.column + u;
-
-					__stcg(x, fmaf(step, entry[k].weight, __ldcg(x)));
-				}
-			}
-			if (CLUSTER) {
-#if __CUDA_ARCH__ >= 900
-				__threadfence();
-				cooperative_groups::this_cluster().sync();
-#endif
-			} else {
-				__threadfence_block();
-				__syncthreads();
-			}
-		}
+		h->column[i] = e.column;
+		h->weight[i] = k < line.n ? e.weight : 0;
+	}
 }
 
-template <bool STACK> static int sweep(struct projection *a, const struct sweep_job &job, struct err *err)
+static __device__ __forceinline__ float held_sum(const struct sweep_job &job, int u, struct held *h)
 {
-	unsigned groups = STACK ? (unsigned)((job.n_u + 31) / 32) : 1;
-	cudaLaunchConfig_t conf = {};
-	cudaLaunchAttribute shape = {};
-	int major = 0, r;
+	float sum = 0;
 
-	r = cuda_check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, a->dev->index), a->dev, "sweep", err);
-	if (r < 0)
-		return r;
-	conf.blockDim = dim3(32 * SWEEP_WARPS);
-	conf.stream = cuda_state(a->dev)->stream;
-	if (major < 9) {
-		conf.gridDim = dim3(groups);
-		return cuda_check(cudaLaunchKernelEx(&conf, sweep_kernel<STACK, false>, job), a->dev, "sweep", err);
+#pragma unroll
+	for (int i = 0; i < HELD; i++)
+		h->x[i] = __ldcg(job.x + (size_t)h->column[i] * job.column + u);
+#pragma unroll
+	for (int i = 0; i < HELD; i++)
+		sum = fmaf(h->weight[i], h->x[i], sum);
+	return sum;
+}
+
+static __device__ __forceinline__ void held_add(const struct sweep_job &job, int u, float step, const struct held *h)
+{
+#pragma unroll
+	for (int i = 0; i < HELD; i++)
+		if (h->weight[i] != 0)
+			__stcg(job.x + (size_t)h->column[i] * job.column + u, fmaf(step, h->weight[i], h->x[i]));
+}
+
+/* One ray. `first`: its first entries, held already. */
+template <bool STACK>
+static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, const struct line &line, float y, int u, int lane,
+						 struct held *first)
+{
+	const int batch = STACK ? HELD : 32 * HELD;
+	struct held more;
+	float sum, step;
+
+	if (line.n == 0)
+		return;
+	sum = held_sum(job, u, first);
+	for (int k = batch; k < line.n; k += batch) {
+		hold<STACK>(job, line, k, lane, &more);
+		sum += held_sum(job, u, &more);
 	}
-	conf.gridDim = dim3(groups * SWEEP_BLOCKS);
-	shape.id = cudaLaunchAttributeClusterDimension;
-	shape.val.clusterDim.x = SWEEP_BLOCKS;
-	shape.val.clusterDim.y = shape.val.clusterDim.z = 1;
-	conf.attrs = &shape;
-	conf.numAttrs = 1;
-	return cuda_check(cudaLaunchKernelEx(&conf, sweep_kernel<STACK, true>, job), a->dev, "sweep", err);
+	if (!STACK)
+		sum = warp_sum(sum);
+	step = line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
+	held_add(job, u, step, first);
+	for (int k = batch; k < line.n; k += batch) {
+		hold<STACK>(job, line, k, lane, &more);
+		held_sum(job, u, &more);
+		held_add(job, u, step, &more);
+	}
+}
+
+/* All blocks are on the device at the same time and meet here; what was written before is seen behind. */
+static __device__ __forceinline__ void end_pass(const struct sweep_job &job, unsigned target)
+{
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		unsigned arrived;
+
+		__threadfence();
+		atomicAdd(job.arrived, 1);
+		do {
+			asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(job.arrived) : "memory");
+		} while ((int)(arrived - target) < 0);
+	}
+	__syncthreads();
+}
+
+/* What a warp begins a pass with. */
+static __device__ __forceinline__ struct line line_of(const struct sweep_job &job, int pass, int warp)
+{
+	const int v = pass % job.stride + warp * job.stride;
+	struct line none = {};
+
+	return pass < job.n_views * job.stride && v < job.n_v ? job.line[(size_t)(pass / job.stride) * job.n_v + v] : none;
+}
+
+/* Lines do not depend on what passes do: a warp's first entries of the next pass are fetched before the barrier, where its line
+ * was fetched a pass earlier. */
+template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
+{
+	const int in_block = blockDim.x / 32, warps = gridDim.x * in_block, lane = threadIdx.x % 32;
+	const int warp = (int)blockIdx.x * in_block + threadIdx.x / 32, passes = job.n_views * job.stride;
+	const int slice = STACK ? job.first_slice + (int)blockIdx.y * 32 + lane : 0, u = min(slice, job.n_u - 1);
+	const bool here = slice < job.n_u;
+	struct line line = line_of(job, 0, warp), next = line_of(job, 1, warp);
+	struct held held = {};
+	float y = 0;
+
+	if (line.n) {
+		hold<STACK>(job, line, 0, lane, &held);
+		y = job.y[(size_t)warp * job.stride * job.n_u + u];
+	}
+	for (int pass = 0; pass < passes; pass++) {
+		const int view = pass / job.stride, first = pass % job.stride + warp * job.stride;
+		const size_t then = (size_t)((pass + 1) / job.stride) * job.n_v + (pass + 1) % job.stride + warp * job.stride;
+
+		if (here)
+			sweep_ray<STACK>(job, line, y, u, lane, &held);
+		for (int v = first + warps * job.stride; here && v < job.n_v; v += warps * job.stride) {
+			const size_t at = (size_t)view * job.n_v + v;
+
+			line = job.line[at];
+			if (line.n)
+				hold<STACK>(job, line, 0, lane, &held);
+			sweep_ray<STACK>(job, line, job.y[at * job.n_u + u], u, lane, &held);
+		}
+		line = next;
+		next = line_of(job, pass + 2, warp);
+		if (line.n) {
+			hold<STACK>(job, line, 0, lane, &held);
+			y = job.y[then * job.n_u + u];
+		}
+		end_pass(job, (unsigned)(pass + 1) * gridDim.x * gridDim.y);
+	}
+}
+
+/* Groups of 32 slices share the multiprocessors; as many blocks as rays of a pass, while all are there at once. */
+template <bool STACK> static int sweep(struct projection *a, struct sweep_job job, struct err *err)
+{
+	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = STACK ? (job.n_u + 31) / 32 : 1;
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	int processors = 0, r;
+
+	r = cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, a->dev->index), a->dev, "sweep", err);
+	for (int first = 0; r == 0 && first < groups; first += processors) {
+		const int together = groups - first < processors ? groups - first : processors;
+		const int share = processors / together, blocks = share < rays ? share : rays;
+		const int warps = (rays + blocks - 1) / blocks;
+		void *arguments[] = {&job};
+
+		job.first_slice = 32 * first;
+		r = cuda_check(cudaMemsetAsync(job.arrived, 0, sizeof(*job.arrived), stream), a->dev, "sweep", err);
+		if (r == 0)
+			r = cuda_check(cudaLaunchCooperativeKernel(
+					       (const void *)sweep_kernel<STACK>, dim3((unsigned)blocks, (unsigned)together),
+					       dim3(32u * (unsigned)(warps < SWEEP_WARPS ? warps : SWEEP_WARPS)), arguments, 0,
+					       stream),
+				       a->dev, "sweep", err);
+	}
+	return r;
 }
 
 int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
@@ -321,6 +426,7 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 	job.y = y->mem;
 	job.x = x->mem;
 	job.relaxation = relaxation;
+	job.arrived = a->lines->arrived;
 	job.n_views = a->n_views;
 	job.n_v = a->scan.n_v;
 	job.stride = a->lines->stride;

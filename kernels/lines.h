@@ -54,15 +54,16 @@ static inline TOMONODE_HD size_t lines_column(const struct grid *g)
 	return g->z_fastest ? grid_column(g) : 1;
 }
 
-/* Radial bins of a pass of row_sweep() are that many apart. The middles of a line's pixels lie less than a pixel's diagonal from
- * it: half of it for PATHS, a pixel along one axis for JOSEPH, along both for SAMPLED. */
-static inline int lines_stride(const struct scan *s, const struct grid *g)
+/* Radial bins of a pass of row_sweep() are that many apart, so that no two of its lines share a pixel. The middles of a line's
+ * pixels lie at most half a pixel's diagonal from it with PATHS, less than the whole diagonal with JOSEPH and SAMPLED. */
+static inline int lines_stride(enum projection_model model, const struct scan *s, const struct grid *g)
 {
-	double reach = 2 * sqrt(g->h[0] * g->h[0] + g->h[1] * g->h[1]);
+	double diagonal = sqrt(g->h[0] * g->h[0] + g->h[1] * g->h[1]),
+	       reach = model == PROJECTION_PATHS ? diagonal : 2 * diagonal;
 	int stride = 1;
 
 	for (int v = 0; v + 1 < s->n_v; v++)
-		while (v + stride < s->n_v && s->radius[v + stride] - s->radius[v] <= reach)
+		while (v + stride < s->n_v && s->radius[v + stride] - s->radius[v] <= reach * (1 + 1e-9))
 			stride++;
 	return stride;
 }

@@ -309,7 +309,7 @@ static void check_operator(struct fixture *f, enum projection_model model)
 /* The order is spelled out here. That a pass may be done at once is checked first: its rays share no pixel. */
 static void sweep(const struct fixture *f, enum projection_model model, double relaxation, const float *y, double *x)
 {
-	int stride = lines_stride(&f->scan, &f->grid), n_v = f->scan.n_v, *taken = calloc(f->pixels, sizeof(*taken));
+	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = calloc(f->pixels, sizeof(*taken));
 	size_t n_u = (size_t)f->scan.n_u;
 	double *row = doubles(f->pixels);
 	int pass = 0;

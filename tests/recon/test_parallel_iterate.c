@@ -90,7 +90,7 @@ static void order_of_rays(void **state)
 			a = dense(&p, &s, dev);
 			plan = parallel_plan_made(&p, &s, dev);
 			assert_int_equal(scan_create_parallel(&s, 1, plan.fov_radius, NULL, &scan, NULL), 0);
-			stride = lines_stride(scan, &plan.grid);
+			stride = lines_stride(models[m], scan, &plan.grid);
 			assert_true(stride > 1 && stride < s.n_radial);
 			for (int k = 0; k < p.iterations; k++)
 				for (int view = 0; view < ANGLES; view++)
