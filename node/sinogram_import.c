@@ -279,7 +279,9 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 	int rc = 0;
 
 	if (!a->values[SINOGRAM_EMISSION] && !a->values[SINOGRAM_LINES])
-		return err_set(err, EINVAL, "no emission data to write");
+		return err_set(err, EINVAL, "neither emission data nor lines of parallel beams to write");
+	if ((a->values[SINOGRAM_EMISSION] && !a->m) || (a->values[SINOGRAM_LINES] && !a->beams))
+		return err_set(err, EINVAL, "data without their geometry");
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
