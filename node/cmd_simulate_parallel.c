@@ -171,6 +171,8 @@ static int run(struct simulate *s)
 	progress_stop(&progress);
 	if (rc == -EINVAL)
 		return options_fail(&s->o, CODE_USAGE, "%s", err.msg);
+	if (rc == -ENOENT)
+		return options_fail(&s->o, CODE_NOT_FOUND, "%s", err.msg);
 	if (rc < 0)
 		return options_fail_err(&s->o, &err);
 	if (s->o.json)

@@ -1,0 +1,344 @@
+#!/usr/bin/python3
+"""Parallel beams through the program and the node: an analytic phantom goes in as a sinogram object and comes out as CT images with
+water at 0 HU, in the right place whatever way the patient lies; a picture comes out as itself; every protocol gives images that
+dciodvfy accepts; what is wrong is held with a sentence."""
+import glob
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import node_harness as h
+from node_harness import check
+
+try:
+    import numpy as np
+    import pydicom
+    from PIL import Image
+except ImportError:
+    print("skipped: pydicom, numpy or PIL is not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "dcmdjpls", "dciodvfy")
+
+CT = "1.2.840.10008.5.1.4.1.1.2"
+WATER = 0.02  # 1/mm, as simulated
+HEADER, CHUNK, SHA256 = (0x0071, 0x1002), (0x0071, 0x1010), (0x0071, 0x1014)
+# x right, y down, z into the gantry for somebody at the foot of the bed, in the patient (LPS)
+AXES = {"HFS": ((1, 0, 0), (0, 1, 0), (0, 0, 1)), "HFP": ((-1, 0, 0), (0, -1, 0), (0, 0, 1)),
+        "FFS": ((-1, 0, 0), (0, 1, 0), (0, 0, -1)), "FFP": ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
+        "HFDR": ((0, 1, 0), (-1, 0, 0), (0, 0, 1)), "HFDL": ((0, -1, 0), (1, 0, 0), (0, 0, 1))}
+
+
+def objects_in(folder):
+    return sorted(glob.glob(os.path.join(folder, "*.dcm")))
+
+
+def simulate(folder, *options):
+    h.run(h.TOMONODE, "simulate", "parallel", *map(str, options), "-o", folder)
+    return objects_in(folder)
+
+
+def recon(out, *paths, protocol="parallel-fbp", **settings):
+    args = [a for k, v in settings.items() for a in ("--set", f"{k}={v}")]
+    p = h.run(h.TOMONODE, "recon", "--json", "--device", "cpu", "--protocol", protocol, *args, "-o", out, *paths)
+    return Series(objects_in(out)), json.loads(p.stdout)["cases"][0]
+
+
+class Series:
+    """values[slice, row, column] in the order of instances, and where each of them is in the patient."""
+
+    def __init__(self, paths):
+        self.paths = paths
+        self.objects = sorted(map(pydicom.dcmread, paths), key=lambda d: int(d.InstanceNumber))
+        self.values = np.array([d.pixel_array * float(d.RescaleSlope) + float(d.RescaleIntercept) for d in self.objects])
+
+    def places(self):
+        first = self.objects[0]
+        cosines, spacing = np.array(first.ImageOrientationPatient, float), [float(v) for v in first.PixelSpacing]
+        _, rows, columns = self.values.shape
+        positions = np.array([d.ImagePositionPatient for d in self.objects], float)
+        return (positions[:, None, None] + np.arange(rows)[None, :, None, None] * cosines[3:] * spacing[0]
+                + np.arange(columns)[None, None, :, None] * cosines[:3] * spacing[1])
+
+
+def valid(paths):
+    for f in paths:
+        report = subprocess.run(["dciodvfy", f], capture_output=True, text=True, check=False)
+        errors = [line for line in (report.stdout + report.stderr).splitlines() if line.startswith("Error")]
+        check(not errors, f"dciodvfy: {errors}")
+
+
+def truth_of(folder):
+    with open(os.path.join(folder, "truth.json"), encoding="ascii") as f:
+        return json.load(f)
+
+
+def truth_values(truth, places):
+    """Attenuation at points of the patient, shapes shrinking from slice to slice as written in the usage."""
+    at = places @ np.array(AXES[truth["position"]], float).T
+    index = np.rint(at[..., 2] / truth["slice_mm"] + (truth["slices"] - 1) / 2)
+    check(index.min() >= 0 and index.max() <= truth["slices"] - 1, "slices lie elsewhere")
+    x, y = (at[..., c] / (1 - truth["taper"] * index / truth["slices"]) for c in (0, 1))
+    values = np.zeros(x.shape)
+    for s in truth["shapes"]:
+        if s["kind"] == "polygon":
+            corners = s["corners_mm"]
+            inside = np.ones(x.shape, bool)
+            for a, b in zip(corners, corners[1:] + corners[:1]):
+                inside &= (b[0] - a[0]) * (y - a[1]) - (b[1] - a[1]) * (x - a[0]) >= 0
+        else:
+            c, t = np.cos(np.radians(s["turn_degrees"])), np.sin(np.radians(s["turn_degrees"]))
+            dx, dy = x - s["center_mm"][0], y - s["center_mm"][1]
+            inside = ((dx * c + dy * t) / s["half_axes_mm"][0]) ** 2 + ((dy * c - dx * t) / s["half_axes_mm"][1]) ** 2 <= 1
+        values[inside] += s["mu_per_mm"]
+    return values
+
+
+# ---- without a node ----
+
+def water_is_0_hu(folder, _):
+    """A disc: water within 10 HU (1 %) everywhere well inside, air outside; and without mu_water the attenuation itself."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "circle", "--size", 200, "--angles", 300, "--slices", 3, "--bin", 0.8)
+    series, case = recon(os.path.join(folder, "hu"), *files, mu_water=WATER)
+    check((case["kind"], case["parallel"]["units"], case["size"]) == ("parallel", "HU", [200, 200, 3]), case)
+    places = series.places()
+    radius = np.hypot(places[..., 0], places[..., 1])
+    disc = truth_of(os.path.join(folder, "in"))["shapes"][0]["half_axes_mm"][0]
+    inside, outside = series.values[radius < 0.9 * disc], series.values[(radius > 1.1 * disc) & (radius < 1.5 * disc)]
+    check(np.abs(inside).max() < 10 and abs(inside.mean()) < 2, f"water: {inside.min()} to {inside.max()} HU, mean {inside.mean()}")
+    check(abs(outside.mean() + 1000) < 10, f"air: mean {outside.mean()} HU")
+    d = series.objects[0]
+    check((d.RescaleType, d.PixelRepresentation, list(d.ImageType)) == ("HU", 1, ["DERIVED", "PRIMARY", "AXIAL"]), d)
+    valid(series.paths)
+    plain, case = recon(os.path.join(folder, "us"), *files)
+    check((plain.objects[0].RescaleType, case["parallel"]["unit"]) == ("US", "1/mm"), case["parallel"])
+    check(np.abs(plain.values[radius < 0.9 * disc] / WATER - 1).max() < 0.01, "attenuation within 1 %")
+    check(np.abs(1000 * (plain.values / WATER - 1) - series.values).max() < 0.51 + 1000 * float(plain.objects[0].RescaleSlope) / WATER,
+          "both say the same")
+    again, _ = recon(os.path.join(folder, "again"), *files, mu_water=WATER)
+    check([o.SOPInstanceUID for o in again.objects] == [o.SOPInstanceUID for o in series.objects], "the same recipe, the same UIDs")
+    check({o.SOPInstanceUID for o in plain.objects}.isdisjoint(o.SOPInstanceUID for o in series.objects), "another recipe, others")
+
+
+def every_protocol(folder, _):
+    """Valid objects that tell where they come from, in every orientation of slope, and images that resemble the truth."""
+    files = simulate(os.path.join(folder, "in"), "--phantom", "shepp-logan", "--size", 96, "--angles", 120, "--slices", 2)
+    source = pydicom.dcmread(files[0])
+    truth = truth_of(os.path.join(folder, "in"))
+    for protocol, settings, least in (("parallel-fbp", {"filter": "hann", "route": "convolution"}, 0.9),
+                                      ("parallel-bp", {}, 0.5), ("parallel-art", {"iterations": 5}, 0.9),
+                                      ("parallel-sart", {"iterations": 5}, 0.9), ("parallel-mlem", {"iterations": 30}, 0.9)):
+        series, case = recon(os.path.join(folder, protocol), *files, protocol=protocol, mu_water=WATER, **settings)
+        valid(series.paths)
+        want = truth_values(truth, series.places())
+        found = np.corrcoef(series.values.ravel(), want.ravel())[0, 1]
+        check(found > least, f"{protocol}: correlation {found}")
+        d = series.objects[0]
+        check((d.StudyInstanceUID, d.FrameOfReferenceUID, d.PatientID) == (source.StudyInstanceUID, source.FrameOfReferenceUID, source.PatientID),
+              "study, frame of reference, patient")
+        check(d.SourceInstanceSequence[0].ReferencedSOPInstanceUID == source.SOPInstanceUID, "the source is named")
+        check("Research use only" in d.DerivationDescription and "sha256=" in d.ContributingEquipmentSequence[1].ContributionDescription,
+              "provenance")
+        check(len({o.SOPInstanceUID for o in series.objects}) == 2 and len({o.SeriesInstanceUID for o in series.objects}) == 1, "UIDs")
+        bp = protocol == "parallel-bp"
+        check(d.RescaleType == ("US" if bp else "HU") and bool(case["parallel"]["warnings"]) == bp, case["parallel"])
+    plain, _ = recon(os.path.join(folder, "plain"), *files, mu_water=WATER)
+    packed = os.path.join(folder, "packed")
+    h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-fbp", "--set", f"mu_water={WATER}", "--set", "compression=jpeg-ls",
+          "-o", packed, *files)
+    valid(objects_in(packed))
+    for f, want in zip(objects_in(packed), plain.values):
+        h.run("dcmdjpls", f, f + ".plain")
+        check(np.array_equal(pydicom.dcmread(f + ".plain").pixel_array, want), "JPEG-LS is lossless")
+
+
+def the_patient_lies_anyhow(folder, _):
+    """An asymmetric phantom with slices that differ: every value is where it was in the patient."""
+    for position in AXES:
+        where = os.path.join(folder, position)
+        files = simulate(os.path.join(where, "in"), "--phantom", "triangle", "--size", 64, "--angles", 90, "--slices", 4, "--taper", 0.6,
+                         "--slice", 3, "--first-angle", 20, "--arc", 360, "--offset", 0.7, "--position", position)
+        series, _ = recon(os.path.join(where, "out"), *files, mu_water=WATER, matrix=60, pixel=1.1)
+        want = 1000 * (truth_values(truth_of(os.path.join(where, "in")), series.places()) / WATER - 1)
+        far = np.abs(series.values - want)
+        check(np.median(far) < 60 and (far > 500).mean() < 0.03, f"{position}: {(far > 500).mean()} of the pixels are elsewhere")
+        head = [float(d.ImagePositionPatient[2]) for d in series.objects]
+        check(head == sorted(head, reverse=True) and abs(head[0] - head[1] - 3) < 1e-6, f"{position}: slices at {head}")
+        cosines = np.array(series.objects[0].ImageOrientationPatient, float)
+        check(np.allclose(cosines, (1, 0, 0, 0, 1, 0)), f"{position}: {cosines}")
+
+
+def a_picture_comes_out(folder, _):
+    picture = np.zeros((70, 100), np.uint8)
+    picture[10:30, 10:50] = 255
+    picture[40:60, 30:90] = 128
+    picture[5:15, 80:95] = 200
+    for ending, verb in (("png", ("simulate", "parallel", "--picture")), ("pgm", ("import",))):
+        path, out = os.path.join(folder, "p." + ending), os.path.join(folder, ending)
+        Image.fromarray(picture).save(path)
+        h.run(h.TOMONODE, *verb, path, "--angles", "200", "-o", out)
+        series, _ = recon(out + "-images", *objects_in(out), mu_water=WATER, matrix=100)
+        found, want = series.values[0] / 1000 + 1, np.zeros((100, 100))
+        want[15:85] = picture / 255
+        check(np.corrcoef(found.ravel(), want.ravel())[0, 1] > 0.99, f"{ending}: the picture is not to be seen")
+        check(abs(found[30:40, 20:40].mean() - 1) < 0.01, f"white is {found[30:40, 20:40].mean()}")
+    colours = np.stack([picture] * 3 + [np.full_like(picture, 255)], -1)
+    Image.fromarray(colours).save(os.path.join(folder, "c.png"))
+    h.run(h.TOMONODE, "import", os.path.join(folder, "c.png"), "--angles", "200", "-o", os.path.join(folder, "c"))
+    check([pydicom.dcmread(f)[CHUNK].value for f in objects_in(os.path.join(folder, "c"))]
+          == [pydicom.dcmread(f)[CHUNK].value for f in objects_in(os.path.join(folder, "png"))], "a grey picture in colours is that picture")
+
+
+def files_in_and_out(folder, _):
+    """Objects to header and data and back, byte for byte; CT images as NIfTI; noise follows the seed."""
+    files = simulate(os.path.join(folder, "in"), "--size", 40, "--angles", 30, "--counts", 1e5)
+    hs = os.path.join(folder, "lines.hs")
+    h.run(h.TOMONODE, "export", "-o", hs, *files)
+    source = pydicom.dcmread(files[0])
+    with open(os.path.join(folder, "lines.s"), "rb") as f:
+        check(f.read() == source[CHUNK].value, "the bytes")
+    h.run(h.TOMONODE, "import", hs, "--like", files[0], "-o", os.path.join(folder, "again"))
+    again = pydicom.dcmread(objects_in(os.path.join(folder, "again"))[0])
+    check(again[CHUNK].value == source[CHUNK].value and again.PatientPosition == "HFS" and again.Modality == "CT", "imported again")
+    check(again.SeriesInstanceUID != source.SeriesInstanceUID, "a new series")
+    series, _ = recon(os.path.join(folder, "out"), *files, mu_water=WATER)
+    nii = os.path.join(folder, "image.nii")
+    h.run(h.TOMONODE, "export", "-o", nii, *series.paths)
+    with open(nii, "rb") as f:
+        data = f.read()
+    check(np.array_equal(np.frombuffer(data[352:], "<f4").reshape(40, 40), series.values[0].astype("<f4")), "NIfTI")
+    same = simulate(os.path.join(folder, "same"), "--size", 40, "--angles", 30, "--counts", 1e5)
+    other = simulate(os.path.join(folder, "other"), "--size", 40, "--angles", 30, "--counts", 1e5, "--seed", 2)
+    with open(files[0], "rb") as a, open(same[0], "rb") as b, open(other[0], "rb") as c:
+        check((a := a.read()) == b.read() and a != c.read(), "the same options give the same object, another seed another one")
+
+
+def bad_requests(folder, _):
+    out = os.path.join(folder, "out")
+    broken = os.path.join(folder, "broken.png")
+    with open(broken, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\nno picture")
+    for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed"), (("--angles", "0"), 2, "--angles 0"),
+                              (("--arc", "400"), 2, "--arc 400"), (("--position", "XXX"), 2, "patient position 'XXX'"),
+                              (("--picture", broken), 4, "broken.png"), (("--picture", broken, "--phantom", "head"), 2, "not both"),
+                              (("--picture", os.path.join(folder, "none.png")), 3, "none.png")):
+        p = subprocess.run([h.TOMONODE, "simulate", "parallel", *args, "-o", out], capture_output=True, text=True, check=False)
+        check(p.returncode == code and words in p.stderr, f"{args}: exit {p.returncode}, {p.stderr}")
+    check(not os.path.exists(out) or not os.listdir(out), "something was written")
+    files = simulate(os.path.join(folder, "in"), "--size", 32, "--angles", 10)
+    for setting, code, words in (("subsets=20000", 2, "1 to 16384"), ("filter=triangle", 2, "shepp-logan"), ("psf=3", 2, "only protocols of kind pet")):
+        p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", setting, "-o", out, *files, code=code)
+        check(words in p.stderr, p.stderr)
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", "subsets=11", "-o", out, *files, code=4)
+    check("subsets=11; allowed: 1 to 10, the number of angles" in p.stderr, p.stderr)
+    p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", out, *files, code=4)
+    check("protocol 'pet-mlem' is for cases of kind pet, and this one is of kind parallel" in p.stderr, p.stderr)
+
+
+# ---- through the node ----
+
+def set_protocol(node):
+    node.more_protocols = f', {{ name = "quick-ct"; kind = "parallel"; mu_water = {WATER}; }}'
+    node.more_routes = ', { name = "ct"; kind = "parallel"; protocol = "quick-ct"; destinations = [ "pacs" ]; }'
+    node.write_conf()
+
+
+def send(port, files):
+    p = h.run("storescu", "-R", "-v", "-aet", "SCANNER", "-aec", "TOMONODE", "127.0.0.1", port, *files)
+    check(h.acknowledged(p.stdout + p.stderr) == set(files), "not every object was acknowledged")
+
+
+def change(path, to, edit):
+    """A copy as a case of its own."""
+    d = pydicom.dcmread(path)
+    for name in ("StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID", "SOPInstanceUID"):
+        setattr(d, name, pydicom.uid.generate_uid(prefix=None))
+    d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID
+    edit(d)
+    d.save_as(to)
+    return to
+
+
+def set_header(old, new):
+    def edit(d):
+        check(old in d[HEADER].value, old)
+        d[HEADER].value = d[HEADER].value.replace(old, new)
+    return edit
+
+
+def set_value(value):
+    def edit(d):
+        values = np.frombuffer(d[CHUNK].value, "<f4").copy()
+        values[77] = value
+        d[CHUNK].value = values.tobytes()
+        d[SHA256].value = hashlib.sha256(d[CHUNK].value).hexdigest()
+    return edit
+
+
+def spoil_bytes(d):
+    d[CHUNK].value = d[CHUNK].value[:-4] + b"\x00\x00\x80\x3f"
+
+
+def through_the_node(folder, things):
+    """In by storescu, out to a PACS, object by object what `tomonode recon` makes; bad ones are held, each with its sentence."""
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    set_protocol(n)
+    things += [n, pacs]
+    files = simulate(os.path.join(folder, "in"), "--phantom", "head", "--size", 64, "--angles", 60, "--slices", 5)
+    bad = {
+        "slices": (set_header("number of slices := 5", "number of slices := 0"), "number of slices := 0"),
+        "angles": (set_header("number of angles := 60", "number of angles := 61"), "5 slices, 61 angles, 64 radial bins"),
+        "bin": (set_header("!bin size (mm) := 1\n", ""), '"bin size (mm)" is missing'),
+        "kind": (set_header("!type of data := PARALLEL", "!type of data := SPECT"), "read: PET, PARALLEL"),
+        "hash": (spoil_bytes, "SHA-256"),
+        "nan": (set_value(np.nan), "nan at slice 0, angle 1, radial bin 13"),
+        "position": (lambda d: setattr(d, "PatientPosition", "SITTING"), "how the patient lies"),
+    }
+    pacs.start()
+    n.start()
+    for name, (edit, _) in bad.items():
+        send(n.port, [change(files[0], os.path.join(folder, name + ".dcm"), edit)])
+    send(n.port, files)
+    n.wait_states(*["held"] * len(bad), "delivered")
+    for (name, (_, words)), job in zip(bad.items(), n.jobs()):
+        check(words in job["reason"] and job["kind"] == "parallel", f"{name}: '{job['reason']}' does not hold '{words}'")
+        check(job["crashes"] == 0, job)
+    received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
+    h.run(h.TOMONODE, "recon", "-c", n.conf, "--protocol", "quick-ct", "--device", "cpu", "-o", os.path.join(folder, "offline"), *files)
+    wanted = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, objects_in(os.path.join(folder, "offline")))}
+    check(set(received) == set(wanted) and len(received) == 5, "other objects than those of `tomonode recon`")
+    for uid, d in received.items():
+        check(d.SOPClassUID == CT and d.ImagePositionPatient == wanted[uid].ImagePositionPatient, "class and place")
+        check(np.abs(d.pixel_array.astype(int) - wanted[uid].pixel_array).max() <= 1, "values")
+    valid(pacs.files())
+    made = next(e["detail"] for e in n.show(n.jobs()[-1]["id"])["events"] if e["event"] == "reconstructed")
+    check(made["parallel"]["radial"] == 64 and made["parallel"]["units"] == "HU" and len(made["objects"]) == 5, made)
+    check(n.echo() and n.stop() == 0, "the node does not live, or does not stop")
+
+
+def in_orthanc(folder, things):
+    if not shutil.which("Orthanc"):
+        print("        in_orthanc left out: Orthanc is not installed")
+        return
+    pacs = h.Orthanc(os.path.join(folder, "orthanc"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    set_protocol(n)
+    things += [n, pacs]
+    files = simulate(os.path.join(folder, "in"), "--phantom", "square", "--size", 48, "--angles", 40, "--slices", 6)
+    pacs.start()
+    n.start()
+    send(n.port, files)
+    job, = n.wait_states("delivered")
+    study = pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID
+    check({k: sorted(v) for k, v in pacs.objects().items()} ==
+          {study: sorted(o["sop_instance"] for o in job["result"]["objects"])}, "Orthanc has the series and nothing else")
+    series, = pacs.get("/series")
+    found = pacs.get(f"/series/{series}")
+    check((found["MainDicomTags"]["Modality"], len(found["Instances"])) == ("CT", 6), found)
+
+
+h.main([water_is_0_hu, every_protocol, the_patient_lies_anyhow, a_picture_comes_out, files_in_and_out, bad_requests, through_the_node,
+        in_orthanc])
