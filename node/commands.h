@@ -11,7 +11,7 @@ enum exit_code {
 	CODE_MEMORY = 5,    /* the plan does not fit the memory limit */
 	CODE_DEVICE = 6,    /* no such device, or it failed */
 	CODE_PEER = 7,	    /* a DICOM peer could not be reached or refused */
-	CODE_NOT_FOUND = 8, /* no such job, destination, protocol */
+	CODE_NOT_FOUND = 8, /* no such job, destination, protocol, file */
 	CODE_BUSY = 9,	    /* another node holds the spool or the port */
 	CODE_CANCELLED = 10,
 };

@@ -75,6 +75,12 @@ def truth_of(folder):
         return json.load(f)
 
 
+def truth_means(truth, places, pixel, n=4):
+    """Means of the attenuation over pixels: a thin wall that a pixel's middle misses still lies in part of the pixel."""
+    steps = ((np.arange(n) + 0.5) / n - 0.5) * pixel
+    return np.mean([truth_values(truth, places + np.array([dx, dy, 0])) for dx in steps for dy in steps], axis=0)
+
+
 def truth_values(truth, places):
     """Attenuation at points of the patient, shapes shrinking from slice to slice as written in the usage."""
     at = places @ np.array(AXES[truth["position"]], float).T
@@ -123,18 +129,26 @@ def water_is_0_hu(folder, _):
 
 
 def every_protocol(folder, _):
-    """Valid objects that tell where they come from, in every orientation of slope, and images that resemble the truth."""
+    """Valid objects that tell where they come from, in every orientation of slope, and images that resemble the truth in its
+    place: the same image mirrored, or one pixel away, resembles it less. Hann and few passes blur the skull, one to two pixels thick."""
     files = simulate(os.path.join(folder, "in"), "--phantom", "shepp-logan", "--size", 96, "--angles", 120, "--slices", 2)
     source = pydicom.dcmread(files[0])
     truth = truth_of(os.path.join(folder, "in"))
-    for protocol, settings, least in (("parallel-fbp", {"filter": "hann", "route": "convolution"}, 0.9),
-                                      ("parallel-bp", {}, 0.5), ("parallel-art", {"iterations": 5}, 0.9),
-                                      ("parallel-sart", {"iterations": 5}, 0.9), ("parallel-mlem", {"iterations": 30}, 0.9)):
-        series, case = recon(os.path.join(folder, protocol), *files, protocol=protocol, mu_water=WATER, **settings)
+    for protocol, settings, least in (("parallel-fbp", {}, 0.97), ("parallel-fbp", {"filter": "hann", "route": "convolution"}, 0.93),
+                                      ("parallel-bp", {}, 0.6), ("parallel-art", {"iterations": 5}, 0.97),
+                                      ("parallel-sart", {"iterations": 5}, 0.92), ("parallel-mlem", {"iterations": 30}, 0.97)):
+        series, case = recon(os.path.join(folder, protocol + "-".join(map(str, settings.values()))), *files, protocol=protocol,
+                             mu_water=WATER, **settings)
         valid(series.paths)
-        want = truth_values(truth, series.places())
-        found = np.corrcoef(series.values.ravel(), want.ravel())[0, 1]
-        check(found > least, f"{protocol}: correlation {found}")
+        want = truth_means(truth, series.places(), 1.0)
+
+        def resembles(values):
+            return np.corrcoef(values.ravel(), want.ravel())[0, 1]
+
+        found = resembles(series.values)
+        check(found > least, f"{protocol} {settings}: correlation {found}")
+        moved = [series.values[..., ::-1], series.values[:, ::-1], *(np.roll(series.values, by, axis) for by in (1, -1) for axis in (1, 2))]
+        check(max(map(resembles, moved)) < found - 0.005, f"{protocol} {settings}: {found} in place, elsewhere {[*map(resembles, moved)]}")
         d = series.objects[0]
         check((d.StudyInstanceUID, d.FrameOfReferenceUID, d.PatientID) == (source.StudyInstanceUID, source.FrameOfReferenceUID, source.PatientID),
               "study, frame of reference, patient")
@@ -223,7 +237,7 @@ def bad_requests(folder, _):
     for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed"), (("--angles", "0"), 2, "--angles 0"),
                               (("--arc", "400"), 2, "--arc 400"), (("--position", "XXX"), 2, "patient position 'XXX'"),
                               (("--picture", broken), 4, "broken.png"), (("--picture", broken, "--phantom", "head"), 2, "not both"),
-                              (("--picture", os.path.join(folder, "none.png")), 3, "none.png")):
+                              (("--picture", os.path.join(folder, "none.png")), 8, "none.png")):
         p = subprocess.run([h.TOMONODE, "simulate", "parallel", *args, "-o", out], capture_output=True, text=True, check=False)
         check(p.returncode == code and words in p.stderr, f"{args}: exit {p.returncode}, {p.stderr}")
     check(not os.path.exists(out) or not os.listdir(out), "something was written")
