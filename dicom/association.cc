@@ -8,12 +8,14 @@
 #include "dicom/association.hh"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PDU_P_DATA 4
 
@@ -74,8 +76,7 @@ static int track(struct association_io *io, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* Wait until the socket is ready or the deadline (monotonic ms) is over: 1, 0 (over), -1 (errno). */
-static int wait_ready(int fd, short events, int64_t deadline)
+int association_wait(int fd, short events, int64_t deadline)
 {
 	for (;;) {
 		struct pollfd pfd = {fd, events, 0};
@@ -120,7 +121,7 @@ static int write_all(struct association_io *io, const uint8_t *p, size_t n, int 
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return io_failed(io, errno);
-		switch (wait_ready(io->fd, POLLOUT, deadline)) {
+		switch (association_wait(io->fd, POLLOUT, deadline)) {
 		case 0:
 			io->timed_out = true;
 			return io_failed(io, ETIMEDOUT);
@@ -185,7 +186,7 @@ class association_connection : public DcmTCPConnection
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return OFTrue;
 		acknowledge();
-		return wait_ready(getSocket(), POLLIN, earlier(io, deadline)) != 0;
+		return association_wait(getSocket(), POLLIN, earlier(io, deadline)) != 0;
 	}
 
       private:
@@ -262,7 +263,7 @@ class association_connection : public DcmTCPConnection
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return fail(errno);
 			acknowledge();
-			switch (wait_ready(getSocket(), POLLIN, earlier(io, deadline))) {
+			switch (association_wait(getSocket(), POLLIN, earlier(io, deadline))) {
 			case 0:
 				io->timed_out = true;
 				return fail(ETIMEDOUT);
@@ -280,9 +281,18 @@ class association_layer : public DcmTransportLayer
 	{
 	}
 
+	/* Where a connection was handed over, it takes the number of the one that DCMTK made, which is closed by that. */
 	DcmTransportConnection *createConnection(DcmNativeSocketType fd, OFBool secure) override
 	{
-		return secure ? nullptr : new association_connection(fd, io);
+		if (secure)
+			return nullptr;
+		if (io->handed >= 0) {
+			if (dup3(io->handed, fd, O_CLOEXEC) < 0)
+				return nullptr;
+			::close(io->handed);
+			io->handed = -1;
+		}
+		return new association_connection(fd, io);
 	}
 
       private:

@@ -29,6 +29,7 @@ class OFCondition;
 /* Our side of the connection. It outlives DCMTK's connection object, so that the reason for an end can be read afterwards. */
 struct association_io {
 	int fd = -1;	     /* owned by DCMTK's connection object; -1 when closed */
+	int handed = -1;     /* a connection to be used instead of the one that DCMTK makes next; owned until then */
 	int timeout = 30;    /* s a PDU may take from its first byte to its last, and a write may wait */
 	int64_t closing = 0; /* when not 0: monotonic ms after which nothing is waited for any more */
 	bool timed_out = false;
@@ -59,6 +60,9 @@ void association_settings(int connect_timeout, int io_timeout);
  * dcmExternalSocketHandle is set before. */
 int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
 			struct err *err);
+
+/* Wait until the socket is ready or the deadline (monotonic ms) is over: 1, 0 (over), -1 (errno). */
+int association_wait(int fd, short events, int64_t deadline);
 
 /* Whole PDUs past DCMTK, which writes one at a time; between messages of its own. An error as from association_fail(). */
 int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err);

@@ -1,5 +1,6 @@
 /* store_scu.cc - one association to a peer that stores.
  *
+ * - The connection is made here (connect.hh), over IPv6 or IPv4, and handed to DCMTK.
  * - A file goes out as it lies on the disk: its data set is read in pieces, each between the heads of PDUs of the size that the
  *   peer takes, and sent without being parsed, so that memory stays at one piece for any size and the bits are the file's.
  * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data
@@ -15,20 +16,17 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/connect.hh"
 #include "dicom/decoded.hh"
 #include "dicom/outgoing.hh"
 #include "dicom/store_scu.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <exception>
 #include <memory>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <new>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #define CONTEXTS_MAX 128 /* odd numbers 1..255, PS3.8 9.3.2.2 */
@@ -52,28 +50,12 @@ struct scu {
 			ASC_destroyAssociationParameters(&params);
 		if (net)
 			ASC_dropNetwork(&net);
+		if (io.handed >= 0)
+			close(io.handed);
 	}
 };
 
 /* ---- opening ---- */
-
-/* The IPv4 address as text: DCMTK 3.6.7 cannot be told an IPv6 one. */
-static int resolve(const struct scu_peer *peer, char *ret_text, size_t size, struct err *err)
-{
-	struct addrinfo hints, *list = nullptr;
-	int code;
-
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_family = AF_INET;
-	hints.ai_socktype = SOCK_STREAM;
-	code = getaddrinfo(peer->host, nullptr, &hints, &list);
-	if (code != 0)
-		return err_set(err, EHOSTUNREACH, "%s: the name '%s' is not known as an IPv4 host (%s)", peer->called, peer->host,
-			       gai_strerror(code));
-	inet_ntop(AF_INET, &((struct sockaddr_in *)list->ai_addr)->sin_addr, ret_text, (socklen_t)size);
-	freeaddrinfo(list);
-	return 0;
-}
 
 struct proposal {
 	struct scu_context list[CONTEXTS_MAX];
@@ -138,29 +120,16 @@ static const char *rejection_words(const T_ASC_RejectParameters *r)
 }
 
 /* Why there is no association. */
-static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondition &cond, struct err *err)
+static int open_failed(struct scu *s, const OFCondition &cond, struct err *err)
 {
-	static const char init[] = "TCP Initialization Error: ";
-	const char *text = strstr(cond.text(), init);
-
 	if (cond == DUL_ASSOCIATIONREJECTED) {
 		T_ASC_RejectParameters r;
 
 		memset(&r, 0, sizeof(r));
 		ASC_getRejectParameters(s->params, &r);
-		return err_set(err, EACCES, "%s rejected the association%s: %s", s->who,
-			       r.result == ASC_RESULT_REJECTEDTRANSIENT ? " for now" : "", rejection_words(&r));
-	}
-	if (text) {
-		static const int codes[] = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ECONNRESET, EACCES};
-
-		text += strlen(init);
-		if (strstr(text, "(Timeout)") || strstr(text, strerror(ETIMEDOUT)))
-			return err_set(err, ETIMEDOUT, "%s: no connection within %d s", s->who, peer->connect_timeout);
-		for (int code : codes)
-			if (strstr(text, strerror(code)))
-				return err_set(err, code, "%s: cannot connect: %s", s->who, strerror(code));
-		return err_set(err, EIO, "%s: cannot connect: %.200s", s->who, text);
+		if (r.result == ASC_RESULT_REJECTEDTRANSIENT)
+			return err_set(err, EBUSY, "%s rejected the association for now: %s", s->who, rejection_words(&r));
+		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_words(&r));
 	}
 	return association_fail(err, &s->io, cond, s->who);
 }
@@ -168,11 +137,12 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 static int open_association(struct scu *s, const struct scu_peer *peer, const struct scu_context *contexts, size_t n,
 			    struct err *err)
 {
-	char address[INET_ADDRSTRLEN], target[INET_ADDRSTRLEN + 8], here[64] = "localhost";
+	char target[32], here[64] = "localhost";
 	OFCondition cond;
-	int rc;
+	int rc, stand_in = -1, stand_in_port = 0;
 
-	snprintf(s->who, sizeof(s->who), "%.16s at %.100s:%d", peer->called, peer->host, peer->port);
+	snprintf(s->who, sizeof(s->who), strchr(peer->host, ':') ? "%.16s at [%.100s]:%d" : "%.16s at %.100s:%d", peer->called,
+		 peer->host, peer->port);
 	if (!association_aet_ok(peer->called) || !association_aet_ok(peer->calling))
 		return err_set(err, EINVAL, "%s: AE titles have 1 to 16 printable characters ('%.40s' calls '%.40s')", s->who,
 			       peer->calling, peer->called);
@@ -184,7 +154,7 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	if (peer->connect_timeout <= 0 || peer->acse_timeout <= 0 || peer->dimse_timeout <= 0)
 		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who,
 			       peer->connect_timeout, peer->acse_timeout, peer->dimse_timeout);
-	rc = resolve(peer, address, sizeof(address), err);
+	rc = connect_open(peer->host, peer->port, peer->connect_timeout, s->who, &s->io.handed, err);
 	if (rc < 0)
 		return rc;
 	s->dimse_timeout = peer->dimse_timeout;
@@ -201,15 +171,19 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 		 IMPLEMENTATION_CLASS_UID);
 	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s",
 		 IMPLEMENTATION_VERSION);
-	snprintf(target, sizeof(target), "%s:%d", address, peer->port);
+	rc = connect_stand_in(&stand_in, &stand_in_port, err);
+	if (rc < 0)
+		return rc;
+	snprintf(target, sizeof(target), "127.0.0.1:%d", stand_in_port);
 	gethostname(here, sizeof(here) - 1);
 	ASC_setAPTitles(s->params, peer->calling, peer->called, nullptr);
 	ASC_setPresentationAddresses(s->params, here, target);
 	cond = add_contexts(s, contexts, n);
 	if (cond.good())
 		cond = ASC_requestAssociation(s->net, s->params, &s->assoc, nullptr, nullptr, DUL_NOBLOCK, peer->acse_timeout);
+	close(stand_in);
 	if (cond.bad())
-		return open_failed(s, peer, cond, err);
+		return open_failed(s, cond, err);
 	s->io.timeout = peer->dimse_timeout;
 	if (ASC_countAcceptedPresentationContexts(s->assoc->params) == 0)
 		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d contexts that we offered", s->who,

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 struct scu_peer {
-	const char *host;
+	const char *host; /* name, IPv4 or IPv6 address */
 	int port;
 	const char *called, *calling; /* AE titles */
 	int max_pdu;
@@ -24,7 +24,12 @@ struct scu_context {
 struct scu;
 
 /* Connects and negotiates; contexts: what will be sent (duplicates are merged, at most 128 remain; Verification is always added).
- * The sentence tells apart: name not known, connection refused, timeout, association rejected (with the peer's reason). */
+ * The sentence tells apart:
+ *   EHOSTUNREACH, ECONNREFUSED, ...  the name is not known, or nobody answers there
+ *   ETIMEDOUT, ECONNRESET            it did not answer in time, or it ended the connection
+ *   EBUSY                            the association was rejected for now
+ *   EACCES                           the association was rejected for good: AE titles; until somebody changes something there or
+ * here ENOTSUP                          none of the contexts was accepted; as lasting as EACCES */
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
 int scu_echo(struct scu *scu, struct err *err);
 

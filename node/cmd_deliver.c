@@ -19,6 +19,7 @@
 #include "dicom/store_scu.h"
 #include "node/commands.h"
 #include "node/deliver.h"
+#include "node/destination.h"
 #include "node/event.h"
 #include "node/jobs.h"
 #include "node/log.h"
@@ -203,16 +204,7 @@ static int send_due(struct delivery *d)
 {
 	const struct destination_conf *c = d->destination;
 	const struct node_conf *node = &d->task.config->node;
-	struct scu_peer peer = {
-		.host = c->host,
-		.port = c->port,
-		.called = c->aet,
-		.calling = node->aet,
-		.max_pdu = node->max_pdu,
-		.connect_timeout = c->connect_timeout,
-		.acse_timeout = c->acse_timeout,
-		.dimse_timeout = c->dimse_timeout,
-	};
+	struct scu_peer peer = destination_peer(d->task.config, c);
 	struct scu_context *contexts = calloc(d->view->n_objects, sizeof(contexts[0]));
 	size_t *list = calloc(d->view->n_objects, sizeof(list[0])), n = 0;
 	struct scu *scu = NULL;

@@ -15,6 +15,7 @@
 #include "dicom/pixels.h"
 #include "dicom/store_scu.h"
 #include "node/deliver.h"
+#include "node/destination.h"
 #include "node/options.h"
 
 #define SECONDARY_CAPTURE "1.2.840.10008.5.1.4.1.1.7"
@@ -185,14 +186,7 @@ static int store_object(struct test *t, struct scu *scu, const char *folder, str
 
 static int run_steps(struct test *t, const struct config *config, struct err *err)
 {
-	struct scu_peer peer = {.host = t->to->host,
-				.port = t->to->port,
-				.called = t->to->aet,
-				.calling = config->node.aet,
-				.max_pdu = config->node.max_pdu,
-				.connect_timeout = t->to->connect_timeout,
-				.acse_timeout = t->to->acse_timeout,
-				.dimse_timeout = t->to->dimse_timeout};
+	struct scu_peer peer = destination_peer(config, t->to);
 	struct scu_context context = {SECONDARY_CAPTURE, EXPLICIT_LITTLE_ENDIAN};
 	struct scu *scu = NULL;
 	const char *base = getenv("TMPDIR");

@@ -145,11 +145,6 @@ static void finish_destinations(struct config_reader *r)
 		const struct destination_conf *d = &r->config->destinations[i];
 		struct config_place place = r->places[SECTION_DESTINATIONS][i];
 
-		if (strchr(d->host, ':')) /* DCMTK 3.6.7 */
-			config_problem(r, place.file, place.line,
-				       "key 'host' of destination '%s': \"%s\"; allowed: a host name or an IPv4 address (IPv6 "
-				       "cannot be sent to)",
-				       d->name, d->host);
 		if (d->retry_cap < d->retry_first)
 			config_problem(r, place.file, place.line,
 				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,

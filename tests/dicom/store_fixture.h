@@ -146,20 +146,22 @@ struct server {
 	pid_t pid;
 };
 
-/* One SCP for one connection. file_limit: RLIMIT_FSIZE of its process, 0 none. */
-static struct server start_limited(int timeout, rlim_t file_limit)
+static int port_of(int fd)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct rlimit limit = {file_limit, file_limit};
+	struct sockaddr_storage a;
 	socklen_t n = sizeof(a);
-	struct server s;
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(listen(fd, 1), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-	s.port = ntohs(a.sin_port);
+	return ntohs(a.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a)->sin6_port : ((struct sockaddr_in *)&a)->sin_port);
+}
+
+/* One SCP for one connection. file_limit: RLIMIT_FSIZE of its process, 0 none. */
+static struct server start_on(int fd, int timeout, rlim_t file_limit)
+{
+	struct rlimit limit = {file_limit, file_limit};
+	struct server s;
+
+	s.port = port_of(fd);
 	seen->begun = seen->ended = seen->stored = seen->over = seen->released = seen->write_error = 0;
 	seen->rc = 1;
 	seen->err[0] = '\0';
@@ -175,6 +177,17 @@ static struct server start_limited(int timeout, rlim_t file_limit)
 	}
 	close(fd);
 	return s;
+}
+
+static struct server start_limited(int timeout, rlim_t file_limit)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return start_on(fd, timeout, file_limit);
 }
 
 static inline struct server start(int timeout)

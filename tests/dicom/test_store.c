@@ -317,10 +317,11 @@ static void rejections(void **state)
 {
 	static const struct {
 		enum scp_admission admission;
+		int code;
 		const char *words;
-	} cases[] = {{SCP_REJECT_CALLED, "that is not its AE title"},
-		     {SCP_REJECT_CALLING, "it does not know our AE title"},
-		     {SCP_REJECT_BUSY, "for now: it has too many associations"}};
+	} cases[] = {{SCP_REJECT_CALLED, -EACCES, "that is not its AE title"},
+		     {SCP_REJECT_CALLING, -EACCES, "it does not know our AE title"},
+		     {SCP_REJECT_BUSY, -EBUSY, "for now: it has too many associations"}};
 
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
@@ -332,7 +333,7 @@ static void rejections(void **state)
 		seen->admission = cases[i].admission;
 		server = start(10);
 		peer.port = server.port;
-		assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EACCES);
+		assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), cases[i].code);
 		assert_null(scu);
 		assert_non_null(strstr(err.msg, cases[i].words));
 		finish(server);
@@ -368,6 +369,33 @@ static void unreachable_peers(void **state)
 	peer.called = "AN AE TITLE THAT IS TOO LONG";
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EINVAL);
 	assert_null(scu);
+}
+
+static void an_ipv6_peer(void **state)
+{
+	struct scu_peer peer = {"::1", 0, "TEST", "SENDER", 131072, 5, 10, 10};
+	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct scu *scu = NULL;
+	struct err err = {0};
+	struct server server;
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	(void)state;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		close(fd);
+		skip(); /* no IPv6 here */
+	}
+	peer.port = port_of(fd);
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
+	assert_non_null(strstr(err.msg, "TEST at [::1]:"));
+	assert_int_equal(listen(fd, 1), 0);
+	server = start_on(fd, 10, 0);
+	if (scu_open(&peer, NULL, 0, &scu, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(scu_echo(scu, &err), 0);
+	scu_close(scu);
+	finish(server);
+	assert_int_equal(seen->released, 1);
 }
 
 static void bad_files_are_refused_before_sending(void **state)
@@ -454,6 +482,7 @@ int main(void)
 		cmocka_unit_test(handler_refuses),
 		cmocka_unit_test(rejections),
 		cmocka_unit_test(unreachable_peers),
+		cmocka_unit_test(an_ipv6_peer),
 		cmocka_unit_test(bad_files_are_refused_before_sending),
 		cmocka_unit_test(memory_stays_small),
 	};
