@@ -36,8 +36,10 @@ struct node_conf {
 	bool log_syslog;		 /* else stderr */
 	int log_facility, log_level;	 /* syslog(3) values */
 	int retention_days;		 /* delivered cases are removed after this; 0: never */
-	int attempts;			 /* reconstruction attempts before a job fails */
-	int worker_timeout;		 /* s without progress until a worker is killed */
+	uint64_t
+		retention_space; /* bytes of the spool's images and results above which delivered cases go earlier; 0: no limit */
+	int attempts;		 /* reconstruction attempts before a job fails */
+	int worker_timeout;	 /* s without progress until a worker is killed */
 };
 
 struct peer_conf { /* who may send to us */

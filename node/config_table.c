@@ -77,6 +77,9 @@ static const struct config_key node_keys[] = {
 	 "the least important lines to log"},
 	{"retention_days", KEY_INT, AT(node_conf, retention_days), "days", 1, 36500, "keep for ever", NULL, "30", 0,
 	 "delivered cases are removed from the spool after this; undelivered ones never are"},
+	{"retention_space", KEY_BYTES, AT(node_conf, retention_space), "bytes", 1e6, 1e15, "no limit", NULL, "0", 0,
+	 "most that images and results may take of the spool's disk; above it delivered cases are removed, those first that were "
+	 "delivered first; undelivered ones never are"},
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,
 	 "reconstructions that may crash before a case fails"},
 	{"worker_timeout", KEY_INT, AT(node_conf, worker_timeout), "s", 2, 604800, NULL, NULL, "1800", 0,

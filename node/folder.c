@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,6 +63,21 @@ int folder_remove(const char *path, struct err *err)
 	if (ret == 0 && rmdir(path) < 0 && errno != ENOENT)
 		ret = err_set(err, errno, "cannot remove folder %s: %s", path, strerror(errno));
 	return ret;
+}
+
+uint64_t folder_bytes(const char *path)
+{
+	char *const paths[] = {(char *)path, NULL}; /* fts_open() only reads it */
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	uint64_t bytes = 0;
+
+	if (!fts)
+		return 0;
+	for (FTSENT *entry = fts_read(fts); entry; entry = fts_read(fts))
+		if (entry->fts_info == FTS_F)
+			bytes += (uint64_t)entry->fts_statp->st_blocks * 512;
+	fts_close(fts);
+	return bytes;
 }
 
 bool folder_active(const char *path, double since)

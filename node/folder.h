@@ -16,6 +16,8 @@ int folder_make(const char *path, struct err *err);
 int folder_empty(const char *path, struct err *err);
 /* Remove it with the files in it. */
 int folder_remove(const char *path, struct err *err);
+/* Bytes of the disk that the files in it and in folders below it take. Not there: 0. */
+uint64_t folder_bytes(const char *path);
 /* Has a file in it been written to since `since` (s since the epoch)? */
 bool folder_active(const char *path, double since);
 

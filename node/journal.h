@@ -95,6 +95,10 @@ int journal_has_any(struct journal *j, struct err *err);
 /* SQLite's own check of the file; each problem goes to `report`. Answers how many there are. */
 int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err);
 
+/* Allocate the next `bytes` of the disk that commits will take, so that they succeed on a full disk, too. May be called again at
+ * any time. EOPNOTSUPP: not on this file system. */
+int journal_reserve(struct journal *j, uint64_t bytes, struct err *err);
+
 /* Changes when another process wrote: poll it to notice new rows. */
 int64_t journal_data_version(struct journal *j);
 

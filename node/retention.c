@@ -13,22 +13,37 @@
 
 #define DAY 86400.0
 
-bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int days, double now)
+bool retention_is_safe(const struct job_view *v)
 {
-	if (v->state != JOB_DELIVERED || v->n_sends == 0 || days <= 0)
-		return false;
+	return v->state == JOB_DELIVERED && v->n_sends > 0;
+}
+
+/* When the last job of v's case was done, on the wall clock; negative: one is not. Jobs of a case share instances. */
+static double case_done(const struct jobs *jobs, const struct job_view *v)
+{
+	double done = v->finished;
+
+	if (!retention_is_safe(v))
+		return -1;
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *other = jobs->list[i];
 
-		/* Revisions share instances; a job whose opening is damaged may be of any case. */
-		if (strcmp(other->key, v->key) && other->key[0])
+		/* A job whose opening is damaged may be of any case. */
+		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
 			continue;
-		if (other->state == JOB_CLEANED)
-			continue;
-		if (other->state != JOB_DELIVERED || now - other->finished < days * DAY)
-			return false;
+		if (other != v && !retention_is_safe(other))
+			return -1;
+		if (other->finished > done)
+			done = other->finished;
 	}
-	return true;
+	return done;
+}
+
+bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int days, double now)
+{
+	double done = days > 0 ? case_done(jobs, v) : -1;
+
+	return done >= 0 && now - done >= days * DAY;
 }
 
 struct members {
@@ -59,7 +74,7 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 	return 0;
 }
 
-static int clean(struct journal *j, const struct job_view *v, const char *spool, double now, struct err *err)
+static int clean(struct journal *j, const struct job_view *v, const char *spool, const char *why, double now, struct err *err)
 {
 	struct members m = {0};
 	char path[500];
@@ -68,7 +83,8 @@ static int clean(struct journal *j, const struct job_view *v, const char *spool,
 	for (size_t i = 0; ret == 0 && i < m.n; i++)
 		ret = journal_remove_instance(j, m.list[i].id, now, err);
 	if (ret == 0)
-		ret = event_append(j, v->id, EVENT_CLEANED, json_pack("{s:I}", "instances", (json_int_t)m.n), now, err);
+		ret = event_append(j, v->id, EVENT_CLEANED, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why),
+				   now, err);
 	for (size_t i = 0; ret == 0 && i < m.n; i++)
 		if (!strncmp(m.list[i].file, "instances/", 10) && !strchr(m.list[i].file + 10, '/')) {
 			snprintf(path, sizeof(path), "%s/%s", spool, m.list[i].file);
@@ -83,20 +99,77 @@ static int clean(struct journal *j, const struct job_view *v, const char *spool,
 	return ret;
 }
 
+/* false: not now. */
+static bool clean_job(struct journal *j, const struct job_view *v, const char *spool, const char *why, double now)
+{
+	struct err err = {0};
+
+	if (clean(j, v, spool, why, now, &err) == 0)
+		return true;
+	log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+	return false;
+}
+
 void retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now)
 {
-	for (size_t i = 0; i < jobs->n; i++) {
-		const struct job_view *v = jobs->list[i];
-		struct err err = {0};
-
-		if (!retention_may_clean(jobs, v, days, now))
-			continue;
-		/* The others of the case are still `delivered` in this view and may go too. */
-		if (clean(j, v, spool, now, &err) < 0) {
-			log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+	/* The others of a case are still `delivered` in this view when one is cleaned, and may go too. */
+	for (size_t i = 0; i < jobs->n; i++)
+		if (retention_may_clean(jobs, jobs->list[i], days, now) && !clean_job(j, jobs->list[i], spool, "age", now))
 			return;
-		}
+}
+
+/* ---- by space ---- */
+
+uint64_t retention_used(const char *spool)
+{
+	static const char *const folders[] = {"instances", "outbox"};
+	char path[400];
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (snprintf(path, sizeof(path), "%s/%s", spool, folders[i]) < (int)sizeof(path))
+			used += folder_bytes(path);
+	return used;
+}
+
+struct candidate {
+	double done;
+	const struct job_view *v;
+};
+
+static int oldest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->done != y->done)
+		return x->done < y->done ? -1 : 1;
+	return (x->v->id > y->v->id) - (x->v->id < y->v->id);
+}
+
+uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now)
+{
+	uint64_t used = retention_used(spool);
+	struct candidate *list;
+	size_t n = 0;
+
+	if (used <= space)
+		return 0;
+	list = calloc(jobs->n ? jobs->n : 1, sizeof(list[0]));
+	for (size_t i = 0; list && i < jobs->n; i++) {
+		double done = case_done(jobs, jobs->list[i]);
+
+		if (done >= 0)
+			list[n++] = (struct candidate){done, jobs->list[i]};
 	}
+	if (n > 1)
+		qsort(list, n, sizeof(list[0]), oldest_first);
+	for (size_t i = 0; i < n && used > space; i++) {
+		if (!clean_job(j, list[i].v, spool, "space", now))
+			break;
+		used = retention_used(spool);
+	}
+	free(list);
+	return used > space ? used - space : 0;
 }
 
 bool retention_outbox_idle(const struct job_view *v)

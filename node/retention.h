@@ -1,5 +1,5 @@
-/* Retention: removes the files of cases that every destination has had for so many days, and results that nobody will ask for.
- * Nothing else is ever removed. */
+/* Retention: removes the files of cases that every destination has had for so many days, or earlier, when the spool holds more
+ * bytes than it may; and results that nobody will ask for. Nothing else is ever removed. */
 #ifndef TOMONODE_NODE_RETENTION_H
 #define TOMONODE_NODE_RETENTION_H
 
@@ -7,10 +7,19 @@
 
 #include "node/jobs.h"
 
-/* May this job's files go? It is delivered, to at least one destination, since `days`, and so is every other job of its case. */
+/* Is nothing of this job's left to do, so that its images and its result may be removed at all? The one place where this is
+ * decided: what else a destination may owe us (storage commitment) belongs here. */
+bool retention_is_safe(const struct job_view *v);
+/* May this job's files go? It is safe to remove since `days`, and so is every other job of its case. */
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int days, double now);
 /* Clean what may be cleaned: journal first, files second (what a crash leaves is swept at the next start). Logs. */
 void retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now);
+
+/* Bytes of the disk that images and results take. */
+uint64_t retention_used(const char *spool);
+/* While they are more than `space`: clean cases that may be cleaned at any age, those first that were delivered first. Answers
+ * how many bytes there are still too many, 0: none. Logs. */
+uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now);
 
 /* Will this job never send what lies in its outbox? Then it is made again, if anything: it was cancelled, failed, held, cleaned.
  */

@@ -15,15 +15,18 @@
 #include "node/log.h"
 #include "node/retention.h"
 #include "node/schedule_parts.h"
+#include "node/spool.h"
 
 #define JOURNAL_WAIT 2.0 /* s until a journal that could not be written is tried again */
 #define INDEX_WAIT 1.0	 /* s until an indexer that ended badly is started again */
 #define INDEX_SIGNALS_MAX                                                                                                        \
 	2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)                    \
 	   */
-#define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
-#define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */
-#define CLEAN_EVERY 600.0     /* s between two looks for what retention may remove */
+#define INDEX_FAILURES_MAX 10	      /* ... or could not read it for another reason */
+#define ARRIVING_LOOK 1.0	      /* s between two looks while an object is still arriving */
+#define CLEAN_EVERY 600.0	      /* s between two looks for what retention may remove by age */
+#define SPACE_EVERY 30.0	      /* ... and by space */
+#define JOURNAL_RESERVE (16ull << 20) /* see node/journal_reserve.c */
 
 void schedule_wake_at(struct schedule *s, double when)
 {
@@ -364,20 +367,61 @@ static bool has_process(void *ctx, int64_t job)
 	return process_find(all, PROCESS_WORKER, job, NULL) || process_find(all, PROCESS_DELIVER, job, NULL);
 }
 
+/* Of a small disk a quarter of what is free. A file system that cannot is no trouble that a person could mend: its journal then
+ * has node.reserve alone. */
+static void reserve_journal(struct schedule *s)
+{
+	uint64_t bytes = spool_free(s->config->node.spool) / 4;
+	struct err err = {0};
+
+	if (bytes > JOURNAL_RESERVE)
+		bytes = JOURNAL_RESERVE;
+	if (bytes == 0 || bytes <= s->journal_reserved)
+		return;
+	if (journal_reserve(s->journal, bytes, &err) < 0) {
+		log_event(LOG_NOTICE, "journal-not-reserved", "bytes=%llu reason=%s", (unsigned long long)bytes,
+			  log_quote(err.msg));
+		bytes = JOURNAL_RESERVE; /* once */
+	}
+	s->journal_reserved = bytes;
+}
+
+static void clean_space(struct schedule *s, double now)
+{
+	const struct node_conf *node = &s->config->node;
+	uint64_t over;
+
+	reserve_journal(s);
+	if (node->retention_space == 0)
+		return;
+	over = retention_clean_space(s->journal, &s->jobs, node->spool, node->retention_space, now);
+	if (over > 0 && !s->space_short)
+		log_event(LOG_WARNING, "retention-space-exceeded", "over=%llu space=%llu reason=%s", (unsigned long long)over,
+			  (unsigned long long)node->retention_space,
+			  log_quote("what is left is not delivered, and is not removed"));
+	s->space_short = over > 0;
+}
+
 static void clean(struct schedule *s, double now)
 {
 	const struct node_conf *node = &s->config->node;
-	bool due = s->clean_at <= s->clock;
+	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock;
 
 	if (due && node->retention_days > 0)
 		retention_clean(s->journal, &s->jobs, node->spool, node->retention_days, now);
+	if (space_due)
+		clean_space(s, now);
 	if (due || !s->outbox_looked)
 		retention_clean_outbox(&s->jobs, node->spool, has_process, &s->processes);
 	s->outbox_looked = true;
 	if (due)
 		s->clean_at = s->clock + CLEAN_EVERY;
+	if (space_due)
+		s->space_at = s->clock + SPACE_EVERY;
 	if (node->retention_days > 0)
 		schedule_wake_on_clock(s, s->clean_at, now);
+	if (node->retention_space > 0)
+		schedule_wake_on_clock(s, s->space_at, now);
 }
 
 void schedule_step(struct schedule *s, double now)

@@ -27,12 +27,15 @@ struct schedule {
 	double next;	    /* on the wall clock of this step: look again then, at the latest */
 	double retry_at;    /* on `clock`, as all below: the journal could not be written: not before; 0: it could */
 	double index_not_before;
-	int64_t index_stuck; /* the instance at which the indexer ended badly */
-	int index_tries;     /* ... so often */
-	double clean_at;     /* next look for what retention may remove */
-	size_t quarantined;  /* so many are logged */
-	size_t outbox_idle;  /* so many jobs were of no use for their outbox (retention_outbox_idle()) */
-	bool outbox_looked;  /* ... and those were cleaned */
+	int64_t index_stuck;	   /* the instance at which the indexer ended badly */
+	int index_tries;	   /* ... so often */
+	double clean_at;	   /* next look for what retention may remove by age */
+	double space_at;	   /* ... and by space */
+	bool space_short;	   /* retention by space found nothing more to remove: logged */
+	uint64_t journal_reserved; /* bytes, see journal_reserve(); 0: not yet since it was opened */
+	size_t quarantined;	   /* so many are logged */
+	size_t outbox_idle;	   /* so many jobs were of no use for their outbox (retention_outbox_idle()) */
+	bool outbox_looked;	   /* ... and those were cleaned */
 };
 
 /* Catch up with the journal and do what is due. Errors are logged; `next` says when to come again. */

@@ -177,6 +177,8 @@ static void journal_reopen(struct serve *v, double clock)
 		log_event(LOG_NOTICE, "journal-back", "path=%s", log_quote(v->journal_path));
 	v->journal_at = 0;
 	v->version = -1;
+	v->s.journal_reserved = 0; /* its log may be a new file */
+	v->s.space_at = 0;
 }
 
 /* Forks with the journal closed. */

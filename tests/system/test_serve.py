@@ -581,10 +581,42 @@ def retention_removes_what_is_delivered(folder, things):
     check(list(pacs.objects().values()) == [2], pacs.objects())
 
 
+def retention_by_space(folder, things):
+    """More than the spool may hold: the exam that was delivered first goes, the one that is not delivered stays."""
+    n, pacs = both(folder, things)
+    first = h.simulate(os.path.join(folder, "exam"))
+    second = h.simulate(os.path.join(folder, "second"), "--seed", "3")
+    held = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")[1:]
+    pacs.start()
+    n.start()
+    h.send(n.port, first)
+    n.wait_states("delivered")
+    h.send(n.port, second)
+    n.wait_states("delivered", "delivered")
+    h.send(n.port, held)
+    n.wait_states("delivered", "delivered", "held")
+    used = sum(os.stat(os.path.join(at, f)).st_blocks * 512
+               for part in ("instances", "outbox") for at, _, names in os.walk(os.path.join(n.spool, part)) for f in names)
+    check(n.stop() == 0, "SIGTERM")
+    n.node["retention_space"] = max(1000000, used - 100000)
+    n.write_conf()
+    n.start()
+    n.wait_states("cleaned", "delivered", "held")
+    check(len(n.stored_files()) == len(second) + len(held), "the wrong images are gone")
+    check(n.stop() == 0, "SIGTERM")
+    n.node["retention_space"] = 1000000
+    n.write_conf()
+    n.start()
+    n.wait_states("cleaned", "cleaned", "held")
+    wait_for("the warning", lambda: "retention-space-exceeded" in n.log_text())
+    check(len(n.stored_files()) == len(held), "images that were not delivered are gone")
+
+
 if __name__ == "__main__":
     h.main([arrives_exactly_once, parallel_associations_in_any_order, incomplete_is_held_and_resumes, taken_as_it_is,
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
             damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, sigterm_while_working, running_association_may_finish, sighup_reloads,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, a_journal_that_cannot_be_opened_again, nothing_outlives_the_manager,
-            does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered])
+            does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered,
+            retention_by_space])

@@ -1,0 +1,270 @@
+/* Retention by space, and the journal's reserve on a disk without a byte left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/folder.h"
+#include "node/journal.h"
+#include "node/log.h"
+#include "node/retention.h"
+#include "node/spool.h"
+
+#define FILE_BYTES (64 << 10) /* a multiple of every usual block */
+#define RESERVE (4u << 20)
+
+struct place {
+	char dir[64], path[96];
+	struct journal *journal;
+	struct jobs jobs;
+	bool mounted;
+};
+
+static int prepare(struct place *p)
+{
+	struct err err = {0};
+
+	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->dir);
+	return spool_prepare(p->dir, &err) < 0 || journal_open(p->path, &p->journal, &err) < 0 ? -1 : 0;
+}
+
+static int setup(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(p->dir, "/tmp/test_retention.XXXXXX");
+	if (!mkdtemp(p->dir))
+		return -1;
+	*state = p;
+	return prepare(p);
+}
+
+/* The same on a tmpfs of 12 MiB, where we may. */
+static int setup_small(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(p->dir, "/tmp/test_retention.XXXXXX");
+	if (!mkdtemp(p->dir))
+		return -1;
+	*state = p;
+	p->mounted = mount("tmpfs", p->dir, "tmpfs", 0, "size=12m") == 0;
+	return p->mounted ? prepare(p) : 0;
+}
+
+static int teardown(void **state)
+{
+	struct place *p = *state;
+	char command[128];
+
+	journal_close(p->journal);
+	jobs_clear(&p->jobs);
+	if (p->mounted)
+		umount(p->dir);
+	snprintf(command, sizeof(command), "rm -rf '%s'", p->dir);
+	free(p);
+	return system(command);
+}
+
+static void put_file(const struct place *p, const char *file)
+{
+	static const char zeros[FILE_BYTES];
+	char path[200];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
+	close(fd);
+}
+
+static bool there(const struct place *p, const char *file)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
+	return access(path, F_OK) == 0;
+}
+
+/* A job of case `key` with one image, instances/KEY.dcm, up to where `delivered` says when (0: not yet delivered). */
+static int64_t add_case(struct place *p, const char *key, double delivered)
+{
+	static const char *const before[] = {"{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", "{}",
+					     "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}",
+					     "{\"destination\":\"pacs\"}"};
+	static const enum job_event events[] = {EVENT_COMPLETE, EVENT_STARTED, EVENT_RECONSTRUCTED, EVENT_SENT};
+	struct instance_row row = {.received = 1000};
+	char detail[200];
+	int64_t job = 0;
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "1.%s", key);
+	snprintf(row.file, sizeof(row.file), "instances/%s.dcm", key);
+	put_file(p, row.file);
+	snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", key);
+	assert_int_equal(journal_open_job(p->journal, detail, 1000, &job, NULL), 0);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_add_finding(p->journal, row.id, FINDING_MEMBER, job, "{\"received\":1000}", 1000, NULL), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(journal_append(p->journal, job, events[i], before[i], 1000, NULL), 0);
+	if (delivered > 0)
+		assert_int_equal(journal_append(p->journal, job, EVENT_DELIVERED, "{}", delivered, NULL), 0);
+	return job;
+}
+
+static enum job_state state_of(struct place *p, int64_t job)
+{
+	enum job_state state = JOB_NONE;
+
+	assert_int_equal(journal_job_state(p->journal, job, &state, NULL), 0);
+	return state;
+}
+
+static void refresh(struct place *p)
+{
+	assert_int_equal(jobs_refresh(&p->jobs, p->journal, 0, NULL), 0);
+}
+
+static void space_takes_the_oldest(void **state)
+{
+	struct place *p = *state;
+	int64_t second = add_case(p, "2", 3000), first = add_case(p, "1", 2000), open = add_case(p, "3", 0);
+	int64_t third = add_case(p, "4", 4000);
+
+	refresh(p);
+	assert_int_equal(retention_used(p->dir), 4 * FILE_BYTES);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 4 * FILE_BYTES, 5000), 0);
+	assert_true(there(p, "instances/1.dcm"));
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 3 * FILE_BYTES, 5000), 0);
+	assert_false(there(p, "instances/1.dcm"));
+	assert_int_equal(state_of(p, first), JOB_CLEANED);
+	assert_int_equal(state_of(p, second), JOB_DELIVERED);
+	/* One that is not delivered stays, whatever the space. */
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 5000), FILE_BYTES - 1);
+	assert_int_equal(state_of(p, second), JOB_CLEANED);
+	assert_int_equal(state_of(p, third), JOB_CLEANED);
+	assert_int_equal(state_of(p, open), JOB_RECONSTRUCTED);
+	assert_true(there(p, "instances/3.dcm"));
+}
+
+/* A revision shares the images of its case: neither goes before both are done. */
+static void space_spares_open_cases(void **state)
+{
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), open = 0;
+
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 2500, &open, NULL),
+			 0);
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 5000), FILE_BYTES - 1);
+	assert_int_equal(state_of(p, done), JOB_DELIVERED);
+	assert_true(there(p, "instances/1.dcm"));
+}
+
+/* Fill what is left of the disk, to the last byte. */
+static void fill(const struct place *p)
+{
+	char path[200], block[4096] = {0};
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/filler", p->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0);
+	do
+		n = write(fd, block, sizeof(block));
+	while (n > 0);
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+}
+
+static void reserved_journal_commits_on_a_full_disk(void **state)
+{
+	struct place *p = *state;
+	struct err err = {0};
+	int64_t job;
+	int rc;
+
+	if (!p->mounted) {
+		print_message("skipped: not allowed to mount a tmpfs\n");
+		skip();
+	}
+	job = add_case(p, "1", 0);
+	rc = journal_reserve(p->journal, RESERVE, &err);
+	if (rc == -EOPNOTSUPP) {
+		print_message("skipped: %s\n", err.msg);
+		skip();
+	}
+	assert_int_equal(rc, 0);
+	fill(p);
+	assert_int_equal(spool_free(p->dir), 0);
+	for (int i = 0; i < 400; i++)
+		if (journal_append(p->journal, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1.0}", 1000 + i,
+				   &err) < 0)
+			fail_msg("append %d on a full disk: %s", i, err.msg);
+	refresh(p);
+	assert_int_equal(jobs_find(&p->jobs, job)->sends[0].failures, 400);
+	assert_int_equal(journal_check(p->journal, NULL, NULL, NULL), 0);
+}
+
+/* What the reserve is for: without it, the same ends soon. */
+static void bare_journal_meets_the_end(void **state)
+{
+	struct place *p = *state;
+	struct err err = {0};
+	int64_t job;
+	int n = 0;
+
+	if (!p->mounted)
+		skip();
+	job = add_case(p, "1", 0);
+	fill(p);
+	while (n < 400 &&
+	       journal_append(p->journal, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1.0}", 1000 + n, &err) == 0)
+		n++;
+	assert_in_range(n, 0, 399);
+	assert_int_equal(err.code, ENOSPC);
+}
+
+static void bytes_of_folders(void **state)
+{
+	struct place *p = *state;
+	char path[128];
+
+	assert_int_equal(folder_bytes("/nonexistent"), 0);
+	snprintf(path, sizeof(path), "%s/outbox/7", p->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put_file(p, "outbox/7/a.dcm");
+	put_file(p, "outbox/7/b.dcm");
+	put_file(p, "work/c"); /* not counted */
+	assert_int_equal(folder_bytes(path), 2 * FILE_BYTES);
+	assert_int_equal(retention_used(p->dir), 2 * FILE_BYTES);
+}
+
+int main(void)
+{
+#define T(f, begin) cmocka_unit_test_setup_teardown(f, begin, teardown)
+	const struct CMUnitTest tests[] = {
+		T(space_takes_the_oldest, setup),
+		T(space_spares_open_cases, setup),
+		T(reserved_journal_commits_on_a_full_disk, setup_small),
+		T(bare_journal_meets_the_end, setup_small),
+		T(bytes_of_folders, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
