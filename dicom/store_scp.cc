@@ -14,6 +14,7 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/commit_report.hh"
 #include "dicom/consumer.hh"
 #include "dicom/outflow.hh"
 #include "dicom/store_scp.h"
@@ -202,20 +203,24 @@ static OFCondition answer_contexts(struct scp *s)
 		T_ASC_PresentationContext pc;
 		OFCondition cond = ASC_getPresentationContext(params, i, &pc);
 		const char *chosen = nullptr;
-		bool verification, known;
+		bool verification, commitment, known, ignored;
 
 		if (cond.bad())
 			return cond;
 		verification = !strcmp(pc.abstractSyntax, UID_VerificationSOPClass);
-		known = verification || storage_class(pc.abstractSyntax);
+		commitment = s->handler->commit && !strcmp(pc.abstractSyntax, COMMIT_CLASS);
+		known = verification || commitment || storage_class(pc.abstractSyntax);
 		for (int k = 0; known && !chosen && k < (int)pc.transferSyntaxCount; k++) {
 			const char *ts = pc.proposedTransferSyntaxes[k];
 
-			if (verification ? association_uncompressed(ts) : association_storable(ts))
+			if (commitment	   ? commit_transfer_syntax(ts, &ignored)
+			    : verification ? association_uncompressed(ts)
+					   : association_storable(ts))
 				chosen = ts;
 		}
-		if (chosen)
-			cond = ASC_acceptPresentationContext(params, pc.presentationContextID, chosen);
+		if (chosen) /* who reports commitment is the class' SCP, and says so (PS3.4 J.3.3) */
+			cond = ASC_acceptPresentationContext(params, pc.presentationContextID, chosen,
+							     commitment ? pc.proposedRole : ASC_SC_ROLE_DEFAULT);
 		else
 			cond = ASC_refusePresentationContext(params, pc.presentationContextID,
 							     known ? ASC_P_TRANSFERSYNTAXESNOTSUPPORTED
@@ -360,12 +365,17 @@ static int serve_message(struct scp *s, struct err *err)
 		return cond.bad() ? association_fail(err, &s->io, cond, "C-ECHO response") : 0;
 	case DIMSE_C_STORE_RQ:
 		return store(s, &msg.msg.CStoreRQ, id, err);
+	case DIMSE_N_EVENT_REPORT_RQ:
+		if (!s->handler->commit)
+			break;
+		return commit_report_serve(s->assoc, &s->io, s->conf->dimse_timeout, &msg.msg.NEventReportRQ, id,
+					   s->handler->commit, "N-EVENT-REPORT", err);
 	case DIMSE_C_CANCEL_RQ: /* nothing that could be cancelled is under way */
 		return 0;
 	default:
-		return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which was not negotiated",
-			       (unsigned)msg.CommandField);
+		break;
 	}
+	return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which was not negotiated", (unsigned)msg.CommandField);
 }
 
 static int serve(struct scp *s, struct err *err)

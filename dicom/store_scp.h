@@ -6,13 +6,14 @@
  * syntax, bit for bit.
  *
  * Every storage class DCMTK knows is accepted, and any other class whose UID looks like private storage; for each, the sender's
- * first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS is taken as it comes. One association per process at
+ * first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS is taken as it comes. Reports of storage commitment
+ * are taken, too, where the handler has a place for them (dicom/commit.h). One association per process at
  * a time: DCMTK's settings are global.
  */
 #ifndef TOMONODE_DICOM_STORE_SCP_H
 #define TOMONODE_DICOM_STORE_SCP_H
 
-#include "dicom/dataset.h"
+#include "dicom/commit.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -64,6 +65,8 @@ struct scp_handler {
 	 * away (ECONNRESET): close the descriptor, make it durable or discard it, and answer the status to send. bytes: of the
 	 * file. The response goes out after this returns. */
 	uint16_t (*end)(void *ctx, const struct scp_object *object, uint64_t bytes, int write_error);
+	/* Takes reports of storage commitment that the peer brings on an association of its own; NULL: not wanted. */
+	const struct commit_handler *commit;
 	/* The association is over: released (true) or aborted/cut/timed out (false). Not called when it was not admitted. */
 	void (*over)(void *ctx, bool released);
 };

@@ -19,7 +19,7 @@
 #include "dicom/connect.hh"
 #include "dicom/decoded.hh"
 #include "dicom/outgoing.hh"
-#include "dicom/store_scu.h"
+#include "dicom/scu.hh"
 
 #include <errno.h>
 #include <exception>
@@ -31,29 +31,6 @@
 
 #define CONTEXTS_MAX 128 /* odd numbers 1..255, PS3.8 9.3.2.2 */
 #define GOODBYE_SECONDS 2
-
-struct scu {
-	struct association_io io;
-	T_ASC_Network *net = nullptr;
-	T_ASC_Association *assoc = nullptr;
-	T_ASC_Parameters *params = nullptr; /* until the association owns them */
-	char who[160] = "";		    /* "AET at host:port", for sentences */
-	int dimse_timeout = 30;
-	int acse_timeout = 30;
-	bool broken = false;
-
-	~scu()
-	{
-		if (assoc)
-			ASC_destroyAssociation(&assoc);
-		else if (params)
-			ASC_destroyAssociationParameters(&params);
-		if (net)
-			ASC_dropNetwork(&net);
-		if (io.handed >= 0)
-			close(io.handed);
-	}
-};
 
 /* ---- opening ---- */
 
