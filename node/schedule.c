@@ -303,7 +303,8 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 		return; /* the journal or the configuration, not this instance */
 	s->index_tries = s->index_stuck == row.id ? s->index_tries + 1 : 1;
 	s->index_stuck = row.id;
-	if (s->index_tries < (signalled ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
+	/* SIGKILL comes from outside, mostly for want of memory: it says little about the instance. */
+	if (s->index_tries < (signalled && WTERMSIG(status) != SIGKILL ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
 		return;
 	if (signalled)
 		snprintf(reason, sizeof(reason), "the header could not be read: the parser died with signal %d (%s)",
