@@ -3,6 +3,7 @@
 The contract is judged from outside: what the sender was told (the ledger) against what the spool and the archive hold in the end. Nothing in
 the product knows of these tests: they look into the journal and kill, fill, freeze and cut from without.
 """
+import argparse
 import contextlib
 import hashlib
 import os
@@ -12,6 +13,7 @@ import signal
 import sqlite3
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -345,11 +347,20 @@ class Echoes(threading.Thread):
 
 # ---- running ----
 
-def seeded(options):
-    """The seed of this run, printed, so that it can be run again."""
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
-    print(f"seed {seed}", flush=True)
-    return random.Random(seed)
+def arguments(**numbers):
+    """--seed, --minutes and the numbers that a test names, with their defaults; other words are names of tests, left for main().
+    (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--minutes", type=float)
+    for name, default in numbers.items():
+        parser.add_argument("--" + name, type=int, default=default)
+    options, rest = parser.parse_known_args()
+    sys.argv[1:] = rest
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(1 << 31)
+    print(f"seed {options.seed}", flush=True)
+    return options, random.Random(options.seed)
 
 
 def print_table(title, rows):

@@ -7,10 +7,8 @@ exam yields exactly one result, and nobody has to do anything but start the node
 Without --kills: each event once, with another process each, and a few random bytes. With it: every event with every process first, then
 random ones. What is checked from outside: what the sender was told against spool and archive.
 """
-import argparse
 import collections
 import os
-import sys
 import time
 
 import contract_tools as c
@@ -181,13 +179,7 @@ def the_indexer_killed_again_and_again(folder, things):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--kills", type=int, default=0)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--minutes", type=float)
-    options = parser.parse_args()
-    sys.argv = sys.argv[:1]
-    rng = c.seeded(options)
+    options, rng = c.arguments(kills=0)
 
     def killed_at_every_event_and_at_random_bytes(folder, things):
         soak(folder, things, rng, options.kills, options.minutes)
