@@ -133,7 +133,8 @@ static int choose_protocols(struct recon *r)
 	}
 	if (chosen)
 		return -1;
-	return err.code ? options_fail(&r->o, CODE_USAGE, "%s", err.msg) : options_fail(&r->o, CODE_NOT_FOUND, "no protocol ''");
+	return err.code ? options_fail(&r->o, CODE_USAGE, "%s", err.msg)
+			: options_fail(&r->o, CODE_NOT_FOUND, "the configuration has no protocol");
 }
 
 static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
@@ -219,6 +220,14 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	return rc;
 }
 
+/* What --set says and no protocol of the case's kind takes is a mistake of the command line, not of the case. */
+static int refusal_code(const struct recon *r, const struct case_files *c, const struct err *err)
+{
+	if (r->chosen[kind_of(c)])
+		return options_code(err);
+	return err->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE;
+}
+
 static void reconstruct_all(struct recon *r, struct device *dev)
 {
 	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
@@ -234,7 +243,7 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 			snprintf(who, sizeof(who), "case %zu (%s %s)", i + 1, c->laterality[0] ? c->laterality : "?",
 				 c->view[0] ? c->view : "?");
 		if (rc < 0)
-			note_refusal(r, options_code(&err), who, err.msg);
+			note_refusal(r, refusal_code(r, c, &err), who, err.msg);
 		else
 			note_result(r, c, &report);
 		reconstruct_report_clear(&report);

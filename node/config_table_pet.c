@@ -104,5 +104,6 @@ const struct config_key config_scanner_keys[CONFIG_SCANNER_KEYS] = {
 	 "radial bins are equidistant; else they lie where the detectors are"},
 	{"calibration", KEY_REAL, AT(scanner_conf, calibration), "", 1e-12, 1e12,
 	 "not known: the object says, or values are counts", NULL, "0", 0,
-	 "(Bq/ml) per (count per second and mm of ray), for objects without a calibration factor of their own"},
+	 "(Bq/ml) per (count per second and mm of ray), measured with F-18, for objects of F-18 without a calibration factor of "
+	 "their own"},
 };

@@ -69,7 +69,8 @@ struct exam_facts {
 	double angle; /* NaN where the header has none */
 };
 int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *err);
-/* study|series|laterality|view|frame of reference; sinograms: study|series|frame of reference, all roles and chunks of an acquisition
+/* study|series|laterality|view|frame of reference; sinograms: study|series|frame of reference, all roles and chunks of an
+ * acquisition
  */
 void exam_case_key(const struct exam_facts *f, char *ret_key, size_t size);
 

@@ -89,7 +89,7 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 			once = false;
 		}
 		for (size_t k = 0; k < 2 && models[i].terms[k]; k++) {
-			if (models[i].role != SINOGRAM_ADDITIVE && has_term(before, models[i].terms[k])) {
+			if (models[i].role != SINOGRAM_ADDITIVE && has_term(q->corrected, models[i].terms[k])) {
 				bool attn = models[i].terms[k][0] == 'A';
 
 				attn_twice = attn_twice || attn;
@@ -99,7 +99,7 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		}
 	}
 	if (attn_twice || norm_twice) {
-		warn(q, "Not in Bq/ml: the data are corrected for %s%s%s and come with factors for it, too.",
+		warn(q, "Not in Bq/ml: more than one correction for %s%s%s: in the data (Corrected Image) or in the roles.",
 		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
 		once = false;
 	}
@@ -110,20 +110,37 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 	return once;
 }
 
+/* A scanner is calibrated with F-18, and its factor holds the branching ratio of that (0.967; of Ga-68 0.891): for another
+ * radionuclide only the object can bring a factor. Half-lives of F-18 in headers differ by less than a percent, and no other
+ * radionuclide of PET is as near. */
+#define F18_HALF_LIFE 6586.2 /* s; 109.77 min */
+
+static double configured_calibration(const struct sinogram *s, struct pet_quantity *q)
+{
+	if (!s->scanner || !(s->scanner->calibration > 0))
+		return NAN;
+	if (fabs(s->facts.half_life / F18_HALF_LIFE - 1) < 0.01)
+		return s->scanner->calibration;
+	if (s->facts.half_life > 0)
+		warn(q, "Not in Bq/ml: the configured calibration is for F-18, and the half-life is %g s.", s->facts.half_life);
+	else
+		warn(q, "Not in Bq/ml: the configured calibration is for F-18, and the object has no half-life.");
+	return NAN;
+}
+
 /* Bq/ml or counts. */
 static void choose_units(const struct sinogram *s, bool once, struct pet_quantity *q)
 {
 	bool norm = has_term(q->corrected, "NORM");
+	size_t said = strlen(q->warnings);
 
-	q->calibration = s->facts.calibration;
-	if (!(q->calibration > 0))
-		q->calibration = s->scanner && s->scanner->calibration > 0 ? s->scanner->calibration : NAN;
+	q->calibration = s->facts.calibration > 0 ? s->facts.calibration : configured_calibration(s, q);
 	q->calibrated = q->calibration > 0 && q->has_attn && norm && once;
 	if (q->calibrated) {
 		add_term(q, "DCAL");
 		return;
 	}
-	if (!(q->calibration > 0))
+	if (!(q->calibration > 0) && strlen(q->warnings) == said)
 		warn(q, "Not in Bq/ml: no calibration factor.");
 	if (!q->has_attn || !norm)
 		warn(q, "Not in Bq/ml: the data are not corrected for %s.",

@@ -275,10 +275,10 @@ static void test_overlay(void **state)
 
 	c = good("peers = (); routes = ();"); /* an empty list is a list */
 	assert_int_equal(c->n_routes, 0);
-	assert_int_equal(c->n_protocols, 11);
+	assert_int_equal(c->n_protocols, 16);
 	config_free(c);
 	c = good("");
-	assert_int_equal(c->n_routes, 2);
+	assert_int_equal(c->n_routes, 3);
 	config_free(c);
 }
 

@@ -21,7 +21,7 @@ static void test_units(void **state)
 		bool factor = bits & 1, half_life = bits & 2, attn = bits & 4, norm = bits & 8, attenuation = bits & 16,
 		     normalisation = bits & 32, multiplicative = bits & 64;
 		bool attenuated = attn || attenuation || multiplicative, normalised = norm || normalisation || multiplicative;
-		bool twice = (attn && (attenuation || multiplicative)) || (norm && (normalisation || multiplicative));
+		bool twice = attn + attenuation + multiplicative > 1 || norm + normalisation + multiplicative > 1;
 		bool bqml = factor && attenuated && normalised && !twice;
 		struct pet_result_report report;
 		struct image im;
@@ -84,6 +84,17 @@ static void test_units_further(void **state)
 	assert_string_equal(text(im.root, TAG_SCATTER_CORRECTION_METHOD), "background in the system model");
 	dicom_close(im.file);
 	pet_result_report_clear(&report);
+
+	/* a scanner is calibrated with F-18 */
+	for (int i = 0; i < 3; i++) {
+		in.s.facts.half_life = i == 0 ? 4057.7 : i == 1 ? NAN : 6584.0; /* Ga-68, unknown, F-18 as some write it */
+		report = write_series(&in);
+		assert_string_equal(report.units, i < 2 ? "CNTS" : "BQML");
+		assert_int_equal(strstr(report.warnings, "the configured calibration is for F-18") != NULL, i < 2);
+		assert_null(strstr(report.warnings, "no calibration factor"));
+		pet_result_report_clear(&report);
+	}
+	in.s.facts.half_life = HALF_LIFE;
 
 	/* one of the two may be in the data and the other in the model, not both in both */
 	for (int scatter = 0; scatter < 2; scatter++) {
