@@ -6,6 +6,7 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/association.hh"
+#include "dicom/tls.hh"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,13 +105,20 @@ static int io_failed(struct association_io *io, int code)
 	return -1;
 }
 
-/* All n bytes within the time that a write may take: 0, or -1 (errno, and in io). */
-static int write_all(struct association_io *io, const uint8_t *p, size_t n, int flags)
+static ssize_t write_some(struct association_io *io, const uint8_t *p, size_t n, bool more)
+{
+	if (io->tls)
+		return tls_write(io->tls, p, n, more);
+	return send(io->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+}
+
+/* All n bytes within the time that a write may take: 0, or -1 (errno, and in io). more: they can wait for the next ones. */
+static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool more)
 {
 	int64_t deadline = earlier(io, association_now() + (int64_t)io->timeout * 1000);
 
 	while (n > 0) {
-		ssize_t sent = send(io->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+		ssize_t sent = write_some(io, p, n, more);
 
 		if (sent >= 0) {
 			p += sent;
@@ -121,7 +129,7 @@ static int write_all(struct association_io *io, const uint8_t *p, size_t n, int 
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return io_failed(io, errno);
-		switch (association_wait(io->fd, POLLOUT, deadline)) {
+		switch (association_wait(io->fd, io->tls ? tls_wants(io->tls) : POLLOUT, deadline)) {
 		case 0:
 			io->timed_out = true;
 			return io_failed(io, ETIMEDOUT);
@@ -142,11 +150,24 @@ class association_connection : public DcmTCPConnection
 		io->fd = fd;
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+		if (io->tls)
+			tls_move(io->tls, fd);
 	}
 
 	~association_connection() override
 	{
-		io->fd = -1;
+		say_goodbye();
+	}
+
+	void close() override
+	{
+		say_goodbye();
+		DcmTCPConnection::close();
+	}
+
+	OFBool isTransparentConnection() override
+	{
+		return !io->tls;
 	}
 
 	/* 0 < answer <= n, 0: the peer closed, -1: errno. Waits within a PDU until its deadline; between PDUs DCMTK has asked
@@ -170,7 +191,7 @@ class association_connection : public DcmTCPConnection
 	{
 		const uint8_t *p = (const uint8_t *)buf;
 		/* DCMTK writes a P-DATA PDU as a 12-byte head and then the data: the head waits for the data. */
-		int more = n == 12 && p[0] == PDU_P_DATA ? MSG_MORE : 0;
+		bool more = n == 12 && p[0] == PDU_P_DATA;
 
 		return write_all(io, p, n, more) < 0 ? -1 : (ssize_t)n;
 	}
@@ -186,7 +207,7 @@ class association_connection : public DcmTCPConnection
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return OFTrue;
 		acknowledge();
-		return association_wait(getSocket(), POLLIN, earlier(io, deadline)) != 0;
+		return association_wait(getSocket(), wants(), earlier(io, deadline)) != 0;
 	}
 
       private:
@@ -195,6 +216,30 @@ class association_connection : public DcmTCPConnection
 	ssize_t fail(int code)
 	{
 		return io_failed(io, code);
+	}
+
+	void say_goodbye()
+	{
+		if (io->tls && io->fd >= 0)
+			tls_goodbye(io->tls);
+		io->fd = -1;
+	}
+
+	ssize_t read_some(uint8_t *to, size_t n)
+	{
+		ssize_t got;
+
+		if (io->tls)
+			return tls_read(io->tls, to, n);
+		do
+			got = recv(getSocket(), to, n, MSG_DONTWAIT);
+		while (got < 0 && errno == EINTR);
+		return got;
+	}
+
+	short wants()
+	{
+		return io->tls ? tls_wants(io->tls) : POLLIN;
 	}
 
 	ssize_t serve(void *buf, size_t n)
@@ -223,11 +268,14 @@ class association_connection : public DcmTCPConnection
 
 		if (io->malformed)
 			return fail(EBADMSG);
-		do
-			got = recv(getSocket(), to, buf ? n : sizeof(io->ahead), MSG_DONTWAIT);
-		while (got < 0 && errno == EINTR);
+		got = read_some(to, buf ? n : sizeof(io->ahead));
 		if (got <= 0)
 			return got;
+		if (!io->heard && !io->tls && to[0] == 0x15 && (got < 2 || to[1] == 0x03)) { /* a TLS alert, RFC 8446 5.1 */
+			io->wants_tls = true;
+			return fail(EBADMSG);
+		}
+		io->heard = true;
 		if (track(io, to, (size_t)got) < 0)
 			return fail(EBADMSG);
 		if (!buf) {
@@ -263,7 +311,7 @@ class association_connection : public DcmTCPConnection
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return fail(errno);
 			acknowledge();
-			switch (association_wait(getSocket(), POLLIN, earlier(io, deadline))) {
+			switch (association_wait(getSocket(), wants(), earlier(io, deadline))) {
 			case 0:
 				io->timed_out = true;
 				return fail(ETIMEDOUT);
@@ -328,7 +376,7 @@ int association_write(struct association_io *io, const void *bytes, size_t n, co
 {
 	if (io->fd < 0)
 		return err_set(err, ENOTCONN, "%s: the connection is closed", what);
-	if (write_all(io, (const uint8_t *)bytes, n, 0) < 0)
+	if (write_all(io, (const uint8_t *)bytes, n, false) < 0)
 		return association_fail(err, io, EC_InvalidStream, what);
 	return 0;
 }
@@ -352,9 +400,15 @@ static void one_line(const char *text, char *ret, size_t size)
 
 int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what)
 {
-	char text[300];
+	char text[300], words[400];
+	int objection = io->tls && io->error ? tls_objection(io->tls, words, sizeof(words)) : 0;
 
 	one_line(cond.text(), text, sizeof(text));
+	if (objection)
+		return err_set(err, objection, "%s: %s", what, words);
+	if (io->wants_tls)
+		return err_set(err, EPROTONOSUPPORT, "%s: it answered plain DICOM with TLS: this port wants TLS (tls = true)",
+			       what);
 	if (io->malformed)
 		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
 	if (io->timed_out)

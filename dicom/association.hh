@@ -7,6 +7,7 @@
  * - The body of a PDU is read with blocking calls, so that a peer that sends a byte now and then holds the association for ever:
  *   here a PDU that has begun must be complete within `timeout`.
  * - A poll() with a negative time, which means for ever, follows when a deadline has just passed: here it means now.
+ * - TLS is a stream between these and the socket (tls.hh); a peer that answers plain DICOM with TLS is recognized.
  * - PDV lengths that leave their PDU make DCMTK read beyond its buffer: they are checked while the bytes pass.
  */
 #ifndef TOMONODE_DICOM_ASSOCIATION_HH
@@ -18,6 +19,7 @@
 #include "kernels/err.h"
 
 struct T_ASC_Network;
+struct tls_stream;
 class OFCondition;
 
 /* "Who implemented this", in associations and file meta headers. */
@@ -28,13 +30,16 @@ class OFCondition;
 
 /* Our side of the connection. It outlives DCMTK's connection object, so that the reason for an end can be read afterwards. */
 struct association_io {
-	int fd = -1;	     /* owned by DCMTK's connection object; -1 when closed */
-	int handed = -1;     /* a connection to be used instead of the one that DCMTK makes next; owned until then */
-	int timeout = 30;    /* s a PDU may take from its first byte to its last, and a write may wait */
-	int64_t closing = 0; /* when not 0: monotonic ms after which nothing is waited for any more */
+	int fd = -1;			  /* owned by DCMTK's connection object; -1 when closed */
+	int handed = -1;		  /* a connection to be used instead of the one that DCMTK makes next; owned until then */
+	struct tls_stream *tls = nullptr; /* borrowed; the handshake is done. NULL: plain */
+	int timeout = 30;		  /* s a PDU may take from its first byte to its last, and a write may wait */
+	int64_t closing = 0;		  /* when not 0: monotonic ms after which nothing is waited for any more */
 	bool timed_out = false;
 	int error = 0; /* errno of the last read or write that failed */
 	const char *malformed = nullptr;
+	bool heard = false;	/* a byte of DICOM or of something else came */
+	bool wants_tls = false; /* ... and it was TLS */
 
 	/* Where we are in the stream of PDUs. */
 	uint8_t head[6];

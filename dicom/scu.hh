@@ -9,6 +9,7 @@
 
 #include "dicom/association.hh"
 #include "dicom/store_scu.h"
+#include "dicom/tls.hh"
 
 #include <unistd.h>
 
@@ -16,6 +17,7 @@ struct scu {
 	struct association_io io;
 	T_ASC_Network *net = nullptr;
 	T_ASC_Association *assoc = nullptr;
+	struct tls_context *tls = nullptr;
 	T_ASC_Parameters *params = nullptr; /* until the association owns them */
 	char who[160] = "";		    /* "AET at host:port", for sentences */
 	int dimse_timeout = 30;
@@ -32,6 +34,8 @@ struct scu {
 			ASC_dropNetwork(&net);
 		if (io.handed >= 0)
 			close(io.handed);
+		tls_stream_free(io.tls);
+		tls_free(tls);
 	}
 };
 

@@ -18,6 +18,7 @@
 #include "dicom/consumer.hh"
 #include "dicom/outflow.hh"
 #include "dicom/store_scp.h"
+#include "dicom/tls.hh"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,6 +77,7 @@ struct scp {
 			ASC_destroyAssociation(&assoc);
 		if (net)
 			ASC_dropNetwork(&net);
+		tls_stream_free(io.tls);
 	}
 };
 
@@ -148,32 +150,40 @@ static void peer_address(int fd, char *ret, size_t size)
 		memmove(ret, ret + 7, strlen(ret + 7) + 1);
 }
 
-/* Wait for the first byte and look at it, without taking it. */
-static int check_first_byte(struct scp *s, int fd, struct err *err)
+/* Wait for the first byte and look at it, without taking it: TLS and plain DICOM are told apart before either is tried. */
+static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err *err)
 {
-	int64_t deadline = association_now() + (int64_t)s->conf->acse_timeout * 1000;
 	uint8_t b[2] = {0, 0};
 	ssize_t n;
 
-	for (;;) {
-		struct pollfd pfd = {fd, POLLIN, 0};
-		int64_t left = deadline - association_now();
-
-		if (left <= 0)
-			return err_set(err, ETIMEDOUT, "%s connected and sent nothing for %d s", s->host, s->conf->acse_timeout);
-		if (poll(&pfd, 1, (int)(left < 1000000 ? left : 1000000)) > 0)
-			break;
+	switch (association_wait(fd, POLLIN, deadline)) {
+	case 0:
+		return err_set(err, ETIMEDOUT, "%s connected and sent nothing for %d s", s->host, s->conf->acse_timeout);
+	case -1:
+		return err_set(err, errno, "%s: %s", s->host, strerror(errno));
 	}
 	n = recv(fd, b, sizeof(b), MSG_PEEK | MSG_DONTWAIT);
 	if (n <= 0)
 		return err_set(err, ENODATA, "%s connected and closed without a word", s->host);
-	if (b[0] == 0x16 && (n < 2 || b[1] == 0x03))
-		return err_set(err, EPROTO,
-			       "%s began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender",
-			       s->host);
+	if (b[0] == 0x16 && (n < 2 || b[1] == 0x03)) {
+		if (s->conf->tls)
+			return 0;
+		return err_set(
+			err, EPROTONOSUPPORT,
+			"%s began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender, or let it "
+			"call a port with TLS",
+			s->host);
+	}
+	if (b[0] == 0x01 && s->conf->tls)
+		return err_set(
+			err, EPROTONOSUPPORT,
+			"%s speaks plain DICOM, but this port wants TLS: switch TLS on at the sender, or let it call a port "
+			"without",
+			s->host);
 	if (b[0] != 0x01)
-		return err_set(err, EPROTO, "%s does not speak DICOM: the first byte is 0x%02x, not an A-ASSOCIATE-RQ (0x01)",
-			       s->host, b[0]);
+		return err_set(err, EPROTO, "%s does not speak %s: the first byte is 0x%02x, not %s", s->host,
+			       s->conf->tls ? "TLS" : "DICOM", b[0],
+			       s->conf->tls ? "a handshake (0x16)" : "an A-ASSOCIATE-RQ (0x01)");
 	return 0;
 }
 
@@ -233,7 +243,9 @@ static OFCondition answer_contexts(struct scp *s)
 
 static int negotiate(struct scp *s, struct err *err)
 {
-	char context[DICOM_UI_LENGTH + 1] = "", why[300] = "";
+	char context[DICOM_UI_LENGTH + 1] = "", why[500] = "";
+	struct scp_request request = {s->calling, s->called, s->host, nullptr};
+	struct tls_peer certificate;
 	enum scp_admission admission;
 	OFCondition cond = ASC_receiveAssociation(s->net, &s->assoc, s->conf->max_pdu, nullptr, nullptr, OFFalse, DUL_NOBLOCK,
 						  s->conf->acse_timeout);
@@ -250,7 +262,9 @@ static int negotiate(struct scp *s, struct err *err)
 		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
 		return err_set(err, EACCES, "%s sent a calling AE title that is empty or has illegal characters", s->host);
 	}
-	admission = s->handler->admit(s->handler->ctx, s->calling, s->called, s->host, why, sizeof(why));
+	if (s->io.tls && tls_peer_of(s->io.tls, &certificate))
+		request.certificate = &certificate;
+	admission = s->handler->admit(s->handler->ctx, &request, why, sizeof(why));
 	switch (admission) {
 	case SCP_ADMIT:
 		break;
@@ -263,7 +277,7 @@ static int negotiate(struct scp *s, struct err *err)
 	default:
 		reject(s, ASC_RESULT_REJECTEDTRANSIENT, ASC_SOURCE_SERVICEPROVIDER_PRESENTATION_RELATED,
 		       ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED);
-		return err_set(err, EACCES, "%s", why);
+		return err_set(err, EBUSY, "%s", why);
 	}
 	snprintf(s->assoc->params->ourImplementationClassUID, sizeof(s->assoc->params->ourImplementationClassUID), "%s",
 		 IMPLEMENTATION_CLASS_UID);
@@ -400,13 +414,17 @@ static int serve(struct scp *s, struct err *err)
 static int associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
 {
 	struct scp s;
+	int64_t deadline;
 	int rc;
 
 	s.conf = conf;
 	s.handler = handler;
 	s.io.timeout = conf->acse_timeout;
 	peer_address(fd, s.host, sizeof(s.host));
-	rc = check_first_byte(&s, fd, err);
+	deadline = association_now() + (int64_t)conf->acse_timeout * 1000;
+	rc = check_first_byte(&s, fd, deadline, err);
+	if (rc == 0 && conf->tls)
+		rc = tls_accept(fd, conf->tls, deadline, s.host, &s.io.tls, err);
 	if (rc < 0) {
 		close(fd);
 		return rc;

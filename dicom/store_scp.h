@@ -14,6 +14,7 @@
 #define TOMONODE_DICOM_STORE_SCP_H
 
 #include "dicom/commit.h"
+#include "dicom/tls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,10 +38,18 @@ enum scp_admission {
 	SCP_REJECT_BUSY,    /* too many associations: the peer may try again later */
 };
 
+/* Who asks. */
+struct scp_request {
+	const char *calling, *called;
+	const char *host;		    /* a numeric address */
+	const struct tls_peer *certificate; /* that it showed and that was verified; NULL: none */
+};
+
 struct scp_conf {
-	int max_pdu;	   /* 4096..131072 */
-	int acse_timeout;  /* s, > 0 */
-	int dimse_timeout; /* s, > 0: between messages, and for each PDU from its first byte to its last */
+	const struct tls_context *tls; /* of a server; NULL: this port speaks plain DICOM */
+	int max_pdu;		       /* 4096..131072 */
+	int acse_timeout;	       /* s, > 0 */
+	int dimse_timeout;	       /* s, > 0: between messages, and for each PDU from its first byte to its last */
 };
 
 struct scp_object {
@@ -52,9 +61,8 @@ struct scp_object {
 
 struct scp_handler {
 	void *ctx;
-	/* May this peer speak to us? When not, the reason goes to why (for the log). host is a numeric address. */
-	enum scp_admission (*admit)(void *ctx, const char *calling, const char *called, const char *host, char *why,
-				    size_t why_size);
+	/* May this peer speak to us? When not, the reason goes to why (for the log). */
+	enum scp_admission (*admit)(void *ctx, const struct scp_request *request, char *why, size_t why_size);
 	/* An object comes: give a descriptor for its Part 10 file, or -1 to refuse (then *ret_status is sent after the data are
 	 * dropped, and neither data nor end is called). */
 	int (*begin)(void *ctx, const struct scp_object *object, uint16_t *ret_status);
@@ -72,7 +80,9 @@ struct scp_handler {
 };
 
 /* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a
- * refused peer EACCES, a connection that ended before it said anything ENODATA, something else than DICOM EPROTO). */
+ * refused peer EACCES, one for whom there is no room now EBUSY, a connection that ended before it said anything ENODATA,
+ * something else than DICOM EPROTO, TLS where it is not or not as it should be EPROTONOSUPPORT, a certificate that is refused
+ * EKEYREJECTED). */
 int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err);
 
 #ifdef __cplusplus

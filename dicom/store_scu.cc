@@ -31,6 +31,7 @@
 
 #define CONTEXTS_MAX 128 /* odd numbers 1..255, PS3.8 9.3.2.2 */
 #define GOODBYE_SECONDS 2
+#define PROBE_SECONDS 3
 
 /* ---- opening ---- */
 
@@ -96,9 +97,25 @@ static const char *rejection_words(const T_ASC_RejectParameters *r)
 	}
 }
 
-/* Why there is no association. */
-static int open_failed(struct scu *s, const OFCondition &cond, struct err *err)
+/* The peer took our request and closed without a word, as TLS libraries do that are spoken to in plain DICOM. One more connection
+ * shows whether it is that. */
+static bool answers_tls(const struct scu_peer *peer)
 {
+	bool tls;
+	int fd;
+
+	if (connect_open(peer->host, peer->port, PROBE_SECONDS, "", &fd, nullptr) < 0)
+		return false;
+	tls = tls_probe(fd, association_now() + PROBE_SECONDS * 1000);
+	close(fd);
+	return tls;
+}
+
+/* Why there is no association. */
+static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondition &cond, struct err *err)
+{
+	int rc;
+
 	if (cond == DUL_ASSOCIATIONREJECTED) {
 		T_ASC_RejectParameters r;
 
@@ -108,7 +125,26 @@ static int open_failed(struct scu *s, const OFCondition &cond, struct err *err)
 			return err_set(err, EBUSY, "%s rejected the association for now: %s", s->who, rejection_words(&r));
 		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_words(&r));
 	}
-	return association_fail(err, &s->io, cond, s->who);
+	rc = association_fail(err, &s->io, cond, s->who);
+	if (rc == -ECONNRESET && !s->io.heard && !s->io.tls && answers_tls(peer))
+		return err_set(err, EPROTONOSUPPORT, "%s: this port speaks TLS and not plain DICOM (tls = true)", s->who);
+	return rc;
+}
+
+/* TLS over the connection that waits to be handed over. */
+static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
+{
+	const char *name = peer->tls_name && peer->tls_name[0] ? peer->tls_name : nullptr;
+	struct tls_conf conf = *peer->tls;
+	struct err why = {0};
+	int rc;
+
+	conf.server = false;
+	rc = tls_create(&conf, &s->tls, &why);
+	if (rc < 0)
+		return err_set(err, -rc, "%s: %s", s->who, why.msg);
+	return tls_connect(s->io.handed, s->tls, name, association_now() + (int64_t)peer->acse_timeout * 1000, s->who, &s->io.tls,
+			   err);
 }
 
 static int open_association(struct scu *s, const struct scu_peer *peer, const struct scu_context *contexts, size_t n,
@@ -132,6 +168,8 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who,
 			       peer->connect_timeout, peer->acse_timeout, peer->dimse_timeout);
 	rc = connect_open(peer->host, peer->port, peer->connect_timeout, s->who, &s->io.handed, err);
+	if (rc == 0 && peer->tls)
+		rc = open_tls(s, peer, err);
 	if (rc < 0)
 		return rc;
 	s->dimse_timeout = peer->dimse_timeout;
@@ -160,7 +198,7 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 		cond = ASC_requestAssociation(s->net, s->params, &s->assoc, nullptr, nullptr, DUL_NOBLOCK, peer->acse_timeout);
 	close(stand_in);
 	if (cond.bad())
-		return open_failed(s, cond, err);
+		return open_failed(s, peer, cond, err);
 	s->io.timeout = peer->dimse_timeout;
 	if (ASC_countAcceptedPresentationContexts(s->assoc->params) == 0)
 		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d contexts that we offered", s->who,

@@ -3,6 +3,7 @@
 #define TOMONODE_DICOM_STORE_SCU_H
 
 #include "dicom/dataset.h"
+#include "dicom/tls.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,6 +15,8 @@ struct scu_peer {
 	const char *called, *calling; /* AE titles */
 	int max_pdu;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s, > 0 */
+	const struct tls_conf *tls;			  /* NULL: plain DICOM */
+	const char *tls_name; /* that its certificate must be for; "" or NULL: any, as long as its authority is known */
 };
 
 struct scu_context {
@@ -29,7 +32,8 @@ struct scu;
  *   ETIMEDOUT, ECONNRESET            it did not answer in time, or it ended the connection
  *   EBUSY                            the association was rejected for now
  *   EACCES                           the association was rejected for good: AE titles; until somebody changes something there or
- * here ENOTSUP                          none of the contexts was accepted; as lasting as EACCES */
+ * here ENOTSUP                          none of the contexts was accepted
+ * The last five last until somebody changes something. */
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
 int scu_echo(struct scu *scu, struct err *err);
 

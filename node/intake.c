@@ -76,7 +76,7 @@ static void notify(const struct intake *in)
 	(void)n;
 }
 
-static enum scp_admission admit(void *ctx, const char *calling, const char *called, const char *host, char *why, size_t why_size)
+static enum scp_admission admit(void *ctx, const struct scp_request *request, char *why, size_t why_size)
 {
 	struct intake *in = ctx;
 	enum scp_admission a;
@@ -85,12 +85,12 @@ static enum scp_admission admit(void *ctx, const char *calling, const char *call
 		snprintf(why, why_size, "too many associations: node.max_associations is %d", in->config->node.max_associations);
 		return SCP_REJECT_BUSY;
 	}
-	a = admission_check(in->admission, calling, called, host, why, why_size);
+	a = admission_check(in->admission, request->calling, request->called, request->host, why, why_size);
 	if (a != SCP_ADMIT)
 		return a;
-	snprintf(in->calling, sizeof(in->calling), "%s", calling);
+	snprintf(in->calling, sizeof(in->calling), "%s", request->calling);
 	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s", in->association,
-		  log_quote(calling), log_quote(called), host);
+		  log_quote(request->calling), log_quote(request->called), request->host);
 	return SCP_ADMIT;
 }
 
@@ -252,7 +252,7 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 	double seconds = now_monotonic() - in->began;
 	const char *how = rc == 0 ? "released" : rc == -ETIMEDOUT ? "timeout" : rc == -ECONNRESET ? "cut" : "aborted";
 
-	if (rc == -EACCES)
+	if (rc == -EACCES || rc == -EBUSY)
 		log_event(LOG_WARNING, "association-rejected", "association=%s reason=%s", in->association, log_quote(err->msg));
 	else if (!in->calling[0]) /* it never came to a request that could be answered */
 		log_event(rc == -ENODATA ? LOG_INFO : LOG_WARNING, "connection-ended", "association=%s reason=%s",

@@ -52,6 +52,7 @@ lint() ( # lint ROOT: a subshell, so that the caller stays where it is
     rule "$all" "$include(cuda|cooperative_groups|cub/|thrust/|nvtx|texture_)" '^kernels/[^/]*\.cu:' "CUDA stays in kernels/*.cu"
     rule "$all" "${include}libconfig" '^node/config[^/]*\.c:' "libconfig stays in node/config*.c"
     rule "$all" "${include}sqlite3" '^node/journal(_[a-z]+)?\.[ch]:|^tests/node/' "SQLite stays in node/journal*.[ch]"
+    rule "$all" "${include}openssl/(ssl|err|x509|pem|bio)" '^dicom/tls[^/]*\.(cc|hh):' "TLS stays in dicom/tls*.cc"
     rule "$all" "$include(sys/)?syslog\.h" '^node/log\.[ch]:' "syslog stays in node/log.c"
     # an include starts at the root
     rule "$all" "${include}\.\.?/" "" "includes start at the root"
@@ -104,6 +105,10 @@ clean|node/journal_events.c|#include <sqlite3.h>
 found|node/spool.c|#include <sqlite3.h>
 clean|node/log.h|#include <syslog.h>
 found|node/serve.c|#include <syslog.h>
+clean|dicom/tls.cc|#include <openssl/ssl.h>
+clean|node/a.c|#include <openssl/evp.h>
+found|dicom/association.cc|#include <openssl/ssl.h>
+found|node/receiver.c|#include <openssl/err.h>
 found|recon/a.c|#include "../kernels/err.h"
 found|conf/a.conf|spool = "/home/someone/spool";
 found|node/a.c|	/* TODO: the rest */

@@ -64,11 +64,11 @@ static uint32_t add_up(uint32_t sum, const uint8_t *p, size_t n)
 
 static int out_fd = -1;
 
-static enum scp_admission on_admit(void *ctx, const char *calling, const char *called, const char *host, char *why, size_t size)
+static enum scp_admission on_admit(void *ctx, const struct scp_request *r, char *why, size_t size)
 {
 	struct seen *s = ctx;
 
-	snprintf(why, size, "%s from %s to %s is not wanted", calling, host, called);
+	snprintf(why, size, "%s from %s to %s is not wanted", r->calling, r->host, r->called);
 	return s->admission;
 }
 

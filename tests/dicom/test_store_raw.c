@@ -250,7 +250,7 @@ static void other_protocols_are_named(void **state)
 		size_t n;
 		int rc;
 		const char *words;
-	} cases[] = {{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11, -EPROTO, "TLS"},
+	} cases[] = {{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11, -EPROTONOSUPPORT, "TLS"},
 		     {"GET / HTTP/1.0\r\n\r\n", 18, -EPROTO, "does not speak DICOM"},
 		     {"", 0, -ENODATA, "without a word"},
 		     {"\x01\x00\xff\xff\xff\xff", 6, -EPROTO, "association request"}};

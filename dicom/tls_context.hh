@@ -1,0 +1,17 @@
+/* What tls_context.cc makes and tls.cc uses. Private to these two. */
+#ifndef TOMONODE_DICOM_TLS_CONTEXT_HH
+#define TOMONODE_DICOM_TLS_CONTEXT_HH
+
+#include <new>
+#include <openssl/ssl.h>
+#include <string>
+
+#include "dicom/tls.h"
+
+struct tls_context {
+	SSL_CTX *ctx = nullptr;
+	bool server = false;
+	std::string authorities; /* the file's name, for sentences */
+};
+
+#endif
