@@ -14,7 +14,7 @@
 
 #define MATRIX_MAX 16384
 #define MATRIX_LEAST 2	     /* linear models have neighbours */
-#define SAMPLES_OF_PIXEL 0.1 /* the seed's step */
+#define SAMPLES_OF_PIXEL 0.1 /* a usual step */
 
 static int refuse(struct err *err, const char *key, double found, const char *allowed)
 {

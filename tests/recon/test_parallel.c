@@ -1,5 +1,5 @@
 /* Parallel beams: rays against chords, images against truth, the two routes of the filter, angles of all sorts, parts; and that
- * nothing of what the seed's listings do wrong is here. ART and the iterative algorithms: test_parallel_iterate.c. */
+ * none of the usual slips in the books' listings is here. ART and the iterative algorithms: test_parallel_iterate.c. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -456,7 +456,7 @@ static void backprojection_of_one(void **state)
 	device_close(dev);
 }
 
-/* Centre of mass of a small disc, in each quadrant. The seed's CPU backprojection is a tenth of a pixel off. */
+/* Centre of mass of a small disc, in each quadrant: no shift by a part of a pixel. */
 static void points_stay_where_they_are(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);

@@ -229,7 +229,7 @@ static void residual_falls(void **state)
 			}
 }
 
-/* Two projections, as in the seed: sums of rows and columns are met, whatever the image. */
+/* Two projections: sums of rows and columns are met, whatever the image. */
 static void two_projections(void **state)
 {
 	enum { N = 40 };
