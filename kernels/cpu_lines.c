@@ -16,38 +16,9 @@
 #define CHUNK 8		      /* neighbouring lines that a thread takes at a time: they share most of their pixels */
 #define WORTH_THREADS 16384.0 /* entries of a pass: below, waiting for each other takes longer than the work */
 
-struct bounds {
-	size_t entries; /* of the table */
-	int batch;	/* views */
-};
-
-static int bound(const struct projection *a, int view, int v)
+static struct lines_table table_of(const struct projection *a)
 {
-	const struct scan_view *at = a->scan->views + a->first + view;
-
-	return a->model == PROJECTION_PATHS ? path_bound(a->scan, at, v, &a->grid, 0) : line_bound(a->scan, at, v, &a->grid);
-}
-
-static struct bounds bounds_of(const struct projection *a)
-{
-	struct bounds b = {0, a->n_views};
-	size_t largest = 0;
-
-	for (int view = 0; view < a->n_views; view++) {
-		size_t n = 0;
-
-		for (int v = 0; v < a->scan->n_v; v++)
-			n += (size_t)bound(a, view, v);
-		b.entries += n;
-		largest = n > largest ? n : largest;
-	}
-	if (b.entries > CPU_LINES_KEPT / sizeof(struct line_entry)) {
-		size_t fit = CPU_LINES_BATCH / sizeof(struct line_entry) / largest;
-
-		b.batch = fit < 1 ? 1 : fit < (size_t)a->n_views ? (int)fit : a->n_views;
-		b.entries = largest * (size_t)b.batch;
-	}
-	return b;
+	return lines_table(a->model, a->scan, a->first, a->n_views, &a->grid, CPU_LINES_KEPT, CPU_LINES_BATCH);
 }
 
 static int bands_of(const struct projection *a)
@@ -65,7 +36,7 @@ static int band_row(const struct projection *a, int band)
 
 size_t cpu_lines_bytes(const struct projection *a)
 {
-	struct bounds b = bounds_of(a);
+	struct lines_table b = table_of(a);
 	size_t lines = (size_t)b.batch * (size_t)a->scan->n_v;
 
 	return sizeof(struct cpu_lines) + b.entries * sizeof(struct line_entry) +
@@ -131,7 +102,7 @@ static int make_batch(const struct projection *a, int first)
 	for (int i = 0; i < n; i++)
 		for (int v = 0; v < n_v; v++) {
 			l->line[(size_t)i * (size_t)n_v + (size_t)v].at = at;
-			at += (size_t)bound(a, first + i, v);
+			at += (size_t)line_bound(a->model, a->scan, a->scan->views + a->first + first + i, v, &a->grid);
 		}
 #pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic, 64)
 	for (int i = 0; i < n; i++)
@@ -146,7 +117,7 @@ static int make_batch(const struct projection *a, int first)
 
 int cpu_lines_create(struct projection *a, struct err *err)
 {
-	struct bounds b = bounds_of(a);
+	struct lines_table b = table_of(a);
 	size_t lines = (size_t)b.batch * (size_t)a->scan->n_v;
 	struct cpu_lines *l = calloc(1, sizeof(*l));
 

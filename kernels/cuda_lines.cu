@@ -12,34 +12,45 @@
 #include "kernels/cuda_paths.cuh"
 #include "kernels/lines.h"
 
+#define LINES_KEPT ((size_t)16 << 30) /* bytes of entries; where all views take more, they are made again in each pass */
+#define LINES_BATCH ((size_t)1 << 30) /* bytes, of the views that are made at a time */
 #define LINE_WARPS 8
 #define SWEEP_WARPS 16
 #define ALL 0xffffffffu
 
 struct cuda_lines {
-	struct line *line; /* device: n_views * n_v */
+	struct line *line; /* device: n_views * n_v; `at` counts from the batch's first entry */
 	struct line_entry *entry;
 	unsigned *arrived; /* device: one */
+	double sampling;
+	int batch; /* views */
+	int made;  /* the first view whose entries there are; -1: none */
 	int stride;
 };
 
-static size_t count_entries(const struct projection_spec *spec, struct line *ret_line)
+static struct lines_table table_of(const struct projection_spec *spec)
+{
+	return lines_table(spec->model, spec->scan, spec->first, spec->n_views, spec->grid, LINES_KEPT, LINES_BATCH);
+}
+
+static void place_entries(const struct projection_spec *spec, int batch, struct line *line)
 {
 	const struct scan *s = spec->scan;
 	size_t n = 0, i = 0;
 
-	for (int view = spec->first; view < spec->first + spec->n_views; view++)
+	for (int view = 0; view < spec->n_views; view++) {
+		if (view % batch == 0)
+			n = 0;
 		for (int v = 0; v < s->n_v; v++, i++) {
-			if (ret_line)
-				ret_line[i].at = n;
-			n += (size_t)line_bound(s, s->views + view, v, spec->grid);
+			line[i].at = n;
+			n += (size_t)line_bound(spec->model, s, s->views + spec->first + view, v, spec->grid);
 		}
-	return n;
+	}
 }
 
 size_t cuda_lines_bytes(const struct projection_spec *spec)
 {
-	return count_entries(spec, NULL) * sizeof(struct line_entry) +
+	return table_of(spec).entries * sizeof(struct line_entry) +
 	       (size_t)spec->n_views * ((size_t)spec->scan->n_v * sizeof(struct line) + sizeof(struct scan_view)) +
 	       (size_t)spec->scan->n_u * sizeof(struct scan_plane) + (size_t)spec->scan->n_v * sizeof(double);
 }
@@ -60,13 +71,31 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		line_make(model, &scan, views + view, v, &grid, sampling, entry + line[i].at, line + i);
 }
 
+/* The entries of the views from `first` on. *ret_n: of how many. */
+static int make_batch(const struct projection *a, int first, int *ret_n, struct err *err)
+{
+	struct cuda_lines *l = a->lines;
+	const int n = a->n_views - first < l->batch ? a->n_views - first : l->batch;
+	const size_t lines = (size_t)n * (size_t)a->scan.n_v;
+
+	*ret_n = n;
+	if (l->made == first)
+		return 0;
+	make_kernel<<<cuda_blocks(lines), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
+		a->model, a->scan, a->views + first, a->grid, n, l->sampling, l->line + (size_t)first * (size_t)a->scan.n_v,
+		l->entry);
+	l->made = first;
+	return cuda_check(cudaGetLastError(), a->dev, "making lines", err);
+}
+
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err)
 {
-	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v, entries;
+	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v;
 	struct line *line = (struct line *)calloc(n, sizeof(*line));
 	cudaStream_t stream = cuda_state(a->dev)->stream;
+	struct lines_table table = table_of(spec);
 	struct cuda_lines *l;
-	int r;
+	int r, made;
 
 	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
 	if (!line || !a->lines) {
@@ -75,17 +104,18 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	}
 	l = a->lines;
 	l->stride = lines_stride(spec->model, spec->scan, spec->grid);
-	entries = count_entries(spec, line);
+	l->sampling = spec->sampling;
+	l->batch = table.batch;
+	l->made = -1;
+	place_entries(spec, table.batch, line);
 	if ((r = cuda_check(cudaMalloc((void **)&l->line, n * sizeof(*line)), a->dev, "lines", err)) < 0 ||
-	    (r = cuda_check(cudaMalloc((void **)&l->entry, (entries ? entries : 1) * sizeof(*l->entry)), a->dev,
+	    (r = cuda_check(cudaMalloc((void **)&l->entry, (table.entries ? table.entries : 1) * sizeof(*l->entry)), a->dev,
 			    "entries of lines", err)) < 0 ||
 	    (r = cuda_check(cudaMalloc((void **)&l->arrived, sizeof(*l->arrived)), a->dev, "lines", err)) < 0 ||
 	    (r = cuda_check(cudaMemcpyAsync(l->line, line, n * sizeof(*line), cudaMemcpyHostToDevice, stream), a->dev, "lines",
 			    err)) < 0)
 		goto out;
-	make_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, stream>>>(a->model, a->scan, a->views, a->grid, a->n_views, spec->sampling,
-								 l->line, l->entry);
-	r = cuda_check(cudaGetLastError(), a->dev, "making lines", err);
+	r = make_batch(a, 0, &made, err);
 	if (r == 0) /* host memory goes away */
 		r = cuda_check(cudaStreamSynchronize(stream), a->dev, "making lines", err);
 out:
@@ -183,13 +213,19 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * LINE_WARPS) 
 	}
 }
 
-static void fill_job(const struct projection *a, struct line_job *job)
+/* The job of the views from `first` on; where its bins begin. */
+static int fill_job(const struct projection *a, int first, struct line_job *job, int *ret_n, size_t *ret_bin, struct err *err)
 {
-	job->line = a->lines->line;
+	const size_t lines_before = (size_t)first * (size_t)a->scan.n_v;
+	int r = make_batch(a, first, ret_n, err);
+
+	job->line = a->lines->line + lines_before;
 	job->entry = a->lines->entry;
-	job->n_lines = (size_t)a->n_views * (size_t)a->scan.n_v;
+	job->n_lines = (size_t)*ret_n * (size_t)a->scan.n_v;
 	job->n_u = a->scan.n_u;
 	job->column = (int)lines_column(&a->grid);
+	*ret_bin = lines_before * (size_t)a->scan.n_u;
+	return r;
 }
 
 static dim3 blocks_of(const struct line_job *job)
@@ -200,37 +236,53 @@ static dim3 blocks_of(const struct line_job *job)
 int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;
-	struct line_job job = {};
+	int r = 0;
 
-	fill_job(a, &job);
-	job.x = x;
-	job.ret = y;
-	job.add = add;
-	if (job.n_u > 1)
-		forward_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
-	else
-		forward_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
-	return cuda_check(cudaGetLastError(), a->dev, "lines forward", err);
+	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
+		struct line_job job = {};
+		size_t bin;
+
+		r = fill_job(a, first, &job, &n, &bin, err);
+		job.x = x;
+		job.ret = y + bin;
+		job.add = add;
+		if (r < 0)
+			break;
+		if (job.n_u > 1)
+			forward_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		else
+			forward_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		r = cuda_check(cudaGetLastError(), a->dev, "lines forward", err);
+	}
+	return r;
 }
 
 int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;
-	struct line_job job = {};
+	int r = 0;
 
-	fill_job(a, &job);
-	job.y = y;
-	job.ret = x;
-	if (fixed) {
-		job.fixed = fixed->sums;
-		job.largest = fixed->largest;
-		job.bound = fixed->bound;
+	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
+		struct line_job job = {};
+		size_t bin;
+
+		r = fill_job(a, first, &job, &n, &bin, err);
+		job.y = y + bin;
+		job.ret = x;
+		if (fixed) {
+			job.fixed = fixed->sums;
+			job.largest = fixed->largest;
+			job.bound = fixed->bound;
+		}
+		if (r < 0)
+			break;
+		if (job.n_u > 1)
+			back_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		else
+			back_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		r = cuda_check(cudaGetLastError(), a->dev, "lines back", err);
 	}
-	if (job.n_u > 1)
-		back_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
-	else
-		back_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
-	return cuda_check(cudaGetLastError(), a->dev, "lines back", err);
+	return r;
 }
 
 struct sweep_job {
@@ -421,16 +473,23 @@ int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, 
 			       (double)relaxation);
 	if ((r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "row_sweep", err)) < 0)
 		return r;
-	job.line = a->lines->line;
 	job.entry = a->lines->entry;
-	job.y = y->mem;
 	job.x = x->mem;
 	job.relaxation = relaxation;
 	job.arrived = a->lines->arrived;
-	job.n_views = a->n_views;
 	job.n_v = a->scan.n_v;
 	job.stride = a->lines->stride;
 	job.n_u = a->scan.n_u;
 	job.column = (int)lines_column(&a->grid);
-	return job.n_u > 1 ? sweep<true>(a, job, err) : sweep<false>(a, job, err);
+	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
+		const size_t lines_before = (size_t)first * (size_t)a->scan.n_v;
+
+		r = make_batch(a, first, &n, err);
+		job.line = a->lines->line + lines_before;
+		job.y = y->mem + lines_before * (size_t)a->scan.n_u;
+		job.n_views = n;
+		if (r == 0)
+			r = job.n_u > 1 ? sweep<true>(a, job, err) : sweep<false>(a, job, err);
+	}
+	return r;
 }

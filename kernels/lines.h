@@ -69,11 +69,44 @@ static inline int lines_stride(enum projection_model model, const struct scan *s
 }
 
 /* No line has more entries. largest_rise is 0 in a stack. */
-static inline TOMONODE_HD int line_bound(const struct scan *s, const struct scan_view *view, int v, const struct grid *g)
+static inline TOMONODE_HD int line_bound(enum projection_model model, const struct scan *s, const struct scan_view *view, int v,
+					 const struct grid *g)
 {
 	int cells = path_bound(s, view, v, g, 0);
 
-	return cells ? 2 * cells + 8 : 0; /* SAMPLED: two more corners for each cell between middles; JOSEPH: two per step */
+	if (model == PROJECTION_PATHS || !cells)
+		return cells;
+	return 2 * cells + 8; /* SAMPLED: two more corners for each cell between middles; JOSEPH: two per step */
+}
+
+/* How a device keeps the entries: all of them up to `keep` bytes; else as many views at a time as fit into `batch` bytes, at
+ * least one, made anew whenever others are wanted. */
+struct lines_table {
+	size_t entries; /* room for */
+	int batch;	/* views */
+};
+
+static inline struct lines_table lines_table(enum projection_model model, const struct scan *s, int first, int n_views,
+					     const struct grid *g, size_t keep, size_t batch)
+{
+	struct lines_table t = {0, n_views};
+	size_t largest = 1;
+
+	for (int view = first; view < first + n_views; view++) {
+		size_t n = 0;
+
+		for (int v = 0; v < s->n_v; v++)
+			n += (size_t)line_bound(model, s, s->views + view, v, g);
+		t.entries += n;
+		largest = n > largest ? n : largest;
+	}
+	if (t.entries > keep / sizeof(struct line_entry)) {
+		size_t fit = batch / sizeof(struct line_entry) / largest;
+
+		t.batch = fit < 1 ? 1 : fit < (size_t)n_views ? (int)fit : n_views;
+		t.entries = largest * (size_t)t.batch;
+	}
+	return t;
 }
 
 /* The step that lies where entry e will be: both are of the same size. */
@@ -168,7 +201,7 @@ static inline TOMONODE_HD void line_make(enum projection_model model, const stru
 {
 	int n = model == PROJECTION_PATHS    ? line_paths(s, view, v, g, ret_entry)
 		: model == PROJECTION_JOSEPH ? line_joseph(s, view, v, g, ret_entry)
-					     : line_sampled(s, view, v, g, sampling, line_bound(s, view, v, g), ret_entry);
+					     : line_sampled(s, view, v, g, sampling, line_bound(model, s, view, v, g), ret_entry);
 	double norm = 0;
 
 	for (int k = 0; k < n; k++)

@@ -55,6 +55,9 @@ int planes_check(const struct projection_spec *spec, struct err *err)
 			       "projection: sampled rays and sweeps want a stack: plane u level in the middle of slice u");
 	if (spec->model == PROJECTION_SAMPLED && !(spec->sampling > 0 && isfinite(spec->sampling)))
 		return err_set(err, EINVAL, "projection: rays sampled every %g mm", spec->sampling);
+	if (spec->model == PROJECTION_SAMPLED && spec->sampling < 1e-4 * spec->grid->h[0])
+		return err_set(err, EINVAL, "projection: rays sampled every %g mm, in pixels of %g mm", spec->sampling,
+			       spec->grid->h[0]);
 	if (!spec->grid->z_fastest && !lines_fit(s, spec->grid))
 		return err_set(err, EINVAL, "projection: transaxial paths want a volume that lies z fastest");
 	if (spec->model == PROJECTION_JOSEPH && (spec->grid->n[0] < 2 || spec->grid->n[1] < 2))

@@ -23,9 +23,11 @@ step() {
 
 step ./recon_test_cuda
 step ./recon_test_cuda_pet
+step ./recon_test_cuda_parallel
 if [ $sanitizer = yes ]; then
-    for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet; do
+    for tool in memcheck racecheck initcheck; do for program in recon_test_cuda recon_test_cuda_pet 'recon_test_cuda_parallel --small'; do
         echo "== compute-sanitizer $tool $program"
+        # shellcheck disable=SC2086  # program and its option
         compute-sanitizer --tool $tool --error-exitcode 9 ./$program 2>&1 | grep -E 'ERROR SUMMARY|RACECHECK SUMMARY|FAILED|=========     at' | head -20
         [ "${PIPESTATUS[0]}" = 0 ] || { echo "FAILED: $tool $program"; failed=1; }
     done; done
@@ -54,4 +56,10 @@ for matrix in 256 128; do
     step ./bench_pet --device cuda --matrix $matrix --repeat 5 --model joseph
 done
 step ./bench_pet --device cuda --matrix 256 --fov 200 --repeat 15 --check
+for work in radon bp fbp filter art; do
+    step ./bench_parallel --device cuda --work $work
+    step ./bench_parallel --device cuda --work $work --slices 256
+done
+step ./bench_parallel --device cuda --work fbp --size 2048 --angles 2048
+step ./bench_parallel --device cuda --work art --size 2048 --angles 2048 --repeat 3
 exit $failed

@@ -84,7 +84,7 @@ static void edge(void **state)
 	double at[3] = {5.2, 4.8, 9.7}, slope[2] = {0.1, 0}, profile[NZ];
 	struct bead_window w = spot(at, slope, 0.32, 0.65, 0.34);
 	struct bead bead;
-	int top[3];
+	int top[3] = {0};
 
 	(void)state;
 	highest(top);
