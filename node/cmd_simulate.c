@@ -93,16 +93,6 @@ static int choose(const char *value, const char *const *words)
 	return -1;
 }
 
-static bool read_integer(const char *text, long long lo, long long hi, int *ret)
-{
-	long long value;
-
-	if (options_integer(text, lo, hi, &value) < 0)
-		return false;
-	*ret = (int)value;
-	return true;
-}
-
 static bool read_detector(const char *text, struct simulate_options *w)
 {
 	char end;
@@ -138,7 +128,6 @@ static bool read_word(struct simulate *s, int id, const char *value)
 static bool read_option(struct simulate *s, int id, const char *value)
 {
 	struct simulate_options *w = &s->what;
-	long long seed;
 
 	switch (id) {
 	case 'c':
@@ -153,14 +142,11 @@ static bool read_option(struct simulate *s, int id, const char *value)
 	case OPTION_I0:
 		return options_real(value, 10, 1e9, &w->i0) >= 0;
 	case OPTION_BINNING:
-		return read_integer(value, 1, 64, &w->binning);
+		return options_int(value, 1, 64, &w->binning);
 	case OPTION_GANTRY:
 		return options_real(value, 20, 80, &w->gantry) >= 0;
 	case OPTION_SEED:
-		if (options_integer(value, 0, 4294967295LL, &seed) < 0)
-			return false;
-		w->seed = (unsigned)seed;
-		return true;
+		return options_seed(value, &w->seed);
 	case OPTION_FROM:
 		w->volume = value;
 		return true;
@@ -176,10 +162,10 @@ static bool read_option(struct simulate *s, int id, const char *value)
 	case OPTION_INVERTED:
 		return w->inverted = true;
 	case OPTION_COLLIMATE:
-		return read_integer(value, 0, 1000, &w->collimate);
+		return options_int(value, 0, 1000, &w->collimate);
 	case OPTION_VIEWS:
 		s->given_views = true;
-		return read_integer(value, 2, SIMULATE_VIEWS_MAX, &w->views);
+		return options_int(value, 2, SIMULATE_VIEWS_MAX, &w->views);
 	case OPTION_ARC:
 		s->given_arc = true;
 		return options_real(value, 0.1, 120, &w->arc) >= 0;
@@ -188,18 +174,10 @@ static bool read_option(struct simulate *s, int id, const char *value)
 		return read_detector(value, w);
 	case OPTION_STUDY:
 		w->study = value;
-		return strlen(value) < DICOM_UID_SIZE && value[0] && strspn(value, "0123456789.") == strlen(value);
+		return options_uid(value);
 	default:
 		return read_word(s, id, value);
 	}
-}
-
-static const char *option_name(int id)
-{
-	for (const struct option_spec *o = option_specs; o->id; o++)
-		if (o->id == id)
-			return o->name;
-	return "?";
 }
 
 static int read_options(struct simulate *s, int argc, char **argv)
@@ -209,7 +187,7 @@ static int read_options(struct simulate *s, int argc, char **argv)
 	options_begin(&s->o, &spec, argc, argv);
 	while ((id = options_next(&s->o)) >= 0)
 		if (!read_option(s, id, s->o.value))
-			return options_fail(&s->o, CODE_USAGE, "--%s %s is not allowed; see --help", option_name(id), s->o.value);
+			return options_refuse(&s->o, id);
 	if (id == OPTION_STOP)
 		return s->o.code;
 	if (strcmp(argv[s->o.first], "dbt") != 0)

@@ -77,20 +77,9 @@ static bool read_phantom(struct simulate *s, const char *value)
 	return false;
 }
 
-static bool read_int(const char *value, int lo, int hi, int *ret)
-{
-	long long v;
-
-	if (options_integer(value, lo, hi, &v) < 0)
-		return false;
-	*ret = (int)v;
-	return true;
-}
-
 static bool read_option(struct simulate *s, int id, const char *value)
 {
 	struct simulate_parallel_options *w = &s->what;
-	long long seed;
 
 	switch (id) {
 	case 'o':
@@ -102,11 +91,11 @@ static bool read_option(struct simulate *s, int id, const char *value)
 		w->picture = value;
 		return true;
 	case OPTION_ANGLES:
-		return read_int(value, 1, 16384, &w->angles);
+		return options_int(value, 1, 16384, &w->angles);
 	case OPTION_SIZE:
-		return read_int(value, 2, 16384, &w->size);
+		return options_int(value, 2, 16384, &w->size);
 	case OPTION_SLICES:
-		return read_int(value, 1, 65535, &w->slices);
+		return options_int(value, 1, 65535, &w->slices);
 	case OPTION_ARC:
 		return options_real(value, 1e-3, 360, &w->arc) >= 0;
 	case OPTION_FIRST_ANGLE:
@@ -122,24 +111,13 @@ static bool read_option(struct simulate *s, int id, const char *value)
 	case OPTION_COUNTS:
 		return options_real(value, 1, 1e12, &w->counts) >= 0;
 	case OPTION_SEED:
-		if (options_integer(value, 0, 4294967295LL, &seed) < 0)
-			return false;
-		w->seed = (unsigned)seed;
-		return true;
+		return options_seed(value, &w->seed);
 	case OPTION_POSITION:
 		return snprintf(w->position, sizeof(w->position), "%s", value) < (int)sizeof(w->position);
 	default:
 		w->study = value;
-		return strlen(value) < DICOM_UID_SIZE && value[0] && strspn(value, "0123456789.") == strlen(value);
+		return options_uid(value);
 	}
-}
-
-static const char *option_name(int id)
-{
-	for (const struct option_spec *o = option_specs; o->id; o++)
-		if (o->id == id)
-			return o->name;
-	return "?";
 }
 
 static int read_options(struct simulate *s, int argc, char **argv)
@@ -149,7 +127,7 @@ static int read_options(struct simulate *s, int argc, char **argv)
 	options_begin(&s->o, &spec, argc, argv);
 	while ((id = options_next(&s->o)) >= 0)
 		if (!read_option(s, id, s->o.value))
-			return options_fail(&s->o, CODE_USAGE, "--%s %s is not allowed; see --help", option_name(id), s->o.value);
+			return options_refuse(&s->o, id);
 	if (id == OPTION_STOP)
 		return s->o.code;
 	if (!s->folder)

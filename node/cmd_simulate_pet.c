@@ -75,7 +75,6 @@ static bool read_phantom(struct simulate *s, const char *value)
 static bool read_option(struct simulate *s, int id, const char *value)
 {
 	struct simulate_pet_options *w = &s->what;
-	long long seed;
 
 	switch (id) {
 	case 'c':
@@ -107,26 +106,15 @@ static bool read_option(struct simulate *s, int id, const char *value)
 	case OPTION_RANDOMS:
 		return options_real(value, 0, 100, &w->randoms) >= 0;
 	case OPTION_SEED:
-		if (options_integer(value, 0, 4294967295LL, &seed) < 0)
-			return false;
-		w->seed = (unsigned)seed;
-		return true;
+		return options_seed(value, &w->seed);
 	case OPTION_POSITION:
 		return snprintf(w->position, sizeof(w->position), "%s", value) < (int)sizeof(w->position);
 	case OPTION_STUDY:
 		w->study = value;
-		return strlen(value) < DICOM_UID_SIZE && value[0] && strspn(value, "0123456789.") == strlen(value);
+		return options_uid(value);
 	default:
 		return w->interfile = true;
 	}
-}
-
-static const char *option_name(int id)
-{
-	for (const struct option_spec *o = option_specs; o->id; o++)
-		if (o->id == id)
-			return o->name;
-	return "?";
 }
 
 static int read_options(struct simulate *s, int argc, char **argv)
@@ -136,7 +124,7 @@ static int read_options(struct simulate *s, int argc, char **argv)
 	options_begin(&s->o, &spec, argc, argv);
 	while ((id = options_next(&s->o)) >= 0)
 		if (!read_option(s, id, s->o.value))
-			return options_fail(&s->o, CODE_USAGE, "--%s %s is not allowed; see --help", option_name(id), s->o.value);
+			return options_refuse(&s->o, id);
 	if (id == OPTION_STOP)
 		return s->o.code;
 	if (!s->folder)

@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "dicom/dataset.h"
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON };
 
@@ -213,6 +216,15 @@ int options_fail_err(const struct options *o, const struct err *err)
 	return options_fail(o, options_code(err), "%s", err->msg);
 }
 
+int options_refuse(const struct options *o, int id)
+{
+	const struct option_spec *spec = o->spec->options;
+
+	while (spec->id && spec->id != id)
+		spec++;
+	return options_fail(o, CODE_USAGE, "--%s %s is not allowed; see --help", spec->id ? spec->name : "?", o->value);
+}
+
 static void print_problem(void *ctx, const char *problem)
 {
 	++*(size_t *)ctx;
@@ -242,6 +254,31 @@ int options_integer(const char *text, long long lo, long long hi, long long *ret
 		return -1;
 	*ret_value = value;
 	return 0;
+}
+
+bool options_int(const char *text, int lo, int hi, int *ret_value)
+{
+	long long value;
+
+	if (options_integer(text, lo, hi, &value) < 0)
+		return false;
+	*ret_value = (int)value;
+	return true;
+}
+
+bool options_seed(const char *text, unsigned *ret_seed)
+{
+	long long value;
+
+	if (options_integer(text, 0, UINT_MAX, &value) < 0)
+		return false;
+	*ret_seed = (unsigned)value;
+	return true;
+}
+
+bool options_uid(const char *text)
+{
+	return text[0] && strlen(text) < DICOM_UID_SIZE && strspn(text, "0123456789.") == strlen(text);
 }
 
 int options_real(const char *text, double lo, double hi, double *ret_value)

@@ -78,6 +78,8 @@ int options_next(struct options *o);
 
 /* "tomonode COMMAND: sentence" on stderr, with --json also an object on stdout; returns code. */
 int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* "--NAME VALUE is not allowed", for the option that was just given back. */
+int options_refuse(const struct options *o, int id);
 /* The same for an error box; the exit code follows from err->code (options_code). */
 int options_fail_err(const struct options *o, const struct err *err);
 /* EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV, EHWPOISON: CODE_DEVICE; ECANCELED: CODE_CANCELLED; EBUSY,
@@ -93,6 +95,11 @@ int options_json(struct json_t *root);
 
 /* A whole number in [lo, hi] out of text; -1: it is not (nothing is printed). */
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value);
+/* The same for an int within int's range, and a seed; false: it is not. */
+bool options_int(const char *text, int lo, int hi, int *ret_value);
+bool options_seed(const char *text, unsigned *ret_seed);
+/* Could the text be a UID? */
+bool options_uid(const char *text);
 /* A finite number in [lo, hi] out of text. */
 int options_real(const char *text, double lo, double hi, double *ret_value);
 
