@@ -207,6 +207,9 @@ void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q alo
 int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 		 struct err *err);
 
+/* cpu_step_rate.c */
+int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err);
+
 /* cpu_interpolated.c */
 int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 

@@ -52,6 +52,9 @@ struct cuda_lines; /* cuda_convolve.cu */
 int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 		  struct err *err);
 
+/* cuda_step_rate.cu */
+int cuda_step_rate(struct device *dev, double *ret_per_s, struct err *err);
+
 /* cuda_lines.cu */
 
 struct projection {

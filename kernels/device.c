@@ -110,6 +110,7 @@ int device_check(const struct device_ops *ops, struct err *err)
 	SLOT(dot);
 	SLOT(tally);
 	SLOT(log_likelihood);
+	SLOT(step_rate);
 	SLOT(projection_bytes);
 	SLOT(scratch_bytes);
 	SLOT(projection_create);

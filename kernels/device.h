@@ -119,6 +119,11 @@ struct device_ops {
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
 			      struct err *err); /* sum over p > floor of y ln p - p */
 
+	/* Steps a second that the device can make at most, measured now, in some ten milliseconds. A step is what every projector
+	 * makes of every voxel and ray at least: the linear interpolation between two neighbours, sum += w0 y[i] + w1 y[i + 1], y
+	 * in the memory nearest to the arithmetic (level-1 cache, shared memory). A limit for benchmarks to be compared with. */
+	int (*step_rate)(struct device *dev, double *ret_per_s, struct err *err);
+
 	/* The system matrix. projection_bytes: what this projection alone allocates; scratch_bytes: working memory that all
 	 * projections of the device share, so that the largest counts once. */
 	size_t (*projection_bytes)(struct device *dev, const struct projection_spec *spec);

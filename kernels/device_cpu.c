@@ -193,6 +193,7 @@ const struct device_ops device_cpu_ops = {
 	.dot = cpu_dot,
 	.tally = cpu_tally,
 	.log_likelihood = cpu_log_likelihood,
+	.step_rate = cpu_step_rate,
 	.projection_bytes = cpu_projection_bytes,
 	.scratch_bytes = cpu_scratch_bytes,
 	.projection_create = cpu_projection_create,

@@ -254,6 +254,7 @@ static struct device_ops cuda_table(void)
 	ops.sum = cuda_sum;
 	ops.dot = cuda_dot;
 	ops.log_likelihood = cuda_log_likelihood;
+	ops.step_rate = cuda_step_rate;
 	ops.projection_bytes = cuda_projection_bytes;
 	ops.scratch_bytes = cuda_scratch_bytes;
 	ops.projection_create = cuda_projection_create;

@@ -437,6 +437,7 @@ static const struct device_ops poison_ops = {
 	.dot = poison_dot,
 	.tally = poison_tally,
 	.log_likelihood = poison_log_likelihood,
+	.step_rate = cpu_step_rate,
 	.projection_bytes = cpu_projection_bytes,
 	.scratch_bytes = cpu_scratch_bytes,
 	.projection_create = cpu_projection_create,

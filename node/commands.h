@@ -29,6 +29,7 @@ int cmd_retry(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
 int cmd_test_peer(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 
 /* What `serve` runs in processes of their own; not for people, not in --help. */
 int cmd_index(int argc, char **argv);	/* index -c FILE: find the case of each new instance */

@@ -30,6 +30,7 @@ static const struct command commands[] = {
 	{"cancel", cmd_cancel, "give a case up", false},
 	{"test-peer", cmd_test_peer, "C-ECHO to a destination, then store a phantom there", true},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},
+	{"bench", cmd_bench, "measure how fast they are", false},
 	{"index", cmd_index, NULL, true},
 	{"worker", cmd_worker, NULL, true},
 	{"deliver", cmd_deliver, NULL, true},

@@ -56,7 +56,7 @@ static int (*const run_work[])(struct parallel_session *, struct err *) = {
 };
 
 /* What belongs to a number of slices. */
-static void clear_part(struct parallel_session *s)
+void parallel_part_clear(struct parallel_session *s)
 {
 	const struct device_ops *v = s->dev->ops;
 
@@ -81,7 +81,7 @@ static int open_radon(struct parallel_session *s, struct err *err)
 	return s->dev->ops->projection_create(s->dev, &spec, &s->a, err);
 }
 
-static int open_part(struct parallel_session *s, int n, struct err *err)
+int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	size_t bins;
@@ -89,7 +89,7 @@ static int open_part(struct parallel_session *s, int n, struct err *err)
 
 	if (s->n == n)
 		return 0;
-	clear_part(s);
+	parallel_part_clear(s);
 	r = scan_create_parallel(s->s, n, s->plan->fov_radius, s->views.order, &s->scan, err);
 	if (r < 0)
 		return r;
@@ -118,7 +118,7 @@ static int for_parts(struct parallel_session *s, int part_slices, int (*each)(st
 	for (int i = 0; r == 0 && i < parts; i++) {
 		double begin = parallel_seconds();
 
-		r = open_part(s, total / parts + (i < total % parts), err);
+		r = parallel_part_open(s, total / parts + (i < total % parts), err);
 		*ret_setup += parallel_seconds() - begin;
 		if (r < 0)
 			break;
@@ -132,7 +132,7 @@ static int for_parts(struct parallel_session *s, int part_slices, int (*each)(st
 		s->done += s->n;
 		monitor_progress(s->monitor, s->work == PARALLEL_WORK_RADON ? "project" : "reconstruct", (double)s->done / total);
 	}
-	clear_part(s);
+	parallel_part_clear(s);
 	parallel_views_clear(&s->views);
 	return r;
 }

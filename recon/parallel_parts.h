@@ -67,6 +67,10 @@ struct parallel_session {
 	double seconds_filter, seconds_iterate;
 };
 
+/* parallel.c: makes what belongs to n slices, and frees it; s->views are there. */
+int parallel_part_open(struct parallel_session *s, int n, struct err *err);
+void parallel_part_clear(struct parallel_session *s);
+
 /* parallel_slices.c: between the caller's order and the device's. scale: a factor for each angle, NULL: s->unit for all. */
 void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins);
 void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines);

@@ -57,6 +57,28 @@ static void count_device(void *ctx, const char *spec, const char *name, size_t m
 	++*(int *)ctx;
 }
 
+/* A limit that depends on nothing but the device: positive, and not below a tenth of what one thread does (the machine may be
+ * busy, so nothing finer can be asked). */
+static void step_rate(void **state)
+{
+	struct device *dev = NULL;
+	double one = 0, two = 0;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	assert_int_equal(dev->ops->step_rate(dev, &one, NULL), 0);
+	dev = device_close(dev);
+	assert_true(one > 1e6 && one < 1e13); /* 1e13: more than 100 cores' worth of vectors */
+	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
+	assert_int_equal(dev->ops->step_rate(dev, &two, NULL), 0);
+	dev = device_close(dev);
+	assert_true(two > 0.1 * one && two < 1e13);
+	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
+	assert_int_equal(dev->ops->step_rate(dev, &two, NULL), 0);
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	dev = device_close(dev);
+}
+
 static void listing(void **state)
 {
 	int n = 0, found;
@@ -429,11 +451,17 @@ static void instruction_sets_agree(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),	  cmocka_unit_test(listing),
-		cmocka_unit_test(empty_slot),	  cmocka_unit_test(vectors),
-		cmocka_unit_test(sums_repeat),	  cmocka_unit_test(tallies),
-		cmocka_unit_test(queues),	  cmocka_unit_test(poison_delays),
-		cmocka_unit_test(poison_catches), cmocka_unit_test(instruction_sets_agree),
+		cmocka_unit_test(names),
+		cmocka_unit_test(listing),
+		cmocka_unit_test(step_rate),
+		cmocka_unit_test(empty_slot),
+		cmocka_unit_test(vectors),
+		cmocka_unit_test(sums_repeat),
+		cmocka_unit_test(tallies),
+		cmocka_unit_test(queues),
+		cmocka_unit_test(poison_delays),
+		cmocka_unit_test(poison_catches),
+		cmocka_unit_test(instruction_sets_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
