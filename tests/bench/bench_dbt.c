@@ -15,16 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/device.h"
+#include "recon/bench_parts.h"
 #include "recon/linop.h"
 #include "recon/projector.h"
-#include "recon/scan.h"
 
 #define FLOOR 1e-6f
-#define DEPTH_MM 239.36
-#define REPEAT_MAX 1000
 
 static const char *const rule_names[] = {
 	[RULE_EM] = "em",     [RULE_EM_ROWS] = "em-rows",	  [RULE_TRANSMISSION] = "transmission",
@@ -42,15 +39,8 @@ struct work {
 	struct linop **op;
 	struct buf x, y, row, pair, mask; /* mask: every bin of a subset counts; row: as y, where the rule wants it */
 	struct buf p, num, den;		  /* where the passes are not fused */
+	struct buf copy;
 };
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int usage(void)
 {
@@ -104,42 +94,9 @@ static int parse(struct work *w, int argc, char **argv)
 			return -1;
 	}
 	if (optind < argc || w->views < 2 || w->per_subset < 1 || w->per_subset > w->views || w->repeat < 1 ||
-	    w->repeat > REPEAT_MAX || (strcmp(w->model, "slices") && strcmp(w->model, "exact")))
+	    w->repeat > BENCH_REPEAT_MAX || (strcmp(w->model, "slices") && strcmp(w->model, "exact")))
 		return -1;
 	return w->n[0] > 0 && w->n[1] > 0 && w->n[2] > 0 ? 0 : -1;
-}
-
-static int make_scan(struct work *w, double pitch, struct err *err)
-{
-	struct dbt_geometry g = {w->n[0], w->n[1], pitch, 47, 608.5, 0, w->views, NULL};
-	double *angle = malloc((size_t)w->views * sizeof(*angle));
-	int r;
-
-	if (!angle)
-		return err_set(err, ENOMEM, "out of memory");
-	for (int i = 0; i < w->views; i++)
-		angle[i] = -25 + 50.0 * i / (w->views - 1);
-	g.angle = angle;
-	r = scan_create_dbt(&g, &w->scan, err);
-	free(angle);
-	return r;
-}
-
-static int fill_random(struct buf *b, float lo, float hi, struct err *err)
-{
-	float *host = malloc(b->n * sizeof(*host));
-	unsigned state = 1;
-	int r;
-
-	if (!host)
-		return err_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < b->n; i++) {
-		state = state * 1664525u + 1013904223u;
-		host[i] = lo + (hi - lo) * (float)(state >> 8) / (1 << 24);
-	}
-	r = b->dev->ops->upload(b, host, err);
-	free(host);
-	return r;
 }
 
 /* The views of subset i. */
@@ -201,13 +158,12 @@ static int make_lengths(struct work *w, struct err *err)
 
 static int prepare(struct work *w, struct err *err)
 {
-	double pitch = DEPTH_MM / w->n[0];
-	struct grid grid = {{w->n[0], w->n[1], w->n[2]}, {pitch, pitch, 1}, {0, -0.5 * w->n[1] * pitch, 17}};
+	struct grid grid;
 	const struct device_ops *v;
 	size_t bins, in_subset;
 	int r;
 
-	if ((r = device_open(w->device, &w->dev, err)) < 0 || (r = make_scan(w, pitch, err)) < 0)
+	if ((r = device_open(w->device, &w->dev, err)) < 0 || (r = bench_dbt_geometry(w->n, w->views, &w->scan, &grid, err)) < 0)
 		return r;
 	v = w->dev->ops;
 	bins = scan_view_size(w->scan);
@@ -215,7 +171,7 @@ static int prepare(struct work *w, struct err *err)
 	if ((r = v->alloc(w->dev, grid_size(&grid), &w->x, err)) < 0 ||
 	    (r = v->alloc(w->dev, bins * (size_t)w->views, &w->y, err)) < 0 ||
 	    (r = v->alloc(w->dev, 2 * in_subset, &w->pair, err)) < 0 || (r = v->alloc(w->dev, in_subset, &w->mask, err)) < 0 ||
-	    (r = fill_random(&w->y, 1, 3, err)) < 0 || (r = v->fill(&w->mask, 1, err)) < 0 ||
+	    (r = bench_random(&w->y, 1, 3, 1, err)) < 0 || (r = v->fill(&w->mask, 1, err)) < 0 ||
 	    (r = make_operators(w, &grid, err)) < 0)
 		return r;
 	if (!linop_fused(w->op[0]) &&
@@ -225,16 +181,7 @@ static int prepare(struct work *w, struct err *err)
 	if (rule_wants_length(w->rule.kind) &&
 	    ((r = v->alloc(w->dev, w->y.n, &w->row, err)) < 0 || (r = make_lengths(w, err)) < 0))
 		return r;
-	return fill_random(&w->x, 0.03f, 0.06f, err);
-}
-
-/* Devices may run ahead of the calling thread: a number fetched from them waits for them. */
-static int settle(struct work *w, struct err *err)
-{
-	struct buf one = buf_part(&w->x, 0, 1);
-	double sum;
-
-	return w->dev->ops->sum(&one, &sum, err);
+	return bench_random(&w->x, 0.03f, 0.06f, 1, err);
 }
 
 static int sub_iteration(struct work *w, int i, struct err *err)
@@ -260,41 +207,21 @@ static int sub_iteration(struct work *w, int i, struct err *err)
 	return w->dev->ops->rule_voxels(&w->rule, &w->num, &w->den, &w->x, err);
 }
 
-static int sweep(struct work *w, struct err *err)
+static int sweep(void *ctx, struct err *err)
 {
+	struct work *w = ctx;
 	int step = w->subsets % 11 ? 11 : 7, r = 0;
 
 	for (int i = 0; r == 0 && i < w->subsets; i++)
 		r = sub_iteration(w, i * step % w->subsets, err); /* far apart in angle */
-	return r < 0 ? r : settle(w, err);
-}
-
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Seconds of the median of `n` runs of: a copy of x to `copy`, or where that is NULL an iteration. */
-static int measure(struct work *w, struct buf *copy, int n, double *ret_seconds, struct err *err)
-{
-	double time[REPEAT_MAX + 1], begin;
-	int r = 0;
-
-	for (int i = 0; r == 0 && i <= n; i++) {
-		begin = seconds();
-		if (copy) {
-			r = w->dev->ops->copy(&w->x, copy, err);
-			r = r < 0 ? r : settle(w, err);
-		} else {
-			r = sweep(w, err);
-		}
-		time[i] = seconds() - begin;
-	}
-	qsort(time + 1, (size_t)n, sizeof(*time), compare); /* the first is the warm-up */
-	*ret_seconds = time[1 + n / 2];
 	return r;
+}
+
+static int copy(void *ctx, struct err *err)
+{
+	struct work *w = ctx;
+
+	return w->dev->ops->copy(&w->x, &w->copy, err);
 }
 
 int main(int argc, char **argv)
@@ -306,16 +233,16 @@ int main(int argc, char **argv)
 			 .per_subset = 1,
 			 .repeat = 5,
 			 .rule = {RULE_EM, FLOOR, FLOOR, 1}};
-	struct buf c = {0};
+	struct bench_times pass, copied;
 	struct err err = {0};
-	double pass = 0, copy = 0, voxels, moved;
+	double voxels, moved;
 
 	if (parse(&w, argc, argv) < 0)
 		return usage();
 	if (prepare(&w, &err) < 0)
 		goto out;
-	if (measure(&w, NULL, w.repeat, &pass, &err) < 0 || w.dev->ops->alloc(w.dev, w.x.n, &c, &err) < 0 ||
-	    measure(&w, &c, 5, &copy, &err) < 0)
+	if (bench_measure(w.dev, w.repeat, sweep, &w, &pass, &err) < 0 || w.dev->ops->alloc(w.dev, w.x.n, &w.copy, &err) < 0 ||
+	    bench_measure(w.dev, 5, copy, &w, &copied, &err) < 0)
 		goto out;
 	voxels = (double)w.x.n * w.views;
 	moved = (rule_wants_line(w.rule.kind) ? 3.0 : 2.0) * (double)w.x.n * w.subsets * sizeof(float);
@@ -323,7 +250,8 @@ int main(int argc, char **argv)
 	       "\"subsets\":%d,\"tile\":[%d,%d],\"repeat\":%d,"
 	       "\"seconds\":%.6f,\"giga_voxel_updates_per_s\":%.3f,\"moved_gb_per_s\":%.2f,\"copy_gb_per_s\":%.2f}\n",
 	       w.dev->name, w.model, rule_names[w.rule.kind], w.n[0], w.n[1], w.n[2], w.views, w.subsets, w.tile[0], w.tile[1],
-	       w.repeat, pass, voxels / pass * 1e-9, moved / pass * 1e-9, 2 * (double)w.x.n * sizeof(float) / copy * 1e-9);
+	       w.repeat, pass.median, voxels / pass.median * 1e-9, moved / pass.median * 1e-9,
+	       2 * (double)w.x.n * sizeof(float) / copied.median * 1e-9);
 out:
 	for (int i = 0; w.op && i < w.subsets; i++)
 		w.op[i] = linop_free(w.op[i]);
@@ -336,7 +264,7 @@ out:
 	buf_release(&w.num);
 	buf_release(&w.den);
 	buf_release(&w.mask);
-	buf_release(&c);
+	buf_release(&w.copy);
 	scan_free(w.scan);
 	device_close(w.dev);
 	if (err.code)

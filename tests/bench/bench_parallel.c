@@ -8,20 +8,17 @@
  * art: a sweep of Kaczmarz' method. Data lie on the device. Times are medians behind a warm-up; a step is a pixel (bp, fbp) or an
  * entry of the system matrix, reckoned as size a ray (radon, art), in one view and slice.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "recon/bench_parts.h"
 #include "recon/parallel.h"
 #include "recon/ramp.h"
-#include "recon/scan.h"
 
-#define REPEAT_MAX 1000
 #define TRY(call)                                                                                                                \
 	do {                                                                                                                     \
 		if ((call) < 0)                                                                                                  \
@@ -42,40 +39,9 @@ struct bench {
 	struct projection *a;
 	struct ramp *ramp;
 	struct buf x, y, filtered;
-	double setup, median, fastest;
+	double setup;
+	struct bench_times times;
 };
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static int random_buf(struct device *dev, size_t n, unsigned seed, struct buf *ret, struct err *err)
-{
-	float *host = malloc(n * sizeof(*host));
-	int r;
-
-	if (!host)
-		return err_set(err, ENOMEM, "no memory for %zu floats", n);
-	for (size_t i = 0; i < n; i++) {
-		seed = seed * 1664525u + 1013904223u;
-		host[i] = 0.1f + (float)(seed >> 8) / (1 << 24);
-	}
-	r = dev->ops->alloc(dev, n, ret, err);
-	r = r < 0 ? r : dev->ops->upload(ret, host, err);
-	free(host);
-	return r;
-}
 
 static int set_up(struct bench *b, struct err *err)
 {
@@ -95,18 +61,19 @@ static int set_up(struct bench *b, struct err *err)
 				.lo = {-0.5 * b->size, -0.5 * b->size, -0.5 * b->slices},
 				.z_fastest = b->slices > 1};
 	spec.scan = b->scan;
-	begun = seconds();
+	begun = bench_now();
 	TRY(b->dev->ops->projection_create(b->dev, &spec, &b->a, err));
-	b->setup = seconds() - begun;
-	TRY(random_buf(b->dev, grid_size(&b->grid), 1, &b->x, err));
-	TRY(random_buf(b->dev, scan_view_size(b->scan) * (size_t)b->angles, 2, &b->y, err));
+	b->setup = bench_now() - begun;
+	TRY(bench_random_alloc(b->dev, grid_size(&b->grid), 0.1f, 1.1f, 1, &b->x, err));
+	TRY(bench_random_alloc(b->dev, scan_view_size(b->scan) * (size_t)b->angles, 0.1f, 1.1f, 2, &b->y, err));
 	TRY(b->dev->ops->alloc(b->dev, b->y.n, &b->filtered, err));
 	TRY(b->dev->ops->fill(&b->filtered, 1, err));
 	return ramp_create(RAMP_SHEPP_LOGAN, 1, 1, b->size, &b->ramp, err);
 }
 
-static int once(struct bench *b, struct err *err)
+static int once(void *ctx, struct err *err)
 {
+	struct bench *b = ctx;
 	const struct device_ops *v = b->dev->ops;
 
 	switch (b->work) {
@@ -122,26 +89,6 @@ static int once(struct bench *b, struct err *err)
 	}
 }
 
-static int measure(struct bench *b, struct err *err)
-{
-	static double took[REPEAT_MAX];
-
-	for (int i = -1; i < b->repeat; i++) {
-		double begun;
-
-		TRY(b->dev->ops->wait(b->dev, QUEUE_WORK, err));
-		begun = seconds();
-		TRY(once(b, err));
-		TRY(b->dev->ops->wait(b->dev, QUEUE_WORK, err));
-		if (i >= 0)
-			took[i] = seconds() - begun;
-	}
-	qsort(took, (size_t)b->repeat, sizeof(*took), by_value);
-	b->median = took[b->repeat / 2];
-	b->fastest = took[0];
-	return 0;
-}
-
 static void print(const struct bench *b)
 {
 	double steps = (double)b->size * b->size * b->angles * b->slices;
@@ -150,8 +97,8 @@ static void print(const struct bench *b)
 	       "\"slices\": %d, \"repeat\": %d, \"setup_ms\": %.4g, \"median_ms\": %.4g, \"least_ms\": %.4g, \"slice_ms\": %.4g, "
 	       "\"gsteps_s\": %.4g}\n",
 	       work_names[b->work], b->dev->name, b->work == RADON || b->work == ART ? b->model_name : "interpolated", b->size,
-	       b->angles, b->slices, b->repeat, 1e3 * b->setup, 1e3 * b->median, 1e3 * b->fastest, 1e3 * b->median / b->slices,
-	       1e-9 * steps / b->median);
+	       b->angles, b->slices, b->repeat, 1e3 * b->setup, 1e3 * b->times.median, 1e3 * b->times.least,
+	       1e3 * b->times.median / b->slices, 1e-9 * steps / b->times.median);
 }
 
 static int usage(void)
@@ -215,10 +162,10 @@ int main(int argc, char **argv)
 		  : !strcmp(b.model_name, "sampled") ? PROJECTION_SAMPLED
 						     : 0;
 	if (b.work == N_WORKS || !b.model || b.size < 2 || b.angles < 1 || b.slices < 1 || b.repeat < 1 ||
-	    b.repeat > REPEAT_MAX || optind != argc)
+	    b.repeat > BENCH_REPEAT_MAX || optind != argc)
 		return usage();
 	rc = set_up(&b, &err);
-	rc = rc < 0 ? rc : measure(&b, &err);
+	rc = rc < 0 ? rc : bench_measure(b.dev, b.repeat, once, &b, &b.times, &err);
 	if (rc < 0)
 		fprintf(stderr, "bench_parallel: %s\n", err.msg);
 	else

@@ -16,14 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "recon/bench_parts.h"
 #include "recon/linop.h"
-#include "recon/michelogram.h"
 #include "recon/projector.h"
-#include "recon/scan.h"
 
-#define REPEAT_MAX 1000
 #define TRY(call)                                                                                                                \
 	do {                                                                                                                     \
 		if ((call) < 0)                                                                                                  \
@@ -41,50 +38,12 @@ struct work {
 	bool deterministic, check;
 	struct device *dev;
 	struct scan *scan;
-	int *plane;
 	struct grid grid;
 	struct linop *op;
 	struct buf x, y, p, num, den;
 	double median[N_STAGES];
 	double difference_forward, difference_back, gap, chord;
 };
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int make_scan(struct work *w, struct err *err)
-{
-	struct michelogram m = {
-		.scanner = {.rings = 24,
-			    .detectors = 560,
-			    .ring_spacing = 6.54,
-			    .radius = 443.1,
-			    .interaction_depth = 8.4,
-			    .bin = 2.397},
-		.n_radial = 329,
-		.n_angles = 280,
-		.arc_corrected = true,
-	};
-	int r = michelogram_segments(24, 2, 23, &m.segments, &m.n_segments, err);
-
-	if (r == 0)
-		r = scan_create_michelogram(&m, w->fov, NULL, &w->scan, &w->plane, err);
-	free(m.segments);
-	if (r < 0)
-		return r;
-	w->grid = (struct grid){
-		.n = {w->matrix, w->matrix, 47},
-		.h = {2 * w->fov / w->matrix, 2 * w->fov / w->matrix, 3.27},
-		.lo = {-w->fov, -w->fov, -47 * 3.27 / 2},
-		.z_fastest = true,
-	};
-	return 0;
-}
 
 static int make_operator(struct work *w, enum projection_model model, struct linop **ret, struct err *err)
 {
@@ -94,41 +53,17 @@ static int make_operator(struct work *w, enum projection_model model, struct lin
 	return projector_create(w->dev, &spec, ret, err);
 }
 
-static int random_buf(struct device *dev, size_t n, unsigned seed, struct buf *ret, struct err *err)
-{
-	float *host = malloc(n * sizeof(*host));
-	int r;
-
-	if (!host)
-		return err_set(err, ENOMEM, "no memory for %zu floats", n);
-	for (size_t i = 0; i < n; i++) {
-		seed = seed * 1664525u + 1013904223u;
-		host[i] = 0.1f + (float)(seed >> 8) / (1 << 24);
-	}
-	r = dev->ops->alloc(dev, n, ret, err);
-	r = r < 0 ? r : dev->ops->upload(ret, host, err);
-	free(host);
-	return r;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double now(struct work *w)
 {
 	w->dev->ops->wait(w->dev, QUEUE_WORK, NULL);
-	return seconds();
+	return bench_now();
 }
 
 /* Stages one by one, each waited for; then whole iterations, waited for at the end of each. */
 static int measure(struct work *w, struct err *err)
 {
 	const struct rule em = {.kind = RULE_EM, .bin_floor = 1e-6f, .voxel_floor = 1e-6f};
-	static double took[N_STAGES][REPEAT_MAX];
+	static double took[N_STAGES][BENCH_REPEAT_MAX];
 	const struct device_ops *v = w->dev->ops;
 
 	for (int i = -1; i < w->repeat; i++) {
@@ -156,8 +91,10 @@ static int measure(struct work *w, struct err *err)
 		took[ITERATION][i] = now(w) - begun;
 	}
 	for (int s = 0; s < N_STAGES; s++) {
-		qsort(took[s], (size_t)w->repeat, sizeof(double), by_value);
-		w->median[s] = took[s][w->repeat / 2];
+		struct bench_times times;
+
+		bench_median(took[s], w->repeat, &times);
+		w->median[s] = times.median;
 	}
 	return 0;
 }
@@ -210,9 +147,9 @@ static int check(struct work *w, struct err *err)
 	float *a = NULL, *b = NULL;
 	int r = -1;
 
-	if (random_buf(w->dev, w->x.n, 5, &w->x, err) < 0 || make_operator(w, PROJECTION_EXACT, &exact, err) < 0 ||
-	    w->op->apply(w->op, &w->x, &w->p, err) < 0 || fetch(&w->p, &a, err) < 0 ||
-	    exact->apply(exact, &w->x, &w->p, err) < 0 || fetch(&w->p, &b, err) < 0)
+	if (bench_random(&w->x, 0.1f, 1.1f, 5, err) < 0 ||
+	    make_operator(w, PROJECTION_EXACT, &exact, err) < 0 || w->op->apply(w->op, &w->x, &w->p, err) < 0 ||
+	    fetch(&w->p, &a, err) < 0 || exact->apply(exact, &w->x, &w->p, err) < 0 || fetch(&w->p, &b, err) < 0)
 		goto out;
 	w->difference_forward = difference(a, b, w->p.n);
 	free(a);
@@ -238,13 +175,17 @@ out:
 
 static int run(struct work *w, struct err *err)
 {
+	struct bench_pet pet = bench_pet_discovery_ste;
+
 	TRY(device_open(w->device, &w->dev, err));
-	TRY(make_scan(w, err));
+	pet.matrix = w->matrix;
+	pet.fov_radius = w->fov;
+	TRY(bench_pet_geometry(&pet, &w->scan, &w->grid, err));
 	if (w->angles < 1 || w->angles > w->scan->n_views)
 		w->angles = w->scan->n_views;
 	TRY(make_operator(w, w->model, &w->op, err));
-	TRY(random_buf(w->dev, w->op->n_in, 1, &w->x, err));
-	TRY(random_buf(w->dev, w->op->n_out, 2, &w->y, err));
+	TRY(bench_random_alloc(w->dev, w->op->n_in, 0.1f, 1.1f, 1, &w->x, err));
+	TRY(bench_random_alloc(w->dev, w->op->n_out, 0.1f, 1.1f, 2, &w->y, err));
 	TRY(w->dev->ops->alloc(w->dev, w->op->n_out, &w->p, err));
 	TRY(w->dev->ops->alloc(w->dev, w->op->n_in, &w->num, err));
 	TRY(w->dev->ops->alloc(w->dev, w->op->n_in, &w->den, err));
@@ -327,7 +268,7 @@ int main(int argc, char **argv)
 		  : !strcmp(w.model_name, "joseph") ? PROJECTION_JOSEPH
 		  : !strcmp(w.model_name, "exact")  ? PROJECTION_EXACT
 						    : 0;
-	if (!w.model || w.matrix < 2 || !(w.fov > 0) || w.repeat < 1 || w.repeat > REPEAT_MAX || optind != argc)
+	if (!w.model || w.matrix < 2 || !(w.fov > 0) || w.repeat < 1 || w.repeat > BENCH_REPEAT_MAX || optind != argc)
 		return usage();
 	rc = run(&w, &err);
 	if (rc < 0)
@@ -341,7 +282,6 @@ int main(int argc, char **argv)
 	buf_release(&w.num);
 	buf_release(&w.den);
 	scan_free(w.scan);
-	free(w.plane);
 	device_close(w.dev);
 	return rc < 0 ? 1 : 0;
 }

@@ -43,6 +43,8 @@ step ./bench_agree --size $full --model exact --views 3
 step ./bench_agree --devices cuda,cuda --no-gap --size $full --tile 88x56
 step ./bench_agree --devices cuda,cuda --no-gap --size $full --memory-limit 1000000000
 step ./bench_agree --devices cuda,cuda --no-gap --size $full --memory-limit 1000000000 --algorithm mlem
+step ./recon_test_bench
+step ./bench_all --device cuda
 step ./bench_dbt --device cuda --repeat 15
 step ./bench_dbt --device cuda --repeat 15 --tile 88x56
 step ./bench_dbt --device cuda --size $full --repeat 7

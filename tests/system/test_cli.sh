@@ -30,7 +30,7 @@ json_is() { # json_is EXPRESSION: true of the document d on stdout
 # The program itself
 expect 0 "$TOMONODE" --help
 out_has "Usage: tomonode COMMAND"
-for command in serve check recon simulate export list show retry cancel test-peer devices; do
+for command in serve check recon simulate export list show retry cancel test-peer devices bench; do
 	grep -q "^  $command " "$work/out" || fail "--help lacks $command"
 done
 grep -qE '^  (index|worker|deliver) ' "$work/out" && fail "--help shows what is not for people"
@@ -43,7 +43,7 @@ expect 2 "$TOMONODE" help no-such-command
 expect 2 "$TOMONODE" help worker
 
 # Every command: help in both ways, an unknown option
-for command in serve check recon simulate export list show retry cancel test-peer devices; do
+for command in serve check recon simulate export list show retry cancel test-peer devices bench; do
 	expect 0 "$TOMONODE" "$command" --help
 	out_has "Usage: tomonode $command"
 	out_has "Exit codes:"
