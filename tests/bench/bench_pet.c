@@ -147,9 +147,9 @@ static int check(struct work *w, struct err *err)
 	float *a = NULL, *b = NULL;
 	int r = -1;
 
-	if (bench_random(&w->x, 0.1f, 1.1f, 5, err) < 0 ||
-	    make_operator(w, PROJECTION_EXACT, &exact, err) < 0 || w->op->apply(w->op, &w->x, &w->p, err) < 0 ||
-	    fetch(&w->p, &a, err) < 0 || exact->apply(exact, &w->x, &w->p, err) < 0 || fetch(&w->p, &b, err) < 0)
+	if (bench_random(&w->x, 0.1f, 1.1f, 5, err) < 0 || make_operator(w, PROJECTION_EXACT, &exact, err) < 0 ||
+	    w->op->apply(w->op, &w->x, &w->p, err) < 0 || fetch(&w->p, &a, err) < 0 ||
+	    exact->apply(exact, &w->x, &w->p, err) < 0 || fetch(&w->p, &b, err) < 0)
 		goto out;
 	w->difference_forward = difference(a, b, w->p.n);
 	free(a);
