@@ -109,7 +109,7 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
  * failure the old one stays in force: without a path, work processes would take the embedded defaults and another spool. */
 static int write_copy(struct serve *v, const char *text, struct err *err)
 {
-	char part[320];
+	char part[320], *old = NULL;
 	size_t n;
 	int fd, ret = 0;
 
@@ -118,6 +118,12 @@ static int write_copy(struct serve *v, const char *text, struct err *err)
 		return 0;
 	}
 	n = strlen(text);
+	if (read_text(v->config_copy, &old, NULL) == 0 && !strcmp(old, text)) { /* a full disk does not keep a node from starting */
+		v->s.config_path = v->config_copy;
+		free(old);
+		return 0;
+	}
+	free(old);
 	snprintf(part, sizeof(part), "%s.part", v->config_copy);
 	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -255,11 +261,15 @@ static int begin(struct serve *v, struct err *err)
 	v->s.processes.lock_fd = v->conf.lock_fd;
 	v->s.processes.notify_fd = v->pipe_fd[1];
 	ret = write_copy(v, v->conf.text, err);
-	if (ret == 0)
-		ret = clean_up(v, err);
-	if (ret == 0)
-		start_receiver(v, event_clock());
-	return ret;
+	if (ret < 0)
+		return ret;
+	ret = clean_up(v, err);
+	if (ret < 0 && err->code != ENOSPC && err->code != EDQUOT)
+		return ret;
+	if (ret < 0) /* the receiver refuses until there is space; what lies about is swept at another start */
+		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
+	start_receiver(v, event_clock());
+	return 0;
 }
 
 /* ---- reload ---- */

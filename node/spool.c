@@ -120,7 +120,9 @@ int spool_lock(const char *spool, struct err *err)
 		return err_set(err, code, "spool: cannot lock %s: %s", path, strerror(code));
 	}
 	n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) {
+	errno = 0;
+	/* The number is for people; a full disk does not keep a node from its spool. */
+	if ((ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC && errno != EDQUOT) {
 		int code = errno ? errno : EIO;
 
 		close(fd);

@@ -1,0 +1,277 @@
+#!/usr/bin/python3
+"""The disk fills up: under an object that is received, under the journal, under the result; and it is full, or read-only, at the start.
+
+    test_contract_disk.py [--step BYTES] [--coarse N] [--results N] [--seed S] [--minutes M] [TEST]...
+
+A node on a tmpfs of its own; before each try all but some bytes of it are taken. What may never be: a success for an object that is not
+whole, a leftover, a sender that hangs, a C-ECHO without an answer. When there is space again, work goes on by itself.
+Defaults are short. The long form: --step 4096 --coarse 64 --results 60.
+"""
+import os
+import subprocess
+import sys
+import time
+
+import contract_tools as c
+import dicom_peer as peer
+import node_harness as h
+from node_harness import check, wait_for
+
+KILO, MEGA, BLOCK = 1 << 10, 1 << 20, 4096
+HANG = 25  # s: the node's own timeouts are shorter
+h.need(h.TOMONODE, "echoscu", "mount", "umount")
+OPTIONS, RNG = c.arguments(step=0, coarse=0, results=0)
+
+
+def a_node(folder, things, mount, **node):
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 30, "reserve": 0, "dimse_timeout": 10, "acse_timeout": 10, **node})
+    n.spool = os.path.join(mount, "spool")
+    n.destination.update(retry_first=0.1, retry_cap=0.5)
+    n.write_conf()
+    things += [n, archive]
+    return n, archive
+
+
+def on_small_disk(size, *options):
+    """Runs a test in a mounted folder; everything of the node has ended before it is unmounted."""
+    def around(test):
+        def run(folder, things):
+            try:
+                with c.small_disk(os.path.join(folder, "disk"), size, *options) as mount:
+                    try:
+                        test(folder, things, mount)
+                    finally:
+                        for thing in things:
+                            thing.end() if isinstance(thing, h.Node) else thing.stop()
+            except c.Skipped as e:
+                print(f"        {test.__name__}: {e}, skipped")
+        run.__name__ = test.__name__
+        return run
+    return around
+
+
+class Sweep:
+    """Objects sent into a disk with less and less room."""
+
+    def __init__(self, node, mount):
+        self.node, self.mount, self.ledger = node, mount, c.Ledger()
+        self.tries = self.full = 0
+        self.refused, self.slowest = [], 0.0
+
+    def once(self, obj, left):
+        c.fill(self.mount, left)
+        self.tries += 1
+        self.full += c.room(self.mount) < len(obj.data)
+        began = time.monotonic()
+        try:
+            sender = peer.Sender(self.node.port, [obj], timeout=HANG)
+            status = sender.store(obj)
+            sender.release()
+            sender.close()
+        except peer.Gone as e:
+            raise AssertionError(f"{left} bytes free: no answer: {e}") from e
+        finally:
+            c.fill(self.mount, None)
+        self.slowest = max(self.slowest, time.monotonic() - began)
+        check(status in (peer.SUCCESS, peer.OUT_OF_RESOURCES), f"{left} bytes free: status {status:04X}")
+        if status != peer.SUCCESS:
+            self.refused.append(obj.uid)
+            return
+        self.ledger.add(sender.acknowledged)
+        why = self.ledger.missing(self.node.spool, [obj.uid])
+        check(not why, f"{left} bytes free, and a success: {why}")
+        for name in self.node.stored_files():  # it has been compared: room for the next one
+            os.truncate(os.path.join(self.node.spool, "instances", name), 0)
+
+    def judge(self):
+        """Of what was refused there is nothing, and nothing lies about."""
+        self.ledger.check_nothing_else(self.node.spool)
+        rows = c.instance_rows(self.node.spool)
+        check(not [uid for uid in self.refused if uid in rows], "on record although it was refused")
+
+    def rows(self, echoes):
+        return [("objects sent", self.tries), ("with less room than the object has bytes", self.full), ("A700", len(self.refused)),
+                ("0000, each compared bit for bit", len(self.ledger.acknowledged)), ("slowest answer", f"{self.slowest:.2f} s"),
+                ("C-ECHO meanwhile: answered, slowest", f"{echoes.n}, {echoes.slowest:.2f} s"),
+                ("truncated objects, leftovers, hangs", "none")]
+
+
+def swept(folder, things, mount, size, places, title, **node):
+    n, _ = a_node(folder, things, mount, **node)
+    n.start()
+    sweep = Sweep(n, mount)
+    sweep.once(c.image("2.25.500", 10 * KILO), None)  # the journal is there now
+    echoes = c.Echoes(n.port)
+    until = time.monotonic() + 60 * OPTIONS.minutes if OPTIONS.minutes else None
+    for i, left in enumerate(places):
+        sweep.once(c.image(f"2.25.600{i:06d}", size, i), left)
+        if until and time.monotonic() > until:
+            break
+    echoes.stop()
+    sweep.judge()
+    check(sweep.refused, "nothing was ever refused: the disk was not full")
+    late = c.image("2.25.700", size, 1)
+    sweep.once(late, None)
+    check(late.uid in sweep.ledger.acknowledged, "not taken although there is space again")
+    sweep.judge()
+    if OPTIONS.step:
+        c.print_table(title, sweep.rows(echoes))
+
+
+@on_small_disk("8m")
+def full_at_every_offset_of_an_object(folder, things, mount):
+    """1 MB: every block of it in the long form, and a few blocks more, where the object fits and the journal does not."""
+    size = MEGA
+    if OPTIONS.step:
+        places = list(range(0, size + 40 * BLOCK, OPTIONS.step))
+    else:
+        size = 256 * KILO
+        places = sorted(RNG.sample(range(0, size // BLOCK), 10)) + [size // BLOCK + k for k in range(-2, 5)]
+        places = [k * BLOCK for k in places]
+    swept(folder, things, mount, size, places, "disk full under an object of 1 MB")
+
+
+def full_at_every_last_byte(folder, things):
+    """A limit on the size of a file stops a write at any byte, not only at blocks: the last ones of an object, each by itself."""
+    alone = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "receiver_alone")
+    if not os.access(alone, os.X_OK):
+        print("        full_at_every_last_byte: no receiver_alone below TOMONODE_BUILD, skipped")
+        return
+    obj = c.image("2.25.800", 64 * KILO)
+    spool = os.path.join(folder, "spool")
+    size = None
+    seen = []
+    count = 256 if OPTIONS.step else 8
+    for n in range(count):
+        limit = 1 << 40 if size is None else size - (RNG.randrange(1, 4097) if n > 3 else n)
+        p = subprocess.Popen([alone, "--dimse", "5", "--file-limit", str(limit), spool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            port, receiver = (int(x) for x in p.stdout.readline().split())
+            sender = peer.Sender(port, [obj], timeout=HANG)
+            status = sender.store(obj)
+            check(sender.release() and peer.echo(port), f"file limit {limit}: no C-ECHO")
+        finally:
+            with_suppressed_kill(receiver, p)
+        whole = status == peer.SUCCESS
+        check(whole == (size is None or limit >= size), f"file limit {limit}, the object has {size} bytes: status {status:04X}")
+        files = os.listdir(os.path.join(spool, "instances"))
+        check(len(files) == whole and not os.listdir(os.path.join(spool, "incoming")), f"file limit {limit}: {files}")
+        if size is None:
+            size = os.path.getsize(os.path.join(spool, "instances", files[0]))
+        subprocess.run(["rm", "-rf", spool], check=True)
+        seen.append(limit)
+    if OPTIONS.step:
+        c.print_table("a write that fails in the last 4 KiB, by bytes", [("tries", len(seen)), ("other than A700 and nothing left", 0)])
+
+
+def with_suppressed_kill(receiver, process):
+    try:
+        os.kill(receiver, 15)
+        process.wait(20)
+    except (ProcessLookupError, subprocess.TimeoutExpired):
+        process.kill()
+        process.wait()
+
+
+@on_small_disk("48m")
+def full_within_a_large_object(folder, things, mount):
+    size = 20 * MEGA
+    if not OPTIONS.coarse:
+        return  # long form only
+    places = [size * k // OPTIONS.coarse for k in range(OPTIONS.coarse)] + [size - BLOCK * k for k in range(3)] + [size + BLOCK * k for k in range(1, 4)]
+    swept(folder, things, mount, size, [p // BLOCK * BLOCK for p in places], "disk full under an object of 20 MB")
+
+
+def exam_with(n, archive, ledger, study, objects, mount, left):
+    """An exam whose last image comes when only `left` bytes are free; then nothing is free; then all."""
+    check(ledger.send(n.port, objects[:-1]), "not taken with all the space there is")
+    c.fill(mount, left)
+    began = time.monotonic()
+    ledger.send(n.port, objects[-1:], timeout=HANG)
+    check(time.monotonic() - began < HANG, "the sender waited too long")
+    time.sleep(0.05 if left else 0.2)
+    check(peer.echo(n.port), f"{left} bytes free: no C-ECHO")
+    c.fill(mount, None)
+    if not OPTIONS.results:  # the long form waits until the node tries again by itself
+        n.command("retry", str(c.jobs_of(n.spool, study)[-1]), code=None)
+    wait_for("the last image is taken", lambda: ledger.send(n.port, objects), 30)
+    wait_for(f"{left} bytes free, then all: the exam is delivered, it is {[c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]}",
+             lambda: study in archive.studies and c.events_of(n.spool, c.jobs_of(n.spool, study)[-1])[-1] == "delivered", 60, 0.02)
+
+
+@on_small_disk("24m")
+def full_under_journal_and_result(folder, things, mount):
+    """The last image, the events and the result of an exam, with room for some of it."""
+    n, archive = a_node(folder, things, mount)
+    exams = c.Exams(os.path.join(folder, "exam"))
+    n.start()
+    ledger, studies = c.Ledger(), []
+    wait_for("the worker is ready", lambda: "device-ready" in n.log_text(), 30)
+    blocks = list(range(OPTIONS.results)) if OPTIONS.results else sorted(RNG.sample(range(24), 4))
+    for k in blocks:
+        study, objects = exams.number(k + 1)
+        studies.append(study)
+        exam_with(n, archive, ledger, study, objects, mount, k * BLOCK)
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    n.start()
+    ledger.check_spool(n.spool)
+    check(set(n.states()) == {"delivered"} and len(n.states()) == len(studies), n.states())
+    check(all(len(archive.studies[s]) == 1 for s in studies), "more than one result of an exam")
+    if OPTIONS.results:
+        again = [e for (e,) in c.query(n.spool, "SELECT name FROM event WHERE name IN ('interrupted', 'crashed', 'send-failed', 'held')")]
+        c.print_table("disk full under journal and result", [("exams", len(studies)), ("one result each", len(archive.studies)),
+                      ("attempts that found no space", len(again)), ("held or failed", again.count("held")), ("steps by hand", 0)])
+
+
+@on_small_disk("8m")
+def full_at_the_start(folder, things, mount):
+    """Not a byte is free when the node starts. The first time: a sentence and an exit code. Later, after a kill or a clean end: it answers C-ECHO,
+    refuses images, and goes on by itself when there is space."""
+    n, archive = a_node(folder, things, mount)
+    c.fill(mount, 0)
+    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=1, timeout=30)
+    check("No space" in p.stderr, p.stderr)
+    c.fill(mount, None)
+    n.start()
+    ledger, exams = c.Ledger(), c.Exams(os.path.join(folder, "exam"))
+    for number, end in enumerate((n.kill, n.stop)):
+        study, objects = exams.number(number)
+        check(ledger.send(n.port, objects[:2]), "not taken")
+        end()
+        c.fill(mount, 0)
+        n.start()  # waits for C-ECHO
+        c.fill(mount, 0)  # an end of the journal may have left room
+        check(not ledger.send(n.port, objects), "taken by a full disk")
+        check(peer.echo(n.port), "no C-ECHO")
+        c.fill(mount, None)
+        wait_for("taken again", lambda: ledger.send(n.port, objects), 20)
+        wait_for("the exam is delivered", lambda: study in archive.studies, 30)
+    ledger.check_spool(n.spool)
+
+
+@on_small_disk("8m")
+def read_only(folder, things, mount):
+    """A spool that cannot be written to: a sentence and an exit code, at the start; A700 and C-ECHO while it runs. Then all is as before."""
+    n, archive = a_node(folder, things, mount)
+    n.start()
+    ledger, exams = c.Ledger(), c.Exams(os.path.join(folder, "exam"))
+    study, objects = exams.number(1)
+    check(ledger.send(n.port, objects[:2]), "not taken")
+    n.kill()
+    check(subprocess.run(["mount", "-o", "remount,ro", mount]).returncode == 0, "cannot remount")
+    p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=None, timeout=30)
+    check(p.returncode not in (0, 3) and "ead-only" in p.stderr, f"code {p.returncode}: {p.stderr}")
+    check(h.run(h.TOMONODE, "list", "-c", n.conf, code=None).returncode < 128, "list crashes")
+    check(subprocess.run(["mount", "-o", "remount,rw", mount]).returncode == 0, "cannot remount")
+    n.start()
+    check(ledger.send(n.port, objects), "not taken although it can be written to again")
+    wait_for("the exam is delivered", lambda: study in archive.studies, 30)
+    ledger.check_spool(n.spool)
+
+
+if __name__ == "__main__":
+    if os.geteuid() != 0:
+        print("without root there is no tmpfs: the limit on file sizes alone is tested")
+    h.main([full_at_every_offset_of_an_object, full_at_every_last_byte, full_within_a_large_object, full_under_journal_and_result,
+            full_at_the_start, read_only])

@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""Senders that freeze, vanish without a word, or send a byte a second: their associations end by timeout, others do not notice, and what they
+began is never taken for complete.
+
+    test_contract_peers.py [--rounds N] [--seed S] [TEST]...
+
+With --rounds the throughput of the others is measured N times with and N times without a frozen and a dribbling peer, in turns.
+"""
+import os
+import re
+import signal
+import statistics
+import subprocess
+import threading
+import time
+
+import contract_tools as c
+import dicom_peer as peer
+import node_harness as h
+from node_harness import check, wait_for
+
+TIMEOUT = 2  # s: the node's, here
+h.need(h.TOMONODE, "echoscu", "storescu")
+OPTIONS, RNG = c.arguments(rounds=0)
+
+
+def a_node(folder, things, **node):
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 2.5, "dimse_timeout": TIMEOUT, "acse_timeout": TIMEOUT, **node})
+    things += [n, archive]
+    n.start()
+    return n, archive, c.Exams(os.path.join(folder, "exam"))
+
+
+def others_go_on(n, archive, exams, ledger, number):
+    """Another exam, now: acknowledged and delivered in the time that it takes when nobody disturbs."""
+    study, objects = exams.number(number)
+    check(ledger.send(n.port, objects), "another sender suffers")
+    wait_for("another exam is delivered", lambda: study in archive.studies, 10, 0.01)
+
+
+def ended(n, how, times):
+    return len(re.findall(rf"association-ended .*how={how}", n.log_text())) >= times
+
+
+def half(sender, obj):
+    raw = b"".join(sender.request(obj))
+    sender.put(raw[:len(raw) // 2])
+
+
+def silent(sender, obj):
+    half(sender, obj)
+
+
+def cut_off(sender, obj):
+    """Its machine is gone: neither FIN nor RST."""
+    half(sender, obj)
+    if not sender.vanish():
+        print("        only root may close a socket without a word: it is silent instead")
+
+
+def closes(sender, obj):
+    half(sender, obj)
+    sender.close()
+
+
+def dribbles(sender, obj):
+    """A byte now and then keeps a connection alive, but not a message."""
+    peer.dribble(sender, obj, 60, 0.25)
+
+
+def senders_that_stop_within_an_image(folder, things):
+    """All of them at the same time, each in the last image of an exam."""
+    n, archive, exams = a_node(folder, things)
+    ledger, begun, ways = c.Ledger(), [], (silent, cut_off, dribbles, closes)
+    for number, way in enumerate(ways):
+        study, objects = exams.number(number)
+        sender = peer.Sender(n.port, objects)
+        for obj in objects[:-1]:
+            check(sender.store(obj) == peer.SUCCESS, "not taken")
+        begun.append((way, study, objects, sender))
+    for way, _, objects, sender in begun:
+        threading.Thread(target=way, args=(sender, objects[-1]), daemon=True).start()
+    others_go_on(n, archive, exams, ledger, 10)
+    wait_for("the one that closed is gone", lambda: ended(n, "cut", 1), 5)
+    check(not ended(n, "timeout", 1), "an association ended before its time")
+    wait_for("the others are freed", lambda: ended(n, "timeout", len(ways) - 1), TIMEOUT + 5)
+    others_go_on(n, archive, exams, ledger, 11)
+    for way, study, objects, sender in begun:
+        check(len(sender.acknowledged) == len(objects) - 1, f"{way.__name__}: an image that never ended was acknowledged")
+        ledger.add(sender.acknowledged)
+        job, = c.jobs_of(n.spool, study)
+        wait_for(f"{way.__name__}: the exam is held", lambda j=job: c.events_of(n.spool, j)[-1] == "held", 20)
+        check("started" not in c.events_of(n.spool, job) and study not in archive.studies, f"{way.__name__}: a partial exam was reconstructed")
+    check(not os.listdir(os.path.join(n.spool, "incoming")), "leftovers in incoming")
+    for way, study, objects, _ in begun:
+        check(ledger.send(n.port, objects), f"{way.__name__}: the rest is not taken")
+        wait_for(f"{way.__name__}: the exam goes on by itself", lambda s=study: s in archive.studies, 20)
+    wait_for("no association is left", lambda: "association" not in c.roles(n), 10)
+    ledger.check_spool(n.spool)
+
+
+def frozen_processes(folder, things):
+    """storescu, stopped with SIGSTOP in the midst of an image: two of them."""
+    n, archive, exams = a_node(folder, things)
+    ledger = c.Ledger()
+    big = os.path.join(folder, "big")
+    os.makedirs(big)
+    paths = []
+    for i in range(2):
+        obj = c.image(f"2.25.90{i}", 24 << 20, i)
+        paths.append(os.path.join(big, f"{i}.dcm"))
+        with open(paths[-1], "wb") as f:
+            f.write(part10(obj))
+    senders = [subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), p], stderr=subprocess.DEVNULL) for p in paths]
+    try:
+        wait_for("two images arrive", lambda: len(os.listdir(os.path.join(n.spool, "incoming"))) == 2, 20, 0.001)
+        for s in senders:
+            s.send_signal(signal.SIGSTOP)
+        others_go_on(n, archive, exams, ledger, 1)
+        wait_for("both are freed", lambda: ended(n, "timeout", 2), TIMEOUT + 8)
+        others_go_on(n, archive, exams, ledger, 2)
+    finally:
+        for s in senders:
+            s.send_signal(signal.SIGCONT)
+    check([s.wait(30) != 0 for s in senders] == [True, True], "a sender that was cut off thinks that all is well")
+    check(not c.instance_rows(n.spool).keys() & {"2.25.900", "2.25.901"}, "half an image is on record")
+    ledger.check_spool(n.spool)
+
+
+def part10(obj):
+    """A file of it, for storescu."""
+    def uid(number, value):
+        raw = peer.padded(value)
+        return b"\2\0" + number.to_bytes(2, "little") + b"UI" + len(raw).to_bytes(2, "little") + raw
+    meta = b"\2\0\1\0OB\0\0\2\0\0\0\0\1" + uid(2, obj.sop_class) + uid(3, obj.uid) + uid(0x10, obj.syntax)
+    return bytes(128) + b"DICM\2\0\0\0UL\4\0" + len(meta).to_bytes(4, "little") + meta + obj.data
+
+
+# ---- the long form: what others notice ----
+
+def throughput(port, seconds, number):
+    """MB/s of two senders with images of 1 MB, a new association every 16 images."""
+    done, until = [0, 0], time.monotonic() + seconds
+    pixels = c.image("2.25.1", 1 << 20, number)
+
+    def work(i):
+        n = 0
+        while time.monotonic() < until:
+            sender = peer.Sender(port, [pixels], max_pdu=131072)
+            for _ in range(16):
+                obj = peer.Object(part10(pixels))
+                obj.uid = f"2.25.{number}{i}{n:06d}"
+                obj.data = obj.data.replace(b"2.25.1\0\0", peer.padded(obj.uid)[:8], 1)
+                n += 1
+                check(sender.store(obj) == peer.SUCCESS, "not taken")
+                done[i] += len(obj.data)
+                if time.monotonic() > until:
+                    break
+            sender.release()
+    threads = [threading.Thread(target=work, args=(i,)) for i in (0, 1)]
+    began = time.monotonic()
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return sum(done) / 1e6 / (time.monotonic() - began)
+
+
+def others_notice_nothing(folder, things):
+    if not OPTIONS.rounds:
+        return  # long form only
+    n, _, exams = a_node(folder, things, dimse_timeout=3600, acse_timeout=3600, quiet_time=600)
+    _, objects = exams.number(1)
+    alone, beside = [], []
+    throughput(n.port, 2, 9000)
+    for i in range(OPTIONS.rounds):
+        alone.append(throughput(n.port, 3, 1000 + 2 * i))
+        frozen, dribbling = peer.Sender(n.port, objects), peer.Sender(n.port, objects)
+        half(frozen, objects[0])
+        thread = threading.Thread(target=peer.dribble, args=(dribbling, objects[1], 6, 1.0), daemon=True)
+        thread.start()
+        time.sleep(0.2)
+        beside.append(throughput(n.port, 3, 1001 + 2 * i))
+        frozen.close()
+        thread.join()
+        dribbling.close()
+        for name in n.stored_files():
+            os.truncate(os.path.join(n.spool, "instances", name), 0)
+    ratio = statistics.median(beside) / statistics.median(alone)
+    c.print_table("throughput of two other senders, MB/s", [
+        ("alone, median of " + str(OPTIONS.rounds), f"{statistics.median(alone):.0f} ({', '.join(f'{x:.0f}' for x in alone)})"),
+        ("beside a frozen and a dribbling peer", f"{statistics.median(beside):.0f} ({', '.join(f'{x:.0f}' for x in beside)})"),
+        ("change", f"{100 * (ratio - 1):+.1f} %")])
+
+
+if __name__ == "__main__":
+    h.main([senders_that_stop_within_an_image, frozen_processes, others_notice_nothing])
