@@ -13,6 +13,7 @@ import dicom_peer as peer
 import node_harness as h
 from node_harness import check, wait_for
 
+VIEWS = 10  # images of an exam
 MB_EACH = 6  # allowed for an association: Pss, of which its own is about a third
 h.need(h.TOMONODE, "echoscu")
 OPTIONS, RNG = c.arguments(associations=100, images=3)
@@ -48,12 +49,11 @@ class Peak(threading.Thread):
 
 def many_at_once(folder, things):
     count, images = OPTIONS.associations, OPTIONS.images
-    n, archive, exams = a_node(folder, things, count, images)
+    n, archive, exams = a_node(folder, things, count, VIEWS)
     wait_for("the worker is ready", lambda: "device-ready" in n.log_text(), 30)
     before = c.resting(n)
-    all_exams = [exams.number(i) for i in range(count)]
-    # Association a sends image k of exam a + k: every exam comes over as many associations as it has images.
-    loads = [[all_exams[(a + k) % count][1][k] for k in range(images)] for a in range(count)]
+    all_images = [obj for i in range(count * images // VIEWS) for obj in exams.number(i)[1]]
+    loads = [all_images[a::count] for a in range(count)]  # every exam comes over as many associations as it has images
     ledger, senders, began = c.Ledger(), [None] * count, time.monotonic()
     peak = Peak(n)
 
@@ -79,8 +79,8 @@ def many_at_once(folder, things):
     opened = time.monotonic()
     all_together(send)
     received = time.monotonic()
-    check(len(ledger.acknowledged) == count * images, f"{len(ledger.acknowledged)} of {count * images} were acknowledged")
-    wait_for("every exam is delivered", lambda: len(archive.studies) == count, 120)
+    check(len(ledger.acknowledged) == len(all_images), f"{len(ledger.acknowledged)} of {len(all_images)} were acknowledged")
+    wait_for("every exam is delivered", lambda: len(archive.studies) == len(all_images) // VIEWS, 240)
     done = time.monotonic()
     most, after = peak.stop(), c.resting(n)
     ledger.check_spool(n.spool)
@@ -114,7 +114,7 @@ def one_more_than_allowed(folder, things):
 
 def an_association_for_every_image(folder, things):
     """In any order, and from the other side: images of two exams alternate."""
-    n, archive, exams = a_node(folder, things, 8, OPTIONS.images)
+    n, archive, exams = a_node(folder, things, 8, VIEWS)
     (one, left), (two, right) = exams.number(1), exams.number(2)
     mixed = [obj for pair in zip(left[::-1], right) for obj in pair]
     ledger = c.Ledger()
