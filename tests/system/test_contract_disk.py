@@ -250,6 +250,11 @@ def full_at_the_start(folder, things, mount):
     ledger.check_spool(n.spool)
 
 
+def remount(mount, how):
+    """As soon as the last process of the node has closed its files."""
+    wait_for("it is mounted again", lambda: subprocess.run(["mount", "-o", "remount," + how, mount], capture_output=True).returncode == 0, 20)
+
+
 @on_small_disk("8m")
 def read_only(folder, things, mount):
     """A spool that cannot be written to: a sentence and an exit code, at the start; A700 and C-ECHO while it runs. Then all is as before."""
@@ -259,11 +264,11 @@ def read_only(folder, things, mount):
     study, objects = exams.number(1)
     check(ledger.send(n.port, objects[:2]), "not taken")
     n.kill()
-    check(subprocess.run(["mount", "-o", "remount,ro", mount]).returncode == 0, "cannot remount")
+    remount(mount, "ro")
     p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=None, timeout=30)
     check(p.returncode not in (0, 3) and "ead-only" in p.stderr, f"code {p.returncode}: {p.stderr}")
     check(h.run(h.TOMONODE, "list", "-c", n.conf, code=None).returncode < 128, "list crashes")
-    check(subprocess.run(["mount", "-o", "remount,rw", mount]).returncode == 0, "cannot remount")
+    remount(mount, "rw")
     n.start()
     check(ledger.send(n.port, objects), "not taken although it can be written to again")
     wait_for("the exam is delivered", lambda: study in archive.studies, 30)
