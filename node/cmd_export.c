@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "dicom/dataset.h"
+#include "node/audit_files.h"
 #include "node/dicom_tags.h"
 #include "node/exam_parts.h"
 #include "node/export_image.h"
@@ -16,13 +17,14 @@
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
+	{'c', "config", "FILE", "configuration, for its audit trail (audit); default: no audit message"},
 	{'o', "output", "FILE", "what to write, by its ending: .nii or .hv (an image), .hs (sinograms)"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "export",
-	.usage = "-o FILE.nii|FILE.hv|FILE.hs [--json] PATH...",
+	.usage = "-o FILE.nii|FILE.hv|FILE.hs [-c FILE] [--json] PATH...",
 	.summary = "Write a PET or CT series as NIfTI or Interfile, or sinogram objects as the Interfile they were made of.",
 	.text = "PATH: files or folders; DICOM objects of other kinds than asked for are passed over.\n"
 		".nii  NIfTI-1, float32, with the place in the patient (RAS).\n"
@@ -184,11 +186,24 @@ out:
 	return code;
 }
 
+static void audit(const struct list *l, const char *out, int code)
+{
+	struct audit_files files = {0};
+
+	if (!audit_is_on())
+		return;
+	for (size_t i = 0; i < l->n; i++)
+		audit_files_add(&files, l->paths[i]);
+	audit_exported(out, files.list, files.n, code);
+	audit_files_clear(&files);
+}
+
 int cmd_export(int argc, char **argv)
 {
 	static const char *const sinograms[2] = {SINOGRAM_CLASS, SINOGRAM_CLASS}, *const images[2] = {PET_IMAGE_CLASS,
 												      CT_IMAGE_CLASS};
-	const char *out = NULL;
+	const char *out = NULL, *config_path = NULL;
+	struct config *config = NULL;
 	struct list list = {0};
 	struct err err = {0};
 	enum format format;
@@ -199,6 +214,8 @@ int cmd_export(int argc, char **argv)
 	while ((id = options_next(&o)) >= 0) {
 		if (id == 'o')
 			out = o.value;
+		if (id == 'c')
+			config_path = o.value;
 	}
 	if (id == OPTION_STOP)
 		return o.code;
@@ -207,6 +224,10 @@ int cmd_export(int argc, char **argv)
 	format = format_of(out);
 	if (format == FORMAT_NONE)
 		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv or .hs", out);
+	code = options_config(&o, config_path, &config);
+	if (code != CODE_OK)
+		return code;
+	audit_start(&config->node, AUDIT_DIRECT, "export");
 	if (list_fill(&list, argv + o.first, format == FORMAT_SINOGRAM ? sinograms : images, &err) < 0)
 		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
 	else if (list.n == 0)
@@ -216,6 +237,8 @@ int cmd_export(int argc, char **argv)
 		code = export_projections(&o, &list, out);
 	else
 		code = export_series(&o, &list, format, out);
+	audit(&list, out, code);
 	list_clear(&list);
+	config_free(config);
 	return code;
 }

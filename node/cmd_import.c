@@ -2,11 +2,13 @@
  * scanned by parallel beams. */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "node/audit_files.h"
 #include "node/options.h"
 #include "node/picture.h"
 #include "node/simulate_parallel.h"
@@ -35,13 +37,14 @@ static const struct option_spec option_specs[] = {
 	{OPTION_SET, "set", "KEYWORD=VALUE", "an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest chunk in an object, 2 to 536870912; default 536870912"},
 	{'o', "output", "DIR", "folder for the objects, made when missing"},
+	{'c', "config", "FILE", "configuration, for its audit trail (audit); default: no audit message"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "import",
 	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
-		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... -o DIR\n"
+		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
 		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
 	.summary = "Turn Interfile (STIR) projection data, or lines of parallel beams, into DICOM sinogram objects.",
 	.text = "Attributes worth setting, units of DICOM: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
@@ -126,21 +129,46 @@ static int scan_picture(int argc, char **argv, int picture)
 	return cmd_simulate_parallel(n, given);
 }
 
+/* All objects of an import are of one study. */
+static void audit(const struct sinogram_import *conf, size_t n, int code)
+{
+	static const char *const names[] = {"emission.dcm", "emission-0001.dcm", "lines.dcm", "lines-0001.dcm"};
+	struct audit_files files = {0};
+	struct stat st;
+	char path[1024];
+
+	if (!audit_is_on())
+		return;
+	for (size_t i = 0; code == CODE_OK && i < sizeof(names) / sizeof(names[0]); i++)
+		/* A folder may hold what was imported earlier. */
+		if (files.n == 0 && snprintf(path, sizeof(path), "%s/%s", conf->folder, names[i]) < (int)sizeof(path) &&
+		    stat(path, &st) == 0 && (double)st.st_mtime >= floor(conf->now))
+			audit_files_add(&files, path);
+	if (files.n == 1)
+		files.list[0].classes[0].instances = n;
+	audit_imported(conf->header[SINOGRAM_EMISSION], files.list, files.n, code);
+	audit_files_clear(&files);
+}
+
 int cmd_import(int argc, char **argv)
 {
 	char warnings[1500] = "", *set[SET_MAX];
 	struct sinogram_import conf = {.set = set, .warnings = warnings, .warnings_size = sizeof(warnings)};
 	struct err err = {0};
 	struct options o;
+	const char *config_path = NULL;
+	struct config *config = NULL;
+	int id, code = CODE_OK;
 	size_t n = 0;
-	int id;
 
 	if (picture_among(argc, argv))
 		return scan_picture(argc, argv, picture_among(argc, argv));
 	options_begin(&o, &spec, argc, argv);
 	while ((id = options_next(&o)) >= 0) {
-		int code = take_option(&o, id, &conf, set);
-
+		if (id == 'c')
+			config_path = o.value;
+		else
+			code = take_option(&o, id, &conf, set);
 		if (code)
 			return code;
 	}
@@ -152,12 +180,20 @@ int cmd_import(int argc, char **argv)
 	conf.now = wall_clock();
 	if (mkdir(conf.folder, 0777) < 0 && errno != EEXIST)
 		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", conf.folder, strerror(errno));
+	id = options_config(&o, config_path, &config);
+	if (id != CODE_OK)
+		return id;
+	audit_start(&config->node, AUDIT_DIRECT, "import");
+	config_free(config);
 	if (sinogram_import(&conf, &n, &err) < 0)
-		return options_fail(&o,
+		code = options_fail(&o,
 				    err.code == EINVAL	 ? CODE_USAGE
 				    : err.code == ENOENT ? CODE_NOT_FOUND
 							 : options_code(&err),
 				    "%s", err.msg);
+	audit(&conf, n, code);
+	if (code != CODE_OK)
+		return code;
 	if (o.json)
 		return options_json(json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "objects", (json_int_t)n, "folder", conf.folder,
 					      "warnings", warnings));

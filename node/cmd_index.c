@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/audit.h"
 #include "node/commands.h"
 #include "node/event.h"
 #include "node/exam.h"
@@ -31,15 +32,26 @@ struct indexer {
 	struct jobs jobs;
 };
 
+/* For the audit trail, where there is one (node/audit_trail.c): whose images these are. f NULL: not known. */
+static json_t *with_subject(json_t *detail, const struct exam_facts *f)
+{
+	if (detail && f && audit_is_on()) {
+		json_object_set_new(detail, "study", event_text(f->study));
+		json_object_set_new(detail, "patient", event_text(f->patient));
+	}
+	return detail;
+}
+
 /* Set an instance apart, with the reason in journal and log. */
-static int set_apart(struct indexer *x, const struct instance_row *row, enum finding_kind kind, const char *reason,
-		     struct err *err)
+static int set_apart(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, enum finding_kind kind,
+		     const char *reason, struct err *err)
 {
 	static const char *const names[] = {[FINDING_IGNORED] = "instance-ignored",
 					    [FINDING_REFUSED] = "instance-refused",
 					    [FINDING_CONFLICT] = "instance-conflict"};
-	char *detail = event_dump(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
-					    event_text(row->sop_instance), "reason", event_text(reason)));
+	char *detail = event_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
+							 event_text(row->sop_instance), "reason", event_text(reason)),
+					       f));
 	int ret = detail ? journal_add_finding(x->task.journal, row->id, kind, 0, detail, event_now(), err)
 			 : err_set(err, ENOMEM, "no memory for a finding");
 
@@ -53,10 +65,11 @@ static int set_apart(struct indexer *x, const struct instance_row *row, enum fin
 
 static char *member_detail(const struct instance_row *row, const struct exam_facts *f)
 {
-	return event_dump(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
-				    event_text(f->sop_instance), "received", row->received, "expected", (json_int_t)f->expected,
-				    "frames", (json_int_t)f->frames, "angle",
-				    isfinite(f->angle) ? json_real(f->angle) : json_null()));
+	return event_dump(with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
+						 event_text(f->sop_instance), "received", row->received, "expected",
+						 (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
+						 isfinite(f->angle) ? json_real(f->angle) : json_null()),
+				       f));
 }
 
 static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key,
@@ -148,7 +161,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	int ret;
 
 	if (snprintf(path, sizeof(path), "%s/%s", x->task.config->node.spool, row->file) >= (int)sizeof(path))
-		return set_apart(x, row, FINDING_REFUSED, "the path of its file is too long", err);
+		return set_apart(x, row, NULL, FINDING_REFUSED, "the path of its file is too long", err);
 	alarm(WATCHDOG_SECONDS);
 	ret = exam_read_facts(path, &f, err);
 	alarm(0);
@@ -156,25 +169,25 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return 1;
 	if (ret < 0) {
 		snprintf(reason, sizeof(reason), "%s", err->msg);
-		return set_apart(x, row, FINDING_REFUSED, reason, err);
+		return set_apart(x, row, NULL, FINDING_REFUSED, reason, err);
 	}
 	if (strcmp(f.sop_instance, row->sop_instance)) {
 		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'",
 			 f.sop_instance, row->sop_instance);
-		return set_apart(x, row, FINDING_REFUSED, reason, err);
+		return set_apart(x, row, &f, FINDING_REFUSED, reason, err);
 	}
 	if (f.refused || !f.kind[0])
-		return set_apart(x, row, f.refused ? FINDING_REFUSED : FINDING_IGNORED, f.reason, err);
+		return set_apart(x, row, &f, f.refused ? FINDING_REFUSED : FINDING_IGNORED, f.reason, err);
 	ret = journal_find_member(x->task.journal, row->sop_instance, row->id, &earlier, err);
 	if (ret < 0)
 		return ret;
 	if (ret == 0)
 		return add_member(x, row, &f, err);
 	if (!strcmp(earlier.digest, row->digest))
-		return set_apart(x, row, FINDING_IGNORED, "the same object, sent again", err);
+		return set_apart(x, row, &f, FINDING_IGNORED, "the same object, sent again", err);
 	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts",
 		 (long long)earlier.id, earlier.file);
-	return set_apart(x, row, FINDING_CONFLICT, reason, err);
+	return set_apart(x, row, &f, FINDING_CONFLICT, reason, err);
 }
 
 /* Work until nothing has come for a while. */

@@ -20,6 +20,8 @@
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_AET_SIZE 17
 
+enum audit_target { AUDIT_NONE, AUDIT_SYSLOG, AUDIT_FILE };
+
 struct node_conf {
 	char aet[CONFIG_AET_SIZE]; /* our AE title */
 	char bind[64];		   /* address to listen on; "127.0.0.1" by default */
@@ -34,8 +36,11 @@ struct node_conf {
 	bool check_called;		 /* reject associations to another AE title */
 	bool require_known_peer;	 /* allow-list on; off by default only while bind is a loopback address */
 	bool log_syslog;		 /* else stderr */
-	int log_facility, log_level;	 /* syslog(3) values */
-	int retention_days;		 /* delivered cases are removed after this; 0: never */
+	enum audit_target audit;	 /* where the audit trail goes */
+	int audit_facility;		 /* syslog(3) value */
+	char audit_socket[108], audit_file[256], audit_site[65];
+	int log_facility, log_level; /* syslog(3) values */
+	int retention_days;	     /* delivered cases are removed after this; 0: never */
 	uint64_t
 		retention_space; /* bytes of the spool's images and results above which delivered cases go earlier; 0: no limit */
 	int attempts;		 /* reconstruction attempts before a job fails */

@@ -63,6 +63,13 @@ static void finish_node(struct config_reader *r)
 		else
 			memcpy(node->spool, spool, sizeof(spool));
 	}
+	if (node->audit == AUDIT_FILE && !node->audit_file[0])
+		config_problem(r, r->text->files[0], 1,
+			       "key 'audit_file' of node: \"\"; allowed: with audit = \"file\" the absolute path of a file");
+	if (node->audit == AUDIT_SYSLOG && !node->audit_socket[0])
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'audit_socket' of node: \"\"; allowed: with audit = \"syslog\" the absolute path of a socket");
 }
 
 static const char *protocol_name(const void *ctx, size_t i)

@@ -10,8 +10,25 @@
 #include "node/log.h" /* syslog levels and facilities */
 
 static const struct key_choice log_targets[] = {{"stderr", 0}, {"syslog", 1}, {NULL, 0}};
+static const struct key_choice audit_targets[] = {
+	{"none", AUDIT_NONE}, {"syslog", AUDIT_SYSLOG}, {"file", AUDIT_FILE}, {NULL, 0}};
 static const struct key_choice log_levels[] = {
 	{"error", LOG_ERR}, {"warning", LOG_WARNING}, {"notice", LOG_NOTICE}, {"info", LOG_INFO}, {"debug", LOG_DEBUG}, {NULL, 0},
+};
+static const struct key_choice audit_facilities[] = {
+	{"authpriv", LOG_AUTHPRIV},
+	{"auth", LOG_AUTH},
+	{"daemon", LOG_DAEMON},
+	{"user", LOG_USER},
+	{"local0", LOG_LOCAL0},
+	{"local1", LOG_LOCAL1},
+	{"local2", LOG_LOCAL2},
+	{"local3", LOG_LOCAL3},
+	{"local4", LOG_LOCAL4},
+	{"local5", LOG_LOCAL5},
+	{"local6", LOG_LOCAL6},
+	{"local7", LOG_LOCAL7},
+	{NULL, 0},
 };
 static const struct key_choice log_facilities[] = {
 	{"daemon", LOG_DAEMON},
@@ -75,6 +92,16 @@ static const struct config_key node_keys[] = {
 	 "facility for syslog"},
 	{"log_level", KEY_CHOICE, AT(node_conf, log_level), "", 0, 0, NULL, log_levels, "info", 0,
 	 "the least important lines to log"},
+	{"audit", KEY_CHOICE, AT(node_conf, audit), "", 0, 0, NULL, audit_targets, "none", 0,
+	 "where audit messages (DICOM PS3.15 A.5) go; they name patients by their identifier"},
+	{"audit_facility", KEY_CHOICE, AT(node_conf, audit_facility), "", 0, 0, NULL, audit_facilities, "authpriv", 0,
+	 "facility of audit messages"},
+	{"audit_socket", KEY_PATH, AT(node_conf, audit_socket), "", 0, 0, NULL, NULL, "/dev/log", 0,
+	 "with `audit = \"syslog\"`: socket of the syslog daemon"},
+	{"audit_file", KEY_PATH, AT(node_conf, audit_file), "", 0, 0, NULL, NULL, "", 0,
+	 "with `audit = \"file\"`: file that audit messages are appended to, a line each"},
+	{"audit_site", KEY_TEXT, AT(node_conf, audit_site), "", 0, 64, NULL, NULL, "", 0,
+	 "name of the hospital or department in audit messages; empty: none"},
 	{"retention_days", KEY_INT, AT(node_conf, retention_days), "days", 1, 36500, "keep for ever", NULL, "30", 0,
 	 "delivered cases are removed from the spool after this; undelivered ones never are"},
 	{"retention_space", KEY_BYTES, AT(node_conf, retention_space), "bytes", 1e6, 1e15, "no limit", NULL, "0", 0,

@@ -62,6 +62,7 @@ struct exam_facts {
 	char reason[256];
 	bool refused; /* an encoding that we know and do not read (Hologic SCO, CTO, vendors' raw data) */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
+	char patient[65]; /* Patient ID; "" where there is none. For the audit trail alone */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char laterality[4], view[8];
 	long expected; /* instances that make the case complete; 0: the header does not say */

@@ -199,6 +199,7 @@ int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *
 	rc = read_uids(h.root, &f, err);
 	if (rc < 0)
 		goto out;
+	dicom_get_text(h.root, TAG_PATIENT_ID, f.patient, sizeof(f.patient), NULL); /* a bad one is none */
 	rc = sinogram_case(file, &f, err);
 	if (rc < 0)
 		goto out;

@@ -10,10 +10,12 @@
 #include "node/intake.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -21,6 +23,7 @@
 #include <xxh_x86dispatch.h> /* the same functions, with the widest vectors that the processor has */
 #endif
 
+#include "node/audit.h"
 #include "node/journal.h"
 #include "node/log.h"
 #include "node/spool.h"
@@ -33,9 +36,10 @@ struct intake {
 	const struct admission *admission;
 	int notify_fd;
 	bool busy;
-	char association[40]; /* the same for all objects of this association */
-	char calling[17];
-	struct journal *journal; /* opened with the first object */
+	char association[40];	  /* the same for all objects of this association */
+	char calling[17];	  /* of an association that was admitted */
+	char asked[17], host[64]; /* who asked */
+	struct journal *journal;  /* opened with the first object */
 	XXH3_state_t *digest;
 	unsigned long stored, refused;
 	uint64_t bytes;
@@ -64,6 +68,16 @@ static double now_monotonic(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static void peer_host(int fd, char *ret, size_t size)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof(from);
+
+	if (getpeername(fd, (struct sockaddr *)&from, &n) < 0 ||
+	    getnameinfo((struct sockaddr *)&from, n, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
+		ret[0] = '\0';
+}
+
 /* Wake the node. A full pipe is as good: it has not looked yet. */
 static void notify(const struct intake *in)
 {
@@ -81,6 +95,8 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 	struct intake *in = ctx;
 	enum scp_admission a;
 
+	snprintf(in->asked, sizeof(in->asked), "%s", request->calling);
+	snprintf(in->host, sizeof(in->host), "%s", request->host);
 	if (in->busy) {
 		snprintf(why, why_size, "too many associations: node.max_associations is %d", in->config->node.max_associations);
 		return SCP_REJECT_BUSY;
@@ -247,6 +263,16 @@ static void over(void *ctx, bool released)
 	notify(ctx);
 }
 
+/* Who was turned away, or brought something else than an association, is a matter of the audit trail; who says nothing, or goes
+ * away, is not: health checks do that all day. */
+static void audit_end(const struct intake *in, int rc, const struct err *err)
+{
+	bool harmless = rc == 0 || rc == -ENODATA || rc == -ETIMEDOUT || rc == -ECONNRESET;
+
+	if (!in->calling[0] && !harmless)
+		audit_refused(&(struct audit_peer){in->asked, in->host}, rc == -EBUSY, err->msg);
+}
+
 static void log_end(const struct intake *in, int rc, const struct err *err)
 {
 	double seconds = now_monotonic() - in->began;
@@ -288,8 +314,10 @@ void intake_run(int fd, const struct config *config, const struct admission *adm
 		log_event(LOG_ERR, "connection-ended", "association=%s reason=%s", in.association, log_quote("no memory"));
 		return;
 	}
+	peer_host(fd, in.host, sizeof(in.host));
 	rc = scp_associate(fd, &conf, &handler, &err);
 	log_end(&in, rc, &err);
+	audit_end(&in, rc, &err);
 	in.journal = journal_close(in.journal);
 	XXH3_freeState(in.digest);
 }

@@ -62,6 +62,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
 	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
 	[JOURNAL_HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
+	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MAX(instance) FROM finding), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 

@@ -86,6 +86,11 @@ int journal_find_member(struct journal *j, const char *sop_instance, int64_t bef
 /* Instances whose finding is of this kind, newest first, at most `max`. */
 int journal_findings(struct journal *j, enum finding_kind kind, int max,
 		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+/* Instances behind `after` that have a finding, in the order of arrival, at most `max`. */
+int journal_indexed(struct journal *j, int64_t after, int max,
+		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+/* The last instance that has a finding, and the last event; 0: none. */
+int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */

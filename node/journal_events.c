@@ -247,3 +247,33 @@ int journal_findings(struct journal *j, enum finding_kind kind, int max,
 			      " WHERE f.kind=?1 ORDER BY i.id DESC LIMIT ?2",
 			      kind, max, each, ctx, err);
 }
+
+int journal_indexed(struct journal *j, int64_t after, int max,
+		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.instance>?1 ORDER BY f.instance LIMIT ?2",
+			      after, max, each, ctx, err);
+}
+
+static void read_last(void *ctx, sqlite3_stmt *s)
+{
+	int64_t *last = ctx;
+
+	last[0] = sqlite3_column_int64(s, 0);
+	last[1] = sqlite3_column_int64(s, 1);
+}
+
+int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_LAST, err);
+	int64_t last[2] = {0};
+	int ret = s ? journal_step(j, s, "look for the end", read_last, last, err) : -EIO;
+
+	if (ret < 0)
+		return ret;
+	*ret_instance = last[0];
+	*ret_event = last[1];
+	return 0;
+}

@@ -4,6 +4,7 @@
 #define TOMONODE_NODE_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <syslog.h>
 
 enum log_target { LOG_TO_STDERR, LOG_TO_SYSLOG, LOG_TO_NOWHERE };
@@ -18,5 +19,13 @@ void log_event(int priority, const char *event, const char *fmt, ...) __attribut
 /* A value as key=value wants it: plain where it can be, else in double quotes with \" and \\ escaped ("" for an empty one).
  * At most 600 characters. The answer lies in a ring of 16 per thread: at most 16 in one log_event. */
 const char *log_quote(const char *text);
+
+/* The audit trail takes the same way with another envelope: RFC 5424, MSGID DICOM+RFC3881, as DICOM PS3.15 A.6 has it.
+ * `xml` is one line of UTF-8; severity: LOG_NOTICE, LOG_WARNING, ...; who: a word for APP-NAME. One line, the caller frees it;
+ * NULL: no memory. */
+char *log_audit_frame(int facility, int severity, double when, const char *who, const char *xml);
+/* Hand a frame to the syslog daemon that listens on this socket, without waiting: 0, or -errno (-EAGAIN: it is behind; -ENOENT,
+ * -ECONNREFUSED: nobody listens; -EMSGSIZE: it will never be taken). */
+int log_audit_send(const char *socket_path, const char *frame, size_t n);
 
 #endif

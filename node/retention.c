@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/audit_trail.h"
 #include "node/event.h"
 #include "node/folder.h"
 #include "node/log.h"
@@ -78,6 +79,8 @@ static int clean(struct journal *j, const struct job_view *v, const char *spool,
 {
 	struct members m = {0};
 	char path[500];
+	char uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE];
+	struct audit_study study = {0};
 	int ret = journal_members(j, v->id, add_member, &m, err);
 
 	for (size_t i = 0; ret == 0 && i < m.n; i++)
@@ -95,6 +98,10 @@ static int clean(struct journal *j, const struct job_view *v, const char *spool,
 		ret = folder_path(spool, "outbox", v->id, path, sizeof(path), err);
 	if (ret == 0)
 		ret = folder_remove(path, err);
+	if (ret == 0 && audit_is_on()) {
+		audit_trail_study(j, v->id, &study, uid, patient);
+		audit_removed(&study);
+	}
 	free(m.list);
 	return ret;
 }

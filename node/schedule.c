@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "node/audit_trail.h"
 #include "node/commands.h"
 #include "node/deliver.h"
 #include "node/event.h"
@@ -180,6 +181,22 @@ static bool result_is_there(struct schedule *s, const struct job_view *v)
 	return true;
 }
 
+/* What is about to be sent goes into the audit trail first. */
+static void audit_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send)
+{
+	const struct destination_conf *d = config_destination(s->config, send->destination);
+	char uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE];
+	struct audit_study study = {0};
+
+	if (!audit_is_on() || !d)
+		return;
+	audit_trail_study(s->journal, v->id, &study, uid, patient);
+	for (size_t i = 0; i < v->n_objects; i++)
+		if (send->objects[i] == SEND_DUE)
+			audit_study_count(&study, v->objects[i].sop_class, 1);
+	audit_begin(&(struct audit_peer){d->aet, d->host}, &study);
+}
+
 static void start_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	struct process p = {.role = PROCESS_DELIVER, .job = v->id};
@@ -192,6 +209,7 @@ static void start_delivery(struct schedule *s, const struct job_view *v, const s
 	snprintf(job, sizeof(job), "%lld", (long long)v->id);
 	snprintf(destination, sizeof(destination), "%s", send->destination);
 	snprintf(p.destination, sizeof(p.destination), "%s", send->destination);
+	audit_delivery(s, v, send);
 	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
 		schedule_wake_at(s, now + SCHEDULE_CRASH_WAIT_FIRST);

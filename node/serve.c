@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/audit_trail.h"
 #include "node/event.h"
 #include "node/log.h"
 #include "node/receiver.h"
@@ -40,7 +41,8 @@ struct serve {
 	struct schedule s;
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
-	int64_t version; /* the journal's, when it was last looked at */
+	int64_t version;	   /* the journal's, when it was last looked at */
+	struct audit_trail *trail; /* NULL: not yet opened */
 	/* on event_clock(): */
 	double journal_at;  /* open the journal again then; 0: it is open */
 	double receiver_at; /* start a receiver then; 0: none is wanted */
@@ -143,6 +145,7 @@ static int write_copy(struct serve *v, const char *text, struct err *err)
 static void start_log(const struct config *c, const char *who)
 {
 	log_start(c->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, c->node.log_facility, c->node.log_level, who);
+	audit_start(&c->node, AUDIT_QUEUED, who);
 }
 
 static void report_problem(void *ctx, const char *problem)
@@ -307,6 +310,7 @@ static void reload(struct serve *v, double clock)
 		ret = relisten(v, config, &why);
 	if (ret < 0) {
 		log_event(LOG_ERR, "config-kept", "reason=%s", log_quote(why.msg));
+		audit_configured(false, why.msg);
 		config_free(config);
 		free(text);
 		write_copy(v, v->conf.text, NULL);
@@ -321,6 +325,8 @@ static void reload(struct serve *v, double clock)
 	start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
 		  config->node.port, config->n_protocols, config->n_destinations);
+	audit_configured(true, "the configuration was read again");
+	v->trail = audit_trail_close(v->trail); /* it may have been switched on or off */
 	p = process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
 	if (p) {
 		p->retired = true;
@@ -415,11 +421,33 @@ static void wait_for_work(struct serve *v, double until)
 			;
 		if (v->s.journal)
 			version = journal_data_version(v->s.journal);
-		if (n != 0 || left <= 0 || version != v->version || v->s.stopping) {
+		if (n != 0 || left <= 0 || version != v->version || v->s.stopping || audit_waiting(event_clock())) {
 			v->version = version;
 			return;
 		}
 	}
+}
+
+/* Opened before the first instance can be indexed, so that none is left out. */
+static void open_trail(struct serve *v)
+{
+	struct err err = {0};
+
+	if (!v->trail && v->s.journal && audit_trail_open(v->conf.config->node.spool, v->s.journal, &v->trail, &err) < 0)
+		log_event(LOG_CRIT, "audit-trail", "reason=%s", log_quote(err.msg));
+}
+
+/* What was transferred, and the way to syslog. Answers when to come again, on event_clock(). */
+static double audit(struct serve *v, double now, double clock, bool last)
+{
+	double next = 0, flush;
+
+	if (v->trail && v->s.journal) {
+		next = audit_trail_step(v->trail, v->s.journal, &v->s.jobs, v->conf.config, now, last);
+		next = next > 0 ? clock + (next - now) : 0;
+	}
+	flush = audit_flush(clock);
+	return flush > 0 && (next == 0 || flush < next) ? flush : next;
 }
 
 static void sooner(double *until, double deadline)
@@ -443,15 +471,19 @@ static void loop(struct serve *v)
 			journal_reopen(v, clock);
 		if (v->stop_at > 0 && v->stop_at <= clock)
 			stop_rest(v, clock);
+		open_trail(v);
 		schedule_step(&v->s, now);
 		until = clock + (v->s.next - now);
 		sooner(&until, process_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);
 		sooner(&until, v->journal_at);
+		sooner(&until, audit(v, now, clock, false));
 		wait_for_work(v, until);
 		take_signals(v, event_clock());
 	}
 	schedule_interrupt(&v->s, event_now());
+	audit_application(false);
+	audit(v, event_now(), event_clock(), true);
 }
 
 int serve_run(struct serve_conf *conf, struct err *err)
@@ -461,9 +493,13 @@ int serve_run(struct serve_conf *conf, struct err *err)
 
 	v.s.config = v.conf.config;
 	slots_configure(&v.s.slots, v.conf.config->node.device, event_clock());
+	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
 	ret = begin(&v, err);
-	if (ret == 0)
+	if (ret == 0) {
+		audit_application(true);
 		loop(&v);
+	}
+	audit_trail_close(v.trail);
 	v.s.journal = journal_close(v.s.journal);
 	jobs_clear(&v.s.jobs);
 	if (v.signal_fd >= 0)

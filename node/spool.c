@@ -22,7 +22,7 @@
 
 #define SPOOL_PATH_SIZE 1024
 
-static const char *const folders[] = {"incoming", "instances", "outbox", "work"};
+static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit"};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
 
 static int join(char *ret, const char *a, const char *b, const char *suffix, struct err *err)

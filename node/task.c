@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "node/audit.h"
 #include "node/commands.h"
 #include "node/log.h"
 #include "node/options.h"
@@ -63,6 +64,7 @@ int task_options(struct task *t, const char *name, const char *usage, int n_argu
 		return code;
 	log_start(task.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, task.config->node.log_facility,
 		  task.config->node.log_level, name);
+	audit_start(&task.config->node, AUDIT_QUEUED, name);
 	*t = task;
 	return 0;
 }
