@@ -5,6 +5,7 @@
 #include "kernels/cpu.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define SUMS 8	   /* vectors of results */
@@ -60,70 +61,58 @@ static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 	return steps_baseline;
 }
 
-/* Of the calling thread: whatever else the machine does meanwhile does not count. */
-static double seconds_worked(void)
+static double seconds_now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds of `rounds` in the calling thread. *ret_sum: of all results, so that none of them can be left out. */
-static double run(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, double *ret_sum)
+/* Seconds of `rounds` on every thread at once; *ret_sum: of all results, so that none of them can be left out. */
+static double run(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, int threads,
+		  double *ret_sum)
 {
-	float acc[FLOATS_MAX] __attribute__((aligned(64))) = {0};
-	double begun = seconds_worked();
+	double begun = seconds_now(), sum = 0;
 
-	steps(rows, weight, rounds, acc);
-	*ret_sum = 0;
-	for (size_t i = 0; i < floats; i++)
-		*ret_sum += (double)acc[i];
-	return seconds_worked() - begun;
+	(void)threads;
+#pragma omp parallel num_threads(threads) reduction(+ : sum)
+	{
+		float own[ROWS * FLOATS_MAX] __attribute__((aligned(64))), acc[FLOATS_MAX] __attribute__((aligned(64))) = {0};
+
+		for (size_t i = 0; i < ROWS * floats; i++)
+			own[i] = rows[i];
+		steps(own, weight, rounds, acc);
+		for (size_t i = 0; i < floats; i++)
+			sum += (double)acc[i];
+	}
+	*ret_sum = sum;
+	return seconds_now() - begun;
 }
 
-/* Steps a second of the calling thread; 0: its sums are wrong. */
-static double rate_of_thread(steps_fn *steps, size_t floats)
+int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err)
 {
-	float rows[ROWS * FLOATS_MAX] __attribute__((aligned(64))), weight[ROWS];
-	double took, best, sum;
-	size_t rounds = 256;
+	float rows[ROWS * FLOATS_MAX], weight[ROWS];
+	int threads = cpu_state(dev)->threads;
+	size_t floats, rounds = 256;
+	steps_fn *steps = steps_of(dev, &floats);
+	double best = 0, took, sum;
 
 	for (size_t i = 0; i < ROWS * FLOATS_MAX; i++)
 		rows[i] = 1 + (float)(i % 7);
 	for (int r = 0; r < ROWS; r++)
 		weight[r] = 1e-6f * (float)(1 + r);
-	do { /* also the warm-up */
+	do { /* also the warm-up: threads start, clocks rise; the second run is not held up by that */
 		rounds *= 2;
-		took = run(steps, rows, weight, rounds, floats, &sum);
+		run(steps, rows, weight, rounds, floats, threads, &sum);
+		took = run(steps, rows, weight, rounds, floats, threads, &sum);
 	} while (took < LEAST && rounds < (size_t)1 << 40);
-	best = took;
 	for (int i = 0; i < TRIES; i++) {
-		took = run(steps, rows, weight, rounds, floats, &sum);
-		best = took < best ? took : best;
+		took = run(steps, rows, weight, rounds, floats, threads, &sum);
+		if (!(sum > 0))
+			return err_set(err, EHWPOISON, "%s: a sum of positive numbers is %g", dev->name, sum);
+		best = i == 0 || took < best ? took : best;
 	}
-	return sum > 0 && best > 0 ? (double)rounds * (ROWS / 2) * (double)floats / best : 0;
-}
-
-int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err)
-{
-	int threads = cpu_state(dev)->threads, wrong = 0, processors = threads;
-	double sum = 0;
-	size_t floats;
-	steps_fn *steps = steps_of(dev, &floats);
-
-#ifdef _OPENMP
-	processors = omp_get_num_procs();
-#endif
-#pragma omp parallel num_threads(threads) reduction(+ : sum, wrong)
-	{
-		double rate = rate_of_thread(steps, floats);
-
-		sum += rate;
-		wrong += !(rate > 0);
-	}
-	if (wrong)
-		return err_set(err, EHWPOISON, "%s: in %d threads the sum of positive numbers is not positive", dev->name, wrong);
-	*ret_per_s = processors < threads ? sum * processors / threads : sum; /* threads that share a processor take turns */
+	*ret_per_s = (double)threads * (double)rounds * (ROWS / 2) * (double)floats / best;
 	return 0;
 }

@@ -12,6 +12,7 @@
 #include "node/jobs.h"
 #include "node/log.h"
 #include "node/reconstruct.h"
+#include "node/thumbnail.h"
 
 #define STATUS_EVERY 0.25    /* s */
 #define RETRY_WAIT 10.0	     /* s until the next attempt after a failure that may pass */
@@ -173,6 +174,21 @@ static enum attempt_end write_down(struct attempt *a, enum job_event event, json
 	return event == EVENT_RECONSTRUCTED ? ATTEMPT_MADE : ATTEMPT_REFUSED;
 }
 
+/* For the status page; nobody waits for it, and without it nothing is missing but a picture. */
+static void make_thumbnail(const struct attempt *a, const struct reconstruct_report *r)
+{
+	size_t n = r->kind == KIND_DBT ? 1 : reconstruct_n_objects(r); /* slabs and view are further objects */
+	const char **files = calloc(n ? n : 1, sizeof(files[0]));
+	struct err why = {0};
+
+	for (size_t i = 0; files && i < n; i++)
+		files[i] = reconstruct_file(r, i);
+	if (!files || thumbnail_make(a->out_dir, files, n, &why) < 0)
+		log_event(LOG_WARNING, "thumbnail-not-made", "job=%lld reason=%s", (long long)a->view->id,
+			  log_quote(files ? why.msg : "no memory"));
+	free(files);
+}
+
 static enum attempt_end work(struct attempt *a, struct err *err)
 {
 	struct reconstruct_report report = {0};
@@ -194,6 +210,8 @@ static enum attempt_end work(struct attempt *a, struct err *err)
 			event = refusal(a, &why, &detail);
 		end = write_down(a, event, detail, err);
 	}
+	if (end == ATTEMPT_MADE && a->conf->task->config->status.enabled && a->conf->task->config->status.thumbnails)
+		make_thumbnail(a, &report);
 	reconstruct_report_clear(&report);
 	/* What nobody will ask for. Where the journal could not be written the next attempt empties it. */
 	if (end != ATTEMPT_MADE && end != ATTEMPT_UNWRITTEN && a->out_dir[0] && folder_remove(a->out_dir, &why) < 0)

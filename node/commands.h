@@ -35,5 +35,8 @@ int cmd_bench(int argc, char **argv);
 int cmd_index(int argc, char **argv);	/* index -c FILE: find the case of each new instance */
 int cmd_worker(int argc, char **argv);	/* worker -c FILE JOB: reconstruct one case */
 int cmd_deliver(int argc, char **argv); /* deliver -c FILE JOB DESTINATION: send one result */
+int cmd_status(int argc, char **argv);	/* status -c FILE --listen FD: answer for the status page */
+int cmd_http(int argc, char **argv);	/* http -c FILE --listen FD --channel FD: what `status` starts for browsers */
+int cmd_names(int argc, char **argv);	/* names -c FILE --channel FD: what `status` starts for patients' names */
 
 #endif

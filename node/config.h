@@ -63,6 +63,18 @@ struct destination_conf {
 	int retry_limit;				  /* transient failures until the dead letter; 0: no limit */
 };
 
+enum status_actions { STATUS_ACTIONS_LOOPBACK, STATUS_ACTIONS_ALWAYS, STATUS_ACTIONS_NEVER };
+
+struct status_conf { /* the status page */
+	bool enabled;
+	char bind[64]; /* "127.0.0.1" by default */
+	int port;
+	char host[64];		     /* name under which browsers ask for it, besides localhost and addresses; "" none */
+	enum status_actions actions; /* see config_status_may_act() */
+	bool thumbnails;
+	bool show_patient;
+};
+
 #define ROUTE_DESTINATIONS_MAX 8
 struct route_conf { /* first match wins */
 	char name[CONFIG_NAME_SIZE];
@@ -148,6 +160,7 @@ struct config {
 	size_t n_profiles;
 	struct scanner_conf *scanners;
 	size_t n_scanners;
+	struct status_conf status;
 };
 
 /* path NULL: the embedded defaults. Problems go to `report` one by one ("file:line: what; allowed: ..."); with any, EINVAL and
@@ -171,6 +184,8 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 const struct scanner_conf *config_scanner(const struct config *c, const char *manufacturer, const char *model,
 					  const char *serial);
 const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
+
+bool config_status_may_act(const struct config *c); /* retry and cancel on the status page */
 
 const char *config_kind_name(enum case_kind kind); /* "dbt", "pet", "parallel" */
 

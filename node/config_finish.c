@@ -229,6 +229,22 @@ static void finish_scanners(struct config_reader *r)
 	}
 }
 
+static void finish_status(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	if (c->status.enabled && c->status.port > 0 && c->status.port == c->node.port)
+		config_problem(r, r->text->files[0], 1,
+			       "key 'port' of status: %d, which is the port for DICOM; allowed: another one", c->status.port);
+}
+
+bool config_status_may_act(const struct config *c)
+{
+	if (c->status.actions == STATUS_ACTIONS_LOOPBACK)
+		return config_is_loopback(c->status.bind);
+	return c->status.actions == STATUS_ACTIONS_ALWAYS;
+}
+
 void config_finish(struct config_reader *r)
 {
 	finish_node(r);
@@ -237,6 +253,7 @@ void config_finish(struct config_reader *r)
 	finish_protocols(r);
 	finish_profiles(r);
 	finish_scanners(r);
+	finish_status(r);
 }
 
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)
@@ -257,6 +274,13 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 				 c->protocols[i].name, c->protocols[i].stored_offset, c->protocols[i].stored_offset);
 			report(ctx, text);
 		}
+	if (c->status.enabled && !config_is_loopback(c->status.bind)) {
+		snprintf(text, sizeof(text),
+			 "the status page listens on %s without password or encryption: anybody on the network sees %s%s",
+			 c->status.bind, c->status.show_patient ? "patients' names" : "the cases",
+			 config_status_may_act(c) ? " and may cancel them" : "");
+		report(ctx, text);
+	}
 	if (c->n_routes == 0)
 		report(ctx, "`routes` is empty: every case will be held");
 }

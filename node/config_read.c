@@ -201,7 +201,7 @@ static void read_group(struct config_reader *r, const config_setting_t *group, c
 
 /* ---- sections ---- */
 
-static void read_node(struct config_reader *r, const config_setting_t *group, const struct config_section *section)
+static void read_single(struct config_reader *r, const config_setting_t *group, const struct config_section *section)
 {
 	struct config_place place = place_of(r, group);
 	struct config_value v;
@@ -211,11 +211,12 @@ static void read_node(struct config_reader *r, const config_setting_t *group, co
 	if (!config_setting_is_group(group)) {
 		v = value_of(group);
 		config_value_show(&v, shown, sizeof(shown));
-		config_problem(r, place.file, place.line, "section 'node': %s; allowed: a group in { }", shown);
+		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a group in { }", section->name, shown);
 		return;
 	}
-	read_group(r, group, "node", section, (char *)r->config + section->offset, &given);
-	if (given & (1ul << (config_key_find(section, "require_known_peer") - section->keys)))
+	read_group(r, group, section->name, section, (char *)r->config + section->offset, &given);
+	if (section == &config_sections[SECTION_NODE] &&
+	    given & (1ul << (config_key_find(section, "require_known_peer") - section->keys)))
 		r->peers_checked = true;
 }
 
@@ -414,12 +415,12 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 			near = config_nearest(name, section_name, NULL);
 			config_problem(r, place.file, place.line,
 				       "section '%.64s' is not known%s%s%s; allowed: node, peers, destinations, routes, "
-				       "protocols, profiles, scanners",
+				       "protocols, profiles, scanners, status",
 				       name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 		} else if (config_sections[index].list) {
 			read_list(r, setting, index);
 		} else {
-			read_node(r, setting, &config_sections[index]);
+			read_single(r, setting, &config_sections[index]);
 		}
 	}
 }

@@ -15,5 +15,7 @@ extern const struct key_choice config_compressions[];
 
 #define CONFIG_SCANNER_KEYS 17
 extern const struct config_key config_scanner_keys[CONFIG_SCANNER_KEYS];
+#define CONFIG_STATUS_KEYS 7
+extern const struct config_key config_status_keys[CONFIG_STATUS_KEYS];
 
 #endif

@@ -268,6 +268,10 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	 "PET scanners and the sinograms they make, chosen by manufacturer, model and serial number of the objects. What the "
 	 "sinograms' own header says wins; where neither says, the case is held, never guessed.",
 	 NULL, NULL},
+	{"status", "status page", false, false, sizeof(struct status_conf), offsetof(struct config, status), 0,
+	 config_status_keys, CONFIG_STATUS_KEYS,
+	 "The page that shows what the node does, see docs/status-page.md. It has no password: whoever reaches it sees it.", NULL,
+	 NULL},
 };
 
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind)

@@ -69,6 +69,7 @@ enum {
 	SECTION_PROTOCOLS,
 	SECTION_PROFILES,
 	SECTION_SCANNERS,
+	SECTION_STATUS,
 	SECTION_COUNT
 };
 extern const struct config_section config_sections[SECTION_COUNT]; /* of several kinds: the first, which is the default */

@@ -19,6 +19,7 @@
 
 #define SCHEMA_VERSION 1
 #define BUSY_MS 20000	     /* another process' commit is one fsync; a checkpoint on a slow disk may take seconds */
+#define READER_BUSY_MS 2000  /* readers wait for nobody in WAL mode but a recovery */
 #define GROW_BYTES (1 << 20) /* the file grows in steps, so that a full disk meets a step, not every commit */
 
 static const char schema[] =
@@ -213,6 +214,40 @@ static int set_wal(struct journal *j, struct err *err)
 		usleep(10000);
 	}
 	return rc == SQLITE_OK ? 0 : journal_fail(j, rc, "journal_mode=WAL", err);
+}
+
+int journal_open_reader(const char *path, struct journal **ret_journal, struct err *err)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+	int64_t version = 0;
+	int rc, ret;
+
+	if (!j)
+		return err_set(err, ENOMEM, "no memory for the journal");
+	snprintf(j->path, sizeof(j->path), "%s", path);
+	if (access(path, R_OK) < 0) {
+		ret = err_set(err, errno, "journal %s: %s", path, strerror(errno));
+		goto fail;
+	}
+	rc = sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READONLY, NULL);
+	if (rc != SQLITE_OK) {
+		ret = j->db ? journal_fail(j, rc, "open", err) : err_set(err, ENOMEM, "no memory for the journal");
+		goto fail;
+	}
+	sqlite3_extended_result_codes(j->db, 1);
+	sqlite3_busy_timeout(j->db, READER_BUSY_MS);
+	rc = sqlite3_exec(j->db, "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL, NULL);
+	ret = rc == SQLITE_OK ? pragma_int(j, "PRAGMA user_version", &version, err) : journal_fail(j, rc, "settings", err);
+	if (ret == 0 && version != SCHEMA_VERSION)
+		ret = err_set(err, version ? EPROTONOSUPPORT : ENOENT, "journal %s has schema %lld; this tomonode reads %d",
+			      j->path, (long long)version, SCHEMA_VERSION);
+	if (ret < 0)
+		goto fail;
+	*ret_journal = j;
+	return 0;
+fail:
+	journal_close(j);
+	return ret;
 }
 
 static int prepare_schema(struct journal *j, struct err *err)

@@ -49,6 +49,8 @@ struct event_row {
 };
 
 int journal_open(const char *path, struct journal **ret_journal, struct err *err); /* creates it when it is not there; 0600 */
+/* For reading alone: whatever would write fails. ENOENT: there is none (or none that is ready) yet. */
+int journal_open_reader(const char *path, struct journal **ret_journal, struct err *err);
 struct journal *journal_close(struct journal *j);
 
 /* The receiver's row: durable when this returns. row->id is set. */
@@ -103,6 +105,16 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 /* Allocate the next `bytes` of the disk that commits will take, so that they succeed on a full disk, too. May be called again at
  * any time. EOPNOTSUPP: not on this file system. */
 int journal_reserve(struct journal *j, uint64_t bytes, struct err *err);
+
+/* What was received and what became of it, over the whole journal. Begins as {0}; each call adds what came since. */
+struct journal_totals {
+	int64_t last_instance, last_finding;
+	uint64_t instances, bytes;
+	uint64_t findings[FINDING_CONFLICT + 1];
+};
+int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err);
+/* Instances without a finding: they wait for the indexer. */
+int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err);
 
 /* Changes when another process wrote: poll it to notice new rows. */
 int64_t journal_data_version(struct journal *j);

@@ -34,6 +34,9 @@ static const struct command commands[] = {
 	{"index", cmd_index, NULL, true},
 	{"worker", cmd_worker, NULL, true},
 	{"deliver", cmd_deliver, NULL, true},
+	{"status", cmd_status, NULL, false},
+	{"http", cmd_http, NULL, false},
+	{"names", cmd_names, NULL, true},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

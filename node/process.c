@@ -18,7 +18,7 @@
 
 const char *process_role_name(enum process_role role)
 {
-	static const char *const names[] = {"receiver", "index", "worker", "deliver"};
+	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status"};
 
 	return names[role];
 }
@@ -101,6 +101,8 @@ int process_spawn(struct processes *all, const struct process *p, const char *co
 		keep_over_exec(all->lock_fd);
 		keep_over_exec(all->notify_fd);
 		keep_over_exec(pair[1]);
+		if (p->listen_fd > 0)
+			keep_over_exec(p->listen_fd);
 		limit_threads(p->threads);
 		if (p->role == PROCESS_WORKER)
 			setpriority(PRIO_PROCESS, 0, WORKER_NICE);

@@ -16,7 +16,7 @@
 #include "kernels/err.h"
 #include "node/config.h"
 
-enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DELIVER };
+enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DELIVER, PROCESS_STATUS };
 
 struct process {
 	pid_t pid; /* 0: it has ended */
@@ -28,8 +28,9 @@ struct process {
 	int threads;			    /* that it may use; 0: as many as it likes */
 	double started;			    /* s, event_clock(), as `now` below */
 	double kill_at;			    /* SIGTERM was sent, SIGKILL follows then; 0: it may run */
-	bool retired;			    /* a receiver of an older configuration that lets its associations end */
-	bool hung;			    /* killed because it made no progress */
+	int listen_fd;			    /* STATUS: handed down; 0: none */
+	bool retired; /* of an older configuration: a receiver that lets its associations end, a status page */
+	bool hung;    /* killed because it made no progress */
 };
 
 #define PROCESS_MAX 64

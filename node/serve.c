@@ -25,9 +25,11 @@
 #include "node/audit_trail.h"
 #include "node/event.h"
 #include "node/log.h"
+#include "node/node_report.h"
 #include "node/receiver.h"
 #include "node/schedule.h"
 #include "node/spool.h"
+#include "node/status_watch.h"
 
 #define TICK 0.25	  /* s between two looks for what other processes wrote: the command line's retry and cancel */
 #define GRACE 20	  /* s that associations and deliveries under way get at the end */
@@ -39,6 +41,8 @@
 struct serve {
 	struct serve_conf conf;
 	struct schedule s;
+	struct status_watch status;
+	struct node_report report;
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
 	int64_t version;	   /* the journal's, when it was last looked at */
@@ -120,7 +124,8 @@ static int write_copy(struct serve *v, const char *text, struct err *err)
 		return 0;
 	}
 	n = strlen(text);
-	if (read_text(v->config_copy, &old, NULL) == 0 && !strcmp(old, text)) { /* a full disk does not keep a node from starting */
+	if (read_text(v->config_copy, &old, NULL) == 0 &&
+	    !strcmp(old, text)) { /* a full disk does not keep a node from starting */
 		v->s.config_path = v->config_copy;
 		free(old);
 		return 0;
@@ -272,6 +277,7 @@ static int begin(struct serve *v, struct err *err)
 	if (ret < 0) /* the receiver refuses until there is space; what lies about is swept at another start */
 		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
 	start_receiver(v, event_clock());
+	status_watch_configure(&v->status, v->conf.config, &v->s.processes, event_clock());
 	return 0;
 }
 
@@ -333,6 +339,7 @@ static void reload(struct serve *v, double clock)
 		process_stop(p, clock, GRACE + 5);
 	}
 	start_receiver(v, clock);
+	status_watch_configure(&v->status, config, &v->s.processes, clock);
 }
 
 /* ---- stop ---- */
@@ -344,6 +351,7 @@ static void stop(struct serve *v, double clock)
 
 	v->s.stopping = true;
 	v->receiver_at = 0;
+	status_watch_end(&v->status);
 	if (!again)
 		v->stop_at = clock + GRACE;
 	log_event(LOG_NOTICE, again ? "stopping-now" : "stopping", "processes=%zu", all->n);
@@ -379,7 +387,9 @@ static void reap_all(struct serve *v, double now)
 		process_describe(status, how, sizeof(how));
 		log_event(LOG_DEBUG, "process-ended", "role=%s pid=%ld job=%lld how=%s", process_role_name(p.role), (long)p.pid,
 			  (long long)p.job, log_quote(how));
-		if (p.role != PROCESS_RECEIVER) {
+		if (p.role == PROCESS_STATUS) {
+			status_watch_ended(&v->status, &p, how, v->s.clock);
+		} else if (p.role != PROCESS_RECEIVER) {
 			schedule_ended(&v->s, &p, status, now);
 			if (p.channel >= 0)
 				close(p.channel);
@@ -472,12 +482,15 @@ static void loop(struct serve *v)
 		if (v->stop_at > 0 && v->stop_at <= clock)
 			stop_rest(v, clock);
 		open_trail(v);
+		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
+		node_report_write(&v->report, &v->s, now);
 		until = clock + (v->s.next - now);
 		sooner(&until, process_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);
 		sooner(&until, v->journal_at);
 		sooner(&until, audit(v, now, clock, false));
+		sooner(&until, v->status.at);
 		wait_for_work(v, until);
 		take_signals(v, event_clock());
 	}
@@ -492,6 +505,8 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	int ret;
 
 	v.s.config = v.conf.config;
+	v.report.started = event_now();
+	status_watch_begin(&v.status);
 	slots_configure(&v.s.slots, v.conf.config->node.device, event_clock());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
 	ret = begin(&v, err);
@@ -502,6 +517,8 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	audit_trail_close(v.trail);
 	v.s.journal = journal_close(v.s.journal);
 	jobs_clear(&v.s.jobs);
+	status_watch_end(&v.status);
+	node_report_clear(&v.report);
 	if (v.signal_fd >= 0)
 		close(v.signal_fd);
 	if (v.pipe_fd[0] >= 0) {

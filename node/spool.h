@@ -6,6 +6,7 @@
  *   SPOOL/outbox/JOB/     results waiting for delivery
  *   SPOOL/work/JOB/       a worker's scratch; emptied at start
  *   SPOOL/audit/          audit messages that wait for syslog, and how far the journal was reported (node/audit_*.h)
+ *   SPOOL/node.json       what the manager does, for the status page
  *   SPOOL/node.lock       held (flock) by the running node; holds its process number
  */
 #ifndef TOMONODE_NODE_SPOOL_H

@@ -10,7 +10,7 @@
 #include "node/log.h"
 #include "node/options.h"
 
-enum { OPTION_NOTIFY = OPTION_LONG, OPTION_CHANNEL };
+enum { OPTION_NOTIFY = OPTION_LONG, OPTION_CHANNEL, OPTION_LISTEN };
 
 #define THREADS_MAX 1024
 
@@ -18,6 +18,7 @@ static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
 	{OPTION_NOTIFY, "notify", "FD", "descriptor to wake the node with"},
 	{OPTION_CHANNEL, "channel", "FD", "descriptor to talk to the node with"},
+	{OPTION_LISTEN, "listen", "FD", "descriptor that listens for browsers"},
 	{0},
 };
 
@@ -39,7 +40,7 @@ int task_options(struct task *t, const char *name, const char *usage, int n_argu
 		.min_arguments = n_arguments,
 		.max_arguments = n_arguments,
 	};
-	struct task task = {.notify_fd = -1, .channel_fd = -1};
+	struct task task = {.notify_fd = -1, .channel_fd = -1, .listen_fd = -1};
 	const char *path = NULL;
 	struct options o;
 	long long fd;
@@ -49,10 +50,12 @@ int task_options(struct task *t, const char *name, const char *usage, int n_argu
 	while ((id = options_next(&o)) >= 0) {
 		if (id == 'c')
 			path = o.value;
-		if (id == OPTION_NOTIFY || id == OPTION_CHANNEL) {
+		if (id == OPTION_NOTIFY || id == OPTION_CHANNEL || id == OPTION_LISTEN) {
 			if (options_integer(o.value, 0, 1 << 20, &fd) < 0)
 				return options_fail(&o, CODE_USAGE, "'%s' is no descriptor", o.value);
-			*(id == OPTION_NOTIFY ? &task.notify_fd : &task.channel_fd) = (int)fd;
+			*(id == OPTION_NOTIFY	 ? &task.notify_fd
+			  : id == OPTION_CHANNEL ? &task.channel_fd
+						 : &task.listen_fd) = (int)fd;
 		}
 	}
 	if (id == OPTION_STOP)

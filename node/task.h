@@ -9,7 +9,8 @@ struct task {
 	struct config *config;
 	struct journal *journal;
 	int notify_fd;		 /* -1: nobody waits for us */
-	int channel_fd;		 /* of a worker, node/channel.h; -1: none */
+	int channel_fd;		 /* to talk to who started us; -1: none */
+	int listen_fd;		 /* of the status page; -1: none */
 	const char *argument[2]; /* what follows the options */
 };
 

@@ -90,7 +90,7 @@ int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling
 	if (r == 0)
 		r = dev->ops->step_rate(dev, &c.steps, err);
 	if (r == 0) {
-		c.copy_bytes = 2 * (double)(n * sizeof(float)) / times.least; /* a limit is looked for */
+		c.copy_bytes = 2 * (double)(n * sizeof(float)) / times.median;
 		*ret_ceiling = c;
 	}
 	buf_release(&copy.from);

@@ -145,6 +145,7 @@ class Node:
         self.node = {"quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
         self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
+        self.status = {"enabled": "false"}  # each test's port would have to be its own
         self.more_protocols = self.more_routes = ""  # texts that begin with a comma
         self.process = None
         os.makedirs(folder, exist_ok=True)
@@ -154,8 +155,9 @@ class Node:
         node = "".join(f"  {k} = {v};\n" for k, v in self.node.items())
         protocol = "".join(f" {k} = {v};" for k, v in self.protocol.items())
         destination = "".join(f" {k} = {v};" for k, v in self.destination.items())
+        status = "".join(f" {k} = {v};" for k, v in self.status.items())
         with open(self.conf, "w") as f:
-            f.write(f'node = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
+            f.write(f'status = {{{status} }};\nnode = {{\n  port = {self.port};\n  spool = "{self.spool}";\n  log_level = "debug";\n{node}}};\n'
                     f'destinations = ( {{ name = "pacs"; aet = "PACS"; host = "127.0.0.1"; port = {self.pacs_port};{destination} }} );\n'
                     f'protocols = ( {{ name = "quick";{protocol} }}{self.more_protocols} );\n'
                     'routes = ( { name = "dbt"; kind = "dbt"; protocol = "quick"; destinations = [ "pacs" ]; }'

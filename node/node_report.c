@@ -1,0 +1,105 @@
+#include "node/node_report.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/event.h"
+
+static const char *state_name(enum slot_state state)
+{
+	static const char *const names[] = {
+		[SLOT_DOWN] = "down", [SLOT_STARTING] = "starting", [SLOT_IDLE] = "ready",
+		[SLOT_BUSY] = "busy", [SLOT_ENDING] = "ending",
+	};
+
+	return names[state];
+}
+
+/* `process_find()` for a schedule that is only looked at. */
+static bool receiver_runs(const struct schedule *s)
+{
+	for (size_t i = 0; i < s->processes.n; i++)
+		if (s->processes.list[i].role == PROCESS_RECEIVER && !s->processes.list[i].retired)
+			return true;
+	return false;
+}
+
+json_t *node_report_make(const struct schedule *s, double started, double now)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < s->slots.n; i++) {
+		const struct slot *slot = &s->slots.list[i];
+		/* In whole seconds: it is written anew where it changes. */
+		double again = slot->out && slot->state == SLOT_DOWN ? round(now + slot->at - s->clock) : 0;
+
+		json_array_append_new(devices, json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f}", "name", event_text(slot->name),
+							 "device", event_text(slot->device), "state", state_name(slot->state),
+							 "out", slot->out, "spare", slot->spare, "reason",
+							 event_text(slot->out ? slot->reason : ""), "again", again));
+	}
+	return json_pack("{s:f, s:b, s:b, s:o}", "started", started, "receiver", receiver_runs(s), "stopping", s->stopping,
+			 "devices", devices);
+}
+
+static int path_of(const char *spool, const char *ending, char *ret_path, size_t size)
+{
+	return snprintf(ret_path, size, "%s/node.json%s", spool, ending) < (int)size ? 0 : -1;
+}
+
+static bool write_file(const char *spool, const char *text)
+{
+	char path[340], part[340];
+	bool whole;
+	FILE *f;
+	int fd;
+
+	if (path_of(spool, "", path, sizeof(path)) < 0 || path_of(spool, ".part", part, sizeof(part)) < 0)
+		return false;
+	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	whole = fputs(text, f) >= 0;
+	whole = fclose(f) == 0 && whole;
+	if (whole && rename(part, path) == 0)
+		return true;
+	unlink(part);
+	return false;
+}
+
+void node_report_write(struct node_report *r, const struct schedule *s, double now)
+{
+	char *text = event_dump(node_report_make(s, r->started, now));
+
+	if (!text || (r->text && !strcmp(text, r->text)) || !write_file(s->config->node.spool, text)) {
+		free(text);
+		return;
+	}
+	free(r->text);
+	r->text = text;
+}
+
+void node_report_clear(struct node_report *r)
+{
+	free(r->text);
+	r->text = NULL;
+}
+
+json_t *node_report_read(const char *spool)
+{
+	char path[340];
+	json_t *report = path_of(spool, "", path, sizeof(path)) < 0 ? NULL : json_load_file(path, 0, NULL);
+
+	if (json_is_object(report) && json_is_array(json_object_get(report, "devices")))
+		return report;
+	json_decref(report);
+	return NULL;
+}

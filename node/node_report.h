@@ -1,0 +1,24 @@
+/* What the manager alone knows, left in the spool for those who show it: SPOOL/node.json. No truth: what is lost, or left by an
+ * earlier node, is written again. */
+#ifndef TOMONODE_NODE_NODE_REPORT_H
+#define TOMONODE_NODE_NODE_REPORT_H
+
+#include <jansson.h>
+
+#include "node/schedule.h"
+
+struct node_report {
+	double started; /* s since the epoch: of the node */
+	char *text;	/* as it was written last; NULL: not yet */
+};
+
+/* {"started", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "out", "spare", "reason", "again"}]};
+ * again: s since the epoch when a device that is out is tried. New reference. */
+json_t *node_report_make(const struct schedule *s, double started, double now);
+/* Written where it differs from the last time. */
+void node_report_write(struct node_report *r, const struct schedule *s, double now);
+void node_report_clear(struct node_report *r);
+
+json_t *node_report_read(const char *spool); /* NULL: none, or not readable */
+
+#endif

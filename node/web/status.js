@@ -1,0 +1,88 @@
+/* The page without reloading: every few seconds it is fetched, and the sections that changed are exchanged. Focus, opened details
+ * and the scroll position stay. Nothing is built here: what is shown is the server's own page. */
+"use strict";
+(function () {
+	var EVERY = 3000, timer = null, paused = false, failures = 0;
+	var button = document.getElementById("pause");
+
+	function later() {
+		clearTimeout(timer);
+		if (!paused)
+			timer = setTimeout(update, EVERY * Math.min(1 + failures, 10));
+	}
+
+	function keys(root, what) {
+		return Array.prototype.map.call(root.querySelectorAll(what), function (e) { return e.id; });
+	}
+
+	/* One section, with what a person has opened or stands on. */
+	function exchange(old, now) {
+		var open = keys(old, "details[open][id]"), active = document.activeElement;
+		var focus = active && old.contains(active) ? active.id : "";
+
+		old.replaceWith(now);
+		open.forEach(function (id) {
+			var e = document.getElementById(id);
+			if (e)
+				e.open = true;
+		});
+		if (focus && document.getElementById(focus))
+			document.getElementById(focus).focus({ preventScroll: true });
+	}
+
+	function plain(e) { /* as it came, without what was opened here */
+		var copy = e.cloneNode(true);
+		copy.querySelectorAll("details[open]").forEach(function (d) { d.open = false; });
+		return copy.outerHTML;
+	}
+
+	/* The token in the forms is of the server's process: it changes when that does, and with it every form. */
+	function take(page) {
+		var now = page.getElementById("main");
+
+		if (!now)
+			throw new Error("another page");
+		if (keys(now, "section[id]").join() !== keys(document, "main section[id]").join()) {
+			document.getElementById("main").replaceWith(document.importNode(now, true));
+		} else {
+			now.querySelectorAll("section[id]").forEach(function (section) {
+				var old = document.getElementById(section.id);
+				if (plain(old) !== plain(section))
+					exchange(old, document.importNode(section, true));
+			});
+		}
+		document.title = page.title;
+		document.getElementById("clock").replaceWith(document.importNode(page.getElementById("clock"), true));
+	}
+
+	function update() {
+		fetch(location.pathname, { credentials: "omit", cache: "no-store" }).then(function (answer) {
+			if (!answer.ok)
+				throw new Error("status " + answer.status);
+			return answer.text();
+		}).then(function (text) {
+			take(new DOMParser().parseFromString(text, "text/html"));
+			failures = 0;
+			document.documentElement.classList.remove("lost");
+		}).catch(function () {
+			failures += 1;
+			document.documentElement.classList.add("lost");
+			document.getElementById("clock").textContent = "The node does not answer. What is shown is old.";
+		}).then(later);
+	}
+
+	button.hidden = false;
+	button.addEventListener("click", function () {
+		paused = !paused;
+		button.textContent = paused ? "Resume updates" : "Pause updates";
+		if (paused)
+			clearTimeout(timer);
+		else
+			update();
+	});
+	document.addEventListener("visibilitychange", function () {
+		if (!document.hidden && !paused)
+			update();
+	});
+	later();
+}());
