@@ -8,6 +8,7 @@
  *   moment share one event, so that the journal does not set the pace.
  * - When this process dies after the peer's answer and before the journal has it, the object is sent again: the same UID, so the
  *   peer still has one.
+ * - Where the destination is asked for storage commitment, `sent` says so: the object is stored then, and not yet delivered.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,6 +41,8 @@ struct delivery {
 	const struct job_object *object; /* NULL: it is about all that is due */
 	enum deliver_outcome outcome;
 	char status[8], reason[520];
+	bool down, rejected; /* there was no association; it was rejected for good */
+	bool alarmed;	     /* it was failing when this began, and nothing is stored since */
 	double began;
 	/* What is stored and not yet written down. */
 	bool together;
@@ -97,6 +100,7 @@ static int write_down(struct delivery *d)
 	struct err err = {0};
 	json_t *detail = json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->send->destination, "status", d->status,
 				   "reason", event_text(d->reason), "attempt", d->send->failures + 1, "seconds", now - d->began);
+	bool alarm = false;
 	int ret;
 
 	d->began = now;
@@ -104,10 +108,10 @@ static int write_down(struct delivery *d)
 		json_object_set(detail, "sop_instances", d->stored);
 	else if (detail && d->object && (event == EVENT_SENT || d->outcome == DELIVER_PERMANENT))
 		json_object_set_new(detail, "sop_instance", json_string(d->object->sop_instance));
+	if (detail && event == EVENT_SENT && d->destination->commitment)
+		json_object_set_new(detail, "commit", json_true());
 	if (detail && event == EVENT_SEND_FAILED)
-		json_object_set_new(detail, "next",
-				    json_real(now + deliver_backoff(d->send->failures + 1, d->destination->retry_first,
-								    d->destination->retry_cap)));
+		alarm = destination_failed(detail, d->destination, d->send, d->down, d->rejected, now);
 	ret = event_append(d->task.journal, d->view->id, event, detail, now, &err);
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
@@ -115,6 +119,11 @@ static int write_down(struct delivery *d)
 		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
 		return CODE_FAILED;
 	}
+	if (alarm)
+		destination_alarm(d->view->id, d->send->destination, d->reason);
+	if (event == EVENT_SENT && d->alarmed)
+		destination_back(d->view->id, d->send->destination);
+	d->alarmed = d->alarmed && event != EVENT_SENT;
 	task_notify(&d->task);
 	return CODE_OK;
 }
@@ -222,6 +231,8 @@ static int send_due(struct delivery *d)
 	ret = scu_open(&peer, contexts, n, &scu, &err);
 	if (ret < 0) {
 		answer(d, NULL, deliver_classify_error(-ret), "", err.msg);
+		d->down = true;
+		d->rejected = ret == -EACCES;
 		code = write_down(d);
 		goto out;
 	}
@@ -249,6 +260,7 @@ static int deliver(struct delivery *d)
 	char reason[160];
 
 	d->began = event_now();
+	d->alarmed = d->send->alarm;
 	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
 		return CODE_CANCELLED;
 	d->destination = config_destination(d->task.config, d->send->destination);

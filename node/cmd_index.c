@@ -75,10 +75,11 @@ static char *member_detail(const struct instance_row *row, const struct exam_fac
 static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key,
 			    const struct job_view *before)
 {
-	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I}", "key", event_text(key), "kind", f->kind,
+	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_text(key), "kind", f->kind,
 				    "calling", event_text(row->calling), "study", event_text(f->study), "series",
 				    event_text(f->series), "laterality", event_text(f->laterality), "view", event_text(f->view),
-				    "revision", before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0)));
+				    "revision", before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0),
+				    "priority", before ? before->priority : 0));
 }
 
 /* One try at finding the job and joining it. 1 done, 0 the job changed meanwhile: look again. */

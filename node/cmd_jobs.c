@@ -1,5 +1,5 @@
-/* list, show, retry, cancel: read the journal and, for the last two, append to it. The node need not run; when it does, it
- * notices. */
+/* list, show, retry, cancel, priority: read the journal and, for the last three, append to it. The node need not run; when it
+ * does, it notices. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -64,6 +64,16 @@ static const struct command_spec cancel_spec = {
 	.json = true,
 	.min_arguments = 1,
 	.max_arguments = 1,
+};
+
+static const struct command_spec priority_spec = {
+	.name = "priority",
+	.usage = "[-c FILE] [--json] ID low|normal|high",
+	.summary = "Put a case before or after the others: what waits for a worker or a destination goes by it.",
+	.options = config_option,
+	.json = true,
+	.min_arguments = 2,
+	.max_arguments = 2,
 };
 
 struct jobs_command {
@@ -250,6 +260,23 @@ int cmd_cancel(int argc, char **argv)
 	if (stop)
 		return code;
 	code = want(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
+	end(&c);
+	return code;
+}
+
+int cmd_priority(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	bool stop;
+	int code = begin(&c, &priority_spec, argc, argv, &stop), level;
+
+	if (stop)
+		return code;
+	if (job_priority_parse(argv[c.o.first + 1], &level) < 0)
+		code = options_fail(&c.o, CODE_USAGE, "'%s' is no priority; allowed: low, normal, high", argv[c.o.first + 1]);
+	else
+		code = want(&c, EVENT_PRIORITY,
+			    json_pack("{s:s, s:i}", "reason", "asked for on the command line", "priority", level));
 	end(&c);
 	return code;
 }

@@ -27,6 +27,7 @@ int cmd_list(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_retry(int argc, char **argv);
 int cmd_cancel(int argc, char **argv);
+int cmd_priority(int argc, char **argv);
 int cmd_test_peer(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
@@ -38,5 +39,6 @@ int cmd_deliver(int argc, char **argv); /* deliver -c FILE JOB DESTINATION: send
 int cmd_status(int argc, char **argv);	/* status -c FILE --listen FD: answer for the status page */
 int cmd_http(int argc, char **argv);	/* http -c FILE --listen FD --channel FD: what `status` starts for browsers */
 int cmd_names(int argc, char **argv);	/* names -c FILE --channel FD: what `status` starts for patients' names */
+int cmd_commit(int argc, char **argv);	/* commit -c FILE JOB DESTINATION: ask for storage commitment of it */
 
 #endif

@@ -43,6 +43,7 @@ struct node_conf {
 	int retention_days;	     /* delivered cases are removed after this; 0: never */
 	uint64_t
 		retention_space; /* bytes of the spool's images and results above which delivered cases go earlier; 0: no limit */
+	int history_days;	 /* what the journal says of cases that were removed goes after this; 0: never */
 	int attempts;		 /* reconstruction attempts before a job fails */
 	int worker_timeout;	 /* s without progress until a worker is killed */
 };
@@ -61,6 +62,17 @@ struct destination_conf {
 	int connect_timeout, acse_timeout, dimse_timeout; /* s */
 	double retry_first, retry_cap;			  /* s: exponential back-off from first to cap */
 	int retry_limit;				  /* transient failures until the dead letter; 0: no limit */
+	double alarm_after;				  /* s of failures until an alarm; 0: never */
+	int alarm_rejections;				  /* associations rejected for good until an alarm; 0: never */
+	char fallback[CONFIG_NAME_SIZE];		  /* gets the result where this one fails; "": none */
+	double fallback_after;				  /* s of failures; 0: only where it refused for good */
+	bool commitment;				  /* ask for storage commitment; the rest is about that */
+	char commitment_aet[CONFIG_AET_SIZE];		  /* whom to ask; "", "", 0: the same */
+	char commitment_host[64];
+	int commitment_port;
+	int commitment_wait;	   /* s that the association is kept for a report on it */
+	double commitment_timeout; /* s from the request to its report */
+	int commitment_attempts;   /* requests that failed until the dead letter */
 };
 
 enum status_actions { STATUS_ACTIONS_LOOPBACK, STATUS_ACTIONS_ALWAYS, STATUS_ACTIONS_NEVER };

@@ -96,15 +96,23 @@ static void join_names(const struct config *c, const char *(*name)(const void *c
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one);
 }
 
-static void unknown_name(struct config_reader *r, struct config_place place, const char *route, const char *key,
+static void unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
 			 const char *wanted, const char *(*name)(const void *ctx, size_t i))
 {
 	const char *near = config_nearest(wanted, name, r->config);
 	char names[400];
 
 	join_names(r->config, name, names, sizeof(names));
-	config_problem(r, place.file, place.line, "key '%s' of route '%s': \"%s\" is not there%s%s%s; allowed: %s", key, route,
+	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" is not there%s%s%s; allowed: %s", key, what, of,
 		       wanted, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
+}
+
+static bool route_has(const struct route_conf *route, const char *destination)
+{
+	for (size_t i = 0; i < route->n_destinations; i++)
+		if (!strcmp(route->destination[i], destination))
+			return true;
+	return false;
 }
 
 static void finish_routes(struct config_reader *r)
@@ -120,14 +128,22 @@ static void finish_routes(struct config_reader *r)
 		const struct protocol_conf *protocol = config_protocol(c, route->protocol);
 
 		if (route->protocol[0] && !protocol)
-			unknown_name(r, place, route->name, "protocol", route->protocol, protocol_name);
+			unknown_name(r, place, "route", route->name, "protocol", route->protocol, protocol_name);
 		if (protocol && strcmp(config_kind_name(protocol->kind), route->kind) != 0)
 			config_problem(
 				r, place.file, place.line,
 				"key 'protocol' of route '%s': \"%s\" is of kind %s; allowed: a protocol of the route's kind, %s",
 				route->name, route->protocol, config_kind_name(protocol->kind), route->kind);
 		for (size_t k = 0; k < route->n_destinations; k++) {
-			if (config_destination(c, route->destination[k]))
+			const struct destination_conf *d = config_destination(c, route->destination[k]);
+
+			if (d && route_has(route, d->fallback))
+				config_problem(r, place.file, place.line,
+					       "key 'destinations' of route '%s': \"%s\" and its fallback \"%s\"; allowed: one "
+					       "of them, the "
+					       "fallback comes in by itself",
+					       route->name, d->name, d->fallback);
+			if (d)
 				continue;
 			if (ours && lost)
 				continue;
@@ -140,10 +156,22 @@ static void finish_routes(struct config_reader *r)
 					"delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
 					route->name, route->destination[k]);
 			else
-				unknown_name(r, place, route->name, "destinations", route->destination[k], destination_name);
+				unknown_name(r, place, "route", route->name, "destinations", route->destination[k],
+					     destination_name);
 			lost = ours;
 		}
 	}
+}
+
+static void finish_fallback(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	if (!d->fallback[0])
+		return;
+	if (!strcmp(d->fallback, d->name))
+		config_problem(r, place.file, place.line,
+			       "key 'fallback' of destination '%s': \"%s\"; allowed: another destination", d->name, d->fallback);
+	else if (!config_destination(r->config, d->fallback))
+		unknown_name(r, place, "destination", d->name, "fallback", d->fallback, destination_name);
 }
 
 static void finish_destinations(struct config_reader *r)
@@ -152,6 +180,7 @@ static void finish_destinations(struct config_reader *r)
 		const struct destination_conf *d = &r->config->destinations[i];
 		struct config_place place = r->places[SECTION_DESTINATIONS][i];
 
+		finish_fallback(r, d, place);
 		if (d->retry_cap < d->retry_first)
 			config_problem(r, place.file, place.line,
 				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,
@@ -258,7 +287,7 @@ void config_finish(struct config_reader *r)
 
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)
 {
-	char text[256];
+	char text[400];
 
 	if (!c->node.require_known_peer && !config_is_loopback(c->node.bind)) {
 		snprintf(text, sizeof(text),
@@ -267,6 +296,22 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 	}
 	if (c->node.require_known_peer && c->n_peers == 0)
 		report(ctx, "require_known_peer is true and `peers` is empty: nobody may send");
+	for (size_t i = 0; i < c->n_destinations; i++) {
+		const struct destination_conf *d = &c->destinations[i];
+		const char *aet = d->commitment_aet[0] ? d->commitment_aet : d->aet;
+		bool admitted = !c->node.require_known_peer;
+
+		for (size_t k = 0; k < c->n_peers; k++)
+			admitted = admitted || !strcmp(c->peers[k].aet, aet);
+		if (d->commitment && !admitted) {
+			snprintf(text, sizeof(text),
+				 "destination '%s' is asked for storage commitment, but its AE title '%s' is not in `peers`: a "
+				 "report "
+				 "on an association of its own will be rejected",
+				 d->name, aet);
+			report(ctx, text);
+		}
+	}
 	for (size_t i = 0; i < c->n_protocols; i++)
 		if (c->protocols[i].dbt.algorithm == DBT_FBP && !(c->protocols[i].stored_offset < 0)) {
 			snprintf(text, sizeof(text),

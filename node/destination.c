@@ -1,5 +1,8 @@
 #include "node/destination.h"
 
+#include "node/deliver.h"
+#include "node/log.h"
+
 struct scu_peer destination_peer(const struct config *config, const struct destination_conf *destination)
 {
 	return (struct scu_peer){
@@ -12,4 +15,48 @@ struct scu_peer destination_peer(const struct config *config, const struct desti
 		.acse_timeout = destination->acse_timeout,
 		.dimse_timeout = destination->dimse_timeout,
 	};
+}
+
+struct scu_peer destination_commitment_peer(const struct config *config, const struct destination_conf *destination)
+{
+	struct scu_peer peer = destination_peer(config, destination);
+
+	if (destination->commitment_aet[0])
+		peer.called = destination->commitment_aet;
+	if (destination->commitment_host[0])
+		peer.host = destination->commitment_host;
+	if (destination->commitment_port)
+		peer.port = destination->commitment_port;
+	return peer;
+}
+
+bool destination_alarming(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
+{
+	bool long_since = d->alarm_after > 0 && send->since > 0 && now - send->since >= d->alarm_after;
+
+	return send->alarm || long_since || (rejected && d->alarm_rejections > 0 && send->failures + 1 >= d->alarm_rejections);
+}
+
+bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
+			double now)
+{
+	bool alarm = destination_alarming(d, send, rejected, now);
+
+	json_object_set_new(detail, "next", json_real(now + deliver_backoff(send->failures + 1, d->retry_first, d->retry_cap)));
+	if (down)
+		json_object_set_new(detail, "down", json_true());
+	if (alarm)
+		json_object_set_new(detail, "alarm", json_true());
+	return alarm && !send->alarm;
+}
+
+void destination_alarm(int64_t job, const char *destination, const char *reason)
+{
+	log_event(LOG_ALERT, "delivery-alarm", "job=%lld destination=%s reason=%s", (long long)job, destination,
+		  log_quote(reason));
+}
+
+void destination_back(int64_t job, const char *destination)
+{
+	log_event(LOG_NOTICE, "delivery-back", "job=%lld destination=%s", (long long)job, destination);
 }

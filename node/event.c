@@ -61,9 +61,13 @@ static int priority(enum job_event event)
 		return LOG_ALERT; /* a person has to look */
 	case EVENT_CRASHED:
 	case EVENT_SEND_REFUSED:
+	case EVENT_COMMIT_REFUSED:
 		return LOG_ERR;
 	case EVENT_INTERRUPTED:
 	case EVENT_SEND_FAILED:
+	case EVENT_FALLBACK:
+	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMIT_FAILED:
 		return LOG_WARNING;
 	case EVENT_INSTANCE:
 		return LOG_DEBUG;
@@ -83,7 +87,8 @@ static void add_field(char *line, size_t size, const json_t *detail, const char 
 
 static void log_job_event(int64_t job, enum job_event event, const json_t *detail)
 {
-	static const char *const keys[] = {"destination", "protocol", "device", "status", "sop_instance", "why", "reason"};
+	static const char *const keys[] = {"destination", "fallback",	  "transaction", "protocol", "device",
+					   "status",	  "sop_instance", "why",	 "reason"};
 	char name[32], line[900] = "";
 
 	snprintf(name, sizeof(name), "job-%s", job_event_name(event));

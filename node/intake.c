@@ -24,6 +24,7 @@
 #endif
 
 #include "node/audit.h"
+#include "node/commit.h"
 #include "node/journal.h"
 #include "node/log.h"
 #include "node/spool.h"
@@ -122,11 +123,20 @@ static void log_refused(struct intake *in, const struct scp_object *o, unsigned 
 		  status, log_quote(reason));
 }
 
+static int need_journal(struct intake *in, struct err *err)
+{
+	char path[512];
+
+	if (in->journal)
+		return 0;
+	snprintf(path, sizeof(path), "%s/journal.db", in->config->node.spool);
+	return journal_open(path, &in->journal, err);
+}
+
 static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 {
 	struct intake *in = ctx;
 	struct err err = {0};
-	char path[512];
 
 	*ret_status = STORE_OUT_OF_RESOURCES;
 	in->object_began = now_monotonic();
@@ -135,12 +145,9 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 		log_refused(in, o, *ret_status, "the free space of the spool's disk is below node.reserve");
 		return -1;
 	}
-	if (!in->journal) {
-		snprintf(path, sizeof(path), "%s/journal.db", in->config->node.spool);
-		if (journal_open(path, &in->journal, &err) < 0) {
-			log_refused(in, o, *ret_status, err.msg);
-			return -1;
-		}
+	if (need_journal(in, &err) < 0) {
+		log_refused(in, o, *ret_status, err.msg);
+		return -1;
 	}
 	in->fd = spool_begin(in->config->node.spool, in->name, &err);
 	if (in->fd < 0) {
@@ -257,6 +264,22 @@ static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int w
 	return STORE_SUCCESS;
 }
 
+/* A destination reports on a storage commitment, on an association of its own: it was admitted like any other peer. */
+static uint16_t report(void *ctx, const struct commit_report *r)
+{
+	struct intake *in = ctx;
+	struct err err = {0};
+	uint16_t status;
+
+	if (need_journal(in, &err) < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "association=%s reason=%s", in->association, log_quote(err.msg));
+		return COMMIT_FAILED;
+	}
+	status = commit_take(in->journal, in->config, r, in->calling, now_realtime());
+	notify(in);
+	return status;
+}
+
 static void over(void *ctx, bool released)
 {
 	(void)released; /* the caller knows more: it logs */
@@ -303,7 +326,9 @@ void intake_run(int fd, const struct config *config, const struct admission *adm
 	struct scp_conf conf = {.max_pdu = node->max_pdu,
 				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
 				.dimse_timeout = node->dimse_timeout};
-	struct scp_handler handler = {.ctx = &in, .admit = admit, .begin = begin, .data = data, .end = end, .over = over};
+	struct commit_handler commit = {.ctx = &in, .report = report};
+	struct scp_handler handler = {
+		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .over = over};
 	struct err err = {0};
 	int rc;
 

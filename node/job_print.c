@@ -69,10 +69,17 @@ static void remark(const json_t *job, char *ret, size_t size)
 	json_array_foreach(json_object_get(job, "destinations"), i, d)
 	{
 		if (n < size)
-			n += (size_t)snprintf(ret + n, size - n, "%s%s: %s", i ? ", " : "", text(d, "name"), text(d, "state"));
-		if (n < size && integer(d, "failures") > 0)
+			n += (size_t)snprintf(ret + n, size - n, "%s%s%s: %s", i ? ", " : "",
+					      json_is_true(json_object_get(d, "alarm")) ? "ALARM " : "", text(d, "name"),
+					      text(d, "state"));
+		if (n < size && text(d, "fallback")[0])
+			n += (size_t)snprintf(ret + n, size - n, " by %s", text(d, "fallback"));
+		else if (n < size && integer(d, "failures") > 0)
 			n += (size_t)snprintf(ret + n, size - n, " (%lld failures: %s)", integer(d, "failures"),
 					      text(d, "reason"));
+		else if (n < size && !strcmp(text(d, "state"), "stored"))
+			n += (size_t)snprintf(ret + n, size - n, ", its commitment is awaited%s%s",
+					      text(d, "reason")[0] ? ": " : "", text(d, "reason"));
 	}
 }
 
@@ -133,8 +140,8 @@ static void print_sent(FILE *to, const json_t *states)
 
 static void print_detail(FILE *to, const json_t *detail)
 {
-	static const char *const keys[] = {"why",    "reason",	"protocol", "destination", "status",
-					   "device", "attempt", "file",	    "sop_instance"};
+	static const char *const keys[] = {"why",    "reason", "protocol", "destination", "fallback",	 "transaction",
+					   "status", "device", "attempt",  "file",	  "sop_instance"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		const json_t *value = json_object_get(detail, keys[i]);
@@ -184,6 +191,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 	fprintf(to, "job %lld: %s%s%s\n", integer(job, "id"), text(job, "state"), note[0] ? ", " : "", note);
 	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text(job, "kind"), text(job, "calling"),
 		count_text(job, count), integer(job, "frames"), integer(job, "revision"));
+	if (strcmp(text(job, "priority"), "normal"))
+		fprintf(to, ", priority %s", text(job, "priority"));
 	if (integer(job, "of") > 0)
 		fprintf(to, " of job %lld", integer(job, "of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
@@ -192,8 +201,9 @@ void job_report_print_show(FILE *to, const json_t *show)
 	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));
 	json_array_foreach(json_object_get(job, "destinations"), i, one)
 	{
-		fprintf(to, "  destination %s: %s %s %s", text(one, "name"), text(one, "state"), text(one, "status"),
-			text(one, "reason"));
+		fprintf(to, "  destination %s: %s%s %s %s %s", text(one, "name"),
+			json_is_true(json_object_get(one, "alarm")) ? "ALARM " : "", text(one, "state"), text(one, "fallback"),
+			text(one, "status"), text(one, "reason"));
 		print_sent(to, json_object_get(one, "objects"));
 		fputc('\n', to);
 	}

@@ -6,9 +6,19 @@
 #include "node/event.h"
 #include "node/reconstruct.h"
 
-static const char *send_name(enum send_state state)
+static json_t *destination(const struct job_send *s, json_t *objects)
 {
-	return state == SEND_DONE ? "sent" : state == SEND_REFUSED ? "refused" : "due";
+	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:o}", "name", event_text(s->destination), "state",
+			      job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
+			      "next", s->next, "since", s->since, "alarm", s->alarm, "objects", objects);
+
+	if (s->replaced)
+		json_object_set_new(d, "fallback", event_text(s->fallback));
+	if (s->transaction[0])
+		json_object_set_new(d, "commitment",
+				    json_pack("{s:s, s:b, s:f, s:i}", "transaction", s->transaction, "taken", s->taken, "until",
+					      s->until, "failed", s->commit_tries));
+	return d;
 }
 
 static json_t *read_progress(const char *spool, int64_t job)
@@ -47,7 +57,7 @@ static json_t *object_states(const struct job_view *v, const struct job_send *s)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < v->n_objects; i++)
-		json_array_append_new(list, json_string(send_name(s->objects[i])));
+		json_array_append_new(list, json_string(send_state_name(s->objects[i])));
 	return list;
 }
 
@@ -56,23 +66,19 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	json_t *destinations = json_array();
 
 	for (size_t i = 0; i < v->n_sends; i++) {
-		const struct job_send *s = &v->sends[i];
-
-		json_array_append_new(destinations, json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:o}", "name",
-							      event_text(s->destination), "state", send_name(s->state), "status",
-							      s->status, "reason", event_text(s->reason), "failures", s->failures,
-							      "next", s->next, "objects", object_states(v, s)));
+		json_array_append_new(destinations, destination(&v->sends[i], object_states(v, &v->sends[i])));
 	}
-	return json_pack(
-		"{s:I, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o, s:o, s:o}",
-		"id", (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_text(v->kind), "calling",
-		event_text(v->calling), "revision", v->revision, "of", (json_int_t)v->of, "instances",
-		(json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "frames",
-		(json_int_t)v->members.frames, "protocol", event_text(v->protocol), "device", event_text(v->device), "opened",
-		v->opened, "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed,
-		"finished", v->finished, "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason),
-		"destinations", destinations, "result", result_of(v), "progress",
-		v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
+	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, "
+			 "s:o, s:o, s:o}",
+			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority),
+			 "kind", event_text(v->kind), "calling", event_text(v->calling), "revision", v->revision, "of",
+			 (json_int_t)v->of, "instances", (json_int_t)v->members.instances, "expected",
+			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
+			 event_text(v->protocol), "device", event_text(v->device), "opened", v->opened, "first_received",
+			 v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished,
+			 "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations",
+			 destinations, "result", result_of(v), "progress",
+			 v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
 }
 
 /* ---- out of the journal ---- */
@@ -193,7 +199,7 @@ static void stage(json_t *list, const char *name, double seconds)
 json_t *job_report_stages(const json_t *view, const json_t *events)
 {
 	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
-		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *seconds;
+		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *stored, *seconds;
 	double last = number(view, "last_received"), at, part[RECONSTRUCT_STAGES], sum = 0, fit;
 	json_t *list = json_array();
 
@@ -220,7 +226,13 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 	stage(list, "process", number(made, "time") - at); /* start of the worker, clean-up, journal: what the parts leave over */
 	if (!over)
 		over = last_event(events, "dead-letter");
-	if (over && number(over, "time") >= number(made, "time"))
-		stage(list, "send", number(over, "time") - number(made, "time"));
+	at = number(made, "time");
+	stored = last_event(events, "stored");
+	if (stored && number(stored, "time") >= at) {
+		stage(list, "send", number(stored, "time") - at);
+		at = number(stored, "time");
+	}
+	if (over && number(over, "time") >= at)
+		stage(list, at > number(made, "time") ? "commit" : "send", number(over, "time") - at);
 	return list;
 }

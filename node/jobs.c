@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "node/jobs_objects.h"
+#include "node/jobs_sends.h"
 
 static void set_text(char *ret, size_t size, const char *text)
 {
@@ -110,6 +111,17 @@ void jobs_clear(struct jobs *jobs)
 	memset(jobs, 0, sizeof(*jobs));
 }
 
+void jobs_forget(struct jobs *jobs, int64_t id)
+{
+	size_t at = position(jobs, id);
+
+	if (at >= jobs->n || jobs->list[at]->id != id)
+		return;
+	view_free(jobs->list[at]);
+	jobs->n--;
+	memmove(&jobs->list[at], &jobs->list[at + 1], (jobs->n - at) * sizeof(jobs->list[0]));
+}
+
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
 {
 	for (size_t i = jobs->n; i-- > 0;)
@@ -131,7 +143,7 @@ size_t job_view_sends(const struct job_view *v, enum send_state state)
 	size_t n = 0;
 
 	for (size_t i = 0; i < v->n_sends; i++)
-		n += v->sends[i].state == state;
+		n += v->sends[i].state == state && job_send_counts(&v->sends[i]);
 	return n;
 }
 
@@ -151,6 +163,7 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	v->key = copy;
 	v->opened = row->time;
 	v->of = get_long(detail, "of");
+	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has that of its predecessor */
 	if (get_long(detail, "revision") > 0)
 		v->revision = (int)get_long(detail, "revision");
 	set_text(v->kind, sizeof(v->kind), get_text(detail, "kind"));
@@ -216,19 +229,13 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 
 static int on_send(struct job_view *v, const json_t *detail, const struct event_row *row)
 {
-	struct job_send *s = job_view_send(v, get_text(detail, "destination"));
+	int ret = job_sends_event(v, detail, row);
 
-	if (!s)
-		return -EBADMSG;
-	s->time = row->time;
-	set_text(s->status, sizeof(s->status), get_text(detail, "status"));
-	set_text(s->reason, sizeof(s->reason), get_text(detail, "reason"));
-	if (row->event == EVENT_SEND_FAILED) {
-		s->failures++;
-		s->next = get_number(detail, "next");
-		return 0;
+	if (ret == 0 && v->state == JOB_RECONSTRUCTED && v->finished > 0) { /* a late commitment: no dead letter any more */
+		v->finished = 0;
+		v->reason[0] = '\0';
 	}
-	return job_objects_answered(v, s, detail, row->event == EVENT_SENT);
+	return ret;
 }
 
 static void on_retry(struct job_view *v, const json_t *detail)
@@ -238,11 +245,7 @@ static void on_retry(struct job_view *v, const json_t *detail)
 	v->reason[0] = '\0';
 	v->finished = 0;
 	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
-	for (size_t i = 0; i < v->n_sends; i++) {
-		job_send_again(v, &v->sends[i]);
-		v->sends[i].failures = 0;
-		v->sends[i].next = 0;
-	}
+	job_sends_retry(v);
 }
 
 static int fill_in(struct job_view *v, const json_t *detail, const struct event_row *row)
@@ -274,7 +277,20 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_SEND_FAILED:
 	case EVENT_SENT:
 	case EVENT_SEND_REFUSED:
+	case EVENT_COMMIT_ASKED:
+	case EVENT_COMMIT_TAKEN:
+	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMITTED:
+	case EVENT_COMMIT_FAILED:
+	case EVENT_COMMIT_REFUSED:
 		return on_send(v, detail, row);
+	case EVENT_FALLBACK:
+		return job_sends_fallback(v, detail, row);
+	case EVENT_PRIORITY:
+		if (!json_is_integer(json_object_get(detail, "priority")))
+			return -EBADMSG;
+		v->priority = (int)get_long(detail, "priority");
+		return 0;
 	case EVENT_RETRY:
 		on_retry(v, detail);
 		return 0;
@@ -286,6 +302,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_DELIVERED:
 		v->finished = row->time;
 		return 0;
+	case EVENT_STORED:
 	case EVENT_CLEANED:
 		return 0;
 	}

@@ -16,9 +16,10 @@
 #include "node/journal.h"
 
 enum send_state {
-	SEND_DUE, /* not there yet; `next` says when to try */
-	SEND_DONE,
+	SEND_DUE,     /* not there yet; `next` says when to try */
+	SEND_DONE,    /* stored, and committed where that is asked for */
 	SEND_REFUSED, /* for good: the dead letter */
+	SEND_STORED,  /* stored; the commitment is asked for or awaited */
 };
 
 /* An object of the result: one or a few of a tomosynthesis, one a slice of PET. */
@@ -28,14 +29,26 @@ struct job_object {
 	const char *sop_instance, *sop_class, *series;
 };
 
+#define JOB_SENDS_MAX (2 * ROUTE_DESTINATIONS_MAX) /* those of the route, and fallbacks */
 struct job_send {
 	char destination[CONFIG_NAME_SIZE];
-	enum send_state state;	  /* due while an object is due; then refused if one was */
+	enum send_state state;	  /* due while an object is due, else stored while one is that; then refused if one was */
 	enum send_state *objects; /* of each object of the result: n_objects of the view */
 	int failures;		  /* transient ones, since the last time a person said retry */
 	double next;		  /* s since the epoch: not before */
 	double time;		  /* of the last event */
-	char status[8];		  /* "0000"; "" where the peer did not answer */
+	double since;		  /* s since the epoch: it has failed from then on without progress; 0: it has not */
+	bool alarm;		  /* ... for so long, or in such a way, that a person should look */
+	bool down;		  /* the last attempt got no association: others need not try before `next` */
+	bool hurry;		  /* a person said retry: it does not wait for others */
+	bool replaced;		  /* `fallback` gets the result in its place: nobody waits for this one */
+	bool standby;		  /* a fallback that is not needed for now */
+	char fallback[CONFIG_NAME_SIZE];
+	char transaction[65]; /* of the commitment that is asked for; "": none is */
+	bool taken;	      /* the peer has the request, and may take until `until` (s since the epoch) for its report */
+	double until;
+	int commit_tries; /* requests that failed, since the last time a person said retry */
+	char status[8];	  /* "0000"; "" where the peer did not answer */
 	char reason[240];
 };
 
@@ -45,6 +58,7 @@ struct job_view {
 	int revision; /* 1, 2, ... within the case */
 	enum job_state state;
 	char kind[16], calling[17];
+	int priority;							     /* of the case: the highest goes first */
 	char *key;							     /* of the case; "" when its opening is damaged */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch, 0: not yet */
 	int64_t completed_seq;						     /* first come, first served */
@@ -70,13 +84,18 @@ struct jobs {
 /* Replay what came since the last time: all jobs, or with job > 0 that one alone. `jobs` starts as {0}. */
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 void jobs_clear(struct jobs *jobs);
+/* Drop a job that the journal has forgotten. */
+void jobs_forget(struct jobs *jobs, int64_t id);
 /* One event; ENOMEM is the only error. */
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* the newest job of a case; NULL: none */
 struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
-size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* how many are in that state */
+size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* how many of those that count */
 bool job_view_wanted(const struct job_view *v, size_t object);			   /* is it due somewhere? */
+const char *send_state_name(enum send_state state);				   /* "due", "stored", "sent", "refused" */
+const char *job_send_name(const struct job_send *s);				   /* ... or "replaced", "standby" */
+bool job_send_counts(const struct job_send *s);					   /* neither replaced nor on standby */
 
 #endif

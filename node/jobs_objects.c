@@ -26,21 +26,48 @@ struct job_send *job_sends_free(struct job_send *sends, size_t n)
 bool job_view_wanted(const struct job_view *v, size_t object)
 {
 	for (size_t i = 0; i < v->n_sends; i++)
-		if (v->sends[i].objects[object] == SEND_DUE)
+		if (v->sends[i].objects[object] == SEND_DUE && job_send_counts(&v->sends[i]))
 			return true;
 	return false;
+}
+
+bool job_send_counts(const struct job_send *s)
+{
+	return !s->replaced && !s->standby;
+}
+
+const char *send_state_name(enum send_state state)
+{
+	switch (state) {
+	case SEND_DONE:
+		return "sent";
+	case SEND_REFUSED:
+		return "refused";
+	case SEND_STORED:
+		return "stored";
+	default:
+		return "due";
+	}
+}
+
+const char *job_send_name(const struct job_send *s)
+{
+	return s->replaced ? "replaced" : s->standby ? "standby" : send_state_name(s->state);
 }
 
 /* A destination's state out of those of the objects. */
 static void settle(const struct job_view *v, struct job_send *s)
 {
-	size_t due = 0, refused = 0;
+	size_t due = 0, refused = 0, stored = 0;
 
 	for (size_t i = 0; i < v->n_objects; i++) {
 		due += s->objects[i] == SEND_DUE;
 		refused += s->objects[i] == SEND_REFUSED;
+		stored += s->objects[i] == SEND_STORED;
 	}
-	s->state = due || !v->n_objects ? SEND_DUE : refused ? SEND_REFUSED : SEND_DONE;
+	s->state = due || !v->n_objects ? SEND_DUE : stored ? SEND_STORED : refused ? SEND_REFUSED : SEND_DONE;
+	if (!stored)
+		s->transaction[0] = '\0'; /* there is nothing that it could be about */
 }
 
 void job_send_again(const struct job_view *v, struct job_send *s)
@@ -66,10 +93,11 @@ int job_send_begin(const struct job_view *v, const char *name, struct job_send *
 		return -ENOMEM;
 	if (old)
 		memcpy(states, old->objects, v->n_objects * sizeof(states[0]));
-	if (old && old->state == SEND_DONE)
+	if (old && (old->state == SEND_DONE || old->state == SEND_STORED))
 		*ret_send = *old;
+	ret_send->replaced = ret_send->standby = false;
 	ret_send->objects = states;
-	if (old && old->state != SEND_DONE)
+	if (old && old->state != SEND_DONE && old->state != SEND_STORED)
 		job_send_again(v, ret_send);
 	strncpy(ret_send->destination, name, sizeof(ret_send->destination) - 1);
 	return 0;
@@ -133,14 +161,16 @@ static int gather(const json_t *detail, const json_t *list, size_t n, struct gat
 	return 0;
 }
 
-/* The object with this UID; n_objects: none has it. */
-static size_t find_object(const struct job_view *v, const char *uid)
+/* The object with this UID, looked for from `first` on and around; n_objects: none has it. */
+static size_t find_object_from(const struct job_view *v, const char *uid, size_t first)
 {
-	size_t i = 0;
+	for (size_t k = 0; k < v->n_objects; k++) {
+		size_t i = (first + k) % v->n_objects;
 
-	while (i < v->n_objects && strcmp(v->objects[i].sop_instance, uid))
-		i++;
-	return i;
+		if (!strcmp(v->objects[i].sop_instance, uid))
+			return i;
+	}
+	return v->n_objects;
 }
 
 /* Where the n objects are at a destination that has some of those before. NULL: no memory. */
@@ -150,11 +180,11 @@ static enum send_state *renewed(const struct job_view *v, const struct gathering
 
 	for (size_t k = 0; states && k < n; k++) {
 		/* The same case makes the same objects in the same order; else it is searched. */
-		size_t before = k < v->n_objects && !strcmp(v->objects[k].sop_instance, g->objects[k].sop_instance)
-					? k
-					: find_object(v, g->objects[k].sop_instance);
+		size_t before = find_object_from(v, g->objects[k].sop_instance, k);
 
-		states[k] = before < v->n_objects && s->objects[before] == SEND_DONE ? SEND_DONE : SEND_DUE;
+		states[k] = before < v->n_objects ? s->objects[before] : SEND_DUE;
+		if (states[k] == SEND_REFUSED)
+			states[k] = SEND_DUE;
 	}
 	return states;
 }
@@ -163,7 +193,7 @@ int job_objects_replace(struct job_view *v, const json_t *detail)
 {
 	const json_t *list = json_object_get(detail, "objects");
 	size_t n = json_is_array(list) ? json_array_size(list) : 1, made = 0;
-	enum send_state *states[ROUTE_DESTINATIONS_MAX];
+	enum send_state *states[JOB_SENDS_MAX];
 	struct gathering g;
 	int ret;
 
@@ -194,23 +224,40 @@ int job_objects_replace(struct job_view *v, const json_t *detail)
 	return 0;
 }
 
-/* What an event says of one object, or of all (uid ""). */
-static void mark_sent(const struct job_view *v, struct job_send *s, bool sent, const char *uid)
+/* What an event makes of an object in a state. */
+static enum send_state sent_state(enum send_state before)
 {
-	for (size_t i = 0; i < v->n_objects; i++) {
-		if (uid[0] && strcmp(v->objects[i].sop_instance, uid))
-			continue;
-		if (sent)
-			s->objects[i] = SEND_DONE;
-		else if (s->objects[i] == SEND_DUE)
-			s->objects[i] = SEND_REFUSED;
-	}
+	(void)before;
+	return SEND_DONE;
 }
 
-int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent)
+/* A commitment is wanted; one that is there already stays. */
+static enum send_state stored_state(enum send_state before)
+{
+	return before == SEND_DONE ? SEND_DONE : SEND_STORED;
+}
+
+static enum send_state refused_state(enum send_state before)
+{
+	return before == SEND_DUE ? SEND_REFUSED : before;
+}
+
+static enum send_state due_state(enum send_state before)
+{
+	return before == SEND_STORED ? SEND_DUE : before;
+}
+
+static enum send_state given_up_state(enum send_state before)
+{
+	return before == SEND_STORED ? SEND_REFUSED : before;
+}
+
+/* The objects that the detail names, in a list or alone; all, where it names none. */
+static int mark(const struct job_view *v, struct job_send *s, const json_t *detail, enum send_state (*to)(enum send_state before))
 {
 	const json_t *uids = json_object_get(detail, "sop_instances"), *uid;
-	size_t i;
+	const char *one = get_text(detail, "sop_instance");
+	size_t i, at = 0;
 
 	if (uids && !json_is_array(uids))
 		return -EBADMSG;
@@ -219,9 +266,41 @@ int job_objects_answered(const struct job_view *v, struct job_send *s, const jso
 		if (!json_is_string(uid) || !json_string_value(uid)[0])
 			return -EBADMSG;
 	}
-	if (!uids)
-		mark_sent(v, s, sent, get_text(detail, "sop_instance"));
-	json_array_foreach(uids, i, uid) mark_sent(v, s, sent, json_string_value(uid));
+	for (i = 0; !uids && i < v->n_objects; i++)
+		if (!one[0] || !strcmp(v->objects[i].sop_instance, one))
+			s->objects[i] = to(s->objects[i]);
+	json_array_foreach(uids, i, uid)
+	{
+		at = find_object_from(v, json_string_value(uid), at); /* they mostly come in the order of the objects */
+		if (at < v->n_objects)
+			s->objects[at] = to(s->objects[at]);
+	}
 	settle(v, s);
 	return 0;
+}
+
+int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent)
+{
+	bool commit = json_is_true(json_object_get(detail, "commit"));
+
+	return mark(v, s, detail, !sent ? refused_state : commit ? stored_state : sent_state);
+}
+
+int job_objects_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
+{
+	if (!json_is_array(json_object_get(detail, "sop_instances")))
+		return -EBADMSG;
+	return mark(v, s, detail, sent_state);
+}
+
+int job_objects_not_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
+{
+	return mark(v, s, detail, due_state);
+}
+
+void job_objects_uncommitted(const struct job_view *v, struct job_send *s)
+{
+	for (size_t i = 0; i < v->n_objects; i++)
+		s->objects[i] = given_up_state(s->objects[i]);
+	settle(v, s);
 }

@@ -16,6 +16,13 @@ int job_objects_replace(struct job_view *v, const json_t *detail); /* of `recons
 /* What a peer said about some objects, of `sent` and `send-refused`. */
 int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent);
 
+/* Of `committed`: the peer answers for these, whatever was known of them before. */
+int job_objects_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
+/* Of `commit-failed`: what of these is stored is due again; without a list all that is stored. */
+int job_objects_not_committed(const struct job_view *v, struct job_send *s, const json_t *detail);
+/* Of `commit-refused`: what is stored is refused. */
+void job_objects_uncommitted(const struct job_view *v, struct job_send *s);
+
 /* A destination of a job that begins anew: what it has it keeps. ret_send is all zero before. */
 int job_send_begin(const struct job_view *v, const char *name, struct job_send *ret_send);
 /* What was refused is tried again; what is there stays there. */

@@ -1,6 +1,7 @@
 /* The journal: the only durable truth about instances and jobs. SQLite in WAL mode, synchronous=FULL.
  *
- * - Append only. A function that appends returns after the rows are on disk.
+ * - Append only, but for cases that are forgotten as a whole (node/history.h). A function that appends returns after the rows are
+ * on disk.
  * - Three tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance),
  *   `event` (what happened to each job), and `removal` (instance files that retention took away). A job's number is the seq of
  * its `opened` event. An instance may belong to several jobs: a revision takes all of its predecessor's.
@@ -13,6 +14,7 @@
 #define TOMONODE_NODE_JOURNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "kernels/err.h"
@@ -82,6 +84,10 @@ int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const
 /* The state replayed from the journal alone; JOB_NONE: no such job. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err);
 
+/* The job and destination whose storage commitment was asked for under this transaction UID: 1 found, 0 not. */
+int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
+			     struct err *err);
+
 /* The member of a job that has this UID and came before `before`: 1 found, 0 not. (Other content under its UID is a conflict.) */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err);
@@ -95,6 +101,8 @@ int journal_indexed(struct journal *j, int64_t after, int max,
 int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
+/* Remove all that is on record of these jobs, which must all be cleaned (else ESTALE): they are the whole of a case. */
+int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */
 int journal_names_file(struct journal *j, const char *file, struct err *err);
 /* Is there any instance at all? 1 or 0. */

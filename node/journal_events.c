@@ -1,6 +1,8 @@
 /* journal_events.c - findings and events: what is appended, in which transaction, and the walks over it. */
 #include <errno.h>
+#include <jansson.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "node/journal_sql.h"
 
@@ -166,6 +168,44 @@ out:
 	ret = journal_end(j, ret, err);
 	if (ret == 0)
 		*ret_job = job;
+	return ret;
+}
+
+/* Is the detail's transaction this one? Then its destination. */
+static bool read_asked(const char *detail, const char *transaction, char *ret_destination, size_t size)
+{
+	json_t *all = json_loads(detail ? detail : "", 0, NULL);
+	const char *is = json_string_value(json_object_get(all, "transaction"));
+	const char *destination = json_string_value(json_object_get(all, "destination"));
+	bool found = is && destination && !strcmp(is, transaction) && strlen(destination) < size;
+
+	if (found)
+		strcpy(ret_destination, destination);
+	json_decref(all);
+	return found;
+}
+
+int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
+			     struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_TRANSACTION, err);
+	int rc = SQLITE_DONE, ret = 0;
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, transaction);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		int64_t job = sqlite3_column_int64(s, 0);
+
+		if (!read_asked((const char *)sqlite3_column_text(s, 1), transaction, ret_destination, size))
+			continue;
+		*ret_job = job;
+		ret = 1;
+	}
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = journal_fail(j, rc, "look for a transaction", err);
+	sqlite3_reset(s);
+	sqlite3_clear_bindings(s);
 	return ret;
 }
 

@@ -28,6 +28,7 @@ static const struct command commands[] = {
 	{"show", cmd_show, "show one case: its events, instances, result", false},
 	{"retry", cmd_retry, "try a held, failed or undelivered case again", false},
 	{"cancel", cmd_cancel, "give a case up", false},
+	{"priority", cmd_priority, "put a case before or after the others", false},
 	{"test-peer", cmd_test_peer, "C-ECHO to a destination, then store a phantom there", true},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},
 	{"bench", cmd_bench, "measure how fast they are", false},
@@ -37,6 +38,7 @@ static const struct command commands[] = {
 	{"status", cmd_status, NULL, false},
 	{"http", cmd_http, NULL, false},
 	{"names", cmd_names, NULL, true},
+	{"commit", cmd_commit, NULL, true},
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -18,7 +18,7 @@
 
 const char *process_role_name(enum process_role role)
 {
-	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status"};
+	static const char *const names[] = {"receiver", "index", "worker", "deliver", "status", "commit"};
 
 	return names[role];
 }

@@ -16,13 +16,13 @@
 #include "kernels/err.h"
 #include "node/config.h"
 
-enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DELIVER, PROCESS_STATUS };
+enum process_role { PROCESS_RECEIVER, PROCESS_INDEX, PROCESS_WORKER, PROCESS_DELIVER, PROCESS_STATUS, PROCESS_COMMIT };
 
 struct process {
 	pid_t pid; /* 0: it has ended */
 	enum process_role role;
-	int64_t job;			    /* DELIVER, WORKER (0: it waits for one) */
-	char destination[CONFIG_NAME_SIZE]; /* DELIVER */
+	int64_t job;			    /* DELIVER, COMMIT, WORKER (0: it waits for one) */
+	char destination[CONFIG_NAME_SIZE]; /* DELIVER, COMMIT */
 	int slot;			    /* WORKER */
 	int channel;			    /* WORKER: to talk to it; -1: none */
 	int threads;			    /* that it may use; 0: as many as it likes */

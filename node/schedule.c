@@ -10,9 +10,9 @@
 
 #include "node/audit_trail.h"
 #include "node/commands.h"
-#include "node/deliver.h"
 #include "node/event.h"
 #include "node/folder.h"
+#include "node/history.h"
 #include "node/log.h"
 #include "node/retention.h"
 #include "node/schedule_parts.h"
@@ -73,12 +73,12 @@ static int refresh(struct schedule *s, double now)
 		struct job_view *v = s->jobs.list[i];
 
 		assemble_settle(&v->members, now);
-		outbox_idle += retention_outbox_idle(v);
+		outbox_idle += retention_outbox_idle(v) ? (size_t)v->id : 0; /* another sum: other jobs */
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
 	}
 	s->quarantined = quarantined;
-	if (outbox_idle > s->outbox_idle)
+	if (outbox_idle != s->outbox_idle)
 		s->outbox_looked = false;
 	s->outbox_idle = outbox_idle;
 	return 0;
@@ -166,111 +166,6 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 			    now);
 }
 
-/* ---- delivery ---- */
-
-/* Every object that somebody still wants. */
-static bool result_is_there(struct schedule *s, const struct job_view *v)
-{
-	char path[500];
-
-	for (size_t i = 0; i < v->n_objects; i++)
-		if (job_view_wanted(v, i) &&
-		    (snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->objects[i].file) >= (int)sizeof(path) ||
-		     access(path, R_OK) < 0))
-			return false;
-	return true;
-}
-
-/* What is about to be sent goes into the audit trail first. */
-static void audit_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send)
-{
-	const struct destination_conf *d = config_destination(s->config, send->destination);
-	char uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE];
-	struct audit_study study = {0};
-
-	if (!audit_is_on() || !d)
-		return;
-	audit_trail_study(s->journal, v->id, &study, uid, patient);
-	for (size_t i = 0; i < v->n_objects; i++)
-		if (send->objects[i] == SEND_DUE)
-			audit_study_count(&study, v->objects[i].sop_class, 1);
-	audit_begin(&(struct audit_peer){d->aet, d->host}, &study);
-}
-
-static void start_delivery(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
-{
-	struct process p = {.role = PROCESS_DELIVER, .job = v->id};
-	struct err err = {0};
-	char job[24], destination[CONFIG_NAME_SIZE];
-	const char *args[] = {"deliver", job, destination, s->config_path ? "-c" : NULL, s->config_path, NULL};
-
-	if (s->stopping || process_find(&s->processes, PROCESS_DELIVER, 0, send->destination))
-		return; /* its end wakes us */
-	snprintf(job, sizeof(job), "%lld", (long long)v->id);
-	snprintf(destination, sizeof(destination), "%s", send->destination);
-	snprintf(p.destination, sizeof(p.destination), "%s", send->destination);
-	audit_delivery(s, v, send);
-	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
-		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
-		schedule_wake_at(s, now + SCHEDULE_CRASH_WAIT_FIRST);
-	}
-}
-
-static bool deliver(struct schedule *s, const struct job_view *v, double now)
-{
-	char reason[CONFIG_NAME_SIZE * ROUTE_DESTINATIONS_MAX + 32] = "refused by";
-	size_t refused = job_view_sends(v, SEND_REFUSED);
-
-	if (job_view_sends(v, SEND_DUE) == 0) {
-		if (!refused)
-			return schedule_say(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends),
-					    now);
-		for (size_t i = 0; i < v->n_sends; i++)
-			if (v->sends[i].state == SEND_REFUSED)
-				snprintf(reason + strlen(reason), sizeof(reason) - strlen(reason), " %s",
-					 v->sends[i].destination);
-		return schedule_say(s, v, EVENT_DEAD_LETTER, schedule_reason(reason), now);
-	}
-	if (!result_is_there(s, v))
-		return schedule_say(s, v, EVENT_CRASHED,
-				    json_pack("{s:s, s:f}", "reason",
-					      "the result is not in the outbox any more: it is made again", "next", now),
-				    now);
-	for (size_t i = 0; i < v->n_sends; i++) {
-		const struct job_send *send = &v->sends[i];
-		const struct destination_conf *d;
-
-		if (send->state != SEND_DUE)
-			continue;
-		d = config_destination(s->config, send->destination);
-		if (!schedule_not_yet(s, send->next,
-				      d && d->retry_cap > SCHEDULE_CRASH_WAIT_CAP ? d->retry_cap : SCHEDULE_CRASH_WAIT_CAP, now))
-			start_delivery(s, v, send, now);
-	}
-	return false;
-}
-
-static void delivery_ended(struct schedule *s, const struct process *p, int status, double now)
-{
-	const struct job_view *v = jobs_find(&s->jobs, p->job);
-	const struct job_send *send = v ? job_view_send(v, p->destination) : NULL;
-	const struct destination_conf *d = config_destination(s->config, p->destination);
-	char how[120], reason[160];
-
-	if (!send || send->state != SEND_DUE || p->kill_at > 0)
-		return;
-	if (WIFEXITED(status) && (WEXITSTATUS(status) == CODE_OK || WEXITSTATUS(status) == CODE_CANCELLED))
-		return; /* it wrote down itself how it went */
-	process_describe(status, how, sizeof(how));
-	snprintf(reason, sizeof(reason), "the delivery process %s", how);
-	schedule_say(s, v, EVENT_SEND_FAILED,
-		     json_pack("{s:s, s:s, s:o, s:f}", "destination", p->destination, "status", "", "reason", event_text(reason),
-			       "next",
-			       now + (d ? deliver_backoff(send->failures + 1, d->retry_first, d->retry_cap)
-					: SCHEDULE_CRASH_WAIT_CAP)),
-		     now);
-}
-
 /* ---- the indexer ---- */
 
 static void index_new(struct schedule *s, double now)
@@ -335,7 +230,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
 		journal_trouble(s, &err, now);
 	else
-		log_event(LOG_ALERT, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id,
+		log_event(LOG_WARNING, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id,
 			  row.sop_instance, row.file, log_quote(reason));
 	free(text);
 }
@@ -345,7 +240,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 /* A job that was given up has no use for its processes. */
 static void stop_work(struct schedule *s, int64_t job)
 {
-	static const enum process_role roles[] = {PROCESS_WORKER, PROCESS_DELIVER};
+	static const enum process_role roles[] = {PROCESS_WORKER, PROCESS_DELIVER, PROCESS_COMMIT};
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		struct process *p = process_find(&s->processes, roles[i], job, NULL);
@@ -370,7 +265,8 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 		return schedule_say(s, v, EVENT_INTERRUPTED, schedule_reason("its worker is gone: the node ended while it ran"),
 				    now);
 	case JOB_RECONSTRUCTED:
-		return deliver(s, v, now);
+	case JOB_STORED:
+		return schedule_deliver(s, v, now);
 	case JOB_CANCELLED:
 		stop_work(s, v->id);
 		return false;
@@ -383,7 +279,8 @@ static bool has_process(void *ctx, int64_t job)
 {
 	struct processes *all = ctx;
 
-	return process_find(all, PROCESS_WORKER, job, NULL) || process_find(all, PROCESS_DELIVER, job, NULL);
+	return process_find(all, PROCESS_WORKER, job, NULL) || process_find(all, PROCESS_DELIVER, job, NULL) ||
+	       process_find(all, PROCESS_COMMIT, job, NULL);
 }
 
 /* Of a small disk a quarter of what is free. A file system that cannot is no trouble that a person could mend: its journal then
@@ -435,6 +332,8 @@ static void clean(struct schedule *s, double now)
 	s->outbox_looked = true;
 	if (due)
 		s->clean_at = s->clock + CLEAN_EVERY;
+	if (due && history_compact(s->journal, &s->jobs, node->spool, node->history_days, now) == HISTORY_CASES_MAX)
+		s->clean_at = s->clock + 1; /* there may be more */
 	if (space_due)
 		s->space_at = s->clock + SPACE_EVERY;
 	if (node->retention_days > 0)
@@ -454,9 +353,11 @@ void schedule_step(struct schedule *s, double now)
 		return;
 	}
 	index_new(s, now);
+	schedule_lines_look(s, now);
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
 			;
+	schedule_lines_serve(s, now);
 	schedule_slots_step(s, now);
 	if (!s->stopping)
 		clean(s, now);
@@ -471,8 +372,8 @@ void schedule_ended(struct schedule *s, const struct process *p, int status, dou
 		schedule_worker_ended(s, p, status, now); /* its slot is free in any case */
 	if (ret < 0)
 		return; /* what is left undone follows from the state: a running job without a worker starts again */
-	if (p->role == PROCESS_DELIVER)
-		delivery_ended(s, p, status, now);
+	if (p->role == PROCESS_DELIVER || p->role == PROCESS_COMMIT)
+		schedule_delivery_ended(s, p, status, now);
 	else if (p->role == PROCESS_INDEX)
 		index_ended(s, status, p->kill_at > 0, now);
 }

@@ -19,6 +19,12 @@ void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /*
 /* Not yet? A time further off than `longest` was written before the clock was set back: it is not waited for. */
 bool schedule_not_yet(struct schedule *s, double until, double longest, double now);
 
+/* schedule_deliver.c */
+void schedule_lines_look(struct schedule *s, double now);			 /* which destinations are down */
+bool schedule_deliver(struct schedule *s, const struct job_view *v, double now); /* true: the job has changed */
+void schedule_lines_serve(struct schedule *s, double now);			 /* start what is due */
+void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now);
+
 /* schedule_workers.c */
 void schedule_slots_step(struct schedule *s, double now); /* start, stop and watch workers, give them jobs */
 bool schedule_give_up(struct schedule *s, const struct job_view *v, double now); /* a job that crashed too often */

@@ -89,7 +89,7 @@ bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
 	return schedule_say(s, v, EVENT_FAILED, schedule_reason(reason), now);
 }
 
-/* The job that has waited longest; NULL: none may start now. */
+/* The job of the highest priority that has waited longest; NULL: none may start now. */
 static const struct job_view *first_ready(struct schedule *s, double now)
 {
 	const struct job_view *first = NULL;
@@ -100,7 +100,8 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 		if (v->state == JOB_READY && v->crashes < s->config->node.attempts &&
 		    !process_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
 		    !schedule_not_yet(s, v->not_before, READY_WAIT_LONGEST, now) &&
-		    (!first || v->completed_seq < first->completed_seq))
+		    (!first || v->priority > first->priority ||
+		     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
 			first = v;
 	}
 	return first;

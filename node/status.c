@@ -139,11 +139,13 @@ static int newest_first(const void *a, const void *b)
 static int work_order(const void *a, const void *b)
 {
 	static const int rank[STATUS_STATES] = {
-		[JOB_RUNNING] = 0, [JOB_RECONSTRUCTED] = 1, [JOB_READY] = 2, [JOB_COLLECTING] = 3};
+		[JOB_RUNNING] = 0, [JOB_RECONSTRUCTED] = 1, [JOB_STORED] = 2, [JOB_READY] = 3, [JOB_COLLECTING] = 4};
 	const struct job_view *x = *(const struct job_view *const *)a, *y = *(const struct job_view *const *)b;
 
 	if (rank[x->state] != rank[y->state])
 		return rank[x->state] - rank[y->state];
+	if (x->state == JOB_READY && x->priority != y->priority)
+		return y->priority - x->priority;
 	if (x->state == JOB_READY && x->completed_seq != y->completed_seq)
 		return x->completed_seq < y->completed_seq ? -1 : 1;
 	return newest_first(a, b);
@@ -185,7 +187,7 @@ static struct status_destination *destination(struct status *s, const char *name
 
 static void look_at_send(struct status *s, const struct job_view *v, const struct job_send *send)
 {
-	bool due = send->state == SEND_DUE && v->state == JOB_RECONSTRUCTED;
+	bool due = send->state == SEND_DUE && v->state == JOB_RECONSTRUCTED && job_send_counts(send);
 	struct status_destination *d;
 
 	if (!due && !config_destination(s->config, send->destination))
@@ -194,7 +196,7 @@ static void look_at_send(struct status *s, const struct job_view *v, const struc
 	if (!d)
 		return;
 	d->waiting += due;
-	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER;
+	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_counts(send);
 	if (send->state == SEND_DONE && send->time > d->last_sent)
 		d->last_sent = send->time;
 	if (!due || send->failures == 0)

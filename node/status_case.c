@@ -104,11 +104,15 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 		size_t sent = 0;
 
 		for (size_t k = 0; k < v->n_objects; k++)
-			sent += d->objects[k] == SEND_DONE;
+			sent += d->objects[k] == SEND_DONE || d->objects[k] == SEND_STORED;
 		html_put(h, "<tr><td>");
 		html_text(h, d->destination);
 		html_put(h, "</td><td>");
-		if (d->state == SEND_DONE)
+		if (!job_send_counts(d))
+			status_page_badge(h, TONE_QUIET, d->replaced ? "Replaced" : "Not needed");
+		else if (d->state == SEND_STORED)
+			status_page_badge(h, d->since > 0 ? TONE_WARN : TONE_WORK, "Stored");
+		else if (d->state == SEND_DONE)
 			status_page_badge(h, TONE_GOOD, "Sent");
 		else if (d->state == SEND_REFUSED)
 			status_page_badge(h, TONE_BAD, "Refused");

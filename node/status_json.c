@@ -12,14 +12,14 @@ static json_t *sends_json(const struct job_view *v)
 
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
-		const char *state = s->state == SEND_DONE ? "sent" : s->state == SEND_REFUSED ? "refused" : "due";
 		size_t sent = 0;
 
 		for (size_t k = 0; k < v->n_objects; k++)
-			sent += s->objects[k] == SEND_DONE;
-		json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination),
-						      "state", state, "status", s->status, "reason", event_text(s->reason),
-						      "failures", s->failures, "next", s->next, "sent", (json_int_t)sent));
+			sent += s->objects[k] == SEND_DONE || s->objects[k] == SEND_STORED;
+		json_array_append_new(list,
+				      json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination),
+						"state", job_send_name(s), "status", s->status, "reason", event_text(s->reason),
+						"failures", s->failures, "next", s->next, "sent", (json_int_t)sent));
 	}
 	return list;
 }

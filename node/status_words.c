@@ -18,17 +18,12 @@ enum status_tone status_words_state(const struct job_view *v, const char **ret_w
 		const char *word;
 		enum status_tone tone;
 	} words[] = {
-		[JOB_COLLECTING] = {"Arriving", TONE_WORK},
-		[JOB_HELD] = {"Held", TONE_WARN},
-		[JOB_READY] = {"Waiting", TONE_WORK},
-		[JOB_RUNNING] = {"Reconstructing", TONE_WORK},
-		[JOB_RECONSTRUCTED] = {"Sending", TONE_WORK},
-		[JOB_DELIVERED] = {"Delivered", TONE_GOOD},
-		[JOB_DEAD_LETTER] = {"Refused", TONE_BAD},
-		[JOB_FAILED] = {"Failed", TONE_BAD},
-		[JOB_CANCELLED] = {"Cancelled", TONE_QUIET},
-		[JOB_CLEANED] = {"Removed", TONE_QUIET},
-		[JOB_IMPOSSIBLE] = {"Record damaged", TONE_BAD},
+		[JOB_COLLECTING] = {"Arriving", TONE_WORK},   [JOB_HELD] = {"Held", TONE_WARN},
+		[JOB_READY] = {"Waiting", TONE_WORK},	      [JOB_RUNNING] = {"Reconstructing", TONE_WORK},
+		[JOB_RECONSTRUCTED] = {"Sending", TONE_WORK}, [JOB_STORED] = {"Awaiting commitment", TONE_WORK},
+		[JOB_DELIVERED] = {"Delivered", TONE_GOOD},   [JOB_DEAD_LETTER] = {"Refused", TONE_BAD},
+		[JOB_FAILED] = {"Failed", TONE_BAD},	      [JOB_CANCELLED] = {"Cancelled", TONE_QUIET},
+		[JOB_CLEANED] = {"Removed", TONE_QUIET},      [JOB_IMPOSSIBLE] = {"Record damaged", TONE_BAD},
 	};
 
 	if ((unsigned)v->state >= sizeof(words) / sizeof(words[0]) || !words[v->state].word) {
@@ -38,9 +33,9 @@ enum status_tone status_words_state(const struct job_view *v, const char **ret_w
 	*ret_word = words[v->state].word;
 	if (v->state == JOB_READY && v->crashes > 0)
 		return TONE_WARN;
-	for (size_t i = 0; v->state == JOB_RECONSTRUCTED && i < v->n_sends; i++)
-		if (v->sends[i].state == SEND_DUE && v->sends[i].failures > 0)
-			return TONE_WARN;
+	for (size_t i = 0; (v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && i < v->n_sends; i++)
+		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0))
+			return v->sends[i].alarm ? TONE_BAD : TONE_WARN;
 	return words[v->state].tone;
 }
 
@@ -152,8 +147,17 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
 
+		if (s->standby)
+			continue;
 		add(ret, size, "%s", ret[0] ? " " : "");
-		if (s->state == SEND_DONE) {
+		if (s->replaced) {
+			add(ret, size, "%s gets it in the place of %s.", s->fallback, s->destination);
+		} else if (s->state == SEND_STORED) {
+			add(ret, size, "%s has stored it and has not yet committed itself to keep it%s", s->destination,
+			    s->reason[0] ? ": " : ".");
+			if (s->reason[0])
+				add_reason(ret, size, s->reason);
+		} else if (s->state == SEND_DONE) {
 			status_words_time(s->time, now, when, sizeof(when));
 			add(ret, size, "%s has it since %s.", s->destination, when);
 		} else if (s->state == SEND_REFUSED) {
@@ -186,6 +190,7 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 		    v->attempts > 1 ? ", not the first attempt" : "");
 		break;
 	case JOB_RECONSTRUCTED:
+	case JOB_STORED:
 	case JOB_DELIVERED:
 	case JOB_DEAD_LETTER:
 		sends(v, now, ret, size);
@@ -235,6 +240,8 @@ const char *status_words_retry(const struct job_view *v)
 		return v->reason[0] ? "Try now" : NULL;
 	if (v->state == JOB_RECONSTRUCTED)
 		return waits ? "Try now" : NULL;
+	if (v->state == JOB_STORED)
+		return "Ask now";
 	if (v->state == JOB_CANCELLED)
 		return "Take it up again";
 	return "Try again";
@@ -286,6 +293,15 @@ const char *status_words_event(enum job_event event)
 		[EVENT_SEND_FAILED] = "Not sent",
 		[EVENT_SENT] = "Sent",
 		[EVENT_SEND_REFUSED] = "Refused",
+		[EVENT_FALLBACK] = "Goes to the fallback",
+		[EVENT_STORED] = "Stored everywhere",
+		[EVENT_COMMIT_ASKED] = "Commitment asked for",
+		[EVENT_COMMIT_TAKEN] = "The request was taken",
+		[EVENT_COMMIT_NOT_TAKEN] = "The request was not taken",
+		[EVENT_COMMITTED] = "Committed",
+		[EVENT_COMMIT_FAILED] = "Not committed",
+		[EVENT_COMMIT_REFUSED] = "Not committed, given up",
+		[EVENT_PRIORITY] = "Somebody changed its priority",
 		[EVENT_DELIVERED] = "Delivered everywhere",
 		[EVENT_DEAD_LETTER] = "Refused for good",
 		[EVENT_RETRY] = "Somebody wanted it again",

@@ -2,6 +2,7 @@
  * impossible. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -48,11 +49,32 @@ static const char *const life[][3] = {
 	{"reconstructed", "dead-letter", "dead-letter"},
 	{"reconstructed", "retry", "reconstructed"},
 	{"reconstructed", "cancel", "cancelled"},
+	{"reconstructed", "fallback", "reconstructed"},
+	{"reconstructed", "stored", "stored"},
+	{"reconstructed", "commit-asked", "reconstructed"},
+	{"reconstructed", "commit-taken", "reconstructed"},
+	{"reconstructed", "commit-not-taken", "reconstructed"},
+	{"reconstructed", "committed", "reconstructed"},
+	{"reconstructed", "commit-failed", "reconstructed"},
+	{"reconstructed", "commit-refused", "reconstructed"},
+
+	{"stored", "fallback", "reconstructed"},
+	{"stored", "commit-asked", "stored"},
+	{"stored", "commit-taken", "stored"},
+	{"stored", "commit-not-taken", "stored"},
+	{"stored", "committed", "stored"},
+	{"stored", "commit-failed", "reconstructed"},
+	{"stored", "commit-refused", "stored"},
+	{"stored", "delivered", "delivered"},
+	{"stored", "dead-letter", "dead-letter"},
+	{"stored", "retry", "reconstructed"},
+	{"stored", "cancel", "cancelled"},
 
 	{"delivered", "cleaned", "cleaned"},
 
 	{"dead-letter", "retry", "reconstructed"},
 	{"dead-letter", "cancel", "cancelled"},
+	{"dead-letter", "committed", "reconstructed"},
 
 	{"failed", "retry", "collecting"},
 	{"failed", "cancel", "cancelled"},
@@ -62,6 +84,22 @@ static const char *const life[][3] = {
 	{"cancelled", "sent", "cancelled"},
 	{"cancelled", "send-refused", "cancelled"},
 	{"cancelled", "retry", "collecting"},
+	{"cancelled", "commit-asked", "cancelled"},
+	{"cancelled", "commit-taken", "cancelled"},
+	{"cancelled", "commit-not-taken", "cancelled"},
+	{"cancelled", "committed", "cancelled"},
+	{"cancelled", "commit-failed", "cancelled"},
+	{"cancelled", "commit-refused", "cancelled"},
+
+	{"collecting", "priority", "collecting"},
+	{"held", "priority", "held"},
+	{"ready", "priority", "ready"},
+	{"running", "priority", "running"},
+	{"reconstructed", "priority", "reconstructed"},
+	{"stored", "priority", "stored"},
+	{"dead-letter", "priority", "dead-letter"},
+	{"failed", "priority", "failed"},
+	{"cancelled", "priority", "cancelled"},
 };
 
 static const char *expected(const char *state, const char *event)
@@ -114,10 +152,52 @@ static void only_delivered_is_cleaned(void **state)
 		assert_int_equal(job_next((enum job_state)s, EVENT_CLEANED) == JOB_CLEANED, s == JOB_DELIVERED);
 }
 
+/* What a peer has only stored is not what it answers for: while commitments are awaited nothing may be cleaned, whatever
+ * happens on the way, in any order. Every walk of five events from `stored`. */
+static void stored_is_not_delivered(void **state)
+{
+	size_t walks = 1;
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		walks *= N_EVENTS;
+	for (size_t w = 0; w < walks; w++) {
+		enum job_state at = JOB_STORED;
+		bool delivered = false;
+		size_t rest = w;
+
+		for (int i = 0; i < 5 && at != JOB_IMPOSSIBLE; i++, rest /= N_EVENTS) {
+			delivered = delivered || rest % N_EVENTS == EVENT_DELIVERED;
+			at = job_next(at, (enum job_event)(rest % N_EVENTS));
+			if ((at == JOB_DELIVERED || at == JOB_CLEANED) && !delivered)
+				fail_msg("walk %zu ends in %s without `delivered`", w, job_state_name(at));
+		}
+	}
+}
+
+/* Reports come when they come: whatever a peer or a timeout says about a commitment never spoils a job that waits for one. */
+static void commitments_in_any_order(void **state)
+{
+	static const enum job_event said[] = {EVENT_COMMIT_ASKED, EVENT_COMMIT_TAKEN,  EVENT_COMMIT_NOT_TAKEN,
+					      EVENT_COMMITTED,	  EVENT_COMMIT_FAILED, EVENT_COMMIT_REFUSED};
+	static const enum job_state from[] = {JOB_RECONSTRUCTED, JOB_STORED, JOB_CANCELLED};
+	const size_t n = sizeof(said) / sizeof(said[0]);
+
+	(void)state;
+	for (size_t f = 0; f < 3; f++)
+		for (size_t w = 0; w < n * n * n * n; w++) {
+			enum job_state at = from[f];
+
+			for (size_t i = 0, rest = w; i < 4; i++, rest /= n)
+				at = job_next(at, said[rest % n]);
+			assert_true(from[f] == JOB_CANCELLED ? at == JOB_CANCELLED : at == JOB_RECONSTRUCTED || at == from[f]);
+		}
+}
+
 /* A person can always get a job out of a state where nothing happens by itself. */
 static void waiting_states_have_a_retry(void **state)
 {
-	static const enum job_state waiting[] = {JOB_HELD, JOB_FAILED, JOB_CANCELLED, JOB_DEAD_LETTER};
+	static const enum job_state waiting[] = {JOB_HELD, JOB_FAILED, JOB_CANCELLED, JOB_DEAD_LETTER, JOB_STORED};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(waiting) / sizeof(waiting[0]); i++)
@@ -146,6 +226,7 @@ int main(void)
 		cmocka_unit_test(every_state_and_event),       cmocka_unit_test(impossible_is_an_end),
 		cmocka_unit_test(values_out_of_range),	       cmocka_unit_test(only_delivered_is_cleaned),
 		cmocka_unit_test(waiting_states_have_a_retry), cmocka_unit_test(names),
+		cmocka_unit_test(stored_is_not_delivered),     cmocka_unit_test(commitments_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

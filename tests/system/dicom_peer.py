@@ -329,7 +329,7 @@ class Archive:
                 if not message:
                     return
                 context, command, data = message
-                status = self.take(command, data) if command[0x0100] == STORE_RQ else SUCCESS
+                status = self.take(command, data) if command[0x0100] == STORE_RQ else self.other(command, data)
                 if status is None:
                     return
                 reply = {0x0002: command.get(0x0002, b""), 0x0100: command[0x0100] | 0x8000, 0x0120: command[0x0110],
@@ -338,10 +338,18 @@ class Archive:
                     reply[0x1000] = command[0x1000]
                 for raw in data_pdus(context, True, command_set(reply), wire.max_pdu):
                     wire.send(raw)
+                self.answered(wire, context, command, status)
         except Gone:
             pass
         finally:
             wire.close()
+
+    def other(self, command, data):
+        """The status of the answer to something else than a C-STORE, for archives that do more; None: the connection is closed."""
+        return SUCCESS
+
+    def answered(self, wire, context, command, status):
+        """Called when the answer is out."""
 
     def take(self, command, data):
         uid = command[0x1000].decode("ascii", "replace")

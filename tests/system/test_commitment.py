@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+"""Storage commitment: asked for, reported on the same association or another one, refused, never reported, late, twice, and with the
+node killed in between; with an archive of our own that does what the test says, and with Orthanc."""
+import json
+import os
+import sqlite3
+import sys
+import time
+
+import node_harness as h
+from commit_peer import Partner, report
+from dicom_peer import Gone
+
+h.need("storescu", "echoscu")
+
+
+def node_with(folder, things, partner, start=True, **destination):
+    node = h.Node(folder, partner.port)
+    things += [node, partner]
+    partner.node_port = node.port
+    node.destination.update({"commitment": "true", "commitment_wait": 1, "commitment_timeout": 1.5, "commitment_attempts": 2,
+                             "retry_first": 0.2, "retry_cap": 1.0, **destination})
+    node.write_conf()
+    if start:
+        node.start()
+    return node
+
+
+def send_exam(node, folder, name):
+    """An exam of its own for each name."""
+    h.send(node.port, h.simulate(os.path.join(folder, name), "--views", 5, "--seed", sum(name.encode()) + 1))
+
+
+def names(node, job):
+    return [e["event"] for e in node.show(job)["events"]]
+
+
+def wait_state(node, at, state, seconds=40):
+    """Of the job at this place of the list."""
+    def there():
+        jobs = node.jobs()
+        return len(jobs) > at and jobs[at]["state"] == state and jobs[at]
+    return h.wait_for(f"job {at} is {state}, the states are {node.states()}", there, seconds)
+
+
+def reports(folder, things):
+    """On the same association; on one of the archive's; twice; of a transaction that nobody knows; failures, then not."""
+    partner = Partner()
+    node = node_with(folder, things, partner)
+
+    send_exam(node, folder, "same")
+    job = wait_state(node, 0, "delivered")
+    events = names(node, job["id"])
+    h.check([e for e in events if e.startswith("commit") or e in ("sent", "delivered")] in
+            (["sent", "commit-asked", "commit-taken", "committed", "delivered"],), events)
+    h.check(partner.answers == [0], f"the report was answered {partner.answers}")
+    uid = job["result"]["sop_instance"]
+    h.check(partner.requests[0][1] == [uid], "the request names the object that was stored")
+    h.check("commit" in [s["stage"] for s in node.show(job["id"])["stages"]], "show says how long the commitment took")
+
+    partner.how = "new"
+    send_exam(node, folder, "new")
+    wait_state(node, 1, "delivered")
+    h.wait_for("the report on an association of its own is answered", lambda: len(partner.answers) == 2)
+    h.check(partner.answers == [0, 0], f"{partner.answers}")
+
+    before = names(node, job["id"])
+    transaction, verdicts = partner.requests[0][0], partner.verdicts(0)
+    h.check(report(node.port, transaction, verdicts) == 0, "the same report again is a success")
+    h.check(report(node.port, transaction, {uid: 0x0112}) == 0, "a failure of a transaction that is closed says nothing")
+    h.check(names(node, job["id"]) == before, "and nothing is written")
+    h.check(report(node.port, "2.25.4711", verdicts) == 0x0115, "a transaction that nobody knows")
+    h.check("commitment-unknown" in node.log_text(), "it is logged")
+    h.check(report(node.port, transaction, verdicts, event=9) == 0x0113, "no such event type")
+    h.check(report(node.port, transaction, verdicts, raw=b"\x08\0\x95\x11\xff\xff\0\0abcd") == 0x0115, "no data set")
+    h.check(node.echo(), "the node lives")
+
+    # a failure: sent again, asked again, committed then
+    failures = [0x0112]
+    partner.verdict = lambda u: failures.pop() if failures else 0
+    partner.how = "same"
+    send_exam(node, folder, "fails")
+    job = wait_state(node, 2, "delivered")
+    events = [e for e in names(node, job["id"]) if e.startswith("commit") or e == "sent"]
+    h.check(events == ["sent", "commit-asked", "commit-taken", "commit-failed", "sent", "commit-asked", "commit-taken", "committed"], events)
+    h.check(len(partner.held[job["result"]["sop_instance"]]) == 2, "the object was sent twice")
+    failed = next(e for e in node.show(job["id"])["events"] if e["event"] == "commit-failed")
+    h.check("0112" in failed["detail"]["reason"] and "no such object" in failed["detail"]["reason"], failed)
+    h.check(len({t for t, _ in partner.requests}) == len(partner.requests), "each request has a transaction of its own")
+
+
+def never_and_late(folder, things):
+    """No report: sent and asked for again, then an alarm; what is stored only is not delivered; a late report still counts."""
+    partner = Partner()
+    partner.how = None
+    node = node_with(folder, things, partner)
+    send_exam(node, folder, "exam")
+    job = wait_state(node, 0, "stored")
+    h.check("commitment is awaited" in node.command("list").stdout, "list says what is awaited")
+    job = wait_state(node, 0, "dead-letter")
+    h.check("not committed after 2 requests" in job["reason"] and "no report within 1.5 s" in job["reason"], job["reason"])
+    h.check(len(partner.requests) == 2 and len(partner.held[job["result"]["sop_instance"]]) == 2, "sent and asked for again")
+    log = node.log_text()
+    h.check(" alert " in log and "job-dead-letter" in log and "job-commit-refused" in log, "the alarm is in the log")
+    h.check("dead-letter" in node.command("list").stdout, "and in the list")
+
+    node.kill()
+    node.start()
+    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a late report, of the first request, after a restart")
+    wait_state(node, 0, "delivered")
+    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "and once more")
+    h.check(node.states() == ["delivered"], "nothing changes")
+
+
+def killed_between(folder, things):
+    """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is of."""
+    partner = Partner()
+    partner.how = None
+    node = node_with(folder, things, partner, commitment_timeout=60, commitment_attempts=3)
+    partner.gate.clear()
+    send_exam(node, folder, "asked")
+    h.wait_for("the request is out", lambda: len(partner.requests) == 1)
+    h.check("commit-asked" in names(node, node.jobs()[0]["id"]), "the transaction is on record before the request goes out")
+    node.kill()
+    partner.gate.set()
+    node.start()
+    h.wait_for("it is asked for again at once", lambda: len(partner.requests) == 2, 10)
+    h.check(partner.requests[0][0] != partner.requests[1][0], "under another transaction")
+    h.wait_for("it is taken", lambda: "commit-taken" in names(node, node.jobs()[0]["id"]))
+    node.kill()
+    node.start()
+    time.sleep(0.7)
+    h.check(len(partner.requests) == 2, "what was taken is not asked for again")
+    h.check(node.states() == ["stored"], f"{node.states()}")
+    h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a report on the first transaction is believed")
+    job = wait_state(node, 0, "delivered")
+    h.check(len(partner.held[job["result"]["sop_instance"]]) == 1, "nothing was sent twice")
+
+
+def partners(folder, things):
+    """One that does no commitment; one that is down; a peer that is not admitted; `commitment` switched off."""
+    partner = Partner()
+    partner.how, partner.status = None, 0x0211
+    node = node_with(folder, things, partner, start=False, commitment_timeout=60, alarm_after=1)
+    node.node["require_known_peer"] = "true"
+    node.write_conf('peers = ( { name = "mod"; aet = "MODALITY"; }, { name = "echo"; aet = "ECHOSCU"; } );\n')
+    h.check("will be rejected" in h.run(h.TOMONODE, "check", "-c", node.conf).stderr, "check warns of a partner that is not among the peers")
+    node.start()
+    send_exam(node, folder, "unknown")
+    job = wait_state(node, 0, "dead-letter")
+    h.check("does not know N-ACTION" in job["reason"], job["reason"])
+    try:
+        h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) is None, "the report of a stranger was taken")
+    except Gone as e:
+        h.check("rejected" in str(e), str(e))
+
+    # the partner's own place is down: tried again, with an alarm; then nobody asks any more
+    node.destination["commitment_port"] = h.free_port()
+    node.write_conf()
+    os.kill(node.process.pid, 1)
+    h.wait_for("the configuration is read", lambda: "config-reloaded" in node.log_text())
+    node.command("retry", job["id"])
+    job = h.wait_for("an alarm", lambda: (lambda j: j["destinations"][0]["alarm"] and j)(node.jobs()[0]), 20)
+    h.check("commit-not-taken" in names(node, job["id"]) and job["state"] == "stored", job["state"])
+    h.check("delivery-alarm" in node.log_text() and "ALARM" in node.command("list").stdout, "log and list show it")
+    node.destination["commitment"] = "false"
+    node.write_conf()
+    os.kill(node.process.pid, 1)
+    wait_state(node, 0, "delivered")
+
+
+def orthanc(folder, things):
+    """A real archive as the partner."""
+    h.need("Orthanc")
+    pacs = h.Orthanc(os.path.join(folder, "orthanc"))
+    node = h.Node(folder, pacs.port)
+    things += [node, pacs]
+    path = os.path.join(pacs.folder, "orthanc.json")
+    with open(path) as f:
+        conf = json.load(f)
+    conf["DicomModalities"] = {"tomonode": ["TOMONODE", "127.0.0.1", node.port]}
+    with open(path, "w") as f:
+        json.dump(conf, f)
+    pacs.start()
+    node.destination.update({"commitment": "true", "commitment_wait": 1, "commitment_timeout": 20})
+    node.write_conf()
+    node.start()
+    send_exam(node, folder, "exam")
+    job = wait_state(node, 0, "delivered", 60)
+    events = names(node, job["id"])
+    h.check("commit-asked" in events and "committed" in events, events)
+    committed = next(e for e in node.show(job["id"])["events"] if e["event"] == "committed")
+    h.check(committed["detail"]["calling"] == "PACS", committed)
+    with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
+        h.check(db.execute("SELECT count(*) FROM event WHERE name='commit-asked'").fetchone()[0] == 1, "one request was enough")
+
+
+if __name__ == "__main__":
+    tests = [reports, never_and_late, killed_between, partners]
+    if len(sys.argv) > 1 or h.shutil.which("Orthanc"):
+        tests.append(orthanc)
+    else:
+        print("skipped: Orthanc is not installed")
+    h.main(tests)
