@@ -152,9 +152,11 @@ int parallel_reconstruct(const struct parallel_protocol *p, const struct paralle
 			 struct device *dev, const float *lines, const struct monitor *monitor, float *ret_volume,
 			 struct parallel_report *ret_report, struct err *err)
 {
+	struct parallel_scan reach = parallel_reach(p, s, plan);
 	struct parallel_session session = {.p = p,
 					   .plan = plan,
-					   .s = s,
+					   .s = &reach,
+					   .pad = (reach.n_radial - s->n_radial) / 2,
 					   .dev = dev,
 					   .monitor = monitor,
 					   .work = parallel_work_of(p),

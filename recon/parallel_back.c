@@ -2,9 +2,11 @@
  *
  *   f(x, y) = sum over views of w F(x cos theta + y sin theta),   F = h * g (FBP), or g (BP);   w: parallel_weights()
  *
- * w is multiplied in before the filter: they commute. Two routes for the same sampled kernel (recon/ramp.h): by transforms of
- * zero-padded rows on the host, two rows in each and a thread for each pair, O(N log N); or on the device as a sum, O(N^2). The
- * backprojection is the device's: linear between bins, 0 beyond the first and the last one, not an adjoint.
+ * w is multiplied in before the filter: they commute. A filtered row has negative ends that go on beyond the data: what lies
+ * farther out than rays were measured is right only with them, so rows get zeros as far as pixels lie (parallel_reach()). Two
+ * routes for the same sampled kernel (recon/ramp.h): by transforms of zero-padded rows on the host, two rows in each and a thread
+ * for each pair, O(N log N); or on the device as a sum, O(N^2). The backprojection is the device's: linear between bins, 0 beyond
+ * the first and the last one, not an adjoint.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -65,15 +67,17 @@ void parallel_back_clear(struct parallel_session *s)
 	s->back = NULL;
 }
 
-/* A weighted row. */
+/* A weighted row, between zeros. */
 static void fetch(const struct parallel_session *s, int view, int slice, float *ret_row)
 {
-	size_t n_v = (size_t)s->s->n_radial, angle = (size_t)s->views.order[view];
-	const float *from = s->lines + ((size_t)(s->first + slice) * (size_t)s->s->n_angles + angle) * n_v;
-	float w = (float)s->back->weight[angle];
+	size_t pad = (size_t)s->pad, n_v = (size_t)s->s->n_radial - 2 * pad;
+	const float *from = parallel_row(s, s->lines, slice, view);
+	float w = (float)s->back->weight[s->views.order[view]];
 
+	for (size_t i = 0; i < pad; i++)
+		ret_row[i] = ret_row[pad + n_v + i] = 0;
 	for (size_t i = 0; i < n_v; i++)
-		ret_row[i] = w * from[i];
+		ret_row[pad + i] = w * from[i];
 }
 
 /* A single slice: rows of bins are rows of data; two views in a transform. */

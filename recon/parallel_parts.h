@@ -5,6 +5,8 @@
 #include "recon/iterate.h"
 #include "recon/parallel.h"
 
+#define PARALLEL_BINS_MAX 65535
+
 /* What is done with a stack; the Radon transform is one of them. */
 enum parallel_work {
 	PARALLEL_WORK_BACK = 1, /* BP and FBP */
@@ -36,6 +38,10 @@ struct parallel_vectors parallel_vectors_of(const struct parallel_protocol *p, e
 /* Fills the plan's bytes, and part_slices with the most slices that fit. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err);
+/* The scan as FBP works on it: rows lengthened by zeros on both sides, as far as the farthest pixel, because a filtered row goes
+ * on where its data end. Else, and where rays reach far enough: s. */
+struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
+				    const struct parallel_plan *plan);
 int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			    struct err *err);
 
@@ -43,7 +49,8 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 struct parallel_session {
 	const struct parallel_protocol *p;
 	const struct parallel_plan *plan;
-	const struct parallel_scan *s;
+	const struct parallel_scan *s; /* parallel_reach() */
+	int pad;		       /* bins of it before and behind each row of the caller's */
 	struct device *dev;
 	const struct monitor *monitor;
 	enum parallel_work work;
@@ -72,6 +79,7 @@ int parallel_part_open(struct parallel_session *s, int n, struct err *err);
 void parallel_part_clear(struct parallel_session *s);
 
 /* parallel_slices.c: between the caller's order and the device's. scale: a factor for each angle, NULL: s->unit for all. */
+const float *parallel_row(const struct parallel_session *s, const float *lines, int slice, int view);
 void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins);
 void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines);
 void parallel_volume_in(const struct parallel_session *s, const float *volume, float *ret_out);

@@ -206,6 +206,20 @@ static void lay_out(const struct parallel_protocol *p, const struct parallel_sca
 	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
 }
 
+struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
+				    const struct parallel_plan *plan)
+{
+	const struct grid *g = &plan->grid;
+	double corner = 0.5 * hypot((g->n[0] - 1) * g->h[0], (g->n[1] - 1) * g->h[1]),
+	       most = (PARALLEL_BINS_MAX - s->n_radial) / 2;
+	double beyond = fmin(corner, plan->fov_radius) + fabs(s->offset) - 0.5 * (s->n_radial - 1) * s->bin;
+	struct parallel_scan reach = *s;
+
+	if (p->algorithm == PARALLEL_FBP && beyond > 0)
+		reach.n_radial += 2 * (int)fmin(ceil(beyond / s->bin), most);
+	return reach;
+}
+
 /* Bytes of the plan with parts of n slices. */
 static int count(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 		 const struct parallel_views *views, struct device *dev, int n, struct parallel_plan *plan, struct err *err)
@@ -292,6 +306,7 @@ int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan 
 {
 	enum parallel_work work = parallel_work_of(p);
 	struct parallel_plan plan = {.iterations = work == PARALLEL_WORK_BACK ? 1 : p->iterations};
+	struct parallel_scan reach;
 	int r = parallel_check(s, err);
 
 	if (r == 0)
@@ -299,7 +314,8 @@ int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan 
 	if (r < 0)
 		return r;
 	lay_out(p, s, &plan);
-	r = parallel_fit(p, s, work, dev, &plan, err);
+	reach = parallel_reach(p, s, &plan);
+	r = parallel_fit(p, &reach, work, dev, &plan, err);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;

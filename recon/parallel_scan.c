@@ -3,13 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/parallel.h"
+#include "recon/parallel_parts.h"
 #include "recon/scan.h"
 
 #define PI 3.14159265358979323846
 #define SLICES_MAX 65535
 #define ANGLES_MAX 16384
-#define BINS_MAX 65535
 #define LENGTH_MAX 10000.0 /* mm */
 #define OPEN_GAP 3.0	   /* as wide as any other: a sector that was not measured */
 #define SAME 1e-6	   /* degrees */
@@ -43,8 +42,8 @@ int parallel_check(const struct parallel_scan *s, struct err *err)
 		return err_set(err, EINVAL, "parallel beams: %d slices; allowed: 1 to %d", s->n_slices, SLICES_MAX);
 	if (s->n_angles < 1 || s->n_angles > ANGLES_MAX)
 		return err_set(err, EINVAL, "parallel beams: %d angles; allowed: 1 to %d", s->n_angles, ANGLES_MAX);
-	if (s->n_radial < 1 || s->n_radial > BINS_MAX)
-		return err_set(err, EINVAL, "parallel beams: %d radial bins; allowed: 1 to %d", s->n_radial, BINS_MAX);
+	if (s->n_radial < 1 || s->n_radial > PARALLEL_BINS_MAX)
+		return err_set(err, EINVAL, "parallel beams: %d radial bins; allowed: 1 to %d", s->n_radial, PARALLEL_BINS_MAX);
 	r = check_lengths(s, err);
 	if (r < 0)
 		return r;

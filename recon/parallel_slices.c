@@ -27,15 +27,15 @@ bool parallel_goes_on(const struct parallel_session *s, double fraction)
 	return true;
 }
 
-static const float *row_of(const struct parallel_session *s, const float *lines, int slice, int view)
+const float *parallel_row(const struct parallel_session *s, const float *lines, int slice, int view)
 {
-	return lines +
-	       ((size_t)(s->first + slice) * (size_t)s->s->n_angles + (size_t)s->views.order[view]) * (size_t)s->s->n_radial;
+	return lines + ((size_t)(s->first + slice) * (size_t)s->s->n_angles + (size_t)s->views.order[view]) *
+			       (size_t)(s->s->n_radial - 2 * s->pad);
 }
 
 void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins)
 {
-	size_t n = (size_t)s->n, n_v = (size_t)s->s->n_radial;
+	size_t n = (size_t)s->n, n_v = (size_t)s->s->n_radial, pad = (size_t)s->pad;
 
 #pragma omp parallel for collapse(2) schedule(static)
 	for (int view = 0; view < s->s->n_angles; view++) {
@@ -44,10 +44,12 @@ void parallel_bins_in(const struct parallel_session *s, const double *scale, flo
 			float *to = ret_bins + (size_t)view * n_v * n, f = (float)(scale ? scale[s->views.order[view]] : s->unit);
 
 			for (int k = first; k < end; k++) {
-				const float *from = row_of(s, s->lines, k, view);
+				const float *from = parallel_row(s, s->lines, k, view);
 
-				for (size_t v = 0; v < n_v; v++)
-					to[v * n + (size_t)k] = f * from[v];
+				for (size_t v = 0; v < pad; v++)
+					to[v * n + (size_t)k] = to[(n_v - 1 - v) * n + (size_t)k] = 0;
+				for (size_t v = pad; v < n_v - pad; v++)
+					to[v * n + (size_t)k] = f * from[v - pad];
 			}
 		}
 	}

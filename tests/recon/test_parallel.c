@@ -435,6 +435,50 @@ static void every_pixel_is_seen(void **state)
 	device_close(dev);
 }
 
+/* An image is larger than the circle that rays reach: what is beyond them is air, also in the corners, by both routes, with the
+ * axis beside the middle, in stacks and under a memory limit. */
+static void corners_are_air(void **state)
+{
+	enum { N = 60 };
+
+	(void)state;
+	for (int device = 0; device < FIXTURE_DEVICES; device++) {
+		struct device *dev = fixture_device(device, 2);
+
+		for (int way = 0; way < 8; way++) {
+			const struct parallel_scan s = {.n_slices = way & 4 ? 3 : 1,
+							.n_angles = 121,
+							.n_radial = way & 1 ? N : N + 1,
+							.bin = 1,
+							.offset = way & 1 ? 0.4 : 0,
+							.slice = 1,
+							.arc = 180};
+			const struct parallel_shape shape = {.c = {4.2, -3.7}, .r = {20, 20}, .mu = 0.02};
+			struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, N);
+			struct parallel_plan plan;
+			float *lines = parallel_lines(&s, &shape, 1, 0), *image;
+
+			p.route = way & 2 ? PARALLEL_CONVOLUTION : PARALLEL_FOURIER;
+			plan = parallel_plan_made(&p, &s, dev);
+			p.memory_limit = way & 4 ? plan.bytes_total - 1 : 0;
+			plan = parallel_plan_made(&p, &s, dev);
+			assert_int_equal(plan.part_slices, way & 4 ? 2 : 1);
+			image = parallel_image(&p, &s, dev, lines, NULL);
+			for (int k = 0; k < s.n_slices; k++) {
+				check_disc(&plan, image + k * N * N, 4.2, -3.7, 20, 0.02, 0.01);
+				assert_near(mean_in(&plan, image + k * N * N, 0, 0, 31, 45), 0, 0.005 * 0.02);
+				for (int corner = 0; corner < 4; corner++)
+					assert_near(image[k * N * N + (corner & 1 ? N - 1 : 0) + (corner & 2 ? N * (N - 1) : 0)],
+						    0, 0.01 * 0.02);
+			}
+			free(lines);
+			free(image);
+		}
+		assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
+		device_close(dev);
+	}
+}
+
 /* Backprojection of 1 is pi wherever rays go: each view counts once, and the last row and column are there. */
 static void backprojection_of_one(void **state)
 {
@@ -694,6 +738,7 @@ int main(void)
 		cmocka_unit_test(radon_of_ellipses),
 		cmocka_unit_test(radon_of_a_gaussian),
 		cmocka_unit_test(every_pixel_is_seen),
+		cmocka_unit_test(corners_are_air),
 		cmocka_unit_test(backprojection_of_one),
 		cmocka_unit_test(points_stay_where_they_are),
 		cmocka_unit_test(negative_stays),
