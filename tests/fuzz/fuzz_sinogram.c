@@ -58,24 +58,30 @@ static void acquisition(size_t n)
 		must(s == NULL && err.msg[0], "refused without a reason");
 		return;
 	}
-	must(s->n_files == n && s->part[SINOGRAM_EMISSION].present, "an acquisition without data");
+	must(s->n_files == n && s->part[sinogram_first_role(s)].present, "an acquisition without data");
 	must(isfinite(s->centre[0] + s->centre[1] + s->centre[2]), "a scanner that is nowhere");
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		const struct sinogram_part *part = &s->part[role];
-		size_t per_plane = (size_t)part->header.m.n_radial * (size_t)part->header.m.n_angles;
+		const struct parallel_scan *beams = &part->header.beams;
+		const struct michelogram *m = &part->header.m;
+		size_t per_plane, planes;
 		uint8_t *bytes = NULL;
 		float *values;
 
 		if (!part->present)
 			continue;
-		must(michelogram_check(&part->header.m, &err) == 0, err.msg);
+		must((role == SINOGRAM_LINES) == (part->header.kind == INTERFILE_PARALLEL), "a role of another kind");
+		must((role == SINOGRAM_LINES ? parallel_check(beams, &err) : michelogram_check(m, &err)) == 0, err.msg);
+		per_plane = role == SINOGRAM_LINES ? (size_t)beams->n_radial * (size_t)beams->n_angles
+						   : (size_t)m->n_radial * (size_t)m->n_angles;
+		planes = role == SINOGRAM_LINES ? (size_t)beams->n_slices : michelogram_planes(m);
 		must(part->bytes <= 1 << 20, "more data than the file has");
 		if (sinogram_read(s, (enum sinogram_role)role, &bytes, &err) < 0) {
 			must(bytes == NULL && err.msg[0], "not read, without a reason");
 			bytes = calloc(1, part->bytes);
 		}
 		values = malloc(per_plane * sizeof(*values));
-		for (size_t plane = 0; plane < michelogram_planes(&part->header.m); plane++)
+		for (size_t plane = 0; plane < planes; plane++)
 			interfile_plane(&part->header, bytes, plane, values);
 		free(values);
 		free(bytes);
