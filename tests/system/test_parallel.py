@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 
 import node_harness as h
 from node_harness import check
@@ -115,6 +116,7 @@ def water_is_0_hu(folder, _):
     inside, outside = series.values[radius < 0.9 * disc], series.values[(radius > 1.1 * disc) & (radius < 1.5 * disc)]
     check(np.abs(inside).max() < 10 and abs(inside.mean()) < 2, f"water: {inside.min()} to {inside.max()} HU, mean {inside.mean()}")
     check(abs(outside.mean() + 1000) < 10, f"air: mean {outside.mean()} HU")
+    check(np.abs(series.values[radius > 110] + 1000).max() < 10, f"corners: {series.values[radius > 110].max()} HU")
     d = series.objects[0]
     check((d.RescaleType, d.PixelRepresentation, list(d.ImageType)) == ("HU", 1, ["DERIVED", "PRIMARY", "AXIAL"]), d)
     valid(series.paths)
@@ -198,6 +200,16 @@ def a_picture_comes_out(folder, _):
         want[15:85] = picture / 255
         check(np.corrcoef(found.ravel(), want.ravel())[0, 1] > 0.99, f"{ending}: the picture is not to be seen")
         check(abs(found[30:40, 20:40].mean() - 1) < 0.01, f"white is {found[30:40, 20:40].mean()}")
+    corners = np.zeros((90, 90), np.uint8)  # rays go as far as the diagonal: nothing is cut off
+    for rows in (slice(0, 12), slice(78, 90)):
+        for columns in (slice(0, 12), slice(78, 90)):
+            corners[rows, columns] = 255
+    Image.fromarray(corners).save(os.path.join(folder, "corners.png"))
+    h.run(h.TOMONODE, "import", os.path.join(folder, "corners.png"), "--angles", "200", "-o", os.path.join(folder, "corners"))
+    series, _ = recon(os.path.join(folder, "corners-images"), *objects_in(os.path.join(folder, "corners")), mu_water=WATER, matrix=90)
+    found = series.values[0] / 1000 + 1
+    for block in (found[1:11, 1:11], found[1:11, 79:89], found[79:89, 1:11], found[79:89, 79:89]):
+        check(abs(block.mean() - 1) < 0.02, f"a corner of the picture is {block.mean()}")
     colours = np.stack([picture] * 3 + [np.full_like(picture, 255)], -1)
     Image.fromarray(colours).save(os.path.join(folder, "c.png"))
     h.run(h.TOMONODE, "import", os.path.join(folder, "c.png"), "--angles", "200", "-o", os.path.join(folder, "c"))
@@ -352,6 +364,17 @@ def in_orthanc(folder, things):
     series, = pacs.get("/series")
     found = pacs.get(f"/series/{series}")
     check((found["MainDicomTags"]["Modality"], len(found["Instances"])) == ("CT", 6), found)
+    kept = []
+    for i in found["Instances"]:
+        kept.append(os.path.join(folder, i + ".dcm"))
+        with urllib.request.urlopen(f"http://127.0.0.1:{pacs.http}/instances/{i}/file", timeout=10) as r, open(kept[-1], "wb") as f:
+            f.write(r.read())
+    valid(kept)
+    square = Series(kept)
+    radius = np.abs(square.places()[..., :2]).max(-1)
+    side = truth_of(os.path.join(folder, "in"))["shapes"][0]["corners_mm"][2][0]
+    check(abs(np.median(square.values[radius < side - 3])) < 10 and abs(np.median(square.values[radius > side + 3]) + 1000) < 10,
+          "water and air out of Orthanc")
 
 
 h.main([water_is_0_hu, every_protocol, the_patient_lies_anyhow, a_picture_comes_out, files_in_and_out, bad_requests, through_the_node,
