@@ -165,7 +165,8 @@ static const struct config_key destination_keys[] = {
 static const struct config_key route_keys[] = {
 	{"name", KEY_NAME, AT(route_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs call it"},
 	{"kind", KEY_WORD, AT(route_conf, kind), "", 0, 0, NULL, config_kinds, "dbt", 0,
-	 "kind of case it takes: `dbt`, breast tomosynthesis; `pet`, sinograms of a PET scanner; `parallel`, those of parallel beams"},
+	 "kind of case it takes: `dbt`, breast tomosynthesis; `pet`, sinograms of a PET scanner; `parallel`, those of parallel "
+	 "beams"},
 	{"calling", KEY_AET, AT(route_conf, calling), "", 0, 0, NULL, NULL, "", 0, "AE title of the sender it takes; empty: any"},
 	{"protocol", KEY_NAME, AT(route_conf, protocol), "", 0, 0, NULL, NULL, NULL, 0, "the protocol to reconstruct with"},
 	{"destinations", KEY_NAMES, AT(route_conf, destination), "", 1, ROUTE_DESTINATIONS_MAX, NULL, NULL, NULL, 0,
