@@ -33,7 +33,11 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #include "kernels/cpu_convolve_body.h"
 
 #define CONVOLVE(name) avx512_##name
+#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#define CONVOLVE_TARGET __attribute__((target("avx512f,avx2,fma")))
+#else
 #define CONVOLVE_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
+#endif
 #define CONVOLVE_VECTOR vector16
 #define CONVOLVE_FLOATS 16
 #include "kernels/cpu_convolve_body.h"

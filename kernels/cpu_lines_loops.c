@@ -27,7 +27,11 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #include "kernels/cpu_lines_body.h"
 
 #define LINES(name) avx512_lines_##name
+#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#define LINES_TARGET __attribute__((target("avx512f,avx2,fma")))
+#else
 #define LINES_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
+#endif
 #define avx512_lines_table avx512_lines
 #define LINES_VECTOR vector16
 #define LINES_FLOATS 16

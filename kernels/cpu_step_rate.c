@@ -41,7 +41,11 @@ typedef void steps_fn(const float *rows, const float *weight, size_t rounds, flo
 STEPS(steps_baseline, 16, )
 #ifdef __x86_64__
 STEPS(steps_avx2, 32, __attribute__((target("avx2,fma"))))
+#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+STEPS(steps_avx512, 64, __attribute__((target("avx512f,avx2,fma"))))
+#else
 STEPS(steps_avx512, 64, __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512"))))
+#endif
 #endif
 
 /* In the order of cpu_rows_at(). */

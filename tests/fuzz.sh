@@ -1,36 +1,63 @@
 #!/bin/bash
-# Runs every fuzz target under ASan and UBSan, all at a time; needs clang.
+# Runs the fuzz targets under ASan and UBSan; needs clang.
 #
-# usage: tests/fuzz.sh [SECONDS]     default 600 s each
-# What is new in a corpus stays in build/fuzz/corpus, findings in build/fuzz/findings. Exit 0: no finding.
+# usage: tests/fuzz.sh [SECONDS [TARGET...]]     default 600 s each, all targets of tests/fuzz
+#        FUZZ_JOBS=N   so many at a time (default: as many as there are processors)
+# What is new in a corpus stays in build/fuzz/corpus, findings in build/fuzz/findings, each target's log beside them.
+# Exit 0: no finding; 1: findings; 2: a target that is not there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
-cmake --preset fuzz
-cmake --build --preset fuzz
+shift || true
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+    for source in tests/fuzz/fuzz_*.c; do
+        name=${source##*/fuzz_}
+        targets+=("${name%.c}")
+    done
+fi
+cmake --preset fuzz >/dev/null
+for name in "${targets[@]}"; do
+    [ -f "tests/fuzz/fuzz_$name.c" ] || { echo "fuzz: no target '$name'" >&2; exit 2; }
+    [ -d "tests/fuzz/corpus/$name" ] || { echo "fuzz: target '$name' has no corpus in tests/fuzz/corpus" >&2; exit 2; }
+    echo "fuzz_$name"
+done | xargs cmake --build --preset fuzz --target
 mkdir -p build/fuzz/findings
-failed=0
-run() { # run NAME OPTION...: one target, its log beside its corpus
-    local name=$1 corpus=build/fuzz/corpus/$1
-    shift
-    mkdir -p "$corpus"
-    "build/fuzz/tests/fuzz_$name" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 \
-        -artifact_prefix="build/fuzz/findings/$name-" "$@" "$corpus" "tests/fuzz/corpus/$name" >"build/fuzz/$name.log" 2>&1
+
+# How long an input may be, by target; the dictionary is the file of its name, where there is one.
+longest() {
+    case $1 in
+    config | sinogram) echo 16384 ;;
+    journal) echo 65536 ;;
+    *) echo 8192 ;;
+    esac
 }
-run config -max_len=16384 -dict=tests/fuzz/config.dict &
-config=$!
-run dicom -max_len=8192 &
-dicom=$!
-run mhd -max_len=8192 &
-mhd=$!
-run interfile -max_len=8192 -dict=tests/fuzz/interfile.dict &
-interfile=$!
-run sinogram -max_len=16384 &
-sinogram=$!
-wait "$config" || failed=1
-wait "$dicom" || failed=1
-wait "$mhd" || failed=1
-wait "$interfile" || failed=1
-wait "$sinogram" || failed=1
-grep -H 'Done\|ERROR\|SUMMARY' build/fuzz/*.log || true
+
+run() { # run NAME: one target
+    local name=$1 corpus=build/fuzz/corpus/$1 more=()
+    mkdir -p "$corpus"
+    [ ! -f "tests/fuzz/$name.dict" ] || more+=("-dict=tests/fuzz/$name.dict")
+    if "build/fuzz/tests/fuzz_$name" "-max_total_time=$seconds" -rss_limit_mb=4096 -timeout=25 -print_final_stats=1 \
+        "-artifact_prefix=build/fuzz/findings/$name-" "-max_len=$(longest "$name")" "${more[@]}" "$corpus" "tests/fuzz/corpus/$name" \
+        >"build/fuzz/$name.log" 2>&1; then
+        echo "$name: no finding, $(sed -n 's/^stat::number_of_executed_units: *//p' "build/fuzz/$name.log") executions"
+    else
+        echo "$name: FINDING, see build/fuzz/$name.log: $(grep -m1 'SUMMARY\|ERROR' "build/fuzz/$name.log" || tail -1 "build/fuzz/$name.log")"
+        return 1
+    fi
+}
+
+failed=0
+at_a_time=${FUZZ_JOBS:-$(nproc)}
+running=()
+for name in "${targets[@]}"; do
+    while [ "$(jobs -rp | wc -l)" -ge "$at_a_time" ]; do
+        sleep 1
+    done
+    run "$name" &
+    running+=($!)
+done
+for process in "${running[@]}"; do
+    wait "$process" || failed=1
+done
 exit "$failed"

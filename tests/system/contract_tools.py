@@ -345,6 +345,36 @@ class Echoes(threading.Thread):
         return self
 
 
+# ---- the clock ----
+
+class Clock:
+    """The wall clock of the node; set() while it runs."""
+
+    def __init__(self, folder):
+        library = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "clock_offset.so")
+        if not os.path.exists(library):
+            raise Skipped("no clock_offset.so below TOMONODE_BUILD")
+        self.path = os.path.join(folder, "clock")
+        self.set(0)
+        self.variables = {"LD_PRELOAD": library, "CLOCK_OFFSET_FILE": self.path,
+                          "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+
+    def set(self, seconds):
+        mode = "r+b" if os.path.exists(self.path) else "wb"
+        with open(self.path, mode) as f:
+            f.write(struct.pack("=q", int(seconds)))
+
+    def start(self, node):
+        old = {name: os.environ.get(name) for name in self.variables}
+        os.environ.update(self.variables)
+        try:
+            node.start(wait=False)
+        finally:
+            for name, value in old.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+        wait_for("the node answers C-ECHO", lambda: peer.echo(node.port) or node.process.poll() is not None, 30)
+
+
 # ---- running ----
 
 def arguments(**numbers):

@@ -278,6 +278,7 @@ def main(tests):
     """Run each test with a folder of its own; print what failed with the end of the node's log."""
     wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
     failed = 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     for test in tests:
         if wanted and test.__name__ not in wanted:
             continue

@@ -32,7 +32,7 @@ class Run:
         self.rng, self.ledger, self.studies = rng, c.Ledger(), []
         self.archive = peer.Archive()
         self.archive.answer = stored
-        self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=30)
+        self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=30, device='"cpu:1"')
         self.node.destination.update(retry_first=0.1, retry_cap=0.5)
         self.node.write_conf()
         things += [self.node, self.archive]

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""kill -9 of the node at random moments of an exam's way through it; restart; the sender sends again what was not acknowledged.
+"""kill -9 of the node, or of any one of its processes, at random moments of an exam's way through it; the sender sends again what was not
+acknowledged.
 
 At the end: every acknowledged image is there, nothing else lies about, and the PACS (Orthanc) has exactly one result for each exam.
 
@@ -8,6 +9,7 @@ At the end: every acknowledged image is there, nothing else lies about, and the 
 N exams (5), each with a kill, every other one with a second kill during recovery; detector binning 8, or 1 for full-size images.
 """
 import argparse
+import collections
 import os
 import random
 import shutil
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import time
 
+import contract_tools as c
 import node_harness as h
 from node_harness import check, wait_for
 
@@ -52,8 +55,8 @@ def rows(node):
         return dict(db.execute("SELECT sop_instance, file FROM instance").fetchall())
 
 
-def check_spool(node, acknowledged):
-    """What was acknowledged is there, whole; nothing is there that no row names."""
+def check_spool(node, acknowledged, swept=True):
+    """What was acknowledged is there, whole; after a start nothing is there that no row names."""
     files = rows(node)
     for f in acknowledged:
         d = pydicom.dcmread(f)
@@ -61,24 +64,39 @@ def check_spool(node, acknowledged):
         stored = os.path.join(node.spool, files[d.SOPInstanceUID])
         check(os.path.exists(stored), f"{f} was acknowledged and is not in the spool")
         check(pydicom.dcmread(stored).PixelData == d.PixelData, f"{f} was stored with other pixels")
+    if not swept:
+        return
     check({os.path.basename(f) for f in files.values()} == set(node.stored_files()), "files in the spool that no row names")
     check(not os.listdir(os.path.join(node.spool, "incoming")), "leftovers in incoming")
 
 
+ROLES = ["all", "all", "manager", "manager", "receiver", "association", "index", "worker", "deliver"]
+
+
+def kill_one(node):
+    """Any process, or all of them; who died. Only a node without its manager is started again: the others must be replaced by it."""
+    role = random.choice(ROLES)
+    if not c.kill_role(node, role):
+        role = random.choice(("all", "manager"))
+        c.kill_role(node, role)
+    return role
+
+
 def one_exam(node, study, files, kills, span):
-    """kills: moments in s, counted from the start of sending, each followed by a restart."""
+    """kills: moments in s, counted from the start of sending. The result's UID, and who was killed."""
+    killed = []
     missing, acknowledged = list(files), set()
     for moment in kills:
         sender = start_sender(node.port, missing) if missing else None
         time.sleep(moment)
-        node.kill(group=random.random() < 0.5)
+        killed.append(kill_one(node))
         if sender:
             text, _ = sender.communicate(timeout=60)
             acknowledged |= h.acknowledged(text)
         missing = [f for f in files if f not in acknowledged]
-        node.start()
-        check_spool(node, acknowledged)
+        check_spool(node, acknowledged, swept=c.revive(node))
     if missing:
+        wait_for("the node answers C-ECHO", node.echo)
         acknowledged |= h.send(node.port, missing)
     check(acknowledged == set(files), f"only {len(acknowledged)} of {len(files)} were acknowledged in the end")
 
@@ -87,8 +105,8 @@ def one_exam(node, study, files, kills, span):
         return mine[-1] if len(mine) == 1 and mine[0]["state"] == "delivered" else None
     done = wait_for(f"the exam is delivered; jobs are {node.states()}", job, span + 60)
     check(done["instances"] == len(files), f"{done['instances']} instances, not {len(files)}")
-    check_spool(node, files)
-    return done["result"]["sop_instance"]
+    check_spool(node, files, swept=False)
+    return done["result"]["sop_instance"], killed
 
 
 def measure(node, files, study):
@@ -119,7 +137,7 @@ def main():
         template = h.simulate(os.path.join(folder, "exam"), binning=options.binning)
         pacs.start()
         node.start()
-        expected = {}
+        expected, victims = {}, collections.Counter()
         study, files = new_exam(template, os.path.join(folder, "0"), 1)
         span = measure(node, files, study)
         expected[study] = [node.jobs()[0]["result"]["sop_instance"]]
@@ -127,13 +145,24 @@ def main():
         for i in range(options.times):
             study, files = new_exam(template, os.path.join(folder, str(i + 1)), i + 2)
             kills = [random.uniform(0, span) for _ in range(1 + i % 2)]
-            expected[study] = [one_exam(node, study, files, kills, span)]
+            result, killed = one_exam(node, study, files, kills, span)
+            expected[study] = [result]
+            victims.update(killed)
             shutil.rmtree(os.path.dirname(files[0]))
-            print(f"  exam {i + 1}: killed at {', '.join(f'{k:.3f}' for k in kills)} s: one result", flush=True)
-        check(set(node.states()) == {"delivered"} and len(node.states()) == options.times + 1, node.states())
-        found = pacs.objects()
-        check(found == expected, f"the PACS holds {found}, not {expected}")
+            print(f"  exam {i + 1}: killed at {', '.join(f'{k:.3f} ({who})' for k, who in zip(kills, killed))} s: one result", flush=True)
         check(node.stop() == 0, "SIGTERM: the exit code is not 0")
+        node.start()
+        images, found, states = rows(node), pacs.objects(), node.states()
+        lost = sum(not os.path.exists(os.path.join(node.spool, file)) for file in images.values())
+        figures = [("kill -9", sum(victims.values())), ("of", ", ".join(f"{role} {n}" for role, n in sorted(victims.items()))),
+                   ("exams, images acknowledged", f"{len(expected)}, {len(template) * len(expected)}"),
+                   ("acknowledged images lost", len(template) * len(expected) - len(images) + lost),
+                   ("results missing in the PACS", sum(study not in found for study in expected)),
+                   ("exams with more than one result there", sum(len(uids) > 1 for uids in found.values())),
+                   ("jobs that wait for a person", len(states) - states.count("delivered"))]
+        c.print_table("kill -9 at random moments of full exams", figures)
+        check(all(value == 0 for _, value in figures[3:]), "a figure that should be 0 is not")
+        check(found == expected, f"the PACS holds {found}, not {expected}")
 
     h.main([killed])
 

@@ -1,0 +1,208 @@
+/* The journal under arbitrary damage: rows of events that nobody would write, and a database file of any bytes.
+ *
+ * First byte even: rows. Each is a byte for the event (beyond the last one: an unknown one), a byte for the job, a length (16
+ * bits, little endian) and a detail. They are replayed twice, and must give the same jobs; what the node asks of jobs is asked.
+ * First byte odd: the rest is journal.db, opened, checked, walked and written to as the node does.
+ */
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/event.h"
+#include "node/job_report.h"
+#include "node/jobs.h"
+#include "node/log.h"
+#include "node/retention.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char folder[64], path[96];
+
+static void must(bool holds, const char *what)
+{
+	if (!holds) {
+		fprintf(stderr, "%s\n", what);
+		abort();
+	}
+}
+
+/* What manager and commands ask of every job. */
+static void ask(const struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *v = jobs->list[i];
+		struct assemble_answer answer;
+		json_t *view;
+		char *text;
+
+		must(i == 0 || jobs->list[i - 1]->id < v->id, "jobs out of order");
+		must(v->key && job_state_name(v->state)[0], "a job without its texts");
+		must(v->state != JOB_IMPOSSIBLE || v->reason[0], "quarantined without a reason");
+		must(jobs_find(jobs, v->id) == v && jobs_latest(jobs, v->key), "a job that is not found");
+		assemble_decide(&v->members, 1e9, 60, &answer);
+		for (size_t k = 0; k < v->n_objects; k++)
+			job_view_wanted(v, k);
+		for (size_t k = 0; k < v->n_sends; k++)
+			must(job_view_send(v, v->sends[k].destination), "a destination that is not found");
+		must(!(retention_is_safe(v) && retention_outbox_idle(v)), "to be kept and to be removed");
+		must(!retention_may_clean(jobs, v, 1, 1e12) || retention_is_safe(v), "removed while somebody waits for it");
+		view = job_report_view(v, "/nonexistent");
+		must(view != NULL, "a job that cannot be shown");
+		text = json_dumps(view, JSON_COMPACT);
+		free(text);
+		json_decref(view);
+	}
+}
+
+static void replay(const uint8_t *p, size_t n, struct jobs *jobs)
+{
+	int64_t seq = 0;
+
+	while (n >= 4) {
+		size_t length = (size_t)p[2] | (size_t)p[3] << 8;
+		struct event_row row = {.seq = ++seq, .time = 1000.0 + (double)seq};
+		char *detail;
+
+		if (length > n - 4)
+			length = n - 4;
+		row.event = (enum job_event)p[0];
+		row.known = p[0] <= EVENT_CLEANED;
+		row.job = p[1] % 8 + 1;
+		detail = strndup((const char *)p + 4, length);
+		row.detail = detail;
+		must(jobs_apply(jobs, &row) == 0, "a row that ends the replay");
+		free(detail);
+		p += 4 + length;
+		n -= 4 + length;
+	}
+}
+
+static void rows(const uint8_t *p, size_t n)
+{
+	struct jobs jobs = {0}, again = {0};
+
+	replay(p, n, &jobs);
+	replay(p, n, &again);
+	must(jobs.n == again.n && jobs.last_seq == again.last_seq, "another replay, other jobs");
+	for (size_t i = 0; i < jobs.n; i++)
+		must(jobs.list[i]->state == again.list[i]->state && !strcmp(jobs.list[i]->reason, again.list[i]->reason),
+		     "another replay, another state");
+	ask(&jobs);
+	jobs_clear(&jobs);
+	jobs_clear(&again);
+}
+
+/* ---- the file ---- */
+
+static int count_row(void *ctx, const struct instance_row *row, const char *detail)
+{
+	must(memchr(row->file, '\0', sizeof(row->file)) && memchr(row->digest, '\0', sizeof(row->digest)),
+	     "a text without its end");
+	must(detail != NULL, "no detail");
+	return ++*(int *)ctx > 1000;
+}
+
+static void write_on(struct journal *j)
+{
+	struct instance_row row = {.received = 1000, .sop_instance = "1.2.3", .file = "instances/new.dcm", .digest = "00"};
+	int64_t job = 0;
+
+	journal_add_instance(j, &row, NULL);
+	journal_unindexed(j, &row, 1, NULL);
+	if (journal_open_job(j, "{\"key\":\"k\",\"kind\":\"dbt\"}", 1000, &job, NULL) == 0) {
+		journal_add_finding(j, row.id, FINDING_MEMBER, job, "{\"received\":1000}", 1000, NULL);
+		event_append(j, job, EVENT_CANCEL, json_object(), 1000, NULL);
+	}
+}
+
+static void walk(struct journal *j)
+{
+	struct jobs jobs = {0};
+	struct instance_row row;
+	int64_t instance, event;
+	int n = 0;
+
+	journal_check(j, NULL, NULL, NULL);
+	if (jobs_refresh(&jobs, j, 0, NULL) == 0)
+		ask(&jobs);
+	for (size_t i = 0; i < jobs.n && i < 16; i++) {
+		enum job_state state;
+
+		journal_members(j, jobs.list[i]->id, count_row, &n, NULL);
+		journal_job_state(j, jobs.list[i]->id, &state, NULL);
+		json_decref(job_report_events(j, jobs.list[i]->id, NULL));
+	}
+	for (int kind = FINDING_MEMBER; kind <= FINDING_CONFLICT; kind++)
+		journal_findings(j, (enum finding_kind)kind, 100, count_row, &n, NULL);
+	journal_indexed(j, 0, 100, count_row, &n, NULL);
+	journal_last(j, &instance, &event, NULL);
+	journal_has_instance(j, "1.2.3", "00", &row, NULL);
+	journal_find_member(j, "1.2.3", INT64_MAX, &row, NULL);
+	journal_names_file(j, "instances/1.dcm", NULL);
+	journal_has_any(j, NULL);
+	jobs_clear(&jobs);
+}
+
+static void remove_files(void)
+{
+	static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+	char name[120];
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		snprintf(name, sizeof(name), "%s%s", path, ends[i]);
+		unlink(name);
+	}
+}
+
+static void file(const uint8_t *p, size_t n)
+{
+	struct journal *j = NULL;
+	struct err err = {0};
+	FILE *f;
+
+	remove_files();
+	f = fopen(path, "we");
+	must(f && fwrite(p, 1, n, f) == n && fclose(f) == 0, "the memory disk is full");
+	if (journal_open(path, &j, &err) < 0) {
+		must(j == NULL && err.code && err.msg[0], "refused without a reason");
+		return;
+	}
+	walk(j);
+	write_on(j);
+	walk(j);
+	journal_close(j);
+}
+
+static void clean_up(void)
+{
+	remove_files();
+	rmdir(folder);
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "fuzz");
+	snprintf(folder, sizeof(folder), "/dev/shm/fuzz_journal.%d", (int)getpid());
+	must(mkdir(folder, 0700) == 0, "no memory disk");
+	snprintf(path, sizeof(path), "%s/journal.db", folder);
+	atexit(clean_up);
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size < 2)
+		return 0;
+	if (data[0] & 1)
+		file(data + 1, size - 1);
+	else
+		rows(data + 1, size - 1);
+	return 0;
+}

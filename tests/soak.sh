@@ -1,0 +1,89 @@
+#!/bin/bash
+# The long forms of the tests of what a node promises (docs/reliability.md): kill, fill, freeze, cut, crowd, and a day in fast motion.
+#
+# usage: tests/soak.sh [--minutes N] [--kills N] [--full N] [--exams N] [--sweep] [--crowd] [--peers] [--damage N] [--seed S]
+#        --minutes N  all of it, each of the parts below for its share of so many minutes
+#        --kills N    kill -9 of any process at every event of the journal and at random bytes, N times
+#        --full N     kill -9 at random moments of N full exams, with an Orthanc as the PACS; every second one is killed twice
+#        --exams N    a day in fast motion: N small exams through one daemon
+#        --sweep      disk full at every block of 1 MB, over 20 MB, in the last bytes, under journal and result
+#        --crowd      a hundred associations of ten images
+#        --peers      throughput beside a frozen and a dribbling peer
+#        --damage N   damaged rows and files, and jumps of the clock, N times, each time with another seed
+# Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else where the program lies.
+# Seeds are printed; ends with a table of the parts, and with 1 if one of them failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+TOMONODE=$(realpath "${TOMONODE:-build/release/tomonode}")
+export TOMONODE TOMONODE_BUILD="${TOMONODE_BUILD:-$(dirname "$TOMONODE")}"
+[ -x "$TOMONODE" ] || { echo "tests/soak.sh: no $TOMONODE: build it, or set TOMONODE" >&2; exit 2; }
+
+seed=()
+parts=() # NAME|SCRIPT AND ITS OPTIONS
+share() { awk -v m="$1" -v s="$2" 'BEGIN { printf "%.2f", m * s }'; }
+add() { parts+=("$1|$2"); }
+number() { [[ "${2:-}" =~ ^[0-9]+$ ]] || { echo "tests/soak.sh: $1 needs a number" >&2; exit 2; }; }
+sweep() { add "disk full" "test_contract_disk.py --step 4096 --coarse 64 --results 24 ${1:-}"; }
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --seed) number "$@"; seed=(--seed "$2"); shift ;;
+    --minutes)
+        number "$@"
+        add "kill -9" "test_contract_kill.py --kills 1000000 --minutes $(share "$2" 0.3)"
+        sweep "--minutes $(share "$2" 0.05)"
+        add "crowd" "test_contract_many.py --images 10"
+        add "peers" "test_contract_peers.py --rounds 4"
+        add "damage" "test_contract_damage.py"
+        add "clock" "test_contract_clock.py"
+        add "a day" "soak_day.py --exams 10000 --minutes $(share "$2" 0.4)"
+        shift
+        ;;
+    --kills) number "$@"; add "kill -9" "test_contract_kill.py --kills $2"; shift ;;
+    --full) number "$@"; add "kill -9, full exams" "test_kill.py --times $2"; shift ;;
+    --exams) number "$@"; add "a day" "soak_day.py --exams $2"; shift ;;
+    --sweep) sweep ;;
+    --crowd) add "crowd" "test_contract_many.py --images 10" ;;
+    --peers) add "peers" "test_contract_peers.py --rounds 10" ;;
+    --damage)
+        number "$@"
+        for ((i = 1; i <= $2; i++)); do
+            add "damage $i" "test_contract_damage.py"
+            add "clock $i" "test_contract_clock.py"
+        done
+        shift
+        ;;
+    -h | --help)
+        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"
+        exit 0
+        ;;
+    *)
+        echo "tests/soak.sh: unknown option $1" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+[ ${#parts[@]} -gt 0 ] || { echo "tests/soak.sh: what? See tests/soak.sh --help" >&2; exit 2; }
+
+failed=0
+summary=()
+for part in "${parts[@]}"; do
+    read -r -a command <<< "${part#*|}"
+    echo "==== ${part%%|*}: ${command[*]} ${seed[*]}"
+    began=$(date +%s)
+    tests/system/"${command[@]}" "${seed[@]}"
+    code=$?
+    case $code in
+    0) how=passed ;;
+    77) how=skipped ;;
+    *)
+        how="FAILED ($code)"
+        failed=1
+        ;;
+    esac
+    summary+=("$(printf '%-24s %-12s %6d s' "${part%%|*}" "$how" $(($(date +%s) - began)))")
+done
+echo
+echo "==== summary"
+printf '%s\n' "${summary[@]}"
+exit $failed

@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+"""The wall clock is set, forward and back, by an hour and by years, while exams arrive, while deliveries wait, and before retention looks.
+
+Done with an LD_PRELOAD of our own (tests/preload/clock_offset.c): what runs whatever happens to the wall clock (CLOCK_MONOTONIC) is left alone.
+
+    test_contract_clock.py [--seed S] [TEST]...
+"""
+import os
+import re
+import signal
+
+import contract_tools as c
+import dicom_peer as peer
+import node_harness as h
+from node_harness import check, wait_for
+
+DAY = 86400
+h.need(h.TOMONODE, "echoscu")
+OPTIONS, RNG = c.arguments()
+
+
+def a_node(folder, things, **node):
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 30, **node})
+    n.destination.update(retry_first=0.2, retry_cap=0.4)
+    n.write_conf()
+    things += [n, archive]
+    return n, archive, c.Exams(os.path.join(folder, "exam"))
+
+
+def with_clock(test):
+    def run(folder, things):
+        try:
+            test(folder, things, c.Clock(folder))
+        except c.Skipped as e:
+            print(f"        {test.__name__}: {e}, skipped")
+    run.__name__ = test.__name__
+    return run
+
+
+JUMPS = (3600, -3600, 400 * DAY, -800 * DAY)
+
+
+@with_clock
+def the_clock_is_set_while_exams_arrive(folder, things, clock):
+    """Between two images, forward and back, by an hour and by years: the exam is held after quiet or waits, and goes on with its last image."""
+    n, archive, exams = a_node(folder, things, quiet_time=1.0)
+    clock.start(n)
+    ledger, at = c.Ledger(), 0
+    for i, jump in enumerate(JUMPS):
+        study, objects = exams.number(i)
+        check(ledger.send(n.port, objects[:2]), "not taken")
+        at += jump
+        clock.set(at)
+        job, = wait_for("there is a job", lambda s=study: c.jobs_of(n.spool, s), 10, 0.02)
+        wait_for(f"{jump} s: held after a quiet time", lambda j=job: c.events_of(n.spool, j)[-1] == "held", 8)
+        check(ledger.send(n.port, objects), "not taken")
+        wait_for(f"{jump} s: delivered", lambda s=study: s in archive.studies, 10)
+    for job in n.jobs():
+        check(job["instances"] == len(exams), job)
+    years = {m.group() for m in re.finditer(r"^\d{4}(?=-)", n.log_text(), re.M)}
+    check(len(years) >= 3, f"the clock was not set at all: the log is of {years}")
+    ledger.check_spool(n.spool)
+
+
+@with_clock
+def the_clock_is_set_while_a_delivery_waits(folder, things, clock):
+    n, archive, exams = a_node(folder, things)
+    away = archive.port
+    n.pacs_port = h.free_port()
+    n.write_conf()
+    clock.start(n)
+    ledger = c.Ledger()
+    study, objects = exams.number(1)
+    check(ledger.send(n.port, objects), "not taken")
+    job, = wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 10)
+    for i, jump in enumerate(JUMPS):
+        failures = c.events_of(n.spool, job).count("send-failed")
+        clock.set(sum(JUMPS[:i + 1]))
+        wait_for(f"{jump} s: it is tried again", lambda f=failures: c.events_of(n.spool, job).count("send-failed") > f + 1, 10)
+    n.pacs_port = away
+    n.write_conf()
+    n.process.send_signal(signal.SIGHUP)
+    wait_for("delivered", lambda: study in archive.studies, 10)
+
+
+@with_clock
+def years_later_nothing_undelivered_is_gone(folder, things, clock):
+    """Retention, with the clock two years ahead: what is delivered goes, what waits, is held or was refused stays."""
+    n, archive, exams = a_node(folder, things, quiet_time=0.5, retention_days=30)
+    archive.answer = lambda uid, data: peer.SUCCESS if len(archive.studies) == 0 else 0xC000
+    clock.start(n)
+    ledger, studies = c.Ledger(), []
+    for i in range(3):
+        study, objects = exams.number(i)
+        studies.append(study)
+        check(ledger.send(n.port, objects if i < 2 else objects[:1]), "not taken")
+        wait_for("it has come to rest", lambda i=i: n.states() == ["delivered", "dead-letter", "held"][:i + 1], 20)
+    archive.stop()
+    study, objects = exams.number(3)
+    check(ledger.send(n.port, objects), "not taken")
+    wait_for("a delivery waits", lambda: n.states()[3:] == ["reconstructed"], 20)
+    kept = [o.uid for i in (1, 3) for o in exams.number(i)[1]] + [exams.number(2)[1][0].uid]
+    clock.set(730 * DAY)
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    clock.start(n)
+    wait_for("the delivered one is cleaned", lambda: n.states() == ["cleaned", "dead-letter", "held", "reconstructed"], 20)
+    check(not ledger.missing(n.spool, kept), f"gone: {ledger.missing(n.spool, kept)}")
+    check(len(n.stored_files()) == len(kept), "the delivered one's images are still there")
+    check(len(os.listdir(os.path.join(n.spool, "outbox"))) == 2, "the results that wait")
+
+
+if __name__ == "__main__":
+    h.main([the_clock_is_set_while_exams_arrive, the_clock_is_set_while_a_delivery_waits, years_later_nothing_undelivered_is_gone])

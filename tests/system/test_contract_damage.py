@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+"""What is damaged harms its own job alone: images and results in the spool, rows of the journal. The node starts and goes on.
+
+    test_contract_damage.py [--seed S] [TEST]...
+"""
+import os
+import signal
+import sqlite3
+
+import contract_tools as c
+import dicom_peer as peer
+import node_harness as h
+from node_harness import check, wait_for
+
+h.need(h.TOMONODE, "echoscu")
+OPTIONS, RNG = c.arguments()
+
+
+def a_node(folder, things, **node):
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port, **{"quiet_time": 30, **node})
+    n.destination.update(retry_first=0.2, retry_cap=0.4)
+    n.write_conf()
+    things += [n, archive]
+    return n, archive, c.Exams(os.path.join(folder, "exam"))
+
+
+def file_of(n, obj):
+    return os.path.join(n.spool, c.instance_rows(n.spool)[obj.uid][0])
+
+
+def overwrite(path, at, raw):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        f.write(raw)
+
+
+# ---- damaged files and rows ----
+
+def garbage(path):
+    overwrite(path, 0, RNG.randbytes(os.path.getsize(path)))
+
+
+def emptied(path):
+    os.truncate(path, 0)
+
+
+def cut_short(path):
+    os.truncate(path, RNG.randrange(1, os.path.getsize(path)))
+
+
+def header_hit(path):
+    """A length in the header is now larger than the file."""
+    with open(path, "rb") as f:
+        raw = f.read()
+    overwrite(path, raw.index(b"\x08\0\x18\0UI") + 6, b"\xfe\xff")
+
+
+def a_folder_instead(path):
+    os.unlink(path)
+    os.mkdir(path)
+
+
+WAYS = (garbage, emptied, cut_short, header_hit, a_folder_instead)
+
+
+def a_damaged_image_holds_its_case(folder, things):
+    """Each way, in an exam of its own, of which two images are there when the node is stopped; the third comes later. Other exams go on."""
+    n, archive, exams = a_node(folder, things)
+    ledger = c.Ledger()
+    n.start()
+    cases = [(way, *exams.number(i)) for i, way in enumerate(WAYS)]
+    for _, _, objects in cases:
+        check(ledger.send(n.port, objects[:2]), "not taken")
+    wait_for("they are indexed", lambda: len(c.query(n.spool, "SELECT 1 FROM finding")) == 2 * len(cases), 20)
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    for way, _, objects in cases:
+        way(file_of(n, objects[1]))
+    n.start()
+    study, objects = exams.number(100)
+    check(ledger.send(n.port, objects), "another exam is not taken")
+    for _, _, objects in cases:
+        check(ledger.send(n.port, objects[2:]), "not taken")
+    wait_for("another exam is delivered", lambda: study in archive.studies, 30)
+    for way, study, objects in cases:
+        job, = c.jobs_of(n.spool, study)
+        wait_for(f"{way.__name__}: held, its events are {c.events_of(n.spool, job)}", lambda j=job: c.events_of(n.spool, j)[-1] == "held", 30)
+        reason = next(j["reason"] for j in n.jobs() if j["id"] == job)
+        check(reason and study not in archive.studies, f"{way.__name__}: {reason}")
+    # The modality sends them again: what was damaged takes its place, and the jobs go on when a person says so.
+    for way, study, objects in cases:
+        if way is a_folder_instead:
+            os.rmdir(file_of(n, objects[1]))
+        if way in (garbage, header_hit):  # as long as it was: nothing tells that it is damaged but reading it
+            os.unlink(file_of(n, objects[1]))
+        done, refused = peer.store_all(n.port, objects)
+        check(len(done) == len(objects), f"{way.__name__}: not taken again: {refused}")
+        n.command("retry", str(c.jobs_of(n.spool, study)[0]))
+        wait_for(f"{way.__name__}: delivered", lambda s=study: s in archive.studies, 30)
+    ledger.check_spool(n.spool)
+
+
+def damaged_before_it_is_indexed(folder, things):
+    """The header cannot be read: it is set apart, with a reason, and the node goes on."""
+    n, archive, exams = a_node(folder, things)
+    ledger = c.Ledger()
+    n.start()
+    n.process.send_signal(signal.SIGSTOP)  # nobody looks at what comes
+    study, objects = exams.number(1)
+    check(ledger.send(n.port, objects), "not taken")
+    for obj, way in zip(objects, (garbage, emptied, header_hit)):
+        way(file_of(n, obj))
+    n.process.send_signal(signal.SIGCONT)
+    wait_for("they are set apart", lambda: len(n.list()["set_apart"]) == 3, 20)
+    check(all(x["reason"] for x in n.list()["set_apart"]), n.list()["set_apart"])
+    study, objects = exams.number(2)
+    check(ledger.send(n.port, objects), "another exam is not taken")
+    wait_for("another exam is delivered", lambda: study in archive.studies, 30)
+
+
+def a_damaged_result(folder, things):
+    """Damaged in the outbox before it is sent: never sent as it is, and said."""
+    n, archive, exams = a_node(folder, things)
+    ledger, n.pacs_port = c.Ledger(), h.free_port()
+    n.write_conf()
+    n.start()
+    cases = [(way, *exams.number(i)) for i, way in enumerate((garbage, emptied, cut_short))]
+    for _, _, objects in cases:
+        check(ledger.send(n.port, objects), "not taken")
+    wait_for("they are reconstructed", lambda: n.states() == ["reconstructed"] * len(cases), 30)
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    for way, study, _ in cases:
+        job, = c.jobs_of(n.spool, study)
+        outbox = os.path.join(n.spool, "outbox", str(job))
+        way(os.path.join(outbox, os.listdir(outbox)[0]))
+    n.pacs_port = archive.port
+    n.write_conf()
+    n.start()
+    study, objects = exams.number(100)
+    check(ledger.send(n.port, objects), "another exam is not taken")
+    wait_for("another exam is delivered", lambda: study in archive.studies, 30)
+    wait_for(f"they wait for a person, or are made again; jobs are {n.states()}",
+             lambda: all(s in ("dead-letter", "delivered", "held") for s in n.states()), 30)
+    for way, study, _ in cases:
+        job, = c.jobs_of(n.spool, study)
+        state = next(j["state"] for j in n.jobs() if j["id"] == job)
+        check((study in archive.studies) == (state == "delivered"), f"{way.__name__}: {state}, the archive has {archive.studies.get(study)}")
+
+
+def damaged_rows(folder, things):
+    """One column of one event each, in a job of its own: that job alone is quarantined, whatever it was about to do."""
+    changes = ["detail=''", "detail='[]'", "detail='{\"destinations\": 7}'", "name='no such event'", "name='delivered'", "detail=x'00ff00ff'",
+               "detail='{' || detail"]
+    n, archive, exams = a_node(folder, things)
+    ledger, n.pacs_port = c.Ledger(), h.free_port()
+    n.write_conf()
+    n.start()
+    jobs = []
+    for i in range(len(changes)):
+        study, objects = exams.number(i)
+        check(ledger.send(n.port, objects), "not taken")
+        jobs.append(study)
+    wait_for("they are reconstructed", lambda: n.states() == ["reconstructed"] * len(changes), 60)
+    check(n.stop() == 0, "SIGTERM: the exit code is not 0")
+    with sqlite3.connect(os.path.join(n.spool, "journal.db")) as db:
+        for study, change in zip(jobs, changes):
+            db.execute(f"UPDATE event SET {change} WHERE name='complete' AND job=?", c.jobs_of(n.spool, study))
+    db.close()
+    n.pacs_port = archive.port
+    n.write_conf()
+    n.start()
+    study, objects = exams.number(100)
+    check(ledger.send(n.port, objects), "another exam is not taken")
+    wait_for("another exam is delivered", lambda: study in archive.studies, 30)
+    check(n.states() == ["quarantined"] * len(changes) + ["delivered"], n.states())
+    check(set(archive.studies) == {study}, "a job that cannot be trusted was acted upon")
+    # The same exam again is a case of its own, with all of its images.
+    study, objects = exams.number(0)
+    done, _ = peer.store_all(n.port, objects)
+    check(len(done) == len(objects), "not taken again")
+
+
+if __name__ == "__main__":
+    h.main([a_damaged_image_holds_its_case, damaged_before_it_is_indexed, a_damaged_result, damaged_rows])
