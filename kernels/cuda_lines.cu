@@ -12,8 +12,10 @@
 #include "kernels/cuda_paths.cuh"
 #include "kernels/lines.h"
 
-#define LINES_KEPT ((size_t)16 << 30) /* bytes of entries; where all views take more, they are made again in each pass */
-#define LINES_BATCH ((size_t)1 << 30) /* bytes, of the views that are made at a time */
+/* Parts of the device's memory: all entries are kept where they take no more than the one; else they are made again in each pass,
+ * some views at a time that take the other. Fewer lines than make all multiprocessors busy would take much longer. */
+#define KEPT_PART 8
+#define BATCH_PART 16
 #define LINE_WARPS 8
 #define SWEEP_WARPS 16
 #define ALL 0xffffffffu
@@ -28,9 +30,10 @@ struct cuda_lines {
 	int stride;
 };
 
-static struct lines_table table_of(const struct projection_spec *spec)
+static struct lines_table table_of(const struct device *dev, const struct projection_spec *spec)
 {
-	return lines_table(spec->model, spec->scan, spec->first, spec->n_views, spec->grid, LINES_KEPT, LINES_BATCH);
+	return lines_table(spec->model, spec->scan, spec->first, spec->n_views, spec->grid, dev->memory / KEPT_PART,
+			   dev->memory / BATCH_PART);
 }
 
 static void place_entries(const struct projection_spec *spec, int batch, struct line *line)
@@ -48,9 +51,9 @@ static void place_entries(const struct projection_spec *spec, int batch, struct 
 	}
 }
 
-size_t cuda_lines_bytes(const struct projection_spec *spec)
+size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec)
 {
-	return table_of(spec).entries * sizeof(struct line_entry) +
+	return table_of(dev, spec).entries * sizeof(struct line_entry) +
 	       (size_t)spec->n_views * ((size_t)spec->scan->n_v * sizeof(struct line) + sizeof(struct scan_view)) +
 	       (size_t)spec->scan->n_u * sizeof(struct scan_plane) + (size_t)spec->scan->n_v * sizeof(double);
 }
@@ -93,7 +96,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v;
 	struct line *line = (struct line *)calloc(n, sizeof(*line));
 	cudaStream_t stream = cuda_state(a->dev)->stream;
-	struct lines_table table = table_of(spec);
+	struct lines_table table = table_of(a->dev, spec);
 	struct cuda_lines *l;
 	int r, made;
 

@@ -69,7 +69,7 @@ int cuda_events_forward(struct projection *a, const float *x, bool add, float *y
 int cuda_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
 /* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h), likewise */
-size_t cuda_lines_bytes(const struct projection_spec *spec);
+size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
 size_t cuda_lines_scratch(const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
 void cuda_lines_free(struct cuda_lines *l);

@@ -22,9 +22,8 @@ static bool is_paths(enum projection_model model)
 
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
-	(void)dev;
 	if (lines_wanted(spec))
-		return cuda_lines_bytes(spec);
+		return cuda_lines_bytes(dev, spec);
 	if (is_paths(spec->model))
 		return cuda_paths_bytes(spec);
 	return (size_t)spec->n_views * (sizeof(struct scan_view) + (size_t)spec->grid->n[2] * sizeof(struct slice_map));

@@ -131,10 +131,10 @@ static void operations_agree(void **state)
 	device_close(cuda);
 }
 
-/* Entries of all lines would take 19 GB: they are made some views at a time. */
+/* Entries of all lines would take more than an eighth of the memory: they are made some views at a time. */
 static void large_tables_come_in_parts(void **state)
 {
-	static const struct setup large = {"large tables", 2000, 1, 300, 2001, 1, 1, 1000, false};
+	static const struct setup large = {"large tables", 2000, 1, 720, 2001, 1, 1, 1000, false};
 	struct device *cuda, *cpu;
 
 	(void)state;
