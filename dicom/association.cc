@@ -419,7 +419,11 @@ int association_fail(struct err *err, const struct association_io *io, const OFC
 	if (cond == DUL_PEERABORTEDASSOCIATION)
 		return err_set(err, ECONNRESET, "%s: the peer aborted the association", what);
 	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
-		return err_set(err, ECONNRESET, "%s: the peer closed the connection", what);
+		return err_set(err, ECONNRESET, "%s: the peer closed the connection%s", what,
+			       io->tls && !io->heard
+				       ? " right after the TLS handshake: perhaps it does not accept our certificate; "
+					 "its log says more"
+				       : "");
 	if (io->error)
 		return err_set(err, io->error, "%s: %s", what, strerror(io->error));
 	return err_set(err, EPROTO, "%s: %s", what, text);

@@ -135,7 +135,7 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
 {
 	const char *name = peer->tls_name && peer->tls_name[0] ? peer->tls_name : nullptr;
-	struct tls_conf conf = *peer->tls;
+	struct tls_conf conf = peer->tls;
 	struct err why = {0};
 	int rc;
 
@@ -168,7 +168,7 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who,
 			       peer->connect_timeout, peer->acse_timeout, peer->dimse_timeout);
 	rc = connect_open(peer->host, peer->port, peer->connect_timeout, s->who, &s->io.handed, err);
-	if (rc == 0 && peer->tls)
+	if (rc == 0 && peer->use_tls)
 		rc = open_tls(s, peer, err);
 	if (rc < 0)
 		return rc;

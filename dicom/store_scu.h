@@ -15,7 +15,8 @@ struct scu_peer {
 	const char *called, *calling; /* AE titles */
 	int max_pdu;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s, > 0 */
-	const struct tls_conf *tls;			  /* NULL: plain DICOM */
+	bool use_tls;					  /* else plain DICOM, and the rest says nothing */
+	struct tls_conf tls;
 	const char *tls_name; /* that its certificate must be for; "" or NULL: any, as long as its authority is known */
 };
 

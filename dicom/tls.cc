@@ -4,7 +4,7 @@
  * notes the first byte that the peer sends: what is neither a handshake nor an alert comes from somebody who does not speak TLS.
  *
  * In TLS 1.3 a client is through with its handshake before the server has judged its certificate. The refusal is then an alert
- * within the stream, or lost behind a broken connection: tls_objection() looks for it there.
+ * within the stream, or behind a connection that is broken for writing: hear_out() looks for it there.
  */
 #include "dicom/tls.hh"
 #include "dicom/association.hh"
@@ -357,6 +357,19 @@ ssize_t tls_read(struct tls_stream *s, void *buf, size_t n)
 	return io_result(s, judge(s, done), got);
 }
 
+/* After a write that failed: the peer said why and closed, and what it said may still lie there. */
+static void hear_out(struct tls_stream *s)
+{
+	uint8_t bytes[256];
+	size_t got;
+	int code = s->error;
+
+	ERR_clear_error();
+	if (!s->objection && code && SSL_read_ex(s->ssl, bytes, sizeof(bytes), &got) <= 0)
+		note_failure(s);
+	s->error = code;
+}
+
 static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 {
 	size_t room = sizeof(s->held) - s->n_held, sent = 0;
@@ -368,6 +381,8 @@ static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 		s->n_held += s->n_taken;
 	}
 	done = judge(s, SSL_write_ex(s->ssl, s->held, s->n_held, &sent));
+	if (done < 0)
+		hear_out(s);
 	if (done > 0) { /* it is one record, and so all of it */
 		sent = s->n_taken;
 		s->n_held = s->n_taken = 0;
@@ -378,6 +393,7 @@ static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more)
 {
 	size_t sent = 0;
+	int done;
 
 	if (s->failed) {
 		errno = s->error ? s->error : EPROTO;
@@ -391,7 +407,10 @@ ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more)
 	}
 	if (s->n_held > 0)
 		return write_held(s, (const uint8_t *)buf, n);
-	return io_result(s, judge(s, SSL_write_ex(s->ssl, buf, n, &sent)), sent);
+	done = judge(s, SSL_write_ex(s->ssl, buf, n, &sent));
+	if (done < 0)
+		hear_out(s);
+	return io_result(s, done, sent);
 }
 
 short tls_wants(const struct tls_stream *s)
@@ -399,19 +418,8 @@ short tls_wants(const struct tls_stream *s)
 	return s->wants;
 }
 
-int tls_objection(struct tls_stream *s, char *ret_words, size_t size)
+int tls_objection(const struct tls_stream *s, char *ret_words, size_t size)
 {
-	uint8_t byte[256];
-	size_t got;
-
-	/* The peer said why and closed, and we saw only that our bytes did not go out: what it said may still lie there. */
-	if (!s->objection && s->error && s->fd >= 0) {
-		ERR_clear_error();
-		s->failed = false;
-		if (SSL_read_ex(s->ssl, byte, sizeof(byte), &got) <= 0)
-			judge(s, 0);
-		s->failed = true;
-	}
 	if (s->objection)
 		snprintf(ret_words, size, "%s", s->words);
 	return s->objection;

@@ -29,8 +29,8 @@ bool tls_peer_of(const struct tls_stream *s, struct tls_peer *ret_peer);
 ssize_t tls_read(struct tls_stream *s, void *buf, size_t n);
 ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more);
 short tls_wants(const struct tls_stream *s); /* POLLIN or POLLOUT */
-/* What the peer's TLS objects to, also where only a broken connection was seen: 0, or a code as above with its words. */
-int tls_objection(struct tls_stream *s, char *ret_words, size_t size);
+/* What the peer's TLS, or ours, objects to: 0, or a code as above with its words. */
+int tls_objection(const struct tls_stream *s, char *ret_words, size_t size);
 /* Tell the peer that nothing more comes; the socket can be closed then. */
 void tls_goodbye(struct tls_stream *s);
 

@@ -74,7 +74,7 @@ static void add_common_name(struct tls_peer *p, X509 *certificate)
 	OPENSSL_free(utf8);
 }
 
-void tls_names(X509 *certificate, struct tls_peer *ret_peer)
+static void add_alternative_names(struct tls_peer *p, X509 *certificate)
 {
 	GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr);
 
@@ -83,12 +83,17 @@ void tls_names(X509 *certificate, struct tls_peer *ret_peer)
 		const void *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &kind);
 
 		if (kind == GEN_DNS || kind == GEN_EMAIL || kind == GEN_URI)
-			add_name(ret_peer, ASN1_STRING_get0_data((const ASN1_STRING *)value),
+			add_name(p, ASN1_STRING_get0_data((const ASN1_STRING *)value),
 				 ASN1_STRING_length((const ASN1_STRING *)value));
 		else if (kind == GEN_IPADD)
-			add_address(ret_peer, (const ASN1_OCTET_STRING *)value);
+			add_address(p, (const ASN1_OCTET_STRING *)value);
 	}
 	GENERAL_NAMES_free(names);
+}
+
+void tls_names(X509 *certificate, struct tls_peer *ret_peer)
+{
+	add_alternative_names(ret_peer, certificate);
 	add_common_name(ret_peer, certificate);
 }
 
@@ -97,16 +102,12 @@ void tls_names(X509 *certificate, struct tls_peer *ret_peer)
 /* The names that count for a server (RFC 9525): those of the extension alone. */
 static void join_alternative_names(X509 *certificate, char *ret_text, size_t size)
 {
-	GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr);
-	bool any = names != nullptr;
 	struct tls_peer p;
 	size_t n = 0;
 
-	GENERAL_NAMES_free(names);
 	p.n_names = 0;
 	ret_text[0] = '\0';
-	if (any)
-		tls_names(certificate, &p);
+	add_alternative_names(&p, certificate);
 	for (size_t i = 0; i < p.n_names && n < size; i++)
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", p.names[i]);
 }

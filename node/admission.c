@@ -1,27 +1,30 @@
-/* admission.c - the allow-list of calling AE titles and hosts.
+/* admission.c - the allow-list.
  *
- * A peer matches when its AE title is the same (trailing and leading blanks do not count) and its address is one of those that
- * the configured host had when the receiver started. Several entries may share an AE title.
+ * A peer matches when all that its entry names matches: its AE title (trailing and leading blanks do not count), its address (one
+ * of the network, or of those that the configured host had when the receiver started), the certificate that it showed. The first
+ * entry that matches counts; several may share an AE title. What the nearest entry lacked is the reason for a rejection.
  */
 #include "node/admission.h"
 
-#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <strings.h>
 
 #include "node/log.h"
+#include "node/network.h"
 
-#define ADDRESSES_MAX 16 /* of one peer */
+#define NETWORKS_MAX 16 /* of one peer: the addresses of its name */
+#define FINGERPRINT "sha256:"
+#define FINGERPRINT_DIGITS 64
 
 struct known_peer {
 	const struct peer_conf *conf; /* borrowed */
-	size_t n_addresses;
-	struct in6_addr address[ADDRESSES_MAX]; /* IPv4 as ::ffff:a.b.c.d */
+	size_t n_networks;
+	struct network network[NETWORKS_MAX];
 };
 
 struct admission {
@@ -30,46 +33,28 @@ struct admission {
 	struct known_peer peers[];
 };
 
-static void map_ipv4(const struct in_addr *from, struct in6_addr *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	ret->s6_addr[10] = 0xff;
-	ret->s6_addr[11] = 0xff;
-	memcpy(ret->s6_addr + 12, &from->s_addr, 4);
-}
-
-static bool parse_address(const char *text, struct in6_addr *ret)
-{
-	struct in_addr v4;
-
-	if (inet_pton(AF_INET, text, &v4) == 1) {
-		map_ipv4(&v4, ret);
-		return true;
-	}
-	return inet_pton(AF_INET6, text, ret) == 1;
-}
-
-static void resolve(struct known_peer *peer)
+static void find_networks(struct known_peer *peer)
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	struct addrinfo *list = NULL;
-	int code = getaddrinfo(peer->conf->host, NULL, &hints, &list);
+	int code;
 
+	if (network_parse(peer->conf->host, &peer->network[0])) {
+		peer->n_networks = 1;
+		return;
+	}
+	code = getaddrinfo(peer->conf->host, NULL, &hints, &list);
 	if (code != 0) {
 		log_event(LOG_WARNING, "peer-unresolved", "peer=%s host=%s reason=%s", log_quote(peer->conf->name),
 			  log_quote(peer->conf->host), log_quote(gai_strerror(code)));
 		return;
 	}
-	for (struct addrinfo *a = list; a && peer->n_addresses < ADDRESSES_MAX; a = a->ai_next) {
-		struct in6_addr *to = &peer->address[peer->n_addresses];
+	for (struct addrinfo *a = list; a && peer->n_networks < NETWORKS_MAX; a = a->ai_next) {
+		struct network *to = &peer->network[peer->n_networks];
 
-		if (a->ai_family == AF_INET)
-			map_ipv4(&((struct sockaddr_in *)a->ai_addr)->sin_addr, to);
-		else if (a->ai_family == AF_INET6)
-			*to = ((struct sockaddr_in6 *)a->ai_addr)->sin6_addr;
-		else
-			continue;
-		peer->n_addresses++;
+		to->bits = 128;
+		if (network_address(a->ai_addr, &to->address))
+			peer->n_networks++;
 	}
 	freeaddrinfo(list);
 }
@@ -84,8 +69,8 @@ int admission_create(const struct config *config, struct admission **ret_admissi
 	a->n_peers = config->n_peers;
 	for (size_t i = 0; i < a->n_peers; i++) {
 		a->peers[i].conf = &config->peers[i];
-		if (a->node->require_known_peer && config->peers[i].host[0])
-			resolve(&a->peers[i]);
+		if (config->peers[i].host[0])
+			find_networks(&a->peers[i]);
 	}
 	*ret_admission = a;
 	return 0;
@@ -114,35 +99,123 @@ static bool same_aet(const char *a, const char *b)
 
 static bool at_address(const struct known_peer *peer, const struct in6_addr *from)
 {
-	for (size_t i = 0; i < peer->n_addresses; i++)
-		if (!memcmp(&peer->address[i], from, sizeof(*from)))
+	for (size_t i = 0; i < peer->n_networks; i++)
+		if (network_holds(&peer->network[i], from))
 			return true;
 	return false;
 }
 
-enum scp_admission admission_check(const struct admission *a, const char *calling, const char *called, const char *host,
-				   char *why, size_t why_size)
-{
-	struct in6_addr from;
-	bool known = false, readable = parse_address(host, &from);
+/* ---- certificates ---- */
 
-	if (a->node->check_called && !same_aet(called, a->node->aet)) {
-		snprintf(why, why_size, "%s called AE title '%s', ours is '%s' (node.check_called)", host, called, a->node->aet);
+/* The digits of a fingerprint, small and without colons; false: it is none. */
+static bool parse_fingerprint(const char *text, char ret_digits[FINGERPRINT_DIGITS + 1])
+{
+	size_t n = 0;
+
+	for (; *text; text++) {
+		if (*text == ':')
+			continue;
+		if (!isxdigit((unsigned char)*text) || n == FINGERPRINT_DIGITS)
+			return false;
+		ret_digits[n++] = (char)tolower((unsigned char)*text);
+	}
+	ret_digits[n] = '\0';
+	return n == FINGERPRINT_DIGITS;
+}
+
+static bool is_fingerprint(const char *pattern)
+{
+	return !strncasecmp(pattern, FINGERPRINT, strlen(FINGERPRINT));
+}
+
+bool admission_pattern_ok(const char *pattern)
+{
+	char digits[FINGERPRINT_DIGITS + 1];
+
+	return !is_fingerprint(pattern) || parse_fingerprint(pattern + strlen(FINGERPRINT), digits);
+}
+
+bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate)
+{
+	char digits[FINGERPRINT_DIGITS + 1];
+
+	if (!pattern[0])
+		return true;
+	if (!certificate)
+		return false;
+	if (is_fingerprint(pattern))
+		return parse_fingerprint(pattern + strlen(FINGERPRINT), digits) && !strcmp(digits, certificate->fingerprint);
+	for (size_t i = 0; i < certificate->n_names; i++)
+		if (config_matches(pattern, certificate->names[i]))
+			return true;
+	return false;
+}
+
+/* ---- the list ---- */
+
+/* How far an entry goes along with a request. */
+enum fit { FIT_NONE, FIT_AET, FIT_HOST, FIT_ALL };
+
+static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, const struct network *from)
+{
+	if (p->conf->aet[0] && !same_aet(r->calling, p->conf->aet))
+		return FIT_NONE;
+	if (p->conf->host[0] && (from->bits < 0 || !at_address(p, &from->address)))
+		return p->conf->aet[0] ? FIT_AET : FIT_NONE;
+	if (admission_certificate_fits(p->conf->certificate, r->certificate))
+		return FIT_ALL;
+	return p->conf->aet[0] || p->conf->host[0] ? FIT_HOST : FIT_NONE;
+}
+
+static void say_why(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
+{
+	if (fit == FIT_AET)
+		snprintf(why, size, "calling AE title '%s' is a known peer's, but %s is not its host", r->calling, r->host);
+	else if (fit == FIT_HOST && r->certificate)
+		snprintf(why, size,
+			 "'%s' from %s is the peer '%s', whose certificate must fit \"%s\", but it showed %.200s (sha256:%s)",
+			 r->calling, r->host, nearest->conf->name, nearest->conf->certificate, r->certificate->subject,
+			 r->certificate->fingerprint);
+	else if (fit == FIT_HOST)
+		snprintf(why, size,
+			 "'%s' from %s is the peer '%s', which must show a certificate that fits \"%s\", and showed none: let it "
+			 "call a TLS port that asks for one",
+			 r->calling, r->host, nearest->conf->name, nearest->conf->certificate);
+	else
+		snprintf(why, size, "calling AE title '%s' from %s is no known peer's (node.require_known_peer)", r->calling,
+			 r->host);
+}
+
+enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
+				   size_t why_size)
+{
+	const struct known_peer *nearest = NULL;
+	struct network from = {.bits = -1};
+	enum fit best = FIT_NONE;
+
+	if (a->node->check_called && !same_aet(request->called, a->node->aet)) {
+		snprintf(why, why_size, "%s called AE title '%s', ours is '%s' (node.check_called)", request->host,
+			 request->called, a->node->aet);
 		return SCP_REJECT_CALLED;
 	}
-	if (!a->node->require_known_peer)
-		return SCP_ADMIT;
+	if (!network_parse(request->host, &from))
+		from.bits = -1;
 	for (size_t i = 0; i < a->n_peers; i++) {
-		if (!same_aet(calling, a->peers[i].conf->aet))
-			continue;
-		known = true;
-		if (!a->peers[i].conf->host[0] || (readable && at_address(&a->peers[i], &from)))
+		enum fit fit = fit_of(&a->peers[i], request, &from);
+
+		if (fit == FIT_ALL) {
+			*ret_peer = (int)i;
 			return SCP_ADMIT;
+		}
+		if (fit > best) {
+			best = fit;
+			nearest = &a->peers[i];
+		}
 	}
-	if (known)
-		snprintf(why, why_size, "calling AE title '%s' is a known peer's, but %s is not its host", calling, host);
-	else
-		snprintf(why, why_size, "calling AE title '%s' from %s is no known peer's (node.require_known_peer)", calling,
-			 host);
+	if (!a->node->require_known_peer) {
+		*ret_peer = ADMISSION_STRANGER;
+		return SCP_ADMIT;
+	}
+	say_why(nearest, best, request, why, why_size);
 	return SCP_REJECT_CALLING;
 }

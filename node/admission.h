@@ -1,9 +1,11 @@
-/* Who may speak to us: the AE titles and addresses of the configured peers, resolved once. */
+/* Who may speak to us: the configured peers by AE title, host or network, and certificate; names of hosts are looked up once. */
 #ifndef TOMONODE_NODE_ADMISSION_H
 #define TOMONODE_NODE_ADMISSION_H
 
 #include "dicom/store_scp.h"
 #include "node/config.h"
+
+#define ADMISSION_STRANGER (-1)
 
 struct admission;
 
@@ -11,8 +13,14 @@ struct admission;
 int admission_create(const struct config *config, struct admission **ret_admission, struct err *err);
 struct admission *admission_free(struct admission *a); /* takes NULL, returns NULL */
 
-/* host: a numeric address. The reason for a rejection goes to why. */
-enum scp_admission admission_check(const struct admission *a, const char *calling, const char *called, const char *host,
-				   char *why, size_t why_size);
+/* SCP_ADMIT, with *ret_peer: which of the configured peers it is, or ADMISSION_STRANGER (only where require_known_peer is off).
+ * The reason for a rejection goes to why. */
+enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
+				   size_t why_size);
+
+/* `certificate` of a peer: "sha256:" with 64 hexadecimal digits, with or without colons, or a name with * and ?; "" is neither.
+ * Is it well written? Does the certificate (NULL: none was shown) fit? "" fits everything. */
+bool admission_pattern_ok(const char *pattern);
+bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate);
 
 #endif

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "node/config_reference.h"
 #include "node/options.h"
+#include "node/tls_files.h"
 
 enum { OPTION_DESCRIBE = OPTION_LONG };
 
@@ -19,7 +21,7 @@ static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--describe] [--json]",
 	.summary = "Check a configuration: print every problem with file, line and what is allowed, or what is in effect.",
-	.text = "Problems and warnings go to stderr; warnings do not change the exit code.",
+	.text = "The files of TLS are read, too. Problems and warnings go to stderr; warnings do not change the exit code.",
 	.options = options,
 	.json = true,
 };
@@ -43,6 +45,14 @@ static void add_warning(void *ctx, const char *text)
 
 	fprintf(stderr, "warning: %s\n", text);
 	json_array_append_new(m->warnings, json_string(text));
+}
+
+static void add_expiry(void *ctx, const char *text, bool is_over)
+{
+	if (is_over)
+		add_problem(ctx, text);
+	else
+		add_warning(ctx, text);
 }
 
 static void json_entry(void *ctx, const char *section)
@@ -75,7 +85,7 @@ static void json_names(void *ctx, const char *key, const char *const *names, siz
 
 static void fill_config(struct messages *m, const struct config *c)
 {
-	static const char *const lists[] = {"peers", "destinations", "routes", "protocols", "profiles", "scanners"};
+	static const char *const lists[] = {"listeners", "peers", "destinations", "routes", "protocols", "profiles", "scanners"};
 	const struct config_visitor visitor = {m, json_entry, json_value, json_names};
 
 	m->config = json_object();
@@ -84,22 +94,38 @@ static void fill_config(struct messages *m, const struct config *c)
 	config_visit(c, &visitor);
 }
 
-static void print_config(const struct config *c)
+static void print_config(const struct config *c, bool good)
 {
+	struct listener_conf list[LISTENERS_MAX];
 	char text[1000];
+	size_t n;
 
-	printf("%s: no problems\n", c->path[0] ? c->path : "embedded defaults");
-	printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
-	       c->node.spool, c->node.device);
+	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
+	       good ? "no problems" : "problems with certificates, see above");
+	n = config_listeners(c, list);
+	if (c->node.plain)
+		printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
+		       c->node.spool, c->node.device);
+	else
+		printf("node          %s, spool %s, device %s\n", c->node.aet, c->node.spool, c->node.device);
+	for (size_t i = c->node.plain ? 1 : 0; i < n; i++)
+		printf("listener      %s: %s port %d, %s\n", list[i].name, list[i].bind, list[i].port,
+		       !list[i].tls		    ? "plain"
+		       : list[i].client_certificate ? "TLS, callers show a certificate"
+						    : "TLS, callers need no certificate");
 	printf("peers         %s", c->node.require_known_peer ? "" : "anybody may send\n");
 	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
-		printf("%s%s (%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet, c->peers[i].host[0] ? " at " : "",
-		       c->peers[i].host);
+		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
+		       c->peers[i].host[0] ? " at " : "", c->peers[i].host,
+		       c->peers[i].certificate[0] ? ", by its certificate" : "");
 	if (c->node.require_known_peer)
 		printf("%s\n", c->n_peers ? "" : "nobody may send");
 	for (size_t i = 0; i < c->n_destinations; i++)
-		printf("destination   %s: %s at %s port %d\n", c->destinations[i].name, c->destinations[i].aet,
-		       c->destinations[i].host, c->destinations[i].port);
+		printf("destination   %s: %s at %s port %d%s\n", c->destinations[i].name, c->destinations[i].aet,
+		       c->destinations[i].host, c->destinations[i].port,
+		       !c->destinations[i].tls		? ""
+		       : c->destinations[i].verify_name ? ", TLS"
+							: ", TLS, for any name");
 	for (size_t i = 0; i < c->n_routes; i++) {
 		const struct route_conf *r = &c->routes[i];
 
@@ -141,6 +167,7 @@ int cmd_check(int argc, char **argv)
 {
 	struct config *config = NULL;
 	struct messages m = {0};
+	const struct tls_files_report files = {&m, add_problem, add_expiry};
 	const char *path = NULL;
 	struct err err = {0};
 	struct options o;
@@ -168,11 +195,14 @@ int cmd_check(int argc, char **argv)
 		if (json_array_size(m.problems) == 0) /* not a problem of the text: memory, an absurd path */
 			add_problem(&m, err.msg);
 	} else {
+		tls_files_check(config, (double)time(NULL), &files, NULL);
 		config_warn(config, add_warning, &m);
+		if (json_array_size(m.problems) > 0)
+			code = CODE_CONFIG;
 		if (o.json)
 			fill_config(&m, config);
 		else
-			print_config(config);
+			print_config(config, json_array_size(m.problems) == 0);
 	}
 	if (o.json)
 		code = report_json(&m, path, code);

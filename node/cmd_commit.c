@@ -136,7 +136,7 @@ static int ask(struct commitment *c, const struct commit_object *objects, size_t
 	int code, ret = scu_open(&peer, &context, 1, &scu, &err);
 
 	if (ret < 0)
-		return not_taken(c, deliver_classify_error(-ret), "", err.msg, true, ret == -EACCES);
+		return not_taken(c, deliver_classify_error(-ret), "", err.msg, true, deliver_is_lasting(-ret));
 	ret = scu_commit(scu, c->transaction, objects, n, &handler, &status, &err);
 	if (ret < 0) {
 		scu_close(scu);

@@ -232,7 +232,7 @@ static int send_due(struct delivery *d)
 	if (ret < 0) {
 		answer(d, NULL, deliver_classify_error(-ret), "", err.msg);
 		d->down = true;
-		d->rejected = ret == -EACCES;
+		d->rejected = deliver_is_lasting(-ret);
 		code = write_down(d);
 		goto out;
 	}

@@ -7,7 +7,6 @@
 #include "node/commands.h"
 #include "node/log.h"
 #include "node/options.h"
-#include "node/receiver.h"
 #include "node/serve.h"
 #include "node/spool.h"
 #include "node/version.h"
@@ -60,13 +59,13 @@ static int run(const struct options *o, struct serve_conf *conf)
 {
 	const struct node_conf *node = &conf->config->node;
 	struct err err = {0};
-	int port = node->port;
+	bool listening = false;
 
 	if (spool_prepare(node->spool, &err) == 0)
 		conf->lock_fd = lock_spool(node->spool, &err);
 	if (conf->lock_fd >= 0)
-		conf->listen_fd = receiver_listen(node->bind, node->port, &port, &err);
-	if (conf->listen_fd < 0) {
+		listening = listen_open(conf->config, NULL, &conf->sockets, &err) == 0;
+	if (!listening) {
 		put_down(conf);
 		if (conf->lock_fd >= 0) /* the address, not the spool */
 			return options_fail(o, err.code == EADDRINUSE ? CODE_BUSY : CODE_CONFIG, "%s", err.msg);
@@ -74,7 +73,14 @@ static int run(const struct options *o, struct serve_conf *conf)
 	}
 	log_start(node->log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, node->log_facility, node->log_level, "serve");
 	log_event(LOG_NOTICE, "serve-started", "version=%s revision=%s aet=%s bind=%s port=%d spool=%s", TOMONODE_VERSION,
-		  TOMONODE_REVISION, log_quote(node->aet), log_quote(node->bind), port, log_quote(node->spool));
+		  TOMONODE_REVISION, log_quote(node->aet), log_quote(conf->sockets.list[0].conf.bind), conf->sockets.list[0].port,
+		  log_quote(node->spool));
+	for (size_t i = 0; i < conf->sockets.n; i++) {
+		const struct listen_socket *s = &conf->sockets.list[i];
+
+		log_event(LOG_NOTICE, "listening", "listener=%s bind=%s port=%d tls=%s", log_quote(s->conf.name),
+			  log_quote(s->conf.bind), s->port, s->conf.tls ? "yes" : "no");
+	}
 	if (serve_run(conf, &err) < 0) {
 		log_event(LOG_CRIT, "serve-failed", "reason=%s", log_quote(err.msg));
 		return options_fail_err(o, &err);
@@ -85,7 +91,7 @@ static int run(const struct options *o, struct serve_conf *conf)
 
 int cmd_serve(int argc, char **argv)
 {
-	struct serve_conf conf = {.lock_fd = -1, .listen_fd = -1};
+	struct serve_conf conf = {.lock_fd = -1};
 	struct err err = {0};
 	struct options o;
 	int id;

@@ -19,6 +19,7 @@ struct config *config_free(struct config *c)
 {
 	if (!c)
 		return NULL;
+	free(c->listeners);
 	free(c->peers);
 	free(c->destinations);
 	free(c->routes);
@@ -141,7 +142,7 @@ const struct route_conf *config_route(const struct config *c, const char *kind, 
 }
 
 /* Pattern with * and ?, upper and lower case alike. Linear but for the last *: a failed match goes back to it only. */
-static bool matches(const char *pattern, const char *text)
+bool config_matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *again = NULL;
 
@@ -181,9 +182,46 @@ static unsigned fits(const char *of[3], const char *manufacturer, const char *mo
 	const char *found[3] = {manufacturer, model, serial};
 
 	for (int i = 0; i < 3; i++)
-		if (of[i][0] && !matches(of[i], found[i]))
+		if (of[i][0] && !config_matches(of[i], found[i]))
 			return 0;
 	return (letters(of[2]) << 12) + (letters(of[1]) << 6) + letters(of[0]) + 1;
+}
+
+static void take_over(char *path, const char *standard)
+{
+	if (!path[0])
+		snprintf(path, CONFIG_PATH_SIZE, "%s", standard);
+}
+
+void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities)
+{
+	if (!certificate[0]) { /* a key belongs to its certificate: both are taken over, or neither */
+		take_over(certificate, node->tls_certificate);
+		take_over(key, node->tls_key);
+	}
+	take_over(authorities, node->tls_authorities);
+}
+
+size_t config_listeners(const struct config *c, struct listener_conf ret_list[LISTENERS_MAX])
+{
+	size_t n = 0;
+
+	if (c->node.plain) {
+		struct listener_conf own = {.name = "node", .port = c->node.port};
+
+		snprintf(own.bind, sizeof(own.bind), "%s", c->node.bind);
+		ret_list[n++] = own;
+	}
+	for (size_t i = 0; i < c->n_listeners && n < LISTENERS_MAX; i++) {
+		struct listener_conf *l = &ret_list[n++];
+
+		*l = c->listeners[i];
+		if (!l->bind[0])
+			snprintf(l->bind, sizeof(l->bind), "%s", c->node.bind);
+		if (l->tls)
+			config_tls_files(&c->node, l->certificate, l->key, l->authorities);
+	}
+	return n;
 }
 
 const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model, const char *serial)

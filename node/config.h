@@ -1,9 +1,9 @@
 /* The configuration: what the operator wrote, checked and complete, as plain structures.
  *
  * Embedded defaults (conf/defaults.conf, compiled in) are read first; the file given with -c is laid over them: scalars replace
- * scalars; protocols, profiles and scanners are added by name; a list of peers, destinations or routes replaces the embedded
- * list. An entry with the name of an embedded one starts from that one, so that a single key can be changed. Every problem is
- * reported, with file:line and what is allowed. Owned by the caller, immutable after loading.
+ * scalars; protocols, profiles and scanners are added by name; a list of listeners, peers, destinations or routes replaces the
+ * embedded list. An entry with the name of an embedded one starts from that one, so that a single key can be changed. Every
+ * problem is reported, with file:line and what is allowed. Owned by the caller, immutable after loading.
  */
 #ifndef TOMONODE_NODE_CONFIG_H
 #define TOMONODE_NODE_CONFIG_H
@@ -19,6 +19,7 @@
 
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_AET_SIZE 17
+#define CONFIG_PATH_SIZE 256
 
 enum audit_target { AUDIT_NONE, AUDIT_SYSLOG, AUDIT_FILE };
 
@@ -26,18 +27,27 @@ struct node_conf {
 	char aet[CONFIG_AET_SIZE]; /* our AE title */
 	char bind[64];		   /* address to listen on; "127.0.0.1" by default */
 	int port;
+	bool plain;	  /* listen there, without TLS */
 	char spool[256];  /* folder: instances, journal, outbox */
 	char device[160]; /* see node/device_names.h */
 	int max_pdu;
 	int acse_timeout, dimse_timeout; /* s */
 	int max_associations;		 /* processes at a time; more are rejected (transient) */
-	uint64_t reserve;		 /* bytes that stay free on the spool's disk: below, A700 at once */
-	double quiet_time;		 /* s without a new instance until an incomplete case is held */
-	bool check_called;		 /* reject associations to another AE title */
-	bool require_known_peer;	 /* allow-list on; off by default only while bind is a loopback address */
-	bool log_syslog;		 /* else stderr */
-	enum audit_target audit;	 /* where the audit trail goes */
-	int audit_facility;		 /* syslog(3) value */
+	/* Of listeners and destinations that have none of their own: files in PEM, "" none. */
+	char tls_certificate[CONFIG_PATH_SIZE], tls_key[CONFIG_PATH_SIZE], tls_authorities[CONFIG_PATH_SIZE];
+	/* Limits for each peer; see node/limits.h. */
+	int peer_associations;	 /* at a time; 0: no limit of its own */
+	uint64_t peer_bytes;	 /* that it may send within peer_window; 0: no limit */
+	double peer_window;	 /* s */
+	int peer_refusals;	 /* refused attempts within peer_window until an address is shut out; 0: never */
+	double refusal_pause;	 /* s that it is shut out */
+	uint64_t reserve;	 /* bytes that stay free on the spool's disk: below, A700 at once */
+	double quiet_time;	 /* s without a new instance until an incomplete case is held */
+	bool check_called;	 /* reject associations to another AE title */
+	bool require_known_peer; /* allow-list on; off by default only while bind is a loopback address */
+	bool log_syslog;	 /* else stderr */
+	enum audit_target audit; /* where the audit trail goes */
+	int audit_facility;	 /* syslog(3) value */
 	char audit_socket[108], audit_file[256], audit_site[65];
 	int log_facility, log_level; /* syslog(3) values */
 	int retention_days;	     /* delivered cases are removed after this; 0: never */
@@ -48,10 +58,23 @@ struct node_conf {
 	int worker_timeout;	 /* s without progress until a worker is killed */
 };
 
+#define LISTENERS_MAX 16
+struct listener_conf { /* a port beside the node's own */
+	char name[CONFIG_NAME_SIZE];
+	char bind[64]; /* "" : the node's */
+	int port;
+	bool tls;
+	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "" : the node's */
+	bool client_certificate;								  /* who calls must show one */
+};
+
 struct peer_conf { /* who may send to us */
 	char name[CONFIG_NAME_SIZE];
-	char aet[CONFIG_AET_SIZE];
-	char host[64]; /* address or name; "" any */
+	char aet[CONFIG_AET_SIZE]; /* "" any */
+	char host[64];		   /* address, name or network ("10.1.0.0/16"); "" any */
+	char certificate[128];	   /* see node/admission.h; "" any or none */
+	int associations;	   /* 0: node.peer_associations */
+	uint64_t bytes;		   /* 0: node.peer_bytes */
 };
 
 struct destination_conf {
@@ -61,13 +84,17 @@ struct destination_conf {
 	int port;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s */
 	double retry_first, retry_cap;			  /* s: exponential back-off from first to cap */
-	int retry_limit;				  /* transient failures until the dead letter; 0: no limit */
-	double alarm_after;				  /* s of failures until an alarm; 0: never */
-	int alarm_rejections;				  /* associations rejected for good until an alarm; 0: never */
-	char fallback[CONFIG_NAME_SIZE];		  /* gets the result where this one fails; "": none */
-	double fallback_after;				  /* s of failures; 0: only where it refused for good */
-	bool commitment;				  /* ask for storage commitment; the rest is about that */
-	char commitment_aet[CONFIG_AET_SIZE];		  /* whom to ask; "", "", 0: the same */
+	bool tls;
+	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "" : the node's */
+	bool verify_name;		      /* its certificate must be for tls_name */
+	char tls_name[64];		      /* "" : host */
+	int retry_limit;		      /* transient failures until the dead letter; 0: no limit */
+	double alarm_after;		      /* s of failures until an alarm; 0: never */
+	int alarm_rejections;		      /* associations rejected for good until an alarm; 0: never */
+	char fallback[CONFIG_NAME_SIZE];      /* gets the result where this one fails; "": none */
+	double fallback_after;		      /* s of failures; 0: only where it refused for good */
+	bool commitment;		      /* ask for storage commitment; the rest is about that */
+	char commitment_aet[CONFIG_AET_SIZE]; /* whom to ask; "", "", 0: the same */
 	char commitment_host[64];
 	int commitment_port;
 	int commitment_wait;	   /* s that the association is kept for a report on it */
@@ -160,6 +187,8 @@ struct scanner_conf { /* a PET scanner and the sinograms it makes; what data say
 struct config {
 	char path[512]; /* "" : embedded defaults alone */
 	struct node_conf node;
+	struct listener_conf *listeners; /* see config_listeners() */
+	size_t n_listeners;
 	struct peer_conf *peers;
 	size_t n_peers;
 	struct destination_conf *destinations;
@@ -186,6 +215,10 @@ struct config *config_free(struct config *c);
 /* What is allowed but looks unwise ("anybody may send from the network"): one call per warning. */
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
 
+/* All that the node listens on: its own port, if it shall, and the others, complete with what they take from the node. How many.
+ */
+size_t config_listeners(const struct config *c, struct listener_conf ret_list[LISTENERS_MAX]);
+
 const struct protocol_conf *config_protocol(const struct config *c, const char *name);	     /* NULL: none */
 const struct destination_conf *config_destination(const struct config *c, const char *name); /* NULL: none */
 const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling);
@@ -200,6 +233,11 @@ const struct scanner_conf *config_scanner_named(const struct config *c, const ch
 bool config_status_may_act(const struct config *c); /* retry and cancel on the status page */
 
 const char *config_kind_name(enum case_kind kind); /* "dbt", "pet", "parallel" */
+
+/* Of a listener or destination: what it has not is taken from the node, a key only together with its certificate. */
+void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities);
+/* Pattern with * and ?, upper and lower case alike. */
+bool config_matches(const char *pattern, const char *text);
 
 /* "key=value" on a protocol, with the keys of its kind and the same units and ranges as in the file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);

@@ -8,7 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/admission.h"
 #include "node/config_read.h"
+
+#define REFUSALS 20   /* see peer_refusals */
+#define SLOWEST 100e3 /* bytes/s */
 
 bool config_is_loopback(const char *address)
 {
@@ -46,13 +50,32 @@ static int standard_spool(char *ret_path, size_t size)
 	return n >= 0 && (size_t)n < size ? 0 : -1;
 }
 
+static bool loopback_alone(const struct config *c)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	size_t n = config_listeners(c, list);
+
+	for (size_t i = 0; i < n; i++)
+		if (!config_is_loopback(list[i].bind))
+			return false;
+	return true;
+}
+
 static void finish_node(struct config_reader *r)
 {
 	struct node_conf *node = &r->config->node;
 	char spool[sizeof(node->spool)] = "";
 
 	if (!r->peers_checked)
-		node->require_known_peer = !config_is_loopback(node->bind);
+		node->require_known_peer = !loopback_alone(r->config);
+	if (!r->refusals_given)
+		node->peer_refusals = loopback_alone(r->config) ? 0 : REFUSALS;
+	if (node->peer_bytes > 0 && (double)node->peer_bytes < SLOWEST * node->peer_window)
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'peer_bytes' of node: %llu; allowed: at least %.0f in each second of peer_window (%g s), so that "
+			"a sender that is slowed down does not give up",
+			(unsigned long long)node->peer_bytes, SLOWEST, node->peer_window);
 	if (!node->spool[0]) {
 		if (standard_spool(spool, sizeof(spool)) < 0)
 			config_problem(r, r->text->files[0], 1,
@@ -174,6 +197,82 @@ static void finish_fallback(struct config_reader *r, const struct destination_co
 		unknown_name(r, place, "destination", d->name, "fallback", d->fallback, destination_name);
 }
 
+static void finish_listeners(struct config_reader *r)
+{
+	const struct config *c = r->config;
+	struct config_place *places = r->places[SECTION_LISTENERS];
+	struct listener_conf list[LISTENERS_MAX];
+	size_t own = c->node.plain ? 1 : 0, n;
+
+	if (c->n_listeners + own == 0)
+		config_problem(r, r->text->files[0], 1,
+			       "key 'plain' of node: false; allowed: with no entry in `listeners` only true, or nothing would be "
+			       "listened on");
+	if (c->n_listeners + own > LISTENERS_MAX) {
+		config_problem(r, places[0].file, places[0].line, "section 'listeners': %zu entries; allowed: at most %zu",
+			       c->n_listeners, LISTENERS_MAX - own);
+		return;
+	}
+	n = config_listeners(c, list);
+	for (size_t i = own; i < n; i++) {
+		const struct listener_conf *l = &list[i];
+		struct config_place place = places[i - own];
+
+		for (size_t k = 0; k < i; k++)
+			if (l->port == list[k].port && l->port != 0 && !strcmp(l->bind, list[k].bind))
+				config_problem(r, place.file, place.line,
+					       "key 'port' of listener '%s': %d; allowed: another one than '%s' has", l->name,
+					       l->port, list[k].name);
+		if (l->tls && !l->certificate[0])
+			config_problem(r, place.file, place.line,
+				       "key 'certificate' of listener '%s': \"\"; allowed: with TLS an absolute path, here or as "
+				       "node.tls_certificate",
+				       l->name);
+		if (l->tls && l->client_certificate && !l->authorities[0])
+			config_problem(
+				r, place.file, place.line,
+				"key 'authorities' of listener '%s': \"\"; allowed: with client_certificate \"required\" an "
+				"absolute path, here or as node.tls_authorities",
+				l->name);
+	}
+}
+
+static void finish_peers(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	for (size_t i = 0; i < c->n_peers; i++) {
+		const struct peer_conf *p = &c->peers[i];
+		struct config_place place = r->places[SECTION_PEERS][i];
+
+		if (!admission_pattern_ok(p->certificate))
+			config_problem(
+				r, place.file, place.line,
+				"key 'certificate' of peer '%s': \"%s\"; allowed: sha256: and 64 hexadecimal digits (with or "
+				"without colons), or a name",
+				p->name, p->certificate);
+		if (p->bytes > 0 && (double)p->bytes < SLOWEST * c->node.peer_window)
+			config_problem(r, place.file, place.line,
+				       "key 'bytes' of peer '%s': %llu; allowed: at least %.0f in each second of "
+				       "node.peer_window (%g s)",
+				       p->name, (unsigned long long)p->bytes, SLOWEST, c->node.peer_window);
+	}
+}
+
+static void finish_tls(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	const struct node_conf *node = &r->config->node;
+
+	if (!d->authorities[0] && !node->tls_authorities[0])
+		config_problem(r, place.file, place.line,
+			       "key 'authorities' of destination '%s': \"\"; allowed: with TLS an absolute path, here or as "
+			       "node.tls_authorities",
+			       d->name);
+	if (d->key[0] && !d->certificate[0])
+		config_problem(r, place.file, place.line,
+			       "key 'certificate' of destination '%s': \"\"; allowed: with a key an absolute path", d->name);
+}
+
 static void finish_destinations(struct config_reader *r)
 {
 	for (size_t i = 0; i < r->config->n_destinations; i++) {
@@ -181,6 +280,8 @@ static void finish_destinations(struct config_reader *r)
 		struct config_place place = r->places[SECTION_DESTINATIONS][i];
 
 		finish_fallback(r, d, place);
+		if (d->tls)
+			finish_tls(r, d, place);
 		if (d->retry_cap < d->retry_first)
 			config_problem(r, place.file, place.line,
 				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,
@@ -277,6 +378,8 @@ bool config_status_may_act(const struct config *c)
 void config_finish(struct config_reader *r)
 {
 	finish_node(r);
+	finish_listeners(r);
+	finish_peers(r);
 	finish_destinations(r);
 	finish_routes(r);
 	finish_protocols(r);
@@ -287,12 +390,29 @@ void config_finish(struct config_reader *r)
 
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)
 {
+	struct listener_conf list[LISTENERS_MAX];
 	char text[400];
+	size_t n;
 
-	if (!c->node.require_known_peer && !config_is_loopback(c->node.bind)) {
+	n = config_listeners(c, list);
+	for (size_t i = 0; i < n; i++) {
+		bool verified = list[i].tls && list[i].client_certificate;
+
+		if (c->node.require_known_peer || verified || config_is_loopback(list[i].bind))
+			continue;
 		snprintf(text, sizeof(text),
-			 "node listens on %s and require_known_peer is false: anybody on the network may send", c->node.bind);
+			 "%s%.63s listens on %.63s and require_known_peer is false: anybody on the network may send",
+			 strcmp(list[i].name, "node") != 0 ? "listener " : "", list[i].name, list[i].bind);
 		report(ctx, text);
+	}
+	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++) {
+		const struct peer_conf *p = &c->peers[i];
+
+		if (!p->aet[0] && !p->host[0] && !p->certificate[0]) {
+			snprintf(text, sizeof(text), "peer '%s' has neither aet, host nor certificate: anybody may send",
+				 p->name);
+			report(ctx, text);
+		}
 	}
 	if (c->node.require_known_peer && c->n_peers == 0)
 		report(ctx, "require_known_peer is true and `peers` is empty: nobody may send");

@@ -218,6 +218,9 @@ static void read_single(struct config_reader *r, const config_setting_t *group, 
 	if (section == &config_sections[SECTION_NODE] &&
 	    given & (1ul << (config_key_find(section, "require_known_peer") - section->keys)))
 		r->peers_checked = true;
+	if (section == &config_sections[SECTION_NODE] &&
+	    given & (1ul << (config_key_find(section, "peer_refusals") - section->keys)))
+		r->refusals_given = true;
 }
 
 static size_t find_entry(const struct config_section *section, const char *entries, size_t n, const char *name)
@@ -414,8 +417,8 @@ static void read_root(struct config_reader *r, const config_setting_t *root)
 		if (index == SECTION_COUNT) {
 			near = config_nearest(name, section_name, NULL);
 			config_problem(r, place.file, place.line,
-				       "section '%.64s' is not known%s%s%s; allowed: node, peers, destinations, routes, "
-				       "protocols, profiles, scanners, status",
+				       "section '%.64s' is not known%s%s%s; allowed: node, listeners, peers, destinations, "
+				       "routes, protocols, profiles, scanners, status",
 				       name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 		} else if (config_sections[index].list) {
 			read_list(r, setting, index);

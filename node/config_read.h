@@ -23,6 +23,7 @@ struct config_reader {
 	const struct config_text *text;		    /* the one being read */
 	bool embedded;				    /* it is the embedded one */
 	bool peers_checked;			    /* require_known_peer was given */
+	bool refusals_given;			    /* peer_refusals was given */
 	struct config_place *places[SECTION_COUNT]; /* of each entry */
 	struct config_place listed[SECTION_COUNT];  /* where the user's list begins; file NULL: he gave none */
 };

@@ -57,6 +57,8 @@ static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
 static const struct key_choice i0_modes[] = {
 	{"percentile", I0_PERCENTILE}, {"fixed", I0_FIXED}, {"header_max", I0_HEADER_MAX}, {"flatfield", I0_FLATFIELD}, {NULL, 0},
 };
+static const struct key_choice demands[] = {{"required", 1}, {"none", 0}, {NULL, 0}};
+static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 static const struct key_choice edges[] = {{"left", 0}, {"right", 0}, {NULL, 0}};
 
 /* name, type, field, unit, lo, hi, zero, choices, default, flags, meaning */
@@ -65,7 +67,9 @@ static const struct config_key node_keys[] = {
 	{"bind", KEY_ADDRESS, AT(node_conf, bind), "", 0, 0, NULL, NULL, "127.0.0.1", 0,
 	 "address to listen on; `0.0.0.0` or `::` for every network"},
 	{"port", KEY_INT, AT(node_conf, port), "", 1, 65535, "any free port (printed in the log)", NULL, "11112", 0,
-	 "port to listen on"},
+	 "port to listen on, without TLS; for further ports see `listeners`"},
+	{"plain", KEY_BOOL, AT(node_conf, plain), "", 0, 0, NULL, NULL, "true", 0,
+	 "listen on `bind` and `port`; false: on `listeners` alone"},
 	{"spool", KEY_PATH, AT(node_conf, spool), "", 0, 0, NULL, NULL, "", KEY_COMPUTED,
 	 "folder of instances, journal and results; empty: the standard place, see \"Where the spool lies\""},
 	{"device", KEY_DEVICE, AT(node_conf, device), "", 0, 0, NULL, NULL, "auto", 0,
@@ -79,6 +83,23 @@ static const struct config_key node_keys[] = {
 	 "how long a peer may stay silent within an association"},
 	{"max_associations", KEY_INT, AT(node_conf, max_associations), "", 1, 1000, NULL, NULL, "32", 0,
 	 "associations at a time; more are rejected as a passing condition"},
+	{"tls_certificate", KEY_PATH, AT(node_conf, tls_certificate), "", 0, 0, NULL, NULL, "", 0,
+	 "our certificate (PEM), followed by those between it and its authority, for listeners and destinations that have none "
+	 "of their own"},
+	{"tls_key", KEY_PATH, AT(node_conf, tls_key), "", 0, 0, NULL, NULL, "", 0,
+	 "its private key (PEM, without a password); empty: it stands in the certificate's file"},
+	{"tls_authorities", KEY_PATH, AT(node_conf, tls_authorities), "", 0, 0, NULL, NULL, "", 0,
+	 "certificates that we trust (PEM): of authorities, or of single devices"},
+	{"peer_associations", KEY_INT, AT(node_conf, peer_associations), "", 1, 1000, "no limit but max_associations", NULL, "0",
+	 0, "associations of one peer at a time; more are rejected as a passing condition"},
+	{"peer_bytes", KEY_BYTES, AT(node_conf, peer_bytes), "bytes", 1000000, 1e15, "no limit", NULL, "0", 0,
+	 "what one peer may send within `peer_window`; who sends more is read more slowly, at least 100 kB in a second"},
+	{"peer_window", KEY_REAL, AT(node_conf, peer_window), "s", 1, 86400, NULL, NULL, "60", 0,
+	 "for `peer_bytes` and `peer_refusals`"},
+	{"peer_refusals", KEY_INT, AT(node_conf, peer_refusals), "", 1, 10000, "nobody is shut out", NULL, "", KEY_COMPUTED,
+	 "refused attempts of an address within `peer_window` until its connections are closed at once; default: 0 while we "
+	 "listen on loopback addresses alone, else 20"},
+	{"refusal_pause", KEY_REAL, AT(node_conf, refusal_pause), "s", 1, 86400, NULL, NULL, "60", 0, "how long that lasts"},
 	{"reserve", KEY_BYTES, AT(node_conf, reserve), "bytes", 0, 1e15, NULL, NULL, "512 MB", 0,
 	 "space that stays free on the spool's disk; below it, objects are refused with A700"},
 	{"quiet_time", KEY_REAL, AT(node_conf, quiet_time), "s", 0.1, 86400, NULL, NULL, "60", 0,
@@ -86,7 +107,7 @@ static const struct config_key node_keys[] = {
 	{"check_called", KEY_BOOL, AT(node_conf, check_called), "", 0, 0, NULL, NULL, "false", 0,
 	 "reject associations that call another AE title than ours"},
 	{"require_known_peer", KEY_BOOL, AT(node_conf, require_known_peer), "", 0, 0, NULL, NULL, "", KEY_COMPUTED,
-	 "only those in `peers` may send; default: false while `bind` is a loopback address, else true"},
+	 "only those in `peers` may send; default: false while we listen on loopback addresses alone, else true"},
 	{"log", KEY_CHOICE, AT(node_conf, log_syslog), "", 0, 0, NULL, log_targets, "stderr", 0, "where log lines go"},
 	{"log_facility", KEY_CHOICE, AT(node_conf, log_facility), "", 0, 0, NULL, log_facilities, "daemon", 0,
 	 "facility for syslog"},
@@ -115,10 +136,35 @@ static const struct config_key node_keys[] = {
 	 "a reconstruction without progress for so long is ended; that counts as a crash"},
 };
 
+static const struct config_key listener_keys[] = {
+	{"name", KEY_NAME, AT(listener_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs call it"},
+	{"bind", KEY_ADDRESS, AT(listener_conf, bind), "", 0, 0, NULL, NULL, "", 0, "address to listen on; empty: `node.bind`"},
+	{"port", KEY_INT, AT(listener_conf, port), "", 1, 65535, "any free port (printed in the log)", NULL, "2762", 0,
+	 "port to listen on; 2762 is the one registered for DICOM over TLS"},
+	{"tls", KEY_BOOL, AT(listener_conf, tls), "", 0, 0, NULL, NULL, "true", 0,
+	 "it speaks TLS; false: plain DICOM, and the keys below say nothing"},
+	{"certificate", KEY_PATH, AT(listener_conf, certificate), "", 0, 0, NULL, NULL, "", 0,
+	 "our certificate; empty: `node.tls_certificate` and its key"},
+	{"key", KEY_PATH, AT(listener_conf, key), "", 0, 0, NULL, NULL, "", 0,
+	 "its private key; empty: it stands in the certificate's file"},
+	{"authorities", KEY_PATH, AT(listener_conf, authorities), "", 0, 0, NULL, NULL, "", 0,
+	 "whose certificates callers may show; empty: `node.tls_authorities`"},
+	{"client_certificate", KEY_CHOICE, AT(listener_conf, client_certificate), "", 0, 0, NULL, demands, "required", 0,
+	 "`required`: who shows none of a known authority is refused; `none`: nobody is asked for one"},
+};
+
 static const struct config_key peer_keys[] = {
 	{"name", KEY_NAME, AT(peer_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs and reports call it"},
-	{"aet", KEY_AET, AT(peer_conf, aet), "", 0, 0, NULL, NULL, NULL, 0, "its calling AE title"},
-	{"host", KEY_HOST, AT(peer_conf, host), "", 0, 0, NULL, NULL, "", 0, "host it calls from; empty: any"},
+	{"aet", KEY_AET, AT(peer_conf, aet), "", 0, 0, NULL, NULL, "", 0, "its calling AE title; empty: any"},
+	{"host", KEY_NETWORK, AT(peer_conf, host), "", 0, 0, NULL, NULL, "", 0,
+	 "host or network it calls from; a name is looked up when the node starts or reloads; empty: any"},
+	{"certificate", KEY_TEXT, AT(peer_conf, certificate), "", 0, 127, NULL, NULL, "", 0,
+	 "certificate that it must show: `sha256:` and its fingerprint, or a name in it (common or alternative name; upper or "
+	 "lower case, `*` and `?`); empty: any or none"},
+	{"associations", KEY_INT, AT(peer_conf, associations), "", 1, 1000, "`node.peer_associations`", NULL, "0", 0,
+	 "of this peer at a time"},
+	{"bytes", KEY_BYTES, AT(peer_conf, bytes), "bytes", 1000000, 1e15, "`node.peer_bytes`", NULL, "0", 0,
+	 "that this peer may send within `node.peer_window`"},
 };
 
 static const struct config_key destination_keys[] = {
@@ -132,6 +178,18 @@ static const struct config_key destination_keys[] = {
 	 "for opening and closing the association"},
 	{"dimse_timeout", KEY_INT, AT(destination_conf, dimse_timeout), "s", 1, 3600, NULL, NULL, "120", 0,
 	 "for the answer to a C-STORE"},
+	{"tls", KEY_BOOL, AT(destination_conf, tls), "", 0, 0, NULL, NULL, "false", 0,
+	 "speak TLS with it; false: plain DICOM, and the five keys below say nothing"},
+	{"certificate", KEY_PATH, AT(destination_conf, certificate), "", 0, 0, NULL, NULL, "", 0,
+	 "our certificate; empty: `node.tls_certificate` and its key, if there is one"},
+	{"key", KEY_PATH, AT(destination_conf, key), "", 0, 0, NULL, NULL, "", 0,
+	 "its private key; empty: it stands in the certificate's file"},
+	{"authorities", KEY_PATH, AT(destination_conf, authorities), "", 0, 0, NULL, NULL, "", 0,
+	 "whose certificate it may show; empty: `node.tls_authorities`"},
+	{"verify", KEY_CHOICE, AT(destination_conf, verify_name), "", 0, 0, NULL, verifications, "full", 0,
+	 "of its certificate: `full`, its authority, its time and its name; `authority`, all but the name"},
+	{"tls_name", KEY_HOST, AT(destination_conf, tls_name), "", 0, 0, NULL, NULL, "", 0,
+	 "the name or address that its certificate must be for; empty: `host`"},
 	{"retry_first", KEY_REAL, AT(destination_conf, retry_first), "s", 0.1, 86400, NULL, NULL, "5", 0,
 	 "wait after the first passing failure; doubled after each further one"},
 	{"retry_cap", KEY_REAL, AT(destination_conf, retry_cap), "s", 0.1, 86400, NULL, NULL, "900", 0,
@@ -141,7 +199,8 @@ static const struct config_key destination_keys[] = {
 	{"alarm_after", KEY_REAL, AT(destination_conf, alarm_after), "s", 1, 2592000, "no alarm", NULL, "3600", 0,
 	 "passing failures for so long are an alarm; it is tried on"},
 	{"alarm_rejections", KEY_INT, AT(destination_conf, alarm_rejections), "", 1, 1000000, "no alarm", NULL, "3", 0,
-	 "failures in a row, the last an association rejected for good (unknown AE title), that are an alarm; it is tried on"},
+	 "failures in a row, the last an association rejected for good (unknown AE title, refused certificate), that are an "
+	 "alarm; it is tried on"},
 	{"fallback", KEY_NAME, AT(destination_conf, fallback), "", 0, 0, NULL, NULL, "", 0,
 	 "another destination, which gets the result where this one fails; empty: none"},
 	{"fallback_after", KEY_REAL, AT(destination_conf, fallback_after), "s", 1, 2592000, "only where it refused for good",
@@ -276,6 +335,8 @@ static const struct config_key profile_keys[] = {
 const struct config_section config_sections[SECTION_COUNT] = {
 	{"node", "node", false, false, sizeof(struct node_conf), offsetof(struct config, node), 0, KEYS(node_keys),
 	 "The node itself.", NULL, NULL},
+	{"listeners", "listener", true, false, LIST(listener_conf, listeners), KEYS(listener_keys),
+	 "Ports beside the node's own, with TLS as a rule.", NULL, NULL},
 	{"peers", "peer", true, false, LIST(peer_conf, peers), KEYS(peer_keys), "Who may send to us.", NULL, NULL},
 	{"destinations", "destination", true, false, LIST(destination_conf, destinations), KEYS(destination_keys),
 	 "Who gets results.", NULL, NULL},

@@ -10,6 +10,7 @@ enum key_type {
 	KEY_NAMES,   /* array of names; the count lies right behind the array in struct route_conf */
 	KEY_AET,     /* AE title, PS3.5 table 6.2-1 */
 	KEY_HOST,    /* host name or address */
+	KEY_NETWORK, /* host name, address, or network as ADDRESS/BITS */
 	KEY_ADDRESS, /* numeric address to bind */
 	KEY_TEXT,    /* printable ASCII without backslash (a DICOM LO) */
 	KEY_PATH,    /* absolute path */
@@ -63,6 +64,7 @@ struct config_section {
 
 enum {
 	SECTION_NODE,
+	SECTION_LISTENERS,
 	SECTION_PEERS,
 	SECTION_DESTINATIONS,
 	SECTION_ROUTES,

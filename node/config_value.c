@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "node/device_names.h"
+#include "node/network.h"
 
 static void *field(const struct config_key *key, void *base)
 {
@@ -72,6 +73,14 @@ static bool address_allowed(const char *text)
 	return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
+/* ADDRESS/BITS. */
+static bool network_allowed(const char *text)
+{
+	struct network ignored;
+
+	return network_parse(text, &ignored);
+}
+
 static bool path_allowed(const char *text)
 {
 	if (text[0] != '/')
@@ -110,6 +119,8 @@ static bool text_allowed(const struct config_key *key, const char *text)
 		return aet_allowed(text);
 	case KEY_HOST:
 		return all_in(text, ".-:_") && text[0] != '-';
+	case KEY_NETWORK:
+		return strchr(text, '/') ? network_allowed(text) : all_in(text, ".-:_") && text[0] != '-';
 	case KEY_ADDRESS:
 		return address_allowed(text);
 	case KEY_TEXT:
@@ -385,8 +396,13 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 	case KEY_HOST:
 		snprintf(ret_text, size, "text, a host name or address of at most %zu characters%s", key->size - 1, empty);
 		break;
+	case KEY_NETWORK:
+		snprintf(ret_text, size,
+			 "text, a host name, an address, or a network as `10.1.0.0/16`, of at most %zu characters%s",
+			 key->size - 1, empty);
+		break;
 	case KEY_ADDRESS:
-		snprintf(ret_text, size, "text, an IPv4 or IPv6 address in figures");
+		snprintf(ret_text, size, "text, an IPv4 or IPv6 address in figures%s", empty);
 		break;
 	case KEY_TEXT:
 		snprintf(ret_text, size, "text of at most %s printable ASCII characters, no backslash%s", hi, empty);

@@ -50,6 +50,11 @@ enum deliver_outcome deliver_classify_error(int code)
 	return code == ENOTSUP ? DELIVER_PERMANENT : DELIVER_TRANSIENT;
 }
 
+bool deliver_is_lasting(int code)
+{
+	return code == EACCES || code == EKEYREJECTED || code == ENOKEY || code == EPROTONOSUPPORT;
+}
+
 double deliver_backoff(int n, double first, double cap)
 {
 	double wait = first;

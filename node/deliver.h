@@ -2,6 +2,7 @@
 #ifndef TOMONODE_NODE_DELIVER_H
 #define TOMONODE_NODE_DELIVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum deliver_outcome {
@@ -15,6 +16,10 @@ enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning)
 /* An error of scu_open() or scu_store() (errno value): a peer that took no presentation context will not take it tomorrow either.
  */
 enum deliver_outcome deliver_classify_error(int code);
+
+/* An error of scu_open() that lasts until somebody changes something there or here, but may be mended at any time: the AE title
+ * is rejected, a certificate refused, TLS spoken on one side alone. It is tried on, and an alarm soon (alarm_rejections). */
+bool deliver_is_lasting(int code);
 
 /* s to wait after the n-th failure in a row (n >= 1): first, 2 first, 4 first, ... up to cap. */
 double deliver_backoff(int n, double first, double cap);

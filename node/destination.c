@@ -3,17 +3,27 @@
 #include "node/deliver.h"
 #include "node/log.h"
 
-struct scu_peer destination_peer(const struct config *config, const struct destination_conf *destination)
+struct scu_peer destination_peer(const struct config *config, const struct destination_conf *d)
 {
+	const struct node_conf *node = &config->node;
+	bool own = d->certificate[0] != '\0';
+
 	return (struct scu_peer){
-		.host = destination->host,
-		.port = destination->port,
-		.called = destination->aet,
-		.calling = config->node.aet,
-		.max_pdu = config->node.max_pdu,
-		.connect_timeout = destination->connect_timeout,
-		.acse_timeout = destination->acse_timeout,
-		.dimse_timeout = destination->dimse_timeout,
+		.host = d->host,
+		.port = d->port,
+		.called = d->aet,
+		.calling = node->aet,
+		.max_pdu = node->max_pdu,
+		.connect_timeout = d->connect_timeout,
+		.acse_timeout = d->acse_timeout,
+		.dimse_timeout = d->dimse_timeout,
+		.use_tls = d->tls,
+		.tls = {.certificate = own ? d->certificate : node->tls_certificate,
+			.key = own ? d->key : node->tls_key,
+			.authorities = d->authorities[0] ? d->authorities : node->tls_authorities},
+		.tls_name = !d->verify_name  ? ""
+			    : d->tls_name[0] ? d->tls_name
+					     : d->host,
 	};
 }
 
@@ -23,8 +33,11 @@ struct scu_peer destination_commitment_peer(const struct config *config, const s
 
 	if (destination->commitment_aet[0])
 		peer.called = destination->commitment_aet;
-	if (destination->commitment_host[0])
+	if (destination->commitment_host[0]) {
 		peer.host = destination->commitment_host;
+		if (destination->verify_name && !destination->tls_name[0])
+			peer.tls_name = peer.host;
+	}
 	if (destination->commitment_port)
 		peer.port = destination->commitment_port;
 	return peer;

@@ -8,7 +8,7 @@
 #include "node/config.h"
 #include "node/jobs.h"
 
-/* Points into both, which must outlive it. */
+/* A destination, to open an association to. Points into both, which must outlive it. */
 struct scu_peer destination_peer(const struct config *config, const struct destination_conf *destination);
 /* The one to ask for storage commitment. */
 struct scu_peer destination_commitment_peer(const struct config *config, const struct destination_conf *destination);

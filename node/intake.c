@@ -25,18 +25,20 @@
 
 #include "node/audit.h"
 #include "node/commit.h"
+#include "node/gate.h"
 #include "node/journal.h"
 #include "node/log.h"
 #include "node/spool.h"
 
 #define BUSY_SECONDS 5
+#define ASK_STEP (256u << 10) /* bytes between two questions about the peer's limit */
+#define WAIT_MAX 10.0	      /* s at a time: several associations of one peer wait for each other, and no sender may give up */
 #define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object between two looks at the free space */
 
 struct intake {
+	const struct intake_place *place;
 	const struct config *config;
-	const struct admission *admission;
-	int notify_fd;
-	bool busy;
+	bool counted;		  /* the peer's bytes are limited */
 	char association[40];	  /* the same for all objects of this association */
 	char calling[17];	  /* of an association that was admitted */
 	char asked[17], host[64]; /* who asked */
@@ -51,6 +53,9 @@ struct intake {
 	int fd;
 	double object_began;
 	uint64_t since_check;
+
+	uint64_t since_asked;
+	double slowed; /* s */
 };
 
 static double now_realtime(void)
@@ -82,32 +87,48 @@ static void peer_host(int fd, char *ret, size_t size)
 /* Wake the node. A full pipe is as good: it has not looked yet. */
 static void notify(const struct intake *in)
 {
-	struct pollfd pfd = {.fd = in->notify_fd, .events = POLLOUT};
+	struct pollfd pfd = {.fd = in->place->notify_fd, .events = POLLOUT};
 	ssize_t n;
 
-	if (in->notify_fd < 0 || poll(&pfd, 1, 0) != 1 || !(pfd.revents & POLLOUT))
+	if (in->place->notify_fd < 0 || poll(&pfd, 1, 0) != 1 || !(pfd.revents & POLLOUT))
 		return;
-	n = write(in->notify_fd, "", 1);
+	n = write(in->place->notify_fd, "", 1);
 	(void)n;
 }
 
 static enum scp_admission admit(void *ctx, const struct scp_request *request, char *why, size_t why_size)
 {
 	struct intake *in = ctx;
+	struct gate_question q = {.kind = GATE_ADMIT};
+	const struct tls_peer *certificate = request->certificate;
+	struct gate_answer answer;
 	enum scp_admission a;
 
 	snprintf(in->asked, sizeof(in->asked), "%s", request->calling);
 	snprintf(in->host, sizeof(in->host), "%s", request->host);
-	if (in->busy) {
+	if (in->place->busy) {
 		snprintf(why, why_size, "too many associations: node.max_associations is %d", in->config->node.max_associations);
 		return SCP_REJECT_BUSY;
 	}
-	a = admission_check(in->admission, request->calling, request->called, request->host, why, why_size);
+	a = admission_check(in->place->admission, request, &q.peer, why, why_size);
 	if (a != SCP_ADMIT)
 		return a;
+	if (!gate_ask(in->place->gate_fd, &q, &answer)) {
+		snprintf(why, why_size, "'%s' from %s: the listener does not answer", request->calling, request->host);
+		return SCP_REJECT_BUSY;
+	}
+	if (!answer.yes) {
+		snprintf(why, why_size, "'%s' from %s has %d associations already (%s)", request->calling, request->host,
+			 answer.limit, "peer_associations of node, or associations of the peer");
+		return SCP_REJECT_BUSY;
+	}
+	in->counted = answer.counted;
 	snprintf(in->calling, sizeof(in->calling), "%s", request->calling);
-	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s", in->association,
-		  log_quote(request->calling), log_quote(request->called), request->host);
+	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s listener=%s%s%s%s%s",
+		  in->association, log_quote(request->calling), log_quote(request->called), request->host,
+		  log_quote(in->place->listener->name), certificate ? " certificate=" : "",
+		  certificate ? log_quote(certificate->subject) : "", certificate ? " sha256=" : "",
+		  certificate ? certificate->fingerprint : "");
 	return SCP_ADMIT;
 }
 
@@ -158,12 +179,33 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 	return in->fd;
 }
 
+/* Who sends more than it may is read more slowly: TCP holds it back, and nothing is lost. */
+static void slow_down(struct intake *in, size_t n)
+{
+	struct gate_question q = {.kind = GATE_BYTES};
+	struct gate_answer a;
+	double wait;
+
+	in->since_asked += n;
+	if (in->since_asked < ASK_STEP)
+		return;
+	q.bytes = in->since_asked;
+	in->since_asked = 0;
+	if (!gate_ask(in->place->gate_fd, &q, &a) || !(a.wait > 0))
+		return;
+	wait = a.wait < WAIT_MAX ? a.wait : WAIT_MAX;
+	nanosleep(&(struct timespec){.tv_sec = (time_t)wait, .tv_nsec = (long)(1e9 * (wait - (double)(time_t)wait))}, NULL);
+	in->slowed += wait;
+}
+
 static int data(void *ctx, const void *bytes, size_t n)
 {
 	struct intake *in = ctx;
 
 	XXH3_128bits_update(in->digest, bytes, n);
 	in->since_check += n;
+	if (in->counted)
+		slow_down(in, n);
 	if (in->since_check < RESERVE_CHECK_STEP)
 		return 0;
 	in->since_check = 0;
@@ -311,19 +353,25 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
 			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
 			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
+	if (in->slowed > 0)
+		log_event(LOG_NOTICE, "sender-slowed", "association=%s calling=%s s=%.1f", in->association,
+			  log_quote(in->calling), in->slowed);
 }
 
-void intake_run(int fd, const struct config *config, const struct admission *admission, int notify_fd, bool busy)
+/* Does the attempt count against its sender? Not where we had no room, or where somebody only looked whether the port is open. */
+static bool is_refusal(const struct intake *in, int rc)
 {
-	const struct node_conf *node = &config->node;
-	struct intake in = {.config = config,
-			    .admission = admission,
-			    .notify_fd = notify_fd,
-			    .busy = busy,
-			    .fd = -1,
-			    .began = now_monotonic()};
+	return rc < 0 && !in->calling[0] && rc != -EBUSY && rc != -ENODATA && rc != -ENOMEM;
+}
+
+void intake_run(int fd, const struct intake_place *place)
+{
+	const struct node_conf *node = &place->config->node;
+	bool busy = place->busy;
+	struct intake in = {.place = place, .config = place->config, .fd = -1, .began = now_monotonic()};
 	/* A peer that will only hear that we are busy gets less time to say its name. */
-	struct scp_conf conf = {.max_pdu = node->max_pdu,
+	struct scp_conf conf = {.tls = place->tls,
+				.max_pdu = node->max_pdu,
 				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
 				.dimse_timeout = node->dimse_timeout};
 	struct commit_handler commit = {.ctx = &in, .report = report};
@@ -343,6 +391,8 @@ void intake_run(int fd, const struct config *config, const struct admission *adm
 	rc = scp_associate(fd, &conf, &handler, &err);
 	log_end(&in, rc, &err);
 	audit_end(&in, rc, &err);
+	if (is_refusal(&in, rc))
+		gate_tell(place->gate_fd, &(struct gate_question){.kind = GATE_REFUSED});
 	in.journal = journal_close(in.journal);
 	XXH3_freeState(in.digest);
 }

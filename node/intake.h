@@ -5,8 +5,17 @@
 #include "node/admission.h"
 #include "node/config.h"
 
-/* Serve the association on `fd` (taken over) to its end, in a process of its own: the journal is opened here. One byte goes to
- * notify_fd (-1: none) for each stored object and at the end. busy: reject it, the node has too many associations. */
-void intake_run(int fd, const struct config *config, const struct admission *admission, int notify_fd, bool busy);
+struct intake_place { /* all borrowed */
+	const struct config *config;
+	const struct admission *admission;
+	const struct listener_conf *listener;
+	const struct tls_context *tls; /* NULL: plain */
+	int notify_fd;		       /* one byte for each stored object and at the end; -1: none */
+	int gate_fd;		       /* see node/gate.h; -1: none */
+	bool busy;		       /* reject it, the node has too many associations */
+};
+
+/* Serve the association on `fd` (taken over) to its end, in a process of its own: the journal is opened here. */
+void intake_run(int fd, const struct intake_place *place);
 
 #endif

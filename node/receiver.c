@@ -1,6 +1,9 @@
 /* receiver.c - the listener: accepts, forks a process per association, reaps, and knows when to stop.
  *
- * - It parses nothing and opens no journal: a peer can only harm the process of its own association.
+ * - It parses nothing and opens no journal: a peer can only harm the process of its own association. TLS contexts (certificates,
+ *   keys) are made here, before any fork; handshakes are made there.
+ * - It alone knows of all associations, so it keeps the limits of each sender; processes ask it (node/gate.h) and are believed
+ *   about themselves only.
  * - An association dies with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
  *   dead node can go on writing beside a new one.
  * - Signals are blocked but while waiting, so that none is lost between a look and the wait.
@@ -9,37 +12,48 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "node/admission.h"
+#include "node/gate.h"
 #include "node/intake.h"
+#include "node/limits.h"
 #include "node/log.h"
+#include "node/network.h"
+#include "node/tls_files.h"
 
-#define BACKLOG 64
-#define REJECTERS_MAX                                                                                                            \
-	16	       /* processes beyond max_associations that tell a peer so; beyond these a connection is closed at once     \
-			*/
-#define TICK_SECONDS 1 /* how often the listener looks whether its node is still there */
+#define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
+#define TICK_SECONDS 1	 /* how often the listener looks whether its node is still there */
+
+struct child {	   /* of an association, or one that rejects it */
+	pid_t pid; /* 0: the place is free */
+	int gate_fd;
+	struct limits_who who;
+	bool admitted; /* it counts among the associations of `who` */
+};
 
 struct receiver {
-	int listen_fd, notify_fd;
+	struct listen_sockets *sockets;
+	struct tls_context *tls[LISTENERS_MAX];
+	int notify_fd;
 	const struct config *config;
 	struct admission *admission;
-	pid_t node;	 /* who started us */
-	pid_t *children; /* of associations and rejecters, 0: free */
+	struct limits *limits;
+	pid_t node; /* who started us */
+	struct child *children;
 	size_t n_slots, n_children;
-	sigset_t waiting; /* the mask while waiting */
+	struct pollfd *fds; /* sockets, then children */
+	sigset_t waiting;   /* the mask while waiting */
 };
 
 static volatile sig_atomic_t stop_asked;
@@ -55,47 +69,90 @@ static void on_child(int signal_number)
 	(void)signal_number; /* it only has to end ppoll() */
 }
 
-int receiver_listen(const char *bind_to, int port, int *ret_port, struct err *err)
+static double now_seconds(void)
 {
-	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-	struct addrinfo *list = NULL, *a;
-	struct sockaddr_storage bound;
-	socklen_t n = sizeof(bound);
-	char service[16], found[16];
-	int fd = -1, rc, code = EADDRNOTAVAIL, on = 1, off = 0;
+	struct timespec t;
 
-	if (port < 0 || port > 65535)
-		return err_set(err, EINVAL, "port %d, allowed 0..65535", port);
-	snprintf(service, sizeof(service), "%d", port);
-	rc = getaddrinfo(bind_to[0] ? bind_to : NULL, service, &hints, &list);
-	if (rc != 0)
-		return err_set(err, EADDRNOTAVAIL, "cannot listen on '%s': %s", bind_to, gai_strerror(rc));
-	for (a = list; a && fd < 0; a = a->ai_next) {
-		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		if (fd < 0) {
-			code = errno;
-			continue;
-		}
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-		if (a->ai_family == AF_INET6) /* "::" takes IPv4 as well */
-			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-		if (bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, BACKLOG) < 0) {
-			code = errno;
-			close(fd);
-			fd = -1;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- limits ---- */
+
+static int associations_of(const struct receiver *r, const struct limits_who *who)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < r->n_slots; i++)
+		n += r->children[i].pid != 0 && r->children[i].admitted && limits_same(&r->children[i].who, who);
+	return n;
+}
+
+static void answer_admit(struct receiver *r, struct child *c, int peer)
+{
+	struct gate_answer a = {.yes = false};
+
+	if (peer < ADMISSION_STRANGER || peer >= (int)r->config->n_peers || c->admitted)
+		return;
+	c->who.peer = peer;
+	a.limit = limits_associations(r->limits, &c->who);
+	a.yes = a.limit == 0 || associations_of(r, &c->who) < a.limit;
+	a.counted = limits_has_bytes(r->limits, &c->who);
+	c->admitted = a.yes;
+	gate_reply(c->gate_fd, &a);
+}
+
+static void note_refused(struct receiver *r, const struct child *c)
+{
+	char from[INET6_ADDRSTRLEN];
+
+	if (!limits_refused(r->limits, &c->who.address, now_seconds()))
+		return;
+	network_print(&c->who.address, from, sizeof(from));
+	log_event(LOG_WARNING, "sender-shut-out", "host=%s refusals=%d window=%g seconds=%g", from, r->config->node.peer_refusals,
+		  r->config->node.peer_window, r->config->node.refusal_pause);
+}
+
+/* What waits there, one after the other; false: the process is gone. */
+static bool answer(struct receiver *r, struct child *c)
+{
+	struct gate_question q;
+	struct gate_answer a = {.yes = true};
+	int got;
+
+	while ((got = gate_receive(c->gate_fd, &q)) > 0) {
+		switch (q.kind) {
+		case GATE_ADMIT:
+			answer_admit(r, c, q.peer);
+			break;
+		case GATE_BYTES:
+			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now_seconds());
+			gate_reply(c->gate_fd, &a);
+			break;
+		case GATE_REFUSED:
+			note_refused(r, c);
+			break;
 		}
 	}
-	freeaddrinfo(list);
-	if (fd < 0)
-		return err_set(err, code, "cannot listen on %s port %d: %s", bind_to, port, strerror(code));
-	if (getsockname(fd, (struct sockaddr *)&bound, &n) < 0 ||
-	    getnameinfo((struct sockaddr *)&bound, n, NULL, 0, found, sizeof(found), NI_NUMERICSERV) != 0) {
-		close(fd);
-		return err_set(err, EIO, "cannot read back the port that listens on %s", bind_to);
-	}
-	if (ret_port)
-		*ret_port = atoi(found);
-	return fd;
+	return got == 0;
+}
+
+static void log_let_in(void *ctx, const struct in6_addr *address, unsigned long closed)
+{
+	char from[INET6_ADDRSTRLEN];
+
+	(void)ctx;
+	network_print(address, from, sizeof(from));
+	log_event(LOG_NOTICE, "sender-let-in", "host=%s closed=%lu", from, closed);
+}
+
+/* ---- processes ---- */
+
+static void close_gate(struct child *c)
+{
+	if (c->gate_fd >= 0)
+		close(c->gate_fd);
+	c->gate_fd = -1;
 }
 
 static void reap(struct receiver *r)
@@ -105,9 +162,14 @@ static void reap(struct receiver *r)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		for (size_t i = 0; i < r->n_slots; i++) {
-			if (r->children[i] != pid)
+			struct child *c = &r->children[i];
+
+			if (c->pid != pid)
 				continue;
-			r->children[i] = 0;
+			if (c->gate_fd >= 0)
+				answer(r, c); /* its last words */
+			close_gate(c);
+			c->pid = 0;
 			r->n_children--;
 		}
 		if (WIFSIGNALED(status))
@@ -120,8 +182,8 @@ static void reap(struct receiver *r)
 static void signal_children(const struct receiver *r, int signal_number)
 {
 	for (size_t i = 0; i < r->n_slots; i++)
-		if (r->children[i] > 0)
-			kill(r->children[i], signal_number);
+		if (r->children[i].pid > 0)
+			kill(r->children[i].pid, signal_number);
 }
 
 static void set_signal(int signal_number, void (*handler)(int))
@@ -133,54 +195,87 @@ static void set_signal(int signal_number, void (*handler)(int))
 }
 
 /* In the new process: serve one association, then leave without running what the parent registered for its own exit. */
-static void child_run(struct receiver *r, int fd, pid_t listener, bool busy)
+static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pid_t listener, bool busy)
 {
+	struct intake_place place = {.config = r->config,
+				     .admission = r->admission,
+				     .listener = &r->sockets->list[socket].conf,
+				     .tls = r->tls[socket],
+				     .notify_fd = r->notify_fd,
+				     .gate_fd = gate_fd,
+				     .busy = busy};
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != listener)
 		_exit(1);
-	close(r->listen_fd);
+	listen_close(r->sockets);
+	for (size_t i = 0; i < r->n_slots; i++) /* what others say to the listener is not for us */
+		if (r->children[i].pid > 0)
+			close_gate(&r->children[i]);
 	set_signal(SIGTERM, SIG_DFL);
 	set_signal(SIGINT, SIG_IGN); /* Ctrl-C in the foreground: the listener decides */
 	set_signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &r->waiting, NULL);
-	intake_run(fd, r->config, r->admission, r->notify_fd, busy);
+	intake_run(fd, &place);
 	_exit(0);
 }
 
-static void take(struct receiver *r, int fd)
+static void log_closed(const struct in6_addr *from, const char *reason)
+{
+	char host[INET6_ADDRSTRLEN];
+
+	network_print(from, host, sizeof(host));
+	log_event(LOG_WARNING, "connection-closed", "host=%s reason=%s", host, log_quote(reason));
+}
+
+static void take(struct receiver *r, int fd, size_t socket, const struct in6_addr *from)
 {
 	bool busy = r->n_children >= (size_t)r->config->node.max_associations;
 	pid_t listener = getpid(), pid;
+	int gate[2] = {-1, -1};
+	struct child *c;
 	size_t slot = 0;
 
-	while (slot < r->n_slots && r->children[slot] != 0)
+	if (limits_shut_out(r->limits, from, now_seconds()) || (r->sockets->list[socket].conf.tls && !r->tls[socket])) {
+		close(fd); /* both are on record already */
+		return;
+	}
+	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots) {
-		log_event(LOG_WARNING, "connection-closed", "reason=%s",
-			  log_quote("far too many connections at a time (node.max_associations)"));
+		log_closed(from, "far too many connections at a time (node.max_associations)");
 		close(fd);
 		return;
 	}
-	pid = fork();
-	if (pid == 0)
-		child_run(r, fd, listener, busy);
-	if (pid < 0) {
-		log_event(LOG_ERR, "connection-closed", "reason=%s", log_quote(strerror(errno)));
+	c = &r->children[slot];
+	if (gate_pair(gate) < 0 || (pid = fork()) < 0) {
+		log_closed(from, strerror(errno));
+		if (gate[0] >= 0)
+			close(gate[0]);
+	} else if (pid == 0) {
+		close(gate[0]);
+		child_run(r, fd, socket, gate[1], listener, busy);
 	} else {
-		r->children[slot] = pid;
+		*c = (struct child){.pid = pid, .gate_fd = gate[0], .who = {.peer = ADMISSION_STRANGER, .address = *from}};
 		r->n_children++;
 	}
+	if (gate[1] >= 0)
+		close(gate[1]);
 	close(fd);
 }
 
 /* Take every connection that waits. */
-static void accept_all(struct receiver *r)
+static void accept_all(struct receiver *r, size_t socket)
 {
 	for (;;) {
-		int fd = accept4(r->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+		socklen_t n = sizeof(address);
+		struct in6_addr from = {0};
+		int fd = accept4(r->sockets->list[socket].fd, (struct sockaddr *)&address, &n, SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			take(r, fd);
+			network_address((const struct sockaddr *)&address, &from);
+			take(r, fd, socket, &from);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -200,12 +295,28 @@ static bool node_is_gone(const struct receiver *r)
 	return getppid() != r->node;
 }
 
-static double now_seconds(void)
+/* Wait for at most `wait` for connections (of the first n_sockets sockets) and questions, and deal with all of them. */
+static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
 {
-	struct timespec t;
+	size_t n = n_sockets;
+	int ready;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+	for (size_t i = 0; i < n_sockets; i++)
+		r->fds[i] = (struct pollfd){.fd = r->sockets->list[i].fd, .events = POLLIN};
+	for (size_t i = 0; i < r->n_slots; i++) /* poll() leaves negative ones out */
+		r->fds[n++] = (struct pollfd){.fd = r->children[i].pid > 0 ? r->children[i].gate_fd : -1, .events = POLLIN};
+	ready = ppoll(r->fds, n, &wait, &r->waiting);
+	for (size_t i = 0; ready > 0 && i < r->n_slots; i++) {
+		struct child *c = &r->children[i];
+
+		if (r->fds[n_sockets + i].revents && c->pid > 0 && c->gate_fd >= 0 && !answer(r, c))
+			close_gate(c);
+	}
+	reap(r);
+	limits_tick(r->limits, now_seconds(), log_let_in, NULL);
+	for (size_t i = 0; ready > 0 && !stop_asked && i < n_sockets; i++)
+		if (r->fds[i].revents)
+			accept_all(r, i);
 }
 
 /* No more connections: let the associations under way end, then end those that did not. */
@@ -214,10 +325,7 @@ static void drain(struct receiver *r, int grace)
 	double until = now_seconds() + grace;
 
 	while (r->n_children > 0 && now_seconds() < until && !node_is_gone(r)) {
-		struct timespec wait = {.tv_nsec = 200 * 1000 * 1000};
-
-		ppoll(NULL, 0, &wait, &r->waiting);
-		reap(r);
+		turn(r, 0, (struct timespec){.tv_nsec = 200 * 1000 * 1000});
 	}
 	if (r->n_children > 0) {
 		log_event(LOG_WARNING, "associations-cut", "count=%zu grace=%d", r->n_children, grace);
@@ -227,19 +335,59 @@ static void drain(struct receiver *r, int grace)
 		;
 }
 
-int receiver_run(int listen_fd, const struct config *config, int notify_fd, int grace, struct err *err)
+static void open_tls(struct receiver *r)
 {
-	struct receiver r = {.listen_fd = listen_fd, .notify_fd = notify_fd, .config = config, .node = getppid()};
-	sigset_t blocked;
-	int rc, flags;
+	for (size_t i = 0; i < r->sockets->n; i++) {
+		const struct listener_conf *l = &r->sockets->list[i].conf;
+		struct tls_conf conf = listener_tls(l);
+		struct err err = {0};
 
-	r.n_slots = (size_t)config->node.max_associations + REJECTERS_MAX;
-	r.children = calloc(r.n_slots, sizeof(r.children[0]));
-	if (!r.children)
-		return err_set(err, ENOMEM, "receiver: no memory for %zu associations", r.n_slots);
-	rc = admission_create(config, &r.admission, err);
+		/* Whoever calls there is turned away; the other ports go on. */
+		if (l->tls && tls_create(&conf, &r->tls[i], &err) < 0)
+			log_event(LOG_CRIT, "listener-failed", "listener=%s reason=%s", log_quote(l->name), log_quote(err.msg));
+	}
+}
+
+/* A descriptor for each child, beside those that there are. */
+static void raise_descriptors(const struct receiver *r)
+{
+	struct rlimit limit;
+	rlim_t wanted = (rlim_t)r->n_slots + LISTENERS_MAX + 64;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int prepare(struct receiver *r, struct err *err)
+{
+	int rc;
+
+	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX;
+	r->children = calloc(r->n_slots, sizeof(r->children[0]));
+	r->fds = calloc(r->n_slots + LISTENERS_MAX, sizeof(r->fds[0]));
+	if (!r->children || !r->fds)
+		return err_set(err, ENOMEM, "receiver: no memory for %zu associations", r->n_slots);
+	rc = admission_create(r->config, &r->admission, err);
+	if (rc == 0)
+		rc = limits_create(r->config, &r->limits, err);
 	if (rc < 0)
-		goto out;
+		return rc;
+	open_tls(r);
+	raise_descriptors(r);
+	for (size_t i = 0; i < r->sockets->n; i++) {
+		int fd = r->sockets->list[i].fd, flags = fcntl(fd, F_GETFL);
+
+		if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+			return err_set(err, errno, "receiver: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static void set_signals(struct receiver *r)
+{
+	sigset_t blocked;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a node that died before this line is seen by node_is_gone() */
 	stop_asked = 0;
@@ -247,36 +395,36 @@ int receiver_run(int listen_fd, const struct config *config, int notify_fd, int 
 	sigaddset(&blocked, SIGTERM);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &blocked, &r.waiting);
-	sigdelset(&r.waiting, SIGTERM);
-	sigdelset(&r.waiting, SIGINT);
-	sigdelset(&r.waiting, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, &r->waiting);
+	sigdelset(&r->waiting, SIGTERM);
+	sigdelset(&r->waiting, SIGINT);
+	sigdelset(&r->waiting, SIGCHLD);
 	set_signal(SIGTERM, on_stop);
 	set_signal(SIGINT, on_stop);
 	set_signal(SIGCHLD, on_child);
 	set_signal(SIGHUP, SIG_IGN);
 	set_signal(SIGPIPE, SIG_IGN);
 	set_signal(SIGXFSZ, SIG_IGN); /* a file size limit is then an error of write() */
-	flags = fcntl(listen_fd, F_GETFL);
-	if (flags < 0 || fcntl(listen_fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-		rc = err_set(err, errno, "receiver: %s", strerror(errno));
+}
+
+int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace, struct err *err)
+{
+	struct receiver r = {.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid()};
+	int rc = prepare(&r, err);
+
+	if (rc < 0)
 		goto out;
-	}
-
-	while (!stop_asked && !node_is_gone(&r)) {
-		struct pollfd pfd = {.fd = listen_fd, .events = POLLIN};
-		struct timespec tick = {.tv_sec = TICK_SECONDS};
-		int n = ppoll(&pfd, 1, &tick, &r.waiting);
-
-		reap(&r);
-		if (n > 0 && !stop_asked)
-			accept_all(&r);
-	}
-	close(listen_fd);
+	set_signals(&r);
+	while (!stop_asked && !node_is_gone(&r))
+		turn(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
+	listen_close(sockets);
 	drain(&r, node_is_gone(&r) ? 0 : grace);
-	rc = 0;
 out:
+	for (size_t i = 0; i < LISTENERS_MAX; i++)
+		r.tls[i] = tls_free(r.tls[i]);
 	r.admission = admission_free(r.admission);
+	r.limits = limits_free(r.limits);
 	free(r.children);
+	free(r.fds);
 	return rc;
 }

@@ -30,12 +30,14 @@
 #include "node/schedule.h"
 #include "node/spool.h"
 #include "node/status_watch.h"
+#include "node/tls_files.h"
 
-#define TICK 0.25	  /* s between two looks for what other processes wrote: the command line's retry and cancel */
-#define GRACE 20	  /* s that associations and deliveries under way get at the end */
-#define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
-#define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */
-#define JOURNAL_WAIT 2.0  /* s until a journal that could not be opened again is tried again */
+#define TICK 0.25		   /* s between two looks for what other processes wrote: the command line's retry and cancel */
+#define GRACE 20		   /* s that associations and deliveries under way get at the end */
+#define WORKER_GRACE 10.0	   /* s from SIGTERM to SIGKILL */
+#define RECEIVER_WAIT 1.0	   /* s until a receiver that ended by itself is started again */
+#define JOURNAL_WAIT 2.0	   /* s until a journal that could not be opened again is tried again */
+#define CERTIFICATES_EVERY 86400.0 /* s */
 #define CONFIG_TEXT_MAX (1 << 20)
 
 struct serve {
@@ -48,9 +50,10 @@ struct serve {
 	int64_t version;	   /* the journal's, when it was last looked at */
 	struct audit_trail *trail; /* NULL: not yet opened */
 	/* on event_clock(): */
-	double journal_at;  /* open the journal again then; 0: it is open */
-	double receiver_at; /* start a receiver then; 0: none is wanted */
-	double stop_at;	    /* 0: running; else when what is under way is told to end */
+	double journal_at;	/* open the journal again then; 0: it is open */
+	double receiver_at;	/* start a receiver then; 0: none is wanted */
+	double certificates_at; /* look when they end then */
+	double stop_at;		/* 0: running; else when what is under way is told to end */
 };
 
 /* ---- configuration ---- */
@@ -85,9 +88,27 @@ out:
 	return ret;
 }
 
+static void log_expiry(void *ctx, const char *text, bool is_over)
+{
+	(void)ctx;
+	log_event(is_over ? LOG_ALERT : LOG_WARNING, is_over ? "certificate-expired" : "certificate-expires", "reason=%s",
+		  log_quote(text));
+}
+
+/* Certificates end while the node runs. */
+static void watch_certificates(struct serve *v, double clock)
+{
+	const struct tls_files_report report = {NULL, NULL, log_expiry};
+
+	v->certificates_at = clock + CERTIFICATES_EVERY;
+	tls_files_check(v->conf.config, event_now(), &report, NULL);
+}
+
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
 	       struct config **ret_config, struct err *err)
 {
+	const struct tls_files_report files = {ctx, report, NULL};
+	struct config *config = NULL;
 	char *text = NULL;
 	int ret;
 
@@ -103,11 +124,16 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
 			report(ctx, err ? err->msg : path);
 		return ret;
 	}
-	ret = config_parse(text, path, report, ctx, ret_config, err);
+	ret = config_parse(text, path, report, ctx, &config, err);
 	if (ret == 0)
+		ret = tls_files_check(config, event_now(), &files, err);
+	if (ret == 0) {
 		*ret_text = text;
-	else
+		*ret_config = config;
+	} else {
 		free(text);
+		config_free(config);
+	}
 	return ret;
 }
 
@@ -169,7 +195,7 @@ static int receiver_child(void *ctx)
 	start_log(v->conf.config, "receiver");
 	close(v->signal_fd);
 	close(v->pipe_fd[0]);
-	if (receiver_run(v->conf.listen_fd, v->conf.config, v->pipe_fd[1], GRACE, &err) == 0)
+	if (receiver_run(&v->conf.sockets, v->conf.config, v->pipe_fd[1], GRACE, &err) == 0)
 		return 0;
 	log_event(LOG_CRIT, "receiver-failed", "reason=%s", log_quote(err.msg));
 	return 1;
@@ -283,22 +309,6 @@ static int begin(struct serve *v, struct err *err)
 
 /* ---- reload ---- */
 
-/* A new address needs a new descriptor; the same one keeps its own, so that no connection is lost. */
-static int relisten(struct serve *v, const struct config *c, struct err *err)
-{
-	const struct node_conf *old = &v->conf.config->node;
-	int fd;
-
-	if (!strcmp(old->bind, c->node.bind) && old->port == c->node.port)
-		return 0;
-	fd = receiver_listen(c->node.bind, c->node.port, NULL, err);
-	if (fd < 0)
-		return fd;
-	close(v->conf.listen_fd);
-	v->conf.listen_fd = fd;
-	return 0;
-}
-
 static void reload(struct serve *v, double clock)
 {
 	struct config *config = NULL;
@@ -313,7 +323,7 @@ static void reload(struct serve *v, double clock)
 	if (ret == 0)
 		ret = write_copy(v, text, &why);
 	if (ret == 0)
-		ret = relisten(v, config, &why);
+		ret = listen_open(config, &v->conf.sockets, &v->conf.sockets, &why);
 	if (ret < 0) {
 		log_event(LOG_ERR, "config-kept", "reason=%s", log_quote(why.msg));
 		audit_configured(false, why.msg);
@@ -327,6 +337,7 @@ static void reload(struct serve *v, double clock)
 	v->conf.config = config;
 	v->conf.text = text;
 	v->s.config = config;
+	v->certificates_at = clock;
 	slots_configure(&v->s.slots, config->node.device, clock);
 	start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
@@ -479,6 +490,8 @@ static void loop(struct serve *v)
 			start_receiver(v, clock);
 		if (v->journal_at > 0 && v->journal_at <= clock)
 			journal_reopen(v, clock);
+		if (v->certificates_at <= clock)
+			watch_certificates(v, clock);
 		if (v->stop_at > 0 && v->stop_at <= clock)
 			stop_rest(v, clock);
 		open_trail(v);
@@ -491,6 +504,7 @@ static void loop(struct serve *v)
 		sooner(&until, v->journal_at);
 		sooner(&until, audit(v, now, clock, false));
 		sooner(&until, v->status.at);
+		sooner(&until, v->certificates_at);
 		wait_for_work(v, until);
 		take_signals(v, event_clock());
 	}
@@ -525,7 +539,7 @@ int serve_run(struct serve_conf *conf, struct err *err)
 		close(v.pipe_fd[0]);
 		close(v.pipe_fd[1]);
 	}
-	close(v.conf.listen_fd);
+	listen_close(&v.conf.sockets);
 	close(v.conf.lock_fd);
 	config_free(v.conf.config);
 	free(v.conf.text);

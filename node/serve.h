@@ -9,13 +9,14 @@
 
 #include "kernels/err.h"
 #include "node/config.h"
+#include "node/listen.h"
 
 struct serve_conf {
-	const char *path;      /* of the configuration file, read again on SIGHUP; NULL: embedded defaults */
-	char *text;	       /* its content as it was read; NULL: embedded defaults. Taken over (free) */
-	struct config *config; /* taken over */
-	int lock_fd;	       /* of the spool */
-	int listen_fd;
+	const char *path;	       /* of the configuration file, read again on SIGHUP; NULL: embedded defaults */
+	char *text;		       /* its content as it was read; NULL: embedded defaults. Taken over (free) */
+	struct config *config;	       /* taken over */
+	int lock_fd;		       /* of the spool */
+	struct listen_sockets sockets; /* taken over */
 };
 
 /* Takes what `conf` holds, also on failure. Returns 0 after a clean stop. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/listen.h"
 #include "node/log.h"
-#include "node/receiver.h"
 
 #define AGAIN 2.0	  /* s until a process that ended is started again */
 #define LISTEN_AGAIN 30.0 /* s until an address that is taken is tried again */
@@ -44,7 +44,7 @@ static int start_listening(struct status_watch *w, const struct status_conf *con
 	char address[120];
 	int port = 0;
 
-	w->listen_fd = receiver_listen(conf->bind, conf->port, &port, err);
+	w->listen_fd = listen_on(conf->bind, conf->port, &port, err);
 	if (w->listen_fd < 0)
 		return -1;
 	snprintf(w->bind, sizeof(w->bind), "%s", conf->bind);

@@ -57,7 +57,8 @@ int main(int argc, char **argv)
 	struct config c = {.peers = peers};
 	struct rlimit limit;
 	struct err err = {0};
-	int o, fd, port, grace = 2, wake[2], rc;
+	struct listen_sockets sockets;
+	int o, port, grace = 2, wake[2], rc;
 	char byte;
 	pid_t pid;
 
@@ -66,6 +67,8 @@ int main(int argc, char **argv)
 	c.node.max_pdu = 131072;
 	c.node.acse_timeout = c.node.dimse_timeout = 30;
 	c.node.max_associations = 16;
+	c.node.plain = true;
+	c.node.peer_window = 60;
 	log_start(LOG_TO_STDERR, LOG_LOCAL0, LOG_DEBUG, "receiver");
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (o) {
@@ -111,22 +114,23 @@ int main(int argc, char **argv)
 	if (optind != argc - 1)
 		return 2;
 	snprintf(c.node.spool, sizeof(c.node.spool), "%s", argv[optind]);
-	if (dicom_start(&err) < 0 || spool_prepare(c.node.spool, &err) < 0 ||
-	    (fd = receiver_listen(c.node.bind, 0, &port, &err)) < 0 || pipe(wake) < 0) {
+	if (dicom_start(&err) < 0 || spool_prepare(c.node.spool, &err) < 0 || listen_open(&c, NULL, &sockets, &err) < 0 ||
+	    pipe(wake) < 0) {
 		fprintf(stderr, "receiver_alone: %s\n", err.msg);
 		return 1;
 	}
+	port = sockets.list[0].port;
 	pid = fork();
 	if (pid == 0) {
 		close(wake[0]);
-		rc = receiver_run(fd, &c, wake[1], grace, &err);
+		rc = receiver_run(&sockets, &c, wake[1], grace, &err);
 		if (rc < 0)
 			fprintf(stderr, "receiver_alone: %s\n", err.msg);
 		dicom_stop();
 		return rc < 0;
 	}
 	/* The receiver's own process stops when this one is gone, as it does when a node dies. */
-	close(fd);
+	listen_close(&sockets);
 	close(wake[1]);
 	printf("%d %ld\n", port, (long)pid);
 	fflush(stdout);

@@ -333,7 +333,25 @@ static void test_bad_values(void **state)
 		{"peers = ( 1 );", "t.conf:1: section 'peers': 1 as an entry; allowed: a group", ""},
 		{"peers = ( { aet = \"A\"; } );", "t.conf:1: key 'name' of a peer is missing", ""},
 		{"peers = ( { name = \"a b\"; aet = \"A\"; } );", "t.conf:1: key 'name' of a peer: \"a b\"", "letters, digits"},
-		{"peers = (\n {\n name = \"a\"; } );", "t.conf:2: key 'aet' of peer 'a' is missing", "1 to 16"},
+		{"destinations = (\n {\n name = \"a\"; host = \"h\"; } );", "t.conf:2: key 'aet' of destination 'a' is missing",
+		 "1 to 16"},
+		{"peers = ( { name = \"a\"; host = \"10.0.0.0/33\"; } );", "t.conf:1: key 'host' of peer 'a': \"10.0.0.0/33\"",
+		 "or a network"},
+		{"peers = ( { name = \"a\"; certificate = \"sha256:12\"; } );", "t.conf:1: key 'certificate' of peer 'a'",
+		 "64 hexadecimal digits"},
+		{"node = { plain = false; };", "t.conf:1: key 'plain' of node: false", "`listeners`"},
+		{"listeners = ( { name = \"a\"; client_certificate = \"none\"; } );",
+		 "t.conf:1: key 'certificate' of listener 'a'", "node.tls_certificate"},
+		{"listeners = ( { name = \"a\"; certificate = \"/c\"; } );", "t.conf:1: key 'authorities' of listener 'a'",
+		 "client_certificate"},
+		{"listeners = ( { name = \"a\"; tls = false; port = 11112; } );", "t.conf:1: key 'port' of listener 'a': 11112",
+		 "another one than 'node' has"},
+		{"destinations = ( { name = \"pacs\"; tls = true; } );", "t.conf:1: key 'authorities' of destination 'pacs'",
+		 "node.tls_authorities"},
+		{"destinations = ( { name = \"pacs\"; key = \"/k\"; tls = true; authorities = \"/a\"; } );",
+		 "t.conf:1: key 'certificate' of destination 'pacs'", "with a key"},
+		{"node = { peer_bytes = \"1 MB\"; peer_window = 11; };", "t.conf:1: key 'peer_bytes' of node: 1000000",
+		 "each second"},
 		{"peers = ( { name = \"a\"; aet = \"A\"; },\n { name = \"a\"; aet = \"B\"; } );",
 		 "t.conf:2: peer 'a': this name is taken at t.conf:1", "each name once"},
 		{"protocols = ( { name = \"p\"; },\n { name = \"p\"; } );",
@@ -733,9 +751,46 @@ static void test_allow_list(void **state)
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; require_known_peer = false; };"), 1);
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; };"), 1); /* nobody may send */
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; aet = \"A\"; } );"), 0);
+	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; } );"), 1); /* anybody after all */
 	assert_int_equal(warnings("routes = ();"), 1);
 	assert_int_equal(warnings("protocols = ( { name = \"dbt-fbp\"; stored_offset = 0; } );"),
 			 1); /* negative values are lost */
+}
+
+static void test_listeners(void **state)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	struct config *c =
+		good("node = { bind = \"::1\"; tls_certificate = \"/c\"; tls_key = \"/k\"; tls_authorities = \"/a\"; };\n"
+		     "listeners = ( { name = \"t\"; }, { name = \"o\"; bind = \"10.0.0.1\"; port = 104; certificate = \"/d\"; "
+		     "client_certificate = \"none\"; } );");
+
+	(void)state;
+	assert_int_equal(config_listeners(c, list), 3);
+	assert_string_equal(list[0].name, "node");
+	assert_false(list[0].tls);
+	assert_int_equal(list[0].port, 11112);
+	assert_string_equal(list[1].bind, "::1");
+	assert_int_equal(list[1].port, 2762);
+	assert_true(list[1].tls && list[1].client_certificate);
+	assert_string_equal(list[1].certificate, "/c");
+	assert_string_equal(list[1].key, "/k");
+	assert_string_equal(list[2].certificate, "/d");
+	assert_string_equal(list[2].key, ""); /* the node's belongs to another certificate */
+	assert_string_equal(list[2].authorities, "/a");
+	assert_false(list[2].client_certificate);
+	assert_true(c->node.require_known_peer); /* not on loopback addresses alone */
+	assert_int_equal(c->node.peer_refusals, 20);
+	config_free(c);
+	c = good("node = { plain = false; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = \"/a\"; }; "
+		 "listeners = ( { name = \"t\"; } );");
+	assert_int_equal(config_listeners(c, list), 1);
+	assert_string_equal(list[0].name, "t");
+	assert_int_equal(c->node.peer_refusals, 3);
+	config_free(c);
+	c = good("");
+	assert_int_equal(c->node.peer_refusals, 0);
+	config_free(c);
 }
 
 static void test_patterns(void **state)
@@ -761,7 +816,7 @@ int main(void)
 		cmocka_unit_test(test_overlay),		cmocka_unit_test(test_bad_values),  cmocka_unit_test(test_all_problems),
 		cmocka_unit_test(test_long_texts),	cmocka_unit_test(test_files),	    cmocka_unit_test(test_set_round_trip),
 		cmocka_unit_test(test_reals_read_back), cmocka_unit_test(test_spool_place), cmocka_unit_test(test_allow_list),
-		cmocka_unit_test(test_patterns),	cmocka_unit_test(test_protocols),
+		cmocka_unit_test(test_listeners),	cmocka_unit_test(test_patterns),    cmocka_unit_test(test_protocols),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);

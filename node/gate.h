@@ -1,0 +1,41 @@
+/* What an association's process asks its listener, which alone knows of all of them: whole messages over a socket pair of their
+ * own (SOCK_SEQPACKET). The listener never waits for a process; a process waits for the answer a finite time, and goes without
+ * it.
+ */
+#ifndef TOMONODE_NODE_GATE_H
+#define TOMONODE_NODE_GATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum gate_kind {
+	GATE_ADMIT = 1, /* peer: may this association begin? answered */
+	GATE_BYTES,	/* bytes came: how long shall I wait? answered */
+	GATE_REFUSED,	/* I refused this attempt; not answered */
+};
+
+struct gate_question {
+	enum gate_kind kind;
+	int peer;
+	uint64_t bytes;
+};
+
+struct gate_answer {
+	bool yes;     /* GATE_ADMIT */
+	int limit;    /* ... else: of associations at a time that there are already */
+	bool counted; /* ... then: its bytes are limited, ask GATE_BYTES */
+	double wait;  /* GATE_BYTES: s */
+};
+
+/* ret_fd[0]: the listener's end. Both are closed over exec. -1: errno says why. */
+int gate_pair(int ret_fd[2]);
+
+/* The process's side. fd -1: there is no listener, and no limits. false: no answer. */
+bool gate_ask(int fd, const struct gate_question *q, struct gate_answer *ret_answer);
+void gate_tell(int fd, const struct gate_question *q);
+
+/* The listener's side: 1 a question, 0 none is there, -1 the process is gone. */
+int gate_receive(int fd, struct gate_question *ret_question);
+void gate_reply(int fd, const struct gate_answer *a);
+
+#endif

@@ -1,0 +1,47 @@
+/* What one sender may take of the node: bytes within a time, and attempts that are refused. Pure: time is an argument (s, on any
+ * clock that does not go back), and nothing is logged here.
+ *
+ * - Bytes: a sender may be `limit` ahead of limit/window each second; beyond that it is told how long to wait. It is slowed down,
+ *   never refused: a modality that sends a large exam loses nothing.
+ * - Refusals: more than `peer_refusals` within `peer_window` shut an address out for `refusal_pause`. Attempts while it is shut
+ *   out are counted, and do not prolong it.
+ *
+ * Configured peers are known by their index, others by their address (network_sender()). The table of addresses is finite: the
+ * one that was seen longest ago makes room.
+ */
+#ifndef TOMONODE_NODE_LIMITS_H
+#define TOMONODE_NODE_LIMITS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "node/config.h"
+
+#define LIMITS_ADDRESSES 512
+
+struct limits_who {
+	int peer; /* index of config->peers, or ADMISSION_STRANGER */
+	struct in6_addr address;
+};
+
+struct limits;
+
+int limits_create(const struct config *config, struct limits **ret_limits, struct err *err); /* config is borrowed */
+struct limits *limits_free(struct limits *l);						     /* takes NULL, returns NULL */
+
+bool limits_same(const struct limits_who *a, const struct limits_who *b);
+int limits_associations(const struct limits *l, const struct limits_who *who); /* at a time; 0: no limit */
+bool limits_has_bytes(const struct limits *l, const struct limits_who *who);   /* is there a limit? */
+/* n more bytes came: s to wait before more is read; 0: none. */
+double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, double now);
+
+/* A connection from there: close it at once? */
+bool limits_shut_out(struct limits *l, const struct in6_addr *from, double now);
+/* An attempt from there was refused; true: it is shut out from now on. */
+bool limits_refused(struct limits *l, const struct in6_addr *from, double now);
+/* Each address whose time is over, once, with the connections that were closed meanwhile. */
+void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *from, unsigned long closed),
+		 void *ctx);
+
+#endif

@@ -1,0 +1,292 @@
+#!/usr/bin/python3
+"""TLS in both directions: DCMTK, OpenSSL and Orthanc as peers with verified certificates, and a sentence for each refusal."""
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+
+from node_harness import Node, Orthanc, TOMONODE, check, free_port, main, need, run, simulate, wait_for
+from tls_tools import Pki, fingerprint
+
+need("openssl", "storescu", "storescp", "echoscu", "Orthanc")
+CODE_CONFIG, CODE_PEER = 3, 7
+
+
+def shared_pki():
+    """Made once for all tests of this run."""
+    if not hasattr(shared_pki, "pki"):
+        import atexit
+        import shutil
+        import tempfile
+        folder = tempfile.mkdtemp(prefix="tomonode-pki-")
+        atexit.register(shutil.rmtree, folder, True)
+        shared_pki.pki = Pki(os.path.join(folder, "pki"))
+    return shared_pki.pki
+
+
+def tls_node(folder, pki, listeners, pacs_port=4242, **node):
+    """A node with its plain port, and the listeners (name -> keys)."""
+    n = Node(folder, pacs_port, tls_certificate=f'"{pki.node}"', tls_key=f'"{pki.key}"', tls_authorities=f'"{pki.trusted}"',
+             acse_timeout=3, **node)
+    n.ports = {name: free_port() for name in listeners}
+    n.listeners = "listeners = ( " + ", ".join(
+        f'{{ name = "{name}"; port = {n.ports[name]}; {keys} }}' for name, keys in listeners.items()) + " );\n"
+    n.write_conf(n.listeners)
+    return n
+
+
+def echo(port, *options):
+    return subprocess.run(["echoscu", "-aet", "MODALITY", "-aec", "TOMONODE", "-to", "5", *options, "127.0.0.1", str(port)],
+                          capture_output=True, text=True, timeout=30)
+
+
+def said(node, sentence):
+    """Wait until the node's log has it; once is enough."""
+    wait_for(f"the log says: {sentence}", lambda: sentence in node.log_text(), 10)
+
+
+def test_incoming(folder, things):
+    pki = shared_pki()
+    peer = ["+tls", pki.peer_key, pki.peer, "+cf", pki.trusted]
+    node = tls_node(folder, pki, {"secure": "", "open": 'client_certificate = "none";'})
+    things.append(node)
+    node.start()
+    secure, without = node.ports["secure"], node.ports["open"]
+    check(echo(secure, *peer).returncode == 0, "C-ECHO with certificates")
+    said(node, 'listener=secure certificate="CN=peer,O=tests" sha256=' + fingerprint(pki.peer).replace(":", "").lower())
+    check(echo(without, "+tla", "+cf", pki.trusted).returncode == 0, "C-ECHO without a certificate of the sender")
+    check(echo(node.port).returncode == 0, "C-ECHO on the plain port beside")
+
+    # A sender that dawdles in the handshake keeps nobody waiting, and not for ever.
+    slow = socket.create_connection(("127.0.0.1", secure))
+    slow.sendall(b"\x16\x03\x01")
+    began = time.monotonic()
+    check(echo(secure, *peer).returncode == 0 and time.monotonic() - began < 2.9, "C-ECHO beside a handshake that stands still")
+
+    refused = {
+        "wrong kind: TLS to plain": ((node.port, "+tla", "+cf", pki.trusted),
+                                     "127.0.0.1 began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender"),
+        "wrong kind: plain to TLS": ((secure,), "127.0.0.1 speaks plain DICOM, but this port wants TLS: switch TLS on at the sender"),
+        "no certificate": ((secure, "+tla", "+cf", pki.trusted),
+                           "127.0.0.1: it showed no certificate, and this port demands one (key `client_certificate`)"),
+        "expired": ((secure, "+tls", pki.peer_key, pki.expired(), "+cf", pki.trusted),
+                    "127.0.0.1: its certificate (CN=expired,O=tests) expired on 2021-01-01 00:00 UTC: it needs a new one"),
+        "not yet valid": ((secure, "+tls", pki.peer_key, pki.future(), "+cf", pki.trusted),
+                          "127.0.0.1: its certificate (CN=future,O=tests) is not valid before 2080-01-01 00:00 UTC: look at the clocks"),
+        "unknown authority": ((secure, "+tls", pki.peer_key, pki.unknown(), "+cf", pki.trusted),
+                              "127.0.0.1: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that is "
+                              f"not in {pki.trusted}"),
+        "does not know our authority": ((secure, "+tls", pki.peer_key, pki.peer, "+cf", pki.foreign.certificate),
+                                        "127.0.0.1: it does not trust the authority that issued our certificate: tell it that one"),
+    }
+    for case, (arguments, sentence) in refused.items():
+        check(echo(*arguments).returncode != 0, f"{case}: C-ECHO must fail")
+        said(node, sentence)
+    client = ["openssl", "s_client", "-connect", f"127.0.0.1:{secure}", "-cert", pki.peer, "-key", pki.peer_key]
+    for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
+                               "no common TLS version: it offers at most TLS 1.1, and we take 1.2 and 1.3"),
+                              (["-tls1_2", "-cipher", "AES128-SHA"],
+                               "no common cipher suite: we take those with forward secrecy and authenticated encryption")):
+        subprocess.run(client + options, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
+        said(node, sentence)
+    with socket.create_connection(("127.0.0.1", secure)) as s:
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        said(node, "127.0.0.1 does not speak TLS: the first byte is 0x47, not a handshake (0x16)")
+    said(node, "127.0.0.1 did not get on with the TLS handshake in time")
+    slow.close()
+    check(echo(secure, *peer).returncode == 0, "and C-ECHO still")
+
+
+def test_allow_list_by_certificate(folder, things):
+    pki = shared_pki()
+    peer = ["+tls", pki.peer_key, pki.peer, "+cf", pki.trusted]
+    node = tls_node(folder, pki, {"secure": "", "open": 'client_certificate = "none";'}, require_known_peer="true")
+    things.append(node)
+    node.write_conf(node.listeners + f"""peers = (
+  {{ name = "mammo"; aet = "MODALITY"; host = "127.0.0.0/8"; certificate = "sha256:{fingerprint(pki.peer)}"; }},
+  {{ name = "echo"; aet = "ECHOSCU"; }} );\n""")
+    node.start()
+    check(echo(node.ports["secure"], *peer).returncode == 0, "the certificate on the list")
+    other = ["+tls", pki.key, pki.node, "+cf", pki.trusted]
+    check(echo(node.ports["secure"], *other).returncode != 0, "another certificate of the same authority")
+    said(node, "is the peer 'mammo', whose certificate must fit")
+    check(echo(node.port).returncode != 0, "no certificate")
+    said(node, "is the peer 'mammo', which must show a certificate that fits")
+
+
+class Peer:
+    """storescp, or openssl s_server as one that is not DICOM."""
+
+    def __init__(self, folder, *command):
+        self.port = free_port()
+        os.makedirs(folder, exist_ok=True)
+        self.process = subprocess.Popen([c.replace("PORT", str(self.port)) for c in command], cwd=folder, stdin=subprocess.PIPE,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+        def there():
+            with socket.socket() as s:
+                return s.connect_ex(("127.0.0.1", self.port)) == 0
+        wait_for(f"{command[0]} listens", there, 10)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def storescp(folder, things, *options):
+    peer = Peer(folder, "storescp", *options, "-od", folder, "PORT")
+    things.append(peer)
+    return peer
+
+
+def answer_once(answer):
+    """A port whose first caller is answered with these bytes and closed on."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with server, server.accept()[0] as s:
+            s.recv(4096)
+            s.sendall(answer)
+    threading.Thread(target=serve, daemon=True).start()
+    return server.getsockname()[1]
+
+
+def test_peer(folder, port, keys, code):
+    """`tomonode test-peer` with a destination of these keys: what it said."""
+    conf = os.path.join(folder, "peer.conf")
+    with open(conf, "w") as f:
+        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; connect_timeout = 3; acse_timeout = 3; '
+                f'dimse_timeout = 5; {keys} }} );\nroutes = ();\n')
+    p = run(TOMONODE, "test-peer", "-c", conf, "--json", "pacs", code=code, timeout=30)
+    return json.loads(p.stdout).get("error", "")
+
+
+def test_outgoing(folder, things):
+    pki = shared_pki()
+    host = 'host = "127.0.0.1"; '
+    tls = f'tls = true; authorities = "{pki.trusted}"; '
+    ours = f'certificate = "{pki.node}"; key = "{pki.key}"; '
+
+    def scp(name, certificate, *more):
+        return storescp(os.path.join(folder, name), things, "+tls", pki.peer_key, certificate, "+cf", pki.trusted, *more).port
+
+    good = scp("good", pki.peer)
+    check(test_peer(folder, good, host + tls + ours, 0) == "", "storescp with certificates")
+    check(test_peer(folder, good, 'host = "localhost"; ' + tls + ours, 0) == "", "by its name")
+    plain = storescp(os.path.join(folder, "plain"), things).port
+    aborting = answer_once(b"\x07\0\0\0\0\x04\0\0\x02\x01")  # A-ABORT, PS3.8 9.3.8
+    elsewhere, expired, future = scp("elsewhere", pki.elsewhere()), scp("expired", pki.expired()), scp("future", pki.future())
+    unknown = scp("unknown", pki.unknown())
+    name = "PACS at 127.0.0.1:"
+    cases = [
+        (plain, tls + ours, f"{name}{plain} closed the connection when it was to begin TLS: perhaps this port speaks plain DICOM (tls = false)"),
+        (aborting, tls + ours, f"{name}{aborting} does not speak TLS on this port: its answer to the handshake began with 0x07, as plain DICOM "
+                               "does; take its TLS port, or set tls = false"),
+        (good, "", f"{name}{good}: this port speaks TLS and not plain DICOM (tls = true)"),
+        (good, tls, f"{name}{good}: it demands a certificate of ours, and we have none"),
+        (expired, tls + ours, f"{name}{expired}: its certificate (CN=expired,O=tests) expired on 2021-01-01"),
+        (future, tls + ours, f"{name}{future}: its certificate (CN=future,O=tests) is not valid before 2080-01-01"),
+        (unknown, tls + ours, f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority"),
+        (elsewhere, tls + ours, "its certificate (CN=elsewhere,O=tests) is for pacs.example, archive.example, not for 127.0.0.1"),
+        (good, tls + f'certificate = "{pki.unknown()}"; key = "{pki.peer_key}"; ', "it does not trust the authority that issued our certificate"),
+        (good, tls + f'certificate = "{pki.expired()}"; key = "{pki.peer_key}"; ', "it says that our certificate has expired"),
+        (good, tls + f'certificate = "{pki.node}"; key = "{pki.peer_key}"; ', "it does not belong to the certificate in"),
+        (good, tls + f'certificate = "{folder}/none.pem"; ', f"certificate file {folder}/none.pem: No such file or directory"),
+    ]
+    for port, keys, sentence in cases:
+        text = test_peer(folder, port, host + keys, CODE_PEER)
+        check(sentence in text, f"wanted '{sentence}', got '{text}'")
+    check(test_peer(folder, elsewhere, host + tls + ours + 'tls_name = "archive.example"; ', 0) == "", "tls_name")
+    check(test_peer(folder, elsewhere, host + tls + ours + 'verify = "authority"; ', 0) == "", "any name")
+    own = f'tls = true; authorities = "{pki.unknown()}"; {ours}'
+    check(test_peer(folder, unknown, host + own, 0) == "", "the peer's own certificate as the authority")
+
+    for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], "it knows no TLS version that we take"),
+                              (["-tls1_2", "-cipher", "AES128-SHA"], "it takes no cipher suite that we take")):
+        server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", pki.peer, "-key", pki.peer_key, *options)
+        things.append(server)
+        text = test_peer(folder, server.port, host + tls + ours, CODE_PEER)
+        check(sentence in text, f"wanted '{sentence}', got '{text}'")
+    silent = socket.create_server(("127.0.0.1", 0))
+    text = test_peer(folder, silent.getsockname()[1], host + tls + ours, CODE_PEER)
+    check("did not answer the TLS handshake in time: perhaps this port speaks plain DICOM" in text, text)
+    silent.close()
+
+
+def test_orthanc_both_ways(folder, things):
+    """The exam comes from one Orthanc and goes to another, over TLS with verified certificates all the way."""
+    pki = shared_pki()
+    exam = simulate(os.path.join(folder, "exam"))
+    tls = {"DicomTlsEnabled": True, "DicomTlsCertificate": pki.peer, "DicomTlsPrivateKey": pki.peer_key,
+           "DicomTlsTrustedCertificates": pki.trusted, "DicomTlsRemoteCertificateRequired": True}
+    pacs = Orthanc(os.path.join(folder, "pacs"))
+    things.append(pacs)
+    node = tls_node(os.path.join(folder, "node"), pki, {"secure": ""}, pacs.port, plain="false")
+    things.append(node)
+    node.destination["tls"] = "true"
+    node.write_conf(node.listeners)
+    path = os.path.join(pacs.folder, "orthanc.json")
+    with open(path) as f:
+        conf = json.load(f)
+    conf.update(tls, DicomModalities={"node": {"AET": "TOMONODE", "Host": "127.0.0.1", "Port": node.ports["secure"], "UseDicomTls": True}})
+    with open(path, "w") as f:
+        json.dump(conf, f)
+    pacs.start()
+    node.start(wait=False)
+    wait_for("the node listens", lambda: "listening listener=secure" in node.log_text(), 20)
+    check(test_peer(folder, pacs.port, f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; certificate = "{pki.node}"; '
+                    f'key = "{pki.key}";', 0) == "", "test-peer with Orthanc")
+    run("storescu", "+tls", pki.peer_key, pki.peer, "+cf", pki.trusted, "-aet", "MODALITY", "-aec", "PACS", "127.0.0.1", pacs.port, *exam)
+    import pydicom
+    study = pydicom.dcmread(exam[0], stop_before_pixels=True).StudyInstanceUID
+    run("curl", "-sf", "-X", "POST", f"http://127.0.0.1:{pacs.http}/modalities/node/store", "-d",
+        json.dumps({"Resources": pacs.get("/studies"), "Synchronous": True}))
+    node.wait_states("delivered")
+    check(len(pacs.objects()[study]) == len(exam) + 1, f"the result is in the study: {pacs.objects()}")
+    check('certificate="CN=peer,O=tests"' in node.log_text(), "Orthanc's certificate is in the log")
+
+
+def test_check(folder, things):
+    """`check` and `serve` name what is wrong with the files of TLS."""
+    pki = shared_pki()
+    locked, nonsense = os.path.join(folder, "locked.key"), os.path.join(folder, "nonsense.pem")
+    run("openssl", "pkey", "-in", pki.key, "-aes128", "-passout", "pass:secret", "-out", locked)
+    with open(nonsense, "w") as f:
+        f.write("-----BEGIN CERTIFICATE-----\nnothing\n-----END CERTIFICATE-----\n")
+    soon = pki.ca.sign(pki.key, "soon", days=20)
+    over = pki.ca.sign(pki.key, "over", start="20200101000000Z", end="20210101000000Z")
+    conf = os.path.join(folder, "t.conf")
+
+    def checked(certificate, key, code, command="check"):
+        with open(conf, "w") as f:
+            f.write(f'node = {{ plain = false; spool = "{folder}/spool"; tls_authorities = "{pki.trusted}"; }};\n'
+                    f'listeners = ( {{ name = "secure"; port = 0; certificate = "{certificate}"; key = "{key}"; }} );\n')
+        p = run(TOMONODE, command, "-c", conf, code=code)
+        return p.stdout + p.stderr
+
+    check("secure: 127.0.0.1 port 0, TLS, callers show a certificate" in checked(pki.node, pki.key, 0), "good files")
+    for certificate, key, sentence in (
+            (folder + "/gone.pem", pki.key, f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
+            (folder, pki.key, f"certificate file {folder}: Is a directory"),
+            (nonsense, pki.key, f"certificate file {nonsense}: it holds no certificate in PEM form"),
+            (pki.node, nonsense, f"key file {nonsense}: it holds no private key in PEM form"),
+            (pki.node, locked, f"key file {locked}: it is locked by a password"),
+            (pki.node, pki.peer_key, f"key file {pki.peer_key}: it does not belong to the certificate in {pki.node}")):
+        for command in ("check", "serve"):
+            text = checked(certificate, key, CODE_CONFIG, command)
+            check(sentence in text, f"{command}: wanted '{sentence}', got '{text}'")
+    check("expired on 2021-01-01 00:00 UTC" in checked(over, pki.key, CODE_CONFIG), "an expired certificate")
+    text = checked(soon, pki.key, 0)
+    check("warning: listener 'secure': the certificate in " in text and "in 20 days" in text, text)
+    report = json.loads(run(TOMONODE, "check", "--json", "-c", conf).stdout)
+    check(report["ok"] and len(report["warnings"]) >= 1 and report["config"]["listeners"][0]["tls"] is True, report)
+
+
+def main_tests():
+    main([test_incoming, test_allow_list_by_certificate, test_outgoing, test_orthanc_both_ways, test_check])
+
+
+if __name__ == "__main__":
+    main_tests()
