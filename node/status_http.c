@@ -19,7 +19,7 @@
 #define CROWDED 40	      /* from so many on the oldest have to hurry */
 #define HTTP_LIFE 15.0	      /* s from connection to its end */
 #define HTTP_LIFE_CROWDED 3.0 /* s */
-#define HTTP_SILENCE 10	      /* s without a byte */
+#define HTTP_SILENCE 5	      /* s without a byte */
 #define HEADER_BYTES 8192
 #define REJECTED_BYTES 65536 /* of a body that is too large, until it is not even read */
 #define ASK_SECONDS 10.0     /* for a page */

@@ -199,7 +199,7 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 		add(ret, size, "It was delivered; the node's own files were removed.");
 		break;
 	default:
-		if (incomplete(v))
+		if (incomplete(v) && !v->members.as_is)
 			add(ret, size, "Only %ld of %ld images came.", (long)v->members.instances, (long)v->members.expected);
 		else if (v->reason[0])
 			add_reason(ret, size, v->reason);
@@ -208,6 +208,10 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 
 const char *status_words_hint(const struct job_view *v)
 {
+	if (incomplete(v) && v->members.as_is)
+		return "The images that are here are not enough. Send the missing ones from the modality: the case then goes on "
+		       "by "
+		       "itself.";
 	if (incomplete(v))
 		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, take "
 		       "those "
@@ -249,7 +253,7 @@ const char *status_words_retry(const struct job_view *v)
 
 const char *status_words_as_is(const struct job_view *v)
 {
-	return incomplete(v) ? "Take what is here" : NULL;
+	return incomplete(v) && !v->members.as_is ? "Take what is here" : NULL;
 }
 
 const char *status_words_cancel(const struct job_view *v)

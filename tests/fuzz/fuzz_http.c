@@ -1,0 +1,85 @@
+/* What the status page parses itself: path, Host, Origin, form; and what it writes of texts from outside. Any bytes give an
+ * answer, never a crash; what passes keeps what node/status_request.h promises, and no escaped text can leave its place in the
+ * page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER tests/fuzz/corpus/http
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/html.h"
+#include "node/status_request.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define LINES 5
+
+static void check_page(const char *path)
+{
+	int64_t job = -1;
+	enum status_page page = status_request_page(path, &job);
+
+	if (page < STATUS_NONE || page > STATUS_ICON || job == 0)
+		abort();
+	if (page != STATUS_NONE && (job > 0) != (strncmp(path, "/jobs/", 6) == 0))
+		abort();
+	if (status_page_acts(page) && job < 1)
+		abort();
+}
+
+static void check_host(const char *host, const char *origin)
+{
+	/* Served under a name: it is an address, localhost or ours. None of them has these. */
+	if (status_request_host(host, "node.example") && strpbrk(host, "/@?# \t\r\n%\\"))
+		abort();
+	if (status_request_origin(origin, host) && (strlen(origin) < strlen(host) || !strstr(origin, "://")))
+		abort();
+}
+
+static void check_text(const char *text)
+{
+	struct html h = {0};
+
+	html_text(&h, text);
+	if (h.failed || (h.text && strpbrk(h.text, "<>\"'\r\n\t\x7f")))
+		abort();
+	for (const char *c = h.text; c && (c = strchr(c, '&')); c++)
+		if (strncmp(c, "&amp;", 5) && strncmp(c, "&lt;", 4) && strncmp(c, "&gt;", 4) && strncmp(c, "&quot;", 6) &&
+		    strncmp(c, "&#39;", 5))
+			abort();
+	html_clear(&h);
+	html_label(&h, text);
+	for (const char *c = h.text; c && *c; c++) {
+		if (*c == '\n' || *c == '"')
+			abort();
+		if (*c == '\\' && !strchr("\\\"n", *++c))
+			abort();
+	}
+	html_clear(&h);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char token[STATUS_TOKEN_SIZE] = "00112233445566778899aabbccddeeff";
+	char *text = malloc(size + 1), *line[LINES], *rest = text;
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = '\0';
+	for (size_t i = 0; i < LINES; i++) {
+		char *end = rest + strcspn(rest, "\n");
+
+		line[i] = rest;
+		rest = *end && i + 1 < LINES ? end + 1 : end;
+		if (i + 1 < LINES)
+			*end = '\0';
+	}
+	check_page(line[0]);
+	check_host(line[1], line[2]);
+	if (status_request_token(line[3], strlen(line[3]), token) && strcmp(line[3] + 6, token) != 0)
+		abort();
+	check_text(line[4]);
+	free(text);
+	return 0;
+}

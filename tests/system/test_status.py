@@ -1,0 +1,364 @@
+#!/usr/bin/python3
+"""The status page over HTTP: what it shows, what it refuses, what it never shows, and that it may die without harm."""
+import html.parser
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+
+import node_harness as h
+from node_harness import check, wait_for
+
+try:
+    import pydicom
+except ImportError:
+    print("skipped: pydicom is not installed")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+NAME = '<script>alert(1)</script>"\'&'
+CALLING = "<i>A&\"'"
+HEADERS = {"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+           "Connection": "close"}
+
+
+class Page(html.parser.HTMLParser):
+    """Tags with their attributes, and the text, as a browser reads them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def ask(n, path, method="GET", body=None, **headers):
+    """Status, headers, body."""
+    c = http.client.HTTPConnection("127.0.0.1", n.status["port"], timeout=20)
+    try:
+        c.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+        answer = c.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        c.close()
+
+
+def page(n, path="/", code=200):
+    status, _, body = ask(n, path)
+    check(status == code, f"{path}: {status}, not {code}: {body[:300]}")
+    return body.decode()
+
+
+def token(n):
+    return re.search(r'name="token" value="([0-9a-f]{32})"', page(n)).group(1)
+
+
+def act(n, path, value, **headers):
+    return ask(n, path, "POST", f"token={value}", Content_Type="application/x-www-form-urlencoded", **headers)[0]
+
+
+def raw(n, data, seconds=10):
+    """What comes back for these bytes, until the other end closes."""
+    with socket.create_connection(("127.0.0.1", n.status["port"]), timeout=seconds) as s:
+        answer = b""
+        try:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            while part := s.recv(65536):
+                answer += part
+        except OSError as e:
+            check(not isinstance(e, TimeoutError), f"{data[:40]}: neither an answer nor an end")
+    return answer
+
+
+def node(folder, things, start_pacs=True, **status):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    n.status = {"port": h.free_port(), **status}
+    n.write_conf()
+    things += [n, pacs]
+    if start_pacs:
+        pacs.start()
+    n.start()
+    wait_for("the page answers", lambda: answers(n), 20)
+    return n, pacs
+
+
+def answers(n):
+    return quietly(lambda: ask(n, "/health")[0] in (200, 503))
+
+
+def quietly(ask_it):
+    """False where the page is just being started anew."""
+    try:
+        return ask_it()
+    except OSError:
+        return False
+
+
+def metrics(n):
+    """{name{labels}: value}; the text format is checked on the way."""
+    values, types, helped = {}, {}, set()
+    status, headers, body = ask(n, "/metrics")
+    check(status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4"), headers)
+    check(body.endswith(b"\n"), "no line feed at the end")
+    for line in body.decode().splitlines():
+        m = re.fullmatch(r"# (HELP|TYPE) (tomonode_[a-z_]+) (.+)", line)
+        if m:
+            helped.add(m[2]) if m[1] == "HELP" else types.__setitem__(m[2], m[3])
+            continue
+        m = re.fullmatch(r'(tomonode_[a-z_]+)((?:\{(?:[a-z]+="(?:[^"\\]|\\["\\n])*",?)+\})?) (\S+)', line)
+        check(m, f"no metric: {line}")
+        base = re.sub(r"_(bucket|sum|count)$", "", m[1]) if m[1] not in types else m[1]
+        check(base in types and base in helped, f"{m[1]} without TYPE or HELP before it")
+        check((types[base] == "counter") == m[1].endswith("_total"), f"{m[1]} is a {types[base]}")
+        check(m[1] + m[2] not in values, f"{m[1]}{m[2]} twice")
+        values[m[1] + m[2]] = float(m[3])
+    for name, kind in types.items():
+        if kind == "histogram":
+            buckets = [v for k, v in values.items() if k.startswith(name + "_bucket")]
+            check(buckets == sorted(buckets) and buckets[-1] == values[name + "_count"], f"{name}: {buckets}")
+    return values
+
+
+def pages_and_refusals(folder, things):
+    n, _ = node(folder, things, host='"recon.example.org"')
+    check(f'address=http://127.0.0.1:{n.status["port"]}/' in n.log_text(), "the log does not say where the page is")
+    files = h.simulate(os.path.join(folder, "exam"))
+    h.send(n.port, files)
+    n.wait_states("delivered")
+    job = n.jobs()[0]["id"]
+    wait_for("the picture", lambda: ask(n, f"/jobs/{job}/thumbnail.png")[0] == 200)
+
+    types = {"/": "text/html", f"/jobs/{job}": "text/html", "/status.json": "application/json", "/metrics": "text/plain", "/health": "text/plain",
+             "/status.css": "text/css", "/status.js": "text/javascript", "/icon.svg": "image/svg+xml", f"/jobs/{job}/thumbnail.png": "image/png"}
+    for path, kind in types.items():
+        status, headers, body = ask(n, path)
+        check(status == 200 and headers["Content-Type"].startswith(kind) and body, f"{path}: {status} {headers}")
+        check(all(headers[k] == v for k, v in HEADERS.items()), f"{path}: {headers}")
+        policy = headers["Content-Security-Policy"]
+        check(policy.startswith("default-src 'none'") and "unsafe" not in policy and "frame-ancestors 'none'" in policy, policy)
+        length = headers["Content-Length"]
+        status, headers, body = ask(n, path, "HEAD")
+        check(status == 200 and not body and (headers["Content-Length"] == length or path in ("/", "/status.json", "/metrics", f"/jobs/{job}")), f"HEAD {path}")
+        check(ask(n, path + "?refresh=1&x=%00")[0] == 200, f"{path} with a query")
+    check(ask(n, f"/jobs/{job}/thumbnail.png")[2].startswith(b"\x89PNG"), "no PNG")
+
+    first = Page(page(n))
+    check("Everything is in order" in first.text and "Delivered" in first.text and "Tomosynthesis, left CC" in first.text, first.text)
+    check("25 images from MODALITY" in first.text and "pacs has it since" in first.text, first.text)
+    check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)], "style or script in the page")
+    check(not [a for _, a in first.tags for v in (a.get("src"), a.get("href")) if v and not v.startswith(("/", "#"))], "something from outside")
+    one = Page(page(n, f"/jobs/{job}"))
+    check("What happened" in one.text and "Reconstruction began" in one.text and "Where the time went" in one.text, one.text)
+    status = json.loads(page(n, "/status.json"))
+    check(status["healthy"] and status["counts"]["delivered"] == 1 and status["cases"][0]["id"] == job and "patient" not in status["cases"][0], status)
+    check(status["received"]["instances"] == len(files) and status["devices"][0]["name"] == "cpu", status)
+
+    for path in ("/nothing", "/jobs", "/jobs/", "/jobs/0", "/jobs/01", "/jobs/x", f"/jobs/{job}/", f"/jobs/{job}/other", "/jobs/99999999999999999999",
+                 "/jobs/-1", "/../etc/passwd", "//", "/%2e%2e/x", "/status.json/", "/jobs/777777", "/jobs/777777/thumbnail.png", "/" + 3000 * "a"):
+        check(ask(n, path)[0] == 404, f"{path}: {ask(n, path)[0]}")
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "SOMETHING"):
+        status, headers, _ = ask(n, "/", method)
+        check(status == 405 and headers["Allow"] == "GET, HEAD", f"{method}: {status}")
+        check(method == "POST" or ask(n, f"/jobs/{job}/retry", method)[1]["Allow"] == "POST", method)
+    check(ask(n, f"/jobs/{job}/retry")[0] == 405, "GET acts")
+
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example:11180", "[::1", "127.0.0.1:x", "", "a b", "127.1.1.1.1"):
+        check(ask(n, "/", Host=host)[0] in (400, 421), f"Host {host!r} was served")
+    for host in ("localhost", "LOCALHOST:80", "127.0.0.1", "10.1.2.3:8080", "[::1]:11180", "recon.example.org", "Recon.Example.Org:443"):
+        check(ask(n, "/", Host=host)[0] == 200, f"Host {host!r} was refused")
+    for data in (b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n", b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
+                 b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + 20000 * b"a" + b"\r\n\r\n", 70000 * b"x",
+                 b"POST /jobs/1/retry HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+                 b"POST /jobs/1/retry HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n" + 100000 * b"y",
+                 b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
+        answer = raw(n, data)
+        check(not answer.startswith(b"HTTP/1.1 2"), f"{data[:40]}: {answer[:60]}")
+    check(ask(n, f"/jobs/{job}/retry", "POST", 2000 * "x", Content_Type="application/x-www-form-urlencoded")[0] == 413, "a form of 2000 bytes")
+    check(answers(n) and n.states() == ["delivered"], "after all of that")
+
+
+def actions(folder, things):
+    n, pacs = node(folder, things)
+    files = h.simulate(os.path.join(folder, "exam"))
+    h.send(n.port, files[:12])
+    n.wait_states("held")
+    job = n.jobs()[0]["id"]
+    text = Page(page(n)).text
+    check("Held" in text and "Only 12 of 25 images came." in text and "Take what is here" in text, text)
+    good = token(n)
+    path = f"/jobs/{job}/as-is"
+    for form in ("", "token=", "token=" + 32 * "0", f"token={good}x", f"token={good}&token={good}", good, f"x=1&token={good}"):
+        check(ask(n, path, "POST", form, Content_Type="application/x-www-form-urlencoded")[0] == 403, f"form {form!r}")
+    check(ask(n, path, "POST", f"token={good}", Content_Type="text/plain")[0] == 403, "text/plain")
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "none"},
+                    {"Host": "evil.example"}, {"Origin": f"http://127.0.0.1:{n.status['port'] + 1}"}):
+        check(act(n, path, good, **headers) in (403, 421), f"{headers}")
+    check(n.states() == ["held"] and len([e for e in n.show(job)["events"] if e["event"] == "retry"]) == 0, "something was written")
+
+    check(act(n, path, good, Origin=f"http://127.0.0.1:{n.status['port']}", Sec_Fetch_Site="same-origin") == 303, "take what is here")
+    # The images of a series say how many they are: fewer are refused, and the page says so.
+    wait_for("the reader's answer", lambda: "12 projections are here" in page(n) and "not enough" in page(n), 30)
+    check(act(n, path, good) == 409 and "Take what is here" not in page(n), "as-is a second time")
+    pacs.stop()
+    h.send(n.port, files[12:])
+    wait_for("it waits for the PACS", lambda: "pacs does not take results" in page(n), 30)
+    text = Page(page(n)).text
+    check("Not reached" in text and "Connection refused" in text and "Try now" in text, text)
+    check(metrics(n)['tomonode_destination_down{destination="pacs"}'] == 1, "down")
+    check(act(n, path, good) == 409, "as-is of a case that is not held")
+    check(act(n, "/jobs/777777/retry", good) == 404 and act(n, f"/jobs/{job}/cancel", good) == 303, "cancel")
+    n.wait_states("cancelled")
+    check(act(n, f"/jobs/{job}/cancel", good) == 409, "cancel twice")
+    check("cancelled on the status page" in page(n), "the reason")
+    pacs.start()
+    check(act(n, f"/jobs/{job}/retry", good) == 303, "retry")
+    n.wait_states("delivered")
+    check([e["detail"].get("reason") for e in n.show(job)["events"] if e["event"] == "retry"] == 2 * ["asked for on the status page"], "events")
+
+    # The same with actions off: no buttons, no acting.
+    h.send(n.port, h.simulate(os.path.join(folder, "other"), "--side", "R")[:3])
+    n.wait_states("delivered", "held")
+    good = token(n)
+    path = f"/jobs/{n.jobs()[1]['id']}/cancel"
+    n.status["actions"] = '"never"'
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    wait_for("a page without buttons", lambda: quietly(lambda: "<form" not in page(n)), 20)
+    check("Held" in page(n) and act(n, path, good) == 403 and n.states() == ["delivered", "held"], "acted although it may not")
+
+
+def nobody_shows(folder, things):
+    """Hostile texts are shown as texts, patients' names only where they are wanted, and counters are the journal's."""
+    n, _ = node(folder, things, show_patient="true")
+    exam = h.simulate(os.path.join(folder, "exam"))
+    for f in exam:
+        d = pydicom.dcmread(f)
+        d.SpecificCharacterSet = "ISO_IR 192"
+        d.PatientName, d.PatientID, d.SeriesDescription = f"{NAME}^J\u00f6rg\u202e", "<b>7</b>", NAME
+        d.save_as(f)
+    h.run("storescu", "-aet", CALLING, "-aec", "TOMONODE", "127.0.0.1", n.port, *exam)
+    strange = os.path.join(folder, "strange")
+    os.mkdir(strange)
+    d = pydicom.dcmread(exam[0])
+    d.Manufacturer, d.StudyInstanceUID, d.SeriesInstanceUID, d.SOPInstanceUID = "<u>EVIL & CO</u>", "1.2.3.9", "1.2.3.9.1", "1.2.3.9.1.1"
+    d.file_meta.MediaStorageSOPInstanceUID, d.ImagesInAcquisition = d.SOPInstanceUID, 1
+    d.save_as(os.path.join(strange, "1.dcm"))
+    h.send(n.port, [os.path.join(strange, "1.dcm")])
+    wait_for("both", lambda: sorted(n.states()) == ["delivered", "held"])
+    wait_for("the name", lambda: "alert(1)" in page(n), 10)
+    for path in ["/"] + [f"/jobs/{j['id']}" for j in n.jobs()]:
+        body = page(n, path)
+        p = Page(body)
+        check([a.get("src") for t, a in p.tags if t == "script"] == ["/status.js"], f"{path}: {p.tags}")
+        check(not {"i", "b", "u"} & {t for t, _ in p.tags}, f"{path}: a tag of somebody else")
+        check("\u202e" not in body, "a character that turns the writing")
+        if path != "/" and "left CC" in p.text and "Delivered" in p.text:
+            check(f"{NAME}, J\u00f6rg" in p.text and "ID <b>7</b>" in p.text and f"from {CALLING}" in p.text, p.text)
+    check(any(NAME in c.get("patient", {}).get("name", "") for c in json.loads(page(n, "/status.json"))["cases"]), "the name as JSON")
+    before = metrics(n)
+    check(before["tomonode_instances_received_total"] == len(exam) + 1 and before['tomonode_jobs{state="held"}'] == 1, before)
+    check(before['tomonode_deliveries_total{destination="pacs",result="sent"}'] == 1 and before["tomonode_reconstruction_seconds_count"] == 1, before)
+    check("alert" not in str(before), "a name in the metrics")
+
+    # Whatever of the page dies comes back, and the node does not mind.
+    for what in ("http", "status"):
+        manager, pid = n.process.pid, n.processes(what)[0]
+        os.kill(pid, signal.SIGKILL)
+        wait_for(f"another {what}", lambda: n.processes(what) not in ([], [pid]) and answers(n), 20)
+        check(n.process.poll() is None and n.process.pid == manager and n.echo(), "the node went with it")
+
+    # Not wanted: the names are nowhere, not even in the log. The counters have survived kill -9.
+    n.kill()
+    n.status["show_patient"] = "false"
+    n.write_conf()
+    n.start()
+    wait_for("the page again", lambda: answers(n), 20)
+    after = metrics(n)
+    for name, value in before.items():
+        if name.endswith("_total") or "_total{" in name or "_count" in name or "_bucket" in name:
+            check(after[name] == value, f"{name}: {value}, after a restart {after[name]}")
+    for path in ["/", "/status.json", "/metrics", "/health"] + [f"/jobs/{j['id']}" for j in n.jobs()]:
+        check("alert" not in page(n, path) and "&lt;b&gt;7" not in page(n, path), f"{path} has the patient's name")
+    check("alert(1)" not in n.log_text(), "the log has the patient's name")
+
+
+def slow_and_many(folder, things):
+    """Connections that say nothing, or a byte now and then, are ended, and nobody waits for them."""
+    n, _ = node(folder, things, start_pacs=False)
+    slow = []
+    for i in range(50):
+        s = socket.create_connection(("127.0.0.1", n.status["port"]), timeout=10)
+        s.sendall((b"GET / HTTP/1.1\r\nHost: loc", b"", b"\x16\x03\x01\x02\x00\x01\x00")[i % 3])
+        slow.append(s)
+    began = time.monotonic()
+    check(answers(n), "50 silent connections, and no answer")
+    check(time.monotonic() - began < 5, "it took too long")
+
+    def ended():
+        left = []
+        for s in slow:
+            try:
+                s.send(b"a")  # a byte now and then
+                s.setblocking(False)
+                if s.recv(100) == b"":
+                    continue
+            except BlockingIOError:
+                left.append(s)
+            except OSError:
+                continue
+        slow[:] = left
+        return len(slow) < 40  # from there on each has its whole time
+    wait_for("the oldest are ended", ended, 20, 0.5)
+    check(answers(n), "no answer afterwards")
+    pid = n.processes("http")[0]
+    wait_for("no descriptors are left", lambda: ended() is None or len(os.listdir(f"/proc/{pid}/fd")) < 12, 30, 0.5)
+    check(n.processes("http") == [pid], "it is another process")
+    # It holds what it needs and nothing else: no journal, no file of the spool, no lock.
+    held = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    check(not [f for f in held if n.spool in f], held)
+    for path in (b"/", b"/status.json", b"/metrics"):  # a client that asks and does not read
+        s = socket.create_connection(("127.0.0.1", n.status["port"]), timeout=10)
+        s.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        slow.append(s)
+    check(answers(n), "no answer beside those who do not read")
+    for s in slow:
+        s.close()
+
+
+def taken_port(folder, things):
+    """Another program has the page's port: the node runs, says so, and takes the port when it is free."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        n = h.Node(os.path.join(folder, "node"), h.free_port())
+        n.status = {"port": s.getsockname()[1]}
+        n.write_conf()
+        things.append(n)
+        n.start()
+        wait_for("the log says so", lambda: "status-page-not-served" in n.log_text(), 10)
+        check(n.echo(), "the node does not answer")
+    os.kill(n.process.pid, signal.SIGHUP)  # tried at once; else after half a minute
+    wait_for("the page", lambda: answers(n), 20)
+    check(ask(n, "/health")[2] == b"ok\n", "health")
+    n.node["reserve"] = '"900000 GB"'
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    wait_for("the full disk", lambda: quietly(lambda: ask(n, "/health")[0] == 503), 20)
+    check(b"disk is full" in ask(n, "/health")[2] and "The node needs help" in page(n), "reasons")
+    check(n.stop() == 0 and not n.processes(), "something is left")
+
+
+if __name__ == "__main__":
+    h.main([pages_and_refusals, actions, nobody_shows, slow_and_many, taken_port])
