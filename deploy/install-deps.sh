@@ -10,7 +10,7 @@ set -euo pipefail
 build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libconfig-dev libsqlite3-dev libjansson-dev libxxhash-dev libssl-dev zlib1g-dev
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev"
 # The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
-test="dcmtk dicom3tools orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
+test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
 demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
 
 list_only=no

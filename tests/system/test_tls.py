@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.request
 
 from node_harness import Node, Orthanc, TOMONODE, check, free_port, main, need, run, simulate, wait_for
 from tls_tools import Pki, fingerprint
@@ -157,7 +158,7 @@ def test_peer(folder, port, keys, code):
     """`tomonode test-peer` with a destination of these keys: what it said."""
     conf = os.path.join(folder, "peer.conf")
     with open(conf, "w") as f:
-        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; connect_timeout = 3; acse_timeout = 3; '
+        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; connect_timeout = 3; acse_timeout = 2; '
                 f'dimse_timeout = 5; {keys} }} );\nroutes = ();\n')
     p = run(TOMONODE, "test-peer", "-c", conf, "--json", "pacs", code=code, timeout=30)
     return json.loads(p.stdout).get("error", "")
@@ -241,8 +242,9 @@ def test_orthanc_both_ways(folder, things):
     run("storescu", "+tls", pki.peer_key, pki.peer, "+cf", pki.trusted, "-aet", "MODALITY", "-aec", "PACS", "127.0.0.1", pacs.port, *exam)
     import pydicom
     study = pydicom.dcmread(exam[0], stop_before_pixels=True).StudyInstanceUID
-    run("curl", "-sf", "-X", "POST", f"http://127.0.0.1:{pacs.http}/modalities/node/store", "-d",
-        json.dumps({"Resources": pacs.get("/studies"), "Synchronous": True}))
+    order = urllib.request.Request(f"http://127.0.0.1:{pacs.http}/modalities/node/store", method="POST",
+                                   data=json.dumps({"Resources": pacs.get("/studies"), "Synchronous": True}).encode())
+    urllib.request.urlopen(order, timeout=60).close()
     node.wait_states("delivered")
     check(len(pacs.objects()[study]) == len(exam) + 1, f"the result is in the study: {pacs.objects()}")
     check('certificate="CN=peer,O=tests"' in node.log_text(), "Orthanc's certificate is in the log")

@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+"""What one sender may take of the node: associations, bytes within a time, refused attempts."""
+import os
+import socket
+import subprocess
+import time
+
+from node_harness import Node, check, main, need, run, wait_for
+
+need("echoscu", "storescu", "img2dcm")
+
+
+def echo(node, aet="MODALITY"):
+    return subprocess.run(["echoscu", "-aet", aet, "-aec", "TOMONODE", "-to", "5", "127.0.0.1", str(node.port)], capture_output=True, text=True,
+                          timeout=30)
+
+
+def associate_rq(calling):
+    """An A-ASSOCIATE-RQ for Verification, Implicit VR Little Endian (PS3.8 9.3.2)."""
+    def item(kind, body):
+        return bytes([kind, 0]) + len(body).to_bytes(2, "big") + body
+    context = item(0x20, b"\x01\0\0\0" + item(0x30, b"1.2.840.10008.1.1") + item(0x40, b"1.2.840.10008.1.2"))
+    user = item(0x50, item(0x51, (16384).to_bytes(4, "big")) + item(0x52, b"1.2.3"))
+    body = b"\0\x01\0\0" + b"TOMONODE".ljust(16) + calling.encode().ljust(16) + bytes(32) + item(0x10, b"1.2.840.10008.3.1.1.1") + context + user
+    return b"\x01\0" + len(body).to_bytes(4, "big") + body
+
+
+def associate(node, calling):
+    """An open association: its socket, and the first byte of the answer (2 accepted, 3 rejected; None: closed)."""
+    s = socket.create_connection(("127.0.0.1", node.port), timeout=10)
+    s.sendall(associate_rq(calling))
+    try:
+        answer = s.recv(4096)
+    except ConnectionResetError:
+        answer = b""
+    return s, answer
+
+
+def test_associations(folder, things):
+    node = Node(folder, 4242)
+    things.append(node)
+    node.node["peer_associations"] = 2
+    node.write_conf('peers = ( { name = "one"; aet = "ONE"; associations = 1; }, { name = "two"; aet = "TWO"; } );\n')
+    node.start()
+    one, answer = associate(node, "ONE")
+    check(answer[0] == 2, "the first association of ONE")
+    s, answer = associate(node, "ONE")
+    check(answer[0] == 3 and answer[7:10] == b"\x02\x03\x02", f"a second one is rejected for now, local limit exceeded: {answer.hex()}")
+    s.close()
+    two = [associate(node, "TWO") for _ in range(3)]
+    check([a[0] for _, a in two] == [2, 2, 3], "two of TWO, who is another peer")
+    check("'ONE' from 127.0.0.1 has 1 associations already" in node.log_text(), "the log says so")
+    one.close()
+    wait_for("ONE may come again", lambda: associate(node, "ONE")[1][:1] == b"\x02", 10)
+    for s, _ in two:
+        s.close()
+
+
+def test_bytes(folder, things):
+    """Read more slowly, and nothing lost: of 3 MB within a limit of 1 MB a second the last 2 MB take 2 seconds."""
+    node = Node(folder, 4242, peer_bytes=1000000, peer_window=1)
+    things.append(node)
+    node.start()
+    picture = os.path.join(folder, "p.bmp")
+    rows, columns = 1000, 1000
+    with open(picture, "wb") as f:  # 24 bits a pixel
+        size = 54 + rows * columns * 3
+        f.write(b"BM" + size.to_bytes(4, "little") + bytes(4) + (54).to_bytes(4, "little") + (40).to_bytes(4, "little")
+                + columns.to_bytes(4, "little") + rows.to_bytes(4, "little") + b"\x01\0\x18\0" + bytes(24) + os.urandom(rows * columns * 3))
+    run("img2dcm", "-i", "BMP", picture, os.path.join(folder, "p.dcm"))
+    began = time.monotonic()
+    run("storescu", "-aet", "MODALITY", "-aec", "TOMONODE", "127.0.0.1", node.port, os.path.join(folder, "p.dcm"))
+    took = time.monotonic() - began
+    check(took > 1.5, f"3 MB in {took:.2f} s")
+    check(len(node.stored_files()) == 1, "and stored")
+    wait_for("the log says so", lambda: "sender-slowed" in node.log_text(), 10)
+
+
+def test_refusals(folder, things):
+    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=60, refusal_pause=3)
+    things.append(node)
+    node.write_conf('peers = ( { name = "m"; aet = "MODALITY"; }, { name = "e"; aet = "ECHOSCU"; } );\n')
+    node.start()
+    for _ in range(5):
+        check(echo(node, "STRANGER").returncode != 0, "a stranger is rejected")
+    wait_for("the address is shut out", lambda: "sender-shut-out host=127.0.0.1 refusals=4" in node.log_text(), 10)
+    check(node.log_text().count("association-rejected") == 5, "each refusal before is on record")
+    for _ in range(10):
+        s, answer = associate(node, "STRANGER")
+        s.close()
+        check(answer == b"", "closed at once")
+    wait_for("it is let in again", lambda: "sender-let-in host=127.0.0.1 closed=10" in node.log_text(), 20)
+    check(node.log_text().count("association-rejected") == 5 and node.log_text().count("sender-shut-out") == 1, "logged once, not for each attempt")
+    check(echo(node).returncode == 0, "and a peer is served")
+
+
+if __name__ == "__main__":
+    main([test_associations, test_bytes, test_refusals])
