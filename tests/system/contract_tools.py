@@ -243,11 +243,17 @@ def footprint(node):
     return {"processes": processes, "mb": memory / 1024, "descriptors": descriptors, "threads": threads}
 
 
+def sanitized():
+    """Is the program built with the address sanitizer? Then its memory says nothing."""
+    with open(h.TOMONODE, "rb") as f:
+        return b"__asan_init" in f.read()
+
+
 def resting(node, seconds=30):
     """Manager, receiver and workers, and nobody else: the footprint then."""
     def alone():
         found = roles(node)
-        return not set(found) & {"association", "index", "deliver"} and "receiver" in found
+        return not set(found) & {"association", "index", "deliver", "commit"} and "receiver" in found
     wait_for("nobody is busy", alone, seconds)
     return footprint(node)
 

@@ -35,6 +35,7 @@ class Day:
         self.archive = peer.Archive()
         self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=3600, retention_space='"20 MB"', device='"cpu:1"')
         self.node.destination.update(retry_first=0.1, retry_cap=0.5)
+        self.node.status = {"port": 0}
         self.node.write_conf()
         things += [self.node, self.archive]
         self.exams = c.Exams(os.path.join(folder, "exam"))
@@ -55,7 +56,7 @@ class Day:
         figures = c.resting(self.node, 60)
         found = c.roles(self.node)
         spool = self.node.spool
-        figures.update({role + " MB": memory_of(found[role][0]) for role in ("manager", "receiver", "worker") if role in found},
+        figures.update({role + " MB": memory_of(found[role][0]) for role in ("manager", "receiver", "worker", "status") if role in found},
                        **{"ms each": 1000 * seconds / self.batch, "exams": self.sent,
                           "images and results MB": (folder_bytes(spool + "/instances") + folder_bytes(spool + "/outbox")) / 1e6,
                           "journal MB": sum(os.path.getsize(os.path.join(spool, n)) for n in os.listdir(spool) if n.startswith("journal.db")) / 1e6,

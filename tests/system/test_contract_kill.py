@@ -17,7 +17,7 @@ import node_harness as h
 from node_harness import check, wait_for
 
 EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "delivered", "answer"]  # answer: of the archive, not yet written down
-ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver"]
+ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver", "status"]
 h.need(h.TOMONODE, "echoscu")
 
 
@@ -34,6 +34,7 @@ class Run:
         self.archive.answer = stored
         self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=30, device='"cpu:1"')
         self.node.destination.update(retry_first=0.1, retry_cap=0.5)
+        self.node.status = {"port": 0}
         self.node.write_conf()
         things += [self.node, self.archive]
         self.exams = c.Exams(os.path.join(folder, "exam"))
@@ -123,7 +124,7 @@ class Run:
 
 def short(rng):
     """Each event once; every process at least once, the delivery where it surely runs."""
-    roles = [role for role in ROLES if role != "deliver"] + ["all"]
+    roles = [role for role in ROLES if role != "deliver"]
     rng.shuffle(roles)
     roles += ["deliver"]
     return [(event, role) for event, role in zip(EVENTS, roles)] + [(None, role) for role in ("association", "all", "manager")]
@@ -171,9 +172,10 @@ def the_indexer_killed_again_and_again(folder, things):
     ledger = c.Ledger()
     check(ledger.send(node.port, objects), "not every image was acknowledged")
     node.process.send_signal(18)
-    for n in range(3):
-        wait_for(f"indexer {n + 1} is killed", lambda: c.kill_role(node, "index"), 20, 0.0005)
-        wait_for("its end is in the log", lambda: node.log_text().count(" index-ended ") == n + 1 or c.jobs_of(node.spool, study), 10, 0.01)
+    killed = 0
+    while killed < 3 and not c.jobs_of(node.spool, study):  # where the machine is slow it may be faster than we are
+        wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study), 20, 0.0005)
+        killed = node.log_text().count(" index-ended ")
     wait_for("the exam is delivered", lambda: study in archive.studies, 30)
     check(not node.list()["set_apart"], f"set apart: {node.list()['set_apart']}")
 

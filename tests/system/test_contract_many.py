@@ -22,6 +22,8 @@ OPTIONS, RNG = c.arguments(associations=100, images=3)
 def a_node(folder, things, associations, views):
     archive = peer.Archive()
     n = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, max_associations=associations + 8)
+    n.status = {"port": 0}
+    n.write_conf()
     things += [n, archive]
     n.start()
     return n, archive, c.Exams(os.path.join(folder, "exam"), "--detector", "512x512", "--binning", "8", "--views", str(views))
@@ -85,7 +87,7 @@ def many_at_once(folder, things):
     most, after = peak.stop(), c.resting(n)
     ledger.check_spool(n.spool)
     check(set(n.states()) == {"delivered"} and all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
-    check(most["mb"] < before["mb"] + MB_EACH * count, f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
+    check(c.sanitized() or most["mb"] < before["mb"] + MB_EACH * count, f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
     check(after["processes"] == before["processes"] and after["descriptors"] <= before["descriptors"] + 2,
           f"left over: {before} before, {after} after")
     c.print_table(f"{count} associations of {images} images", [

@@ -70,7 +70,7 @@ def check_spool(node, acknowledged, swept=True):
     check(not os.listdir(os.path.join(node.spool, "incoming")), "leftovers in incoming")
 
 
-ROLES = ["all", "all", "manager", "manager", "receiver", "association", "index", "worker", "deliver"]
+ROLES = ["all", "all", "manager", "manager", "receiver", "association", "index", "worker", "deliver", "status"]
 
 
 def kill_one(node):
@@ -130,6 +130,8 @@ def main():
     def killed(folder, things):
         pacs = h.Orthanc(os.path.join(folder, "pacs"))
         node = h.Node(os.path.join(folder, "node"), pacs.port)
+        node.status = {"port": 0}
+        node.write_conf()
         things += [node, pacs]
         if options.binning < 4:
             node.protocol.update(voxel=0.34, slice_spacing=1.0)
