@@ -70,8 +70,7 @@ static void replay(const uint8_t *p, size_t n, struct jobs *jobs)
 
 		if (length > n - 4)
 			length = n - 4;
-		row.event = (enum job_event)p[0];
-		row.known = p[0] <= EVENT_CLEANED;
+		row.known = job_event_parse(job_event_name((enum job_event)p[0]), &row.event) == 0;
 		row.job = p[1] % 8 + 1;
 		detail = strndup((const char *)p + 4, length);
 		row.detail = detail;
