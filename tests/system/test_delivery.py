@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+"""Deliveries against an archive that does what the test says: every class of refusal, slow, closing within an object, storing and then
+losing the answer; several destinations, a fallback, order within a case, priority, an association that is rejected for good."""
+import os
+import socket
+import threading
+import time
+
+import node_harness as h
+from dicom_peer import SUCCESS, Archive, Gone, Object, Wire, pdu, store_all
+
+h.need("storescu", "echoscu")
+
+
+def destination(name, port, **more):
+    keys = {"retry_first": 0.2, "retry_cap": 1.0, "connect_timeout": 2, "acse_timeout": 3, "dimse_timeout": 3, **more}
+    return f'{{ name = "{name}"; aet = "{name.upper()}"; host = "127.0.0.1"; port = {port};' + "".join(f" {k} = {v};" for k, v in keys.items()) + " }"
+
+
+def start(folder, things, destinations, route):
+    """A node with these destinations, and the names of the route's."""
+    node = h.Node(folder, 1)
+    things.append(node)
+    names = ", ".join(f'"{n}"' for n in route)
+    with open(node.conf, "w") as f:
+        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 1.5; reserve = "1 MB"; device = "cpu"; }};\n'
+                f'destinations = ( {", ".join(destinations)} );\n'
+                'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; '
+                'slab_thickness = 10.0; synthetic = true; } );\n'
+                f'routes = ( {{ name = "dbt"; protocol = "quick"; destinations = [ {names} ]; }} );\n')
+    node.start()
+    return node
+
+
+def archive(things, answer=None):
+    a = Archive()
+    a.order = []  # UIDs as they came
+    a.say = answer or (lambda uid, data: SUCCESS)
+    a.answer = lambda uid, data: (a.order.append(uid), a.say(uid, data))[1]
+    things.append(a)
+    return a
+
+
+def send_exam(node, folder, seed):
+    store_all(node.port, [Object(f) for f in h.simulate(os.path.join(folder, f"exam{seed}"), "--views", 5, "--seed", seed)])
+
+
+def wait_state(node, at, state, seconds=40):
+    return h.wait_for(f"job {at} is {state}", lambda: (lambda j: len(j) > at and j[at]["state"] == state and j[at])(node.jobs()), seconds)
+
+
+def events(node, job, name):
+    return [e["detail"] for e in node.show(job)["events"] if e["event"] == name]
+
+
+def statuses(folder, things):
+    """A class of statuses each time: what may pass is tried again until it does, what will not is a dead letter, warnings are stored."""
+    said = []
+    a = archive(things, lambda uid, data: said.pop(0) if said else SUCCESS)
+    node = start(folder, things, [destination("pacs", a.port)], ["pacs"])
+    for at, (first, state) in enumerate([([0xA700, 0x0110, 0xFE00, 0xB000, 0xB007, 0x0111], "delivered"),
+                                         ([0xA900, 0x0213, 0x0122, 0xC001], "dead-letter")]):
+        said[:] = first
+        send_exam(node, folder, at + 1)
+        job = wait_state(node, at, state)
+        count = {k: len(events(node, job["id"], k)) for k in ("sent", "send-failed", "send-refused")}
+        refused = [s for s in first if s >> 8 == 0xA9 or s >> 12 == 0xC or s == 0x0122]
+        transient = [s for s in first if s in (0xA700, 0x0110, 0x0213, 0xFE00)]
+        h.check(count == {"sent": 3 - len(refused), "send-failed": len(transient), "send-refused": len(refused)}, f"{first}: {count}")
+        h.check(all(f"{s:04X}" in [e["status"] for e in events(node, job["id"], "send-refused")] for s in refused), "the status is on record")
+    node.command("retry", job["id"])  # now it takes what it refused
+    wait_state(node, 1, "delivered")
+    h.check(all(len(a.held[o["sop_instance"]]) == 1 for o in job["result"]["objects"]), "each object is there once")
+
+
+def bad_lines(folder, things):
+    """Closing within the second object; storing it and losing the answer; slower than the timeout: what is there is not sent again."""
+    a = archive(things)
+    node = start(folder, things, [destination("pacs", a.port, dimse_timeout=2)], ["pacs"])
+    cuts = []
+
+    def cut(n):
+        if len(a.order) == 1 and n > 20000 and not cuts:
+            cuts.append(n)
+            raise Gone("cut by the test")
+    a.on_data = cut
+    send_exam(node, folder, 1)
+    job = wait_state(node, 0, "delivered")
+    h.check(cuts and len(events(node, job["id"], "send-failed")) == 1, "one attempt was cut")
+    h.check(len(a.order) == 3 and len(set(a.order)) == 3, f"the first object was not sent again: {a.order}")
+
+    a.order.clear()
+    a.on_data = None
+    lost = []
+
+    def lose(uid, data):
+        if len(a.order) == 2 and not lost:
+            lost.append(uid)
+            a.held.setdefault(uid, []).append("stored, and not said")
+            return None
+        return SUCCESS
+    a.say = lose
+    send_exam(node, folder, 2)
+    wait_state(node, 1, "delivered")
+    h.check(a.order.count(lost[0]) == 2 and len(a.order) == 4, "the one whose answer was lost is sent again, under the same UID, and no other")
+
+    slow = []
+
+    def sleep_once(uid, data):
+        if not slow:
+            slow.append(uid)
+            time.sleep(3)
+        return SUCCESS
+    a.order.clear()
+    a.say = sleep_once
+    send_exam(node, folder, 3)
+    job = wait_state(node, 2, "delivered")
+    h.check(any("2 s" in e["reason"] or "in time" in e["reason"] for e in events(node, job["id"], "send-failed")), "the sentence tells of the timeout")
+
+
+def fallback(folder, things):
+    """Two destinations, one of them refuses and one is down: their fallbacks get all of it, the dead letter stays empty."""
+    a, b, c = archive(things, lambda uid, data: 0xA900), archive(things), archive(things)
+    node = start(folder, things, [destination("refuses", a.port, fallback='"b"'), destination("down", h.free_port(), fallback='"c"', fallback_after=2),
+                                  destination("b", b.port), destination("c", c.port)], ["refuses", "down"])
+    send_exam(node, folder, 1)
+    job = wait_state(node, 0, "delivered")
+    uids = sorted(o["sop_instance"] for o in job["result"]["objects"])
+    h.check(len(uids) == 3 and sorted(b.held) == uids and sorted(c.held) == uids, "both fallbacks have the whole result")
+    h.check([d["state"] for d in job["destinations"]] == ["replaced", "replaced", "sent", "sent"], job["destinations"])
+    reasons = [e["reason"] for e in events(node, job["id"], "fallback")]
+    h.check(any("refused" in r for r in reasons) and any("has failed for" in r for r in reasons), reasons)
+
+
+class Rejecting:
+    """Answers every association with A-ASSOCIATE-RJ, permanent: calling AE title not recognized."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.asked = 0
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+                wire = Wire(sock)
+                wire.read_pdu()
+                self.asked += 1
+                wire.send(pdu(3, bytes((0, 1, 1, 3))))
+                wire.close()
+            except (OSError, Gone):
+                return
+
+    def stop(self):
+        if self.listener.fileno() >= 0:
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.listener.close()
+
+
+def alarm_and_priority(folder, things):
+    """Rejected for good: an alarm in the third attempt, one attempt a time for all cases, and it heals by itself; then the case that
+    a person put first is the first to go."""
+    r = Rejecting()
+    things.append(r)
+    node = start(folder, things, [destination("pacs", r.port)], ["pacs"])
+    for seed in (1, 2, 3):
+        send_exam(node, folder, seed)
+    jobs = [wait_state(node, i, "reconstructed") for i in range(3)]
+    h.wait_for("an alarm", lambda: "delivery-alarm" in node.log_text())
+    h.check(node.log_text().count("delivery-alarm") == 1, "once")
+    h.check("ALARM pacs" in node.command("list").stdout and "does not know our AE title" in node.command("list").stdout, "list shows it")
+    failed = [len(events(node, j["id"], "send-failed")) for j in jobs]
+    h.check(failed[0] >= 3 and sum(failed[1:]) <= 2, f"the line waits behind one: {failed}")
+    node.command("priority", jobs[2]["id"], "high")
+    r.stop()
+    a = Archive(r.port)
+    a.order = []
+    a.answer = lambda uid, data: (a.order.append(uid), SUCCESS)[1]
+    things.append(a)
+    h.wait_for("all are delivered", lambda: node.states() == ["delivered"] * 3, 40)
+    third = {o["sop_instance"] for o in node.jobs()[2]["result"]["objects"]}
+    h.check(set(a.order[:3]) == third, "the case of the higher priority went first")
+    h.check("delivery-back" in node.log_text(), "the end of the alarm is told")
+    h.check(node.jobs()[2]["priority"] == "high" and not any(d["alarm"] for j in node.jobs() for d in j["destinations"]), "list agrees")
+    h.check("allowed: low, normal, high" in node.command("priority", jobs[0]["id"], "first", code=2).stderr, "another word is refused")
+
+
+if __name__ == "__main__":
+    h.main([statuses, bad_lines, fallback, alarm_and_priority])
