@@ -92,6 +92,7 @@ def test_refusals(folder, things):
     wait_for("it is let in again", lambda: "sender-let-in host=127.0.0.1 closed=10" in node.log_text(), 20)
     check(node.log_text().count("association-rejected") == 5 and node.log_text().count("sender-shut-out") == 1, "logged once, not for each attempt")
     check(echo(node).returncode == 0, "and a peer is served")
+    check("association-crashed" not in node.log_text(), "no process crashed")
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ def test_incoming(folder, things):
     said(node, "127.0.0.1 did not get on with the TLS handshake in time")
     slow.close()
     check(echo(secure, *peer).returncode == 0, "and C-ECHO still")
+    check("association-crashed" not in node.log_text(), "no process crashed")
 
 
 def test_allow_list_by_certificate(folder, things):
