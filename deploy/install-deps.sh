@@ -2,7 +2,7 @@
 # Installs from the distribution what tomonode needs to be built, tested and demonstrated (Debian 12 and its kin).
 # Does nothing, and asks for nothing, when everything is there. Root is asked for only to install packages.
 #
-# usage: deploy/install-deps.sh [build] [test] [demo]     (no argument: all three)
+# usage: deploy/install-deps.sh [build] [test] [demo] [browser]     (no argument: the first three)
 #        deploy/install-deps.sh --list [GROUP...]         (print the package names and end)
 set -euo pipefail
 
@@ -11,6 +11,8 @@ build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libco
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev"
 # The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
+# For tests/system/test_status_browser.py, which is skipped without it: some 350 MB.
+browser="chromium"
 demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
 
 list_only=no
@@ -25,8 +27,9 @@ for group in "$@"; do
     build) wanted="$wanted $build" ;;
     test) wanted="$wanted $test" ;;
     demo) wanted="$wanted $demo" ;;
+    browser) wanted="$wanted $browser" ;;
     *)
-        echo "install-deps: no group \"$group\"; there are: build test demo" >&2
+        echo "install-deps: no group \"$group\"; there are: build test demo browser" >&2
         exit 2
         ;;
     esac

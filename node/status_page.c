@@ -165,7 +165,7 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 	if (as_is)
 		button(h, v, "as-is", as_is, "plain", token);
 	if (retry)
-		button(h, v, "retry", retry, "first", token);
+		button(h, v, "retry", retry, v->state == JOB_CANCELLED ? "plain" : "first", token);
 	if (cancel) {
 		html_printf(
 			h,

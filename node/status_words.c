@@ -203,6 +203,8 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 			add(ret, size, "Only %ld of %ld images came.", (long)v->members.instances, (long)v->members.expected);
 		else if (v->reason[0])
 			add_reason(ret, size, v->reason);
+		if (ret[0] >= 'a' && ret[0] <= 'z')
+			ret[0] = (char)(ret[0] - 'a' + 'A');
 	}
 }
 

@@ -1,0 +1,257 @@
+#!/usr/bin/python3
+"""The status page in a real browser without a screen (Chromium, driven over its DevTools socket): it renders, updates itself, can be used with
+the keyboard alone, is readable on a narrow screen, in light and in dark.
+
+usage: test_status_browser.py [TEST...]     with SCREENSHOTS=FOLDER in the environment it leaves pictures there (docs/images)
+"""
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+import node_harness as h
+from node_harness import check, wait_for
+
+CHROMIUM = next((c for c in ("chromium", "chromium-browser", "google-chrome") if shutil.which(c)), None)
+if not CHROMIUM:
+    print("skipped: no chromium (deploy/install-deps.sh browser)")
+    sys.exit(77)
+h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
+
+# Contrast of each text with what lies behind it (WCAG 2.1, 1.4.3), and what is cut off at the side.
+AUDIT = """(() => {
+  const lum = c => { const f = c.slice(0, 3).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
+  const parse = s => { const m = s.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
+  const back = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [255, 255, 255, 1]; };
+  const bad = [];
+  for (const e of document.querySelectorAll("body *")) {
+    if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) || !e.getClientRects().length || e.closest(".hidden, .skip")) continue;
+    const a = lum(parse(getComputedStyle(e).color)), b = lum(back(e)), ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.push(e.className + " " + e.textContent.trim().slice(0, 30) + " " + ratio.toFixed(2));
+  }
+  return {bad, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth};
+})()"""
+
+
+class Browser:
+    """A tab, and the few frames of RFC 6455 that it takes to talk to it."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="tomonode-browser-")
+        self.process = subprocess.Popen([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+                                         "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update",
+                                         f"--user-data-dir={self.folder}", "--remote-debugging-port=0", "about:blank"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.socket, self.number, self.events = None, 0, []
+        port_file = os.path.join(self.folder, "DevToolsActivePort")
+        port = int(wait_for("the browser", lambda: os.path.exists(port_file) and open(port_file).read(), 60).split()[0])
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=20) as answer:
+            path = [t for t in json.load(answer) if t["type"] == "page"][0]["webSocketDebuggerUrl"].split(str(port), 1)[1]
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        check(b"101" in self.file.readline(), "no websocket")
+        while self.file.readline() != b"\r\n":
+            pass
+        for domain in ("Page", "Runtime", "Log"):
+            self.call(f"{domain}.enable")
+
+    def receive(self):
+        text = b""
+        while True:
+            head = self.file.read(2)
+            size = head[1] & 127
+            if size > 125:
+                size = struct.unpack(">H" if size == 126 else ">Q", self.file.read(2 if size == 126 else 8))[0]
+            text += self.file.read(size)
+            if head[0] & 0x80:
+                return json.loads(text)
+
+    def call(self, method, **params):
+        self.number += 1
+        data = json.dumps({"id": self.number, "method": method, "params": params}).encode()
+        size = bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + struct.pack(">H", len(data))
+        self.socket.sendall(b"\x81" + size + b"\0\0\0\0" + data)  # masked with zeros
+        while True:
+            answer = self.receive()
+            if answer.get("id") == self.number:
+                check("error" not in answer, f"{method}: {answer.get('error')}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def value(self, expression):
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        check("exceptionDetails" not in result, result)
+        return result["result"].get("value")
+
+    def show(self, url, width=1280, height=900, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Page.navigate", url=url)
+        wait_for(f"{url} in the browser", lambda: self.value("document.readyState") == "complete" and self.value("location.href") == url, 30)
+
+    def key(self, key, **more):
+        codes = {"Tab": 9, "Enter": 13, " ": 32}
+        for kind in ("keyDown", "keyUp"):
+            text = {"text": "\r"} if key == "Enter" and kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text, **more)
+
+    def text(self):
+        return self.value("document.body.innerText")
+
+    def picture(self, name, whole=False):
+        folder = os.environ.get("SCREENSHOTS")
+        if folder:
+            clip = {}
+            size = self.value("[document.documentElement.clientWidth, document.body.scrollHeight]")
+            if whole:
+                clip = {"captureBeyondViewport": True, "clip": {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}}
+            data = self.call("Page.captureScreenshot", format="png", **clip)["data"]
+            with open(os.path.join(folder, f"status-{name}.png"), "wb") as f:
+                f.write(base64.b64decode(data))
+
+    def complaints(self):
+        """What the browser wrote into its console: errors, refusals of the Content-Security-Policy."""
+        return [e for e in self.events if e.get("method") == "Runtime.exceptionThrown" or
+                (e.get("method") == "Log.entryAdded" and e["params"]["entry"]["level"] == "error")]
+
+    def stop(self):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        if self.socket:
+            self.socket.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def good(b, what):
+    audit = b.value(AUDIT)
+    check(audit["wide"] <= 0, f"{what}: {audit['wide']} pixels are cut off at the side")
+    check(not audit["bad"], f"{what}: too little contrast: {audit['bad']}")
+    check(not b.complaints(), f"{what}: {b.complaints()[:3]}")
+
+
+def every_way(b, url, what):
+    b.show(url, 320, 700)
+    good(b, f"{what}, 320 pixels")
+    b.show(url, 1280, 900, dark=True)
+    good(b, f"{what}, dark")
+    b.show(url, 1280, 900)
+    good(b, what)
+
+
+def in_the_browser(folder, things):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port)
+    n.status = {"port": h.free_port()}
+    n.node["retention_days"] = 30
+    n.write_conf()
+    things += [n, pacs]
+    pacs.start()
+    n.start()
+    url = f"http://127.0.0.1:{n.status['port']}/"
+    b = Browser()
+    things.append(b)
+    wait_for("the page", lambda: "status-page" in n.log_text() and n.processes("http"), 20)
+
+    every_way(b, url, "idle")
+    wait_for("the device is ready", lambda: "Ready" in b.text(), 30)
+    check("Everything is in order" in b.text() and "No case is in work" in b.text(), b.text())
+    b.picture("idle")
+
+    # It shows what happens without being loaded again.
+    b.value("window.mark = 1")
+    files = h.simulate(os.path.join(folder, "exam"))
+    h.send(n.port, files)
+    wait_for("the case is shown", lambda: "Delivered" in b.text(), 60)
+    check(b.value("window.mark") == 1, "the page was loaded again")
+    wait_for("the picture is shown", lambda: b.value("(i => i && i.complete && i.naturalWidth > 50)(document.querySelector('img.picture'))"), 20)
+
+    # The keyboard alone: a held case is opened, and given up.
+    other = h.simulate(os.path.join(folder, "other"), "--side", "R", "--view", "MLO")
+    h.send(n.port, other[:12])
+    wait_for("the held case", lambda: "Only 12 of 25 images came." in b.text(), 30)
+    job = [j["id"] for j in n.jobs() if j["state"] == "held"][0]
+    b.value("document.activeElement.blur()")
+    walked = []
+    for _ in range(30):
+        b.key("Tab")
+        e = b.value("(e => [e.id, e.textContent.trim(), getComputedStyle(e).outlineStyle])(document.activeElement)")
+        check(e[2] != "none" or e[1] == "", f"no mark where the keyboard stands: {e}")
+        walked.append(e[0] or e[1])
+        if e[0] == f"c-{job}":
+            break
+    check(walked[0] == "Skip to the cases" and "pause" in walked and f"a-{job}" in walked and f"b-{job}-as-is" in walked, walked)
+    check(walked[-1] == f"c-{job}", walked)
+    b.key("Enter")
+    check(b.value(f"document.getElementById('d-{job}').open"), "Enter does not open it")
+    clock = b.value("document.getElementById('clock').textContent")
+    wait_for("an update", lambda: b.value("document.getElementById('clock').textContent") != clock, 20)
+    check(b.value(f"document.getElementById('d-{job}').open && document.activeElement.id") == f"c-{job}", "an update closed it")
+    b.key("Tab")
+    check(b.value("document.activeElement.id") == f"b-{job}-cancel", "the button does not follow")
+    b.key("Enter")
+    wait_for("it is given up", lambda: "Take it up again" in b.text() and b.value("location.href") == url, 30)
+    check(sorted(n.states()) == ["cancelled", "delivered"], n.states())
+    b.show(f"{url}jobs/{job}")
+    check("ancelled on the status page" in b.text(), b.text())
+    b.show(url)
+
+    # Updates stop where somebody wants to read.
+    b.value("document.getElementById('pause').click()")
+    clock = b.value("document.getElementById('clock').textContent")
+    time.sleep(4)
+    check(b.value("document.getElementById('clock').textContent") == clock, "it went on")
+
+    # One that fails for good: it does not fit the memory.
+    h.send(n.port, other[:1])  # what arrives for a cancelled case is kept with it
+    n.protocol["memory_limit"] = 100000
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    wait_for("the other configuration", lambda: n.log_text().count("config-reloaded") == 1, 20)
+    h.send(n.port, h.simulate(os.path.join(folder, "third"), "--view", "MLO"))
+    wait_for("it has failed", lambda: "failed" in n.states(), 60)
+    wait_for("the page is back", lambda: len(n.processes("http")) == 1, 20)
+    every_way(b, url, "failed")
+    check("Failed" in b.text() and "the limit is" in b.text() and "Try again" in b.text(), b.text())
+    b.picture("failed")
+    every_way(b, f"{url}jobs/{[j['id'] for j in n.jobs() if j['state'] == 'failed'][0]}", "a failed case")
+    b.show(f"{url}jobs/1")
+    good(b, "a case")
+    b.picture("case", True)
+
+    # The PACS is down.
+    pacs.stop()
+    n.protocol["memory_limit"] = 0
+    n.write_conf()
+    os.kill(n.process.pid, signal.SIGHUP)
+    wait_for("the first configuration", lambda: n.log_text().count("config-reloaded") == 2, 20)
+    large = h.simulate(os.path.join(folder, "large"), "--side", "R", "--study", "2.25.1", binning=4 if not os.environ.get("SCREENSHOTS") else 2)
+    h.send(n.port, large)
+    wait_for("it runs", lambda: "running" in n.states() or "reconstructed" in n.states(), 60)
+    if os.environ.get("SCREENSHOTS"):
+        b.show(url)
+        wait_for("progress", lambda: b.value("(p => p && p.max == 100 && p.value > 30)(document.querySelector('#work progress'))") or
+                 "Sending" in b.text(), 60, 0.2)
+        b.picture("working")
+    wait_for("the PACS is missed", lambda: any(d["failures"] for j in n.jobs() for d in j["destinations"]), 120)
+    every_way(b, url, "PACS down")
+    check("Not reached" in b.text() and "Connection refused" in b.text() and "Try now" in b.text(), b.text())
+    b.picture("pacs-down")
+    b.show(url, 390, 800)
+    b.picture("narrow", True)
+    b.show(url, 1280, 900, dark=True)
+    b.picture("dark")
+
+
+if __name__ == "__main__":
+    h.main([in_the_browser])
