@@ -23,7 +23,7 @@ from node_harness import check, wait_for
 
 UID = re.compile(rb"2\.25\.[0-9]{20,39}")
 PIXEL_DATA = b"\xe0\x7f\x10\x00"
-CLASS, EXPLICIT = "1.2.840.10008.5.1.4.1.1.1.2.1", "1.2.840.10008.1.2.1"
+CLASS, EXPLICIT = "1.2.840.10008.5.1.4.1.1.7", "1.2.840.10008.1.2.1"  # Secondary Capture: of no exam
 SMALL = ("--detector", "512x512", "--binning", "8", "--views", "3")  # three images of 10 kB
 
 

@@ -100,31 +100,41 @@ def senders_that_stop_within_an_image(folder, things):
     ledger.check_spool(n.spool)
 
 
+def freeze_one(n, folder, number, senders):
+    """storescu, stopped with SIGSTOP in the midst of an image: its process and the image's UID. One that was too fast is tried again."""
+    incoming = os.path.join(n.spool, "incoming")
+    for attempt in range(20):
+        uid, path = f"2.25.9{number}{attempt:02}", os.path.join(folder, f"{number}.dcm")
+        with open(path, "wb") as f:
+            f.write(part10(c.image(uid, 24 << 20, number)))
+        there = set(os.listdir(incoming))
+        sender = subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), path], stderr=subprocess.DEVNULL)
+        senders.append(sender)
+        while sender.poll() is None and set(os.listdir(incoming)) <= there:
+            pass
+        sender.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)  # what is on its way comes in
+        if sender.poll() is None and not set(os.listdir(incoming)) <= there:
+            return sender, uid
+        sender.send_signal(signal.SIGCONT)
+        sender.wait(30)
+    raise AssertionError("no sender could be stopped within an image")
+
+
 def frozen_processes(folder, things):
-    """storescu, stopped with SIGSTOP in the midst of an image: two of them."""
-    n, archive, exams = a_node(folder, things)
-    ledger = c.Ledger()
-    big = os.path.join(folder, "big")
-    os.makedirs(big)
-    paths = []
-    for i in range(2):
-        obj = c.image(f"2.25.90{i}", 24 << 20, i)
-        paths.append(os.path.join(big, f"{i}.dcm"))
-        with open(paths[-1], "wb") as f:
-            f.write(part10(obj))
-    senders = [subprocess.Popen(["storescu", "-aec", "TOMONODE", "127.0.0.1", str(n.port), p], stderr=subprocess.DEVNULL) for p in paths]
+    """Two real senders whose processes are stopped."""
+    n, archive, exams = a_node(folder, things, dimse_timeout=TIMEOUT + 2)
+    ledger, senders = c.Ledger(), []
     try:
-        wait_for("two images arrive", lambda: len(os.listdir(os.path.join(n.spool, "incoming"))) == 2, 20, 0.001)
-        for s in senders:
-            s.send_signal(signal.SIGSTOP)
+        frozen = [freeze_one(n, folder, i, senders) for i in range(2)]
         others_go_on(n, archive, exams, ledger, 1)
-        wait_for("both are freed", lambda: ended(n, "timeout", 2), TIMEOUT + 8)
+        wait_for("both are freed", lambda: ended(n, "timeout", 2), TIMEOUT + 10)
         others_go_on(n, archive, exams, ledger, 2)
     finally:
-        for s in senders:
-            s.send_signal(signal.SIGCONT)
-    check([s.wait(30) != 0 for s in senders] == [True, True], "a sender that was cut off thinks that all is well")
-    check(not c.instance_rows(n.spool).keys() & {"2.25.900", "2.25.901"}, "half an image is on record")
+        for sender in senders:
+            sender.send_signal(signal.SIGCONT)
+    check(all(sender.wait(30) != 0 for sender, _ in frozen), "a sender that was cut off thinks that all is well")
+    check(not set(c.instance_rows(n.spool)) & {uid for _, uid in frozen}, "half an image is on record")
     ledger.check_spool(n.spool)
 
 
@@ -142,16 +152,13 @@ def part10(obj):
 def throughput(port, seconds, number):
     """MB/s of two senders with images of 1 MB, a new association every 16 images."""
     done, until = [0, 0], time.monotonic() + seconds
-    pixels = c.image("2.25.1", 1 << 20, number)
 
     def work(i):
         n = 0
         while time.monotonic() < until:
-            sender = peer.Sender(port, [pixels], max_pdu=131072)
-            for _ in range(16):
-                obj = peer.Object(part10(pixels))
-                obj.uid = f"2.25.{number}{i}{n:06d}"
-                obj.data = obj.data.replace(b"2.25.1\0\0", peer.padded(obj.uid)[:8], 1)
+            objects = [c.image(f"2.25.{number}{i}{n + k:06d}", 1 << 20, k) for k in range(16)]
+            sender = peer.Sender(port, objects, max_pdu=131072)
+            for obj in objects:
                 n += 1
                 check(sender.store(obj) == peer.SUCCESS, "not taken")
                 done[i] += len(obj.data)
@@ -175,16 +182,19 @@ def others_notice_nothing(folder, things):
     alone, beside = [], []
     throughput(n.port, 2, 9000)
     for i in range(OPTIONS.rounds):
-        alone.append(throughput(n.port, 3, 1000 + 2 * i))
-        frozen, dribbling = peer.Sender(n.port, objects), peer.Sender(n.port, objects)
-        half(frozen, objects[0])
-        thread = threading.Thread(target=peer.dribble, args=(dribbling, objects[1], 6, 1.0), daemon=True)
-        thread.start()
-        time.sleep(0.2)
-        beside.append(throughput(n.port, 3, 1001 + 2 * i))
-        frozen.close()
-        thread.join()
-        dribbling.close()
+        for disturbed in ((False, True), (True, False))[i % 2]:  # what comes second has the longer journal
+            if not disturbed:
+                alone.append(throughput(n.port, 3, 1000 + 2 * i))
+                continue
+            frozen, dribbling = peer.Sender(n.port, objects), peer.Sender(n.port, objects)
+            half(frozen, objects[0])
+            thread = threading.Thread(target=peer.dribble, args=(dribbling, objects[1], 4, 1.0), daemon=True)
+            thread.start()
+            time.sleep(0.2)
+            beside.append(throughput(n.port, 3, 1001 + 2 * i))
+            frozen.close()
+            thread.join()
+            dribbling.close()
         for name in n.stored_files():
             os.truncate(os.path.join(n.spool, "instances", name), 0)
     ratio = statistics.median(beside) / statistics.median(alone)
