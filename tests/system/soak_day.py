@@ -8,6 +8,7 @@ The node's wall clock is advanced so that N exams fill 24 hours (tests/preload/c
 After each batch, when all is delivered and only manager, receiver and worker are there, their figures are noted; the table has the
 medians of the second quarter and of the last. By hand, not in CTest.
 """
+import contextlib
 import os
 import statistics
 import time
@@ -21,7 +22,13 @@ DAY = 86400
 
 
 def folder_bytes(path):
-    return sum(os.lstat(os.path.join(root, name)).st_blocks * 512 for root, _, names in os.walk(path) for name in names)
+    """What its files take on the disk; retention may remove some meanwhile."""
+    total = 0
+    for root, _, names in os.walk(path):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(root, name)).st_blocks * 512
+    return total
 
 
 def memory_of(pid):
@@ -59,7 +66,7 @@ class Day:
         figures.update({role + " MB": memory_of(found[role][0]) for role in ("manager", "receiver", "worker", "status") if role in found},
                        **{"ms each": 1000 * seconds / self.batch, "exams": self.sent,
                           "images and results MB": (folder_bytes(spool + "/instances") + folder_bytes(spool + "/outbox")) / 1e6,
-                          "journal MB": sum(os.path.getsize(os.path.join(spool, n)) for n in os.listdir(spool) if n.startswith("journal.db")) / 1e6,
+                          "journal MB": os.path.getsize(os.path.join(spool, "journal.db")) / 1e6,
                           "files": sum(len(names) for _, _, names in os.walk(spool))})
         self.readings.append(figures)
         if len(self.readings) % 10 == 1:
