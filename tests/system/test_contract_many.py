@@ -86,7 +86,8 @@ def many_at_once(folder, things):
     done = time.monotonic()
     most, after = peak.stop(), c.resting(n)
     ledger.check_spool(n.spool)
-    check(set(n.states()) == {"delivered"} and all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
+    n.wait_states(*["delivered"] * len(archive.studies))
+    check(all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
     check(c.sanitized() or most["mb"] < before["mb"] + MB_EACH * count, f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
     check(after["processes"] == before["processes"] and after["descriptors"] <= before["descriptors"] + 2,
           f"left over: {before} before, {after} after")
@@ -123,7 +124,7 @@ def an_association_for_every_image(folder, things):
     for obj in mixed:
         check(ledger.send(n.port, [obj]), "not taken")
     wait_for("both are delivered", lambda: {one, two} <= set(archive.studies), 30)
-    check(set(n.states()) == {"delivered"} and len(n.states()) == 2, n.states())
+    n.wait_states("delivered", "delivered")
     c.resting(n)
     ledger.check_spool(n.spool)
 
