@@ -119,15 +119,18 @@ PY
 node_port=$(free_port 11112)
 pacs_port=$(free_port 4242)
 rest_port=$(free_port 8042)
-conf=()
-if [ "$node_port" != 11112 ] || [ "$pacs_port" != 4242 ]; then
+conf=() root=""
+if [ "$(id -u)" -eq 0 ]; then
+    root='user = "root";' # a demonstration in a container; a node that stays belongs to a user of its own
+fi
+if [ -n "$root" ] || [ "$node_port" != 11112 ] || [ "$pacs_port" != 4242 ]; then
     cat >"$work/tomonode.conf" <<CONF
-# Laid over the embedded defaults, because a default port is taken on this machine.
-node = { port = $node_port; };
+# Laid over the embedded defaults: ports that are free on this machine, and as whom to run.
+node = { port = $node_port; $root };
 destinations = ( { name = "pacs"; port = $pacs_port; } );
 CONF
     conf=(-c "$work/tomonode.conf")
-    echo "A default port is taken: node on $node_port, PACS on $pacs_port (see $work/tomonode.conf)."
+    [ "$node_port $pacs_port" = "11112 4242" ] || echo "A default port is taken: node on $node_port, PACS on $pacs_port (see $work/tomonode.conf)."
 fi
 export TOMONODE_SPOOL=$work/spool
 

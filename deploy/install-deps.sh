@@ -8,7 +8,7 @@ set -euo pipefail
 
 # libcmocka-dev is with `build` because every preset configures the unit tests.
 build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libconfig-dev libsqlite3-dev libjansson-dev libxxhash-dev libssl-dev zlib1g-dev
-       libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev"
+       libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev"
 # The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
 # For tests/system/test_status_browser.py, which is skipped without it: some 350 MB.

@@ -280,7 +280,9 @@ int cmd_deliver(int argc, char **argv)
 
 	if (code)
 		return code;
-	if (options_integer(d.task.argument[0], 1, INT64_MAX, &job) < 0) {
+	if (task_sandbox(&d.task, SANDBOX_DELIVER, NULL) < 0)
+		code = CODE_FAILED;
+	else if (options_integer(d.task.argument[0], 1, INT64_MAX, &job) < 0) {
 		code = CODE_USAGE;
 	} else if (jobs_refresh(&d.jobs, d.task.journal, job, &err) < 0) {
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));

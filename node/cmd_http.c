@@ -40,7 +40,7 @@ int cmd_http(int argc, char **argv)
 	setrlimit(RLIMIT_NOFILE, &files);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_FSIZE, &none);
-	if (status_http_run(&conf, &stop_asked, &err) < 0) {
+	if (task_sandbox(&t, SANDBOX_HTTP, NULL) < 0 || status_http_run(&conf, &stop_asked, &err) < 0) {
 		log_event(LOG_DEBUG, "http-ended", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	}

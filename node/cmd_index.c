@@ -230,6 +230,10 @@ int cmd_index(int argc, char **argv)
 
 	if (code)
 		return code;
+	if (task_sandbox(&x.task, SANDBOX_INDEX, NULL) < 0) {
+		task_end(&x.task);
+		return CODE_FAILED;
+	}
 	code = index_all(&x);
 	jobs_clear(&x.jobs);
 	task_end(&x.task);

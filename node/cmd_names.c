@@ -78,6 +78,10 @@ int cmd_names(int argc, char **argv)
 
 	if (code)
 		return code;
+	if (task_sandbox(&t, SANDBOX_NAMES, NULL) < 0) {
+		task_end(&t);
+		return CODE_FAILED;
+	}
 	while (recv(t.channel_fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
 		struct status_name one = {.job = q.job};
 

@@ -7,8 +7,10 @@
 #include "node/commands.h"
 #include "node/log.h"
 #include "node/options.h"
+#include "node/sandbox.h"
 #include "node/serve.h"
 #include "node/spool.h"
+#include "node/user.h"
 #include "node/version.h"
 
 #define LOCK_TRIES 50 /* an old node's processes may still be dying (kill -9): they hold the lock */
@@ -55,19 +57,74 @@ static void put_down(struct serve_conf *conf)
 		close(conf->lock_fd);
 }
 
+static int take_spool(struct serve_conf *conf, struct err *err)
+{
+	const char *spool = conf->config->node.spool;
+
+	if (spool_prepare(spool, err) == 0)
+		conf->lock_fd = lock_spool(spool, err);
+	return conf->lock_fd;
+}
+
+/* What root is needed for: the port, and a spool that is made new. The standard place of the spool is another one for the user,
+ * so work processes are told. */
+static int take_as_root(struct serve_conf *conf, const struct user *user, struct err *err)
+{
+	const char *spool = conf->config->node.spool;
+	int ret = listen_open(conf->config, NULL, &conf->sockets, err);
+
+	if (ret >= 0)
+		ret = user_own_folder(user, spool, err);
+	if (ret >= 0)
+		ret = user_become(user, err);
+	if (ret >= 0 && setenv("TOMONODE_SPOOL", spool, 1) < 0)
+		ret = err_set(err, errno, "no memory for the environment");
+	return ret < 0 ? ret : take_spool(conf, err);
+}
+
+static int take(struct serve_conf *conf, const struct user *user, struct err *err)
+{
+	int ret;
+
+	if (user->change)
+		return take_as_root(conf, user, err);
+	ret = take_spool(conf, err);
+	return ret < 0 ? ret : listen_open(conf->config, NULL, &conf->sockets, err);
+}
+
+/* After the change: what a reload reads must be readable. */
+static void tell_protection(const struct serve_conf *conf, const char *missing)
+{
+	static const char *const modes[] = {[SANDBOX_AUTO] = "auto", [SANDBOX_ON] = "on", [SANDBOX_OFF] = "off"};
+	struct sandbox_support s;
+
+	sandbox_look(&s);
+	log_event(missing[0] || geteuid() == 0 ? LOG_WARNING : LOG_INFO, "sandbox", "mode=%s calls=%s files=%d uid=%ld%s%s",
+		  modes[conf->config->node.sandbox], s.calls ? "yes" : "no", s.files, (long)geteuid(),
+		  missing[0] ? " missing=" : "", missing[0] ? log_quote(missing) : "");
+	if (conf->path && access(conf->path, R_OK) < 0)
+		log_event(LOG_WARNING, "config-unreadable", "path=%s reason=%s", log_quote(conf->path),
+			  log_quote("the node's user cannot read it: a reload will keep the configuration as it is"));
+}
+
 static int run(const struct options *o, struct serve_conf *conf)
 {
 	const struct node_conf *node = &conf->config->node;
+	struct user user = {0};
 	struct err err = {0};
-	bool listening = false;
+	char missing[200];
 
-	if (spool_prepare(node->spool, &err) == 0)
-		conf->lock_fd = lock_spool(node->spool, &err);
-	if (conf->lock_fd >= 0)
-		listening = listen_open(conf->config, NULL, &conf->sockets, &err) == 0;
-	if (!listening) {
+	if (user_choose(node->user, geteuid(), &user, &err) < 0 ||
+	    sandbox_check(conf->config, missing, sizeof(missing), &err) < 0) {
 		put_down(conf);
-		if (conf->lock_fd >= 0) /* the address, not the spool */
+		return options_fail(o, CODE_CONFIG, "%s", err.msg);
+	}
+	if (take(conf, &user, &err) < 0) {
+		bool address = conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* not the spool */
+
+		listen_close(&conf->sockets);
+		put_down(conf);
+		if (address)
 			return options_fail(o, err.code == EADDRINUSE ? CODE_BUSY : CODE_CONFIG, "%s", err.msg);
 		return options_fail_err(o, &err);
 	}
@@ -81,6 +138,7 @@ static int run(const struct options *o, struct serve_conf *conf)
 		log_event(LOG_NOTICE, "listening", "listener=%s bind=%s port=%d tls=%s", log_quote(s->conf.name),
 			  log_quote(s->conf.bind), s->port, s->conf.tls ? "yes" : "no");
 	}
+	tell_protection(conf, missing);
 	if (serve_run(conf, &err) < 0) {
 		log_event(LOG_CRIT, "serve-failed", "reason=%s", log_quote(err.msg));
 		return options_fail_err(o, &err);

@@ -153,6 +153,10 @@ int cmd_worker(int argc, char **argv)
 		task_end(&w.task);
 		return CODE_USAGE;
 	}
+	if (task_sandbox(&w.task, SANDBOX_WORKER, w.task.argument[0]) < 0) {
+		task_end(&w.task);
+		return CODE_FAILED;
+	}
 	channel_to_shut = w.task.channel_fd;
 	sigaction(SIGTERM, &sa, NULL);
 	if (device_name_is_open(w.task.argument[0])) {

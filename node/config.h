@@ -22,6 +22,7 @@
 #define CONFIG_PATH_SIZE 256
 
 enum audit_target { AUDIT_NONE, AUDIT_SYSLOG, AUDIT_FILE };
+enum sandbox_mode { SANDBOX_AUTO, SANDBOX_ON, SANDBOX_OFF };
 
 struct node_conf {
 	char aet[CONFIG_AET_SIZE]; /* our AE title */
@@ -56,6 +57,8 @@ struct node_conf {
 	int history_days;	 /* what the journal says of cases that were removed goes after this; 0: never */
 	int attempts;		 /* reconstruction attempts before a job fails */
 	int worker_timeout;	 /* s without progress until a worker is killed */
+	enum sandbox_mode sandbox; /* see node/sandbox.h */
+	char user[33];		   /* started as root, the node becomes this user; "": none is named */
 };
 
 #define LISTENERS_MAX 16

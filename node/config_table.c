@@ -43,6 +43,7 @@ static const struct key_choice log_facilities[] = {
 	{"local7", LOG_LOCAL7},
 	{NULL, 0},
 };
+static const struct key_choice sandbox_modes[] = {{"auto", SANDBOX_AUTO}, {"on", SANDBOX_ON}, {"off", SANDBOX_OFF}, {NULL, 0}};
 const struct key_choice config_kinds[] = {{"dbt", KIND_DBT}, {"pet", KIND_PET}, {"parallel", KIND_PARALLEL}, {NULL, 0}};
 static const struct key_choice algorithms[] = {
 	{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {"ostr", DBT_OSTR}, {"mltr", DBT_MLTR},
@@ -134,6 +135,12 @@ static const struct config_key node_keys[] = {
 	 "reconstructions that may crash before a case fails"},
 	{"worker_timeout", KEY_INT, AT(node_conf, worker_timeout), "s", 2, 604800, NULL, NULL, "1800", 0,
 	 "a reconstruction without progress for so long is ended; that counts as a crash"},
+	{"sandbox", KEY_CHOICE, AT(node_conf, sandbox), "", 0, 0, NULL, sandbox_modes, "auto", 0,
+	 "what processes that handle data from outside may still do: `auto`, what this system can enforce; `on`: all of it, or "
+	 "the "
+	 "node does not start; `off`: everything"},
+	{"user", KEY_NAME, AT(node_conf, user), "", 0, 0, NULL, NULL, "", 0,
+	 "user that a node started as root becomes, once it listens; it does not run as root unless `root` is named here"},
 };
 
 static const struct config_key listener_keys[] = {

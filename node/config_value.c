@@ -384,7 +384,7 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 	format_real(key->hi, hi, sizeof(hi));
 	switch (key->type) {
 	case KEY_NAME:
-		snprintf(ret_text, size, "text of at most %zu letters, digits, '.', '_', '-'", key->size - 1);
+		snprintf(ret_text, size, "text of at most %zu letters, digits, '.', '_', '-'%s", key->size - 1, empty);
 		break;
 	case KEY_NAMES:
 		snprintf(ret_text, size, "%s to %s names in [ ], each once", lo, hi);

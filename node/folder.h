@@ -2,7 +2,6 @@
 #ifndef TOMONODE_NODE_FOLDER_H
 #define TOMONODE_NODE_FOLDER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +17,7 @@ int folder_empty(const char *path, struct err *err);
 int folder_remove(const char *path, struct err *err);
 /* Bytes of the disk that the files in it and in folders below it take. Not there: 0. */
 uint64_t folder_bytes(const char *path);
-/* Has a file in it been written to since `since` (s since the epoch)? */
-bool folder_active(const char *path, double since);
+/* A number that changes when a file in it comes, goes or grows; 0: there is none. No clock has a part in it. */
+uint64_t folder_fingerprint(const char *path);
 
 #endif

@@ -6,6 +6,8 @@
  * a time, so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines its job,
  * never the node
  * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
+ * - WAL and index file stay when the last one closes: processes that may open no other files are allowed these very files
+ * (node/sandbox_files.c)
  * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
  */
 #include "node/journal_sql.h"
@@ -279,7 +281,7 @@ static int prepare_schema(struct journal *j, struct err *err)
 int journal_open(const char *path, struct journal **ret_journal, struct err *err)
 {
 	struct journal *j = calloc(1, sizeof(*j));
-	int fd, rc, ret, step = GROW_BYTES;
+	int fd, rc, ret, step = GROW_BYTES, persist = 1;
 
 	if (!j)
 		return err_set(err, ENOMEM, "no memory for the journal");
@@ -299,6 +301,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	sqlite3_extended_result_codes(j->db, 1);
 	sqlite3_busy_timeout(j->db, BUSY_MS);
 	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
+	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
 	ret = set_wal(j, err);
 	if (ret < 0)
 		goto fail;
@@ -323,6 +326,8 @@ struct journal *journal_close(struct journal *j)
 		return NULL;
 	for (size_t q = 0; q < N_JOURNAL_QUERIES; q++)
 		sqlite3_finalize(j->stmt[q]);
+	/* The last one to close leaves the WAL empty, so that it cannot be laid over a journal that is put back from a backup. */
+	sqlite3_exec(j->db, "PRAGMA journal_size_limit=0", NULL, NULL, NULL);
 	sqlite3_close(j->db);
 	free(j);
 	return NULL;

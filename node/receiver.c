@@ -27,9 +27,11 @@
 #include "node/admission.h"
 #include "node/gate.h"
 #include "node/intake.h"
+#include "node/journal.h"
 #include "node/limits.h"
 #include "node/log.h"
 #include "node/network.h"
+#include "node/sandbox.h"
 #include "node/tls_files.h"
 
 #define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
@@ -194,6 +196,19 @@ static void set_signal(int signal_number, void (*handler)(int))
 	sigaction(signal_number, &sa, NULL);
 }
 
+/* From inside the sandbox the journal's files can be used, but not made. A running node keeps them there; where they are missing
+ * and cannot be made (a full disk), objects are refused for that. */
+static void find_journal(const struct config *config)
+{
+	struct journal *journal = NULL;
+	char path[300], log[310];
+
+	snprintf(path, sizeof(path), "%s/journal.db", config->node.spool);
+	snprintf(log, sizeof(log), "%s-wal", path);
+	if (access(log, F_OK) < 0 && journal_open(path, &journal, NULL) == 0)
+		journal_close(journal);
+}
+
 /* In the new process: serve one association, then leave without running what the parent registered for its own exit. */
 static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pid_t listener, bool busy)
 {
@@ -204,6 +219,7 @@ static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pi
 				     .notify_fd = r->notify_fd,
 				     .gate_fd = gate_fd,
 				     .busy = busy};
+	struct err err = {0};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != listener)
@@ -216,6 +232,11 @@ static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pi
 	set_signal(SIGINT, SIG_IGN); /* Ctrl-C in the foreground: the listener decides */
 	set_signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &r->waiting, NULL);
+	find_journal(r->config);
+	if (sandbox_enter(SANDBOX_ASSOCIATION, r->config, NULL, &err) < 0) {
+		log_event(LOG_CRIT, "sandbox-failed", "role=association reason=%s", log_quote(err.msg));
+		_exit(1);
+	}
 	intake_run(fd, &place);
 	_exit(0);
 }
@@ -415,6 +436,9 @@ int receiver_run(struct listen_sockets *sockets, const struct config *config, in
 	if (rc < 0)
 		goto out;
 	set_signals(&r);
+	rc = sandbox_enter(SANDBOX_LISTENER, config, NULL, err);
+	if (rc < 0)
+		goto out;
 	while (!stop_asked && !node_is_gone(&r))
 		turn(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
 	listen_close(sockets);

@@ -110,15 +110,21 @@ json_t *schedule_reason(const char *reason)
 /* ---- collecting ---- */
 
 /* Is an object on its way, or here and not yet looked at? Then quiet is not quiet. */
-static bool still_arriving(const struct schedule *s, double now)
+static bool still_arriving(struct schedule *s)
 {
 	struct instance_row row;
+	uint64_t incoming;
 	char path[300];
 
 	if (journal_unindexed(s->journal, &row, 1, NULL) != 0)
 		return true;
 	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
-	return folder_active(path, now - s->config->node.quiet_time);
+	incoming = folder_fingerprint(path);
+	if (incoming != s->incoming) {
+		s->incoming = incoming;
+		s->incoming_since = s->clock;
+	}
+	return incoming != 0 && s->clock - s->incoming_since < s->config->node.quiet_time;
 }
 
 static bool complete(struct schedule *s, const struct job_view *v, const char *why, double now)
@@ -156,7 +162,7 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, answer.again);
 		return false;
 	}
-	if (still_arriving(s, now)) {
+	if (still_arriving(s)) {
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}

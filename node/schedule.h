@@ -50,6 +50,8 @@ struct schedule {
 	double space_at;	   /* ... and by space */
 	bool space_short;	   /* retention by space found nothing more to remove: logged */
 	uint64_t journal_reserved; /* bytes, see journal_reserve(); 0: not yet since it was opened */
+	uint64_t incoming;	   /* fingerprint of the objects that were arriving when it was last looked */
+	double incoming_since;	   /* ... and since when it is that */
 	size_t quarantined;	   /* so many are logged */
 	size_t outbox_idle;	   /* sum of the jobs that have no use for their outbox (retention_outbox_idle()) */
 	bool outbox_looked;	   /* ... and those were cleaned */

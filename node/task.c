@@ -84,6 +84,16 @@ int task_begin(struct task *t, const char *name, const char *usage, int n_argume
 	return CODE_FAILED;
 }
 
+int task_sandbox(const struct task *t, enum sandbox_role role, const char *detail)
+{
+	struct err err = {0};
+	int ret = sandbox_enter(role, t->config, detail, &err);
+
+	if (ret < 0)
+		log_event(LOG_CRIT, "sandbox-failed", "role=%s reason=%s", sandbox_role_name(role), log_quote(err.msg));
+	return ret;
+}
+
 void task_notify(const struct task *t)
 {
 	ssize_t n;

@@ -4,6 +4,7 @@
 
 #include "node/config.h"
 #include "node/journal.h"
+#include "node/sandbox.h"
 
 struct task {
 	struct config *config;
@@ -19,6 +20,9 @@ int task_begin(struct task *t, const char *name, const char *usage, int n_argume
 /* The same without the journal: task_journal() opens it, again after each journal_close(t->journal). */
 int task_options(struct task *t, const char *name, const char *usage, int n_arguments, int argc, char **argv);
 int task_journal(struct task *t, struct err *err);
+/* Give up what this role does not need (node/sandbox.h), when nothing from outside has been read yet. Negative: it is logged, end
+ * the process. detail: of a worker its device. */
+int task_sandbox(const struct task *t, enum sandbox_role role, const char *detail);
 /* Wake the node: something new is in the journal. */
 void task_notify(const struct task *t);
 void task_end(struct task *t);

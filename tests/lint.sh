@@ -5,6 +5,7 @@
 #   DCMTK only in dicom/*.cc and dicom/*.hh (which nobody else includes), CUDA only in kernels/*.cu, libconfig only in
 #   node/config*.c, SQLite only in node/journal.c,
 #   syslog only in node/log.[ch], libmicrohttpd only in node/status_http.c
+#   seccomp and Landlock only in node/sandbox*.c
 #
 # usage: tests/lint.sh ROOT     exit 0: clean, 1: findings (printed as file:line: why)
 # It first proves on a made-up tree that each rule finds what it is there for.
@@ -53,6 +54,7 @@ lint() ( # lint ROOT: a subshell, so that the caller stays where it is
     rule "$all" "${include}libconfig" '^node/config[^/]*\.c:' "libconfig stays in node/config*.c"
     rule "$all" "${include}sqlite3" '^node/journal(_[a-z]+)?\.[ch]:|^tests/node/' "SQLite stays in node/journal*.[ch]"
     rule "$all" "${include}openssl/(ssl|err|x509|pem|bio)" '^dicom/tls[^/]*\.(cc|hh):' "TLS stays in dicom/tls*.cc"
+    rule "$all" "${include}seccomp\.h|${include}linux/landlock" '^node/sandbox[^/]*\.c:' "seccomp and Landlock stay in node/sandbox*.c"
     rule "$all" "$include(sys/)?syslog\.h" '^node/log\.[ch]:' "syslog stays in node/log.c"
     rule "$all" "${include}microhttpd" '^node/status_http\.c:' "libmicrohttpd stays in node/status_http.c"
     # an include starts at the root
@@ -112,6 +114,8 @@ found|dicom/association.cc|#include <openssl/ssl.h>
 found|node/receiver.c|#include <openssl/err.h>
 clean|node/status_http.c|#include <microhttpd.h>
 found|node/status_page.c|#include <microhttpd.h>
+clean|node/sandbox_calls.c|#include <seccomp.h>
+found|node/serve.c|#include <seccomp.h>
 found|recon/a.c|#include "../kernels/err.h"
 found|conf/a.conf|spool = "/home/someone/spool";
 found|node/a.c|	/* TODO: the rest */

@@ -185,6 +185,8 @@ class Node:
         self.conf, self.log_path = os.path.join(folder, "node.conf"), os.path.join(folder, "node.log")
         self.port = free_port()
         os.makedirs(folder)
+        if os.geteuid() == 0:  # a machine that is measured and thrown away
+            extra += ' user = "root";'
         keys = "".join(f" {s.split('=', 1)[0]} = {s.split('=', 1)[1]};" for s in settings)
         with open(self.conf, "w", encoding="ascii") as f:
             f.write(f'node = {{ port = {self.port}; spool = "{self.spool}"; device = "{device}"; reserve = "64 MB"; {extra} }};\n'

@@ -26,6 +26,11 @@ def need(*programs):
             sys.exit(77)
 
 
+def as_whom():
+    """For a configuration: a node that root starts must be told that it may stay root."""
+    return 'user = "root";' if os.geteuid() == 0 else ""
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -142,7 +147,7 @@ class Node:
         self.log_path = os.path.join(folder, "node.log")
         self.port = free_port()
         self.pacs_port = pacs_port
-        self.node = {"quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
+        self.node = {**({"user": '"root"'} if os.geteuid() == 0 else {}), "quiet_time": 1.5, "reserve": '"1 MB"', "device": '"cpu"', **node}
         self.protocol = {"algorithm": '"osem"', "iterations": 1, "voxel": 0.0, "slice_spacing": 5.0}
         self.destination = {"retry_first": 0.3, "retry_cap": 2.0, "connect_timeout": 5, "acse_timeout": 5, "dimse_timeout": 30}
         self.status = {"enabled": "false"}  # each test's port would have to be its own

@@ -23,7 +23,7 @@ def start(folder, things, destinations, route):
     things.append(node)
     names = ", ".join(f'"{n}"' for n in route)
     with open(node.conf, "w") as f:
-        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 1.5; reserve = "1 MB"; device = "cpu"; }};\n'
+        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 1.5; reserve = "1 MB"; device = "cpu"; {h.as_whom()} }};\n'
                 f'destinations = ( {", ".join(destinations)} );\n'
                 'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; '
                 'slab_thickness = 10.0; synthetic = true; } );\n'

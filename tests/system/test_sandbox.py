@@ -1,0 +1,231 @@
+#!/usr/bin/python3
+"""What each process of the node may still do: tried from inside (tests/helpers/sandbox_inside.c), seen from outside (/proc/PID/status)
+while an exam goes through, and as which user all of it runs.
+"""
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+
+import node_harness as h
+from node_harness import check
+
+INSIDE = os.path.join(os.environ.get("TOMONODE_BUILD", "."), "tests", "sandbox_inside")
+ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http")
+KILLED = "killed"
+
+
+def inside(role, spool, action, *argument, mode="auto", log="stderr"):
+    """What the action answered: "done", the name of an error, or KILLED."""
+    p = subprocess.run([INSIDE, mode, role, spool, log, action, *map(str, argument)], capture_output=True, text=True, timeout=20,
+                       stdin=subprocess.DEVNULL)
+    if p.returncode == -31:  # SIGSYS
+        return KILLED
+    check(p.returncode in (0, 3), f"{role} {action} {argument}: code {p.returncode}, {p.stdout}{p.stderr}")
+    return p.stdout.strip()
+
+
+def machine():
+    """(seccomp filters, Landlock's ABI), as the node says; None where this build cannot be sandboxed."""
+    text = h.run(INSIDE, "on", "index", "/nowhere", "stderr", "thread", code=None).stdout
+    if "sanitizer" in text:
+        return None
+    return "seccomp" not in text, "Landlock" not in text
+
+
+def make_spool(folder):
+    spool = os.path.join(folder, "spool")
+    for name in ("instances", "incoming", "outbox", "work"):
+        os.makedirs(os.path.join(spool, name))
+        with open(os.path.join(spool, name, "a"), "w") as f:
+            f.write("bytes")
+    for name in ("journal.db", "journal.db-wal", "journal.db-shm", "node.conf"):
+        with open(os.path.join(spool, name), "w") as f:
+            f.write("bytes")
+    return spool
+
+
+def expect(spool, action, arguments, answers):
+    """answers: by role, or one for all roles that are not named."""
+    for role in ROLES:
+        wanted = answers.get(role, answers["*"])
+        got = inside(role, spool, action, *arguments)
+        if action == "make" and os.path.exists(arguments[0]):
+            os.unlink(arguments[0])
+        check(got in (wanted if isinstance(wanted, tuple) else (wanted,)),
+              f"{role}: {action} {' '.join(map(str, arguments))}: {got}, not {wanted}")
+
+
+def calls_of_each_role(folder, things):
+    spool = make_spool(folder)
+    victim = os.getpid()
+    expect(spool, "thread", [], {"*": "done"})
+    expect(spool, "fork", [], {"*": "EPERM", "listener": "done"})
+    expect(spool, "exec", ["/bin/true"], {"*": KILLED, "worker:cuda:0": ("EPERM", "EACCES")})
+    expect(spool, "socket", ["inet"], {"*": "EPERM", "deliver": "done"})
+    expect(spool, "socket", ["inet6"], {"*": "EPERM", "deliver": ("done", "EAFNOSUPPORT")})
+    expect(spool, "socket", ["packet"], {"*": "EPERM"})
+    expect(spool, "socket", ["unix"], {"*": "EPERM", "deliver": "done", "worker:cuda:0": "done"})
+    for action, argument in (("trace", [victim]), ("peek", [victim]), ("mount", [folder]), ("ring", [])):
+        expect(spool, action, argument, {"*": KILLED})
+    expect(spool, "type", [], {"*": ("EPERM", "ENOTTY"), "index": "EPERM"})
+    expect(spool, "mode", [f"{spool}/work/a"], {"*": "EPERM"})
+    expect(spool, "kill", [victim], {"*": "EPERM", "listener": "done"})
+    expect(spool, "raise-limit", [], {"*": "EPERM", "worker:cuda:0": ("EPERM", "done")})
+    check(inside("index", spool, "open-many", 1000) == "EMFILE", "the indexer opens a thousand files")
+    # The system's log alone is a reason for a local socket.
+    check(inside("index", spool, "socket", "unix", log="syslog") == "done", "no way to syslog")
+    check(inside("index", spool, "socket", "inet", log="syslog") == "EPERM", "a way to the network with syslog")
+
+
+def files_of_each_role(folder, things):
+    if not machine()[1]:
+        print("        (no Landlock here)")
+        return
+    spool = make_spool(folder)
+    no = "EACCES"
+    expect(spool, "read", [f"{spool}/instances/a"], {"*": "done", "association": no, "deliver": no, "http": no})
+    expect(spool, "write", [f"{spool}/instances/a"], {"*": no, "listener": "done"})
+    expect(spool, "read", [f"{spool}/outbox/a"], {"*": "done", "association": no, "index": no, "names": no, "http": no})
+    expect(spool, "write", [f"{spool}/outbox/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done"})
+    expect(spool, "write", [f"{spool}/incoming/a"], {"*": no, "listener": "done", "association": "done"})
+    expect(spool, "write", [f"{spool}/work/a"], {"*": no, "listener": "done", "worker:cpu": "done", "worker:cuda:0": "done"})
+    expect(spool, "write", [f"{spool}/journal.db-wal"], {"*": "done", "names": no, "http": no})
+    expect(spool, "read", [f"{spool}/node.conf"], {"*": no, "listener": "done"})
+    expect(spool, "make", [f"{spool}/new"], {"*": no, "listener": "done"})
+    expect(spool, "read", ["/etc/passwd"], {"*": no, "listener": "done"})
+    expect(spool, "read", [__file__], {"*": no, "listener": "done"})
+    expect(spool, "read", ["/usr/bin/env"], {"*": "done"})
+    # An association commits what it wrote, and takes back what it could not commit.
+    check(inside("association", spool, "rename", f"{spool}/incoming/a {spool}/instances/b") == "done", "no commit")
+    check(inside("association", spool, "remove", f"{spool}/instances/b") == "done", "no way back")
+    check(inside("index", spool, "remove", f"{spool}/instances/a") == no, "the indexer removes an instance")
+
+
+def off_is_off(folder, things):
+    spool = make_spool(folder)
+    check(inside("index", spool, "socket", "inet", mode="off") == "done", "a sandbox that is off refuses a socket")
+    check(inside("index", spool, "read", "/etc/passwd", mode="off") == "done", "a sandbox that is off refuses a file")
+
+
+def status(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+class Watch(threading.Thread):
+    """The latest /proc/PID/status of each kind of process that a node has, while an exam goes through it."""
+
+    def __init__(self, node):
+        super().__init__()
+        self.node, self.seen, self.over = node, {}, threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.02):
+            for pid in self.node.processes():
+                try:
+                    with open(f"/proc/{pid}/cmdline") as f:
+                        word = f.read().split("\0")[1]
+                    s = status(pid)
+                except (OSError, IndexError):
+                    continue
+                if word == "serve":
+                    parent = int(s["PPid"])
+                    word = "manager" if pid == self.node.process.pid else "listener" if parent == self.node.process.pid else "association"
+                # One that has just been started has its sandbox still before it: the latest look counts.
+                if s.get("Seccomp") == "2" or word not in self.seen:
+                    self.seen[word] = s
+
+    def end(self):
+        self.over.set()
+        self.join()
+        return self.seen
+
+
+def one_exam(folder, things, **node):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
+    n = h.Node(os.path.join(folder, "node"), pacs.port, **node)
+    things += [pacs, n]
+    page = h.free_port()
+    n.status = {"port": page, "show_patient": "true"}
+    n.write_conf()
+    files = h.simulate(os.path.join(folder, "exam"))
+    pacs.start()
+    n.start()
+    watch = Watch(n)
+    watch.start()
+    try:
+        check(len(h.send(n.port, files)) == len(files), "not all images were taken")
+        n.wait_states("delivered")
+        with urllib.request.urlopen(f"http://127.0.0.1:{page}/", timeout=20) as r:
+            check(r.status == 200 and b"html" in r.read(2000), "no status page")
+    finally:
+        seen = watch.end()
+    check(list(pacs.objects().values()) == [1], "the PACS has not the one result")
+    check(n.stop() == 0, "no clean stop")
+    return n, seen
+
+
+def an_exam_goes_through(folder, things):
+    n, seen = one_exam(folder, things, sandbox='"on"' if all(machine()) else '"auto"')
+    for role in ("listener", "association", "index", "worker", "deliver", "http"):
+        check(role in seen, f"no {role} process was seen: {sorted(seen)}")
+        s = seen[role]
+        check(s["NoNewPrivs"] == "1" and s["Seccomp"] == "2", f"{role}: NoNewPrivs {s['NoNewPrivs']}, Seccomp {s['Seccomp']}")
+        check(int(s["CapEff"], 16) == 0 and int(s["CapPrm"], 16) == 0, f"{role} has capabilities: {s['CapEff']}")
+    check(" sandbox mode=" in n.log_text(), "the log does not say what is enforced")
+    for word in ("sandbox-failed", "receiver-failed", "crashed"):
+        check(word not in n.log_text(), f"{word} in the log")
+
+
+def becomes_another_user(folder, things):
+    """Started as root, the node gives root up; its spool is made for its user, a spool of somebody else is refused."""
+    if os.geteuid() != 0:
+        print("        (needs root)")
+        return
+    nobody = pwd.getpwnam("nobody")
+    os.chmod(folder, 0o755)
+    program = os.path.join(folder, "tomonode")  # the folder of the build may be closed to others
+    shutil.copy(h.TOMONODE, program)
+    kept, h.TOMONODE = h.TOMONODE, program
+    try:
+        n, seen = one_exam(folder, things, user='"nobody"')
+        for role, s in seen.items():
+            check(set(s["Uid"].split()) == {str(nobody.pw_uid)}, f"{role} runs as {s['Uid']}")
+            check(set(s["Gid"].split()) == {str(nobody.pw_gid)}, f"{role} runs as group {s['Gid']}")
+            check(set(s["Groups"].split()) <= {str(nobody.pw_gid)}, f"{role} has groups {s['Groups']}")
+        check(os.stat(n.spool).st_uid == nobody.pw_uid, "the spool is not the user's")
+        check(os.stat(f"{n.spool}/journal.db").st_uid == nobody.pw_uid, "the journal is not the user's")
+        os.chown(n.spool, 0, 0)
+        p = h.run(program, "serve", "-c", n.conf, code=1)
+        check("belongs to user 0" in p.stderr and "chown -R nobody" in p.stderr, p.stderr)
+    finally:
+        h.TOMONODE = kept
+
+
+def refuses_to_be_root_unasked(folder, things):
+    n = h.Node(os.path.join(folder, "node"), 1, user='""')
+    if os.geteuid() == 0:
+        p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=3)
+        check("node.user" in p.stderr and not os.path.exists(n.spool), p.stderr)
+    for user, said in (("no-such-user", "no such user"), *([("root", "only root can become")] if os.geteuid() else [])):
+        n.node["user"] = f'"{user}"'
+        n.write_conf()
+        p = h.run(h.TOMONODE, "serve", "-c", n.conf, code=3)
+        check(said in p.stderr, p.stderr)
+
+
+if __name__ == "__main__":
+    h.need("storescp", "storescu", "echoscu", INSIDE)
+    if machine() is None:
+        print("skipped: a build with a sanitizer is not sandboxed")
+        sys.exit(77)
+    tests = [refuses_to_be_root_unasked, off_is_off]
+    if machine()[0]:
+        tests += [calls_of_each_role, files_of_each_role, an_exam_goes_through, becomes_another_user]
+    else:
+        print("no seccomp filters here: half of the tests is left out")
+    h.main(tests)
