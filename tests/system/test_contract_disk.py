@@ -194,7 +194,8 @@ def exam_with(n, archive, ledger, study, objects, mount, left):
     check(peer.echo(n.port), f"{left} bytes free: no C-ECHO")
     c.fill(mount, None)
     if not OPTIONS.results:  # the long form waits until the node tries again by itself
-        n.command("retry", str(c.jobs_of(n.spool, study)[-1]), code=None)
+        job = wait_for("there is a job", lambda: c.jobs_of(n.spool, study), 20, 0.02)[-1]
+        n.command("retry", str(job), code=None)
     wait_for("the last image is taken", lambda: ledger.send(n.port, objects), 30)
     wait_for(f"{left} bytes free, then all: the exam is delivered, it is {[c.events_of(n.spool, j) for j in c.jobs_of(n.spool, study)]}",
              lambda: study in archive.studies and c.events_of(n.spool, c.jobs_of(n.spool, study)[-1])[-1] == "delivered", 60, 0.02)
