@@ -278,7 +278,7 @@ static int run(struct recon *r, char **paths)
 	if (code >= 0)
 		return code;
 	if (case_list_create(paths, &r->list, &err) < 0)
-		return options_fail(&r->o, CODE_INPUT, "%s", err.msg);
+		return options_fail(&r->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
 	r->cases = json_array();
 	r->refused = json_array();
 	for (size_t i = 0; i < r->list->n_refused; i++)

@@ -191,7 +191,7 @@ static int read_options(struct simulate *s, int argc, char **argv)
 	if (id == OPTION_STOP)
 		return s->o.code;
 	if (strcmp(argv[s->o.first], "dbt") != 0)
-		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt, and pet, which comes first",
+		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt, pet, parallel, as the first word",
 				    argv[s->o.first]);
 	if (!s->folder)
 		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");

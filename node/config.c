@@ -279,7 +279,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	const struct config_section *other;
 	const char *equals = strchr(assignment, '=');
 	const struct config_key *key;
-	char name[64], allowed[256];
+	char name[64], allowed[400]; /* all keys of a kind, within a sentence */
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
 		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);

@@ -136,10 +136,10 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 	size_t n_lines = 1, room_size;
 	int number = 1, this_one = 1, rc = 0;
 
-	if (size > INTERFILE_TEXT_MAX)
-		return err_set(err, EBADMSG, "a header of %zu bytes; at most %d are read", size, INTERFILE_TEXT_MAX);
 	if (memchr(text, '\0', size))
 		return err_set(err, EBADMSG, "a byte 0 in it: this is no Interfile header");
+	if (size > INTERFILE_TEXT_MAX)
+		return err_set(err, EBADMSG, "more than %d bytes: this is no Interfile header", INTERFILE_TEXT_MAX);
 	for (size_t i = 0; i < size; i++)
 		n_lines += text[i] == '\n';
 	room_size = size + 1; /* a key is at most as long as its line without ":=" */

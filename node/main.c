@@ -20,10 +20,10 @@ static const struct command commands[] = {
 	{"serve", cmd_serve, "run the node: receive, reconstruct, deliver", true},
 	{"check", cmd_check, "check a configuration and say what it means", false},
 	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
-	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam", true},
-	{"import", cmd_import, "make DICOM objects of Interfile (STIR) sinograms", true},
+	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam: dbt, pet, parallel", true},
+	{"import", cmd_import, "make sinogram objects of Interfile (STIR) data, or of a picture", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
-	{"export", cmd_export, "write a PET series as NIfTI or Interfile, sinograms as Interfile", true},
+	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, sinograms as Interfile", true},
 	{"list", cmd_list, "list the cases of the running node", false},
 	{"show", cmd_show, "show one case: its events, instances, result", false},
 	{"retry", cmd_retry, "try a held, failed or undelivered case again", false},
@@ -53,7 +53,7 @@ static const struct command *find_command(const char *name)
 static void print_help(FILE *to)
 {
 	fputs("Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n"
-	      "A DICOM node that reconstructs tomosynthesis exams. Not for diagnostic use.\n\n",
+	      "A DICOM node that reconstructs: tomosynthesis, PET, parallel beams. Not for diagnostic use.\n\n",
 	      to);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i].summary)
@@ -87,11 +87,12 @@ static int run(const struct command *command, int argc, char **argv)
 	return code;
 }
 
-static int help_on(const char *name)
+/* what: of a command that has several kinds of work, as `simulate pet`; NULL: none. */
+static int help_on(const char *name, char *what)
 {
 	const struct command *command = find_command(name);
-	char copy[32];
-	char *args[] = {copy, (char[]){"--help"}, NULL};
+	char copy[32], help[] = "--help";
+	char *args[] = {copy, what ? what : help, what ? help : NULL, NULL};
 
 	if (!command || !command->summary) {
 		fprintf(stderr, "tomonode: no command '%s'\n", name);
@@ -99,7 +100,7 @@ static int help_on(const char *name)
 		return CODE_USAGE;
 	}
 	snprintf(copy, sizeof(copy), "%s", command->name);
-	return run(command, 2, args);
+	return run(command, what ? 3 : 2, args);
 }
 
 int main(int argc, char **argv)
@@ -117,7 +118,7 @@ int main(int argc, char **argv)
 		return CODE_OK;
 	}
 	if (!strcmp(name, "help"))
-		return help_on(argv[2]);
+		return help_on(argv[2], argc > 3 ? argv[3] : NULL);
 	command = find_command(name);
 	if (!command) {
 		if (name[0])

@@ -222,7 +222,10 @@ int options_refuse(const struct options *o, int id)
 
 	while (spec->id && spec->id != id)
 		spec++;
-	return options_fail(o, CODE_USAGE, "--%s %s is not allowed; see --help", spec->id ? spec->name : "?", o->value);
+	if (!spec->id)
+		return options_fail(o, CODE_USAGE, "option %d: %s is not allowed; see --help", id, o->value);
+	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed; --%s %s: %s", spec->name, o->value, spec->name,
+			    spec->argument ? spec->argument : "", spec->help);
 }
 
 static void print_problem(void *ctx, const char *problem)

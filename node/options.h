@@ -12,8 +12,9 @@
  *		{OPTION_LONG + 0, "describe", NULL, "print the reference"},
  *		{0},
  *	};
- *	static const struct command_spec spec = {.name = "check", .usage = "[-c FILE]", .summary = "...", .options = options,
- *.json = true}; struct options o; int id;
+ *	static const struct command_spec spec = {.name = "check", .summary = "...", .options = options};
+ *	struct options o;
+ *	int id;
  *
  *	options_begin(&o, &spec, argc, argv);
  *	while ((id = options_next(&o)) >= 0) {

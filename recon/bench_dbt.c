@@ -122,9 +122,10 @@ static size_t count_bytes(const struct state *s, struct device *dev)
 
 	for (int i = 0; i < s->n_subsets; i++) {
 		struct projection_spec spec = spec_of(s, i * s->views / s->n_subsets);
+		size_t shared = dev->ops->scratch_bytes(dev, &spec);
 
 		tables += dev->ops->projection_bytes(dev, &spec);
-		scratch = dev->ops->scratch_bytes(dev, &spec);
+		scratch = shared > scratch ? shared : scratch;
 	}
 	return floats * sizeof(float) + tables + scratch;
 }

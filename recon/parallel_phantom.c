@@ -110,7 +110,8 @@ struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p)
 	return NULL;
 }
 
-/* How far a point lies outside edge i of a polygon, times the edge's length. Corners go around from x towards y. */
+/* Edge i of a polygon: normal, of length 1, outward because corners go around from x towards y; inside is normal * (x, y) <= at.
+ */
 static void edge_of(const struct parallel_shape *s, int i, double ret_normal[2], double *ret_at)
 {
 	const double *a = s->corner[i], *b = s->corner[(i + 1) % s->n_corners];

@@ -157,14 +157,14 @@ static double giga(size_t bytes)
 	return (double)bytes / 1e9;
 }
 
-/* Subsets in 1, 2, 3, 4, 6, 8, 12 ... groups. */
+/* Subsets in 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle. */
 static int fit(const struct question *q, size_t limit, struct pet_plan *plan, struct err *err)
 {
 	struct pet_plan whole = *plan;
 	int largest = q->l->largest_subset, r = 0;
 
 	for (int keep = 1; keep >= 0; keep--)
-		for (int groups = q->l->n_subsets > 1 ? 1 : 2, step = 1, views = largest; r == 0 && views > 1; groups += step) {
+		for (int groups = q->l->n_subsets > 1 ? 1 : 2, step = 1, views = 0; r == 0 && views != 1; groups += step) {
 			views = (largest + groups - 1) / groups;
 			r = count(q, views, keep, plan, err);
 			if (r == 0 && plan->bytes_total <= limit)

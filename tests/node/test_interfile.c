@@ -613,6 +613,7 @@ static void test_refusals(void **state)
 	large = calloc(1, INTERFILE_TEXT_MAX + 2);
 	memset(large, '\n', INTERFILE_TEXT_MAX + 1);
 	assert_int_equal(interfile_parse(large, INTERFILE_TEXT_MAX + 1, &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "more than 65536 bytes: this is no Interfile header"));
 	free(large);
 }
 

@@ -477,6 +477,32 @@ static void limits(void **state)
 	assert_true(grouped > 8 && anew > 2);
 }
 
+/* Subsets of one angle each cannot be cut further, but streamed they need one sensitivity image on the device instead of all. */
+static void subsets_of_an_angle(void **state)
+{
+	struct pet_report report;
+	struct pet_plan whole, plan;
+	float *expected, *found;
+	struct work w;
+
+	(void)state;
+	work_make(&w, FIXTURE_POISON);
+	w.p.algorithm = PET_OSEM;
+	w.p.subsets = w.m.n_angles;
+	w.p.iterations = 1;
+	whole = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+	expected = image(&w, &report);
+	w.p.memory_limit = whole.bytes_total / 2;
+	plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+	assert_int_equal(plan.group_views, 1);
+	assert_true(plan.bytes_total <= whole.bytes_total / 2);
+	found = image(&w, &report);
+	assert_true(fixture_difference(found, expected, pet_voxels(&plan)) < 1e-6);
+	free(expected);
+	free(found);
+	work_close(&w);
+}
+
 /* Made once for the same geometry and factors; the image does not change by it. */
 static void sensitivity_is_kept(void **state)
 {
@@ -690,6 +716,7 @@ int main(void)
 		cmocka_unit_test(plan_refusals),
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(limits),
+		cmocka_unit_test(subsets_of_an_angle),
 		cmocka_unit_test(sensitivity_is_kept),
 		cmocka_unit_test(cancel),
 		cmocka_unit_test(faults),

@@ -60,6 +60,19 @@ json_is 'd["ok"] is False and d["code"] == 2 and "--no-such-option" in d["error"
 expect 2 "$TOMONODE" simulate dbt --phantom none -o "$work/none" --json
 json_is 'd["code"] == 2 and "--phantom none" in d["error"]'
 
+err_has "--phantom KIND: breast"
+expect 2 "$TOMONODE" simulate spect -o "$work/none"
+err_has "allowed: dbt, pet, parallel"
+expect 0 "$TOMONODE" help simulate parallel
+out_has "Usage: tomonode simulate parallel"
+expect 0 "$TOMONODE" help recon
+out_has "Usage: tomonode recon"
+expect 8 "$TOMONODE" recon -o "$work/none" "$work/absent.dcm"
+err_has "absent.dcm: No such file"
+expect 2 "$TOMONODE" recon --set foo=1 -o "$work/none" "$work"
+err_has "compression, description"
+[ ! -e "$work/none" ] || fail "what was refused has written something"
+
 # check
 expect 0 "$TOMONODE" check
 out_has "embedded defaults: no problems"

@@ -246,7 +246,7 @@ def bad_requests(folder, _):
     broken = os.path.join(folder, "broken.png")
     with open(broken, "wb") as f:
         f.write(b"\x89PNG\r\n\x1a\nno picture")
-    for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed"), (("--angles", "0"), 2, "--angles 0"),
+    for args, code, words in ((("--phantom", "cow"), 2, "--phantom cow is not allowed; --phantom KIND: circle"), (("--angles", "0"), 2, "1 to 16384"),
                               (("--arc", "400"), 2, "--arc 400"), (("--position", "HFX"), 2, "patient position 'HFX'"),
                               (("--picture", broken), 4, "broken.png"), (("--picture", broken, "--phantom", "head"), 2, "not both"),
                               (("--picture", os.path.join(folder, "none.png")), 8, "none.png")):
