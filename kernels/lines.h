@@ -3,8 +3,7 @@
  * Every slice has the same rays, so a ray is a list of (column of voxels, weight in mm) for the whole stack: a line. Whatever the
  * model (PATHS, JOSEPH, SAMPLED), the same few loops do the work: y[u] = sum of w x[column][u].
  *
- * - A volume lies z fastest; one of a single slice may lie x fastest, without padding, which for one slice is the same but for
- * that.
+ * - A volume lies z fastest. Of a single slice that is the same as x fastest, but for the padding; both are taken.
  * - SAMPLED: points at t = (k + 1/2) step, k whole, inside the field of view, step as given: linear in both directions between
  * the middles of pixels, 0 beyond the grid. Every point is step mm of the ray: the field of view counts in whole steps.
  */

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "node/crew.h"
+#include "recon/clock.h"
 
 #define GROUP 64 /* planes */
 
@@ -39,14 +39,6 @@ struct planes {
 		float value;
 	} bad[GROUP];
 };
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static const enum sinogram_role factor_roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ATTENUATION, SINOGRAM_NORMALISATION};
 #define FACTOR_ROLES (sizeof(factor_roles) / sizeof(factor_roles[0]))
@@ -135,10 +127,10 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
 {
 	int n_planes = (int)michelogram_planes(&p->s->part[SINOGRAM_EMISSION].header.m), rc = 0;
-	double begun = seconds_now(), made;
+	double begun = clock_seconds(), made;
 
 	crew_run(crew, (size_t)p->n_sources, read_source, p);
-	report->seconds_read += seconds_now() - begun;
+	report->seconds_read += clock_seconds() - begun;
 	for (int i = 0; i < p->n_sources; i++)
 		if (p->sources[i].rc < 0) {
 			if (err)
@@ -151,14 +143,14 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		monitor_progress(monitor, "read", (double)(done + (size_t)p->first) / (double)all);
 		if (monitor_cancelled(monitor))
 			return err_set(err, ECANCELED, "cancelled while reading");
-		begun = seconds_now();
+		begun = clock_seconds();
 		crew_run(crew, (size_t)n, make_plane, p);
 		rc = check_group(p, n, err);
-		made = seconds_now();
+		made = clock_seconds();
 		report->seconds_prepare += made - begun;
 		if (rc == 0)
 			rc = pet_put(session, role, p->first, n, p->group, err);
-		report->seconds_upload += seconds_now() - made;
+		report->seconds_upload += clock_seconds() - made;
 	}
 	if (rc == -EINVAL) { /* what it says is about the data: they are to be held */
 		if (err)

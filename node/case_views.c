@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "recon/breast_mask.h"
+#include "recon/clock.h"
 #include "recon/threads.h"
 
 #define READERS_MAX 8	/* four prepare while four read: */
@@ -38,14 +39,6 @@ struct reading {
 	struct err err;
 	struct case_views_report report;
 };
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Line integrals and mask of one view, into the session's room. */
 static int prepare(const struct reading *r, const struct prep *prep, const uint16_t *raw, float *line, float *valid,
@@ -79,24 +72,24 @@ static int read_one(const struct reading *r, int view, uint16_t *raw, struct cas
 	double at[5];
 	int rc, ended;
 
-	at[0] = seconds_now();
+	at[0] = clock_seconds();
 	rc = exam_read_view(r->exam, view, raw, &prep, err);
 	if (rc < 0)
 		return rc;
-	at[1] = seconds_now();
+	at[1] = clock_seconds();
 	rc = dbt_view_begin(r->session, view, &line, &valid, err);
 	if (rc < 0)
 		return rc;
-	at[2] = seconds_now();
+	at[2] = clock_seconds();
 	prep.bin = r->plan->bin;
 	rc = prepare(r, &prep, raw, line, valid, report, err);
 	if (rc < 0) {
 		memset(line, 0, bins * sizeof(*line));
 		memset(valid, 0, bins * sizeof(*valid));
 	}
-	at[3] = seconds_now();
+	at[3] = clock_seconds();
 	ended = dbt_view_end(r->session, view, rc < 0 ? NULL : err);
-	at[4] = seconds_now();
+	at[4] = clock_seconds();
 	report->seconds_read += at[1] - at[0];
 	report->seconds_prepare += at[3] - at[2];
 	report->seconds_upload += at[2] - at[1] + at[4] - at[3];

@@ -1,7 +1,7 @@
 /* ct_result.c - a volume of parallel beams onto the disk as a series of CT Image objects. See node/ct_result.h.
  *
- * - Hounsfield units: HU = 1000 (x / mu_water - 1), stored as they are: slope 1, intercept 0, signed; half a unit is the step's
- * half. What lies beyond 16 bits is cut off and said.
+ * - Hounsfield units: HU = 1000 (x / mu_water - 1), stored as they are, rounded: slope 1, intercept 0, signed. What lies beyond
+ *   16 bits is cut off and said.
  * - Else stored = round(x / slope) with one slope for the whole series, its largest |x| / 32767.
  */
 #include "node/ct_result.h"
@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "node/ct_result_parts.h"
 #include "node/version.h"
+#include "recon/clock.h"
 
 #define HU_LEAST (-32768) /* of 16 bits */
 #define HU_MOST 32767
@@ -153,14 +153,6 @@ static int fill_slice(void *ctx, int index, struct fill *root, struct slice_scal
 	return root->rc < 0 ? root->rc : 0;
 }
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int ct_result_write(const struct sinogram *s, const struct ct_result_info *info, const float *volume, const char *folder,
 		    struct ct_result_report *ret_report, struct err *err)
 {
@@ -174,7 +166,7 @@ int ct_result_write(const struct sinogram *s, const struct ct_result_info *info,
 				       .fill = fill_slice,
 				       .ctx = &r};
 	struct dicom_file *header = NULL;
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	report.file = calloc(n, sizeof(*report.file));
@@ -194,7 +186,7 @@ int ct_result_write(const struct sinogram *s, const struct ct_result_info *info,
 	snprintf(report.units, sizeof(report.units), "%s", r.hounsfield ? "HU" : "US");
 	memcpy(report.unit, r.unit, sizeof(report.unit));
 	memcpy(report.warnings, r.warnings, sizeof(report.warnings));
-	report.seconds_write = seconds_now() - begun;
+	report.seconds_write = clock_seconds() - begun;
 	*ret_report = report;
 	report = (struct ct_result_report){0};
 out:

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "node/result_parts.h"
 #include "node/version.h"
+#include "recon/clock.h"
 
 /* `sources`: of the instances too. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,
@@ -187,14 +187,6 @@ struct work {
 	const char *folder;
 };
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Threads and memory for what the protocol asks for; the sizes of slabs are known then. */
 static int open_flow(struct flow *f, struct err *err)
 {
@@ -255,13 +247,13 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 static int begin(struct work *w, struct err *err)
 {
 	const struct protocol_conf *p = w->flow.info->protocol;
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p->stored_offset, p->stored_step, &w->summary, err);
 	if (rc < 0)
 		return rc;
-	w->report.seconds_tally = seconds_now() - begun;
+	w->report.seconds_tally = clock_seconds() - begun;
 	w->report.below = w->summary.below;
 	w->report.above = w->summary.above;
 	rc = open_flow(&w->flow, err);
@@ -304,13 +296,13 @@ static int add_view(struct work *w, struct err *err)
 /* Files get their names when all their bytes are on the disk; the slices last, because the others refer to them. */
 static int publish(struct work *w, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc = 0;
 
 	for (size_t i = RESULT_OBJECTS_MAX; rc >= 0 && i-- > 0;)
 		if (w->objects[i].writer)
 			rc = close_object(&w->objects[i], err);
-	w->report.seconds_sync = seconds_now() - begun;
+	w->report.seconds_sync = clock_seconds() - begun;
 	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++)
 		if (w->objects[i].published)
 			w->report.objects[w->report.n_objects++] = w->objects[i].object;
@@ -351,7 +343,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 		 struct result_report *ret_report, struct err *err)
 {
 	struct work w = {.flow = {.exam = exam, .info = info, .session = session}, .folder = folder};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	rc = begin(&w, err);
@@ -371,7 +363,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 		return rc;
 	}
 	w.report.seconds_download = w.flow.seconds_waited;
-	w.report.seconds_write = seconds_now() - begun - w.report.seconds_tally - w.report.seconds_download;
+	w.report.seconds_write = clock_seconds() - begun - w.report.seconds_tally - w.report.seconds_download;
 	*ret_report = w.report;
 	return 0;
 }

@@ -1,10 +1,8 @@
 /* The command line of every subcommand: options from one table that also prints --help, errors, --json.
  *
  * - `--help` is always there and prints usage, options and exit codes on stdout; code 0.
- * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Without it stdout is for
- *people.
- * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds {"ok": false, "code": N, "error":
- *"..."}.
+ * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Else stdout is for people.
+ * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds "ok": false, "code" and "error".
  * - Exit codes are enum exit_code of node/commands.h.
  *
  *	static const struct option_spec options[] = {

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "node/pet_result_parts.h"
 #include "node/version.h"
+#include "recon/clock.h"
 
 /* ---- identity ---- */
 
@@ -117,14 +117,6 @@ static int describe(struct pet_result *r, struct err *err)
 	return 0;
 }
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,
 		     struct pet_result_report *ret_report, struct err *err)
 {
@@ -139,7 +131,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 				       .fill = fill_slice,
 				       .ctx = &r};
 	struct dicom_file *header = NULL;
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	report.file = calloc(n, sizeof(*report.file));
@@ -165,7 +157,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	report.factor = r.quantity.factor;
 	memcpy(report.corrected, r.quantity.corrected, sizeof(report.corrected));
 	memcpy(report.warnings, r.quantity.warnings, sizeof(report.warnings));
-	report.seconds_write = seconds_now() - begun;
+	report.seconds_write = clock_seconds() - begun;
 	*ret_report = report;
 	report = (struct pet_result_report){0};
 	rc = 0;

@@ -2,26 +2,18 @@
  * Signals only set a flag: the computation sees it through the monitor and ends in order, leaving no half-written file.
  */
 #include "node/progress.h"
+#include "recon/clock.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define REDRAW_SECONDS 0.1
 #define BAR_MAX 40
 
 static volatile sig_atomic_t interrupted;
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void on_signal(int number)
 {
@@ -57,7 +49,7 @@ void progress_start(struct progress *p, bool draw)
 
 void progress_show(struct progress *p, const char *stage, double fraction)
 {
-	double now = seconds();
+	double now = clock_seconds();
 	int bar = p->width - 40; /* stage 14, percent and time 20, brackets and blanks */
 	int filled;
 	long spent;

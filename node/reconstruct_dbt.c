@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "node/case_views.h"
 #include "node/exam.h"
 #include "node/reconstruct_parts.h"
 #include "node/result.h"
 #include "node/task.h"
+#include "recon/clock.h"
 
 struct work {
 	const struct protocol_conf *protocol;
@@ -25,22 +25,9 @@ struct work {
 	struct reconstruct_report report;
 };
 
-static double seconds_on(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double seconds_now(void)
-{
-	return seconds_on(CLOCK_MONOTONIC);
-}
-
 static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	monitor_progress(w->monitor, "open", 0);
@@ -57,7 +44,7 @@ static int open_case(struct work *w, const struct config *config, const char *co
 	}
 	if (rc == 0)
 		rc = dbt_open(&w->protocol->dbt, &w->plan, w->exam->scan, w->dev, &w->session, err);
-	w->report.seconds_open = seconds_now() - begun;
+	w->report.seconds_open = clock_seconds() - begun;
 	return rc;
 }
 
@@ -80,17 +67,17 @@ static int read_case(struct work *w, struct err *err)
 
 static int reconstruct(struct work *w, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	struct dbt_report report;
 	int rc = dbt_run(w->session, w->monitor, &report, err);
 
-	w->report.seconds_reconstruct = seconds_now() - begun;
+	w->report.seconds_reconstruct = clock_seconds() - begun;
 	return rc;
 }
 
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
-	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = seconds_on(CLOCK_REALTIME)};
+	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = reconstruct_now()};
 	struct reconstruct_report *report = &w->report;
 	int rc;
 
@@ -128,7 +115,7 @@ int reconstruct_dbt(const struct config *config, const struct protocol_conf *pro
 		    struct reconstruct_report *ret_report, struct err *err)
 {
 	struct work w = {.protocol = protocol, .monitor = monitor, .dev = dev};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	rc = open_case(&w, config, paths, n_paths, err);
@@ -144,7 +131,7 @@ int reconstruct_dbt(const struct config *config, const struct protocol_conf *pro
 	if (rc < 0)
 		goto out;
 	fill_report(&w);
-	w.report.seconds_total = seconds_now() - begun;
+	w.report.seconds_total = clock_seconds() - begun;
 	*ret_report = w.report;
 	rc = 0;
 out:

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "node/reconstruct_parts.h"
+#include "recon/clock.h"
 
 struct work {
 	const struct protocol_conf *protocol;
@@ -22,14 +23,9 @@ struct work {
 	struct reconstruct_report report;
 };
 
-static double seconds_now(void)
-{
-	return reconstruct_clock(CLOCK_MONOTONIC);
-}
-
 static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	monitor_progress(w->monitor, "open", 0);
@@ -40,7 +36,7 @@ static int open_case(struct work *w, const struct config *config, const char *co
 		return err_set(err, EBADMSG, "a PET acquisition, no parallel beams");
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&w->protocol->parallel, &w->header->beams, w->dev, &w->plan, err);
-	w->report.seconds_open = seconds_now() - begun;
+	w->report.seconds_open = clock_seconds() - begun;
 	return reconstruct_hold(rc, EINVAL, ENOTSUP, err);
 }
 
@@ -49,7 +45,7 @@ static int read_case(struct work *w, struct err *err)
 {
 	const struct parallel_scan *beams = &w->header->beams;
 	size_t slice = (size_t)beams->n_angles * (size_t)beams->n_radial;
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	uint8_t *bytes = NULL;
 	int rc;
 
@@ -57,21 +53,21 @@ static int read_case(struct work *w, struct err *err)
 	rc = sinogram_read(w->s, SINOGRAM_LINES, &bytes, err);
 	if (rc < 0)
 		return rc;
-	w->report.seconds_read = seconds_now() - begun;
-	begun = seconds_now();
+	w->report.seconds_read = clock_seconds() - begun;
+	begun = clock_seconds();
 	w->lines = malloc(parallel_size(beams) * sizeof(*w->lines));
 	if (!w->lines)
 		rc = err_set(err, ENOMEM, "no memory for %zu line integrals", parallel_size(beams));
 	for (int k = 0; rc == 0 && k < beams->n_slices; k++)
 		interfile_plane(w->header, bytes, (size_t)k, w->lines + (size_t)k * slice);
 	free(bytes);
-	w->report.seconds_prepare = seconds_now() - begun;
+	w->report.seconds_prepare = clock_seconds() - begun;
 	return rc;
 }
 
 static int reconstruct(struct work *w, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	w->volume = malloc(grid_size(&w->plan.grid) * sizeof(*w->volume));
@@ -80,15 +76,15 @@ static int reconstruct(struct work *w, struct err *err)
 			       w->plan.grid.n[1]);
 	rc = parallel_reconstruct(&w->protocol->parallel, &w->plan, &w->header->beams, w->dev, w->lines, w->monitor, w->volume,
 				  &w->report.parallel.run, err);
-	w->report.seconds_reconstruct = seconds_now() - begun;
+	w->report.seconds_reconstruct = clock_seconds() - begun;
 	rc = reconstruct_hold(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
 	return reconstruct_hold(rc, EDOM, EBADMSG, err);
 }
 
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
-	struct ct_result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = reconstruct_clock(CLOCK_REALTIME)};
-	double begun = seconds_now();
+	struct ct_result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = reconstruct_now()};
+	double begun = clock_seconds();
 	int rc;
 
 	monitor_progress(w->monitor, "write", 0);
@@ -100,7 +96,7 @@ static int write_case(struct work *w, const char *out_dir, struct err *err)
 	rc = ct_result_write(w->s, &info, w->volume, out_dir, &w->report.parallel.result, err);
 	if (rc < 0)
 		return rc;
-	w->report.seconds_write = seconds_now() - begun;
+	w->report.seconds_write = clock_seconds() - begun;
 	monitor_progress(w->monitor, "write", 1);
 	return 0;
 }
@@ -129,7 +125,7 @@ int reconstruct_parallel(const struct config *config, const struct protocol_conf
 			 struct reconstruct_report *ret_report, struct err *err)
 {
 	struct work w = {.protocol = protocol, .monitor = monitor, .dev = dev};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc = open_case(&w, config, paths, n_paths, err);
 
 	if (rc == 0)
@@ -140,7 +136,7 @@ int reconstruct_parallel(const struct config *config, const struct protocol_conf
 		rc = write_case(&w, out_dir, err);
 	if (rc == 0) {
 		fill_report(&w);
-		w.report.seconds_total = seconds_now() - begun;
+		w.report.seconds_total = clock_seconds() - begun;
 		*ret_report = w.report;
 	} else {
 		reconstruct_report_clear(&w.report);

@@ -2,8 +2,6 @@
 #ifndef TOMONODE_NODE_RECONSTRUCT_PARTS_H
 #define TOMONODE_NODE_RECONSTRUCT_PARTS_H
 
-#include <time.h>
-
 #include "node/reconstruct.h"
 
 /* One case of its kind; the protocol is of that kind. See reconstruct_case(). */
@@ -19,6 +17,6 @@ int reconstruct_parallel(const struct config *config, const struct protocol_conf
 
 /* What does not fit together today will not tomorrow: an error `from` becomes one to be held, `to`. */
 int reconstruct_hold(int rc, int from, int to, struct err *err);
-double reconstruct_clock(clockid_t clock); /* s */
+double reconstruct_now(void); /* s since 1970 */
 
 #endif

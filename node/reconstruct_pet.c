@@ -13,6 +13,7 @@
 #include "node/case_planes.h"
 #include "node/reconstruct_parts.h"
 #include "node/task.h"
+#include "recon/clock.h"
 
 #define SLICES_AT_A_TIME 16
 
@@ -27,14 +28,9 @@ struct work {
 	struct reconstruct_report report;
 };
 
-static double seconds_now(void)
-{
-	return reconstruct_clock(CLOCK_MONOTONIC);
-}
-
 static int open_case(struct work *w, const struct config *config, const char *const *paths, size_t n_paths, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	const struct michelogram *m;
 	bool factors, background;
 	int rc;
@@ -53,7 +49,7 @@ static int open_case(struct work *w, const struct config *config, const char *co
 	rc = pet_plan(&w->protocol->pet, m, factors, background, w->dev, &w->plan, err);
 	if (rc == 0)
 		rc = pet_open(&w->protocol->pet, &w->plan, m, factors, background, w->dev, &w->session, err);
-	w->report.seconds_open = seconds_now() - begun;
+	w->report.seconds_open = clock_seconds() - begun;
 	return reconstruct_hold(rc, EINVAL, ENOTSUP, err);
 }
 
@@ -70,10 +66,10 @@ static int read_case(struct work *w, struct err *err)
 
 static int reconstruct(struct work *w, struct err *err)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc = pet_run(w->session, w->monitor, &w->report.pet.run, err);
 
-	w->report.seconds_reconstruct = seconds_now() - begun;
+	w->report.seconds_reconstruct = clock_seconds() - begun;
 	return reconstruct_hold(rc, EDOM, EBADMSG, err); /* no counts */
 }
 
@@ -81,7 +77,7 @@ static int read_volume(struct work *w, struct err *err)
 {
 	const struct grid *g = &w->plan.grid;
 	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc = 0;
 
 	w->volume = malloc(slice * (size_t)g->n[2] * sizeof(float));
@@ -90,16 +86,14 @@ static int read_volume(struct work *w, struct err *err)
 	for (int k = 0; rc == 0 && k < g->n[2]; k += SLICES_AT_A_TIME)
 		rc = pet_read_slices(w->session, k, g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME,
 				     w->volume + (size_t)k * slice, err);
-	w->report.seconds_download = seconds_now() - begun;
+	w->report.seconds_download = clock_seconds() - begun;
 	return rc;
 }
 
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
-	struct pet_result_info info = {.protocol = w->protocol,
-				       .plan = &w->plan,
-				       .report = &w->report.pet.run,
-				       .now = reconstruct_clock(CLOCK_REALTIME)};
+	struct pet_result_info info = {
+		.protocol = w->protocol, .plan = &w->plan, .report = &w->report.pet.run, .now = reconstruct_now()};
 	double begun;
 	int rc;
 
@@ -113,11 +107,11 @@ static int write_case(struct work *w, const char *out_dir, struct err *err)
 	snprintf(info.device, sizeof(info.device), "%s", w->dev->name);
 	if (mkdir(out_dir, 0777) < 0 && errno != EEXIST)
 		return err_set(err, errno, "cannot make the output folder %s: %s", out_dir, strerror(errno));
-	begun = seconds_now();
+	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, out_dir, &w->report.pet.result, err);
 	if (rc < 0)
 		return rc;
-	w->report.seconds_write = seconds_now() - begun;
+	w->report.seconds_write = clock_seconds() - begun;
 	monitor_progress(w->monitor, "write", 1);
 	return 0;
 }
@@ -147,7 +141,7 @@ int reconstruct_pet(const struct config *config, const struct protocol_conf *pro
 		    struct reconstruct_report *ret_report, struct err *err)
 {
 	struct work w = {.protocol = protocol, .monitor = monitor, .dev = dev};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	rc = open_case(&w, config, paths, n_paths, err);
@@ -163,7 +157,7 @@ int reconstruct_pet(const struct config *config, const struct protocol_conf *pro
 	if (rc < 0)
 		goto out;
 	fill_report(&w);
-	w.report.seconds_total = seconds_now() - begun;
+	w.report.seconds_total = clock_seconds() - begun;
 	*ret_report = w.report;
 	rc = 0;
 out:

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "node/result_parts.h"
+#include "recon/clock.h"
 
 #define READ_AHEAD 2
 
@@ -25,14 +25,6 @@ struct reader {
 	pthread_cond_t changed;
 	pthread_t thread;
 };
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- reading ---- */
 
@@ -103,7 +95,7 @@ static void reader_end(struct reader *r)
 /* Slice k, when it is here. NULL: it could not be read. */
 static const float *reader_wait(struct reader *r, int k, double *waited)
 {
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	const float *slice = NULL;
 
 	pthread_mutex_lock(&r->lock);
@@ -112,7 +104,7 @@ static const float *reader_wait(struct reader *r, int k, double *waited)
 	if (r->read > k)
 		slice = r->slices[k % READ_AHEAD];
 	pthread_mutex_unlock(&r->lock);
-	*waited += seconds_now() - begun;
+	*waited += clock_seconds() - begun;
 	return slice;
 }
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "dicom/pixels.h"
 #include "node/simulate.h"
+#include "recon/clock.h"
 
 #define PATH_SIZE 4096
 
@@ -20,14 +20,6 @@ struct pictures {
 	float *line;
 	uint16_t *counts, *stored;
 };
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* One bin as it is stored. */
 static uint16_t stored_value(const struct simulation *s, double count, int v)
@@ -173,7 +165,7 @@ int simulate_run(const struct simulation *s, const char *folder, const struct mo
 {
 	size_t n = (size_t)s->n_u * (size_t)s->n_v;
 	struct pictures p = {malloc(n * sizeof(float)), malloc(n * sizeof(uint16_t)), malloc(n * sizeof(uint16_t))};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc;
 
 	if (!p.line || !p.counts || !p.stored)
@@ -187,7 +179,7 @@ int simulate_run(const struct simulation *s, const char *folder, const struct mo
 	if (rc == 0 && ret_report)
 		*ret_report = (struct simulate_report){.files = s->o.multi ? 1 : s->o.views,
 						       .bytes = (uint64_t)n * 2 * (uint64_t)s->o.views,
-						       .seconds = seconds_now() - begun};
+						       .seconds = clock_seconds() - begun};
 	free(p.line);
 	free(p.counts);
 	free(p.stored);

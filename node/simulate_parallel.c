@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kernels/device.h"
 #include "node/device_names.h"
@@ -18,6 +17,7 @@
 #include "node/picture.h"
 #include "node/simulate.h"
 #include "node/sinogram.h"
+#include "recon/clock.h"
 
 #define SIZE 256 /* radial bins of a phantom */
 #define SETS 24
@@ -30,14 +30,6 @@ struct run {
 	float *lines;
 	struct simulate_parallel_report report;
 };
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what is scanned ---- */
 
@@ -229,7 +221,7 @@ int simulate_parallel_run(const struct simulate_parallel_options *o, const char 
 			  struct simulate_parallel_report *ret_report, struct err *err)
 {
 	struct run r = {.o = o};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc = check(o, err);
 
 	if (rc == 0)
@@ -247,7 +239,7 @@ int simulate_parallel_run(const struct simulate_parallel_options *o, const char 
 	if (rc == 0)
 		rc = write_truth(&r, folder, err);
 	if (rc == 0) {
-		r.report.seconds = seconds_now() - begun;
+		r.report.seconds = clock_seconds() - begun;
 		*ret_report = r.report;
 	}
 out:

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "node/interfile.h"
 #include "node/simulate.h"
 #include "node/simulate_pet.h"
 #include "node/sinogram.h"
+#include "recon/clock.h"
 
 #define BATCH 16       /* planes that are worked on together */
 #define PATH_SIZE 4200 /* a folder's 4080 and a name in it */
@@ -38,14 +38,6 @@ static bool has_role(const struct simulate_pet *s, int role)
 {
 	return role == SINOGRAM_EMISSION || (role == SINOGRAM_ADDITIVE && s->o.randoms > 0) ||
 	       (role == SINOGRAM_ATTENUATION && s->o.attenuation);
-}
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void file_path(const struct run *r, int role, const char *ending, char ret_path[PATH_SIZE + 32])
@@ -288,7 +280,7 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 		     struct simulate_pet_report *ret_report, struct err *err)
 {
 	struct run r = {.s = s, .per_plane = (size_t)s->m.n_angles * (size_t)s->m.n_radial};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	int rc = simulate_folder(folder, err);
 
 	if (rc < 0)
@@ -310,7 +302,7 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 		remove_files(&r);
 	if (!s->o.interfile)
 		rmdir(r.folder);
-	r.report.seconds = seconds_now() - begun;
+	r.report.seconds = clock_seconds() - begun;
 	if (rc == 0)
 		rc = simulate_pet_truth(s, &r.report, folder, err);
 	if (rc == 0 && ret_report)

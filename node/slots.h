@@ -10,7 +10,7 @@
  *
  * - A device that fails its self-test, or an error that is the device's own, takes the slot out: it is tried again after
  *   SLOT_OUT_FIRST seconds, twice as long each time up to SLOT_OUT_CAP, and at once when the configuration is read. It is in
- *again when its worker is ready; the waiting starts from the beginning when it has done a case.
+ *   again when its worker is ready; the waiting starts from the beginning when it has done a case.
  * - A worker that dies before it has done anything is started again SLOT_DEATHS_MAX times; then the slot is taken out.
  * - While all slots are out, there is a spare one on the CPU. It ends, after its case, when another is in again.
  * - "auto" and "cuda" become one slot for each CUDA device when a worker has counted them; where such workers die, too, it is as

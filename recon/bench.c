@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "recon/bench_parts.h"
+#include "recon/clock.h"
 
 #define CEILING_RUNS 7
 
@@ -124,7 +125,7 @@ int bench_run(const struct bench_work *work, struct device *dev, enum bench_size
 {
 	struct bench_result result = {.work = work, .size = size, .ceiling = *ceiling};
 	struct bench_job job = {.dev = dev};
-	double begun = bench_now(), memory, arithmetic;
+	double begun = clock_seconds(), memory, arithmetic;
 	int r;
 
 	if (!bench_size_name(size) || repeat < 0 || repeat > BENCH_REPEAT_MAX)
@@ -134,7 +135,7 @@ int bench_run(const struct bench_work *work, struct device *dev, enum bench_size
 	r = work->open(&job, work->kind, size, err);
 	if (r == 0)
 		r = dev->ops->wait(dev, QUEUE_WORK, err);
-	result.seconds_open = bench_now() - begun;
+	result.seconds_open = clock_seconds() - begun;
 	if (r == 0)
 		r = bench_measure(dev, repeat, job_once, &job, &result.seconds, err);
 	if (r == 0)

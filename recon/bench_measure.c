@@ -1,21 +1,13 @@
-/* bench_measure.c - a clock, medians, random data. */
+/* bench_measure.c - medians, random data. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "recon/bench_parts.h"
+#include "recon/clock.h"
 
 #define LEAST 3	   /* runs */
 #define ENOUGH 100 /* runs */
 #define SECONDS 1.0
-
-double bench_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int by_value(const void *a, const void *b)
 {
@@ -51,13 +43,13 @@ int bench_measure(struct device *dev, int repeat, int (*once)(void *ctx, struct 
 	if (repeat < 0 || repeat > BENCH_REPEAT_MAX)
 		return err_set(err, EINVAL, "%d runs; allowed: 0 to %d", repeat, BENCH_REPEAT_MAX);
 	while (r == 0 && !done(n, repeat, spent)) {
-		double begun = bench_now();
+		double begun = clock_seconds();
 
 		r = once(ctx, err);
 		if (r == 0)
 			r = dev->ops->wait(dev, QUEUE_WORK, err);
 		if (n >= 0) {
-			took[n] = bench_now() - begun;
+			took[n] = clock_seconds() - begun;
 			spent += took[n];
 		}
 		n++;

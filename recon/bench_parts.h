@@ -1,4 +1,4 @@
-/* Private to the benchmark, and for programs that ask questions of their own: a clock, medians, random data, the geometries. */
+/* Private to the benchmark, and for programs that ask questions of their own: medians, random data, the geometries. */
 #ifndef TOMONODE_RECON_BENCH_PARTS_H
 #define TOMONODE_RECON_BENCH_PARTS_H
 
@@ -17,8 +17,6 @@ struct bench_job {
 	double steps, bytes;
 	char sizes[160];
 };
-
-double bench_now(void); /* monotonic, s */
 
 /* once(ctx) `repeat` times behind a warm-up, each waited for; repeat as in bench_run(). */
 int bench_measure(struct device *dev, int repeat, int (*once)(void *ctx, struct err *err), void *ctx,

@@ -8,18 +8,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "recon/clock.h"
 #include "recon/dbt_parts.h"
 #include "recon/fbp_filter.h"
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int check_plan(const struct dbt_plan *plan, const struct scan *detector, struct err *err)
 {
@@ -50,7 +42,7 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 		.dev = dev,
 		.conf = dbt_rule(p),
 		.view_bins = (size_t)plan->n_u * (size_t)plan->n_v,
-		.opened = seconds(),
+		.opened = clock_seconds(),
 		.streamed = plan->slab_slices < plan->grid.n[2] || plan->group_views > 0,
 		.coming = -1,
 	};
@@ -138,7 +130,7 @@ static int scale_slices(struct dbt_session *s, struct err *err)
 int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err)
 {
 	struct dbt_report report = {0};
-	double begin = seconds();
+	double begin = clock_seconds();
 	int r = 0;
 
 	pthread_mutex_lock(&s->lock);
@@ -161,7 +153,7 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	if (r < 0)
 		return r;
 	s->result = true;
-	report.seconds_iterate = seconds() - begin;
+	report.seconds_iterate = clock_seconds() - begin;
 	if (ret_report)
 		*ret_report = report;
 	return 0;

@@ -21,7 +21,6 @@
 #define ANGLES_MAX 4096
 #define DETECTORS_MAX 65535
 #define LENGTH_MAX 10000.0 /* mm */
-#define PI 3.14159265358979323846
 
 struct owned_scan {
 	struct scan scan; /* first: what the caller holds */
@@ -162,7 +161,7 @@ double michelogram_radius(const struct michelogram *m, int t)
 
 	if (m->arc_corrected)
 		return at * m->scanner.bin;
-	return (m->scanner.radius + m->scanner.interaction_depth) * sin(at * PI / m->scanner.detectors);
+	return (m->scanner.radius + m->scanner.interaction_depth) * sin(at * M_PI / m->scanner.detectors);
 }
 
 /* Mean of the differences first .. last whose parity is that of `sum`. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "recon/clock.h"
 #include "recon/parallel_parts.h"
 #include "recon/scan.h"
 
@@ -116,10 +117,10 @@ static int for_parts(struct parallel_session *s, int part_slices, int (*each)(st
 	int r = parallel_views_make(s->p, s->s, s->work, &s->views, err);
 
 	for (int i = 0; r == 0 && i < parts; i++) {
-		double begin = parallel_seconds();
+		double begin = clock_seconds();
 
 		r = parallel_part_open(s, total / parts + (i < total % parts), err);
-		*ret_setup += parallel_seconds() - begin;
+		*ret_setup += clock_seconds() - begin;
 		if (r < 0)
 			break;
 		s->first = s->done;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "recon/clock.h"
 #include "recon/parallel_parts.h"
 #include "recon/ramp.h"
 
@@ -143,7 +144,7 @@ int parallel_back_run(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	bool convolve = s->p->algorithm == PARALLEL_FBP && s->p->route == PARALLEL_CONVOLUTION;
-	double begin = parallel_seconds(), filtered;
+	double begin = clock_seconds(), filtered;
 	const struct buf *y = &s->y;
 	int r = 0;
 
@@ -160,12 +161,12 @@ int parallel_back_run(struct parallel_session *s, struct err *err)
 		if (r == 0)
 			r = v->wait(s->dev, QUEUE_WORK, err);
 	}
-	filtered = parallel_seconds();
+	filtered = clock_seconds();
 	if (r == 0)
 		r = v->back_interpolated(s->a, y, false, &s->x, err);
 	if (r == 0)
 		r = v->wait(s->dev, QUEUE_WORK, err);
 	s->seconds_filter += filtered - begin;
-	s->seconds_iterate += parallel_seconds() - filtered;
+	s->seconds_iterate += clock_seconds() - filtered;
 	return r;
 }

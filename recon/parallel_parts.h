@@ -90,7 +90,6 @@ bool parallel_inside(const struct parallel_session *s, int i, int j);
 
 /* Progress over all parts: `fraction` of this one. False: cancelled. */
 bool parallel_goes_on(const struct parallel_session *s, double fraction);
-double parallel_seconds(void); /* monotonic */
 
 /* Made for s->n slices; run for [first, first + n). Each leaves its volume in s->x. */
 int parallel_back_open(struct parallel_session *s, struct err *err);

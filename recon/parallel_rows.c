@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "recon/clock.h"
 #include "recon/parallel_parts.h"
 
 struct parallel_rows {
@@ -67,7 +68,7 @@ static int sum_gap(struct parallel_session *s, struct err *err)
 int parallel_rows_run(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	double begin = parallel_seconds();
+	double begin = clock_seconds();
 	int r;
 
 	parallel_bins_in(s, NULL, s->bins);
@@ -83,6 +84,6 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 	}
 	if (r == 0)
 		r = sum_gap(s, err); /* waits */
-	s->seconds_iterate += parallel_seconds() - begin;
+	s->seconds_iterate += clock_seconds() - begin;
 	return r;
 }

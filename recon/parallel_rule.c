@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "recon/clock.h"
 #include "recon/parallel_parts.h"
 #include "recon/projector.h"
 
@@ -241,7 +242,7 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 	const struct device_ops *v = s->dev->ops;
 	struct monitor monitor = {s, part_progress, part_cancelled};
 	struct iterate_conf conf = {.iterations = s->plan->iterations};
-	double begin = parallel_seconds();
+	double begin = clock_seconds();
 	int r;
 
 	parallel_bins_in(s, NULL, s->bins);
@@ -262,6 +263,6 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 		r = sum_gap(s, err);
 	if (r == 0)
 		r = v->wait(s->dev, QUEUE_WORK, err);
-	s->seconds_iterate += parallel_seconds() - begin;
+	s->seconds_iterate += clock_seconds() - begin;
 	return r;
 }

@@ -6,7 +6,6 @@
 #include "recon/parallel_parts.h"
 #include "recon/scan.h"
 
-#define PI 3.14159265358979323846
 #define SLICES_MAX 65535
 #define ANGLES_MAX 16384
 #define LENGTH_MAX 10000.0 /* mm */
@@ -101,7 +100,7 @@ static void spread(const struct direction *d, const double *gap, int n, double *
 		int before = (i + n - 1) % n;
 		double left = gap[before == open ? i : before], right = gap[i == open ? before : i];
 
-		ret_weight[d[i].view] = 0.5 * (left + right) * (PI / 180);
+		ret_weight[d[i].view] = 0.5 * (left + right) * (M_PI / 180);
 	}
 }
 
@@ -114,7 +113,7 @@ int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct e
 
 	if (!s->angle && (s->arc <= 180 || s->arc == 360)) {
 		for (size_t a = 0; a < n; a++)
-			ret_weight[a] = (s->arc == 360 ? 180 : s->arc) * (PI / 180) / s->n_angles;
+			ret_weight[a] = (s->arc == 360 ? 180 : s->arc) * (M_PI / 180) / s->n_angles;
 		return 0;
 	}
 	d = malloc(n * sizeof(*d));

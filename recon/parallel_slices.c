@@ -5,19 +5,11 @@
  */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
+#include "recon/clock.h"
 #include "recon/parallel_parts.h"
 
 #define BLOCK 16 /* slices: a line of cache */
-
-double parallel_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 bool parallel_goes_on(const struct parallel_session *s, double fraction)
 {

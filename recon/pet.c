@@ -9,17 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "recon/clock.h"
 #include "recon/pet_parts.h"
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int open_planes(struct pet_session *s, struct err *err)
 {
@@ -62,7 +54,7 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 		.m = m,
 		.dev = dev,
 		.has = {[PET_DATA] = true, [PET_FACTORS] = with_factors, [PET_BACKGROUND] = with_background},
-		.opened = seconds(),
+		.opened = clock_seconds(),
 		.unit = 1,
 	};
 	pthread_mutex_init(&s->lock, NULL);
@@ -145,7 +137,7 @@ static int begin_run(struct pet_session *s, struct err *err)
 
 int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err)
 {
-	double begin = seconds(), filtered;
+	double begin = clock_seconds(), filtered;
 	struct pet_report report = {.seconds_setup = begin - s->opened};
 	int r = begin_run(s, err);
 
@@ -157,18 +149,18 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 		return err_set(err, EDOM, "sinogram: no counts: all bins of all %d planes are 0", s->n_planes);
 	if (s->p->algorithm == PET_FBP) {
 		r = pet_fbp_run(s, monitor, err);
-		report.seconds_iterate = seconds() - begin;
+		report.seconds_iterate = clock_seconds() - begin;
 	} else {
 		r = pet_em_run(s, monitor, &report, err);
 	}
-	filtered = seconds();
+	filtered = clock_seconds();
 	if (r == 0)
 		r = filter(s, err);
 	if (r == 0)
 		r = s->dev->ops->download(&s->x, s->out, err);
 	if (r < 0)
 		return r;
-	report.seconds_filter = seconds() - filtered;
+	report.seconds_filter = clock_seconds() - filtered;
 	s->result = true;
 	if (ret_report)
 		*ret_report = report;

@@ -10,22 +10,14 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "recon/clock.h"
 #include "recon/pet_parts.h"
 
 #define FLOOR 1e-6	   /* of the mean */
 #define LEVEL_LEAST 0.01   /* of what it is without background: an image cannot start at 0 or below */
 #define EPSILON 1e-3	   /* of the level: where the relative difference prior becomes quadratic */
 #define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
-
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int alloc_volumes(struct pet_session *s, struct err *err)
 {
@@ -122,7 +114,7 @@ static int send(struct pet_session *s, enum pet_role role, struct err *err)
 static int prepare(struct pet_session *s, struct pet_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	double begin = seconds();
+	double begin = clock_seconds();
 	int r;
 
 	choose_unit(s);
@@ -135,7 +127,7 @@ static int prepare(struct pet_session *s, struct pet_report *report, struct err 
 		r = pet_parts_sensitivity(s, &report->sensitivity_cached, err);
 	if (r == 0)
 		r = v->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
-	report->seconds_sensitivity = seconds() - begin;
+	report->seconds_sensitivity = clock_seconds() - begin;
 	return r;
 }
 
@@ -237,7 +229,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 
 	if (r < 0 || (r = prepare(s, report, err)) < 0)
 		return r;
-	began = seconds();
+	began = clock_seconds();
 	r = start(s, &mean, &level, err);
 	if (r < 0)
 		return r;
@@ -266,6 +258,6 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 		r = sum_up(s, conf.rule.bin_floor, report, err);
 	if (r == 0)
 		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);
-	report->seconds_iterate = seconds() - began;
+	report->seconds_iterate = clock_seconds() - began;
 	return r;
 }

@@ -17,8 +17,6 @@
 #include "recon/pet_parts.h"
 #include "recon/ramp.h"
 
-#define PI 3.14159265358979323846
-
 /* What all threads read. */
 struct rebinning {
 	const struct pet_session *s;
@@ -121,7 +119,7 @@ static void make_view(const struct rebinning *r, int view, struct bench *b)
 	const struct pet_session *s = r->s;
 	const struct pet_layout *l = &s->layout;
 	size_t n_direct = (size_t)l->direct.n_u, n_v = (size_t)l->scan->n_v, n_fine = (size_t)l->direct.n_v;
-	float *to = s->direct + (size_t)view * n_direct * n_fine, step = (float)(PI / l->scan->n_views);
+	float *to = s->direct + (size_t)view * n_direct * n_fine, step = (float)(M_PI / l->scan->n_views);
 
 	for (size_t v = 0; v < n_v; v++)
 		rebin(r, (size_t)view * s->view_bins + v * (size_t)l->scan->n_u, (int)v, b);

@@ -8,8 +8,6 @@
 #include "recon/scan.h"
 #include "recon/subsets.h"
 
-#define PI 3.14159265358979323846
-
 /* Direct planes: one for each slice half a ring spacing apart. Radial bins: those there are, or R pi / detectors apart, as dense
  * as they are in the middle, where the data are not arc-corrected. */
 static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
@@ -19,7 +17,7 @@ static int make_direct(const struct michelogram *m, struct pet_layout *l, struct
 	double pitch = m->scanner.bin;
 
 	if (!m->arc_corrected) {
-		pitch = scan->ring_radius * PI / m->scanner.detectors;
+		pitch = scan->ring_radius * M_PI / m->scanner.detectors;
 		first = (int)ceil(scan->radius[0] / pitch - 1e-6);
 		n_v = (int)floor(scan->radius[m->n_radial - 1] / pitch + 1e-6) - first + 1;
 	}

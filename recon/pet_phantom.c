@@ -9,7 +9,6 @@
 #include "recon/phantom_body.h"
 #include "recon/poisson.h"
 
-#define PI 3.14159265358979323846
 #define SHAPES_MAX 16
 #define CYLINDER_ACTIVITY 10000.0 /* Bq/ml */
 #define IQ_ACTIVITY 5300.0	  /* background, NEMA NU 2: 5.3 kBq/ml */
@@ -38,7 +37,7 @@ static void add_iq(struct pet_phantom *p)
 	add(p->activity, SHAPE_CYLINDER_Z, ROLE_BODY, c, insert, -IQ_ACTIVITY);
 	add(p->attenuation, SHAPE_CYLINDER_Z, ROLE_BODY, c, insert, (LUNG - 1) * PET_WATER);
 	for (int i = 0; i < 6; i++) {
-		double angle = (i - 2) * PI / 3, r = diameter[i] / 2;
+		double angle = (i - 2) * M_PI / 3, r = diameter[i] / 2;
 
 		add(p->activity, SHAPE_ELLIPSOID, ROLE_LESION, (double[]){57.2 * cos(angle), 57.2 * sin(angle), 0},
 		    (double[]){r, r, r}, i < 4 ? 3 * IQ_ACTIVITY : -IQ_ACTIVITY);
@@ -156,7 +155,7 @@ static double integral(const struct phantom *p)
 	for (size_t k = 0; k < p->n; k++) {
 		const struct shape *s = &p->shapes[k];
 
-		sum += s->mu * s->r[0] * s->r[1] * s->r[2] * PI * (s->kind == SHAPE_CYLINDER_Z ? 2 : 4.0 / 3);
+		sum += s->mu * s->r[0] * s->r[1] * s->r[2] * M_PI * (s->kind == SHAPE_CYLINDER_Z ? 2 : 4.0 / 3);
 	}
 	return sum;
 }

@@ -11,8 +11,6 @@
 
 #include <kiss_fft.h>
 
-#define PI 3.14159265358979323846
-
 struct ramp {
 	int n, n_fft;
 	kiss_fft_cfg forward, inverse;
@@ -23,7 +21,7 @@ struct ramp {
 
 static double sinc(double x)
 {
-	return fabs(x) < 1e-9 ? 1 : sin(PI * x) / (PI * x);
+	return fabs(x) < 1e-9 ? 1 : sin(M_PI * x) / (M_PI * x);
 }
 
 /* |f| for |f| < fc, transformed to t. */
@@ -40,9 +38,9 @@ static double kernel_at(enum ramp_filter filter, double cut, double pitch, int j
 	double fc = (filter == RAMP_HANN ? cut : 1) / (2 * pitch), t = j * pitch, apart = 1 / (2 * fc);
 
 	if (filter == RAMP_PLAIN) /* eq. 61 of Kak & Slaney 1988 */
-		return j == 0 ? 1 / (4 * pitch) : j % 2 ? -1 / (PI * PI * j * j * pitch) : 0;
+		return j == 0 ? 1 / (4 * pitch) : j % 2 ? -1 / (M_PI * M_PI * j * j * pitch) : 0;
 	if (filter == RAMP_SHEPP_LOGAN)
-		return 2 / (PI * PI * pitch * (1 - 4.0 * j * j));
+		return 2 / (M_PI * M_PI * pitch * (1 - 4.0 * j * j));
 	if (filter == RAMP_COSINE) /* cos(pi f / 2 fc) in frequency: half of it moved to either side */
 		return pitch * 0.5 * (band_limited_ramp(t - apart / 2, fc) + band_limited_ramp(t + apart / 2, fc));
 	/* (1 + cos(pi f / fc)) / 2 in frequency: half of it, and a quarter of it moved to either side */

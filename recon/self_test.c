@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "recon/clock.h"
 #include "recon/projector.h"
 #include "recon/scan.h"
 
@@ -22,14 +22,6 @@ struct side {
 	struct buf x, y;
 	float *forward, *adjoint; /* A x, A'y on the host */
 };
-
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int make_scan(struct scan **ret_scan, struct err *err)
 {
@@ -180,7 +172,7 @@ int self_test(struct device *dev, struct self_test_report *ret_report, struct er
 {
 	struct projection_spec spec = {.n_views = N_VIEWS, .grid = &volume};
 	struct self_test_report report = {0};
-	double begun = seconds_now();
+	double begun = clock_seconds();
 	struct device *cpu = NULL;
 	struct scan *scan = NULL;
 	int rc = make_scan(&scan, err);
@@ -192,7 +184,7 @@ int self_test(struct device *dev, struct self_test_report *ret_report, struct er
 		spec.model = model;
 		rc = test_model(dev, cpu, &spec, &report, err);
 	}
-	report.seconds = seconds_now() - begun;
+	report.seconds = clock_seconds() - begun;
 	*ret_report = report;
 	device_close(cpu);
 	scan_free(scan);

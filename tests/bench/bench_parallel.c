@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "recon/bench_parts.h"
+#include "recon/clock.h"
 #include "recon/parallel.h"
 #include "recon/ramp.h"
 
@@ -61,9 +62,9 @@ static int set_up(struct bench *b, struct err *err)
 				.lo = {-0.5 * b->size, -0.5 * b->size, -0.5 * b->slices},
 				.z_fastest = b->slices > 1};
 	spec.scan = b->scan;
-	begun = bench_now();
+	begun = clock_seconds();
 	TRY(b->dev->ops->projection_create(b->dev, &spec, &b->a, err));
-	b->setup = bench_now() - begun;
+	b->setup = clock_seconds() - begun;
 	TRY(bench_random_alloc(b->dev, grid_size(&b->grid), 0.1f, 1.1f, 1, &b->x, err));
 	TRY(bench_random_alloc(b->dev, scan_view_size(b->scan) * (size_t)b->angles, 0.1f, 1.1f, 2, &b->y, err));
 	TRY(b->dev->ops->alloc(b->dev, b->y.n, &b->filtered, err));

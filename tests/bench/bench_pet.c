@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "recon/bench_parts.h"
+#include "recon/clock.h"
 #include "recon/linop.h"
 #include "recon/projector.h"
 
@@ -56,7 +57,7 @@ static int make_operator(struct work *w, enum projection_model model, struct lin
 static double now(struct work *w)
 {
 	w->dev->ops->wait(w->dev, QUEUE_WORK, NULL);
-	return bench_now();
+	return clock_seconds();
 }
 
 /* Stages one by one, each waited for; then whole iterations, waited for at the end of each. */
