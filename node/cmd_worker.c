@@ -89,7 +89,23 @@ static int open_device(struct worker *w, const char *name)
 	}
 	log_event(LOG_INFO, "device-tested", "device=%s gap=%.2g difference=%.2g ms=%.0f threads=%d", log_quote(w->dev->name),
 		  report.gap, report.difference, 1e3 * report.seconds, task_threads());
-	return say(w, CHANNEL_READY, 0, w->dev->name) ? CODE_OK : CODE_FAILED;
+	return CODE_OK;
+}
+
+/* Open the device and give up what is not needed. A CPU's threads are to be fenced in, too, so that comes first; a CUDA driver
+ * opens what it likes and starts helpers of its own while the device is opened and tested, so there it comes afterwards. Either
+ * way no byte from outside has been read yet. */
+static int begin(struct worker *w, const char *name)
+{
+	bool cpu = !strncmp(name, "cpu", 3);
+	int code;
+
+	if (cpu && task_sandbox(&w->task, SANDBOX_WORKER, name) < 0)
+		return CODE_FAILED;
+	code = open_device(w, name);
+	if (code == CODE_OK && !cpu && task_sandbox(&w->task, SANDBOX_WORKER, name) < 0)
+		return CODE_FAILED;
+	return code == CODE_OK && !say(w, CHANNEL_READY, 0, w->dev->name) ? CODE_FAILED : code;
 }
 
 /* CODE_OK: the next one may come. */
@@ -153,16 +169,12 @@ int cmd_worker(int argc, char **argv)
 		task_end(&w.task);
 		return CODE_USAGE;
 	}
-	if (task_sandbox(&w.task, SANDBOX_WORKER, w.task.argument[0]) < 0) {
-		task_end(&w.task);
-		return CODE_FAILED;
-	}
 	channel_to_shut = w.task.channel_fd;
 	sigaction(SIGTERM, &sa, NULL);
 	if (device_name_is_open(w.task.argument[0])) {
 		code = count(&w);
 	} else {
-		code = open_device(&w, w.task.argument[0]);
+		code = begin(&w, w.task.argument[0]);
 		if (code == CODE_OK)
 			code = work(&w);
 	}

@@ -7,7 +7,8 @@
  * (another program, tracing, mounting, kernel modules) ends the process
  *
  * - One call for a process, while it has one thread, before it touches a byte from outside: all threads inherit the layers, none
- * can be taken back.
+ * can be taken back. A worker on the GPU calls it when its device is open and tested: helper threads that the driver has by then
+ * have the limits of calls, but not of files.
  * - node.sandbox: `auto` takes the layers that this machine has; `on` refuses to work without all of them; `off` does nothing. A
  * build with an address or thread sanitizer counts as `off` under `auto`: its run time traces itself and reserves terabytes.
  * - A worker whose device is the GPU has a looser list of calls: the driver's library is closed and may ask for what it likes,

@@ -396,7 +396,9 @@ int sandbox_calls_limit(enum sandbox_role role, const struct config *config, boo
 	c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_NNP, 0); /* it is set already, without capabilities it has to be */
 	if (c.rc == 0)
 		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* as a tree: a list is walked at every call */
-	all(&c, SCMP_ACT_KILL_PROCESS, hostile);
+	if (c.rc == 0) /* threads that are there already: the CUDA driver's */
+		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	all(&c, gpu ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS, hostile);
 	all(&c, SCMP_ACT_ERRNO(ENOSYS), older_way);
 	if (gpu) {
 		forbid_for_gpu(&c);

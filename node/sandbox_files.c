@@ -128,9 +128,9 @@ static int allow_journal(struct fence *f, const struct config *config)
 /* The GPU: its device files, and what the driver's library reads about itself. */
 static int allow_gpu(struct fence *f)
 {
-	static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri/*"};
+	static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri/*", "/dev/dxg"};
 	static const char *const read[] = {"/proc", "/sys", "/etc/nvidia", "/run/nvidia-persistenced", NULL};
-	static const char *const use[] = {"/dev/shm", NULL};
+	static const char *const use[] = {"/dev/shm", "/proc/self/task", NULL}; /* the last: names of threads */
 	int ret = allow_list(f, read, FS_READ);
 
 	if (ret == 0)

@@ -70,7 +70,7 @@ def calls_of_each_role(folder, things):
     expect(spool, "socket", ["packet"], {"*": "EPERM"})
     expect(spool, "socket", ["unix"], {"*": "EPERM", "deliver": "done", "worker:cuda:0": "done"})
     for action, argument in (("trace", [victim]), ("peek", [victim]), ("mount", [folder]), ("ring", [])):
-        expect(spool, action, argument, {"*": KILLED})
+        expect(spool, action, argument, {"*": KILLED, "worker:cuda:0": "EPERM"})
     expect(spool, "type", [], {"*": ("EPERM", "ENOTTY"), "index": "EPERM"})
     expect(spool, "mode", [f"{spool}/work/a"], {"*": "EPERM"})
     expect(spool, "kill", [victim], {"*": "EPERM", "listener": "done"})
