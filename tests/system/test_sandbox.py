@@ -5,13 +5,15 @@ while an exam goes through, and as which user all of it runs.
 import os
 import pwd
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import urllib.request
 
 import node_harness as h
-from node_harness import check
+from node_harness import check, wait_for
 
 INSIDE = os.path.join(os.environ.get("TOMONODE_BUILD", "."), "tests", "sandbox_inside")
 ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http")
@@ -139,6 +141,9 @@ class Watch(threading.Thread):
                 if s.get("Seccomp") == "2" or word not in self.seen:
                     self.seen[word] = s
 
+    def has(self, *roles):
+        return all(self.seen.get(r, {}).get("Seccomp") == "2" for r in roles)
+
     def end(self):
         self.over.set()
         self.join()
@@ -157,12 +162,19 @@ def one_exam(folder, things, **node):
     n.start()
     watch = Watch(n)
     watch.start()
+    caller = socket.create_connection(("127.0.0.1", n.port))  # says nothing: an association that stays
     try:
+        wait_for("an association in its sandbox", lambda: watch.has("association"))
         check(len(h.send(n.port, files)) == len(files), "not all images were taken")
+        pacs.process.send_signal(signal.SIGSTOP)
+        wait_for("all processes in their sandboxes", lambda: watch.has("listener", "index", "worker", "deliver", "http"))
+        pacs.process.send_signal(signal.SIGCONT)
         n.wait_states("delivered")
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/", timeout=20) as r:
             check(r.status == 200 and b"html" in r.read(2000), "no status page")
     finally:
+        caller.close()
+        pacs.process.send_signal(signal.SIGCONT)
         seen = watch.end()
     check(list(pacs.objects().values()) == [1], "the PACS has not the one result")
     check(n.stop() == 0, "no clean stop")

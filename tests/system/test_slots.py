@@ -258,7 +258,8 @@ def many_cases_in_one_worker(folder, things):
     with open(f"/proc/{pid}/maps") as f:
         checked = "libasan" in f.read()  # keeps freed memory for a while
     check(last - first < (20480 if checked else 1024), f"the worker grows: {sizes}")
-    check(files[-1] <= files[0], f"files stay open: {files}")
+    # Some looks come before it has closed the journal.
+    check(min(files[-10:]) <= min(files[:10]), f"files stay open: {files}")
 
 
 def nothing_stays_in_the_outbox(folder, things):
