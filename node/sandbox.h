@@ -12,7 +12,7 @@
  * - node.sandbox: `auto` takes the layers that this machine has; `on` refuses to work without all of them; `off` does nothing. A
  * build with an address or thread sanitizer counts as `off` under `auto`: its run time traces itself and reserves terabytes.
  * - A worker whose device is the GPU has a looser list of calls: the driver's library is closed and may ask for what it likes,
- * but for networks and other programs. Its files are fenced in all the same.
+ * but for networks and other programs. Its files are fenced in under `on` alone: drivers differ in what they open late.
  */
 #ifndef TOMONODE_NODE_SANDBOX_H
 #define TOMONODE_NODE_SANDBOX_H
