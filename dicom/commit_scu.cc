@@ -68,6 +68,7 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	DcmDataset data;
 	OFCondition cond;
 	unsigned message;
+	int64_t deadline;
 	int rc;
 
 	if (!context)
@@ -88,8 +89,11 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	cond = DIMSE_sendMessageUsingMemoryData(s->assoc, context, &msg, nullptr, &data, nullptr, nullptr);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
-	for (;;) {
-		rc = receive(s, s->dimse_timeout, &id, &msg, err);
+	deadline = association_now() + (int64_t)s->dimse_timeout * 1000;
+	for (;;) { /* reports come in between, but not for ever */
+		int64_t left = deadline - association_now();
+
+		rc = left > 0 ? receive(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
 		if (rc == 0)
 			return err_set(err, ETIMEDOUT, "%s: no answer to the request of storage commitment within %d s", s->who,
 				       s->dimse_timeout);

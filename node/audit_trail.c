@@ -91,6 +91,7 @@ int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **
 {
 	struct audit_trail *t = calloc(1, sizeof(*t));
 	int64_t instance = 0, event = 0;
+	bool known;
 	int rc;
 
 	if (!t)
@@ -104,11 +105,13 @@ int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **
 		unlink(t->path);
 		goto out;
 	}
-	/* A journal that ends before the position is another journal. */
-	if (!read_position(t) || t->instance > instance || t->event > event) {
+	/* A journal that ends before the position has forgotten its last cases, or is another one. Each number by itself: what
+	 * the other one has not read yet is still to be told. */
+	known = read_position(t);
+	if (!known || t->instance > instance)
 		t->instance = instance;
+	if (!known || t->event > event)
 		t->event = event;
-	}
 	rc = keep_position(t, t->instance, t->event, err);
 out:
 	if (rc < 0)

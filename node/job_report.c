@@ -1,10 +1,14 @@
 #include "node/job_report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "node/event.h"
 #include "node/reconstruct.h"
+
+#define PROGRESS_BYTES_MAX 4096 /* a worker writes some 120 */
 
 static json_t *destination(const struct job_send *s, json_t *objects)
 {
@@ -21,15 +25,20 @@ static json_t *destination(const struct job_send *s, json_t *objects)
 	return d;
 }
 
-static json_t *read_progress(const char *spool, int64_t job)
+json_t *job_report_progress(const char *spool, int64_t job)
 {
-	char path[340];
-	json_t *status;
+	char path[340], text[PROGRESS_BYTES_MAX];
+	ssize_t n = -1;
+	int fd;
 
 	if (snprintf(path, sizeof(path), "%s/work/%lld/status", spool, (long long)job) >= (int)sizeof(path))
-		return json_null();
-	status = json_load_file(path, 0, NULL);
-	return status ? status : json_null();
+		return NULL;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text));
+		close(fd);
+	}
+	return n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
 }
 
 /* {"file", "sop_instance", "sop_class"} of the first object, and of all in "objects". */
@@ -63,6 +72,7 @@ static json_t *object_states(const struct job_view *v, const struct job_send *s)
 
 json_t *job_report_view(const struct job_view *v, const char *spool)
 {
+	json_t *progress = v->state == JOB_RUNNING ? job_report_progress(spool, v->id) : NULL;
 	json_t *destinations = json_array();
 
 	for (size_t i = 0; i < v->n_sends; i++) {
@@ -77,8 +87,7 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 			 event_text(v->protocol), "device", event_text(v->device), "opened", v->opened, "first_received",
 			 v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished,
 			 "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations",
-			 destinations, "result", result_of(v), "progress",
-			 v->state == JOB_RUNNING ? read_progress(spool, v->id) : json_null());
+			 destinations, "result", result_of(v), "progress", progress ? progress : json_null());
 }
 
 /* ---- out of the journal ---- */

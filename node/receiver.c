@@ -34,8 +34,9 @@
 #include "node/sandbox.h"
 #include "node/tls_files.h"
 
-#define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
-#define TICK_SECONDS 1	 /* how often the listener looks whether its node is still there */
+#define REJECTERS_MAX 16     /* processes beyond max_associations that say so; beyond these a connection is closed at once */
+#define QUESTIONS_AT_ONCE 16 /* of one process, before the others get their turn */
+#define TICK_SECONDS 1	     /* how often the listener looks whether its node is still there */
 
 struct child {	   /* of an association, or one that rejects it */
 	pid_t pid; /* 0: the place is free */
@@ -115,14 +116,15 @@ static void note_refused(struct receiver *r, const struct child *c)
 		  r->config->node.peer_window, r->config->node.refusal_pause);
 }
 
-/* What waits there, one after the other; false: the process is gone. */
+/* Some of what waits there, one after the other: who asks without end does not keep the others waiting. false: the process is
+ * gone. */
 static bool answer(struct receiver *r, struct child *c)
 {
 	struct gate_question q;
 	struct gate_answer a = {.yes = true};
-	int got;
+	int got = 1;
 
-	while ((got = gate_receive(c->gate_fd, &q)) > 0) {
+	for (int i = 0; i < QUESTIONS_AT_ONCE && (got = gate_receive(c->gate_fd, &q)) > 0; i++) {
 		switch (q.kind) {
 		case GATE_ADMIT:
 			answer_admit(r, c, q.peer);
@@ -136,7 +138,7 @@ static bool answer(struct receiver *r, struct child *c)
 			break;
 		}
 	}
-	return got == 0;
+	return got >= 0;
 }
 
 static void log_let_in(void *ctx, const struct in6_addr *address, unsigned long closed)

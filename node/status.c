@@ -322,14 +322,10 @@ bool status_is_healthy(const struct status *s)
 
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction)
 {
-	char path[340];
-	json_t *status;
+	json_t *status = job_report_progress(s->config->node.spool, job);
 	const char *stage;
 	bool known;
 
-	if (snprintf(path, sizeof(path), "%s/work/%lld/status", s->config->node.spool, (long long)job) >= (int)sizeof(path))
-		return false;
-	status = json_load_file(path, 0, NULL);
 	stage = json_string_value(json_object_get(status, "stage"));
 	known = stage && json_is_number(json_object_get(status, "fraction"));
 	if (known) {

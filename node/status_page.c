@@ -362,7 +362,9 @@ static void set_apart(struct html *h, const struct status *s)
 		status_words_time(json_number_value(json_object_get(one, "received")), s->now, when, sizeof(when));
 		html_printf(h, "<li><p><time>%s</time> from ", when);
 		html_text(h, text_of(one, "calling"));
-		html_printf(h, " <span class=\"number\">%s</span></p><p class=\"facts\">", text_of(one, "finding"));
+		html_put(h, " <span class=\"number\">");
+		html_text(h, text_of(one, "finding"));
+		html_put(h, "</span></p><p class=\"facts\">");
 		html_text(h, text_of(one, "reason"));
 		html_put(h, "</p></li>\n");
 	}

@@ -505,6 +505,48 @@ static void deliveries(void **state)
 	audit_trail_close(t);
 }
 
+/* Retention has taken the newest objects with their case: what was sent since then is told all the same. */
+static void position_beyond_the_last_object(void **state)
+{
+	struct place *p = *state;
+	struct audit_trail *t = NULL;
+	char position[128];
+	int64_t job = 0;
+	FILE *f;
+
+	audit_start(&p->config->node, AUDIT_QUEUED, "serve");
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\",\"kind\":\"dbt\",\"calling\":\"M\"}", 1000, &job, NULL), 0);
+	append_event(p, job, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", 1000);
+	append_event(p, job, EVENT_STARTED, "{}", 1000);
+	append_event(p, job, EVENT_RECONSTRUCTED, "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}",
+		     1000);
+	append_event(p, job, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\",\"sop_instance\":\"1.5\"}", 1000);
+	snprintf(position, sizeof(position), "%s/audit/position", p->dir);
+	f = fopen(position, "we");
+	assert_non_null(f);
+	fprintf(f, "instance 500 event 1\n");
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(audit_trail_open(p->dir, p->journal, &t, NULL), 0);
+	step(p, t, 1010);
+	assert_int_equal(count(reported(p), "<AuditMessage>"), 1);
+	audit_trail_close(t);
+}
+
+/* A pipe that nobody reads stands where the file should: the lines wait, and we do not. */
+static void a_pipe_for_a_file(void **state)
+{
+	struct place *p = *state;
+
+	audit_start(&p->config->node, AUDIT_QUEUED, "serve");
+	assert_int_equal(mkfifo(p->file, 0600), 0);
+	audit_application(true);
+	assert_true(audit_flush(1000) > 1000);
+	assert_true(audit_queue_waiting(p->dir));
+	assert_int_equal(unlink(p->file), 0);
+	assert_true(audit_flush(2000) == 0);
+	assert_int_equal(count(reported(p), "<AuditMessage>"), 1);
+}
+
 static void switched_off(void **state)
 {
 	struct place *p = *state;
@@ -549,6 +591,8 @@ int main(void)
 		T(one_message_an_association),
 		T(long_and_last_ones),
 		T(deliveries),
+		T(position_beyond_the_last_object),
+		T(a_pipe_for_a_file),
 		T(switched_off),
 	};
 

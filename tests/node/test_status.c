@@ -4,11 +4,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "node/html.h"
+#include "node/job_report.h"
 #include "node/metrics.h"
 #include "node/status_request.h"
 #include "node/status_words.h"
@@ -258,11 +262,44 @@ static void test_counting(void **state)
 	assert_int_equal(m.n_destinations, METRICS_DESTINATIONS);
 }
 
+/* Whatever a worker leaves where its progress belongs is read at once, or not at all. */
+static void test_progress_files(void **state)
+{
+	char dir[] = "/tmp/test_status.XXXXXX", work[64], folder[80], path[100];
+	json_t *progress;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(work, sizeof(work), "%s/work", dir);
+	snprintf(folder, sizeof(folder), "%s/7", work);
+	snprintf(path, sizeof(path), "%s/status", folder);
+	assert_true(mkdir(work, 0700) == 0 && mkdir(folder, 0700) == 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_int_equal(unlink(path), 0);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fprintf(f, "{\"stage\":\"read\",\"fraction\":0.25}\n");
+	assert_int_equal(fclose(f), 0);
+	progress = job_report_progress(dir, 7);
+	assert_string_equal(json_string_value(json_object_get(progress, "stage")), "read");
+	json_decref(progress);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_true(unlink(path) == 0 && rmdir(folder) == 0 && rmdir(work) == 0 && rmdir(dir) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),	 cmocka_unit_test(test_hosts), cmocka_unit_test(test_origins_and_tokens),
-		cmocka_unit_test(test_escaping), cmocka_unit_test(test_words), cmocka_unit_test(test_counting),
+		cmocka_unit_test(test_paths),	       cmocka_unit_test(test_hosts), cmocka_unit_test(test_origins_and_tokens),
+		cmocka_unit_test(test_escaping),       cmocka_unit_test(test_words), cmocka_unit_test(test_counting),
+		cmocka_unit_test(test_progress_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

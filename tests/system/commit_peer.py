@@ -2,6 +2,7 @@
 import socket
 import struct
 import threading
+import time
 
 from dicom_peer import (APPLICATION, IMPLICIT, SUCCESS, Archive, Gone, Wire, command_set, data_pdus, item, padded, pdu,
                         user_information)
@@ -84,20 +85,31 @@ def report(port, transaction, verdicts, calling="PACS", event=None, raw=None):
 
 
 class Partner(Archive):
-    """`how`: "same" or "new" association, or None: it never reports. verdict(uid): 0 or a Failure Reason."""
+    """`how`: "same" or "new" association, or None: it never reports; "chatter": reports of something else without end, instead of an
+    answer to the request. verdict(uid): 0 or a Failure Reason."""
 
     def __init__(self, node_port=None):
         self.node_port, self.how, self.status = node_port, "same", SUCCESS
         self.verdict = lambda uid: 0
         self.requests = []  # (transaction, UIDs)
         self.answers = []  # statuses that our reports got
+        self.chattered = 0
         self.gate = threading.Event()  # an N-ACTION is answered when it is open
         self.gate.set()
         super().__init__()
 
+    def accept(self, wire):
+        self.wire = wire  # of the newest association
+        super().accept(wire)
+
     def other(self, command, data):
         if command[0x0100] != ACTION_RQ:
             return SUCCESS
+        wire = self.wire
+        while self.how == "chatter":  # until the node has had enough, which ends the association
+            send_report(wire, 1, "2.25.1", {"1.2.3": 0})
+            self.chattered += 1
+            time.sleep(0.1)
         values = list(elements(data))
         transaction = next(v for g, e, v in values if (g, e) == (8, 0x1195)).rstrip(b"\0").decode()
         self.requests.append((transaction, [v.rstrip(b"\0").decode() for g, e, v in values if (g, e) == (8, 0x1155)]))

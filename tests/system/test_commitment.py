@@ -112,6 +112,20 @@ def never_and_late(folder, things):
     h.check(node.states() == ["delivered"], "nothing changes")
 
 
+def chatter(folder, things):
+    """An archive that sends reports without end, and no answer: the request has its time, whatever comes before the answer."""
+    partner = Partner()
+    partner.how = "chatter"
+    node = node_with(folder, things, partner, dimse_timeout=1)
+    send_exam(node, folder, "exam")
+    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-not-taken" in names(node, node.jobs()[0]["id"]), 20)
+    lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-not-taken")
+    h.check("no answer to the request" in lost["detail"]["reason"], lost)
+    h.check(partner.chattered > 1, f"{partner.chattered} reports came in between")
+    partner.how = "same"
+    wait_state(node, 0, "delivered")
+
+
 def killed_between(folder, things):
     """kill -9 with the request under way, and after it was taken: one answer for each exam, whichever transaction it is of."""
     partner = Partner()
@@ -196,7 +210,7 @@ def orthanc(folder, things):
 
 
 if __name__ == "__main__":
-    tests = [reports, never_and_late, killed_between, partners]
+    tests = [reports, never_and_late, chatter, killed_between, partners]
     if len(sys.argv) > 1 or h.shutil.which("Orthanc"):
         tests.append(orthanc)
     else:
