@@ -10,8 +10,8 @@
 /* One job; `spool` is where a running worker leaves its progress. New reference, NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
-/* What a running worker says of itself: {"stage", "fraction", ...}; NULL: nothing that can be read. Its folder is the worker's, so
- * this waits for nothing and follows no link, whatever lies there. New reference. */
+/* What a running worker says of itself: {"stage", "fraction", ...}; NULL: nothing that can be read. Its folder is the worker's,
+ * so this waits for nothing and follows no link, whatever lies there. New reference. */
 json_t *job_report_progress(const char *spool, int64_t job);
 
 /* Every event of a job: [{"seq", "time", "event", "detail"}]; a detail that does not parse is null. */
