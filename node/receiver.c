@@ -34,7 +34,8 @@
 #include "node/sandbox.h"
 #include "node/tls_files.h"
 
-#define REJECTERS_MAX 16     /* processes beyond max_associations that say so; beyond these a connection is closed at once */
+#define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
+#define CONNECTIONS_AT_ONCE 64
 #define QUESTIONS_AT_ONCE 16 /* of one process, before the others get their turn */
 #define TICK_SECONDS 1	     /* how often the listener looks whether its node is still there */
 
@@ -287,10 +288,10 @@ static void take(struct receiver *r, int fd, size_t socket, const struct in6_add
 	close(fd);
 }
 
-/* Take every connection that waits. */
+/* Take connections that wait; those beyond CONNECTIONS_AT_ONCE after the questions of who is there already. */
 static void accept_all(struct receiver *r, size_t socket)
 {
-	for (;;) {
+	for (int i = 0; i < CONNECTIONS_AT_ONCE; i++) {
 		struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
 		socklen_t n = sizeof(address);
 		struct in6_addr from = {0};
