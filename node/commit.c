@@ -179,6 +179,15 @@ static uint16_t take(struct taking *t, struct jobs *jobs, int64_t job, const cha
 	return COMMIT_TAKEN;
 }
 
+/* Retention deletes what is committed, so a transaction UID alone, which anybody on the line may have read, is not enough. A
+ * destination that is configured no more has nobody to compare with: its report may only say what the journal waits for. */
+static bool is_partner(const struct config *config, const char *destination, const char *calling)
+{
+	const struct destination_conf *d = config_destination(config, destination);
+
+	return !d || !strcmp(calling, d->aet) || !strcmp(calling, d->commitment_aet);
+}
+
 uint16_t commit_take(struct journal *j, const struct config *config, const struct commit_report *report, const char *calling,
 		     double now)
 {
@@ -198,6 +207,12 @@ uint16_t commit_take(struct journal *j, const struct config *config, const struc
 		log_event(LOG_WARNING, "commitment-unknown", "transaction=%s calling=%s reason=%s", report->transaction,
 			  log_quote(calling), log_quote("no request of ours has this transaction UID"));
 		return COMMIT_INVALID;
+	}
+	if (!is_partner(config, destination, calling)) {
+		log_event(LOG_WARNING, "commitment-stranger", "transaction=%s destination=%s calling=%s reason=%s",
+			  report->transaction, destination, log_quote(calling),
+			  log_quote("the report comes from another AE title than aet and commitment_aet of the destination"));
+		return COMMIT_FAILED;
 	}
 	status = take(&t, &jobs, job, destination);
 	log_event(LOG_INFO, "commitment-report",

@@ -215,7 +215,7 @@ static const struct config_key destination_keys[] = {
 	{"commitment", KEY_BOOL, AT(destination_conf, commitment), "", 0, 0, NULL, NULL, "false", 0,
 	 "ask it to commit itself to what it stored; until it has, a case is not delivered, and nothing of it is removed"},
 	{"commitment_aet", KEY_AET, AT(destination_conf, commitment_aet), "", 0, 0, NULL, NULL, "", 0,
-	 "AE title to ask for commitment; empty: `aet`"},
+	 "AE title to ask for commitment, which then reports; empty: `aet`"},
 	{"commitment_host", KEY_HOST, AT(destination_conf, commitment_host), "", 0, 0, NULL, NULL, "", 0,
 	 "its host; empty: `host`"},
 	{"commitment_port", KEY_INT, AT(destination_conf, commitment_port), "", 1, 65535, "the same as `port`", NULL, "0", 0,

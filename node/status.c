@@ -84,7 +84,33 @@ static int apply(void *ctx, const struct event_row *row)
 	return ret;
 }
 
-static int read_journal(struct status *s, struct err *err)
+#define FORGET_MAX 16 /* jobs a look that are looked up */
+
+/* What history has taken out of the journal (node/history.h) is not shown any more, and takes no memory. */
+static int forget_history(struct status *s, double now, struct err *err)
+{
+	const double age = s->config->node.history_days * 86400.0;
+	size_t looked = 0, i = 0;
+	int ret = 0;
+
+	while (age > 0 && ret == 0 && i < s->jobs.n && looked < FORGET_MAX) {
+		const struct job_view *v = s->jobs.list[i++];
+		struct jobs one = {0};
+
+		if (v->state != JOB_CLEANED || now - v->changed < age)
+			continue;
+		looked++;
+		ret = jobs_refresh(&one, s->journal, v->id, err);
+		if (ret == 0 && !jobs_find(&one, v->id)) {
+			jobs_forget(&s->jobs, v->id);
+			i--; /* the next one is there now */
+		}
+		jobs_clear(&one);
+	}
+	return ret;
+}
+
+static int read_journal(struct status *s, double now, struct err *err)
 {
 	char path[300];
 	int ret = 0;
@@ -94,6 +120,8 @@ static int read_journal(struct status *s, struct err *err)
 		ret = journal_open_reader(path, &s->journal, err);
 	if (ret == 0)
 		ret = journal_replay(s->journal, 0, s->jobs.last_seq, apply, s, err);
+	if (ret == 0)
+		ret = forget_history(s, now, err);
 	if (ret == 0)
 		ret = journal_add_totals(s->journal, &s->totals, err);
 	if (ret == 0)
@@ -298,7 +326,7 @@ void status_look(struct status *s, double now)
 
 	forget_look(s);
 	s->now = now;
-	if (read_journal(s, &err) < 0) {
+	if (read_journal(s, now, &err) < 0) {
 		problem(s, err.code != ENOENT, "The journal cannot be read: %s.", err.msg);
 		forget(s);
 		json_decref(s->set_apart);

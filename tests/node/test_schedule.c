@@ -24,6 +24,7 @@
 #include "node/retention.h"
 #include "node/schedule.h"
 #include "node/spool.h"
+#include "node/status.h"
 
 #define NOW 5000.0
 #define EXIT_STATUS(code) ((code) << 8) /* as waitpid() gives them, wait(2) */
@@ -899,8 +900,12 @@ static void old_cases_are_forgotten(void **state)
 {
 	struct stage *t = *state;
 	int64_t a = add_job(t, "dbt", 2, 2), b = add_job(t, "pet", 1, 1), ids[1];
+	struct config config = *t->s.config;
+	struct status page;
 	char path[128];
 
+	config.node.history_days = 1;
+	status_begin(&page, &config);
 	for (int i = 0; i < 2; i++) {
 		made(t, i ? b : a, true);
 		append(t, i ? b : a, EVENT_SENT, "{\"destination\":\"pacs\"}");
@@ -915,9 +920,15 @@ static void old_cases_are_forgotten(void **state)
 	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
 	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9));	/* 0: never */
 	assert_int_equal(history_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 0); /* its result lies there still */
+	status_look(&page, NOW + 86401); /* the status page knows what the journal knows */
+	assert_int_equal(page.by_state[JOB_CLEANED], 1);
 	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
 	remove_all(path);
 	assert_int_equal(history_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
+	status_look(&page, NOW + 86402);
+	assert_int_equal(page.by_state[JOB_CLEANED], 0);
+	assert_int_equal(page.by_state[JOB_DELIVERED], 1);
+	status_end(&page);
 	assert_null(jobs_find(&t->s.jobs, a));
 	assert_non_null(jobs_find(&t->s.jobs, b));
 	ids[0] = b;

@@ -106,6 +106,9 @@ def never_and_late(folder, things):
 
     node.kill()
     node.start()
+    stranger = report(node.port, partner.requests[0][0], partner.verdicts(0), calling="MODALITY")
+    h.check(stranger == 0x0110 and "commitment-stranger" in node.log_text(), "another AE title cannot commit for the archive")
+    h.check(node.states() == ["dead-letter"], "and changes nothing")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a late report, of the first request, after a restart")
     wait_state(node, 0, "delivered")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "and once more")
