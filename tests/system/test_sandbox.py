@@ -51,10 +51,11 @@ def make_spool(folder):
 
 
 def expect(spool, action, arguments, answers):
-    """answers: by role, or one for all roles that are not named."""
+    """answers: by role, or one for all roles that are not named. The GPU worker's files are fenced in under `on` alone."""
+    whole = "on" if all(machine()) else "auto"
     for role in ROLES:
         wanted = answers.get(role, answers["*"])
-        got = inside(role, spool, action, *arguments)
+        got = inside(role, spool, action, *arguments, mode=whole if role == "worker:cuda:0" else "auto")
         if action == "make" and os.path.exists(arguments[0]):
             os.unlink(arguments[0])
         check(got in (wanted if isinstance(wanted, tuple) else (wanted,)),
@@ -105,6 +106,8 @@ def files_of_each_role(folder, things):
     check(inside("association", spool, "rename", f"{spool}/incoming/a {spool}/instances/b") == "done", "no commit")
     check(inside("association", spool, "remove", f"{spool}/instances/b") == "done", "no way back")
     check(inside("index", spool, "remove", f"{spool}/instances/a") == no, "the indexer removes an instance")
+    check(inside("worker:cuda:0", spool, "read", __file__) == "done", "under auto the driver opens what it likes")
+    check(inside("worker:cuda:0", spool, "socket", "inet") == "EPERM", "but no network")
 
 
 def off_is_off(folder, things):
