@@ -119,14 +119,14 @@ PY
 node_port=$(free_port 11112)
 pacs_port=$(free_port 4242)
 rest_port=$(free_port 8042)
-conf=() root=""
+conf=() whom=""
 if [ "$(id -u)" -eq 0 ]; then
-    root='user = "root";' # a demonstration in a container; a node that stays belongs to a user of its own
+    whom='user = "root";' # a demonstration in a container; a node that stays belongs to a user of its own
 fi
-if [ -n "$root" ] || [ "$node_port" != 11112 ] || [ "$pacs_port" != 4242 ]; then
+if [ -n "$whom" ] || [ "$node_port" != 11112 ] || [ "$pacs_port" != 4242 ]; then
     cat >"$work/tomonode.conf" <<CONF
 # Laid over the embedded defaults: ports that are free on this machine, and as whom to run.
-node = { port = $node_port; $root };
+node = { port = $node_port; $whom };
 destinations = ( { name = "pacs"; port = $pacs_port; } );
 CONF
     conf=(-c "$work/tomonode.conf")
