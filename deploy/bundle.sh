@@ -85,7 +85,7 @@ for file in "$top/libexec/tomonode" "$top"/tests/store*; do
     fi
 done
 
-cp "$root"/tests/quality_p{et,arallel}{,_figures}.py "$top/tests/" # `run`, with numpy; `report` is for the tree
+cp "$root"/tests/quality_{run,pet,pet_figures,parallel,parallel_figures}.py "$top/tests/" # `run`, with numpy; `report` is for the tree
 
 # The launcher makes the folder movable. exec keeps the process number, and the node finds itself by /proc/self/exe, which is the real program:
 # so the variables stay set for the processes that it starts.

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,11 +20,9 @@ import time
 import numpy as np
 
 import quality_parallel_figures as figures
+from quality_run import PROGRAM, Programs, kind_of, processor, say
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-TOP = os.path.dirname(HERE)
-BUNDLED = os.path.join(TOP, "bin", "tomonode")
-PROGRAM = BUNDLED if os.path.isfile(BUNDLED) else os.path.join(TOP, "build", "release", "tomonode")
 
 PHANTOMS = ("circle", "square", "triangle", "shepp-logan", "head")
 WATER = 0.02  # 1/mm, as simulated
@@ -52,42 +49,6 @@ class Work:
         self.side = 48 if quick else 150  # of pictures
         self.stack = {"cpu": 2 if quick else 32, "cuda": 8 if quick else 256}
         self.repeat = {"cpu": 1 if quick else 9, "cuda": 3 if quick else 50}
-
-
-def kind_of(device):
-    return device.split(":")[0]
-
-
-class Programs:
-    """The program and the benchmark beside it, in a build folder or a bundle."""
-
-    def __init__(self, tomonode):
-        self.tomonode = os.path.abspath(tomonode)
-        above = os.path.dirname(os.path.dirname(self.tomonode))
-        self.env = dict(os.environ)
-        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", "bench_parallel")
-        if os.path.isfile(os.path.join(above, "tests", "bench_parallel")) and os.path.isdir(os.path.join(above, "lib")):
-            self.bench = os.path.join(above, "tests", "bench_parallel")
-            self.env["LD_LIBRARY_PATH"] = os.path.join(above, "lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
-
-    def call(self, program, *args):
-        done = subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                              env=self.env if program == self.bench else None)
-        if done.returncode:
-            sys.exit(f"{os.path.basename(program)} {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-        return done.stdout
-
-    def __call__(self, *args):
-        return self.call(self.tomonode, *args)
-
-
-def say(began, text):
-    print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
-        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of a kind that does not say")
 
 
 # ---- times ----
@@ -251,7 +212,7 @@ def verdicts(results):
 
 
 def run(args):
-    programs, work, began = Programs(args.tomonode), Work(args.quick), time.monotonic()
+    programs, work, began = Programs(args.tomonode, "bench_parallel"), Work(args.quick), time.monotonic()
     args.devices = args.devices.split(",")
     results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "devices": args.devices, "processor": processor(),
                "size": work.size, "counts": {p: COUNTS[p] for p in work.noisy}, "windows": WINDOWS, "times": [], "comparisons": [],

@@ -14,7 +14,6 @@ import base64
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,11 +21,9 @@ import time
 import numpy as np
 
 import quality_pet_figures as figures
+from quality_run import PROGRAM, Programs, kind_of, processor, say
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-TOP = os.path.dirname(HERE)
-BUNDLED = os.path.join(TOP, "bin", "tomonode")
-PROGRAM = BUNDLED if os.path.isfile(BUNDLED) else os.path.join(TOP, "build", "release", "tomonode")
 
 SCANNER, QUICK_SCANNER = "ge-discovery-ste", "small"
 COUNTS = 2e8  # of the data with noise; without randoms
@@ -66,42 +63,6 @@ QUICK_SETTINGS = {"fov_radius=200": "matrix=96"}
 # label, options of bench_pet
 BENCHES = [("128", ["--matrix", "128"]), ("256", ["--matrix", "256"]), ("256-200", ["--matrix", "256", "--fov", "200"])]
 REPEATS = {"cuda": 20, "cpu": 3, "cpu:1": 1}
-
-
-def kind_of(device):
-    return device.split(":")[0]
-
-
-class Programs:
-    """The program and the benchmark beside it, in a build folder or a bundle."""
-
-    def __init__(self, tomonode):
-        self.tomonode = os.path.abspath(tomonode)
-        above = os.path.dirname(os.path.dirname(self.tomonode))
-        self.env = dict(os.environ)
-        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", "bench_pet")
-        if os.path.isfile(os.path.join(above, "tests", "bench_pet")) and os.path.isdir(os.path.join(above, "lib")):
-            self.bench = os.path.join(above, "tests", "bench_pet")
-            self.env["LD_LIBRARY_PATH"] = os.path.join(above, "lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
-
-    def call(self, program, *args):
-        done = subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
-                              env=self.env if program == self.bench else None)
-        if done.returncode:
-            sys.exit(f"{os.path.basename(program)} {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-        return done.stdout
-
-    def __call__(self, *args):
-        return self.call(self.tomonode, *args)
-
-
-def say(began, text):
-    print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
-
-
-def processor():
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
-        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of a kind that does not say")
 
 
 # ---- times ----
@@ -245,7 +206,7 @@ def verdicts(results):
 
 
 def run(args):
-    programs, began = Programs(args.tomonode), time.monotonic()
+    programs, began = Programs(args.tomonode, "bench_pet"), time.monotonic()
     args.devices = args.devices.split(",")
     args.scanner = QUICK_SCANNER if args.quick else SCANNER
     results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "scanner": args.scanner, "devices": args.devices,

@@ -1,0 +1,45 @@
+"""What the measurements of images and times share: the program, the benchmark beside it, and words for who measures."""
+import os
+import subprocess
+import sys
+import time
+
+TOP = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+BUNDLED = os.path.join(TOP, "bin", "tomonode")
+PROGRAM = BUNDLED if os.path.isfile(BUNDLED) else os.path.join(TOP, "build", "release", "tomonode")
+
+
+def kind_of(device):
+    return device.split(":")[0]
+
+
+class Programs:
+    """The program and the benchmark beside it, in a build folder or a bundle."""
+
+    def __init__(self, tomonode, bench):
+        self.tomonode = os.path.abspath(tomonode)
+        above = os.path.dirname(os.path.dirname(self.tomonode))
+        self.env = dict(os.environ)
+        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", bench)
+        if os.path.isfile(os.path.join(above, "tests", bench)) and os.path.isdir(os.path.join(above, "lib")):
+            self.bench = os.path.join(above, "tests", bench)
+            self.env["LD_LIBRARY_PATH"] = os.path.join(above, "lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
+
+    def call(self, program, *args):
+        done = subprocess.run([program, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False,
+                              env=self.env if program == self.bench else None)
+        if done.returncode:
+            sys.exit(f"{os.path.basename(program)} {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def __call__(self, *args):
+        return self.call(self.tomonode, *args)
+
+
+def say(began, text):
+    print(f"{time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
+        return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of a kind that does not say")
