@@ -4,7 +4,7 @@
 # usage: tests/soak.sh [--minutes N] [--kills N] [--full N] [--exams N] [--sweep] [--crowd] [--peers] [--damage N] [--seed S]
 #        --minutes N  all of it, each of the parts below for its share of so many minutes
 #        --kills N    kill -9 of any process at every event of the journal and at random bytes, N times
-#        --full N     kill -9 at random moments of N full exams, with an Orthanc as the PACS; every second one is killed twice
+#        --full N     kill -9 at random moments of exams of 500 MB, N times, with Orthanc as the PACS where it is installed
 #        --exams N    a day in fast motion: N small exams through one daemon
 #        --sweep      disk full at every block of 1 MB, over 20 MB, in the last bytes, under journal and result
 #        --crowd      a hundred associations of ten images
@@ -39,7 +39,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     --kills) number "$@"; add "kill -9" "test_contract_kill.py --kills $2"; shift ;;
-    --full) number "$@"; add "kill -9, full exams" "test_kill.py --times $2"; shift ;;
+    --full) number "$@"; add "kill -9, full exams" "test_kill.py --binning 1 --kills $2"; shift ;;
     --exams) number "$@"; add "a day" "soak_day.py --exams $2"; shift ;;
     --sweep) sweep ;;
     --crowd) add "crowd" "test_contract_many.py --images 10" ;;

@@ -163,6 +163,11 @@ def instance_rows(spool):
     return found
 
 
+def removed(spool):
+    """UIDs of what retention has removed."""
+    return {uid for uid, in query(spool, "SELECT sop_instance FROM instance WHERE id IN (SELECT instance FROM removal)")}
+
+
 def jobs_of(spool, study):
     """Numbers of the jobs of a study."""
     return [job for job, in query(spool, "SELECT job FROM event WHERE name='opened' AND json_extract(detail, '$.study')=? ORDER BY job", study)]
@@ -216,15 +221,24 @@ def kill_role(node, role):
     return len(victims)
 
 
+def start(node):
+    """Until it answers; without any program of DCMTK."""
+    node.start(wait=False)
+    answers(node)
+
+
+def answers(node):
+    wait_for("the node answers C-ECHO", lambda: peer.echo(node.port) or node.process.poll() is not None, 60, 0.05)
+    check(node.process.poll() is None, f"the node ended: {node.log_text()[-800:]}")
+
+
 def revive(node):
     """What a service manager does: start it again where its main process is gone. True: it was."""
     if node.process.poll() is None:
         return False
     wait_for("nothing outlives the manager", lambda: not node.processes(), 10, 0.02)
     node.process = None
-    node.start(wait=False)
-    wait_for("the node answers C-ECHO again", lambda: peer.echo(node.port) or node.process.poll() is not None, 30, 0.05)
-    check(node.process.poll() is None, f"the node ended: {node.log_text()[-800:]}")
+    start(node)
     return True
 
 
@@ -378,19 +392,19 @@ class Clock:
         finally:
             for name, value in old.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
-        wait_for("the node answers C-ECHO", lambda: peer.echo(node.port) or node.process.poll() is not None, 30)
+        answers(node)
 
 
 # ---- running ----
 
-def arguments(**numbers):
-    """--seed, --minutes and the numbers that a test names, with their defaults; other words are names of tests, left for main().
+def arguments(**values):
+    """--seed, --minutes and the values that a test names, with their defaults; other words are names of tests, left for main().
     (options, the random numbers of this run, whose seed is printed so that it can be run again)"""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int)
     parser.add_argument("--minutes", type=float)
-    for name, default in numbers.items():
-        parser.add_argument("--" + name, type=int, default=default)
+    for name, default in values.items():
+        parser.add_argument("--" + name, type=type(default), default=default)
     options, rest = parser.parse_known_args()
     sys.argv[1:] = rest
     if options.seed is None:

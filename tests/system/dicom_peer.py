@@ -131,7 +131,7 @@ class Wire:
 
     def message(self, on_data=None):
         """(context, command, data set or None); on_data(bytes so far) is called for each piece of a data set. None: release."""
-        command, data, context, wanted = b"", b"", 0, False
+        command, data, context, wanted = b"", bytearray(), 0, False
         while True:
             kind, body = self.read_pdu()
             if kind == 5:

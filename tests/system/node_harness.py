@@ -97,9 +97,9 @@ class Pacs:
 
 
 class Orthanc:
-    """A real PACS, asked by REST what it holds."""
+    """A real PACS, asked by REST what it holds. `tomonode`: the port of a node it shall report storage commitments to."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, tomonode=None):
         self.folder = folder
         self.port, self.http = free_port(), free_port()
         self.process = None
@@ -107,7 +107,8 @@ class Orthanc:
         with open(os.path.join(folder, "orthanc.json"), "w") as f:
             json.dump({"Name": "PACS", "StorageDirectory": folder, "IndexDirectory": folder, "DicomAet": "PACS", "DicomPort": self.port,
                        "HttpPort": self.http, "RemoteAccessAllowed": False, "AuthenticationEnabled": False, "DicomAlwaysAllowStore": True,
-                       "DicomCheckCalledAet": False, "Plugins": []}, f)
+                       "DicomCheckCalledAet": False, "Plugins": [],
+                       "DicomModalities": {"tomonode": ["TOMONODE", "127.0.0.1", tomonode]} if tomonode else {}}, f)
 
     def start(self):
         with open(os.path.join(self.folder, "log"), "w") as log:
@@ -115,9 +116,9 @@ class Orthanc:
         wait_for("Orthanc answers", lambda: self.get("/system") or self.process.poll() is not None)
         check(self.process.poll() is None, "Orthanc ended")
 
-    def get(self, path):
+    def get(self, path, post=None):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", timeout=10) as r:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}{path}", post, timeout=10) as r:
                 return json.load(r)
         except OSError:
             return None
@@ -129,6 +130,14 @@ class Orthanc:
             tags = self.get(f"/instances/{i}/simplified-tags")
             found.setdefault(tags["StudyInstanceUID"], []).append(tags["SOPInstanceUID"])
         return found
+
+    def objects_of(self, study):
+        """The SOP Instance UIDs of a study; None: it does not answer."""
+        found = self.get("/tools/lookup", study.encode())
+        if found is None:
+            return None
+        instances = [i for s in found if s["Type"] == "Study" for i in self.get(f"/studies/{s['ID']}/instances") or ()]
+        return {i["MainDicomTags"]["SOPInstanceUID"] for i in instances}
 
     def stop(self):
         if self.process:

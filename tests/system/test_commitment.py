@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 """Storage commitment: asked for, reported on the same association or another one, refused, never reported, late, twice, and with the
 node killed in between; with an archive of our own that does what the test says, and with Orthanc."""
-import json
 import os
 import sqlite3
 import sys
@@ -189,15 +188,10 @@ def partners(folder, things):
 def orthanc(folder, things):
     """A real archive as the partner."""
     h.need("Orthanc")
-    pacs = h.Orthanc(os.path.join(folder, "orthanc"))
-    node = h.Node(folder, pacs.port)
+    node = h.Node(folder, 0)
+    pacs = h.Orthanc(os.path.join(folder, "orthanc"), tomonode=node.port)
+    node.pacs_port = pacs.port
     things += [node, pacs]
-    path = os.path.join(pacs.folder, "orthanc.json")
-    with open(path) as f:
-        conf = json.load(f)
-    conf["DicomModalities"] = {"tomonode": ["TOMONODE", "127.0.0.1", node.port]}
-    with open(path, "w") as f:
-        json.dump(conf, f)
     pacs.start()
     node.destination.update({"commitment": "true", "commitment_wait": 1, "commitment_timeout": 20})
     node.write_conf()

@@ -7,73 +7,30 @@ exam yields exactly one result, and nobody has to do anything but start the node
 Without --kills: each event once, with another process each, and a few random bytes. With it: every event with every process first, then
 random ones. What is checked from outside: what the sender was told against spool and archive.
 """
-import collections
 import os
 import time
 
 import contract_tools as c
 import dicom_peer as peer
+import kill_tools
 import node_harness as h
+from kill_tools import ROLES
 from node_harness import check, wait_for
 
-EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "delivered", "answer"]  # answer: of the archive, not yet written down
-ROLES = ["all", "manager", "receiver", "association", "index", "worker", "deliver", "status"]
-h.need(h.TOMONODE, "echoscu")
+# answer: of the archive, not yet written down
+EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "commit-asked", "committed", "delivered", "answer"]
+h.need(h.TOMONODE)
 
 
 def stored(_uid, _data):
     return peer.SUCCESS
 
 
-class Run:
-    """One node, one archive, and everything that senders were told."""
-
-    def __init__(self, folder, things, rng):
-        self.rng, self.ledger, self.studies = rng, c.Ledger(), []
-        self.archive = peer.Archive()
-        self.archive.answer = stored
-        self.node = h.Node(os.path.join(folder, "node"), self.archive.port, quiet_time=30, device='"cpu:1"')
-        self.node.destination.update(retry_first=0.1, retry_cap=0.5)
-        self.node.status = {"port": 0}
-        self.node.write_conf()
-        things += [self.node, self.archive]
-        self.exams = c.Exams(os.path.join(folder, "exam"))
-        self.kills, self.restarts, self.killed = 0, 0, collections.Counter()
-        self.node.start()
-
-    def hit(self, role, at):
-        """Kill it where it is alive now or a moment later, else the whole node."""
-        until = time.monotonic() + 0.05
-        while not c.kill_role(self.node, role):
-            if time.monotonic() > until:
-                role = "all"
-        self.kills += 1
-        self.killed[role] += 1
-        self.killed["at " + at] += 1
-
-    def finish(self, study, objects):
-        """What a modality does (send again what was not acknowledged) until all is acknowledged; then the exam must be done by itself."""
-        until = time.monotonic() + 60
-        while True:
-            self.restarts += c.revive(self.node)
-            if self.ledger.send(self.node.port, objects):
-                break
-            check(time.monotonic() < until, "the exam is not acknowledged after a minute")
-            time.sleep(0.05)
-
-        def done():
-            self.restarts += c.revive(self.node)
-            jobs = c.jobs_of(self.node.spool, study)
-            return jobs and c.events_of(self.node.spool, jobs[-1])[-1] == "delivered"
-        wait_for(f"the exam is delivered, its jobs are {[c.events_of(self.node.spool, j) for j in c.jobs_of(self.node.spool, study)]}", done, 60, 0.02)
-        jobs = c.jobs_of(self.node.spool, study)
-        check(len(jobs) == 1, f"{len(jobs)} jobs for one exam")
-        check(len(self.archive.studies.get(study, ())) == 1, f"the archive has {len(self.archive.studies.get(study, ()))} results of the exam")
-        check(not self.ledger.missing(self.node.spool, [o.uid for o in objects]), "an acknowledged image is not in the spool")
-        self.studies.append(study)
+class Events(kill_tools.Run):
+    """Kills at events of the journal, at the archive's answer, and at bytes of a transfer."""
 
     def at_event(self, event, role):
-        study, objects = self.exams.number(len(self.studies))
+        study, objects = self.next_exam()
         if event == "answer":
             self.at_answer(role)
             self.ledger.send(self.node.port, objects)
@@ -95,39 +52,19 @@ class Run:
         self.archive.answer = answer
 
     def at_byte(self, role):
-        study, objects = self.exams.number(len(self.studies))
+        study, objects = self.next_exam()
         byte = self.rng.randrange(1, sum(len(o.data) for o in objects))
         self.ledger.send(self.node.port, objects, at_byte=(byte, lambda: self.hit(role, "a byte")), max_pdu=self.rng.choice((4096, 16384, 131072)))
         self.finish(study, objects)
 
-    def judge(self):
-        """Once more over all of it, after a clean end, and after the sweep of another start."""
-        check(self.node.stop() == 0, "SIGTERM: the exit code is not 0")
-        self.node.start()
-        self.lost = len(self.ledger.missing(self.node.spool))
-        self.ledger.check_nothing_else(self.node.spool)
-        check(len(self.ledger.acknowledged) == len(self.studies) * len(self.exams), "not every image was acknowledged")
-        check(set(self.archive.studies) <= set(self.studies), "the archive has other studies than were sent")
-        self.missing = sum(study not in self.archive.studies for study in self.studies)
-        self.double = sum(len(uids) > 1 for uids in self.archive.studies.values())
-        self.by_hand = sum(state != "delivered" for state in self.node.states()) + len(self.node.list()["set_apart"])
-
-    def rows(self):
-        again = sum(len(arrivals) - 1 for arrivals in self.archive.held.values())
-        return [("kill -9", self.kills), ("exams, images", f"{len(self.studies)}, {len(self.ledger.acknowledged)}"),
-                ("of", ", ".join(f"{role} {n}" for role, n in sorted(self.killed.items()) if not role.startswith("at "))),
-                ("at", ", ".join(f"{role[3:]} {n}" for role, n in sorted(self.killed.items()) if role.startswith("at "))),
-                ("starts of the node again", self.restarts), ("acknowledged images lost", self.lost), ("results missing", self.missing),
-                ("exams with more than one result", self.double), ("results sent again under the same UID", again),
-                ("jobs and images that wait for a person", self.by_hand)]
-
 
 def short(rng):
-    """Each event once; every process at least once, the delivery where it surely runs."""
-    roles = [role for role in ROLES if role != "deliver"]
-    rng.shuffle(roles)
-    roles += ["deliver"]
-    return [(event, role) for event, role in zip(EVENTS, roles)] + [(None, role) for role in ("association", "all", "manager")]
+    """Each event once; every process at least once, delivery and commitment where they surely run."""
+    surely = {"answer": "deliver", "commit-asked": "commit"}
+    others = [role for role in ROLES if role not in surely.values()] + ["all"]
+    rng.shuffle(others)
+    plan = [(event, surely.get(event) or others.pop()) for event in EVENTS]
+    return plan + [(None, role) for role in ("association", "all", "manager")]
 
 
 def long(rng, kills):
@@ -139,8 +76,17 @@ def long(rng, kills):
 
 
 def soak(folder, things, rng, kills, minutes=None):
-    """The plan, carried out; Run. Ends early when the minutes are over."""
-    run = Run(folder, things, rng)
+    """The plan, carried out. Ends early when the minutes are over."""
+    archive = kill_tools.Partner()
+    archive.answer = stored
+    node = h.Node(os.path.join(folder, "node"), archive.port, quiet_time=30, device='"cpu:1"')
+    archive.node_port = node.port
+    node.destination.update(kill_tools.COMMITMENT)
+    node.status = {"port": 0}
+    node.write_conf()
+    things += [node, archive]
+    run = Events(node, archive, c.Exams(os.path.join(folder, "exam")), rng)
+    c.start(node)
     until = time.monotonic() + 60 * minutes if minutes else None
     for n, (event, role) in enumerate(long(rng, kills) if kills else short(rng)):
         try:
@@ -155,10 +101,9 @@ def soak(folder, things, rng, kills, minutes=None):
             print(f"  {n + 1} kills", flush=True)
         if until and time.monotonic() > until:
             break
-    run.judge()
-    c.print_table("kill -9", run.rows())
-    check(run.lost + run.missing + run.double + run.by_hand == 0, "the table above has a figure that should be 0")
-    return run
+    check(set(archive.studies) == set(run.studies), "the archive has other studies than were sent")
+    again = sum(len(arrivals) - 1 for arrivals in archive.held.values())
+    run.conclude("kill -9", [("results sent again under the same UID", again)])
 
 
 def the_indexer_killed_again_and_again(folder, things):
