@@ -3,6 +3,8 @@
  * Three attributes count: Transaction UID (0008,1195), Referenced SOP Sequence (0008,1199) and Failed SOP Sequence (0008,1198).
  * It comes over the network and is read in the process that holds the association, so nothing of it reaches DCMTK's parser:
  * every length is held against what is there, sequences may be 8 deep, and memory is that of the items alone.
+ * Whoever passed the report on without knowing a sequence's VR has made it UN: its items are then Implicit VR Little Endian, in
+ * whatever the rest is (PS3.5 6.2.2, CP-246).
  */
 #include "dicom/commit.h"
 
@@ -32,6 +34,7 @@ struct reader {
 struct element {
 	uint32_t tag, length; /* UNDEFINED: up to a delimiter */
 	const uint8_t *value; /* length bytes are there, unless it is undefined */
+	bool explicit_inside; /* has what its items hold VRs? */
 };
 
 static uint32_t get16(const uint8_t *p)
@@ -65,6 +68,7 @@ static int next(struct reader *r, struct element *e, struct err *err)
 	if (left < head)
 		return err_set(err, EBADMSG, "commitment report: it ends within the head of an element");
 	e->tag = get16(r->p) << 16 | get16(r->p + 2);
+	e->explicit_inside = r->explicit_vr;
 	if (!r->explicit_vr || e->tag >> 16 == 0xfffe) {
 		e->length = get32(r->p + 4);
 	} else if (!long_vr(r->p + 4)) {
@@ -74,6 +78,7 @@ static int next(struct reader *r, struct element *e, struct err *err)
 		if (left < head)
 			return err_set(err, EBADMSG, "commitment report: it ends within the head of an element");
 		e->length = get32(r->p + 8);
+		e->explicit_inside = r->p[4] != 'U' || r->p[5] != 'N';
 	}
 	e->value = r->p + head;
 	if (e->length != UNDEFINED && e->length > left - head)
@@ -83,19 +88,23 @@ static int next(struct reader *r, struct element *e, struct err *err)
 	return 1;
 }
 
-/* Past a value of undefined length: items up to the delimiter, in each elements up to its own. */
-static int skip_undefined(struct reader *r, uint32_t delimiter, int depth, struct err *err)
+/* Past a value of undefined length, of which the head was read: items up to the delimiter, in each elements up to its own. */
+static int skip_undefined(struct reader *r, const struct element *what, int depth, struct err *err)
 {
+	uint32_t delimiter = what->tag == TAG_ITEM ? TAG_ITEM_END : TAG_SEQUENCE_END;
+	struct reader inner = {r->p, r->end, what->explicit_inside};
 	struct element e;
 	int got;
 
 	if (depth > DEPTH_MAX)
 		return err_set(err, EBADMSG, "commitment report: sequences more than %d deep", DEPTH_MAX);
-	while ((got = next(r, &e, err)) > 0) {
-		if (e.tag == delimiter)
+	while ((got = next(&inner, &e, err)) > 0) {
+		if (e.tag == delimiter) {
+			r->p = inner.p;
 			return 0;
+		}
 		if (e.length == UNDEFINED)
-			got = skip_undefined(r, e.tag == TAG_ITEM ? TAG_ITEM_END : TAG_SEQUENCE_END, depth + 1, err);
+			got = skip_undefined(&inner, &e, depth + 1, err);
 		if (got < 0)
 			return got;
 	}
@@ -130,7 +139,7 @@ static int read_item(struct reader *r, bool delimited, bool failed, struct commi
 		if (delimited && e.tag == TAG_ITEM_END)
 			break;
 		if (e.length == UNDEFINED)
-			got = skip_undefined(r, TAG_SEQUENCE_END, 1, err);
+			got = skip_undefined(r, &e, 1, err);
 		else if (e.tag == TAG_INSTANCE)
 			got = get_uid(&e, ret_item->sop_instance, err);
 		else if (failed && e.tag == TAG_REASON && e.length == 2 && get16(e.value) != 0)
@@ -162,13 +171,19 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 	return 0;
 }
 
+/* What an element holds. Of undefined length: up to the end of what it stands in. */
+static struct reader within(const struct reader *r, const struct element *e)
+{
+	return (struct reader){e->value, e->length == UNDEFINED ? r->end : e->value + e->length, e->explicit_inside};
+}
+
 static int read_sequence(struct reader *r, bool delimited, bool failed, struct commit_report *report, struct err *err)
 {
 	struct element e;
 	int got;
 
 	while ((got = next(r, &e, err)) > 0) {
-		struct reader inner = {e.value, e.value + (e.length == UNDEFINED ? 0 : e.length), r->explicit_vr};
+		struct reader inner = within(r, &e);
 		struct commit_item item;
 
 		if (delimited && e.tag == TAG_SEQUENCE_END)
@@ -176,11 +191,12 @@ static int read_sequence(struct reader *r, bool delimited, bool failed, struct c
 		if (e.tag != TAG_ITEM)
 			return err_set(err, EBADMSG, "commitment report: (%04x,%04x) stands where an item should", e.tag >> 16,
 				       e.tag & 0xffff);
-		got = read_item(e.length == UNDEFINED ? r : &inner, e.length == UNDEFINED, failed, &item, err);
+		got = read_item(&inner, e.length == UNDEFINED, failed, &item, err);
 		if (got == 0)
 			got = add_item(report, &item, err);
 		if (got < 0)
 			return got;
+		r->p = inner.p;
 	}
 	return got == 0 && delimited ? err_set(err, EBADMSG, "commitment report: a sequence without an end") : got;
 }
@@ -192,17 +208,18 @@ static int read_report(struct reader *r, struct commit_report *report, struct er
 
 	while ((got = next(r, &e, err)) > 0) {
 		bool sequence = e.tag == TAG_REFERENCED || e.tag == TAG_FAILED;
-		struct reader inner = {e.value, e.value + (e.length == UNDEFINED ? 0 : e.length), r->explicit_vr};
+		struct reader inner = within(r, &e);
 
 		if (sequence)
-			got = read_sequence(e.length == UNDEFINED ? r : &inner, e.length == UNDEFINED, e.tag == TAG_FAILED,
-					    report, err);
+			got = read_sequence(&inner, e.length == UNDEFINED, e.tag == TAG_FAILED, report, err);
 		else if (e.length == UNDEFINED)
-			got = skip_undefined(r, TAG_SEQUENCE_END, 1, err);
+			got = skip_undefined(r, &e, 1, err);
 		else if (e.tag == TAG_TRANSACTION)
 			got = get_uid(&e, report->transaction, err);
 		if (got < 0)
 			return got;
+		if (sequence)
+			r->p = inner.p;
 	}
 	if (got == 0 && !report->transaction[0])
 		return err_set(err, EBADMSG, "commitment report: no Transaction UID (0008,1195)");

@@ -36,9 +36,11 @@ static void put_head(struct text *t, uint32_t tag, const char *vr, uint32_t leng
 	if (!t->explicit_vr || tag >> 16 == 0xfffe) {
 		put(t, size, 4);
 	} else {
+		bool is_long = !strcmp(vr, "SQ") || !strcmp(vr, "UN");
+
 		put(t, vr, 2);
-		put(t, !strcmp(vr, "SQ") ? "\0" : (const char *)size, 2);
-		if (!strcmp(vr, "SQ"))
+		put(t, is_long ? "\0" : (const char *)size, 2);
+		if (is_long)
 			put(t, size, 4);
 	}
 }
@@ -117,6 +119,53 @@ static void read_in_every_form(void **state)
 		assert_int_equal(r.items[1].failure, COMMIT_NO_REASON); /* in the failed sequence: never committed */
 		assert_string_equal(r.items[3].sop_instance, "1.2.34");
 		assert_int_equal(r.items[2].failure + r.items[3].failure, 0);
+		commit_report_clear(&r);
+	}
+}
+
+/* In explicit VR, sequences whose VR somebody on the way did not know (CP-246): what they hold is implicit, whatever its length.
+ * The last form holds explicit VR all the same, which nobody may: it is refused, and nothing of it is taken for something else.
+ */
+static void sequences_of_unknown_vr(void **state)
+{
+	(void)state;
+	for (int form = 0; form < 4; form++) {
+		struct text t = {.explicit_vr = true}, inside = {.explicit_vr = form == 3}, other = {0};
+		uint32_t length;
+		struct commit_report r;
+		struct err err = {0};
+		int ret;
+
+		item_of(&inside, "1.2.3", 0, form == 1);
+		item_of(&inside, "1.2.34", 0, form != 1);
+		item_of(&other, "9.9.9", 0, false);
+		length = form == 2 ? (uint32_t)inside.n : UNDEFINED;
+		put_head(&t, DICOM_TAG(0x0008, 0x0301), "UN", UNDEFINED); /* passed over, with one like it inside */
+		put_head(&t, DICOM_TAG(0xfffe, 0xe000), "", UNDEFINED);
+		t.explicit_vr = false;
+		put_sequence(&t, DICOM_TAG(0x0008, 0x1199), &other, false);
+		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "9.9");
+		t.explicit_vr = true;
+		put_head(&t, DICOM_TAG(0xfffe, 0xe00d), "", 0);
+		put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "", 0);
+		put_head(&t, DICOM_TAG(0x0008, 0x1199), "UN", length);
+		put(&t, inside.bytes, inside.n);
+		if (length == UNDEFINED)
+			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "", 0);
+		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7"); /* the rest is explicit again */
+		ret = commit_report_parse(t.bytes, t.n, true, &r, &err);
+		if (form == 3) {
+			assert_int_equal(ret, -EBADMSG);
+			assert_non_null(strstr(err.msg, "commitment report: "));
+			assert_int_equal(r.n, 0);
+			continue;
+		}
+		if (ret < 0)
+			fail_msg("form %d: %s", form, err.msg);
+		assert_string_equal(r.transaction, "2.25.7");
+		assert_int_equal(r.n, 2);
+		assert_string_equal(r.items[0].sop_instance, "1.2.3");
+		assert_string_equal(r.items[1].sop_instance, "1.2.34");
 		commit_report_clear(&r);
 	}
 }
@@ -237,7 +286,8 @@ static void items_are_limited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(read_in_every_form), cmocka_unit_test(cut_anywhere),	   cmocka_unit_test(refused),
+		cmocka_unit_test(read_in_every_form), cmocka_unit_test(sequences_of_unknown_vr),
+		cmocka_unit_test(cut_anywhere),	      cmocka_unit_test(refused),
 		cmocka_unit_test(depth_is_limited),   cmocka_unit_test(items_are_limited),
 	};
 
