@@ -122,12 +122,19 @@ static bool is_address(const char *name)
 	return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
+/* The zone of an address (fe80::1%eth0) is our name for the link, and in no certificate. */
 static bool set_name(SSL *ssl, const char *name)
 {
 	X509_VERIFY_PARAM *verify = SSL_get0_param(ssl);
+	char address[INET6_ADDRSTRLEN];
+	size_t n = strcspn(name, "%");
 
-	if (is_address(name))
-		return X509_VERIFY_PARAM_set1_ip_asc(verify, name) == 1;
+	if (n < sizeof(address)) {
+		memcpy(address, name, n);
+		address[n] = '\0';
+		if (is_address(address))
+			return X509_VERIFY_PARAM_set1_ip_asc(verify, address) == 1;
+	}
 	X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	return X509_VERIFY_PARAM_set1_host(verify, name, 0) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }

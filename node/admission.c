@@ -50,10 +50,10 @@ static void find_networks(struct known_peer *peer)
 		return;
 	}
 	for (struct addrinfo *a = list; a && peer->n_networks < NETWORKS_MAX; a = a->ai_next) {
-		struct network *to = &peer->network[peer->n_networks];
+		char address[64]; /* with the zone, where it has one */
 
-		to->bits = 128;
-		if (network_address(a->ai_addr, &to->address))
+		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST) == 0 &&
+		    network_parse(address, &peer->network[peer->n_networks]))
 			peer->n_networks++;
 	}
 	freeaddrinfo(list);
@@ -97,11 +97,23 @@ static bool same_aet(const char *a, const char *b)
 	return n == m && !memcmp(a, b, n);
 }
 
-static bool at_address(const struct known_peer *peer, const struct in6_addr *from)
+static bool at_address(const struct known_peer *peer, const struct network *from)
 {
 	for (size_t i = 0; i < peer->n_networks; i++)
 		if (network_holds(&peer->network[i], from))
 			return true;
+	return false;
+}
+
+bool admission_names(const struct admission *a, const struct in6_addr *address)
+{
+	for (size_t i = 0; i < a->n_peers; i++)
+		for (size_t k = 0; k < a->peers[i].n_networks; k++) {
+			const struct network *n = &a->peers[i].network[k];
+
+			if (n->bits == 128 && !memcmp(&n->address, address, sizeof(*address)))
+				return true;
+		}
 	return false;
 }
 
@@ -160,7 +172,7 @@ static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, 
 {
 	if (p->conf->aet[0] && !same_aet(r->calling, p->conf->aet))
 		return FIT_NONE;
-	if (p->conf->host[0] && (from->bits < 0 || !at_address(p, &from->address)))
+	if (p->conf->host[0] && (from->bits < 0 || !at_address(p, from)))
 		return p->conf->aet[0] ? FIT_AET : FIT_NONE;
 	if (admission_certificate_fits(p->conf->certificate, r->certificate))
 		return FIT_ALL;

@@ -2,6 +2,8 @@
 #ifndef TOMONODE_NODE_ADMISSION_H
 #define TOMONODE_NODE_ADMISSION_H
 
+#include <netinet/in.h>
+
 #include "dicom/store_scp.h"
 #include "node/config.h"
 
@@ -17,6 +19,9 @@ struct admission *admission_free(struct admission *a); /* takes NULL, returns NU
  * The reason for a rejection goes to why. */
 enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
 				   size_t why_size);
+
+/* Is it the address of a configured peer, by itself or by its name, not as one of a network? */
+bool admission_names(const struct admission *a, const struct in6_addr *address);
 
 /* `certificate` of a peer: "sha256:" with 64 hexadecimal digits, with or without colons, or a name with * and ?; "" is neither.
  * Is it well written? Does the certificate (NULL: none was shown) fit? "" fits everything. */

@@ -164,7 +164,8 @@ static const struct config_key peer_keys[] = {
 	{"name", KEY_NAME, AT(peer_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "how logs and reports call it"},
 	{"aet", KEY_AET, AT(peer_conf, aet), "", 0, 0, NULL, NULL, "", 0, "its calling AE title; empty: any"},
 	{"host", KEY_NETWORK, AT(peer_conf, host), "", 0, 0, NULL, NULL, "", 0,
-	 "host or network it calls from; a name is looked up when the node starts or reloads; empty: any"},
+	 "host or network it calls from; a name is looked up when the node starts or reloads; a link-local address counts on the "
+	 "interface that it names (`fe80::1%eth0`), on each where it names none; empty: any"},
 	{"certificate", KEY_TEXT, AT(peer_conf, certificate), "", 0, 127, NULL, NULL, "", 0,
 	 "certificate that it must show: `sha256:` and its fingerprint, or a name in it (common or alternative name; upper or "
 	 "lower case, `*` and `?`); empty: any or none"},

@@ -73,12 +73,17 @@ static bool address_allowed(const char *text)
 	return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
-/* ADDRESS/BITS. */
+/* ADDRESS/BITS, or with a zone. */
 static bool network_allowed(const char *text)
 {
 	struct network ignored;
 
 	return network_parse(text, &ignored);
+}
+
+static bool host_allowed(const char *text)
+{
+	return strchr(text, '%') ? !strchr(text, '/') && network_allowed(text) : all_in(text, ".-:_") && text[0] != '-';
 }
 
 static bool path_allowed(const char *text)
@@ -118,9 +123,9 @@ static bool text_allowed(const struct config_key *key, const char *text)
 	case KEY_AET:
 		return aet_allowed(text);
 	case KEY_HOST:
-		return all_in(text, ".-:_") && text[0] != '-';
+		return host_allowed(text);
 	case KEY_NETWORK:
-		return strchr(text, '/') ? network_allowed(text) : all_in(text, ".-:_") && text[0] != '-';
+		return strchr(text, '/') ? network_allowed(text) : host_allowed(text);
 	case KEY_ADDRESS:
 		return address_allowed(text);
 	case KEY_TEXT:

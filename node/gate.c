@@ -3,39 +3,60 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-
-#define ANSWER_MS 5000
+#include <time.h>
 
 int gate_pair(int ret_fd[2])
 {
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_fd);
 }
 
-bool gate_ask(int fd, const struct gate_question *q, struct gate_answer *ret_answer)
+static bool send_question(struct gate *g, const struct gate_question *q)
 {
-	struct pollfd pfd = {.fd = fd, .events = POLLIN};
-	struct gate_answer a;
-	int n;
+	struct gate_question numbered = *q;
 
-	if (fd < 0) {
+	numbered.number = ++g->number;
+	return send(g->fd, &numbered, sizeof(numbered), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(numbered);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool gate_ask(struct gate *g, const struct gate_question *q, int ms, struct gate_answer *ret_answer)
+{
+	int64_t deadline = now_ms() + ms;
+
+	if (g->fd < 0) {
 		*ret_answer = (struct gate_answer){.yes = true};
 		return true;
 	}
-	if (send(fd, q, sizeof(*q), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(*q))
+	if (!send_question(g, q))
 		return false;
-	do
-		n = poll(&pfd, 1, ANSWER_MS);
-	while (n < 0 && errno == EINTR);
-	if (n <= 0 || recv(fd, &a, sizeof(a), MSG_DONTWAIT) != (ssize_t)sizeof(a))
-		return false;
-	*ret_answer = a;
-	return true;
+	for (;;) {
+		struct pollfd pfd = {.fd = g->fd, .events = POLLIN};
+		int64_t left = deadline - now_ms();
+		struct gate_answer a;
+		int n = poll(&pfd, 1, left > 0 ? (int)left : 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || recv(g->fd, &a, sizeof(a), MSG_DONTWAIT) != (ssize_t)sizeof(a))
+			return false;
+		if (a.number != g->number)
+			continue; /* to a question that we gave up */
+		*ret_answer = a;
+		return true;
+	}
 }
 
-void gate_tell(int fd, const struct gate_question *q)
+void gate_tell(struct gate *g, const struct gate_question *q)
 {
-	if (fd >= 0)
-		(void)!send(fd, q, sizeof(*q), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (g->fd >= 0)
+		(void)send_question(g, q);
 }
 
 int gate_receive(int fd, struct gate_question *ret_question)
@@ -51,7 +72,10 @@ int gate_receive(int fd, struct gate_question *ret_question)
 	return 1;
 }
 
-void gate_reply(int fd, const struct gate_answer *a)
+void gate_reply(int fd, const struct gate_question *q, const struct gate_answer *a)
 {
-	(void)!send(fd, a, sizeof(*a), MSG_NOSIGNAL | MSG_DONTWAIT);
+	struct gate_answer numbered = *a;
+
+	numbered.number = q->number;
+	(void)!send(fd, &numbered, sizeof(numbered), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

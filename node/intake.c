@@ -38,6 +38,7 @@
 struct intake {
 	const struct intake_place *place;
 	const struct config *config;
+	struct gate gate;
 	bool counted;		  /* the peer's bytes are limited */
 	char association[40];	  /* the same for all objects of this association */
 	char calling[17];	  /* of an association that was admitted */
@@ -82,6 +83,8 @@ static void peer_host(int fd, char *ret, size_t size)
 	if (getpeername(fd, (struct sockaddr *)&from, &n) < 0 ||
 	    getnameinfo((struct sockaddr *)&from, n, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
 		ret[0] = '\0';
+	if (!strncmp(ret, "::ffff:", 7)) /* IPv4 through an IPv6 socket */
+		memmove(ret, ret + 7, strlen(ret + 7) + 1);
 }
 
 /* Wake the node. A full pipe is as good: it has not looked yet. */
@@ -113,7 +116,7 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 	a = admission_check(in->place->admission, request, &q.peer, why, why_size);
 	if (a != SCP_ADMIT)
 		return a;
-	if (!gate_ask(in->place->gate_fd, &q, &answer)) {
+	if (!gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer)) {
 		snprintf(why, why_size, "'%s' from %s: the listener does not answer", request->calling, request->host);
 		return SCP_REJECT_BUSY;
 	}
@@ -191,7 +194,7 @@ static void slow_down(struct intake *in, size_t n)
 		return;
 	q.bytes = in->since_asked;
 	in->since_asked = 0;
-	if (!gate_ask(in->place->gate_fd, &q, &a) || !(a.wait > 0))
+	if (!gate_ask(&in->gate, &q, GATE_ANSWER_MS, &a) || !(a.wait > 0))
 		return;
 	wait = a.wait < WAIT_MAX ? a.wait : WAIT_MAX;
 	nanosleep(&(struct timespec){.tv_sec = (time_t)wait, .tv_nsec = (long)(1e9 * (wait - (double)(time_t)wait))}, NULL);
@@ -368,7 +371,8 @@ void intake_run(int fd, const struct intake_place *place)
 {
 	const struct node_conf *node = &place->config->node;
 	bool busy = place->busy;
-	struct intake in = {.place = place, .config = place->config, .fd = -1, .began = now_monotonic()};
+	struct intake in = {
+		.place = place, .config = place->config, .gate = {.fd = place->gate_fd}, .fd = -1, .began = now_monotonic()};
 	/* A peer that will only hear that we are busy gets less time to say its name. */
 	struct scp_conf conf = {.tls = place->tls,
 				.max_pdu = node->max_pdu,
@@ -392,7 +396,7 @@ void intake_run(int fd, const struct intake_place *place)
 	log_end(&in, rc, &err);
 	audit_end(&in, rc, &err);
 	if (is_refusal(&in, rc))
-		gate_tell(place->gate_fd, &(struct gate_question){.kind = GATE_REFUSED});
+		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED});
 	in.journal = journal_close(in.journal);
 	XXH3_freeState(in.digest);
 }

@@ -21,6 +21,8 @@ struct sender {
 
 struct limits {
 	const struct config *config; /* borrowed */
+	double over_at;		     /* when the first of those that are shut out is let in; 0: nobody is */
+	struct sender rest;	     /* who has no place */
 	struct sender senders[LIMITS_ADDRESSES];
 	struct bucket peers[]; /* bytes */
 };
@@ -42,28 +44,33 @@ struct limits *limits_free(struct limits *l)
 	return NULL;
 }
 
-static struct sender *find(struct limits *l, const struct in6_addr *from)
+struct in6_addr limits_sender(const struct in6_addr *address, bool peers_own)
 {
-	struct in6_addr address = network_sender(from);
+	return peers_own ? *address : network_sender(address);
+}
 
+static struct sender *find(struct limits *l, const struct in6_addr *address)
+{
 	for (size_t i = 0; i < LIMITS_ADDRESSES; i++)
-		if (l->senders[i].seen > 0 && !memcmp(&l->senders[i].address, &address, sizeof(address)))
+		if (l->senders[i].seen > 0 && !memcmp(&l->senders[i].address, address, sizeof(*address)))
 			return &l->senders[i];
 	return NULL;
 }
 
-/* Its place, made where there is none: on a free one, else where somebody was last seen longest ago. */
-static struct sender *place(struct limits *l, const struct in6_addr *from, double now)
+/* Its place, made where there is none: on a free one, else on that of the one who was seen longest ago and is not shut out. NULL:
+ * all are. */
+static struct sender *place(struct limits *l, const struct in6_addr *address, double now)
 {
-	struct sender *s = find(l, from);
+	struct sender *s = find(l, address);
 
 	if (!s) {
-		s = &l->senders[0];
-		for (size_t i = 1; i < LIMITS_ADDRESSES; i++)
-			if (l->senders[i].seen < s->seen)
+		for (size_t i = 0; i < LIMITS_ADDRESSES; i++)
+			if (l->senders[i].until <= 0 && (!s || l->senders[i].seen < s->seen))
 				s = &l->senders[i];
+		if (!s)
+			return NULL;
 		memset(s, 0, sizeof(*s));
-		s->address = network_sender(from);
+		s->address = *address;
 	}
 	s->seen = now > 0 ? now : 1e-9;
 	return s;
@@ -82,9 +89,7 @@ static double fill(struct bucket *b, double n, double rate, double now)
 
 bool limits_same(const struct limits_who *a, const struct limits_who *b)
 {
-	struct in6_addr x = network_sender(&a->address), y = network_sender(&b->address);
-
-	return a->peer == b->peer && (a->peer >= 0 || !memcmp(&x, &y, sizeof(x)));
+	return a->peer == b->peer && (a->peer >= 0 || !memcmp(&a->sender, &b->sender, sizeof(a->sender)));
 }
 
 int limits_associations(const struct limits *l, const struct limits_who *who)
@@ -109,17 +114,25 @@ bool limits_has_bytes(const struct limits *l, const struct limits_who *who)
 double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, double now)
 {
 	double limit = (double)bytes_limit(l, who), rate = limit / l->config->node.peer_window;
+	struct bucket *bytes;
+	struct sender *s;
 	double level;
 
 	if (!(limit > 0))
 		return 0;
-	level = fill(who->peer >= 0 ? &l->peers[who->peer] : &place(l, &who->address, now)->bytes, (double)n, rate, now);
+	if (who->peer >= 0) {
+		bytes = &l->peers[who->peer];
+	} else {
+		s = place(l, &who->sender, now);
+		bytes = s ? &s->bytes : &l->rest.bytes;
+	}
+	level = fill(bytes, (double)n, rate, now);
 	return level > limit ? (level - limit) / rate : 0;
 }
 
-bool limits_shut_out(struct limits *l, const struct in6_addr *from, double now)
+bool limits_shut_out(struct limits *l, const struct in6_addr *sender, double now)
 {
-	struct sender *s = find(l, from);
+	struct sender *s = l->over_at > 0 ? find(l, sender) : NULL;
 
 	if (!s || s->until <= now)
 		return false;
@@ -128,29 +141,37 @@ bool limits_shut_out(struct limits *l, const struct in6_addr *from, double now)
 	return true;
 }
 
-bool limits_refused(struct limits *l, const struct in6_addr *from, double now)
+bool limits_refused(struct limits *l, const struct in6_addr *sender, double now)
 {
 	const struct node_conf *node = &l->config->node;
 	struct sender *s;
 
 	if (node->peer_refusals == 0)
 		return false;
-	s = place(l, from, now);
-	if (s->until > 0)
+	s = place(l, sender, now);
+	if (!s || s->until > 0)
 		return false;
 	if (fill(&s->refusals, 1, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
 		return false;
 	s->until = now + node->refusal_pause;
 	s->closed = 0;
+	if (l->over_at <= 0 || s->until < l->over_at)
+		l->over_at = s->until;
 	return true;
 }
 
-void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *from, unsigned long closed),
+void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *sender, unsigned long closed),
 		 void *ctx)
 {
+	double next = 0;
+
+	if (l->over_at <= 0 || l->over_at > now)
+		return;
 	for (size_t i = 0; i < LIMITS_ADDRESSES; i++) {
 		struct sender *s = &l->senders[i];
 
+		if (s->until > now && (next <= 0 || s->until < next))
+			next = s->until;
 		if (s->until <= 0 || s->until > now)
 			continue;
 		let_in(ctx, &s->address, s->closed);
@@ -158,4 +179,5 @@ void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const s
 		s->closed = 0;
 		memset(&s->refusals, 0, sizeof(s->refusals));
 	}
+	l->over_at = next;
 }

@@ -26,12 +26,26 @@ static void clear_behind(struct in6_addr *a, int bits)
 	}
 }
 
+/* What stands behind '%', of n characters, and of what; false: no zone of such an address. */
+static bool take_zone(const char *text, size_t n, struct network *net)
+{
+	if (!IN6_IS_ADDR_LINKLOCAL(&net->address) || n == 0 || n >= sizeof(net->zone))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isgraph((unsigned char)text[i]) || text[i] == '%')
+			return false;
+	memcpy(net->zone, text, n);
+	return true;
+}
+
 bool network_parse(const char *text, struct network *ret_network)
 {
-	const char *slash = strchr(text, '/');
+	const char *slash = strchr(text, '/'), *percent = strchr(text, '%');
 	char address[INET6_ADDRSTRLEN];
-	size_t n = slash ? (size_t)(slash - text) : strlen(text);
-	struct network net;
+	size_t whole = slash ? (size_t)(slash - text) : strlen(text);
+	bool zoned = percent && percent < text + whole;
+	size_t n = zoned ? (size_t)(percent - text) : whole;
+	struct network net = {.bits = 0};
 	struct in_addr v4;
 	long bits = 128;
 	int before = 0;
@@ -47,6 +61,8 @@ bool network_parse(const char *text, struct network *ret_network)
 	} else if (inet_pton(AF_INET6, address, &net.address) != 1) {
 		return false;
 	}
+	if (zoned && !take_zone(percent + 1, whole - n - 1, &net))
+		return false;
 	if (slash) {
 		if (!isdigit((unsigned char)slash[1]))
 			return false;
@@ -61,12 +77,12 @@ bool network_parse(const char *text, struct network *ret_network)
 	return true;
 }
 
-bool network_holds(const struct network *n, const struct in6_addr *address)
+bool network_holds(const struct network *n, const struct network *address)
 {
-	struct in6_addr a = *address;
+	struct in6_addr a = address->address;
 
 	clear_behind(&a, n->bits);
-	return !memcmp(&a, &n->address, sizeof(a));
+	return !memcmp(&a, &n->address, sizeof(a)) && (!n->zone[0] || !strcmp(n->zone, address->zone));
 }
 
 bool network_address(const struct sockaddr *from, struct in6_addr *ret_address)

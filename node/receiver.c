@@ -92,27 +92,27 @@ static int associations_of(const struct receiver *r, const struct limits_who *wh
 	return n;
 }
 
-static void answer_admit(struct receiver *r, struct child *c, int peer)
+static void answer_admit(struct receiver *r, struct child *c, const struct gate_question *q)
 {
 	struct gate_answer a = {.yes = false};
 
-	if (peer < ADMISSION_STRANGER || peer >= (int)r->config->n_peers || c->admitted)
+	if (q->peer < ADMISSION_STRANGER || q->peer >= (int)r->config->n_peers || c->admitted)
 		return;
-	c->who.peer = peer;
+	c->who.peer = q->peer;
 	a.limit = limits_associations(r->limits, &c->who);
 	a.yes = a.limit == 0 || associations_of(r, &c->who) < a.limit;
 	a.counted = limits_has_bytes(r->limits, &c->who);
 	c->admitted = a.yes;
-	gate_reply(c->gate_fd, &a);
+	gate_reply(c->gate_fd, q, &a);
 }
 
 static void note_refused(struct receiver *r, const struct child *c)
 {
 	char from[INET6_ADDRSTRLEN];
 
-	if (!limits_refused(r->limits, &c->who.address, now_seconds()))
+	if (!limits_refused(r->limits, &c->who.sender, now_seconds()))
 		return;
-	network_print(&c->who.address, from, sizeof(from));
+	network_print(&c->who.sender, from, sizeof(from));
 	log_event(LOG_WARNING, "sender-shut-out", "host=%s refusals=%d window=%g seconds=%g", from, r->config->node.peer_refusals,
 		  r->config->node.peer_window, r->config->node.refusal_pause);
 }
@@ -128,11 +128,11 @@ static bool answer(struct receiver *r, struct child *c)
 	for (int i = 0; i < QUESTIONS_AT_ONCE && (got = gate_receive(c->gate_fd, &q)) > 0; i++) {
 		switch (q.kind) {
 		case GATE_ADMIT:
-			answer_admit(r, c, q.peer);
+			answer_admit(r, c, &q);
 			break;
 		case GATE_BYTES:
 			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now_seconds());
-			gate_reply(c->gate_fd, &a);
+			gate_reply(c->gate_fd, &q, &a);
 			break;
 		case GATE_REFUSED:
 			note_refused(r, c);
@@ -257,10 +257,11 @@ static void take(struct receiver *r, int fd, size_t socket, const struct in6_add
 	bool busy = r->n_children >= (size_t)r->config->node.max_associations;
 	pid_t listener = getpid(), pid;
 	int gate[2] = {-1, -1};
+	struct in6_addr sender = limits_sender(from, admission_names(r->admission, from));
 	struct child *c;
 	size_t slot = 0;
 
-	if (limits_shut_out(r->limits, from, now_seconds()) || (r->sockets->list[socket].conf.tls && !r->tls[socket])) {
+	if (limits_shut_out(r->limits, &sender, now_seconds()) || (r->sockets->list[socket].conf.tls && !r->tls[socket])) {
 		close(fd); /* both are on record already */
 		return;
 	}
@@ -280,7 +281,7 @@ static void take(struct receiver *r, int fd, size_t socket, const struct in6_add
 		close(gate[0]);
 		child_run(r, fd, socket, gate[1], listener, busy);
 	} else {
-		*c = (struct child){.pid = pid, .gate_fd = gate[0], .who = {.peer = ADMISSION_STRANGER, .address = *from}};
+		*c = (struct child){.pid = pid, .gate_fd = gate[0], .who = {.peer = ADMISSION_STRANGER, .sender = sender}};
 		r->n_children++;
 	}
 	if (gate[1] >= 0)

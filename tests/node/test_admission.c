@@ -25,13 +25,29 @@ static bool holds(const char *network, const char *address)
 
 	assert_true(network_parse(network, &n));
 	assert_true(network_parse(address, &a));
-	return network_holds(&n, &a.address);
+	return network_holds(&n, &a);
 }
 
 static void networks(void **state)
 {
-	static const char *const bad[] = {"",	      "/8",	    "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/8x",
-					  "10.0.0/8", "fe80::/129", "host/24",	 "10.0.0.0/ 8", "::1/x",       "300.0.0.0/8"};
+	static const char *const bad[] = {"",
+					  "/8",
+					  "10.0.0.0/",
+					  "10.0.0.0/33",
+					  "10.0.0.0/-1",
+					  "10.0.0.0/8x",
+					  "10.0.0/8",
+					  "fe80::/129",
+					  "host/24",
+					  "10.0.0.0/ 8",
+					  "::1/x",
+					  "300.0.0.0/8",
+					  "10.0.0.1%eth0",
+					  "2001:db8::1%eth0",
+					  "fe80::1%",
+					  "fe80::1%e%f",
+					  "fe80::/64%eth0",
+					  "fe80::1%sixteencharacter"};
 	struct network n;
 	char text[64];
 
@@ -53,6 +69,14 @@ static void networks(void **state)
 	assert_true(holds("2001:db8::/33", "2001:db8:7fff::1"));
 	assert_false(holds("2001:db8::/33", "2001:db8:8000::1"));
 	assert_true(holds("::ffff:10.0.0.0/104", "10.9.9.9"));
+	assert_true(holds("fe80::1", "fe80::1%eth0")); /* a rule without a zone: on each link */
+	assert_true(holds("fe80::1%eth0", "fe80::1%eth0"));
+	assert_false(holds("fe80::1%eth0", "fe80::1%eth1"));
+	assert_false(holds("fe80::1%eth0", "fe80::1"));
+	assert_false(holds("fe80::1%eth0", "fe80::2%eth0"));
+	assert_true(holds("fe80::%eth0/64", "fe80::7:8%eth0"));
+	assert_false(holds("fe80::%eth0/64", "fe80::7:8%eth01"));
+	assert_true(holds("fe80::/10", "fe80::7:8%eth1"));
 	assert_true(network_parse("::ffff:10.0.0.1", &n));
 	network_print(&n.address, text, sizeof(text));
 	assert_string_equal(text, "10.0.0.1");
@@ -102,7 +126,9 @@ static void allow_list(void **state)
 				     "  { name = \"six\"; aet = \"CT\"; host = \"2001:db8::/32\"; },\n"
 				     "  { name = \"cert\"; aet = \"PET\"; certificate = \"sha256:" PRINT "\"; },\n"
 				     "  { name = \"named\"; certificate = \"*.clinic.example\"; },\n"
-				     "  { name = \"lab\"; host = \"192.168.5.0/24\"; } );");
+				     "  { name = \"lab\"; host = \"192.168.5.0/24\"; },\n"
+				     "  { name = \"link\"; aet = \"MR\"; host = \"fe80::1%eth0\"; },\n"
+				     "  { name = \"anylink\"; aet = \"US\"; host = \"fe80::1\"; } );");
 	struct tls_peer other = shown;
 	struct admission *a = NULL;
 	struct err err = {0};
@@ -122,6 +148,10 @@ static void allow_list(void **state)
 	assert_int_equal(admitted(a, "WHO", "10.2.0.1", NULL), -2);
 	assert_non_null(strstr(why, "'WHO' from 10.2.0.1 is no known peer's"));
 	assert_int_equal(admitted(a, "ANY", "192.168.5.77", NULL), 5);
+	assert_int_equal(admitted(a, "MR", "fe80::1%eth0", NULL), 6);
+	assert_int_equal(admitted(a, "MR", "fe80::1%eth1", NULL), -2);
+	assert_int_equal(admitted(a, "MR", "fe80::1", NULL), -2);
+	assert_int_equal(admitted(a, "US", "fe80::1%eth1", NULL), 7);
 	assert_int_equal(admitted(a, "PET", "10.9.9.9", &shown), 3);
 	assert_int_equal(admitted(a, "PET", "10.9.9.9", NULL), -2);
 	assert_non_null(strstr(why, "showed none"));
@@ -168,14 +198,19 @@ static void certificates(void **state)
 
 /* ---- limits ---- */
 
-static struct limits_who who(int peer, const char *address)
+static struct in6_addr address_of(const char *text)
 {
-	struct limits_who w = {.peer = peer};
 	struct network n;
 
-	assert_true(network_parse(address, &n));
-	w.address = n.address;
-	return w;
+	assert_true(network_parse(text, &n));
+	return n.address;
+}
+
+static struct limits_who who(int peer, const char *address)
+{
+	struct in6_addr a = address_of(address);
+
+	return (struct limits_who){.peer = peer, .sender = limits_sender(&a, false)};
 }
 
 static void bytes(void **state)
@@ -252,7 +287,7 @@ static void note_let_in(void *ctx, const struct in6_addr *from, unsigned long cl
 static void refusals(void **state)
 {
 	struct config *c = config_of("node = { peer_refusals = 3; peer_window = 30; refusal_pause = 100; };");
-	struct in6_addr x = who(-1, "10.0.0.1").address, y = who(-1, "10.0.0.2").address;
+	struct in6_addr x = who(-1, "10.0.0.1").sender, y = who(-1, "10.0.0.2").sender;
 	struct limits *l = NULL;
 	struct let_in seen = {0};
 	struct err err = {0};
@@ -284,11 +319,22 @@ static void refusals(void **state)
 	config_free(c);
 }
 
-/* More senders than the table holds: none is taken for another, and the one that is shut out stays so as long as it is seen. */
+/* The i-th of as many senders as there may be: each a /64 of its own. */
+static struct in6_addr one_of_many(int i)
+{
+	struct in6_addr a = who(-1, "2001:db8::").sender;
+
+	a.s6_addr[6] = (unsigned char)(i >> 8);
+	a.s6_addr[7] = (unsigned char)i;
+	return a;
+}
+
+/* More senders than the table holds: none is taken for another, and the one that is shut out stays so, also where it is not seen
+ * while the others come. */
 static void many_senders(void **state)
 {
-	struct config *c = config_of("node = { peer_refusals = 1; };");
-	struct in6_addr x = who(-1, "10.0.0.1").address, other = who(-1, "11.0.0.0").address;
+	struct config *c = config_of("node = { peer_refusals = 1; refusal_pause = 1000; };");
+	struct in6_addr x = who(-1, "10.0.0.1").sender;
 	struct limits *l = NULL;
 	struct err err = {0};
 
@@ -296,23 +342,94 @@ static void many_senders(void **state)
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	assert_false(limits_refused(l, &x, 1));
 	assert_true(limits_refused(l, &x, 1));
-	for (int i = 0; i < 3 * LIMITS_ADDRESSES; i++) {
-		other.s6_addr[14] = (unsigned char)(i >> 8);
-		other.s6_addr[15] = (unsigned char)i;
-		assert_true(limits_shut_out(l, &x, 2 + 0.001 * i));
+	for (int i = 0; i < 2 * LIMITS_ADDRESSES; i++) {
+		struct in6_addr other = one_of_many(i);
+
 		assert_false(limits_refused(l, &other, 2 + 0.001 * i));
 		assert_false(limits_shut_out(l, &other, 2 + 0.001 * i));
 	}
+	assert_true(limits_shut_out(l, &x, 1000));
+	assert_false(limits_shut_out(l, &x, 1001));
 	limits_free(l);
+	config_free(c);
+}
+
+/* Somebody with thousands of networks has himself shut out in each: whoever else there is loses nothing by it. */
+static void all_places_shut_out(void **state)
+{
+	struct config *c =
+		config_of("node = { peer_refusals = 1; peer_window = 10; refusal_pause = 100; peer_bytes = 10000000; };");
+	struct limits_who a = who(-1, "10.0.0.1"), b = who(-1, "10.0.0.2");
+	struct in6_addr other;
+	struct limits *l = NULL;
+	struct let_in seen = {0};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(limits_create(c, &l, &err), 0);
+	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
+		other = one_of_many(i);
+		assert_false(limits_refused(l, &other, 1));
+		assert_true(limits_refused(l, &other, 1 + 0.001 * i));
+	}
+	for (int i = 0; i < 100; i++) {
+		assert_false(limits_refused(l, &a.sender, 10)); /* no place: not counted, and not shut out */
+		assert_false(limits_shut_out(l, &a.sender, 10));
+	}
+	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
+		other = one_of_many(i);
+		assert_true(limits_shut_out(l, &other, 10)); /* none of them was forgotten */
+	}
+	assert_true(limits_bytes(l, &a, 9000000, 10) == 0); /* bytes are counted together */
+	assert_true(limits_bytes(l, &b, 9000000, 10) > 0);
+	limits_tick(l, 101.0005, note_let_in, &seen); /* the first place is free again */
+	assert_int_equal(seen.n, 1);
+	assert_false(limits_refused(l, &a.sender, 102));
+	assert_true(limits_refused(l, &a.sender, 102));
+	assert_true(limits_shut_out(l, &a.sender, 103));
+	limits_tick(l, 110, note_let_in, &seen);
+	assert_int_equal(seen.n, LIMITS_ADDRESSES);
+	limits_tick(l, 202, note_let_in, &seen);
+	assert_int_equal(seen.n, LIMITS_ADDRESSES + 1);
+	assert_memory_equal(&seen.last, &a.sender, sizeof(a.sender));
+	limits_free(l);
+	config_free(c);
+}
+
+/* A neighbour in a peer's network cannot have the peer shut out. */
+static void a_peer_and_its_neighbour(void **state)
+{
+	struct config *c = config_of("node = { peer_refusals = 1; };\n"
+				     "peers = ( { name = \"mr\"; aet = \"MR\"; host = \"2001:db8::5\"; },\n"
+				     "  { name = \"net\"; aet = \"CT\"; host = \"2001:db8::/64\"; } );");
+	struct in6_addr peer = address_of("2001:db8::5"), neighbour = address_of("2001:db8::6"), sender;
+	struct admission *a = NULL;
+	struct limits *l = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(admission_create(c, &a, &err), 0);
+	assert_int_equal(limits_create(c, &l, &err), 0);
+	assert_true(admission_names(a, &peer));
+	assert_false(admission_names(a, &neighbour));
+	sender = limits_sender(&neighbour, false);
+	assert_false(limits_refused(l, &sender, 1));
+	assert_true(limits_refused(l, &sender, 1));
+	sender = limits_sender(&peer, false);
+	assert_true(limits_shut_out(l, &sender, 1)); /* as one of the network it would be */
+	sender = limits_sender(&peer, true);
+	assert_false(limits_shut_out(l, &sender, 1));
+	limits_free(l);
+	admission_free(a);
 	config_free(c);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(networks),	cmocka_unit_test(allow_list),	cmocka_unit_test(certificates),
-		cmocka_unit_test(bytes),	cmocka_unit_test(associations), cmocka_unit_test(refusals),
-		cmocka_unit_test(many_senders),
+		cmocka_unit_test(networks),	cmocka_unit_test(allow_list),	       cmocka_unit_test(certificates),
+		cmocka_unit_test(bytes),	cmocka_unit_test(associations),	       cmocka_unit_test(refusals),
+		cmocka_unit_test(many_senders), cmocka_unit_test(all_places_shut_out), cmocka_unit_test(a_peer_and_its_neighbour),
 	};
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);
