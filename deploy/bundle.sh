@@ -36,7 +36,7 @@ out=$(realpath -m "${out:-$name.tar.gz}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/$name
-mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/gpu}
+mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/{gpu,system}}
 
 cp "$program" "$top/libexec/tomonode"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
@@ -45,7 +45,8 @@ cp -r "$root/docs" "$top/docs"
 for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench_*; do
     [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
 done
-cp "$root"/tests/gpu/*.py "$top/tests/gpu/"
+cp "$root"/tests/gpu/* "$top/tests/gpu/"
+cp "$root"/tests/system/{test_kill,kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/"
 licence() { # licence FILE: that of the distribution's package the file is of, where it tells
     local real package
     real=$(realpath "$1") # dpkg may know it without the /usr that /lib is a link into

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Time of a whole exam through the node: from the last C-STORE response to the object complete at the receiver, by stages.
 
-    tests/gpu/exam.py [--views 1|4] [--repeat N] [--stream] [--protocol NAME] [--devices LIST] [--set KEY=VALUE] [--json FILE]
+    tests/gpu/exam.py [--views 1|4] [--repeat N] [--stream] [--protocol NAME] [--devices LIST]
+        [--sandbox auto|on|off] [--set KEY=VALUE] [--json FILE]
 
 An exam of the detector's own resolution is simulated once, on a RAM disk; each repeat sends it under other UIDs with one storescu to a
 `tomonode serve` with a spool on the RAM disk, whose PACS is storescp (bit preserving). Both run on this machine, PDUs of 128 KiB.
@@ -30,6 +31,7 @@ def arguments():
     a.add_argument("--protocol", default="dbt-osem-full", help="default dbt-osem-full")
     a.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the protocol, as in the configuration")
     a.add_argument("--devices", default="auto", help="node.device of the configuration; default auto")
+    a.add_argument("--sandbox", choices=("auto", "on", "off"), default="auto", help="node.sandbox of the configuration; default auto")
     a.add_argument("--binning", type=int, default=1, help="of the simulated detector")
     a.add_argument("--format", choices=("mg", "bp"), default="mg", help="a series, or one Breast Projection a view")
     a.add_argument("--simulate", action="append", default=[], metavar="OPTION=VALUE", help="further options of simulate dbt")
@@ -123,7 +125,8 @@ def measure(args, work):
     try:
         receiver = bench.Receiver(os.path.join(work, "pacs"))
         bench.touch_memory(work, 7 * size)  # spool and results: about 2.5 times what comes in, at either end
-        node = bench.Node(os.path.join(work, "node"), receiver.port, args.devices, args.protocol, args.set)
+        node = bench.Node(os.path.join(work, "node"), receiver.port, args.devices, args.protocol, args.set,
+                          extra=f'sandbox = "{args.sandbox}";')
         if args.stream:
             result["stream"] = stream(args, exams, node, receiver)
             counted, cases = [], result["stream"]["cases"]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Time of a PET acquisition through the node: from the last C-STORE response to the last slice complete at the receiver, by stages.
 
-    tests/gpu/pet.py [--repeat N] [--protocol NAME] [--devices LIST] [--set KEY=VALUE] [--limit "400 MB"] [--json FILE]
+    tests/gpu/pet.py [--repeat N] [--protocol NAME] [--devices LIST] [--sandbox auto|on|off] [--set KEY=VALUE] [--limit "400 MB"]
+        [--json FILE]
 
 The IQ phantom in a whole scanner is simulated once, with noise, on a RAM disk; each repeat sends it under other UIDs with one storescu to
 a `tomonode serve` with a spool on the RAM disk, whose PACS is storescp (bit preserving). Both run on this machine, PDUs of 128 KiB.
@@ -30,6 +31,7 @@ def arguments():
     a.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the protocol, as in the configuration")
     a.add_argument("--limit", default="400 MB", help="memory_limit of the second part; \"\": no second part; default 400 MB")
     a.add_argument("--devices", default="auto", help="node.device of the configuration; default auto")
+    a.add_argument("--sandbox", choices=("auto", "on", "off"), default="auto", help="node.sandbox of the configuration; default auto")
     a.add_argument("--scanner", default="ge-discovery-ste")
     a.add_argument("--counts", default="2e8")
     a.add_argument("--simulate", action="append", default=[], metavar="OPTION[=VALUE]", help="further options of simulate pet")
@@ -137,7 +139,8 @@ def one_series(args, exam, node, receiver, number, so_far):
 def part(args, work, exam, receiver, name, settings, number):
     """A node with these settings: all repeats, then the one that samples memory."""
     before = gpu_used()
-    node = bench.Node(os.path.join(work, f"node-{name}"), receiver.port, args.devices, args.protocol, settings, kind="pet")
+    node = bench.Node(os.path.join(work, f"node-{name}"), receiver.port, args.devices, args.protocol, settings,
+                      extra=f'sandbox = "{args.sandbox}";', kind="pet")
     result = {"settings": settings, "series": []}
     try:
         for i in range(args.warm_up + args.repeat):

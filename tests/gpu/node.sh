@@ -1,0 +1,34 @@
+#!/bin/bash
+# What a GPU machine is asked about the whole node: does it work in its sandbox, and does it lose anything when it is killed.
+#
+# usage: tests/gpu/node.sh [--kills N] [--minutes M]     of exams of 500 MB through the GPU's worker; default 20, no limit; 0: none
+# Works on the program of the bundle that it lies in, else on $TOMONODE. Needs a CUDA device and python3 with its standard library alone.
+# Exit 1: something failed.
+set -u
+kills=20 minutes=()
+while [ $# -gt 1 ]; do
+    case "$1" in
+    --kills) kills=$2 ;;
+    --minutes) minutes=(--minutes "$2") ;;
+    *) break ;;
+    esac
+    shift 2
+done
+[ $# -eq 0 ] || { sed -n '4,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+top=$(cd "$(dirname "$0")/../.." && pwd)
+[ ! -x "$top/bin/tomonode" ] || TOMONODE=$top/bin/tomonode
+export TOMONODE=${TOMONODE:-$top/build/release/tomonode} PYTHONUNBUFFERED=1
+[ ! -d /dev/shm ] || export TMPDIR=/dev/shm
+failed=0
+
+step() {
+    echo "== $*"
+    "$@" || { echo "FAILED: $*"; failed=1; }
+}
+
+for sandbox in off auto on; do
+    step python3 "$top/tests/gpu/exam.py" --repeat 3 --sandbox $sandbox
+    step python3 "$top/tests/gpu/pet.py" --repeat 3 --limit "" --sandbox $sandbox
+done
+[ "$kills" = 0 ] || step python3 "$top/tests/system/test_kill.py" --device auto --binning 1 --pacs python --kills "$kills" "${minutes[@]}"
+exit $failed
