@@ -2,11 +2,11 @@
  *
  * The sums are so many that both multiply-add units of a core are busy: each waits four cycles for what it has begun.
  */
+#include "kernels/clock.h"
 #include "kernels/cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define SUMS 8	   /* vectors of results */
 #define ROWS 32	   /* of SUMS vectors of at most 64 bytes: 16 KiB, half a level-1 cache */
@@ -65,19 +65,11 @@ static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 	return steps_baseline;
 }
 
-static double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Seconds of `rounds` on every thread at once; *ret_sum: of all results, so that none of them can be left out. */
 static double run(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, int threads,
 		  double *ret_sum)
 {
-	double begun = seconds_now(), sum = 0;
+	double begun = clock_seconds(), sum = 0;
 
 	(void)threads;
 #pragma omp parallel num_threads(threads) reduction(+ : sum)
@@ -91,7 +83,7 @@ static double run(steps_fn *steps, const float *rows, const float *weight, size_
 			sum += (double)acc[i];
 	}
 	*ret_sum = sum;
-	return seconds_now() - begun;
+	return clock_seconds() - begun;
 }
 
 int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/deliver.h"
 #include "node/event.h"
 #include "node/folder.h"
@@ -24,7 +25,7 @@ struct attempt {
 	struct jobs jobs;
 	const struct job_view *view;
 	char out_dir[320], status[340], status_part[360];
-	double status_at; /* on event_clock() */
+	double status_at; /* on clock_seconds() */
 	char **paths;
 	size_t n_paths, capacity;
 	struct err *err; /* of the walk over the members */
@@ -41,7 +42,7 @@ static bool stopped(void *ctx)
 static void progress(void *ctx, const char *stage, double fraction)
 {
 	struct attempt *a = ctx;
-	double clock = event_clock();
+	double clock = clock_seconds();
 	FILE *f;
 
 	if (clock - a->status_at < STATUS_EVERY)
@@ -51,7 +52,7 @@ static void progress(void *ctx, const char *stage, double fraction)
 	f = fopen(a->status_part, "we");
 	if (!f)
 		return;
-	fprintf(f, "{\"stage\":\"%.60s\",\"fraction\":%.4f,\"time\":%.3f}\n", stage, fraction, event_now());
+	fprintf(f, "{\"stage\":\"%.60s\",\"fraction\":%.4f,\"time\":%.3f}\n", stage, fraction, clock_wall());
 	if (fclose(f) == 0)
 		(void)rename(a->status_part, a->status);
 }
@@ -124,7 +125,7 @@ static json_t *describe(const struct attempt *a, const struct reconstruct_report
 /* The event that a refusal means, with its detail. */
 static enum job_event refusal(const struct attempt *a, const struct err *why, json_t **ret_detail)
 {
-	double now = event_now();
+	double now = clock_wall();
 
 	switch (why->code) {
 	case EBADMSG:
@@ -164,7 +165,7 @@ static int reconstruct(struct attempt *a, struct reconstruct_report *ret_report,
 
 static enum attempt_end write_down(struct attempt *a, enum job_event event, json_t *detail, struct err *err)
 {
-	int ret = event_append(a->conf->task->journal, a->view->id, event, detail, event_now(), err);
+	int ret = event_append(a->conf->task->journal, a->view->id, event, detail, clock_wall(), err);
 
 	if (ret == -ESTALE)
 		return ATTEMPT_NOT_OURS; /* the job was cancelled while we finished */

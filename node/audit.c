@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/audit_queue.h"
-#include "node/event.h"
 #include "node/log.h"
 
 #define AWAY_WAIT 2.0 /* s until a syslog that took nothing is tried again */
@@ -98,7 +98,7 @@ static void report(struct audit_message *m)
 	m->site = state.node.audit_site;
 	m->source = state.source;
 	if (m->time <= 0)
-		m->time = event_now();
+		m->time = clock_wall();
 	if (audit_message_write(m, &xml, &err) < 0) {
 		lost(m, err.msg);
 		return;

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kernels/clock.h"
 #include "node/crew.h"
-#include "recon/clock.h"
 
 #define GROUP 64 /* planes */
 

@@ -15,8 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/clock.h"
 #include "recon/breast_mask.h"
-#include "recon/clock.h"
 #include "recon/threads.h"
 
 #define READERS_MAX 8	/* four prepare while four read: */

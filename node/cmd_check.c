@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "kernels/clock.h"
 #include "node/config_reference.h"
 #include "node/options.h"
 #include "node/tls_files.h"
@@ -195,7 +195,7 @@ int cmd_check(int argc, char **argv)
 		if (json_array_size(m.problems) == 0) /* not a problem of the text: memory, an absurd path */
 			add_problem(&m, err.msg);
 	} else {
-		tls_files_check(config, (double)time(NULL), &files, NULL);
+		tls_files_check(config, clock_wall(), &files, NULL);
 		config_warn(config, add_warning, &m);
 		if (json_array_size(m.problems) > 0)
 			code = CODE_CONFIG;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "dicom/commit.h"
+#include "kernels/clock.h"
 #include "node/commands.h"
 #include "node/commit.h"
 #include "node/destination.h"
@@ -33,7 +34,7 @@ struct commitment {
 static uint16_t on_report(void *ctx, const struct commit_report *report)
 {
 	struct commitment *c = ctx;
-	uint16_t status = commit_take(c->task.journal, c->task.config, report, c->destination->aet, event_now());
+	uint16_t status = commit_take(c->task.journal, c->task.config, report, c->destination->aet, clock_wall());
 
 	task_notify(&c->task);
 	return status;
@@ -43,7 +44,7 @@ static uint16_t on_report(void *ctx, const struct commit_report *report)
 static int write_down(struct commitment *c, enum job_event event, json_t *detail)
 {
 	struct err err = {0};
-	int ret = event_append(c->task.journal, c->job, event, detail, event_now(), &err);
+	int ret = event_append(c->task.journal, c->job, event, detail, clock_wall(), &err);
 
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
@@ -72,7 +73,7 @@ static int not_taken(struct commitment *c, enum deliver_outcome outcome, const c
 	if (outcome == DELIVER_PERMANENT)
 		return write_down(c, EVENT_COMMIT_REFUSED, detail);
 	if (detail)
-		alarm = destination_failed(detail, c->destination, c->send, down, rejected, event_now());
+		alarm = destination_failed(detail, c->destination, c->send, down, rejected, clock_wall());
 	code = write_down(c, EVENT_COMMIT_NOT_TAKEN, detail);
 	if (code == CODE_OK && alarm)
 		destination_alarm(c->job, c->send->destination, reason);
@@ -110,10 +111,10 @@ static bool still_open(struct commitment *c)
 
 static void wait_for_report(struct commitment *c, struct scu *scu, const struct commit_handler *handler)
 {
-	double until = event_clock() + c->destination->commitment_wait;
+	double until = clock_seconds() + c->destination->commitment_wait;
 	struct err err = {0};
 
-	while (still_open(c) && event_clock() < until)
+	while (still_open(c) && clock_seconds() < until)
 		if (scu_commit_wait(scu, 1, handler, &err) < 0) {
 			log_event(LOG_DEBUG, "commitment-association", "job=%lld reason=%s", (long long)c->job,
 				  log_quote(err.msg));
@@ -150,7 +151,7 @@ static int ask(struct commitment *c, const struct commit_object *objects, size_t
 	}
 	detail = detail_of(c, text, "");
 	if (detail)
-		json_object_set_new(detail, "until", json_real(event_now() + c->destination->commitment_timeout));
+		json_object_set_new(detail, "until", json_real(clock_wall() + c->destination->commitment_timeout));
 	code = write_down(c, EVENT_COMMIT_TAKEN, detail);
 	if (code == CODE_OK && c->send->alarm)
 		destination_back(c->job, c->send->destination);

@@ -18,6 +18,7 @@
 
 #include "dicom/dataset.h"
 #include "dicom/store_scu.h"
+#include "kernels/clock.h"
 #include "node/commands.h"
 #include "node/deliver.h"
 #include "node/destination.h"
@@ -43,7 +44,7 @@ struct delivery {
 	char status[8], reason[520];
 	bool down, rejected; /* there was no association; it was rejected for good */
 	bool alarmed;	     /* it was failing when this began, and nothing is stored since */
-	double began;
+	double began;	     /* the answer that is waited for, on clock_seconds() */
 	/* What is stored and not yet written down. */
 	bool together;
 	json_t *stored; /* UIDs; NULL: none */
@@ -96,14 +97,15 @@ static enum job_event outcome_event(struct delivery *d)
 static int write_down(struct delivery *d)
 {
 	enum job_event event = outcome_event(d);
-	double now = event_now();
+	double now = clock_wall();
 	struct err err = {0};
-	json_t *detail = json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->send->destination, "status", d->status,
-				   "reason", event_text(d->reason), "attempt", d->send->failures + 1, "seconds", now - d->began);
+	json_t *detail =
+		json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->send->destination, "status", d->status, "reason",
+			  event_text(d->reason), "attempt", d->send->failures + 1, "seconds", clock_seconds() - d->began);
 	bool alarm = false;
 	int ret;
 
-	d->began = now;
+	d->began = clock_seconds();
 	if (detail && d->object && event == EVENT_SENT && d->stored)
 		json_object_set(detail, "sop_instances", d->stored);
 	else if (detail && d->object && (event == EVENT_SENT || d->outcome == DELIVER_PERMANENT))
@@ -148,7 +150,7 @@ static int note_answer(struct delivery *d, bool last)
 		if (!d->stored)
 			d->stored = json_array();
 		json_array_append_new(d->stored, json_string(d->object->sop_instance));
-		if (!last && event_now() - d->began < TOGETHER_SECONDS && json_array_size(d->stored) < TOGETHER_MAX)
+		if (!last && clock_seconds() - d->began < TOGETHER_SECONDS && json_array_size(d->stored) < TOGETHER_MAX)
 			return CODE_OK;
 		return write_stored(d);
 	}
@@ -259,7 +261,7 @@ static int deliver(struct delivery *d)
 {
 	char reason[160];
 
-	d->began = event_now();
+	d->began = clock_seconds();
 	d->alarmed = d->send->alarm;
 	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
 		return CODE_CANCELLED;

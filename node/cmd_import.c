@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 
+#include "kernels/clock.h"
 #include "node/audit_files.h"
 #include "node/options.h"
 #include "node/picture.h"
@@ -92,14 +92,6 @@ static int take_option(struct options *o, int id, struct sinogram_import *conf, 
 	return 0;
 }
 
-static double wall_clock(void)
-{
-	struct timeval now;
-
-	gettimeofday(&now, NULL);
-	return (double)now.tv_sec + 1e-6 * (double)now.tv_usec;
-}
-
 /* A picture is scanned: `import FILE.png ...` is `simulate parallel --picture FILE.png ...`. The index of the picture; 0: none.
  */
 static int picture_among(int argc, char **argv)
@@ -177,7 +169,7 @@ int cmd_import(int argc, char **argv)
 	if (!conf.folder)
 		return options_fail(&o, CODE_USAGE, "-o DIR is missing: where to write the objects");
 	conf.header[SINOGRAM_EMISSION] = argv[o.first];
-	conf.now = wall_clock();
+	conf.now = clock_wall();
 	if (mkdir(conf.folder, 0777) < 0 && errno != EEXIST)
 		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", conf.folder, strerror(errno));
 	id = options_config(&o, config_path, &config);

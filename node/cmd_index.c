@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/audit.h"
 #include "node/commands.h"
 #include "node/event.h"
@@ -52,7 +53,7 @@ static int set_apart(struct indexer *x, const struct instance_row *row, const st
 	char *detail = event_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
 							 event_text(row->sop_instance), "reason", event_text(reason)),
 					       f));
-	int ret = detail ? journal_add_finding(x->task.journal, row->id, kind, 0, detail, event_now(), err)
+	int ret = detail ? journal_add_finding(x->task.journal, row->id, kind, 0, detail, clock_wall(), err)
 			 : err_set(err, ENOMEM, "no memory for a finding");
 
 	free(detail);
@@ -97,7 +98,7 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	v = jobs_latest(&x->jobs, key);
 	if (v && job_next(v->state, EVENT_INSTANCE) != JOB_IMPOSSIBLE) {
 		job = v->id;
-		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, event_now(), err);
+		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, clock_wall(), err);
 		goto out;
 	}
 	opening = opening_detail(row, f, key, v);
@@ -107,18 +108,18 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	}
 	/* After retention the earlier instances are gone, and a damaged job's cannot be trusted: a new beginning. */
 	if (v && v->state != JOB_CLEANED && v->state != JOB_IMPOSSIBLE) {
-		ret = journal_open_revision(j, v->id, row->id, member, opening, event_now(), &job, err);
+		ret = journal_open_revision(j, v->id, row->id, member, opening, clock_wall(), &job, err);
 		if (ret == 0)
 			log_event(LOG_WARNING, "job-revision", "job=%lld of=%lld state=%s reason=%s", (long long)job,
 				  (long long)v->id, job_state_name(v->state),
 				  log_quote("an instance came after the case had begun"));
 		goto out;
 	}
-	ret = journal_open_job(j, opening, event_now(), &job, err);
+	ret = journal_open_job(j, opening, clock_wall(), &job, err);
 	if (ret == 0) {
 		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind,
 			  log_quote(row->calling));
-		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, event_now(), err);
+		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, clock_wall(), err);
 	}
 out:
 	free(opening);
@@ -196,7 +197,7 @@ static int index_all(struct indexer *x)
 {
 	struct err err = {0};
 	struct instance_row row;
-	double idle_since = event_now();
+	double idle_since = clock_seconds();
 	int n, ret;
 
 	for (;;) {
@@ -204,7 +205,7 @@ static int index_all(struct indexer *x)
 		if (n < 0)
 			break;
 		if (n == 0) {
-			if (event_now() - idle_since > LINGER_SECONDS)
+			if (clock_seconds() - idle_since > LINGER_SECONDS)
 				return CODE_OK;
 			usleep(LINGER_STEP_US);
 			continue;
@@ -217,7 +218,7 @@ static int index_all(struct indexer *x)
 			return CODE_INPUT;
 		}
 		task_notify(&x->task);
-		idle_since = event_now();
+		idle_since = clock_seconds();
 	}
 	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
 	return CODE_FAILED;

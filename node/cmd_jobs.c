@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/commands.h"
 #include "node/event.h"
 #include "node/job_report.h"
@@ -225,7 +226,7 @@ static int want(struct jobs_command *c, enum job_event event, json_t *detail)
 		json_decref(detail);
 		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld", (long long)c->id);
 	}
-	ret = event_append(c->journal, c->id, event, detail, event_now(), &err);
+	ret = event_append(c->journal, c->id, event, detail, clock_wall(), &err);
 	if (ret == -ESTALE)
 		return options_fail(&c->o, CODE_FAILED, "%s", err.msg);
 	if (ret < 0)

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/child.h"
 #include "node/commands.h"
 #include "node/event.h"
@@ -36,7 +37,7 @@
 struct reporter {
 	struct task task;
 	struct status status;
-	double looked; /* on event_clock(), as all below; 0: look anew */
+	double looked; /* on clock_seconds(), as all below; 0: look anew */
 	pid_t http;    /* 0: none */
 	int channel;   /* to it; -1: none */
 	double http_at, http_wait, http_since;
@@ -52,10 +53,10 @@ static void on_stop(int signal_number)
 
 static void look(struct reporter *r)
 {
-	if (r->looked > 0 && event_clock() - r->looked < LOOK_SECONDS)
+	if (r->looked > 0 && clock_seconds() - r->looked < LOOK_SECONDS)
 		return;
-	status_look(&r->status, event_now());
-	r->looked = event_clock();
+	status_look(&r->status, clock_wall());
+	r->looked = clock_seconds();
 }
 
 /* ---- answers ---- */
@@ -159,7 +160,7 @@ static int write_down(struct reporter *r, const struct status_question *q, struc
 	int ret = task_journal(&r->task, err);
 
 	if (ret == 0)
-		ret = event_append(r->task.journal, q->job, cancel ? EVENT_CANCEL : EVENT_RETRY, detail, event_now(), err);
+		ret = event_append(r->task.journal, q->job, cancel ? EVENT_CANCEL : EVENT_RETRY, detail, clock_wall(), err);
 	else
 		json_decref(detail);
 	r->task.journal = journal_close(r->task.journal);
@@ -235,7 +236,7 @@ static void start_http(struct reporter *r)
 	struct err err = {0};
 	int pair[2];
 
-	r->http_since = event_clock();
+	r->http_since = clock_seconds();
 	r->http_at = r->http_since + r->http_wait; /* where it is not started */
 	if (status_channel_pair(pair) < 0) {
 		log_event(LOG_ERR, "status-http-not-started", "reason=%s", log_quote(strerror(errno)));
@@ -260,7 +261,7 @@ static void start_http(struct reporter *r)
 /* Kill it, if it is there, and start another one in a while. */
 static void drop_http(struct reporter *r)
 {
-	bool lived = event_clock() - r->http_since > 60;
+	bool lived = clock_seconds() - r->http_since > 60;
 
 	if (r->channel >= 0)
 		close(r->channel);
@@ -274,7 +275,7 @@ static void drop_http(struct reporter *r)
 	r->http_wait = lived || r->http_wait == 0 ? HTTP_WAIT_FIRST : 2 * r->http_wait;
 	if (r->http_wait > HTTP_WAIT_CAP)
 		r->http_wait = HTTP_WAIT_CAP;
-	r->http_at = event_clock() + r->http_wait;
+	r->http_at = clock_seconds() + r->http_wait;
 }
 
 static void serve_one(struct reporter *r)
@@ -302,9 +303,9 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 		struct timespec tick = {.tv_sec = 1};
 		double left;
 
-		if (r->http == 0 && event_clock() >= r->http_at)
+		if (r->http == 0 && clock_seconds() >= r->http_at)
 			start_http(r);
-		left = r->http_at - event_clock();
+		left = r->http_at - clock_seconds();
 		if (r->http == 0 && left < 1)
 			tick = (struct timespec){.tv_nsec = (long)(left > 0 ? 1e9 * left : 0)};
 		fds[0].fd = r->channel;

@@ -14,6 +14,7 @@
 
 #include "dicom/pixels.h"
 #include "dicom/store_scu.h"
+#include "kernels/clock.h"
 #include "node/deliver.h"
 #include "node/destination.h"
 #include "node/options.h"
@@ -46,22 +47,14 @@ struct test {
 	bool ours; /* what failed has nothing to do with the peer */
 };
 
-static double now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
 static void step_begin(struct test *t)
 {
-	t->began = now_ms();
+	t->began = clock_seconds();
 }
 
 static void step_end(struct test *t, const char *step, bool ok, const char *answer)
 {
-	double ms = now_ms() - t->began;
+	double ms = 1e3 * (clock_seconds() - t->began);
 
 	json_array_append_new(t->steps, json_pack("{s:s, s:b, s:f, s:s}", "step", step, "ok", ok, "ms", ms, "answer", answer));
 	if (!t->o->json)

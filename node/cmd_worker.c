@@ -13,11 +13,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/attempt.h"
 #include "node/channel.h"
 #include "node/commands.h"
 #include "node/device_names.h"
-#include "node/event.h"
 #include "node/log.h"
 #include "node/task.h"
 #include "recon/pet.h"
@@ -29,7 +29,7 @@ struct worker {
 	struct task task;
 	struct device *dev;
 	int64_t job;
-	double alive_at; /* on event_clock() */
+	double alive_at; /* on clock_seconds() */
 };
 
 static volatile sig_atomic_t stop_asked;
@@ -51,7 +51,7 @@ static bool stopped(void *ctx)
 static void alive(void *ctx)
 {
 	struct worker *w = ctx;
-	double clock = event_clock();
+	double clock = clock_seconds();
 
 	if (clock - w->alive_at < ALIVE_EVERY)
 		return;

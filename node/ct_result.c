@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/clock.h"
 #include "node/ct_result_parts.h"
 #include "node/version.h"
-#include "recon/clock.h"
 
 #define HU_LEAST (-32768) /* of 16 bits */
 #define HU_MOST 32767

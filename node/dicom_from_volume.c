@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/result_parts.h"
 #include "node/version.h"
-#include "recon/clock.h"
 
 /* `sources`: of the instances too. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,

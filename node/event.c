@@ -4,27 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "node/log.h"
-
-static double seconds_on(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-double event_now(void)
-{
-	return seconds_on(CLOCK_REALTIME);
-}
-
-double event_clock(void)
-{
-	return seconds_on(CLOCK_MONOTONIC);
-}
 
 json_t *event_text(const char *text)
 {

@@ -19,9 +19,4 @@ char *event_dump(json_t *value);
 /* Text as JSON wants it: bytes that are no UTF-8 become '?'. A new reference. */
 json_t *event_text(const char *text);
 
-/* s since the epoch. */
-double event_now(void);
-/* s that run whatever somebody does to the clock, for deadlines in memory. */
-double event_clock(void);
-
 #endif

@@ -23,6 +23,7 @@
 #include <xxh_x86dispatch.h> /* the same functions, with the widest vectors that the processor has */
 #endif
 
+#include "kernels/clock.h"
 #include "node/audit.h"
 #include "node/commit.h"
 #include "node/gate.h"
@@ -58,22 +59,6 @@ struct intake {
 	uint64_t since_asked;
 	double slowed; /* s */
 };
-
-static double now_realtime(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static double now_monotonic(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void peer_host(int fd, char *ret, size_t size)
 {
@@ -163,7 +148,7 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 	struct err err = {0};
 
 	*ret_status = STORE_OUT_OF_RESOURCES;
-	in->object_began = now_monotonic();
+	in->object_began = clock_seconds();
 	in->since_check = 0;
 	if (below_reserve(in)) {
 		log_refused(in, o, *ret_status, "the free space of the spool's disk is below node.reserve");
@@ -246,7 +231,7 @@ static int record(struct intake *in, struct instance_row *row, struct err *err)
 
 static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
 {
-	struct instance_row row = {.received = now_realtime(), .bytes = bytes}, old;
+	struct instance_row row = {.received = clock_wall(), .bytes = bytes}, old;
 	bool lost;
 	int rc;
 
@@ -304,7 +289,7 @@ static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int w
 	in->stored++;
 	in->bytes += bytes;
 	log_event(LOG_INFO, again ? "stored-again" : "stored", "association=%s sop=%s bytes=%llu ms=%.0f", in->association,
-		  o->sop_instance, (unsigned long long)bytes, 1e3 * (now_monotonic() - in->object_began));
+		  o->sop_instance, (unsigned long long)bytes, 1e3 * (clock_seconds() - in->object_began));
 	notify(in);
 	return STORE_SUCCESS;
 }
@@ -320,7 +305,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 		log_event(LOG_CRIT, "journal-trouble", "association=%s reason=%s", in->association, log_quote(err.msg));
 		return COMMIT_FAILED;
 	}
-	status = commit_take(in->journal, in->config, r, in->calling, now_realtime());
+	status = commit_take(in->journal, in->config, r, in->calling, clock_wall());
 	notify(in);
 	return status;
 }
@@ -343,7 +328,7 @@ static void audit_end(const struct intake *in, int rc, const struct err *err)
 
 static void log_end(const struct intake *in, int rc, const struct err *err)
 {
-	double seconds = now_monotonic() - in->began;
+	double seconds = clock_seconds() - in->began;
 	const char *how = rc == 0 ? "released" : rc == -ETIMEDOUT ? "timeout" : rc == -ECONNRESET ? "cut" : "aborted";
 
 	if (rc == -EACCES || rc == -EBUSY)
@@ -372,7 +357,7 @@ void intake_run(int fd, const struct intake_place *place)
 	const struct node_conf *node = &place->config->node;
 	bool busy = place->busy;
 	struct intake in = {
-		.place = place, .config = place->config, .gate = {.fd = place->gate_fd}, .fd = -1, .began = now_monotonic()};
+		.place = place, .config = place->config, .gate = {.fd = place->gate_fd}, .fd = -1, .began = clock_seconds()};
 	/* A peer that will only hear that we are busy gets less time to say its name. */
 	struct scp_conf conf = {.tls = place->tls,
 				.max_pdu = node->max_pdu,
@@ -384,7 +369,7 @@ void intake_run(int fd, const struct intake_place *place)
 	struct err err = {0};
 	int rc;
 
-	snprintf(in.association, sizeof(in.association), "%llx-%ld", (unsigned long long)(now_realtime() * 1e3), (long)getpid());
+	snprintf(in.association, sizeof(in.association), "%llx-%ld", (unsigned long long)(clock_wall() * 1e3), (long)getpid());
 	in.digest = XXH3_createState();
 	if (!in.digest) {
 		close(fd);

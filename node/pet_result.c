@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/clock.h"
 #include "node/pet_result_parts.h"
 #include "node/version.h"
-#include "recon/clock.h"
 
 /* ---- identity ---- */
 

@@ -26,7 +26,7 @@ struct process {
 	int slot;			    /* WORKER */
 	int channel;			    /* WORKER: to talk to it; -1: none */
 	int threads;			    /* that it may use; 0: as many as it likes */
-	double started;			    /* s, event_clock(), as `now` below */
+	double started;			    /* s, clock_seconds(), as `now` below */
 	double kill_at;			    /* SIGTERM was sent, SIGKILL follows then; 0: it may run */
 	int listen_fd;			    /* STATUS: handed down; 0: none */
 	bool retired; /* of an older configuration: a receiver that lets its associations end, a status page */

@@ -2,14 +2,13 @@
  * Signals only set a flag: the computation sees it through the monitor and ends in order, leaving no half-written file.
  */
 #include "node/progress.h"
+#include "kernels/clock.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include "recon/clock.h"
 
 #define REDRAW_SECONDS 0.1
 #define BAR_MAX 40

@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/admission.h"
 #include "node/gate.h"
 #include "node/intake.h"
@@ -73,14 +74,6 @@ static void on_child(int signal_number)
 	(void)signal_number; /* it only has to end ppoll() */
 }
 
-static double now_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- limits ---- */
 
 static int associations_of(const struct receiver *r, const struct limits_who *who)
@@ -110,7 +103,7 @@ static void note_refused(struct receiver *r, const struct child *c)
 {
 	char from[INET6_ADDRSTRLEN];
 
-	if (!limits_refused(r->limits, &c->who.sender, now_seconds()))
+	if (!limits_refused(r->limits, &c->who.sender, clock_seconds()))
 		return;
 	network_print(&c->who.sender, from, sizeof(from));
 	log_event(LOG_WARNING, "sender-shut-out", "host=%s refusals=%d window=%g seconds=%g", from, r->config->node.peer_refusals,
@@ -131,7 +124,7 @@ static bool answer(struct receiver *r, struct child *c)
 			answer_admit(r, c, &q);
 			break;
 		case GATE_BYTES:
-			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now_seconds());
+			a.wait = limits_bytes(r->limits, &c->who, q.bytes, clock_seconds());
 			gate_reply(c->gate_fd, &q, &a);
 			break;
 		case GATE_REFUSED:
@@ -261,7 +254,7 @@ static void take(struct receiver *r, int fd, size_t socket, const struct in6_add
 	struct child *c;
 	size_t slot = 0;
 
-	if (limits_shut_out(r->limits, &sender, now_seconds()) || (r->sockets->list[socket].conf.tls && !r->tls[socket])) {
+	if (limits_shut_out(r->limits, &sender, clock_seconds()) || (r->sockets->list[socket].conf.tls && !r->tls[socket])) {
 		close(fd); /* both are on record already */
 		return;
 	}
@@ -338,7 +331,7 @@ static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
 			close_gate(c);
 	}
 	reap(r);
-	limits_tick(r->limits, now_seconds(), log_let_in, NULL);
+	limits_tick(r->limits, clock_seconds(), log_let_in, NULL);
 	for (size_t i = 0; ready > 0 && !stop_asked && i < n_sockets; i++)
 		if (r->fds[i].revents)
 			accept_all(r, i);
@@ -347,9 +340,9 @@ static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
 /* No more connections: let the associations under way end, then end those that did not. */
 static void drain(struct receiver *r, int grace)
 {
-	double until = now_seconds() + grace;
+	double until = clock_seconds() + grace;
 
-	while (r->n_children > 0 && now_seconds() < until && !node_is_gone(r)) {
+	while (r->n_children > 0 && clock_seconds() < until && !node_is_gone(r)) {
 		turn(r, 0, (struct timespec){.tv_nsec = 200 * 1000 * 1000});
 	}
 	if (r->n_children > 0) {

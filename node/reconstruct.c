@@ -43,14 +43,6 @@ int reconstruct_hold(int rc, int from, int to, struct err *err)
 	return -to;
 }
 
-double reconstruct_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void reconstruct_report_clear(struct reconstruct_report *r)
 {
 	pet_result_report_clear(&r->pet.result);

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kernels/clock.h"
 #include "node/case_views.h"
 #include "node/exam.h"
 #include "node/reconstruct_parts.h"
 #include "node/result.h"
 #include "node/task.h"
-#include "recon/clock.h"
 
 struct work {
 	const struct protocol_conf *protocol;
@@ -77,7 +77,7 @@ static int reconstruct(struct work *w, struct err *err)
 
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
-	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = reconstruct_now()};
+	struct result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = clock_wall()};
 	struct reconstruct_report *report = &w->report;
 	int rc;
 

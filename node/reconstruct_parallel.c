@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kernels/clock.h"
 #include "node/reconstruct_parts.h"
-#include "recon/clock.h"
 
 struct work {
 	const struct protocol_conf *protocol;
@@ -83,7 +83,7 @@ static int reconstruct(struct work *w, struct err *err)
 
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
-	struct ct_result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = reconstruct_now()};
+	struct ct_result_info info = {.protocol = w->protocol, .plan = &w->plan, .now = clock_wall()};
 	double begun = clock_seconds();
 	int rc;
 

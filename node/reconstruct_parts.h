@@ -17,6 +17,5 @@ int reconstruct_parallel(const struct config *config, const struct protocol_conf
 
 /* What does not fit together today will not tomorrow: an error `from` becomes one to be held, `to`. */
 int reconstruct_hold(int rc, int from, int to, struct err *err);
-double reconstruct_now(void); /* s since 1970 */
 
 #endif

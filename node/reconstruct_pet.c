@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "kernels/clock.h"
 #include "node/case_planes.h"
 #include "node/reconstruct_parts.h"
 #include "node/task.h"
-#include "recon/clock.h"
 
 #define SLICES_AT_A_TIME 16
 
@@ -93,7 +92,7 @@ static int read_volume(struct work *w, struct err *err)
 static int write_case(struct work *w, const char *out_dir, struct err *err)
 {
 	struct pet_result_info info = {
-		.protocol = w->protocol, .plan = &w->plan, .report = &w->report.pet.run, .now = reconstruct_now()};
+		.protocol = w->protocol, .plan = &w->plan, .report = &w->report.pet.run, .now = clock_wall()};
 	double begun;
 	int rc;
 

@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "kernels/clock.h"
 #include "node/result_parts.h"
-#include "recon/clock.h"
 
 #define READ_AHEAD 2
 

@@ -40,7 +40,7 @@ struct schedule {
 	struct schedule_line lines[SCHEDULE_LINES_MAX];
 	size_t n_lines;
 	bool stopping;	 /* start nothing more */
-	double clock;	 /* event_clock(), set by the caller before each call: deadlines count on it, not on the wall clock */
+	double clock;	 /* clock_seconds(), set by the caller before each call: deadlines count on it, not on the wall clock */
 	double next;	 /* on the wall clock of this step: look again then, at the latest */
 	double retry_at; /* on `clock`, as all below: the journal could not be written: not before; 0: it could */
 	double index_not_before;

@@ -1,7 +1,7 @@
 /* serve.c - the node's loop: wait, then see what has ended, what is due, and what the journal says.
  *
  * - One thread; every step looks at everything again, so that a wake-up too many costs nothing and one too few at most a TICK.
- * - Deadlines in memory are on event_clock(); times in the journal are on the wall clock.
+ * - Deadlines in memory are on clock_seconds(); times in the journal are on the wall clock.
  * - The loop ends when it is stopping and no child is left; then running jobs are written down as interrupted.
  */
 #include "node/serve.h"
@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "node/event.h"
+#include "kernels/clock.h"
 #include "node/log.h"
 #include "node/serve_parts.h"
 
@@ -41,7 +41,7 @@ static void wait_for_work(struct serve *v, double until)
 		if (v->s.processes.list[i].channel >= 0)
 			fds[n_fds++] = (struct pollfd){.fd = v->s.processes.list[i].channel, .events = POLLIN};
 	for (;;) {
-		double left = until - event_clock(), wait = left < TICK ? left : TICK;
+		double left = until - clock_seconds(), wait = left < TICK ? left : TICK;
 		int64_t version = v->version;
 		int n = wait > 0 ? poll(fds, n_fds, (int)(1000 * wait) + 1) : poll(fds, n_fds, 0);
 
@@ -49,7 +49,7 @@ static void wait_for_work(struct serve *v, double until)
 			;
 		if (v->s.journal)
 			version = journal_data_version(v->s.journal);
-		if (n != 0 || left <= 0 || version != v->version || v->s.stopping || audit_waiting(event_clock())) {
+		if (n != 0 || left <= 0 || version != v->version || v->s.stopping || audit_waiting(clock_seconds())) {
 			v->version = version;
 			return;
 		}
@@ -65,7 +65,7 @@ static void open_trail(struct serve *v)
 		log_event(LOG_CRIT, "audit-trail", "reason=%s", log_quote(err.msg));
 }
 
-/* What was transferred, and the way to syslog. Answers when to come again, on event_clock(). */
+/* What was transferred, and the way to syslog. Answers when to come again, on clock_seconds(). */
 static double audit(struct serve *v, double now, double clock, bool last)
 {
 	double next = 0, flush;
@@ -87,7 +87,7 @@ static void sooner(double *until, double deadline)
 static void loop(struct serve *v)
 {
 	for (;;) {
-		double now = event_now(), clock = event_clock(), until;
+		double now = clock_wall(), clock = clock_seconds(), until;
 
 		v->s.clock = clock;
 		serve_reap(v, now);
@@ -113,11 +113,11 @@ static void loop(struct serve *v)
 		sooner(&until, v->status.at);
 		sooner(&until, v->certificates_at);
 		wait_for_work(v, until);
-		take_signals(v, event_clock());
+		take_signals(v, clock_seconds());
 	}
-	schedule_interrupt(&v->s, event_now());
+	schedule_interrupt(&v->s, clock_wall());
 	audit_application(false);
-	audit(v, event_now(), event_clock(), true);
+	audit(v, clock_wall(), clock_seconds(), true);
 }
 
 int serve_run(struct serve_conf *conf, struct err *err)
@@ -126,9 +126,9 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	int ret;
 
 	v.s.config = v.conf.config;
-	v.report.started = event_now();
+	v.report.started = clock_wall();
 	status_watch_begin(&v.status);
-	slots_configure(&v.s.slots, v.conf.config->node.device, event_clock());
+	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
 	ret = serve_begin(&v, err);
 	if (ret == 0) {

@@ -4,12 +4,12 @@
  *   their own. A journal that cannot be opened again then is tried again from the loop: until it is there nothing is decided,
  *   but the receiver goes on.
  * - A receiver that ends by itself is started again, at once after a while of work, else after a wait.
- * - Deadlines are on event_clock(): a clock that is set back delays no SIGKILL.
+ * - Deadlines are on clock_seconds(): a clock that is set back delays no SIGKILL.
  */
 #include <string.h>
 #include <unistd.h>
 
-#include "node/event.h"
+#include "kernels/clock.h"
 #include "node/log.h"
 #include "node/receiver.h"
 #include "node/serve_parts.h"

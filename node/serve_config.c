@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/audit.h"
-#include "node/event.h"
 #include "node/log.h"
 #include "node/serve_parts.h"
 #include "node/tls_files.h"
@@ -75,7 +75,7 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
 	}
 	ret = config_parse(text, path, report, ctx, &config, err);
 	if (ret == 0)
-		ret = tls_files_check(config, event_now(), &files, err);
+		ret = tls_files_check(config, clock_wall(), &files, err);
 	if (ret == 0) {
 		*ret_text = text;
 		*ret_config = config;
@@ -141,7 +141,7 @@ void serve_watch_certificates(struct serve *v, double clock)
 	const struct tls_files_report report = {NULL, NULL, log_expiry};
 
 	v->certificates_at = clock + CERTIFICATES_EVERY;
-	tls_files_check(v->conf.config, event_now(), &report, NULL);
+	tls_files_check(v->conf.config, clock_wall(), &report, NULL);
 }
 
 static void report_problem(void *ctx, const char *problem)

@@ -19,7 +19,7 @@ struct serve {
 	int signal_fd, pipe_fd[2];
 	int64_t version;	   /* the journal's, when it was last looked at */
 	struct audit_trail *trail; /* NULL: not yet opened */
-	/* on event_clock(): */
+	/* on clock_seconds(): */
 	double journal_at;	/* open the journal again then; 0: it is open */
 	double receiver_at;	/* start a receiver then; 0: none is wanted */
 	double certificates_at; /* look when they end then */

@@ -12,7 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "node/event.h"
+#include "kernels/clock.h"
 #include "node/log.h"
 #include "node/serve_parts.h"
 #include "node/spool.h"
@@ -81,7 +81,7 @@ int serve_begin(struct serve *v, struct err *err)
 		return ret;
 	if (ret < 0) /* the receiver refuses until there is space; what lies about is swept at another start */
 		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
-	serve_start_receiver(v, event_clock());
-	status_watch_configure(&v->status, v->conf.config, &v->s.processes, event_clock());
+	serve_start_receiver(v, clock_seconds());
+	status_watch_configure(&v->status, v->conf.config, &v->s.processes, clock_seconds());
 	return 0;
 }

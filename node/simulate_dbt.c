@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "dicom/pixels.h"
+#include "kernels/clock.h"
 #include "node/simulate.h"
-#include "recon/clock.h"
 
 #define PATH_SIZE 4096
 

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/clock.h"
 #include "kernels/device.h"
 #include "node/device_names.h"
 #include "node/dicom_tags.h"
 #include "node/picture.h"
 #include "node/simulate.h"
 #include "node/sinogram.h"
-#include "recon/clock.h"
 
 #define SIZE 256 /* radial bins of a phantom */
 #define SETS 24

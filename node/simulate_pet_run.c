@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/interfile.h"
 #include "node/simulate.h"
 #include "node/simulate_pet.h"
 #include "node/sinogram.h"
-#include "recon/clock.h"
 
 #define BATCH 16       /* planes that are worked on together */
 #define PATH_SIZE 4200 /* a folder's 4080 and a name in it */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "node/event.h"
+#include "kernels/clock.h"
 
 struct header {
 	int code;
@@ -20,7 +20,7 @@ int status_channel_pair(int ret_fd[2])
 	return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ret_fd);
 }
 
-/* All n bytes until `deadline`, on event_clock(). */
+/* All n bytes until `deadline`, on clock_seconds(). */
 static bool transfer(int fd, void *bytes, size_t n, bool out, double deadline)
 {
 	char *at = bytes;
@@ -28,7 +28,7 @@ static bool transfer(int fd, void *bytes, size_t n, bool out, double deadline)
 	while (n > 0) {
 		struct pollfd p = {.fd = fd, .events = out ? POLLOUT : POLLIN};
 		ssize_t done = out ? send(fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, at, n, MSG_DONTWAIT);
-		double left = deadline - event_clock();
+		double left = deadline - clock_seconds();
 
 		if (done > 0) {
 			at += done;
@@ -44,7 +44,7 @@ static bool transfer(int fd, void *bytes, size_t n, bool out, double deadline)
 
 bool status_channel_ask(int fd, const struct status_question *q, double seconds, struct status_answer *ret_answer)
 {
-	double deadline = event_clock() + seconds;
+	double deadline = clock_seconds() + seconds;
 	struct status_question copy = *q;
 	struct header h;
 	char *bytes;
@@ -84,7 +84,7 @@ int status_channel_hear(int fd, struct status_question *ret_question)
 bool status_channel_answer(int fd, const struct status_answer *answer, double seconds)
 {
 	struct header h = {.code = answer->code, .type = answer->type, .n = answer->n};
-	double deadline = event_clock() + seconds;
+	double deadline = clock_seconds() + seconds;
 
 	return transfer(fd, &h, sizeof(h), true, deadline) && transfer(fd, answer->bytes, answer->n, true, deadline);
 }

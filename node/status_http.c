@@ -11,7 +11,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "node/event.h"
+#include "kernels/clock.h"
 #include "node/status_channel.h"
 #include "node/web.h"
 
@@ -27,7 +27,7 @@
 
 struct connection {   /* an open one */
 	int fd;	      /* -1: free */
-	double since; /* on event_clock() */
+	double since; /* on clock_seconds() */
 };
 
 struct http {
@@ -233,7 +233,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **state, enu
 		return;
 	for (size_t i = 0; i < CONNECTIONS; i++)
 		if (s->open[i].fd < 0) {
-			s->open[i] = (struct connection){.fd = info->connect_fd, .since = event_clock()};
+			s->open[i] = (struct connection){.fd = info->connect_fd, .since = clock_seconds()};
 			*state = &s->open[i];
 			return;
 		}
@@ -242,7 +242,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **state, enu
 /* A byte now and then keeps no connection: what has had its time is shut down, and the library sees its end. */
 static void end_old(struct http *s)
 {
-	double now = event_clock(), life = HTTP_LIFE;
+	double now = clock_seconds(), life = HTTP_LIFE;
 	size_t n = 0;
 
 	for (size_t i = 0; i < CONNECTIONS; i++)

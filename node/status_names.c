@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/child.h"
-#include "node/event.h"
 #include "node/log.h"
 #include "node/status.h"
 
@@ -81,7 +81,7 @@ void status_names_hear(struct status_names *names)
 				keep(names, &one);
 			}
 	}
-	if (n >= 0 || (errno != EAGAIN && errno != EINTR) || event_clock() > names->until)
+	if (n >= 0 || (errno != EAGAIN && errno != EINTR) || clock_seconds() > names->until)
 		stop(names);
 }
 
@@ -148,7 +148,7 @@ void status_names_want(struct status_names *names, const struct status *s)
 	}
 	close(pair[1]);
 	names->fd = pair[0];
-	names->until = event_clock() + PROCESS_SECONDS;
+	names->until = clock_seconds() + PROCESS_SECONDS;
 	for (size_t i = 0; i < names->n_asked; i++)
 		if (send(names->fd, &questions[i], sizeof(questions[i]), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			break;

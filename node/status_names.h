@@ -31,7 +31,7 @@ struct status_names {
 	size_t n_asked;
 	int fd;	      /* to the process; -1: there is none */
 	pid_t pid;    /* of it */
-	double until; /* on event_clock(): then it is killed */
+	double until; /* on clock_seconds(): then it is killed */
 };
 
 void status_names_begin(struct status_names *names);

@@ -9,7 +9,7 @@ struct status_watch {
 	int listen_fd; /* -1: none */
 	char bind[64]; /* where that listens */
 	int port;
-	double at; /* start the process then, on event_clock(); 0: none is wanted */
+	double at; /* start the process then, on clock_seconds(); 0: none is wanted */
 	bool told; /* what is in the way is logged */
 };
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/clock.h"
 #include "recon/bench_parts.h"
-#include "recon/clock.h"
 
 #define CEILING_RUNS 7
 

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "kernels/clock.h"
 #include "recon/bench_parts.h"
-#include "recon/clock.h"
 
 #define LEAST 3	   /* runs */
 #define ENOUGH 100 /* runs */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/dbt_parts.h"
 #include "recon/fbp_filter.h"
 

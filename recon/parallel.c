@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/parallel_parts.h"
 #include "recon/scan.h"
 

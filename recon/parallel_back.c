@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/parallel_parts.h"
 #include "recon/ramp.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/parallel_parts.h"
 
 struct parallel_rows {

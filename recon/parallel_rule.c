@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/parallel_parts.h"
 #include "recon/projector.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/parallel_parts.h"
 
 #define BLOCK 16 /* slices: a line of cache */

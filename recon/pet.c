@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/pet_parts.h"
 
 static int open_planes(struct pet_session *s, struct err *err)

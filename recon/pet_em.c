@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/pet_parts.h"
 
 #define FLOOR 1e-6	   /* of the mean */

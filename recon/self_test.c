@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "recon/clock.h"
+#include "kernels/clock.h"
 #include "recon/projector.h"
 #include "recon/scan.h"
 

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/clock.h"
 #include "recon/bench_parts.h"
-#include "recon/clock.h"
 #include "recon/parallel.h"
 #include "recon/ramp.h"
 

@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/clock.h"
 #include "recon/bench_parts.h"
-#include "recon/clock.h"
 #include "recon/linop.h"
 #include "recon/projector.h"
 

@@ -1,5 +1,6 @@
 /* test_store_raw.c - the storage SCP against peers that are cut, silent, slow, hostile or speak something else: bytes on a
  * socket. */
+#include "kernels/clock.h"
 #include "tests/dicom/store_fixture.h"
 
 static int raw_connect(struct server s)
@@ -127,14 +128,6 @@ static int raw_begin(struct server s)
 	return fd;
 }
 
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void raw_object_is_stored(void **state)
 {
 	struct server server = start(5);
@@ -180,12 +173,12 @@ static void peer_is_cut_within_an_object(void **state)
 {
 	struct server server = start(5);
 	int fd = raw_begin(server);
-	double t = seconds();
+	double t = clock_seconds();
 
 	(void)state;
 	close(fd);
 	finish(server);
-	assert_true(seconds() - t < 3);
+	assert_true(clock_seconds() - t < 3);
 	assert_int_equal(seen->rc, -ECONNRESET);
 	assert_int_equal(seen->ended, 1);
 	assert_int_equal(seen->write_error, ECONNRESET);
@@ -197,20 +190,20 @@ static void silent_peer_is_dropped(void **state)
 {
 	struct server server = start(1);
 	int fd = raw_begin(server);
-	double t = seconds();
+	double t = clock_seconds();
 
 	(void)state;
 	finish(server); /* the peer keeps its connection open and says nothing more */
-	assert_true(seconds() - t < 5);
+	assert_true(clock_seconds() - t < 5);
 	assert_int_equal(seen->rc, -ETIMEDOUT);
 	assert_int_equal(seen->write_error, ECONNRESET);
 	close(fd);
 
 	server = start(1); /* nor does one that never said anything hold anything */
 	fd = raw_connect(server);
-	t = seconds();
+	t = clock_seconds();
 	finish(server);
-	assert_true(seconds() - t < 5);
+	assert_true(clock_seconds() - t < 5);
 	assert_int_equal(seen->rc, -ETIMEDOUT);
 	close(fd);
 }
@@ -226,7 +219,7 @@ static void dribbling_peer_is_dropped(void **state)
 		struct server server = start(1);
 		uint8_t p[600];
 		int fd = request ? raw_connect(server) : raw_begin(server);
-		double t = seconds();
+		double t = clock_seconds();
 
 		if (request)
 			association_request(p);
@@ -236,7 +229,7 @@ static void dribbling_peer_is_dropped(void **state)
 			nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
 		}
 		waitpid(server.pid, &status, 0);
-		assert_true(seconds() - t < 6);
+		assert_true(clock_seconds() - t < 6);
 		assert_int_equal(seen->rc, -ETIMEDOUT);
 		assert_int_equal(seen->stored, 0);
 		close(fd);

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "kernels/clock.h"
 #include "node/config.h"
 #include "node/exam.h"
 #include "node/result.h"
@@ -73,19 +73,11 @@ static int make_volume(struct dbt_session *s)
 	return 0;
 }
 
-static double seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int write_it(struct config *config, const struct protocol_conf *protocol, struct dbt_session *s, const char *out,
 		    char **files, size_t n, struct err *err)
 {
 	struct dbt_plan plan = {.grid = s->grid, .n_views = (int)n, .subsets = (int)n};
-	struct result_info info = {.protocol = protocol, .plan = &plan, .device = "none", .now = (double)time(NULL)};
+	struct result_info info = {.protocol = protocol, .plan = &plan, .device = "none", .now = clock_wall()};
 	struct result_report r = {0};
 	struct exam *exam = NULL;
 	uint64_t bytes = 0;
@@ -94,7 +86,7 @@ static int write_it(struct config *config, const struct protocol_conf *protocol,
 
 	if (rc == 0)
 		rc = result_check(protocol, &plan, err);
-	begun = seconds();
+	begun = clock_seconds();
 	if (rc == 0)
 		rc = result_write(exam, &info, s, out, &r, err);
 	for (size_t i = 0; i < r.n_objects; i++)
@@ -103,7 +95,7 @@ static int write_it(struct config *config, const struct protocol_conf *protocol,
 		printf("{\"bench\": \"write_result\", \"size\": [%d, %d, %d], \"objects\": %zu, \"bytes\": %llu, \"seconds\": "
 		       "%.4f, "
 		       "\"tally\": %.4f, \"download\": %.4f, \"write\": %.4f, \"sync\": %.4f}\n",
-		       s->grid.n[0], s->grid.n[1], s->grid.n[2], r.n_objects, (unsigned long long)bytes, seconds() - begun,
+		       s->grid.n[0], s->grid.n[1], s->grid.n[2], r.n_objects, (unsigned long long)bytes, clock_seconds() - begun,
 		       r.seconds_tally, r.seconds_download, r.seconds_write, r.seconds_sync);
 	exam_close(exam);
 	return rc;
