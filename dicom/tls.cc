@@ -104,14 +104,28 @@ static const BIO_METHOD *bio_method(void)
 
 /* ---- a stream ---- */
 
+/* There is no list, or none whose signature could be verified. */
+static bool no_list_to_ask(int code)
+{
+	return code == X509_V_ERR_UNABLE_TO_GET_CRL || code == X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER ||
+	       code == X509_V_ERR_CRL_SIGNATURE_FAILURE;
+}
+
 static int on_verify(int ok, X509_STORE_CTX *store)
 {
 	SSL *ssl = (SSL *)X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
 	struct tls_stream *s = (struct tls_stream *)SSL_get_app_data(ssl);
+	int code = X509_STORE_CTX_get_error(store);
 
+	/* What is trusted by itself has no authority here whose lists could be asked: who does not trust it any more takes it
+	 * out. */
+	if (!ok && no_list_to_ask(code) && sk_X509_num(X509_STORE_CTX_get0_chain(store)) == 1) {
+		X509_STORE_CTX_set_error(store, X509_V_OK);
+		return 1;
+	}
 	if (!ok && s->doubt.code == 0)
-		tls_doubt_fill(&s->doubt, X509_STORE_CTX_get_error(store), X509_STORE_CTX_get_error_depth(store),
-			       X509_STORE_CTX_get_current_cert(store));
+		tls_doubt_fill(&s->doubt, code, X509_STORE_CTX_get_error_depth(store), X509_STORE_CTX_get_current_cert(store),
+			       X509_STORE_CTX_get0_current_crl(store));
 	return ok;
 }
 
@@ -196,9 +210,10 @@ static void note_failure(struct tls_stream *s)
 	bool library = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;
 
 	s->failed = true;
-	if (!s->objection && s->doubt.code && library && reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
-		tls_doubt_words(&s->doubt, s->context->server, s->context->authorities.c_str(), s->name, s->words,
-				sizeof(s->words));
+	if (!s->objection && s->doubt.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
+		struct tls_names_of of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
+
+		tls_doubt_words(&s->doubt, &of, s->words, sizeof(s->words));
 		s->objection = EKEYREJECTED;
 	} else if (!s->objection && library) {
 		s->objection = tls_reason_words(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));

@@ -20,17 +20,23 @@ struct tls_conf {		 /* files in PEM; "" or NULL: none */
 	const char *certificate; /* ours, then those between it and its authority */
 	const char *key;	 /* without a password; none: it stands in `certificate` */
 	const char *authorities; /* that we trust */
+	const char *crl;	 /* of these: lists of what they have revoked. With it a peer's certificate counts only where its
+				  * authority's list is there, in time, and does not have it; what is trusted without an authority
+				  * is on no list. Lists of authorities that an authority has revoked are not asked for. */
 	bool server;
 	bool client_certificate; /* server: refuse who shows none. A client always wants one of the server */
 };
 
 struct tls_context;
 
-/* ENOKEY: a file cannot be read, holds something else, or key and certificate do not belong together; the sentence names it. */
+/* Reads regular files alone, and never waits for one. ENOKEY: a file cannot be read, holds something else, or key and certificate
+ * do not belong together; the sentence names it. */
 int tls_create(const struct tls_conf *conf, struct tls_context **ret_context, struct err *err);
 struct tls_context *tls_free(struct tls_context *context); /* takes NULL, returns NULL */
 /* When our certificate is valid (s since 1970), of a chain the shortest. false: there is none. */
 bool tls_validity(const struct tls_context *context, double *ret_from, double *ret_until);
+/* When the first of the lists ends. false: there are none, or none says. */
+bool tls_crl_until(const struct tls_context *context, double *ret_until);
 
 #define TLS_NAMES_MAX 16
 #define TLS_NAME_SIZE 128

@@ -1,4 +1,5 @@
-/* tls_context.cc - certificate, key and authorities from their files, with a sentence for each way in which they can be wrong. */
+/* tls_context.cc - certificate, key, authorities and what they revoked from their files, with a sentence for each way in which
+ * they can be wrong. */
 #include "dicom/tls_context.hh"
 
 #include <errno.h>
@@ -7,8 +8,11 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define FILE_MAX (16 << 20) /* bytes; all authorities of a system are 250 kB, long lists of revoked certificates some MB */
 
 /* RFC 9325 4.2: ephemeral keys, authenticated encryption. Those of TLS 1.3 are all of that kind. */
 #define SUITES                                                                                                                   \
@@ -20,17 +24,31 @@ static bool given(const char *path)
 	return path && path[0];
 }
 
-/* OpenSSL's sentences about files that it cannot open are long and name no reason first. */
+static const char *kind_of(mode_t mode)
+{
+	return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+/* OpenSSL's sentences about files that it cannot open are long and name no reason first, and it would wait for a pipe for ever.
+ */
 static int readable(const char *what, const char *path, struct err *err)
 {
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = 0;
+	struct stat st;
 	char byte;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), code = 0;
 
-	if (fd < 0 || read(fd, &byte, 1) < 0)
-		code = errno;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		rc = err_set(err, ENOKEY, "%s file %s: %s", what, path, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		rc = err_set(err, ENOKEY, "%s file %s: it is %s, and must be a file", what, path, kind_of(st.st_mode));
+	else if (st.st_size > FILE_MAX)
+		rc = err_set(err, ENOKEY, "%s file %s: it has %lld bytes, at most %d are read", what, path, (long long)st.st_size,
+			     FILE_MAX);
+	else if (read(fd, &byte, 1) < 0)
+		rc = err_set(err, ENOKEY, "%s file %s: %s", what, path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
-	return code ? err_set(err, ENOKEY, "%s file %s: %s", what, path, strerror(code)) : 0;
+	return rc;
 }
 
 /* The reason of the last error in OpenSSL's queue, which is empty afterwards; 0: there was none. */
@@ -121,6 +139,43 @@ static int use_authorities(SSL_CTX *ctx, const struct tls_conf *conf, struct err
 	return 0;
 }
 
+static double seconds_of(const ASN1_TIME *t)
+{
+	struct tm parts;
+
+	return t && ASN1_TIME_to_tm(t, &parts) == 1 ? (double)timegm(&parts) : 0;
+}
+
+/* All lists of the file, for the certificates of peers. */
+static int use_crl(struct tls_context *c, const char *path, struct err *err)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(c->ctx);
+	int rc = readable("crl", path, err), n = 0;
+	X509_CRL *list = nullptr;
+	FILE *f;
+
+	if (rc < 0)
+		return rc;
+	f = fopen(path, "re");
+	while (f && (list = PEM_read_X509_CRL(f, nullptr, nullptr, nullptr))) {
+		double until = seconds_of(X509_CRL_get0_nextUpdate(list));
+
+		if (until > 0 && (c->crl_until <= 0 || until < c->crl_until))
+			c->crl_until = until;
+		n += X509_STORE_add_crl(store, list) == 1;
+		X509_CRL_free(list);
+	}
+	if (f)
+		fclose(f);
+	if (n == 0 || last_reason() != PEM_R_NO_START_LINE) /* which is how OpenSSL says that the end was reached */
+		return err_set(err, ENOKEY, "crl file %s: %s", path,
+			       n ? "one of its lists of revoked certificates is damaged"
+				 : "it holds no list of revoked certificates (CRL) in PEM form");
+	c->crl = path;
+	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(c->ctx), X509_V_FLAG_CRL_CHECK);
+	return 0;
+}
+
 static int set_rules(SSL_CTX *ctx)
 {
 	X509_VERIFY_PARAM *verify = SSL_CTX_get0_param(ctx);
@@ -166,6 +221,8 @@ static int load(struct tls_context *c, const struct tls_conf *conf, struct err *
 	else if (rc == 0 && verify)
 		rc = err_set(err, ENOKEY,
 			     "no authorities are named (key `authorities`): no certificate of a peer could be verified");
+	if (rc == 0 && verify && given(conf->crl))
+		rc = use_crl(c, conf->crl, err);
 	if (rc == 0)
 		SSL_CTX_set_verify(c->ctx, verify ? mode : SSL_VERIFY_NONE, nullptr);
 	return rc;
@@ -198,13 +255,6 @@ extern "C" struct tls_context *tls_free(struct tls_context *c)
 	return nullptr;
 }
 
-static double seconds_of(const ASN1_TIME *t)
-{
-	struct tm parts;
-
-	return ASN1_TIME_to_tm(t, &parts) == 1 ? (double)timegm(&parts) : 0;
-}
-
 extern "C" bool tls_validity(const struct tls_context *c, double *ret_from, double *ret_until)
 {
 	X509 *own = SSL_CTX_get0_certificate(c->ctx);
@@ -223,4 +273,11 @@ extern "C" bool tls_validity(const struct tls_context *c, double *ret_from, doub
 		*ret_until = until < *ret_until ? until : *ret_until;
 	}
 	return true;
+}
+
+extern "C" bool tls_crl_until(const struct tls_context *c, double *ret_until)
+{
+	if (c->crl_until > 0)
+		*ret_until = c->crl_until;
+	return c->crl_until > 0;
 }

@@ -11,7 +11,8 @@
 struct tls_context {
 	SSL_CTX *ctx = nullptr;
 	bool server = false;
-	std::string authorities; /* the file's name, for sentences */
+	std::string authorities, crl; /* the files' names, for sentences */
+	double crl_until = 0;	      /* s since 1970; 0: not known */
 };
 
 #endif

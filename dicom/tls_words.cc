@@ -112,10 +112,12 @@ static void join_alternative_names(X509 *certificate, char *ret_text, size_t siz
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", p.names[i]);
 }
 
-void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate)
+void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate, X509_CRL *list)
 {
 	d->code = code;
 	d->depth = depth;
+	if (list && X509_CRL_get0_nextUpdate(list))
+		tls_date(X509_CRL_get0_nextUpdate(list), d->list_until, sizeof(d->list_until));
 	if (!certificate)
 		return;
 	tls_subject(certificate, false, d->subject, sizeof(d->subject));
@@ -125,11 +127,45 @@ void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate)
 	join_alternative_names(certificate, d->names, sizeof(d->names));
 }
 
-void tls_doubt_words(const struct tls_doubt *d, bool server, const char *authorities, const char *name, char *ret_words,
-		     size_t size)
+/* Of the lists of revoked certificates; false: it is something else. */
+static bool crl_words(const struct tls_doubt *d, const char *whose, const char *file, char *ret_words, size_t size)
 {
+	switch (d->code) {
+	case X509_V_ERR_CERT_REVOKED:
+		snprintf(ret_words, size, "%s (%s) was revoked by its authority (%s): it needs a new one", whose, d->subject,
+			 d->issuer);
+		return true;
+	case X509_V_ERR_UNABLE_TO_GET_CRL:
+	case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+		snprintf(ret_words, size,
+			 "%s (%s) cannot be looked up: %s has no list of what %s revoked; get that list, or take `crl` out",
+			 whose, d->subject, file, d->issuer);
+		return true;
+	case X509_V_ERR_CRL_HAS_EXPIRED:
+		snprintf(ret_words, size,
+			 "%s (%s) cannot be looked up: the list of what %s revoked, in %s, ended on %s; get the new list and "
+			 "reload",
+			 whose, d->subject, d->issuer, file, d->list_until);
+		return true;
+	case X509_V_ERR_CRL_NOT_YET_VALID:
+	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+	case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE:
+	case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
+		snprintf(ret_words, size, "%s (%s) cannot be looked up: the list of what %s revoked, in %s: %s", whose,
+			 d->subject, d->issuer, file, X509_verify_cert_error_string(d->code));
+		return true;
+	default:
+		return false;
+	}
+}
+
+void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size)
+{
+	const char *authorities = of->authorities, *name = of->name;
 	const char *whose = d->depth ? "the certificate of its authority" : "its certificate";
 
+	if (crl_words(d, whose, of->crl, ret_words, size))
+		return;
 	switch (d->code) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
 		snprintf(ret_words, size, "%s (%s) expired on %s: it needs a new one", whose, d->subject, d->until);
@@ -160,7 +196,7 @@ void tls_doubt_words(const struct tls_doubt *d, bool server, const char *authori
 		break;
 	case X509_V_ERR_INVALID_PURPOSE:
 		snprintf(ret_words, size, "its certificate (%s) may not be used by a %s (extended key usage)", d->subject,
-			 server ? "TLS client" : "TLS server");
+			 of->server ? "TLS client" : "TLS server");
 		break;
 	case X509_V_ERR_EE_KEY_TOO_SMALL:
 	case X509_V_ERR_CA_KEY_TOO_SMALL:

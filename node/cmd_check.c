@@ -167,7 +167,7 @@ int cmd_check(int argc, char **argv)
 {
 	struct config *config = NULL;
 	struct messages m = {0};
-	const struct tls_files_report files = {&m, add_problem, add_expiry};
+	const struct tls_files_report files = {&m, add_problem, add_expiry, add_warning};
 	const char *path = NULL;
 	struct err err = {0};
 	struct options o;

@@ -193,12 +193,14 @@ static void take_over(char *path, const char *standard)
 		snprintf(path, CONFIG_PATH_SIZE, "%s", standard);
 }
 
-void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities)
+void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl)
 {
 	if (!certificate[0]) { /* a key belongs to its certificate: both are taken over, or neither */
 		take_over(certificate, node->tls_certificate);
 		take_over(key, node->tls_key);
 	}
+	if (!authorities[0])
+		take_over(crl, node->tls_crl);
 	take_over(authorities, node->tls_authorities);
 }
 
@@ -219,7 +221,7 @@ size_t config_listeners(const struct config *c, struct listener_conf ret_list[LI
 		if (!l->bind[0])
 			snprintf(l->bind, sizeof(l->bind), "%s", c->node.bind);
 		if (l->tls)
-			config_tls_files(&c->node, l->certificate, l->key, l->authorities);
+			config_tls_files(&c->node, l->certificate, l->key, l->authorities, l->crl);
 	}
 	return n;
 }

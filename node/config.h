@@ -35,7 +35,8 @@ struct node_conf {
 	int acse_timeout, dimse_timeout; /* s */
 	int max_associations;		 /* processes at a time; more are rejected (transient) */
 	/* Of listeners and destinations that have none of their own: files in PEM, "" none. */
-	char tls_certificate[CONFIG_PATH_SIZE], tls_key[CONFIG_PATH_SIZE], tls_authorities[CONFIG_PATH_SIZE];
+	char tls_certificate[CONFIG_PATH_SIZE], tls_key[CONFIG_PATH_SIZE], tls_authorities[CONFIG_PATH_SIZE],
+		tls_crl[CONFIG_PATH_SIZE];
 	/* Limits for each peer; see node/limits.h. */
 	int peer_associations;	 /* at a time; 0: no limit of its own */
 	uint64_t peer_bytes;	 /* that it may send within peer_window; 0: no limit */
@@ -68,7 +69,8 @@ struct listener_conf { /* a port beside the node's own */
 	int port;
 	bool tls;
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "" : the node's */
-	bool client_certificate;								  /* who calls must show one */
+	char crl[CONFIG_PATH_SIZE]; /* of the authorities; "" : the node's, with its authorities */
+	bool client_certificate;    /* who calls must show one */
 };
 
 struct peer_conf { /* who may send to us */
@@ -89,6 +91,7 @@ struct destination_conf {
 	double retry_first, retry_cap;			  /* s: exponential back-off from first to cap */
 	bool tls;
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "" : the node's */
+	char crl[CONFIG_PATH_SIZE];	      /* of the authorities; "" : the node's, with its authorities */
 	bool verify_name;		      /* its certificate must be for tls_name */
 	char tls_name[64];		      /* "" : host */
 	int retry_limit;		      /* transient failures until the dead letter; 0: no limit */
@@ -237,8 +240,9 @@ bool config_status_may_act(const struct config *c); /* retry and cancel on the s
 
 const char *config_kind_name(enum case_kind kind); /* "dbt", "pet", "parallel" */
 
-/* Of a listener or destination: what it has not is taken from the node, a key only together with its certificate. */
-void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities);
+/* Of a listener or destination: what it has not is taken from the node, a key only together with its certificate, lists of
+ * revoked certificates only with the authorities that they are of. */
+void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl);
 /* Pattern with * and ?, upper and lower case alike. */
 bool config_matches(const char *pattern, const char *text);
 

@@ -20,7 +20,8 @@ struct scu_peer destination_peer(const struct config *config, const struct desti
 		.use_tls = d->tls,
 		.tls = {.certificate = own ? d->certificate : node->tls_certificate,
 			.key = own ? d->key : node->tls_key,
-			.authorities = d->authorities[0] ? d->authorities : node->tls_authorities},
+			.authorities = d->authorities[0] ? d->authorities : node->tls_authorities,
+			.crl = d->authorities[0] || d->crl[0] ? d->crl : node->tls_crl},
 		.tls_name = !d->verify_name  ? ""
 			    : d->tls_name[0] ? d->tls_name
 					     : d->host,

@@ -160,9 +160,9 @@ static int allow_worker(struct fence *f, const struct config *config, bool gpu)
 	return ret == 0 && gpu ? allow_gpu(f) : ret;
 }
 
-static int allow_tls(struct fence *f, const char *certificate, const char *key, const char *authorities)
+static int allow_tls(struct fence *f, const char *certificate, const char *key, const char *authorities, const char *crl)
 {
-	const char *const files[] = {certificate, key, authorities};
+	const char *const files[] = {certificate, key, authorities, crl};
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < sizeof(files) / sizeof(files[0]); i++)
@@ -180,11 +180,12 @@ static int allow_deliver(struct fence *f, const struct config *config)
 	int ret = allow_list(f, read, FS_READ);
 
 	if (ret == 0)
-		ret = allow_tls(f, config->node.tls_certificate, config->node.tls_key, config->node.tls_authorities);
+		ret = allow_tls(f, config->node.tls_certificate, config->node.tls_key, config->node.tls_authorities,
+				config->node.tls_crl);
 	for (size_t i = 0; ret == 0 && i < config->n_destinations; i++) {
 		const struct destination_conf *d = &config->destinations[i];
 
-		ret = allow_tls(f, d->certificate, d->key, d->authorities);
+		ret = allow_tls(f, d->certificate, d->key, d->authorities, d->crl);
 	}
 	return ret < 0 ? ret : allow_in_spool(f, config, "outbox", FS_READ);
 }

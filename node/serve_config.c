@@ -56,7 +56,7 @@ out:
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
 	       struct config **ret_config, struct err *err)
 {
-	const struct tls_files_report files = {ctx, report, NULL};
+	const struct tls_files_report files = {ctx, report, NULL, NULL};
 	struct config *config = NULL;
 	char *text = NULL;
 	int ret;
@@ -135,10 +135,16 @@ static void log_expiry(void *ctx, const char *text, bool is_over)
 		  log_quote(text));
 }
 
+static void log_open_key(void *ctx, const char *text)
+{
+	(void)ctx;
+	log_event(LOG_WARNING, "key-open", "reason=%s", log_quote(text));
+}
+
 /* Certificates end while the node runs. */
 void serve_watch_certificates(struct serve *v, double clock)
 {
-	const struct tls_files_report report = {NULL, NULL, log_expiry};
+	const struct tls_files_report report = {NULL, NULL, log_expiry, log_open_key};
 
 	v->certificates_at = clock + CERTIFICATES_EVERY;
 	tls_files_check(v->conf.config, clock_wall(), &report, NULL);

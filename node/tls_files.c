@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "node/destination.h"
@@ -13,6 +14,7 @@ struct tls_conf listener_tls(const struct listener_conf *l)
 	return (struct tls_conf){.certificate = l->certificate,
 				 .key = l->key,
 				 .authorities = l->client_certificate ? l->authorities : "",
+				 .crl = l->client_certificate ? l->crl : "",
 				 .server = true,
 				 .client_certificate = l->client_certificate};
 }
@@ -48,6 +50,38 @@ static void check_time(const struct tls_context *context, const char *whose, con
 	report->expiry(report->ctx, text, now < from || now >= until);
 }
 
+static void check_crl(const struct tls_context *context, const char *whose, const char *file, double now,
+		      const struct tls_files_report *report)
+{
+	char text[600], date[40];
+	double until;
+
+	if (!report->expiry || !tls_crl_until(context, &until) || until - now >= TLS_FILES_CRL_DAYS * DAY)
+		return;
+	say_date(until, date, sizeof(date));
+	snprintf(text, sizeof(text), "%s: a list of revoked certificates in %s %s on %s: %s", whose, file,
+		 now >= until ? "ended" : "ends", date,
+		 now >= until ? "no peer of its authority is let in until the new one is there" : "get the new one, and reload");
+	report->expiry(report->ctx, text, now >= until);
+}
+
+/* A group may have been given it on purpose; everybody on the machine has not. */
+static void check_key(const struct tls_conf *conf, const char *whose, const struct tls_files_report *report)
+{
+	const char *file = conf->key && conf->key[0] ? conf->key : conf->certificate;
+	struct stat st;
+	char text[700];
+
+	if (!report->open_key || !file || !file[0] || stat(file, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)))
+		return;
+	snprintf(text, sizeof(text),
+		 "%s: the private key in %s lies open: other users of this machine can %s it (mode %04o); chmod 600 it, so that "
+		 "the "
+		 "user of the node alone can read it, and have a new key made if strangers have been here",
+		 whose, file, st.st_mode & S_IROTH ? "read" : "change", (unsigned)st.st_mode & 07777);
+	report->open_key(report->ctx, text);
+}
+
 static int check_one(const struct tls_conf *conf, const char *what, const char *name, double now,
 		     const struct tls_files_report *report, struct err *err)
 {
@@ -63,6 +97,8 @@ static int check_one(const struct tls_conf *conf, const char *what, const char *
 		return err_set(err, ENOKEY, "%s", text);
 	}
 	check_time(context, whose, conf->certificate, now, report);
+	check_crl(context, whose, conf->crl, now, report);
+	check_key(conf, whose, report);
 	tls_free(context);
 	return 0;
 }

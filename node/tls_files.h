@@ -1,4 +1,5 @@
-/* The certificates, keys and authorities that a configuration names: can they be used, and how long? Reads files; prints nothing.
+/* The certificates, keys, authorities and lists of revoked certificates that a configuration names: can they be used, how long,
+ * and who else can read the keys? Reads files; prints nothing.
  */
 #ifndef TOMONODE_NODE_TLS_FILES_H
 #define TOMONODE_NODE_TLS_FILES_H
@@ -6,12 +7,14 @@
 #include "dicom/tls.h"
 #include "node/config.h"
 
-#define TLS_FILES_DAYS 30 /* before the end of a certificate somebody should know */
+#define TLS_FILES_DAYS 30    /* before the end of a certificate somebody should know */
+#define TLS_FILES_CRL_DAYS 1 /* ... of a list of revoked ones, which is made anew every few days */
 
 struct tls_files_report {
 	void *ctx;
 	void (*problem)(void *ctx, const char *text);		   /* it cannot be used; may be NULL */
 	void (*expiry)(void *ctx, const char *text, bool is_over); /* it ends soon, has ended, or has not begun; may be NULL */
+	void (*open_key)(void *ctx, const char *text);		   /* a private key lies open to others; may be NULL */
 };
 
 /* The files of a listener. Points into it. */

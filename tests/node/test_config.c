@@ -761,12 +761,13 @@ static void test_listeners(void **state)
 {
 	struct listener_conf list[LISTENERS_MAX];
 	struct config *c =
-		good("node = { bind = \"::1\"; tls_certificate = \"/c\"; tls_key = \"/k\"; tls_authorities = \"/a\"; };\n"
+		good("node = { bind = \"::1\"; tls_certificate = \"/c\"; tls_key = \"/k\"; tls_authorities = \"/a\"; "
+		     "tls_crl = \"/r\"; };\n"
 		     "listeners = ( { name = \"t\"; }, { name = \"o\"; bind = \"10.0.0.1\"; port = 104; certificate = \"/d\"; "
-		     "client_certificate = \"none\"; } );");
+		     "client_certificate = \"none\"; }, { name = \"p\"; port = 105; authorities = \"/b\"; } );");
 
 	(void)state;
-	assert_int_equal(config_listeners(c, list), 3);
+	assert_int_equal(config_listeners(c, list), 4);
 	assert_string_equal(list[0].name, "node");
 	assert_false(list[0].tls);
 	assert_int_equal(list[0].port, 11112);
@@ -778,6 +779,9 @@ static void test_listeners(void **state)
 	assert_string_equal(list[2].certificate, "/d");
 	assert_string_equal(list[2].key, ""); /* the node's belongs to another certificate */
 	assert_string_equal(list[2].authorities, "/a");
+	assert_string_equal(list[2].crl, "/r");
+	assert_string_equal(list[3].authorities, "/b");
+	assert_string_equal(list[3].crl, ""); /* the node's is of other authorities */
 	assert_false(list[2].client_certificate);
 	assert_true(c->node.require_known_peer); /* not on loopback addresses alone */
 	assert_int_equal(c->node.peer_refusals, 20);

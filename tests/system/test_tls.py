@@ -2,6 +2,7 @@
 """TLS in both directions: DCMTK, OpenSSL and Orthanc as peers with verified certificates, and a sentence for each refusal."""
 import json
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -19,7 +20,6 @@ def shared_pki():
     """Made once for all tests of this run."""
     if not hasattr(shared_pki, "pki"):
         import atexit
-        import shutil
         import tempfile
         folder = tempfile.mkdtemp(prefix="tomonode-pki-")
         atexit.register(shutil.rmtree, folder, True)
@@ -116,6 +116,50 @@ def test_allow_list_by_certificate(folder, things):
     said(node, "is the peer 'mammo', whose certificate must fit")
     check(echo(node.port).returncode != 0, "no certificate")
     said(node, "is the peer 'mammo', which must show a certificate that fits")
+
+
+def test_revoked(folder, things):
+    """Lists of revoked certificates, for those who call and for those who are called."""
+    pki = Pki(os.path.join(folder, "pki"))
+    gone, early = pki.ca.sign(pki.peer_key, "gone"), pki.ca.crl("early")
+    pki.ca.revoke(gone)
+    late = pki.ca.crl("late")
+    old = pki.ca.crl("old", "-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200201000000Z")
+    foreign = pki.foreign.crl("foreign")
+    both = os.path.join(folder, "both.crl")
+    trusted = os.path.join(folder, "trusted.pem")
+    for out, parts in ((both, (foreign, late)), (trusted, (pki.trusted, pki.unknown()))):
+        with open(out, "w") as f:
+            f.write("".join(open(p).read() for p in parts))
+    node = tls_node(folder, pki, {"early": f'crl = "{early}";', "late": f'crl = "{both}"; authorities = "{trusted}";', "old": f'crl = "{old}";',
+                                  "other": f'crl = "{foreign}";'})
+    things.append(node)
+    node.start()
+
+    def call(listener, certificate):
+        return echo(node.ports[listener], "+tls", pki.peer_key, certificate, "+cf", pki.trusted).returncode
+
+    for listener, certificate, sentence in (
+            ("early", gone, ""), ("early", pki.peer, ""), ("late", pki.peer, ""),
+            ("late", pki.unknown(), ""),  # trusted by itself: of its authority nothing is known, and no list of its
+            ("late", gone, "its certificate (CN=gone,O=tests) was revoked by its authority (CN=Clinic CA,O=tests): it needs a new one"),
+            ("old", pki.peer, "its certificate (CN=peer,O=tests) cannot be looked up: the list of what CN=Clinic CA,O=tests revoked, in "
+                              f"{old}, ended on 2020-02-01 00:00 UTC; get the new list and reload"),
+            ("other", pki.peer, f"its certificate (CN=peer,O=tests) cannot be looked up: {foreign} has no list of what CN=Clinic CA,O=tests "
+                                "revoked")):
+        check((call(listener, certificate) == 0) == (not sentence), f"{listener}: {os.path.basename(certificate)}")
+        said(node, sentence)
+    said(node, "certificate-expired reason=\"listener 'old': a list of revoked certificates in")
+
+    pacs = Peer(folder, "openssl", "s_server", "-quiet", "-accept", "127.0.0.1:PORT", "-cert", gone, "-key", pki.peer_key)
+    things.append(pacs)
+    keys = f'host = "127.0.0.1"; tls = true; authorities = "{pki.trusted}"; '
+    text = test_peer(folder, pacs.port, keys + f'crl = "{late}";', CODE_PEER)
+    check("its certificate (CN=gone,O=tests) was revoked by its authority" in text, text)
+    with open(both, "w") as f:
+        f.write("-----BEGIN X509 CRL-----\nnothing\n-----END X509 CRL-----\n")
+    text = test_peer(folder, pacs.port, keys + f'crl = "{both}";', CODE_PEER)
+    check(f"crl file {both}: it holds no list of revoked certificates (CRL) in PEM form" in text, text)
 
 
 class Peer:
@@ -261,6 +305,11 @@ def test_check(folder, things):
     soon = pki.ca.sign(pki.key, "soon", days=20)
     over = pki.ca.sign(pki.key, "over", start="20200101000000Z", end="20210101000000Z")
     conf = os.path.join(folder, "t.conf")
+    pipe, huge, open_key = (os.path.join(folder, name) for name in ("pipe", "huge", "open.key"))
+    os.mkfifo(pipe)
+    with open(huge, "wb") as f:
+        f.truncate(1000000000)
+    shutil.copy(pki.key, open_key)
 
     def checked(certificate, key, code, command="check"):
         with open(conf, "w") as f:
@@ -272,7 +321,10 @@ def test_check(folder, things):
     check("secure: 127.0.0.1 port 0, TLS, callers show a certificate" in checked(pki.node, pki.key, 0), "good files")
     for certificate, key, sentence in (
             (folder + "/gone.pem", pki.key, f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
-            (folder, pki.key, f"certificate file {folder}: Is a directory"),
+            (folder, pki.key, f"certificate file {folder}: it is a folder, and must be a file"),
+            (pki.node, pipe, f"key file {pipe}: it is a pipe, and must be a file"),
+            (pki.node, "/dev/zero", "key file /dev/zero: it is a device, and must be a file"),
+            (pki.node, huge, f"key file {huge}: it has 1000000000 bytes, at most 16777216 are read"),
             (nonsense, pki.key, f"certificate file {nonsense}: it holds no certificate in PEM form"),
             (pki.node, nonsense, f"key file {nonsense}: it holds no private key in PEM form"),
             (pki.node, locked, f"key file {locked}: it is locked by a password"),
@@ -280,6 +332,11 @@ def test_check(folder, things):
         for command in ("check", "serve"):
             text = checked(certificate, key, CODE_CONFIG, command)
             check(sentence in text, f"{command}: wanted '{sentence}', got '{text}'")
+    for mode, word in ((0o600, None), (0o640, None), (0o644, "read"), (0o602, "change")):
+        os.chmod(open_key, mode)
+        text = checked(pki.node, open_key, 0)
+        sentence = f"warning: listener 'secure': the private key in {open_key} lies open: other users of this machine can {word} it (mode {mode:04o})"
+        check((sentence in text) if word else ("lies open" not in text), f"mode {mode:o}: {text}")
     check("expired on 2021-01-01 00:00 UTC" in checked(over, pki.key, CODE_CONFIG), "an expired certificate")
     text = checked(soon, pki.key, 0)
     check("warning: listener 'secure': the certificate in " in text and "in 20 days" in text, text)
@@ -288,7 +345,7 @@ def test_check(folder, things):
 
 
 def main_tests():
-    main([test_incoming, test_allow_list_by_certificate, test_outgoing, test_orthanc_both_ways, test_check])
+    main([test_incoming, test_allow_list_by_certificate, test_outgoing, test_revoked, test_orthanc_both_ways, test_check])
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ policy = any
 copy_extensions = copy
 unique_subject = no
 x509_extensions = device
+default_crl_days = 30
 [any]
 organizationName = optional
 commonName = supplied
@@ -48,6 +49,16 @@ class Authority:
             f"subjectAltName={alternative}", "-out", request)
         times = ["-startdate", start, "-enddate", end] if start else ["-days", str(days)]
         run("openssl", "ca", "-batch", "-notext", "-config", os.path.join(self.folder, "ca.conf"), "-in", request, "-out", out, *times)
+        return out
+
+
+    def revoke(self, certificate):
+        run("openssl", "ca", "-config", os.path.join(self.folder, "ca.conf"), "-revoke", certificate)
+
+    def crl(self, name, *times):
+        """The list of what it has revoked so far, as a file; times as -crl_lastupdate 20200101000000Z."""
+        out = os.path.join(self.folder, f"{name}.crl")
+        run("openssl", "ca", "-config", os.path.join(self.folder, "ca.conf"), "-gencrl", "-out", out, *times)
         return out
 
 
