@@ -216,7 +216,7 @@ def command_check(a):
 def command_stages(a):
     with open(a.show, encoding="utf-8") as f:
         show = json.load(f)
-    names = {"assemble": "assembling the case", "wait": "waiting for a worker", "open": "opening", "read": "reading", "prepare": "preparation",
+    names = {"assemble": "assembling the case", "wait": "waiting for a worker", "check": "checking the files", "open": "opening", "read": "reading", "prepare": "preparation",
              "reconstruct": "reconstruction", "write": "writing", "process": "worker start and end", "send": "delivery"}
     delivered = [e["time"] for e in show["events"] if e["event"] == "delivered"][-1]
     print(f"  {'sending (storescu)':<36}{a.send_end - a.send_start:8.2f} s")

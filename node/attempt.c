@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/case_check.h"
 #include "node/deliver.h"
 #include "node/event.h"
 #include "node/folder.h"
@@ -29,6 +29,8 @@ struct attempt {
 	char **paths;
 	size_t n_paths, capacity;
 	struct err *err; /* of the walk over the members */
+	struct case_check_report check;
+	bool unwritten; /* the journal did not take what the check found */
 };
 
 static bool stopped(void *ctx)
@@ -100,24 +102,21 @@ static int prepare(struct attempt *a, struct err *err)
 		ret = folder_empty(a->out_dir, err); /* an earlier attempt's */
 	if (ret == 0)
 		ret = journal_members(a->conf->task->journal, a->view->id, add_path, a, err);
-	for (size_t i = 0; ret == 0 && i < a->n_paths; i++)
-		if (access(a->paths[i], R_OK) < 0)
-			ret = err_set(err, EBADMSG, "a file of this case is not in the spool any more: %s: %s",
-				      strrchr(a->paths[i], '/') + 1, strerror(errno));
 	return ret;
 }
 
 static json_t *describe(const struct attempt *a, const struct reconstruct_report *r)
 {
 	char folder[40];
-	json_t *detail;
+	json_t *detail, *seconds = reconstruct_seconds(r);
 
+	json_object_set_new(seconds, "check", json_real(a->check.seconds));
 	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)a->view->id);
 	detail = reconstruct_objects(r, folder);
 	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device", event_text(r->device),
 						 "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1], r->n[2],
 						 "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device",
-						 (json_int_t)r->bytes_device, "seconds", reconstruct_seconds(r)));
+						 (json_int_t)r->bytes_device, "seconds", seconds));
 	json_object_update_new(detail, reconstruct_findings(r));
 	return detail;
 }
@@ -132,6 +131,8 @@ static enum job_event refusal(const struct attempt *a, const struct err *why, js
 	case ENOTSUP:
 	case ENOKEY:
 		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
+		if (a->check.damaged > 0)
+			json_object_set_new(*ret_detail, "damaged", json_integer((json_int_t)a->check.damaged));
 		return EVENT_HELD;
 	case ENOMEM:
 		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
@@ -157,6 +158,9 @@ static int reconstruct(struct attempt *a, struct reconstruct_report *ret_report,
 	if (!protocol)
 		return err_set(err, ENOKEY, "protocol '%s' is not in the configuration any more", a->view->protocol);
 	ret = prepare(a, err);
+	if (ret == 0)
+		ret = case_check(a->conf->task->journal, c->node.spool, a->view->id, clock_wall(), &monitor, &a->check,
+				 &a->unwritten, err);
 	if (ret < 0)
 		return ret;
 	return reconstruct_case(c, protocol, a->conf->dev, (const char *const *)a->paths, a->n_paths, a->out_dir, &monitor,
@@ -204,6 +208,9 @@ static enum attempt_end work(struct attempt *a, struct err *err)
 	} else if (ret < 0 && why.code == EHWPOISON) {
 		*err = why;
 		end = ATTEMPT_BROKEN;
+	} else if (a->unwritten) {
+		*err = why;
+		end = ATTEMPT_UNWRITTEN;
 	} else {
 		if (ret == 0)
 			detail = describe(a, &report);

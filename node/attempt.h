@@ -5,6 +5,7 @@
  * - Refusals by kind: data that contradict themselves, an encoding we do not read, no profile: held, for a person. A plan that
  *   does not fit: failed, it will not fit tomorrow. No space: again, not counted. The device is broken: nothing is written, the
  *   node gives the job to another one. Anything else: an attempt that failed.
+ * - Nothing is reconstructed out of files that are not what was received (node/case_check.h): held, and the files are marked.
  * - work/JOB/status says how far it is; not the journal, which is for what lasts.
  * - Nothing of it stays in the process but the device.
  */

@@ -5,7 +5,7 @@
  * Whatever fails before the row is there: the file is removed and the sender gets A700 (it may try again later), never a success.
  * - Below the reserve an object is refused before a byte is written, so that the journal always has room.
  * - The same bytes under the same UID again: success, nothing is kept twice. Success still means that the file is
- *   there: where it was lost or cut short, the bytes sent again take its place.
+ *   there: where it was lost, cut short, or found damaged by who read it, the bytes sent again take its place.
  */
 #include "node/intake.h"
 
@@ -18,14 +18,11 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include <xxhash.h>
-#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h> /* the same functions, with the widest vectors that the processor has */
-#endif
 
 #include "kernels/clock.h"
 #include "node/audit.h"
 #include "node/commit.h"
+#include "node/digest.h"
 #include "node/gate.h"
 #include "node/journal.h"
 #include "node/log.h"
@@ -45,7 +42,7 @@ struct intake {
 	char calling[17];	  /* of an association that was admitted */
 	char asked[17], host[64]; /* who asked */
 	struct journal *journal;  /* opened with the first object */
-	XXH3_state_t *digest;
+	struct digest *digest;
 	unsigned long stored, refused;
 	uint64_t bytes;
 	double began;
@@ -163,7 +160,7 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 		log_refused(in, o, *ret_status, err.msg);
 		return -1;
 	}
-	XXH3_128bits_reset(in->digest);
+	digest_begin(in->digest);
 	return in->fd;
 }
 
@@ -190,7 +187,7 @@ static int data(void *ctx, const void *bytes, size_t n)
 {
 	struct intake *in = ctx;
 
-	XXH3_128bits_update(in->digest, bytes, n);
+	digest_add(in->digest, bytes, n);
 	in->since_check += n;
 	if (in->counted)
 		slow_down(in, n);
@@ -198,15 +195,6 @@ static int data(void *ctx, const void *bytes, size_t n)
 		return 0;
 	in->since_check = 0;
 	return below_reserve(in) ? ENOSPC : 0;
-}
-
-static void finish_digest(struct intake *in, char ret_hex[33])
-{
-	XXH128_canonical_t c;
-
-	XXH128_canonicalFromHash(&c, XXH3_128bits_digest(in->digest));
-	for (size_t i = 0; i < sizeof(c.digest); i++)
-		snprintf(ret_hex + 2 * i, 3, "%02x", c.digest[i]);
 }
 
 /* The file is durable: put it on record. When the journal fails but has the row after all, the object is stored. */
@@ -241,9 +229,15 @@ static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, b
 	snprintf(row.calling, sizeof(row.calling), "%s", o->calling);
 	snprintf(row.host, sizeof(row.host), "%s", o->host);
 	snprintf(row.association, sizeof(row.association), "%s", in->association);
-	finish_digest(in, row.digest);
+	digest_end(in->digest, row.digest);
 	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, &old, err);
 	lost = rc > 0 && !spool_holds(in->config->node.spool, old.file, old.bytes);
+	if (rc > 0 && !lost) { /* as long as it was, but a reader found other bytes in it */
+		int damaged = journal_is_damaged(in->journal, old.id, err);
+
+		lost = damaged > 0;
+		rc = damaged < 0 ? damaged : rc;
+	}
 	if (rc != 0 && !lost) {
 		spool_discard(in->config->node.spool, in->name, in->fd);
 		*ret_again = rc > 0;
@@ -257,10 +251,11 @@ static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, b
 	if (!lost)
 		return record(in, &row, err);
 	rc = spool_replace(in->config->node.spool, row.file, old.file, err);
-	if (rc == 0)
-		log_event(LOG_ALERT, "instance-restored", "instance=%lld sop=%s file=%s reason=%s", (long long)old.id,
-			  o->sop_instance, old.file, log_quote("the journal had it, but its file was lost or cut short"));
-	return rc;
+	if (rc < 0)
+		return rc;
+	log_event(LOG_ALERT, "instance-restored", "instance=%lld sop=%s file=%s reason=%s", (long long)old.id, o->sop_instance,
+		  old.file, log_quote("the journal had it, but its file was lost or damaged"));
+	return journal_mark_sound(in->journal, old.id, err);
 }
 
 static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)
@@ -370,7 +365,7 @@ void intake_run(int fd, const struct intake_place *place)
 	int rc;
 
 	snprintf(in.association, sizeof(in.association), "%llx-%ld", (unsigned long long)(clock_wall() * 1e3), (long)getpid());
-	in.digest = XXH3_createState();
+	in.digest = digest_create();
 	if (!in.digest) {
 		close(fd);
 		log_event(LOG_ERR, "connection-ended", "association=%s reason=%s", in.association, log_quote("no memory"));
@@ -383,5 +378,5 @@ void intake_run(int fd, const struct intake_place *place)
 	if (is_refusal(&in, rc))
 		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED});
 	in.journal = journal_close(in.journal);
-	XXH3_freeState(in.digest);
+	digest_free(in.digest);
 }

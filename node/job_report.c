@@ -225,6 +225,10 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 	if (!made || number(made, "time") < at)
 		return list;
 	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
+	if (number(seconds, "check") > 0) { /* of the files against their digests, before anything reads them */
+		stage(list, "check", number(seconds, "check"));
+		at += number(seconds, "check");
+	}
 	for (size_t i = 0; i < RECONSTRUCT_STAGES; i++)
 		sum += part[i] = number(seconds, reconstruct_stages[i]);
 	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum : 1; /* what ran side by side counts once */

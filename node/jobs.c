@@ -244,6 +244,7 @@ static void on_retry(struct job_view *v, const json_t *detail)
 	v->not_before = 0;
 	v->reason[0] = '\0';
 	v->finished = 0;
+	v->damaged = 0;
 	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
 	job_sends_retry(v);
 }
@@ -270,6 +271,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		v->not_before = get_number(detail, "next");
 		/* fall through */
 	case EVENT_HELD:
+		v->damaged = row->event == EVENT_HELD ? get_long(detail, "damaged") : 0;
 		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
 		return 0;
 	case EVENT_RECONSTRUCTED:

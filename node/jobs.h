@@ -63,6 +63,7 @@ struct job_view {
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch, 0: not yet */
 	int64_t completed_seq;						     /* first come, first served */
 	struct assemble members;
+	long damaged; /* held for want of so many files that are as they were received; 0: for another reason, or not held */
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;

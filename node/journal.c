@@ -310,9 +310,12 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_fail(j, rc, "settings", err);
 	if (ret < 0)
 		goto fail;
-	/* Journals of earlier versions lack it; it saves time and nothing else, so that a failure says nothing. */
-	(void)sqlite3_exec(j->db, "CREATE INDEX IF NOT EXISTS event_asked ON event(seq) WHERE name='commit-asked'", NULL, NULL,
-			   NULL);
+	/* Journals of earlier versions lack them. A failure (the disk is full) says nothing: an index saves time and nothing
+	 * else, and who misses the table says so. */
+	(void)sqlite3_exec(j->db,
+			   "CREATE INDEX IF NOT EXISTS event_asked ON event(seq) WHERE name='commit-asked';"
+			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
+			   NULL, NULL, NULL);
 	*ret_journal = j;
 	return 0;
 fail:

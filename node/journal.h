@@ -2,9 +2,10 @@
  *
  * - Append only, but for cases that are forgotten as a whole (node/history.h). A function that appends returns after the rows are
  * on disk.
- * - Three tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance),
- *   `event` (what happened to each job), and `removal` (instance files that retention took away). A job's number is the seq of
- * its `opened` event. An instance may belong to several jobs: a revision takes all of its predecessor's.
+ * - Five tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance),
+ *   `event` (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose
+ * bytes are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
+ * revision takes all of its predecessor's.
  * - An event that does not fit the job's state is refused (ESTALE) inside the transaction, so that two processes that act on one
  * job at the same moment cannot spoil it: the second one looks again.
  * - Each process opens its own; never carry one across fork.
@@ -101,6 +102,12 @@ int journal_indexed(struct journal *j, int64_t after, int max,
 int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
+/* A reader found other bytes in the instance's file than were received; and: they are those again. Answers of 1 and 0, or how
+ * many of a job's instances are marked; negative on error. */
+int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct err *err);
+int journal_mark_sound(struct journal *j, int64_t instance, struct err *err);
+int journal_is_damaged(struct journal *j, int64_t instance, struct err *err);
+int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err);
 /* Remove all that is on record of these jobs, which must all be cleaned (else ESTALE): they are the whole of a case. */
 int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */

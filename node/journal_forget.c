@@ -17,6 +17,7 @@ static const char *const steps[] = {
 	"DELETE FROM instance WHERE id IN " MEMBERS " AND id IN (SELECT r.instance FROM removal r)",
 	"DELETE FROM finding WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM removal WHERE instance IN " MEMBERS GONE,
+	"DELETE FROM damage WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM event WHERE job=?1",
 };
 

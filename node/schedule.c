@@ -172,6 +172,15 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 			    now);
 }
 
+/* A case that was held for damaged files goes on when they have come again. */
+static bool mended(struct schedule *s, const struct job_view *v, double now)
+{
+	if (v->damaged == 0 || journal_count_damaged(s->journal, v->id, NULL) != 0)
+		return false;
+	return schedule_say(s, v, EVENT_RETRY,
+			    json_pack("{s:s, s:b}", "reason", "what was damaged has come again", "as_is", v->members.as_is), now);
+}
+
 /* ---- the indexer ---- */
 
 static void index_new(struct schedule *s, double now)
@@ -263,6 +272,8 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 	case JOB_COLLECTING:
 		stop_work(s, v->id); /* cancelled and wanted again between two looks */
 		return collect(s, v, now);
+	case JOB_HELD:
+		return mended(s, v, now);
 	case JOB_READY:
 		return schedule_give_up(s, v, now); /* schedule_slots_step() starts it */
 	case JOB_RUNNING:

@@ -218,6 +218,9 @@ const char *status_words_hint(const struct job_view *v)
 		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, take "
 		       "those "
 		       "that are here.";
+	if (v->state == JOB_HELD && v->damaged > 0)
+		return "Send the exam again from the modality: the case then goes on by itself. Files do not change by "
+		       "themselves: have the disk looked at.";
 	switch (v->state) {
 	case JOB_HELD:
 		return "Mend what the sentence names, then try again.";

@@ -122,8 +122,8 @@ def a_series_arrives_once(folder, things):
     check(job["destinations"][0]["objects"] == ["sent"] * 15, job["destinations"])
     made = next(e["detail"] for e in show["events"] if e["event"] == "reconstructed")
     check(made["profile"] == "small" and made["pet"]["planes"] == 47 and made["pet"]["units"] == "BQML", made)
-    check([s["stage"] for s in show["stages"]] == ["receive", "assemble", "wait", "open", "read", "prepare", "upload", "reconstruct",
-                                                   "download", "write", "process", "send"], show["stages"])
+    check([s["stage"] for s in show["stages"]] == ["receive", "assemble", "wait", "check", "open", "read", "prepare", "upload",
+                                                   "reconstruct", "download", "write", "process", "send"], show["stages"])
     text = n.command("show", str(job["id"])).stdout
     check("result 15 objects in outbox/" in text and "(15 of 15 objects sent)" in text, text)
     # A second acquisition on the warm worker: the sensitivity image is there already.
