@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/audit_file.h"
 #include "node/audit_queue.h"
 #include "node/log.h"
 
@@ -47,34 +48,15 @@ bool audit_is_on(void)
 
 /* ---- the way out ---- */
 
-/* What is no file, but a pipe that nobody reads, must not stop us. */
-static int append_to_file(const char *line, size_t n)
-{
-	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	int fd = open(state.node.audit_file, flags, 0600);
-	char *text = malloc(n + 1);
-	int rc = 0;
-
-	if (fd < 0 || !text) {
-		rc = fd < 0 ? -errno : -ENOMEM;
-		goto out;
-	}
-	memcpy(text, line, n);
-	text[n] = '\n';
-	errno = 0;
-	if (write(fd, text, n + 1) != (ssize_t)(n + 1))
-		rc = -(errno ? errno : ENOSPC);
-out:
-	if (fd >= 0)
-		close(fd);
-	free(text);
-	return rc == -EINVAL ? -EIO : rc; /* -EINVAL would drop the line */
-}
-
 static int hand_over(void *ctx, const char *line, size_t n)
 {
+	int rc;
+
 	(void)ctx;
-	return state.node.audit == AUDIT_FILE ? append_to_file(line, n) : log_audit_send(state.node.audit_socket, line, n);
+	if (state.node.audit != AUDIT_FILE)
+		return log_audit_send(state.node.audit_socket, line, n);
+	rc = audit_file_append(state.node.audit_file, line, n);
+	return rc == -EINVAL ? -EIO : rc; /* -EINVAL would drop the line */
 }
 
 static void lost(const struct audit_message *m, const char *reason)

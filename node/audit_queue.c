@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/audit_file.h"
+
 #define HEAD_BYTES 20 /* "%019lld\n" */
 #define QUEUE_LINE_MAX (64 << 10)
 #define DRAIN_LINES 500 /* handed over while the lock is held */
@@ -67,6 +69,16 @@ static int lock(int fd)
 	return -1;
 }
 
+static int cannot_open(const char *path, int code, struct err *err)
+{
+	struct stat st;
+
+	if (code == EACCES && lstat(path, &st) == 0 && st.st_uid != geteuid())
+		return err_set(err, code, "audit queue %s: it belongs to user %ld, and this is user %ld: chown %ld %s", path,
+			       (long)st.st_uid, (long)geteuid(), (long)geteuid(), path);
+	return err_set(err, code, "audit queue %s: %s", path, strerror(code));
+}
+
 /* Open and locked, with a head. */
 static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct err *err)
 {
@@ -76,9 +88,13 @@ static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct er
 
 	if (rc < 0)
 		return rc;
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	fd = audit_file_open(path, O_RDWR);
 	if (fd < 0)
-		return err_set(err, errno, "audit queue %s: %s", path, strerror(errno));
+		return cannot_open(path, errno, err);
+	if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+		close(fd);
+		return err_set(err, ENOTSUP, "audit queue %s: it is no file; remove it", path);
+	}
 	rc = lock(fd);
 	if (rc < 0 || fstat(fd, &st) < 0)
 		rc = err_set(err, errno, "audit queue %s: %s", path, strerror(errno));
@@ -129,6 +145,16 @@ out:
 	if (fd >= 0)
 		close(fd);
 	free(text);
+	return rc;
+}
+
+int audit_queue_ready(const char *spool, struct err *err)
+{
+	off_t size = 0;
+	int fd = -1, rc = open_queue(spool, &fd, &size, err);
+
+	if (rc == 0)
+		close(fd);
 	return rc;
 }
 

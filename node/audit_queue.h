@@ -16,6 +16,8 @@
 
 /* One line without its end. EFBIG: the queue is full; ENOSPC, ...: the disk. Nothing of the line is left then. */
 int audit_queue_append(const char *spool, const char *line, size_t n, struct err *err);
+/* Can this process use it? An error says whose it is and what to do. Makes it where there is none. */
+int audit_queue_ready(const char *spool, struct err *err);
 /* Is there anything? */
 bool audit_queue_waiting(const char *spool);
 /* Hand over what is there until send() fails; it answers 0, or a negative errno: -EMSGSIZE or -EINVAL drop the line, with

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "node/audit_queue.h"
 #include "node/commands.h"
 #include "node/log.h"
 #include "node/options.h"
@@ -63,6 +64,10 @@ static int take_spool(struct serve_conf *conf, struct err *err)
 
 	if (spool_prepare(spool, err) == 0)
 		conf->lock_fd = lock_spool(spool, err);
+	/* A disk that is full keeps no node from starting; a queue that is somebody else's would lose every message. */
+	if (conf->lock_fd >= 0 && conf->config->node.audit != AUDIT_NONE && audit_queue_ready(spool, err) < 0 &&
+	    (err->code == EACCES || err->code == ENOTSUP || err->code == ELOOP))
+		return -err->code;
 	return conf->lock_fd;
 }
 
