@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "recon/plan.h"
+
 #define THICKNESS_MAX 300.0 /* mm: no breast, and no phantom, is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
 #define VOXELS_MAX 65535    /* along an axis */
@@ -164,11 +166,6 @@ static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, str
 	return true;
 }
 
-static double giga(size_t bytes)
-{
-	return (double)bytes / 1e9;
-}
-
 /* The plan with voxels twice, four times ... as large, to tell what would fit; 0: none does. */
 static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
 			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
@@ -190,14 +187,12 @@ static double fitting_voxel(const struct dbt_protocol *p, const struct scan *det
 static int check_memory(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
 			struct device *dev, struct dbt_plan *plan, struct err *err)
 {
-	size_t limit = p->memory_limit, fits = 0;
+	size_t limit = plan_limit(dev, p->memory_limit), fits = 0;
 	struct dbt_layout l;
 	double voxel;
 	bool streams;
 	int r;
 
-	if (dev->memory > 0 && (limit == 0 || limit > dev->memory))
-		limit = dev->memory;
 	if (limit == 0 || plan->bytes_total <= limit)
 		return 0;
 	if (plan->tile[0] == 0 && plan->tile[1] == 0) {
@@ -225,13 +220,14 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 		return err_set(err, ENOMEM,
 			       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; "
 			       "voxel=%g would need %.3f GB",
-			       giga(plan->bytes_total), dev->ops->kind, giga(plan->bytes_volume), giga(plan->bytes_projections),
-			       giga(plan->bytes_work), giga(limit), voxel, giga(fits));
+			       plan_gigabytes(plan->bytes_total), dev->ops->kind, plan_gigabytes(plan->bytes_volume),
+			       plan_gigabytes(plan->bytes_projections), plan_gigabytes(plan->bytes_work), plan_gigabytes(limit),
+			       voxel, plan_gigabytes(fits));
 	return err_set(err, ENOMEM,
 		       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; no voxel "
 		       "size up to 5 mm fits",
-		       giga(plan->bytes_total), dev->ops->kind, giga(plan->bytes_volume), giga(plan->bytes_projections),
-		       giga(plan->bytes_work), giga(limit));
+		       plan_gigabytes(plan->bytes_total), dev->ops->kind, plan_gigabytes(plan->bytes_volume),
+		       plan_gigabytes(plan->bytes_projections), plan_gigabytes(plan->bytes_work), plan_gigabytes(limit));
 }
 
 int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,

@@ -9,17 +9,13 @@
 #include <stdlib.h>
 
 #include "recon/parallel_parts.h"
+#include "recon/plan.h"
 #include "recon/scan.h"
 #include "recon/subsets.h"
 
 #define MATRIX_MAX 16384
 #define MATRIX_LEAST 2	     /* linear models have neighbours */
 #define SAMPLES_OF_PIXEL 0.1 /* a usual step */
-
-static int refuse(struct err *err, const char *key, double found, const char *allowed)
-{
-	return err_set(err, EINVAL, "%s=%g; allowed: %s", key, found, allowed);
-}
 
 enum parallel_work parallel_work_of(const struct parallel_protocol *p)
 {
@@ -33,11 +29,11 @@ static int check_filter(const struct parallel_protocol *p, struct err *err)
 	if (p->algorithm != PARALLEL_FBP)
 		return 0;
 	if (p->filter < PARALLEL_RAM_LAK || p->filter > PARALLEL_HANN)
-		return refuse(err, "filter", p->filter, "ram-lak, shepp-logan, cosine, hann");
+		return plan_refuse(err, "filter", p->filter, "ram-lak, shepp-logan, cosine, hann");
 	if (p->filter == PARALLEL_HANN && !(p->filter_cut > 0 && p->filter_cut <= 1))
-		return refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
+		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
 	if (p->route != PARALLEL_FOURIER && p->route != PARALLEL_CONVOLUTION)
-		return refuse(err, "route", p->route, "fourier, convolution");
+		return plan_refuse(err, "route", p->route, "fourier, convolution");
 	return 0;
 }
 
@@ -46,11 +42,11 @@ static int check_iteration(const struct parallel_protocol *p, const struct paral
 	bool rows = p->algorithm == PARALLEL_ART;
 
 	if (p->iterations < 1 || p->iterations > 100000)
-		return refuse(err, "iterations", p->iterations, "1 to 100000");
+		return plan_refuse(err, "iterations", p->iterations, "1 to 100000");
 	if ((p->algorithm == PARALLEL_SART || p->algorithm == PARALLEL_OSEM) && (p->subsets < 1 || p->subsets > s->n_angles))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, s->n_angles);
 	if ((rows || p->algorithm == PARALLEL_SART) && !(p->relaxation > 0 && p->relaxation < 2))
-		return refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
+		return plan_refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
 	return 0;
 }
 
@@ -59,11 +55,11 @@ static int check_projector(const struct parallel_protocol *p, enum parallel_work
 	bool lines = p->projector == PROJECTION_PATHS || p->projector == PROJECTION_JOSEPH || p->projector == PROJECTION_SAMPLED;
 
 	if (work == PARALLEL_WORK_ROWS && !lines)
-		return refuse(err, "projector", p->projector, "paths, joseph, sampled");
+		return plan_refuse(err, "projector", p->projector, "paths, joseph, sampled");
 	if (!lines && p->projector != PROJECTION_EXACT)
-		return refuse(err, "projector", p->projector, "paths, joseph, sampled, exact");
+		return plan_refuse(err, "projector", p->projector, "paths, joseph, sampled, exact");
 	if (p->projector == PROJECTION_SAMPLED && !(p->sampling == 0 || (p->sampling >= 1e-3 && p->sampling <= 100)))
-		return refuse(err, "sampling", p->sampling, "0 (a tenth of a pixel), 0.001 to 100 mm");
+		return plan_refuse(err, "sampling", p->sampling, "0 (a tenth of a pixel), 0.001 to 100 mm");
 	return 0;
 }
 
@@ -73,7 +69,7 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 	int r = 0;
 
 	if (p->algorithm < PARALLEL_BP || p->algorithm > PARALLEL_OSEM)
-		return refuse(err, "algorithm", p->algorithm, "bp, fbp, art, sart, mlem, osem");
+		return plan_refuse(err, "algorithm", p->algorithm, "bp, fbp, art, sart, mlem, osem");
 	if (work == PARALLEL_WORK_BACK)
 		r = check_filter(p, err);
 	else if (work != PARALLEL_WORK_RADON)
@@ -83,13 +79,13 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 	if (r < 0)
 		return r;
 	if (p->matrix != 0 && (p->matrix < MATRIX_LEAST || p->matrix > MATRIX_MAX))
-		return refuse(err, "matrix", p->matrix, "0 (as many as radial bins), 2 to 16384");
+		return plan_refuse(err, "matrix", p->matrix, "0 (as many as radial bins), 2 to 16384");
 	if (p->matrix == 0 && (s->n_radial < MATRIX_LEAST || s->n_radial > MATRIX_MAX))
-		return refuse(err, "matrix=0, radial bins", s->n_radial, "2 to 16384");
+		return plan_refuse(err, "matrix=0, radial bins", s->n_radial, "2 to 16384");
 	if (!(p->pixel == 0 || (p->pixel >= 1e-3 && p->pixel <= 1000))) /* refuses NaN, too */
-		return refuse(err, "pixel", p->pixel, "0 (distance of rays), 0.001 to 1000 mm");
+		return plan_refuse(err, "pixel", p->pixel, "0 (distance of rays), 0.001 to 1000 mm");
 	if (!(p->fov_radius == 0 || (p->fov_radius >= 1e-3 && p->fov_radius <= 1e5)))
-		return refuse(err, "fov_radius", p->fov_radius, "0 (the whole image), 0.001 to 1e5 mm");
+		return plan_refuse(err, "fov_radius", p->fov_radius, "0 (the whole image), 0.001 to 1e5 mm");
 	return 0;
 }
 
@@ -253,21 +249,9 @@ static int count(const struct parallel_protocol *p, const struct parallel_scan *
 	return 0;
 }
 
-static double giga(size_t bytes)
+static struct plan_bytes bytes_of(const struct parallel_plan *p)
 {
-	return (double)bytes / 1e9;
-}
-
-static int refuse_memory(const struct parallel_plan *whole, const struct parallel_plan *least, const struct device *dev,
-			 size_t limit, struct err *err)
-{
-	return err_set(
-		err, ENOMEM,
-		"the plan needs %.3f GB on %s (volumes %.3f, data %.3f, tables %.3f), with one slice at a time %.3f GB (%.3f, "
-		"%.3f, %.3f); the limit is %.3f GB",
-		giga(whole->bytes_total), dev->ops->kind, giga(whole->bytes_volume), giga(whole->bytes_data),
-		giga(whole->bytes_projection), giga(least->bytes_total), giga(least->bytes_volume), giga(least->bytes_data),
-		giga(least->bytes_projection), giga(limit));
+	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
 }
 
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
@@ -275,13 +259,11 @@ int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *
 {
 	struct parallel_views views = {0};
 	struct parallel_plan whole;
-	size_t limit = p->memory_limit;
+	size_t limit = plan_limit(dev, p->memory_limit);
 	int fits = 0, too_many = s->n_slices, r = parallel_views_make(p, s, work, &views, err);
 
 	if (r < 0)
 		return r;
-	if (dev->memory > 0 && (limit == 0 || limit > dev->memory))
-		limit = dev->memory;
 	plan->subsets = views.n_subsets;
 	r = count(p, s, work, &views, dev, s->n_slices, plan, err);
 	whole = *plan;
@@ -295,7 +277,7 @@ int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *
 		if (r == 0)
 			r = count(p, s, work, &views, dev, fits ? fits : 1, plan, err);
 		if (r == 0 && fits == 0)
-			r = refuse_memory(&whole, plan, dev, limit, err);
+			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, limit, err);
 	}
 	parallel_views_clear(&views);
 	return r;

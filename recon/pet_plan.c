@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "recon/pet_parts.h"
+#include "recon/plan.h"
 
 #define MATRIX_DEFAULT 256
 #define MATRIX_MAX 4096
@@ -26,30 +27,25 @@ struct question {
 	int roles;
 };
 
-static int refuse(struct err *err, const char *key, double found, const char *allowed)
-{
-	return err_set(err, EINVAL, "%s=%g; allowed: %s", key, found, allowed);
-}
-
 static int check_fwhm(const char *key, double fwhm, struct err *err)
 {
-	return fwhm == 0 || (fwhm > 0 && fwhm <= FWHM_MAX) ? 0 : refuse(err, key, fwhm, "0 (none) to 50 mm");
+	return fwhm == 0 || (fwhm > 0 && fwhm <= FWHM_MAX) ? 0 : plan_refuse(err, key, fwhm, "0 (none) to 50 mm");
 }
 
 static int check_em(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
 {
 	if (p->iterations < 1 || p->iterations > 1000)
-		return refuse(err, "iterations", p->iterations, "1 to 1000");
+		return plan_refuse(err, "iterations", p->iterations, "1 to 1000");
 	if (p->projector != PROJECTION_PATHS && p->projector != PROJECTION_JOSEPH && p->projector != PROJECTION_EXACT)
-		return refuse(err, "projector", p->projector, "paths, joseph, exact");
+		return plan_refuse(err, "projector", p->projector, "paths, joseph, exact");
 	if (p->algorithm != PET_MLEM && (p->subsets < 1 || p->subsets > m->n_angles))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, m->n_angles);
 	if (p->algorithm == PET_BSREM && !(p->prior_weight >= 0 && p->prior_weight <= 1e6))
-		return refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
+		return plan_refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
 	if (p->algorithm == PET_BSREM && !(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
-		return refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
+		return plan_refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
 	if (p->algorithm == PET_BSREM && !(p->relaxation >= 0 && p->relaxation <= 1e6))
-		return refuse(err, "relaxation", p->relaxation, "0 to 1e6");
+		return plan_refuse(err, "relaxation", p->relaxation, "0 to 1e6");
 	return check_fwhm("psf", p->psf, err);
 }
 
@@ -58,17 +54,17 @@ static int check_protocol(const struct pet_protocol *p, const struct michelogram
 	int r;
 
 	if (p->algorithm < PET_MLEM || p->algorithm > PET_FBP)
-		return refuse(err, "algorithm", p->algorithm, "mlem, osem, bsrem, fbp");
+		return plan_refuse(err, "algorithm", p->algorithm, "mlem, osem, bsrem, fbp");
 	if (p->algorithm != PET_FBP && (r = check_em(p, m, err)) < 0)
 		return r;
 	if (p->algorithm == PET_FBP && !(p->filter_cut > 0 && p->filter_cut <= 1))
-		return refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
+		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
 	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
-		return refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
+		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
 	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* refuses NaN, too */
-		return refuse(err, "voxel", p->voxel, "0 (field of view / matrix), 0.1 to 100 mm");
+		return plan_refuse(err, "voxel", p->voxel, "0 (field of view / matrix), 0.1 to 100 mm");
 	if (!(p->slice == 0 || (p->slice >= 0.1 && p->slice <= 100)))
-		return refuse(err, "slice", p->slice, "0 (half of the ring spacing), 0.1 to 100 mm");
+		return plan_refuse(err, "slice", p->slice, "0 (half of the ring spacing), 0.1 to 100 mm");
 	return check_fwhm("postfilter", p->postfilter, err);
 }
 
@@ -152,9 +148,9 @@ static int count(const struct question *q, int views, bool keep, struct pet_plan
 	return 0;
 }
 
-static double giga(size_t bytes)
+static struct plan_bytes bytes_of(const struct pet_plan *p)
 {
-	return (double)bytes / 1e9;
+	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
 }
 
 /* Subsets in 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle. */
@@ -173,12 +169,7 @@ static int fit(const struct question *q, size_t limit, struct pet_plan *plan, st
 		}
 	if (r < 0)
 		return r;
-	return err_set(err, ENOMEM,
-		       "the plan needs %.3f GB on %s (volumes %.3f, data %.3f, tables %.3f), with one angle at a time %.3f GB "
-		       "(%.3f, %.3f, %.3f); the limit is %.3f GB",
-		       giga(whole.bytes_total), q->dev->ops->kind, giga(whole.bytes_volume), giga(whole.bytes_data),
-		       giga(whole.bytes_projection), giga(plan->bytes_total), giga(plan->bytes_volume), giga(plan->bytes_data),
-		       giga(plan->bytes_projection), giga(limit));
+	return plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one angle", q->dev, limit, err);
 }
 
 int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool with_factors, bool with_background,
@@ -187,7 +178,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool wit
 	struct pet_plan plan = {.iterations = p->algorithm == PET_FBP ? 1 : p->iterations};
 	struct pet_layout l = {0};
 	struct question q = {p, &l, dev, 1 + with_factors + with_background};
-	size_t limit = p->memory_limit;
+	size_t limit = plan_limit(dev, p->memory_limit);
 	int r = michelogram_check(m, err);
 
 	if (r == 0)
@@ -199,8 +190,6 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool wit
 	if (r < 0)
 		return r;
 	plan.subsets = l.n_subsets;
-	if (dev->memory > 0 && (limit == 0 || limit > dev->memory))
-		limit = dev->memory;
 	r = count(&q, 0, true, &plan, err);
 	if (r == 0 && limit > 0 && plan.bytes_total > limit)
 		r = fit(&q, limit, &plan, err);
