@@ -2,8 +2,8 @@
  * Private to dicom/ (C++).
  *
  * DCMTK's own connection class leaves holes that this one closes:
- * - Nagle's algorithm is on by default and costs 40 ms a message: TCP_NODELAY always, and a pending ACK is pushed out after each
- * read, so that a peer with Nagle does not wait for it either. A PDU's 12-byte head travels with its data (MSG_MORE).
+ * - Nagle's algorithm is on by default and costs 40 ms a message: TCP_NODELAY always, and a pending ACK is pushed out after
+ *   each read, so that a peer with Nagle does not wait for it either. A PDU's 12-byte head travels with its data (MSG_MORE).
  * - The body of a PDU is read with blocking calls, so that a peer that sends a byte now and then holds the association for ever:
  *   here a PDU that has begun must be complete within `timeout`.
  * - A poll() with a negative time, which means for ever, follows when a deadline has just passed: here it means now.
@@ -78,8 +78,8 @@ void association_close_within(struct association_io *io, int seconds);
 /* The errno and sentence for a condition: timeout, abort, cut, protocol. `what` says what was being done. */
 int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what);
 
-/* Does the UID have legal characters and length (PS3.5 9.1)? Is the AE title one (PS3.5 6.2, 1..16 characters, not all blanks)?
- */
+/* Does the UID have legal characters and length (PS3.5 9.1)? Is the AE title one (PS3.5 6.2, 1..16 characters,
+ * not all blanks)? */
 bool association_uid_ok(const char *uid);
 bool association_aet_ok(const char *aet);
 

@@ -14,8 +14,8 @@
 #include "dicom/layout.hh"
 #include "dicom/pixels.h"
 
-/* A data set. Opened: `source` and `layout` are set, and an empty (7FE0,0010) stands in for the pixel data that DCMTK never sees.
- */
+/* A data set. Opened: `source` and `layout` are set, and an empty (7FE0,0010)
+ * stands in for the pixel data that DCMTK never sees. */
 struct dicom_file {
 	DcmDataset dataset;
 	std::string transfer_syntax;

@@ -32,7 +32,7 @@ int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, 
  * into PATH as Explicit VR Little Endian. PATH.part is written, synced and renamed at close; abort and an error leave nothing
  * behind (only when the folder cannot be synced after the rename is PATH there although close failed). At open: EFBIG above 4 GiB
  * - 2 of pixel data, ENOSPC when the disk cannot hold them, EINVAL for a header that is not fit. `header` may be closed after
- * open. */
+ *   open. */
 struct dicom_writer;
 int dicom_writer_open(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
 int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct err *err);

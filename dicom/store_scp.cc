@@ -2,8 +2,8 @@
  *
  * Invariants:
  * - The stream handed to DCMTK always reports that all is well. DCMTK 3.6.7 reads on for ever when a write fails in the last
- * fragment, and reports success for a file whose last buffer could not be written; so the error is latched in the sink and judged
- * here.
+ *   fragment, and reports success for a file whose last buffer could not be written; so the error is latched in the sink and
+ *   judged here.
  * - The response is sent by us, after the handler's end() has made the object durable or thrown it away.
  * - For each begin() that gave a descriptor there is exactly one end().
  */

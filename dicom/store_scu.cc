@@ -3,8 +3,8 @@
  * - The connection is made here (connect.hh), over IPv6 or IPv4, and handed to DCMTK.
  * - A file goes out as it lies on the disk: its data set is read in pieces, each between the heads of PDUs of the size that the
  *   peer takes, and sent without being parsed, so that memory stays at one piece for any size and the bits are the file's.
- * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the data
- * set converted by DCMTK, which leaves large values in the file until they are written.
+ * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the
+ *   data set converted by DCMTK, which leaves large values in the file until they are written.
  * - A JPEG-LS object is offered plain, too: a peer that does not take it compressed gets its frames decoded on the way.
  * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
  */

@@ -32,9 +32,12 @@ struct scu;
  *   EHOSTUNREACH, ECONNREFUSED, ...  the name is not known, or nobody answers there
  *   ETIMEDOUT, ECONNRESET            it did not answer in time, or it ended the connection
  *   EBUSY                            the association was rejected for now
- *   EACCES                           the association was rejected for good: AE titles; until somebody changes something there or
- * here ENOTSUP                          none of the contexts was accepted
- * The last five last until somebody changes something. */
+ *   EACCES                           the association was rejected for good: AE titles
+ *   EKEYREJECTED                     one of the two does not accept the other's certificate
+ *   ENOKEY                           our own certificate, key or authorities cannot be used
+ *   EPROTONOSUPPORT                  one speaks TLS and the other does not, or they have no version or cipher in common
+ *   ENOTSUP                          none of the contexts was accepted
+ * The last five last until somebody changes something there or here. */
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
 int scu_echo(struct scu *scu, struct err *err);
 

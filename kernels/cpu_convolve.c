@@ -1,5 +1,5 @@
-/* cpu_convolve.c - rows convolved in space: a thread for each piece of rows; every value is made by one thread in the order of j.
- */
+/* cpu_convolve.c - rows convolved in space: a thread for each piece of rows;
+ * every value is made by one thread in the order of j. */
 #include "kernels/cpu.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
  *   done band by band, each by one thread, with the lines in their order.
  * - The table holds `batch` views: all of them, or, where that takes more than CPU_LINES_KEPT, a few that are made again in each
  *   pass.
- * - Slices are taken up to CPU_LINES_WIDE at a time. Each has sums of its own, which are made entry after entry, so that it does
- * not matter which slices are taken together.
+ * - Slices are taken up to CPU_LINES_WIDE at a time. Each has sums of its own, which are made entry after entry, so that it
+ *   does not matter which slices are taken together.
  */
 #ifndef TOMONODE_KERNELS_CPU_LINES_H
 #define TOMONODE_KERNELS_CPU_LINES_H
@@ -29,8 +29,8 @@ struct cpu_lines {
 #define CPU_TILE 16	  /* pixels: one AVX-512 vector */
 #define CPU_TILE_VIEWS 64 /* of back_interpolated(): sums start anew behind them */
 
-/* What a tile of CPU_TILE x CPU_TILE pixels sees of a row of bins. Pixel (i, j) lies at at + i across + j down bins from row[0].
- */
+/* What a tile of CPU_TILE x CPU_TILE pixels sees of a row of bins. Pixel (i, j)
+ * lies at at + i across + j down bins from row[0]. */
 struct cpu_tile_view {
 	const float *row;
 	float at, across, down;

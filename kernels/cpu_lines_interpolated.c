@@ -1,8 +1,8 @@
 /* cpu_lines_interpolated.c - back_interpolated() of stacks of 2-D parallel beams.
  *
  * - One slice: tiles of CPU_TILE x CPU_TILE pixels, whose sums stay in registers for CPU_TILE_VIEWS views. A tile sees a few
- * neighbouring bins of a view. Rows are copied first, with room on either side, so that nothing is asked when they are read.
- * Positions: the corner of a tile in double, from there in float: off by less than 1e-5 of a bin.
+ *   neighbouring bins of a view. Rows are copied first, with room on either side, so that nothing is asked when they are read.
+ *   Positions: the corner of a tile in double, from there in float: off by less than 1e-5 of a bin.
  * - Many slices: blocks of pixels, for each pixel and some views the places in the rows, and then these for all slices.
  * - Sums are float; those of single slices start anew every CPU_TILE_VIEWS views.
  */

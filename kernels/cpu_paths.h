@@ -1,11 +1,11 @@
 /* Private to the CPU's transaxial paths (kernels/paths.h): lanes of planes, and the loops that do the work.
  *
- * - The voxels of a path's steps are copied into a slab: a row for each step, in it the even slices and then the odd ones, each
- * with zeros before and behind them. Planes that lie two slices apart then read neighbouring floats, and a ray that is beside the
- * grid reads zeros.
- * - A lane is planes of a group two slices apart. In a step, they all have the same piece of it in their upper slice, so the list
- * of a lane's entries (weight, place in the slab) is made once for all its planes. A step has an entry for the slice of the ray's
- * high end, and one more where a part of it lies in the slice below.
+ * - The voxels of a path's steps are copied into a slab: a row for each step, in it the even slices and then the odd ones,
+ *   each with zeros before and behind them. Planes that lie two slices apart then read neighbouring floats, and a ray that is
+ *   beside the grid reads zeros.
+ * - A lane is planes of a group two slices apart. In a step, they all have the same piece of it in their upper slice, so the
+ *   list of a lane's entries (weight, place in the slab) is made once for all its planes. A step has an entry for the slice of
+ *   the ray's high end, and one more where a part of it lies in the slice below.
  * - Forward: sums of a lane's planes += weight * slab; back: slab += weight * bins of the lane's planes.
  */
 #ifndef TOMONODE_KERNELS_CPU_PATHS_H

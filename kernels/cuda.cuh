@@ -1,10 +1,10 @@
 /* Private to the CUDA device: its state, its projections, and the functions of its files.
  *
- * - Everything runs on one stream per device; calls return when their work is queued, and those that give a number or host data
- * wait.
+ * - Everything runs on one stream per device; calls return when their work is queued, and those that give a number or host
+ *   data wait.
  * - Every launch is followed by a look at the last error; the sentence names the kernel. 64-bit indices throughout.
  * - Positions are computed in double: at column 3584 a float has only 2e-4 of a voxel left. Values and sums of few taps are
- * float.
+ *   float.
  */
 #ifndef TOMONODE_KERNELS_CUDA_CUH
 #define TOMONODE_KERNELS_CUDA_CUH

@@ -56,8 +56,8 @@ void cuda_paths_free(struct cuda_paths *p);
 int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err);
 
-/* Where a bitwise repeatable back pass adds: 64-bit sums in steps of *largest * bound / 2^62. No sum is above *largest * bound.
- */
+/* Where a bitwise repeatable back pass adds: 64-bit sums in steps of *largest * bound / 2^62.
+ * No sum is above *largest * bound. */
 struct cuda_fixed {
 	unsigned long long *sums;
 	const float *largest; /* of |y| */

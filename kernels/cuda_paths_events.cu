@@ -3,8 +3,8 @@
  * A ray stays in a slice for many steps. So nothing is done for each ray in each step, only where a ray passes from a slice to
  * the next: an event, the same for all planes of a group, which lie two slices apart. Along the path, with c(t) the column at t:
  *
- * - forward: each lane keeps F(t) = integral of c from the path's begin to t, for its slices. A plane that leaves slice s for s'
- * at t adds F(t)[s] - F(t)[s'] to its bin; one that is in s at the path's end adds F(end)[s].
+ * - forward: each lane keeps F(t) = integral of c from the path's begin to t, for its slices. A plane that leaves slice s for
+ *   s' at t adds F(t)[s] - F(t)[s'] to its bin; one that is in s at the path's end adds F(end)[s].
  * - back: each lane keeps S, the sum of the bins of all planes that are in its slice now. A step's column gets S times the step's
  *   length; a plane that leaves s for s' at t moves its bin from S[s] to S[s'], and for the rest of the step likewise.
  *

@@ -85,8 +85,8 @@ struct device_ops {
 	/* Transfers that overlap with work: src and dst, from host_alloc(), are left alone until wait(). */
 	int (*upload_begin)(struct buf *dst, const float *src, struct err *err);
 	int (*download_begin)(const struct buf *src, float *dst, struct err *err);
-	/* What is queued on `after` from now on starts when all that is on `before` now has ended; wait() lets the caller wait.
-	 */
+	/* What is queued on `after` from now on starts when all that is on `before` now has ended; wait()
+	 * lets the caller wait. */
 	int (*order)(struct device *dev, enum device_queue before, enum device_queue after, struct err *err);
 	int (*wait)(struct device *dev, enum device_queue queue, struct err *err);
 

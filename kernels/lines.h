@@ -5,7 +5,7 @@
  *
  * - A volume lies z fastest. Of a single slice that is the same as x fastest, but for the padding; both are taken.
  * - SAMPLED: points at t = (k + 1/2) step, k whole, inside the field of view, step as given: linear in both directions between
- * the middles of pixels, 0 beyond the grid. Every point is step mm of the ray: the field of view counts in whole steps.
+ *   the middles of pixels, 0 beyond the grid. Every point is step mm of the ray: the field of view counts in whole steps.
  */
 #ifndef TOMONODE_KERNELS_LINES_H
 #define TOMONODE_KERNELS_LINES_H

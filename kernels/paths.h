@@ -6,13 +6,13 @@
  *
  * - PROJECTION_PATHS: the steps come from the ray walk itself (kernels/ray_walk.h) on a grid of one layer: the same entries as
  *   PROJECTION_EXACT but for the rounding of t to float. A piece is cut further so that no ray of the bin passes more than two
- * slices in a step.
- * - In a step that ends at t1 and began at t0 (mm along the transaxial path from its middle), a ray with slope s >= 0 ends in the
- *   slice of z1 = z + s t1 and has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in it, the rest in the slice
- * below; with s < 0 the same with t0 in place of t1. Its own length is sqrt(1 + s^2) times as much.
- * - PROJECTION_JOSEPH: a step at every pixel along the axis that the path follows more closely; its value is linear between the
- * two pixels of the other axis and between the two slices around z + s t. Pixels beyond the grid are taken as those at its edge
- * as long as the path is over the grid.
+ *   slices in a step.
+ * - In a step that ends at t1 and began at t0 (mm along the transaxial path from its middle), a ray with slope s >= 0 ends in
+ *   the slice of z1 = z + s t1 and has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in it, the rest in the
+ *   slice below; with s < 0 the same with t0 in place of t1. Its own length is sqrt(1 + s^2) times as much.
+ * - PROJECTION_JOSEPH: a step at every pixel along the axis that the path follows more closely; its value is linear between
+ *   the two pixels of the other axis and between the two slices around z + s t. Pixels beyond the grid are taken as those at
+ *   its edge as long as the path is over the grid.
  */
 #ifndef TOMONODE_KERNELS_PATHS_H
 #define TOMONODE_KERNELS_PATHS_H

@@ -2,9 +2,9 @@
  *
  * - The head is HEAD_BYTES of text: the offset of the first line that was not handed over. Lines follow.
  * - Every access holds flock(): for an append that is one write, for draining as many sends as there are lines, none of which
- * waits.
- * - When all is handed over, the head is set back first, then the file is cut: a death in between hands lines over twice, never
- * less than once.
+ *   waits.
+ * - When all is handed over, the head is set back first, then the file is cut: a death in between hands lines over twice,
+ *   never less than once.
  * - A line that was cut short (a disk that filled, a power cut) is taken back by the next append, or passed over.
  * - No fsync: a line survives the death of every process, and the daemon it goes to does not sync either. What the journal tells
  *   (transfers of instances) is appended again after a power cut, see audit_trail.h.

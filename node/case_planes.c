@@ -1,7 +1,8 @@
 /* case_planes.c - from the objects' bytes to planes in the session.
  *
  * - Role of the model by role: the objects' roles that it is made of are read and hashed side by side, then GROUP planes at a
- * time are turned into numbers by a crew of threads and handed over. Their bytes are kept until the last plane, nothing else is.
+ *   time are turned into numbers by a crew of threads and handed over. Their bytes are kept until the last plane, nothing else
+ *   is.
  * - A correction factor of 0 or below would make a factor that is no number: refused with its place. Everything else that is no
  *   count is found by the session, which looks at every bin anyway.
  */

@@ -1,8 +1,8 @@
 /* case_views.c - from the files' stored values to line integrals in the session, all views of a case.
  *
  * - Readers, a thread each, take one view after the other all the way: read and turned, I0, binned and logarithm, air marked,
- * handed over. What a view needs lies in one core's caches most of the way, and the frames of one file are read side by side,
- * too.
+ *   handed over. What a view needs lies in one core's caches most of the way, and the frames of one file are read side by
+ *   side, too.
  * - Nothing but one view's stored values a reader is kept outside the session.
  * - The caller's thread waits, reports progress and asks whether to go on: callbacks come from there alone.
  * - A view that was begun is always ended, so that no reader waits for a room that nobody gives back.

@@ -92,8 +92,8 @@ static int take_option(struct options *o, int id, struct sinogram_import *conf, 
 	return 0;
 }
 
-/* A picture is scanned: `import FILE.png ...` is `simulate parallel --picture FILE.png ...`. The index of the picture; 0: none.
- */
+/* A picture is scanned: `import FILE.png ...` is `simulate parallel --picture FILE.png ...`. The index of the picture; 0:
+ * none. */
 static int picture_among(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)

@@ -1,8 +1,8 @@
 /* tomonode status: what the manager starts to show the node's state. It reads the journal, answers the questions of the process
  * that speaks HTTP, and writes down what a person wants, as `tomonode retry` and `cancel` do.
  *
- * - The process that speaks HTTP (node/cmd_http.c) is its child, with the listening socket and a channel (node/status_channel.h)
- * and nothing else. When it dies another one is started; what it asks for is checked here again.
+ * - The process that speaks HTTP (node/cmd_http.c) is its child, with the listening socket and a channel
+ *   (node/status_channel.h) and nothing else. When it dies another one is started; what it asks for is checked here again.
  * - Needs: reading the journal and the spool, fork and exec of this program, and, where actions are allowed, writing the journal.
  *   No network: the listening socket is only handed on.
  * - Nothing here is the truth, and nobody waits for this process: it may be killed at any moment.

@@ -312,8 +312,8 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
-/* "key=value key=value" of all keys that shape the image. No value that is described has blanks, but for paths: those are quoted.
- */
+/* "key=value key=value" of all keys that shape the image. No value that is described has blanks, but for paths:
+ * those are quoted. */
 static void describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
 {
 	char value[300];

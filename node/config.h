@@ -221,8 +221,8 @@ struct config *config_free(struct config *c);
 /* What is allowed but looks unwise ("anybody may send from the network"): one call per warning. */
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
 
-/* All that the node listens on: its own port, if it shall, and the others, complete with what they take from the node. How many.
- */
+/* All that the node listens on: its own port, if it shall, and the others, complete with what they take from the node.
+ * How many. */
 size_t config_listeners(const struct config *c, struct listener_conf ret_list[LISTENERS_MAX]);
 
 const struct protocol_conf *config_protocol(const struct config *c, const char *name);	     /* NULL: none */

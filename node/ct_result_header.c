@@ -1,10 +1,10 @@
 /* ct_result_header.c - the header of a CT Image (PS3.3 A.3) of parallel beams: series, plane, values, sources and the recipe.
  *
- * - The images are derived from raw data: Image Type DERIVED, Source Instance Sequence and Common Instance Reference name every
- * source.
- * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNIT device="..."
- * protocol="name: key=value ..." beams="...". The digest is that of program version, device, protocol, beams and unit in full,
- * joined by newlines.
+ * - The images are derived from raw data: Image Type DERIVED, Source Instance Sequence and Common Instance Reference name
+ *   every source.
+ * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNIT
+ *   device="..." protocol="name: key=value ..." beams="...". The digest is that of program version, device, protocol, beams
+ *   and unit in full, joined by newlines.
  */
 #include <math.h>
 #include <stdio.h>

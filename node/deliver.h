@@ -13,8 +13,8 @@ enum deliver_outcome {
 
 /* A C-STORE response's status (PS3.4 table B.2-1, PS3.7 annex C); ret_meaning: a few words for people. */
 enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning);
-/* An error of scu_open() or scu_store() (errno value): a peer that took no presentation context will not take it tomorrow either.
- */
+/* An error of scu_open() or scu_store() (errno value): a peer that took no presentation context will not take
+ * it tomorrow either. */
 enum deliver_outcome deliver_classify_error(int code);
 
 /* An error of scu_open() that lasts until somebody changes something there or here, but may be mended at any time: the AE title

@@ -6,6 +6,7 @@
  *   C.8.31.6.1: the isocenter's Y axis runs from the gantry's front (the patient) to its rear, Z up, X to the gantry's right, and
  *   angles are positive from Z toward X. The scan's x is that Y, so its y is minus that X: angle = support - source.
  *   Where that group is absent, Positioner Primary Angle (0018,1510) of the frame, with the profile's sign and offset.
+ *
  * Instance numbers may start anywhere and have gaps: they order nothing but equal angles, and those are refused.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Text that grows: pages, metrics, JSON answers. What comes from outside goes through html_text() alone.
  *
  * - Memory that runs out, or a text above its limit, makes it `failed`: it then takes nothing more, and whoever made it asks
- * once, at the end.
+ *   once, at the end.
  */
 #ifndef TOMONODE_NODE_HTML_H
 #define TOMONODE_NODE_HTML_H

@@ -5,9 +5,9 @@
  *   (another instance, a person's retry) leads back to it, and completeness is decided anew.
  * - A job that a worker has begun takes no more instances: a late one opens a revision, a job of its own.
  * - A cancelled job goes on taking its case's instances (the person said "not this case"), and what a sender process that was
- * under way has done is still written down, so that a retry knows it.
- * - A commitment is true whenever it comes: also late, when the job had been given up as a dead letter. One that failed sends the
- * job back to where objects are due.
+ *   under way has done is still written down, so that a retry knows it.
+ * - A commitment is true whenever it comes: also late, when the job had been given up as a dead letter. One that failed sends
+ *   the job back to where objects are due.
  * - JOB_IMPOSSIBLE is an end: no event leads out.
  */
 #include "node/job.h"

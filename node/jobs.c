@@ -1,8 +1,8 @@
 /* jobs.c - replay into memory.
  *
  * - The state comes from job_next() alone; the details only fill in what people and the scheduler want to know.
- * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of what
- * was written would be a guess.
+ * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of
+ *   what was written would be a guess.
  */
 #include "node/jobs.h"
 

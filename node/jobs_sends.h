@@ -1,9 +1,9 @@
 /* What a job's destinations have, as the events of deliveries and storage commitments tell; a part of node/jobs.c.
  *
  * - A destination that failed may be replaced by its fallback: nobody waits for it then. A retry by a person begins with the
- * first one again, unless the fallback has everything.
+ *   first one again, unless the fallback has everything.
  * - One transaction at a time is open for a destination: it is about every object that is stored there and not committed. A
- * report about an older one is believed where it commits, and of no meaning where it does not.
+ *   report about an older one is believed where it commits, and of no meaning where it does not.
  */
 #ifndef TOMONODE_NODE_JOBS_SENDS_H
 #define TOMONODE_NODE_JOBS_SENDS_H

@@ -2,12 +2,12 @@
  *
  * - append returns after the row is on disk (WAL, synchronous=FULL: one fsync a commit)
  * - state is never stored, always replayed: see job_next() in job.c
- * - an event is appended only where it fits: the job is replayed inside the writing transaction, and SQLite lets one writer in at
- * a time, so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines its job,
- * never the node
+ * - an event is appended only where it fits: the job is replayed inside the writing transaction, and SQLite lets one writer in
+ *   at a time, so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines
+ *   its job, never the node
  * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
  * - WAL and index file stay when the last one closes: processes that may open no other files are allowed these very files
- * (node/sandbox_files.c)
+ *   (node/sandbox_files.c)
  * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
  */
 #include "node/journal_sql.h"

@@ -1,13 +1,13 @@
 /* The journal: the only durable truth about instances and jobs. SQLite in WAL mode, synchronous=FULL.
  *
- * - Append only, but for cases that are forgotten as a whole (node/history.h). A function that appends returns after the rows are
- * on disk.
- * - Five tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance),
- *   `event` (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose
- * bytes are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
- * revision takes all of its predecessor's.
- * - An event that does not fit the job's state is refused (ESTALE) inside the transaction, so that two processes that act on one
- * job at the same moment cannot spoil it: the second one looks again.
+ * - Append only, but for cases that are forgotten as a whole (node/history.h). A function that appends returns after the rows
+ *   are on disk.
+ * - Five tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance), `event`
+ *   (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose bytes
+ *   are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
+ *   revision takes all of its predecessor's.
+ * - An event that does not fit the job's state is refused (ESTALE) inside the transaction, so that two processes that act on
+ *   one job at the same moment cannot spoil it: the second one looks again.
  * - Each process opens its own; never carry one across fork.
  * - Times are seconds since the epoch, given by the caller. Details are one-line JSON objects.
  */

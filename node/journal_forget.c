@@ -1,9 +1,9 @@
 /* journal_forget.c - the one place where events are removed: those of a case whose every job was cleaned long ago.
  *
  * - All of the case in one transaction, in which each job is replayed once more: a reader sees a job whole or not at all, and
- * what somebody did to one of them meanwhile keeps the case.
- * - An instance's row goes with the last job that names it, and only where retention has removed its file; with it its finding,
- * so that no instance is ever without one that had one. Numbers are not given again (AUTOINCREMENT).
+ *   what somebody did to one of them meanwhile keeps the case.
+ * - An instance's row goes with the last job that names it, and only where retention has removed its file; with it its
+ *   finding, so that no instance is ever without one that had one. Numbers are not given again (AUTOINCREMENT).
  */
 #include <errno.h>
 

@@ -9,12 +9,12 @@
 
 enum log_target { LOG_TO_STDERR, LOG_TO_SYSLOG, LOG_TO_NOWHERE };
 
-/* who: the process's role ("serve", "receiver", "worker"), printed with each line. facility: a syslog facility (LOG_LOCAL0, ...).
- */
+/* who: the process's role ("serve", "receiver", "worker"), printed with each line. facility: a syslog facility (LOG_LOCAL0,
+ * ...). */
 void log_start(enum log_target target, int facility, int max_priority, const char *who);
 
-/* log_event(LOG_INFO, "stored", "sop=%s bytes=%zu", uid, n). Control characters and bytes beyond ASCII come out as \n, \t, \xNN.
- */
+/* log_event(LOG_INFO, "stored", "sop=%s bytes=%zu", uid, n). Control characters and bytes beyond ASCII come out as \n, \t,
+ * \xNN. */
 void log_event(int priority, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* A value as key=value wants it: plain where it can be, else in double quotes with \" and \\ escaped ("" for an empty one).
  * At most 600 characters. The answer lies in a ring of 16 per thread: at most 16 in one log_event. */

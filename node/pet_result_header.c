@@ -1,7 +1,7 @@
 /* pet_result_header.c - the header of a PET Image (PS3.3 A.21): series, isotope, plane, pixels.
  *
  * - Series Date and Time are when the acquisition began, because that is what decay is corrected to and what SUV viewers take;
- * the reconstruction's own clock is in Content Date and Time, Instance Creation and Contribution DateTime.
+ *   the reconstruction's own clock is in Content Date and Time, Instance Creation and Contribution DateTime.
  * - How the patient lies is told by codes: PatientPosition (0018,5100) may not stand beside them.
  */
 #include <math.h>

@@ -1,10 +1,10 @@
 /* pet_result_sources.c - where a PET series comes from: every source object, how the values were computed, the whole recipe.
  *
  * - The sources are raw data, no images: Source Instance Sequence (0042,0013) and Common Instance Reference name every one of
- * them.
+ *   them.
  * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNITS
- * factor=FACTOR calibration=C device="..." protocol="name: key=value ..." scanner="..." The digest is that of program version,
- * device, protocol, scanner and factor in full, joined by newlines.
+ *   factor=FACTOR calibration=C device="..." protocol="name: key=value ..." scanner="..." The digest is that of program
+ *   version, device, protocol, scanner and factor in full, joined by newlines.
  */
 #include <math.h>
 #include <stdio.h>

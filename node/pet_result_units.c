@@ -1,13 +1,13 @@
 /* pet_result_units.c - what the values of a PET series are, as far as the data allow to say it.
  *
  * - x is in counts per mm of ray and voxel, over the whole acquisition. With a calibration factor C in (Bq/ml) per (count per
- * second and mm), T the duration in s:
+ *   second and mm), T the duration in s:
  *       Bq/ml = x C / T  D,   D = lambda T / (1 - exp(-lambda T)),   lambda = ln 2 / half-life
- * D is the decay during the acquisition, so that the value is that at its start; 1 where the half-life is not known, or where the
- * data were corrected for decay already. C is a factor of the radionuclide that was measured, as Dose Calibration Factor
- * (0054,1322) is: positron fraction and dead time are in it.
+ *   D is the decay during the acquisition, so that the value is that at its start; 1 where the half-life is not known, or
+ *   where the data were corrected for decay already. C is a factor of the radionuclide that was measured, as Dose Calibration
+ *   Factor (0054,1322) is: positron fraction and dead time are in it.
  * - Bq/ml only with C and with data that are corrected for attenuation and for detector efficiencies, in the model (factors) or
- * beforehand (CorrectedImage of the source). Else counts, and no decay correction at all.
+ *   beforehand (CorrectedImage of the source). Else counts, and no decay correction at all.
  * - CorrectedImage names what is true: of the data, and of the model.
  * - The pixel values occur at the mean of the activity: ln(D) / lambda after the start (PS3.3 C.8.9.4.1.5), T / 2 without decay.
  */

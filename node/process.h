@@ -1,7 +1,7 @@
 /* The node's work processes: this program again (/proc/self/exe) with another subcommand.
  *
- * - A work process holds the spool's lock with the node (the descriptor is handed down), so that a new node cannot start beside
- * an old worker.
+ * - A work process holds the spool's lock with the node (the descriptor is handed down), so that a new node cannot start
+ *   beside an old worker.
  * - It dies with its node (PR_SET_PDEATHSIG); a crash dies with it and comes back as a sentence.
  * - Ctrl-C and a hang-up of the terminal are the node's business: work processes ignore them.
  */
@@ -46,8 +46,8 @@ const char *process_role_name(enum process_role role);
 /* fork and exec `tomonode arg0 arg1 ...` (NULL ends them) with "--notify FD" added, for a worker "--channel FD", too; `p` says
  * what it is (pid, and for a worker the channel, are filled in). */
 int process_spawn(struct processes *all, const struct process *p, const char *const *args, double now, struct err *err);
-/* fork alone: `run` is the child, its answer the exit code. The caller may hold nothing that does not survive a fork (a journal).
- */
+/* fork alone: `run` is the child, its answer the exit code. The caller may hold nothing that does not survive a
+ * fork (a journal). */
 int process_fork(struct processes *all, const struct process *p, int (*run)(void *ctx), void *ctx, double now, struct err *err);
 
 struct process *process_find(struct processes *all, enum process_role role, int64_t job,
@@ -60,8 +60,8 @@ void process_stop(struct process *p, double now, double grace);
 void process_kill(struct process *p, double now);
 /* Send the SIGKILLs that are due. Answers when the next one is; 0: none. */
 double process_tick(struct processes *all, double now);
-/* One ended process: 1 with *ret_process and *ret_status (as of waitpid), 0: none. Its channel is the caller's to read and close.
- */
+/* One ended process: 1 with *ret_process and *ret_status (as of waitpid), 0: none.
+ * Its channel is the caller's to read and close. */
 int process_reap(struct processes *all, struct process *ret_process, int *ret_status);
 
 /* "died with signal 11 (Segmentation fault)", "ended with exit code 5". */

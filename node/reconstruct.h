@@ -31,8 +31,8 @@ struct reconstruct_report {
 	int n_views, n[3];			    /* views used, angles; voxels along x, y, z */
 	double voxel[3];			    /* mm */
 	size_t bytes_device;
-	/* What runs side by side (read, prepare, upload; download, write) is shared out, so that the parts add up to the total.
-	 */
+	/* What runs side by side (read, prepare, upload; download, write) is shared out,
+	 * so that the parts add up to the total. */
 	double seconds_open, seconds_read, seconds_prepare, seconds_upload, seconds_reconstruct, seconds_download, seconds_write,
 		seconds_total;
 	size_t padded, saturated, floored, clamped;

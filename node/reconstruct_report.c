@@ -1,5 +1,5 @@
-/* reconstruct_report.c - what a reconstruction took and found, as JSON: the same words in the journal, in `show` and in `recon`.
- */
+/* reconstruct_report.c - what a reconstruction took and found, as JSON: the same words in the journal,
+ * in `show` and in `recon`. */
 #include <stdio.h>
 
 #include "node/reconstruct.h"

@@ -1,7 +1,7 @@
 /* result_flow.c - one pass over the slices: read, convert, give to the files; slabs and synthetic view on the way.
  *
  * - One thread reads the next slice out of the session while all others convert this one, and the writer (result_frames.c) is
- * busy with those before: the slowest of the three sets the pace. Two slices of floats are here at a time.
+ *   busy with those before: the slowest of the three sets the pace. Two slices of floats are here at a time.
  * - stored = round((mu - offset) / step), limited to 0..RESULT_TOP.
  */
 #include <errno.h>

@@ -1,9 +1,8 @@
 /* result_frames.c - a ring of frames: taken, given, encoded, written.
  *
  * - Slots are used in turn, so the ring's order is the order of the files: `taken` counts frames that were handed out, `given`
- * those that were filled, `encoding` those that an encoder has begun, `written` those that are in a file; written <= encoding <=
- * given
- *   <= taken <= written + slots. A plain frame counts as encoded when it is given.
+ *   those that were filled, `encoding` those that an encoder has begun, `written` those that are in a file; written <=
+ *   encoding <= given <= taken <= written + slots. A plain frame counts as encoded when it is given.
  * - Encoders finish in any order (slot->ready); the writer waits for the oldest.
  * - The first error stops everything: no frame behind a lost one may be written.
  */

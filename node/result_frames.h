@@ -13,8 +13,8 @@ int frames_open(long columns, long rows, bool encode, int encoders, struct frame
 /* Ends its threads; what is not written yet is dropped. Takes NULL, returns NULL. */
 struct frames *frames_close(struct frames *f);
 
-/* Room for one frame; waits while all is taken. NULL: a frame given before could not be written, frames_finish() has the reason.
- */
+/* Room for one frame; waits while all is taken. NULL: a frame given before could not be written, frames_finish()
+ * has the reason. */
 uint16_t *frames_take(struct frames *f);
 /* The frame just taken is filled: it becomes the next one of `writer` (plain or JPEG-LS, as the frames are). Frames are written
  * in the order in which they were given, over all writers; no other thread may use a writer until frames_finish(). */

@@ -2,7 +2,7 @@
  *
  * - Header attributes are filled once by the caller; what differs from slice to slice is replaced before each file is opened.
  * - Files are small and many, so what they cost is the sync: several threads convert, write and sync one file each, and at the
- * end all get their names, with one sync of the folder.
+ *   end all get their names, with one sync of the folder.
  */
 #include "node/result_slices.h"
 

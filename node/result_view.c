@@ -1,12 +1,12 @@
 /* result_view.c - a synthetic 2-D view as a Digital Mammography X-Ray Image For Presentation (PS3.3 A.27, modules of A.26).
  *
- * - Nothing was exposed for it: technique and detector are those of the projections, in their words; dose and exposure are left
- * to the object of the slices, so that nobody adds them up twice.
+ * - Nothing was exposed for it: technique and detector are those of the projections, in their words; dose and exposure are
+ *   left to the object of the slices, so that nobody adds them up twice.
  * - A point of the view is a line along z through the volume. So its spacing is that of the slices at every height: Pixel Spacing
  *   says the same as Imager Pixel Spacing, the magnification is 1, and the distances to the source, which viewers would divide to
  *   find another one, are left out.
- * - Stored values are for display: tissue between the window's ends, more attenuation is brighter. The class wants the identity
- * as rescale (C.8.11.3); what they mean is told by a Real World Value Mapping. */
+ * - Stored values are for display: tissue between the window's ends, more attenuation is brighter. The class wants the
+ *   identity as rescale (C.8.11.3); what they mean is told by a Real World Value Mapping. */
 #include <stdio.h>
 #include <string.h>
 

@@ -21,8 +21,8 @@ uint64_t retention_used(const char *spool);
  * how many bytes there are still too many, 0: none. Logs. */
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now);
 
-/* Will this job never send what lies in its outbox? Then it is made again, if anything: it was cancelled, failed, held, cleaned.
- */
+/* Will this job never send what lies in its outbox? Then it is made again, if anything: it was cancelled, failed, held,
+ * cleaned. */
 bool retention_outbox_idle(const struct job_view *v);
 /* Remove the outbox of every such job that `busy` does not name (a process that may still read or write it). Logs. */
 void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx);

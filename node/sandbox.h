@@ -4,15 +4,16 @@
  *   privileges   no capabilities, no new privileges (PR_SET_NO_NEW_PRIVS), no core file, limits of descriptors and memory
  *   files        Landlock: the role's part of the spool, the journal, the system's libraries; nothing else can be opened
  *   calls        seccomp: a list of allowed system calls. What is not on it answers EPERM; what only an intruder would try
- * (another program, tracing, mounting, kernel modules) ends the process
+ *                (another program, tracing, mounting, kernel modules) ends the process
  *
- * - One call for a process, while it has one thread, before it touches a byte from outside: all threads inherit the layers, none
- * can be taken back. A worker on the GPU calls it when its device is open and tested: helper threads that the driver has by then
- * have the limits of calls, but not of files.
- * - node.sandbox: `auto` takes the layers that this machine has; `on` refuses to work without all of them; `off` does nothing. A
- * build with an address or thread sanitizer counts as `off` under `auto`: its run time traces itself and reserves terabytes.
+ * - One call for a process, while it has one thread, before it touches a byte from outside: all threads inherit the layers,
+ *   none can be taken back. A worker on the GPU calls it when its device is open and tested: helper threads that the driver
+ *   has by then have the limits of calls, but not of files.
+ * - node.sandbox: `auto` takes the layers that this machine has; `on` refuses to work without all of them; `off` does nothing.
+ *   A build with an address or thread sanitizer counts as `off` under `auto`: its run time traces itself and reserves
+ *   terabytes.
  * - A worker whose device is the GPU has a looser list of calls: the driver's library is closed and may ask for what it likes,
- * but for networks and other programs. Its files are fenced in under `on` alone: drivers differ in what they open late.
+ *   but for networks and other programs. Its files are fenced in under `on` alone: drivers differ in what they open late.
  */
 #ifndef TOMONODE_NODE_SANDBOX_H
 #define TOMONODE_NODE_SANDBOX_H

@@ -1,8 +1,8 @@
 /* sandbox_calls.c - the system calls of each role, by seccomp (libseccomp).
  *
  * - Lists are of what is allowed; what is not on them answers EPERM, so that a call that a new library makes is an error in a
- * sentence, and not the end of a case. Calls that have an older way beside them answer ENOSYS: the C library then takes that way,
- * whose arguments can be looked at (clone3: the flags of clone() tell a thread from a process).
+ *   sentence, and not the end of a case. Calls that have an older way beside them answer ENOSYS: the C library then takes that
+ *   way, whose arguments can be looked at (clone3: the flags of clone() tell a thread from a process).
  * - Calls that only somebody who has taken the process over would make end it; the node sees signal 31 (Bad system call).
  * - For the GPU everything is allowed but what is named: its driver's library is closed and changes with each version.
  * - The lists name calls that are not there on every architecture or in every libseccomp: these are passed over.

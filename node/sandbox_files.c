@@ -3,8 +3,9 @@
  *
  * - What is allowed is a list of places with the rights below them; everything else cannot be opened, made, renamed or removed.
  *   Descriptors that are open already go on working.
- * - The journal is three files in the spool's own folder, beside everything else: they are named one by one. The node keeps them
- * in existence (journal_open), because a rule holds for the file that is there now, not for one that takes its name later.
+ * - The journal is three files in the spool's own folder, beside everything else: they are named one by one. The node keeps
+ *   them in existence (journal_open), because a rule holds for the file that is there now, not for one that takes its name
+ *   later.
  * - A place that does not exist is left out: what is not there cannot be read.
  */
 #include <errno.h>

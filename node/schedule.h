@@ -1,10 +1,10 @@
 /* What to do next: looks at the jobs as the journal tells them, appends events, starts and ends work processes.
  *
  * - Journal first, act second: `started` is on disk before the worker runs. What a process did is read back from the journal.
- * - Every decision follows from the journal, the configuration, the clock and the processes that run, so it can be taken again at
- * any time: after a restart, and after an append that failed because the disk was full.
- * - One job at a time in each slot (node/slots.h), by priority, then first complete first served. One delivery at a time to each
- * destination, see schedule_deliver.c.
+ * - Every decision follows from the journal, the configuration, the clock and the processes that run, so it can be taken again
+ *   at any time: after a restart, and after an append that failed because the disk was full.
+ * - One job at a time in each slot (node/slots.h), by priority, then first complete first served. One delivery at a time to
+ *   each destination, see schedule_deliver.c.
  * - A job that is cancelled loses its worker; a running job without a worker starts again.
  */
 #ifndef TOMONODE_NODE_SCHEDULE_H

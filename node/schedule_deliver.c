@@ -1,12 +1,12 @@
 /* schedule_deliver.c - what becomes of results: deliveries, storage commitments, fallbacks.
  *
- * - A line is the queue of a destination for one kind of work, deliveries or requests of commitment; one process at a time serves
- * it. Who goes first: what a person asked for just now, the higher priority, what was complete first.
+ * - A line is the queue of a destination for one kind of work, deliveries or requests of commitment; one process at a time
+ *   serves it. Who goes first: what a person asked for just now, the higher priority, what was complete first.
  * - Where no association could be had, the whole line waits for the next attempt of that one job: a destination that is down
- * costs an attempt and an event a time, not one for each case.
+ *   costs an attempt and an event a time, not one for each case.
  * - Within a case order is kept: a revision is not sent before its predecessor is, while that one still may be.
- * - A destination that refused for good, or failed for too long, is replaced by its fallback, if there is one that is not among
- * the job's destinations already.
+ * - A destination that refused for good, or failed for too long, is replaced by its fallback, if there is one that is not
+ *   among the job's destinations already.
  */
 #include <stdio.h>
 #include <string.h>

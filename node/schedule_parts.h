@@ -10,8 +10,8 @@
 #define SCHEDULE_CRASH_WAIT_CAP 60.0
 #define SCHEDULE_CANCEL_GRACE 5.0 /* s from SIGTERM to SIGKILL for a process whose job was cancelled */
 
-/* schedule.c: append and catch up. false: nothing was written (somebody else acted first, or the journal is in trouble: later).
- */
+/* schedule.c: append and catch up. false: nothing was written (somebody else acted first, or the journal is in trouble:
+ * later). */
 bool schedule_say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 void schedule_wake_at(struct schedule *s, double when);

@@ -13,8 +13,8 @@
  *   again when its worker is ready; the waiting starts from the beginning when it has done a case.
  * - A worker that dies before it has done anything is started again SLOT_DEATHS_MAX times; then the slot is taken out.
  * - While all slots are out, there is a spare one on the CPU. It ends, after its case, when another is in again.
- * - "auto" and "cuda" become one slot for each CUDA device when a worker has counted them; where such workers die, too, it is as
- * if there were none.
+ * - "auto" and "cuda" become one slot for each CUDA device when a worker has counted them; where such workers die, too, it is
+ *   as if there were none.
  * - After configure() a worker of before does its case and ends; a slot that is not asked for any more goes with it.
  */
 #ifndef TOMONODE_NODE_SLOTS_H

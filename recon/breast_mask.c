@@ -1,11 +1,11 @@
 /* breast_mask.c - finds the air of a projection.
  *
- * - All decisions are made on cells of 1 mm or a little more, the means of the bins in them: noise falls by their number, and the
- * rest costs nothing beside reading the view once.
- * - The breast's rim rises steeply: a compressed breast is some mm thick a fraction of a mm behind its skin line. So a threshold
- *   well above the noise of air is met within a cell of the skin, and its exact value matters little. It is that of the air
- * itself (the fullest class of the small line integrals, whatever I0 says) and six standard deviations of the cells, found in
- *   differences of neighbours, which a slow shading does not change.
+ * - All decisions are made on cells of 1 mm or a little more, the means of the bins in them: noise falls by their number, and
+ *   the rest costs nothing beside reading the view once.
+ * - The breast's rim rises steeply: a compressed breast is some mm thick a fraction of a mm behind its skin line. So a
+ *   threshold well above the noise of air is met within a cell of the skin, and its exact value matters little. It is that of
+ *   the air itself (the fullest class of the small line integrals, whatever I0 says) and six standard deviations of the cells,
+ *   found in differences of neighbours, which a slow shading does not change.
  * - The side opposite the chest wall is, in each row, the first SEED_DEPTH mm from the end that have data: a collimator's shadow
  *   may lie there.
  */

@@ -140,8 +140,8 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 	return 0;
 }
 
-/* The plan with the volume in slabs: as many views at a time as fit, then as few slabs. False: not even one view and one slice.
- */
+/* The plan with the volume in slabs: as many views at a time as fit, then as few slabs. False:
+ * not even one view and one slice. */
 static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
 		   struct dbt_plan *plan)
 {

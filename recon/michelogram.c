@@ -4,7 +4,7 @@
  * of the same parity. Difference d has the sums |d|, |d| + 2, ... 2 (rings-1) - |d|. So
  * - a segment of one difference has rings - |d| planes a whole ring apart;
  * - one of several has differences of both parities next to each other, and a plane for each sum from that of the smallest |d|
- * on.
+ *   on.
  *
  * A scan is one allocation, like those of scan.c: scan, views, planes, radii.
  */

@@ -1,18 +1,19 @@
 /* PET sinograms of a cylindrical scanner: which planes there are and where their rays lie.
  *
- * - Rings are numbered 0 .. rings-1 along +z. A sinogram's plane belongs to a segment: the ring differences first .. last (first
- * end minus second end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment lie at distances
- * of half a ring, or of a whole one where first == last; in ascending z, symmetric about the scanner's middle: plane a of n lies
- * at (a - (n-1)/2) times that distance.
+ * - Rings are numbered 0 .. rings-1 along +z. A sinogram's plane belongs to a segment: the ring differences first .. last
+ *   (first end minus second end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment lie
+ *   at distances of half a ring, or of a whole one where first == last; in ascending z, symmetric about the scanner's middle:
+ *   plane a of n lies at (a - (n-1)/2) times that distance.
  * - The ring difference of a plane is the mean of those in first .. last that have the parity of its ring pairs' sum: the
- * segment's mean for an odd number of differences (span 3, 7, 11), the plane's own where each plane is one ring pair (GE's span
- * 2).
+ *   segment's mean for an odd number of differences (span 3, 7, 11), the plane's own where each plane is one ring pair (GE's
+ *   span 2).
  * - In memory a michelogram is float data[plane][angle][radial], radial fastest, planes in the order of the segments.
- * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius r = (t - n_radial /
- * 2) bin (whole division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors), R = radius + interaction_depth.
- * The end at positive t along the ray (first end) lies difference / 2 rings above the middle. That is how STIR writes Interfile.
- * - Axes: x to the right, y down, z into the gantry, for somebody who stands at the bed: with the patient head first and on the
- * back these are the patient's left, back and head.
+ * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius
+ *   r = (t - n_radial / 2) bin (whole division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors),
+ *   R = radius + interaction_depth. The end at positive t along the ray (first end) lies difference / 2 rings above the
+ *   middle. That is how STIR writes Interfile.
+ * - Axes: x to the right, y down, z into the gantry, for somebody who stands at the bed: with the patient head first and on
+ *   the back these are the patient's left, back and head.
  */
 #ifndef TOMONODE_RECON_MICHELOGRAM_H
 #define TOMONODE_RECON_MICHELOGRAM_H

@@ -110,8 +110,8 @@ struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p)
 	return NULL;
 }
 
-/* Edge i of a polygon: normal, of length 1, outward because corners go around from x towards y; inside is normal * (x, y) <= at.
- */
+/* Edge i of a polygon: normal, of length 1, outward because corners go around from x towards y; inside is normal * (x, y)
+ * <= at. */
 static void edge_of(const struct parallel_shape *s, int i, double ret_normal[2], double *ret_at)
 {
 	const double *a = s->corner[i], *b = s->corner[(i + 1) % s->n_corners];

@@ -7,6 +7,7 @@
  * - Data that are not arc-corrected are brought to equal radial distances, linearly.
  * - Ramp and Hann window (recon/ramp.h), 0 beyond the ends; times pi / angles, the step of the integral over the angle. So the
  *   unit is that of the other algorithms: counts per mm.
+ *
  * The backprojection is the device's: linear between bins, not an adjoint.
  */
 #include <errno.h>

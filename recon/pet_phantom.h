@@ -5,13 +5,14 @@
  * `activity`, 1/mm at 511 keV in `attenuation`.
  *
  * - cylinder: uniform, in water.
- * - nema-iq: the body phantom of NEMA NU 2. Its cross-section (half a cylinder of 147 mm over a box with rounded corners, 230 mm
- *   high) is an elliptic cylinder of 294 x 230 mm here, 180 mm long, the spheres' plane (z = 0) 68 mm from its end. Six spheres
- * on a circle of 57.2 mm: 10, 13, 17, 22 mm with four times the background, 28, 37 mm with nothing; the one of 17 mm on +x. In
- * the middle the lung insert, a cylinder of 50 mm with no activity and 0.3 times the attenuation of water. Walls are left out.
- * - f-shape: an F of ellipsoids, upright for somebody who looks into the gantry (its arms to +x, the longer one above, at -y), in
- * a faint cylinder. The long arm lies at +z, the short one at -z, and a hot ball beside the foot at -x, +z: no rotation and no
- *   mirror brings it back to itself.
+ * - nema-iq: the body phantom of NEMA NU 2. Its cross-section (half a cylinder of 147 mm over a box with rounded corners, 230
+ *   mm high) is an elliptic cylinder of 294 x 230 mm here, 180 mm long, the spheres' plane (z = 0) 68 mm from its end. Six
+ *   spheres on a circle of 57.2 mm: 10, 13, 17, 22 mm with four times the background, 28, 37 mm with nothing; the one of 17 mm
+ *   on +x. In the middle the lung insert, a cylinder of 50 mm with no activity and 0.3 times the attenuation of water. Walls
+ *   are left out.
+ * - f-shape: an F of ellipsoids, upright for somebody who looks into the gantry (its arms to +x, the longer one above, at -y),
+ *   in a faint cylinder. The long arm lies at +z, the short one at -z, and a hot ball beside the foot at -x, +z: no rotation
+ *   and no mirror brings it back to itself.
  */
 #ifndef TOMONODE_RECON_PET_PHANTOM_H
 #define TOMONODE_RECON_PET_PHANTOM_H

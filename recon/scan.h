@@ -1,5 +1,5 @@
-/* Making and checking a `struct scan` (kernels/geometry.h). A scan from scan_create_* owns its views; free it with scan_free().
- */
+/* Making and checking a `struct scan` (kernels/geometry.h). A scan from scan_create_* owns its views;
+ * free it with scan_free(). */
 #ifndef TOMONODE_RECON_SCAN_H
 #define TOMONODE_RECON_SCAN_H
 

@@ -1,9 +1,9 @@
 /* slabs.c - thick slabs of slices that come one by one.
  *
- * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_rooms` slabs in a row are open,
- * and slab i has room i % n_rooms.
- * - Heights are whole numbers of QUANTA to a slice. So slabs that are a slice apart end a slice apart, whatever their height, and
- * one slice never completes two.
+ * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_rooms` slabs in a row are
+ *   open, and slab i has room i % n_rooms.
+ * - Heights are whole numbers of QUANTA to a slice. So slabs that are a slice apart end a slice apart, whatever their height,
+ *   and one slice never completes two.
  * - Pixels are worked on in blocks: a block of the slice is read once from memory for all slabs that are open.
  */
 #include "recon/slabs.h"

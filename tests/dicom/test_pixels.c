@@ -434,8 +434,8 @@ static void test_fragments_that_lie(void **state)
 	}
 }
 
-/* Runs that are cut off by the end of their segment, segments that are none: what DCMTK's own decoder read beyond its input for.
- */
+/* Runs that are cut off by the end of their segment, segments that are none:
+ * what DCMTK's own decoder read beyond its input for. */
 static void test_rle_that_lies(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
-/* Opening devices, vectors on each CPU-like device, what the poison device catches, and the row loops of every instruction set.
- */
+/* Opening devices, vectors on each CPU-like device, what the poison device catches,
+ * and the row loops of every instruction set. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -444,8 +444,8 @@ static void check_gap(struct fixture *f)
 	}
 }
 
-/* Each voxel's sum, as device.h defines it. Positions within 1e-4 of a bin of the ends count as the ends: rounding decides there.
- */
+/* Each voxel's sum, as device.h defines it. Positions within 1e-4 of a bin of the ends count as the ends:
+ * rounding decides there. */
 static void check_interpolated(struct fixture *f)
 {
 	struct projection *a = create(f, PROJECTION_EXACT);

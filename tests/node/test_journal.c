@@ -312,8 +312,8 @@ static void many_processes(void **state)
 	journal_close(j);
 }
 
-/* Two processes act on one job at the same moment: exactly one of cancel and started-from-ready wins, the state always replays.
- */
+/* Two processes act on one job at the same moment: exactly one of cancel and started-from-ready wins,
+ * the state always replays. */
 static void racing_events(void **state)
 {
 	struct place *p = *state;

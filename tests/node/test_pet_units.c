@@ -1,5 +1,5 @@
-/* Units of a PET series and all that depends on them: what they take, where it may come from, what is said where it is missing.
- */
+/* Units of a PET series and all that depends on them: what they take, where it may come from,
+ * what is said where it is missing. */
 #include "tests/node/pet_result_fixture.h"
 
 static bool has(const char *values, const char *term)

@@ -415,8 +415,8 @@ static struct protocol_conf protocol_with(const char *const *settings)
 	return p;
 }
 
-/* The scale of the protocol: stored = round((mu - offset) / step), the mapping says so, the pixel transformation stays identity.
- */
+/* The scale of the protocol: stored = round((mu - offset) / step), the mapping says so,
+ * the pixel transformation stays identity. */
 static void test_scale(void **state)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"stored_offset=-0.005", "stored_step=2e-5", NULL});

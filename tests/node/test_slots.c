@@ -157,8 +157,8 @@ static void one_case_after_the_other(void **state)
 	assert_int_equal(due(&all, id, NOW + 1e9), SLOT_NOTHING); /* waits for ever */
 }
 
-/* A worker that dies over a case is started at once; one that dies without having done anything, later each time, then it is out.
- */
+/* A worker that dies over a case is started at once; one that dies without having done anything, later each time,
+ * then it is out. */
 static void workers_that_die(void **state)
 {
 	struct slots all = {0};

@@ -177,8 +177,8 @@ static void likelihood_never_falls(void **state)
 
 #define DISC_Z 25 /* slice of its middle */
 
-/* Contrast of a disc of +20 %, 6 mm high and 12 mm wide, in its slice: its inner 4 x 4 voxels against the slice 24 mm beside it.
- */
+/* Contrast of a disc of +20 %, 6 mm high and 12 mm wide, in its slice: its inner 4 x 4 voxels against the slice 24
+ * mm beside it. */
 static double disc_contrast(enum dbt_algorithm algorithm, int iterations)
 {
 	struct shape disc = {SHAPE_CYLINDER_Z, ROLE_LESION, {32, 0, 17 + DISC_Z}, {6, 6, 3}, 0.2 * MU};

@@ -226,8 +226,8 @@ static void slab_in_air(void **state)
 	slab_close(&s);
 }
 
-/* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0, and flat elsewhere.
- */
+/* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0,
+ * and flat elsewhere. */
 static void missing_data(void **state)
 {
 	struct dbt_protocol p = osem;

@@ -1,5 +1,5 @@
-/* Filtered backprojection: the filter against a convolution in double, and details of known contrast through filter and average.
- */
+/* Filtered backprojection: the filter against a convolution in double, and details of known contrast through
+ * filter and average. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -135,8 +135,8 @@ static void the_convolution(void **state)
 	compare(3, 66, 1, DBT_FILTER_HANN, 0.8, false);
 }
 
-/* What depends on v by the weight alone is constant once weighted, and the filter takes constants away: also over gaps and air.
- */
+/* What depends on v by the weight alone is constant once weighted, and the filter takes constants away:
+ * also over gaps and air. */
 static void a_constant_gives_nothing(void **state)
 {
 	static const int sizes[][2] = {{1, 1}, {2, 2}, {3, 1}, {1, 7}, {33, 50}};

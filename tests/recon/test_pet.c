@@ -87,8 +87,8 @@ static float *consistent(const struct michelogram *m, struct device *dev, float 
 	return x;
 }
 
-/* After every iteration: as many counts in the model as in the data, and a likelihood that does not fall; on memory full of NaN.
- */
+/* After every iteration: as many counts in the model as in the data, and a likelihood that does not fall;
+ * on memory full of NaN. */
 static void mlem_identities(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);

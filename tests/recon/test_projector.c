@@ -371,8 +371,8 @@ static void masked_bins_do_not_count(void **state)
 	scan_free(scan);
 }
 
-/* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos, of every ray that stays inside.
- */
+/* A uniform volume as wide as the rays need: both models give the analytic chord, height / cos,
+ * of every ray that stays inside. */
 static void chords(void **state)
 {
 	const struct grid grid = {{60, 200, 30}, {1, 1, 1.5}, {-5, -100, 17}};
