@@ -84,8 +84,8 @@ static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx,
 	return err_set(err, EINVAL, "%s", why->msg);
 }
 
-int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
-		struct err *err)
+static int load_file(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		     struct config_text **ret_text, struct err *err)
 {
 	struct config_text *text = NULL;
 	struct err why = {0};
@@ -97,6 +97,32 @@ int config_load(const char *path, void (*report)(void *ctx, const char *problem)
 	if (path && config_text_load(path, &text, &why) < 0)
 		return unreadable(report, ctx, &why, err);
 	rc = load(text, path ? path : "", report, ctx, ret_config, err);
+	if (rc < 0)
+		text = config_text_free(text);
+	*ret_text = text;
+	return rc;
+}
+
+int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		struct err *err)
+{
+	struct config_text *text = NULL;
+	int rc = load_file(path, report, ctx, ret_config, &text, err);
+
+	config_text_free(text);
+	return rc;
+}
+
+int config_load_text(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		     char **ret_text, struct err *err)
+{
+	struct config_text *text = NULL;
+	int rc = load_file(path, report, ctx, ret_config, &text, err);
+
+	if (rc == 0) {
+		*ret_text = text->bytes;
+		text->bytes = NULL;
+	}
 	config_text_free(text);
 	return rc;
 }

@@ -1,12 +1,16 @@
 /* log.c - one line an event. A line is built in one buffer, cleaned of control characters and written with one call, so that
  * lines of several processes do not mix and no value can forge a line of its own.
  * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; syslog puts time and priority itself.
+ * Who reads stderr (a pipe, a terminal, systemd's journal) may stop reading: then a line waits PATIENCE_MS, the ones behind it
+ * not at all, and they are lost and counted ("log-lost") until somebody reads again. The node's work does not wait for its log.
  */
 #include "node/log.h"
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,12 +21,15 @@
 #define LINE_SIZE 2048
 #define QUOTE_SIZE 640
 #define QUOTE_RING 16
+#define PATIENCE_MS 1000
 
 static struct {
 	enum log_target target;
 	int max_priority;
 	char who[32];
 } state = {LOG_TO_STDERR, LOG_INFO, "tomonode"};
+
+static atomic_ulong lost; /* lines that nobody took, since the last one that somebody did */
 
 void log_start(enum log_target target, int facility, int max_priority, const char *who)
 {
@@ -76,6 +83,32 @@ static size_t put_stamp(char *to, size_t size, int priority)
 	return n;
 }
 
+/* False: nobody takes it. A pipe or socket that is ready has room for a line, so that the write does not wait. */
+static bool write_line(const char *line, size_t n, int patience_ms)
+{
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	if (poll(&p, 1, patience_ms) != 1 || !(p.revents & POLLOUT))
+		return false;
+	return write(STDERR_FILENO, line, n) >= 0 || errno != EAGAIN; /* with another error there is nobody to tell */
+}
+
+static void put_line(const char *line, size_t n)
+{
+	unsigned long missing = atomic_load(&lost);
+	char text[160];
+	size_t m;
+
+	if (missing > 0) {
+		m = put_stamp(text, sizeof(text), LOG_WARNING);
+		m += (size_t)snprintf(text + m, sizeof(text) - m, "log-lost lines=%lu\n", missing);
+		if (write_line(text, m, 0))
+			atomic_fetch_sub(&lost, missing);
+	}
+	if (!write_line(line, n, missing > 0 ? 0 : PATIENCE_MS))
+		atomic_fetch_add(&lost, 1);
+}
+
 void log_event(int priority, const char *event, const char *fmt, ...)
 {
 	char text[LINE_SIZE];
@@ -104,8 +137,7 @@ void log_event(int priority, const char *event, const char *fmt, ...)
 		return;
 	}
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0)
-		return; /* nobody to tell */
+	put_line(line, n);
 }
 
 /* ---- audit ---- */

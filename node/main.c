@@ -1,9 +1,12 @@
 /* main.c - the program: finds the subcommand and hands over. Everything else is in node/cmd_*.c. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dicom/dataset.h"
 #include "node/commands.h"
@@ -103,11 +106,23 @@ static int help_on(const char *name, char *what)
 	return run(command, what ? 3 : 2, args);
 }
 
+/* A descriptor of 0 to 2 that is closed would be that of the next file: the log would go into a socket or the journal. Open()
+ * takes the lowest one that is free. */
+static bool open_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 	const char *name = argc > 1 ? argv[1] : "";
 
+	if (!open_standard_descriptors())
+		return CODE_FAILED;
 	signal(SIGPIPE, SIG_IGN); /* a peer that goes away is an error of write(), not the end of the process */
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		print_version();

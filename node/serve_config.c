@@ -1,7 +1,7 @@
 /* serve_config.c - the configuration that is in force: how it comes in, and how another one takes its place.
  *
  * - A text is read once, checked whole, and kept: what was checked is what work processes get (SPOOL/node.conf), not the file
- *   that somebody may be editing.
+ *   that somebody may be editing. Included files are part of it.
  * - A reload takes everything or nothing: until the new text is checked, its copy written and its ports are open, the old
  *   configuration stays, copy included.
  * - The spool cannot change while the node runs.
@@ -21,37 +21,7 @@
 #include "node/tls_files.h"
 
 #define CERTIFICATES_EVERY 86400.0 /* s */
-#define CONFIG_TEXT_MAX (1 << 20)
-
-static int read_text(const char *path, char **ret_text, struct err *err)
-{
-	char *text = malloc(CONFIG_TEXT_MAX + 1);
-	FILE *f = text ? fopen(path, "re") : NULL;
-	size_t n;
-	int ret = 0;
-
-	if (!f) {
-		ret = text ? err_set(err, errno, "configuration %s: %s", path, strerror(errno))
-			   : err_set(err, ENOMEM, "no memory");
-		goto out;
-	}
-	n = fread(text, 1, CONFIG_TEXT_MAX + 1, f);
-	if (ferror(f))
-		ret = err_set(err, EIO, "configuration %s cannot be read", path);
-	else if (n > CONFIG_TEXT_MAX)
-		ret = err_set(err, EFBIG, "configuration %s is larger than %d bytes", path, CONFIG_TEXT_MAX);
-	else if (memchr(text, '\0', n))
-		ret = err_set(err, EINVAL, "configuration %s holds a NUL byte: it is no text", path);
-	else
-		text[n] = '\0';
-	fclose(f);
-out:
-	if (ret == 0)
-		*ret_text = text;
-	else
-		free(text);
-	return ret;
-}
+#define COPY_ROOM (64 << 10)	   /* bytes that the copy of the configuration may grow to on a full disk */
 
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
 	       struct config **ret_config, struct err *err)
@@ -59,22 +29,9 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
 	const struct tls_files_report files = {ctx, report, NULL, NULL};
 	struct config *config = NULL;
 	char *text = NULL;
-	int ret;
+	int ret = path ? config_load_text(path, report, ctx, &config, &text, err) : config_load(NULL, report, ctx, &config, err);
 
-	if (!path) {
-		ret = config_load(NULL, report, ctx, ret_config, err);
-		if (ret == 0)
-			*ret_text = NULL;
-		return ret;
-	}
-	ret = read_text(path, &text, err);
-	if (ret < 0) {
-		if (report)
-			report(ctx, err ? err->msg : path);
-		return ret;
-	}
-	ret = config_parse(text, path, report, ctx, &config, err);
-	if (ret == 0)
+	if (ret == 0 && path)
 		ret = tls_files_check(config, clock_wall(), &files, err);
 	if (ret == 0) {
 		*ret_text = text;
@@ -86,40 +43,67 @@ int serve_load(const char *path, void (*report)(void *ctx, const char *problem),
 	return ret;
 }
 
-/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. On
- * failure the old one stays in force: without a path, work processes would take the embedded defaults and another spool. */
+/* ---- the copy ---- */
+
+static int write_file(const char *path, int flags, const char *text, struct err *err)
+{
+	size_t n = strlen(text), at = 0;
+	ssize_t got = 0;
+	int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600), ret = 0;
+
+	if (fd < 0)
+		return err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	for (; at < n && got >= 0; at += got > 0 ? (size_t)got : 0)
+		got = write(fd, text + at, n - at);
+	if (got < 0 || ftruncate(fd, (off_t)n) < 0 || fsync(fd) < 0)
+		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	else /* for a longer one, written when the disk is full; where the file system cannot do that, there is none */
+		(void)!fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, COPY_ROOM);
+	close(fd);
+	return ret;
+}
+
+static bool holds(const char *path, const char *text)
+{
+	size_t n = strlen(text);
+	char *there = malloc(n + 1);
+	FILE *f = there ? fopen(path, "re") : NULL;
+	bool same = f && fread(there, 1, n + 1, f) == n && !memcmp(there, text, n);
+
+	if (f)
+		fclose(f);
+	free(there);
+	return same;
+}
+
+/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. On failure the old one
+ * stays in force: without a path, work processes would take the embedded defaults and another spool. Only while there are no
+ * work processes a disk without space for a second file gets it in the place of the first: what a person has changed in order to
+ * get space must not need space. A kill leaves half of it, and the next start writes it again. */
 int serve_write_copy(struct serve *v, const char *text, struct err *err)
 {
-	char part[320], *old = NULL;
-	size_t n;
-	int fd, ret = 0;
+	struct err why = {0};
+	char part[320];
+	int ret;
 
 	if (!text) {
 		v->s.config_path = NULL;
 		return 0;
 	}
-	n = strlen(text);
-	if (read_text(v->config_copy, &old, NULL) == 0 &&
-	    !strcmp(old, text)) { /* a full disk does not keep a node from starting */
-		v->s.config_path = v->config_copy;
-		free(old);
-		return 0;
+	if (!holds(v->config_copy, text)) {
+		snprintf(part, sizeof(part), "%s.part", v->config_copy);
+		ret = write_file(part, O_CREAT | O_TRUNC, text, &why);
+		if (ret == 0 && rename(part, v->config_copy) < 0)
+			ret = err_set(&why, errno, "cannot rename %s: %s", part, strerror(errno));
+		if (ret < 0)
+			unlink(part);
+		if ((ret == -ENOSPC || ret == -EDQUOT) && v->s.processes.n == 0)
+			ret = write_file(v->config_copy, 0, text, NULL);
+		if (ret < 0)
+			return err_set(err, why.code, "%s", why.msg);
 	}
-	free(old);
-	snprintf(part, sizeof(part), "%s.part", v->config_copy);
-	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_set(err, errno, "cannot write %s: %s", part, strerror(errno));
-	if (write(fd, text, n) != (ssize_t)n || fsync(fd) < 0)
-		ret = err_set(err, errno ? errno : ENOSPC, "cannot write %s: %s", part, strerror(errno ? errno : ENOSPC));
-	close(fd);
-	if (ret == 0 && rename(part, v->config_copy) < 0)
-		ret = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
-	if (ret == 0)
-		v->s.config_path = v->config_copy;
-	else
-		unlink(part);
-	return ret;
+	v->s.config_path = v->config_copy;
+	return 0;
 }
 
 void serve_start_log(const struct config *c, const char *who)

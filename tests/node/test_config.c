@@ -533,7 +533,7 @@ static void test_files(void **state)
 {
 	struct config *c = NULL;
 	struct err err = {0};
-	char path[256], name[512];
+	char path[256], name[512], *text = NULL;
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
@@ -546,6 +546,14 @@ static void test_files(void **state)
 	assert_non_null(config_protocol(c, "mine"));
 	assert_int_equal(c->n_peers, 1);
 	config_free(c);
+	assert_int_equal(config_load_text(path, NULL, NULL, &c, &text, &err), 0); /* all of it in one text, which says the same */
+	assert_non_null(strstr(text, "port = 104; };\nprotocols = (\n { name = \"mine\"; }\n);\npeers"));
+	config_free(c);
+	assert_int_equal(config_parse(text, "copy", NULL, NULL, &c, &err), 0);
+	assert_non_null(config_protocol(c, "mine"));
+	assert_int_equal(c->n_peers, 1);
+	config_free(c);
+	free(text);
 
 	write_file("more.conf",
 		   "protocols = (\n { name = \"mine\"; subsets = -2; }\n);\n"); /* the included file's own name and line */

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/clock.h"
 #include "node/log.h"
 
-static char caught[16384];
+static char caught[16384], last[sizeof(caught)];
 
 /* Run `what` with stderr in a pipe and keep what it wrote. */
 static void catch_stderr(void (*what)(void))
@@ -129,11 +130,47 @@ static void test_quote(void **state)
 		assert_memory_equal(quoted + i, "\\\"", 2);
 }
 
+/* stderr is a pipe that nobody reads: one line waits, those behind it do not, and their number is said when there is room again.
+ */
+static void test_nobody_reads(void **state)
+{
+	int pipes[2], saved = dup(STDERR_FILENO), n_lines = 3000;
+	double from, took;
+	size_t whole = 0;
+	ssize_t n;
+
+	(void)state;
+	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
+	assert_int_equal(pipe(pipes), 0);
+	dup2(pipes[1], STDERR_FILENO);
+	from = clock_seconds();
+	for (int i = 0; i < n_lines; i++)
+		log_event(LOG_INFO, "stored", "sop=1.2.3 number=%d", i);
+	took = clock_seconds() - from;
+	n = read(pipes[0], caught, sizeof(caught) - 1);
+	log_event(LOG_INFO, "again", "%s", "");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(pipes[1]);
+	for (; n > 0; n = read(pipes[0], caught, sizeof(caught) - 1)) {
+		for (ssize_t i = 0; i < n; i++)
+			whole += caught[i] == '\n';
+		caught[n] = '\0';
+		strcpy(last, caught);
+	}
+	close(pipes[0]);
+	assert_true(took > 0.5 && took < 60); /* it waited once; 3000 times would be 50 minutes */
+	assert_in_range(whole, 100, n_lines - 1);
+	snprintf(caught, sizeof(caught), "log-lost lines=%zu\n", n_lines + 2 - whole);
+	assert_non_null(strstr(last, caught));
+	assert_non_null(strstr(last, "again\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_line), cmocka_unit_test(test_one_line), cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_long), cmocka_unit_test(test_quote),
+		cmocka_unit_test(test_long), cmocka_unit_test(test_quote),    cmocka_unit_test(test_nobody_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,7 @@ def full_at_the_start(folder, things, mount):
         check(ledger.send(n.port, objects[:2]), "not taken")
         end()
         c.fill(mount, 0)
+        n.write_conf(f"# {number}: what a person changes to get space" + " and why" * 1000 * number + "\n")
         n.start()  # waits for C-ECHO
         c.fill(mount, 0)  # an end of the journal may have left room
         check(not ledger.send(n.port, objects), "taken by a full disk")

@@ -349,7 +349,9 @@ def sighup_reloads(folder, things):
     old, pacs.port, n.pacs_port = pacs.port, h.free_port(), None
     n.pacs_port = pacs.port
     n.port = h.free_port()
-    n.write_conf()
+    n.write_conf('@include "more.conf"\n')  # all of its files are what is accepted, and what work processes read
+    with open(os.path.join(os.path.dirname(n.conf), "more.conf"), "w") as f:
+        f.write('peers = ( { name = "more"; aet = "MORE"; } );\n')
     pacs.start()
     n.process.send_signal(signal.SIGHUP)
     wait_for("the good one is taken", lambda: "config-reloaded" in n.log_text())
@@ -458,7 +460,7 @@ def cancelled_while_running(folder, things):
     n.command("cancel", str(job["id"]))
     n.wait_states("cancelled")
     wait_for("the worker is gone", lambda: pid not in n.processes("worker"), 10)
-    check(os.listdir(os.path.join(n.spool, "work")) == [], "leftovers in work")
+    wait_for("nothing is left in work", lambda: not os.listdir(os.path.join(n.spool, "work")), 10)
     quick_again(n)
     pacs.start()
     n.command("retry", str(job["id"]))
