@@ -8,6 +8,7 @@
 #include "kernels/clock.h"
 #include "node/case_check.h"
 #include "node/deliver.h"
+#include "node/digest.h"
 #include "node/event.h"
 #include "node/folder.h"
 #include "node/jobs.h"
@@ -105,20 +106,62 @@ static int prepare(struct attempt *a, struct err *err)
 	return ret;
 }
 
-static json_t *describe(const struct attempt *a, const struct reconstruct_report *r)
+/* What each object's file is now, so that no other bytes are ever sent as it. */
+static int add_digests(const struct attempt *a, const struct reconstruct_report *r, json_t *list, struct err *err)
+{
+	size_t n = reconstruct_n_objects(r);
+	char(*names)[400] = calloc(n, sizeof(names[0]));
+	char(*hex)[DIGEST_SIZE] = calloc(n, sizeof(hex[0]));
+	const char **paths = calloc(n, sizeof(paths[0]));
+	int *codes = calloc(n, sizeof(codes[0]));
+	int ret = names && hex && paths && codes ? 0 : err_set(err, EAGAIN, "no memory for %zu digests", n);
+
+	for (size_t i = 0; ret == 0 && i < n; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s/%s", a->out_dir, reconstruct_file(r, i));
+		paths[i] = names[i];
+	}
+	if (ret == 0)
+		ret = digest_files(paths, n, 0, hex, codes, err);
+	for (size_t i = 0; ret == 0 && i < n; i++)
+		if (codes[i])
+			ret = err_set(err, codes[i], "the result %s cannot be read: %s", reconstruct_file(r, i),
+				      strerror(codes[i]));
+		else
+			json_object_set_new(json_array_get(list, i), "digest", json_string(hex[i]));
+	free(names);
+	free(hex);
+	free(paths);
+	free(codes);
+	if (ret == -ENOMEM) /* of our lists, not of the plan: it may pass */
+		err->code = EAGAIN;
+	return ret;
+}
+
+static int describe(const struct attempt *a, struct reconstruct_report *r, json_t **ret_detail, struct err *err)
 {
 	char folder[40];
-	json_t *detail, *seconds = reconstruct_seconds(r);
+	json_t *detail, *seconds;
+	double begun = clock_seconds();
+	int ret;
 
-	json_object_set_new(seconds, "check", json_real(a->check.seconds));
 	snprintf(folder, sizeof(folder), "outbox/%lld", (long long)a->view->id);
 	detail = reconstruct_objects(r, folder);
+	ret = add_digests(a, r, json_object_get(detail, "objects"), err);
+	if (ret < 0) {
+		json_decref(detail);
+		return ret;
+	}
+	r->seconds_write += clock_seconds() - begun;
+	r->seconds_total += clock_seconds() - begun;
+	seconds = reconstruct_seconds(r);
+	json_object_set_new(seconds, "check", json_real(a->check.seconds));
 	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device", event_text(r->device),
 						 "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1], r->n[2],
 						 "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device",
 						 (json_int_t)r->bytes_device, "seconds", seconds));
 	json_object_update_new(detail, reconstruct_findings(r));
-	return detail;
+	*ret_detail = detail;
+	return 0;
 }
 
 /* The event that a refusal means, with its detail. */
@@ -200,7 +243,7 @@ static enum attempt_end work(struct attempt *a, struct err *err)
 	enum job_event event = EVENT_RECONSTRUCTED;
 	enum attempt_end end;
 	struct err why = {0};
-	json_t *detail;
+	json_t *detail = NULL;
 	int ret = reconstruct(a, &report, &why);
 
 	if (stopped(a) || ret == -ECANCELED) {
@@ -213,8 +256,8 @@ static enum attempt_end work(struct attempt *a, struct err *err)
 		end = ATTEMPT_UNWRITTEN;
 	} else {
 		if (ret == 0)
-			detail = describe(a, &report);
-		else
+			ret = describe(a, &report, &detail, &why);
+		if (ret < 0)
 			event = refusal(a, &why, &detail);
 		end = write_down(a, event, detail, err);
 	}

@@ -77,15 +77,9 @@ static bool head_is_sound(const uint8_t *head, size_t n, const struct instance_r
 	return true;
 }
 
-/* Errors of our own, which say nothing about the file. */
-static bool may_pass(int code)
-{
-	return code == ENOMEM || code == EMFILE || code == ENFILE || code == EACCES || code == EPERM || code == ECANCELED;
-}
-
 static int unreadable(const struct instance_row *row, int code, struct err *err)
 {
-	return err_set(err, may_pass(code) ? code : EBADMSG, "%s cannot be read: %s", row->file, strerror(code));
+	return err_set(err, digest_may_pass(code) ? code : EBADMSG, "%s cannot be read: %s", row->file, strerror(code));
 }
 
 static ssize_t read_head(int fd, uint8_t *head)

@@ -6,6 +6,8 @@
  *   destination's limit all that is due is refused.
  * - An event that names no SOP instance is about all that is due. Of a series of many objects those that were stored within a
  *   moment share one event, so that the journal does not set the pace.
+ * - What is due is compared with the digests that it was made with, before anything of it is sent. A result that is not what was
+ *   made goes back to be made again (`result-lost`).
  * - When this process dies after the peer's answer and before the journal has it, the object is sent again: the same UID, so the
  *   peer still has one.
  * - Where the destination is asked for storage commitment, `sent` says so: the object is stored then, and not yet delivered.
@@ -26,6 +28,7 @@
 #include "node/jobs.h"
 #include "node/log.h"
 #include "node/options.h"
+#include "node/outbox_check.h"
 #include "node/task.h"
 
 #define TOGETHER_FROM 9	     /* objects that are due: fewer have an event each */
@@ -211,6 +214,23 @@ static int list_due(struct delivery *d, size_t *ret_list, struct scu_context *re
 	return CODE_OK;
 }
 
+/* What lies in the outbox is not what was made. */
+static int make_again(struct delivery *d, const char *reason)
+{
+	struct err err = {0};
+	int ret = event_append(d->task.journal, d->view->id, EVENT_RESULT_LOST, json_pack("{s:o}", "reason", event_text(reason)),
+			       clock_wall(), &err);
+
+	if (ret == -ESTALE)
+		return CODE_CANCELLED;
+	if (ret < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
+		return CODE_FAILED;
+	}
+	task_notify(&d->task);
+	return CODE_OK;
+}
+
 static int send_due(struct delivery *d)
 {
 	const struct destination_conf *c = d->destination;
@@ -259,13 +279,22 @@ out:
 
 static int deliver(struct delivery *d)
 {
+	struct err why = {0};
 	char reason[160];
+	int ret;
 
 	d->began = clock_seconds();
 	d->alarmed = d->send->alarm;
 	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
 		return CODE_CANCELLED;
 	d->destination = config_destination(d->task.config, d->send->destination);
+	ret = d->destination ? outbox_check(d->task.config->node.spool, d->view, d->send, &why) : 0;
+	if (ret == -EBADMSG)
+		return make_again(d, why.msg);
+	if (ret < 0) {
+		answer(d, NULL, DELIVER_TRANSIENT, "", why.msg);
+		return write_down(d);
+	}
 	if (d->destination)
 		return send_due(d);
 	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration any more", d->send->destination);

@@ -111,6 +111,11 @@ int digest_rest(int fd, bool (*stopped)(void *ctx), void *ctx, char ret_hex[DIGE
 	return ret < 0 ? err_set(err, -ret, "%s", ret == -ECANCELED ? "cancelled" : strerror(-ret)) : 0;
 }
 
+bool digest_may_pass(int code)
+{
+	return code == ENOMEM || code == EMFILE || code == ENFILE || code == EACCES || code == EPERM || code == ECANCELED;
+}
+
 /* ---- whole files in pieces ---- */
 
 struct piece {

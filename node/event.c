@@ -41,6 +41,7 @@ static int priority(enum job_event event)
 	case EVENT_DEAD_LETTER:
 		return LOG_ALERT; /* a person has to look */
 	case EVENT_CRASHED:
+	case EVENT_RESULT_LOST:
 	case EVENT_SEND_REFUSED:
 	case EVENT_COMMIT_REFUSED:
 		return LOG_ERR;

@@ -31,6 +31,7 @@ enum job_event {
 	EVENT_INTERRUPTED,	/* the worker went away with its node: start again, not counted as a failure */
 	EVENT_CRASHED,		/* the worker died or failed in a way that may pass: reason */
 	EVENT_RECONSTRUCTED,	/* outbox file, SOP instance UID, seconds per stage */
+	EVENT_RESULT_LOST,	/* what lies in the outbox is not what was made, or is gone: make it again; reason */
 	EVENT_FAILED,		/* reason */
 	EVENT_SEND_FAILED,	/* destination, status or reason, when next: transient */
 	EVENT_SENT,		/* destination, status */

@@ -265,6 +265,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
 		return 0;
 	case EVENT_CRASHED:
+	case EVENT_RESULT_LOST: /* counted, too: a disk that damages every result would keep a device busy for ever */
 		v->crashes++;
 		/* fall through */
 	case EVENT_INTERRUPTED:

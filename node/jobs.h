@@ -27,6 +27,7 @@ enum send_state {
 struct job_object {
 	const char *file; /* relative to the spool; all texts lie in the view's object_texts */
 	const char *sop_instance, *sop_class, *series;
+	const char *digest; /* of the file when it was made (digest_files()); "": made by a version that kept none */
 };
 
 #define JOB_SENDS_MAX (2 * ROUTE_DESTINATIONS_MAX) /* those of the route, and fallbacks */

@@ -129,7 +129,8 @@ static int check_object(const json_t *detail, size_t *ret_size)
 
 	if (!uid[0] || !file[0] || strstr(file, ".."))
 		return -EBADMSG;
-	*ret_size += strlen(uid) + strlen(file) + strlen(get_text(detail, "sop_class")) + strlen(get_text(detail, "series")) + 4;
+	*ret_size += strlen(uid) + strlen(file) + strlen(get_text(detail, "sop_class")) + strlen(get_text(detail, "series")) +
+		     strlen(get_text(detail, "digest")) + 5;
 	return 0;
 }
 
@@ -156,6 +157,7 @@ static int gather(const json_t *detail, const json_t *list, size_t n, struct gat
 		o->sop_instance = keep_text(&g, get_text(one, "sop_instance"), NULL);
 		o->sop_class = keep_text(&g, get_text(one, "sop_class"), i ? o[-1].sop_class : NULL);
 		o->series = keep_text(&g, get_text(one, "series"), i ? o[-1].series : NULL);
+		o->digest = keep_text(&g, get_text(one, "digest"), i ? o[-1].digest : NULL);
 	}
 	*ret = g;
 	return 0;

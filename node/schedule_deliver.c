@@ -218,10 +218,8 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 	if (job_view_sends(v, SEND_DUE) > 0) {
 		if (result_is_there(s, v))
 			return false;
-		return schedule_say(s, v, EVENT_CRASHED,
-				    json_pack("{s:s, s:f}", "reason",
-					      "the result is not in the outbox any more: it is made again", "next", now),
-				    now);
+		return schedule_say(s, v, EVENT_RESULT_LOST,
+				    schedule_reason("the result is not in the outbox any more: it is made again"), now);
 	}
 	if (job_view_sends(v, SEND_STORED) > 0)
 		return v->state == JOB_RECONSTRUCTED &&

@@ -297,6 +297,7 @@ const char *status_words_event(enum job_event event)
 		[EVENT_STARTED] = "Reconstruction began",
 		[EVENT_INTERRUPTED] = "Interrupted",
 		[EVENT_CRASHED] = "The attempt failed",
+		[EVENT_RESULT_LOST] = "The result is made again",
 		[EVENT_RECONSTRUCTED] = "Reconstructed",
 		[EVENT_FAILED] = "Failed",
 		[EVENT_SEND_FAILED] = "Not sent",

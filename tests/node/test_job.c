@@ -42,6 +42,7 @@ static const char *const life[][3] = {
 	{"running", "cancel", "cancelled"},
 
 	{"reconstructed", "crashed", "ready"},
+	{"reconstructed", "result-lost", "ready"},
 	{"reconstructed", "send-failed", "reconstructed"},
 	{"reconstructed", "sent", "reconstructed"},
 	{"reconstructed", "send-refused", "reconstructed"},

@@ -92,10 +92,20 @@ static void sent_is_kept_over_a_retry(void **state)
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
 	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
 	assert_int_equal(job_view_send(v, "ws")->state, SEND_DUE);
-	apply(&jobs, 7, EVENT_CRASHED, "{\"reason\":\"lost\"}");
+	/* The result was damaged: made again, as often as it may crash. */
+	assert_int_equal(v->crashes, 0);
+	apply(&jobs, 7, EVENT_RESULT_LOST, "{\"reason\":\"lost\"}");
+	assert_int_equal(v->state, JOB_READY);
+	assert_int_equal(v->crashes, 1);
+	assert_string_equal(v->reason, "lost");
+	assert_true(v->not_before == 0);
 	apply(&jobs, 7, EVENT_STARTED, "{}");
-	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.6"));
+	apply(&jobs, 7, EVENT_RECONSTRUCTED,
+	      "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.6\",\"objects\":[{\"file\":\"outbox/1/x.dcm\","
+	      "\"sop_instance\":\"1.6\",\"digest\":\"00ff\"},{\"file\":\"outbox/1/y.dcm\",\"sop_instance\":\"1.7\"}]}");
 	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DUE);
+	assert_string_equal(v->objects[0].digest, "00ff");
+	assert_string_equal(v->objects[1].digest, "");
 	jobs_clear(&jobs);
 }
 
