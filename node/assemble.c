@@ -1,4 +1,5 @@
 #include "node/assemble.h"
+#include "node/plural.h"
 
 #include <stdio.h>
 
@@ -39,10 +40,11 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 	if (a->instances > 0 && (a->as_is || is_complete(a))) {
 		answer.verdict = ASSEMBLE_COMPLETE;
 		if (is_complete(a))
-			snprintf(reason, size, "%ld of %ld instances, %ld frames", a->instances, a->expected, a->frames);
+			snprintf(reason, size, "%ld of %ld instance%s, %ld frame%s", a->instances, a->expected,
+				 plural(a->expected), a->frames, plural(a->frames));
 		else
-			snprintf(reason, size, "%ld instances, %ld frames, taken as they are by a person", a->instances,
-				 a->frames);
+			snprintf(reason, size, "%ld instance%s, %ld frame%s, taken as they are by a person", a->instances,
+				 plural(a->instances), a->frames, plural(a->frames));
 	} else if (now < a->last) {
 		answer.again =
 			now + quiet_time; /* the clock was set back: wait anew rather than for the old time to come round */
@@ -60,7 +62,8 @@ void assemble_decide(const struct assemble *a, double now, double quiet_time, st
 			snprintf(reason, size, "no header says how many instances there should be; %ld there after %g s of quiet",
 				 a->instances, quiet_time);
 		else if (a->instances > a->expected)
-			snprintf(reason, size, "%ld instances, but the headers expect %ld", a->instances, a->expected);
+			snprintf(reason, size, "%ld instance%s, but the headers expect %ld", a->instances, plural(a->instances),
+				 a->expected);
 		else
 			snprintf(reason, size, "%ld of %ld instances after %g s of quiet", a->instances, a->expected, quiet_time);
 	}

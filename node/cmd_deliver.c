@@ -29,6 +29,7 @@
 #include "node/log.h"
 #include "node/options.h"
 #include "node/outbox_check.h"
+#include "node/plural.h"
 #include "node/task.h"
 
 #define TOGETHER_FROM 9	     /* objects that are due: fewer have an event each */
@@ -90,7 +91,8 @@ static enum job_event outcome_event(struct delivery *d)
 		return EVENT_SEND_REFUSED;
 	if (d->destination->retry_limit > 0 && failures >= d->destination->retry_limit) {
 		snprintf(last, sizeof(last), "%.300s", d->reason);
-		snprintf(d->reason, sizeof(d->reason), "given up after %d attempts; the last one: %s", failures, last);
+		snprintf(d->reason, sizeof(d->reason), "given up after %d attempt%s; the last one: %s", failures,
+			 plural(failures), last);
 		return EVENT_SEND_REFUSED;
 	}
 	return EVENT_SEND_FAILED;

@@ -13,6 +13,7 @@
 #include "node/export_image.h"
 #include "node/export_sinogram.h"
 #include "node/options.h"
+#include "node/plural.h"
 
 #define FILES_MAX 100000
 
@@ -231,8 +232,9 @@ int cmd_export(int argc, char **argv)
 	if (list_fill(&list, argv + o.first, format == FORMAT_SINOGRAM ? sinograms : images, &err) < 0)
 		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
 	else if (list.n == 0)
-		code = options_fail(&o, CODE_INPUT, "no %s among %zu files",
-				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET or CT image", list.n_passed);
+		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
+				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET or CT image", list.n_passed,
+				    plural(list.n_passed));
 	else if (format == FORMAT_SINOGRAM)
 		code = export_projections(&o, &list, out);
 	else

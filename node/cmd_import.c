@@ -11,6 +11,7 @@
 #include "node/audit_files.h"
 #include "node/options.h"
 #include "node/picture.h"
+#include "node/plural.h"
 #include "node/simulate_parallel.h"
 #include "node/sinogram.h"
 
@@ -118,7 +119,7 @@ static int scan_picture(int argc, char **argv, int picture)
 		given[n++] = argv[i];
 	}
 	given[n] = NULL;
-	return cmd_simulate_parallel(n, given);
+	return cmd_simulate_parallel(spec.name, n, given);
 }
 
 /* All objects of an import are of one study. */
@@ -191,6 +192,6 @@ int cmd_import(int argc, char **argv)
 					      "warnings", warnings));
 	if (warnings[0])
 		fprintf(stderr, "tomonode import: %s\n", warnings);
-	printf("%zu object%s in %s\n", n, n == 1 ? "" : "s", conf.folder);
+	printf("%zu object%s in %s\n", n, plural(n), conf.folder);
 	return CODE_OK;
 }

@@ -9,6 +9,7 @@
 #include "node/case_files.h"
 #include "node/device_names.h"
 #include "node/options.h"
+#include "node/plural.h"
 #include "node/progress.h"
 #include "node/reconstruct.h"
 
@@ -162,9 +163,9 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 	size_t n = reconstruct_n_objects(p);
 
 	if (p->kind == KIND_PET)
-		printf("PET: %zu planes of %d angles, ", p->pet.planes, p->n_views);
+		printf("PET: %zu plane%s of %d angle%s, ", p->pet.planes, plural(p->pet.planes), p->n_views, plural(p->n_views));
 	else if (p->kind == KIND_PARALLEL)
-		printf("parallel beams: %d slices of %d angles, ", p->n[2], p->n_views);
+		printf("parallel beams: %d slice%s of %d angle%s, ", p->n[2], plural(p->n[2]), p->n_views, plural(p->n_views));
 	else
 		printf("%s %s: %d projections, ", c->laterality, c->view, p->n_views);
 	printf("%d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", p->n[0],
@@ -175,7 +176,7 @@ static void print_result(const struct recon *r, const struct case_files *c, cons
 		bool pet = p->kind == KIND_PET;
 		const char *warnings = pet ? p->pet.result.warnings : p->parallel.result.warnings;
 
-		printf("%zu slices in %s, %s\n", n, r->out_dir, pet ? p->pet.result.units : p->parallel.result.unit);
+		printf("%zu slice%s in %s, %s\n", n, plural(n), r->out_dir, pet ? p->pet.result.units : p->parallel.result.unit);
 		if (warnings[0])
 			printf("  %s\n", warnings);
 		return;
@@ -260,9 +261,8 @@ static int summary(struct recon *r)
 				       (json_int_t)l->n_other, "not_projections", (json_int_t)l->n_ignored, "duplicates",
 				       (json_int_t)l->n_duplicates));
 	else if (l->n_other || l->n_ignored || l->n_duplicates)
-		printf("ignored: %zu files that are no DICOM, %zu DICOM objects that are neither projections nor sinograms, %zu "
-		       "duplicates\n",
-		       l->n_other, l->n_ignored, l->n_duplicates);
+		printf("ignored files: %zu no DICOM, %zu neither projections nor sinograms, %zu there twice\n", l->n_other,
+		       l->n_ignored, l->n_duplicates);
 	return r->code;
 }
 
@@ -284,8 +284,8 @@ static int run(struct recon *r, char **paths)
 	for (size_t i = 0; i < r->list->n_refused; i++)
 		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && r->list->n_refused == 0)
-		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu files (%zu are no DICOM)",
-				    r->list->n_files, r->list->n_other);
+		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them no DICOM)",
+				    r->list->n_files, plural(r->list->n_files), r->list->n_other);
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);

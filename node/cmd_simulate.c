@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "node/options.h"
+#include "node/plural.h"
 #include "node/progress.h"
 #include "node/simulate.h"
 #include "node/simulate_parallel.h"
@@ -264,9 +265,9 @@ static int run(struct simulate *s)
 					      report.files, "pixel_bytes", (json_int_t)report.bytes, "seconds", report.seconds,
 					      "study", simulation->study, "series", simulation->series));
 	else
-		printf("%d %s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report.files,
-		       report.files == 1 ? "object" : "objects", simulation->n_u, simulation->n_v, s->what.views,
-		       (double)report.bytes / 1e6, report.seconds, s->folder);
+		printf("%d object%s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report.files,
+		       plural(report.files), simulation->n_u, simulation->n_v, s->what.views, (double)report.bytes / 1e6,
+		       report.seconds, s->folder);
 out:
 	simulate_free(simulation);
 	config_free(config);
@@ -292,7 +293,7 @@ int cmd_simulate(int argc, char **argv)
 	if (argc > 1 && strcmp(argv[1], "pet") == 0)
 		return cmd_simulate_pet(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "parallel") == 0)
-		return cmd_simulate_parallel(argc - 1, argv + 1);
+		return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
 	code = read_options(&s, argc, argv);
 
 	return code < 0 ? run(&s) : code;

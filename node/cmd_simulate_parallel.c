@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "node/options.h"
+#include "node/plural.h"
 #include "node/progress.h"
 #include "node/simulate_parallel.h"
 
@@ -47,7 +48,6 @@ static const struct option_spec option_specs[] = {
 };
 
 static const struct command_spec spec = {
-	.name = "simulate parallel",
 	.usage = "[OPTION]... -o DIR",
 	.summary =
 		"Write what parallel beams measure of a phantom or a picture as DICOM objects, with a file that tells the truth.",
@@ -120,11 +120,11 @@ static bool read_option(struct simulate *s, int id, const char *value)
 	}
 }
 
-static int read_options(struct simulate *s, int argc, char **argv)
+static int read_options(struct simulate *s, const struct command_spec *named, int argc, char **argv)
 {
 	int id;
 
-	options_begin(&s->o, &spec, argc, argv);
+	options_begin(&s->o, named, argc, argv);
 	while ((id = options_next(&s->o)) >= 0)
 		if (!read_option(s, id, s->o.value))
 			return options_refuse(&s->o, id);
@@ -157,13 +157,15 @@ static int run(struct simulate *s)
 		return options_json(json_pack("{s:b, s:s, s:i, s:i, s:i, s:i, s:f}", "ok", 1, "folder", s->folder, "files",
 					      report.files, "angles", s->what.angles, "radial", report.radial, "matrix",
 					      report.matrix, "seconds", report.seconds));
-	printf("%d object%s, %d slices of %d angles and %d radial bins, in %.1f s: %s\n", report.files,
-	       report.files == 1 ? "" : "s", s->what.slices, s->what.angles, report.radial, report.seconds, s->folder);
+	printf("%d object%s, %d slice%s of %d angle%s and %d radial bins, in %.1f s: %s\n", report.files, plural(report.files),
+	       s->what.slices, plural(s->what.slices), s->what.angles, plural(s->what.angles), report.radial, report.seconds,
+	       s->folder);
 	return 0;
 }
 
-int cmd_simulate_parallel(int argc, char **argv)
+int cmd_simulate_parallel(const char *name, int argc, char **argv)
 {
+	struct command_spec named = spec;
 	struct simulate s = {
 		.what = {.phantom = PARALLEL_PHANTOM_SHEPP_LOGAN,
 			 .angles = 180,
@@ -173,7 +175,9 @@ int cmd_simulate_parallel(int argc, char **argv)
 			 .seed = 1,
 			 .position = "HFS"},
 	};
-	int code = read_options(&s, argc, argv);
+	int code;
 
+	named.name = name;
+	code = read_options(&s, &named, argc, argv);
 	return code < 0 ? run(&s) : code;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "node/options.h"
+#include "node/plural.h"
 #include "node/progress.h"
 #include "node/simulate_pet.h"
 
@@ -151,11 +152,10 @@ static int print_report(const struct simulate *s, const struct simulate_pet *sim
 		return options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:f, s:f, s:s}", "ok", 1, "folder", s->folder, "files",
 					      report->files, "bins", (json_int_t)bins, "counts", report->counts, "size",
 					      simulation->size, "seconds", report->seconds, "study", simulation->study));
-	printf("%d %s, %d planes of %d angles and %d radial bins, %.4g counts, in %.1f s: %s\n", report->files,
-	       s->what.interfile    ? report->files == 1 ? "header" : "headers"
-	       : report->files == 1 ? "object"
-				    : "objects",
-	       simulation->scan->n_u, simulation->m.n_angles, simulation->m.n_radial, report->counts, report->seconds, s->folder);
+	printf("%d %s%s, %d plane%s of %d angles and %d radial bins, %.4g counts, in %.1f s: %s\n", report->files,
+	       s->what.interfile ? "header" : "object", plural(report->files), simulation->scan->n_u,
+	       plural(simulation->scan->n_u), simulation->m.n_angles, simulation->m.n_radial, report->counts, report->seconds,
+	       s->folder);
 	if (simulation->size < 1 && !(s->what.size > 0))
 		printf("the phantom was made %.3g times as large to fit the scanner\n", simulation->size);
 	return 0;

@@ -7,6 +7,7 @@
 
 #include "node/event.h"
 #include "node/log.h"
+#include "node/plural.h"
 
 enum verdict { SAID_NOTHING, SAID_COMMITTED, SAID_FAILED };
 
@@ -61,7 +62,8 @@ enum job_event commit_not_kept(const struct destination_conf *d, const struct jo
 
 	snprintf(text, sizeof(text), "not committed: %.300s", reason);
 	if (last)
-		snprintf(text, sizeof(text), "not committed after %d requests; the last one: %.300s", tries, reason);
+		snprintf(text, sizeof(text), "not committed after %d request%s; the last one: %.300s", tries, plural(tries),
+			 reason);
 	*ret_detail = json_pack("{s:s, s:s, s:s, s:o, s:i}", "destination", send->destination, "transaction", send->transaction,
 				"status", "", "reason", event_text(text), "attempt", tries);
 	if (*ret_detail && !last)
@@ -151,11 +153,11 @@ static int write_failed(struct taking *t)
 		return 0;
 	}
 	if (t->failure)
-		snprintf(reason, sizeof(reason), "%zu of %zu objects, reason %04X: %s", json_array_size(uids), t->view->n_objects,
-			 t->failure, commit_failure_words(t->failure));
+		snprintf(reason, sizeof(reason), "%zu of %zu object%s, reason %04X: %s", json_array_size(uids),
+			 t->view->n_objects, plural(t->view->n_objects), t->failure, commit_failure_words(t->failure));
 	else
-		snprintf(reason, sizeof(reason), "the report names %zu of %zu objects neither as committed nor as failed",
-			 json_array_size(uids), t->view->n_objects);
+		snprintf(reason, sizeof(reason), "the report names %zu of %zu object%s neither as committed nor as failed",
+			 json_array_size(uids), t->view->n_objects, plural(t->view->n_objects));
 	event = commit_not_kept(d, t->send, reason, uids, t->now, &detail);
 	return append(t, event, detail);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "node/ct_result_parts.h"
+#include "node/plural.h"
 #include "node/version.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
@@ -165,16 +166,15 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	size_t n;
 
 	if (a->iterates)
-		snprintf(how, sizeof(how), " with %d iterations of %d subset%s", r->info->plan->iterations,
-			 r->info->plan->subsets, r->info->plan->subsets == 1 ? "" : "s");
+		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", r->info->plan->iterations,
+			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets));
 	else if (p->parallel.algorithm == PARALLEL_FBP)
 		snprintf(how, sizeof(how), ", filter %s", filter_name(&p->parallel));
 	n = (size_t)snprintf(ret_text, size,
 			     "Reconstruction of parallel beams in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
 			     "%d x %d voxels of %.6g x %.6g x %.6g mm, unit %s, device %.95s.",
-			     r->s->n_files, r->s->n_files == 1 ? "" : "s", r->s->part[SINOGRAM_LINES].header.beams.n_angles,
-			     p->name, a->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], r->unit,
-			     r->info->device);
+			     r->s->n_files, plural(r->s->n_files), r->s->part[SINOGRAM_LINES].header.beams.n_angles, p->name,
+			     a->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], r->unit, r->info->device);
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.300s Research use only.", r->warnings[0] ? " " : "", r->warnings);
 }

@@ -147,7 +147,8 @@ static int check_count(const struct exam *exam, size_t n, struct err *err)
 		if (!found || expected < 2)
 			continue;
 		if ((size_t)expected != n)
-			return err_set(err, EBADMSG, "%zu projections are here, and %s says %ld", n, tag_text(tags[i]), expected);
+			return err_set(err, EBADMSG, "%zu projection%s here, and %s says %ld", n, n == 1 ? " is" : "s are",
+				       tag_text(tags[i]), expected);
 		break;
 	}
 	return 0;

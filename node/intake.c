@@ -26,6 +26,7 @@
 #include "node/gate.h"
 #include "node/journal.h"
 #include "node/log.h"
+#include "node/plural.h"
 #include "node/spool.h"
 
 #define BUSY_SECONDS 5
@@ -103,8 +104,8 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 		return SCP_REJECT_BUSY;
 	}
 	if (!answer.yes) {
-		snprintf(why, why_size, "'%s' from %s has %d associations already (%s)", request->calling, request->host,
-			 answer.limit, "peer_associations of node, or associations of the peer");
+		snprintf(why, why_size, "'%s' from %s has %d association%s already (%s)", request->calling, request->host,
+			 answer.limit, plural(answer.limit), "peer_associations of node, or associations of the peer");
 		return SCP_REJECT_BUSY;
 	}
 	in->counted = answer.counted;

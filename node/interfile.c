@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "node/config.h"
+#include "node/plural.h"
 
 void interfile_clear(struct interfile *f)
 {
@@ -35,11 +36,11 @@ void interfile_extent(const struct interfile *f, char *ret_text, size_t size)
 	const struct parallel_scan *b = &f->beams;
 
 	if (f->kind == INTERFILE_PARALLEL)
-		snprintf(ret_text, size, "%d slices, %d angles, %d radial bins of %d bytes", b->n_slices, b->n_angles,
-			 b->n_radial, f->bytes);
+		snprintf(ret_text, size, "%d slice%s, %d angles, %d radial bins of %d byte%s", b->n_slices, plural(b->n_slices),
+			 b->n_angles, b->n_radial, f->bytes, plural(f->bytes));
 	else
-		snprintf(ret_text, size, "%zu planes, %d angles, %d radial bins of %d bytes", michelogram_planes(&f->m),
-			 f->m.n_angles, f->m.n_radial, f->bytes);
+		snprintf(ret_text, size, "%zu plane%s, %d angles, %d radial bins of %d byte%s", michelogram_planes(&f->m),
+			 plural(michelogram_planes(&f->m)), f->m.n_angles, f->m.n_radial, f->bytes, plural(f->bytes));
 }
 
 /* ---- what the header leaves open ---- */

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "node/job_report.h"
+#include "node/plural.h"
 
 static const char *text(const json_t *object, const char *key)
 {
@@ -75,8 +76,8 @@ static void remark(const json_t *job, char *ret, size_t size)
 		if (n < size && text(d, "fallback")[0])
 			n += (size_t)snprintf(ret + n, size - n, " by %s", text(d, "fallback"));
 		else if (n < size && integer(d, "failures") > 0)
-			n += (size_t)snprintf(ret + n, size - n, " (%lld failures: %s)", integer(d, "failures"),
-					      text(d, "reason"));
+			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer(d, "failures"),
+					      plural(integer(d, "failures")), text(d, "reason"));
 		else if (n < size && !strcmp(text(d, "state"), "stored"))
 			n += (size_t)snprintf(ret + n, size - n, ", its commitment is awaited%s%s",
 					      text(d, "reason")[0] ? ": " : "", text(d, "reason"));

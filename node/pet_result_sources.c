@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "node/pet_result_parts.h"
+#include "node/plural.h"
 #include "node/version.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
@@ -133,8 +134,9 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 	size_t n;
 
 	if (a->iterates)
-		snprintf(passes, sizeof(passes), " with %d iterations of %d subset%s, projector %s", r->info->plan->iterations,
-			 r->info->plan->subsets, r->info->plan->subsets == 1 ? "" : "s", projector_name(p));
+		snprintf(passes, sizeof(passes), " with %d iteration%s of %d subset%s, projector %s", r->info->plan->iterations,
+			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
+			 projector_name(p));
 	if (a->iterates && p->pet.psf > 0)
 		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
 	else
@@ -145,8 +147,8 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		ret_text, size,
 		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s, %s, filter %s, %d x %d x %d voxels of "
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		r->s->n_files, r->s->n_files == 1 ? "" : "s", p->name, a->name, passes, model, filter, g->n[0], g->n[1], g->n[2],
-		g->h[0], g->h[1], g->h[2], 2 * r->info->plan->fov_radius, r->s->scanner ? r->s->scanner->name : "as the data say",
+		r->s->n_files, plural(r->s->n_files), p->name, a->name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
+		g->h[1], g->h[2], 2 * r->info->plan->fov_radius, r->s->scanner ? r->s->scanner->name : "as the data say",
 		r->info->device);
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.400s Research use only.", r->quantity.warnings[0] ? " " : "",

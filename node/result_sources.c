@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/plural.h"
 #include "node/result_parts.h"
 #include "node/version.h"
 
@@ -118,8 +119,8 @@ static void fill_reconstruction(const struct result *r, struct fill *root)
 	char text[65]; /* both descriptions are LO; the recipe has the rest */
 
 	if (a->iterates)
-		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", a->name, p->iterations,
-			 p->iterations == 1 ? "" : "s", r->info->plan->subsets, r->info->plan->subsets == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", a->name, p->iterations, plural(p->iterations),
+			 r->info->plan->subsets, plural(r->info->plan->subsets));
 	else
 		snprintf(text, sizeof(text), "%s", a->name);
 	fill_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);

@@ -17,6 +17,7 @@
 #include "node/event.h"
 #include "node/folder.h"
 #include "node/log.h"
+#include "node/plural.h"
 #include "node/schedule_parts.h"
 #include "node/task.h"
 
@@ -85,7 +86,8 @@ bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
 
 	if (v->crashes < s->config->node.attempts)
 		return false;
-	snprintf(reason, sizeof(reason), "given up after %d attempts; the last one: %s", v->crashes, v->reason);
+	snprintf(reason, sizeof(reason), "given up after %d attempt%s; the last one: %s", v->crashes, plural(v->crashes),
+		 v->reason);
 	return schedule_say(s, v, EVENT_FAILED, schedule_reason(reason), now);
 }
 

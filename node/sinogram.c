@@ -12,6 +12,7 @@
 
 #include "node/dicom_tags.h"
 #include "node/exam_parts.h"
+#include "node/plural.h"
 #include "node/sinogram_parts.h"
 
 static const char *base_name(const char *path)
@@ -145,7 +146,8 @@ static int check_all_there(const struct opening *o)
 	if (!o->s->part[sinogram_first_role(o->s)].present)
 		return err_set(o->err, EBADMSG, "no object of role EMISSION among %ld", there);
 	if (there != want)
-		return err_set(o->err, EBADMSG, "the acquisition has %ld instances, %ld are here", want, there);
+		return err_set(o->err, EBADMSG, "the acquisition has %ld instance%s, and %ld %s here", want, plural(want), there,
+			       there == 1 ? "is" : "are");
 	return 0;
 }
 

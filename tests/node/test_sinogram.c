@@ -362,7 +362,7 @@ static void test_object_refusals(void **state)
 		{SINOGRAM_LENGTH, "UL", "0", EBADMSG, "length of the data is 0"},
 		{SINOGRAM_LENGTH, "UL", "636", EBADMSG, "640 bytes in 1 chunks, 636 are promised"},
 		{SINOGRAM_SHA256, "LO", "12ab", EBADMSG, "SHA-256 \"12ab\" has not 64"},
-		{SINOGRAM_INSTANCES, "UL", "2", EBADMSG, "the acquisition has 2 instances, 1 are here"},
+		{SINOGRAM_INSTANCES, "UL", "2", EBADMSG, "the acquisition has 2 instances, and 1 is here"},
 		{SINOGRAM_INSTANCES, "UL", "0", EBADMSG, "instances of the acquisition (0071,1015) is 0"},
 		{SINOGRAM_HEADER, "UT", "", EBADMSG, "the Interfile header (0071,1002) is missing"},
 		{SINOGRAM_HEADER, "UT", "!INTERFILE :=\nname of data file := a", EBADMSG,
@@ -452,7 +452,7 @@ static void test_together(void **state)
 	list_folder(true);
 	write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
 	unlink(in_folder("additive.dcm"));
-	must_refuse(EBADMSG, "the acquisition has 2 instances, 1 are here");
+	must_refuse(EBADMSG, "the acquisition has 2 instances, and 1 is here");
 	list_folder(true);
 	assert_int_equal(sinogram_open(NULL, 0, config, &(struct sinogram *){NULL}, &err), -EBADMSG);
 }

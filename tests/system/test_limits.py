@@ -49,7 +49,7 @@ def test_associations(folder, things):
     s.close()
     two = [associate(node, "TWO") for _ in range(3)]
     check([a[0] for _, a in two] == [2, 2, 3], "two of TWO, who is another peer")
-    check("'ONE' from 127.0.0.1 has 1 associations already" in node.log_text(), "the log says so")
+    check("'ONE' from 127.0.0.1 has 1 association already" in node.log_text(), "the log says so")
     one.close()
     wait_for("ONE may come again", lambda: associate(node, "ONE")[1][:1] == b"\x02", 10)
     for s, _ in two:

@@ -252,6 +252,10 @@ def bad_requests(folder, _):
                               (("--picture", os.path.join(folder, "none.png")), 8, "none.png")):
         p = subprocess.run([h.TOMONODE, "simulate", "parallel", *args, "-o", out], capture_output=True, text=True, check=False)
         check(p.returncode == code and words in p.stderr, f"{args}: exit {p.returncode}, {p.stderr}")
+    p = h.run(h.TOMONODE, "import", broken, "-o", out, code=4)
+    check(p.stderr.startswith("tomonode import: "), f"the command that was given speaks: {p.stderr}")
+    p = h.run(h.TOMONODE, "import", broken, "--angles", "0", "-o", out, code=2)
+    check(p.stderr.startswith("tomonode import: --angles 0"), p.stderr)
     check(not os.path.exists(out) or not os.listdir(out), "something was written")
     files = simulate(os.path.join(folder, "in"), "--size", 32, "--angles", 10)
     for setting, code, words in (("subsets=20000", 2, "1 to 16384"), ("filter=triangle", 2, "shepp-logan"), ("psf=3", 2, "only protocols of kind pet")):

@@ -1,0 +1,7 @@
+/* "1 slice", "2 slices": the s behind a number, printf("%d slice%s", n, plural(n)). */
+#ifndef TOMONODE_NODE_PLURAL_H
+#define TOMONODE_NODE_PLURAL_H
+
+#define plural(n) ((n) == 1 ? "" : "s")
+
+#endif
