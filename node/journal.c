@@ -2,9 +2,9 @@
  *
  * - append returns after the row is on disk (WAL, synchronous=FULL: one fsync a commit)
  * - state is never stored, always replayed: see job_next() in job.c
- * - an event is appended only where it fits: the job is replayed inside the writing transaction, and SQLite lets one writer in
- *   at a time, so the journal of a healthy node never holds an impossible event; one that is found there (damage) quarantines
- *   its job, never the node
+ * - an event is appended only where it fits: the job is replayed inside the writing transaction (what came since this process
+ *   replayed it last, see journal_job_state()), and SQLite lets one writer in at a time, so the journal of a healthy node never
+ *   holds an impossible event; one that is found there (damage) quarantines its job, never the node
  * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
  * - WAL and index file stay when the last one closes: processes that may open no other files are allowed these very files
  *   (node/sandbox_files.c)
@@ -56,7 +56,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
 	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
-	[JOURNAL_JOB_EVENTS] = "SELECT name FROM event WHERE job=? ORDER BY seq",
+	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
 	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
 	[JOURNAL_FIND_MEMBER] =
@@ -152,6 +152,7 @@ int journal_end(struct journal *j, int ret, struct err *err)
 	}
 	if (!sqlite3_get_autocommit(j->db))
 		journal_do(j, JOURNAL_ROLLBACK, "rollback", NULL);
+	memset(j->folds, 0, sizeof(j->folds)); /* one may have seen rows that are undone now, and whose numbers are given again */
 	return ret;
 }
 

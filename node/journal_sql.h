@@ -37,10 +37,18 @@ enum journal_query {
 	N_JOURNAL_QUERIES,
 };
 
+/* How far a job was replayed: its state behind the event `seq`, a committed one. */
+struct journal_fold {
+	int64_t job, seq; /* job 0: nobody's */
+	enum job_state state;
+};
+#define JOURNAL_FOLDS 64 /* a job's place is its number modulo this */
+
 struct journal {
 	sqlite3 *db;
 	char path[400];
 	sqlite3_stmt *stmt[N_JOURNAL_QUERIES];
+	struct journal_fold folds[JOURNAL_FOLDS];
 };
 
 /* Record what SQLite says about `rc`; answers the negative errno value. */
