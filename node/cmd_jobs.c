@@ -169,6 +169,11 @@ int cmd_list(int argc, char **argv)
 			json_pack("{s:b, s:o, s:o}", "node", node_runs(c.config), "jobs", list, "set_apart", set_apart));
 	} else {
 		job_report_print_list(stdout, list, set_apart);
+		if (!c.journal)
+			fprintf(stderr,
+				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "
+				"which its configuration names (-c FILE)\n",
+				c.config->node.spool);
 		json_decref(list);
 		json_decref(set_apart);
 	}
@@ -209,7 +214,7 @@ int cmd_show(int argc, char **argv)
 	if (stop)
 		return code;
 	v = jobs_find(&c.jobs, c.id);
-	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld", (long long)c.id);
+	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
 	end(&c);
 	return code;
 }
@@ -224,7 +229,7 @@ static int want(struct jobs_command *c, enum job_event event, json_t *detail)
 
 	if (!jobs_find(&c->jobs, c->id)) {
 		json_decref(detail);
-		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld", (long long)c->id);
+		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c->id, c->config->node.spool);
 	}
 	ret = event_append(c->journal, c->id, event, detail, clock_wall(), &err);
 	if (ret == -ESTALE)

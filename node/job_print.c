@@ -103,8 +103,9 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart
 			clock_text(number(one, "changed"), when), note);
 	}
 	if (json_array_size(set_apart) > 0)
-		fprintf(to, "\nInstances set apart (no job has them):\n%10s  %-9s  %-19s  %-16s  %s\n", "INSTANCE", "FINDING",
-			"RECEIVED", "FROM", "REASON");
+		fprintf(to,
+			"\nInstances set apart (no job has them; the newest of each finding):\n%10s  %-9s  %-19s  %-16s  %s\n",
+			"INSTANCE", "FINDING", "RECEIVED", "FROM", "REASON");
 	json_array_foreach(set_apart, i, one)
 		fprintf(to, "%10lld  %-9s  %-19s  %-16s  %s\n", integer(one, "instance"), text(one, "finding"),
 			clock_text(number(one, "received"), when), text(one, "calling"), text(one, "reason"));

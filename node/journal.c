@@ -93,9 +93,9 @@ static int sqlite_errno(sqlite3 *db, int rc)
 		return EEXIST;
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
-		return EACCES;
-	default:
-		return os > 0 ? os : EIO;
+		return EPERM;
+	default: /* EACCES is a peer's refusal, with an exit code of its own; a file's is EPERM */
+		return os == EACCES ? EPERM : os > 0 ? os : EIO;
 	}
 }
 
@@ -290,7 +290,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC,
 		  0600); /* SQLite alone would take the umask; WAL and index files copy this mode */
 	if (fd < 0) {
-		ret = err_set(err, errno, "journal %s: %s", path, strerror(errno));
+		ret = err_set(err, errno == EACCES ? EPERM : errno, "journal %s: %s", path, strerror(errno));
 		goto fail;
 	}
 	close(fd);

@@ -1,6 +1,8 @@
 /* log.c - one line an event. A line is built in one buffer, cleaned of control characters and written with one call, so that
  * lines of several processes do not mix and no value can forge a line of its own.
  * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; syslog puts time and priority itself.
+ * Where stderr is systemd's journal, "<6>" before it gives the line its priority (sd-daemon(3)), so that `journalctl -p crit`
+ * finds it.
  * Who reads stderr (a pipe, a terminal, systemd's journal) may stop reading: then a line waits PATIENCE_MS, the ones behind it
  * not at all, and they are lost and counted ("log-lost") until somebody reads again. The node's work does not wait for its log.
  */
@@ -12,8 +14,10 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,8 +30,20 @@
 static struct {
 	enum log_target target;
 	int max_priority;
+	bool journal; /* stderr leads to systemd's journal */
 	char who[32];
-} state = {LOG_TO_STDERR, LOG_INFO, "tomonode"};
+} state = {LOG_TO_STDERR, LOG_INFO, false, "tomonode"};
+
+/* JOURNAL_STREAM names device and inode of the stream (systemd.exec(5)): stderr may have been turned elsewhere since. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat is;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 && fstat(STDERR_FILENO, &is) == 0 &&
+	       is.st_dev == device && is.st_ino == inode;
+}
 
 static atomic_ulong lost; /* lines that nobody took, since the last one that somebody did */
 
@@ -37,6 +53,7 @@ void log_start(enum log_target target, int facility, int max_priority, const cha
 		closelog();
 	state.target = target;
 	state.max_priority = max_priority;
+	state.journal = target == LOG_TO_STDERR && stderr_is_journal();
 	snprintf(state.who, sizeof(state.who), "%s", who);
 	if (target == LOG_TO_SYSLOG)
 		openlog("tomonode", LOG_PID | LOG_NDELAY, facility);
@@ -77,7 +94,8 @@ static size_t put_stamp(char *to, size_t size, int priority)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
-	n = strftime(to, size, "%Y-%m-%dT%H:%M:%S", &tm);
+	n = state.journal ? (size_t)snprintf(to, size, "<%d>", priority) : 0;
+	n += strftime(to + n, size - n, "%Y-%m-%dT%H:%M:%S", &tm);
 	n += (size_t)snprintf(to + n, size - n, ".%03ldZ %s %s[%ld] ", now.tv_nsec / 1000000, level_name(priority), state.who,
 			      (long)getpid());
 	return n;

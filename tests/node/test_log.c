@@ -6,7 +6,9 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
@@ -50,6 +52,41 @@ static void test_line(void **state)
 	assert_int_equal(pid, getpid());
 	assert_int_equal(caught[10], 'T');
 	assert_int_equal(caught[23], 'Z');
+}
+
+static void set_stream(int more)
+{
+	char stream[64];
+	struct stat is;
+
+	assert_int_equal(fstat(STDERR_FILENO, &is), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)is.st_dev, (unsigned long long)is.st_ino + more);
+	setenv("JOURNAL_STREAM", stream, 1);
+}
+
+static void log_to_journal(void)
+{
+	set_stream(0);
+	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
+	log_event(LOG_CRIT, "device-out", "a=1");
+	set_stream(1);
+	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
+	log_event(LOG_CRIT, "device-out", "a=2");
+}
+
+/* Where stderr is systemd's journal each line brings its priority; where it was turned elsewhere since, it does not. */
+static void test_journal(void **state)
+{
+	const char *second;
+
+	(void)state;
+	catch_stderr(log_to_journal);
+	unsetenv("JOURNAL_STREAM");
+	second = strchr(caught, '\n') + 1;
+	assert_memory_equal(caught, "<2>2", 4);
+	assert_non_null(strstr(caught, "Z crit serve["));
+	assert_in_range(*second, '1', '9');
+	assert_non_null(strstr(second, "device-out a=2\n"));
 }
 
 static void log_evil(void)
@@ -169,8 +206,9 @@ static void test_nobody_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line), cmocka_unit_test(test_one_line), cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_long), cmocka_unit_test(test_quote),    cmocka_unit_test(test_nobody_reads),
+		cmocka_unit_test(test_line),	     cmocka_unit_test(test_journal), cmocka_unit_test(test_one_line),
+		cmocka_unit_test(test_levels),	     cmocka_unit_test(test_long),    cmocka_unit_test(test_quote),
+		cmocka_unit_test(test_nobody_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

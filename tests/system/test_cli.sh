@@ -112,6 +112,18 @@ sed -n '/^<!-- begin: tomonode check --describe -->$/,/^<!-- end -->$/p' "$TOMON
 [ -s "$work/doc" ] || fail "docs/configuration.md holds no reference"
 cmp -s "$work/out" "$work/doc" || fail "docs/configuration.md is not what check --describe prints: $(diff "$work/out" "$work/doc" | head -5)"
 
+# Of a spool without a journal "no jobs" is not the whole truth; a journal that may not be read is no peer's refusal (7).
+expect 0 "$TOMONODE" list
+out_has "no jobs"
+err_has "$work/spool holds no journal"
+expect 8 "$TOMONODE" show 99
+err_has "no job 99 in $work/spool"
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	mkdir "$work/spool" && touch "$work/spool/journal.db" && chmod 600 "$work/spool/journal.db" && chmod 755 "$work"
+	expect 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$TOMONODE" list
+	err_has "journal $work/spool/journal.db: Permission denied"
+fi
+
 # devices
 expect 0 "$TOMONODE" devices
 grep -q '^cpu' "$work/out" || fail "devices lacks cpu"

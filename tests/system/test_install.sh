@@ -86,12 +86,17 @@ fi
 if command -v systemd-sysusers >/dev/null && [ "$(id -u)" -eq 0 ]; then
     systemd-sysusers --root="$work/usr" >"$work/out" 2>&1 || fail "systemd-sysusers: $(cat "$work/out")"
     grep -q '^tomonode:.*:/var/lib/tomonode:/usr/sbin/nologin$' "$work/usr/etc/passwd" || fail "no user: $(cat "$work/out")"
-    echo 'adm:x:4:' >>"$work/usr/etc/group"
     systemd-tmpfiles --root="$work/usr" --create "$work/usr/usr/lib/tmpfiles.d/tomonode.conf" >"$work/out" 2>&1 ||
         fail "systemd-tmpfiles: $(cat "$work/out")"
     [ "$(stat -c %a "$work/usr/var/lib/tomonode")" = 700 ] || fail "the spool's folder is open to others"
 fi
+# LogsDirectory= hands a folder of another owner, with every file in it, to the node's user: so tmpfiles must agree with the unit, and
+# what syslog writes must lie elsewhere.
 examples=$work/usr/usr/share/doc/tomonode/examples
+grep -q '^d /var/log/tomonode 0750 tomonode tomonode ' "$work/usr/usr/lib/tmpfiles.d/tomonode.conf" || fail "tmpfiles and unit disagree"
+! grep -n '/var/log/tomonode/' "$examples/rsyslog-tomonode.conf" "$examples/logrotate-tomonode" || fail "syslog's files are the node's"
+# An expired certificate, which `check` refuses, must not keep the node from starting; nor may systemd try a bad file again for ever.
+! grep -n '^ExecStartPre=.*check' "$unit" || fail "the unit starts no node that has something to complain about"
 if command -v rsyslogd >/dev/null; then
     { echo 'module(load="imuxsock")'; cat "$examples/rsyslog-tomonode.conf"; } >"$work/rsyslog.conf"
     rsyslogd -N1 -f "$work/rsyslog.conf" >"$work/out" 2>&1 || fail "rsyslog: $(cat "$work/out")"
