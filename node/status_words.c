@@ -12,6 +12,19 @@ const char *status_words_tone(enum status_tone tone)
 	return names[tone];
 }
 
+/* A destination that counts has not taken the result when it was last tried; *ret_alarm: for too long. */
+static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
+{
+	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
+		return false;
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0)) {
+			*ret_alarm = v->sends[i].alarm;
+			return true;
+		}
+	return false;
+}
+
 enum status_tone status_words_state(const struct job_view *v, const char **ret_word)
 {
 	static const struct {
@@ -25,6 +38,7 @@ enum status_tone status_words_state(const struct job_view *v, const char **ret_w
 		[JOB_FAILED] = {"Failed", TONE_BAD},	      [JOB_CANCELLED] = {"Cancelled", TONE_QUIET},
 		[JOB_CLEANED] = {"Removed", TONE_QUIET},      [JOB_IMPOSSIBLE] = {"Record damaged", TONE_BAD},
 	};
+	bool alarm;
 
 	if ((unsigned)v->state >= sizeof(words) / sizeof(words[0]) || !words[v->state].word) {
 		*ret_word = job_state_name(v->state);
@@ -33,9 +47,11 @@ enum status_tone status_words_state(const struct job_view *v, const char **ret_w
 	*ret_word = words[v->state].word;
 	if (v->state == JOB_READY && v->crashes > 0)
 		return TONE_WARN;
-	for (size_t i = 0; (v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && i < v->n_sends; i++)
-		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0))
-			return v->sends[i].alarm ? TONE_BAD : TONE_WARN;
+	if (waits_for_destination(v, &alarm)) {
+		if (v->state == JOB_RECONSTRUCTED)
+			*ret_word = "Not sent yet";
+		return alarm ? TONE_BAD : TONE_WARN;
+	}
 	return words[v->state].tone;
 }
 
@@ -210,24 +226,31 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 
 const char *status_words_hint(const struct job_view *v)
 {
+	bool alarm;
+
 	if (incomplete(v) && v->members.as_is)
 		return "The images that are here are not enough. Send the missing ones from the modality: the case then goes on "
 		       "by "
 		       "itself.";
 	if (incomplete(v))
-		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, take "
-		       "those "
-		       "that are here.";
+		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, it can "
+		       "be tried with those that are here; mostly they are too few.";
 	if (v->state == JOB_HELD && v->damaged > 0)
 		return "Send the exam again from the modality: the case then goes on by itself. Files do not change by "
 		       "themselves: have the disk looked at.";
 	switch (v->state) {
 	case JOB_HELD:
-		return "Mend what the sentence names, then try again.";
+		return "Nothing is lost: the images are kept. Tell your administrator what is wrong; when it is mended, try "
+		       "again.";
 	case JOB_FAILED:
 		return "Nothing is lost: the images are kept. Tell your administrator, then try again.";
 	case JOB_DEAD_LETTER:
-		return "The result is kept. Mend the destination, then try again: only what it lacks is sent.";
+		return "Nothing is lost: the result is kept. Tell your administrator; when the destination takes it, try again: "
+		       "only what it lacks is sent.";
+	case JOB_RECONSTRUCTED:
+		return waits_for_destination(v, &alarm)
+			       ? "Nothing is lost: the result is kept, and sent by itself when it is taken."
+			       : "";
 	case JOB_IMPOSSIBLE:
 		return "Send the exam again from the modality. Other cases are not affected.";
 	default:

@@ -156,6 +156,7 @@ static void test_words(void **state)
 {
 	struct job_send send = {.destination = "pacs", .state = SEND_DUE, .failures = 3, .next = 2e9, .reason = "no answer"};
 	struct job_view v = {.id = 7, .kind = "dbt", .key = "1.2|1.3|R|MLO|1.4", .revision = 1, .sends = &send, .n_sends = 1};
+	const char *word;
 	char text[600];
 
 	(void)state;
@@ -180,11 +181,20 @@ static void test_words(void **state)
 	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
 	assert_string_equal(status_words_retry(&v), "Try again");
 
+	assert_non_null(strstr(status_words_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
 	v.state = JOB_RECONSTRUCTED;
+	send.since = 9e8;
+	assert_int_equal(status_words_state(&v, &word), TONE_WARN);
+	assert_string_equal(word, "Not sent yet");
+	assert_non_null(strstr(status_words_hint(&v), "Nothing is lost"));
 	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_non_null(strstr(text, "pacs did not take it in 3 attempts: no answer. The next attempt is at "));
 	assert_string_equal(status_words_retry(&v), "Try now");
 	send.failures = 0;
+	send.since = 0;
+	assert_int_equal(status_words_state(&v, &word), TONE_WORK);
+	assert_string_equal(word, "Sending");
+	assert_string_equal(status_words_hint(&v), "");
 	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "It is being sent to pacs.");
 	assert_null(status_words_retry(&v));
@@ -194,8 +204,6 @@ static void test_words(void **state)
 	assert_string_equal(text, "Complete. It waits for a free device; 2 cases are before it.");
 	/* Every state has a word, and no button that its table does not allow. */
 	for (int s = JOB_COLLECTING; s <= JOB_IMPOSSIBLE; s++) {
-		const char *word;
-
 		v.state = (enum job_state)s;
 		status_words_state(&v, &word);
 		assert_true(word[0]);
