@@ -55,9 +55,10 @@ struct node_conf {
 	int retention_days;	     /* delivered cases are removed after this; 0: never */
 	uint64_t
 		retention_space; /* bytes of the spool's images and results above which delivered cases go earlier; 0: no limit */
-	int history_days;	 /* what the journal says of cases that were removed goes after this; 0: never */
-	int attempts;		 /* reconstruction attempts before a job fails */
-	int worker_timeout;	 /* s without progress until a worker is killed */
+	int retention_apart_days;  /* objects of no case are removed after this; 0: never */
+	int history_days;	   /* what the journal says of cases that were removed goes after this; 0: never */
+	int attempts;		   /* reconstruction attempts before a job fails */
+	int worker_timeout;	   /* s without progress until a worker is killed */
 	enum sandbox_mode sandbox; /* see node/sandbox.h */
 	char user[33];		   /* started as root, the node becomes this user; "": none is named */
 };

@@ -132,6 +132,10 @@ static const struct config_key node_keys[] = {
 	{"retention_space", KEY_BYTES, AT(node_conf, retention_space), "bytes", 1e6, 1e15, "no limit", NULL, "0", 0,
 	 "most that images and results may take of the spool's disk; above it delivered cases are removed, those first that were "
 	 "delivered first; undelivered ones never are"},
+	{"retention_apart_days", KEY_INT, AT(node_conf, retention_apart_days), "days", 1, 36500, "keep for ever", NULL, "0", 0,
+	 "objects that were received but belong to no case (nothing to reconstruct, refused, sent again, other content under a "
+	 "known "
+	 "UID) are removed from the spool after this, whether or not the disk is full"},
 	{"history_days", KEY_INT, AT(node_conf, history_days), "days", 1, 36500, "keep for ever", NULL, "365", 0,
 	 "what the journal says of a case is forgotten so long after the case was removed"},
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,

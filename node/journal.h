@@ -95,6 +95,9 @@ int journal_find_member(struct journal *j, const char *sop_instance, int64_t bef
 /* Instances whose finding is of this kind, newest first, at most `max`. */
 int journal_findings(struct journal *j, enum finding_kind kind, int max,
 		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+/* Instances of no case that are here and whose finding was written at `until` or before, oldest first, at most `max`. */
+int journal_apart(struct journal *j, double until, int max,
+		  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Instances behind `after` that have a finding, in the order of arrival, at most `max`. */
 int journal_indexed(struct journal *j, int64_t after, int max,
 		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);

@@ -322,6 +322,16 @@ int journal_findings(struct journal *j, enum finding_kind kind, int max,
 			      kind, max, each, ctx, err);
 }
 
+int journal_apart(struct journal *j, double until, int max,
+		  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	/* 1: a member of a case, journal.h */
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.kind<>1 AND f.time<=?1 AND" JOURNAL_HERE " ORDER BY i.id LIMIT ?2",
+			      (int64_t)until, max, each, ctx, err);
+}
+
 int journal_indexed(struct journal *j, int64_t after, int max,
 		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {

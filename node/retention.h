@@ -1,5 +1,6 @@
 /* Retention: removes the files of cases that every destination has had for so many days, or earlier, when the spool holds more
- * bytes than it may; and results that nobody will ask for. Nothing else is ever removed. */
+ * bytes than it may; results that nobody will ask for; and, where a person has said so, objects of no case after so many days.
+ * Nothing else is ever removed. */
 #ifndef TOMONODE_NODE_RETENTION_H
 #define TOMONODE_NODE_RETENTION_H
 
@@ -20,6 +21,11 @@ uint64_t retention_used(const char *spool);
 /* While they are more than `space`: clean cases that may be cleaned at any age, those first that were delivered first. Answers
  * how many bytes there are still too many, 0: none. Logs. */
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now);
+
+#define RETENTION_APART_MAX 256 /* objects at a time */
+/* Remove objects that belong to no case and were found to be so at least `days` ago. Answers how many; RETENTION_APART_MAX: there
+ * may be more. Logs. */
+size_t retention_clean_apart(struct journal *j, const char *spool, int days, double now);
 
 /* Will this job never send what lies in its outbox? Then it is made again, if anything: it was cancelled, failed, held,
  * cleaned. */

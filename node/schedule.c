@@ -349,11 +349,14 @@ static void clean(struct schedule *s, double now)
 	s->outbox_looked = true;
 	if (due)
 		s->clean_at = s->clock + CLEAN_EVERY;
+	if (due && node->retention_apart_days > 0 &&
+	    retention_clean_apart(s->journal, node->spool, node->retention_apart_days, now) == RETENTION_APART_MAX)
+		s->clean_at = s->clock + 1; /* there may be more */
 	if (due && history_compact(s->journal, &s->jobs, node->spool, node->history_days, now) == HISTORY_CASES_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */
 	if (space_due)
 		s->space_at = s->clock + SPACE_EVERY;
-	if (node->retention_days > 0)
+	if (node->retention_days > 0 || node->retention_apart_days > 0)
 		schedule_wake_on_clock(s, s->clean_at, now);
 	if (node->retention_space > 0)
 		schedule_wake_on_clock(s, s->space_at, now);

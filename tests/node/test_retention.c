@@ -175,6 +175,54 @@ static void space_spares_open_cases(void **state)
 	assert_true(there(p, "instances/1.dcm"));
 }
 
+static int64_t add_apart(struct place *p, const char *name, enum finding_kind kind, double time)
+{
+	struct instance_row row = {.received = time};
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "2.%s", name);
+	snprintf(row.file, sizeof(row.file), "instances/%s.dcm", name);
+	snprintf(row.digest, sizeof(row.digest), "d");
+	put_file(p, row.file);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_add_finding(p->journal, row.id, kind, 0, "{\"reason\":\"\"}", time, NULL), 0);
+	return row.id;
+}
+
+/* What belongs to no case goes after the days that a person has named, and nothing else does: neither younger ones, nor one that
+ * nobody has looked at yet, nor images of a case, whatever its state. */
+static void objects_of_no_case(void **state)
+{
+	const double day = 86400, now = 1000 * day;
+	struct instance_row row = {.received = 1, .file = "instances/new.dcm", .sop_instance = "3.1"};
+	struct place *p = *state;
+	char name[16];
+	int64_t open;
+
+	add_case(p, "done", 2000);
+	open = add_case(p, "open", 0);
+	assert_int_equal(journal_append(p->journal, open, EVENT_CANCEL, "{}", 1000, NULL), 0);
+	add_apart(p, "ignored", FINDING_IGNORED, now - 3 * day);
+	add_apart(p, "refused", FINDING_REFUSED, now - 2 * day - 1);
+	add_apart(p, "young", FINDING_CONFLICT, now - 2 * day + 1);
+	add_apart(p, "tomorrow", FINDING_IGNORED, now + 1); /* the clock was set back */
+	put_file(p, row.file);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 2, now), 2);
+	assert_false(there(p, "instances/ignored.dcm"));
+	assert_false(there(p, "instances/refused.dcm"));
+	assert_int_equal(journal_has_instance(p->journal, "2.ignored", "d", NULL, NULL), 0); /* sent again, it is stored again */
+	assert_int_equal(journal_names_file(p->journal, "instances/ignored.dcm", NULL), 0);  /* a file that is left is swept */
+	assert_true(there(p, "instances/young.dcm") && there(p, "instances/tomorrow.dcm") && there(p, "instances/new.dcm"));
+	assert_true(there(p, "instances/done.dcm") && there(p, "instances/open.dcm"));
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 2, now), 0);
+	for (int i = 0; i < RETENTION_APART_MAX + 3; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		add_apart(p, name, FINDING_IGNORED, 1);
+	}
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 1, 3 * day), RETENTION_APART_MAX);
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 1, 3 * day), 3);
+}
+
 /* Fill what is left of the disk, to the last byte. */
 static void fill(const struct place *p)
 {
@@ -263,6 +311,7 @@ int main(void)
 		T(space_spares_open_cases, setup),
 		T(reserved_journal_commits_on_a_full_disk, setup_small),
 		T(bare_journal_meets_the_end, setup_small),
+		T(objects_of_no_case, setup),
 		T(bytes_of_folders, setup),
 	};
 
