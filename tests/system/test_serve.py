@@ -604,13 +604,14 @@ def retention_by_space(folder, things):
     n.write_conf()
     n.start()
     n.wait_states("cleaned", "delivered", "held")
-    check(len(n.stored_files()) == len(second) + len(held), "the wrong images are gone")
+    wait_for("images of the first one are gone", lambda: len(n.stored_files()) == len(second) + len(held), 10)  # after their row
     check(n.stop() == 0, "SIGTERM")
     n.node["retention_space"] = 1000000
     n.write_conf()
     n.start()
     n.wait_states("cleaned", "cleaned", "held")
     wait_for("the warning", lambda: "retention-space-exceeded" in n.log_text())
+    wait_for("images of the second one are gone", lambda: len(n.stored_files()) <= len(held), 10)
     check(len(n.stored_files()) == len(held), "images that were not delivered are gone")
 
 
