@@ -110,8 +110,8 @@ class Images:
             self.truths[phantom] = figures.Truth.of_shapes(exam.facts, self.work.size, exam.facts["bin_mm"])
         return exam
 
-    def study(self, table, label, phantom, exam, algorithm, settings=(), compared=False, picture=True):
-        """A row of a table of results, with a picture; the image."""
+    def study(self, table, label, phantom, exam, algorithm, settings=(), compared=None, picture=True):
+        """A row of a table of results, with a picture; the image. compared: what to call it among the comparisons of devices."""
         image, case = exam.image(self.device, algorithm, settings)
         truth = self.truths[phantom]
         if algorithm == "bp":
@@ -124,7 +124,7 @@ class Images:
             **figures.measure(image, truth, WATER), "picture": figures.kept(image, black, white, self.work.side) if picture else None})
         if compared and len(self.kinds) > 1:
             other, _ = exam.image(self.kinds[0], algorithm, settings)
-            self.results["comparisons"].append({"name": f"{label} {algorithm}", "specs": [self.kinds[0], self.device],
+            self.results["comparisons"].append({"name": compared, "specs": [self.kinds[0], self.device],
                                                 "image": figures.difference(other, image)})
         return image
 
@@ -136,7 +136,7 @@ class Images:
                 self.results["sinograms"].append({"phantom": phantom, "angles": n, "largest": float(lines.max()),
                                                   "picture": figures.kept(lines, 0.0, float(lines.max()), self.work.side)})
                 for algorithm in ("bp", "fbp"):
-                    self.study(algorithm, f"{phantom} {n}", phantom, exam, algorithm, compared=last)
+                    self.study(algorithm, f"{phantom} {n}", phantom, exam, algorithm, compared=f"{phantom} {n} {algorithm}" if last else None)
                 if n in self.work.few and phantom == "shepp-logan":
                     for label, algorithm, settings in OTHERS:
                         self.study("few", label, phantom, exam, algorithm, settings)
@@ -174,10 +174,10 @@ class Images:
         self.truths["right triangle"] = figures.Truth(WATER * picture / 255)
         self.keep_truth("right triangle")
         for phantom, exam in (("triangle", triangle), ("right triangle", right)):
-            for positive in ("false", "true"):
+            for positive, below in (("false", "stay"), ("true", "become 0")):
                 for passes in self.work.passes:
                     self.study("art", phantom, phantom, exam, "art", [f"iterations={passes}", f"non_negative={positive}"],
-                               compared=passes == self.work.passes[-1])
+                               compared=f"{phantom} art, values below 0 {below}" if passes == self.work.passes[-1] else None)
         say(self.began, "ART from two projections")
 
 
