@@ -1,5 +1,6 @@
-/* Parallel beams: rays against chords, images against truth, the two routes of the filter, angles of all sorts, parts; and that
- * none of the usual slips in the books' listings is here. ART and the iterative algorithms: test_parallel_iterate.c. */
+/* Parallel beams: images against truth, angles of all sorts, parts; and that none of the usual slips in the books' listings is
+ * here. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
+ * test_parallel_iterate.c. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,19 +11,12 @@
 
 #include <cmocka.h>
 
-#include "recon/ramp.h"
 #include "tests/recon/parallel_fixture.h"
 
 #define PI 3.14159265358979323846
 
-/* Both routes have the same kernel in float; sums of some hundred terms. */
-#define ROUTE_TOL 1e-5
-
 /* mm; a disc of 4 pixels, its filtered tail cut off at a ragged circle: seen 0.015, outward in all four quadrants */
 #define POINT_TOL 0.03
-
-static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
-#define N_MODELS (sizeof(models) / sizeof(models[0]))
 
 static const struct parallel_shape disc[] = {{.r = {20, 20}, .mu = 0.02}};
 
@@ -182,257 +176,6 @@ static void weights_of_views(void **state)
 	s.arc = 360; /* each direction twice */
 	assert_int_equal(parallel_weights(&s, w, NULL), 0);
 	assert_near(w[2], 45 * degree, 1e-12);
-}
-
-/* Kernels are exact transforms of |f| times a window, and their sum is 0: no bias at frequency 0. */
-static void kernels_and_windows(void **state)
-{
-	enum { N = 64, STEPS = 20000 };
-	static const enum ramp_filter filters[] = {RAMP_PLAIN, RAMP_SHEPP_LOGAN, RAMP_COSINE, RAMP_HANN, RAMP_HANN};
-	const double pitch = 0.7, nyquist = 0.5 / pitch;
-
-	(void)state;
-	for (int i = 0; i < 5; i++) {
-		double cut = i == 4 ? 0.6 : 1;
-		struct ramp *r = NULL;
-		const float *h;
-
-		assert_int_equal(ramp_create(filters[i], cut, pitch, N, &r, NULL), 0);
-		h = ramp_kernel(r);
-		for (int j = 0; j < N; j++) {
-			double sum = 0, df = nyquist / STEPS;
-
-			for (int k = 0; k < STEPS; k++) {
-				double f = (k + 0.5) * df, u = f / nyquist;
-				double window = i == 0	  ? 1
-						: i == 1  ? sin(PI * u / 2) / (PI * u / 2)
-						: i == 2  ? cos(PI * u / 2)
-						: u < cut ? 0.5 * (1 + cos(PI * u / cut))
-							  : 0;
-
-				sum += 2 * df * f * window * cos(2 * PI * f * j * pitch);
-			}
-			assert_near(h[j], pitch * sum, 2e-6 * h[0]);
-			if (i == 1)
-				assert_near(h[j], 2 / (PI * PI * pitch * (1 - 4.0 * j * j)), 1e-6 * h[0]);
-		}
-		assert_near(ramp_tail(r, 0), h[0] / 2, 1e-6 * h[0]); /* from 1 on as much below 0 as half the middle is above */
-		ramp_free(r);
-	}
-}
-
-/* One bin, one view: the image is the kernel. Transforms that were not padded would wrap around. */
-static void filter_does_not_wrap(void **state)
-{
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct parallel_scan s = {.n_slices = 1, .n_angles = 1, .n_radial = 33, .bin = 1, .slice = 1, .arc = 180};
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, 33);
-	float lines[33] = {0};
-
-	(void)state;
-	lines[0] = 1;
-	for (int route = PARALLEL_FOURIER; route <= PARALLEL_CONVOLUTION; route++) {
-		float *image;
-
-		p.route = (enum parallel_route)route;
-		image = parallel_image(&p, &s, dev, lines, NULL);
-		for (int i = 0; i < 33; i++)
-			for (int j = 0; j < 33; j++)
-				assert_near(image[j * 33 + i], PI * 2 / (PI * PI * (1 - 4.0 * i * i)), 2e-6);
-		free(image);
-	}
-	device_close(dev);
-}
-
-static void routes_agree(void **state)
-{
-	static const struct {
-		int slices, angles, matrix;
-	} sizes[] = {{1, 31, 40}, {1, 2, 37}, {2, 15, 33}, {19, 11, 35}};
-
-	(void)state;
-	for (int device = 0; device < FIXTURE_DEVICES; device++) {
-		struct device *dev = fixture_device(device, 2);
-
-		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-			for (int filter = PARALLEL_RAM_LAK; filter <= PARALLEL_HANN; filter++) {
-				struct parallel_scan s = parallel_scan_of(sizes[i].matrix, sizes[i].angles, sizes[i].slices);
-				struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, sizes[i].matrix);
-				size_t n = (size_t)(sizes[i].matrix * sizes[i].matrix * sizes[i].slices);
-				float *lines = fixture_floats(parallel_size(&s), 5, -1, 3), *a, *b;
-
-				p.filter = (enum parallel_filter)filter;
-				p.filter_cut = 0.8;
-				a = parallel_image(&p, &s, dev, lines, NULL);
-				p.route = PARALLEL_CONVOLUTION;
-				b = parallel_image(&p, &s, dev, lines, NULL);
-				assert_true(largest(a, n) > 0.1);
-				assert_true(farthest(a, b, n) <= ROUTE_TOL * largest(a, n));
-				free(lines);
-				free(a);
-				free(b);
-			}
-		assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
-		device_close(dev);
-	}
-}
-
-/* Radon transforms of what pixels can show exactly: a rectangle of whole pixels. Ray lengths are exact; interpolation blurs by a
- * pixel, which is seen at the edges alone: there a chord through a corner is off by up to a pixel's diagonal or two. */
-static void radon_of_a_rectangle(void **state)
-{
-	/* per model: of the value, in mm */
-	static const double inside[N_MODELS] = {2e-4, 2e-4, 1.6, 1.6};
-	enum { N = 37 };
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct parallel_scan s = parallel_scan_of(N, 24, 2);
-	/* x = -12.5 .. 6.5, y = -4.5 .. 14.5 */
-	const struct parallel_shape shape = {
-		.n_corners = 4, .corner = {{-12.5, -4.5}, {6.5, -4.5}, {6.5, 14.5}, {-12.5, 14.5}}, .mu = 0.02};
-	float *chords;
-
-	(void)state;
-	s.first_angle = 3.1; /* none along the edges */
-	chords = parallel_lines(&s, &shape, 1, 0);
-	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
-		struct parallel_plan plan;
-		double square = 0, power = 0;
-		float *truth, *lines;
-
-		p.projector = models[m];
-		plan = parallel_plan_made(&p, &s, dev);
-		truth = parallel_truth(&plan, &shape, 1, 0, 1);
-		lines = parallel_project(&p, &s, dev, truth);
-		assert_true(farthest(lines, chords, parallel_size(&s)) <= 0.02 * inside[m]);
-		for (size_t i = 0; i < parallel_size(&s); i++) {
-			square += (lines[i] - chords[i]) * (lines[i] - chords[i]);
-			power += chords[i] * chords[i];
-		}
-		assert_true(sqrt(square / power) < (m < 2 ? 1e-5 : 0.03));
-		free(truth);
-		free(lines);
-	}
-	free(chords);
-	device_close(dev);
-}
-
-/* Ellipses drawn with the mean of each pixel, against chords: what is left is the pixels' size. Most at grazing rays, where a
- * chord of sqrt(8 r d) goes up within a fraction d of a pixel. */
-static void radon_of_ellipses(void **state)
-{
-	static const struct parallel_shape ellipses[] = {{.c = {5, -8}, .r = {25, 14}, .turn = 30, .mu = 0.02},
-							 {.c = {-9, 6}, .r = {8, 11}, .turn = -70, .mu = 0.03}};
-	static const double rms[N_MODELS] = {0.02, 0.02, 0.02, 0.02}; /* of the mean square chord */
-	enum { N = 80 };
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct parallel_scan s = parallel_scan_of(N, 30, 2);
-	float *chords = parallel_lines(&s, ellipses, 2, 0);
-
-	(void)state;
-	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
-		struct parallel_plan plan;
-		double square = 0, power = 0;
-		float *truth, *lines;
-
-		p.projector = models[m];
-		plan = parallel_plan_made(&p, &s, dev);
-		truth = parallel_truth(&plan, ellipses, 2, 0, 16);
-		lines = parallel_project(&p, &s, dev, truth);
-		for (size_t i = 0; i < parallel_size(&s); i++) {
-			square += (lines[i] - chords[i]) * (lines[i] - chords[i]);
-			power += chords[i] * chords[i];
-		}
-		if (!(sqrt(square / power) < rms[m]))
-			print_error("model %d: %g\n", (int)models[m], sqrt(square / power));
-		assert_true(sqrt(square / power) < rms[m]);
-		free(truth);
-		free(lines);
-	}
-	free(chords);
-	device_close(dev);
-}
-
-/* Gaussian: its line integrals are known, and linear interpolation adds no more than h^2 / 8 f'' in each direction. */
-static void radon_of_a_gaussian(void **state)
-{
-	enum { N = 61 };
-	const double sigma = 5, x0 = 4.3, y0 = -6.1;
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct parallel_scan s = parallel_scan_of(N, 25, 1);
-	float *image = malloc(N * N * sizeof(*image));
-
-	(void)state;
-	assert_non_null(image);
-	for (int j = 0; j < N; j++)
-		for (int i = 0; i < N; i++) {
-			double x = i - 30 - x0, y = j - 30 - y0;
-
-			image[j * N + i] = (float)exp(-0.5 * (x * x + y * y) / (sigma * sigma));
-		}
-	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
-		double top = sigma * sqrt(2 * PI);
-		float *lines;
-
-		p.projector = models[m];
-		lines = parallel_project(&p, &s, dev, image);
-		for (int a = 0; a < s.n_angles; a++) {
-			double theta = PI * a / s.n_angles, at = x0 * cos(theta) + y0 * sin(theta);
-
-			for (int t = 0; t < s.n_radial; t++) {
-				double d = (parallel_radius(&s, t) - at) / sigma;
-
-				assert_near(lines[a * s.n_radial + t], top * exp(-0.5 * d * d), 0.025 * top);
-			}
-		}
-		free(lines);
-	}
-	free(image);
-	device_close(dev);
-}
-
-/* Every pixel, the outermost corners and columns too, is seen from every side with all of its mass and at its place: no ray is
- * missing, no column dropped, none counts twice, nothing is rounded towards the middle. */
-static void every_pixel_is_seen(void **state)
-{
-	enum { N = 7 };
-	struct device *dev = fixture_device(FIXTURE_CPU, 1);
-	struct parallel_scan s = {.n_slices = N * N, .n_angles = 9, .n_radial = 2001, .bin = 0.01, .slice = 1, .arc = 180};
-	float *pixels = calloc(N * N * N * N, sizeof(*pixels));
-
-	(void)state;
-	assert_non_null(pixels);
-	for (int i = 0; i < N * N; i++)
-		pixels[(i * N * N) + i] = 1; /* slice i: pixel i alone */
-	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
-		float *lines;
-
-		p.projector = models[m];
-		p.sampling = 0.02;
-		lines = parallel_project(&p, &s, dev, pixels);
-		for (int i = 0; i < N * N; i++)
-			for (int a = 0; a < s.n_angles; a++) {
-				double theta = PI * a / s.n_angles, sum = 0, first = 0, x = i % N - 3, y = i / N - 3;
-
-				for (int t = 0; t < s.n_radial; t++) {
-					double line = lines[(i * s.n_angles + a) * s.n_radial + t];
-
-					sum += line * s.bin;
-					first += line * s.bin * parallel_radius(&s, t);
-				}
-				if (models[m] == PROJECTION_JOSEPH &&
-				    (i % N == 0 || i / N == 0 || i % N == N - 1 || i / N == N - 1))
-					continue; /* goes on beyond the edge: kernels/paths.h */
-				assert_near(sum, 1, 0.02);
-				assert_near(first / sum, x * cos(theta) + y * sin(theta), 0.02);
-			}
-		free(lines);
-	}
-	free(pixels);
-	device_close(dev);
 }
 
 /* An image is larger than the circle that rays reach: what is beyond them is air, also in the corners, by both routes, with the
@@ -731,13 +474,6 @@ int main(void)
 		cmocka_unit_test(disc_has_its_value),
 		cmocka_unit_test(lists_of_angles),
 		cmocka_unit_test(weights_of_views),
-		cmocka_unit_test(kernels_and_windows),
-		cmocka_unit_test(filter_does_not_wrap),
-		cmocka_unit_test(routes_agree),
-		cmocka_unit_test(radon_of_a_rectangle),
-		cmocka_unit_test(radon_of_ellipses),
-		cmocka_unit_test(radon_of_a_gaussian),
-		cmocka_unit_test(every_pixel_is_seen),
 		cmocka_unit_test(corners_are_air),
 		cmocka_unit_test(backprojection_of_one),
 		cmocka_unit_test(points_stay_where_they_are),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/recon/case_fixture.h"
+#include "tests/recon/faulty_device.h"
 
 enum { RESIDENT, STREAMED, WAYS };
 
@@ -369,72 +370,6 @@ static void cancel(void **state)
 			assert_int_equal(device_poison_check(w.dev, NULL), 0);
 			work_close(&w);
 		}
-}
-
-/* A device of which the n-th call fails. */
-static struct {
-	const struct device_ops *ops;
-	int left; /* calls until one fails */
-} fault;
-
-#define FAULTY(name, parameters, ...)                                                                                            \
-	static int faulty_##name parameters                                                                                      \
-	{                                                                                                                        \
-		return fault.left-- == 0 ? err_set(err, EIO, #name) : fault.ops->name(__VA_ARGS__);                              \
-	}
-
-FAULTY(alloc, (struct device * dev, size_t n, struct buf *ret, struct err *err), dev, n, ret, err)
-FAULTY(host_alloc, (struct device * dev, size_t n, void **ret, struct err *err), dev, n, ret, err)
-FAULTY(upload_begin, (struct buf * to, const float *from, struct err *err), to, from, err)
-FAULTY(download_begin, (const struct buf *from, float *to, struct err *err), from, to, err)
-FAULTY(download, (const struct buf *from, float *to, struct err *err), from, to, err)
-FAULTY(order, (struct device * dev, enum device_queue a, enum device_queue b, struct err *err), dev, a, b, err)
-FAULTY(wait, (struct device * dev, enum device_queue queue, struct err *err), dev, queue, err)
-FAULTY(fill, (struct buf * x, float value, struct err *err), x, value, err)
-FAULTY(axpy, (float a, const struct buf *x, struct buf *y, struct err *err), a, x, y, err)
-FAULTY(threshold, (struct buf * x, float at, float value, struct err *err), x, at, value, err)
-FAULTY(rule_voxels, (const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err), rule,
-       num, den, x, err)
-FAULTY(projection_create, (struct device * dev, const struct projection_spec *spec, struct projection **ret, struct err *err),
-       dev, spec, ret, err)
-FAULTY(forward, (struct projection * a, const struct buf *x, bool add, struct buf *y, struct err *err), a, x, add, y, err)
-FAULTY(make_pair,
-       (struct projection * a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
-	struct buf *pair, struct err *err),
-       a, rule, y, p, row, pair, err)
-FAULTY(back_sums, (struct projection * a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err), a,
-       pair, add, num, den, err)
-FAULTY(forward_pair,
-       (struct projection * a, const struct rule *rule, const struct buf *x, const struct buf *y, const struct buf *row,
-	struct buf *pair, struct err *err),
-       a, rule, x, y, row, pair, err)
-FAULTY(back_update, (struct projection * a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err), a,
-       rule, pair, x, err)
-FAULTY(mark, (struct projection * a, struct buf *x, struct err *err), a, x, err)
-
-static struct device_ops faulty_ops(const struct device_ops *ops)
-{
-	struct device_ops f = *ops;
-
-	f.alloc = faulty_alloc;
-	f.host_alloc = faulty_host_alloc;
-	f.upload_begin = faulty_upload_begin;
-	f.download_begin = faulty_download_begin;
-	f.download = faulty_download;
-	f.order = faulty_order;
-	f.wait = faulty_wait;
-	f.fill = faulty_fill;
-	f.axpy = faulty_axpy;
-	f.threshold = faulty_threshold;
-	f.rule_voxels = faulty_rule_voxels;
-	f.projection_create = faulty_projection_create;
-	f.forward = faulty_forward;
-	f.make_pair = faulty_make_pair;
-	f.back_sums = faulty_back_sums;
-	f.forward_pair = faulty_forward_pair;
-	f.back_update = faulty_back_update;
-	f.mark = faulty_mark;
-	return f;
 }
 
 /* Every call of a run fails once: the error comes out, memory is given back, nothing is written where it must not be (the
