@@ -20,13 +20,17 @@
 struct sweep_ctx {
 	struct journal *journal;
 	bool keep_all;
+	int kept; /* images that no row names */
 };
 
 static int keep_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
+	int named = journal_names_file(c->journal, file, NULL);
 
-	return c->keep_all ? 1 : journal_names_file(c->journal, file, NULL);
+	if (c->keep_all)
+		c->kept += named == 0;
+	return c->keep_all ? 1 : named;
 }
 
 static void report_damage(void *ctx, const char *problem)
@@ -35,7 +39,8 @@ static void report_damage(void *ctx, const char *problem)
 	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
 }
 
-/* Check the journal and remove what a crash left. A journal that is damaged or knows nothing (lost?) removes no instance. */
+/* Check the journal and remove what a crash left. A journal that is damaged or knows nothing (lost?) removes no instance. One
+ * that knows nothing today knows something at the next start, and removes them then: so it is an alarm now. */
 static int clean_up(struct serve *v, struct err *err)
 {
 	struct sweep_ctx c = {0};
@@ -51,6 +56,10 @@ static int clean_up(struct serve *v, struct err *err)
 		log_event(LOG_ERR, "sweep-failed", "reason=%s", log_quote(why.msg));
 	else if (removed > 0)
 		log_event(LOG_NOTICE, "spool-swept", "removed=%d", removed);
+	if (c.kept > 0)
+		log_event(LOG_ALERT, "images-unknown", "images=%d reason=%s", c.kept,
+			  log_quote("the journal names none of them, and a later start removes them: stop the node, move its "
+				    "spool away, start it, send them again"));
 	journal_close(c.journal);
 	return 0;
 }

@@ -302,6 +302,31 @@ def damaged_journal_page_stops_no_reception(folder, things):
     check(n.stop() == 0, "SIGTERM")
 
 
+def a_lost_journal_is_an_alarm(folder, things):
+    """Images that a new journal does not know stay at first, and it is said before a later start removes them; they can be sent again."""
+    n, _ = both(folder, things)
+    n.start()
+    files = h.simulate(os.path.join(folder, "exam"))[:-1]
+    h.send(n.port, files)
+    n.wait_states("held")
+    check(n.stop() == 0, "SIGTERM")
+    check("images-unknown" not in n.log_text(), "said of a journal that knows them")
+    for name in os.listdir(n.spool):
+        if name.startswith("journal.db"):
+            os.unlink(os.path.join(n.spool, name))
+    n.start()
+    wait_for("the alarm", lambda: f" alert serve[{n.process.pid}] images-unknown images={len(files)} " in n.log_text())
+    check(len(n.stored_files()) == len(files), "images are gone")
+    check(n.stop() == 0, "SIGTERM")
+    away = n.spool + ".away"
+    os.rename(n.spool, away)
+    n.start()
+    h.send(n.port, [os.path.join(away, "instances", f) for f in os.listdir(os.path.join(away, "instances"))])
+    held, = n.wait_states("held")
+    check(held["instances"] == len(files), held)
+    check(n.stop() == 0, "SIGTERM")
+
+
 def sigterm_while_working(folder, things):
     n, pacs = both(folder, things)
     files = h.simulate(os.path.join(folder, "exam"))
@@ -619,7 +644,8 @@ if __name__ == "__main__":
     h.main([arrives_exactly_once, parallel_associations_in_any_order, incomplete_is_held_and_resumes, taken_as_it_is,
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
-            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, sigterm_while_working, running_association_may_finish, sighup_reloads,
+            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, a_lost_journal_is_an_alarm,
+            sigterm_while_working, running_association_may_finish, sighup_reloads,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, a_journal_that_cannot_be_opened_again, nothing_outlives_the_manager,
             does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered,
             retention_by_space])
