@@ -118,16 +118,27 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 	return SCP_ADMIT;
 }
 
-static bool below_reserve(const struct intake *in)
+/* Below node.reserve: a sentence, else NULL. */
+static const char *below_reserve(const struct intake *in, char *text, size_t size)
 {
-	return spool_free(in->config->node.spool) < in->config->node.reserve;
+	const struct node_conf *node = &in->config->node;
+	uint64_t space = spool_free(node->spool);
+
+	if (space >= node->reserve)
+		return NULL;
+	snprintf(text, size, "%.0f MB are free in %s, and node.reserve keeps %.0f MB: make space", (double)space / 1e6,
+		 node->spool, (double)node->reserve / 1e6);
+	return text;
 }
 
+/* No space is for a person to mend, and said once an association so that an alarm hears it; the sender tries on and on. */
 static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
 {
+	bool alarm = status == STORE_OUT_OF_RESOURCES && in->refused == 0;
+
 	in->refused++;
-	log_event(LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association, o->sop_instance,
-		  status, log_quote(reason));
+	log_event(alarm ? LOG_CRIT : LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association,
+		  o->sop_instance, status, log_quote(reason));
 }
 
 static int need_journal(struct intake *in, struct err *err)
@@ -144,12 +155,13 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 {
 	struct intake *in = ctx;
 	struct err err = {0};
+	char full[400];
 
 	*ret_status = STORE_OUT_OF_RESOURCES;
 	in->object_began = clock_seconds();
 	in->since_check = 0;
-	if (below_reserve(in)) {
-		log_refused(in, o, *ret_status, "the free space of the spool's disk is below node.reserve");
+	if (below_reserve(in, full, sizeof(full))) {
+		log_refused(in, o, *ret_status, full);
 		return -1;
 	}
 	if (need_journal(in, &err) < 0) {
@@ -186,6 +198,7 @@ static void slow_down(struct intake *in, size_t n)
 
 static int data(void *ctx, const void *bytes, size_t n)
 {
+	char full[400];
 	struct intake *in = ctx;
 
 	digest_add(in->digest, bytes, n);
@@ -195,7 +208,7 @@ static int data(void *ctx, const void *bytes, size_t n)
 	if (in->since_check < RESERVE_CHECK_STEP)
 		return 0;
 	in->since_check = 0;
-	return below_reserve(in) ? ENOSPC : 0;
+	return below_reserve(in, full, sizeof(full)) ? ENOSPC : 0;
 }
 
 /* The file is durable: put it on record. When the journal fails but has the row after all, the object is stored. */

@@ -412,6 +412,8 @@ def disk_full(folder, things):
             f.write(bytes(1 << 20))
         right = h.simulate(os.path.join(folder, "right"), "--side", "R", "--seed", "2")
         check(h.send(n.port, right, code=None) == set(), "taken below the reserve")
+        refused = [line for line in n.log_text().splitlines() if " object-refused " in line]
+        check(" crit " in refused[0] and f" MB are free in {spool}, and node.reserve keeps 1 MB" in refused[0], refused)
         check(n.echo(), "no C-ECHO on a full disk")
         os.unlink(filler)
         n.wait_states("delivered")
