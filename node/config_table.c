@@ -137,7 +137,7 @@ static const struct config_key node_keys[] = {
 	 "known "
 	 "UID) are removed from the spool after this, whether or not the disk is full"},
 	{"history_days", KEY_INT, AT(node_conf, history_days), "days", 1, 36500, "keep for ever", NULL, "365", 0,
-	 "what the journal says of a case is forgotten so long after the case was removed"},
+	 "what the journal says of a case, or of an object of no case, is forgotten so long after it was removed"},
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,
 	 "reconstructions that may crash before a case fails"},
 	{"worker_timeout", KEY_INT, AT(node_conf, worker_timeout), "s", 2, 604800, NULL, NULL, "1800", 0,

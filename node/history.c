@@ -98,3 +98,15 @@ size_t history_compact(struct journal *j, struct jobs *jobs, const char *spool, 
 		log_event(LOG_INFO, "journal-compacted", "cases=%zu jobs=%zu", cases, forgotten);
 	return cases;
 }
+
+size_t history_forget_apart(struct journal *j, int days, double now)
+{
+	struct err err = {0};
+	int n = days > 0 ? journal_forget_apart(j, now - days * DAY, &err) : 0;
+
+	if (n < 0)
+		log_event(LOG_ERR, "journal-not-compacted", "reason=%s", log_quote(err.msg));
+	if (n > 0)
+		log_event(LOG_INFO, "journal-compacted", "instances=%d", n);
+	return n > 0 ? (size_t)n : 0;
+}

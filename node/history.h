@@ -11,5 +11,8 @@ bool history_may_forget(const struct jobs *jobs, const struct job_view *v, int d
 /* Forget such cases, in the journal and then in the view; not one that still has a folder in the spool. Logs. Answers how many
  * cases there were; HISTORY_CASES_MAX: there may be more. */
 size_t history_compact(struct journal *j, struct jobs *jobs, const char *spool, int days, double now);
+/* Forget instances that belonged to no case and were removed so long ago (0: never). Logs. Answers how many; JOURNAL_APART_MAX:
+ * there may be more. */
+size_t history_forget_apart(struct journal *j, int days, double now);
 
 #endif

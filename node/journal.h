@@ -92,7 +92,7 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 /* The member of a job that has this UID and came before `before`: 1 found, 0 not. (Other content under its UID is a conflict.) */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err);
-/* Instances whose finding is of this kind, newest first, at most `max`. */
+/* Instances whose finding is of this kind and that are not removed, newest first, at most `max`. */
 int journal_findings(struct journal *j, enum finding_kind kind, int max,
 		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Instances of no case that are here and whose finding was written at `until` or before, oldest first, at most `max`. */
@@ -111,6 +111,10 @@ int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct
 int journal_mark_sound(struct journal *j, int64_t instance, struct err *err);
 int journal_is_damaged(struct journal *j, int64_t instance, struct err *err);
 int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err);
+/* Remove all that is on record of instances that belonged to no job and were removed before `before`, at most JOURNAL_APART_MAX
+ * at a time; answers how many. */
+#define JOURNAL_APART_MAX 500
+int journal_forget_apart(struct journal *j, double before, struct err *err);
 /* Remove all that is on record of these jobs, which must all be cleaned (else ESTALE): they are the whole of a case. */
 int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */

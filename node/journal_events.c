@@ -318,7 +318,7 @@ int journal_findings(struct journal *j, enum finding_kind kind, int max,
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.kind=?1 ORDER BY i.id DESC LIMIT ?2",
+			      " WHERE f.kind=?1 AND" JOURNAL_HERE " ORDER BY i.id DESC LIMIT ?2",
 			      kind, max, each, ctx, err);
 }
 

@@ -352,6 +352,8 @@ static void clean(struct schedule *s, double now)
 	if (due && node->retention_apart_days > 0 &&
 	    retention_clean_apart(s->journal, node->spool, node->retention_apart_days, now) == RETENTION_APART_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */
+	if (due && history_forget_apart(s->journal, node->history_days, now) == JOURNAL_APART_MAX)
+		s->clean_at = s->clock + 1;
 	if (due && history_compact(s->journal, &s->jobs, node->spool, node->history_days, now) == HISTORY_CASES_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */
 	if (space_due)
