@@ -28,7 +28,9 @@ static int give_to_owner(const char *path, int fd)
 
 	if (!slash || snprintf(folder, sizeof(folder), "%.*s/", (int)(slash - path), path) >= (int)sizeof(folder))
 		return -1;
-	return stat(folder, &st) == 0 ? fchown(fd, st.st_uid, st.st_gid) : -1;
+	if (stat(folder, &st) < 0)
+		return -1;
+	return st.st_uid == 0 ? 0 : fchown(fd, st.st_uid, st.st_gid);
 }
 
 int audit_file_open(const char *path, int flags)

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <time.h>
+
+#include "kernels/clock.h"
 
 int gate_pair(int ret_fd[2])
 {
@@ -18,17 +19,9 @@ static bool send_question(struct gate *g, const struct gate_question *q)
 	return send(g->fd, &numbered, sizeof(numbered), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(numbered);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 bool gate_ask(struct gate *g, const struct gate_question *q, int ms, struct gate_answer *ret_answer)
 {
-	int64_t deadline = now_ms() + ms;
+	double deadline = clock_seconds() + 1e-3 * ms;
 
 	if (g->fd < 0) {
 		*ret_answer = (struct gate_answer){.yes = true};
@@ -38,9 +31,9 @@ bool gate_ask(struct gate *g, const struct gate_question *q, int ms, struct gate
 		return false;
 	for (;;) {
 		struct pollfd pfd = {.fd = g->fd, .events = POLLIN};
-		int64_t left = deadline - now_ms();
+		double left = deadline - clock_seconds();
 		struct gate_answer a;
-		int n = poll(&pfd, 1, left > 0 ? (int)left : 0);
+		int n = poll(&pfd, 1, left > 0 ? (int)(1e3 * left) + 1 : 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;

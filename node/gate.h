@@ -12,6 +12,7 @@
 enum gate_kind {
 	GATE_ADMIT = 1, /* peer: may this association begin? answered */
 	GATE_BYTES,	/* bytes came: how long shall I wait? answered */
+	GATE_TELL,	/* alert: may I tell of this end, in the log and the audit trail? answered */
 	GATE_REFUSED,	/* I refused this attempt; not answered */
 };
 
@@ -21,12 +22,13 @@ struct gate_question {
 	enum gate_kind kind;
 	uint64_t number; /* gate_ask() and gate_tell() set it */
 	int peer;
+	int alert; /* enum alerts_kind */
 	uint64_t bytes;
 };
 
 struct gate_answer {
 	uint64_t number; /* of the question; gate_reply() sets it */
-	bool yes;	 /* GATE_ADMIT */
+	bool yes;	 /* GATE_ADMIT, GATE_TELL */
 	int limit;	 /* ... else: of associations at a time that there are already */
 	bool counted;	 /* ... then: its bytes are limited, ask GATE_BYTES */
 	double wait;	 /* GATE_BYTES: s */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/alerts.h"
 #include "node/audit.h"
 #include "node/commit.h"
 #include "node/digest.h"
@@ -325,11 +326,12 @@ static void over(void *ctx, bool released)
 	notify(ctx);
 }
 
-/* Who was turned away, or brought something else than an association, is a matter of the audit trail; who says nothing, or goes
- * away, is not: health checks do that all day. */
+/* Who was turned away, or brought something else than an association, is a matter of the audit trail, as is a TLS handshake that
+ * came to nothing; who says nothing, or goes away, is not: health checks do that all day. */
 static void audit_end(const struct intake *in, int rc, const struct err *err)
 {
-	bool harmless = rc == 0 || rc == -ENODATA || rc == -ETIMEDOUT || rc == -ECONNRESET;
+	bool gone = rc == -ETIMEDOUT || rc == -ECONNRESET;
+	bool harmless = rc == 0 || rc == -ENODATA || (gone && !in->place->tls);
 
 	if (!in->calling[0] && !harmless)
 		audit_refused(&(struct audit_peer){in->asked, in->host}, rc == -EBUSY, err->msg);
@@ -355,10 +357,32 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  log_quote(in->calling), in->slowed);
 }
 
+/* Of who was admitted each end is told; of strangers as many as the listener allows. */
+static bool may_tell(struct intake *in, int rc)
+{
+	struct gate_question q = {.kind = GATE_TELL, .alert = rc == -ENODATA ? ALERTS_SILENT : ALERTS_REFUSED};
+	struct gate_answer answer;
+
+	return in->calling[0] || !gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer) || answer.yes;
+}
+
 /* Does the attempt count against its sender? Not where we had no room, or where somebody only looked whether the port is open. */
 static bool is_refusal(const struct intake *in, int rc)
 {
 	return rc < 0 && !in->calling[0] && rc != -EBUSY && rc != -ENODATA && rc != -ENOMEM;
+}
+
+/* From inside the sandbox the journal's files can be used, but not made. A running node keeps them there; where they are missing
+ * and cannot be made (a full disk), objects are refused for that. */
+void intake_prepare(const struct config *config)
+{
+	struct journal *journal = NULL;
+	char path[300], log[310];
+
+	snprintf(path, sizeof(path), "%s/journal.db", config->node.spool);
+	snprintf(log, sizeof(log), "%s-wal", path);
+	if (access(log, F_OK) < 0 && journal_open(path, &journal, NULL) == 0)
+		journal_close(journal);
 }
 
 void intake_run(int fd, const struct intake_place *place)
@@ -387,8 +411,10 @@ void intake_run(int fd, const struct intake_place *place)
 	}
 	peer_host(fd, in.host, sizeof(in.host));
 	rc = scp_associate(fd, &conf, &handler, &err);
-	log_end(&in, rc, &err);
-	audit_end(&in, rc, &err);
+	if (may_tell(&in, rc)) {
+		log_end(&in, rc, &err);
+		audit_end(&in, rc, &err);
+	}
 	if (is_refusal(&in, rc))
 		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED});
 	in.journal = journal_close(in.journal);

@@ -15,6 +15,8 @@ struct intake_place { /* all borrowed */
 	bool busy;		       /* reject it, the node has too many associations */
 };
 
+/* Before the process enters its sandbox. */
+void intake_prepare(const struct config *config);
 /* Serve the association on `fd` (taken over) to its end, in a process of its own: the journal is opened here. */
 void intake_run(int fd, const struct intake_place *place);
 

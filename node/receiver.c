@@ -4,6 +4,7 @@
  *   keys) are made here, before any fork; handshakes are made there.
  * - It alone knows of all associations, so it keeps the limits of each sender; processes ask it (node/gate.h) and are believed
  *   about themselves only.
+ * - A place belongs to who uses it: while all are taken, connections of which no association comes make room for others.
  * - An association dies with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
  *   dead node can go on writing beside a new one.
  * - Signals are blocked but while waiting, so that none is lost between a look and the wait.
@@ -28,16 +29,17 @@
 #include "node/admission.h"
 #include "node/gate.h"
 #include "node/intake.h"
-#include "node/journal.h"
 #include "node/limits.h"
 #include "node/log.h"
 #include "node/network.h"
 #include "node/sandbox.h"
+#include "node/senders.h"
 #include "node/tls_files.h"
 
 #define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
 #define CONNECTIONS_AT_ONCE 64
 #define QUESTIONS_AT_ONCE 16 /* of one process, before the others get their turn */
+#define ROOM_SECONDS 5.0     /* that a connection has to become an association while all places are taken */
 #define TICK_SECONDS 1	     /* how often the listener looks whether its node is still there */
 
 struct child {	   /* of an association, or one that rejects it */
@@ -45,6 +47,9 @@ struct child {	   /* of an association, or one that rejects it */
 	int gate_fd;
 	struct limits_who who;
 	bool admitted; /* it counts among the associations of `who` */
+	bool rejecter; /* it only says that all places are taken */
+	bool cut;      /* it was ended to make room */
+	double began;
 };
 
 struct receiver {
@@ -53,10 +58,12 @@ struct receiver {
 	int notify_fd;
 	const struct config *config;
 	struct admission *admission;
-	struct limits *limits;
-	pid_t node; /* who started us */
+	struct senders *senders;
+	struct limits *limits; /* theirs */
+	pid_t node;	       /* who started us */
 	struct child *children;
 	size_t n_slots, n_children;
+	size_t n_serving;   /* children that take one of max_associations places */
 	struct pollfd *fds; /* sockets, then children */
 	sigset_t waiting;   /* the mask while waiting */
 };
@@ -99,23 +106,13 @@ static void answer_admit(struct receiver *r, struct child *c, const struct gate_
 	gate_reply(c->gate_fd, q, &a);
 }
 
-static void note_refused(struct receiver *r, const struct child *c)
-{
-	char from[INET6_ADDRSTRLEN];
-
-	if (!limits_refused(r->limits, &c->who.sender, clock_seconds()))
-		return;
-	network_print(&c->who.sender, from, sizeof(from));
-	log_event(LOG_WARNING, "sender-shut-out", "host=%s refusals=%d window=%g seconds=%g", from, r->config->node.peer_refusals,
-		  r->config->node.peer_window, r->config->node.refusal_pause);
-}
-
 /* Some of what waits there, one after the other: who asks without end does not keep the others waiting. false: the process is
  * gone. */
 static bool answer(struct receiver *r, struct child *c)
 {
 	struct gate_question q;
 	struct gate_answer a = {.yes = true};
+	double now = clock_seconds();
 	int got = 1;
 
 	for (int i = 0; i < QUESTIONS_AT_ONCE && (got = gate_receive(c->gate_fd, &q)) > 0; i++) {
@@ -124,24 +121,20 @@ static bool answer(struct receiver *r, struct child *c)
 			answer_admit(r, c, &q);
 			break;
 		case GATE_BYTES:
-			a.wait = limits_bytes(r->limits, &c->who, q.bytes, clock_seconds());
+			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now);
+			gate_reply(c->gate_fd, &q, &a);
+			break;
+		case GATE_TELL:
+			a.yes = senders_may_tell(r->senders, &c->who.sender,
+						 q.alert == ALERTS_SILENT ? ALERTS_SILENT : ALERTS_REFUSED, now);
 			gate_reply(c->gate_fd, &q, &a);
 			break;
 		case GATE_REFUSED:
-			note_refused(r, c);
+			senders_refused(r->senders, &c->who.sender, now);
 			break;
 		}
 	}
 	return got >= 0;
-}
-
-static void log_let_in(void *ctx, const struct in6_addr *address, unsigned long closed)
-{
-	char from[INET6_ADDRSTRLEN];
-
-	(void)ctx;
-	network_print(address, from, sizeof(from));
-	log_event(LOG_NOTICE, "sender-let-in", "host=%s closed=%lu", from, closed);
 }
 
 /* ---- processes ---- */
@@ -159,6 +152,8 @@ static void reap(struct receiver *r)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		bool cut = false;
+
 		for (size_t i = 0; i < r->n_slots; i++) {
 			struct child *c = &r->children[i];
 
@@ -169,7 +164,11 @@ static void reap(struct receiver *r)
 			close_gate(c);
 			c->pid = 0;
 			r->n_children--;
+			r->n_serving -= !c->rejecter && !c->cut;
+			cut = c->cut;
 		}
+		if (cut)
+			continue;
 		if (WIFSIGNALED(status))
 			log_event(LOG_ERR, "association-crashed", "process=%ld signal=%d", (long)pid, WTERMSIG(status));
 		else if (WEXITSTATUS(status) != 0)
@@ -190,19 +189,6 @@ static void set_signal(int signal_number, void (*handler)(int))
 
 	sigemptyset(&sa.sa_mask);
 	sigaction(signal_number, &sa, NULL);
-}
-
-/* From inside the sandbox the journal's files can be used, but not made. A running node keeps them there; where they are missing
- * and cannot be made (a full disk), objects are refused for that. */
-static void find_journal(const struct config *config)
-{
-	struct journal *journal = NULL;
-	char path[300], log[310];
-
-	snprintf(path, sizeof(path), "%s/journal.db", config->node.spool);
-	snprintf(log, sizeof(log), "%s-wal", path);
-	if (access(log, F_OK) < 0 && journal_open(path, &journal, NULL) == 0)
-		journal_close(journal);
 }
 
 /* In the new process: serve one association, then leave without running what the parent registered for its own exit. */
@@ -228,7 +214,7 @@ static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pi
 	set_signal(SIGINT, SIG_IGN); /* Ctrl-C in the foreground: the listener decides */
 	set_signal(SIGCHLD, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &r->waiting, NULL);
-	find_journal(r->config);
+	intake_prepare(r->config);
 	if (sandbox_enter(SANDBOX_ASSOCIATION, r->config, NULL, &err) < 0) {
 		log_event(LOG_CRIT, "sandbox-failed", "role=association reason=%s", log_quote(err.msg));
 		_exit(1);
@@ -237,45 +223,93 @@ static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pi
 	_exit(0);
 }
 
-static void log_closed(const struct in6_addr *from, const char *reason)
+/* Has it been there for long enough to have been admitted, and was not? */
+static bool dawdles(const struct child *c, double now)
 {
-	char host[INET6_ADDRSTRLEN];
+	return c->pid > 0 && !c->admitted && !c->rejecter && !c->cut && now - c->began >= ROOM_SECONDS;
+}
 
-	network_print(from, host, sizeof(host));
-	log_event(LOG_WARNING, "connection-closed", "host=%s reason=%s", host, log_quote(reason));
+/* How many of its sender's do so; of two alike the older one counts more. */
+static double weight(const struct receiver *r, const struct child *c, double now)
+{
+	double n = 1 - 1 / (1 + now - c->began);
+
+	for (size_t i = 0; i < r->n_slots; i++)
+		n += dawdles(&r->children[i], now) && limits_same(&r->children[i].who, &c->who);
+	return n;
+}
+
+/* All places are taken: end a connection that has not become an association, of the sender that has most of these. Whoever is
+ * allowed to says who he is within ROOM_SECONDS. false: there is none. */
+static bool make_room(struct receiver *r)
+{
+	double now = clock_seconds(), most = 0;
+	struct child *victim = NULL;
+
+	for (size_t i = 0; i < r->n_slots; i++) {
+		struct child *c = &r->children[i];
+		double heavy = dawdles(c, now) ? weight(r, c, now) : 0;
+
+		if (heavy > most) {
+			most = heavy;
+			victim = c;
+		}
+	}
+	if (!victim)
+		return false;
+	victim->cut = true;
+	r->n_serving--;
+	kill(victim->pid, SIGKILL);
+	senders_turned_away(r->senders, &victim->who.sender, "no association came of it in time, and others wait for its place",
+			    now);
+	senders_refused(r->senders, &victim->who.sender, now);
+	return true;
 }
 
 static void take(struct receiver *r, int fd, size_t socket, const struct in6_addr *from)
 {
-	bool busy = r->n_children >= (size_t)r->config->node.max_associations;
 	pid_t listener = getpid(), pid;
 	int gate[2] = {-1, -1};
 	struct in6_addr sender = limits_sender(from, admission_names(r->admission, from));
+	double now = clock_seconds();
 	struct child *c;
 	size_t slot = 0;
+	bool busy;
 
-	if (limits_shut_out(r->limits, &sender, clock_seconds()) || (r->sockets->list[socket].conf.tls && !r->tls[socket])) {
-		close(fd); /* both are on record already */
+	if (senders_shut_out(r->senders, &sender, now)) {
+		close(fd);
 		return;
 	}
+	if (r->sockets->list[socket].conf.tls && !r->tls[socket]) {
+		senders_turned_away(r->senders, &sender, "this port has no certificate that it could show (listener-failed)",
+				    now);
+		close(fd);
+		return;
+	}
+	busy = r->n_serving >= (size_t)r->config->node.max_associations && !make_room(r);
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots) {
-		log_closed(from, "far too many connections at a time (node.max_associations)");
+		senders_turned_away(r->senders, &sender, "far too many connections at a time (node.max_associations)", now);
 		close(fd);
 		return;
 	}
 	c = &r->children[slot];
 	if (gate_pair(gate) < 0 || (pid = fork()) < 0) {
-		log_closed(from, strerror(errno));
+		senders_turned_away(r->senders, &sender, strerror(errno), now);
 		if (gate[0] >= 0)
 			close(gate[0]);
 	} else if (pid == 0) {
 		close(gate[0]);
 		child_run(r, fd, socket, gate[1], listener, busy);
 	} else {
-		*c = (struct child){.pid = pid, .gate_fd = gate[0], .who = {.peer = ADMISSION_STRANGER, .sender = sender}};
+		*c = (struct child){.pid = pid,
+				    .gate_fd = gate[0],
+				    .who = {.peer = ADMISSION_STRANGER, .sender = sender},
+				    .rejecter = busy,
+				    .began = now};
 		r->n_children++;
+		r->n_serving += !busy;
 	}
 	if (gate[1] >= 0)
 		close(gate[1]);
@@ -331,7 +365,7 @@ static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
 			close_gate(c);
 	}
 	reap(r);
-	limits_tick(r->limits, clock_seconds(), log_let_in, NULL);
+	senders_tick(r->senders, clock_seconds(), false);
 	for (size_t i = 0; ready > 0 && !stop_asked && i < n_sockets; i++)
 		if (r->fds[i].revents)
 			accept_all(r, i);
@@ -389,9 +423,10 @@ static int prepare(struct receiver *r, struct err *err)
 		return err_set(err, ENOMEM, "receiver: no memory for %zu associations", r->n_slots);
 	rc = admission_create(r->config, &r->admission, err);
 	if (rc == 0)
-		rc = limits_create(r->config, &r->limits, err);
+		rc = senders_create(r->config, &r->senders, err);
 	if (rc < 0)
 		return rc;
+	r->limits = senders_limits(r->senders);
 	open_tls(r);
 	raise_descriptors(r);
 	for (size_t i = 0; i < r->sockets->n; i++) {
@@ -440,11 +475,12 @@ int receiver_run(struct listen_sockets *sockets, const struct config *config, in
 		turn(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
 	listen_close(sockets);
 	drain(&r, node_is_gone(&r) ? 0 : grace);
+	senders_tick(r.senders, clock_seconds(), true);
 out:
 	for (size_t i = 0; i < LISTENERS_MAX; i++)
 		r.tls[i] = tls_free(r.tls[i]);
 	r.admission = admission_free(r.admission);
-	r.limits = limits_free(r.limits);
+	r.senders = senders_free(r.senders);
 	free(r.children);
 	free(r.fds);
 	return rc;

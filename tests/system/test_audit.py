@@ -194,6 +194,7 @@ def every_message(folder, things):
     n.node["max_associations"] = 1
     n.write_conf()
     n.start()
+    time.sleep(1)  # until the one that the harness called with has given its place back
     held = socket.create_connection(("127.0.0.1", n.port))
     time.sleep(0.3)
     run("echoscu", "-aec", "TOMONODE", "127.0.0.1", n.port, code=None)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What one sender may take of the node: associations, bytes within a time, refused attempts."""
 import os
+import re
 import socket
 import subprocess
 import time
@@ -95,5 +96,81 @@ def test_refusals(folder, things):
     check("association-crashed" not in node.log_text(), "no process crashed")
 
 
+def test_room(folder, things):
+    """Connections that never become an association hold nobody's place; associations are not touched."""
+    node = Node(folder, 4242, max_associations=4, acse_timeout=60)
+    things.append(node)
+    node.start()
+    held = [associate(node, "MODALITY") for _ in range(2)]
+    check([a[:1] for _, a in held] == [b"\x02"] * 2, "two associations")
+    silent = [socket.create_connection(("127.0.0.1", node.port)) for _ in range(2)]
+    silent[1].sendall(b"\x01\0\0\0")  # it begins to say something
+    s, answer = associate(node, "MODALITY")
+    s.close()
+    check(answer[:1] == b"\x03", "all places are taken")
+    time.sleep(5)
+    wait_for("somebody comes through", lambda: echo(node).returncode == 0, 20)
+    log = node.log_text()
+    check('connection-closed host=127.0.0.1 reason="no association came of it in time, and others wait for its place"' in log, "the log")
+    silent += [socket.create_connection(("127.0.0.1", node.port)) for _ in range(2)]
+    for s, _ in held:  # older than what was cut, and there
+        s.sendall(b"\x05\0\0\0\0\x04\0\0\0\0")  # A-RELEASE-RQ
+        check(s.recv(10)[:1] == b"\x06", "released in order")
+        s.close()
+    for s in silent:
+        s.close()
+    check("association-crashed" not in node.log_text(), "no process crashed")
+
+
+def knock(node, text):
+    with socket.create_connection(("127.0.0.1", node.port), timeout=10) as s:
+        if text:
+            s.sendall(text)
+        try:
+            s.recv(100)
+        except ConnectionResetError:
+            pass
+
+
+def test_floods(folder, things):
+    """What strangers do is told so and so often a minute, and counted beyond."""
+    path = os.path.join(folder, "audit.log")
+    node = Node(folder, 4242, audit='"file"', audit_file=f'"{path}"')
+    things.append(node)
+    node.start()
+    for _ in range(50):
+        knock(node, b"GET / HTTP/1.0\r\n\r\n")
+    for _ in range(20):
+        socket.create_connection(("127.0.0.1", node.port)).close()
+    check(echo(node).returncode == 0, "served all the while")
+    check(node.stop() == 0, "SIGTERM")
+    log = node.log_text()
+    told, said = log.count(" connection-ended "), re.search(r"connections-counted host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
+    check(20 <= told <= 31 and said, f"told {told}")  # the harness itself looks whether the port is open
+    check(told + int(said[1]) + int(said[2]) in (70, 71), f"none is left out: {told} + {said[1]} + {said[2]}")
+    with open(path) as f:
+        alerts = [line for line in f if "Security Alert" in line]
+    check(sum("does not speak DICOM" in a for a in alerts) == 50 - int(said[1]), f"{len(alerts)} in the audit trail")
+    check(sum(f"{said[1]} more attempts were turned away within " in a for a in alerts) == 1, "and one for the rest")
+
+
+def test_shut_out_in_the_audit_trail(folder, things):
+    path = os.path.join(folder, "audit.log")
+    node = Node(folder, 4242, audit='"file"', audit_file=f'"{path}"', peer_refusals=3, refusal_pause=60)
+    things.append(node)
+    node.start()
+    for _ in range(4):
+        knock(node, b"GET / HTTP/1.0\r\n\r\n")
+    wait_for("the sender is shut out", lambda: "sender-shut-out" in node.log_text(), 10)
+    for _ in range(9):
+        knock(node, b"")
+    check(node.stop() == 0, "SIGTERM")
+    with open(path) as f:
+        text = f.read()
+    check(text.count("does not speak DICOM") == 4, "each refusal")
+    check(text.count("more than 3 refused attempts within 60 s: its connections are closed at once for 60 s") == 1, "that it is shut out")
+    check(text.count("9 more attempts were turned away within ") == 1, "and how many were closed")
+
+
 if __name__ == "__main__":
-    main([test_associations, test_bytes, test_refusals])
+    main([test_associations, test_bytes, test_refusals, test_room, test_floods, test_shut_out_in_the_audit_trail])

@@ -51,7 +51,8 @@ def said(node, sentence):
 def test_incoming(folder, things):
     pki = shared_pki()
     peer = ["+tls", pki.peer_key, pki.peer, "+cf", pki.trusted]
-    node = tls_node(folder, pki, {"secure": "", "open": 'client_certificate = "none";'})
+    audit = os.path.join(folder, "audit.log")
+    node = tls_node(folder, pki, {"secure": "", "open": 'client_certificate = "none";'}, audit='"file"', audit_file=f'"{audit}"')
     things.append(node)
     node.start()
     secure, without = node.ports["secure"], node.ports["open"]
@@ -97,6 +98,13 @@ def test_incoming(folder, things):
         said(node, "127.0.0.1 does not speak TLS: the first byte is 0x47, not a handshake (0x16)")
     said(node, "127.0.0.1 did not get on with the TLS handshake in time")
     slow.close()
+    cut = socket.create_connection(("127.0.0.1", secure))
+    cut.sendall(b"\x16\x03\x01")
+    cut.close()
+    said(node, "127.0.0.1 closed the connection in the TLS handshake")
+    for sentence in ("did not get on with the TLS handshake in time", "closed the connection in the TLS handshake", "expired on 2021-01-01",
+                     "it showed no certificate"):
+        wait_for(f"the audit trail has: {sentence}", lambda: sentence in open(audit, encoding="utf-8").read(), 10)
     check(echo(secure, *peer).returncode == 0, "and C-ECHO still")
     check("association-crashed" not in node.log_text(), "no process crashed")
 
