@@ -12,52 +12,53 @@
 #include "node/simulate_parallel.h"
 #include "node/simulate_pet.h"
 
-enum {
-	OPTION_SYSTEM = OPTION_LONG,
-	OPTION_PHANTOM,
-	OPTION_I0,
-	OPTION_BINNING,
-	OPTION_FORMAT,
-	OPTION_SIDE,
-	OPTION_VIEW,
-	OPTION_GANTRY,
-	OPTION_SEED,
-	OPTION_THICKNESS,
-	OPTION_NOISE_FREE,
-	OPTION_INVERTED,
-	OPTION_COLLIMATE,
-	OPTION_VIEWS,
-	OPTION_ARC,
-	OPTION_DETECTOR,
-	OPTION_STUDY,
-	OPTION_FROM,
-	OPTION_MATERIALS,
+#define THICKNESS 50 /* mm */
+
+static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", NULL};
+static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
+enum { PHANTOM_WORD_BREAST = 2, PHANTOM_WORD_VOXELS };
+
+struct simulate {
+	struct options o;
+	struct simulate_options what; /* thickness, views, arc, columns 0: not said */
+	const char *conf_path, *folder, *system;
+	int phantom, format, side, view; /* words */
 };
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration with further geometry profiles"},
-	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing"},
-	{OPTION_SYSTEM, "system", "NAME",
-	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config"},
-	{OPTION_PHANTOM, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)"},
-	{OPTION_FROM, "from", "FILE", "of voxels: a MetaImage header (.mhd) of labels, its data beside it"},
-	{OPTION_MATERIALS, "materials", "FILE", "of voxels: what the labels are, as in conf/materials-20keV.conf"},
-	{OPTION_I0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10"},
-	{OPTION_BINNING, "binning", "N", "a detector of N times the pitch; default 1"},
-	{OPTION_FORMAT, "format", "FORMAT",
-	 "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object"},
-	{OPTION_SIDE, "side", "SIDE", "L (default), R"},
-	{OPTION_VIEW, "view", "VIEW", "CC (default), MLO"},
-	{OPTION_GANTRY, "gantry", "DEGREES", "tilt of an MLO; default 45, 20 to 80"},
-	{OPTION_SEED, "seed", "N", "of phantom, noise and angles; default 1"},
-	{OPTION_THICKNESS, "thickness", "MM", "of the compressed breast; default 50; voxels have their own"},
-	{OPTION_NOISE_FREE, "noise-free", NULL, "the expectation instead of Poisson noise"},
-	{OPTION_INVERTED, "inverted", NULL, "stored values fall with the intensity"},
-	{OPTION_COLLIMATE, "collimate", "MM", "padding at both ends along the chest wall; default 0"},
-	{OPTION_VIEWS, "views", "N", "projections, 2 to 200; default: the system's"},
-	{OPTION_ARC, "arc", "DEGREES", "from the first to the last projection; default: the system's"},
-	{OPTION_DETECTOR, "detector", "XxY", "bins away from and along the chest wall, before binning; default: the system's"},
-	{OPTION_STUDY, "study", "UID", "Study Instance UID, to put several views into one study"},
+	{'c', "config", "FILE", "configuration with further geometry profiles", INTO_TEXT(struct simulate, conf_path)},
+	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing",
+	 INTO_TEXT(struct simulate, folder)},
+	{0, "system", "NAME",
+	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config",
+	 INTO_TEXT(struct simulate, system)},
+	{0, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)",
+	 INTO_WORD(struct simulate, phantom, phantoms)},
+	{0, "from", "FILE", "of voxels: a MetaImage header (.mhd) of labels, its data beside it",
+	 INTO_TEXT(struct simulate, what.volume)},
+	{0, "materials", "FILE", "of voxels: what the labels are, as in conf/materials-20keV.conf",
+	 INTO_TEXT(struct simulate, what.materials)},
+	{0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10",
+	 INTO_REAL(struct simulate, what.i0, 10, 1e9)},
+	{0, "binning", "N", "a detector of N times the pitch; default 1", INTO_INT(struct simulate, what.binning, 1, 64)},
+	{0, "format", "FORMAT", "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object",
+	 INTO_WORD(struct simulate, format, formats)},
+	{0, "side", "SIDE", "L (default), R", INTO_WORD(struct simulate, side, sides)},
+	{0, "view", "VIEW", "CC (default), MLO", INTO_WORD(struct simulate, view, views)},
+	{0, "gantry", "DEGREES", "tilt of an MLO; default 45, 20 to 80", INTO_REAL(struct simulate, what.gantry, 20, 80)},
+	{0, "seed", "N", "of phantom, noise and angles; default 1", INTO_SEED(struct simulate, what.seed)},
+	{0, "thickness", "MM", "of the compressed breast; default 50; voxels have their own",
+	 INTO_REAL(struct simulate, what.thickness, 5, 300)},
+	{0, "noise-free", NULL, "the expectation instead of Poisson noise", INTO_OFF(struct simulate, what.noise)},
+	{0, "inverted", NULL, "stored values fall with the intensity", INTO_ON(struct simulate, what.inverted)},
+	{0, "collimate", "MM", "padding at both ends along the chest wall; default 0",
+	 INTO_INT(struct simulate, what.collimate, 0, 1000)},
+	{0, "views", "N", "projections, 2 to 200; default: the system's",
+	 INTO_INT(struct simulate, what.views, 2, SIMULATE_VIEWS_MAX)},
+	{0, "arc", "DEGREES", "from the first to the last projection; default: the system's",
+	 INTO_REAL(struct simulate, what.arc, 0.1, 120)},
+	{OPTION_LONG, "detector", "XxY", "bins away from and along the chest wall, before binning; default: the system's"},
+	{0, "study", "UID", "Study Instance UID, to put several views into one study", INTO_UID(struct simulate, what.study)},
 	{0},
 };
 
@@ -77,23 +78,6 @@ static const struct command_spec spec = {
 	.max_arguments = 1,
 };
 
-struct simulate {
-	struct options o;
-	struct simulate_options what;
-	const char *conf_path, *folder, *system;
-	bool given_views, given_arc, given_detector, given_thickness;
-	bool voxels;
-};
-
-/* Which of the words is it? -1: none. */
-static int choose(const char *value, const char *const *words)
-{
-	for (int i = 0; words[i]; i++)
-		if (strcmp(value, words[i]) == 0)
-			return i;
-	return -1;
-}
-
 static bool read_detector(const char *text, struct simulate_options *w)
 {
 	char end;
@@ -101,93 +85,28 @@ static bool read_detector(const char *text, struct simulate_options *w)
 	return sscanf(text, "%5dx%5d%c", &w->columns, &w->rows, &end) == 2 && w->columns >= 16 && w->rows >= 16;
 }
 
-static bool read_word(struct simulate *s, int id, const char *value)
+/* The words, and the thickness, which voxels have their own of. */
+static void take_words(struct simulate *s)
 {
-	static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", NULL}, *const formats[] = {"mg", "bp", NULL};
-	static const char *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
-	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST};
-	int i = choose(value, id == OPTION_PHANTOM  ? phantoms
-			      : id == OPTION_FORMAT ? formats
-			      : id == OPTION_SIDE   ? sides
-						    : views);
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST};
 
-	if (i < 0)
-		return false;
-	if (id == OPTION_PHANTOM) {
-		s->voxels = i == 3;
-		if (!s->voxels)
-			s->what.phantom = kinds[i];
-	} else if (id == OPTION_FORMAT)
-		s->what.multi = i == 1;
-	else if (id == OPTION_SIDE)
-		s->what.side = sides[i][0];
-	else
-		snprintf(s->what.view, sizeof(s->what.view), "%s", views[i]);
-	return true;
-}
-
-static bool read_option(struct simulate *s, int id, const char *value)
-{
-	struct simulate_options *w = &s->what;
-
-	switch (id) {
-	case 'c':
-		s->conf_path = value;
-		return true;
-	case 'o':
-		s->folder = value;
-		return true;
-	case OPTION_SYSTEM:
-		s->system = value;
-		return true;
-	case OPTION_I0:
-		return options_real(value, 10, 1e9, &w->i0) >= 0;
-	case OPTION_BINNING:
-		return options_int(value, 1, 64, &w->binning);
-	case OPTION_GANTRY:
-		return options_real(value, 20, 80, &w->gantry) >= 0;
-	case OPTION_SEED:
-		return options_seed(value, &w->seed);
-	case OPTION_FROM:
-		w->volume = value;
-		return true;
-	case OPTION_MATERIALS:
-		w->materials = value;
-		return true;
-	case OPTION_THICKNESS:
-		s->given_thickness = true;
-		return options_real(value, 5, 300, &w->thickness) >= 0;
-	case OPTION_NOISE_FREE:
-		w->noise = false;
-		return true;
-	case OPTION_INVERTED:
-		return w->inverted = true;
-	case OPTION_COLLIMATE:
-		return options_int(value, 0, 1000, &w->collimate);
-	case OPTION_VIEWS:
-		s->given_views = true;
-		return options_int(value, 2, SIMULATE_VIEWS_MAX, &w->views);
-	case OPTION_ARC:
-		s->given_arc = true;
-		return options_real(value, 0.1, 120, &w->arc) >= 0;
-	case OPTION_DETECTOR:
-		s->given_detector = true;
-		return read_detector(value, w);
-	case OPTION_STUDY:
-		w->study = value;
-		return options_uid(value);
-	default:
-		return read_word(s, id, value);
-	}
+	s->what.phantom = kinds[s->phantom];
+	s->what.multi = s->format == 1;
+	s->what.side = sides[s->side][0];
+	snprintf(s->what.view, sizeof(s->what.view), "%s", views[s->view]);
+	if (s->what.thickness == 0)
+		s->what.thickness = THICKNESS;
 }
 
 static int read_options(struct simulate *s, int argc, char **argv)
 {
+	bool voxels;
 	int id;
 
 	options_begin(&s->o, &spec, argc, argv);
+	s->o.into = s;
 	while ((id = options_next(&s->o)) >= 0)
-		if (!read_option(s, id, s->o.value))
+		if (!read_detector(s->o.value, &s->what))
 			return options_refuse(&s->o, id);
 	if (id == OPTION_STOP)
 		return s->o.code;
@@ -196,12 +115,14 @@ static int read_options(struct simulate *s, int argc, char **argv)
 				    argv[s->o.first]);
 	if (!s->folder)
 		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
-	if (s->voxels && (!s->what.volume || !s->what.materials))
+	voxels = s->phantom == PHANTOM_WORD_VOXELS;
+	if (voxels && (!s->what.volume || !s->what.materials))
 		return options_fail(&s->o, CODE_USAGE, "a phantom of voxels needs --from FILE and --materials FILE");
-	if (s->voxels && s->given_thickness)
+	if (voxels && s->what.thickness > 0)
 		return options_fail(&s->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
-	if (!s->voxels && (s->what.volume || s->what.materials))
+	if (!voxels && (s->what.volume || s->what.materials))
 		return options_fail(&s->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
+	take_words(s);
 	return -1;
 }
 
@@ -225,11 +146,11 @@ static int choose_system(struct simulate *s, const struct config *config)
 	if (!w->profile)
 		return unknown_system(s, config);
 	simulate_system_find(w->profile, &w->system);
-	if (!s->given_views)
+	if (w->views == 0)
 		w->views = w->system.views;
-	if (!s->given_arc)
+	if (w->arc == 0)
 		w->arc = w->system.arc;
-	if (!s->given_detector) {
+	if (w->columns == 0) {
 		w->columns = w->system.columns;
 		w->rows = w->system.rows;
 	}
@@ -278,15 +199,8 @@ int cmd_simulate(int argc, char **argv)
 {
 	struct simulate s = {
 		.system = "siemens-inspiration",
-		.what = {.phantom = PHANTOM_BREAST,
-			 .i0 = 10000,
-			 .binning = 1,
-			 .side = 'L',
-			 .view = "CC",
-			 .gantry = 45,
-			 .seed = 1,
-			 .thickness = 50,
-			 .noise = true},
+		.phantom = PHANTOM_WORD_BREAST,
+		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true},
 	};
 	int code;
 

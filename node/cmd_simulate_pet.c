@@ -9,38 +9,36 @@
 #include "node/progress.h"
 #include "node/simulate_pet.h"
 
-enum {
-	OPTION_SCANNER = OPTION_LONG,
-	OPTION_PHANTOM,
-	OPTION_RADIUS,
-	OPTION_LENGTH,
-	OPTION_SIZE,
-	OPTION_COUNTS,
-	OPTION_NOISE_FREE,
-	OPTION_ATTENUATION,
-	OPTION_RANDOMS,
-	OPTION_SEED,
-	OPTION_POSITION,
-	OPTION_STUDY,
-	OPTION_INTERFILE,
+struct simulate {
+	struct options o;
+	struct simulate_pet_options what; /* radius, length 0: not said */
+	const char *conf_path, *folder, *scanner;
 };
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration with further scanners"},
-	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing"},
-	{OPTION_SCANNER, "scanner", "NAME", "ge-discovery-ste (default), siemens-mmr, small, or one of --config"},
-	{OPTION_PHANTOM, "phantom", "KIND", "nema-iq (default), cylinder, f-shape"},
-	{OPTION_RADIUS, "radius", "MM", "of a cylinder; default 100"},
-	{OPTION_LENGTH, "length", "MM", "of a cylinder; default 200"},
-	{OPTION_SIZE, "size", "FACTOR", "on all lengths of the phantom; default 1, less where it does not fit the scanner"},
-	{OPTION_COUNTS, "counts", "N", "expected counts of the activity in all bins; default 5e7"},
-	{OPTION_NOISE_FREE, "noise-free", NULL, "the expectation instead of Poisson noise"},
-	{OPTION_ATTENUATION, "attenuation", NULL, "the phantom attenuates; its factors are written, too"},
-	{OPTION_RANDOMS, "randoms", "FRACTION", "of the counts, spread evenly; they are written, too; default 0"},
-	{OPTION_SEED, "seed", "N", "of the noise; default 1"},
-	{OPTION_POSITION, "position", "POSITION", "HFS (default), HFP, HFDR, HFDL, FFS, FFP, FFDR, FFDL"},
-	{OPTION_STUDY, "study", "UID", "Study Instance UID"},
-	{OPTION_INTERFILE, "interfile", NULL, "Interfile headers and data (.hs, .s) instead of objects"},
+	{'c', "config", "FILE", "configuration with further scanners", INTO_TEXT(struct simulate, conf_path)},
+	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing",
+	 INTO_TEXT(struct simulate, folder)},
+	{0, "scanner", "NAME", "ge-discovery-ste (default), siemens-mmr, small, or one of --config",
+	 INTO_TEXT(struct simulate, scanner)},
+	{OPTION_LONG, "phantom", "KIND", "nema-iq (default), cylinder, f-shape"},
+	{0, "radius", "MM", "of a cylinder; default 100", INTO_REAL(struct simulate, what.radius, 0.1, 1000)},
+	{0, "length", "MM", "of a cylinder; default 200", INTO_REAL(struct simulate, what.length, 0.1, 5000)},
+	{0, "size", "FACTOR", "on all lengths of the phantom; default 1, less where it does not fit the scanner",
+	 INTO_REAL(struct simulate, what.size, 0.01, 10)},
+	{0, "counts", "N", "expected counts of the activity in all bins; default 5e7",
+	 INTO_REAL(struct simulate, what.counts, 1, 1e12)},
+	{0, "noise-free", NULL, "the expectation instead of Poisson noise", INTO_OFF(struct simulate, what.noise)},
+	{0, "attenuation", NULL, "the phantom attenuates; its factors are written, too",
+	 INTO_ON(struct simulate, what.attenuation)},
+	{0, "randoms", "FRACTION", "of the counts, spread evenly; they are written, too; default 0",
+	 INTO_REAL(struct simulate, what.randoms, 0, 100)},
+	{0, "seed", "N", "of the noise; default 1", INTO_SEED(struct simulate, what.seed)},
+	{0, "position", "POSITION", "HFS (default), HFP, HFDR, HFDL, FFS, FFP, FFDR, FFDL",
+	 INTO_CHARS(struct simulate, what.position)},
+	{0, "study", "UID", "Study Instance UID", INTO_UID(struct simulate, what.study)},
+	{0, "interfile", NULL, "Interfile headers and data (.hs, .s) instead of objects",
+	 INTO_ON(struct simulate, what.interfile)},
 	{0},
 };
 
@@ -56,13 +54,6 @@ static const struct command_spec spec = {
 	.max_arguments = 0,
 };
 
-struct simulate {
-	struct options o;
-	struct simulate_pet_options what;
-	const char *conf_path, *folder, *scanner;
-	bool given_cylinder;
-};
-
 static bool read_phantom(struct simulate *s, const char *value)
 {
 	for (int kind = PET_PHANTOM_CYLINDER; kind <= PET_PHANTOM_F; kind++)
@@ -73,65 +64,25 @@ static bool read_phantom(struct simulate *s, const char *value)
 	return false;
 }
 
-static bool read_option(struct simulate *s, int id, const char *value)
-{
-	struct simulate_pet_options *w = &s->what;
-
-	switch (id) {
-	case 'c':
-		s->conf_path = value;
-		return true;
-	case 'o':
-		s->folder = value;
-		return true;
-	case OPTION_SCANNER:
-		s->scanner = value;
-		return true;
-	case OPTION_PHANTOM:
-		return read_phantom(s, value);
-	case OPTION_RADIUS:
-		s->given_cylinder = true;
-		return options_real(value, 0.1, 1000, &w->radius) >= 0;
-	case OPTION_LENGTH:
-		s->given_cylinder = true;
-		return options_real(value, 0.1, 5000, &w->length) >= 0;
-	case OPTION_SIZE:
-		return options_real(value, 0.01, 10, &w->size) >= 0;
-	case OPTION_COUNTS:
-		return options_real(value, 1, 1e12, &w->counts) >= 0;
-	case OPTION_NOISE_FREE:
-		w->noise = false;
-		return true;
-	case OPTION_ATTENUATION:
-		return w->attenuation = true;
-	case OPTION_RANDOMS:
-		return options_real(value, 0, 100, &w->randoms) >= 0;
-	case OPTION_SEED:
-		return options_seed(value, &w->seed);
-	case OPTION_POSITION:
-		return snprintf(w->position, sizeof(w->position), "%s", value) < (int)sizeof(w->position);
-	case OPTION_STUDY:
-		w->study = value;
-		return options_uid(value);
-	default:
-		return w->interfile = true;
-	}
-}
-
 static int read_options(struct simulate *s, int argc, char **argv)
 {
 	int id;
 
 	options_begin(&s->o, &spec, argc, argv);
+	s->o.into = s;
 	while ((id = options_next(&s->o)) >= 0)
-		if (!read_option(s, id, s->o.value))
+		if (!read_phantom(s, s->o.value))
 			return options_refuse(&s->o, id);
 	if (id == OPTION_STOP)
 		return s->o.code;
 	if (!s->folder)
 		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
-	if (s->given_cylinder && s->what.phantom != PET_PHANTOM_CYLINDER)
+	if ((s->what.radius > 0 || s->what.length > 0) && s->what.phantom != PET_PHANTOM_CYLINDER)
 		return options_fail(&s->o, CODE_USAGE, "--radius and --length are for --phantom cylinder");
+	if (s->what.radius == 0)
+		s->what.radius = PET_CYLINDER_RADIUS;
+	if (s->what.length == 0)
+		s->what.length = PET_CYLINDER_LENGTH;
 	return -1;
 }
 
@@ -197,8 +148,6 @@ int cmd_simulate_pet(int argc, char **argv)
 	struct simulate s = {
 		.scanner = "ge-discovery-ste",
 		.what = {.phantom = PET_PHANTOM_NEMA_IQ,
-			 .radius = PET_CYLINDER_RADIUS,
-			 .length = PET_CYLINDER_LENGTH,
 			 .counts = SIMULATE_PET_COUNTS,
 			 .noise = true,
 			 .seed = 1,

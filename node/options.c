@@ -15,7 +15,7 @@
 
 #include "dicom/dataset.h"
 
-enum { ID_HELP = OPTION_LONG + 1000, ID_JSON };
+enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
 
 static const char exit_codes[] = "Exit codes:\n"
 				 "  0 done            1 failed            2 wrong usage          3 configuration has problems\n"
@@ -47,7 +47,7 @@ static void print_help(const struct command_spec *spec)
 	if (spec->text)
 		printf("\n%s\n", spec->text);
 	printf("\nOptions:\n");
-	for (const struct option_spec *s = spec->options; s && s->id; s++)
+	for (const struct option_spec *s = spec->options; s && s->name; s++)
 		print_option(s->name, s->id, s->argument, s->help);
 	if (spec->json)
 		print_option("json", 0, NULL, "one JSON document on stdout instead of text");
@@ -88,9 +88,10 @@ void options_begin(struct options *o, const struct command_spec *spec, int argc,
 	longs = o->scan.longs;
 	o->scan.shorts[at++] = ':'; /* tells a missing value (':') from an unknown option ('?') */
 	o->scan.shorts[at++] = 'h';
-	for (const struct option_spec *s = spec->options; s && s->id && n < OPTIONS_MAX; s++, n++) {
-		longs[n] = (struct option){s->name, s->argument ? required_argument : no_argument, NULL, s->id};
-		if (s->id < OPTION_LONG) {
+	for (const struct option_spec *s = spec->options; s && s->name && n < OPTIONS_MAX; s++, n++) {
+		longs[n] = (struct option){s->name, s->argument ? required_argument : no_argument, NULL,
+					   s->id ? s->id : ID_INTO + (int)n};
+		if (s->id > 0 && s->id < OPTION_LONG) {
 			o->scan.shorts[at++] = (char)s->id;
 			if (s->argument)
 				o->scan.shorts[at++] = ':';
@@ -118,8 +119,55 @@ static int finish(struct options *o)
 	return OPTION_END;
 }
 
+/* The row of an option that was found; NULL: none. */
+static const struct option_spec *row_of(const struct options *o, int id)
+{
+	const struct option_spec *rows = o->spec->options;
+
+	for (size_t i = 0; rows && rows[i].name; i++)
+		if (id == (rows[i].id ? rows[i].id : ID_INTO + (int)i))
+			return &rows[i];
+	return NULL;
+}
+
+static bool take_word(const char *value, const char *const *words, int *ret_index)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(value, words[i]) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
+static bool take(const struct option_spec *row, const char *value, void *at)
+{
+	switch (row->type) {
+	case OPTION_INTO_TEXT:
+		*(const char **)at = value;
+		return true;
+	case OPTION_INTO_UID:
+		*(const char **)at = value;
+		return options_uid(value);
+	case OPTION_INTO_CHARS:
+		return snprintf(at, (size_t)row->hi, "%s", value) < (int)row->hi;
+	case OPTION_INTO_WORD:
+		return take_word(value, row->words, at);
+	case OPTION_INTO_INT:
+		return options_int(value, (int)row->lo, (int)row->hi, at);
+	case OPTION_INTO_REAL:
+		return options_real(value, row->lo, row->hi, at) >= 0;
+	case OPTION_INTO_SEED:
+		return options_seed(value, at);
+	default:
+		*(bool *)at = row->type == OPTION_INTO_ON;
+		return true;
+	}
+}
+
 int options_next(struct options *o)
 {
+	const struct option_spec *row;
 	int id;
 
 	for (;;) {
@@ -144,7 +192,11 @@ int options_next(struct options *o)
 				return usage_error(o, "option '%s' takes no value", o->argv[optind - 1]);
 			return usage_error(o, "unknown or ambiguous option '%s'", o->argv[optind - 1]);
 		default:
-			return id;
+			row = row_of(o, id);
+			if (!row || row->type == OPTION_GIVEN_BACK)
+				return id;
+			if (!take(row, o->value, (char *)o->into + row->at))
+				return stop(o, options_refuse(o, id));
 		}
 	}
 }
@@ -218,11 +270,9 @@ int options_fail_err(const struct options *o, const struct err *err)
 
 int options_refuse(const struct options *o, int id)
 {
-	const struct option_spec *spec = o->spec->options;
+	const struct option_spec *spec = row_of(o, id);
 
-	while (spec->id && spec->id != id)
-		spec++;
-	if (!spec->id)
+	if (!spec)
 		return options_fail(o, CODE_USAGE, "option %d: %s is not allowed; see --help", id, o->value);
 	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed; --%s %s: %s", spec->name, o->value, spec->name,
 			    spec->argument ? spec->argument : "", spec->help);

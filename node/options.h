@@ -22,12 +22,21 @@
  *	if (id == OPTION_STOP)
  *		return o.code;
  *	for (int i = o.first; i < argc; i++) ... the remaining arguments, argv[i]
+ *
+ * An option whose value is a plain one may say where it goes, and is then never given back. One outside its range is refused with
+ * the option's own help; what the place holds before is the default:
+ *
+ *		{0, "angles", "N", "views over the arc, 1 to 16384; default 180", INTO_INT(struct simulate, angles, 1, 16384)},
+ *	...
+ *	options_begin(&o, &spec, argc, argv);
+ *	o.into = &s; (a struct simulate)
  */
 #ifndef TOMONODE_NODE_OPTIONS_H
 #define TOMONODE_NODE_OPTIONS_H
 
 #include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "kernels/err.h"
 #include "node/commands.h"
@@ -36,12 +45,41 @@
 #define OPTION_LONG 256 /* ids from here on have no short letter */
 #define OPTIONS_MAX 40
 
+enum option_type {
+	OPTION_GIVEN_BACK = 0, /* by options_next(), with its value */
+	OPTION_INTO_TEXT,      /* const char *: points into argv */
+	OPTION_INTO_UID,       /* the same, could be a UID */
+	OPTION_INTO_CHARS,     /* char[hi]: copied */
+	OPTION_INTO_WORD,      /* int: index of one of `words` */
+	OPTION_INTO_INT,       /* int in lo .. hi */
+	OPTION_INTO_REAL,      /* double in lo .. hi */
+	OPTION_INTO_SEED,      /* unsigned */
+	OPTION_INTO_ON,	       /* bool, of a flag: true */
+	OPTION_INTO_OFF,       /* bool, of a flag: false */
+};
+
 struct option_spec {
-	int id;		      /* the short letter, or OPTION_LONG + n; 0 ends the table */
-	const char *name;     /* long name, without dashes */
+	int id;		      /* the short letter, or OPTION_LONG + n; 0: neither, it goes into its place */
+	const char *name;     /* long name, without dashes; NULL ends the table */
 	const char *argument; /* what to call its value in --help; NULL: a flag */
 	const char *help;     /* what it does, its default, its range */
+	enum option_type type;
+	size_t at; /* in what `into` of struct options points to */
+	double lo, hi;
+	const char *const *words; /* NULL ends them */
 };
+
+/* The offset of member m of s, which must be of that type: pointers to different types are not compared. */
+#define OPTION_AT(s, m, kind) (offsetof(s, m) + 0 * sizeof((kind *)NULL == &((s *)NULL)->m))
+#define INTO_TEXT(s, m) .type = OPTION_INTO_TEXT, .at = OPTION_AT(s, m, const char *)
+#define INTO_UID(s, m) .type = OPTION_INTO_UID, .at = OPTION_AT(s, m, const char *)
+#define INTO_CHARS(s, m) .type = OPTION_INTO_CHARS, .at = offsetof(s, m), .hi = sizeof(((s *)NULL)->m)
+#define INTO_WORD(s, m, list) .type = OPTION_INTO_WORD, .at = OPTION_AT(s, m, int), .words = (list)
+#define INTO_INT(s, m, low, high) .type = OPTION_INTO_INT, .at = OPTION_AT(s, m, int), .lo = (low), .hi = (high)
+#define INTO_REAL(s, m, low, high) .type = OPTION_INTO_REAL, .at = OPTION_AT(s, m, double), .lo = (low), .hi = (high)
+#define INTO_SEED(s, m) .type = OPTION_INTO_SEED, .at = OPTION_AT(s, m, unsigned)
+#define INTO_ON(s, m) .type = OPTION_INTO_ON, .at = OPTION_AT(s, m, bool)
+#define INTO_OFF(s, m) .type = OPTION_INTO_OFF, .at = OPTION_AT(s, m, bool)
 
 struct command_spec {
 	const char *name;		   /* "recon" */
@@ -57,6 +95,7 @@ struct options {
 	const struct command_spec *spec;
 	int argc;
 	char **argv;
+	void *into;	   /* set after options_begin(), where the table has options that go somewhere */
 	const char *value; /* of the option just given back; NULL for a flag */
 	int first;	   /* index of the first remaining argument, once options_next answered OPTION_END */
 	bool json;	   /* --json was given, at whatever place */
