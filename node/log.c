@@ -1,10 +1,13 @@
 /* log.c - one line an event. A line is built in one buffer, cleaned of control characters and written with one call, so that
  * lines of several processes do not mix and no value can forge a line of its own.
- * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; syslog puts time and priority itself.
+ * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; to syslog (RFC 3164, as the C library has
+ * it):
+ * "<30>Nov 21 04:00:07 tomonode[4711]: serve stored sop=1.2.3 bytes=42".
  * Where stderr is systemd's journal, "<6>" before it gives the line its priority (sd-daemon(3)), so that `journalctl -p crit`
  * finds it.
- * Who reads stderr (a pipe, a terminal, systemd's journal) may stop reading: then a line waits PATIENCE_MS, the ones behind it
- * not at all, and they are lost and counted ("log-lost") until somebody reads again. The node's work does not wait for its log.
+ * Who reads stderr (a pipe, a terminal, systemd's journal) or syslog's socket may stop reading: then a line waits PATIENCE_MS,
+ * the ones behind it not at all, and they are lost and counted ("log-lost") until somebody reads again. The node's work does not
+ * wait for its log; syslog(3) would.
  */
 #include "node/log.h"
 
@@ -26,13 +29,15 @@
 #define QUOTE_SIZE 640
 #define QUOTE_RING 16
 #define PATIENCE_MS 1000
+#define SYSLOG_SOCKET "/dev/log"
+#define SYSLOG_STEP_MS 10
 
 static struct {
 	enum log_target target;
-	int max_priority;
+	int facility, max_priority;
 	bool journal; /* stderr leads to systemd's journal */
 	char who[32];
-} state = {LOG_TO_STDERR, LOG_INFO, false, "tomonode"};
+} state = {LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, false, "tomonode"};
 
 /* JOURNAL_STREAM names device and inode of the stream (systemd.exec(5)): stderr may have been turned elsewhere since. */
 static bool stderr_is_journal(void)
@@ -49,14 +54,11 @@ static atomic_ulong lost; /* lines that nobody took, since the last one that som
 
 void log_start(enum log_target target, int facility, int max_priority, const char *who)
 {
-	if (state.target == LOG_TO_SYSLOG)
-		closelog();
 	state.target = target;
+	state.facility = facility;
 	state.max_priority = max_priority;
 	state.journal = target == LOG_TO_STDERR && stderr_is_journal();
 	snprintf(state.who, sizeof(state.who), "%s", who);
-	if (target == LOG_TO_SYSLOG)
-		openlog("tomonode", LOG_PID | LOG_NDELAY, facility);
 }
 
 static const char *level_name(int priority)
@@ -93,6 +95,12 @@ static size_t put_stamp(char *to, size_t size, int priority)
 	size_t n;
 
 	clock_gettime(CLOCK_REALTIME, &now);
+	if (state.target == LOG_TO_SYSLOG) {
+		localtime_r(&now.tv_sec, &tm);
+		n = (size_t)snprintf(to, size, "<%d>", state.facility | priority);
+		n += strftime(to + n, size - n, "%b %e %H:%M:%S", &tm);
+		return n + (size_t)snprintf(to + n, size - n, " tomonode[%ld]: %s ", (long)getpid(), state.who);
+	}
 	gmtime_r(&now.tv_sec, &tm);
 	n = state.journal ? (size_t)snprintf(to, size, "<%d>", priority) : 0;
 	n += strftime(to + n, size - n, "%Y-%m-%dT%H:%M:%S", &tm);
@@ -101,14 +109,33 @@ static size_t put_stamp(char *to, size_t size, int priority)
 	return n;
 }
 
+static bool send_line(const char *line, size_t n, int patience_ms)
+{
+	const struct timespec step = {.tv_nsec = SYSLOG_STEP_MS * 1000000L};
+	int rc;
+
+	while ((rc = log_audit_send(SYSLOG_SOCKET, line, n)) == -EAGAIN && patience_ms > 0) {
+		nanosleep(&step, NULL);
+		patience_ms -= SYSLOG_STEP_MS;
+	}
+	return rc == 0 || rc == -EMSGSIZE;
+}
+
 /* False: nobody takes it. A pipe or socket that is ready has room for a line, so that the write does not wait. */
 static bool write_line(const char *line, size_t n, int patience_ms)
 {
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
 
+	if (state.target == LOG_TO_SYSLOG)
+		return send_line(line, n, patience_ms);
 	if (poll(&p, 1, patience_ms) != 1 || !(p.revents & POLLOUT))
 		return false;
 	return write(STDERR_FILENO, line, n) >= 0 || errno != EAGAIN; /* with another error there is nobody to tell */
+}
+
+static const char *line_end(void)
+{
+	return state.target == LOG_TO_SYSLOG ? "" : "\n"; /* there a line is a message */
 }
 
 static void put_line(const char *line, size_t n)
@@ -119,7 +146,7 @@ static void put_line(const char *line, size_t n)
 
 	if (missing > 0) {
 		m = put_stamp(text, sizeof(text), LOG_WARNING);
-		m += (size_t)snprintf(text + m, sizeof(text) - m, "log-lost lines=%lu\n", missing);
+		m += (size_t)snprintf(text + m, sizeof(text) - m, "log-lost lines=%lu%s", missing, line_end());
 		if (write_line(text, m, 0))
 			atomic_fetch_sub(&lost, missing);
 	}
@@ -139,22 +166,15 @@ void log_event(int priority, const char *event, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (state.target == LOG_TO_STDERR)
-		n = put_stamp(line, sizeof(line), priority);
-	else
-		n = (size_t)snprintf(line, sizeof(line), "%s ", state.who);
+	n = put_stamp(line, sizeof(line), priority);
 	for (const char *at = event; *at; at++)
 		n = put_byte(line, n, sizeof(line) - 2, (unsigned char)*at);
 	if (text[0])
 		line[n++] = ' ';
 	for (const char *at = text; *at; at++)
 		n = put_byte(line, n, sizeof(line) - 2, (unsigned char)*at);
-	if (state.target == LOG_TO_SYSLOG) {
-		line[n] = '\0';
-		syslog(priority, "%s", line);
-		return;
-	}
-	line[n++] = '\n';
+	for (const char *at = line_end(); *at; at++)
+		line[n++] = *at;
 	put_line(line, n);
 }
 
@@ -192,9 +212,9 @@ char *log_audit_frame(int facility, int severity, double when, const char *who, 
 
 int log_audit_send(const char *socket_path, const char *frame, size_t n)
 {
-	static int fd = -1;
+	static atomic_int shared = -1; /* of all threads */
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	int code;
+	int fd = atomic_load(&shared), none = -1, code;
 
 	if (snprintf(to.sun_path, sizeof(to.sun_path), "%s", socket_path) >= (int)sizeof(to.sun_path))
 		return -ENAMETOOLONG;
@@ -202,6 +222,10 @@ int log_audit_send(const char *socket_path, const char *frame, size_t n)
 		fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	if (fd != atomic_load(&shared) && !atomic_compare_exchange_strong(&shared, &none, fd)) {
+		close(fd);
+		fd = none; /* another thread's */
+	}
 	/* Not connected: a daemon that was started again is found by its name. */
 	if (sendto(fd, frame, n, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof(to)) >= 0)
 		return 0;

@@ -1,6 +1,7 @@
 /* Logs: one line an event, "event key=value key=value", to syslog or, in the foreground, to stderr. Never patient data:
- * UIDs, job numbers, counts, AE titles and reasons only. Thread-safe; after fork the child goes on using it. A stderr that nobody
- * reads any more holds a process up for a second, once; what is lost is counted, and said when somebody reads again. */
+ * UIDs, job numbers, counts, AE titles and reasons only. Thread-safe; after fork the child goes on using it. A stderr or a syslog
+ * daemon that nobody reads any more holds a process up for a second, once; what is lost is counted, and said when somebody reads
+ * again. */
 #ifndef TOMONODE_NODE_LOG_H
 #define TOMONODE_NODE_LOG_H
 

@@ -1,7 +1,12 @@
 #!/usr/bin/python3
 """What a node is started in: without standard descriptors, with a log that nobody reads any more, with certificates out of date."""
 import os
+import re
+import shutil
+import socket
 import subprocess
+import sys
+import time
 
 import contract_tools as c
 import dicom_peer as peer
@@ -64,6 +69,51 @@ def nobody_reads_the_log(folder, things):
     check(peer.echo(n.port) and peer.echo(n.port), "no C-ECHO")
 
 
+def nobody_reads_syslog(folder, things):
+    """The syslog daemon is frozen: the same, in a namespace of mounts whose /dev is ours."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        print("        (needs root and unshare)")
+        return
+    made = "mount -t tmpfs tmpfs /dev && mknod /dev/null c 1 3 && mknod /dev/zero c 1 5 && mknod /dev/urandom c 1 9 && mkdir /dev/shm"
+    probe = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", f"{made} && echo 1 >/dev/null"], capture_output=True)
+    if probe.returncode != 0:
+        print("        (no namespace of mounts here)")
+        return
+    h.run("unshare", "-m", "--propagation", "private", "sh", "-c", f"{made} && exec {sys.argv[0]} frozen_syslog", timeout=90)
+
+
+def frozen_syslog(folder, things):
+    daemon = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    daemon.bind("/dev/log")
+    archive = peer.Archive()
+    n = h.Node(os.path.join(folder, "node"), archive.port, log='"syslog"')
+    things += [n, archive]
+    n.start(wait=False)
+    wait_for("the node answers C-ECHO", lambda: peer.echo(n.port), 30)
+    fillers = [socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(8)]  # each may have so many bytes under way
+    for filler in fillers:
+        filler.setblocking(False)
+        try:
+            while filler.sendto(b"<30>filler", "/dev/log"):
+                pass
+        except BlockingIOError:
+            pass
+    exams, number = c.Exams(os.path.join(folder, "exam")), 0
+    study, objects = exams.number(number)
+    check(len(peer.store_all(n.port, objects, timeout=20)[0]) == len(objects), "not taken")
+    wait_for("the result", lambda: study in archive.studies, 60)
+    daemon.setblocking(False)
+    text, until = b"", time.monotonic() + 30
+    while b" log-lost lines=" not in text:
+        check(time.monotonic() < until, "it never says how many lines are lost")
+        try:
+            text = daemon.recv(65536)
+        except BlockingIOError:
+            number += 1  # something to write about for the processes that stay
+            check(len(peer.store_all(n.port, exams.number(number)[1])[0]) == len(exams), "not taken")
+    check(re.fullmatch(rb"<28>[A-Z][a-z]{2} [ 0-9]{2} [0-9:]{8} tomonode\[[0-9]+\]: [a-z]+ log-lost lines=[0-9]+", text), text)
+
+
 def certificates_out_of_date(folder, things):
     """`check` says that a certificate has expired and ends with 3. A node starts all the same: its other ports and destinations work, and a
     clock may be wrong just after a power cut. So what starts the node must not ask `check` first."""
@@ -85,4 +135,6 @@ def certificates_out_of_date(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([without_standard_descriptors, nobody_reads_the_log, certificates_out_of_date])
+    if "frozen_syslog" in sys.argv:
+        h.main([frozen_syslog])
+    h.main([without_standard_descriptors, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date])
