@@ -1,9 +1,18 @@
-/* reconstruct.c - which kind of case, and whether the protocol is for it. See node/reconstruct.h. */
+/* reconstruct.c - one case from files to files: which kind it is, whether the protocol is for it, and the stages that all kinds
+ * have.
+ *
+ * Nothing is allocated in proportion to the data before the plan is accepted, but for headers; nothing appears in the output
+ * folder before all objects are on disk. See node/reconstruct.h.
+ */
 #include "node/reconstruct.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "kernels/clock.h"
 #include "node/exam.h"
 #include "node/reconstruct_parts.h"
 
@@ -19,19 +28,85 @@ static int check_kind(const struct protocol_conf *protocol, const char *const *p
 		       facts.kind);
 }
 
+static int write_case(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+{
+	int rc;
+
+	monitor_progress(w->monitor, "write", 0);
+	if (monitor_cancelled(w->monitor))
+		return err_set(err, ECANCELED, "cancelled before writing");
+	if (mkdir(w->out_dir, 0777) < 0 && errno != EEXIST)
+		return err_set(err, errno, "cannot make the output folder %s: %s", w->out_dir, strerror(errno));
+	rc = kind->write(w, err);
+	if (rc == 0)
+		monitor_progress(w->monitor, "write", 1);
+	return rc;
+}
+
+static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc;
+
+	monitor_progress(w->monitor, "open", 0);
+	rc = kind->open(w, err);
+	w->report.seconds_open = clock_seconds() - begun;
+	if (rc == 0)
+		rc = kind->read(w, err);
+	begun = clock_seconds();
+	if (rc == 0)
+		rc = kind->run(w, err);
+	w->report.seconds_reconstruct = clock_seconds() - begun;
+	return rc < 0 ? rc : write_case(kind, w, err);
+}
+
+static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_work *w)
+{
+	struct reconstruct_report *report = &w->report;
+	const struct grid *grid = kind->fill(w);
+
+	report->kind = w->protocol->kind;
+	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
+	for (int c = 0; c < 3; c++) {
+		report->n[c] = grid->n[c];
+		report->voxel[c] = grid->h[c];
+	}
+}
+
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err)
 {
+	static const struct reconstruct_kind *const kinds[] = {
+		[KIND_DBT] = &reconstruct_dbt, [KIND_PET] = &reconstruct_pet, [KIND_PARALLEL] = &reconstruct_parallel};
+	const struct reconstruct_kind *kind = kinds[protocol->kind];
+	double begun = clock_seconds();
+	struct reconstruct_work *w;
 	int rc = check_kind(protocol, paths, n_paths, err);
 
 	if (rc < 0)
 		return rc;
-	if (protocol->kind == KIND_PARALLEL)
-		return reconstruct_parallel(config, protocol, dev, paths, n_paths, out_dir, monitor, ret_report, err);
-	if (protocol->kind == KIND_PET)
-		return reconstruct_pet(config, protocol, dev, paths, n_paths, out_dir, monitor, ret_report, err);
-	return reconstruct_dbt(config, protocol, dev, paths, n_paths, out_dir, monitor, ret_report, err);
+	w = calloc(1, kind->size);
+	if (!w)
+		return err_set(err, ENOMEM, "no memory for a case");
+	*w = (struct reconstruct_work){.config = config,
+				       .protocol = protocol,
+				       .dev = dev,
+				       .paths = paths,
+				       .n_paths = n_paths,
+				       .out_dir = out_dir,
+				       .monitor = monitor};
+	rc = do_stages(kind, w, err);
+	if (rc == 0) {
+		fill_report(kind, w);
+		w->report.seconds_total = clock_seconds() - begun;
+		*ret_report = w->report;
+	} else {
+		reconstruct_report_clear(&w->report);
+	}
+	kind->close(w);
+	free(w);
+	return rc;
 }
 
 int reconstruct_hold(int rc, int from, int to, struct err *err)
