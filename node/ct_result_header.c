@@ -12,6 +12,7 @@
 
 #include "node/ct_result_parts.h"
 #include "node/plural.h"
+#include "node/result_series.h"
 #include "node/version.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
@@ -60,27 +61,11 @@ static const char *filter_name(const struct parallel_protocol *p)
 
 static void fill_series(const struct ct_result *r, struct fill *f)
 {
-	const struct protocol_conf *p = r->info->protocol;
-	char description[128];
-	long number = 0;
+	const struct result_series series = {r->source, r->info->protocol, "CT", "CT", r->series};
 
-	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
-		number = 0;
-	fill_int(f, TAG_SERIES_NUMBER, number * 10 + 1001);
-	if (p->description[0])
-		snprintf(description, sizeof(description), "%.64s", p->description);
-	else
-		snprintf(description, sizeof(description), "CT reconstruction %.40s", p->name);
-	fill_text(f, TAG_SERIES_DESCRIPTION, description);
-	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
-	fill_text(f, TAG_MODALITY, "CT");
+	result_series_fill(&series, f);
 	/* a source that gives codes alone has its position in the facts, too */
 	fill_text(f, TAG_PATIENT_POSITION, r->s->facts.patient_position);
-	if (f->rc >= 0 && !dicom_has(f->item, TAG_BODY_PART_EXAMINED)) {
-		fill_empty(f, TAG_LATERALITY); /* type 2C */
-		fill_copy(f, TAG_LATERALITY, r->source);
-	}
-	provenance_fill_frame(r->source, f);
 }
 
 static void fill_values(const struct ct_result *r, struct fill *f)
@@ -91,30 +76,17 @@ static void fill_values(const struct ct_result *r, struct fill *f)
 	if (r->hounsfield) { /* a usual one for soft tissue */
 		fill_double(f, TAG_WINDOW_CENTER, 40);
 		fill_double(f, TAG_WINDOW_WIDTH, 400);
-	} else if (r->hi > r->lo) { /* all there is; LINEAR wants a width of 1 and more */
-		fill_double(f, TAG_WINDOW_CENTER, (r->hi + r->lo) / 2);
-		fill_double(f, TAG_WINDOW_WIDTH, r->hi - r->lo);
-		fill_text(f, TAG_VOI_LUT_FUNCTION, "LINEAR_EXACT");
+	} else {
+		result_series_fill_window(r->lo, r->hi, f);
 	}
 }
 
 static void fill_image(const struct ct_result *r, struct fill *f)
 {
-	static const struct {
-		uint32_t tag;
-		const char *text;
-	} texts[] = {
-		{TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\AXIAL"},
-		{TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"},
-		{TAG_BURNED_IN_ANNOTATION, "NO"},
-		{TAG_LOSSY_IMAGE_COMPRESSION, "00"}, /* JPEG-LS is lossless, too */
-		{TAG_CONTENT_QUALIFICATION, "RESEARCH"},
-	};
 	const struct parallel_protocol *p = &r->info->protocol->parallel;
 	const struct grid *g = &r->info->plan->grid;
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		fill_text(f, texts[i].tag, texts[i].text);
+	result_series_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, f);
 	result_slices_fill_plane(&r->view, g, r->is_signed, f);
 	fill_int(f, TAG_IMAGES_IN_ACQUISITION, g->n[2]);
 	fill_values(r, f);
@@ -122,10 +94,6 @@ static void fill_image(const struct ct_result *r, struct fill *f)
 		fill_double(f, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
 	if (p->algorithm == PARALLEL_FBP)
 		fill_text(f, TAG_CONVOLUTION_KERNEL, filter_name(p));
-	fill_text(f, TAG_CONTENT_DATE, r->now.date);
-	fill_text(f, TAG_CONTENT_TIME, r->now.time);
-	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->now.date);
-	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->now.time);
 }
 
 /* ---- where it comes from ---- */

@@ -5,10 +5,10 @@
  * - How the patient lies is told by codes: PatientPosition (0018,5100) may not stand beside them.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "node/pet_result_parts.h"
+#include "node/result_series.h"
 
 /* As the source has them: isotope and dose with their codes, the place in the body, the detection. */
 static const uint32_t copied[] = {
@@ -83,29 +83,13 @@ static void fill_patient_orientation(const struct pet_result *r, struct fill *f)
 
 static void fill_series(const struct pet_result *r, struct fill *f)
 {
-	const struct protocol_conf *p = r->info->protocol;
-	char description[128];
-	long number = 0;
+	const struct result_series series = {r->source, r->info->protocol, "PT", "PET", r->series};
 
-	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
-		number = 0;
-	fill_int(f, TAG_SERIES_NUMBER, number * 10 + 1001);
-	if (p->description[0])
-		snprintf(description, sizeof(description), "%.64s", p->description);
-	else
-		snprintf(description, sizeof(description), "PET reconstruction %.40s", p->name);
-	fill_text(f, TAG_SERIES_DESCRIPTION, description);
-	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
-	fill_text(f, TAG_MODALITY, "PT");
+	result_series_fill(&series, f);
 	fill_text(f, TAG_SERIES_DATE, r->quantity.date);
 	fill_text(f, TAG_SERIES_TIME, r->quantity.time);
 	fill_text(f, TAG_ACQUISITION_DATE, r->quantity.date);
 	fill_text(f, TAG_ACQUISITION_TIME, r->quantity.time);
-	if (f->rc >= 0 && !dicom_has(f->item, TAG_BODY_PART_EXAMINED)) {
-		fill_empty(f, TAG_LATERALITY); /* type 2C */
-		fill_copy(f, TAG_LATERALITY, r->source);
-	}
-	provenance_fill_frame(r->source, f);
 }
 
 static void fill_quantity(const struct pet_result *r, struct fill *f)
@@ -129,29 +113,11 @@ static void fill_quantity(const struct pet_result *r, struct fill *f)
 
 static void fill_image(const struct pet_result *r, struct fill *f)
 {
-	static const struct {
-		uint32_t tag;
-		const char *text;
-	} texts[] = {
-		/* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
-		{TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY"},	 {TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"},
-		{TAG_BURNED_IN_ANNOTATION, "NO"},	 {TAG_LOSSY_IMAGE_COMPRESSION, "00"}, /* JPEG-LS is lossless, too */
-		{TAG_CONTENT_QUALIFICATION, "RESEARCH"},
-	};
-
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		fill_text(f, texts[i].tag, texts[i].text);
+	/* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
+	result_series_fill_image("ORIGINAL\\PRIMARY", &r->now, f);
 	result_slices_fill_plane(&r->view, &r->info->plan->grid, r->is_signed, f);
 	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
-	if (r->largest > 0) { /* the whole series in one window; its values may be small: LINEAR wants a width of 1 and more */
-		fill_double(f, TAG_WINDOW_CENTER, r->largest / 2);
-		fill_double(f, TAG_WINDOW_WIDTH, r->largest);
-		fill_text(f, TAG_VOI_LUT_FUNCTION, "LINEAR_EXACT");
-	}
-	fill_text(f, TAG_CONTENT_DATE, r->now.date);
-	fill_text(f, TAG_CONTENT_TIME, r->now.time);
-	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->now.date);
-	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->now.time);
+	result_series_fill_window(0, r->largest, f);
 }
 
 void pet_result_fill_header(const struct pet_result *r, struct fill *root)
