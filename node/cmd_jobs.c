@@ -12,6 +12,7 @@
 #include "node/commands.h"
 #include "node/event.h"
 #include "node/job_report.h"
+#include "node/jobs_lines.h"
 #include "node/log.h"
 #include "node/options.h"
 
@@ -158,6 +159,7 @@ int cmd_list(int argc, char **argv)
 	if (stop)
 		return code;
 	list = json_array();
+	jobs_lines_look(&c.jobs);
 	for (size_t i = 0; i < c.jobs.n; i++)
 		json_array_append_new(list, job_report_view(c.jobs.list[i], c.config->node.spool));
 	set_apart = c.journal ? job_report_set_apart(c.journal, SET_APART_MAX, &err) : json_array();
@@ -213,6 +215,7 @@ int cmd_show(int argc, char **argv)
 
 	if (stop)
 		return code;
+	jobs_lines_look(&c.jobs);
 	v = jobs_find(&c.jobs, c.id);
 	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
 	end(&c);

@@ -52,6 +52,19 @@ static const char *device_text(const json_t *job, char ret[16])
 	return ret;
 }
 
+/* " (not reached since 17:02:11: Connection refused; next attempt 17:05:00)": why it waits, though it has not failed itself. */
+static size_t waits_text(const json_t *destination, char *ret, size_t size)
+{
+	const json_t *waits = json_object_get(destination, "waits");
+	char since[24], next[24];
+
+	if (!waits)
+		return 0;
+	return (size_t)snprintf(ret, size, " (not reached since %s: %s; next attempt %s)",
+				clock_text(number(waits, "since"), since), text(waits, "reason"),
+				clock_text(number(waits, "next"), next));
+}
+
 /* The one thing worth knowing now: progress, the reason, or where the deliveries stand. */
 static void remark(const json_t *job, char *ret, size_t size)
 {
@@ -73,6 +86,8 @@ static void remark(const json_t *job, char *ret, size_t size)
 			n += (size_t)snprintf(ret + n, size - n, "%s%s%s: %s", i ? ", " : "",
 					      json_is_true(json_object_get(d, "alarm")) ? "ALARM " : "", text(d, "name"),
 					      text(d, "state"));
+		if (n < size)
+			n += waits_text(d, ret + n, size - n);
 		if (n < size && text(d, "fallback")[0])
 			n += (size_t)snprintf(ret + n, size - n, " by %s", text(d, "fallback"));
 		else if (n < size && integer(d, "failures") > 0)
@@ -185,7 +200,7 @@ static void print_events(FILE *to, const json_t *events)
 void job_report_print_show(FILE *to, const json_t *show)
 {
 	const json_t *job = json_object_get(show, "job"), *one;
-	char when[24], count[32], note[400];
+	char when[24], count[32], note[400], waits[400];
 	double total = 0;
 	size_t i;
 
@@ -206,6 +221,9 @@ void job_report_print_show(FILE *to, const json_t *show)
 		fprintf(to, "  destination %s: %s%s %s %s %s", text(one, "name"),
 			json_is_true(json_object_get(one, "alarm")) ? "ALARM " : "", text(one, "state"), text(one, "fallback"),
 			text(one, "status"), text(one, "reason"));
+		waits[0] = '\0';
+		waits_text(one, waits, sizeof(waits));
+		fputs(waits, to);
 		print_sent(to, json_object_get(one, "objects"));
 		fputc('\n', to);
 	}

@@ -16,6 +16,10 @@ static json_t *destination(const struct job_send *s, json_t *objects)
 			      job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
 			      "next", s->next, "since", s->since, "alarm", s->alarm, "objects", objects);
 
+	if (s->behind)
+		json_object_set_new(d, "waits",
+				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->behind->reason), "status",
+					      s->behind->status, "since", s->behind->since, "next", s->behind->next));
 	if (s->replaced)
 		json_object_set_new(d, "fallback", event_text(s->fallback));
 	if (s->transaction[0])

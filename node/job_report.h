@@ -7,7 +7,8 @@
 
 #include "node/jobs.h"
 
-/* One job; `spool` is where a running worker leaves its progress. New reference, NULL: no memory. */
+/* One job; a destination that it waits for behind others has "waits" after jobs_lines_look(). `spool` is where a running worker
+ * leaves its progress. New reference, NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
 /* What a running worker says of itself: {"stage", "fraction", ...}; NULL: nothing that can be read. Its folder is the worker's,

@@ -51,6 +51,7 @@ struct job_send {
 	int commit_tries; /* requests that failed, since the last time a person said retry */
 	char status[8];	  /* "0000"; "" where the peer did not answer */
 	char reason[240];
+	const struct job_send *behind; /* of jobs_lines_look() alone: another job's, that holds the queue up; NULL: nobody */
 };
 
 struct job_view {

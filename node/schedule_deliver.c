@@ -18,6 +18,7 @@
 #include "node/commit.h"
 #include "node/destination.h"
 #include "node/event.h"
+#include "node/jobs_lines.h"
 #include "node/log.h"
 #include "node/schedule_parts.h"
 
@@ -26,10 +27,10 @@
 /* What a destination of a job waits for, and whether it waits. */
 static bool in_line(const struct job_view *v, const struct job_send *send, enum process_role *ret_role)
 {
-	*ret_role = send->state == SEND_STORED ? PROCESS_COMMIT : PROCESS_DELIVER;
-	if (!job_send_counts(send) || (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED))
-		return false;
-	return send->state == SEND_DUE || (send->state == SEND_STORED && !(send->transaction[0] && send->taken));
+	bool commit, waits = job_send_in_line(v, send, &commit);
+
+	*ret_role = commit ? PROCESS_COMMIT : PROCESS_DELIVER;
+	return waits;
 }
 
 static struct schedule_line *find_line(struct schedule *s, enum process_role role, const char *destination)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/job_report.h"
+#include "node/jobs_lines.h"
 #include "node/log.h"
 #include "node/node_report.h"
 #include "node/thumbnail.h"
@@ -332,6 +333,7 @@ void status_look(struct status *s, double now)
 		json_decref(s->set_apart);
 		s->set_apart = NULL;
 	}
+	jobs_lines_look(&s->jobs);
 	look_at_disk(s);
 	look_at_node(s);
 	look_at_destinations(s);

@@ -13,13 +13,18 @@ static json_t *sends_json(const struct job_view *v)
 	for (size_t i = 0; i < v->n_sends; i++) {
 		const struct job_send *s = &v->sends[i];
 		size_t sent = 0;
+		json_t *one;
 
 		for (size_t k = 0; k < v->n_objects; k++)
 			sent += s->objects[k] == SEND_DONE || s->objects[k] == SEND_STORED;
-		json_array_append_new(list,
-				      json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination),
-						"state", job_send_name(s), "status", s->status, "reason", event_text(s->reason),
-						"failures", s->failures, "next", s->next, "sent", (json_int_t)sent));
+		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination), "state",
+				job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
+				"next", s->next, "sent", (json_int_t)sent);
+		if (s->behind)
+			json_object_set_new(one, "waits",
+					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->behind->reason), "status",
+						      s->behind->status, "since", s->behind->since, "next", s->behind->next));
+		json_array_append_new(list, one);
 	}
 	return list;
 }

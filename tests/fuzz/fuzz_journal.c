@@ -15,6 +15,7 @@
 #include "node/event.h"
 #include "node/job_report.h"
 #include "node/jobs.h"
+#include "node/jobs_lines.h"
 #include "node/log.h"
 #include "node/retention.h"
 
@@ -32,8 +33,9 @@ static void must(bool holds, const char *what)
 }
 
 /* What manager and commands ask of every job. */
-static void ask(const struct jobs *jobs)
+static void ask(struct jobs *jobs)
 {
+	jobs_lines_look(jobs);
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
 		struct assemble_answer answer;

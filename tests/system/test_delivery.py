@@ -173,8 +173,15 @@ def alarm_and_priority(folder, things):
     h.check("ALARM pacs" in node.command("list").stdout and "does not know our AE title" in node.command("list").stdout, "list shows it")
     failed = [len(events(node, j["id"], "send-failed")) for j in jobs]
     h.check(failed[0] >= 3 and sum(failed[1:]) <= 2, f"the line waits behind one: {failed}")
+    waiting = [d for j in node.jobs() for d in j["destinations"]]
+    h.check(all("does not know our AE title" in d["reason"] + d.get("waits", {}).get("reason", "") for d in waiting), f"each says why it waits: {waiting}")
+    waits = [d["waits"] for d in waiting if "waits" in d]
+    h.check(all(w["next"] > w["since"] > 0 for w in waits) and (waits or 0 not in failed), waiting)
+    shown = node.command("show", jobs[2]["id"]).stdout
+    h.check(failed[2] or ("not reached since" in shown and "next attempt" in shown), shown)
     node.command("priority", jobs[2]["id"], "high")
     r.stop()
+    h.wait_for("whoever was trying has ended", lambda: not node.processes("deliver"))
     a = Archive(r.port)
     a.order = []
     a.answer = lambda uid, data: (a.order.append(uid), SUCCESS)[1]
