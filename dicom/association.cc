@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #define PDU_P_DATA 4
+#define PDV_COMMAND 1
+#define PDV_LAST 2
 
 int64_t association_now(void)
 {
@@ -26,6 +28,28 @@ int64_t association_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The head of a PDV: its length must fit, and a command has an end. */
+static int check_pdv(struct association_io *io)
+{
+	uint64_t length = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 | (uint64_t)io->pdv[2] << 8 | io->pdv[3];
+
+	/* Of the PDU the last byte of this head is not counted off yet. */
+	if (length < 2 || length - 1 > io->body_left) {
+		io->malformed = "a presentation data value is longer than its PDU";
+		return -1;
+	}
+	io->pdv_left = length - 2;
+	if (io->pdv[5] & PDV_COMMAND)
+		io->command += io->pdv_left;
+	if (io->command > ASSOCIATION_COMMAND_MAX) {
+		io->malformed = "a command is far too long";
+		return -1;
+	}
+	if ((io->pdv[5] & (PDV_COMMAND | PDV_LAST)) == (PDV_COMMAND | PDV_LAST))
+		io->command = 0;
+	return 0;
 }
 
 /* Follow the stream: where PDUs and PDVs begin and end. 0, or -1 when a PDV leaves its PDU. */
@@ -59,14 +83,10 @@ static int track(struct association_io *io, const uint8_t *p, size_t n)
 			io->pdv[io->pdv_have++] = *p;
 			if (io->pdv_have == sizeof(io->pdv)) {
 				io->pdv_have = 0;
-				io->pdv_left = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 |
-					       (uint64_t)io->pdv[2] << 8 | io->pdv[3];
-				if (io->pdv_left < 2 || io->pdv_left > io->body_left - 1) {
-					io->malformed = "a presentation data value is longer than its PDU";
+				if (check_pdv(io) < 0)
 					return -1;
-				}
 			} else if (io->body_left == 1) {
-				io->malformed = "a PDU ends within the length of a presentation data value";
+				io->malformed = "a PDU ends within the head of a presentation data value";
 				return -1;
 			}
 		}

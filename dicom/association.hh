@@ -9,6 +9,7 @@
  * - A poll() with a negative time, which means for ever, follows when a deadline has just passed: here it means now.
  * - TLS is a stream between these and the socket (tls.hh); a peer that answers plain DICOM with TLS is recognized.
  * - PDV lengths that leave their PDU make DCMTK read beyond its buffer: they are checked while the bytes pass.
+ * - DCMTK keeps a command in memory whatever its length: one beyond ASSOCIATION_COMMAND_MAX is malformed.
  */
 #ifndef TOMONODE_DICOM_ASSOCIATION_HH
 #define TOMONODE_DICOM_ASSOCIATION_HH
@@ -27,6 +28,7 @@ class OFCondition;
 #define IMPLEMENTATION_VERSION "TOMONODE"
 
 #define ASSOCIATION_READ_AHEAD 16384
+#define ASSOCIATION_COMMAND_MAX (1u << 20) /* bytes; commands of PS3.7 have a few hundred */
 
 /* Our side of the connection. It outlives DCMTK's connection object, so that the reason for an end can be read afterwards. */
 struct association_io {
@@ -46,9 +48,10 @@ struct association_io {
 	unsigned head_have = 0; /* bytes of the 6-byte head */
 	uint64_t body_left = 0;
 	bool is_data = false; /* P-DATA-TF */
-	uint8_t pdv[4];
+	uint8_t pdv[6];	      /* length, context, control (PS3.8 9.3.5.1) */
 	unsigned pdv_have = 0;
 	uint64_t pdv_left = 0;
+	uint64_t command = 0; /* bytes of the command under way */
 	int64_t deadline = 0; /* of the PDU under way */
 	int64_t left_at = 0;  /* when the last read ended: the time that we spend elsewhere is not the peer's */
 

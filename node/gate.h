@@ -13,7 +13,7 @@ enum gate_kind {
 	GATE_ADMIT = 1, /* peer: may this association begin? answered */
 	GATE_BYTES,	/* bytes came: how long shall I wait? answered */
 	GATE_TELL,	/* alert: may I tell of this end, in the log and the audit trail? answered */
-	GATE_REFUSED,	/* I refused this attempt; not answered */
+	GATE_REFUSED,	/* alert: I refused this attempt; not answered */
 };
 
 #define GATE_ANSWER_MS 5000 /* a listener answers within milliseconds */

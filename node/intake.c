@@ -357,19 +357,24 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  log_quote(in->calling), in->slowed);
 }
 
+static int alert_of(int rc)
+{
+	return rc == -ENODATA ? ALERTS_SILENT : ALERTS_REFUSED;
+}
+
 /* Of who was admitted each end is told; of strangers as many as the listener allows. */
 static bool may_tell(struct intake *in, int rc)
 {
-	struct gate_question q = {.kind = GATE_TELL, .alert = rc == -ENODATA ? ALERTS_SILENT : ALERTS_REFUSED};
+	struct gate_question q = {.kind = GATE_TELL, .alert = alert_of(rc)};
 	struct gate_answer answer;
 
 	return in->calling[0] || !gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer) || answer.yes;
 }
 
-/* Does the attempt count against its sender? Not where we had no room, or where somebody only looked whether the port is open. */
+/* Does the attempt count against its sender? Not where we had no room. */
 static bool is_refusal(const struct intake *in, int rc)
 {
-	return rc < 0 && !in->calling[0] && rc != -EBUSY && rc != -ENODATA && rc != -ENOMEM;
+	return rc < 0 && !in->calling[0] && rc != -EBUSY && rc != -ENOMEM;
 }
 
 /* From inside the sandbox the journal's files can be used, but not made. A running node keeps them there; where they are missing
@@ -416,7 +421,7 @@ void intake_run(int fd, const struct intake_place *place)
 		audit_end(&in, rc, &err);
 	}
 	if (is_refusal(&in, rc))
-		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED});
+		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED, .alert = alert_of(rc)});
 	in.journal = journal_close(in.journal);
 	digest_free(in.digest);
 }

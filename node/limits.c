@@ -141,7 +141,7 @@ bool limits_shut_out(struct limits *l, const struct in6_addr *sender, double now
 	return true;
 }
 
-bool limits_refused(struct limits *l, const struct in6_addr *sender, double now)
+bool limits_refused(struct limits *l, const struct in6_addr *sender, double weight, double now)
 {
 	const struct node_conf *node = &l->config->node;
 	struct sender *s;
@@ -151,7 +151,7 @@ bool limits_refused(struct limits *l, const struct in6_addr *sender, double now)
 	s = place(l, sender, now);
 	if (!s || s->until > 0)
 		return false;
-	if (fill(&s->refusals, 1, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
+	if (fill(&s->refusals, weight, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
 		return false;
 	s->until = now + node->refusal_pause;
 	s->closed = 0;

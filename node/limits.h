@@ -47,8 +47,12 @@ double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, 
 
 /* A connection of that sender: close it at once? */
 bool limits_shut_out(struct limits *l, const struct in6_addr *sender, double now);
-/* An attempt of that sender was refused; true: it is shut out from now on. */
-bool limits_refused(struct limits *l, const struct in6_addr *sender, double now);
+/* Who only looks whether the port is open, as monitoring does once a second, is not to be shut out, who does it all the time is.
+ */
+#define LIMITS_SILENT 0.05 /* of a refused attempt */
+
+/* An attempt of that sender was refused (weight 1), or said nothing; true: it is shut out from now on. */
+bool limits_refused(struct limits *l, const struct in6_addr *sender, double weight, double now);
 /* Each sender whose time is over, once, with the connections that were closed meanwhile. */
 void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *sender, unsigned long closed),
 		 void *ctx);

@@ -36,6 +36,7 @@
 #include "node/senders.h"
 #include "node/tls_files.h"
 
+#define CUT_MAX 16	 /* ended to make room, and not yet gone */
 #define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
 #define CONNECTIONS_AT_ONCE 64
 #define QUESTIONS_AT_ONCE 16 /* of one process, before the others get their turn */
@@ -106,6 +107,11 @@ static void answer_admit(struct receiver *r, struct child *c, const struct gate_
 	gate_reply(c->gate_fd, q, &a);
 }
 
+static enum alerts_kind kind_of(const struct gate_question *q)
+{
+	return q->alert == ALERTS_SILENT ? ALERTS_SILENT : ALERTS_REFUSED;
+}
+
 /* Some of what waits there, one after the other: who asks without end does not keep the others waiting. false: the process is
  * gone. */
 static bool answer(struct receiver *r, struct child *c)
@@ -125,12 +131,11 @@ static bool answer(struct receiver *r, struct child *c)
 			gate_reply(c->gate_fd, &q, &a);
 			break;
 		case GATE_TELL:
-			a.yes = senders_may_tell(r->senders, &c->who.sender,
-						 q.alert == ALERTS_SILENT ? ALERTS_SILENT : ALERTS_REFUSED, now);
+			a.yes = senders_may_tell(r->senders, &c->who.sender, kind_of(&q), now);
 			gate_reply(c->gate_fd, &q, &a);
 			break;
 		case GATE_REFUSED:
-			senders_refused(r->senders, &c->who.sender, now);
+			senders_refused(r->senders, &c->who.sender, kind_of(&q), now);
 			break;
 		}
 	}
@@ -262,7 +267,7 @@ static bool make_room(struct receiver *r)
 	kill(victim->pid, SIGKILL);
 	senders_turned_away(r->senders, &victim->who.sender, "no association came of it in time, and others wait for its place",
 			    now);
-	senders_refused(r->senders, &victim->who.sender, now);
+	senders_refused(r->senders, &victim->who.sender, ALERTS_REFUSED, now);
 	return true;
 }
 
@@ -289,7 +294,7 @@ static void take(struct receiver *r, int fd, size_t socket, const struct in6_add
 	busy = r->n_serving >= (size_t)r->config->node.max_associations && !make_room(r);
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
-	if (slot == r->n_slots) {
+	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
 		senders_turned_away(r->senders, &sender, "far too many connections at a time (node.max_associations)", now);
 		close(fd);
 		return;
@@ -416,7 +421,7 @@ static int prepare(struct receiver *r, struct err *err)
 {
 	int rc;
 
-	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX;
+	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX + CUT_MAX;
 	r->children = calloc(r->n_slots, sizeof(r->children[0]));
 	r->fds = calloc(r->n_slots + LISTENERS_MAX, sizeof(r->fds[0]));
 	if (!r->children || !r->fds)

@@ -62,12 +62,12 @@ bool senders_shut_out(struct senders *s, const struct in6_addr *sender, double n
 	return true;
 }
 
-void senders_refused(struct senders *s, const struct in6_addr *sender, double now)
+void senders_refused(struct senders *s, const struct in6_addr *sender, enum alerts_kind kind, double now)
 {
 	const struct node_conf *node = &s->config->node;
 	char host[INET6_ADDRSTRLEN], reason[160];
 
-	if (!limits_refused(s->limits, sender, now) || !alerts_room(s->alerts, now))
+	if (!limits_refused(s->limits, sender, kind == ALERTS_SILENT ? LIMITS_SILENT : 1, now) || !alerts_room(s->alerts, now))
 		return;
 	network_print(sender, host, sizeof(host));
 	log_event(LOG_WARNING, "sender-shut-out", "host=%s refusals=%d window=%g seconds=%g", host, node->peer_refusals,

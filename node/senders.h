@@ -14,8 +14,8 @@ struct limits *senders_limits(struct senders *s);						/* borrowed */
 
 /* Close its connection at once? Then it is counted. */
 bool senders_shut_out(struct senders *s, const struct in6_addr *sender, double now);
-/* An attempt was refused: it may shut the sender out. */
-void senders_refused(struct senders *s, const struct in6_addr *sender, double now);
+/* An attempt was refused, or said nothing: it may shut the sender out. */
+void senders_refused(struct senders *s, const struct in6_addr *sender, enum alerts_kind kind, double now);
 /* The listener closed its connection for want of room. */
 void senders_turned_away(struct senders *s, const struct in6_addr *sender, const char *reason, double now);
 /* May a process tell of the end of a connection? If not, it is counted. */

@@ -306,6 +306,33 @@ static void broken_messages(void **state)
 	}
 }
 
+/* A command without an end: it is not kept in memory for as long as the peer likes. */
+static void endless_command(void **state)
+{
+	static const uint8_t element[] = {0, 0, 0, 2, 0, 0, 0, 0x40}; /* (0000,0200) of a gigabyte */
+	uint8_t p[9000], piece[8000] = {0};
+	struct server server = start(20);
+	int fd = raw_connect(server);
+	size_t n = association_request(p), sent = 0;
+
+	(void)state;
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 20), 2);
+	memcpy(piece, element, sizeof(element));
+	for (; sent < (64u << 20); sent += sizeof(piece)) {
+		n = put_pdu(p, 1, piece, sizeof(piece)); /* of a command, not its last */
+		if (send(fd, p, n, MSG_NOSIGNAL) != (ssize_t)n)
+			break;
+		memset(piece, 0, sizeof(element));
+	}
+	finish(server);
+	close(fd);
+	assert_int_equal(seen->rc, -EPROTO);
+	if (!strstr(seen->err, "a command is far too long"))
+		fail_msg("%s", seen->err);
+	assert_true(sent < (64u << 20));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +343,7 @@ int main(void)
 		cmocka_unit_test(dribbling_peer_is_dropped),
 		cmocka_unit_test(other_protocols_are_named),
 		cmocka_unit_test(broken_messages),
+		cmocka_unit_test(endless_command),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -291,14 +291,15 @@ static void refusals(void **state)
 	struct limits *l = NULL;
 	struct let_in seen = {0};
 	struct err err = {0};
+	int shut_out = 0;
 
 	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < 3; i++)
-		assert_false(limits_refused(l, &x, 1000));
+		assert_false(limits_refused(l, &x, 1, 1000));
 	assert_false(limits_shut_out(l, &x, 1000));
-	assert_true(limits_refused(l, &x, 1001)); /* said once */
-	assert_false(limits_refused(l, &x, 1001));
+	assert_true(limits_refused(l, &x, 1, 1001)); /* said once */
+	assert_false(limits_refused(l, &x, 1, 1001));
 	assert_false(limits_shut_out(l, &y, 1002));
 	for (int i = 0; i < 7; i++)
 		assert_true(limits_shut_out(l, &x, 1002 + i));
@@ -311,10 +312,20 @@ static void refusals(void **state)
 	assert_int_equal(seen.n, 1);
 	assert_int_equal(seen.closed, 8);
 	assert_memory_equal(&seen.last, &x, sizeof(x));
-	assert_false(limits_refused(l, &x, 1102)); /* a new beginning */
+	assert_false(limits_refused(l, &x, 1, 1102)); /* a new beginning */
 
 	for (int i = 0; i < 100; i++) /* one in 10 s is what is allowed for ever */
-		assert_false(limits_refused(l, &y, 2000 + 10 * i));
+		assert_false(limits_refused(l, &y, 1, 2000 + 10 * i));
+	l = limits_free(l);
+	config_free(c);
+
+	c = config_of("node = { peer_refusals = 20; peer_window = 60; };");
+	assert_int_equal(limits_create(c, &l, &err), 0);
+	for (int i = 0; i < 10000; i++) /* monitoring: once a second, all day */
+		assert_false(limits_refused(l, &x, LIMITS_SILENT, 1000 + i));
+	for (int i = 0; i < 1000; i++) /* 100 in a second */
+		shut_out += limits_refused(l, &y, LIMITS_SILENT, 2000 + 0.01 * i);
+	assert_int_equal(shut_out, 1);
 	limits_free(l);
 	config_free(c);
 }
@@ -340,12 +351,12 @@ static void many_senders(void **state)
 
 	(void)state;
 	assert_int_equal(limits_create(c, &l, &err), 0);
-	assert_false(limits_refused(l, &x, 1));
-	assert_true(limits_refused(l, &x, 1));
+	assert_false(limits_refused(l, &x, 1, 1));
+	assert_true(limits_refused(l, &x, 1, 1));
 	for (int i = 0; i < 2 * LIMITS_ADDRESSES; i++) {
 		struct in6_addr other = one_of_many(i);
 
-		assert_false(limits_refused(l, &other, 2 + 0.001 * i));
+		assert_false(limits_refused(l, &other, 1, 2 + 0.001 * i));
 		assert_false(limits_shut_out(l, &other, 2 + 0.001 * i));
 	}
 	assert_true(limits_shut_out(l, &x, 1000));
@@ -369,11 +380,11 @@ static void all_places_shut_out(void **state)
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
 		other = one_of_many(i);
-		assert_false(limits_refused(l, &other, 1));
-		assert_true(limits_refused(l, &other, 1 + 0.001 * i));
+		assert_false(limits_refused(l, &other, 1, 1));
+		assert_true(limits_refused(l, &other, 1, 1 + 0.001 * i));
 	}
 	for (int i = 0; i < 100; i++) {
-		assert_false(limits_refused(l, &a.sender, 10)); /* no place: not counted, and not shut out */
+		assert_false(limits_refused(l, &a.sender, 1, 10)); /* no place: not counted, and not shut out */
 		assert_false(limits_shut_out(l, &a.sender, 10));
 	}
 	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
@@ -384,8 +395,8 @@ static void all_places_shut_out(void **state)
 	assert_true(limits_bytes(l, &b, 9000000, 10) > 0);
 	limits_tick(l, 101.0005, note_let_in, &seen); /* the first place is free again */
 	assert_int_equal(seen.n, 1);
-	assert_false(limits_refused(l, &a.sender, 102));
-	assert_true(limits_refused(l, &a.sender, 102));
+	assert_false(limits_refused(l, &a.sender, 1, 102));
+	assert_true(limits_refused(l, &a.sender, 1, 102));
 	assert_true(limits_shut_out(l, &a.sender, 103));
 	limits_tick(l, 110, note_let_in, &seen);
 	assert_int_equal(seen.n, LIMITS_ADDRESSES);
@@ -413,8 +424,8 @@ static void a_peer_and_its_neighbour(void **state)
 	assert_true(admission_names(a, &peer));
 	assert_false(admission_names(a, &neighbour));
 	sender = limits_sender(&neighbour, false);
-	assert_false(limits_refused(l, &sender, 1));
-	assert_true(limits_refused(l, &sender, 1));
+	assert_false(limits_refused(l, &sender, 1, 1));
+	assert_true(limits_refused(l, &sender, 1, 1));
 	sender = limits_sender(&peer, false);
 	assert_true(limits_shut_out(l, &sender, 1)); /* as one of the network it would be */
 	sender = limits_sender(&peer, true);
