@@ -9,18 +9,14 @@ of the bundle; it leaves FOLDER/results.json. Gains are over the first device. A
 some on the last of each kind ("cpu", "cuda"). --quick: small images, to try the script.
 Exit code 1: a figure is outside its limits (they are printed).
 """
-import argparse
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 
-import numpy as np
-
 import quality_parallel_figures as figures
-from quality_run import PROGRAM, Programs, kind_of, processor, say
+from quality_run import Programs, command, kind_of, print_verdicts, processor, say
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -228,11 +224,7 @@ def run(args):
     os.makedirs(args.output, exist_ok=True)
     with open(os.path.join(args.output, "results.json"), "w", encoding="ascii") as f:
         json.dump(results, f)
-    worst = verdicts(results)
-    for what, value, top, unit, good in worst:
-        print(f"{'kept  ' if good else 'BROKEN'}  {what}: {value:.3g} {unit}, at most {top:g}")
-    print(f"{results['seconds']:.0f} s in all")
-    return 0 if all(good for *_, good in worst) else 1
+    return print_verdicts(verdicts(results), results["seconds"])
 
 
 def report(args):
@@ -244,22 +236,5 @@ def report(args):
     return 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sub = parser.add_subparsers(dest="command", required=True)
-    r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
-    r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
-    r.add_argument("--quick", action="store_true", help="small images, to try the script")
-    r.add_argument("--no-times", action="store_true", help="images alone")
-    r.add_argument("--work", help="folder for files while it runs; default: that of temporary files")
-    r.add_argument("-o", "--output", required=True)
-    r = sub.add_parser("report")
-    r.add_argument("results")
-    r.add_argument("-o", "--output", required=True)
-    args = parser.parse_args()
-    sys.exit((run if args.command == "run" else report)(args))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, run, report, "small images", "files while it runs")

@@ -6,25 +6,14 @@ import os
 
 from PIL import Image, ImageDraw, ImageFont
 
+from quality_report import factor, milliseconds, table
+
 # Least and largest gain of its GPU over its CPU, cited.
 THESIS_GAINS = {"radon": (4.53, 16.24), "bp": (5.79, 31.58), "fbp": (19.37, 25.68)}
 WORKS = {"radon": "Radon transform, path lengths", "bp": "backprojection", "filter": "filter, by convolution",
          "fbp": "filtered backprojection, by convolution", "art": "a pass of ART"}
 GAP, LABEL = 4, 14  # pixels: between pictures, for a line of text
 LEFT = 84
-
-
-def table(head, rows):
-    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|",
-                      *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
-
-
-def milliseconds(value):
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def factor(value):
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 def percent(value, digits=2):

@@ -9,19 +9,17 @@ the bundle. All devices are timed; images are made on the last of each kind ("cp
 the last of all. --quick: the scanner `small`, few angles in the benchmark; says nothing of any scanner.
 Exit code 1: a figure is outside its limits (they are printed).
 """
-import argparse
 import base64
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 
 import numpy as np
 
 import quality_pet_figures as figures
-from quality_run import PROGRAM, Programs, kind_of, processor, say
+from quality_run import Programs, command, kind_of, print_verdicts, processor, say
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -219,11 +217,7 @@ def run(args):
     results["seconds"] = time.monotonic() - began
     with open(args.output, "w", encoding="ascii") as f:
         json.dump(results, f)
-    worst = verdicts(results)
-    for what, value, most, unit, kept in worst:
-        print(f"{'kept  ' if kept else 'BROKEN'}  {what}: {value:.3g} {unit}, at most {most:g}")
-    print(f"{results['seconds']:.0f} s in all")
-    return 0 if all(kept for *_, kept in worst) else 1
+    return print_verdicts(verdicts(results), results["seconds"])
 
 
 def report(args):
@@ -235,22 +229,5 @@ def report(args):
     return 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    sub = parser.add_subparsers(dest="command", required=True)
-    r = sub.add_parser("run")
-    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
-    r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
-    r.add_argument("--quick", action="store_true", help="a small scanner, to try the script")
-    r.add_argument("--no-times", action="store_true", help="images alone")
-    r.add_argument("--work", help="folder for 1 GB of files; default: that of temporary files")
-    r.add_argument("-o", "--output", required=True)
-    r = sub.add_parser("report")
-    r.add_argument("results")
-    r.add_argument("-o", "--output", required=True)
-    args = parser.parse_args()
-    sys.exit((run if args.command == "run" else report)(args))
-
-
 if __name__ == "__main__":
-    main()
+    command(__doc__, run, report, "a small scanner", "1 GB of files")

@@ -12,6 +12,8 @@ matplotlib.use("Agg")
 matplotlib.rcParams["svg.hashsalt"] = "tomonode"
 import matplotlib.pyplot as plt  # noqa: E402
 
+from quality_report import factor, milliseconds, table  # noqa: E402
+
 # Belzunce et al., cited: s for an iteration, by image.
 PAPER_COLUMNS = ("i7 860, 1 thread", "GTX 285", "GTX 480", "GTX 480, atomic")
 PAPER_ITERATION = {"128": (238.2, 6.2, 2.8, 13.6), "256": (395.5, 21.7, 8.5, 16.7), "256-200": (309.3, 12.4, 6.9, 23.3)}
@@ -21,19 +23,6 @@ PAPER_RECOVERY = {"CPU": (44.6, 68.5, 74.9, 80.2, 64.1, 71.0), "GTX 480, atomic"
 LABELS = {"128": "128 x 128 x 47, FOV {fov} mm", "256": "256 x 256 x 47, FOV {fov} mm", "256-200": "256 x 256 x 47, FOV {fov} mm"}
 STAGES = (("forward", "forward"), ("bins", "bins"), ("back", "back"), ("update", "normalise"), ("iteration", "iteration"))
 WINDOWS = {"cylinder": 1.5, "nema-iq": 5.0, "f-shape": 44.0}  # white, in activities of the phantom's body
-
-
-def table(head, rows):
-    return "\n".join(["| " + " | ".join(head) + " |", "|---" * len(head) + "|",
-                      *("| " + " | ".join(map(str, row)) + " |" for row in rows)])
-
-
-def milliseconds(value):
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def factor(value):
-    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 # ---- times ----

@@ -1,4 +1,5 @@
 """What the measurements of images and times share: the program, the benchmark beside it, and words for who measures."""
+import argparse
 import os
 import subprocess
 import sys
@@ -43,3 +44,29 @@ def say(began, text):
 def processor():
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as f:
         return next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), "of a kind that does not say")
+
+
+def command(text, run, report, quick, work):
+    """The command line of a script with measurements of images and times. quick, work: what --quick and --work do."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = parser.add_subparsers(dest="command", required=True)
+    r = sub.add_parser("run")
+    r.add_argument("--tomonode", default=os.environ.get("TOMONODE", PROGRAM))
+    r.add_argument("--devices", default="cpu:1,cpu", help="default cpu:1,cpu")
+    r.add_argument("--quick", action="store_true", help=f"{quick}, to try the script")
+    r.add_argument("--no-times", action="store_true", help="images alone")
+    r.add_argument("--work", help=f"folder for {work}; default: that of temporary files")
+    r.add_argument("-o", "--output", required=True)
+    r = sub.add_parser("report")
+    r.add_argument("results")
+    r.add_argument("-o", "--output", required=True)
+    args = parser.parse_args()
+    sys.exit((run if args.command == "run" else report)(args))
+
+
+def print_verdicts(worst, seconds):
+    """The exit code: 0 where every limit is kept."""
+    for what, value, most, unit, kept in worst:
+        print(f"{'kept  ' if kept else 'BROKEN'}  {what}: {value:.3g} {unit}, at most {most:g}")
+    print(f"{seconds:.0f} s in all")
+    return 0 if all(kept for *_, kept in worst) else 1

@@ -21,6 +21,9 @@ try:
 except ImportError:
     print("skipped: pydicom, numpy or PIL is not installed")
     sys.exit(77)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+import quality_parallel_figures as figures  # noqa: E402
+
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "dcmdjpls", "dciodvfy")
 
 CT = "1.2.840.10008.5.1.4.1.1.2"
@@ -88,19 +91,7 @@ def truth_values(truth, places):
     index = np.rint(at[..., 2] / truth["slice_mm"] + (truth["slices"] - 1) / 2)
     check(index.min() >= 0 and index.max() <= truth["slices"] - 1, "slices lie elsewhere")
     x, y = (at[..., c] / (1 - truth["taper"] * index / truth["slices"]) for c in (0, 1))
-    values = np.zeros(x.shape)
-    for s in truth["shapes"]:
-        if s["kind"] == "polygon":
-            corners = s["corners_mm"]
-            inside = np.ones(x.shape, bool)
-            for a, b in zip(corners, corners[1:] + corners[:1]):
-                inside &= (b[0] - a[0]) * (y - a[1]) - (b[1] - a[1]) * (x - a[0]) >= 0
-        else:
-            c, t = np.cos(np.radians(s["turn_degrees"])), np.sin(np.radians(s["turn_degrees"]))
-            dx, dy = x - s["center_mm"][0], y - s["center_mm"][1]
-            inside = ((dx * c + dy * t) / s["half_axes_mm"][0]) ** 2 + ((dy * c - dx * t) / s["half_axes_mm"][1]) ** 2 <= 1
-        values[inside] += s["mu_per_mm"]
-    return values
+    return figures.values_at(truth, x, y)
 
 
 # ---- without a node ----

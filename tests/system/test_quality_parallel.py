@@ -1,15 +1,10 @@
 #!/usr/bin/python3
 """The figures of tests/quality_parallel.py on images whose answers are known, and the script as a whole on small images."""
-import importlib.util
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
-SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
-TOMONODE = os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode"))
-sys.path.insert(0, os.path.join(SOURCE, "tests"))
+from quality_tools import Checks, Script  # and tests/ is where modules are looked for
 
 try:
     import numpy as np
@@ -17,9 +12,8 @@ except ImportError:
     print("skipped: numpy is not installed")
     sys.exit(77)
 
-import quality_parallel_figures as figures  # noqa: E402
+import quality_parallel_figures as figures
 
-SCRIPT = os.path.join(SOURCE, "tests", "quality_parallel.py")
 WATER = 0.02
 
 
@@ -55,47 +49,23 @@ def check_figures(check):
 
 def check_script(folder, check):
     out = os.path.join(folder, "results")
-    done = subprocess.run([sys.executable, SCRIPT, "run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o",
-                           out], capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"run --quick: exit {done.returncode}: {done.stdout}{done.stderr}")
-    if done.returncode:
+    script = Script("quality_parallel.py", check)
+    found = script.measure(folder, out, os.path.join(out, "results.json"), limits=7)
+    if not found:
         return
-    with open(os.path.join(out, "results.json"), encoding="ascii") as f:
-        found = json.load(f)
-    limits = [line for line in done.stdout.splitlines() if line.startswith("kept")]
-    check(len(limits) == 7, f"limits that were looked at: {done.stdout}")
     errors = [r["rmse"] for r in found["fbp"] if r["phantom"] == "shepp-logan"]
     check(errors == sorted(errors, reverse=True) and len(errors) == 3, f"more projections, less error: {errors}")
     noise = {r["label"]: r["inside"] for r in found["noise"]}
     check(noise["hann 0.5"] < noise["hann"] < noise["ram-lak"], f"a smoother filter lets less noise through: {noise}")
-    if not importlib.util.find_spec("PIL"):
-        print("no PIL: the report is not made")
-        return
-    done = subprocess.run([sys.executable, SCRIPT, "report", out, "-o", folder], capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"report: exit {done.returncode}: {done.stderr}")
-    if done.returncode:
-        return
-    with open(os.path.join(folder, "parallel-quality.md"), encoding="utf-8") as f:
-        text = f.read()
-    check("{" not in text and "nan" not in text, "the report has holes")
-    pictures = [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
-    check(len(pictures) == 6 and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in pictures), f"pictures: {pictures}")
+    script.check_page(out, folder, "parallel-quality.md", needs="PIL", pictures=6)
 
 
 def main():
-    failures = []
-
-    def check(good, text):
-        if not good:
-            failures.append(text)
-            print("FAILED:", text)
-
+    check = Checks()
     check_figures(check)
     with tempfile.TemporaryDirectory(prefix="tomonode-test-") as folder:
         check_script(folder, check)
-    if failures:
-        sys.exit(f"{len(failures)} of the checks failed")
-    print("figures of images of parallel beams are what they say")
+    check.finish("figures of images of parallel beams are what they say")
 
 
 main()

@@ -3,23 +3,14 @@
 
 The report is made where Python has matplotlib; tests/quality_pet_report.py says nothing of its own, so that a machine without it
 loses the pictures alone."""
-import importlib.util
-import json
 import math
 import os
-import subprocess
-import sys
 import tempfile
 
 import numpy as np
+from quality_tools import Checks, Script  # and tests/ is where modules are looked for
 
-SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
-TOMONODE = os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode"))
-sys.path.insert(0, os.path.join(SOURCE, "tests"))
-
-import quality_pet_figures as figures  # noqa: E402
-
-SCRIPT = os.path.join(SOURCE, "tests", "quality_pet.py")
+import quality_pet_figures as figures
 
 
 def iq_truth():
@@ -97,51 +88,27 @@ def check_orientation(check):
 
 def check_script(folder, check):
     results = os.path.join(folder, "results.json")
-    done = subprocess.run([sys.executable, SCRIPT, "run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o",
-                           results], capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"run --quick: exit {done.returncode}: {done.stdout}{done.stderr}")
-    if done.returncode:
+    script = Script("quality_pet.py", check)
+    found = script.measure(folder, results, results, limits=3)
+    if not found:
         return
-    with open(results, encoding="ascii") as f:
-        found = json.load(f)
-    limits = [line for line in done.stdout.splitlines() if line.startswith("kept")]
-    check(len(limits) == 3, f"limits that were looked at: {done.stdout}")
     check(all(s["units"] == "BQML" for s in found["studies"]), f"units {[s['units'] for s in found['studies']]}")
     check(sum(s["sums"] is not None for s in found["studies"]) >= 5, "sum(Ax) is in no report")
     by = {s["name"]: s["nema-iq"]["spheres"] for s in found["studies"] if "nema-iq" in s}
     rise = [b["recovery"]["1"] - a["recovery"]["1"] for a, b in zip(by["iq-20"], by["iq-40"])]
     check(min(rise) > 0, f"recovery does not rise from 20 to 40 iterations: {rise}")
     check(all(b["variability"] > a["variability"] for a, b in zip(by["iq-40"], by["iq-noise-40"])), "noise does not show in N")
-    if not importlib.util.find_spec("matplotlib"):
-        print("no matplotlib: the report is not made")
-        return
-    done = subprocess.run([sys.executable, SCRIPT, "report", results, "-o", folder], capture_output=True, text=True, check=False)
-    check(done.returncode == 0, f"report: exit {done.returncode}: {done.stderr}")
-    if done.returncode:
-        return
-    with open(os.path.join(folder, "pet-quality.md"), encoding="utf-8") as f:
-        text = f.read()
-    check("{" not in text and "nan" not in text, "the report has holes")
-    pictures = [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
-    check(len(pictures) == 6 and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in pictures), f"pictures: {pictures}")
+    script.check_page(results, folder, "pet-quality.md", needs="matplotlib", pictures=6)
 
 
 def main():
-    failures = []
-
-    def check(ok, text):
-        if not ok:
-            failures.append(text)
-            print("FAILED:", text)
-
+    check = Checks()
     check_circles(check)
     check_nema(check)
     check_orientation(check)
     with tempfile.TemporaryDirectory(prefix="tomonode-test-") as folder:
         check_script(folder, check)
-    if failures:
-        sys.exit(f"{len(failures)} of the checks failed")
-    print("figures of PET images are what they say")
+    check.finish("figures of PET images are what they say")
 
 
 main()

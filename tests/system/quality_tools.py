@@ -1,0 +1,61 @@
+"""What the tests of tests/quality_pet.py and tests/quality_parallel.py share: small measurements, and the page that is made of them."""
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+TOMONODE = os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode"))
+sys.path.insert(0, os.path.join(SOURCE, "tests"))
+
+
+class Checks:
+    """All of them are looked at before the test fails."""
+
+    def __init__(self):
+        self.failures = 0
+
+    def __call__(self, good, text):
+        if not good:
+            self.failures += 1
+            print("FAILED:", text)
+
+    def finish(self, what):
+        if self.failures:
+            sys.exit(f"{self.failures} of the checks failed")
+        print(what)
+
+
+class Script:
+    """One of the scripts, by name."""
+
+    def __init__(self, name, check):
+        self.path, self.check = os.path.join(SOURCE, "tests", name), check
+
+    def call(self, *args):
+        done = subprocess.run([sys.executable, self.path, *args], capture_output=True, text=True, check=False)
+        self.check(done.returncode == 0, f"{args[0]}: exit {done.returncode}: {done.stdout}{done.stderr}")
+        return done if done.returncode == 0 else None
+
+    def measure(self, folder, output, results, limits):
+        """Small ones; what it found, None where it failed. limits: how many of them it looks at."""
+        done = self.call("run", "--quick", "--tomonode", TOMONODE, "--devices", "cpu:1,cpu", "--work", folder, "-o", output)
+        if not done:
+            return None
+        kept = [line for line in done.stdout.splitlines() if line.startswith("kept")]
+        self.check(len(kept) == limits, f"limits that were looked at: {done.stdout}")
+        with open(results, encoding="ascii") as f:
+            return json.load(f)
+
+    def check_page(self, results, folder, page, needs, pictures):
+        if not importlib.util.find_spec(needs):
+            print(f"no {needs}: the report is not made")
+            return
+        if not self.call("report", results, "-o", folder):
+            return
+        with open(os.path.join(folder, page), encoding="utf-8") as f:
+            text = f.read()
+        self.check("{" not in text and "nan" not in text, "the report has holes")
+        drawn = [line.split("(")[1].split(")")[0] for line in text.splitlines() if line.startswith("![")]
+        self.check(len(drawn) == pictures and all(os.path.getsize(os.path.join(folder, p)) > 1000 for p in drawn), f"pictures: {drawn}")
