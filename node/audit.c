@@ -69,7 +69,7 @@ static int severity(enum audit_outcome outcome)
 	return outcome == AUDIT_SUCCESS ? LOG_NOTICE : outcome == AUDIT_MINOR ? LOG_WARNING : LOG_ERR;
 }
 
-static void report(struct audit_message *m)
+static void report_within(struct audit_message *m, uint64_t most)
 {
 	struct err err = {0};
 	char *xml = NULL, *frame = NULL;
@@ -91,11 +91,16 @@ static void report(struct audit_message *m)
 		lost(m, "no memory");
 	else if (state.way == AUDIT_DIRECT && hand_over(NULL, frame, n) == 0)
 		;
-	else if (audit_queue_append(state.node.spool, frame, n, &err) < 0 &&
+	else if (audit_queue_append(state.node.spool, frame, n, most, &err) < 0 &&
 		 (state.way == AUDIT_DIRECT || hand_over(NULL, frame, n) < 0))
 		lost(m, err.msg);
 	free(frame);
 	free(xml);
+}
+
+static void report(struct audit_message *m)
+{
+	report_within(m, AUDIT_QUEUE_MAX);
 }
 
 bool audit_waiting(double clock)
@@ -179,7 +184,7 @@ static void alert(const struct audit_code *type, enum audit_outcome outcome, con
 		parties[1] = them(peer, NULL);
 		parties[1].requestor = true;
 	}
-	report(&m);
+	report_within(&m, peer ? AUDIT_QUEUE_STRANGERS : AUDIT_QUEUE_MAX);
 }
 
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason)

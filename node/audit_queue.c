@@ -113,7 +113,7 @@ static int open_queue(const char *spool, int *ret_fd, off_t *ret_size, struct er
 	return 0;
 }
 
-int audit_queue_append(const char *spool, const char *line, size_t n, struct err *err)
+int audit_queue_append(const char *spool, const char *line, size_t n, uint64_t most, struct err *err)
 {
 	char *text = malloc(n + 1);
 	off_t size = 0;
@@ -127,9 +127,9 @@ int audit_queue_append(const char *spool, const char *line, size_t n, struct err
 	rc = open_queue(spool, &fd, &size, err);
 	if (rc < 0)
 		goto out;
-	if (n + 1 > QUEUE_LINE_MAX || (uint64_t)size + n + 1 > AUDIT_QUEUE_MAX) {
+	if (n + 1 > QUEUE_LINE_MAX || (uint64_t)size + n + 1 > most) {
 		rc = err_set(err, EFBIG, "the audit queue holds %lld bytes already, at most %llu", (long long)size,
-			     (unsigned long long)AUDIT_QUEUE_MAX);
+			     (unsigned long long)most);
 		goto out;
 	}
 	if (size > HEAD_BYTES && pread(fd, &last, 1, size - 1) == 1 && last != '\n')

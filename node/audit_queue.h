@@ -13,9 +13,12 @@
 #include "kernels/err.h"
 
 #define AUDIT_QUEUE_MAX (64ull << 20) /* bytes; about 40 000 messages */
+/* What is said of strangers may fill so much of it: while syslog is away they cannot take the place of what peers do. */
+#define AUDIT_QUEUE_STRANGERS (AUDIT_QUEUE_MAX / 2)
 
-/* One line without its end. EFBIG: the queue is full; ENOSPC, ...: the disk. Nothing of the line is left then. */
-int audit_queue_append(const char *spool, const char *line, size_t n, struct err *err);
+/* One line without its end. EFBIG: the queue would hold more than `most` bytes; ENOSPC, ...: the disk. Nothing of the line is
+ * left then. */
+int audit_queue_append(const char *spool, const char *line, size_t n, uint64_t most, struct err *err);
 /* Can this process use it? An error says whose it is and what to do. Makes it where there is none. */
 int audit_queue_ready(const char *spool, struct err *err);
 /* Is there anything? */

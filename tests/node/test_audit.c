@@ -221,7 +221,7 @@ static void append(struct place *p, const char *line)
 {
 	struct err err = {0};
 
-	if (audit_queue_append(p->dir, line, strlen(line), &err) < 0)
+	if (audit_queue_append(p->dir, line, strlen(line), AUDIT_QUEUE_MAX, &err) < 0)
 		fail_msg("%s", err.msg);
 }
 
@@ -317,14 +317,24 @@ static void the_queue_is_bounded(void **state)
 	struct place *p = *state;
 	struct taken t = {0};
 	struct err err = {0};
+	struct stat st;
 	static char line[70000];
 	size_t sent, dropped;
 
 	append(p, "<1>a");
 	memset(line, 'x', sizeof(line) - 1);
-	assert_int_equal(audit_queue_append(p->dir, line, strlen(line), &err), -EFBIG);
+	assert_int_equal(audit_queue_append(p->dir, line, strlen(line), AUDIT_QUEUE_MAX, &err), -EFBIG);
 	assert_int_equal(truncate(p->queue, (off_t)AUDIT_QUEUE_MAX), 0);
-	assert_int_equal(audit_queue_append(p->dir, "<2>b", 4, &err), -EFBIG);
+	assert_int_equal(audit_queue_append(p->dir, "<2>b", 4, AUDIT_QUEUE_MAX, &err), -EFBIG);
+	/* Strangers fill half of it, the rest is for what peers do. */
+	assert_int_equal(truncate(p->queue, (off_t)AUDIT_QUEUE_STRANGERS), 0);
+	audit_start(&p->config->node, AUDIT_QUEUED, "test");
+	audit_refused(&(struct audit_peer){"WHO", "10.0.0.1"}, false, "who is that?"); /* to the file instead */
+	assert_int_equal(stat(p->queue, &st), 0);
+	assert_int_equal(st.st_size, AUDIT_QUEUE_STRANGERS);
+	audit_application(false);
+	assert_int_equal(stat(p->queue, &st), 0);
+	assert_true(st.st_size > (off_t)AUDIT_QUEUE_STRANGERS);
 	assert_int_equal(truncate(p->queue, HEAD + 5), 0);
 	assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 	assert_string_equal(t.text, "<1>a|");
@@ -340,7 +350,7 @@ static void many_writers(void **state)
 	for (int w = 0; w < 4; w++)
 		if (fork() == 0) {
 			for (int i = 0; i < 100; i++)
-				if (audit_queue_append(p->dir, "<1>line", 7, NULL) < 0)
+				if (audit_queue_append(p->dir, "<1>line", 7, AUDIT_QUEUE_MAX, NULL) < 0)
 					_exit(1);
 			_exit(0);
 		}

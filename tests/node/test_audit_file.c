@@ -141,7 +141,7 @@ static void the_queue_belongs_to_the_node(void **state)
 		return;
 	assert_int_equal(chmod(p->dir, 0755), 0);
 	assert_int_equal(chown(folder, other, other), 0);
-	assert_int_equal(audit_queue_append(p->dir, "<1>a", 4, &err), 0);
+	assert_int_equal(audit_queue_append(p->dir, "<1>a", 4, AUDIT_QUEUE_MAX, &err), 0);
 	assert_int_equal(stat(p->queue, &st), 0);
 	assert_int_equal(st.st_uid, other);
 	ready_as(other, p->dir, text, sizeof(text));

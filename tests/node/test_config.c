@@ -205,6 +205,11 @@ static void test_overlay(void **state)
 	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "78")->name, "siemens-inspiration");
 	config_free(c);
 
+	c = good("destinations = ( { name = \"pacs\"; aet = \"ARC\"; host = \"fe80::1%eth0\"; } );"
+		 "peers = ( { name = \"link\"; host = \"fe80::%eth0/64\"; } );");
+	assert_string_equal(config_destination(c, "pacs")->host, "fe80::1%eth0");
+	assert_string_equal(c->peers[0].host, "fe80::%eth0/64");
+	config_free(c);
 	c = good("destinations = ( { name = \"archive\"; aet = \"ARC\"; host = \"10.0.0.1\"; }, { name = \"pacs\"; host = \"h\"; "
 		 "} );\n"
 		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocol = \"dbt-mlem\"; destinations = [ \"archive\", "

@@ -277,7 +277,7 @@ def test_orthanc_both_ways(folder, things):
            "DicomTlsTrustedCertificates": pki.trusted, "DicomTlsRemoteCertificateRequired": True}
     pacs = Orthanc(os.path.join(folder, "pacs"))
     things.append(pacs)
-    node = tls_node(os.path.join(folder, "node"), pki, {"secure": ""}, pacs.port, plain="false")
+    node = tls_node(os.path.join(folder, "node"), pki, {"secure": ""}, pacs.port, plain="false", tls_crl=f'"{pki.ca.crl("nobody")}"')
     things.append(node)
     node.destination["tls"] = "true"
     node.write_conf(node.listeners)
