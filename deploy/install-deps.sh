@@ -2,7 +2,7 @@
 # Installs from the distribution what tomonode needs to be built, tested and demonstrated (Debian 12 and its kin).
 # Does nothing, and asks for nothing, when everything is there. Root is asked for only to install packages.
 #
-# usage: deploy/install-deps.sh [build] [test] [demo] [browser]     (no argument: the first three)
+# usage: deploy/install-deps.sh [build] [test] [demo] [browser] [nightly]     (no argument: the first three)
 #        deploy/install-deps.sh --list [GROUP...]         (print the package names and end)
 set -euo pipefail
 
@@ -13,6 +13,8 @@ build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libco
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
 # For tests/system/test_status_browser.py, which is skipped without it: some 350 MB.
 browser="chromium"
+# For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into.
+nightly="clang libclang-rt-dev libomp-dev llvm"
 demo="dcmtk dicom3tools orthanc python3 python3-pydicom python3-numpy python3-pil"
 
 list_only=no
@@ -28,8 +30,9 @@ for group in "$@"; do
     test) wanted="$wanted $test" ;;
     demo) wanted="$wanted $demo" ;;
     browser) wanted="$wanted $browser" ;;
+    nightly) wanted="$wanted $nightly" ;;
     *)
-        echo "install-deps: no group \"$group\"; there are: build test demo browser" >&2
+        echo "install-deps: no group \"$group\"; there are: build test demo browser nightly" >&2
         exit 2
         ;;
     esac

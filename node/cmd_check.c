@@ -58,12 +58,13 @@ static void add_expiry(void *ctx, const char *text, bool is_over)
 static void json_entry(void *ctx, const char *section)
 {
 	struct messages *m = ctx;
+	json_t *list = json_object_get(m->config, section); /* NULL: a section that is there once, such as "node" */
 
 	m->entry = json_object();
-	if (!strcmp(section, "node"))
-		json_object_set_new(m->config, section, m->entry);
+	if (list)
+		json_array_append_new(list, m->entry);
 	else
-		json_array_append_new(json_object_get(m->config, section), m->entry);
+		json_object_set_new(m->config, section, m->entry);
 }
 
 static void json_value(void *ctx, const char *key, const char *value, int is_number)

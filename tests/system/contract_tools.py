@@ -257,19 +257,17 @@ def footprint(node):
     return {"processes": processes, "mb": memory / 1024, "descriptors": descriptors, "threads": threads}
 
 
-def sanitized():
-    """Is the program built with the address sanitizer? Then its memory says nothing."""
-    with open(h.TOMONODE, "rb") as f:
-        return b"__asan_init" in f.read()
-
-
 def resting(node, seconds=30):
-    """Manager, receiver and workers, and nobody else: the footprint then."""
+    """Manager, receiver and workers, and nobody else: the footprint then, if that was so before and after it was taken."""
     def alone():
         found = roles(node)
-        return not set(found) & {"association", "index", "deliver", "commit"} and "receiver" in found
-    wait_for("nobody is busy", alone, seconds)
-    return footprint(node)
+        return found if not set(found) & {"association", "index", "deliver", "commit"} and len(found.get("receiver", [])) == 1 else None
+
+    def looked():
+        before = alone()
+        figures = before and footprint(node)
+        return figures if before and alone() == before else None
+    return wait_for("nobody is busy", looked, seconds)
 
 
 class Watch(threading.Thread):

@@ -156,7 +156,7 @@ def every_message(folder, things):
     check(sum("TLS" in m.reason for m in alerts) == 1 and sum("0x47" in m.reason for m in alerts) == 1, [m.reason for m in alerts])
 
     # an exam in, nobody to take the result, then somebody
-    files = hostile_exam(os.path.join(folder, "exam"), HOSTILE_PATIENT)
+    files = hostile_exam(os.path.join(folder, "exam"), HOSTILE_PATIENT, "--views", 5)
     h.send(n.port, files)
     source = pydicom.dcmread(files[0], stop_before_pixels=True)
     received = wait_for("the reception is reported", lambda: next((m for m in syslog.messages() if m.name == "DICOM Instances Transferred" and
@@ -244,7 +244,7 @@ def nothing_is_lost_without_syslog(folder, things):
     pacs.start()
     n.start()
     wait_for("the log says so", lambda: "audit-waits" in n.log_text())
-    files = h.simulate(os.path.join(folder, "exam"))
+    files = h.simulate(os.path.join(folder, "exam"), "--views", 5)
     began = time.monotonic()
     h.send(n.port, files)
     check(time.monotonic() - began < 20, "the sender waits for syslog")
@@ -257,6 +257,7 @@ def nothing_is_lost_without_syslog(folder, things):
     syslog.wait("DICOM Instances Transferred", count=2)
     wait_for("the log says so", lambda: "audit-back" in n.log_text())
     check(n.stop() == 0, "SIGTERM")
+    syslog.wait("Application Activity / Application Stop")
     messages = syslog.messages()
     names = [m.name for m in messages]
     check(names.count("Application Activity / Application Start") == 2, names)

@@ -88,7 +88,7 @@ def many_at_once(folder, things):
     ledger.check_spool(n.spool)
     n.wait_states(*["delivered"] * len(archive.studies))
     check(all(len(uids) == 1 for uids in archive.studies.values()), "not exactly one result each")
-    check(c.sanitized() or most["mb"] < before["mb"] + MB_EACH * count, f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
+    check(h.sanitizer() or most["mb"] < before["mb"] + MB_EACH * count, f"{most['mb']:.0f} MB with {count} associations, {before['mb']:.0f} MB before")
     check(after["processes"] == before["processes"] and after["descriptors"] <= before["descriptors"] + 2,
           f"left over: {before} before, {after} after")
     c.print_table(f"{count} associations of {images} images", [

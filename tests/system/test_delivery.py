@@ -57,7 +57,7 @@ def statuses(folder, things):
     """A class of statuses each time: what may pass is tried again until it does, what will not is a dead letter, warnings are stored."""
     said = []
     a = archive(things, lambda uid, data: said.pop(0) if said else SUCCESS)
-    node = start(folder, things, [destination("pacs", a.port)], ["pacs"])
+    node = start(folder, things, [destination("pacs", a.port, retry_first=0.1, retry_cap=0.3)], ["pacs"])
     for at, (first, state) in enumerate([([0xA700, 0x0110, 0xFE00, 0xB000, 0xB007, 0x0111], "delivered"),
                                          ([0xA900, 0x0213, 0x0122, 0xC001], "dead-letter")]):
         said[:] = first
@@ -121,7 +121,7 @@ def bad_lines(folder, things):
 def fallback(folder, things):
     """Two destinations, one of them refuses and one is down: their fallbacks get all of it, the dead letter stays empty."""
     a, b, c = archive(things, lambda uid, data: 0xA900), archive(things), archive(things)
-    node = start(folder, things, [destination("refuses", a.port, fallback='"b"'), destination("down", h.free_port(), fallback='"c"', fallback_after=2),
+    node = start(folder, things, [destination("refuses", a.port, fallback='"b"'), destination("down", h.free_port(), fallback='"c"', fallback_after=1),
                                   destination("b", b.port), destination("c", c.port)], ["refuses", "down"])
     send_exam(node, folder, 1)
     job = wait_state(node, 0, "delivered")
@@ -180,6 +180,7 @@ def alarm_and_priority(folder, things):
     shown = node.command("show", jobs[2]["id"]).stdout
     h.check(failed[2] or ("not reached since" in shown and "next attempt" in shown), shown)
     node.command("priority", jobs[2]["id"], "high")
+    h.wait_for("it is the one that is tried", lambda: len(events(node, jobs[2]["id"], "send-failed")) > failed[2])
     r.stop()
     h.wait_for("whoever was trying has ended", lambda: not node.processes("deliver"))
     a = Archive(r.port)

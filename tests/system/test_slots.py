@@ -7,6 +7,7 @@ import sys
 import time
 
 import node_harness as h
+from contract_tools import events_of
 from node_harness import check, wait_for
 
 try:
@@ -111,11 +112,12 @@ def cancelled_and_wanted_again(folder, things):
     n.wait_states("cancelled")
     n.command("retry", str(job["id"]))
     n.wait_states("ready")
-    time.sleep(2)
-    check(n.states() == ["ready"] and busy in n.processes("worker"), (n.states(), "two workers at one case"))
-    n.wait_states("running")
-    check(busy not in n.processes("worker"), "the first one is still there")
-    time.sleep(2)
+    looks = 0
+    while n.states() == ["ready"]:
+        looks += busy in n.processes("worker")
+        time.sleep(0.1)
+    check(looks > 0 and busy not in n.processes("worker"), (looks, "two workers at one case"))
+    wait_for("the second one gets on", lambda: n.jobs()[0]["progress"] and n.jobs()[0]["progress"]["stage"] == "reconstruct")
     found = events(n, job["id"])
     check(found.count("started") == 2 and "interrupted" not in found and "crashed" not in found, found)
 
@@ -172,18 +174,19 @@ def chosen_by_itself(folder, things):
 
 
 def a_worker_that_hangs(folder, things):
-    n, pacs = both(folder, things, worker_timeout=4, attempts=2)
+    limit = 4 * h.PATIENCE
+    n, pacs = both(folder, things, worker_timeout=limit, attempts=2)
     make_long(n)
     n.start()
     h.send(n.port, exam(folder, "L", 1))
     job, = n.wait_states("running")
-    time.sleep(6)
+    time.sleep(1.25 * limit)
     check(n.states() == ["running"] and events(n, job["id"]).count("started") == 1, "killed although it made progress")
     pid, = n.processes("worker")
     os.kill(pid, signal.SIGSTOP)
-    wait_for("it is written down", lambda: "crashed" in events(n, job["id"]), 15)
+    wait_for("it is written down", lambda: "crashed" in events(n, job["id"]), 15 + limit)
     job, = n.jobs()
-    check("no progress for 4 s" in job["reason"] or job["state"] == "running", job)
+    check(f"no progress for {limit} s" in job["reason"] or job["state"] == "running", job)
     check("worker-hangs" in n.log_text() and pid not in n.processes("worker"), "it was not ended")
     n.wait_states("running")
     pid, = n.processes("worker")
@@ -245,20 +248,18 @@ def many_cases_in_one_worker(folder, things):
     job = n.wait_states("reconstructed")[0]
     pid, = n.processes("worker")
     sizes, files = [], []
-    for i in range(40):
-        made = events(n, job["id"]).count("reconstructed")
+    for i in range(30):
+        made = events_of(n.spool, job["id"]).count("reconstructed")
         os.unlink(os.path.join(n.spool, job["result"]["file"]))
         n.command("retry", str(job["id"]), code=None)  # so that it is missed at once; 1: it was already
-        wait_for("it is made again", lambda: events(n, job["id"]).count("reconstructed") > made, step=0.02)
+        wait_for("it is made again", lambda: events_of(n.spool, job["id"]).count("reconstructed") > made, step=0.02)
         sizes.append(resident(pid))
         files.append(len(os.listdir(f"/proc/{pid}/fd")))
     check(n.processes("worker") == [pid], "another worker")
-    first, last = sorted(sizes[10:20])[5], sorted(sizes[30:40])[5]
-    print(f"        resident after 15 and 35 cases: {first} and {last} kB")
-    with open(f"/proc/{pid}/maps") as f:
-        checked = "libasan" in f.read()  # keeps freed memory for a while
-    check(last - first < (20480 if checked else 1024), f"the worker grows: {sizes}")
-    # Some looks come before it has closed the journal.
+    # Some looks come before it has given back what it had for the case, and closed the journal.
+    first, last = min(sizes[5:15]), min(sizes[20:30])
+    print(f"        resident after 10 and 25 cases: {first} and {last} kB")
+    check(last - first < (20480 if h.sanitizer() else 768), f"the worker grows: {sizes}")  # 50 kB a case; a sanitizer keeps freed memory for a while
     check(min(files[-10:]) <= min(files[:10]), f"files stay open: {files}")
 
 

@@ -207,11 +207,11 @@ def answer_once(answer):
     return server.getsockname()[1]
 
 
-def test_peer(folder, port, keys, code):
+def test_peer(folder, port, keys, code, acse_timeout=2):
     """`tomonode test-peer` with a destination of these keys: what it said."""
     conf = os.path.join(folder, "peer.conf")
     with open(conf, "w") as f:
-        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; connect_timeout = 3; acse_timeout = 2; '
+        f.write(f'destinations = ( {{ name = "pacs"; aet = "PACS"; port = {port}; connect_timeout = 3; acse_timeout = {acse_timeout}; '
                 f'dimse_timeout = 5; {keys} }} );\nroutes = ();\n')
     p = run(TOMONODE, "test-peer", "-c", conf, "--json", "pacs", code=code, timeout=30)
     return json.loads(p.stdout).get("error", "")
@@ -264,7 +264,7 @@ def test_outgoing(folder, things):
         text = test_peer(folder, server.port, host + tls + ours, CODE_PEER)
         check(sentence in text, f"wanted '{sentence}', got '{text}'")
     silent = socket.create_server(("127.0.0.1", 0))
-    text = test_peer(folder, silent.getsockname()[1], host + tls + ours, CODE_PEER)
+    text = test_peer(folder, silent.getsockname()[1], host + tls + ours, CODE_PEER, acse_timeout=1)
     check("did not answer the TLS handshake in time: perhaps this port speaks plain DICOM" in text, text)
     silent.close()
 

@@ -1,0 +1,36 @@
+#!/bin/bash
+# One test of a build with sanitizers: it fails where any process that it started has made a report, however that process ended.
+#
+# usage: tests/sanitized.sh FOLDER NAME COMMAND [ARGUMENT...]     (CTest does it, see tests/CMakeLists.txt)
+# Reports go to FOLDER/NAME/report.PROCESS: written to standard error they would end in the log of a node that the test removes, and the
+# exit code of a process that the test kills, or whose crash the node is there to survive, is seen by nobody. No process is kept from
+# writing them: a build with sanitizers has no sandbox. The files of a failed test stay.
+# Exit code: the command's; 66 where it passed or was skipped, and there are reports.
+set -uo pipefail
+[ $# -ge 3 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+folder=$1/${2//\//_}
+shift 2
+rm -rf "$folder"
+mkdir -p "$folder" || exit 1
+chmod 1777 "$folder" # a node may have become another user
+tests=$(cd "$(dirname "$0")" && pwd)
+log="log_path='$folder/report'"
+# libarcher (see tsan.supp) reads the first option and complains on standard error where it is not there; the sanitizer takes the last one,
+# so that what DCMTK and SQLite do with memory of ours is seen.
+tsan="ignore_noninstrumented_modules=1:ignore_noninstrumented_modules=0:suppressions='$tests/tsan.supp':exitcode=66:second_deadlock_stack=1"
+export TSAN_OPTIONS="$tsan:${TSAN_OPTIONS:-}:$log" ASAN_OPTIONS="${ASAN_OPTIONS:-}:$log" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}:$log"
+
+"$@"
+code=$?
+reports=("$folder"/*)
+if [ -e "${reports[0]}" ]; then
+    echo "sanitizers: ${#reports[@]} processes of this test made reports, kept in $folder"
+    for report in "${reports[@]:0:5}"; do
+        echo "---- $report"
+        head -n 80 "$report"
+    done
+    [ "$code" -ne 0 ] && [ "$code" -ne 77 ] || code=66
+else
+    rmdir "$folder"
+fi
+exit "$code"
