@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/config_path.h"
 #include "node/config_reference.h"
 #include "node/options.h"
 #include "node/tls_files.h"
@@ -12,7 +13,7 @@
 enum { OPTION_DESCRIBE = OPTION_LONG };
 
 static const struct option_spec options[] = {
-	{'c', "config", "FILE", "configuration to lay over the embedded defaults; without it the defaults alone"},
+	{'c', "config", "FILE", "configuration to lay over the embedded defaults"},
 	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and end"},
 	{0},
 };
@@ -171,6 +172,7 @@ int cmd_check(int argc, char **argv)
 	const struct tls_files_report files = {&m, add_problem, add_expiry, add_warning};
 	const char *path = NULL;
 	struct err err = {0};
+	char room[CONFIG_PATH_ROOM];
 	struct options o;
 	bool reference = false;
 	int id, rc, code = CODE_OK;
@@ -188,6 +190,8 @@ int cmd_check(int argc, char **argv)
 		config_reference(stdout);
 		return fflush(stdout) == 0 ? CODE_OK : CODE_FAILED;
 	}
+	if (!path)
+		path = config_path_default(room);
 	m.problems = json_array();
 	m.warnings = json_array();
 	rc = config_load(path, add_problem, &m, &config, &err);

@@ -18,7 +18,7 @@
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration, for its audit trail (audit); default: no audit message"},
+	{'c', "config", "FILE", "configuration, for its audit trail (audit)"},
 	{'o', "output", "FILE", "what to write, by its ending: .nii or .hv (an image), .hs (sinograms)"},
 	{0},
 };

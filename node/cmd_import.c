@@ -38,7 +38,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_SET, "set", "KEYWORD=VALUE", "an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest chunk in an object, 2 to 536870912; default 536870912"},
 	{'o', "output", "DIR", "folder for the objects, made when missing"},
-	{'c', "config", "FILE", "configuration, for its audit trail (audit); default: no audit message"},
+	{'c', "config", "FILE", "configuration, for its audit trail (audit)"},
 	{0},
 };
 

@@ -174,8 +174,8 @@ int cmd_list(int argc, char **argv)
 		if (!c.journal)
 			fprintf(stderr,
 				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "
-				"which its configuration names (-c FILE)\n",
-				c.config->node.spool);
+				"which its configuration names (read: %s; another: -c FILE)\n",
+				c.config->node.spool, c.config->path[0] ? c.config->path : "the embedded defaults alone");
 		json_decref(list);
 		json_decref(set_apart);
 	}

@@ -6,6 +6,7 @@
 
 #include "node/audit_queue.h"
 #include "node/commands.h"
+#include "node/config_path.h"
 #include "node/log.h"
 #include "node/options.h"
 #include "node/sandbox.h"
@@ -134,9 +135,9 @@ static int run(const struct options *o, struct serve_conf *conf)
 		return options_fail_err(o, &err);
 	}
 	log_start(node->log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, node->log_facility, node->log_level, "serve");
-	log_event(LOG_NOTICE, "serve-started", "version=%s revision=%s aet=%s bind=%s port=%d spool=%s", TOMONODE_VERSION,
-		  TOMONODE_REVISION, log_quote(node->aet), log_quote(conf->sockets.list[0].conf.bind), conf->sockets.list[0].port,
-		  log_quote(node->spool));
+	log_event(LOG_NOTICE, "serve-started", "version=%s revision=%s aet=%s bind=%s port=%d spool=%s config=%s",
+		  TOMONODE_VERSION, TOMONODE_REVISION, log_quote(node->aet), log_quote(conf->sockets.list[0].conf.bind),
+		  conf->sockets.list[0].port, log_quote(node->spool), log_quote(conf->path ? conf->path : "defaults"));
 	for (size_t i = 0; i < conf->sockets.n; i++) {
 		const struct listen_socket *s = &conf->sockets.list[i];
 
@@ -156,6 +157,7 @@ int cmd_serve(int argc, char **argv)
 {
 	struct serve_conf conf = {.lock_fd = -1};
 	struct err err = {0};
+	char room[CONFIG_PATH_ROOM];
 	struct options o;
 	int id;
 
@@ -165,6 +167,8 @@ int cmd_serve(int argc, char **argv)
 			conf.path = o.value;
 	if (id == OPTION_STOP)
 		return o.code;
+	if (!conf.path)
+		conf.path = config_path_default(room);
 	if (serve_load(conf.path, print_problem, NULL, &conf.text, &conf.config, &err) < 0)
 		return CODE_CONFIG;
 	return run(&o, &conf);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "dicom/dataset.h"
+#include "node/config_path.h"
 
 enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
 
@@ -43,15 +44,23 @@ static void print_option(const char *name, int letter, const char *argument, con
 
 static void print_help(const struct command_spec *spec)
 {
+	bool config = false;
+
 	printf("Usage: tomonode %s %s\n%s\n", spec->name, spec->usage, spec->summary);
 	if (spec->text)
 		printf("\n%s\n", spec->text);
 	printf("\nOptions:\n");
-	for (const struct option_spec *s = spec->options; s && s->name; s++)
+	for (const struct option_spec *s = spec->options; s && s->name; s++) {
 		print_option(s->name, s->id, s->argument, s->help);
+		config = config || !strcmp(s->name, "config");
+	}
 	if (spec->json)
 		print_option("json", 0, NULL, "one JSON document on stdout instead of text");
 	print_option("help", 'h', NULL, "this text");
+	if (config)
+		printf("\nWithout --config: the file that the environment variable TOMONODE_CONF names, else the tomonode.conf "
+		       "of the\n"
+		       "installation, else the embedded defaults alone.\n");
 	printf("\n%s", exit_codes);
 }
 
@@ -284,7 +293,7 @@ static void print_problem(void *ctx, const char *problem)
 	fprintf(stderr, "%s\n", problem);
 }
 
-int options_config(const struct options *o, const char *path, struct config **ret_config)
+int options_config_of_node(const struct options *o, const char *path, struct config **ret_config)
 {
 	struct err err = {0};
 	size_t problems = 0;
@@ -294,6 +303,13 @@ int options_config(const struct options *o, const char *path, struct config **re
 	if (problems == 0) /* not a problem of the text: memory, an absurd path */
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
 	return fail_json(o, CODE_CONFIG, err.msg); /* stderr has each problem already */
+}
+
+int options_config(const struct options *o, const char *path, struct config **ret_config)
+{
+	char room[CONFIG_PATH_ROOM];
+
+	return options_config_of_node(o, path ? path : config_path_default(room), ret_config);
 }
 
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value)

@@ -124,8 +124,10 @@ int options_fail_err(const struct options *o, const struct err *err);
  * EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EACCES: CODE_PEER; else CODE_FAILED. */
 enum exit_code options_code(const struct err *err);
 
-/* Load a configuration (path NULL: embedded defaults) and print every problem. 0, or CODE_CONFIG: return it. */
+/* Load a configuration and print every problem. path NULL: that of config_path_default(). 0, or CODE_CONFIG: return it. */
 int options_config(const struct options *o, const char *path, struct config **ret_config);
+/* The same for what the node runs: path NULL is what the node itself has then, the embedded defaults. */
+int options_config_of_node(const struct options *o, const char *path, struct config **ret_config);
 
 /* Print a jansson value on stdout, with a newline, and give it up (the reference is stolen; NULL prints nothing: CODE_FAILED). */
 struct json_t;

@@ -62,7 +62,7 @@ int task_options(struct task *t, const char *name, const char *usage, int n_argu
 		return o.code;
 	for (int i = 0; i < n_arguments; i++)
 		task.argument[i] = argv[o.first + i];
-	code = options_config(&o, path, &task.config);
+	code = options_config_of_node(&o, path, &task.config);
 	if (code != CODE_OK)
 		return code;
 	log_start(task.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, task.config->node.log_facility,

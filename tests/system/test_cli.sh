@@ -98,6 +98,18 @@ json_is '"tile" not in d["config"]["protocols"][-1] and "matrix" not in d["confi
 printf 'node = { bind = "0.0.0.0"; require_known_peer = false; };\n' >"$work/open.conf"
 expect 0 "$TOMONODE" check -c "$work/open.conf"
 err_has "warning: node listens on 0.0.0.0"
+expect 0 env TOMONODE_CONF="$work/good.conf" "$TOMONODE" check
+out_has "$work/good.conf: no problems"
+expect 3 env TOMONODE_CONF="$work/bad.conf" "$TOMONODE" check
+expect 0 env TOMONODE_CONF="$work/bad.conf" "$TOMONODE" check -c "$work/good.conf"
+expect 3 env TOMONODE_CONF="$work/bad.conf" "$TOMONODE" list --json
+json_is 'd["code"] == 3'
+expect 3 env TOMONODE_CONF="$work/absent.conf" "$TOMONODE" serve
+err_has "$work/absent.conf: No such file"
+expect 0 env -u TOMONODE_CONF "$TOMONODE" check
+out_has "embedded defaults: no problems"
+expect 0 "$TOMONODE" help list
+out_has "the tomonode.conf of the"
 expect 3 "$TOMONODE" check -c "$work/absent.conf"
 err_has "$work/absent.conf: No such file"
 expect 3 "$TOMONODE" check -c "$work"

@@ -48,9 +48,22 @@ echo '# mine' >"$work/usr/etc/tomonode/tomonode.conf"
 install_to "$work/usr" /usr
 grep -q '^# mine$' "$work/usr/etc/tomonode/tomonode.conf" || fail "an upgrade replaced tomonode.conf"
 
-# It runs from there, with the file that comes with it.
+# It runs from there, with the file that comes with it, which commands read by themselves.
+unset TOMONODE_CONF
+for program in "$work/usr/usr/bin/tomonode" "$work/local/usr/local/bin/tomonode"; do
+    etc=$work/local/usr/local/etc
+    [ "${program#"$work/local"}" != "$program" ] || etc=$work/usr/etc
+    echo "node = { spool = \"$work/empty-spool\"; };" >"$etc/tomonode/tomonode.conf"
+    "$program" check >"$work/out" || fail "check without -c"
+    grep -q "^$etc/tomonode/tomonode.conf: no problems" "$work/out" || fail "check without -c read: $(head -1 "$work/out")"
+    "$program" list 2>&1 | grep -q "^tomonode list: $work/empty-spool holds no journal.*$etc/tomonode/tomonode.conf" ||
+        fail "list without -c: $("$program" list 2>&1)"
+    rm "$etc/tomonode/tomonode.conf"
+    "$program" check | grep -q '^embedded defaults: ' || fail "check without -c and without a file"
+done
 program=$work/usr/usr/bin/tomonode
 "$program" --version >/dev/null || fail "the installed program does not run"
+install_to "$work/local" /usr/local
 "$program" check -c "$work/local/usr/local/etc/tomonode/tomonode.conf" >/dev/null || fail "the installed tomonode.conf has problems"
 user=""
 [ "$(id -u)" -ne 0 ] || user='user = "root";'
