@@ -2,9 +2,11 @@
  * every kind.
  *
  * The input is what a peer says before it closes its side: nothing waits for more, so that no timeout runs. Its first byte
- * chooses how we behave; then come pieces, each a letter, a length (16 bits, little endian) and bytes: C  a P-DATA PDU of one
- * fragment: context, control header, data; the lengths are made right P  a PDU: type, body; its length is made right anything
- * else: bytes as they are Where the pieces make no sense, the rest is taken as bytes.
+ * chooses how we behave; then come pieces, each a letter, a length (16 bits, little endian) and bytes:
+ * - C: a P-DATA PDU of one fragment (context, control header, data), whose lengths are made right;
+ * - P: a PDU (type, body), whose length is made right;
+ * - anything else: the bytes as they are.
+ * Where the pieces make no sense, the rest is taken as bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
