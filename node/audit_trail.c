@@ -229,6 +229,11 @@ static int take_event(void *ctx, const struct event_row *row)
 		return 0;
 	}
 	detail = json_loads(row->detail, 0, NULL);
+	if (json_is_true(json_object_get(detail, "absent"))) { /* nobody was called */
+		t->event = row->seq;
+		json_decref(detail);
+		return 0;
+	}
 	destination = text_of(detail, "destination");
 	snprintf(key, sizeof(key), "%lld %d %.63s", (long long)row->job, (int)row->event, destination);
 	g = group(t, true, key, row->seq, row->time);

@@ -41,7 +41,7 @@ struct delivery {
 	struct jobs jobs;
 	const struct job_view *view;
 	const struct job_send *send;
-	const struct destination_conf *destination; /* NULL: not configured any more */
+	const struct destination_conf *destination;
 	/* the last answer */
 	const struct job_object *object; /* NULL: it is about all that is due */
 	enum deliver_outcome outcome;
@@ -282,7 +282,6 @@ out:
 static int deliver(struct delivery *d)
 {
 	struct err why = {0};
-	char reason[160];
 	int ret;
 
 	d->began = clock_seconds();
@@ -290,18 +289,16 @@ static int deliver(struct delivery *d)
 	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
 		return CODE_CANCELLED;
 	d->destination = config_destination(d->task.config, d->send->destination);
-	ret = d->destination ? outbox_check(d->task.config->node.spool, d->view, d->send, &why) : 0;
+	if (!d->destination) /* the manager knows it, or will in a moment: node/schedule_deliver.c */
+		return CODE_CANCELLED;
+	ret = outbox_check(d->task.config->node.spool, d->view, d->send, &why);
 	if (ret == -EBADMSG)
 		return make_again(d, why.msg);
 	if (ret < 0) {
 		answer(d, NULL, DELIVER_TRANSIENT, "", why.msg);
 		return write_down(d);
 	}
-	if (d->destination)
-		return send_due(d);
-	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration any more", d->send->destination);
-	answer(d, NULL, DELIVER_PERMANENT, "", reason);
-	return write_down(d);
+	return send_due(d);
 }
 
 int cmd_deliver(int argc, char **argv)

@@ -148,7 +148,7 @@ static int write_failed(struct taking *t)
 	enum job_event event;
 	char reason[200];
 
-	if (json_array_size(uids) == 0 || !d) { /* one that is not configured any more is the manager's to give up */
+	if (json_array_size(uids) == 0 || !d) { /* one that is not configured is asked again when it is */
 		json_decref(uids);
 		return 0;
 	}

@@ -48,7 +48,8 @@ bool destination_alarming(const struct destination_conf *d, const struct job_sen
 {
 	bool long_since = d->alarm_after > 0 && send->since > 0 && now - send->since >= d->alarm_after;
 
-	return send->alarm || long_since || (rejected && d->alarm_rejections > 0 && send->failures + 1 >= d->alarm_rejections);
+	return (send->alarm && !send->absent) || long_since ||
+	       (rejected && d->alarm_rejections > 0 && send->failures + 1 >= d->alarm_rejections);
 }
 
 bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
@@ -61,7 +62,7 @@ bool destination_failed(json_t *detail, const struct destination_conf *d, const 
 		json_object_set_new(detail, "down", json_true());
 	if (alarm)
 		json_object_set_new(detail, "alarm", json_true());
-	return alarm && !send->alarm;
+	return alarm && (!send->alarm || send->absent);
 }
 
 void destination_alarm(int64_t job, const char *destination, const char *reason)

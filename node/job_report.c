@@ -12,9 +12,9 @@
 
 static json_t *destination(const struct job_send *s, json_t *objects)
 {
-	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:o}", "name", event_text(s->destination), "state",
+	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_text(s->destination), "state",
 			      job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
-			      "next", s->next, "since", s->since, "alarm", s->alarm, "objects", objects);
+			      "next", s->next, "since", s->since, "alarm", s->alarm, "absent", s->absent, "objects", objects);
 
 	if (s->behind)
 		json_object_set_new(d, "waits",

@@ -41,6 +41,7 @@ struct job_send {
 	double since;		  /* s since the epoch: it has failed from then on without progress; 0: it has not */
 	bool alarm;		  /* ... for so long, or in such a way, that a person should look */
 	bool down;		  /* the last attempt got no association: others need not try before `next` */
+	bool absent;		  /* the configuration did not have it: it waits until one has it again */
 	bool hurry;		  /* a person said retry: it does not wait for others */
 	bool replaced;		  /* `fallback` gets the result in its place: nobody waits for this one */
 	bool standby;		  /* a fallback that is not needed for now */

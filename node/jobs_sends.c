@@ -23,11 +23,19 @@ static double get_number(const json_t *detail, const char *key)
 static void well(struct job_send *s)
 {
 	s->since = 0;
-	s->alarm = s->down = false;
+	s->alarm = s->down = s->absent = false;
 }
 
+/* One that the configuration does not have was not tried: that counts as no failure, and it is tried as soon as it is back. */
 static void failed(struct job_send *s, const json_t *detail, const struct event_row *row)
 {
+	s->absent = json_is_true(json_object_get(detail, "absent"));
+	if (s->absent) {
+		s->alarm = true;
+		s->down = false;
+		s->next = s->since = 0;
+		return;
+	}
 	s->failures++;
 	s->next = get_number(detail, "next");
 	s->since = s->since > 0 ? s->since : row->time;

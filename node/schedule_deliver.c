@@ -4,6 +4,8 @@
  *   serves it. Who goes first: what a person asked for just now, the higher priority, what was complete first.
  * - Where no association could be had, the whole line waits for the next attempt of that one job: a destination that is down
  *   costs an attempt and an event a time, not one for each case.
+ * - What is for a destination that the configuration does not have (any more, or misspelt) waits, with an alarm, until one has
+ * it: a slip of the pen in a reload is no refusal by an archive.
  * - Within a case order is kept: a revision is not sent before its predecessor is, while that one still may be.
  * - A destination that refused for good, or failed for too long, is replaced by its fallback, if there is one that is not
  *   among the job's destinations already.
@@ -25,12 +27,12 @@
 /* ---- lines ---- */
 
 /* What a destination of a job waits for, and whether it waits. */
-static bool in_line(const struct job_view *v, const struct job_send *send, enum process_role *ret_role)
+static bool in_line(struct schedule *s, const struct job_view *v, const struct job_send *send, enum process_role *ret_role)
 {
 	bool commit, waits = job_send_in_line(v, send, &commit);
 
 	*ret_role = commit ? PROCESS_COMMIT : PROCESS_DELIVER;
-	return waits;
+	return waits && config_destination(s->config, send->destination);
 }
 
 static struct schedule_line *find_line(struct schedule *s, enum process_role role, const char *destination)
@@ -70,7 +72,7 @@ void schedule_lines_look(struct schedule *s, double now)
 			enum process_role role;
 			struct schedule_line *line;
 
-			if (!in_line(v, send, &role))
+			if (!in_line(s, v, send, &role))
 				continue;
 			line = the_line(s, role, send->destination);
 			if (!line || !send->down)
@@ -110,12 +112,41 @@ static bool result_is_there(struct schedule *s, const struct job_view *v)
 	return true;
 }
 
-static bool say_of(struct schedule *s, const struct job_view *v, const struct job_send *send, enum job_event event,
-		   const char *reason, double now)
+/* Does a case wait for this destination already, although the configuration does not have it? */
+static bool is_missed(struct schedule *s, const char *destination)
 {
-	return schedule_say(
-		s, v, event,
-		json_pack("{s:s, s:s, s:o}", "destination", send->destination, "status", "", "reason", event_text(reason)), now);
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		const struct job_view *v = s->jobs.list[i];
+		const struct job_send *send = job_view_send(v, destination);
+
+		if ((v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && send && send->absent && job_send_counts(send))
+			return true;
+	}
+	return false;
+}
+
+/* A destination that the configuration does not have: once in each case's record, one alarm for all of them. */
+static bool missing(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+{
+	bool stored = send->state == SEND_STORED, known;
+	char reason[160], destination[CONFIG_NAME_SIZE];
+	int64_t job = v->id;
+
+	if (send->absent || (send->state != SEND_DUE && !stored) || config_destination(s->config, send->destination) ||
+	    process_find(&s->processes, stored ? PROCESS_COMMIT : PROCESS_DELIVER, v->id,
+			 send->destination)) /* its end wakes us */
+		return false;
+	known = is_missed(s, send->destination);
+	snprintf(destination, sizeof(destination), "%s", send->destination); /* what is said changes the view */
+	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration", destination);
+	if (!schedule_say(s, v, stored ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED,
+			  json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
+				    send->transaction, "status", "", "reason", event_text(reason), "absent", 1),
+			  now))
+		return false;
+	if (!known)
+		destination_alarm(job, destination, reason);
+	return true;
 }
 
 /* A person has switched commitment off: what is stored is as good as committed. */
@@ -141,10 +172,8 @@ static bool commitment_over(struct schedule *s, const struct job_view *v, const 
 	char reason[160];
 	json_t *detail;
 
-	if (!d) {
-		snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration any more", send->destination);
-		return say_of(s, v, send, EVENT_COMMIT_REFUSED, reason, now);
-	}
+	if (!d)
+		return false; /* missing() has said it */
 	if (!d->commitment)
 		return waive(s, v, send, now);
 	if (!send->transaction[0] || !send->taken || schedule_not_yet(s, send->until, d->commitment_timeout, now))
@@ -211,6 +240,8 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 
 		if (!job_send_counts(send))
 			continue;
+		if (missing(s, v, send, now))
+			return true;
 		if (send->state == SEND_STORED && commitment_over(s, v, send, now))
 			return true;
 		if (fall_back(s, v, send, now))
@@ -260,7 +291,7 @@ static void stand_in_line(struct schedule *s, const struct job_view *v, const st
 	enum process_role role;
 	struct schedule_line *line;
 
-	if (!in_line(v, send, &role))
+	if (!in_line(s, v, send, &role))
 		return;
 	line = the_line(s, role, send->destination);
 	if (!line)

@@ -228,7 +228,7 @@ static void look_at_send(struct status *s, const struct job_view *v, const struc
 	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_counts(send);
 	if (send->state == SEND_DONE && send->time > d->last_sent)
 		d->last_sent = send->time;
-	if (!due || send->failures == 0)
+	if (!due || (send->failures == 0 && !send->absent))
 		return;
 	if (d->next == 0 || send->next < d->next)
 		d->next = send->next;

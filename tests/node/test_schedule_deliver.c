@@ -169,6 +169,72 @@ static void commitment_process_that_died(void **state)
 	assert_int_equal(v->state, JOB_STORED);
 }
 
+#define OTHER "{ name = \"other\"; aet = \"O\"; host = \"h\"; }"
+
+/* A destination taken out of the configuration, or misspelt there: the cases wait for it, said once each, and no failure of it.
+ */
+static void destination_not_configured(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1), other = add_job(t, "dbt", 1, 1), seq;
+	const struct job_view *v, *w;
+
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	v = made(t, job, true);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5010,\"down\":true}");
+	configure(t, OTHER, "\"other\"");
+	step(t, job, NOW);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_DUE && v->sends[0].failures == 1);
+	assert_string_equal(v->sends[0].reason, "destination 'pacs' is not in the configuration");
+	assert_int_equal(t->s.n_lines, 0);
+	seq = t->s.jobs.last_seq;
+	step(t, job, NOW + 1e5);
+	assert_int_equal(t->s.jobs.last_seq, seq); /* nothing more is written, however long */
+	append(t, job, EVENT_RETRY, "{}");
+	step(t, job, NOW + 1e5);
+	assert_true(v->sends[0].absent && v->state == JOB_RECONSTRUCTED); /* said to who asked */
+
+	/* Another one, reconstructed meanwhile: its route is of before. */
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	w = made(t, other, true);
+	configure(t, OTHER, "\"other\"");
+	step(t, other, NOW);
+	assert_true(w->sends[0].absent && w->state == JOB_RECONSTRUCTED);
+
+	/* It is back: tried at once, and not given to the fallback for the time that it was not there. */
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	step(t, job, NOW + 2e5);
+	assert_false(v->sends[0].replaced);
+	assert_int_equal(t->s.n_lines, 1);
+	assert_int_equal(t->s.lines[0].job, job);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	assert_int_equal(step(t, job, NOW + 2e5)->state, JOB_DELIVERED);
+	assert_false(v->sends[0].alarm || v->sends[0].absent);
+}
+
+static void commitment_of_one_not_configured(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+
+	configure(t, COMMITS, "\"pacs\"");
+	v = stored_at(t, job);
+	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	configure(t, OTHER, "\"other\"");
+	step(t, job, NOW + 1e5); /* long after the report should have come */
+	assert_int_equal(v->state, JOB_STORED);
+	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_STORED);
+	configure(t, COMMITS, "\"pacs\"");
+	step(t, job, NOW + 1e5);
+	assert_int_equal(t->s.lines[0].job, job); /* asked anew */
+	assert_true(t->s.lines[0].role == PROCESS_COMMIT && v->sends[0].commit_tries == 0);
+	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
+	assert_int_equal(step(t, job, NOW + 1e5)->state, JOB_DELIVERED); /* the old report, late */
+}
+
 /* Who would be served: the line's choice, made without starting anything. */
 static int64_t first_in_line(struct stage *t, const char *destination)
 {
@@ -315,6 +381,7 @@ int main(void)
 		T(commitment_process_that_died), T(priority_and_order),
 		T(down_holds_the_line),		 T(revision_waits_for_its_predecessor),
 		T(outboxes_that_were_left),	 T(old_cases_are_forgotten),
+		T(destination_not_configured),	 T(commitment_of_one_not_configured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -395,6 +395,31 @@ def sighup_reloads(folder, things):
     check(n.stop() == 0, "SIGTERM")
 
 
+def destination_misspelt(folder, things):
+    """A slip in a reload: what waits for that destination goes on waiting, and goes out when the slip is mended."""
+    n, pacs = both(folder, things)
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam")))
+    wait_for("a failed delivery", lambda: "job-send-failed" in n.log_text())
+    with open(n.conf) as f:
+        good = f.read()
+    with open(n.conf, "w") as f:
+        f.write(good.replace('name = "pacs"', 'name = "pasc"').replace('[ "pacs" ]', '[ "pasc" ]'))
+    n.process.send_signal(signal.SIGHUP)
+    words = "destination 'pacs' is not in the configuration"
+    wait_for("the list says it", lambda: f"ALARM pacs: due ({words})" in n.command("list").stdout)
+    log = n.log_text()
+    check(n.states() == ["reconstructed"] and log.count("delivery-alarm") == 1 and words in log.split("delivery-alarm")[1], "an alarm, no dead letter")
+    with open(n.conf, "w") as f:
+        f.write(good)
+    pacs.start()
+    n.process.send_signal(signal.SIGHUP)
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+    check("retry" not in [e["event"] for e in n.show(1)["events"]] and "ALARM" not in n.command("list").stdout, "by itself")
+    check("delivery-back" in n.log_text(), "the end of the alarm is told")
+
+
 def disk_full(folder, things):
     """The images fit, the result does not; then there is no space at all; then there is."""
     spool = os.path.join(folder, "node", "spool")
@@ -656,7 +681,7 @@ if __name__ == "__main__":
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
             damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, a_lost_journal_is_an_alarm,
-            sigterm_while_working, running_association_may_finish, sighup_reloads,
+            sigterm_while_working, running_association_may_finish, sighup_reloads, destination_misspelt,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, a_journal_that_cannot_be_opened_again, nothing_outlives_the_manager,
             does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered,
             retention_by_space])
