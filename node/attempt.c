@@ -206,8 +206,8 @@ static int reconstruct(struct attempt *a, struct reconstruct_report *ret_report,
 				 &a->unwritten, err);
 	if (ret < 0)
 		return ret;
-	return reconstruct_case(c, protocol, a->conf->dev, (const char *const *)a->paths, a->n_paths, a->out_dir, &monitor,
-				ret_report, err);
+	return reconstruct_case(c, protocol, a->conf->dev, (const char *const *)a->paths, a->n_paths, a->view->members.as_is,
+				a->out_dir, &monitor, ret_report, err);
 }
 
 static enum attempt_end write_down(struct attempt *a, enum job_event event, json_t *detail, struct err *err)

@@ -250,12 +250,20 @@ static int want(struct jobs_command *c, enum job_event event, json_t *detail)
 int cmd_retry(int argc, char **argv)
 {
 	struct jobs_command c = {0};
+	const struct job_view *v;
+	const char *refusal;
 	bool stop;
 	int code = begin(&c, &retry_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
-	code = want(&c, EVENT_RETRY, json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
+	v = jobs_find(&c.jobs, c.id);
+	refusal = c.as_is && v ? job_view_no_as_is(v) : NULL;
+	if (refusal)
+		code = options_fail(&c.o, CODE_INPUT, "job %lld: %s", (long long)c.id, refusal);
+	else
+		code = want(&c, EVENT_RETRY,
+			    json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
 	end(&c);
 	return code;
 }

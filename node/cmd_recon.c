@@ -215,7 +215,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		return -err->code;
 	}
 	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, &r->protocols[kind_of(c)], dev, (const char *const *)c->paths, c->n, r->out_dir,
+	rc = reconstruct_case(r->config, &r->protocols[kind_of(c)], dev, (const char *const *)c->paths, c->n, false, r->out_dir,
 			      &progress.monitor, ret_report, err);
 	progress_stop(&progress);
 	return rc;

@@ -29,6 +29,7 @@ struct exam {
 	const struct profile_conf *profile; /* borrowed from the configuration */
 	struct scan *scan;		    /* the detector's own bins, views sorted by angle */
 	int n_views;
+	long announced; /* projections that the headers say there are; 0: they do not, or it is one object */
 	struct exam_view *views;
 	size_t n_files;
 	char **paths;
@@ -49,7 +50,10 @@ struct exam {
 	double flatfield_level;		/* its mean intensity, stored values above the offset */
 };
 
+/* as_is: a person said that what is here is to be taken, though the headers announce another number. */
 int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err);
+int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
+		    struct err *err);
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
 /* The stored values of a view, turned so that u runs away from the chest wall and v along +y, and the prep for it (i0 filled in).

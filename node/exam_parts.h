@@ -56,7 +56,7 @@ int exam_agree_frames(const struct exam *exam, struct err *err);
 #define EXAM_VIEWS_MAX 1024
 
 /* exam_views.c: projections with their angles, sorted; exam->views and exam->n_views. */
-int exam_list_views(struct exam *exam, struct err *err);
+int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 
 /* exam_geometry.c: detector pitch, distances, thickness against the profile; makes exam->scan. */
 int exam_make_scan(struct exam *exam, struct err *err);

@@ -127,7 +127,7 @@ static int check_angles(const struct exam *exam, struct err *err)
 }
 
 /* (0020,1002) Images in Acquisition or (0018,1495): a count that says how many projections there must be. */
-static int check_count(const struct exam *exam, size_t n, struct err *err)
+static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 {
 	static const uint32_t tags[] = {TAG_IMAGES_IN_ACQUISITION, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES};
 	struct header h = {.root = dicom_root(exam->files[0]), .frame = -1};
@@ -146,7 +146,8 @@ static int check_count(const struct exam *exam, size_t n, struct err *err)
 			return found;
 		if (!found || expected < 2)
 			continue;
-		if ((size_t)expected != n)
+		exam->announced = expected;
+		if ((size_t)expected != n && !as_is)
 			return err_set(err, EBADMSG, "%zu projection%s here, and %s says %ld", n, n == 1 ? " is" : "s are",
 				       tag_text(tags[i]), expected);
 		break;
@@ -154,13 +155,13 @@ static int check_count(const struct exam *exam, size_t n, struct err *err)
 	return 0;
 }
 
-int exam_list_views(struct exam *exam, struct err *err)
+int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 {
 	bool multi = exam->source == EXAM_BREAST_PROJECTION;
 	size_t n = multi ? (size_t)exam->pixels.frames : exam->n_files;
 	int rc;
 
-	rc = check_count(exam, n, err);
+	rc = check_count(exam, n, as_is, err);
 	if (rc < 0)
 		return rc;
 	exam->views = calloc(n, sizeof(*exam->views));

@@ -147,6 +147,21 @@ size_t job_view_sends(const struct job_view *v, enum send_state state)
 	return n;
 }
 
+const char *job_view_no_as_is(const struct job_view *v)
+{
+	const struct assemble *m = &v->members;
+
+	if (m->expected > 0 && m->instances >= m->expected)
+		return NULL; /* nothing is missing */
+	if (strcmp(v->kind, "dbt") != 0)
+		return "sinograms lack whole planes or corrections where an object is missing: it cannot be reconstructed "
+		       "without; "
+		       "send what is missing";
+	if (m->frames < 2)
+		return "a tomosynthesis needs at least 2 projections; send what is missing";
+	return NULL;
+}
+
 /* ---- what each event fills in: 0, -ENOMEM, or -EBADMSG: the detail lacks something ---- */
 
 static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)

@@ -97,9 +97,11 @@ struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: no
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* the newest job of a case; NULL: none */
 struct job_send *job_view_send(const struct job_view *v, const char *destination); /* NULL: not one of its destinations */
 size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* how many of those that count */
-bool job_view_wanted(const struct job_view *v, size_t object);			   /* is it due somewhere? */
-const char *send_state_name(enum send_state state);				   /* "due", "stored", "sent", "refused" */
-const char *job_send_name(const struct job_send *s);				   /* ... or "replaced", "standby" */
-bool job_send_counts(const struct job_send *s);					   /* neither replaced nor on standby */
+/* Why it cannot be reconstructed out of what is there of it, whatever a person says: a sentence; NULL: it can be tried. */
+const char *job_view_no_as_is(const struct job_view *v);
+bool job_view_wanted(const struct job_view *v, size_t object); /* is it due somewhere? */
+const char *send_state_name(enum send_state state);	       /* "due", "stored", "sent", "refused" */
+const char *job_send_name(const struct job_send *s);	       /* ... or "replaced", "standby" */
+bool job_send_counts(const struct job_send *s);		       /* neither replaced nor on standby */
 
 #endif

@@ -74,7 +74,7 @@ static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_
 }
 
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
+		     const char *const *paths, size_t n_paths, bool as_is, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err)
 {
 	static const struct reconstruct_kind *const kinds[] = {
@@ -94,6 +94,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 				       .dev = dev,
 				       .paths = paths,
 				       .n_paths = n_paths,
+				       .as_is = as_is,
 				       .out_dir = out_dir,
 				       .monitor = monitor};
 	rc = do_stages(kind, w, err);

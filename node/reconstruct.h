@@ -40,11 +40,12 @@ struct reconstruct_report {
 	int unmasked; /* views in which it was wanted and found nothing to mark */
 };
 
-/* The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
+/* as_is: of tomosynthesis, other numbers of projections than the headers announce are taken, and the result says so.
+ * The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
  * is broken), ECANCELED. ENOTSUP, too: the protocol is for another kind of case. The device is borrowed: one case after the other
  * may run on it; nothing of a case stays there, but sensitivity images of PET until pet_forget(). */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     const char *const *paths, size_t n_paths, const char *out_dir, const struct monitor *monitor,
+		     const char *const *paths, size_t n_paths, bool as_is, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err);
 
 void reconstruct_report_clear(struct reconstruct_report *r);

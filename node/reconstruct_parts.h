@@ -11,6 +11,7 @@ struct reconstruct_work {
 	struct device *dev;		      /* borrowed */
 	const char *const *paths;
 	size_t n_paths;
+	bool as_is; /* a person said: take what is here */
 	const char *out_dir;
 	const struct monitor *monitor;
 	struct reconstruct_report report;

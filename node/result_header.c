@@ -35,7 +35,7 @@ static void fill_series(const struct result *r, struct fill *f)
 	static const char *const what[] = {
 		[RESULT_SLICES] = "tomosynthesis", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic view"};
 	const struct protocol_conf *p = r->info->protocol;
-	char description[128];
+	char description[128], text[192];
 	long number = 0;
 	int view = (strcmp(r->exam->view, "CC") ? 3 : 1) + (r->exam->laterality == 'L');
 
@@ -49,6 +49,10 @@ static void fill_series(const struct result *r, struct fill *f)
 	else
 		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, what[r->kind],
 			 p->name);
+	if (result_is_partial(r->exam)) { /* in front, where it is not cut off */
+		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
+		snprintf(description, sizeof(description), "%.64s", text);
+	}
 	fill_text(f, TAG_SERIES_DESCRIPTION, description);
 	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
 	fill_text(f, TAG_MODALITY, "MG");

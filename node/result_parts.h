@@ -84,6 +84,11 @@ void result_fill_further_code(const struct result *r, struct fill *f);
 /* Items of a sequence of source references: the projections (a multi-frame source is one object), or the object of the slices. */
 void result_fill_source_images(const struct result *r, struct fill *f, uint32_t sequence, bool purpose);
 void result_fill_source_slices(const struct result *r, struct fill *f, uint32_t sequence, bool purpose);
+/* Is it made of another number of projections than the exam had? Then it says so wherever people look. */
+static inline bool result_is_partial(const struct exam *e)
+{
+	return e->announced > 0 && e->announced != e->n_views;
+}
 /* result_acquisition.c: Contributing Sources and X-Ray 3D Acquisition, where the sources hold every value they need; else
  * nothing. */
 void result_fill_acquisition(const struct result *r, struct fill *root);

@@ -89,6 +89,12 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 
 int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err)
 {
+	return exam_open_as_is(paths, n, false, config, ret_exam, err);
+}
+
+int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
+		    struct err *err)
+{
 	struct exam *exam;
 	int rc;
 
@@ -117,7 +123,7 @@ int exam_open(const char *const *paths, size_t n, const struct config *config, s
 	rc = exam_orient(exam, err);
 	if (rc < 0)
 		goto out;
-	rc = exam_list_views(exam, err);
+	rc = exam_list_views(exam, as_is, err);
 	if (rc < 0)
 		goto out;
 	rc = exam->source == EXAM_BREAST_PROJECTION ? exam_agree_frames(exam, err) : 0;

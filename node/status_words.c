@@ -248,9 +248,11 @@ const char *status_words_hint(const struct job_view *v)
 		return "The images that are here are not enough. Send the missing ones from the modality: the case then goes on "
 		       "by "
 		       "itself.";
+	if (incomplete(v) && job_view_no_as_is(v))
+		return "Send the missing images from the modality: the case then goes on by itself. Without them it cannot.";
 	if (incomplete(v))
-		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, it can "
-		       "be tried with those that are here; mostly they are too few.";
+		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, take "
+		       "those that are here: the result shows less, and says of how many images it is made.";
 	if (v->state == JOB_HELD && v->damaged > 0)
 		return "Send the exam again from the modality: the case then goes on by itself. Files do not change by "
 		       "themselves: have the disk looked at.";
@@ -297,7 +299,7 @@ const char *status_words_retry(const struct job_view *v)
 
 const char *status_words_as_is(const struct job_view *v)
 {
-	return incomplete(v) && !v->members.as_is ? "Take what is here" : NULL;
+	return incomplete(v) && !v->members.as_is && !job_view_no_as_is(v) ? "Take what is here" : NULL;
 }
 
 const char *status_words_cancel(const struct job_view *v)

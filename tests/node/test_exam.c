@@ -41,6 +41,31 @@ static void test_series(void **state)
 	exam_close(e);
 }
 
+/* Three of five: refused, but where a person said so. One projection is none. */
+static void test_as_is(void **state)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+	char names[3][256];
+	const char *paths[3];
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	for (int i = 0; i < 3; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i + 1);
+		paths[i] = names[i];
+	}
+	assert_int_equal(exam_open_as_is(paths, 3, false, fixture_config, &e, &err), -EBADMSG);
+	assert_int_equal(exam_open_as_is(paths, 1, true, fixture_config, &e, &err), -EBADMSG);
+	assert_null(e);
+	if (exam_open_as_is(paths, 3, true, fixture_config, &e, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(e->n_views, 3);
+	assert_int_equal(e->announced, N_VIEWS);
+	assert_true(e->views[0].angle == -5 && e->views[2].angle == 5);
+	exam_close(e);
+}
+
 static void test_projection_object(void **state)
 {
 	struct exam *e = NULL;
@@ -405,6 +430,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_series),
+		cmocka_unit_test(test_as_is),
 		cmocka_unit_test(test_projection_object),
 		cmocka_unit_test(test_projection_positioner),
 		cmocka_unit_test(test_axes),

@@ -168,12 +168,23 @@ static void test_words(void **state)
 	assert_string_equal(text, "Tomosynthesis (revision 2)");
 
 	v.state = JOB_HELD;
-	v.members = (struct assemble){.instances = 12, .expected = 25};
+	v.members = (struct assemble){.instances = 12, .expected = 25, .frames = 12};
 	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
 	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "Only 12 of 25 images came.");
 	assert_string_equal(status_words_as_is(&v), "Take what is here");
 	assert_null(status_words_retry(&v));
+	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
+	v.kind[0] = 'x';
+	assert_null(status_words_as_is(&v));
+	assert_non_null(strstr(job_view_no_as_is(&v), "cannot be reconstructed"));
+	assert_non_null(strstr(status_words_hint(&v), "Without them it cannot"));
+	v.kind[0] = 'd';
+	v.members.frames = 1;
+	assert_null(status_words_as_is(&v));
+	assert_non_null(strstr(job_view_no_as_is(&v), "at least 2 projections"));
+	v.members.frames = 12;
+	assert_null(job_view_no_as_is(&v));
 	v.members.as_is = true;
 	assert_null(status_words_as_is(&v));
 	v.members.expected = 12;
