@@ -197,6 +197,7 @@ static int show(struct jobs_command *c, const struct job_view *v)
 			err_set(&err, ENOMEM, "no memory");
 		return options_fail_err(&c->o, &err);
 	}
+	json_object_set_new(view, "study", json_string(job_report_study(events)));
 	all = json_pack("{s:o, s:o, s:o, s:o}", "job", view, "stages", job_report_stages(view, events), "events", events,
 			"instances", instances);
 	if (c->o.json)

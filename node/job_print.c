@@ -215,6 +215,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 	if (integer(job, "of") > 0)
 		fprintf(to, " of job %lld", integer(job, "of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
+	if (text(job, "study")[0])
+		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));
 	if (text(job, "device")[0])
 		fprintf(to, "  device %s\n", text(job, "device"));
 	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));

@@ -119,6 +119,21 @@ json_t *job_report_events(struct journal *j, int64_t job, struct err *err)
 	return list;
 }
 
+const char *job_report_study(const json_t *events)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(events, i, one)
+	{
+		const char *study = json_string_value(json_object_get(json_object_get(one, "detail"), "study"));
+
+		if (study) /* `opened` has it */
+			return study;
+	}
+	return "";
+}
+
 static json_t *instance(const struct instance_row *row)
 {
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",

@@ -17,6 +17,8 @@ json_t *job_report_progress(const char *spool, int64_t job);
 
 /* Every event of a job: [{"seq", "time", "event", "detail"}]; a detail that does not parse is null. */
 json_t *job_report_events(struct journal *j, int64_t job, struct err *err);
+/* The Study Instance UID of a job, out of job_report_events(), which it belongs to; "": not known. */
+const char *job_report_study(const json_t *events);
 json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
 /* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "received", "file", "reason"}]. */
 json_t *job_report_set_apart(struct journal *j, int max, struct err *err);

@@ -166,6 +166,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	status_page_badge(h, tone, word);
 	html_put(h, "</h1>");
 	status_page_facts(h, s, v);
+	if (job_report_study(list)[0]) { /* two cases of the same view: whose is this? */
+		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi>");
+		html_text(h, job_report_study(list));
+		html_put(h, "</bdi></p>");
+	}
 	status_page_state(h, s, v, 0);
 	if (v->of)
 		html_printf(h,

@@ -64,7 +64,10 @@ def arrives_exactly_once(folder, things):
     total = sum(s["seconds"] for s in show["stages"][1:])
     whole = show["events"][-1]["time"] - show["job"]["last_received"]
     check(abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
-    check("Where the time went" in n.command("show", str(job["id"])).stdout, "show for people")
+    people = n.command("show", str(job["id"])).stdout
+    study = str(source.StudyInstanceUID)
+    check("Where the time went" in people and f"Study Instance UID {study}\n" in people, "show for people")
+    check(show["job"]["study"] == study, f"the study is {study}: {show['job']}")
     check("delivered" in n.command("list").stdout, "list for people")
     # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have been, too.
     check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")

@@ -161,6 +161,8 @@ def pages_and_refusals(folder, things):
     check(not [a for _, a in first.tags for v in (a.get("src"), a.get("href")) if v and not v.startswith(("/", "#"))], "something from outside")
     one = Page(page(n, f"/jobs/{job}"))
     check("What happened" in one.text and "Reconstruction began" in one.text and "Where the time went" in one.text, one.text)
+    study = n.show(job)["job"]["study"]
+    check(study and f"Study Instance UID {study}" in one.text, f"{study}: {one.text}")
     status = json.loads(page(n, "/status.json"))
     check(status["healthy"] and status["counts"]["delivered"] == 1 and status["cases"][0]["id"] == job and "patient" not in status["cases"][0], status)
     check(status["received"]["instances"] == len(files) and status["devices"][0]["name"] == "cpu", status)
