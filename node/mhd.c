@@ -5,6 +5,7 @@
  * stored.
  */
 #include "node/mhd.h"
+#include "node/text_in.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -278,27 +279,12 @@ int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_h
 int mhd_open(const char *path, struct mhd *ret_header, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
-	char *text = malloc(MHD_HEADER_MAX + 1);
-	FILE *f = fopen(path, "rbe");
+	char *text = NULL;
 	size_t size = 0;
-	int rc = 0;
+	int rc = text_in_read(path, MHD_HEADER_MAX, "MetaImage header", &text, &size, err);
 
-	if (!text)
-		rc = err_set(err, ENOMEM, "no memory for a MetaImage header");
-	else if (!f)
-		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	if (rc == 0) {
-		size = fread(text, 1, MHD_HEADER_MAX + 1, f);
-		if (ferror(f))
-			rc = err_set(err, EIO, "cannot read %s: %s", path, strerror(errno));
-		else if (size > MHD_HEADER_MAX)
-			rc = err_set(err, EBADMSG, "%s has more than %d bytes: this is no MetaImage header", path,
-				     MHD_HEADER_MAX);
-	}
 	if (rc == 0)
 		rc = mhd_parse(text, size, slash ? slash + 1 : path, ret_header, err);
-	if (f)
-		fclose(f);
 	free(text);
 	return rc;
 }

@@ -15,6 +15,7 @@
 #include "kernels/device.h"
 #include "node/device_names.h"
 #include "node/dicom_tags.h"
+#include "node/json_out.h"
 #include "node/picture.h"
 #include "node/simulate.h"
 #include "node/sinogram.h"
@@ -191,14 +192,8 @@ static int write_truth(const struct run *r, const char *folder, struct err *err)
 				 s->bin, "slice_mm", s->slice, "offset_mm", s->offset, "first_angle", s->first_angle, "arc",
 				 s->arc, "taper", o->taper, "counts", o->counts, "seed", (json_int_t)o->seed, "position",
 				 o->position, "mu_water", PARALLEL_WATER, "shapes", shapes_json(r->phantom));
-	char path[4096];
-	int rc = 0;
 
-	snprintf(path, sizeof(path), "%s/truth.json", folder);
-	if (!root || json_dump_file(root, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) < 0)
-		rc = err_set(err, EIO, "cannot write %s", path);
-	json_decref(root);
-	return rc;
+	return json_out_write(root, folder, "truth.json", err);
 }
 
 static int check(const struct simulate_parallel_options *o, struct err *err)

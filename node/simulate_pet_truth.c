@@ -4,8 +4,8 @@
  */
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 
+#include "node/json_out.h"
 #include "node/simulate_pet.h"
 
 static json_t *shape_json(const struct simulate_pet *s, const struct shape *shape, const char *unit)
@@ -58,13 +58,5 @@ static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pe
 
 int simulate_pet_truth(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *folder, struct err *err)
 {
-	json_t *root = truth_json(s, known);
-	char path[4096];
-	int rc = 0;
-
-	snprintf(path, sizeof(path), "%s/truth.json", folder);
-	if (!root || json_dump_file(root, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) < 0)
-		rc = err_set(err, EIO, "cannot write %s", path);
-	json_decref(root);
-	return rc;
+	return json_out_write(truth_json(s, known), folder, "truth.json", err);
 }

@@ -5,9 +5,9 @@
  */
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "node/json_out.h"
 #include "node/simulate.h"
 
 static const char *role_name(enum shape_role role)
@@ -70,13 +70,5 @@ static json_t *truth_json(const struct simulation *s)
 
 int simulate_truth(const struct simulation *s, const char *folder, struct err *err)
 {
-	json_t *root = truth_json(s);
-	char path[4096];
-	int rc = 0;
-
-	snprintf(path, sizeof(path), "%s/truth.json", folder);
-	if (!root || json_dump_file(root, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) < 0)
-		rc = err_set(err, EIO, "cannot write %s", path);
-	json_decref(root);
-	return rc;
+	return json_out_write(truth_json(s), folder, "truth.json", err);
 }

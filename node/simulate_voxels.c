@@ -14,6 +14,7 @@
 
 #include "dicom/dataset.h"
 #include "node/mhd.h"
+#include "node/text_in.h"
 
 #define MU_MAX 10.0 /* 1/mm */
 
@@ -101,27 +102,12 @@ int materials_parse(const char *text, size_t size, const char *name, struct mate
 static int materials_open(const char *path, struct materials *ret_materials, struct err *err)
 {
 	const char *slash = strrchr(path, '/');
-	char *text = malloc(MATERIALS_FILE_MAX + 1);
-	FILE *f = fopen(path, "rbe");
+	char *text = NULL;
 	size_t size = 0;
-	int rc = 0;
+	int rc = text_in_read(path, MATERIALS_FILE_MAX, "materials file", &text, &size, err);
 
-	if (!text)
-		rc = err_set(err, ENOMEM, "no memory for materials");
-	else if (!f)
-		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	if (rc == 0) {
-		size = fread(text, 1, MATERIALS_FILE_MAX + 1, f);
-		if (ferror(f))
-			rc = err_set(err, EIO, "cannot read %s: %s", path, strerror(errno));
-		else if (size > MATERIALS_FILE_MAX)
-			rc = err_set(err, EBADMSG, "%s has more than %d bytes: this is no materials file", path,
-				     MATERIALS_FILE_MAX);
-	}
 	if (rc == 0)
 		rc = materials_parse(text, size, slash ? slash + 1 : path, ret_materials, err);
-	if (f)
-		fclose(f);
 	free(text);
 	return rc;
 }

@@ -14,34 +14,7 @@
 #include "dicom/bulk.h"
 #include "node/dicom_tags.h"
 #include "node/sinogram_parts.h"
-
-static int read_text(const char *path, char **ret_text, size_t *ret_size, struct err *err)
-{
-	char *text = malloc(INTERFILE_TEXT_MAX + 2);
-	FILE *f = fopen(path, "rbe");
-	size_t n = 0;
-	int rc = 0;
-
-	if (!text)
-		rc = err_set(err, ENOMEM, "no memory for an Interfile header");
-	else if (!f)
-		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
-	if (rc == 0) {
-		n = fread(text, 1, INTERFILE_TEXT_MAX + 1, f);
-		if (ferror(f))
-			rc = err_set(err, EIO, "cannot read %s: %s", path, strerror(errno));
-	}
-	if (f)
-		fclose(f);
-	if (rc < 0) {
-		free(text);
-		return rc;
-	}
-	text[n] = '\0';
-	*ret_text = text;
-	*ret_size = n;
-	return 0;
-}
+#include "node/text_in.h"
 
 /* The data file and its size. */
 static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
@@ -74,7 +47,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 {
 	const char *slash = strrchr(header, '/');
 	size_t size;
-	int rc = read_text(header, &s->text, &size, err);
+	int rc = text_in_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
 
 	if (rc < 0)
 		return rc;
