@@ -141,7 +141,9 @@ static const struct config_key node_keys[] = {
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,
 	 "reconstructions that may crash before a case fails"},
 	{"worker_timeout", KEY_INT, AT(node_conf, worker_timeout), "s", 2, 604800, NULL, NULL, "1800", 0,
-	 "a reconstruction without progress for so long is ended; that counts as a crash"},
+	 "a reconstruction without progress for so long is ended; that counts as a crash. So is a delivery or an indexer that "
+	 "does "
+	 "nothing for so long; it is tried again"},
 	{"sandbox", KEY_CHOICE, AT(node_conf, sandbox), "", 0, 0, NULL, sandbox_modes, "auto", 0,
 	 "what processes that handle data from outside may still do: `auto`, what this system can enforce; `on`: all of it, or "
 	 "the "

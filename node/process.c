@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "node/channel.h"
@@ -53,7 +54,7 @@ static int add(struct processes *all, const struct process *p, pid_t pid, int ch
 	*slot = *p;
 	slot->pid = pid;
 	slot->channel = channel;
-	slot->started = now;
+	slot->started = slot->seen = now;
 	slot->kill_at = 0;
 	return 0;
 }
@@ -216,6 +217,16 @@ int process_reap(struct processes *all, struct process *ret_process, int *ret_st
 				return 1;
 			}
 	return 0;
+}
+
+double process_cpu(const struct process *p)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(p->pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+		return -1;
+	return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
 }
 
 void process_describe(int status, char *ret_text, size_t size)

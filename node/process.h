@@ -31,6 +31,10 @@ struct process {
 	int listen_fd;			    /* STATUS: handed down; 0: none */
 	bool retired; /* of an older configuration: a receiver that lets its associations end, a status page */
 	bool hung;    /* killed because it made no progress */
+	/* DELIVER, COMMIT, INDEX: for node/schedule_watch.c. */
+	double seen;		  /* clock_seconds() of the last sign of life */
+	double cpu, cpu_at_event; /* s of the processor that it had used: when it was last looked, at its job's last event */
+	double event;		  /* s since the epoch, of that event */
 };
 
 #define PROCESS_MAX 64
@@ -63,6 +67,9 @@ double process_tick(struct processes *all, double now);
 /* One ended process: 1 with *ret_process and *ret_status (as of waitpid), 0: none.
  * Its channel is the caller's to read and close. */
 int process_reap(struct processes *all, struct process *ret_process, int *ret_status);
+
+/* s of the processor that it has used; negative: not known. */
+double process_cpu(const struct process *p);
 
 /* "died with signal 11 (Segmentation fault)", "ended with exit code 5". */
 void process_describe(int status, char *ret_text, size_t size);

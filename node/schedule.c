@@ -381,6 +381,7 @@ void schedule_step(struct schedule *s, double now)
 			;
 	schedule_lines_serve(s, now);
 	schedule_slots_step(s, now);
+	schedule_watch(s, now);
 	if (!s->stopping)
 		clean(s, now);
 }
@@ -397,7 +398,7 @@ void schedule_ended(struct schedule *s, const struct process *p, int status, dou
 	if (p->role == PROCESS_DELIVER || p->role == PROCESS_COMMIT)
 		schedule_delivery_ended(s, p, status, now);
 	else if (p->role == PROCESS_INDEX)
-		index_ended(s, status, p->kill_at > 0, now);
+		index_ended(s, status, p->kill_at > 0 && !p->hung, now);
 }
 
 void schedule_interrupt(struct schedule *s, double now)

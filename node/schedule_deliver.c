@@ -373,11 +373,13 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 	char how[120], reason[160];
 	json_t *detail;
 
-	if (!send || p->kill_at > 0 || send->state != (commit ? SEND_STORED : SEND_DUE) || (commit && send->taken))
+	if (!send || (p->kill_at > 0 && !p->hung) || send->state != (commit ? SEND_STORED : SEND_DUE) || (commit && send->taken))
 		return;
 	if (WIFEXITED(status) && (WEXITSTATUS(status) == CODE_OK || WEXITSTATUS(status) == CODE_CANCELLED))
 		return; /* it wrote down itself how it went */
 	process_describe(status, how, sizeof(how));
+	if (p->hung)
+		snprintf(how, sizeof(how), "hung and was killed");
 	snprintf(reason, sizeof(reason), "the %s process %s", commit ? "commitment" : "delivery", how);
 	detail = json_pack("{s:s, s:s, s:s, s:o, s:f}", "destination", p->destination, "transaction", send->transaction, "status",
 			   "", "reason", event_text(reason), "next", now + SCHEDULE_CRASH_WAIT_CAP);

@@ -25,6 +25,9 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now);
 void schedule_lines_serve(struct schedule *s, double now);			 /* start what is due */
 void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now);
 
+/* schedule_watch.c: end processes that do nothing any more */
+void schedule_watch(struct schedule *s, double now);
+
 /* schedule_workers.c */
 void schedule_slots_step(struct schedule *s, double now); /* start, stop and watch workers, give them jobs */
 bool schedule_give_up(struct schedule *s, const struct job_view *v, double now); /* a job that crashed too often */

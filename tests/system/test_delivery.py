@@ -2,6 +2,7 @@
 """Deliveries against an archive that does what the test says: every class of refusal, slow, closing within an object, storing and then
 losing the answer; several destinations, a fallback, order within a case, priority, an association that is rejected for good."""
 import os
+import signal
 import socket
 import threading
 import time
@@ -17,13 +18,13 @@ def destination(name, port, **more):
     return f'{{ name = "{name}"; aet = "{name.upper()}"; host = "127.0.0.1"; port = {port};' + "".join(f" {k} = {v};" for k, v in keys.items()) + " }"
 
 
-def start(folder, things, destinations, route):
-    """A node with these destinations, and the names of the route's."""
+def start(folder, things, destinations, route, more=""):
+    """A node with these destinations, and the names of the route's; more: of its settings."""
     node = h.Node(folder, 1)
     things.append(node)
     names = ", ".join(f'"{n}"' for n in route)
     with open(node.conf, "w") as f:
-        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 1.5; reserve = "1 MB"; device = "cpu"; {h.as_whom()} }};\n'
+        f.write(f'node = {{ port = {node.port}; spool = "{node.spool}"; log_level = "debug"; quiet_time = 1.5; reserve = "1 MB"; device = "cpu"; {more} {h.as_whom()} }};\n'
                 f'destinations = ( {", ".join(destinations)} );\n'
                 'protocols = ( { name = "quick"; algorithm = "osem"; iterations = 1; voxel = 0.0; slice_spacing = 5.0; '
                 'slab_thickness = 10.0; synthetic = true; } );\n'
@@ -118,6 +119,24 @@ def bad_lines(folder, things):
     h.check(any("2 s" in e["reason"] or "in time" in e["reason"] for e in events(node, job["id"], "send-failed")), "the sentence tells of the timeout")
 
 
+def stopped(folder, things):
+    """A delivery is stopped amid an object, and nobody lets it go on: it is killed, and what it had not sent is sent."""
+    a = archive(things)
+    node = start(folder, things, [destination("pacs", a.port, connect_timeout=1, acse_timeout=1, dimse_timeout=1)], ["pacs"], "worker_timeout = 4;")
+    pids = []
+
+    def stop(n):
+        if n > 20000 and not pids:
+            pids.extend(node.processes("deliver"))
+            os.kill(pids[0], signal.SIGSTOP)
+    a.on_data = stop
+    send_exam(node, folder, 1)
+    job = wait_state(node, 0, "delivered", 60)
+    h.check(pids and f"process-stuck role=deliver pid={pids[0]} job=1" in node.log_text(), "the log says it")
+    h.check("the delivery process hung and was killed" in [e["reason"] for e in events(node, job["id"], "send-failed")], "so does the record")
+    h.check(len(set(a.order)) == 3, "all of it is there")
+
+
 def fallback(folder, things):
     """Two destinations, one of them refuses and one is down: their fallbacks get all of it, the dead letter stays empty."""
     a, b, c = archive(things, lambda uid, data: 0xA900), archive(things), archive(things)
@@ -196,4 +215,4 @@ def alarm_and_priority(folder, things):
 
 
 if __name__ == "__main__":
-    h.main([statuses, bad_lines, fallback, alarm_and_priority])
+    h.main([statuses, bad_lines, stopped, fallback, alarm_and_priority])
