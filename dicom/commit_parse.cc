@@ -93,7 +93,7 @@ static int skip_undefined(struct reader *r, const struct element *what, int dept
 {
 	uint32_t delimiter = what->tag == TAG_ITEM ? TAG_ITEM_END : TAG_SEQUENCE_END;
 	struct reader inner = {r->p, r->end, what->explicit_inside};
-	struct element e;
+	struct element e = {};
 	int got;
 
 	if (depth > DEPTH_MAX)
@@ -130,7 +130,7 @@ static int get_uid(const struct element *e, char ret_uid[DICOM_UID_SIZE], struct
 
 static int read_item(struct reader *r, bool delimited, bool failed, struct commit_item *ret_item, struct err *err)
 {
-	struct element e;
+	struct element e = {};
 	int got;
 
 	memset(ret_item, 0, sizeof(*ret_item));
@@ -179,7 +179,7 @@ static struct reader within(const struct reader *r, const struct element *e)
 
 static int read_sequence(struct reader *r, bool delimited, bool failed, struct commit_report *report, struct err *err)
 {
-	struct element e;
+	struct element e = {};
 	int got;
 
 	while ((got = next(r, &e, err)) > 0) {
@@ -203,7 +203,7 @@ static int read_sequence(struct reader *r, bool delimited, bool failed, struct c
 
 static int read_report(struct reader *r, struct commit_report *report, struct err *err)
 {
-	struct element e;
+	struct element e = {};
 	int got;
 
 	while ((got = next(r, &e, err)) > 0) {

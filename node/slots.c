@@ -23,7 +23,7 @@ static struct slot *add(struct slots *all, const char *name, double now)
 		return NULL;
 	slot = &all->list[all->n++];
 	*slot = (struct slot){.id = ++all->last_id, .at = now, .since = now};
-	snprintf(slot->name, sizeof(slot->name), "%s", name);
+	snprintf(slot->name, sizeof(slot->name), "%.*s", DEVICE_NAME_SIZE - 1, name);
 	return slot;
 }
 

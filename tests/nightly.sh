@@ -40,6 +40,11 @@ suite() {
     return "$code"
 }
 
+# What is installed, built anew: -O3 finds warnings that the build of every day does not.
+warnings() {
+    cmake --preset release -B "$out/release" -DTOMONODE_WERROR=ON && cmake --build "$out/release"
+}
+
 soak() {
     [ -x tests/soak.sh ] || { echo "tests/soak.sh is not there"; return 77; }
     tests/soak.sh --minutes "$minutes"
@@ -51,6 +56,7 @@ fuzz() {
 }
 
 date -u +"%Y-%m-%dT%H:%M:%SZ $(git rev-parse --short HEAD 2>/dev/null || true)" >>"$out/SUMMARY"
+step warnings warnings
 step asan suite asan
 step tsan suite tsan
 step soak soak

@@ -59,15 +59,15 @@ static void put_sequence(struct text *t, uint32_t tag, const struct text *items,
 	put_head(t, tag, "SQ", defined ? (uint32_t)items->n : UNDEFINED);
 	put(t, items->bytes, items->n);
 	if (!defined)
-		put_head(t, DICOM_TAG(0xfffe, 0xe0dd), "", 0);
+		put_head(t, DICOM_TAG(0xfffe, 0xe0dd), "--", 0);
 }
 
 static void put_item(struct text *t, const struct text *content, bool defined)
 {
-	put_head(t, DICOM_TAG(0xfffe, 0xe000), "", defined ? (uint32_t)content->n : UNDEFINED);
+	put_head(t, DICOM_TAG(0xfffe, 0xe000), "--", defined ? (uint32_t)content->n : UNDEFINED);
 	put(t, content->bytes, content->n);
 	if (!defined)
-		put_head(t, DICOM_TAG(0xfffe, 0xe00d), "", 0);
+		put_head(t, DICOM_TAG(0xfffe, 0xe00d), "--", 0);
 }
 
 static void item_of(struct text *items, const char *uid, int reason, bool defined)
@@ -141,17 +141,17 @@ static void sequences_of_unknown_vr(void **state)
 		item_of(&other, "9.9.9", 0, false);
 		length = form == 2 ? (uint32_t)inside.n : UNDEFINED;
 		put_head(&t, DICOM_TAG(0x0008, 0x0301), "UN", UNDEFINED); /* passed over, with one like it inside */
-		put_head(&t, DICOM_TAG(0xfffe, 0xe000), "", UNDEFINED);
+		put_head(&t, DICOM_TAG(0xfffe, 0xe000), "--", UNDEFINED);
 		t.explicit_vr = false;
 		put_sequence(&t, DICOM_TAG(0x0008, 0x1199), &other, false);
 		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "9.9");
 		t.explicit_vr = true;
-		put_head(&t, DICOM_TAG(0xfffe, 0xe00d), "", 0);
-		put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "", 0);
+		put_head(&t, DICOM_TAG(0xfffe, 0xe00d), "--", 0);
+		put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "--", 0);
 		put_head(&t, DICOM_TAG(0x0008, 0x1199), "UN", length);
 		put(&t, inside.bytes, inside.n);
 		if (length == UNDEFINED)
-			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "", 0);
+			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "--", 0);
 		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7"); /* the rest is explicit again */
 		ret = commit_report_parse(t.bytes, t.n, true, &r, &err);
 		if (form == 3) {
@@ -249,11 +249,11 @@ static void depth_is_limited(void **state)
 		put_uid(&t, DICOM_TAG(0x0008, 0x1195), "2.25.7");
 		for (int i = 0; i < depth; i++) {
 			put_head(&t, DICOM_TAG(0x0040, 0xa730), "SQ", UNDEFINED);
-			put_head(&t, DICOM_TAG(0xfffe, 0xe000), "", UNDEFINED);
+			put_head(&t, DICOM_TAG(0xfffe, 0xe000), "--", UNDEFINED);
 		}
 		for (int i = 0; i < depth; i++) {
-			put_head(&t, DICOM_TAG(0xfffe, 0xe00d), "", 0);
-			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "", 0);
+			put_head(&t, DICOM_TAG(0xfffe, 0xe00d), "--", 0);
+			put_head(&t, DICOM_TAG(0xfffe, 0xe0dd), "--", 0);
 		}
 		assert_int_equal(parse(&t, &err), depth <= 4 ? 0 : -EBADMSG); /* a sequence and an item: two levels */
 	}
