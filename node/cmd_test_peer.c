@@ -209,6 +209,20 @@ out:
 	return rc;
 }
 
+/* A peer that ends the association does not say why: what it usually is. "": it said something, or was not there. */
+static void hint(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	if (err->code == ECONNRESET)
+		snprintf(ret, size,
+			 "It ended the association without a reason, which its log may have. Usual ones: it does not know our AE "
+			 "title %s "
+			 "(enter it there, with the address of this machine and port %d); its own AE title is not %s; it takes "
+			 "nothing "
+			 "from this address; it wants TLS, or wants none",
+			 config->node.aet, config->node.port, to->aet);
+}
+
 static int unknown(const struct options *o, const struct config *config, const char *name)
 {
 	char names[1024] = "";
@@ -228,6 +242,7 @@ int cmd_test_peer(int argc, char **argv)
 	struct options o;
 	struct test t = {.o = &o};
 	const char *path = NULL;
+	char why[500];
 	int id, code, rc;
 
 	options_begin(&o, &spec, argc, argv);
@@ -250,16 +265,19 @@ int cmd_test_peer(int argc, char **argv)
 		printf("%s: %s at %s:%d, we are %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
 	rc = run_steps(&t, config, &err);
 	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
+	hint(config, t.to, &err, why, sizeof(why));
 	if (o.json) {
 		json_t *root = json_pack("{s:b, s:i, s:s, s:s, s:o}", "ok", rc >= 0, "code", code, "destination", t.to->name,
 					 "sop_instance", t.sop_instance, "steps", json_incref(t.steps));
 
 		if (root && rc < 0)
 			json_object_set_new(root, "error", json_string(err.msg));
+		if (root && why[0])
+			json_object_set_new(root, "hint", json_string(why));
 		rc = options_json(root);
 		code = rc == CODE_OK ? code : rc;
 	} else if (rc < 0) {
-		fprintf(stderr, "tomonode test-peer: %s\n", err.msg);
+		fprintf(stderr, "tomonode test-peer: %s%s%s\n", err.msg, why[0] ? "\n" : "", why);
 	} else {
 		printf("The object %s of the patient TOMONODE^TEST is now at the destination.\n", t.sop_instance);
 	}

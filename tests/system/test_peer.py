@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """`tomonode test-peer` against DCMTK's storescp: an ordinary peer, one that takes only Implicit VR, one that is not there, one that
-rejects, a name that is not configured."""
+rejects, one that aborts, a name that is not configured."""
+import contextlib
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 SKIP = 77
@@ -55,6 +57,33 @@ class Archive:
         return [os.path.join(self.folder, f) for f in os.listdir(self.folder)]
 
 
+class Aborting:
+    """A peer that answers every association request with A-ABORT, as archives do whose list of senders does not have us."""
+
+    def __init__(self, port):
+        self.socket = socket.create_server(("127.0.0.1", port))
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            try:
+                peer, _ = self.socket.accept()
+            except OSError:
+                return
+            with peer, contextlib.suppress(OSError):
+                peer.settimeout(10)
+                peer.recv(65536)
+                peer.sendall(bytes([7, 0, 0, 0, 0, 4, 0, 0, 0, 0]))
+                while peer.recv(65536):
+                    pass
+
+    def stop(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join(15)
+
+
 def dump(path):
     return subprocess.run(["dcmdump", "-q", path], capture_output=True, text=True, check=True).stdout
 
@@ -95,7 +124,17 @@ def main():
         a.stop()
         assert r.returncode == CODE_PEER and "rejected the association" in json.loads(r.stdout)["error"], r
 
+        a = Aborting(port)
+        try:
+            r, people = run(config, "archive", "--json"), run(config, "archive")
+        finally:
+            a.stop()
+        answer = json.loads(r.stdout)
+        assert r.returncode == CODE_PEER and "aborted the association" in answer["error"], r
+        assert "does not know our AE title TOMONODE" in answer["hint"] and answer["hint"] in people.stderr, (answer, people)
+
         r = run(config, "nobody")
+        assert "AE title" not in r.stderr, r
         assert r.returncode == CODE_PEER and "Connection refused" in r.stderr, r
         r = run(config, "nowhere", "--json")
         assert r.returncode == CODE_NOT_FOUND and "archive, nobody" in r.stderr + r.stdout, r
