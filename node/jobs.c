@@ -111,6 +111,27 @@ void jobs_clear(struct jobs *jobs)
 	memset(jobs, 0, sizeof(*jobs));
 }
 
+size_t jobs_shrink(struct jobs *jobs, double before)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < jobs->n; i++) {
+		struct job_view *v = jobs->list[i];
+
+		if ((v->state != JOB_DELIVERED && v->state != JOB_CLEANED) || v->changed >= before || v->n_sends == 0)
+			continue;
+		v->sends = job_sends_free(v->sends, v->n_sends);
+		free(v->objects);
+		free(v->object_texts);
+		v->objects = NULL;
+		v->object_texts = NULL;
+		v->n_sends = v->n_objects = 0;
+		v->shrunk = true;
+		n++;
+	}
+	return n;
+}
+
 void jobs_forget(struct jobs *jobs, int64_t id)
 {
 	size_t at = position(jobs, id);

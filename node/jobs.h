@@ -77,6 +77,7 @@ struct job_view {
 	struct job_object *objects; /* of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;
+	bool shrunk; /* see jobs_shrink() */
 };
 
 struct jobs {
@@ -88,6 +89,9 @@ struct jobs {
 /* Replay what came since the last time: all jobs, or with job > 0 that one alone. `jobs` starts as {0}. */
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 void jobs_clear(struct jobs *jobs);
+/* Of jobs that were delivered or cleaned and have not changed since `before`, keep what retention and later instances of the case
+ * ask for alone: destinations (there was one at least) and objects go. Only for who shows them to nobody. Answers how many. */
+size_t jobs_shrink(struct jobs *jobs, double before);
 /* Drop a job that the journal has forgotten. */
 void jobs_forget(struct jobs *jobs, int64_t id);
 /* One event; ENOMEM is the only error. */

@@ -16,7 +16,7 @@
 
 bool retention_is_safe(const struct job_view *v)
 {
-	return v->state == JOB_DELIVERED && v->n_sends > 0;
+	return v->state == JOB_DELIVERED && (v->n_sends > 0 || v->shrunk);
 }
 
 /* When the last job of v's case was done, on the wall clock; negative: one is not. Jobs of a case share instances. */

@@ -23,10 +23,12 @@
 #define INDEX_SIGNALS_MAX                                                                                                        \
 	2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)                    \
 	   */
-#define INDEX_FAILURES_MAX 10	      /* ... or could not read it for another reason */
-#define ARRIVING_LOOK 1.0	      /* s between two looks while an object is still arriving */
-#define CLEAN_EVERY 600.0	      /* s between two looks for what retention may remove by age */
-#define SPACE_EVERY 30.0	      /* ... and by space */
+#define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
+#define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */
+#define CLEAN_EVERY 600.0     /* s between two looks for what retention may remove by age */
+#define SHRINK_AFTER                                                                                                             \
+	3600.0		 /* s until what the audit trail may still ask of a job that is over is let go, and between two looks */
+#define SPACE_EVERY 30.0 /* ... and by space */
 #define JOURNAL_RESERVE (16ull << 20) /* see node/journal_reserve.c */
 
 void schedule_wake_at(struct schedule *s, double when)
@@ -335,11 +337,24 @@ static void clean_space(struct schedule *s, double now)
 	s->space_short = over > 0;
 }
 
+/* The manager lives long and keeps every case until the journal forgets it: little of each. */
+static void shrink(struct schedule *s, double now)
+{
+	bool first = s->shrink_at == 0;
+
+	if (s->shrink_at > s->clock)
+		return;
+	s->shrink_at = s->clock + SHRINK_AFTER;
+	if (!first) /* after a start the audit trail may be behind */
+		jobs_shrink(&s->jobs, now - SHRINK_AFTER);
+}
+
 static void clean(struct schedule *s, double now)
 {
 	const struct node_conf *node = &s->config->node;
 	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock;
 
+	shrink(s, now);
 	if (due && node->retention_days > 0)
 		retention_clean(s->journal, &s->jobs, node->spool, node->retention_days, now);
 	if (space_due)

@@ -47,6 +47,7 @@ struct schedule {
 	int64_t index_stuck;	   /* the instance at which the indexer ended badly */
 	int index_tries;	   /* ... so often */
 	double clean_at;	   /* next look for what retention may remove by age */
+	double shrink_at;	   /* next time that jobs that are over are shrunk; 0: not yet looked */
 	double space_at;	   /* ... and by space */
 	bool space_short;	   /* retention by space found nothing more to remove: logged */
 	uint64_t journal_reserved; /* bytes, see journal_reserve(); 0: not yet since it was opened */

@@ -326,6 +326,53 @@ static void damage(void **state)
 	jobs_clear(&jobs);
 }
 
+/* What is over needs little: it is still found, cleaned, and followed by a revision; what is not over stays whole. */
+static void shrunk_when_it_is_over(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7), *open = reconstructed(&jobs, 8);
+
+	(void)state;
+	for (int64_t job = 7; job <= 8; job++) {
+		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
+		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"ws\"}");
+	}
+	assert_int_equal(jobs_shrink(&jobs, 1e9), 0); /* sent, but not yet delivered */
+	apply_at(&jobs, 7, EVENT_DELIVERED, "{}", 2000);
+	assert_int_equal(jobs_shrink(&jobs, 2000), 0);
+	assert_int_equal(jobs_shrink(&jobs, 2001), 1);
+	assert_int_equal(jobs_shrink(&jobs, 2001), 0);
+	assert_int_equal(v->n_sends + v->n_objects, 0);
+	assert_null(job_view_send(v, "pacs"));
+	assert_int_equal(open->n_sends, 2);
+	assert_string_equal(v->key, "a|b");
+	assert_true(v->finished == 2000);
+	assert_true(retention_is_safe(v));
+	assert_false(retention_is_safe(open));
+	apply(&jobs, 8, EVENT_DELIVERED, "{}");
+	assert_true(retention_may_clean(&jobs, v, 1, 2000 + DAY));
+	apply(&jobs, 7, EVENT_CLEANED, "{}");
+	assert_int_equal(v->state, JOB_CLEANED);
+	jobs_clear(&jobs);
+}
+
+/* A route without destinations is done at once, and never safe to remove. */
+static void never_sent_is_never_safe(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_OPENED, OPENED);
+	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
+	v = apply(&jobs, 7, EVENT_DELIVERED, "{}");
+	assert_int_equal(jobs_shrink(&jobs, 1e9), 0);
+	assert_false(retention_is_safe(v));
+	jobs_clear(&jobs);
+}
+
 static void found_by_id_and_key(void **state)
 {
 	struct jobs jobs = {0};
@@ -464,12 +511,20 @@ static void stages_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_whole_life),	   cmocka_unit_test(sent_is_kept_over_a_retry),
-		cmocka_unit_test(several_objects), cmocka_unit_test(many_objects),
-		cmocka_unit_test(damaged_objects), cmocka_unit_test(attempts_are_counted),
-		cmocka_unit_test(damage),	   cmocka_unit_test(found_by_id_and_key),
-		cmocka_unit_test(retention_rule),  cmocka_unit_test(statuses),
-		cmocka_unit_test(backoff),	   cmocka_unit_test(stages_add_up),
+		cmocka_unit_test(a_whole_life),
+		cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(several_objects),
+		cmocka_unit_test(many_objects),
+		cmocka_unit_test(damaged_objects),
+		cmocka_unit_test(attempts_are_counted),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(shrunk_when_it_is_over),
+		cmocka_unit_test(never_sent_is_never_safe),
+		cmocka_unit_test(found_by_id_and_key),
+		cmocka_unit_test(retention_rule),
+		cmocka_unit_test(statuses),
+		cmocka_unit_test(backoff),
+		cmocka_unit_test(stages_add_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
