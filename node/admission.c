@@ -33,6 +33,20 @@ struct admission {
 	struct known_peer peers[];
 };
 
+/* An interface by its number: a process in its sandbox sees peers with the number, and cannot ask for the name. false: there is
+ * no such interface. */
+static bool number_zone(struct network *n)
+{
+	unsigned index;
+
+	if (n->zone[strspn(n->zone, "0123456789")] == '\0') /* also none at all */
+		return true;
+	index = if_nametoindex(n->zone);
+	if (index > 0)
+		snprintf(n->zone, sizeof(n->zone), "%u", index);
+	return index > 0;
+}
+
 static void find_networks(struct known_peer *peer)
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -41,6 +55,9 @@ static void find_networks(struct known_peer *peer)
 
 	if (network_parse(peer->conf->host, &peer->network[0])) {
 		peer->n_networks = 1;
+		if (!number_zone(&peer->network[0]))
+			log_event(LOG_WARNING, "peer-unresolved", "peer=%s host=%s reason=%s", log_quote(peer->conf->name),
+				  log_quote(peer->conf->host), log_quote("no interface of that name"));
 		return;
 	}
 	code = getaddrinfo(peer->conf->host, NULL, &hints, &list);
@@ -53,7 +70,7 @@ static void find_networks(struct known_peer *peer)
 		char address[64]; /* with the zone, where it has one */
 
 		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST) == 0 &&
-		    network_parse(address, &peer->network[peer->n_networks]))
+		    network_parse(address, &peer->network[peer->n_networks]) && number_zone(&peer->network[peer->n_networks]))
 			peer->n_networks++;
 	}
 	freeaddrinfo(list);
@@ -212,6 +229,7 @@ enum scp_admission admission_check(const struct admission *a, const struct scp_r
 	}
 	if (!network_parse(request->host, &from))
 		from.bits = -1;
+	number_zone(&from);
 	for (size_t i = 0; i < a->n_peers; i++) {
 		enum fit fit = fit_of(&a->peers[i], request, &from);
 

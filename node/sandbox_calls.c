@@ -357,6 +357,7 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, connecting);
 		allow_families(c);
+		allow_if(c, "ioctl", SCMP_A1(SCMP_CMP_EQ, SIOCGIFINDEX)); /* the interface of fe80::1%eth0 */
 		break;
 	case SANDBOX_HTTP:
 		all(c, SCMP_ACT_ALLOW, talk);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -160,6 +161,12 @@ static int try_type(const char *argument)
 	return answer(ioctl(0, TIOCSTI, "x"));
 }
 
+/* The number of an interface, as in fe80::1%lo. */
+static int try_interface(const char *name)
+{
+	return answer(if_nametoindex(name) > 0 ? 0 : -1);
+}
+
 static int try_open_many(const char *count)
 {
 	int rc = 0;
@@ -173,11 +180,11 @@ static const struct action {
 	const char *name;
 	int (*run)(const char *argument); /* errno, or 0 */
 } actions[] = {
-	{"fork", try_fork},	{"thread", try_thread},	      {"socket", try_socket}, {"exec", try_exec},
-	{"read", try_read},	{"write", try_write},	      {"make", try_make},     {"remove", try_remove},
-	{"rename", try_rename}, {"trace", try_trace},	      {"peek", try_peek},     {"kill", try_kill},
-	{"mount", try_mount},	{"ring", try_ring},	      {"mode", try_mode},     {"raise-limit", try_raise_limit},
-	{"type", try_type},	{"open-many", try_open_many},
+	{"fork", try_fork},	{"thread", try_thread},	      {"socket", try_socket},	    {"exec", try_exec},
+	{"read", try_read},	{"write", try_write},	      {"make", try_make},	    {"remove", try_remove},
+	{"rename", try_rename}, {"trace", try_trace},	      {"peek", try_peek},	    {"kill", try_kill},
+	{"mount", try_mount},	{"ring", try_ring},	      {"mode", try_mode},	    {"raise-limit", try_raise_limit},
+	{"type", try_type},	{"open-many", try_open_many}, {"interface", try_interface},
 };
 
 static int enter(char *role, const struct config *config, struct err *err)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -128,8 +129,10 @@ static void allow_list(void **state)
 				     "  { name = \"named\"; certificate = \"*.clinic.example\"; },\n"
 				     "  { name = \"lab\"; host = \"192.168.5.0/24\"; },\n"
 				     "  { name = \"link\"; aet = \"MR\"; host = \"fe80::1%eth0\"; },\n"
+				     "  { name = \"lo\"; aet = \"LO\"; host = \"fe80::1%lo\"; },\n"
 				     "  { name = \"anylink\"; aet = \"US\"; host = \"fe80::1\"; } );");
 	struct tls_peer other = shown;
+	char address[32];
 	struct admission *a = NULL;
 	struct err err = {0};
 
@@ -151,7 +154,12 @@ static void allow_list(void **state)
 	assert_int_equal(admitted(a, "MR", "fe80::1%eth0", NULL), 6);
 	assert_int_equal(admitted(a, "MR", "fe80::1%eth1", NULL), -2);
 	assert_int_equal(admitted(a, "MR", "fe80::1", NULL), -2);
-	assert_int_equal(admitted(a, "US", "fe80::1%eth1", NULL), 7);
+	snprintf(address, sizeof(address), "fe80::1%%%u", if_nametoindex("lo")); /* as in a sandbox */
+	assert_int_equal(admitted(a, "LO", address, NULL), 7);
+	assert_int_equal(admitted(a, "LO", "fe80::1%lo", NULL), 7);
+	assert_int_equal(admitted(a, "LO", "fe80::1%99", NULL), -2);
+	assert_int_equal(admitted(a, "US", "fe80::1%eth1", NULL), 8);
+	assert_int_equal(admitted(a, "US", "fe80::1%99", NULL), 8);
 	assert_int_equal(admitted(a, "PET", "10.9.9.9", &shown), 3);
 	assert_int_equal(admitted(a, "PET", "10.9.9.9", NULL), -2);
 	assert_non_null(strstr(why, "showed none"));

@@ -194,11 +194,12 @@ def every_message(folder, things):
     n.node["max_associations"] = 1
     n.write_conf()
     n.start()
-    time.sleep(1)  # until the one that the harness called with has given its place back
-    held = socket.create_connection(("127.0.0.1", n.port))
-    time.sleep(0.3)
-    run("echoscu", "-aec", "TOMONODE", "127.0.0.1", n.port, code=None)
-    held.close()
+
+    def rejected():  # not at once: the association that the harness called with may not have given its place back
+        with socket.create_connection(("127.0.0.1", n.port)):
+            time.sleep(0.3)
+            return run("echoscu", "-aec", "TOMONODE", "127.0.0.1", n.port, code=None).returncode != 0
+    wait_for("the one place is taken", rejected, 60, 1)
     syslog.wait("Security Alert / Use of Restricted Function")
     n.stop()
 

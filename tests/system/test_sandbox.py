@@ -70,6 +70,7 @@ def calls_of_each_role(folder, things):
     expect(spool, "socket", ["inet"], {"*": "EPERM", "deliver": "done"})
     expect(spool, "socket", ["inet6"], {"*": "EPERM", "deliver": ("done", "EAFNOSUPPORT")})
     expect(spool, "socket", ["packet"], {"*": "EPERM"})
+    expect(spool, "interface", ["lo"], {"*": ("EPERM", "ENODEV", "ENOENT"), "deliver": "done", "worker:cuda:0": "done"})
     expect(spool, "socket", ["unix"], {"*": "EPERM", "deliver": "done", "worker:cuda:0": "done"})
     for action, argument in (("trace", [victim]), ("peek", [victim]), ("mount", [folder]), ("ring", [])):
         expect(spool, action, argument, {"*": KILLED, "worker:cuda:0": "EPERM"})
