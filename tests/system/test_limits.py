@@ -108,7 +108,7 @@ def test_room(folder, things):
     s, answer = associate(node, "MODALITY")
     s.close()
     check(answer[:1] == b"\x03", "all places are taken")
-    silent += [socket.create_connection(("127.0.0.1", node.port)) for _ in range(30)]  # more than are told that there is no room
+    silent += [socket.create_connection(("127.0.0.1", node.port)) for _ in range(20)]  # more than are told that there is no room
     time.sleep(5)
     wait_for("somebody comes through", lambda: echo(node).returncode == 0, 20)
     log = node.log_text()
