@@ -56,6 +56,15 @@ static void wait_for_work(struct serve *v, double until)
 	}
 }
 
+/* Not before somebody accepts what the sockets take in. */
+static void tell_ready(struct serve *v)
+{
+	if (v->ready || v->s.stopping || !process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL))
+		return;
+	v->ready = true;
+	serve_notify(v, SERVICE_READY);
+}
+
 /* Opened before the first instance can be indexed, so that none is left out. */
 static void open_trail(struct serve *v)
 {
@@ -101,6 +110,7 @@ static void loop(struct serve *v)
 			serve_watch_certificates(v, clock);
 		if (v->stop_at > 0 && v->stop_at <= clock)
 			serve_stop_rest(v, clock);
+		tell_ready(v);
 		open_trail(v);
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
@@ -123,6 +133,7 @@ static void loop(struct serve *v)
 int serve_run(struct serve_conf *conf, struct err *err)
 {
 	struct serve v = {.conf = *conf, .signal_fd = -1, .pipe_fd = {-1, -1}, .version = -1};
+	struct err why = {0};
 	int ret;
 
 	v.s.config = v.conf.config;
@@ -130,6 +141,8 @@ int serve_run(struct serve_conf *conf, struct err *err)
 	status_watch_begin(&v.status);
 	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
 	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
+	if (service_notify_take(&v.notify, &why) < 0)
+		log_event(LOG_ERR, "service-not-notified", "reason=%s", log_quote(why.msg));
 	ret = serve_begin(&v, err);
 	if (ret == 0) {
 		audit_application(true);

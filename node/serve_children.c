@@ -77,6 +77,8 @@ void serve_stop(struct serve *v, double clock)
 	status_watch_end(&v->status);
 	if (!again)
 		v->stop_at = clock + SERVE_GRACE;
+	if (!again)
+		serve_notify(v, SERVICE_STOPPING);
 	log_event(LOG_NOTICE, again ? "stopping-now" : "stopping", "processes=%zu", all->n);
 	for (size_t i = 0; i < all->n; i++) {
 		struct process *p = &all->list[i];

@@ -6,6 +6,7 @@
 #include "node/node_report.h"
 #include "node/schedule.h"
 #include "node/serve.h"
+#include "node/service_notify.h"
 #include "node/status_watch.h"
 
 #define SERVE_GRACE 20 /* s that associations and deliveries under way get at the end */
@@ -15,6 +16,8 @@ struct serve {
 	struct schedule s;
 	struct status_watch status;
 	struct node_report report;
+	struct service_notify notify;
+	bool ready; /* ... was told that the node listens */
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
 	int64_t version;	   /* the journal's, when it was last looked at */
@@ -35,6 +38,8 @@ void serve_watch_certificates(struct serve *v, double clock); /* those that end 
 
 /* serve_start.c: signals, the copy of the configuration, the spool swept; then the children that run from the start. */
 int serve_begin(struct serve *v, struct err *err);
+
+void serve_notify(const struct serve *v, const char *state); /* to the service manager, where there is one */
 
 /* serve_children.c */
 void serve_start_receiver(struct serve *v, double clock);

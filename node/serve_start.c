@@ -64,6 +64,14 @@ static int clean_up(struct serve *v, struct err *err)
 	return 0;
 }
 
+void serve_notify(const struct serve *v, const char *state)
+{
+	struct err err = {0};
+
+	if (service_notify_send(&v->notify, state, &err) < 0)
+		log_event(LOG_ERR, "service-not-notified", "reason=%s", log_quote(err.msg));
+}
+
 int serve_begin(struct serve *v, struct err *err)
 {
 	sigset_t mask;

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -37,6 +38,36 @@ def without_standard_descriptors(folder, things):
     wait_for("the result", lambda: study in archive.studies, 30)
     for fd in range(3):
         check(os.readlink(f"/proc/{n.session}/fd/{fd}") == "/dev/null", f"descriptor {fd}")
+
+
+def told_service_manager(folder, things):
+    """What systemd hears (Type=notify): READY when the node takes associations, not before and not from a node that cannot; then
+    STOPPING. The processes that the node starts do not know where to."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(os.path.join(folder, "notify"))
+        s.settimeout(30)
+        env = {**os.environ, "NOTIFY_SOCKET": os.path.join(folder, "notify")}
+        archive = peer.Archive()
+        n = h.Node(os.path.join(folder, "node"), archive.port)
+        things += [n, archive]
+        h.run(h.TOMONODE, "serve", "-c", "/nonexistent/tomonode.conf", code=3, env=env)
+        with socket.create_server(("127.0.0.1", n.port)):
+            h.run(h.TOMONODE, "serve", "-c", n.conf, code=9, env=env)
+        with open(n.log_path, "w") as log:
+            n.process = subprocess.Popen([h.TOMONODE, "serve", "-c", n.conf], start_new_session=True, env=env, stdout=log, stderr=log)
+        n.session = n.process.pid
+        check(s.recv(100) == b"READY=1" and peer.echo(n.port), "ready is what answers")
+        pid = wait_for("a worker", lambda: n.processes("worker"), 20)[0]
+        with open(f"/proc/{pid}/environ") as f:
+            check("NOTIFY_SOCKET" not in f.read(), "a worker knows the socket")
+        n.process.send_signal(signal.SIGTERM)
+        check(s.recv(100) == b"STOPPING=1" and n.process.wait(30) == 0, "stopping")
+        n.process = None
+        s.settimeout(0.1)
+        try:
+            check(not s.recv(100), "one word each")
+        except TimeoutError:
+            pass
 
 
 def nobody_reads_the_log(folder, things):
@@ -137,4 +168,4 @@ def certificates_out_of_date(folder, things):
 if __name__ == "__main__":
     if "frozen_syslog" in sys.argv:
         h.main([frozen_syslog])
-    h.main([without_standard_descriptors, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date])
+    h.main([without_standard_descriptors, told_service_manager, nobody_reads_the_log, nobody_reads_syslog, certificates_out_of_date])
