@@ -14,7 +14,9 @@
 #include "node/job_report.h"
 #include "node/jobs_lines.h"
 #include "node/log.h"
+#include "node/notes.h"
 #include "node/options.h"
+#include "node/unknown.h"
 
 #define SET_APART_MAX 20
 #define OPTION_AS_IS OPTION_LONG
@@ -148,6 +150,14 @@ static bool node_runs(const struct config *config)
 	return runs;
 }
 
+static void print_notes(const char *spool)
+{
+	char note[NOTE_SIZE];
+
+	if (note_unknown(spool, unknown_count(spool), note))
+		printf("\nNote: %s\n", note);
+}
+
 int cmd_list(int argc, char **argv)
 {
 	struct jobs_command c = {0};
@@ -167,10 +177,11 @@ int cmd_list(int argc, char **argv)
 		code = options_fail_err(&c.o, &err);
 		json_decref(list);
 	} else if (c.o.json) {
-		code = options_json(
-			json_pack("{s:b, s:o, s:o}", "node", node_runs(c.config), "jobs", list, "set_apart", set_apart));
+		code = options_json(json_pack("{s:b, s:o, s:o, s:I}", "node", node_runs(c.config), "jobs", list, "set_apart",
+					      set_apart, "unknown_images", (json_int_t)unknown_count(c.config->node.spool)));
 	} else {
 		job_report_print_list(stdout, list, set_apart);
+		print_notes(c.config->node.spool);
 		if (!c.journal)
 			fprintf(stderr,
 				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "

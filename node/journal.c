@@ -67,6 +67,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"SELECT job, detail FROM event WHERE name='commit-asked' AND instr(detail, ?)>0 ORDER BY seq DESC",
 	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
 	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
+	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_HERE,
 	[JOURNAL_HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
 	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MAX(instance) FROM finding), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
@@ -434,6 +435,16 @@ int journal_names_file(struct journal *j, const char *file, struct err *err)
 		return -EIO;
 	journal_bind(s, 1, file);
 	return journal_step(j, s, "look for a file", NULL, NULL, err);
+}
+
+int journal_removed_file(struct journal *j, const char *file, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_REMOVED_FILE, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, file);
+	return journal_step(j, s, "look for a removed file", NULL, NULL, err);
 }
 
 int journal_has_any(struct journal *j, struct err *err)

@@ -119,6 +119,8 @@ int journal_forget_apart(struct journal *j, double before, struct err *err);
 int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */
 int journal_names_file(struct journal *j, const char *file, struct err *err);
+/* 1: retention has removed an instance that named this file. */
+int journal_removed_file(struct journal *j, const char *file, struct err *err);
 /* Is there any instance at all? 1 or 0. */
 int journal_has_any(struct journal *j, struct err *err);
 /* SQLite's own check of the file; each problem goes to `report`. Answers how many there are. */

@@ -11,6 +11,7 @@
 #include "node/event.h"
 #include "node/folder.h"
 #include "node/log.h"
+#include "node/unknown.h"
 
 #define DAY 86400.0
 
@@ -125,11 +126,22 @@ void retention_clean(struct journal *j, const struct jobs *jobs, const char *spo
 			return;
 }
 
+void retention_clean_unknown(const char *spool, int days, double now)
+{
+	struct err err = {0};
+	int removed = unknown_remove_old(spool, days > 0 ? days : UNKNOWN_DAYS, now, &err);
+
+	if (removed < 0)
+		log_event(LOG_ERR, "retention-failed", "reason=%s", log_quote(err.msg));
+	else if (removed > 0)
+		log_event(LOG_WARNING, "images-unknown-removed", "images=%d", removed);
+}
+
 /* ---- by space ---- */
 
 uint64_t retention_used(const char *spool)
 {
-	static const char *const folders[] = {"instances", "outbox"};
+	static const char *const folders[] = {"instances", UNKNOWN_FOLDER, "outbox"};
 	char path[400];
 	uint64_t used = 0;
 

@@ -1,6 +1,6 @@
 /* Retention: removes the files of cases that every destination has had for so many days, or earlier, when the spool holds more
- * bytes than it may; results that nobody will ask for; and, where a person has said so, objects of no case after so many days.
- * Nothing else is ever removed. */
+ * bytes than it may; results that nobody will ask for; objects of no case, where a person has said so, after so many days; and
+ * images that the journal does not know (node/unknown.h) after such a time. Nothing else is ever removed. */
 #ifndef TOMONODE_NODE_RETENTION_H
 #define TOMONODE_NODE_RETENTION_H
 
@@ -15,6 +15,10 @@ bool retention_is_safe(const struct job_view *v);
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int days, double now);
 /* Clean what may be cleaned: journal first, files second (what a crash leaves is swept at the next start). Logs. */
 void retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now);
+
+/* Remove images that the journal does not know and that were set aside `days` ago; 0: UNKNOWN_DAYS. Never for want of space: they
+ * may have been acknowledged. Logs. */
+void retention_clean_unknown(const char *spool, int days, double now);
 
 /* Bytes of the disk that images and results take. */
 uint64_t retention_used(const char *spool);

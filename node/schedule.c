@@ -364,6 +364,8 @@ static void clean(struct schedule *s, double now)
 	s->outbox_looked = true;
 	if (due)
 		s->clean_at = s->clock + CLEAN_EVERY;
+	if (due)
+		retention_clean_unknown(node->spool, node->retention_apart_days, now);
 	if (due && node->retention_apart_days > 0 &&
 	    retention_clean_apart(s->journal, node->spool, node->retention_apart_days, now) == RETENTION_APART_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */

@@ -1,7 +1,7 @@
 /* serve_start.c - from a checked configuration to a node whose receiver runs.
  *
  * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
- * - A journal that is damaged or knows nothing removes no instance.
+ * - No image is removed because the journal does not know it: it may have been lost, or be an older one (node/unknown.h).
  * - A full disk keeps no node from starting: the receiver refuses until there is space.
  */
 #include <errno.h>
@@ -16,21 +16,52 @@
 #include "node/log.h"
 #include "node/serve_parts.h"
 #include "node/spool.h"
+#include "node/unknown.h"
+
+#define RECEIVERS_MAX 1000 /* node.max_associations is no more */
 
 struct sweep_ctx {
 	struct journal *journal;
-	bool keep_all;
-	int kept; /* images that no row names */
+	bool damaged; /* it may have lost rows: no image is judged by it */
+	int unknown;  /* images that no row names */
+	bool more;    /* than a crash leaves: one of each process that received */
+	int n_receivers, max_receivers;
+	long receivers[RECEIVERS_MAX];
 };
 
-static int keep_file(void *ctx, const char *file)
+/* The process that received an image is in its name (spool_begin()). */
+static void count_unknown(struct sweep_ctx *c, const char *file)
+{
+	long pid;
+
+	c->unknown++;
+	if (c->more || sscanf(file, "instances/%*x-%*x-%ld-", &pid) != 1)
+		return;
+	c->more = c->n_receivers >= c->max_receivers;
+	for (int i = 0; i < c->n_receivers; i++)
+		c->more = c->more || c->receivers[i] == pid;
+	if (!c->more)
+		c->receivers[c->n_receivers++] = pid;
+}
+
+static int judge_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
-	int named = journal_names_file(c->journal, file, NULL);
+	int ret = journal_names_file(c->journal, file, NULL);
 
-	if (c->keep_all)
-		c->kept += named == 0;
-	return c->keep_all ? 1 : named;
+	if (ret != 0)
+		return ret < 0 || c->damaged ? -EIO : SPOOL_NAMED;
+	ret = journal_removed_file(c->journal, file, NULL);
+	if (ret == 0)
+		count_unknown(c, file);
+	return ret < 0 || c->damaged ? -EIO : ret == 1 ? SPOOL_REMOVED : SPOOL_NO_ROW;
+}
+
+static int names_file(void *ctx, const char *file)
+{
+	struct sweep_ctx *c = ctx;
+
+	return journal_names_file(c->journal, file, NULL);
 }
 
 static void report_damage(void *ctx, const char *problem)
@@ -39,27 +70,48 @@ static void report_damage(void *ctx, const char *problem)
 	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
 }
 
-/* Check the journal and remove what a crash left. A journal that is damaged or knows nothing (lost?) removes no instance. One
- * that knows nothing today knows something at the next start, and removes them then: so it is an alarm now. */
+/* One that a crash left was never acknowledged. More of them were, and the journal is not the one that knew them. */
+static void report_unknown(const struct sweep_ctx *c)
+{
+	if (c->unknown == 0)
+		return;
+	if (c->damaged)
+		log_event(LOG_ALERT, "images-unknown", "images=%d reason=%s", c->unknown,
+			  log_quote("the damaged journal does not name them; they stay in instances/: stop the node, move its "
+				    "spool away, start it, send them again"));
+	else
+		log_event(
+			c->more ? LOG_ALERT : LOG_NOTICE, "images-unknown", "images=%d reason=%s", c->unknown,
+			log_quote(
+				c->more ? "no row of the journal names them, and a crash does not leave so many: it was lost or "
+					  "is an older one. They are in unknown/ of the spool: send them to this node again"
+					: "no row of the journal names them, as a crash leaves it. They are in unknown/ of the "
+					  "spool: their senders send them again"));
+}
+
+/* Check the journal, remove what a crash left, and set aside the images that it does not know. One that is damaged moves and
+ * removes none. */
 static int clean_up(struct serve *v, struct err *err)
 {
-	struct sweep_ctx c = {0};
+	const struct node_conf *node = &v->conf.config->node;
+	struct sweep_ctx c = {.max_receivers = node->max_associations};
 	struct err why = {0};
 	int ret = journal_open(v->journal_path, &c.journal, err);
-	int removed;
+	int removed, back = 0;
 
 	if (ret < 0)
 		return ret;
-	c.keep_all = journal_check(c.journal, report_damage, NULL, &why) != 0 || journal_has_any(c.journal, NULL) != 1;
-	removed = spool_sweep(v->conf.config->node.spool, keep_file, &c, &why);
+	c.damaged = journal_check(c.journal, report_damage, NULL, &why) != 0;
+	if (!c.damaged)
+		back = unknown_bring_back(node->spool, names_file, &c, &why);
+	if (back > 0)
+		log_event(LOG_NOTICE, "images-back", "images=%d", back);
+	removed = back < 0 ? back : spool_sweep(node->spool, judge_file, &c, &why);
 	if (removed < 0)
 		log_event(LOG_ERR, "sweep-failed", "reason=%s", log_quote(why.msg));
 	else if (removed > 0)
 		log_event(LOG_NOTICE, "spool-swept", "removed=%d", removed);
-	if (c.kept > 0)
-		log_event(LOG_ALERT, "images-unknown", "images=%d reason=%s", c.kept,
-			  log_quote("the journal names none of them, and a later start removes them: stop the node, move its "
-				    "spool away, start it, send them again"));
+	report_unknown(&c);
 	journal_close(c.journal);
 	return 0;
 }

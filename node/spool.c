@@ -3,7 +3,8 @@
  * - A name is made of the time, the process and a counter: unique without a look at the disk, and nothing from outside is in it.
  * - Durable means: fsync of the file, rename, fsync of the folder it went to. The folder it came from needs none: should a crash
  *   bring the old name back, the sweep at start removes it.
- * - An instance file without a journal row was never acknowledged, so the sweep may remove it.
+ * - An instance file without a row of the journal was never acknowledged, if this is the journal that its sender was answered
+ *   by. Who put an older one back cannot be told from a crash, so the sweep sets such files aside (node/unknown.h).
  */
 #include "node/spool.h"
 
@@ -20,9 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "node/unknown.h"
+
 #define SPOOL_PATH_SIZE 1024
 
-static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit"};
+static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", UNKNOWN_FOLDER};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
 
 static int join(char *ret, const char *a, const char *b, const char *suffix, struct err *err)
@@ -285,10 +288,10 @@ struct sweep {
 	const char *spool;
 	int (*keep)(void *ctx, const char *file);
 	void *ctx;
-	int removed;
+	int removed, unknown;
 };
 
-enum verdict { VERDICT_KEEP, VERDICT_REMOVE, VERDICT_DESCEND };
+enum verdict { VERDICT_KEEP, VERDICT_REMOVE, VERDICT_DESCEND, VERDICT_UNKNOWN };
 
 static enum verdict judge_incoming(struct sweep *s, const char *name)
 {
@@ -302,8 +305,14 @@ static enum verdict judge_instance(struct sweep *s, const char *name)
 
 	if (!ends_with(name, ".dcm") || snprintf(file, sizeof(file), "instances/%s", name) >= (int)sizeof(file))
 		return VERDICT_KEEP;
-	/* An answer below zero is not a no: what cannot be looked up stays. */
-	return s->keep(s->ctx, file) == 0 ? VERDICT_REMOVE : VERDICT_KEEP;
+	switch (s->keep(s->ctx, file)) {
+	case SPOOL_NO_ROW:
+		return VERDICT_UNKNOWN;
+	case SPOOL_REMOVED:
+		return VERDICT_REMOVE;
+	default: /* below zero is not a no: what cannot be looked up stays */
+		return VERDICT_KEEP;
+	}
 }
 
 static enum verdict judge_outbox(struct sweep *s, const char *name)
@@ -340,6 +349,9 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judg
 
 			if (code < 0)
 				rc = err_set(err, -code, "spool: cannot remove %s/%s: %s", path, e->d_name, strerror(-code));
+		} else if (v == VERDICT_UNKNOWN) {
+			rc = unknown_put(s->spool, e->d_name, err);
+			s->unknown += rc == 0;
 		} else if (v == VERDICT_DESCEND && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
 			rc = join(below, folder, e->d_name, "", err);
 			if (rc == 0)
@@ -357,6 +369,8 @@ int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), voi
 
 	if (rc == 0)
 		rc = sweep_folder(&s, "instances", judge_instance, err);
+	if (rc == 0 && s.unknown > 0)
+		rc = unknown_sync(spool, err);
 	if (rc == 0)
 		rc = sweep_folder(&s, "outbox", judge_outbox, err);
 	if (rc == 0)

@@ -13,6 +13,7 @@
 #include "node/log.h"
 #include "node/node_report.h"
 #include "node/thumbnail.h"
+#include "node/unknown.h"
 
 void status_begin(struct status *s, const struct config *config)
 {
@@ -307,6 +308,15 @@ static void look_at_node(struct status *s)
 		problem(s, true, "No device can reconstruct: cases wait.");
 }
 
+static void look_at_spool(struct status *s)
+{
+	char note[NOTE_SIZE];
+
+	s->unknown = unknown_count(s->config->node.spool);
+	if (note_unknown(s->config->node.spool, s->unknown, note))
+		problem(s, false, "%s", note);
+}
+
 static void look_at_cases(struct status *s)
 {
 	size_t n = 0;
@@ -336,6 +346,7 @@ void status_look(struct status *s, double now)
 	jobs_lines_look(&s->jobs);
 	look_at_disk(s);
 	look_at_node(s);
+	look_at_spool(s);
 	look_at_destinations(s);
 	look_at_cases(s);
 	if (s->config->status.show_patient)

@@ -12,6 +12,7 @@
 #include "node/html.h"
 #include "node/jobs.h"
 #include "node/metrics.h"
+#include "node/notes.h"
 #include "node/status_names.h"
 #include "node/status_request.h"
 
@@ -36,7 +37,7 @@ struct status_destination {
 
 struct status_problem {
 	bool grave; /* the node does not do its work: /health says so */
-	char text[400];
+	char text[NOTE_SIZE];
 };
 
 struct status_list {
@@ -54,6 +55,7 @@ struct status {
 	/* as of the last status_look(): */
 	double now; /* s since the epoch */
 	uint64_t unindexed;
+	uint64_t unknown; /* images that the journal does not name */
 	size_t by_state[STATUS_STATES];
 	struct status_list attention, work, done;
 	struct status_destination destinations[STATUS_DESTINATIONS];

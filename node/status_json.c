@@ -100,11 +100,12 @@ json_t *status_json(const struct status *s)
 
 		json_array_append_new(apart, copy);
 	}
-	return json_pack("{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o}", "version",
-			 TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
+	return json_pack("{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I}",
+			 "version", TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
 			 "problems", problems, "counts", counts, "cases", cases, "received", "instances",
 			 (json_int_t)s->totals.instances, "bytes", (json_int_t)s->totals.bytes, "waiting",
 			 (json_int_t)s->unindexed, "destinations", destinations_json(s), "disk", "free", (json_int_t)s->disk_free,
 			 "size", (json_int_t)s->disk_size, "reserve", (json_int_t)s->config->node.reserve, "devices",
-			 devices ? json_incref(devices) : json_array(), "set_apart", apart);
+			 devices ? json_incref(devices) : json_array(), "set_apart", apart, "unknown_images",
+			 (json_int_t)s->unknown);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The node as a whole: an exam goes in by storescu and comes out once at a storescp, whatever is late, missing, doubled, down or refusing."""
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -320,28 +321,57 @@ def damaged_journal_page_stops_no_reception(folder, things):
     check(n.stop() == 0, "SIGTERM")
 
 
-def a_lost_journal_is_an_alarm(folder, things):
-    """Images that a new journal does not know stay at first, and it is said before a later start removes them; they can be sent again."""
-    n, _ = both(folder, things)
+def images_that_the_journal_does_not_know(folder, things):
+    """Beside a journal that was lost, or an older one that was put back, images were acknowledged all the same: they are set aside with an
+    alarm, are there after any number of starts, come back with their journal, and can be sent again."""
+    n, pacs = both(folder, things)
+    kept, files = os.path.join(folder, "kept"), h.simulate(os.path.join(folder, "exam"))
+    unknown = os.path.join(n.spool, "unknown")
+    journal = lambda at: [os.path.join(at, f) for f in os.listdir(at) if f.startswith("journal.db")]
+
+    def start_with(names):
+        """The node with these files as its journal; answers what is in unknown/."""
+        for path in journal(n.spool):
+            os.unlink(path)
+        for path in names:
+            shutil.copy(path, n.spool)
+        n.start()
+        return sorted(os.listdir(unknown))
+
+    os.mkdir(kept)
+    os.mkdir(os.path.join(folder, "newer"))
     n.start()
-    files = h.simulate(os.path.join(folder, "exam"))[:-1]
-    h.send(n.port, files)
+    h.send(n.port, files[:2])
     n.wait_states("held")
     check(n.stop() == 0, "SIGTERM")
-    check("images-unknown" not in n.log_text(), "said of a journal that knows them")
-    for name in os.listdir(n.spool):
-        if name.startswith("journal.db"):
-            os.unlink(os.path.join(n.spool, name))
+    for path in journal(n.spool):
+        shutil.copy(path, kept)
     n.start()
-    wait_for("the alarm", lambda: f" alert serve[{n.process.pid}] images-unknown images={len(files)} " in n.log_text())
-    check(len(n.stored_files()) == len(files), "images are gone")
+    h.send(n.port, files[2:-1])
+    wait_for("all images of the case", lambda: n.jobs()[0]["instances"] == len(files) - 1)
     check(n.stop() == 0, "SIGTERM")
-    away = n.spool + ".away"
-    os.rename(n.spool, away)
+    check("images-unknown" not in n.log_text(), "said of a journal that knows them")
+    all_names, newer = n.stored_files(), os.path.join(folder, "newer")
+    for path in journal(n.spool):
+        shutil.copy(path, newer)
+    lost = len(files) - 3
+    check(len(start_with(journal(kept))) == lost and len(n.stored_files()) == 2, "an older journal")
+    check(f" alert serve[{n.process.pid}] images-unknown images={lost} " in n.log_text(), "no alarm")
+    check(n.list()["unknown_images"] == lost, "not in list --json")
+    text = n.command("list").stdout
+    check(f"{lost} images lie in {unknown} " in text and "storescu" in text, text)
+    check(n.stop() == 0, "SIGTERM")
+    check(start_with(journal(newer)) == [] and n.stored_files() == all_names, "not put back")
+    check(f"images-back images={lost}" in n.log_text(), "not said")
+    check(n.stop() == 0, "SIGTERM")
+    check(start_with([]) == all_names and not n.stored_files(), "without a journal")
+    check(n.stop() == 0, "SIGTERM")
     n.start()
-    h.send(n.port, [os.path.join(away, "instances", f) for f in os.listdir(os.path.join(away, "instances"))])
-    held, = n.wait_states("held")
-    check(held["instances"] == len(files), held)
+    check(sorted(os.listdir(unknown)) == all_names, "gone at a second start")
+    pacs.start()
+    h.send(n.port, [os.path.join(unknown, f) for f in all_names] + files[-1:])
+    n.wait_states("delivered")
+    check(list(pacs.objects().values()) == [1], pacs.objects())
     check(n.stop() == 0, "SIGTERM")
 
 
@@ -689,7 +719,7 @@ if __name__ == "__main__":
     h.main([arrives_exactly_once, parallel_associations_in_any_order, incomplete_is_held_and_resumes, taken_as_it_is,
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
-            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, a_lost_journal_is_an_alarm,
+            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, images_that_the_journal_does_not_know,
             sigterm_while_working, running_association_may_finish, sighup_reloads, destination_misspelt,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, a_journal_that_cannot_be_opened_again, nothing_outlives_the_manager,
             does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered,

@@ -1,0 +1,19 @@
+#include "node/notes.h"
+
+#include <stdio.h>
+
+#include "node/unknown.h"
+
+bool note_unknown(const char *spool, uint64_t images, char ret[NOTE_SIZE])
+{
+	ret[0] = '\0';
+	if (images == 0)
+		return false;
+	snprintf(ret, NOTE_SIZE,
+		 "%llu %s in %s/%s that the journal does not name: a crash left %s, or this is an older journal. Send %s to this "
+		 "node "
+		 "again (storescu; what it has already is not taken twice), then remove %s.",
+		 (unsigned long long)images, images == 1 ? "image lies" : "images lie", spool, UNKNOWN_FOLDER,
+		 images == 1 ? "it" : "them", images == 1 ? "it" : "them", images == 1 ? "it" : "them");
+	return true;
+}
