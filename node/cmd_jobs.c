@@ -14,6 +14,7 @@
 #include "node/job_report.h"
 #include "node/jobs_lines.h"
 #include "node/log.h"
+#include "node/node_report.h"
 #include "node/notes.h"
 #include "node/options.h"
 #include "node/unknown.h"
@@ -150,10 +151,12 @@ static bool node_runs(const struct config *config)
 	return runs;
 }
 
-static void print_notes(const char *spool)
+static void print_notes(const char *spool, const json_t *report)
 {
 	char note[NOTE_SIZE];
 
+	if (note_journal(json_string_value(json_object_get(report, "journal")), note))
+		printf("\nNote: %s\n", note);
 	if (note_unknown(spool, unknown_count(spool), note))
 		printf("\nNote: %s\n", note);
 }
@@ -162,12 +165,15 @@ int cmd_list(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	struct err err = {0};
-	json_t *list, *set_apart;
+	json_t *list, *set_apart, *report;
+	const char *problem;
 	bool stop;
 	int code = begin(&c, &list_spec, argc, argv, &stop);
 
 	if (stop)
 		return code;
+	report = node_report_read(c.config->node.spool);
+	problem = json_string_value(json_object_get(report, "journal"));
 	list = json_array();
 	jobs_lines_look(&c.jobs);
 	for (size_t i = 0; i < c.jobs.n; i++)
@@ -177,11 +183,12 @@ int cmd_list(int argc, char **argv)
 		code = options_fail_err(&c.o, &err);
 		json_decref(list);
 	} else if (c.o.json) {
-		code = options_json(json_pack("{s:b, s:o, s:o, s:I}", "node", node_runs(c.config), "jobs", list, "set_apart",
-					      set_apart, "unknown_images", (json_int_t)unknown_count(c.config->node.spool)));
+		code = options_json(json_pack("{s:b, s:o, s:o, s:I, s:s}", "node", node_runs(c.config), "jobs", list, "set_apart",
+					      set_apart, "unknown_images", (json_int_t)unknown_count(c.config->node.spool),
+					      "journal_problem", problem ? problem : ""));
 	} else {
 		job_report_print_list(stdout, list, set_apart);
-		print_notes(c.config->node.spool);
+		print_notes(c.config->node.spool, report);
 		if (!c.journal)
 			fprintf(stderr,
 				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "
@@ -190,6 +197,7 @@ int cmd_list(int argc, char **argv)
 		json_decref(list);
 		json_decref(set_apart);
 	}
+	json_decref(report);
 	end(&c);
 	return code;
 }

@@ -115,6 +115,8 @@ static void node(struct html *h, const struct status *s)
 	if (s->node) {
 		number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
 		       json_number_value(json_object_get(s->node, "started")));
+		number(h, "journal_damaged", "gauge", "1 if the journal's check at the start found damage.",
+		       json_string_length(json_object_get(s->node, "journal")) > 0);
 		number(h, "receiver_running", "gauge", "1 while the receiver runs.",
 		       json_is_true(json_object_get(s->node, "receiver")));
 		head(h, "device_out", "gauge", "1 while a device is out of use.");

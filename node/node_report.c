@@ -28,7 +28,7 @@ static bool receiver_runs(const struct schedule *s)
 	return false;
 }
 
-json_t *node_report_make(const struct schedule *s, double started, double now)
+json_t *node_report_make(const struct node_report *r, const struct schedule *s, double now)
 {
 	json_t *devices = json_array();
 
@@ -42,8 +42,8 @@ json_t *node_report_make(const struct schedule *s, double started, double now)
 							 "out", slot->out, "spare", slot->spare, "reason",
 							 event_text(slot->out ? slot->reason : ""), "again", again));
 	}
-	return json_pack("{s:f, s:b, s:b, s:o}", "started", started, "receiver", receiver_runs(s), "stopping", s->stopping,
-			 "devices", devices);
+	return json_pack("{s:f, s:o, s:b, s:b, s:o}", "started", r->started, "journal", event_text(r->journal), "receiver",
+			 receiver_runs(s), "stopping", s->stopping, "devices", devices);
 }
 
 static int path_of(const char *spool, const char *ending, char *ret_path, size_t size)
@@ -77,7 +77,7 @@ static bool write_file(const char *spool, const char *text)
 
 void node_report_write(struct node_report *r, const struct schedule *s, double now)
 {
-	char *text = event_dump(node_report_make(s, r->started, now));
+	char *text = event_dump(node_report_make(r, s, now));
 
 	if (!text || (r->text && !strcmp(text, r->text)) || !write_file(s->config->node.spool, text)) {
 		free(text);

@@ -17,3 +17,18 @@ bool note_unknown(const char *spool, uint64_t images, char ret[NOTE_SIZE])
 		 images == 1 ? "it" : "them", images == 1 ? "it" : "them", images == 1 ? "it" : "them");
 	return true;
 }
+
+bool note_journal(const char *problem, char ret[NOTE_SIZE])
+{
+	ret[0] = '\0';
+	if (!problem || !problem[0])
+		return false;
+	snprintf(ret, NOTE_SIZE,
+		 "The journal was found damaged when the node was started: %s. Cases may stand still; new images are taken in "
+		 "and kept. "
+		 "Let the node deliver what it can, then put a backup back, or move the spool away and send its images again "
+		 "(manual: "
+		 "Backup).",
+		 problem);
+	return true;
+}

@@ -11,5 +11,7 @@
 
 /* `images` lie in SPOOL/unknown (node/unknown.h). */
 bool note_unknown(const char *spool, uint64_t images, char ret[NOTE_SIZE]);
+/* `problem` is what the journal's check at the node's last start found; "" or NULL: nothing. */
+bool note_journal(const char *problem, char ret[NOTE_SIZE]);
 
 #endif

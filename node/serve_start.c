@@ -66,7 +66,10 @@ static int names_file(void *ctx, const char *file)
 
 static void report_damage(void *ctx, const char *problem)
 {
-	(void)ctx;
+	struct node_report *r = ctx;
+
+	if (!r->journal[0])
+		snprintf(r->journal, sizeof(r->journal), "%.199s", problem);
 	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
 }
 
@@ -97,11 +100,14 @@ static int clean_up(struct serve *v, struct err *err)
 	struct sweep_ctx c = {.max_receivers = node->max_associations};
 	struct err why = {0};
 	int ret = journal_open(v->journal_path, &c.journal, err);
-	int removed, back = 0;
+	int found, removed, back = 0;
 
 	if (ret < 0)
 		return ret;
-	c.damaged = journal_check(c.journal, report_damage, NULL, &why) != 0;
+	found = journal_check(c.journal, report_damage, &v->report, &why);
+	if (found < 0)
+		report_damage(&v->report, why.msg);
+	c.damaged = found != 0;
 	if (!c.damaged)
 		back = unknown_bring_back(node->spool, names_file, &c, &why);
 	if (back > 0)

@@ -312,6 +312,8 @@ static void look_at_spool(struct status *s)
 {
 	char note[NOTE_SIZE];
 
+	if (note_journal(json_string_value(json_object_get(s->node, "journal")), note))
+		problem(s, true, "%s", note);
 	s->unknown = unknown_count(s->config->node.spool);
 	if (note_unknown(s->config->node.spool, s->unknown, note))
 		problem(s, false, "%s", note);

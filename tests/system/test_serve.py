@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 
 import node_harness as h
 from node_harness import check, wait_for
@@ -318,6 +320,46 @@ def damaged_journal_page_stops_no_reception(folder, things):
     h.send(n.port, files[-1:])
     check(len(n.stored_files()) == len(files), f"{len(n.stored_files())} files of {len(files)}")
     check(n.command("list", code=None).returncode not in (0, 3), "a list from a damaged journal")
+    check(n.stop() == 0, "SIGTERM")
+
+
+def damage_that_stops_nothing_is_told(folder, things):
+    """A damaged page that nobody needs now: everything works, and yet it is seen wherever somebody looks."""
+    import sqlite3
+    n, _ = both(folder, things)
+    n.status = {"port": h.free_port()}
+    n.write_conf()
+    n.start()
+    h.send(n.port, h.simulate(os.path.join(folder, "exam"))[:-1])
+    n.wait_states("held")
+
+    def get(path):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{n.status['port']}{path}", timeout=20) as r:
+                return r.status, r.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read().decode()
+        except OSError:
+            return 0, ""
+
+    wait_for("the status page", lambda: get("/health")[0] == 200)
+    check("\ntomonode_journal_damaged 0\n" in get("/metrics")[1], "metrics before")
+    check(n.stop() == 0, "SIGTERM")
+    path = os.path.join(n.spool, "journal.db")
+    with sqlite3.connect(path) as db:
+        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event_asked'").fetchone()
+        size, = db.execute("PRAGMA page_size").fetchone()
+    with open(path, "r+b") as f:
+        f.seek((page - 1) * size)
+        f.write(b"\xff" * size)
+    n.start()
+    wait_for("the status page", lambda: get("/health")[0] == 503)
+    check("\ntomonode_journal_damaged 1\n" in get("/metrics")[1], "metrics")
+    check("The journal was found damaged" in get("/")[1], "the page")
+    check("The journal was found damaged" in get("/health")[1], get("/health"))
+    note = n.command("list").stdout
+    check("The journal was found damaged" in note and "put a backup back" in note, note)
+    check(n.list()["journal_problem"], "list --json")
     check(n.stop() == 0, "SIGTERM")
 
 
@@ -719,7 +761,7 @@ if __name__ == "__main__":
     h.main([arrives_exactly_once, parallel_associations_in_any_order, incomplete_is_held_and_resumes, taken_as_it_is,
             late_and_extra_open_a_revision, other_content_is_kept_apart, what_is_no_exam_is_set_apart, no_profile_is_held,
             pacs_down_then_up, refused_is_a_dead_letter, limit_of_attempts, lost_result_is_made_again, missing_spool_file_holds_its_job,
-            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, images_that_the_journal_does_not_know,
+            damaged_journal_row_quarantines_its_job, damaged_journal_page_stops_no_reception, damage_that_stops_nothing_is_told, images_that_the_journal_does_not_know,
             sigterm_while_working, running_association_may_finish, sighup_reloads, destination_misspelt,
             cancelled_while_running, sigterm_while_running, a_worker_that_dies, a_receiver_that_dies, a_journal_that_cannot_be_opened_again, nothing_outlives_the_manager,
             does_not_fit, disk_full, one_node_a_spool, without_a_node, retention_removes_what_is_delivered,
