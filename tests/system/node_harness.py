@@ -3,8 +3,10 @@
 The exam is small (simulated at an eighth of the detector's resolution), so that what is tested is the node, not the reconstruction.
 """
 import atexit
+import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -49,9 +51,12 @@ def as_whom():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the kernel gives to outgoing connections: one of them could take the port while its server is down for a moment."""
+    while True:
+        port = random.SystemRandom().randrange(10240, 32768)
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 def check(condition, what):
