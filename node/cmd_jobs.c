@@ -19,7 +19,7 @@
 #include "node/options.h"
 #include "node/unknown.h"
 
-#define SET_APART_MAX 20
+#define SET_APART_MAX 200 /* instances of each finding */
 #define OPTION_AS_IS OPTION_LONG
 
 static const struct option_spec config_option[] = {

@@ -136,10 +136,11 @@ const char *job_report_study(const json_t *events)
 
 static json_t *instance(const struct instance_row *row)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",
 			 event_text(row->sop_instance), "sop_class", event_text(row->sop_class), "transfer_syntax",
-			 event_text(row->transfer_syntax), "calling", event_text(row->calling), "received", row->received, "file",
-			 row->file, "bytes", (json_int_t)row->bytes);
+			 event_text(row->transfer_syntax), "calling", event_text(row->calling), "association",
+			 event_text(row->association), "received", row->received, "file", row->file, "bytes",
+			 (json_int_t)row->bytes);
 }
 
 static int add_instance(void *ctx, const struct instance_row *row, const char *detail)

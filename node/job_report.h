@@ -20,8 +20,13 @@ json_t *job_report_events(struct journal *j, int64_t job, struct err *err);
 /* The Study Instance UID of a job, out of job_report_events(), which it belongs to; "": not known. */
 const char *job_report_study(const json_t *events);
 json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
-/* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "received", "file", "reason"}]. */
+/* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "association", "received", "file",
+ * "reason"}]; `max` of each finding. */
 json_t *job_report_set_apart(struct journal *j, int max, struct err *err);
+/* The same by groups (node/job_apart.c): [{"count", and of the newest "instance", "finding", "calling", "association",
+ * "received", "reason"; of the oldest "first_received"}]. And what to do about a group, in a sentence. */
+json_t *job_report_apart_groups(const json_t *set_apart);
+const char *job_report_apart_hint(const json_t *group);
 
 /* Where the time went: [{"stage", "seconds"}], in order, out of job_report_view() and job_report_events(). "receive" comes before
  * the last C-STORE response; all others follow it one upon the other, so that they add up to the time from there to the last

@@ -114,6 +114,7 @@ static int forget_history(struct status *s, double now, struct err *err)
 
 static int read_journal(struct status *s, double now, struct err *err)
 {
+	json_t *apart;
 	char path[300];
 	int ret = 0;
 
@@ -129,7 +130,9 @@ static int read_journal(struct status *s, double now, struct err *err)
 	if (ret == 0)
 		ret = journal_count_unindexed(s->journal, &s->unindexed, err);
 	if (ret == 0) {
-		s->set_apart = job_report_set_apart(s->journal, STATUS_SET_APART_MAX, err);
+		apart = job_report_set_apart(s->journal, STATUS_SET_APART_READ, err);
+		s->set_apart = apart ? job_report_apart_groups(apart) : NULL;
+		json_decref(apart);
 		ret = s->set_apart ? 0 : -EIO;
 	}
 	return ret;

@@ -22,7 +22,8 @@
 #define STATUS_ATTENTION_MAX 60 /* cases shown; of more, how many there are */
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
-#define STATUS_SET_APART_MAX 8
+#define STATUS_SET_APART_MAX 8	  /* groups shown */
+#define STATUS_SET_APART_READ 200 /* instances of each finding that make the groups */
 
 struct status_destination {
 	char name[CONFIG_NAME_SIZE];
@@ -61,7 +62,7 @@ struct status {
 	struct status_destination destinations[STATUS_DESTINATIONS];
 	size_t n_destinations;
 	json_t *node;	   /* node/node_report.h; NULL: not there */
-	json_t *set_apart; /* job_report_set_apart(), the newest */
+	json_t *set_apart; /* job_report_apart_groups() of the newest */
 	uint64_t disk_free, disk_size;
 	struct status_problem problems[STATUS_PROBLEMS];
 	size_t n_problems;

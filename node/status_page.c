@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/job_report.h"
+#include "node/plural.h"
 #include "node/status_parts.h"
 #include "node/version.h"
 
@@ -359,13 +361,19 @@ static void set_apart(struct html *h, const struct status *s)
 		    "<p class=\"quiet\">Objects that were received and kept, but belong to no case. The newest:</p><ul>\n");
 	json_array_foreach(s->set_apart, i, one)
 	{
+		long long count = json_integer_value(json_object_get(one, "count"));
+
+		if (i == STATUS_SET_APART_MAX)
+			break;
 		status_words_time(json_number_value(json_object_get(one, "received")), s->now, when, sizeof(when));
-		html_printf(h, "<li><p><time>%s</time> from ", when);
+		html_printf(h, "<li><p>%lld object%s, <time>%s</time> from ", count, plural(count), when);
 		html_text(h, text_of(one, "calling"));
 		html_put(h, " <span class=\"number\">");
 		html_text(h, text_of(one, "finding"));
 		html_put(h, "</span></p><p class=\"facts\">");
 		html_text(h, text_of(one, "reason"));
+		html_put(h, "</p><p class=\"hint\">");
+		html_put(h, job_report_apart_hint(one));
 		html_put(h, "</p></li>\n");
 	}
 	html_put(h, "</ul></section>\n");

@@ -313,12 +313,61 @@ static void test_progress_files(void **state)
 	assert_true(unlink(path) == 0 && rmdir(folder) == 0 && rmdir(work) == 0 && rmdir(dir) == 0);
 }
 
+static void apart(json_t *list, int instance, const char *finding, const char *association, double received, const char *reason)
+{
+	json_array_append_new(list,
+			      json_pack("{s:i, s:s, s:s, s:s, s:f, s:s}", "instance", instance, "finding", finding, "calling",
+					"MODALITY", "association", association, "received", received, "reason", reason));
+}
+
+static long long group(const json_t *groups, size_t i, const char *key)
+{
+	return (long long)json_number_value(json_object_get(json_array_get(groups, i), key));
+}
+
+/* An exam that is sent again is one line, whether it comes over one association or over one for each image. */
+static void test_set_apart_groups(void **state)
+{
+	json_t *list = json_array(), *groups;
+	char reason[100];
+
+	(void)state;
+	for (int i = 0; i < 25; i++)
+		apart(list, 100 - i, "ignored", "a", 5000 - 100 * i, "the same object, sent again");
+	for (int i = 0; i < 3; i++)
+		apart(list, 70 - i, "ignored", i ? "c" : "b", 1000 - 30 * i, "the same object, sent again");
+	for (int i = 0; i < 4; i++) {
+		snprintf(reason, sizeof(reason), "another content under the UID of instance %d (in/%d.dcm), which counts", 9 + i,
+			 i);
+		apart(list, 60 - i, "conflict", "d", 900, reason);
+	}
+	apart(list, 50, "conflict", "d", 900, "another content under no UID of instance 9 (in/9.dcm), which counts");
+	groups = job_report_apart_groups(list);
+	assert_int_equal(json_array_size(groups), 4);
+	assert_int_equal(group(groups, 0, "count"), 25);
+	assert_int_equal(group(groups, 0, "instance"), 100);
+	assert_int_equal(group(groups, 0, "received"), 5000);
+	assert_int_equal(group(groups, 0, "first_received"), 2600);
+	assert_int_equal(group(groups, 1, "count"), 3);
+	assert_int_equal(group(groups, 2, "count"), 4);
+	assert_int_equal(group(groups, 3, "count"), 1);
+	assert_non_null(strstr(job_report_apart_hint(json_array_get(groups, 0)), "Nothing has to be done"));
+	assert_non_null(strstr(job_report_apart_hint(json_array_get(groups, 2)), "first one counts"));
+	json_decref(groups);
+	json_decref(list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),	       cmocka_unit_test(test_hosts), cmocka_unit_test(test_origins_and_tokens),
-		cmocka_unit_test(test_escaping),       cmocka_unit_test(test_words), cmocka_unit_test(test_counting),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_origins_and_tokens),
+		cmocka_unit_test(test_escaping),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_counting),
 		cmocka_unit_test(test_progress_files),
+		cmocka_unit_test(test_set_apart_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
