@@ -14,13 +14,14 @@ enum { OPTION_DESCRIBE = OPTION_LONG };
 
 static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration to lay over the embedded defaults"},
+	{'v', "verbose", NULL, "list protocols, profiles and scanners, too"},
 	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and end"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "check",
-	.usage = "[-c FILE] [--describe] [--json]",
+	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
 	.summary = "Check a configuration: print every problem with file, line and what is allowed, or what is in effect.",
 	.text = "The files of TLS are read, too. Problems and warnings go to stderr; warnings do not change the exit code.",
 	.options = options,
@@ -96,10 +97,33 @@ static void fill_config(struct messages *m, const struct config *c)
 	config_visit(c, &visitor);
 }
 
-static void print_config(const struct config *c, bool good)
+/* What most configurations take from the defaults. */
+static void print_entries(const struct config *c)
+{
+	char text[1000];
+
+	for (size_t i = 0; i < c->n_protocols; i++) {
+		config_describe_protocol(&c->protocols[i], text, sizeof(text));
+		printf("protocol      %s: %s\n", c->protocols[i].name, text);
+	}
+	for (size_t i = 0; i < c->n_profiles; i++) {
+		const struct profile_conf *p = &c->profiles[i];
+
+		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model,
+		       p->serial);
+	}
+	for (size_t i = 0; i < c->n_scanners; i++) {
+		const struct scanner_conf *s = &c->scanners[i];
+
+		printf("scanner       %s: manufacturer '%s', model '%s', serial '%s'\n", s->name, s->manufacturer, s->model,
+		       s->serial);
+	}
+}
+
+/* What matters first: is it good, who can come in, where do results go. */
+static void print_config(const struct config *c, bool good, bool verbose)
 {
 	struct listener_conf list[LISTENERS_MAX];
-	char text[1000];
 	size_t n;
 
 	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
@@ -115,6 +139,8 @@ static void print_config(const struct config *c, bool good)
 		       !list[i].tls		    ? "plain"
 		       : list[i].client_certificate ? "TLS, callers show a certificate"
 						    : "TLS, callers need no certificate");
+	if (c->status.enabled)
+		printf("status page   %s port %d\n", c->status.bind, c->status.port);
 	printf("peers         %s", c->node.require_known_peer ? "" : "anybody may send\n");
 	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
 		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
@@ -137,22 +163,11 @@ static void print_config(const struct config *c, bool good)
 			printf("%s %s", k ? "," : "", r->destination[k]);
 		putchar('\n');
 	}
-	for (size_t i = 0; i < c->n_protocols; i++) {
-		config_describe_protocol(&c->protocols[i], text, sizeof(text));
-		printf("protocol      %s: %s\n", c->protocols[i].name, text);
-	}
-	for (size_t i = 0; i < c->n_profiles; i++) {
-		const struct profile_conf *p = &c->profiles[i];
-
-		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model,
-		       p->serial);
-	}
-	for (size_t i = 0; i < c->n_scanners; i++) {
-		const struct scanner_conf *s = &c->scanners[i];
-
-		printf("scanner       %s: manufacturer '%s', model '%s', serial '%s'\n", s->name, s->manufacturer, s->model,
-		       s->serial);
-	}
+	if (verbose)
+		print_entries(c);
+	else
+		printf("protocols     %zu, profiles %zu, scanners %zu (--verbose lists them)\n", c->n_protocols, c->n_profiles,
+		       c->n_scanners);
 }
 
 static int report_json(struct messages *m, const char *path, int code)
@@ -174,13 +189,15 @@ int cmd_check(int argc, char **argv)
 	struct err err = {0};
 	char room[CONFIG_PATH_ROOM];
 	struct options o;
-	bool reference = false;
+	bool reference = false, verbose = false;
 	int id, rc, code = CODE_OK;
 
 	options_begin(&o, &spec, argc, argv);
 	while ((id = options_next(&o)) >= 0) {
 		if (id == 'c')
 			path = o.value;
+		else if (id == 'v')
+			verbose = true;
 		else if (id == OPTION_DESCRIBE)
 			reference = true;
 	}
@@ -207,7 +224,7 @@ int cmd_check(int argc, char **argv)
 		if (o.json)
 			fill_config(&m, config);
 		else
-			print_config(config, json_array_size(m.problems) == 0);
+			print_config(config, json_array_size(m.problems) == 0, verbose);
 	}
 	if (o.json)
 		code = report_json(&m, path, code);

@@ -77,6 +77,12 @@ err_has "compression, description"
 expect 0 "$TOMONODE" check
 out_has "embedded defaults: no problems"
 out_has "route         dbt: dbt from anybody through dbt-osem to pacs"
+out_has "status page   127.0.0.1 port 11180"
+[ "$(wc -l <"$work/out")" -le 12 ] || fail "what matters fits no screen: $(wc -l <"$work/out") lines"
+! grep -q '^protocol ' "$work/out" || fail "check lists protocols although nobody asked"
+expect 0 "$TOMONODE" check --verbose
+out_has "protocol      dbt-osem: "
+out_has "scanner       siemens-mmr: "
 expect 0 "$TOMONODE" check -c "$TOMONODE_SOURCE/conf/defaults.conf"
 printf 'node = { port = 104; };\n' >"$work/good.conf"
 expect 0 "$TOMONODE" check --config="$work/good.conf"
