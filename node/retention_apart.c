@@ -2,7 +2,7 @@
  * UID.
  *
  * - They were acknowledged, and nobody will ever be sent them: they stay until a person says for how long
- * (node.retention_apart_days).
+ *   (node.retention_apart_days).
  * - Journal first, file second, as with cases: what a crash leaves is swept at the next start. The row stays and says what came;
  *   the same object sent again is stored again.
  * - A member of a case is never among them, whatever became of the case.

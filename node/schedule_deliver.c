@@ -5,7 +5,7 @@
  * - Where no association could be had, the whole line waits for the next attempt of that one job: a destination that is down
  *   costs an attempt and an event a time, not one for each case.
  * - What is for a destination that the configuration does not have (any more, or misspelt) waits, with an alarm, until one has
- * it: a slip of the pen in a reload is no refusal by an archive.
+ *   it: a slip of the pen in a reload is no refusal by an archive.
  * - Within a case order is kept: a revision is not sent before its predecessor is, while that one still may be.
  * - A destination that refused for good, or failed for too long, is replaced by its fallback, if there is one that is not
  *   among the job's destinations already.

@@ -2,10 +2,9 @@
 # Layer lint: the arrows of the house, read off the #includes, and a few things that must not be in the tree.
 #
 #   node -> dicom, recon;  recon -> kernels;  dicom -> kernels/err.h only;  kernels -> nothing
-#   DCMTK only in dicom/*.cc and dicom/*.hh (which nobody else includes), CUDA only in kernels/*.cu, libconfig only in
-#   node/config*.c, SQLite only in node/journal.c,
-#   syslog only in node/log.[ch], libmicrohttpd only in node/status_http.c
-#   seccomp and Landlock only in node/sandbox*.c
+#   DCMTK only in dicom/*.cc and dicom/*.hh (which nobody else includes), OpenSSL's TLS only in dicom/tls*.cc, CUDA only in
+#   kernels/*.cu, libconfig only in node/config*.c, SQLite only in node/journal*.[ch], syslog only in node/log.[ch],
+#   libmicrohttpd only in node/status_http.c, seccomp and Landlock only in node/sandbox*.c
 #
 # usage: tests/lint.sh ROOT     exit 0: clean, 1: findings (printed as file:line: why)
 # It first proves on a made-up tree that each rule finds what it is there for.
