@@ -43,6 +43,7 @@ struct job_send {
 	bool down;		  /* the last attempt got no association: others need not try before `next` */
 	bool absent;		  /* the configuration did not have it: it waits until one has it again */
 	bool hurry;		  /* a person said retry: it does not wait for others */
+	bool committed;		  /* the peer answers for what it was last asked about, and nothing was sent since */
 	bool replaced;		  /* `fallback` gets the result in its place: nobody waits for this one */
 	bool standby;		  /* a fallback that is not needed for now */
 	char fallback[CONFIG_NAME_SIZE];
@@ -105,7 +106,7 @@ size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* h
 const char *job_view_no_as_is(const struct job_view *v);
 bool job_view_wanted(const struct job_view *v, size_t object); /* is it due somewhere? */
 const char *send_state_name(enum send_state state);	       /* "due", "stored", "sent", "refused" */
-const char *job_send_name(const struct job_send *s);	       /* ... or "replaced", "standby" */
+const char *job_send_name(const struct job_send *s);	       /* ... or "committed", "replaced", "standby" */
 bool job_send_counts(const struct job_send *s);		       /* neither replaced nor on standby */
 
 #endif

@@ -52,7 +52,9 @@ const char *send_state_name(enum send_state state)
 
 const char *job_send_name(const struct job_send *s)
 {
-	return s->replaced ? "replaced" : s->standby ? "standby" : send_state_name(s->state);
+	if (s->replaced || s->standby)
+		return s->replaced ? "replaced" : "standby";
+	return s->state == SEND_DONE && s->committed ? "committed" : send_state_name(s->state);
 }
 
 /* A destination's state out of those of the objects. */

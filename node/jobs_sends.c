@@ -71,8 +71,10 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 		break;
 	case EVENT_COMMITTED:
 		ret = job_objects_committed(v, s, detail);
-		if (ret == 0)
-			well(s);
+		if (ret < 0)
+			break;
+		well(s);
+		s->committed = !get_text(detail, "reason")[0]; /* else a person has switched it off: the manager's waive() */
 		break;
 	case EVENT_COMMIT_FAILED:
 		if (!open)
@@ -105,11 +107,14 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 		ret = commit_event(v, s, detail, row);
 	if (ret < 0)
 		return ret;
-	if (row->event == EVENT_SENT)
+	if (row->event == EVENT_SENT) {
 		well(s);
+		s->committed = false;
+	}
 	s->hurry = false;
 	s->time = row->time;
-	snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
+	if (row->event != EVENT_COMMITTED || strcmp(s->status, "0000") != 0) /* a report has none, and takes no success away */
+		snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
 	snprintf(s->reason, sizeof(s->reason), "%s", get_text(detail, "reason"));
 	return 0;
 }

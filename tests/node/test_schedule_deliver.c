@@ -99,7 +99,7 @@ static const struct job_view *stored_at(struct stage *t, int64_t job)
 }
 
 #define ASKED "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\"}"
-#define TAKEN "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"until\":5050}"
+#define TAKEN "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"status\":\"0000\",\"until\":5050}"
 
 static void commitment_is_awaited(void **state)
 {
@@ -117,6 +117,8 @@ static void commitment_is_awaited(void **state)
 	assert_true(t->s.next == NOW + 50);
 	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
 	assert_int_equal(step(t, job, NOW + 41)->state, JOB_DELIVERED);
+	assert_string_equal(job_send_name(&v->sends[0]), "committed");
+	assert_string_equal(v->sends[0].status, "0000");
 }
 
 static void commitment_that_never_comes(void **state)
@@ -152,6 +154,7 @@ static void commitment_switched_off(void **state)
 	assert_int_equal(stored_at(t, job)->state, JOB_STORED);
 	configure(t, BACKUP ", { name = \"pacs\"; aet = \"A\"; host = \"h\"; }", "\"pacs\"");
 	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
+	assert_string_equal(job_send_name(&jobs_find(&t->s.jobs, job)->sends[0]), "sent"); /* nobody has committed himself */
 }
 
 static void commitment_process_that_died(void **state)

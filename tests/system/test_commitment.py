@@ -53,6 +53,9 @@ def reports(folder, things):
     events = names(node, job["id"])
     h.check([e for e in events if e.startswith("commit") or e in ("sent", "delivered")] in
             (["sent", "commit-asked", "commit-taken", "committed", "delivered"],), events)
+    there = job["destinations"][0]
+    h.check((there["state"], there["status"]) == ("committed", "0000"), there)
+    h.check("pacs: committed" in node.command("list").stdout and "destination pacs: committed" in node.command("show", job["id"]).stdout, "people are told")
     h.check(partner.answers == [0], f"the report was answered {partner.answers}")
     uid = job["result"]["sop_instance"]
     h.check(partner.requests[0][1] == [uid], "the request names the object that was stored")
