@@ -172,7 +172,7 @@ void serve_reload(struct serve *v, double clock)
 	slots_configure(&v->s.slots, config->node.device, clock);
 	serve_start_log(config, "serve");
 	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
-		  config->node.port, config->n_protocols, config->n_destinations);
+		  v->conf.sockets.list[0].port, config->n_protocols, config->n_destinations);
 	audit_configured(true, "the configuration was read again");
 	v->trail = audit_trail_close(v->trail); /* it may have been switched on or off */
 	p = process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -301,6 +302,10 @@ def test_orthanc_both_ways(folder, things):
     node.wait_states("delivered")
     check(len(pacs.objects()[study]) == len(exam) + 1, f"the result is in the study: {pacs.objects()}")
     check('certificate="CN=peer,O=tests"' in node.log_text(), "Orthanc's certificate is in the log")
+    node.process.send_signal(signal.SIGHUP)
+    wait_for("a reload", lambda: "config-reloaded" in node.log_text(), 20)
+    said = node.log_text().split("config-reloaded")[1].split("\n")[0]
+    check(f" port={node.ports['secure']} " in said, f"the port is one that it listens on: {said}")
 
 
 def test_check(folder, things):
