@@ -134,8 +134,7 @@ static const struct config_key node_keys[] = {
 	 "delivered first; undelivered ones never are"},
 	{"retention_apart_days", KEY_INT, AT(node_conf, retention_apart_days), "days", 1, 36500, "keep for ever", NULL, "0", 0,
 	 "objects that were received but belong to no case (nothing to reconstruct, refused, sent again, other content under a "
-	 "known "
-	 "UID) are removed from the spool after this, whether or not the disk is full"},
+	 "known UID), and cases that a person cancelled, are removed from the spool after this, whether or not the disk is full"},
 	{"history_days", KEY_INT, AT(node_conf, history_days), "days", 1, 36500, "keep for ever", NULL, "365", 0,
 	 "what the journal says of a case, or of an object of no case, is forgotten so long after it was removed"},
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,

@@ -79,18 +79,32 @@ static void log_job_event(int64_t job, enum job_event event, const json_t *detai
 	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
 }
 
-int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
+/* seen: as of journal_clean(), where that is what to do. */
+static int append(struct journal *j, int64_t job, enum job_event event, const int64_t *seen, json_t *detail, double now,
+		  struct err *err)
 {
 	char *text = detail ? json_dumps(detail, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 	int ret;
 
-	if (text)
-		ret = journal_append(j, job, event, text, now, err);
-	else
+	if (!text)
 		ret = err_set(err, ENOMEM, "no memory for an event of job %lld", (long long)job);
+	else if (seen)
+		ret = journal_clean(j, job, *seen, text, now, err);
+	else
+		ret = journal_append(j, job, event, text, now, err);
 	if (ret == 0)
 		log_job_event(job, event, detail);
 	free(text);
 	json_decref(detail);
 	return ret;
+}
+
+int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
+{
+	return append(j, job, event, NULL, detail, now, err);
+}
+
+int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
+{
+	return append(j, job, EVENT_CLEANED, &seen, detail, now, err);
 }

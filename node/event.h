@@ -13,6 +13,9 @@
  * nothing is logged. */
 int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err);
 
+/* The same for journal_clean(). */
+int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
+
 /* One line of JSON; the caller frees it. Takes `value` over. NULL: no memory. */
 char *event_dump(json_t *value);
 

@@ -6,6 +6,7 @@
  * - A job that a worker has begun takes no more instances: a late one opens a revision, a job of its own.
  * - A cancelled job goes on taking its case's instances (the person said "not this case"), and what a sender process that was
  *   under way has done is still written down, so that a retry knows it.
+ * - Delivered jobs are cleaned, and cancelled ones, which a person has given up; no others.
  * - A commitment is true whenever it comes: also late, when the job had been given up as a dead letter. One that failed sends
  *   the job back to where objects are due.
  * - JOB_IMPOSSIBLE is an end: no event leads out.
@@ -129,6 +130,7 @@ static const unsigned char table[N_STATES]
 							[EVENT_COMMIT_FAILED] = TO(JOB_CANCELLED),
 							[EVENT_COMMIT_REFUSED] = TO(JOB_CANCELLED),
 							[EVENT_COMMITTED] = TO(JOB_CANCELLED),
+							[EVENT_CLEANED] = TO(JOB_CLEANED),
 						},
 };
 

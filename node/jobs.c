@@ -340,9 +340,12 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 		/* fall through */
 	case EVENT_DELIVERED:
 		v->finished = row->time;
+		v->seen = 0;
+		return 0;
+	case EVENT_CLEANED:
+		v->given_up = !strcmp(get_text(detail, "why"), "cancelled");
 		return 0;
 	case EVENT_STORED:
-	case EVENT_CLEANED:
 		return 0;
 	}
 	return 0;
@@ -352,6 +355,17 @@ static void quarantine(struct job_view *v, const struct event_row *row, const ch
 {
 	v->state = JOB_IMPOSSIBLE;
 	snprintf(v->reason, sizeof(v->reason), "journal row %lld: %s", (long long)row->seq, why);
+}
+
+void jobs_settle(struct jobs *jobs, double now)
+{
+	for (size_t i = 0; i < jobs->n; i++) {
+		struct job_view *v = jobs->list[i];
+
+		assemble_settle(&v->members, now);
+		if (v->finished > 0 && (v->seen <= 0 || v->seen > now))
+			v->seen = now;
+	}
 }
 
 int jobs_apply(struct jobs *jobs, const struct event_row *row)

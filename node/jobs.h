@@ -65,12 +65,14 @@ struct job_view {
 	int priority;							     /* of the case: the highest goes first */
 	char *key;							     /* of the case; "" when its opening is damaged */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch, 0: not yet */
-	int64_t completed_seq;						     /* first come, first served */
+	double seen;	       /* s since the epoch: when jobs_settle() first saw that it had finished; 0: not yet */
+	int64_t completed_seq; /* first come, first served */
 	struct assemble members;
 	long damaged; /* held for want of so many files that are as they were received; 0: for another reason, or not held */
 	char protocol[CONFIG_NAME_SIZE];
 	struct job_send *sends;
 	size_t n_sends;
+	bool given_up;		    /* cleaned, though never delivered: a person had cancelled it */
 	char device[96];	    /* of the last attempt; "": none yet */
 	int attempts, crashes;	    /* started, and died; since the last time a person said retry */
 	double not_before;	    /* of the next attempt */
@@ -97,6 +99,9 @@ size_t jobs_shrink(struct jobs *jobs, double before);
 void jobs_forget(struct jobs *jobs, int64_t id);
 /* One event; ENOMEM is the only error. */
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
+
+/* What only the clock can say, for whoever lives long: once a look. */
+void jobs_settle(struct jobs *jobs, double now);
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* the newest job of a case; NULL: none */

@@ -70,7 +70,7 @@ int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind k
 /* Open a job for a case key and give its number. */
 int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err);
 /* A late instance of a case whose job `of` has begun: a new job with all instances of `of` and this one (a member, with its
- * finding), in one transaction. */
+ * finding), in one transaction. ESTALE: `of` was cleaned meanwhile. */
 int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
 			  int64_t *ret_job, struct err *err);
 /* ENOENT: no such job; ESTALE: the event does not fit its state. */
@@ -105,6 +105,10 @@ int journal_indexed(struct journal *j, int64_t after, int max,
 int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
+/* `cleaned` of a job whose members all count as not here from now on, in one transaction. `seen`: the last event that the caller
+ * knew when it decided. ESTALE: it does not fit, or since then something happened to this job, or one was opened or wanted again,
+ * which may have these members, too: look again. */
+int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err);
 /* A reader found other bytes in the instance's file than were received; and: they are those again. Answers of 1 and 0, or how
  * many of a job's instances are marked; negative on error. */
 int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct err *err);

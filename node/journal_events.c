@@ -176,13 +176,18 @@ int journal_open_job(struct journal *j, const char *detail, double now, int64_t 
 int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
 			  int64_t *ret_job, struct err *err)
 {
+	enum job_state state;
 	sqlite3_stmt *s;
 	int64_t job = 0;
 	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
-	ret = insert_job(j, detail, now, &job, err);
+	ret = journal_job_state(j, of, &state, err);
+	if (ret == 0 && state == JOB_CLEANED) /* its images are gone */
+		ret = err_set(err, ESTALE, "job %lld is cleaned: there is nothing to revise", (long long)of);
+	if (ret == 0)
+		ret = insert_job(j, detail, now, &job, err);
 	if (ret < 0)
 		goto out;
 	s = journal_stmt(j, JOURNAL_COPY_MEMBERS, err);
@@ -203,6 +208,33 @@ out:
 	if (ret == 0)
 		*ret_job = job;
 	return ret;
+}
+
+int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
+{
+	sqlite3_stmt *since, *remove;
+	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	since = journal_stmt(j, JOURNAL_SHARED_SINCE, err);
+	remove = journal_stmt(j, JOURNAL_REMOVE_MEMBERS, err);
+	ret = since && remove ? check_fits(j, job, EVENT_CLEANED, err) : -EIO;
+	if (ret == 0) {
+		sqlite3_bind_int64(since, 1, job);
+		sqlite3_bind_int64(since, 2, seen);
+		ret = journal_step(j, since, "look for later events", NULL, NULL, err);
+		if (ret > 0)
+			ret = err_set(err, ESTALE, "job %lld, or one that may share its images, has changed", (long long)job);
+	}
+	if (ret == 0) {
+		sqlite3_bind_int64(remove, 1, job);
+		sqlite3_bind_double(remove, 2, now);
+		ret = journal_step(j, remove, "remove the instances of a job", NULL, NULL, err);
+	}
+	if (ret == 0)
+		ret = insert_event(j, job, EVENT_CLEANED, 0, detail, now, err);
+	return journal_end(j, ret, err);
 }
 
 /* Is the detail's transaction this one? Then its destination. */

@@ -20,12 +20,24 @@ bool retention_is_safe(const struct job_view *v)
 	return v->state == JOB_DELIVERED && (v->n_sends > 0 || v->shrunk);
 }
 
+/* Nothing is left to do: it was delivered, or a person gave it up. */
+static bool is_done(const struct job_view *v)
+{
+	return retention_is_safe(v) || v->state == JOB_CANCELLED;
+}
+
+/* A clock that was ahead when it ended must not keep it until then: it is no younger than we know it. */
+static double done_at(const struct job_view *v)
+{
+	return v->seen > 0 && v->seen < v->finished ? v->seen : v->finished;
+}
+
 /* When the last job of v's case was done, on the wall clock; negative: one is not. Jobs of a case share instances. */
 static double case_done(const struct jobs *jobs, const struct job_view *v)
 {
-	double done = v->finished;
+	double done = done_at(v);
 
-	if (!retention_is_safe(v))
+	if (!is_done(v))
 		return -1;
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *other = jobs->list[i];
@@ -33,16 +45,17 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 		/* A job whose opening is damaged may be of any case. */
 		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
 			continue;
-		if (other != v && !retention_is_safe(other))
+		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_safe(other)))
 			return -1;
-		if (other->finished > done)
-			done = other->finished;
+		if (done_at(other) > done)
+			done = done_at(other);
 	}
 	return done;
 }
 
-bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int days, double now)
+bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now)
 {
+	int days = v->state == JOB_CANCELLED ? rule->apart_days : rule->days;
 	double done = days > 0 ? case_done(jobs, v) : -1;
 
 	return done >= 0 && now - done >= days * DAY;
@@ -51,7 +64,6 @@ bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int 
 struct members {
 	size_t n, capacity;
 	struct member {
-		int64_t id;
 		char file[128];
 	} * list;
 };
@@ -70,13 +82,13 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 		m->list = list;
 		m->capacity = capacity;
 	}
-	m->list[m->n].id = row->id;
 	snprintf(m->list[m->n].file, sizeof(m->list[m->n].file), "%s", row->file);
 	m->n++;
 	return 0;
 }
 
-static int clean(struct journal *j, const struct job_view *v, const char *spool, const char *why, double now, struct err *err)
+static int clean(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
+		 struct err *err)
 {
 	struct members m = {0};
 	char path[500];
@@ -84,11 +96,8 @@ static int clean(struct journal *j, const struct job_view *v, const char *spool,
 	struct audit_study study = {0};
 	int ret = journal_members(j, v->id, add_member, &m, err);
 
-	for (size_t i = 0; ret == 0 && i < m.n; i++)
-		ret = journal_remove_instance(j, m.list[i].id, now, err);
 	if (ret == 0)
-		ret = event_append(j, v->id, EVENT_CLEANED, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why),
-				   now, err);
+		ret = event_clean(j, v->id, seen, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why), now, err);
 	for (size_t i = 0; ret == 0 && i < m.n; i++)
 		if (!strncmp(m.list[i].file, "instances/", 10) && !strchr(m.list[i].file + 10, '/')) {
 			snprintf(path, sizeof(path), "%s/%s", spool, m.list[i].file);
@@ -107,23 +116,32 @@ static int clean(struct journal *j, const struct job_view *v, const char *spool,
 	return ret;
 }
 
-/* false: not now. */
-static bool clean_job(struct journal *j, const struct job_view *v, const char *spool, const char *why, double now)
+/* 0 done; ESTALE: somebody has use for it since; else the journal or the disk are in trouble. */
+static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now)
 {
 	struct err err = {0};
+	int ret = clean(j, v, seen, spool, why, now, &err);
 
-	if (clean(j, v, spool, why, now, &err) == 0)
-		return true;
-	log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
-	return false;
+	if (ret < 0 && ret != -ESTALE)
+		log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+	return ret;
 }
 
-void retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now)
+bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule, double now)
 {
+	bool all = true;
+
 	/* The others of a case are still `delivered` in this view when one is cleaned, and may go too. */
-	for (size_t i = 0; i < jobs->n; i++)
-		if (retention_may_clean(jobs, jobs->list[i], days, now) && !clean_job(j, jobs->list[i], spool, "age", now))
-			return;
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *v = jobs->list[i];
+		const char *why = v->state == JOB_CANCELLED ? "cancelled" : "age";
+		int ret = retention_may_clean(jobs, v, rule, now) ? clean_job(j, v, jobs->last_seq, spool, why, now) : 0;
+
+		if (ret < 0 && ret != -ESTALE)
+			break;
+		all = all && ret == 0;
+	}
+	return all;
 }
 
 void retention_clean_unknown(const char *spool, int days, double now)
@@ -175,7 +193,7 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 		return 0;
 	list = calloc(jobs->n ? jobs->n : 1, sizeof(list[0]));
 	for (size_t i = 0; list && i < jobs->n; i++) {
-		double done = case_done(jobs, jobs->list[i]);
+		double done = retention_is_safe(jobs->list[i]) ? case_done(jobs, jobs->list[i]) : -1;
 
 		if (done >= 0)
 			list[n++] = (struct candidate){done, jobs->list[i]};
@@ -183,7 +201,11 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 	if (n > 1)
 		qsort(list, n, sizeof(list[0]), oldest_first);
 	for (size_t i = 0; i < n && used > space; i++) {
-		if (!clean_job(j, list[i].v, spool, "space", now))
+		int ret = clean_job(j, list[i].v, jobs->last_seq, spool, "space", now);
+
+		if (ret == -ESTALE)
+			continue;
+		if (ret < 0)
 			break;
 		used = retention_used(spool);
 	}

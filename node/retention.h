@@ -8,13 +8,22 @@
 
 #include "node/jobs.h"
 
-/* Is nothing of this job's left to do, so that its images and its result may be removed at all? The one place where this is
- * decided: what else a destination may owe us (storage commitment) belongs here. */
+/* For how long what is done stays, in days; 0: for ever. */
+struct retention_rule {
+	int days;	/* delivered cases (node.retention_days) */
+	int apart_days; /* what a person cancelled (node.retention_apart_days) */
+};
+
+/* Was this job delivered to all, so that its images and its result may be removed at all? The one place where this is decided:
+ * what else a destination may owe us (storage commitment) belongs here. */
 bool retention_is_safe(const struct job_view *v);
-/* May this job's files go? It is safe to remove since `days`, and so is every other job of its case. */
-bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, int days, double now);
-/* Clean what may be cleaned: journal first, files second (what a crash leaves is swept at the next start). Logs. */
-void retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, int days, double now);
+/* May this job's files go? Every job of its case is delivered, cancelled or cleaned, and the last of them has been for so long. A
+ * cancelled one goes after the delivered ones of its case: until then it shares their images. */
+bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now);
+/* Clean what may be cleaned: journal first, files second (what a crash leaves is swept at the next start). false: a job was in
+ * use meanwhile; look again soon. Logs. */
+bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule,
+		     double now);
 
 /* Remove images that the journal does not know and that were set aside `days` ago; 0: UNKNOWN_DAYS. Never for want of space: they
  * may have been acknowledged. Logs. */

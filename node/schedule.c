@@ -71,10 +71,10 @@ static int refresh(struct schedule *s, double now)
 		journal_trouble(s, &err, now);
 		return ret;
 	}
+	jobs_settle(&s->jobs, now);
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		struct job_view *v = s->jobs.list[i];
 
-		assemble_settle(&v->members, now);
 		outbox_idle += retention_outbox_idle(v) ? (size_t)v->id : 0; /* another sum: other jobs */
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
@@ -352,18 +352,19 @@ static void shrink(struct schedule *s, double now)
 static void clean(struct schedule *s, double now)
 {
 	const struct node_conf *node = &s->config->node;
-	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock;
+	const struct retention_rule rule = {node->retention_days, node->retention_apart_days};
+	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock, all = true;
 
 	shrink(s, now);
-	if (due && node->retention_days > 0)
-		retention_clean(s->journal, &s->jobs, node->spool, node->retention_days, now);
+	if (due && (rule.days > 0 || rule.apart_days > 0))
+		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
 	if (space_due)
 		clean_space(s, now);
 	if (due || !s->outbox_looked)
 		retention_clean_outbox(&s->jobs, node->spool, has_process, &s->processes);
 	s->outbox_looked = true;
 	if (due)
-		s->clean_at = s->clock + CLEAN_EVERY;
+		s->clean_at = s->clock + (all ? CLEAN_EVERY : 1);
 	if (due)
 		retention_clean_unknown(node->spool, node->retention_apart_days, now);
 	if (due && node->retention_apart_days > 0 &&

@@ -228,7 +228,9 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 		sends(v, now, ret, size);
 		break;
 	case JOB_CLEANED:
-		add(ret, size, "It was delivered; the node's own files were removed.");
+		add(ret, size,
+		    v->given_up ? "It was cancelled; its images were removed."
+				: "It was delivered; the node's own files were removed.");
 		break;
 	default:
 		if (incomplete(v) && !v->members.as_is)

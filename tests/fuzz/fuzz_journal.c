@@ -52,7 +52,9 @@ static void ask(struct jobs *jobs)
 		for (size_t k = 0; k < v->n_sends; k++)
 			must(job_view_send(v, v->sends[k].destination), "a destination that is not found");
 		must(!(retention_is_safe(v) && retention_outbox_idle(v)), "to be kept and to be removed");
-		must(!retention_may_clean(jobs, v, 1, 1e12) || retention_is_safe(v), "removed while somebody waits for it");
+		must(!retention_may_clean(jobs, v, &(struct retention_rule){1, 1}, 1e12) || retention_is_safe(v) ||
+			     v->state == JOB_CANCELLED,
+		     "removed while somebody waits for it");
 		view = job_report_view(v, "/nonexistent");
 		must(view != NULL, "a job that cannot be shown");
 		text = json_dumps(view, JSON_COMPACT);

@@ -350,7 +350,7 @@ static void shrunk_when_it_is_over(void **state)
 	assert_true(retention_is_safe(v));
 	assert_false(retention_is_safe(open));
 	apply(&jobs, 8, EVENT_DELIVERED, "{}");
-	assert_true(retention_may_clean(&jobs, v, 1, 2000 + DAY));
+	assert_true(retention_may_clean(&jobs, v, &(struct retention_rule){1, 0}, 2000 + DAY));
 	apply(&jobs, 7, EVENT_CLEANED, "{}");
 	assert_int_equal(v->state, JOB_CLEANED);
 	jobs_clear(&jobs);
@@ -389,30 +389,35 @@ static void found_by_id_and_key(void **state)
 	jobs_clear(&jobs);
 }
 
+static bool may_clean(const struct jobs *jobs, const struct job_view *v, int days, int apart_days, double now)
+{
+	return retention_may_clean(jobs, v, &(struct retention_rule){days, apart_days}, now);
+}
+
 static void retention_rule(void **state)
 {
 	struct jobs jobs = {0};
 	struct job_view *v = reconstructed(&jobs, 1), *w;
 
 	(void)state;
-	assert_false(retention_may_clean(&jobs, v, 1, 1000 + 99 * DAY)); /* not delivered: never */
+	assert_false(may_clean(&jobs, v, 1, 0, 1000 + 99 * DAY)); /* not delivered: never */
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
 	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
-	assert_false(retention_may_clean(&jobs, v, 3, 2000 + 3 * DAY - 1));
-	assert_true(retention_may_clean(&jobs, v, 3, 2000 + 3 * DAY));
-	assert_false(retention_may_clean(&jobs, v, 0, 2000 + 99 * DAY)); /* 0: never */
+	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
+	assert_false(may_clean(&jobs, v, 0, 0, 2000 + 99 * DAY)); /* 0: never */
 	/* A revision shares the instances: not before it is delivered as well. */
 	w = reconstructed(&jobs, 2);
-	assert_false(retention_may_clean(&jobs, v, 3, 2000 + 99 * DAY));
+	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 99 * DAY));
 	apply_at(&jobs, 2, EVENT_DELIVERED, "{}", 3000);
-	assert_true(retention_may_clean(&jobs, v, 3, 3000 + 3 * DAY));
-	assert_true(retention_may_clean(&jobs, w, 3, 3000 + 3 * DAY));
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	assert_true(may_clean(&jobs, w, 3, 0, 3000 + 3 * DAY));
 	/* Another case does not matter; a job whose case cannot be known does. */
 	apply(&jobs, 3, EVENT_OPENED, "{\"key\":\"other\"}");
-	assert_true(retention_may_clean(&jobs, v, 3, 3000 + 3 * DAY));
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
 	apply(&jobs, 4, EVENT_OPENED, "damaged");
-	assert_false(retention_may_clean(&jobs, v, 3, 3000 + 3 * DAY));
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
 	jobs_clear(&jobs);
 	/* Delivered to nobody is not delivered. */
 	apply(&jobs, 5, EVENT_OPENED, OPENED);
@@ -420,7 +425,64 @@ static void retention_rule(void **state)
 	apply(&jobs, 5, EVENT_STARTED, "{}");
 	apply(&jobs, 5, EVENT_RECONSTRUCTED, MADE("1.5"));
 	v = apply_at(&jobs, 5, EVENT_DELIVERED, "{}", 10);
-	assert_false(retention_may_clean(&jobs, v, 1, 99 * DAY));
+	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	jobs_clear(&jobs);
+}
+
+/* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
+ * own, where they are named, and behind those whose images it shares. */
+static void retention_of_cancelled(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 1), *w;
+
+	(void)state;
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
+	apply(&jobs, 2, EVENT_OPENED, OPENED);
+	w = jobs_find(&jobs, 2);
+	assert_false(may_clean(&jobs, v, 3, 1, 2000 + 99 * DAY));
+	apply_at(&jobs, 2, EVENT_CANCEL, "{\"reason\":\"no\"}", 3000);
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	assert_false(may_clean(&jobs, w, 3, 1, 3000 + 99 * DAY)); /* it has images of the delivered one */
+	apply_at(&jobs, 1, EVENT_CLEANED, "{\"why\":\"age\"}", 4000);
+	assert_false(may_clean(&jobs, w, 3, 0, 3000 + 99 * DAY));
+	assert_false(may_clean(&jobs, w, 3, 5, 3000 + 5 * DAY - 1));
+	assert_true(may_clean(&jobs, w, 0, 5, 3000 + 5 * DAY));
+	apply(&jobs, 2, EVENT_RETRY, "{}");
+	assert_false(may_clean(&jobs, w, 3, 5, 3000 + 99 * DAY));
+	apply_at(&jobs, 2, EVENT_CANCEL, "{}", 5000);
+	apply_at(&jobs, 2, EVENT_CLEANED, "{\"why\":\"cancelled\"}", 6000);
+	assert_int_equal(w->state, JOB_CLEANED);
+	assert_true(w->given_up && !v->given_up);
+	jobs_clear(&jobs);
+}
+
+/* Delivered when the clock was years ahead: it goes when it was seen for so long, not years later. */
+static void retention_after_a_clock_ahead(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 1);
+
+	(void)state;
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000 + 1000 * DAY);
+	jobs_settle(&jobs, 2000 + 1000 * DAY);
+	jobs_settle(&jobs, 3000); /* the clock is right again */
+	jobs_settle(&jobs, 4000);
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	/* What is past counts from when it was, whenever it is seen. */
+	jobs_clear(&jobs);
+	v = reconstructed(&jobs, 1);
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
+	jobs_settle(&jobs, 2000 + DAY);
+	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
 	jobs_clear(&jobs);
 }
 
@@ -522,6 +584,8 @@ int main(void)
 		cmocka_unit_test(never_sent_is_never_safe),
 		cmocka_unit_test(found_by_id_and_key),
 		cmocka_unit_test(retention_rule),
+		cmocka_unit_test(retention_of_cancelled),
+		cmocka_unit_test(retention_after_a_clock_ahead),
 		cmocka_unit_test(statuses),
 		cmocka_unit_test(backoff),
 		cmocka_unit_test(stages_add_up),

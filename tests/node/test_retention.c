@@ -175,6 +175,57 @@ static void space_spares_open_cases(void **state)
 	assert_true(there(p, "instances/1.dcm"));
 }
 
+/* An image comes between the look and the removal, and opens a revision with all images of the case: they stay. */
+static void a_revision_in_between_keeps_its_images(void **state)
+{
+	const struct retention_rule rule = {1, 0};
+	struct instance_row late = {.received = 3000, .file = "instances/late.dcm", .sop_instance = "1.9"};
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), other = add_case(p, "2", 2000), revision = 0;
+
+	refresh(p);
+	put_file(p, late.file);
+	assert_int_equal(journal_add_instance(p->journal, &late, NULL), 0);
+	assert_int_equal(journal_open_revision(p->journal, done, late.id, "{}",
+					       "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 3000, &revision, NULL),
+			 0);
+	assert_false(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1e9));
+	assert_true(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 1e9) > 0);
+	assert_true(there(p, "instances/1.dcm"));
+	assert_int_equal(journal_names_file(p->journal, "instances/1.dcm", NULL), 1);
+	assert_int_equal(state_of(p, done), JOB_DELIVERED);
+	/* The next look knows of it. */
+	refresh(p);
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1e9));
+	assert_true(there(p, "instances/1.dcm") && !there(p, "instances/2.dcm"));
+	assert_int_equal(state_of(p, other), JOB_CLEANED);
+	/* And the other way round: of what is cleaned there is no revision. */
+	assert_int_equal(journal_open_revision(p->journal, other, late.id, "{}", "{}", 3000, &revision, NULL), -ESTALE);
+}
+
+/* A cancelled revision keeps its case from nothing; a cancelled case goes after days of its own. */
+static void cancelled_cases(void **state)
+{
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), given_up = add_case(p, "2", 0), revision = 0;
+
+	assert_int_equal(
+		journal_open_job(p->journal, "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 2500, &revision, NULL), 0);
+	assert_int_equal(journal_append(p->journal, revision, EVENT_CANCEL, "{}", 2500, NULL), 0);
+	assert_int_equal(journal_append(p->journal, given_up, EVENT_CANCEL, "{}", 2500, NULL), 0);
+	refresh(p);
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &(struct retention_rule){1, 0}, 1e9));
+	assert_int_equal(state_of(p, done), JOB_CLEANED);
+	assert_int_equal(state_of(p, given_up), JOB_CANCELLED);
+	assert_false(there(p, "instances/1.dcm"));
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 1e9), FILE_BYTES - 1); /* never for space */
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &(struct retention_rule){0, 1}, 1e9));
+	assert_int_equal(state_of(p, given_up), JOB_CLEANED);
+	assert_int_equal(state_of(p, revision), JOB_CLEANED);
+	assert_false(there(p, "instances/2.dcm"));
+}
+
 static int64_t add_apart(struct place *p, const char *name, enum finding_kind kind, double time)
 {
 	struct instance_row row = {.received = time};
@@ -309,6 +360,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(space_takes_the_oldest, setup),
 		T(space_spares_open_cases, setup),
+		T(a_revision_in_between_keeps_its_images, setup),
+		T(cancelled_cases, setup),
 		T(reserved_journal_commits_on_a_full_disk, setup_small),
 		T(bare_journal_meets_the_end, setup_small),
 		T(objects_of_no_case, setup),

@@ -110,7 +110,7 @@ static void commitment_is_awaited(void **state)
 	configure(t, COMMITS, "\"pacs\"");
 	v = stored_at(t, job);
 	assert_int_equal(v->state, JOB_STORED);
-	assert_false(retention_may_clean(&t->s.jobs, v, 1, NOW + 1e9));
+	assert_false(retention_may_clean(&t->s.jobs, v, &(struct retention_rule){1, 1}, NOW + 1e9));
 	append(t, job, EVENT_COMMIT_ASKED, ASKED);
 	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
 	assert_int_equal(step(t, job, NOW + 40)->state, JOB_STORED);
