@@ -107,7 +107,7 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key], **text, **more)
 
     def text(self):
-        return self.value("document.body.innerText")
+        return self.value("document.body ? document.body.innerText : ''")  # there is none while a page is loading
 
     def picture(self, name, whole=False):
         folder = os.environ.get("SCREENSHOTS")
