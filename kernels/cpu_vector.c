@@ -168,7 +168,7 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 	      struct err *err)
 {
 	size_t threads = x->n < WORTH_THREADS ? 1 : (size_t)cpu_state(x->dev)->threads, chunk = x->n / threads + 1;
-	struct tally total = {0};
+	size_t below = 0, above = 0, bad = 0;
 	uint64_t *own = NULL;
 
 	if (stride < 1 || !(step > 0) || !isfinite(step) || !isfinite(offset))
@@ -177,23 +177,20 @@ int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint
 	own = calloc(threads * HISTOGRAM, sizeof(*own));
 	if (!own)
 		return err_set(err, ENOMEM, "tally: out of memory");
-#pragma omp parallel for num_threads((int)threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads((int)threads) schedule(static) if (threads > 1) reduction(+ : below, above, bad)
 	for (size_t t = 0; t < threads; t++) {
 		size_t begin = t * chunk < x->n ? t * chunk : x->n, end = x->n - begin < chunk ? x->n : begin + chunk;
 		struct tally part = {0};
 
 		tally_range(x->mem, begin, end, offset, step, stride, own + t * HISTOGRAM, &part);
-#pragma omp critical(cpu_tally)
-		{
-			total.below += part.below;
-			total.above += part.above;
-			total.bad += part.bad;
-		}
+		below += part.below;
+		above += part.above;
+		bad += part.bad;
 	}
 	for (size_t t = 0; t < threads; t++)
 		for (size_t i = 0; i < HISTOGRAM; i++)
 			bins[i] += own[t * HISTOGRAM + i];
 	free(own);
-	*ret_tally = total;
+	*ret_tally = (struct tally){.below = below, .above = above, .bad = bad};
 	return 0;
 }

@@ -15,9 +15,8 @@ mkdir -p "$folder" || exit 1
 chmod 1777 "$folder" # a node may have become another user
 tests=$(cd "$(dirname "$0")" && pwd)
 log="log_path='$folder/report'"
-# libarcher (see tsan.supp) reads the first option and complains on standard error where it is not there; the sanitizer takes the last one,
-# so that what DCMTK and SQLite do with memory of ours is seen.
-tsan="ignore_noninstrumented_modules=1:ignore_noninstrumented_modules=0:suppressions='$tests/tsan.supp':exitcode=66:second_deadlock_stack=1"
+# libarcher asks on standard error for ignore_noninstrumented_modules=1: not heeded, so that what DCMTK and SQLite do with memory of ours is seen.
+tsan="suppressions='$tests/tsan.supp':exitcode=66:second_deadlock_stack=1"
 export TSAN_OPTIONS="$tsan:${TSAN_OPTIONS:-}:$log" ASAN_OPTIONS="${ASAN_OPTIONS:-}:$log" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}:$log"
 
 "$@"

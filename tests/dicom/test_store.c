@@ -444,6 +444,11 @@ static struct sent make_big_file(const char *name, uint32_t size)
 }
 
 /* What a process may grow by for an object of any size; a sanitizer keeps books of its own. */
+#if defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GROWTH_KIB 131072
 #else

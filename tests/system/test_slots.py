@@ -240,7 +240,7 @@ def reloaded_after_its_case(folder, things):
 
 def many_cases_in_one_worker(folder, things):
     """The result is taken away again and again, so that it is made again: memory and open files stay as they are."""
-    n, pacs = both(folder, things)
+    n, pacs = both(folder, things, attempts=100)  # each result that is lost counts as one
     n.destination.update(retry_first=60.0, retry_cap=60.0)
     n.write_conf()
     n.start()
