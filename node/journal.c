@@ -68,7 +68,10 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
 	[JOURNAL_REMOVE_MEMBERS] = "INSERT OR IGNORE INTO removal(instance, time)"
 				   " SELECT instance, ?2 FROM event WHERE job=?1 AND name='instance'",
-	[JOURNAL_SHARED_SINCE] = "SELECT 1 FROM event WHERE seq>?2 AND (job=?1 OR name IN ('opened', 'retry')) LIMIT 1",
+	[JOURNAL_SHARED_SINCE] =
+		"SELECT 1 FROM event e WHERE e.seq>?2 AND (e.job=?1 OR e.name IN ('opened', 'retry') AND EXISTS("
+		" SELECT 1 FROM event m JOIN event o ON o.job=e.job AND o.name='instance' AND o.instance=m.instance"
+		" WHERE m.job=?1 AND m.name='instance')) LIMIT 1",
 	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
 	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_HERE,
 	[JOURNAL_HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",

@@ -106,8 +106,8 @@ int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, s
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
 /* `cleaned` of a job whose members all count as not here from now on, in one transaction. `seen`: the last event that the caller
- * knew when it decided. ESTALE: it does not fit, or since then something happened to this job, or one was opened or wanted again,
- * which may have these members, too: look again. */
+ * knew when it decided. ESTALE: it does not fit, or since then something happened to this job, or one that has members of it,
+ * too, was opened or wanted again: look again. */
 int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err);
 /* A reader found other bytes in the instance's file than were received; and: they are those again. Answers of 1 and 0, or how
  * many of a job's instances are marked; negative on error. */

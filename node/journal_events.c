@@ -225,7 +225,7 @@ int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *deta
 		sqlite3_bind_int64(since, 2, seen);
 		ret = journal_step(j, since, "look for later events", NULL, NULL, err);
 		if (ret > 0)
-			ret = err_set(err, ESTALE, "job %lld, or one that may share its images, has changed", (long long)job);
+			ret = err_set(err, ESTALE, "job %lld, or one that shares images with it, has changed", (long long)job);
 	}
 	if (ret == 0) {
 		sqlite3_bind_int64(remove, 1, job);

@@ -87,8 +87,9 @@ static int add_member(void *ctx, const struct instance_row *row, const char *det
 	return 0;
 }
 
+/* ret_freed: bytes of files, also where it fails half way. */
 static int clean(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
-		 struct err *err)
+		 uint64_t *ret_freed, struct err *err)
 {
 	struct members m = {0};
 	char path[500];
@@ -100,14 +101,23 @@ static int clean(struct journal *j, const struct job_view *v, int64_t seen, cons
 		ret = event_clean(j, v->id, seen, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why), now, err);
 	for (size_t i = 0; ret == 0 && i < m.n; i++)
 		if (!strncmp(m.list[i].file, "instances/", 10) && !strchr(m.list[i].file + 10, '/')) {
+			uint64_t bytes;
+
 			snprintf(path, sizeof(path), "%s/%s", spool, m.list[i].file);
-			if (unlink(path) < 0 && errno != ENOENT)
+			bytes = folder_bytes(path);
+			if (unlink(path) == 0)
+				*ret_freed += bytes;
+			else if (errno != ENOENT)
 				ret = err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
 		}
 	if (ret == 0)
 		ret = folder_path(spool, "outbox", v->id, path, sizeof(path), err);
-	if (ret == 0)
+	if (ret == 0) {
+		uint64_t bytes = folder_bytes(path);
+
 		ret = folder_remove(path, err);
+		*ret_freed += ret == 0 ? bytes : 0;
+	}
 	if (ret == 0 && audit_is_on()) {
 		audit_trail_study(j, v->id, &study, uid, patient);
 		audit_removed(&study);
@@ -117,10 +127,11 @@ static int clean(struct journal *j, const struct job_view *v, int64_t seen, cons
 }
 
 /* 0 done; ESTALE: somebody has use for it since; else the journal or the disk are in trouble. */
-static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now)
+static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
+		     uint64_t *ret_freed)
 {
 	struct err err = {0};
-	int ret = clean(j, v, seen, spool, why, now, &err);
+	int ret = clean(j, v, seen, spool, why, now, ret_freed, &err);
 
 	if (ret < 0 && ret != -ESTALE)
 		log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
@@ -129,13 +140,14 @@ static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, 
 
 bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule, double now)
 {
+	uint64_t freed = 0;
 	bool all = true;
 
 	/* The others of a case are still `delivered` in this view when one is cleaned, and may go too. */
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
 		const char *why = v->state == JOB_CANCELLED ? "cancelled" : "age";
-		int ret = retention_may_clean(jobs, v, rule, now) ? clean_job(j, v, jobs->last_seq, spool, why, now) : 0;
+		int ret = retention_may_clean(jobs, v, rule, now) ? clean_job(j, v, jobs->last_seq, spool, why, now, &freed) : 0;
 
 		if (ret < 0 && ret != -ESTALE)
 			break;
@@ -201,13 +213,12 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 	if (n > 1)
 		qsort(list, n, sizeof(list[0]), oldest_first);
 	for (size_t i = 0; i < n && used > space; i++) {
-		int ret = clean_job(j, list[i].v, jobs->last_seq, spool, "space", now);
+		uint64_t freed = 0;
+		int ret = clean_job(j, list[i].v, jobs->last_seq, spool, "space", now, &freed);
 
-		if (ret == -ESTALE)
-			continue;
-		if (ret < 0)
+		used -= freed < used ? freed : used;
+		if (ret < 0 && ret != -ESTALE)
 			break;
-		used = retention_used(spool);
 	}
 	free(list);
 	return used > space ? used - space : 0;
