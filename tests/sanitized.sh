@@ -18,6 +18,7 @@ log="log_path='$folder/report'"
 # libarcher asks on standard error for ignore_noninstrumented_modules=1: not heeded, so that what DCMTK and SQLite do with memory of ours is seen.
 tsan="suppressions='$tests/tsan.supp':exitcode=66:second_deadlock_stack=1"
 export TSAN_OPTIONS="$tsan:${TSAN_OPTIONS:-}:$log" ASAN_OPTIONS="${ASAN_OPTIONS:-}:$log" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}:$log"
+export LSAN_OPTIONS="print_suppressions=0:${LSAN_OPTIONS:-}" # what was suppressed is no report
 
 "$@"
 code=$?
