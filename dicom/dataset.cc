@@ -1,4 +1,4 @@
-/* dataset.cc - life of a data set: process-wide set-up, open, new, close.
+/* dataset.cc - life of a data set: open, new, close.
  *
  * Opening walks the file first (layout.cc) and parses with DCMTK what is not pixel data. Values above `eager_size` stay in the
  * file until they are asked for.
@@ -7,67 +7,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "dicom/internal.hh"
-#include "dicom/jpegls.hh"
-
-#include <dcmtk/dcmjpeg/djdecode.h>
-#include <dcmtk/dcmjpls/djdecode.h>
-#include <dcmtk/oflog/oflog.h>
 
 using namespace tomonode;
 
 constexpr Uint32 eager_size = 4096; /* bytes; larger values are loaded when they are asked for */
-
-static std::mutex start_lock;
-static bool started;
-
-int dicom_start(struct err *err)
-{
-	return guarded(err, "dicom_start", [&] {
-		std::lock_guard<std::mutex> lock(start_lock);
-
-		if (started)
-			return 0;
-		int r = jpegls_link_check(err);
-		if (r < 0)
-			return r;
-		OFLog::configure(OFLogger::OFF_LOG_LEVEL);
-		if (!dcmDataDict.isDictionaryLoaded())
-			return err_set(err, ENOENT, "DCMTK finds no data dictionary (environment variable DCMDICTPATH: %s)",
-				       getenv("DCMDICTPATH") ? getenv("DCMDICTPATH") : "not set");
-		dcmEnableAutomaticInputDataCorrection.set(OFFalse); /* text stays as stored, byte for byte */
-		dcmEnableUnknownVRConversion.set(OFFalse);	    /* an UN value stays opaque; the getters look it up */
-		dcmAcceptOddAttributeLength.set(OFTrue);
-		dcmEnableCP246Support.set(OFTrue); /* UN of undefined length: a sequence in implicit VR, as layout.cc walks it */
-		dcmIgnoreParsingErrors.set(OFFalse);
-		dcmAutoDetectDatasetXfer.set(OFFalse);
-		dcmAcceptUnexpectedImplicitEncoding.set(OFFalse);
-		DJDecoderRegistration::registerCodecs();
-		DJLSDecoderRegistration::registerCodecs();
-		started = true;
-		return 0;
-	});
-}
-
-void dicom_stop(void)
-{
-	guarded(nullptr, "dicom_stop", [] {
-		std::lock_guard<std::mutex> lock(start_lock);
-
-		if (started) {
-			DJLSDecoderRegistration::cleanup();
-			DJDecoderRegistration::cleanup();
-			started = false;
-		}
-		return 0;
-	});
-}
 
 static int open_regular(const char *path, std::shared_ptr<const Source> *ret_source, struct err *err)
 {

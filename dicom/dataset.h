@@ -32,10 +32,6 @@ extern "C" {
 struct dicom_file;
 struct dicom_item;
 
-/* Once per process, before anything else of dicom/: loads the dictionary and the codecs, silences DCMTK's own logger. */
-int dicom_start(struct err *err);
-void dicom_stop(void);
-
 /* path: a DICOM Part 10 file. A truncated file, a wrong length or another kind of file is EBADMSG with the reason;
  * ENOTSUP: a transfer syntax whose bytes cannot be told apart; EFBIG: a deflated data set above its limit. */
 int dicom_open(const char *path, struct dicom_file **ret_file, struct err *err);

@@ -15,6 +15,7 @@
 
 #include "dicom/internal.hh"
 #include "dicom/part10.hh"
+#include "dicom/pixels.h"
 
 namespace tomonode
 {

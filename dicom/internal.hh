@@ -12,7 +12,7 @@
 
 #include "dicom/dataset.h"
 #include "dicom/layout.hh"
-#include "dicom/pixels.h"
+#include "dicom/pixel_info.h"
 
 /* A data set. Opened: `source` and `layout` are set, and an empty (7FE0,0010)
  * stands in for the pixel data that DCMTK never sees. */

@@ -7,16 +7,11 @@
 #define TOMONODE_DICOM_PIXELS_H
 
 #include "dicom/dataset.h"
+#include "dicom/pixel_info.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct dicom_pixel_info {
-	long rows, columns, frames;
-	int bits_allocated, bits_stored, high_bit;
-	bool is_signed;
-};
 
 /* Checks the description against itself and against the pixel data's length: EBADMSG names what does not fit;
  * ENOTSUP: lossy or unknown transfer syntax, colour, other than 8 or 16 bits allocated; EFBIG: above 65535 x 65535, 4096 frames,

@@ -14,12 +14,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "node/certificate_pattern.h"
 #include "node/log.h"
 #include "node/network.h"
 
 #define NETWORKS_MAX 16 /* of one peer: the addresses of its name */
-#define FINGERPRINT "sha256:"
-#define FINGERPRINT_DIGITS 64
 
 struct known_peer {
 	const struct peer_conf *conf; /* borrowed */
@@ -136,44 +135,16 @@ bool admission_names(const struct admission *a, const struct in6_addr *address)
 
 /* ---- certificates ---- */
 
-/* The digits of a fingerprint, small and without colons; false: it is none. */
-static bool parse_fingerprint(const char *text, char ret_digits[FINGERPRINT_DIGITS + 1])
-{
-	size_t n = 0;
-
-	for (; *text; text++) {
-		if (*text == ':')
-			continue;
-		if (!isxdigit((unsigned char)*text) || n == FINGERPRINT_DIGITS)
-			return false;
-		ret_digits[n++] = (char)tolower((unsigned char)*text);
-	}
-	ret_digits[n] = '\0';
-	return n == FINGERPRINT_DIGITS;
-}
-
-static bool is_fingerprint(const char *pattern)
-{
-	return !strncasecmp(pattern, FINGERPRINT, strlen(FINGERPRINT));
-}
-
-bool admission_pattern_ok(const char *pattern)
-{
-	char digits[FINGERPRINT_DIGITS + 1];
-
-	return !is_fingerprint(pattern) || parse_fingerprint(pattern + strlen(FINGERPRINT), digits);
-}
-
 bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate)
 {
-	char digits[FINGERPRINT_DIGITS + 1];
+	char digits[CERTIFICATE_DIGITS + 1];
 
 	if (!pattern[0])
 		return true;
 	if (!certificate)
 		return false;
-	if (is_fingerprint(pattern))
-		return parse_fingerprint(pattern + strlen(FINGERPRINT), digits) && !strcmp(digits, certificate->fingerprint);
+	if (certificate_pattern_is_fingerprint(pattern))
+		return certificate_pattern_digits(pattern, digits) && !strcmp(digits, certificate->fingerprint);
 	for (size_t i = 0; i < certificate->n_names; i++)
 		if (config_matches(pattern, certificate->names[i]))
 			return true;

@@ -23,9 +23,7 @@ enum scp_admission admission_check(const struct admission *a, const struct scp_r
 /* Is it the address of a configured peer, by itself or by its name, not as one of a network? */
 bool admission_names(const struct admission *a, const struct in6_addr *address);
 
-/* `certificate` of a peer: "sha256:" with 64 hexadecimal digits, with or without colons, or a name with * and ?; "" is neither.
- * Is it well written? Does the certificate (NULL: none was shown) fit? "" fits everything. */
-bool admission_pattern_ok(const char *pattern);
+/* Does the certificate (NULL: none was shown) fit the pattern (node/certificate_pattern.h)? "" fits everything. */
 bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/backoff.h"
 #include "node/case_check.h"
 #include "node/deliver.h"
 #include "node/digest.h"
@@ -183,7 +184,7 @@ static enum job_event refusal(const struct attempt *a, const struct err *why, js
 	case ENOSPC:
 	case EDQUOT:
 		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next",
-					now + deliver_backoff(a->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
+					now + backoff_seconds(a->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
 		return EVENT_INTERRUPTED;
 	default:
 		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next", now + RETRY_WAIT);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "node/bench_compare.h"
+#include "node/commands.h"
 #include "node/options.h"
 #include "node/version.h"
 #include "recon/bench.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/commands.h"
 #include "node/config_path.h"
 #include "node/config_reference.h"
 #include "node/options.h"

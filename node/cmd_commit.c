@@ -12,7 +12,7 @@
 
 #include "dicom/commit.h"
 #include "kernels/clock.h"
-#include "node/commands.h"
+#include "node/cmd_deliver.h"
 #include "node/commit.h"
 #include "node/destination.h"
 #include "node/event.h"

@@ -21,7 +21,7 @@
 #include "dicom/dataset.h"
 #include "dicom/store_scu.h"
 #include "kernels/clock.h"
-#include "node/commands.h"
+#include "node/cmd_deliver.h"
 #include "node/deliver.h"
 #include "node/destination.h"
 #include "node/event.h"

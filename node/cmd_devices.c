@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "kernels/device.h"
+#include "node/commands.h"
 #include "node/event.h"
 #include "node/options.h"
 #include "recon/self_test.h"

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "dicom/dataset.h"
+#include "node/attribute.h"
 #include "node/audit_files.h"
+#include "node/commands.h"
 #include "node/dicom_tags.h"
-#include "node/exam_parts.h"
 #include "node/export_image.h"
 #include "node/export_sinogram.h"
+#include "node/folder.h"
 #include "node/options.h"
 #include "node/plural.h"
 

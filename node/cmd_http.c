@@ -4,7 +4,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "node/commands.h"
+#include "node/cmd_status.h"
+#include "node/exit_code.h"
 #include "node/log.h"
 #include "node/status_http.h"
 #include "node/task.h"

@@ -9,6 +9,7 @@
 
 #include "kernels/clock.h"
 #include "node/audit_files.h"
+#include "node/commands.h"
 #include "node/options.h"
 #include "node/picture.h"
 #include "node/plural.h"

@@ -15,9 +15,10 @@
 
 #include "kernels/clock.h"
 #include "node/audit.h"
-#include "node/commands.h"
+#include "node/cmd_worker.h"
 #include "node/event.h"
 #include "node/exam.h"
+#include "node/exit_code.h"
 #include "node/jobs.h"
 #include "node/log.h"
 #include "node/task.h"

@@ -14,7 +14,7 @@
 #include "node/job_report.h"
 #include "node/jobs_lines.h"
 #include "node/log.h"
-#include "node/node_report.h"
+#include "node/node_file.h"
 #include "node/notes.h"
 #include "node/options.h"
 #include "node/unknown.h"
@@ -172,7 +172,7 @@ int cmd_list(int argc, char **argv)
 
 	if (stop)
 		return code;
-	report = node_report_read(c.config->node.spool);
+	report = node_file_read(c.config->node.spool);
 	problem = json_string_value(json_object_get(report, "journal"));
 	list = json_array();
 	jobs_lines_look(&c.jobs);

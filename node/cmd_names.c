@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "dicom/dataset.h"
-#include "node/commands.h"
+#include "node/cmd_status.h"
 #include "node/dicom_tags.h"
+#include "node/exit_code.h"
 #include "node/status_names.h"
 #include "node/task.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/case_files.h"
+#include "node/commands.h"
 #include "node/device_names.h"
 #include "node/options.h"
 #include "node/plural.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "node/audit_queue.h"
-#include "node/commands.h"
+#include "node/cmd_serve.h"
 #include "node/config_path.h"
 #include "node/log.h"
 #include "node/options.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/commands.h"
 #include "node/options.h"
 #include "node/plural.h"
 #include "node/progress.h"

@@ -20,8 +20,9 @@
 
 #include "kernels/clock.h"
 #include "node/child.h"
-#include "node/commands.h"
+#include "node/cmd_status.h"
 #include "node/event.h"
+#include "node/exit_code.h"
 #include "node/log.h"
 #include "node/status.h"
 #include "node/status_channel.h"

@@ -15,6 +15,7 @@
 #include "dicom/pixels.h"
 #include "dicom/store_scu.h"
 #include "kernels/clock.h"
+#include "node/commands.h"
 #include "node/deliver.h"
 #include "node/destination.h"
 #include "node/options.h"

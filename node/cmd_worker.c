@@ -16,8 +16,10 @@
 #include "kernels/clock.h"
 #include "node/attempt.h"
 #include "node/channel.h"
-#include "node/commands.h"
+#include "node/cmd_worker.h"
+#include "node/crew.h"
 #include "node/device_names.h"
+#include "node/exit_code.h"
 #include "node/log.h"
 #include "node/task.h"
 #include "recon/pet.h"
@@ -88,7 +90,7 @@ static int open_device(struct worker *w, const char *name)
 		return CODE_DEVICE;
 	}
 	log_event(LOG_INFO, "device-tested", "device=%s gap=%.2g difference=%.2g ms=%.0f threads=%d", log_quote(w->dev->name),
-		  report.gap, report.difference, 1e3 * report.seconds, task_threads());
+		  report.gap, report.difference, 1e3 * report.seconds, threads_available());
 	return CODE_OK;
 }
 

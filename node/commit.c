@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/backoff.h"
 #include "node/event.h"
 #include "node/log.h"
 #include "node/plural.h"
@@ -67,7 +68,7 @@ enum job_event commit_not_kept(const struct destination_conf *d, const struct jo
 	*ret_detail = json_pack("{s:s, s:s, s:s, s:o, s:i}", "destination", send->destination, "transaction", send->transaction,
 				"status", "", "reason", event_text(text), "attempt", tries);
 	if (*ret_detail && !last)
-		json_object_set_new(*ret_detail, "next", json_real(now + deliver_backoff(tries, d->retry_first, d->retry_cap)));
+		json_object_set_new(*ret_detail, "next", json_real(now + backoff_seconds(tries, d->retry_first, d->retry_cap)));
 	if (*ret_detail && uids)
 		json_object_set_new(*ret_detail, "sop_instances", uids);
 	else

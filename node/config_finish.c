@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/admission.h"
+#include "node/certificate_pattern.h"
 #include "node/config_read.h"
 
 #define REFUSALS 20   /* see peer_refusals */
@@ -245,7 +245,7 @@ static void finish_peers(struct config_reader *r)
 		const struct peer_conf *p = &c->peers[i];
 		struct config_place place = r->places[SECTION_PEERS][i];
 
-		if (!admission_pattern_ok(p->certificate))
+		if (!certificate_pattern_ok(p->certificate))
 			config_problem(
 				r, place.file, place.line,
 				"key 'certificate' of peer '%s': \"%s\"; allowed: sha256: and 64 hexadecimal digits (with or "

@@ -7,12 +7,13 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "node/task.h"
-
-#define THREADS_MAX 16
+#define THREADS_MAX 16 /* of a crew */
+#define CORES_MAX 1024
 
 struct crew {
 	pthread_t threads[THREADS_MAX];
@@ -60,7 +61,7 @@ int crew_create(int threads, struct crew **ret_crew, struct err *err)
 	if (!c)
 		return err_set(err, ENOMEM, "no memory for a crew of threads");
 	if (threads <= 0)
-		threads = task_threads() > THREADS_MAX ? THREADS_MAX : task_threads();
+		threads = threads_available() > THREADS_MAX ? THREADS_MAX : threads_available();
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work_there, NULL);
 	pthread_cond_init(&c->work_done, NULL);
@@ -107,4 +108,19 @@ void crew_run(struct crew *c, size_t parts, void (*work)(void *ctx, size_t part)
 	while (c->left > 0)
 		pthread_cond_wait(&c->work_done, &c->lock);
 	pthread_mutex_unlock(&c->lock);
+}
+
+int threads_available(void)
+{
+	const char *text = getenv("OMP_NUM_THREADS");
+	char *end = NULL;
+	long n = text ? strtol(text, &end, 10) : 0;
+	cpu_set_t cores;
+
+	if (n >= 1 && n <= CORES_MAX && !*end)
+		return (int)n;
+	if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0)
+		return CPU_COUNT(&cores);
+	n = sysconf(_SC_NPROCESSORS_ONLN); /* more than 1024 of them */
+	return n < 1 ? 1 : n > CORES_MAX ? CORES_MAX : (int)n;
 }

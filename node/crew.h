@@ -6,9 +6,13 @@
 
 #include "kernels/err.h"
 
+/* Threads that this process may use: OMP_NUM_THREADS where it is set (the node shares the cores out among its workers that way),
+ * else one for each core that we may run on. */
+int threads_available(void);
+
 struct crew;
 
-/* threads 0: task_threads(), at most 16. Threads that the system does not give are done without. */
+/* threads 0: threads_available(), at most 16. Threads that the system does not give are done without. */
 int crew_create(int threads, struct crew **ret_crew, struct err *err);
 struct crew *crew_free(struct crew *c); /* takes NULL, returns NULL */
 int crew_size(const struct crew *c);	/* threads, the caller's own included */

@@ -54,12 +54,3 @@ bool deliver_is_lasting(int code)
 {
 	return code == EACCES || code == EKEYREJECTED || code == ENOKEY || code == EPROTONOSUPPORT;
 }
-
-double deliver_backoff(int n, double first, double cap)
-{
-	double wait = first;
-
-	for (int i = 1; i < n && wait < cap; i++)
-		wait *= 2;
-	return wait < cap ? wait : cap;
-}

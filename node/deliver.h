@@ -21,7 +21,4 @@ enum deliver_outcome deliver_classify_error(int code);
  * is rejected, a certificate refused, TLS spoken on one side alone. It is tried on, and an alarm soon (alarm_rejections). */
 bool deliver_is_lasting(int code);
 
-/* s to wait after the n-th failure in a row (n >= 1): first, 2 first, 4 first, ... up to cap. */
-double deliver_backoff(int n, double first, double cap);
-
 #endif

@@ -1,5 +1,6 @@
 #include "node/destination.h"
 
+#include "node/backoff.h"
 #include "node/deliver.h"
 #include "node/log.h"
 
@@ -57,7 +58,7 @@ bool destination_failed(json_t *detail, const struct destination_conf *d, const 
 {
 	bool alarm = destination_alarming(d, send, rejected, now);
 
-	json_object_set_new(detail, "next", json_real(now + deliver_backoff(send->failures + 1, d->retry_first, d->retry_cap)));
+	json_object_set_new(detail, "next", json_real(now + backoff_seconds(send->failures + 1, d->retry_first, d->retry_cap)));
 	if (down)
 		json_object_set_new(detail, "down", json_true());
 	if (alarm)

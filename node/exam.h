@@ -9,6 +9,7 @@
 
 #include "dicom/dataset.h"
 #include "dicom/pixels.h"
+#include "node/attribute.h"
 #include "node/config.h"
 #include "recon/prep.h"
 #include "recon/scan.h"
@@ -78,5 +79,9 @@ int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *
  * acquisition
  */
 void exam_case_key(const struct exam_facts *f, char *ret_key, size_t size);
+/* Where the attributes of a view stand: its file, and its frame in a multi-frame object. */
+struct header exam_header(const struct exam *exam, int view);
+/* Direction cosines for a laterality ('L', 'R'), a view ("CC", "MLO") and a gantry angle in degrees. */
+void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3]);
 
 #endif

@@ -4,28 +4,10 @@
 
 #include <math.h>
 
+#include "node/attribute.h"
 #include "node/dicom_tags.h"
 #include "node/exam.h"
-
-/* exam_header.c: an attribute wherever an object keeps it.
- * A single-frame object (frame < 0) has everything at the root. A multi-frame object may have it in a functional
- * group of the frame, or in a shared one, or at the root; that is the order. */
-struct header {
-	const struct dicom_item *root;
-	long frame; /* 0.., or -1: single-frame */
-};
-
-struct header exam_header(const struct exam *exam, int view); /* of a view: its file, and its frame in a multi-frame object */
-const struct dicom_item *header_find(const struct header *h, uint32_t tag); /* the item that holds a value of it, or NULL */
-/* 1: found, 0: nowhere (or empty everywhere), negative: there and unreadable. */
-int header_text(const struct header *h, uint32_t tag, char *ret_text, size_t size, struct err *err);
-int header_double(const struct header *h, uint32_t tag, unsigned index, double *ret_value, struct err *err);
-int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_value, struct err *err);
-
-/* "(0018,1510)" into a ring of static buffers of the thread, for sentences. */
-const char *tag_text(uint32_t tag);
-/* The last part of a path: folders may be called after patients. */
-const char *file_name(const char *path);
+#include "node/folder.h"
 
 /* exam_facts.c: what an object is. "" when it is one we reconstruct (*ret_source says which), else why not. */
 const char *exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size);
@@ -40,8 +22,6 @@ bool header_magnified(const struct header *h);
 
 /* exam_orientation.c: the scan's axes in the patient, and how the stored image lies in them. */
 int exam_orient(struct exam *exam, struct err *err);
-/* Direction cosines for a laterality ('L', 'R'), a view ("CC", "MLO") and a gantry angle in degrees. */
-void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3]);
 /* "A\R" against the axes: which way columns and rows run. */
 int orientation_parse(const char *text, const double axis[3][3], bool *ret_columns_toward_chest, bool *ret_rows_toward_minus_y,
 		      struct err *err);

@@ -19,6 +19,14 @@
 #define ANGLE_MAX 75.0	/* degrees; no tomosynthesis goes that far, and the source must stay above the detector */
 #define ANGLE_SAME 0.01 /* degrees; closer projections are the same, as in scan_create_dbt() */
 
+struct header exam_header(const struct exam *exam, int view)
+{
+	const struct exam_view *v = &exam->views[view];
+	bool multi = exam->source == EXAM_BREAST_PROJECTION;
+
+	return (struct header){.root = dicom_root(exam->files[v->file]), .frame = multi ? v->frame : -1};
+}
+
 static int read_angle_mg(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
 {
 	const struct profile_conf *p = exam->profile;

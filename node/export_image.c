@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/exam_parts.h"
+#include "node/attribute.h"
+#include "node/dicom_tags.h"
 #include "node/file_out.h"
+#include "node/folder.h"
 #include "node/interfile.h"
 #include "node/version.h"
 

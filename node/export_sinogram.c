@@ -8,8 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "node/exam_parts.h"
+#include "node/attribute.h"
+#include "node/dicom_tags.h"
 #include "node/file_out.h"
+#include "node/folder.h"
 
 /* ---- the header's text ---- */
 

@@ -1,6 +1,6 @@
 /* fill.c - puts with one sticky error. */
 #include "node/fill.h"
-#include "node/exam_parts.h"
+#include "node/attribute.h"
 
 void fill_text(struct fill *f, uint32_t tag, const char *text)
 {

@@ -104,3 +104,10 @@ uint64_t folder_fingerprint(const char *path)
 	closedir(dir);
 	return sum;
 }
+
+const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -20,4 +20,7 @@ uint64_t folder_bytes(const char *path);
 /* A number that changes when a file in it comes, goes or grows; 0: there is none. No clock has a part in it. */
 uint64_t folder_fingerprint(const char *path);
 
+/* The last part of a path: folders may be called after patients. */
+const char *file_name(const char *path);
+
 #endif

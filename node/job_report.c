@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "node/event.h"
-#include "node/reconstruct.h"
+#include "node/stage_names.h"
 
 #define PROGRESS_BYTES_MAX 4096 /* a worker writes some 120 */
 
@@ -229,7 +229,7 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 {
 	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
 		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *stored, *seconds;
-	double last = number(view, "last_received"), at, part[RECONSTRUCT_STAGES], sum = 0, fit;
+	double last = number(view, "last_received"), at, part[STAGES], sum = 0, fit;
 	json_t *list = json_array();
 
 	if (number(view, "instances") > 0)
@@ -249,11 +249,11 @@ json_t *job_report_stages(const json_t *view, const json_t *events)
 		stage(list, "check", number(seconds, "check"));
 		at += number(seconds, "check");
 	}
-	for (size_t i = 0; i < RECONSTRUCT_STAGES; i++)
-		sum += part[i] = number(seconds, reconstruct_stages[i]);
+	for (size_t i = 0; i < STAGES; i++)
+		sum += part[i] = number(seconds, stage_names[i]);
 	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum : 1; /* what ran side by side counts once */
-	for (size_t i = 0; i < RECONSTRUCT_STAGES; i++) {
-		stage(list, reconstruct_stages[i], fit * part[i]);
+	for (size_t i = 0; i < STAGES; i++) {
+		stage(list, stage_names[i], fit * part[i]);
 		at += fit * part[i];
 	}
 	stage(list, "process", number(made, "time") - at); /* start of the worker, clean-up, journal: what the parts leave over */

@@ -9,7 +9,13 @@
 #include <unistd.h>
 
 #include "dicom/dataset.h"
+#include "dicom/start.h"
+#include "node/cmd_deliver.h"
+#include "node/cmd_serve.h"
+#include "node/cmd_status.h"
+#include "node/cmd_worker.h"
 #include "node/commands.h"
+#include "node/exit_code.h"
 #include "node/version.h"
 
 struct command {

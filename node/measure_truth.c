@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/exam_parts.h"
+#include "node/exam.h"
 #include "node/measure.h"
 
 int measure_add(struct measure_list *list, const struct measure_item *item, struct err *err)

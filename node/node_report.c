@@ -1,13 +1,11 @@
 #include "node/node_report.h"
 
-#include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "node/event.h"
+#include "node/node_file.h"
 
 static const char *state_name(enum slot_state state)
 {
@@ -46,40 +44,11 @@ json_t *node_report_make(const struct node_report *r, const struct schedule *s, 
 			 receiver_runs(s), "stopping", s->stopping, "devices", devices);
 }
 
-static int path_of(const char *spool, const char *ending, char *ret_path, size_t size)
-{
-	return snprintf(ret_path, size, "%s/node.json%s", spool, ending) < (int)size ? 0 : -1;
-}
-
-static bool write_file(const char *spool, const char *text)
-{
-	char path[340], part[340];
-	bool whole;
-	FILE *f;
-	int fd;
-
-	if (path_of(spool, "", path, sizeof(path)) < 0 || path_of(spool, ".part", part, sizeof(part)) < 0)
-		return false;
-	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f) {
-		if (fd >= 0)
-			close(fd);
-		return false;
-	}
-	whole = fputs(text, f) >= 0;
-	whole = fclose(f) == 0 && whole;
-	if (whole && rename(part, path) == 0)
-		return true;
-	unlink(part);
-	return false;
-}
-
 void node_report_write(struct node_report *r, const struct schedule *s, double now)
 {
 	char *text = event_dump(node_report_make(r, s, now));
 
-	if (!text || (r->text && !strcmp(text, r->text)) || !write_file(s->config->node.spool, text)) {
+	if (!text || (r->text && !strcmp(text, r->text)) || !node_file_write(s->config->node.spool, text)) {
 		free(text);
 		return;
 	}
@@ -91,15 +60,4 @@ void node_report_clear(struct node_report *r)
 {
 	free(r->text);
 	r->text = NULL;
-}
-
-json_t *node_report_read(const char *spool)
-{
-	char path[340];
-	json_t *report = path_of(spool, "", path, sizeof(path)) < 0 ? NULL : json_load_file(path, 0, NULL);
-
-	if (json_is_object(report) && json_is_array(json_object_get(report, "devices")))
-		return report;
-	json_decref(report);
-	return NULL;
 }

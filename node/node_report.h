@@ -20,6 +20,4 @@ json_t *node_report_make(const struct node_report *r, const struct schedule *s, 
 void node_report_write(struct node_report *r, const struct schedule *s, double now);
 void node_report_clear(struct node_report *r);
 
-json_t *node_report_read(const char *spool); /* NULL: none, or not readable */
-
 #endif

@@ -3,7 +3,7 @@
  * - `--help` is always there and prints usage, options and exit codes on stdout; code 0.
  * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Else stdout is for people.
  * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds "ok": false, "code" and "error".
- * - Exit codes are enum exit_code of node/commands.h.
+ * - Exit codes are enum exit_code of node/exit_code.h.
  *
  *	static const struct option_spec options[] = {
  *		{'c', "config", "FILE", "configuration laid over the embedded defaults"},
@@ -39,8 +39,8 @@
 #include <stddef.h>
 
 #include "kernels/err.h"
-#include "node/commands.h"
 #include "node/config.h"
+#include "node/exit_code.h"
 
 #define OPTION_LONG 256 /* ids from here on have no short letter */
 #define OPTIONS_MAX 40

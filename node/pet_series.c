@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/attribute.h"
 #include "node/dicom_tags.h"
-#include "node/exam_parts.h"
+#include "node/folder.h"
 
 #define UNIT_TOLERANCE 1e-3  /* of a direction's length */
 #define PLACE_TOLERANCE 0.02 /* mm: DS values of slice positions are often rounded */

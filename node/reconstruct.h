@@ -50,9 +50,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 
 void reconstruct_report_clear(struct reconstruct_report *r);
 
-/* reconstruct_report.c. The stages in their order, as reconstruct_seconds() names them (beside "total"). NULL: no memory. */
-#define RECONSTRUCT_STAGES 7
-extern const char *const reconstruct_stages[RECONSTRUCT_STAGES];
+/* reconstruct_report.c. Seconds of each stage (node/stage_names.h) and "total". NULL: no memory. */
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
 /* What each kind has of its own: {"bins": ...} of DBT, {"pet": ...}, {"parallel": ...}. */
 json_t *reconstruct_findings(const struct reconstruct_report *r);

@@ -4,10 +4,10 @@
 
 #include "kernels/clock.h"
 #include "node/case_views.h"
+#include "node/crew.h"
 #include "node/exam.h"
 #include "node/reconstruct_parts.h"
 #include "node/result.h"
-#include "node/task.h"
 
 struct dbt_work {
 	struct reconstruct_work base;
@@ -36,7 +36,8 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 	struct case_views_report views = {0};
-	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, task_threads(), base->monitor, &views, err);
+	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor, &views,
+				 err);
 
 	base->report.seconds_read = views.seconds_read;
 	base->report.seconds_prepare = views.seconds_prepare;

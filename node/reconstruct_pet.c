@@ -5,8 +5,8 @@
 
 #include "kernels/clock.h"
 #include "node/case_planes.h"
+#include "node/crew.h"
 #include "node/reconstruct_parts.h"
-#include "node/task.h"
 
 #define SLICES_AT_A_TIME 16
 
@@ -44,7 +44,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	struct case_planes_report planes = {0};
-	int rc = case_read_planes(w->s, w->session, task_threads(), base->monitor, &planes, err);
+	int rc = case_read_planes(w->s, w->session, threads_available(), base->monitor, &planes, err);
 
 	base->report.seconds_read = planes.seconds_read;
 	base->report.seconds_prepare = planes.seconds_prepare;

@@ -3,19 +3,16 @@
 #include <stdio.h>
 
 #include "node/reconstruct.h"
-
-const char *const reconstruct_stages[RECONSTRUCT_STAGES] = {"open",	   "read",     "prepare", "upload",
-							    "reconstruct", "download", "write"};
+#include "node/stage_names.h"
 
 json_t *reconstruct_seconds(const struct reconstruct_report *r)
 {
-	const double seconds[RECONSTRUCT_STAGES] = {r->seconds_open,   r->seconds_read,	       r->seconds_prepare,
-						    r->seconds_upload, r->seconds_reconstruct, r->seconds_download,
-						    r->seconds_write};
+	const double seconds[STAGES] = {r->seconds_open,	r->seconds_read,     r->seconds_prepare, r->seconds_upload,
+					r->seconds_reconstruct, r->seconds_download, r->seconds_write};
 	json_t *o = json_object();
 
-	for (size_t i = 0; i < RECONSTRUCT_STAGES; i++)
-		json_object_set_new(o, reconstruct_stages[i], json_real(seconds[i]));
+	for (size_t i = 0; i < STAGES; i++)
+		json_object_set_new(o, stage_names[i], json_real(seconds[i]));
 	json_object_set_new(o, "total", json_real(r->seconds_total));
 	return o;
 }

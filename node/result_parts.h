@@ -2,9 +2,10 @@
 #ifndef TOMONODE_NODE_RESULT_PARTS_H
 #define TOMONODE_NODE_RESULT_PARTS_H
 
+#include "node/attribute.h"
 #include "node/crew.h"
 #include "node/dicom_tags.h"
-#include "node/exam_parts.h"
+#include "node/exam.h"
 #include "node/fill.h"
 #include "node/provenance.h"
 #include "node/result.h"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "node/audit_trail.h"
-#include "node/commands.h"
 #include "node/event.h"
+#include "node/exit_code.h"
 #include "node/folder.h"
 #include "node/history.h"
 #include "node/log.h"

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "node/audit_trail.h"
-#include "node/commands.h"
 #include "node/commit.h"
 #include "node/destination.h"
 #include "node/event.h"
+#include "node/exit_code.h"
 #include "node/jobs_lines.h"
 #include "node/log.h"
 #include "node/schedule_parts.h"

@@ -11,15 +11,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "node/backoff.h"
 #include "node/channel.h"
-#include "node/commands.h"
+#include "node/crew.h"
 #include "node/deliver.h"
 #include "node/event.h"
+#include "node/exit_code.h"
 #include "node/folder.h"
 #include "node/log.h"
 #include "node/plural.h"
 #include "node/schedule_parts.h"
-#include "node/task.h"
 
 #define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
 #define STOP_GRACE 10.0		 /* s from SIGTERM to SIGKILL for a worker that is not needed any more */
@@ -68,7 +69,7 @@ static void crashed(struct schedule *s, int64_t job, const char *reason, double 
 
 	if (!v || v->state != JOB_RUNNING)
 		return;
-	wait = deliver_backoff(v->crashes + 1, SCHEDULE_CRASH_WAIT_FIRST, SCHEDULE_CRASH_WAIT_CAP);
+	wait = backoff_seconds(v->crashes + 1, SCHEDULE_CRASH_WAIT_FIRST, SCHEDULE_CRASH_WAIT_CAP);
 	schedule_say(s, v, EVENT_CRASHED, json_pack("{s:o, s:f}", "reason", event_text(reason), "next", now + wait), now);
 }
 
@@ -242,7 +243,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 static void start(struct schedule *s, int id)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
-	struct process p = {.role = PROCESS_WORKER, .slot = id, .threads = slots_threads(&s->slots, slot, task_threads())};
+	struct process p = {.role = PROCESS_WORKER, .slot = id, .threads = slots_threads(&s->slots, slot, threads_available())};
 	const char *args[] = {"worker", slot->name, s->config_path ? "-c" : NULL, s->config_path, NULL};
 	struct err err = {0};
 

@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/attribute.h"
 #include "node/dicom_tags.h"
-#include "node/exam_parts.h"
+#include "node/folder.h"
 #include "node/plural.h"
 #include "node/sinogram_parts.h"
 

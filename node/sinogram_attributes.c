@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/attribute.h"
 #include "node/dicom_tags.h"
-#include "node/exam_parts.h"
+#include "node/folder.h"
 #include "node/provenance.h"
 #include "node/sinogram_parts.h"
 

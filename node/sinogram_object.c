@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "dicom/bulk.h"
+#include "node/attribute.h"
 #include "node/dicom_tags.h"
-#include "node/exam_parts.h"
+#include "node/folder.h"
 #include "node/sinogram_parts.h"
 
 static const char *const role_names[SINOGRAM_ROLES + 1] = {

@@ -11,7 +11,7 @@
 #include "node/job_report.h"
 #include "node/jobs_lines.h"
 #include "node/log.h"
-#include "node/node_report.h"
+#include "node/node_file.h"
 #include "node/thumbnail.h"
 #include "node/unknown.h"
 
@@ -290,7 +290,7 @@ static void look_at_node(struct status *s)
 	const json_t *slots, *slot;
 	size_t i, out = 0;
 
-	s->node = node_report_read(s->config->node.spool);
+	s->node = node_file_read(s->config->node.spool);
 	if (!s->node)
 		return; /* it has just started */
 	if (json_is_false(json_object_get(s->node, "receiver")))

@@ -1,18 +1,15 @@
 #include "node/task.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "node/audit.h"
-#include "node/commands.h"
+#include "node/exit_code.h"
 #include "node/log.h"
 #include "node/options.h"
 
 enum { OPTION_NOTIFY = OPTION_LONG, OPTION_CHANNEL, OPTION_LISTEN };
-
-#define THREADS_MAX 1024
 
 static const struct option_spec options[] = {
 	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
@@ -108,18 +105,4 @@ void task_end(struct task *t)
 {
 	t->journal = journal_close(t->journal);
 	t->config = config_free(t->config);
-}
-
-int task_threads(void)
-{
-	const char *text = getenv("OMP_NUM_THREADS");
-	long long n;
-	cpu_set_t cores;
-
-	if (text && options_integer(text, 1, THREADS_MAX, &n) == 0)
-		return (int)n;
-	if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0)
-		return CPU_COUNT(&cores);
-	n = sysconf(_SC_NPROCESSORS_ONLN); /* more than 1024 of them */
-	return n < 1 ? 1 : n > THREADS_MAX ? THREADS_MAX : (int)n;
 }

@@ -27,8 +27,4 @@ int task_sandbox(const struct task *t, enum sandbox_role role, const char *detai
 void task_notify(const struct task *t);
 void task_end(struct task *t);
 
-/* Threads that this process may use: OMP_NUM_THREADS where it is set (the node shares the cores out among its workers that way),
- * else one for each core that we may run on. */
-int task_threads(void);
-
 #endif

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "dicom/pixels.h"
+#include "dicom/start.h"
 
 #define IMPLICIT "1.2.840.10008.1.2"
 #define EXPLICIT "1.2.840.10008.1.2.1"

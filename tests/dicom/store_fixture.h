@@ -25,6 +25,7 @@
 
 #include <cmocka.h>
 
+#include "dicom/start.h"
 #include "dicom/store_scp.h"
 #include "dicom/store_scu.h"
 

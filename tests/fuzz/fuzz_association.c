@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "dicom/commit.h"
+#include "dicom/start.h"
 #include "dicom/store_scp.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

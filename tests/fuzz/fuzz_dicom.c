@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "dicom/pixels.h"
+#include "dicom/start.h"
 #include "node/config.h"
 #include "node/exam.h"
 

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dicom/start.h"
 #include "node/config.h"
 #include "node/sinogram.h"
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "dicom/dataset.h"
+#include "dicom/start.h"
 #include "node/log.h"
 #include "node/receiver.h"
 #include "node/spool.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "dicom/start.h"
 #include "kernels/clock.h"
 #include "node/config.h"
 #include "node/exam.h"

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dicom/pixels.h"
+#include "dicom/start.h"
 #include "node/dicom_tags.h"
 #include "node/exam.h"
 

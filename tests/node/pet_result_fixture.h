@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "dicom/pixels.h"
+#include "dicom/start.h"
 #include "node/pet_result_parts.h"
 
 #define NX 7

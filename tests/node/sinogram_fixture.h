@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "dicom/pixels.h"
+#include "dicom/start.h"
 #include "node/dicom_tags.h"
 #include "node/sinogram.h"
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "node/admission.h"
+#include "node/certificate_pattern.h"
 #include "node/limits.h"
 #include "node/log.h"
 #include "node/network.h"
@@ -185,12 +186,12 @@ static void allow_list(void **state)
 static void certificates(void **state)
 {
 	(void)state;
-	assert_true(admission_pattern_ok(""));
-	assert_true(admission_pattern_ok("mammo*.example"));
-	assert_true(admission_pattern_ok("sha256:" PRINT));
-	assert_false(admission_pattern_ok("sha256:"));
-	assert_false(admission_pattern_ok("SHA256:" PRINT "00"));
-	assert_false(admission_pattern_ok("sha256:xyz"));
+	assert_true(certificate_pattern_ok(""));
+	assert_true(certificate_pattern_ok("mammo*.example"));
+	assert_true(certificate_pattern_ok("sha256:" PRINT));
+	assert_false(certificate_pattern_ok("sha256:"));
+	assert_false(certificate_pattern_ok("SHA256:" PRINT "00"));
+	assert_false(certificate_pattern_ok("sha256:xyz"));
 	assert_true(admission_certificate_fits("", NULL));
 	assert_false(admission_certificate_fits("*", NULL));
 	assert_true(

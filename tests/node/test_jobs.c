@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "node/backoff.h"
 #include "node/deliver.h"
 #include "node/job_report.h"
 #include "node/jobs.h"
@@ -511,13 +512,13 @@ static void statuses(void **state)
 static void backoff(void **state)
 {
 	(void)state;
-	assert_true(deliver_backoff(1, 5, 600) == 5);
-	assert_true(deliver_backoff(2, 5, 600) == 10);
-	assert_true(deliver_backoff(4, 5, 600) == 40);
-	assert_true(deliver_backoff(8, 5, 600) == 600);
-	assert_true(deliver_backoff(1000000, 5, 600) == 600);
-	assert_true(deliver_backoff(1, 5, 2) == 2);
-	assert_true(deliver_backoff(0, 5, 600) == 5);
+	assert_true(backoff_seconds(1, 5, 600) == 5);
+	assert_true(backoff_seconds(2, 5, 600) == 10);
+	assert_true(backoff_seconds(4, 5, 600) == 40);
+	assert_true(backoff_seconds(8, 5, 600) == 600);
+	assert_true(backoff_seconds(1000000, 5, 600) == 600);
+	assert_true(backoff_seconds(1, 5, 2) == 2);
+	assert_true(backoff_seconds(0, 5, 600) == 5);
 }
 
 static double sum_stages(const json_t *stages, size_t *ret_n)

@@ -2,7 +2,7 @@
 #include "tests/node/schedule_fixture.h"
 
 #include "node/channel.h"
-#include "node/commands.h"
+#include "node/exit_code.h"
 #include "node/retention.h"
 
 static void complete_gets_its_route(void **state)

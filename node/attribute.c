@@ -1,14 +1,13 @@
-/* exam_header.c - an attribute wherever an object keeps it: at the root, or in the functional groups of an enhanced object.
+/* attribute.c - an attribute wherever an object keeps it: at the root, or in the functional groups of an enhanced object.
  *
  * The nearest wins: what stands in a frame's groups is that frame's, what stands at the root of an enhanced object is the whole
  * acquisition's (Exposure in mAs, for one, is there the sum).
  *
  * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) in which a geometry or intensity value may stand. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "node/exam_parts.h"
+#include "node/attribute.h"
+#include "node/dicom_tags.h"
 
 static const uint32_t groups[] = {
 	TAG_FRAME_PIXEL_DATA_PROPERTIES_SEQUENCE,
@@ -35,21 +34,6 @@ const char *tag_text(uint32_t tag)
 
 	snprintf(text, sizeof(ring[0]), "(%04X,%04X)", (unsigned)(tag >> 16), (unsigned)(tag & 0xFFFF));
 	return text;
-}
-
-const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-struct header exam_header(const struct exam *exam, int view)
-{
-	const struct exam_view *v = &exam->views[view];
-	bool multi = exam->source == EXAM_BREAST_PROJECTION;
-
-	return (struct header){.root = dicom_root(exam->files[v->file]), .frame = multi ? v->frame : -1};
 }
 
 /* The tag stands there with a value? Sequences count when they have an item. */

@@ -1,0 +1,19 @@
+/* Process-wide set-up of dicom/. */
+#ifndef TOMONODE_DICOM_START_H
+#define TOMONODE_DICOM_START_H
+
+#include "kernels/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Once per process, before anything else of dicom/: loads the dictionary and the codecs, silences DCMTK's own logger.
+ * ENOENT: no data dictionary; ELIBBAD: the program is linked with the wrong JPEG-LS library. */
+int dicom_start(struct err *err);
+void dicom_stop(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

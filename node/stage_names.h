@@ -1,0 +1,8 @@
+/* The stages of a reconstruction in their order, as the journal, `show` and `recon` name them (beside "total"). */
+#ifndef TOMONODE_NODE_STAGE_NAMES_H
+#define TOMONODE_NODE_STAGE_NAMES_H
+
+#define STAGES 7
+static const char *const stage_names[STAGES] = {"open", "read", "prepare", "upload", "reconstruct", "download", "write"};
+
+#endif
