@@ -1,6 +1,6 @@
 """Figures of images of parallel beams: what lies where, errors against it, small pictures. Needs numpy alone.
 
-Images are arrays[row, column] in the axes of recon/parallel.h: x to the right, y down, (0, 0) in the middle; lengths in mm, attenuation
+Images are arrays[row, column] in the axes of recon/parallel/parallel.h: x to the right, y down, (0, 0) in the middle; lengths in mm, attenuation
 in 1/mm. Errors are in parts of the attenuation of water.
 """
 import base64

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/dbt.h"
-#include "recon/projector.h"
+#include "recon/core/projector.h"
+#include "recon/dbt/dbt.h"
 
 #define DEPTH_MM 239.36
 #define SUPPORT_MM 17

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/bench.h"
+#include "recon/bench/bench.h"
 
 struct options {
 	const char *device, *work;

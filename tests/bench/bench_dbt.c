@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "kernels/device.h"
-#include "recon/bench_parts.h"
-#include "recon/linop.h"
-#include "recon/projector.h"
+#include "recon/bench/bench_parts.h"
+#include "recon/core/linop.h"
+#include "recon/core/projector.h"
 
 #define FLOOR 1e-6f
 

@@ -16,9 +16,9 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/bench_parts.h"
-#include "recon/parallel.h"
-#include "recon/ramp.h"
+#include "recon/bench/bench_parts.h"
+#include "recon/core/ramp.h"
+#include "recon/parallel/parallel.h"
 
 #define TRY(call)                                                                                                                \
 	do {                                                                                                                     \

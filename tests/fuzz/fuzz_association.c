@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dicom/commit.h"
-#include "dicom/start.h"
-#include "dicom/store_scp.h"
+#include "dicom/network/commit.h"
+#include "dicom/network/store_scp.h"
+#include "dicom/pixels/start.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

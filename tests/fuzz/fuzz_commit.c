@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dicom/commit.h"
+#include "dicom/network/commit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

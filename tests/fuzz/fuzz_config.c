@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/config.h"
+#include "node/config/config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);

@@ -14,10 +14,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dicom/pixels.h"
-#include "dicom/start.h"
-#include "node/config.h"
-#include "node/exam.h"
+#include "dicom/pixels/pixels.h"
+#include "dicom/pixels/start.h"
+#include "node/config/config.h"
+#include "node/tomo/exam.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

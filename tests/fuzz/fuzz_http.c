@@ -1,14 +1,14 @@
 /* What the status page parses itself: path, Host, Origin, form; and what it writes of texts from outside. Any bytes give an
- * answer, never a crash; what passes keeps what node/status_request.h promises, and no escaped text can leave its place in the
- * page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER tests/fuzz/corpus/http
+ * answer, never a crash; what passes keeps what node/status/status_request.h promises, and no escaped text can leave its place in
+ * the page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER tests/fuzz/corpus/http
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/html.h"
-#include "node/status_request.h"
+#include "node/status/html.h"
+#include "node/status/status_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

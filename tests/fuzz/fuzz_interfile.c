@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/config.h"
-#include "node/interfile.h"
+#include "node/config/config.h"
+#include "node/format/interfile.h"
 
 #define SMALL 200000 /* bytes of values: more would only cost time */
 #define LINE "====\n"

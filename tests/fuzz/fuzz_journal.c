@@ -12,12 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "node/event.h"
-#include "node/job_report.h"
-#include "node/jobs.h"
-#include "node/jobs_lines.h"
-#include "node/log.h"
-#include "node/retention.h"
+#include "node/base/log.h"
+#include "node/jobs/job_report.h"
+#include "node/jobs/jobs.h"
+#include "node/jobs/jobs_lines.h"
+#include "node/serve/retention.h"
+#include "node/store/event.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

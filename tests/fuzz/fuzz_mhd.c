@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/mhd.h"
-#include "node/simulate_voxels.h"
+#include "node/format/mhd.h"
+#include "node/simulate/simulate_voxels.h"
 
 #define SMALL 100000 /* elements: more would only cost time */
 #define LINE "====\n"

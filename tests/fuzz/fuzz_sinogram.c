@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "dicom/start.h"
-#include "node/config.h"
-#include "node/sinogram.h"
+#include "dicom/pixels/start.h"
+#include "node/config/config.h"
+#include "node/sinogram/sinogram.h"
 
 #define LINE "====\n"
 

@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "dicom/dataset.h"
-#include "dicom/start.h"
-#include "node/log.h"
-#include "node/receiver.h"
-#include "node/spool.h"
+#include "dicom/core/dataset.h"
+#include "dicom/pixels/start.h"
+#include "node/base/log.h"
+#include "node/receive/receiver.h"
+#include "node/store/spool.h"
 
 #define PEERS_MAX 8
 

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/sandbox.h"
+#include "node/process/sandbox.h"
 
 static int answer(long rc)
 {

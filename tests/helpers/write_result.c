@@ -14,11 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "dicom/start.h"
+#include "dicom/pixels/start.h"
 #include "kernels/clock.h"
-#include "node/config.h"
-#include "node/exam.h"
-#include "node/result.h"
+#include "node/config/config.h"
+#include "node/result/result.h"
+#include "node/tomo/exam.h"
 
 struct dbt_session {
 	struct grid grid;

@@ -13,7 +13,7 @@
 
 #include "tests/near.h"
 
-#include "kernels/cpu.h"
+#include "kernels/cpu/cpu.h"
 
 static void refused(const char *spec, int code)
 {

@@ -1,5 +1,5 @@
-/* What the projections of the CPU devices do beside A and A' (tests/recon/test_projector.c): adding to what is there, pairs, sums
- * of both halves, fused passes for every rule, and the marks of the support. */
+/* What the projections of the CPU devices do beside A and A' (tests/recon/core/test_projector.c): adding to what is there, pairs,
+ * sums of both halves, fused passes for every rule, and the marks of the support. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "kernels/device.h"
-#include "recon/linop.h"
-#include "recon/projector.h"
-#include "recon/scan.h"
+#include "recon/core/linop.h"
+#include "recon/core/projector.h"
+#include "recon/core/scan.h"
 #include "tests/near.h"
 
 /* The devices every operator test runs on. */

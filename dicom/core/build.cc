@@ -1,0 +1,416 @@
+/* build.cc - writing into a data set (the put, add and copy functions of dicom/core/dataset.h).
+ *
+ * The dictionary gives the VR, and a value that the VR cannot hold is refused rather than cut. An element is made whole before it
+ * replaces what is there, so that an error changes nothing.
+ */
+#include "dicom/core/dataset.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "dicom/core/internal.hh"
+#include "dicom/core/number.hh"
+
+using namespace tomonode;
+
+namespace
+{
+
+constexpr size_t short_length = 65534; /* bytes of a value whose length has 16 bits */
+
+/* Is the data set's pixel representation signed? Decides "US or SS" (PS3.5 A.1). */
+bool pixels_signed(struct dicom_item *item)
+{
+	DcmItem *root = dcm(item)->getRootItem();
+	Uint16 representation = 0;
+
+	if (!root)
+		root = dcm(item);
+	return root->findAndGetUint16(DCM_PixelRepresentation, representation).good() && representation == 1;
+}
+
+int vr_for(struct dicom_item *item, uint32_t tag, DcmEVR *ret_vr, struct err *err)
+{
+	DcmEVR vr = dictionary_vr(tag);
+
+	if (!item)
+		return err_set(err, EINVAL, "%s: no item to put it into", tag_name(tag).c_str());
+	if (vr == EVR_UNKNOWN || vr == EVR_UN)
+		return err_set(err, EINVAL, "%s: not in the dictionary, so without a value representation",
+			       tag_name(tag).c_str());
+	if (tag == DICOM_TAG(0x7fe0, 0x0010))
+		return err_set(err, EINVAL, "%s: pixel data are written frame by frame", tag_name(tag).c_str());
+	if (vr == EVR_xs)
+		vr = pixels_signed(item) ? EVR_SS : EVR_US;
+	*ret_vr = DcmVR(vr).getValidEVR();
+	return 0;
+}
+
+bool has_short_length(DcmEVR vr)
+{
+	return !DcmVR(vr).usesExtendedLengthEncoding();
+}
+
+int new_element(uint32_t tag, DcmEVR vr, std::unique_ptr<DcmElement> *ret_elem, struct err *err)
+{
+	DcmElement *elem = nullptr;
+	DcmTag t(key_of(tag), DcmVR(vr));
+
+	OFCondition cond = DcmItem::newDicomElementWithVR(elem, t);
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
+	ret_elem->reset(elem);
+	return 0;
+}
+
+int insert(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> elem, struct err *err)
+{
+	OFCondition cond = dcm(item)->insert(elem.get(), OFTrue);
+
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
+	elem.release();
+	return 0;
+}
+
+int refuse_vr(uint32_t tag, DcmEVR vr, const char *what, struct err *err)
+{
+	return err_set(err, EINVAL, "%s: VR %s takes no %s", tag_name(tag).c_str(), DcmVR(vr).getVRName(), what);
+}
+
+int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::string_view text, struct err *err)
+{
+	std::unique_ptr<DcmElement> elem;
+	OFCondition cond;
+	int r;
+
+	if (vr == EVR_SQ || vr == EVR_OB || vr == EVR_OW || vr == EVR_UN)
+		return refuse_vr(tag, vr, "text", err);
+	if (has_short_length(vr) && text.size() > short_length)
+		return err_set(err, EMSGSIZE, "%s: %zu bytes of text, VR %s holds %zu", tag_name(tag).c_str(), text.size(),
+			       DcmVR(vr).getVRName(), short_length);
+	r = new_element(tag, vr, &elem, err);
+	if (r < 0)
+		return r;
+	cond = elem->putString(text.data(), (Uint32)text.size());
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: \"%s\" is no value of VR %s", tag_name(tag).c_str(), shorten(text).c_str(),
+			       DcmVR(vr).getVRName());
+	return insert(item, tag, std::move(elem), err);
+}
+
+int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err)
+{
+	std::unique_ptr<DcmElement> elem;
+	OFCondition cond = EC_Normal;
+	std::string text;
+	DcmEVR vr = EVR_UNKNOWN;
+	int r;
+
+	r = vr_for(item, tag, &vr, err);
+	if (r < 0)
+		return r;
+	if (vr != EVR_DS && vr != EVR_FD && vr != EVR_FL)
+		return refuse_vr(tag, vr, "real number", err);
+	for (size_t i = 0; i < n; i++) {
+		if (!std::isfinite(values[i]) || (vr == EVR_FL && !std::isfinite((float)values[i])))
+			return err_set(err, ERANGE, "%s: value %zu is %g, no finite number of VR %s", tag_name(tag).c_str(),
+				       i + 1, values[i], DcmVR(vr).getVRName());
+		if (vr == EVR_DS)
+			text += (i ? "\\" : "") + ds_format(values[i]);
+	}
+	if (vr == EVR_DS)
+		return put_string(item, tag, vr, text, err);
+	if (n > short_length / (vr == EVR_FD ? 8 : 4))
+		return err_set(err, EMSGSIZE, "%s: %zu values, more than VR %s holds", tag_name(tag).c_str(), n,
+			       DcmVR(vr).getVRName());
+	r = new_element(tag, vr, &elem, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n && cond.good(); i++)
+		cond = vr == EVR_FD ? elem->putFloat64(values[i], (unsigned long)i)
+				    : elem->putFloat32((Float32)values[i], (unsigned long)i);
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
+	return insert(item, tag, std::move(elem), err);
+}
+
+struct Range {
+	DcmEVR vr = EVR_UNKNOWN;
+	long low, high;
+};
+
+int put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err)
+{
+	static const Range ranges[] = {
+		{EVR_IS, -2147483648L, 2147483647L},
+		{EVR_US, 0, 65535},
+		{EVR_SS, -32768, 32767},
+		{EVR_UL, 0, 4294967295L},
+		{EVR_SL, -2147483648L, 2147483647L},
+		{EVR_DS, -999999999999999L, 9999999999999999L},
+		{EVR_FD, -9007199254740992L, 9007199254740992L},
+		{EVR_FL, -16777216, 16777216},
+	};
+	std::unique_ptr<DcmElement> elem;
+	const Range *range = nullptr;
+	OFCondition cond;
+	DcmEVR vr = EVR_UNKNOWN;
+	int r;
+
+	r = vr_for(item, tag, &vr, err);
+	if (r < 0)
+		return r;
+	for (const Range &x : ranges)
+		if (x.vr == vr)
+			range = &x;
+	if (!range)
+		return refuse_vr(tag, vr, "whole number", err);
+	if (value < range->low || value > range->high)
+		return err_set(err, ERANGE, "%s: %ld is outside %ld..%ld of VR %s", tag_name(tag).c_str(), value, range->low,
+			       range->high, DcmVR(vr).getVRName());
+	if (vr == EVR_IS || vr == EVR_DS)
+		return put_string(item, tag, vr, std::to_string(value), err);
+	r = new_element(tag, vr, &elem, err);
+	if (r < 0)
+		return r;
+	switch (vr) {
+	case EVR_US:
+		cond = elem->putUint16((Uint16)value, 0);
+		break;
+	case EVR_SS:
+		cond = elem->putSint16((Sint16)value, 0);
+		break;
+	case EVR_UL:
+		cond = elem->putUint32((Uint32)value, 0);
+		break;
+	case EVR_SL:
+		cond = elem->putSint32((Sint32)value, 0);
+		break;
+	case EVR_FL:
+		cond = elem->putFloat32((Float32)value, 0);
+		break;
+	default:
+		cond = elem->putFloat64((Float64)value, 0);
+		break;
+	}
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
+	return insert(item, tag, std::move(elem), err);
+}
+
+int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err)
+{
+	std::unique_ptr<DcmElement> elem;
+	OFCondition cond = EC_Normal;
+	DcmEVR vr = EVR_UNKNOWN;
+	int r;
+
+	r = vr_for(item, tag, &vr, err);
+	if (r < 0)
+		return r;
+	if (vr != EVR_US && vr != EVR_UL && vr != EVR_AT)
+		return refuse_vr(tag, vr, "list of unsigned numbers", err);
+	if (n > short_length / (vr == EVR_US ? 2 : 4))
+		return err_set(err, EMSGSIZE, "%s: %zu values, more than VR %s holds", tag_name(tag).c_str(), n,
+			       DcmVR(vr).getVRName());
+	r = new_element(tag, vr, &elem, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n && cond.good(); i++) {
+		if (vr == EVR_US && values[i] > 65535)
+			return err_set(err, ERANGE, "%s: value %zu is %lu, above 65535", tag_name(tag).c_str(), i + 1,
+				       (unsigned long)values[i]);
+		cond = vr == EVR_US   ? elem->putUint16((Uint16)values[i], (unsigned long)i)
+		       : vr == EVR_UL ? elem->putUint32(values[i], (unsigned long)i)
+				      : elem->putTagVal(key_of(values[i]), (unsigned long)i);
+	}
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
+	return insert(item, tag, std::move(elem), err);
+}
+
+int put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err)
+{
+	std::unique_ptr<DcmElement> elem;
+	OFCondition cond = EC_Normal;
+	DcmEVR vr = dictionary_vr(tag);
+	int r;
+
+	if (vr == EVR_UNKNOWN || vr == EVR_UN) {
+		vr = EVR_UN;
+	} else {
+		r = vr_for(item, tag, &vr, err);
+		if (r < 0)
+			return r;
+	}
+	if (vr == EVR_OW) /* "OB or OW" in the dictionary: bytes say that it is OB */
+		vr = dictionary_vr(tag) == EVR_OW ? EVR_OW : EVR_OB;
+	if (vr != EVR_OB && vr != EVR_UN)
+		return refuse_vr(tag, vr, "bytes", err);
+	if (!item || n > 0xfffffffeul)
+		return err_set(err, EINVAL, "%s: %zu bytes are no value of an item", tag_name(tag).c_str(), n);
+	r = new_element(tag, vr, &elem, err);
+	if (r < 0)
+		return r;
+	if (n > 0)
+		cond = elem->putUint8Array(static_cast<const Uint8 *>(bytes), (unsigned long)n);
+	if (cond.bad())
+		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
+	return insert(item, tag, std::move(elem), err);
+}
+
+int put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr_name,
+		const char *text, struct err *err)
+{
+	uint32_t block = (uint32_t)group << 16 | 0x0010, tag = (uint32_t)group << 16 | 0x1000 | element;
+	DcmVR vr(vr_name);
+	char there[65];
+	int r;
+
+	if (!item || !(group & 1) || group < 9)
+		return err_set(err, EINVAL, "group %04X is none for private elements", group);
+	if (!*creator || strlen(creator) > 64)
+		return err_set(err, EINVAL, "%s: private creator \"%s\" has not 1 to 64 characters", tag_name(block).c_str(),
+			       shorten(creator).c_str());
+	if (!vr.isStandard())
+		return err_set(err, EINVAL, "%s: \"%s\" is no value representation", tag_name(tag).c_str(),
+			       shorten(vr_name).c_str());
+	r = dicom_get_text(item, block, there, sizeof(there), err);
+	if (r < 0)
+		return r;
+	if (r > 0 && strcmp(there, creator) != 0)
+		return err_set(err, EEXIST, "%s: the block belongs to \"%s\"", tag_name(block).c_str(), shorten(there).c_str());
+	if (r == 0) {
+		r = put_string(item, block, EVR_LO, creator, err);
+		if (r < 0)
+			return r;
+	}
+	return put_string(item, tag, vr.getEVR(), text, err);
+}
+
+int add_item(struct dicom_item *item, uint32_t sequence, struct dicom_item **ret_item, struct err *err)
+{
+	DcmItem *added = nullptr;
+	OFCondition cond;
+
+	if (!item || dictionary_vr(sequence) != EVR_SQ)
+		return err_set(err, EINVAL, "%s is no sequence to add an item to", tag_name(sequence).c_str());
+	cond = dcm(item)->findOrCreateSequenceItem(DcmTag(key_of(sequence)), added, -2);
+	if (cond.bad() || !added)
+		return err_set(err, EINVAL, "%s: no item can be added: %s", tag_name(sequence).c_str(), cond.text());
+	*ret_item = item_of(added);
+	return 0;
+}
+
+int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
+{
+	DcmElement *source = find(from, tag);
+	OFCondition cond;
+	int r;
+
+	if (!source)
+		return 0;
+	if (!to || tag == DICOM_TAG(0x7fe0, 0x0010))
+		return err_set(err, EINVAL, "%s: pixel data are read and written frame by frame", tag_name(tag).c_str());
+	cond = source->loadAllDataIntoMemory(); /* a file that cannot be read any more shows here, not at writing */
+	if (cond.bad())
+		return err_set(err, EIO, "%s: its value cannot be read: %s", tag_name(tag).c_str(), cond.text());
+	std::unique_ptr<DcmElement> clone(static_cast<DcmElement *>(source->clone()));
+	if (!clone)
+		return err_set(err, ENOMEM, "%s: no memory for a copy", tag_name(tag).c_str());
+	r = insert(to, tag, std::move(clone), err);
+	return r < 0 ? r : 1;
+}
+
+} // namespace
+
+int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err)
+{
+	return guarded(err, "dicom_put_text", [&] {
+		DcmEVR vr = EVR_UNKNOWN;
+		int r = vr_for(item, tag, &vr, err);
+
+		return r < 0 ? r : put_string(item, tag, vr, text, err);
+	});
+}
+
+int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct err *err)
+{
+	return guarded(err, "dicom_put_double", [&] { return put_doubles(item, tag, &value, 1, err); });
+}
+
+int dicom_put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err)
+{
+	return guarded(err, "dicom_put_doubles", [&] { return put_doubles(item, tag, values, n, err); });
+}
+
+int dicom_put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err)
+{
+	return guarded(err, "dicom_put_int", [&] { return put_int(item, tag, value, err); });
+}
+
+int dicom_put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err)
+{
+	return guarded(err, "dicom_put_uint32s", [&] { return put_uint32s(item, tag, values, n, err); });
+}
+
+int dicom_put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err)
+{
+	return guarded(err, "dicom_put_bytes", [&] { return put_bytes(item, tag, bytes, n, err); });
+}
+
+int dicom_put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr,
+		      const char *text, struct err *err)
+{
+	return guarded(err, "dicom_put_private", [&] { return put_private(item, group, creator, element, vr, text, err); });
+}
+
+int dicom_put_empty(struct dicom_item *item, uint32_t tag, struct err *err)
+{
+	return guarded(err, "dicom_put_empty", [&] {
+		std::unique_ptr<DcmElement> elem;
+		DcmEVR vr = EVR_UNKNOWN;
+		int r = vr_for(item, tag, &vr, err);
+
+		if (r < 0)
+			return r;
+		r = new_element(tag, vr, &elem, err);
+		return r < 0 ? r : insert(item, tag, std::move(elem), err);
+	});
+}
+
+struct dicom_item *dicom_add_item(struct dicom_item *item, uint32_t sequence, struct err *err)
+{
+	struct dicom_item *added = nullptr;
+
+	guarded(err, "dicom_add_item", [&] { return add_item(item, sequence, &added, err); });
+	return added;
+}
+
+int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value, const char *scheme, const char *meaning,
+		   struct err *err)
+{
+	/* Code Value is SH; longer codes have an attribute of their own (PS3.3 8.1) */
+	uint32_t value_tag = strlen(value) > 16 ? DICOM_TAG(0x0008, 0x0119) : DICOM_TAG(0x0008, 0x0100);
+	struct dicom_item *code = dicom_add_item(item, sequence, err);
+	int r;
+
+	if (!code)
+		return err ? -err->code : -EINVAL;
+	r = dicom_put_text(code, value_tag, value, err);
+	if (r < 0)
+		return r;
+	r = dicom_put_text(code, DICOM_TAG(0x0008, 0x0102), scheme, err);
+	if (r < 0)
+		return r;
+	return dicom_put_text(code, DICOM_TAG(0x0008, 0x0104), meaning, err);
+}
+
+int dicom_copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
+{
+	return guarded(err, "dicom_copy", [&] { return copy(from, tag, to, err); });
+}

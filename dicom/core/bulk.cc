@@ -1,0 +1,174 @@
+/* bulk.cc - large values in pieces.
+ *
+ * Reading: the walk over the file (layout.cc) noted where they lie. Writing: the data set is encoded without the value, the place
+ * of the element is found by its tag, and header, value and rest go to the file one after the other.
+ */
+#include "dicom/core/bulk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <openssl/evp.h>
+
+#include "dicom/core/internal.hh"
+#include "dicom/core/new_file.hh"
+#include "dicom/core/part10.hh"
+
+using namespace tomonode;
+
+namespace
+{
+
+constexpr size_t piece = 4 << 20;
+
+const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
+{
+	const std::vector<BulkValue> &all = file->layout.bulk; /* tags ascend */
+	auto at = std::lower_bound(all.begin(), all.end(), tag, [](const BulkValue &v, uint32_t t) { return v.tag < t; });
+
+	return at != all.end() && at->tag == tag ? &*at : nullptr;
+}
+
+uint32_t get(const std::string &bytes, size_t at, size_t n)
+{
+	uint32_t v = 0;
+
+	while (n-- > 0)
+		v = v << 8 | (unsigned char)bytes[at + n];
+	return v;
+}
+
+/* Where the element belongs in a Part 10 file of ours: explicit VR little endian, explicit lengths, so that every element can be
+ * skipped by its length. */
+size_t place_of(const std::string &bytes, uint32_t tag)
+{
+	size_t at = 132 + 12 + get(bytes, 140, 4); /* behind the meta header, by its group length */
+
+	while (at + 8 <= bytes.size()) {
+		uint32_t here = get(bytes, at, 2) << 16 | get(bytes, at + 2, 2);
+		std::string vr = bytes.substr(at + 4, 2);
+
+		if (here >= tag)
+			break;
+		at += DcmVR(vr.c_str()).usesExtendedLengthEncoding() ? 12 + (size_t)get(bytes, at + 8, 4)
+								     : 8 + (size_t)get(bytes, at + 6, 2);
+	}
+	return at;
+}
+
+std::string element_header(uint32_t tag, uint64_t length)
+{
+	std::string out;
+
+	for (uint32_t half : {tag >> 16, tag & 0xffff}) {
+		out.push_back((char)(half & 0xff));
+		out.push_back((char)(half >> 8));
+	}
+	out.append("OB\0\0", 4);
+	for (int shift = 0; shift < 32; shift += 8)
+		out.push_back((char)(length >> shift & 0xff));
+	return out;
+}
+
+} // namespace
+
+bool dicom_bulk_size(const struct dicom_file *file, uint32_t tag, uint64_t *ret_size)
+{
+	const BulkValue *value = find_value(file, tag);
+
+	if (value)
+		*ret_size = value->span.size;
+	return value != nullptr;
+}
+
+int dicom_bulk_read(const struct dicom_file *file, uint32_t tag, uint64_t offset, void *ret_bytes, size_t n, struct err *err)
+{
+	return guarded(err, "dicom_bulk_read", [&] {
+		const BulkValue *value = find_value(file, tag);
+
+		if (!value)
+			return err_set(err, ENOENT, "%s: no bytes there", tag_name(tag).c_str());
+		if (offset > value->span.size || n > value->span.size - offset)
+			return err_set(err, EINVAL, "%s: %zu bytes at %llu of %llu", tag_name(tag).c_str(), n,
+				       (unsigned long long)offset, (unsigned long long)value->span.size);
+		return file->source->read(value->span.offset + offset, ret_bytes, n, err);
+	});
+}
+
+int dicom_write_bulk(const char *path, struct dicom_file *file, uint32_t tag, uint64_t size,
+		     int (*read)(void *ctx, void *ret_bytes, size_t n, struct err *err), void *ctx, struct err *err)
+{
+	return guarded(err, "dicom_write_bulk", [&] {
+		std::vector<char> buffer((size_t)std::min<uint64_t>(size, piece));
+		std::string bytes;
+		NewFile out;
+		int r;
+
+		if (size > DICOM_BULK_MAX)
+			return err_set(err, EFBIG, "%s: %llu bytes, one value holds %llu", tag_name(tag).c_str(),
+				       (unsigned long long)size, (unsigned long long)DICOM_BULK_MAX);
+		if (dicom_has(dicom_root(file), tag) || file->layout.has_pixels)
+			return err_set(err, EINVAL, "%s: it is there already, or there are pixel data", tag_name(tag).c_str());
+		r = part10_bytes(file, UID_LittleEndianExplicitTransferSyntax, &bytes, err);
+		if (r < 0)
+			return r;
+		size_t place = place_of(bytes, tag);
+		std::string head = element_header(tag, size + (size & 1));
+		if ((r = out.create(path, err)) < 0 ||
+		    (r = out.reserve(bytes.size() + head.size() + size + (size & 1), err)) < 0 ||
+		    (r = out.put(bytes.data(), place, err)) < 0 || (r = out.put(head.data(), head.size(), err)) < 0)
+			return r;
+		for (uint64_t done = 0; done < size;) {
+			size_t n = (size_t)std::min<uint64_t>(size - done, buffer.size());
+
+			if ((r = read(ctx, buffer.data(), n, err)) < 0 || (r = out.put(buffer.data(), n, err)) < 0)
+				return r;
+			done += n;
+		}
+		r = size & 1 ? out.put("", 1, err) : 0;
+		if (r == 0)
+			r = out.put(bytes.data() + place, bytes.size() - place, err);
+		return r < 0 ? r : out.publish(err);
+	});
+}
+
+struct dicom_digest {
+	EVP_MD_CTX *ctx;
+};
+
+struct dicom_digest *dicom_digest_new(void)
+{
+	auto *d = new (std::nothrow) dicom_digest{EVP_MD_CTX_new()};
+
+	if (d && (!d->ctx || EVP_DigestInit_ex(d->ctx, EVP_sha256(), nullptr) != 1))
+		d = dicom_digest_free(d);
+	return d;
+}
+
+void dicom_digest_add(struct dicom_digest *d, const void *bytes, size_t n)
+{
+	/* Without a working SHA-256 no digest of ours means anything: there is no answer to give (uid.cc). */
+	if (EVP_DigestUpdate(d->ctx, bytes, n) != 1)
+		abort();
+}
+
+void dicom_digest_hex(struct dicom_digest *d, char ret_hex[65])
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned int size = 0;
+
+	if (EVP_DigestFinal_ex(d->ctx, digest, &size) != 1 || size != 32)
+		abort();
+	for (int i = 0; i < 32; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+struct dicom_digest *dicom_digest_free(struct dicom_digest *d)
+{
+	if (d)
+		EVP_MD_CTX_free(d->ctx);
+	delete d;
+	return nullptr;
+}

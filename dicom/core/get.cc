@@ -1,0 +1,485 @@
+/* get.cc - look-ups in a data set (the getters of dicom/core/dataset.h).
+ *
+ * One rule for every VR: text comes from the stored bytes, numbers from the stored binary or from the whole text of a component.
+ * A value of VR UN is read as the dictionary says its tag should be (a peer that did not know the tag wrote implicit little
+ * endian bytes); without the dictionary it is taken as text. Undefined lengths, sequences and bulk data have no text and no
+ * number.
+ */
+#include "dicom/core/dataset.h"
+
+#include <cerrno>
+#include <climits>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "dicom/core/internal.hh"
+#include "dicom/core/number.hh"
+
+using namespace tomonode;
+
+namespace tomonode
+{
+
+DcmElement *find(const struct dicom_item *item, uint32_t tag)
+{
+	DcmElement *elem = nullptr;
+
+	if (!item || dcm(item)->findAndGetElement(key_of(tag), elem, OFFalse).bad())
+		return nullptr;
+	return elem;
+}
+
+DcmEVR dictionary_vr(uint32_t tag)
+{
+	return tag >> 16 & 1 ? EVR_UNKNOWN : DcmTag(key_of(tag)).getEVR();
+}
+
+} // namespace tomonode
+
+namespace
+{
+
+/* The VR to read an element as. */
+DcmEVR vr_of(DcmElement *elem, uint32_t tag)
+{
+	DcmEVR vr = elem->getTag().getVR().getValidEVR(), known;
+
+	if (elem->ident() == EVR_UN || elem->ident() == EVR_UNKNOWN || vr == EVR_UN) {
+		known = dictionary_vr(tag);
+		vr = known == EVR_UNKNOWN ? EVR_UN : DcmVR(known).getValidEVR();
+	} else if (elem->ident() != EVR_PixelData) {
+		vr = DcmVR(elem->ident()).getValidEVR();
+	}
+	return vr;
+}
+
+bool is_text(DcmEVR vr)
+{
+	switch (vr) {
+	case EVR_AE:
+	case EVR_AS:
+	case EVR_CS:
+	case EVR_DA:
+	case EVR_DS:
+	case EVR_DT:
+	case EVR_IS:
+	case EVR_LO:
+	case EVR_LT:
+	case EVR_PN:
+	case EVR_SH:
+	case EVR_ST:
+	case EVR_TM:
+	case EVR_UC:
+	case EVR_UI:
+	case EVR_UR:
+	case EVR_UT:
+	case EVR_UN:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Text whose spaces at the start mean something and in which a backslash is a character (PS3.5 6.2). */
+bool is_prose(DcmEVR vr)
+{
+	return vr == EVR_ST || vr == EVR_LT || vr == EVR_UT || vr == EVR_UR;
+}
+
+/* Bytes of one binary number; 0: not such a VR. */
+size_t number_size(DcmEVR vr)
+{
+	switch (vr) {
+	case EVR_US:
+	case EVR_SS:
+		return 2;
+	case EVR_UL:
+	case EVR_SL:
+	case EVR_FL:
+		return 4;
+	case EVR_FD:
+	case EVR_SV:
+	case EVR_UV:
+		return 8;
+	default:
+		return 0;
+	}
+}
+
+int refuse_vr(DcmElement *elem, uint32_t tag, struct err *err)
+{
+	return err_set(err, EINVAL, "%s: VR %s has no text and no number", tag_name(tag).c_str(),
+		       DcmVR(elem->ident()).getVRName());
+}
+
+/* The stored bytes of a text or of an UN value. 1, 0 (empty) or an error. */
+int bytes_of(DcmElement *elem, uint32_t tag, std::string_view *ret_bytes, struct err *err)
+{
+	OFCondition cond = EC_Normal;
+	Uint32 length = 0;
+	char *text = nullptr;
+	Uint8 *bytes = nullptr;
+
+	if (elem->getLengthField() == 0)
+		return 0;
+	if (elem->ident() == EVR_UN || elem->ident() == EVR_UNKNOWN) {
+		cond = elem->getUint8Array(bytes);
+		length = elem->getLengthField();
+		text = reinterpret_cast<char *>(bytes);
+	} else {
+		cond = elem->getString(text, length);
+	}
+	if (cond.bad())
+		return err_set(err, EIO, "%s: its %lu bytes cannot be read: %s", tag_name(tag).c_str(),
+			       (unsigned long)elem->getLengthField(), cond.text());
+	if (!text || length == 0)
+		return 0;
+	*ret_bytes = std::string_view(text, length);
+	return 1;
+}
+
+/* The text without its padding. 1, 0 (nothing left) or an error. */
+int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *ret_text, struct err *err)
+{
+	int r = bytes_of(elem, tag, ret_text, err);
+
+	if (r <= 0)
+		return r;
+	*ret_text = trim(*ret_text, !is_prose(vr));
+	if (ret_text->find('\0') != std::string_view::npos)
+		return err_set(err, EBADMSG, "%s: a NUL within its %zu bytes of text", tag_name(tag).c_str(), ret_text->size());
+	return !ret_text->empty();
+}
+
+/* Component `index` of a text. */
+bool component_of(std::string_view *text, unsigned index)
+{
+	size_t stop;
+
+	for (; index > 0; index--) {
+		stop = text->find('\\');
+		if (stop == std::string_view::npos)
+			return false;
+		text->remove_prefix(stop + 1);
+	}
+	*text = trim(text->substr(0, text->find('\\')), true);
+	return !text->empty();
+}
+
+/* A number as found: whole ones exactly, others as double. */
+struct Number {
+	bool whole = false, is_unsigned = false;
+	int64_t i = 0;
+	uint64_t u = 0;
+	double d = 0;
+	std::string text; /* as it stands there, for the error sentence */
+};
+
+void set_int(Number *n, int64_t v)
+{
+	n->whole = true;
+	n->i = v;
+	n->d = (double)v;
+}
+
+void set_uint(Number *n, uint64_t v)
+{
+	n->whole = n->is_unsigned = true;
+	n->u = v;
+	n->d = (double)v;
+}
+
+void set_double(Number *n, double v)
+{
+	char text[40];
+
+	snprintf(text, sizeof(text), "%.17g", v);
+	n->d = v;
+	n->text = text;
+}
+
+/* Little endian bytes of an UN value. */
+void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
+{
+	size_t size = number_size(vr);
+	uint64_t v = 0;
+
+	for (size_t k = size; k-- > 0;)
+		v = v << 8 | p[k];
+	if (vr == EVR_FD) {
+		double d;
+
+		memcpy(&d, &v, sizeof(d));
+		set_double(ret_n, d);
+	} else if (vr == EVR_FL) {
+		uint32_t bits = (uint32_t)v;
+		float f;
+
+		memcpy(&f, &bits, sizeof(f));
+		set_double(ret_n, (double)f);
+	} else if (vr == EVR_SS) {
+		set_int(ret_n, (int16_t)v);
+	} else if (vr == EVR_SL) {
+		set_int(ret_n, (int32_t)v);
+	} else if (vr == EVR_SV) {
+		set_int(ret_n, (int64_t)v);
+	} else {
+		set_uint(ret_n, v);
+	}
+}
+
+/* US in implicit VR stands for "US or SS" where the dictionary says so; PixelRepresentation decides (PS3.5 A.1). */
+bool is_signed_after_all(DcmElement *elem, uint32_t tag)
+{
+	DcmItem *root = elem->getRootItem();
+	Uint16 representation = 0;
+
+	if (dictionary_vr(tag) != EVR_xs || !root || root->ident() != EVR_dataset ||
+	    static_cast<DcmDataset *>(root)->getOriginalXfer() != EXS_LittleEndianImplicit)
+		return false;
+	return root->findAndGetUint16(DCM_PixelRepresentation, representation).good() && representation == 1;
+}
+
+OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned index, Number *ret_n)
+{
+	OFCondition cond;
+	Uint16 u16;
+	Sint16 s16;
+	Uint32 u32;
+	Sint32 s32;
+	Uint64 u64;
+	Sint64 s64;
+	Float32 f32;
+	Float64 f64;
+
+	switch (elem->ident()) {
+	case EVR_US:
+		cond = elem->getUint16(u16, index);
+		if (cond.good() && is_signed_after_all(elem, tag))
+			set_int(ret_n, (int16_t)u16);
+		else if (cond.good())
+			set_uint(ret_n, u16);
+		break;
+	case EVR_SS:
+		cond = elem->getSint16(s16, index);
+		if (cond.good())
+			set_int(ret_n, s16);
+		break;
+	case EVR_UL:
+		cond = elem->getUint32(u32, index);
+		if (cond.good())
+			set_uint(ret_n, u32);
+		break;
+	case EVR_SL:
+		cond = elem->getSint32(s32, index);
+		if (cond.good())
+			set_int(ret_n, s32);
+		break;
+	case EVR_UV:
+		cond = elem->getUint64(u64, index);
+		if (cond.good())
+			set_uint(ret_n, u64);
+		break;
+	case EVR_SV:
+		cond = elem->getSint64(s64, index);
+		if (cond.good())
+			set_int(ret_n, s64);
+		break;
+	case EVR_FL:
+		cond = elem->getFloat32(f32, index);
+		if (cond.good())
+			set_double(ret_n, (double)f32);
+		break;
+	default:
+		cond = elem->getFloat64(f64, index);
+		if (cond.good())
+			set_double(ret_n, f64);
+		break;
+	}
+	return cond;
+}
+
+/* The number at `index`, finite. 1, 0 (not there) or an error. */
+int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Number *ret_n, struct err *err)
+{
+	DcmElement *elem = find(item, tag);
+	std::string_view bytes;
+	DcmEVR vr;
+	int r;
+
+	if (!elem)
+		return 0;
+	vr = vr_of(elem, tag);
+	if (is_text(vr)) {
+		r = text_of(elem, tag, vr, &bytes, err);
+		if (r <= 0)
+			return r;
+		if (!component_of(&bytes, index))
+			return 0;
+		if (!number_parse(bytes, &ret_n->d))
+			return err_set(err, EBADMSG, "%s: \"%s\" is no number", tag_name(tag).c_str(), shorten(bytes).c_str());
+		ret_n->text = shorten(bytes);
+		return 1;
+	}
+	size_t size = number_size(vr);
+	if (size == 0)
+		return refuse_vr(elem, tag, err);
+	if (elem->ident() == EVR_UN || elem->ident() == EVR_UNKNOWN) {
+		r = bytes_of(elem, tag, &bytes, err);
+		if (r <= 0)
+			return r;
+		if (index >= bytes.size() / size)
+			return 0;
+		number_from_bytes(reinterpret_cast<const unsigned char *>(bytes.data()) + index * size, vr, ret_n);
+	} else {
+		if (index >= elem->getLengthField() / size)
+			return 0;
+		OFCondition cond = number_from_element(elem, tag, index, ret_n);
+		if (cond.bad())
+			return err_set(err, EIO, "%s: value %u cannot be read: %s", tag_name(tag).c_str(), index, cond.text());
+	}
+	if (!std::isfinite(ret_n->d))
+		return err_set(err, EBADMSG, "%s: \"%s\" is no finite number", tag_name(tag).c_str(), ret_n->text.c_str());
+	return 1;
+}
+
+/* Binary values as text, backslashes between them. */
+int text_of_numbers(DcmElement *elem, uint32_t tag, std::string *ret_text, struct err *err)
+{
+	OFString text;
+	OFCondition cond = elem->getOFStringArray(text);
+
+	if (cond.bad())
+		return err_set(err, EIO, "%s: its %lu bytes cannot be read: %s", tag_name(tag).c_str(),
+			       (unsigned long)elem->getLengthField(), cond.text());
+	ret_text->assign(text.data(), text.size());
+	return !ret_text->empty();
+}
+
+int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t size, struct err *err)
+{
+	if (text.size() >= size)
+		return err_set(err, EMSGSIZE, "%s: \"%s\" of %zu bytes, more than %zu", tag_name(tag).c_str(),
+			       shorten(text).c_str(), text.size(), size ? size - 1 : 0);
+	memcpy(ret_text, text.data(), text.size());
+	ret_text[text.size()] = '\0';
+	return 1;
+}
+
+/* index < 0: the whole value. */
+int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_text, size_t size, struct err *err)
+{
+	DcmElement *elem = find(item, tag);
+	std::string_view text;
+	std::string numbers;
+	DcmEVR vr;
+	int r;
+
+	if (!elem)
+		return 0;
+	vr = vr_of(elem, tag);
+	if (is_text(vr)) {
+		r = text_of(elem, tag, vr, &text, err);
+	} else if ((number_size(vr) || vr == EVR_AT) && elem->ident() != EVR_UN && elem->ident() != EVR_UNKNOWN) {
+		r = text_of_numbers(elem, tag, &numbers, err);
+		text = numbers;
+	} else {
+		return elem->getLength() == 0 ? 0 : refuse_vr(elem, tag, err);
+	}
+	if (r <= 0)
+		return r;
+	if (index >= 0 && !is_prose(vr) && !component_of(&text, (unsigned)index))
+		return 0;
+	if (index > 0 && is_prose(vr))
+		return 0;
+	return put_out(text, tag, ret_text, size, err);
+}
+
+} // namespace
+
+bool dicom_tag_named(const char *keyword, uint32_t *ret_tag)
+{
+	return guarded(nullptr, "dicom_tag_named", [&] {
+		       DcmTag t;
+
+		       if (strchr(keyword, ',') || DcmTag::findTagFromName(keyword, t).bad())
+			       return 0;
+		       *ret_tag = (uint32_t)t.getGroup() << 16 | t.getElement();
+		       return 1;
+	       }) == 1;
+}
+
+bool dicom_has(const struct dicom_item *item, uint32_t tag)
+{
+	return guarded(nullptr, "dicom_has", [&] { return find(item, tag) ? 1 : 0; }) == 1;
+}
+
+int dicom_get_text(const struct dicom_item *item, uint32_t tag, char *ret_text, size_t size, struct err *err)
+{
+	if (size > 0)
+		ret_text[0] = '\0';
+	return guarded(err, "dicom_get_text", [&] { return get_text(item, tag, -1, ret_text, size, err); });
+}
+
+int dicom_get_text_at(const struct dicom_item *item, uint32_t tag, unsigned index, char *ret_text, size_t size, struct err *err)
+{
+	if (size > 0)
+		ret_text[0] = '\0';
+	return guarded(err, "dicom_get_text_at", [&] { return get_text(item, tag, (long)index, ret_text, size, err); });
+}
+
+int dicom_get_double(const struct dicom_item *item, uint32_t tag, unsigned index, double *ret_value, struct err *err)
+{
+	return guarded(err, "dicom_get_double", [&] {
+		Number n;
+		int r = number_of(item, tag, index, &n, err);
+
+		if (r > 0)
+			*ret_value = n.d;
+		return r;
+	});
+}
+
+int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, long *ret_value, struct err *err)
+{
+	return guarded(err, "dicom_get_int", [&] {
+		constexpr double exact = 9007199254740992.0; /* 2^53: above it a double no longer tells whole numbers apart */
+		Number n;
+		int r = number_of(item, tag, index, &n, err);
+
+		if (r <= 0)
+			return r;
+		if (n.whole && n.is_unsigned && n.u > (uint64_t)LONG_MAX)
+			return err_set(err, ERANGE, "%s: %llu is too large", tag_name(tag).c_str(), (unsigned long long)n.u);
+		if (!n.whole && (std::floor(n.d) != n.d || std::fabs(n.d) > exact))
+			return err_set(err, EBADMSG, "%s: \"%s\" is no whole number", tag_name(tag).c_str(), n.text.c_str());
+		*ret_value = !n.whole ? (long)n.d : n.is_unsigned ? (long)n.u : (long)n.i;
+		return 1;
+	});
+}
+
+size_t dicom_item_count(const struct dicom_item *item, uint32_t sequence)
+{
+	int n = guarded(nullptr, "dicom_item_count", [&] {
+		DcmElement *elem = find(item, sequence);
+
+		return elem && elem->ident() == EVR_SQ ? (int)static_cast<DcmSequenceOfItems *>(elem)->card() : 0;
+	});
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+struct dicom_item *dicom_item_at(const struct dicom_item *item, uint32_t sequence, size_t index)
+{
+	struct dicom_item *found = nullptr;
+
+	guarded(nullptr, "dicom_item_at", [&] {
+		DcmElement *elem = find(item, sequence);
+
+		if (elem && elem->ident() == EVR_SQ && index < static_cast<DcmSequenceOfItems *>(elem)->card())
+			found = item_of(static_cast<DcmSequenceOfItems *>(elem)->getItem((unsigned long)index));
+		return 0;
+	});
+	return found;
+}

@@ -1,0 +1,527 @@
+/* layout.cc - the walk over a Part 10 file (PS3.5 chapter 7, PS3.10 chapter 7).
+ *
+ * DCMTK's parser recurses without a limit, takes truncated values for granted and keeps the first of two equal tags. So nothing
+ * is handed to it that has not been walked here: every length lies inside what holds it, tags ascend, sequences are at most
+ * `limit_depth` deep, counts are bounded. Only headers of elements are read: values are skipped, whatever their size.
+ *
+ * Where implicit VR leaves open whether a value is a sequence, the dictionary decides for public tags; a private or unknown value
+ * that begins with an item tag is walked as a sequence, so that DCMTK, which may know the private tag, never descends where this
+ * walk has not been.
+ */
+#include "dicom/core/layout.hh"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <dcmtk/dcmdata/dctag.h>
+
+#include "dicom/core/inflate.hh"
+#include "dicom/core/number.hh"
+
+namespace tomonode
+{
+
+constexpr uint32_t undefined = 0xffffffff;
+constexpr uint32_t tag_item = 0xfffee000, tag_item_end = 0xfffee00d, tag_sequence_end = 0xfffee0dd;
+constexpr uint32_t tag_pixel_data = 0x7fe00010;
+
+std::string tag_name(uint32_t tag)
+{
+	char text[16];
+	DcmTag t((Uint16)(tag >> 16), (Uint16)tag);
+
+	snprintf(text, sizeof(text), "(%04X,%04X)", tag >> 16, tag & 0xffff);
+	if ((tag >> 16 & 1) || t.getEVR() == EVR_UNKNOWN || t.getEVR() == EVR_UN)
+		return text;
+	return std::string(text) + " " + t.getTagName();
+}
+
+namespace
+{
+
+struct Mode {
+	bool explicit_vr, big_endian;
+};
+constexpr Mode implicit_le = {false, false}, explicit_le = {true, false};
+
+struct Element {
+	uint32_t tag = 0, length = 0;
+	char vr[3] = ""; /* "" in implicit VR and for item tags */
+	uint64_t at = 0, value = 0;
+};
+
+/* PS3.5 table 7.1-1: two reserved bytes and a length of 32 bits; the others have 16 bits. */
+bool vr_is_long(const char *vr)
+{
+	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV", "UC", "UN", "UR", "UT", "UV"};
+
+	return std::any_of(std::begin(names), std::end(names), [vr](const char *n) { return strcmp(n, vr) == 0; });
+}
+
+bool vr_is_short(const char *vr)
+{
+	static const char *const names[] = {"AE", "AS", "AT", "CS", "DA", "DS", "DT", "FD", "FL", "IS", "LO",
+					    "LT", "PN", "SH", "SL", "SS", "ST", "TM", "UI", "UL", "US"};
+
+	return std::any_of(std::begin(names), std::end(names), [vr](const char *n) { return strcmp(n, vr) == 0; });
+}
+
+class Walker
+{
+      public:
+	Walker(const Source &source, Layout *layout, struct err *err) : source_(source), layout_(layout), err_(err)
+	{
+	}
+	int meta(uint64_t *ret_end);
+	int dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next);
+
+      private:
+	int bytes(uint64_t at, void *ret_bytes, size_t n);
+	int header(uint64_t at, uint64_t end, Mode mode, Element *ret_e);
+	int value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next);
+	int sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next);
+	int fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next);
+	int root_pixels(const Element &e, uint64_t end, uint64_t *ret_next);
+	int count_one(const Element &e);
+	int fits(const Element &e, uint64_t end);
+	bool is_sequence(const Element &e, uint64_t end, Mode mode);
+
+	const Source &source_;
+	Layout *layout_;
+	struct err *err_;
+	std::vector<unsigned char> window_;
+	uint64_t window_at_ = 0;
+};
+
+/* Bytes whose meaning the tag alone does not give (dicom/core/bulk.h). */
+bool is_bulk(const Element &e, Mode mode)
+{
+	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "UN"};
+
+	if (e.length == undefined || e.tag == tag_pixel_data)
+		return false;
+	if (!mode.explicit_vr)
+		return e.tag >> 16 & 1;
+	return std::any_of(std::begin(names), std::end(names), [&e](const char *n) { return strcmp(n, e.vr) == 0; });
+}
+
+uint32_t le32(const unsigned char *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+uint16_t get16(const unsigned char *p, bool big)
+{
+	return (uint16_t)(big ? p[0] << 8 | p[1] : p[1] << 8 | p[0]);
+}
+
+uint32_t get32(const unsigned char *p, bool big)
+{
+	return big ? (uint32_t)get16(p, true) << 16 | get16(p + 2, true) : le32(p);
+}
+
+int Walker::bytes(uint64_t at, void *ret_bytes, size_t n)
+{
+	constexpr size_t window_size = 16384;
+
+	if (at < window_at_ || at + n > window_at_ + window_.size()) {
+		size_t size = (size_t)std::min<uint64_t>(window_size, source_.size() - at);
+
+		window_.resize(size);
+		window_at_ = at;
+		int r = source_.read(at, window_.data(), size, err_);
+		if (r < 0) {
+			window_.clear();
+			return r;
+		}
+	}
+	memcpy(ret_bytes, window_.data() + (at - window_at_), n);
+	return 0;
+}
+
+int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
+{
+	unsigned char b[12];
+	Element e;
+	int r;
+
+	if (end - at < 8)
+		return err_set(err_, EBADMSG, "offset %llu: %llu bytes are left where an element begins", (unsigned long long)at,
+			       (unsigned long long)(end - at));
+	r = bytes(at, b, 8);
+	if (r < 0)
+		return r;
+	e.at = at;
+	e.tag = (uint32_t)get16(b, mode.big_endian) << 16 | get16(b + 2, mode.big_endian);
+	if (!mode.explicit_vr || e.tag >> 16 == 0xfffe) {
+		e.length = get32(b + 4, mode.big_endian);
+		e.value = at + 8;
+	} else {
+		e.vr[0] = (char)b[4];
+		e.vr[1] = (char)b[5];
+		if (vr_is_short(e.vr)) {
+			e.length = get16(b + 6, mode.big_endian);
+			e.value = at + 8;
+		} else if (vr_is_long(e.vr)) {
+			if (end - at < 12)
+				return err_set(err_, EBADMSG, "%s at offset %llu breaks off before its length",
+					       tag_name(e.tag).c_str(), (unsigned long long)at);
+			r = bytes(at + 8, b + 8, 4);
+			if (r < 0)
+				return r;
+			e.length = get32(b + 8, mode.big_endian);
+			e.value = at + 12;
+		} else {
+			return err_set(err_, EBADMSG, "%s at offset %llu: \"%s\" is no value representation",
+				       tag_name(e.tag).c_str(), (unsigned long long)at,
+				       shorten(std::string_view(e.vr, 2)).c_str());
+		}
+	}
+	*ret_e = e;
+	return 0;
+}
+
+int Walker::count_one(const Element &e)
+{
+	if (++layout_->n_elements > limit_elements)
+		return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu elements", tag_name(e.tag).c_str(),
+			       (unsigned long long)e.at, limit_elements);
+	return 0;
+}
+
+int Walker::fits(const Element &e, uint64_t end)
+{
+	if (e.length > end - e.value)
+		return err_set(err_, EBADMSG, "%s at offset %llu declares %lu bytes, %llu are there%s", tag_name(e.tag).c_str(),
+			       (unsigned long long)e.at, (unsigned long)e.length, (unsigned long long)(end - e.value),
+			       end == layout_->end ? "" : " in what holds it");
+	return 0;
+}
+
+bool Walker::is_sequence(const Element &e, uint64_t end, Mode mode)
+{
+	unsigned char b[4];
+
+	if (mode.explicit_vr)
+		return strcmp(e.vr, "SQ") == 0;
+	if (!(e.tag >> 16 & 1)) {
+		DcmEVR vr = DcmTag((Uint16)(e.tag >> 16), (Uint16)e.tag).getEVR();
+
+		if (vr != EVR_UNKNOWN && vr != EVR_UN)
+			return vr == EVR_SQ;
+	}
+	return e.length >= 8 && e.length <= end - e.value && bytes(e.value, b, 4) == 0 &&
+	       ((uint32_t)get16(b, mode.big_endian) << 16 | get16(b + 2, mode.big_endian)) == tag_item;
+}
+
+/* The element's value and all in it; *ret_next: offset of what follows. */
+int Walker::value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
+{
+	int r;
+
+	if (e.length != undefined) {
+		r = fits(e, end);
+		if (r < 0)
+			return r;
+		if (is_sequence(e, end, mode))
+			return sequence(e, end, mode, depth, ret_next);
+		*ret_next = e.value + e.length;
+		return 0;
+	}
+	if (e.tag == tag_pixel_data && layout_->encapsulated && (strcmp(e.vr, "OB") == 0 || strcmp(e.vr, "OW") == 0))
+		return fragments(e, end, nullptr, ret_next);
+	if (mode.explicit_vr && strcmp(e.vr, "SQ") == 0)
+		return sequence(e, end, mode, depth, ret_next);
+	if (mode.explicit_vr && strcmp(e.vr, "UN") == 0)
+		return sequence(e, end, implicit_le, depth, ret_next); /* PS3.5 6.2.2 note 4 (CP-246) */
+	if (!mode.explicit_vr) {
+		DcmEVR vr = e.tag >> 16 & 1 ? EVR_UNKNOWN : DcmTag((Uint16)(e.tag >> 16), (Uint16)e.tag).getEVR();
+
+		if (vr == EVR_SQ || vr == EVR_UNKNOWN || vr == EVR_UN)
+			return sequence(e, end, mode, depth, ret_next);
+	}
+	return err_set(err_, EBADMSG, "%s at offset %llu has an undefined length and is no sequence", tag_name(e.tag).c_str(),
+		       (unsigned long long)e.at);
+}
+
+int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
+{
+	bool delimited = e.length == undefined;
+	uint64_t at = e.value, stop = delimited ? end : e.value + e.length;
+	size_t n_items = 0;
+	Element item;
+	int r;
+
+	if (depth >= limit_depth)
+		return err_set(err_, EBADMSG, "%s at offset %llu: sequences more than %u deep", tag_name(e.tag).c_str(),
+			       (unsigned long long)e.at, limit_depth);
+	while (delimited || at < stop) {
+		if (delimited && at == stop)
+			return err_set(err_, EBADMSG, "%s at offset %llu: the sequence has no end", tag_name(e.tag).c_str(),
+				       (unsigned long long)e.at);
+		r = header(at, stop, mode, &item);
+		if (r < 0)
+			return r;
+		at = item.value;
+		if (delimited && item.tag == tag_sequence_end && item.length == 0)
+			break;
+		if (item.tag != tag_item)
+			return err_set(err_, EBADMSG, "%s at offset %llu: (%04X,%04X) at offset %llu, where an item is due",
+				       tag_name(e.tag).c_str(), (unsigned long long)e.at, item.tag >> 16, item.tag & 0xffff,
+				       (unsigned long long)item.at);
+		if (++n_items > limit_items)
+			return err_set(err_, EBADMSG, "%s at offset %llu: more than %zu items", tag_name(e.tag).c_str(),
+				       (unsigned long long)e.at, limit_items);
+		r = count_one(e);
+		if (r < 0)
+			return r;
+		if (item.length == undefined) {
+			r = dataset(at, stop, true, mode, depth + 1, &at);
+		} else {
+			r = fits(item, stop);
+			if (r < 0) {
+				err_within(err_, "%s at offset %llu, item %zu", tag_name(e.tag).c_str(), (unsigned long long)e.at,
+					   n_items);
+				return r;
+			}
+			r = dataset(at, at + item.length, false, mode, depth + 1, &at);
+		}
+		if (r < 0)
+			return r;
+	}
+	*ret_next = at;
+	return 0;
+}
+
+int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fragments, uint64_t *ret_next)
+{
+	uint64_t at = e.value;
+	Element item;
+	int r;
+
+	for (size_t i = 0;; i++) {
+		if (at == end)
+			return err_set(err_, EBADMSG,
+				       "%s at offset %llu: the file ends after %zu fragments, without the end of the sequence",
+				       tag_name(e.tag).c_str(), (unsigned long long)e.at, i);
+		r = header(at, end, explicit_le, &item);
+		if (r < 0) {
+			err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+			return r;
+		}
+		if (item.tag == tag_sequence_end && item.length == 0)
+			break;
+		if (item.tag != tag_item || item.length == undefined)
+			return err_set(err_, EBADMSG,
+				       "%s at offset %llu: no fragment but (%04X,%04X) of length %lu at offset %llu",
+				       tag_name(e.tag).c_str(), (unsigned long long)e.at, item.tag >> 16, item.tag & 0xffff,
+				       (unsigned long)item.length, (unsigned long long)at);
+		r = fits(item, end);
+		if (r < 0) {
+			err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+			return r;
+		}
+		r = count_one(e);
+		if (r < 0)
+			return r;
+		if (ret_fragments)
+			ret_fragments->push_back({item.value, item.length});
+		at = item.value + item.length;
+	}
+	*ret_next = item.value;
+	return 0;
+}
+
+/* (7FE0,0010) of the data set itself: noted, and kept from DCMTK. */
+int Walker::root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
+{
+	int r;
+
+	if (layout_->explicit_vr && strcmp(e.vr, "OB") != 0 && strcmp(e.vr, "OW") != 0)
+		return err_set(err_, EBADMSG, "%s at offset %llu: VR %s, not OB or OW", tag_name(e.tag).c_str(),
+			       (unsigned long long)e.at, e.vr);
+	if (layout_->encapsulated) {
+		if (e.length != undefined)
+			return err_set(err_, EBADMSG,
+				       "%s at offset %llu: a length of %lu bytes, but transfer syntax %s has fragments",
+				       tag_name(e.tag).c_str(), (unsigned long long)e.at, (unsigned long)e.length,
+				       layout_->transfer_syntax.c_str());
+		r = fragments(e, end, &layout_->fragments, ret_next);
+	} else {
+		if (e.length == undefined)
+			return err_set(err_, EBADMSG,
+				       "%s at offset %llu: an undefined length, but transfer syntax %s has no fragments",
+				       tag_name(e.tag).c_str(), (unsigned long long)e.at, layout_->transfer_syntax.c_str());
+		r = fits(e, end);
+		layout_->pixels = {e.value, e.length};
+		*ret_next = e.value + e.length;
+	}
+	if (r < 0)
+		return r;
+	layout_->has_pixels = true;
+	memcpy(layout_->pixel_vr, layout_->explicit_vr ? e.vr : "OW", sizeof(layout_->pixel_vr));
+	layout_->pixel_element = e.at;
+	layout_->pixel_end = *ret_next;
+	return 0;
+}
+
+/* Elements from `at` to `end`, or to the item delimiter; *ret_next: offset of what follows. */
+int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next)
+{
+	uint32_t last = 0;
+	bool first = true;
+	Element e;
+	int r;
+
+	while (delimited || at < end) {
+		r = header(at, end, mode, &e);
+		if (r < 0)
+			return r;
+		if (delimited && e.tag == tag_item_end && e.length == 0) {
+			at = e.value;
+			break;
+		}
+		if (e.tag >> 16 == 0xfffe || e.tag >> 16 == 0x0000 || e.tag >> 16 == 0x0002)
+			return err_set(err_, EBADMSG, "(%04X,%04X) at offset %llu, where an element of the data set is due",
+				       e.tag >> 16, e.tag & 0xffff, (unsigned long long)at);
+		if (!first && e.tag <= last)
+			return err_set(err_, EBADMSG, "%s at offset %llu stands %s (%04X,%04X)", tag_name(e.tag).c_str(),
+				       (unsigned long long)at, e.tag == last ? "twice:" : "after", last >> 16, last & 0xffff);
+		r = count_one(e);
+		if (r < 0)
+			return r;
+		r = depth == 0 && e.tag == tag_pixel_data ? root_pixels(e, end, &at) : value(e, end, mode, depth, &at);
+		if (r < 0)
+			return r;
+		if (depth == 0 && is_bulk(e, mode))
+			layout_->bulk.push_back({e.tag, {e.value, e.length}});
+		last = e.tag;
+		first = false;
+	}
+	*ret_next = at;
+	return 0;
+}
+
+/* Group 0002: always explicit little endian (PS3.10 7.1). */
+int Walker::meta(uint64_t *ret_end)
+{
+	uint64_t at = 132, declared_end = 0, size = source_.size();
+	unsigned char b[DICOM_UID_SIZE + 1];
+	char mark[4];
+	Element e;
+	int r;
+
+	if (size < 132 + 8)
+		return err_set(err_, EBADMSG, "%llu bytes: no DICOM file", (unsigned long long)size);
+	r = bytes(128, mark, 4);
+	if (r < 0)
+		return r;
+	if (memcmp(mark, "DICM", 4) != 0)
+		return err_set(err_, EBADMSG, "no \"DICM\" at offset 128: no DICOM Part 10 file");
+	for (uint32_t last = 0; at < size; last = e.tag) {
+		if (size - at < 8)
+			return err_set(err_, EBADMSG, "offset %llu: %llu bytes are left where an element begins",
+				       (unsigned long long)at, (unsigned long long)(size - at));
+		r = bytes(at, b, 2);
+		if (r < 0)
+			return r;
+		if (get16(b, false) != 0x0002)
+			break;
+		r = header(at, size, explicit_le, &e);
+		if (r < 0)
+			return r;
+		if (e.tag <= last)
+			return err_set(err_, EBADMSG, "%s at offset %llu stands after (%04X,%04X)", tag_name(e.tag).c_str(),
+				       (unsigned long long)at, last >> 16, last & 0xffff);
+		r = e.length == undefined ? err_set(err_, EBADMSG, "%s at offset %llu has an undefined length",
+						    tag_name(e.tag).c_str(), (unsigned long long)at)
+					  : fits(e, size);
+		if (r < 0)
+			return r;
+		at = e.value + e.length;
+		if (e.tag == 0x00020000 && e.length == 4) {
+			r = bytes(e.value, b, 4);
+			if (r < 0)
+				return r;
+			declared_end = at + le32(b);
+		} else if (e.tag == 0x00020010) {
+			if (e.length > sizeof(b))
+				return err_set(err_, EBADMSG, "%s: %lu bytes are no UID", tag_name(e.tag).c_str(),
+					       (unsigned long)e.length);
+			r = bytes(e.value, b, e.length);
+			if (r < 0)
+				return r;
+			layout_->transfer_syntax = trim(std::string_view((const char *)b, e.length), true);
+		}
+	}
+	if (declared_end != 0 && declared_end != at)
+		return err_set(err_, EBADMSG,
+			       "(0002,0000) FileMetaInformationGroupLength puts the data set at offset %llu, it begins at %llu",
+			       (unsigned long long)declared_end, (unsigned long long)at);
+	if (layout_->transfer_syntax.empty())
+		return err_set(err_, EBADMSG, "no (0002,0010) TransferSyntaxUID");
+	*ret_end = at;
+	return 0;
+}
+
+/* PS3.5 annex A, PS3.6 annex A. */
+int encoding(Layout *layout, bool *ret_deflated, struct err *err)
+{
+	static const char prefix[] = "1.2.840.10008.1.2.";
+	const std::string &uid = layout->transfer_syntax;
+
+	*ret_deflated = uid == "1.2.840.10008.1.2.1.99";
+	layout->explicit_vr = uid != "1.2.840.10008.1.2";
+	layout->big_endian = uid == "1.2.840.10008.1.2.2";
+	if (!layout->explicit_vr || layout->big_endian || *ret_deflated || uid == "1.2.840.10008.1.2.1")
+		return 0;
+	/* JPIP: the pixels are at another place, and one of the two deflates its data set */
+	if (uid.compare(0, strlen(prefix), prefix) != 0 || uid == "1.2.840.10008.1.2.4.94" || uid == "1.2.840.10008.1.2.4.95")
+		return err_set(err, ENOTSUP, "(0002,0010) TransferSyntaxUID \"%s\" is not one that can be read",
+			       shorten(uid).c_str());
+	layout->encapsulated = true;
+	return 0;
+}
+
+} // namespace
+
+int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout *ret_layout, struct err *err)
+{
+	Layout layout;
+	bool deflated = false;
+	uint64_t next;
+	int r;
+
+	layout.end = (*source)->size();
+	r = Walker(**source, &layout, err).meta(&layout.dataset);
+	if (r < 0)
+		return r;
+	r = encoding(&layout, &deflated, err);
+	if (r < 0)
+		return r;
+	if (deflated) {
+		std::shared_ptr<const Source> copy;
+
+		r = inflate_rest(**source, layout.dataset, path, limit_inflated, &copy, err);
+		if (r < 0)
+			return r;
+		*source = copy;
+		layout.dataset = 0;
+		layout.end = copy->size();
+	}
+	if (layout.dataset == layout.end)
+		return err_set(err, EBADMSG, "no data set follows the meta header");
+	r = Walker(**source, &layout, err)
+		    .dataset(layout.dataset, layout.end, false, {layout.explicit_vr, layout.big_endian}, 0, &next);
+	if (r < 0) {
+		if (deflated)
+			err_within(err, "inflated data set");
+		return r;
+	}
+	*ret_layout = std::move(layout);
+	return 0;
+}
+
+} // namespace tomonode

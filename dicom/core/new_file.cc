@@ -1,0 +1,132 @@
+/* new_file.cc - PATH.part is new (a leftover of that name is removed), gets all its bytes, is synced, renamed to PATH, and the
+ * folder is synced: PATH is there whole or not at all. After every few megabytes the kernel is told to start writing them back,
+ * so that the sync at the end finds little to do.
+ */
+#include "dicom/core/new_file.hh"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+namespace tomonode
+{
+
+constexpr size_t block = 4 << 20;
+constexpr uint64_t write_back_step = 8 << 20;
+
+NewFile::~NewFile()
+{
+	if (fd >= 0)
+		close(fd);
+	if (!part.empty())
+		unlink(part.c_str());
+}
+
+void NewFile::write_back()
+{
+	if (at - started_ < write_back_step)
+		return;
+	/* only a hint: where it is not known, the sync at the end does the work */
+	sync_file_range(fd, (off_t)started_, (off_t)(at - started_), SYNC_FILE_RANGE_WRITE);
+	started_ = at;
+}
+
+int NewFile::put(const void *bytes, size_t n, struct err *err)
+{
+	auto *p = static_cast<const char *>(bytes);
+
+	while (n > 0) {
+		ssize_t done = write(fd, p, n < block ? n : block);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return err_set(err, errno, "%s: writing at offset %llu: %s", part.c_str(), (unsigned long long)at,
+				       strerror(errno));
+		p += done;
+		n -= (size_t)done;
+		at += (uint64_t)done;
+		write_back();
+	}
+	return 0;
+}
+
+int NewFile::create(const char *file_path, struct err *err)
+{
+	std::string name = std::string(file_path) + ".part";
+
+	path = file_path;
+	if (unlink(name.c_str()) < 0 && errno != ENOENT)
+		return err_set(err, errno, "%s: removing what is left of an earlier attempt: %s", name.c_str(), strerror(errno));
+	fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return err_set(err, errno, "%s: %s", name.c_str(), strerror(errno));
+	part = name;
+	return 0;
+}
+
+/* So the file lies in one piece, too. In memory (tmpfs) reserving costs as much as writing: there the free space is looked at,
+ * which promises less. */
+int NewFile::reserve(uint64_t size, struct err *err)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return 0;
+	if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < size)
+		return err_set(err, ENOSPC, "%s: %llu bytes to write, space for %llu", part.c_str(), (unsigned long long)size,
+			       (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize);
+	if (fs.f_type != TMPFS_MAGIC && fallocate(fd, 0, 0, (off_t)size) < 0 && (errno == ENOSPC || errno == EDQUOT))
+		return err_set(err, errno, "%s: reserving %llu bytes: %s", part.c_str(), (unsigned long long)size,
+			       strerror(errno));
+	return 0;
+}
+
+int NewFile::sync(struct err *err)
+{
+	int file = fd;
+
+	if (fsync(file) < 0)
+		return err_set(err, errno, "%s: fsync: %s", part.c_str(), strerror(errno));
+	fd = -1;
+	if (close(file) < 0)
+		return err_set(err, errno, "%s: close: %s", part.c_str(), strerror(errno));
+	return 0;
+}
+
+int NewFile::give_name(struct err *err)
+{
+	if (rename(part.c_str(), path.c_str()) < 0)
+		return err_set(err, errno, "%s: renaming to %s: %s", part.c_str(), path.c_str(), strerror(errno));
+	part.clear();
+	return 0;
+}
+
+int NewFile::sync_folder(struct err *err)
+{
+	size_t slash = path.rfind('/');
+	std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+	int r = 0, folder_fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (folder_fd < 0 || fsync(folder_fd) < 0)
+		r = err_set(err, errno, "%s: syncing the folder: %s", folder.c_str(), strerror(errno));
+	if (folder_fd >= 0)
+		close(folder_fd);
+	return r;
+}
+
+int NewFile::publish(struct err *err)
+{
+	int r = sync(err);
+
+	if (r == 0)
+		r = give_name(err);
+	return r < 0 ? r : sync_folder(err);
+}
+
+} // namespace tomonode

@@ -1,0 +1,491 @@
+#include "dcmtk/config/osconfig.h"
+
+#include "dcmtk/dcmnet/assoc.h"
+#include "dcmtk/dcmnet/dcmlayer.h"
+#include "dcmtk/dcmnet/dcmtrans.h"
+#include "dcmtk/dcmnet/dimse.h"
+
+#include "dicom/network/association.hh"
+#include "dicom/network/tls.hh"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PDU_P_DATA 4
+#define PDV_COMMAND 1
+#define PDV_LAST 2
+
+int64_t association_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The head of a PDV: its length must fit, and a command has an end. */
+static int check_pdv(struct association_io *io)
+{
+	uint64_t length = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 | (uint64_t)io->pdv[2] << 8 | io->pdv[3];
+
+	/* Of the PDU the last byte of this head is not counted off yet. */
+	if (length < 2 || length - 1 > io->body_left) {
+		io->malformed = "a presentation data value is longer than its PDU";
+		return -1;
+	}
+	io->pdv_left = length - 2;
+	if (io->pdv[5] & PDV_COMMAND)
+		io->command += io->pdv_left;
+	if (io->command > ASSOCIATION_COMMAND_MAX) {
+		io->malformed = "a command is far too long";
+		return -1;
+	}
+	if ((io->pdv[5] & (PDV_COMMAND | PDV_LAST)) == (PDV_COMMAND | PDV_LAST))
+		io->command = 0;
+	return 0;
+}
+
+/* Follow the stream: where PDUs and PDVs begin and end. 0, or -1 when a PDV leaves its PDU. */
+static int track(struct association_io *io, const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		size_t step;
+
+		if (io->body_left == 0) {
+			if (io->head_have == 0)
+				io->deadline = association_now() + (int64_t)io->timeout * 1000;
+			io->head[io->head_have++] = *p++;
+			n--;
+			if (io->head_have == sizeof(io->head)) {
+				io->head_have = 0;
+				io->is_data = io->head[0] == PDU_P_DATA;
+				io->body_left = (uint64_t)io->head[2] << 24 | (uint64_t)io->head[3] << 16 |
+						(uint64_t)io->head[4] << 8 | io->head[5];
+				io->pdv_have = 0;
+				io->pdv_left = 0;
+			}
+			continue;
+		}
+		if (!io->is_data) {
+			step = n < io->body_left ? n : (size_t)io->body_left;
+		} else if (io->pdv_left > 0) {
+			step = n < io->pdv_left ? n : (size_t)io->pdv_left;
+			io->pdv_left -= step;
+		} else {
+			step = 1;
+			io->pdv[io->pdv_have++] = *p;
+			if (io->pdv_have == sizeof(io->pdv)) {
+				io->pdv_have = 0;
+				if (check_pdv(io) < 0)
+					return -1;
+			} else if (io->body_left == 1) {
+				io->malformed = "a PDU ends within the head of a presentation data value";
+				return -1;
+			}
+		}
+		p += step;
+		n -= step;
+		io->body_left -= step;
+	}
+	return 0;
+}
+
+int association_wait(int fd, short events, int64_t deadline)
+{
+	for (;;) {
+		struct pollfd pfd = {fd, events, 0};
+		int64_t left = deadline - association_now();
+		int n = poll(&pfd, 1, left > 0 ? (int)(left < 1000000 ? left : 1000000) : 0);
+
+		if (n > 0)
+			return 1;
+		if (n == 0 && left <= 1000000)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -1;
+	}
+}
+
+static int64_t earlier(const struct association_io *io, int64_t deadline)
+{
+	return io->closing && io->closing < deadline ? io->closing : deadline;
+}
+
+static int io_failed(struct association_io *io, int code)
+{
+	io->error = code;
+	errno = code;
+	return -1;
+}
+
+static ssize_t write_some(struct association_io *io, const uint8_t *p, size_t n, bool more)
+{
+	if (io->tls)
+		return tls_write(io->tls, p, n, more);
+	return send(io->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
+}
+
+/* All n bytes within the time that a write may take: 0, or -1 (errno, and in io). more: they can wait for the next ones. */
+static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool more)
+{
+	int64_t deadline = earlier(io, association_now() + (int64_t)io->timeout * 1000);
+
+	while (n > 0) {
+		ssize_t sent = write_some(io, p, n, more);
+
+		if (sent >= 0) {
+			p += sent;
+			n -= (size_t)sent;
+			continue;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return io_failed(io, errno);
+		switch (association_wait(io->fd, io->tls ? tls_wants(io->tls) : POLLOUT, deadline)) {
+		case 0:
+			io->timed_out = true;
+			return io_failed(io, ETIMEDOUT);
+		case -1:
+			return io_failed(io, errno);
+		}
+	}
+	return 0;
+}
+
+class association_connection : public DcmTCPConnection
+{
+      public:
+	association_connection(DcmNativeSocketType fd, struct association_io *shared) : DcmTCPConnection(fd), io(shared)
+	{
+		int on = 1;
+
+		io->fd = fd;
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+		if (io->tls)
+			tls_move(io->tls, fd);
+	}
+
+	~association_connection() override
+	{
+		say_goodbye();
+	}
+
+	void close() override
+	{
+		say_goodbye();
+		DcmTCPConnection::close();
+	}
+
+	OFBool isTransparentConnection() override
+	{
+		return !io->tls;
+	}
+
+	/* 0 < answer <= n, 0: the peer closed, -1: errno. Waits within a PDU until its deadline; between PDUs DCMTK has asked
+	 * networkDataAvailable() before. */
+	ssize_t read(void *buf, size_t n) override
+	{
+		ssize_t got;
+
+		if (io->ahead_n > 0)
+			return serve(buf, n);
+		/* Heads are small: take what there is behind them as well. Bodies go straight to where they are wanted. */
+		if (n < sizeof(io->ahead) / 2) {
+			got = receive(nullptr, 0);
+			return got > 0 ? serve(buf, n) : got;
+		}
+		return receive(buf, n);
+	}
+
+	/* All n bytes, or -1. */
+	ssize_t write(void *buf, size_t n) override
+	{
+		const uint8_t *p = (const uint8_t *)buf;
+		/* DCMTK writes a P-DATA PDU as a 12-byte head and then the data: the head waits for the data. */
+		bool more = n == 12 && p[0] == PDU_P_DATA;
+
+		return write_all(io, p, n, more) < 0 ? -1 : (ssize_t)n;
+	}
+
+	OFBool networkDataAvailable(int timeout) override
+	{
+		int64_t deadline = association_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
+
+		/* Most often the next PDU is there already: reading it is as cheap as asking. */
+		if (io->ahead_n > 0 || fill() > 0)
+			return OFTrue;
+		/* The end of the connection and an error count as readable: read() will report them. */
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			return OFTrue;
+		acknowledge();
+		return association_wait(getSocket(), wants(), earlier(io, deadline)) != 0;
+	}
+
+      private:
+	struct association_io *io;
+
+	ssize_t fail(int code)
+	{
+		return io_failed(io, code);
+	}
+
+	void say_goodbye()
+	{
+		if (io->tls && io->fd >= 0)
+			tls_goodbye(io->tls);
+		io->fd = -1;
+	}
+
+	ssize_t read_some(uint8_t *to, size_t n)
+	{
+		ssize_t got;
+
+		if (io->tls)
+			return tls_read(io->tls, to, n);
+		do
+			got = recv(getSocket(), to, n, MSG_DONTWAIT);
+		while (got < 0 && errno == EINTR);
+		return got;
+	}
+
+	short wants()
+	{
+		return io->tls ? tls_wants(io->tls) : POLLIN;
+	}
+
+	ssize_t serve(void *buf, size_t n)
+	{
+		if (n > io->ahead_n)
+			n = io->ahead_n;
+		memcpy(buf, io->ahead + io->ahead_at, n);
+		io->ahead_at += n;
+		io->ahead_n -= n;
+		return (ssize_t)n;
+	}
+
+	/* The peer may hold back the rest of its PDU until it hears from us (Nagle): before we wait, tell it all we have. */
+	void acknowledge()
+	{
+		int on = 1;
+
+		setsockopt(getSocket(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	}
+
+	/* What is there now: into the read-ahead buffer (buf NULL) or to buf. > 0, 0 (closed), -1 (errno EAGAIN: nothing yet). */
+	ssize_t take(void *buf, size_t n)
+	{
+		uint8_t *to = buf ? (uint8_t *)buf : io->ahead;
+		ssize_t got;
+
+		if (io->malformed)
+			return fail(EBADMSG);
+		got = read_some(to, buf ? n : sizeof(io->ahead));
+		if (got <= 0)
+			return got;
+		if (!io->heard && !io->tls && to[0] == 0x15 && (got < 2 || to[1] == 0x03)) { /* a TLS alert, RFC 8446 5.1 */
+			io->wants_tls = true;
+			return fail(EBADMSG);
+		}
+		io->heard = true;
+		if (track(io, to, (size_t)got) < 0)
+			return fail(EBADMSG);
+		if (!buf) {
+			io->ahead_at = 0;
+			io->ahead_n = (size_t)got;
+		}
+		io->left_at = association_now();
+		return got;
+	}
+
+	ssize_t fill()
+	{
+		ssize_t got = take(nullptr, 0);
+
+		if (got == 0)
+			errno = 0;
+		return got;
+	}
+
+	/* take(), but waits: within a PDU until its deadline. */
+	ssize_t receive(void *buf, size_t n)
+	{
+		bool within = io->head_have > 0 || io->body_left > 0;
+		int64_t deadline = association_now() + (int64_t)io->timeout * 1000;
+
+		if (within)
+			deadline = io->deadline += association_now() - io->left_at;
+		for (;;) {
+			ssize_t got = take(buf, n);
+
+			if (got >= 0)
+				return got;
+			if (errno != EAGAIN && errno != EWOULDBLOCK)
+				return fail(errno);
+			acknowledge();
+			switch (association_wait(getSocket(), wants(), earlier(io, deadline))) {
+			case 0:
+				io->timed_out = true;
+				return fail(ETIMEDOUT);
+			case -1:
+				return fail(errno);
+			}
+		}
+	}
+};
+
+class association_layer : public DcmTransportLayer
+{
+      public:
+	explicit association_layer(struct association_io *shared) : io(shared)
+	{
+	}
+
+	/* Where a connection was handed over, it takes the number of the one that DCMTK made, which is closed by that. */
+	DcmTransportConnection *createConnection(DcmNativeSocketType fd, OFBool secure) override
+	{
+		if (secure)
+			return nullptr;
+		if (io->handed >= 0) {
+			if (dup3(io->handed, fd, O_CLOEXEC) < 0)
+				return nullptr;
+			::close(io->handed);
+			io->handed = -1;
+		}
+		return new association_connection(fd, io);
+	}
+
+      private:
+	struct association_io *io;
+};
+
+void association_settings(int connect_timeout, int io_timeout)
+{
+	dcmDisableGethostbyaddr.set(OFTrue);
+	dcmConnectionTimeout.set(connect_timeout);
+	dcmSocketSendTimeout.set(io_timeout);
+	dcmSocketReceiveTimeout.set(io_timeout);
+}
+
+int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
+			struct err *err)
+{
+	T_ASC_Network *net = nullptr;
+	OFCondition cond = ASC_initializeNetwork(acceptor ? NET_ACCEPTOR : NET_REQUESTOR, 0, acse_timeout, &net);
+
+	if (cond.good())
+		cond = ASC_setTransportLayer(net, new association_layer(io), 1 /* the network deletes it */);
+	if (cond.bad()) {
+		if (net)
+			ASC_dropNetwork(&net);
+		return err_set(err, EIO, "network: %.300s", cond.text());
+	}
+	*ret_net = net;
+	return 0;
+}
+
+int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err)
+{
+	if (io->fd < 0)
+		return err_set(err, ENOTCONN, "%s: the connection is closed", what);
+	if (write_all(io, (const uint8_t *)bytes, n, false) < 0)
+		return association_fail(err, io, EC_InvalidStream, what);
+	return 0;
+}
+
+void association_close_within(struct association_io *io, int seconds)
+{
+	io->closing = association_now() + (int64_t)seconds * 1000;
+}
+
+/* DCMTK's texts may hold several lines. */
+static void one_line(const char *text, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (; *text && n + 1 < size; text++)
+		ret[n++] = (unsigned char)*text < ' ' ? ' ' : *text;
+	while (n > 0 && ret[n - 1] == ' ')
+		n--;
+	ret[n] = '\0';
+}
+
+int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what)
+{
+	char text[300], words[400];
+	int objection = io->tls && io->error ? tls_objection(io->tls, words, sizeof(words)) : 0;
+
+	one_line(cond.text(), text, sizeof(text));
+	if (objection)
+		return err_set(err, objection, "%s: %s", what, words);
+	if (io->wants_tls)
+		return err_set(err, EPROTONOSUPPORT, "%s: it answered plain DICOM with TLS: this port wants TLS (tls = true)",
+			       what);
+	if (io->malformed)
+		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
+	if (io->timed_out)
+		return err_set(err, ETIMEDOUT, "%s: the peer stopped within a message and was silent for %d s", what,
+			       io->timeout);
+	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(text, "DUL network read timeout"))
+		return err_set(err, ETIMEDOUT, "%s: nothing came from the peer in time", what);
+	if (cond == DUL_PEERABORTEDASSOCIATION)
+		return err_set(err, ECONNRESET, "%s: the peer aborted the association", what);
+	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
+		return err_set(err, ECONNRESET, "%s: the peer closed the connection%s", what,
+			       io->tls && !io->heard
+				       ? " right after the TLS handshake: perhaps it does not accept our certificate; "
+					 "its log says more"
+				       : "");
+	if (io->error)
+		return err_set(err, io->error, "%s: %s", what, strerror(io->error));
+	return err_set(err, EPROTO, "%s: %s", what, text);
+}
+
+bool association_uid_ok(const char *uid)
+{
+	size_t n = strlen(uid);
+
+	/* Leading zeros of a component are against the rule but common; they harm nothing here. */
+	return n > 0 && n <= 64 && strspn(uid, "0123456789.") == n && uid[0] != '.' && uid[n - 1] != '.' && !strstr(uid, "..");
+}
+
+bool association_aet_ok(const char *aet)
+{
+	size_t n = strlen(aet);
+
+	if (n == 0 || n > 16 || strspn(aet, " ") == n)
+		return false;
+	for (; *aet; aet++)
+		if ((unsigned char)*aet < ' ' || (unsigned char)*aet > '~' || *aet == '\\')
+			return false;
+	return true;
+}
+
+bool association_uncompressed(const char *ts)
+{
+	return !strcmp(ts, UID_LittleEndianImplicitTransferSyntax) || !strcmp(ts, UID_LittleEndianExplicitTransferSyntax) ||
+	       !strcmp(ts, UID_BigEndianExplicitTransferSyntax);
+}
+
+bool association_storable(const char *ts)
+{
+	/* No JPEG 2000 and no video: nothing here reads them, and a sender that offers them has another one as well. */
+	static const char *const encodings[] = {
+		UID_RLELosslessTransferSyntax,	  UID_JPEGProcess14SV1TransferSyntax, UID_JPEGProcess14TransferSyntax,
+		UID_JPEGLSLosslessTransferSyntax, UID_JPEGLSLossyTransferSyntax,      UID_JPEGProcess1TransferSyntax,
+		UID_JPEGProcess2_4TransferSyntax,
+	};
+
+	for (const char *encoding : encodings)
+		if (!strcmp(ts, encoding))
+			return true;
+	return association_uncompressed(ts);
+}

@@ -1,0 +1,72 @@
+/* Storage Commitment Push Model, the side that asks (PS3.4 annex J): an N-ACTION names what was stored and a transaction UID; an
+ * N-EVENT-REPORT says, sooner or later, which of it the peer answers for. The report comes on the same association or on one
+ * that the peer opens (node/receive/intake.c); both end in a struct commit_handler.
+ */
+#ifndef TOMONODE_DICOM_COMMIT_H
+#define TOMONODE_DICOM_COMMIT_H
+
+#include "dicom/core/dataset.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define COMMIT_CLASS "1.2.840.10008.1.20.1"	 /* Storage Commitment Push Model SOP Class */
+#define COMMIT_INSTANCE "1.2.840.10008.1.20.1.1" /* its one well-known instance */
+
+#define COMMIT_ITEMS_MAX 16384	    /* objects in one transaction */
+#define COMMIT_BYTES_MAX (4u << 20) /* of a report's data set: 256 for each of them */
+#define COMMIT_NO_REASON 0x0110	    /* Failure Reason where the report has none: processing failure (PS3.3 C.14.1.1) */
+
+/* DIMSE status values of an N-EVENT-REPORT response (PS3.7 annex C). */
+enum commit_status {
+	COMMIT_TAKEN = 0x0000,
+	COMMIT_FAILED = 0x0110,	   /* processing failure: the peer may report again */
+	COMMIT_NO_EVENT = 0x0113,  /* no such event type */
+	COMMIT_INVALID = 0x0115,   /* invalid argument: no report, or of a transaction that we do not know */
+	COMMIT_NO_CLASS = 0x0118,  /* no such SOP class */
+	COMMIT_TOO_LARGE = 0x0213, /* resource limitation */
+};
+
+struct commit_object {
+	char sop_class[DICOM_UID_SIZE];
+	char sop_instance[DICOM_UID_SIZE];
+};
+
+struct commit_item {
+	char sop_instance[DICOM_UID_SIZE];
+	uint16_t failure; /* 0: committed; else its Failure Reason (0008,1197) */
+};
+
+struct commit_report {
+	char transaction[DICOM_UID_SIZE];
+	struct commit_item *items;
+	size_t n;
+};
+
+struct commit_handler {
+	void *ctx;
+	/* A report, checked for form. The answer is the status of the response: COMMIT_TAKEN when it is written down. */
+	uint16_t (*report)(void *ctx, const struct commit_report *report);
+};
+
+struct scu;
+
+/* The N-ACTION over an association whose contexts held COMMIT_CLASS. 0 with *ret_status: the peer's answer. ENOTSUP: it took no
+ * context for the class; other errors: the association is gone. A report that comes before the answer goes to the handler. */
+int scu_commit(struct scu *scu, const char *transaction, const struct commit_object *objects, size_t n,
+	       const struct commit_handler *handler, uint16_t *ret_status, struct err *err);
+/* Wait so long for a report on this association: 1 one was handled, 0 none came; negative: the association is over. */
+int scu_commit_wait(struct scu *scu, int seconds, const struct commit_handler *handler, struct err *err);
+
+/* The data set of a report, in little endian. EBADMSG: what is wrong with it. Clear it in any case. */
+int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report, struct err *err);
+void commit_report_clear(struct commit_report *report);
+
+/* "0112 no such object" and the like, of PS3.3 C.14.1.1. */
+const char *commit_failure_words(uint16_t failure);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,266 @@
+/* commit_parse.cc - the data set of a storage commitment report, read by hand.
+ *
+ * Three attributes count: Transaction UID (0008,1195), Referenced SOP Sequence (0008,1199) and Failed SOP Sequence (0008,1198).
+ * It comes over the network and is read in the process that holds the association, so nothing of it reaches DCMTK's parser:
+ * every length is held against what is there, sequences may be 8 deep, and memory is that of the items alone.
+ * Whoever passed the report on without knowing a sequence's VR has made it UN: its items are then Implicit VR Little Endian, in
+ * whatever the rest is (PS3.5 6.2.2, CP-246).
+ */
+#include "dicom/network/commit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/network/association.hh"
+
+#define DEPTH_MAX 8
+#define UNDEFINED 0xffffffffu
+
+#define TAG_TRANSACTION DICOM_TAG(0x0008, 0x1195)
+#define TAG_REFERENCED DICOM_TAG(0x0008, 0x1199)
+#define TAG_FAILED DICOM_TAG(0x0008, 0x1198)
+#define TAG_INSTANCE DICOM_TAG(0x0008, 0x1155)
+#define TAG_REASON DICOM_TAG(0x0008, 0x1197)
+#define TAG_ITEM DICOM_TAG(0xfffe, 0xe000)
+#define TAG_ITEM_END DICOM_TAG(0xfffe, 0xe00d)
+#define TAG_SEQUENCE_END DICOM_TAG(0xfffe, 0xe0dd)
+
+struct reader {
+	const uint8_t *p, *end;
+	bool explicit_vr;
+};
+
+struct element {
+	uint32_t tag, length; /* UNDEFINED: up to a delimiter */
+	const uint8_t *value; /* length bytes are there, unless it is undefined */
+	bool explicit_inside; /* has what its items hold VRs? */
+};
+
+static uint32_t get16(const uint8_t *p)
+{
+	return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+	return get16(p) | get16(p + 2) << 16;
+}
+
+/* VRs whose length has 4 bytes behind 2 reserved ones, PS3.5 7.1.2. */
+static bool long_vr(const uint8_t *vr)
+{
+	static const char names[] = "OB OD OF OL OV OW SQ SV UC UN UR UT UV";
+
+	for (size_t i = 0; i + 1 < sizeof(names); i += 3)
+		if (vr[0] == (uint8_t)names[i] && vr[1] == (uint8_t)names[i + 1])
+			return true;
+	return false;
+}
+
+/* The next element's head; its value, where the length is defined, is passed over. 1, 0 (the end), or EBADMSG. */
+static int next(struct reader *r, struct element *e, struct err *err)
+{
+	size_t left = (size_t)(r->end - r->p), head = 8;
+
+	if (left == 0)
+		return 0;
+	if (left < head)
+		return err_set(err, EBADMSG, "commitment report: it ends within the head of an element");
+	e->tag = get16(r->p) << 16 | get16(r->p + 2);
+	e->explicit_inside = r->explicit_vr;
+	if (!r->explicit_vr || e->tag >> 16 == 0xfffe) {
+		e->length = get32(r->p + 4);
+	} else if (!long_vr(r->p + 4)) {
+		e->length = get16(r->p + 6);
+	} else {
+		head = 12;
+		if (left < head)
+			return err_set(err, EBADMSG, "commitment report: it ends within the head of an element");
+		e->length = get32(r->p + 8);
+		e->explicit_inside = r->p[4] != 'U' || r->p[5] != 'N';
+	}
+	e->value = r->p + head;
+	if (e->length != UNDEFINED && e->length > left - head)
+		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) has length %u, %zu bytes are left", e->tag >> 16,
+			       e->tag & 0xffff, e->length, left - head);
+	r->p += head + (e->length == UNDEFINED ? 0 : e->length);
+	return 1;
+}
+
+/* Past a value of undefined length, of which the head was read: items up to the delimiter, in each elements up to its own. */
+static int skip_undefined(struct reader *r, const struct element *what, int depth, struct err *err)
+{
+	uint32_t delimiter = what->tag == TAG_ITEM ? TAG_ITEM_END : TAG_SEQUENCE_END;
+	struct reader inner = {r->p, r->end, what->explicit_inside};
+	struct element e = {};
+	int got;
+
+	if (depth > DEPTH_MAX)
+		return err_set(err, EBADMSG, "commitment report: sequences more than %d deep", DEPTH_MAX);
+	while ((got = next(&inner, &e, err)) > 0) {
+		if (e.tag == delimiter) {
+			r->p = inner.p;
+			return 0;
+		}
+		if (e.length == UNDEFINED)
+			got = skip_undefined(&inner, &e, depth + 1, err);
+		if (got < 0)
+			return got;
+	}
+	return got < 0 ? got : err_set(err, EBADMSG, "commitment report: a sequence without an end");
+}
+
+/* Padding off the end, and what is left must be a UID. */
+static int get_uid(const struct element *e, char ret_uid[DICOM_UID_SIZE], struct err *err)
+{
+	size_t n = e->length;
+
+	while (n > 0 && n <= DICOM_UID_SIZE && (e->value[n - 1] == '\0' || e->value[n - 1] == ' '))
+		n--;
+	if (n >= DICOM_UID_SIZE)
+		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) of %u bytes is no UID", e->tag >> 16,
+			       e->tag & 0xffff, e->length);
+	memcpy(ret_uid, e->value, n);
+	ret_uid[n] = '\0';
+	if (strlen(ret_uid) != n || !association_uid_ok(ret_uid))
+		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) is no UID", e->tag >> 16, e->tag & 0xffff);
+	return 0;
+}
+
+static int read_item(struct reader *r, bool delimited, bool failed, struct commit_item *ret_item, struct err *err)
+{
+	struct element e = {};
+	int got;
+
+	memset(ret_item, 0, sizeof(*ret_item));
+	ret_item->failure = failed ? COMMIT_NO_REASON : 0;
+	while ((got = next(r, &e, err)) > 0) {
+		if (delimited && e.tag == TAG_ITEM_END)
+			break;
+		if (e.length == UNDEFINED)
+			got = skip_undefined(r, &e, 1, err);
+		else if (e.tag == TAG_INSTANCE)
+			got = get_uid(&e, ret_item->sop_instance, err);
+		else if (failed && e.tag == TAG_REASON && e.length == 2 && get16(e.value) != 0)
+			ret_item->failure = (uint16_t)get16(e.value);
+		if (got < 0)
+			return got;
+	}
+	if (got == 0 && delimited)
+		return err_set(err, EBADMSG, "commitment report: an item without an end");
+	if (got >= 0 && !ret_item->sop_instance[0])
+		return err_set(err, EBADMSG, "commitment report: an item without Referenced SOP Instance UID (0008,1155)");
+	return got < 0 ? got : 0;
+}
+
+static int add_item(struct commit_report *report, const struct commit_item *item, struct err *err)
+{
+	size_t n = report->n;
+	struct commit_item *items;
+
+	if (n == COMMIT_ITEMS_MAX)
+		return err_set(err, EBADMSG, "commitment report: more than %d items", COMMIT_ITEMS_MAX);
+	if ((n & (n - 1)) == 0) { /* room for a power of two */
+		items = (struct commit_item *)realloc(report->items, (n ? 2 * n : 1) * sizeof(items[0]));
+		if (!items)
+			return err_set(err, ENOMEM, "commitment report: no memory");
+		report->items = items;
+	}
+	report->items[report->n++] = *item;
+	return 0;
+}
+
+/* What an element holds. Of undefined length: up to the end of what it stands in. */
+static struct reader within(const struct reader *r, const struct element *e)
+{
+	return (struct reader){e->value, e->length == UNDEFINED ? r->end : e->value + e->length, e->explicit_inside};
+}
+
+static int read_sequence(struct reader *r, bool delimited, bool failed, struct commit_report *report, struct err *err)
+{
+	struct element e = {};
+	int got;
+
+	while ((got = next(r, &e, err)) > 0) {
+		struct reader inner = within(r, &e);
+		struct commit_item item;
+
+		if (delimited && e.tag == TAG_SEQUENCE_END)
+			return 0;
+		if (e.tag != TAG_ITEM)
+			return err_set(err, EBADMSG, "commitment report: (%04x,%04x) stands where an item should", e.tag >> 16,
+				       e.tag & 0xffff);
+		got = read_item(&inner, e.length == UNDEFINED, failed, &item, err);
+		if (got == 0)
+			got = add_item(report, &item, err);
+		if (got < 0)
+			return got;
+		r->p = inner.p;
+	}
+	return got == 0 && delimited ? err_set(err, EBADMSG, "commitment report: a sequence without an end") : got;
+}
+
+static int read_report(struct reader *r, struct commit_report *report, struct err *err)
+{
+	struct element e = {};
+	int got;
+
+	while ((got = next(r, &e, err)) > 0) {
+		bool sequence = e.tag == TAG_REFERENCED || e.tag == TAG_FAILED;
+		struct reader inner = within(r, &e);
+
+		if (sequence)
+			got = read_sequence(&inner, e.length == UNDEFINED, e.tag == TAG_FAILED, report, err);
+		else if (e.length == UNDEFINED)
+			got = skip_undefined(r, &e, 1, err);
+		else if (e.tag == TAG_TRANSACTION)
+			got = get_uid(&e, report->transaction, err);
+		if (got < 0)
+			return got;
+		if (sequence)
+			r->p = inner.p;
+	}
+	if (got == 0 && !report->transaction[0])
+		return err_set(err, EBADMSG, "commitment report: no Transaction UID (0008,1195)");
+	return got;
+}
+
+extern "C" int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report,
+				   struct err *err)
+{
+	struct commit_report report = {"", nullptr, 0};
+	struct reader r = {(const uint8_t *)bytes, (const uint8_t *)bytes + n, explicit_vr};
+	int ret = read_report(&r, &report, err);
+
+	if (ret < 0)
+		commit_report_clear(&report);
+	*ret_report = report;
+	return ret;
+}
+
+extern "C" void commit_report_clear(struct commit_report *report)
+{
+	free(report->items);
+	memset(report, 0, sizeof(*report));
+}
+
+extern "C" const char *commit_failure_words(uint16_t failure)
+{
+	switch (failure) {
+	case 0x0110:
+		return "processing failure";
+	case 0x0112:
+		return "it has no such object";
+	case 0x0213:
+		return "it is out of resources";
+	case 0x0122:
+		return "it does not support the class";
+	case 0x0119:
+		return "it has the object under another class";
+	case 0x0131:
+		return "it knows the transaction already";
+	default:
+		return "a reason that the standard does not name";
+	}
+}

@@ -1,0 +1,114 @@
+#include "dicom/network/commit_report.hh"
+
+#include <string.h>
+#include <string>
+
+#include "dicom/core/consumer.hh"
+
+/* The data set in memory, up to a limit; the rest is counted and dropped, so that the protocol goes on. */
+class bounded : public tomonode::Consumer
+{
+      public:
+	explicit bounded(size_t most) : limit(most)
+	{
+	}
+
+	offile_off_t write(const void *buf, offile_off_t n) override
+	{
+		if ((uint64_t)n <= limit - bytes.size())
+			bytes.append((const char *)buf, (size_t)n);
+		else
+			overflow = true;
+		return n;
+	}
+
+	size_t limit;
+	std::string bytes;
+	bool overflow = false;
+};
+
+class bounded_stream : public DcmOutputStream
+{
+      public:
+	explicit bounded_stream(bounded *to) : DcmOutputStream(to)
+	{
+	}
+};
+
+bool commit_transfer_syntax(const char *uid, bool *ret_explicit)
+{
+	*ret_explicit = !strcmp(uid, UID_LittleEndianExplicitTransferSyntax);
+	return *ret_explicit || !strcmp(uid, UID_LittleEndianImplicitTransferSyntax);
+}
+
+static uint16_t judge(const T_DIMSE_N_EventReportRQ *rq, const bounded &data, bool explicit_vr,
+		      const struct commit_handler *handler)
+{
+	struct commit_report report = {"", nullptr, 0};
+	struct err ignored = {};
+	uint16_t status;
+
+	if (strcmp(rq->AffectedSOPClassUID, COMMIT_CLASS) != 0)
+		return COMMIT_NO_CLASS;
+	if (rq->EventTypeID != 1 && rq->EventTypeID != 2) /* all committed; failures exist (PS3.4 J.3.3) */
+		return COMMIT_NO_EVENT;
+	if (data.overflow)
+		return COMMIT_TOO_LARGE;
+	if (commit_report_parse(data.bytes.data(), data.bytes.size(), explicit_vr, &report, &ignored) < 0)
+		return COMMIT_INVALID;
+	status = handler->report(handler->ctx, &report);
+	commit_report_clear(&report);
+	return status;
+}
+
+static OFCondition respond(T_ASC_Association *assoc, const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id,
+			   uint16_t status)
+{
+	T_DIMSE_Message msg;
+	T_DIMSE_N_EventReportRSP *rsp = &msg.msg.NEventReportRSP;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.CommandField = DIMSE_N_EVENT_REPORT_RSP;
+	rsp->MessageIDBeingRespondedTo = rq->MessageID;
+	rsp->DimseStatus = status;
+	rsp->DataSetType = DIMSE_DATASET_NULL;
+	rsp->EventTypeID = rq->EventTypeID;
+	memcpy(rsp->AffectedSOPClassUID, rq->AffectedSOPClassUID, sizeof(rsp->AffectedSOPClassUID));
+	memcpy(rsp->AffectedSOPInstanceUID, rq->AffectedSOPInstanceUID, sizeof(rsp->AffectedSOPInstanceUID));
+	rsp->opts = O_NEVENTREPORT_AFFECTEDSOPCLASSUID | O_NEVENTREPORT_AFFECTEDSOPINSTANCEUID | O_NEVENTREPORT_EVENTTYPEID;
+	return DIMSE_sendMessageUsingMemoryData(assoc, id, &msg, nullptr, nullptr, nullptr, nullptr);
+}
+
+int commit_report_serve(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout,
+			const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id, const struct commit_handler *handler,
+			const char *what, struct err *err)
+{
+	T_ASC_PresentationContext pc;
+	T_ASC_PresentationContextID data_id = 0;
+	bounded data(COMMIT_BYTES_MAX);
+	bounded_stream stream(&data);
+	bool explicit_vr = false, readable;
+	OFCondition cond = ASC_findAcceptedPresentationContext(assoc->params, id, &pc);
+
+	if (cond.bad())
+		return association_fail(err, io, cond, what);
+	readable = !strcmp(pc.abstractSyntax, COMMIT_CLASS) && commit_transfer_syntax(pc.acceptedTransferSyntax, &explicit_vr);
+	if (rq->DataSetType != DIMSE_DATASET_NULL)
+		cond = DIMSE_receiveDataSetInFile(assoc, DIMSE_NONBLOCKING, dimse_timeout, &data_id, &stream, nullptr, nullptr);
+	if (cond.good() && rq->DataSetType != DIMSE_DATASET_NULL && data_id != id)
+		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
+	if (cond.good())
+		cond = respond(assoc, rq, id, readable ? judge(rq, data, explicit_vr, handler) : (uint16_t)COMMIT_NO_CLASS);
+	return cond.bad() ? association_fail(err, io, cond, what) : 0;
+}
+
+int commit_data_drop(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout, const char *what,
+		     struct err *err)
+{
+	T_ASC_PresentationContextID id = 0;
+	bounded data(0);
+	bounded_stream stream(&data);
+	OFCondition cond = DIMSE_receiveDataSetInFile(assoc, DIMSE_NONBLOCKING, dimse_timeout, &id, &stream, nullptr, nullptr);
+
+	return cond.bad() ? association_fail(err, io, cond, what) : 0;
+}

@@ -1,0 +1,160 @@
+/* commit_scu.cc - asking for storage commitment over an association that we opened, and reports on the same one.
+ *
+ * A peer may report at any time once it has the request, also before it has answered that: whoever waits for something takes
+ * reports on the way.
+ */
+#include "dicom/network/commit_report.hh"
+#include "dicom/network/scu.hh"
+
+#include "dcmtk/dcmdata/dctk.h"
+
+#include <errno.h>
+#include <exception>
+#include <memory>
+#include <string.h>
+
+static OFCondition build(const char *transaction, const struct commit_object *objects, size_t n, DcmDataset *to)
+{
+	OFCondition cond = to->putAndInsertString(DCM_TransactionUID, transaction);
+
+	for (size_t i = 0; cond.good() && i < n; i++) {
+		DcmItem *item = nullptr;
+
+		cond = to->findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2 /* a new one */);
+		if (cond.good())
+			cond = item->putAndInsertString(DCM_ReferencedSOPClassUID, objects[i].sop_class);
+		if (cond.good())
+			cond = item->putAndInsertString(DCM_ReferencedSOPInstanceUID, objects[i].sop_instance);
+	}
+	return cond;
+}
+
+/* A message that is not the one that was waited for: 1 a report, handled; negative: the association is over. */
+static int other_message(struct scu *s, const T_DIMSE_Message *msg, T_ASC_PresentationContextID id,
+			 const struct commit_handler *handler, struct err *err)
+{
+	int rc;
+
+	if (msg->CommandField != DIMSE_N_EVENT_REPORT_RQ)
+		return err_set(err, EPROTO, "%s sent command 0x%04x where a report of storage commitment was due", s->who,
+			       (unsigned)msg->CommandField);
+	rc = commit_report_serve(s->assoc, &s->io, s->dimse_timeout, &msg->msg.NEventReportRQ, id, handler, s->who, err);
+	return rc < 0 ? rc : 1;
+}
+
+static int receive(struct scu *s, int seconds, T_ASC_PresentationContextID *ret_id, T_DIMSE_Message *ret_msg, struct err *err)
+{
+	DcmDataset *detail = nullptr;
+	OFCondition cond;
+
+	memset(ret_msg, 0, sizeof(*ret_msg));
+	cond = DIMSE_receiveCommand(s->assoc, DIMSE_NONBLOCKING, seconds, ret_id, ret_msg, &detail);
+	delete detail;
+	if (cond == DIMSE_NODATAAVAILABLE && !s->io.timed_out)
+		return 0;
+	if (cond == DUL_PEERREQUESTEDRELEASE) {
+		ASC_acknowledgeRelease(s->assoc);
+		return err_set(err, ECONNRESET, "%s released the association", s->who);
+	}
+	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 1;
+}
+
+static int ask(struct scu *s, const char *transaction, const struct commit_object *objects, size_t n,
+	       const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
+{
+	T_ASC_PresentationContextID context = ASC_findAcceptedPresentationContextID(s->assoc, COMMIT_CLASS), id = 0;
+	T_DIMSE_N_ActionRQ *rq;
+	T_DIMSE_Message msg;
+	DcmDataset data;
+	OFCondition cond;
+	unsigned message;
+	int64_t deadline;
+	int rc;
+
+	if (!context)
+		return err_set(err, ENOTSUP, "%s took no context for storage commitment", s->who);
+	cond = build(transaction, objects, n, &data);
+	if (cond.bad())
+		return err_set(err, ENOMEM, "%s: request of storage commitment: %s", s->who, cond.text());
+	message = s->assoc->nextMsgID++;
+	memset(&msg, 0, sizeof(msg));
+	msg.CommandField = DIMSE_N_ACTION_RQ;
+	rq = &msg.msg.NActionRQ;
+	rq->MessageID = (DIC_US)message;
+	strcpy(rq->RequestedSOPClassUID, COMMIT_CLASS);
+	strcpy(rq->RequestedSOPInstanceUID, COMMIT_INSTANCE);
+	rq->ActionTypeID = 1; /* request storage commitment, PS3.4 J.3.2 */
+	rq->DataSetType = DIMSE_DATASET_PRESENT;
+	s->broken = true; /* until all went well */
+	cond = DIMSE_sendMessageUsingMemoryData(s->assoc, context, &msg, nullptr, &data, nullptr, nullptr);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	deadline = association_now() + (int64_t)s->dimse_timeout * 1000;
+	for (;;) { /* reports come in between, but not for ever */
+		int64_t left = deadline - association_now();
+
+		rc = left > 0 ? receive(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
+		if (rc == 0)
+			return err_set(err, ETIMEDOUT, "%s: no answer to the request of storage commitment within %d s", s->who,
+				       s->dimse_timeout);
+		if (rc < 0)
+			return rc;
+		if (msg.CommandField == DIMSE_N_ACTION_RSP)
+			break;
+		rc = other_message(s, &msg, id, handler, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (msg.msg.NActionRSP.MessageIDBeingRespondedTo != message)
+		return err_set(err, EPROTO, "%s answered N-ACTION number %u with number %u", s->who, message,
+			       (unsigned)msg.msg.NActionRSP.MessageIDBeingRespondedTo);
+	if (msg.msg.NActionRSP.DataSetType != DIMSE_DATASET_NULL) { /* an action reply: nothing in it is wanted */
+		rc = commit_data_drop(s->assoc, &s->io, s->dimse_timeout, s->who, err);
+		if (rc < 0)
+			return rc;
+	}
+	s->broken = false;
+	*ret_status = msg.msg.NActionRSP.DimseStatus;
+	return 0;
+}
+
+static int wait_for_report(struct scu *s, int seconds, const struct commit_handler *handler, struct err *err)
+{
+	T_ASC_PresentationContextID id = 0;
+	T_DIMSE_Message msg;
+	int rc = receive(s, seconds, &id, &msg, err);
+
+	if (rc > 0)
+		rc = other_message(s, &msg, id, handler, err);
+	if (rc < 0)
+		s->broken = true;
+	return rc;
+}
+
+extern "C" int scu_commit(struct scu *s, const char *transaction, const struct commit_object *objects, size_t n,
+			  const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
+{
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+	if (n == 0 || n > COMMIT_ITEMS_MAX)
+		return err_set(err, EINVAL, "%s: storage commitment of %zu objects; allowed: 1 to %d", s->who, n,
+			       COMMIT_ITEMS_MAX);
+	try {
+		return ask(s, transaction, objects, n, handler, ret_status, err);
+	} catch (const std::exception &e) {
+		s->broken = true;
+		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+	}
+}
+
+extern "C" int scu_commit_wait(struct scu *s, int seconds, const struct commit_handler *handler, struct err *err)
+{
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+	try {
+		return wait_for_report(s, seconds, handler, err);
+	} catch (const std::exception &e) {
+		s->broken = true;
+		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+	}
+}

@@ -1,0 +1,132 @@
+#include "dicom/network/outflow.hh"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Bytes after which the kernel is asked to begin writing to the disk, so that the fsync at the end finds little left to do. */
+#define WRITE_BACK_STEP (2u << 20)
+
+outflow::outflow(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx) : data_(data), ctx_(ctx)
+{
+	for (buffer &b : ring_)
+		b.bytes.reset(new uint8_t[OUTFLOW_BUFFER]);
+	thread_ = std::thread(&outflow::run, this);
+}
+
+outflow::~outflow()
+{
+	{
+		std::lock_guard<std::mutex> hold(lock_);
+		end_ = true;
+	}
+	filled_.notify_one();
+	thread_.join();
+}
+
+/* ---- the receiving side ---- */
+
+void outflow::begin(int fd, const void *head, size_t n)
+{
+	fd_ = fd;
+	error_ = 0;
+	written_ = pushed_ = 0;
+	ring_[fill_ % OUTFLOW_BUFFERS].n = 0;
+	if (fd_ >= 0)
+		error_ = write_all((const uint8_t *)head, n);
+}
+
+void outflow::put(const void *bytes, size_t n)
+{
+	const uint8_t *p = (const uint8_t *)bytes;
+
+	while (fd_ >= 0 && n > 0) {
+		buffer &b = ring_[fill_ % OUTFLOW_BUFFERS];
+		size_t step = n < OUTFLOW_BUFFER - b.n ? n : OUTFLOW_BUFFER - b.n;
+
+		memcpy(b.bytes.get() + b.n, p, step);
+		b.n += step;
+		p += step;
+		n -= step;
+		if (b.n == OUTFLOW_BUFFER)
+			hand_over();
+	}
+}
+
+/* Give the full buffer to the thread and wait until the next one is free. */
+void outflow::hand_over()
+{
+	std::unique_lock<std::mutex> hold(lock_);
+
+	fill_++;
+	filled_.notify_one();
+	while (fill_ - drain_ == OUTFLOW_BUFFERS)
+		drained_.wait(hold);
+	hold.unlock();
+	ring_[fill_ % OUTFLOW_BUFFERS].n = 0;
+}
+
+int outflow::finish(uint64_t *ret_written)
+{
+	if (fd_ >= 0 && ring_[fill_ % OUTFLOW_BUFFERS].n > 0)
+		hand_over();
+	{
+		std::unique_lock<std::mutex> hold(lock_);
+
+		while (drain_ != fill_)
+			drained_.wait(hold);
+	}
+	fd_ = -1;
+	*ret_written = written_;
+	return error_;
+}
+
+/* ---- the writing side ---- */
+
+void outflow::run()
+{
+	std::unique_lock<std::mutex> hold(lock_);
+
+	for (;;) {
+		while (drain_ == fill_ && !end_)
+			filled_.wait(hold);
+		if (drain_ == fill_)
+			return;
+		hold.unlock();
+		consume(ring_[drain_ % OUTFLOW_BUFFERS]);
+		hold.lock();
+		drain_++;
+		drained_.notify_one();
+	}
+}
+
+void outflow::consume(const buffer &b)
+{
+	if (error_)
+		return;
+	error_ = write_all(b.bytes.get(), b.n);
+	if (!error_)
+		error_ = data_(ctx_, b.bytes.get(), b.n);
+	if (!error_ && written_ - pushed_ >= WRITE_BACK_STEP) {
+		/* Only a hint: a file system without it loses nothing but time. */
+		(void)sync_file_range(fd_, (off_t)pushed_, (off_t)(written_ - pushed_), SYNC_FILE_RANGE_WRITE);
+		pushed_ = written_;
+	}
+}
+
+int outflow::write_all(const uint8_t *p, size_t n)
+{
+	while (n > 0) {
+		ssize_t done = write(fd_, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? errno : EIO;
+		p += done;
+		n -= (size_t)done;
+		written_ += (uint64_t)done;
+	}
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* An association that we opened; shared by store_scu.cc, which opens it and sends objects, and commit_scu.cc, which asks for
+ * storage commitment over it. Private to dicom/ (C++). */
+#ifndef TOMONODE_DICOM_SCU_HH
+#define TOMONODE_DICOM_SCU_HH
+
+#include "dcmtk/config/osconfig.h"
+
+#include "dcmtk/dcmnet/assoc.h"
+
+#include "dicom/network/association.hh"
+#include "dicom/network/store_scu.h"
+#include "dicom/network/tls.hh"
+
+#include <unistd.h>
+
+struct scu {
+	struct association_io io;
+	T_ASC_Network *net = nullptr;
+	T_ASC_Association *assoc = nullptr;
+	struct tls_context *tls = nullptr;
+	T_ASC_Parameters *params = nullptr; /* until the association owns them */
+	char who[160] = "";		    /* "AET at host:port", for sentences */
+	int dimse_timeout = 30;
+	int acse_timeout = 30;
+	bool broken = false;
+
+	~scu()
+	{
+		if (assoc)
+			ASC_destroyAssociation(&assoc);
+		else if (params)
+			ASC_destroyAssociationParameters(&params);
+		if (net)
+			ASC_dropNetwork(&net);
+		if (io.handed >= 0)
+			close(io.handed);
+		tls_stream_free(io.tls);
+		tls_free(tls);
+	}
+};
+
+#endif

@@ -1,0 +1,462 @@
+/* store_scp.cc - one association from its request to its end.
+ *
+ * Invariants:
+ * - The stream handed to DCMTK always reports that all is well. DCMTK 3.6.7 reads on for ever when a write fails in the last
+ *   fragment, and reports success for a file whose last buffer could not be written; so the error is latched in the sink and
+ *   judged here.
+ * - The response is sent by us, after the handler's end() has made the object durable or thrown it away.
+ * - For each begin() that gave a descriptor there is exactly one end().
+ */
+#include "dcmtk/config/osconfig.h"
+
+#include "dcmtk/dcmdata/dcuid.h"
+#include "dcmtk/dcmnet/assoc.h"
+#include "dcmtk/dcmnet/dimse.h"
+
+#include "dicom/core/consumer.hh"
+#include "dicom/network/association.hh"
+#include "dicom/network/commit_report.hh"
+#include "dicom/network/outflow.hh"
+#include "dicom/network/store_scp.h"
+#include "dicom/network/tls.hh"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <exception>
+#include <memory>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define GOODBYE_SECONDS 2 /* that a released or aborted peer gets to close its side */
+
+/* Where DCMTK puts the bytes of a data set. */
+class sink : public tomonode::Consumer
+{
+      public:
+	explicit sink(outflow *o) : to(o)
+	{
+	}
+
+	offile_off_t write(const void *buf, offile_off_t n) override
+	{
+		to->put(buf, (size_t)n);
+		received += (uint64_t)n;
+		return n;
+	}
+
+	outflow *to;
+	uint64_t received = 0; /* bytes of the data set */
+};
+
+class sink_stream : public DcmOutputStream
+{
+      public:
+	explicit sink_stream(sink *to) : DcmOutputStream(to)
+	{
+	}
+};
+
+/* Everything one association needs. */
+struct scp {
+	const struct scp_conf *conf;
+	const struct scp_handler *handler;
+	struct association_io io;
+	T_ASC_Network *net = nullptr;
+	T_ASC_Association *assoc = nullptr;
+	char calling[17] = "", called[17] = "", host[64] = "";
+	bool admitted = false;
+	std::unique_ptr<outflow> file; /* made with the first object */
+
+	~scp()
+	{
+		if (assoc)
+			ASC_destroyAssociation(&assoc);
+		if (net)
+			ASC_dropNetwork(&net);
+		tls_stream_free(io.tls);
+	}
+};
+
+/* ---- the Part 10 head: preamble, "DICM", group 0002 in Explicit VR Little Endian (PS3.10 7.1) ---- */
+
+struct meta {
+	uint8_t bytes[1024];
+	size_t n;
+};
+
+static void meta_put(struct meta *m, uint16_t element, const char *vr, const void *value, size_t n, uint8_t pad)
+{
+	bool is_long = !strcmp(vr, "OB");
+	size_t even = n + (n & 1);
+	const uint8_t head[] = {0x02, 0x00, (uint8_t)element, (uint8_t)(element >> 8), (uint8_t)vr[0], (uint8_t)vr[1]};
+
+	memcpy(m->bytes + m->n, head, sizeof(head));
+	m->n += sizeof(head);
+	if (is_long) {
+		m->bytes[m->n++] = 0;
+		m->bytes[m->n++] = 0;
+	}
+	m->bytes[m->n++] = (uint8_t)even;
+	m->bytes[m->n++] = (uint8_t)(even >> 8);
+	if (is_long) {
+		m->bytes[m->n++] = 0;
+		m->bytes[m->n++] = 0;
+	}
+	memcpy(m->bytes + m->n, value, n);
+	m->n += n;
+	if (n & 1)
+		m->bytes[m->n++] = pad;
+}
+
+/* All values are shorter than 65 bytes, so that 1024 are enough. */
+static void meta_build(struct meta *m, const struct scp_object *o)
+{
+	const uint8_t version[2] = {0, 1};
+	uint8_t length[4] = {0, 0, 0, 0};
+	size_t start, group;
+
+	memset(m->bytes, 0, 128);
+	memcpy(m->bytes + 128, "DICM", 4);
+	m->n = 132;
+	meta_put(m, 0x0000, "UL", length, 4, 0);
+	start = m->n;
+	meta_put(m, 0x0001, "OB", version, 2, 0);
+	meta_put(m, 0x0002, "UI", o->sop_class, strlen(o->sop_class), 0);
+	meta_put(m, 0x0003, "UI", o->sop_instance, strlen(o->sop_instance), 0);
+	meta_put(m, 0x0010, "UI", o->transfer_syntax, strlen(o->transfer_syntax), 0);
+	meta_put(m, 0x0012, "UI", IMPLEMENTATION_CLASS_UID, strlen(IMPLEMENTATION_CLASS_UID), 0);
+	meta_put(m, 0x0013, "SH", IMPLEMENTATION_VERSION, strlen(IMPLEMENTATION_VERSION), ' ');
+	meta_put(m, 0x0016, "AE", o->calling, strlen(o->calling), ' ');
+	group = m->n - start;
+	for (int i = 0; i < 4; i++)
+		m->bytes[start - 4 + i] = (uint8_t)(group >> (8 * i));
+}
+
+/* ---- the beginning ---- */
+
+static void peer_address(int fd, char *ret, size_t size)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof(from);
+
+	snprintf(ret, size, "unknown");
+	if (getpeername(fd, (struct sockaddr *)&from, &n) == 0)
+		(void)getnameinfo((struct sockaddr *)&from, n, ret, (socklen_t)size, nullptr, 0, NI_NUMERICHOST);
+	if (!strncmp(ret, "::ffff:", 7)) /* IPv4 through an IPv6 socket */
+		memmove(ret, ret + 7, strlen(ret + 7) + 1);
+}
+
+/* Wait for the first byte and look at it, without taking it: TLS and plain DICOM are told apart before either is tried. */
+static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err *err)
+{
+	uint8_t b[2] = {0, 0};
+	ssize_t n;
+
+	switch (association_wait(fd, POLLIN, deadline)) {
+	case 0:
+		return err_set(err, ETIMEDOUT, "%s connected and sent nothing for %d s", s->host, s->conf->acse_timeout);
+	case -1:
+		return err_set(err, errno, "%s: %s", s->host, strerror(errno));
+	}
+	n = recv(fd, b, sizeof(b), MSG_PEEK | MSG_DONTWAIT);
+	if (n <= 0)
+		return err_set(err, ENODATA, "%s connected and closed without a word", s->host);
+	if (b[0] == 0x16 && (n < 2 || b[1] == 0x03)) {
+		if (s->conf->tls)
+			return 0;
+		return err_set(
+			err, EPROTONOSUPPORT,
+			"%s began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender, or let it "
+			"call a port with TLS",
+			s->host);
+	}
+	if (b[0] == 0x01 && s->conf->tls)
+		return err_set(
+			err, EPROTONOSUPPORT,
+			"%s speaks plain DICOM, but this port wants TLS: switch TLS on at the sender, or let it call a port "
+			"without",
+			s->host);
+	if (b[0] != 0x01)
+		return err_set(err, EPROTO, "%s does not speak %s: the first byte is 0x%02x, not %s", s->host,
+			       s->conf->tls ? "TLS" : "DICOM", b[0],
+			       s->conf->tls ? "a handshake (0x16)" : "an A-ASSOCIATE-RQ (0x01)");
+	return 0;
+}
+
+static int reject(struct scp *s, T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
+		  T_ASC_RejectParametersReason reason)
+{
+	T_ASC_RejectParameters rej = {result, source, reason};
+
+	association_close_within(&s->io, GOODBYE_SECONDS);
+	if (ASC_rejectAssociation(s->assoc, &rej).good())
+		ASC_dropSCPAssociation(s->assoc, GOODBYE_SECONDS);
+	return 0;
+}
+
+static bool storage_class(const char *uid)
+{
+	return association_uid_ok(uid) && dicom_is_storage_class(uid);
+}
+
+/* Accept each context that we can serve, with the first transfer syntax the peer names that we can keep. */
+static OFCondition answer_contexts(struct scp *s)
+{
+	T_ASC_Parameters *params = s->assoc->params;
+	int n = ASC_countPresentationContexts(params);
+
+	for (int i = 0; i < n; i++) {
+		T_ASC_PresentationContext pc;
+		OFCondition cond = ASC_getPresentationContext(params, i, &pc);
+		const char *chosen = nullptr;
+		bool verification, commitment, known, ignored;
+
+		if (cond.bad())
+			return cond;
+		verification = !strcmp(pc.abstractSyntax, UID_VerificationSOPClass);
+		commitment = s->handler->commit && !strcmp(pc.abstractSyntax, COMMIT_CLASS);
+		known = verification || commitment || storage_class(pc.abstractSyntax);
+		for (int k = 0; known && !chosen && k < (int)pc.transferSyntaxCount; k++) {
+			const char *ts = pc.proposedTransferSyntaxes[k];
+
+			if (commitment	   ? commit_transfer_syntax(ts, &ignored)
+			    : verification ? association_uncompressed(ts)
+					   : association_storable(ts))
+				chosen = ts;
+		}
+		if (chosen) /* who reports commitment is the class' SCP, and says so (PS3.4 J.3.3) */
+			cond = ASC_acceptPresentationContext(params, pc.presentationContextID, chosen,
+							     commitment ? pc.proposedRole : ASC_SC_ROLE_DEFAULT);
+		else
+			cond = ASC_refusePresentationContext(params, pc.presentationContextID,
+							     known ? ASC_P_TRANSFERSYNTAXESNOTSUPPORTED
+								   : ASC_P_ABSTRACTSYNTAXNOTSUPPORTED);
+		if (cond.bad())
+			return cond;
+	}
+	return EC_Normal;
+}
+
+static int negotiate(struct scp *s, struct err *err)
+{
+	char context[DICOM_UI_LENGTH + 1] = "", why[500] = "";
+	struct scp_request request = {s->calling, s->called, s->host, nullptr};
+	struct tls_peer certificate;
+	enum scp_admission admission;
+	OFCondition cond = ASC_receiveAssociation(s->net, &s->assoc, s->conf->max_pdu, nullptr, nullptr, OFFalse, DUL_NOBLOCK,
+						  s->conf->acse_timeout);
+
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, "association request");
+	ASC_getAPTitles(s->assoc->params, s->calling, sizeof(s->calling), s->called, sizeof(s->called), nullptr, 0);
+	if (ASC_getApplicationContextName(s->assoc->params, context, sizeof(context)).bad() ||
+	    strcmp(context, UID_StandardApplicationContext) != 0) {
+		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_APPCONTEXTNAMENOTSUPPORTED);
+		return err_set(err, EACCES, "%s asks for an application context that is not DICOM's", s->host);
+	}
+	if (!association_aet_ok(s->calling)) {
+		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
+		return err_set(err, EACCES, "%s sent a calling AE title that is empty or has illegal characters", s->host);
+	}
+	if (s->io.tls && tls_peer_of(s->io.tls, &certificate))
+		request.certificate = &certificate;
+	admission = s->handler->admit(s->handler->ctx, &request, why, sizeof(why));
+	switch (admission) {
+	case SCP_ADMIT:
+		break;
+	case SCP_REJECT_CALLED:
+		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED);
+		return err_set(err, EACCES, "%s", why);
+	case SCP_REJECT_CALLING:
+		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
+		return err_set(err, EACCES, "%s", why);
+	default:
+		reject(s, ASC_RESULT_REJECTEDTRANSIENT, ASC_SOURCE_SERVICEPROVIDER_PRESENTATION_RELATED,
+		       ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED);
+		return err_set(err, EBUSY, "%s", why);
+	}
+	snprintf(s->assoc->params->ourImplementationClassUID, sizeof(s->assoc->params->ourImplementationClassUID), "%s",
+		 IMPLEMENTATION_CLASS_UID);
+	snprintf(s->assoc->params->ourImplementationVersionName, sizeof(s->assoc->params->ourImplementationVersionName), "%s",
+		 IMPLEMENTATION_VERSION);
+	cond = answer_contexts(s);
+	if (cond.good())
+		cond = ASC_acknowledgeAssociation(s->assoc);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, "association request");
+	s->admitted = true;
+	return 0;
+}
+
+/* ---- one object ---- */
+
+/* Is the request one for this context? Sets *ret_status when not. */
+static bool check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationContext *pc, uint16_t *ret_status)
+{
+	if (!association_uid_ok(rq->AffectedSOPInstanceUID))
+		*ret_status = STORE_INVALID_INSTANCE;
+	else if (strcmp(rq->AffectedSOPClassUID, pc->abstractSyntax) != 0 ||
+		 !strcmp(pc->abstractSyntax, UID_VerificationSOPClass))
+		*ret_status = STORE_CLASS_NOT_SUPPORTED;
+	else
+		return true;
+	return false;
+}
+
+static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextID id, struct err *err)
+{
+	const struct scp_handler *h = s->handler;
+	T_ASC_PresentationContext pc;
+	T_ASC_PresentationContextID data_id = 0;
+	T_DIMSE_C_StoreRSP rsp;
+	struct scp_object o;
+	struct meta meta;
+	uint16_t status = STORE_OUT_OF_RESOURCES;
+	uint64_t written = 0;
+	int fd = -1, error;
+	OFCondition cond = ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc);
+
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, "C-STORE");
+	snprintf(o.sop_class, sizeof(o.sop_class), "%s", rq->AffectedSOPClassUID);
+	snprintf(o.sop_instance, sizeof(o.sop_instance), "%s", rq->AffectedSOPInstanceUID);
+	snprintf(o.transfer_syntax, sizeof(o.transfer_syntax), "%s", pc.acceptedTransferSyntax);
+	snprintf(o.calling, sizeof(o.calling), "%s", s->calling);
+	snprintf(o.host, sizeof(o.host), "%s", s->host);
+
+	if (!s->file)
+		s->file.reset(new outflow(h->data, h->ctx));
+	if (check_request(rq, &pc, &status))
+		fd = h->begin(h->ctx, &o, &status);
+
+	sink to(s->file.get());
+	sink_stream stream(&to);
+
+	meta_build(&meta, &o);
+	s->file->begin(fd, meta.bytes, meta.n);
+	cond = DIMSE_receiveDataSetInFile(s->assoc, DIMSE_NONBLOCKING, s->conf->dimse_timeout, &data_id, &stream, nullptr,
+					  nullptr);
+	error = s->file->finish(&written);
+	if (cond.good() && data_id != id)
+		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
+	if (!error && to.received == 0)
+		error = EBADMSG;
+	if (fd >= 0)
+		status = h->end(h->ctx, &o, written, cond.bad() ? ECONNRESET : error);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, "C-STORE data set");
+
+	memset(&rsp, 0, sizeof(rsp));
+	rsp.DimseStatus = status;
+	cond = DIMSE_sendStoreResponse(s->assoc, id, rq, &rsp, nullptr);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, "C-STORE response");
+	return 0;
+}
+
+/* ---- from the first message to the end ---- */
+
+/* 1: released by the peer; 0: go on; negative: the association is broken. */
+static int serve_message(struct scp *s, struct err *err)
+{
+	T_DIMSE_Message msg;
+	T_ASC_PresentationContextID id = 0;
+	OFCondition cond;
+
+	memset(&msg, 0, sizeof(msg));
+	cond = DIMSE_receiveCommand(s->assoc, DIMSE_NONBLOCKING, s->conf->dimse_timeout, &id, &msg, nullptr);
+	if (cond == DUL_PEERREQUESTEDRELEASE)
+		return 1;
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, "waiting for a message");
+	switch (msg.CommandField) {
+	case DIMSE_C_ECHO_RQ:
+		cond = DIMSE_sendEchoResponse(s->assoc, id, &msg.msg.CEchoRQ, STATUS_Success, nullptr);
+		return cond.bad() ? association_fail(err, &s->io, cond, "C-ECHO response") : 0;
+	case DIMSE_C_STORE_RQ:
+		return store(s, &msg.msg.CStoreRQ, id, err);
+	case DIMSE_N_EVENT_REPORT_RQ:
+		if (!s->handler->commit)
+			break;
+		return commit_report_serve(s->assoc, &s->io, s->conf->dimse_timeout, &msg.msg.NEventReportRQ, id,
+					   s->handler->commit, "N-EVENT-REPORT", err);
+	case DIMSE_C_CANCEL_RQ: /* nothing that could be cancelled is under way */
+		return 0;
+	default:
+		break;
+	}
+	return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which was not negotiated", (unsigned)msg.CommandField);
+}
+
+static int serve(struct scp *s, struct err *err)
+{
+	int rc;
+
+	s->io.timeout = s->conf->dimse_timeout;
+	do
+		rc = serve_message(s, err);
+	while (rc == 0);
+	association_close_within(&s->io, GOODBYE_SECONDS);
+	if (rc > 0) {
+		if (ASC_acknowledgeRelease(s->assoc).good())
+			ASC_dropSCPAssociation(s->assoc, GOODBYE_SECONDS);
+		return 0;
+	}
+	if (rc != -ECONNRESET)
+		ASC_abortAssociation(s->assoc);
+	return rc;
+}
+
+static int associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
+{
+	struct scp s;
+	int64_t deadline;
+	int rc;
+
+	s.conf = conf;
+	s.handler = handler;
+	s.io.timeout = conf->acse_timeout;
+	peer_address(fd, s.host, sizeof(s.host));
+	deadline = association_now() + (int64_t)conf->acse_timeout * 1000;
+	rc = check_first_byte(&s, fd, deadline, err);
+	if (rc == 0 && conf->tls)
+		rc = tls_accept(fd, conf->tls, deadline, s.host, &s.io.tls, err);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	association_settings(conf->acse_timeout, conf->dimse_timeout);
+	dcmExternalSocketHandle.set(fd);
+	rc = association_network(true, conf->acse_timeout, &s.io, &s.net, err);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	rc = negotiate(&s, err);
+	if (rc == 0)
+		rc = serve(&s, err);
+	if (s.admitted)
+		handler->over(handler->ctx, rc == 0);
+	return rc;
+}
+
+extern "C" int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
+{
+	if (fd <= 0) /* DCMTK takes descriptor 0 for none */
+		return err_set(err, EBADF, "association: descriptor %d", fd);
+	if (conf->max_pdu < ASC_MINIMUMPDUSIZE || conf->max_pdu > ASC_MAXIMUMPDUSIZE)
+		return err_set(err, EINVAL, "association: maximum PDU %d, allowed %d..%d", conf->max_pdu, ASC_MINIMUMPDUSIZE,
+			       ASC_MAXIMUMPDUSIZE);
+	if (conf->acse_timeout <= 0 || conf->dimse_timeout <= 0)
+		return err_set(err, EINVAL, "association: timeouts %d and %d s, both must be positive", conf->acse_timeout,
+			       conf->dimse_timeout);
+	try {
+		return associate(fd, conf, handler, err);
+	} catch (const std::exception &e) {
+		return err_set(err, ENOMEM, "association: %s", e.what());
+	}
+}

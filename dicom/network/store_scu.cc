@@ -1,0 +1,500 @@
+/* store_scu.cc - one association to a peer that stores.
+ *
+ * - The connection is made here (connect.hh), over IPv6 or IPv4, and handed to DCMTK.
+ * - A file goes out as it lies on the disk: its data set is read in pieces, each between the heads of PDUs of the size that the
+ *   peer takes, and sent without being parsed, so that memory stays at one piece for any size and the bits are the file's.
+ * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the
+ *   data set converted by DCMTK, which leaves large values in the file until they are written.
+ * - A JPEG-LS object is offered plain, too: a peer that does not take it compressed gets its frames decoded on the way.
+ * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
+ */
+#include "dcmtk/config/osconfig.h"
+
+#include "dcmtk/dcmdata/dcdeftag.h"
+#include "dcmtk/dcmdata/dcuid.h"
+#include "dcmtk/dcmnet/assoc.h"
+#include "dcmtk/dcmnet/dimse.h"
+
+#include "dicom/network/association.hh"
+#include "dicom/network/connect.hh"
+#include "dicom/network/outgoing.hh"
+#include "dicom/network/scu.hh"
+#include "dicom/pixels/decoded.hh"
+
+#include <errno.h>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONTEXTS_MAX 128 /* odd numbers 1..255, PS3.8 9.3.2.2 */
+#define GOODBYE_SECONDS 2
+#define PROBE_SECONDS 3
+
+/* ---- opening ---- */
+
+struct proposal {
+	struct scu_context list[CONTEXTS_MAX];
+	size_t n;
+};
+
+/* What does not fit is not proposed, and scu_store() will say so for its objects. */
+static void propose(struct proposal *p, const char *sop_class, const char *transfer_syntax)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!strcmp(p->list[i].sop_class, sop_class) && !strcmp(p->list[i].transfer_syntax, transfer_syntax))
+			return;
+	if (p->n == CONTEXTS_MAX)
+		return;
+	snprintf(p->list[p->n].sop_class, DICOM_UID_SIZE, "%s", sop_class);
+	snprintf(p->list[p->n].transfer_syntax, DICOM_UID_SIZE, "%s", transfer_syntax);
+	p->n++;
+}
+
+static OFCondition add_contexts(struct scu *s, const struct scu_context *contexts, size_t n)
+{
+	struct proposal p;
+	OFCondition cond = EC_Normal;
+
+	p.n = 0;
+	propose(&p, UID_VerificationSOPClass, UID_LittleEndianImplicitTransferSyntax);
+	for (size_t i = 0; i < n; i++)
+		propose(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
+	for (size_t i = 0; i < n; i++) { /* the conversions come last: where 128 are too few, they go first */
+		if (tomonode::decoded_from(contexts[i].transfer_syntax))
+			propose(&p, contexts[i].sop_class, UID_LittleEndianExplicitTransferSyntax);
+		if (association_uncompressed(contexts[i].transfer_syntax) || tomonode::decoded_from(contexts[i].transfer_syntax))
+			propose(&p, contexts[i].sop_class, UID_LittleEndianImplicitTransferSyntax);
+	}
+	for (size_t i = 0; cond.good() && i < p.n; i++) {
+		const char *ts = p.list[i].transfer_syntax;
+
+		cond = ASC_addPresentationContext(s->params, (T_ASC_PresentationContextID)(2 * i + 1), p.list[i].sop_class, &ts,
+						  1);
+	}
+	return cond;
+}
+
+static const char *rejection_words(const T_ASC_RejectParameters *r)
+{
+	switch (r->reason) {
+	case ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED:
+		return "it does not know our AE title";
+	case ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED:
+		return "that is not its AE title";
+	case ASC_REASON_SU_APPCONTEXTNAMENOTSUPPORTED:
+		return "it does not support the DICOM application context";
+	case ASC_REASON_SP_ACSE_PROTOCOLVERSIONNOTSUPPORTED:
+		return "it does not support the protocol version";
+	case ASC_REASON_SP_PRES_TEMPORARYCONGESTION:
+		return "it is congested";
+	case ASC_REASON_SP_PRES_LOCALLIMITEXCEEDED:
+		return "it has too many associations";
+	default:
+		return "it gave no reason";
+	}
+}
+
+/* The peer took our request and closed without a word, as TLS libraries do that are spoken to in plain DICOM. One more connection
+ * shows whether it is that. */
+static bool answers_tls(const struct scu_peer *peer)
+{
+	bool tls;
+	int fd;
+
+	if (connect_open(peer->host, peer->port, PROBE_SECONDS, "", &fd, nullptr) < 0)
+		return false;
+	tls = tls_probe(fd, association_now() + PROBE_SECONDS * 1000);
+	close(fd);
+	return tls;
+}
+
+/* Why there is no association. */
+static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondition &cond, struct err *err)
+{
+	int rc;
+
+	if (cond == DUL_ASSOCIATIONREJECTED) {
+		T_ASC_RejectParameters r;
+
+		memset(&r, 0, sizeof(r));
+		ASC_getRejectParameters(s->params, &r);
+		if (r.result == ASC_RESULT_REJECTEDTRANSIENT)
+			return err_set(err, EBUSY, "%s rejected the association for now: %s", s->who, rejection_words(&r));
+		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_words(&r));
+	}
+	rc = association_fail(err, &s->io, cond, s->who);
+	if (rc == -ECONNRESET && !s->io.heard && !s->io.tls && answers_tls(peer))
+		return err_set(err, EPROTONOSUPPORT, "%s: this port speaks TLS and not plain DICOM (tls = true)", s->who);
+	return rc;
+}
+
+/* TLS over the connection that waits to be handed over. */
+static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
+{
+	const char *name = peer->tls_name && peer->tls_name[0] ? peer->tls_name : nullptr;
+	struct tls_conf conf = peer->tls;
+	struct err why = {0};
+	int rc;
+
+	conf.server = false;
+	rc = tls_create(&conf, &s->tls, &why);
+	if (rc < 0)
+		return err_set(err, -rc, "%s: %s", s->who, why.msg);
+	return tls_connect(s->io.handed, s->tls, name, association_now() + (int64_t)peer->acse_timeout * 1000, s->who, &s->io.tls,
+			   err);
+}
+
+static int open_association(struct scu *s, const struct scu_peer *peer, const struct scu_context *contexts, size_t n,
+			    struct err *err)
+{
+	char target[32], here[64] = "localhost";
+	OFCondition cond;
+	int rc, stand_in = -1, stand_in_port = 0;
+
+	snprintf(s->who, sizeof(s->who), strchr(peer->host, ':') ? "%.16s at [%.100s]:%d" : "%.16s at %.100s:%d", peer->called,
+		 peer->host, peer->port);
+	if (!association_aet_ok(peer->called) || !association_aet_ok(peer->calling))
+		return err_set(err, EINVAL, "%s: AE titles have 1 to 16 printable characters ('%.40s' calls '%.40s')", s->who,
+			       peer->calling, peer->called);
+	if (peer->port <= 0 || peer->port > 65535)
+		return err_set(err, EINVAL, "%s: port %d, allowed 1..65535", s->who, peer->port);
+	if (peer->max_pdu < ASC_MINIMUMPDUSIZE || peer->max_pdu > ASC_MAXIMUMPDUSIZE)
+		return err_set(err, EINVAL, "%s: maximum PDU %d, allowed %d..%d", s->who, peer->max_pdu, ASC_MINIMUMPDUSIZE,
+			       ASC_MAXIMUMPDUSIZE);
+	if (peer->connect_timeout <= 0 || peer->acse_timeout <= 0 || peer->dimse_timeout <= 0)
+		return err_set(err, EINVAL, "%s: timeouts of %d, %d and %d s, all must be positive", s->who,
+			       peer->connect_timeout, peer->acse_timeout, peer->dimse_timeout);
+	rc = connect_open(peer->host, peer->port, peer->connect_timeout, s->who, &s->io.handed, err);
+	if (rc == 0 && peer->use_tls)
+		rc = open_tls(s, peer, err);
+	if (rc < 0)
+		return rc;
+	s->dimse_timeout = peer->dimse_timeout;
+	s->acse_timeout = peer->acse_timeout;
+	s->io.timeout = peer->acse_timeout;
+	association_settings(peer->connect_timeout, peer->dimse_timeout);
+	rc = association_network(false, peer->acse_timeout, &s->io, &s->net, err);
+	if (rc < 0)
+		return rc;
+	cond = ASC_createAssociationParameters(&s->params, peer->max_pdu);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	snprintf(s->params->ourImplementationClassUID, sizeof(s->params->ourImplementationClassUID), "%s",
+		 IMPLEMENTATION_CLASS_UID);
+	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s",
+		 IMPLEMENTATION_VERSION);
+	rc = connect_stand_in(&stand_in, &stand_in_port, err);
+	if (rc < 0)
+		return rc;
+	snprintf(target, sizeof(target), "127.0.0.1:%d", stand_in_port);
+	gethostname(here, sizeof(here) - 1);
+	ASC_setAPTitles(s->params, peer->calling, peer->called, nullptr);
+	ASC_setPresentationAddresses(s->params, here, target);
+	cond = add_contexts(s, contexts, n);
+	if (cond.good())
+		cond = ASC_requestAssociation(s->net, s->params, &s->assoc, nullptr, nullptr, DUL_NOBLOCK, peer->acse_timeout);
+	close(stand_in);
+	if (cond.bad())
+		return open_failed(s, peer, cond, err);
+	s->io.timeout = peer->dimse_timeout;
+	if (ASC_countAcceptedPresentationContexts(s->assoc->params) == 0)
+		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d contexts that we offered", s->who,
+			       ASC_countPresentationContexts(s->assoc->params));
+	return 0;
+}
+
+/* ---- sending ---- */
+
+/* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data
+ * set. */
+struct command {
+	uint8_t bytes[512];
+	size_t n;
+};
+
+static void command_put(struct command *c, uint16_t element, const void *value, size_t n)
+{
+	size_t even = n + (n & 1);
+	const uint8_t head[8] = {0, 0, (uint8_t)element, (uint8_t)(element >> 8), (uint8_t)even, (uint8_t)(even >> 8), 0, 0};
+
+	memcpy(c->bytes + c->n, head, sizeof(head));
+	memcpy(c->bytes + c->n + sizeof(head), value, n);
+	c->n += sizeof(head) + even;
+}
+
+static void command_put_us(struct command *c, uint16_t element, unsigned value)
+{
+	const uint8_t b[2] = {(uint8_t)value, (uint8_t)(value >> 8)};
+
+	command_put(c, element, b, 2);
+}
+
+static void command_build(struct command *c, const struct outgoing *f, unsigned message)
+{
+	uint8_t length[4] = {0, 0, 0, 0};
+	size_t group;
+
+	memset(c, 0, sizeof(*c));
+	command_put(c, 0x0000, length, 4);
+	command_put(c, 0x0002, f->sop_class, strlen(f->sop_class));
+	command_put_us(c, 0x0100, 0x0001); /* C-STORE-RQ */
+	command_put_us(c, 0x0110, message);
+	command_put_us(c, 0x0700, 0);	   /* priority: medium */
+	command_put_us(c, 0x0800, 0x0001); /* a data set follows */
+	command_put(c, 0x1000, f->sop_instance, strlen(f->sop_instance));
+	group = c->n - 12;
+	c->bytes[8] = (uint8_t)group;
+	c->bytes[9] = (uint8_t)(group >> 8);
+}
+
+static OFCondition send_command(struct scu *s, T_ASC_PresentationContextID id, struct command *c)
+{
+	DUL_PDV pdv;
+	DUL_PDVLIST list;
+
+	memset(&pdv, 0, sizeof(pdv));
+	pdv.fragmentLength = c->n;
+	pdv.presentationContextID = id;
+	pdv.pdvType = DUL_COMMANDPDV;
+	pdv.lastPDV = true;
+	pdv.data = c->bytes;
+	memset(&list, 0, sizeof(list));
+	list.count = 1;
+	list.pdv = &pdv;
+	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
+}
+
+static int send_as_stored(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, unsigned message,
+			  const char *path, struct err *err)
+{
+	struct outgoing_piece piece;
+	struct command c;
+	off_t at = f->data;
+	OFCondition cond;
+
+	if (s->assoc->sendPDVLength < 2)
+		return err_set(err, EPROTO, "%s takes no data: PDUs of %u bytes at most", s->who,
+			       (unsigned)s->assoc->params->theirMaxPDUReceiveSize);
+	outgoing_piece_make(&piece, s->assoc->sendPDVLength);
+	command_build(&c, f, message);
+	cond = send_command(s, id, &c);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	while (at < f->size) {
+		size_t data, n;
+		int rc = outgoing_piece_fill(&piece, f, id, at, &data, &n);
+
+		if (rc < 0) /* the file shrank or its disk fails: the peer must not take what it has for the whole */
+			return err_set(err, -rc, "%s: cannot read at byte %lld: %s", path, (long long)at, strerror(-rc));
+		rc = association_write(&s->io, piece.bytes.get(), n, s->who, err);
+		if (rc < 0)
+			return rc;
+		at += (off_t)data;
+	}
+	return 0;
+}
+
+static int send_converted(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, unsigned message,
+			  const char *path, struct err *err)
+{
+	T_DIMSE_Message msg;
+	T_DIMSE_C_StoreRQ *rq = &msg.msg.CStoreRQ;
+	OFCondition cond;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.CommandField = DIMSE_C_STORE_RQ;
+	rq->MessageID = (DIC_US)message;
+	snprintf(rq->AffectedSOPClassUID, sizeof(rq->AffectedSOPClassUID), "%s", f->sop_class);
+	snprintf(rq->AffectedSOPInstanceUID, sizeof(rq->AffectedSOPInstanceUID), "%s", f->sop_instance);
+	rq->DataSetType = DIMSE_DATASET_PRESENT;
+	rq->Priority = DIMSE_PRIORITY_MEDIUM;
+	cond = DIMSE_sendMessageUsingFileData(s->assoc, id, &msg, nullptr, path, nullptr, nullptr);
+	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
+}
+
+/* One PDU of the data set, for what does not lie in a file as it goes out. */
+static OFCondition send_data(struct scu *s, T_ASC_PresentationContextID id, size_t n, bool last)
+{
+	DUL_PDV pdv;
+	DUL_PDVLIST list;
+
+	memset(&pdv, 0, sizeof(pdv));
+	pdv.fragmentLength = n;
+	pdv.presentationContextID = id;
+	pdv.pdvType = DUL_DATASETPDV;
+	pdv.lastPDV = last;
+	pdv.data = s->assoc->sendPDVBuffer;
+	memset(&list, 0, sizeof(list));
+	list.count = 1;
+	list.pdv = &pdv;
+	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
+}
+
+static int send_decoded(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, bool implicit, unsigned message,
+			const char *path, struct err *err)
+{
+	std::unique_ptr<tomonode::Decoded> data;
+	struct command c;
+	OFCondition cond;
+	uint64_t at = 0;
+	int rc = tomonode::decoded_open(path, implicit, &data, err);
+
+	if (rc < 0)
+		return rc;
+	command_build(&c, f, message);
+	cond = send_command(s, id, &c);
+	while (cond.good() && at < data->size()) {
+		size_t n = s->assoc->sendPDVLength;
+
+		if (n > data->size() - at)
+			n = (size_t)(data->size() - at);
+		rc = data->read(s->assoc->sendPDVBuffer, n, err);
+		if (rc < 0) /* half of it is sent: the peer must not take what it has for the whole */
+			return rc;
+		at += n;
+		cond = send_data(s, id, n, at == data->size());
+	}
+	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
+}
+
+static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status, struct err *err)
+{
+	T_DIMSE_Message msg;
+	T_ASC_PresentationContextID id = 0;
+	DcmDataset *detail = nullptr;
+	OFCondition cond;
+
+	memset(&msg, 0, sizeof(msg));
+	cond = DIMSE_receiveCommand(s->assoc, DIMSE_NONBLOCKING, s->dimse_timeout, &id, &msg, &detail);
+	delete detail;
+	if (cond == DUL_PEERREQUESTEDRELEASE)
+		return err_set(err, ECONNRESET, "%s wants to end the association instead of an answer to C-STORE", s->who);
+	if (cond.bad())
+		return association_fail(err, &s->io, cond, s->who);
+	if (msg.CommandField != DIMSE_C_STORE_RSP || msg.msg.CStoreRSP.MessageIDBeingRespondedTo != message)
+		return err_set(err, EPROTO, "%s answered C-STORE number %u with command 0x%04x", s->who, message,
+			       (unsigned)msg.CommandField);
+	*ret_status = msg.msg.CStoreRSP.DimseStatus;
+	return 0;
+}
+
+/* The context of the class in this transfer syntax; 0: the peer did not take it. DCMTK's look-up alone may fall back on another
+ * transfer syntax of the class. */
+static T_ASC_PresentationContextID accepted(struct scu *s, const char *sop_class, const char *transfer_syntax)
+{
+	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, sop_class, transfer_syntax);
+	T_ASC_PresentationContext pc;
+
+	return id && ASC_findAcceptedPresentationContext(s->assoc->params, id, &pc).good() &&
+			       !strcmp(pc.acceptedTransferSyntax, transfer_syntax)
+		       ? id
+		       : 0;
+}
+
+static int store(struct scu *s, const struct outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
+{
+	T_ASC_PresentationContextID stored = accepted(s, f->sop_class, f->transfer_syntax);
+	T_ASC_PresentationContextID plain = accepted(s, f->sop_class, UID_LittleEndianExplicitTransferSyntax);
+	T_ASC_PresentationContextID implicit = accepted(s, f->sop_class, UID_LittleEndianImplicitTransferSyntax);
+	unsigned message = s->assoc->nextMsgID++;
+	int rc;
+
+	if (stored)
+		rc = send_as_stored(s, f, stored, message, path, err);
+	else if (association_uncompressed(f->transfer_syntax) && implicit)
+		rc = send_converted(s, f, implicit, message, path, err);
+	else if (tomonode::decoded_from(f->transfer_syntax) && (plain || implicit))
+		rc = send_decoded(s, f, plain ? plain : implicit, !plain, message, path, err);
+	else
+		return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who, f->sop_class,
+			       dicom_uid_name(f->sop_class), f->transfer_syntax);
+	if (rc == 0)
+		rc = receive_answer(s, message, ret_status, err);
+	if (rc < 0 && rc != -ENOTSUP) /* that is said before anything is sent */
+		s->broken = true;
+	return rc;
+}
+
+/* ---- the interface: no exception leaves ---- */
+
+extern "C" int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu,
+			struct err *err)
+{
+	struct scu *s = nullptr;
+	int rc;
+
+	try {
+		s = new struct scu;
+		rc = open_association(s, peer, contexts, n, err);
+	} catch (const std::exception &e) {
+		rc = err_set(err, ENOMEM, "association to %s: %s", peer->called, e.what());
+	}
+	if (rc < 0) {
+		delete s;
+		return rc;
+	}
+	*ret_scu = s;
+	return 0;
+}
+
+extern "C" int scu_echo(struct scu *s, struct err *err)
+{
+	DIC_US status = 0;
+	OFCondition cond;
+
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+	try {
+		cond = DIMSE_echoUser(s->assoc, s->assoc->nextMsgID++, DIMSE_NONBLOCKING, s->dimse_timeout, &status, nullptr);
+		if (cond == DIMSE_NOVALIDPRESENTATIONCONTEXTID)
+			return err_set(err, ENOTSUP, "%s took no context for C-ECHO", s->who);
+		if (cond.bad()) {
+			s->broken = true;
+			return association_fail(err, &s->io, cond, s->who);
+		}
+	} catch (const std::exception &e) {
+		s->broken = true;
+		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+	}
+	if (status != STATUS_Success)
+		return err_set(err, EPROTO, "%s answered C-ECHO with status %04X", s->who, status);
+	return 0;
+}
+
+extern "C" int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err *err)
+{
+	struct outgoing f;
+	int rc;
+
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+	rc = outgoing_open(&f, path, err);
+	if (rc == 0) {
+		try {
+			rc = store(s, &f, path, ret_status, err);
+		} catch (const std::exception &e) {
+			s->broken = true;
+			rc = err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+		}
+	}
+	outgoing_close(&f);
+	return rc;
+}
+
+extern "C" struct scu *scu_close(struct scu *s)
+{
+	if (!s)
+		return nullptr;
+	try {
+		association_close_within(&s->io, s->broken ? GOODBYE_SECONDS : s->acse_timeout);
+		if (s->broken || ASC_releaseAssociation(s->assoc).bad())
+			ASC_abortAssociation(s->assoc);
+	} catch (const std::exception &) {
+		/* The connection is closed below in any case. */
+	}
+	delete s;
+	return nullptr;
+}

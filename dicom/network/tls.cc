@@ -1,0 +1,457 @@
+/* tls.cc - the TLS handshake and the stream behind it, over a socket that is never waited for within OpenSSL.
+ *
+ * OpenSSL gets a BIO of our own: its socket BIO would raise SIGPIPE, and wants the descriptor to be non-blocking. The BIO also
+ * notes the first byte that the peer sends: what is neither a handshake nor an alert comes from somebody who does not speak TLS.
+ *
+ * In TLS 1.3 a client is through with its handshake before the server has judged its certificate. The refusal is then an alert
+ * within the stream, or behind a connection that is broken for writing: hear_out() looks for it there.
+ */
+#include "dicom/network/tls.hh"
+#include "dicom/network/association.hh"
+#include "dicom/network/tls_context.hh"
+#include "dicom/network/tls_words.hh"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define RECORD_HANDSHAKE 0x16 /* RFC 8446 5.1 */
+#define RECORD_ALERT 0x15
+#define RECORD_MAX 16384
+
+struct tls_stream {
+	int fd = -1;
+	SSL *ssl = nullptr;
+	const struct tls_context *context = nullptr;
+	const char *name = nullptr; /* while connecting */
+	short wants = POLLIN;
+	bool heard = false; /* a byte came from the peer */
+	uint8_t first = 0;  /* ... the first one */
+	int error = 0;	    /* errno of the socket */
+	bool failed = false;
+	struct tls_doubt doubt;
+	int objection = 0; /* errno value; 0: none */
+	char words[700] = "";
+	/* A few bytes that go out with the next ones. */
+	uint8_t held[RECORD_MAX];
+	size_t n_held = 0, n_taken = 0; /* taken: of them, so many are the next ones' first */
+};
+
+/* ---- the BIO ---- */
+
+static int bio_read(BIO *bio, char *to, int n)
+{
+	struct tls_stream *s = (struct tls_stream *)BIO_get_data(bio);
+	ssize_t got;
+
+	BIO_clear_retry_flags(bio);
+	do
+		got = recv(s->fd, to, (size_t)n, MSG_DONTWAIT);
+	while (got < 0 && errno == EINTR);
+	if (got > 0 && !s->heard) {
+		s->heard = true;
+		s->first = (uint8_t)to[0];
+	}
+	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		BIO_set_retry_read(bio);
+	else if (got < 0)
+		s->error = errno;
+	return (int)got;
+}
+
+static int bio_write(BIO *bio, const char *from, int n)
+{
+	struct tls_stream *s = (struct tls_stream *)BIO_get_data(bio);
+	ssize_t sent;
+
+	BIO_clear_retry_flags(bio);
+	do
+		sent = send(s->fd, from, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		BIO_set_retry_write(bio);
+	else if (sent < 0)
+		s->error = errno;
+	return (int)sent;
+}
+
+static long bio_control(BIO *, int command, long, void *)
+{
+	return command == BIO_CTRL_FLUSH || command == BIO_CTRL_DUP ? 1 : 0;
+}
+
+/* Made once and never freed. */
+static const BIO_METHOD *bio_method(void)
+{
+	static BIO_METHOD *const method = [] {
+		BIO_METHOD *m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "association");
+
+		if (m) {
+			BIO_meth_set_read(m, bio_read);
+			BIO_meth_set_write(m, bio_write);
+			BIO_meth_set_ctrl(m, bio_control);
+		}
+		return m;
+	}();
+
+	return method;
+}
+
+/* ---- a stream ---- */
+
+/* There is no list, or none whose signature could be verified. */
+static bool no_list_to_ask(int code)
+{
+	return code == X509_V_ERR_UNABLE_TO_GET_CRL || code == X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER ||
+	       code == X509_V_ERR_CRL_SIGNATURE_FAILURE;
+}
+
+static int on_verify(int ok, X509_STORE_CTX *store)
+{
+	SSL *ssl = (SSL *)X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+	struct tls_stream *s = (struct tls_stream *)SSL_get_app_data(ssl);
+	int code = X509_STORE_CTX_get_error(store);
+
+	/* What is trusted by itself has no authority here whose lists could be asked: who does not trust it any more takes it
+	 * out. */
+	if (!ok && no_list_to_ask(code) && sk_X509_num(X509_STORE_CTX_get0_chain(store)) == 1) {
+		X509_STORE_CTX_set_error(store, X509_V_OK);
+		return 1;
+	}
+	if (!ok && s->doubt.code == 0)
+		tls_doubt_fill(&s->doubt, code, X509_STORE_CTX_get_error_depth(store), X509_STORE_CTX_get_current_cert(store),
+			       X509_STORE_CTX_get0_current_crl(store));
+	return ok;
+}
+
+static bool is_address(const char *name)
+{
+	uint8_t bytes[16];
+
+	return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
+}
+
+/* The zone of an address (fe80::1%eth0) is our name for the link, and in no certificate. */
+static bool set_name(SSL *ssl, const char *name)
+{
+	X509_VERIFY_PARAM *verify = SSL_get0_param(ssl);
+	char address[INET6_ADDRSTRLEN];
+	size_t n = strcspn(name, "%");
+
+	if (n < sizeof(address)) {
+		memcpy(address, name, n);
+		address[n] = '\0';
+		if (is_address(address))
+			return X509_VERIFY_PARAM_set1_ip_asc(verify, address) == 1;
+	}
+	X509_VERIFY_PARAM_set_hostflags(verify, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	return X509_VERIFY_PARAM_set1_host(verify, name, 0) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+}
+
+static struct tls_stream *stream_create(int fd, const struct tls_context *context, const char *name)
+{
+	struct tls_stream *s = new struct tls_stream;
+	BIO *bio = bio_method() ? BIO_new(bio_method()) : nullptr;
+
+	s->fd = fd;
+	s->context = context;
+	s->name = name;
+	s->ssl = SSL_new(context->ctx);
+	if (!bio || !s->ssl || (name && !set_name(s->ssl, name))) {
+		BIO_free(bio);
+		return tls_stream_free(s);
+	}
+	BIO_set_data(bio, s);
+	BIO_set_init(bio, 1);
+	SSL_set_bio(s->ssl, bio, bio); /* takes it over */
+	SSL_set_app_data(s->ssl, s);
+	SSL_set_verify(s->ssl, SSL_CTX_get_verify_mode(context->ctx), on_verify);
+	return s;
+}
+
+struct tls_stream *tls_stream_free(struct tls_stream *s)
+{
+	if (s)
+		SSL_free(s->ssl);
+	delete s;
+	return nullptr;
+}
+
+/* The highest version that a client offered, or a server chose. */
+static const char *offered_version(SSL *ssl)
+{
+	int version = SSL_is_server(ssl) ? SSL_client_version(ssl) : SSL_version(ssl);
+
+	switch (version) {
+	case SSL3_VERSION:
+		return "SSL 3.0";
+	case TLS1_VERSION:
+		return "TLS 1.0";
+	case TLS1_1_VERSION:
+		return "TLS 1.1";
+	case TLS1_2_VERSION:
+		return "TLS 1.2";
+	case TLS1_3_VERSION:
+		return "TLS 1.3";
+	default:
+		return "another one";
+	}
+}
+
+/* Keep what an error says: the first one counts, what follows is its echo. */
+static void note_failure(struct tls_stream *s)
+{
+	int reason = ERR_GET_REASON(ERR_peek_error());
+	bool library = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;
+
+	s->failed = true;
+	if (!s->objection && s->doubt.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
+		struct tls_names_of of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
+
+		tls_doubt_words(&s->doubt, &of, s->words, sizeof(s->words));
+		s->objection = EKEYREJECTED;
+	} else if (!s->objection && library) {
+		s->objection = tls_reason_words(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));
+	}
+	ERR_clear_error();
+}
+
+/* 1: done, 0: wait for s->wants, -1: failed; what SSL_*() answered. */
+static int judge(struct tls_stream *s, int answer)
+{
+	if (answer > 0)
+		return 1;
+	switch (SSL_get_error(s->ssl, answer)) {
+	case SSL_ERROR_WANT_READ:
+		s->wants = POLLIN;
+		return 0;
+	case SSL_ERROR_WANT_WRITE:
+		s->wants = POLLOUT;
+		return 0;
+	default:
+		note_failure(s);
+		return -1;
+	}
+}
+
+/* ---- the handshake ---- */
+
+static int handshake_failed(struct tls_stream *s, const char *who, struct err *err)
+{
+	if (s->heard && s->first != RECORD_HANDSHAKE && s->first != RECORD_ALERT)
+		return err_set(
+			err, EPROTONOSUPPORT,
+			"%s does not speak TLS on this port: its answer to the handshake began with 0x%02x%s; take its TLS port, "
+			"or set tls = false",
+			who, s->first, s->first >= 1 && s->first <= 7 ? ", as plain DICOM does" : "");
+	if (s->objection)
+		return err_set(err, s->objection, "%s: %s", who, s->words);
+	if (!s->heard && !s->context->server)
+		return err_set(
+			err, ECONNRESET,
+			"%s closed the connection when it was to begin TLS: perhaps this port speaks plain DICOM (tls = false)",
+			who);
+	return err_set(err, ECONNRESET, "%s closed the connection in the TLS handshake%s%s", who, s->error ? ": " : "",
+		       s->error ? strerror(s->error) : "");
+}
+
+static int handshake(struct tls_stream *s, int64_t deadline, const char *who, struct err *err)
+{
+	for (;;) {
+		int done, ready;
+
+		ERR_clear_error();
+		done = judge(s, s->context->server ? SSL_accept(s->ssl) : SSL_connect(s->ssl));
+		if (done > 0)
+			return 0;
+		if (done < 0)
+			return handshake_failed(s, who, err);
+		ready = association_wait(s->fd, s->wants, deadline);
+		if (ready == 0)
+			return err_set(err, ETIMEDOUT,
+				       s->heard || s->context->server
+					       ? "%s did not get on with the TLS handshake in time"
+					       : "%s did not answer the TLS handshake in time: perhaps this port "
+						 "speaks plain DICOM (tls = false)",
+				       who);
+		if (ready < 0)
+			return err_set(err, errno, "%s: %s", who, strerror(errno));
+	}
+}
+
+static int establish(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
+		     struct tls_stream **ret_stream, struct err *err)
+{
+	struct tls_stream *s = stream_create(fd, context, name);
+	int rc;
+
+	if (!s)
+		return err_set(err, ENOMEM, "%s: TLS: %s", who, ERR_reason_error_string(ERR_get_error()));
+	rc = handshake(s, deadline, who, err);
+	s->name = nullptr;
+	if (rc < 0)
+		tls_stream_free(s);
+	else
+		*ret_stream = s;
+	return rc;
+}
+
+int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, struct tls_stream **ret_stream,
+	       struct err *err)
+{
+	return establish(fd, context, nullptr, deadline, who, ret_stream, err);
+}
+
+int tls_connect(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
+		struct tls_stream **ret_stream, struct err *err)
+{
+	return establish(fd, context, name, deadline, who, ret_stream, err);
+}
+
+bool tls_probe(int fd, int64_t deadline)
+{
+	struct tls_context context;
+	struct tls_stream *s = nullptr;
+	bool tls = false;
+
+	context.ctx = SSL_CTX_new(TLS_client_method());
+	if (context.ctx)
+		s = stream_create(fd, &context, nullptr);
+	if (s) {
+		(void)handshake(s, deadline, "", nullptr);
+		tls = s->heard && (s->first == RECORD_HANDSHAKE || s->first == RECORD_ALERT);
+	}
+	tls_stream_free(s);
+	SSL_CTX_free(context.ctx);
+	ERR_clear_error();
+	return tls;
+}
+
+/* ---- the stream ---- */
+
+void tls_move(struct tls_stream *s, int fd)
+{
+	s->fd = fd;
+}
+
+bool tls_peer_of(const struct tls_stream *s, struct tls_peer *ret_peer)
+{
+	X509 *certificate = SSL_get0_peer_certificate(s->ssl);
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	memset(ret_peer, 0, sizeof(*ret_peer));
+	if (!certificate || X509_digest(certificate, EVP_sha256(), digest, &n) != 1 || n != 32)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		snprintf(ret_peer->fingerprint + 2 * i, 3, "%02x", digest[i]);
+	tls_subject(certificate, false, ret_peer->subject, sizeof(ret_peer->subject));
+	tls_names(certificate, ret_peer);
+	return true;
+}
+
+static ssize_t io_result(struct tls_stream *s, int done, size_t n)
+{
+	if (done > 0)
+		return (ssize_t)n;
+	errno = done == 0 ? EAGAIN : s->error ? s->error : EPROTO;
+	return -1;
+}
+
+ssize_t tls_read(struct tls_stream *s, void *buf, size_t n)
+{
+	size_t got = 0;
+	int done;
+
+	if (s->failed) {
+		errno = s->error ? s->error : EPROTO;
+		return -1;
+	}
+	ERR_clear_error();
+	done = SSL_read_ex(s->ssl, buf, n, &got);
+	if (done <= 0 && SSL_get_error(s->ssl, done) == SSL_ERROR_ZERO_RETURN)
+		return 0;
+	return io_result(s, judge(s, done), got);
+}
+
+/* After a write that failed: the peer said why and closed, and what it said may still lie there. */
+static void hear_out(struct tls_stream *s)
+{
+	uint8_t bytes[256];
+	size_t got;
+	int code = s->error;
+
+	ERR_clear_error();
+	if (!s->objection && code && SSL_read_ex(s->ssl, bytes, sizeof(bytes), &got) <= 0)
+		note_failure(s);
+	s->error = code;
+}
+
+static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
+{
+	size_t room = sizeof(s->held) - s->n_held, sent = 0;
+	int done;
+
+	if (s->n_taken == 0) { /* a repeated call brings the same bytes, which are there already */
+		s->n_taken = n < room ? n : room;
+		memcpy(s->held + s->n_held, p, s->n_taken);
+		s->n_held += s->n_taken;
+	}
+	done = judge(s, SSL_write_ex(s->ssl, s->held, s->n_held, &sent));
+	if (done < 0)
+		hear_out(s);
+	if (done > 0) { /* it is one record, and so all of it */
+		sent = s->n_taken;
+		s->n_held = s->n_taken = 0;
+	}
+	return io_result(s, done, sent);
+}
+
+ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more)
+{
+	size_t sent = 0;
+	int done;
+
+	if (s->failed) {
+		errno = s->error ? s->error : EPROTO;
+		return -1;
+	}
+	ERR_clear_error();
+	if (more && s->n_held == 0 && n <= 64) {
+		memcpy(s->held, buf, n);
+		s->n_held = n;
+		return (ssize_t)n;
+	}
+	if (s->n_held > 0)
+		return write_held(s, (const uint8_t *)buf, n);
+	done = judge(s, SSL_write_ex(s->ssl, buf, n, &sent));
+	if (done < 0)
+		hear_out(s);
+	return io_result(s, done, sent);
+}
+
+short tls_wants(const struct tls_stream *s)
+{
+	return s->wants;
+}
+
+int tls_objection(const struct tls_stream *s, char *ret_words, size_t size)
+{
+	if (s->objection)
+		snprintf(ret_words, size, "%s", s->words);
+	return s->objection;
+}
+
+void tls_goodbye(struct tls_stream *s)
+{
+	if (s->fd >= 0 && !s->failed) {
+		(void)SSL_shutdown(s->ssl);
+		ERR_clear_error();
+	}
+	s->fd = -1;
+}

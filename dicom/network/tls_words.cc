@@ -1,0 +1,295 @@
+/* tls_words.cc - OpenSSL's codes as sentences that say who objects to what, and what to do. They follow "who: ". */
+#include "dicom/network/tls_words.hh"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size)
+{
+	const X509_NAME *name = issuer ? X509_get_issuer_name(certificate) : X509_get_subject_name(certificate);
+	BIO *to = BIO_new(BIO_s_mem());
+	int n = 0;
+
+	if (to && X509_NAME_print_ex(to, name, 0, XN_FLAG_RFC2253) >= 0)
+		n = BIO_read(to, ret_text, (int)size - 1);
+	ret_text[n > 0 ? n : 0] = '\0';
+	BIO_free(to);
+}
+
+void tls_date(const void *asn1_time, char *ret_text, size_t size)
+{
+	struct tm t;
+
+	snprintf(ret_text, size, "an unreadable date");
+	if (ASN1_TIME_to_tm((const ASN1_TIME *)asn1_time, &t) == 1)
+		strftime(ret_text, size, "%Y-%m-%d %H:%M UTC", &t);
+}
+
+/* ---- names ---- */
+
+static void add_name(struct tls_peer *p, const unsigned char *bytes, int n)
+{
+	char *to = p->names[p->n_names];
+
+	if (p->n_names == TLS_NAMES_MAX || n <= 0 || n >= TLS_NAME_SIZE)
+		return;
+	for (int i = 0; i < n; i++) { /* also refuses a NUL within a name, which has fooled many */
+		if (bytes[i] <= ' ' && (bytes[i] != ' ' || i == 0))
+			return;
+		if (bytes[i] >= 0x7f)
+			return;
+	}
+	memcpy(to, bytes, (size_t)n);
+	to[n] = '\0';
+	p->n_names++;
+}
+
+static void add_address(struct tls_peer *p, const ASN1_OCTET_STRING *address)
+{
+	int n = ASN1_STRING_length(address);
+	char text[INET6_ADDRSTRLEN];
+
+	if ((n == 4 || n == 16) && inet_ntop(n == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(address), text, sizeof(text)))
+		add_name(p, (const unsigned char *)text, (int)strlen(text));
+}
+
+static void add_common_name(struct tls_peer *p, X509 *certificate)
+{
+	const X509_NAME *subject = X509_get_subject_name(certificate);
+	int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+	unsigned char *utf8 = nullptr;
+	int n;
+
+	if (at < 0)
+		return;
+	n = ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+	if (n > 0)
+		add_name(p, utf8, n);
+	OPENSSL_free(utf8);
+}
+
+static void add_alternative_names(struct tls_peer *p, X509 *certificate)
+{
+	GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr);
+
+	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+		int kind;
+		const void *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &kind);
+
+		if (kind == GEN_DNS || kind == GEN_EMAIL || kind == GEN_URI)
+			add_name(p, ASN1_STRING_get0_data((const ASN1_STRING *)value),
+				 ASN1_STRING_length((const ASN1_STRING *)value));
+		else if (kind == GEN_IPADD)
+			add_address(p, (const ASN1_OCTET_STRING *)value);
+	}
+	GENERAL_NAMES_free(names);
+}
+
+void tls_names(X509 *certificate, struct tls_peer *ret_peer)
+{
+	add_alternative_names(ret_peer, certificate);
+	add_common_name(ret_peer, certificate);
+}
+
+/* ---- the peer's certificate ---- */
+
+/* The names that count for a server (RFC 9525): those of the extension alone. */
+static void join_alternative_names(X509 *certificate, char *ret_text, size_t size)
+{
+	struct tls_peer p;
+	size_t n = 0;
+
+	p.n_names = 0;
+	ret_text[0] = '\0';
+	add_alternative_names(&p, certificate);
+	for (size_t i = 0; i < p.n_names && n < size; i++)
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", p.names[i]);
+}
+
+void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate, X509_CRL *list)
+{
+	d->code = code;
+	d->depth = depth;
+	if (list && X509_CRL_get0_nextUpdate(list))
+		tls_date(X509_CRL_get0_nextUpdate(list), d->list_until, sizeof(d->list_until));
+	if (!certificate)
+		return;
+	tls_subject(certificate, false, d->subject, sizeof(d->subject));
+	tls_subject(certificate, true, d->issuer, sizeof(d->issuer));
+	tls_date(X509_get0_notBefore(certificate), d->from, sizeof(d->from));
+	tls_date(X509_get0_notAfter(certificate), d->until, sizeof(d->until));
+	join_alternative_names(certificate, d->names, sizeof(d->names));
+}
+
+/* Of the lists of revoked certificates; false: it is something else. */
+static bool crl_words(const struct tls_doubt *d, const char *whose, const char *file, char *ret_words, size_t size)
+{
+	switch (d->code) {
+	case X509_V_ERR_CERT_REVOKED:
+		snprintf(ret_words, size, "%s (%s) was revoked by its authority (%s): it needs a new one", whose, d->subject,
+			 d->issuer);
+		return true;
+	case X509_V_ERR_UNABLE_TO_GET_CRL:
+	case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+		snprintf(ret_words, size,
+			 "%s (%s) cannot be looked up: %s has no list of what %s revoked; get that list, or take `crl` out",
+			 whose, d->subject, file, d->issuer);
+		return true;
+	case X509_V_ERR_CRL_HAS_EXPIRED:
+		snprintf(ret_words, size,
+			 "%s (%s) cannot be looked up: the list of what %s revoked, in %s, ended on %s; get the new list and "
+			 "reload",
+			 whose, d->subject, d->issuer, file, d->list_until);
+		return true;
+	case X509_V_ERR_CRL_NOT_YET_VALID:
+	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+	case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE:
+	case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
+		snprintf(ret_words, size, "%s (%s) cannot be looked up: the list of what %s revoked, in %s: %s", whose,
+			 d->subject, d->issuer, file, X509_verify_cert_error_string(d->code));
+		return true;
+	default:
+		return false;
+	}
+}
+
+void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size)
+{
+	const char *authorities = of->authorities, *name = of->name;
+	const char *whose = d->depth ? "the certificate of its authority" : "its certificate";
+
+	if (crl_words(d, whose, of->crl, ret_words, size))
+		return;
+	switch (d->code) {
+	case X509_V_ERR_CERT_HAS_EXPIRED:
+		snprintf(ret_words, size, "%s (%s) expired on %s: it needs a new one", whose, d->subject, d->until);
+		break;
+	case X509_V_ERR_CERT_NOT_YET_VALID:
+		snprintf(ret_words, size, "%s (%s) is not valid before %s: look at the clocks of both machines", whose,
+			 d->subject, d->from);
+		break;
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+	case X509_V_ERR_CERT_UNTRUSTED:
+		snprintf(ret_words, size, "%s (%s) was issued by %s, an authority that is not in %s", whose, d->subject,
+			 strcmp(d->issuer, d->subject) != 0 ? d->issuer : "itself",
+			 authorities && authorities[0] ? authorities : "any file (key `authorities`)");
+		break;
+	case X509_V_ERR_HOSTNAME_MISMATCH:
+	case X509_V_ERR_IP_ADDRESS_MISMATCH:
+		if (d->names[0])
+			snprintf(ret_words, size, "its certificate (%s) is for %s, not for %s, as we call it", d->subject,
+				 d->names, name ? name : "");
+		else
+			snprintf(ret_words, size,
+				 "its certificate (%s) names no host at all (subjectAltName), and so not %s, as we call it",
+				 d->subject, name ? name : "");
+		break;
+	case X509_V_ERR_INVALID_PURPOSE:
+		snprintf(ret_words, size, "its certificate (%s) may not be used by a %s (extended key usage)", d->subject,
+			 of->server ? "TLS client" : "TLS server");
+		break;
+	case X509_V_ERR_EE_KEY_TOO_SMALL:
+	case X509_V_ERR_CA_KEY_TOO_SMALL:
+		snprintf(ret_words, size, "%s (%s) has a key that is too short to be safe (RSA: at least 2048 bits)", whose,
+			 d->subject);
+		break;
+	case X509_V_ERR_CA_MD_TOO_WEAK:
+		snprintf(ret_words, size, "%s (%s) is signed with a digest that is not safe any more", whose, d->subject);
+		break;
+	default:
+		snprintf(ret_words, size, "%s (%s) is not accepted: %s", whose, d->subject,
+			 X509_verify_cert_error_string(d->code));
+	}
+}
+
+/* ---- alerts and reasons ---- */
+
+int tls_alert_words(int alert, bool server, char *ret_words, size_t size)
+{
+	static const struct {
+		int alert, code;
+		const char *words;
+	} table[] = {
+		{SSL_AD_BAD_CERTIFICATE, EKEYREJECTED, "it does not accept our certificate"},
+		{SSL_AD_UNSUPPORTED_CERTIFICATE, EKEYREJECTED, "it cannot use a certificate like ours"},
+		{SSL_AD_CERTIFICATE_REVOKED, EKEYREJECTED, "it says that our certificate is revoked"},
+		{SSL_AD_CERTIFICATE_EXPIRED, EKEYREJECTED,
+		 "it says that our certificate has expired, or is not valid yet: look at the clocks, too"},
+		{SSL_AD_CERTIFICATE_UNKNOWN, EKEYREJECTED, "it does not accept our certificate"},
+		{SSL_AD_UNKNOWN_CA, EKEYREJECTED,
+		 "it does not trust the authority that issued our certificate: tell it that one"},
+		{SSL_AD_ACCESS_DENIED, EKEYREJECTED, "it denies access to our certificate"},
+		{SSL_AD_CERTIFICATE_REQUIRED, EKEYREJECTED,
+		 "it demands a certificate of ours, and we have none (keys `certificate` and `key`)"},
+		{SSL_AD_DECRYPT_ERROR, EKEYREJECTED, "it could not verify a signature of ours: certificate or key are damaged"},
+		{SSL_AD_PROTOCOL_VERSION, EPROTONOSUPPORT, "it knows no TLS version that we take (1.2 and 1.3)"},
+		{SSL_AD_INSUFFICIENT_SECURITY, EPROTONOSUPPORT, "what we offer is not safe enough for it"},
+		{SSL_AD_UNRECOGNIZED_NAME, EKEYREJECTED, "it does not go by the name that we call it"},
+	};
+
+	if (alert == SSL_AD_HANDSHAKE_FAILURE) {
+		snprintf(ret_words, size, "%s (it only says \"handshake failure\")",
+			 server ? "it takes no cipher suite that we take"
+				: "it takes no cipher suite that we take, or it demands a certificate that we do not have");
+		return EPROTONOSUPPORT;
+	}
+	for (const auto &row : table)
+		if (row.alert == alert) {
+			snprintf(ret_words, size, "%s", row.words);
+			return row.code;
+		}
+	snprintf(ret_words, size, "it ended TLS with the alert \"%s\"", SSL_alert_desc_string_long(alert));
+	return EPROTO;
+}
+
+int tls_reason_words(int reason, bool server, const char *offered, char *ret_words, size_t size)
+{
+	if (reason >= SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256)
+		return tls_alert_words(reason - SSL_AD_REASON_OFFSET, server, ret_words, size);
+	switch (reason) {
+	case SSL_R_NO_SHARED_CIPHER:
+	case SSL_R_UNKNOWN_CIPHER_RETURNED:
+	case SSL_R_WRONG_CIPHER_RETURNED:
+	case SSL_R_NO_CIPHERS_AVAILABLE:
+		snprintf(ret_words, size,
+			 "no common cipher suite: we take those with forward secrecy and authenticated encryption (ECDHE with "
+			 "AES-GCM or ChaCha20-Poly1305)%s",
+			 server ? " that suit our certificate's key" : "");
+		return EPROTONOSUPPORT;
+	case SSL_R_NO_SHARED_GROUPS:
+	case SSL_R_NO_SUITABLE_KEY_SHARE:
+	case SSL_R_NO_SUITABLE_GROUPS:
+		snprintf(ret_words, size, "no common elliptic curve for the key exchange");
+		return EPROTONOSUPPORT;
+	case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
+	case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+		snprintf(ret_words, size, "no common signature algorithm");
+		return EPROTONOSUPPORT;
+	case SSL_R_UNSUPPORTED_PROTOCOL:
+	case SSL_R_VERSION_TOO_LOW:
+	case SSL_R_WRONG_SSL_VERSION:
+	case SSL_R_INAPPROPRIATE_FALLBACK:
+		snprintf(ret_words, size, "no common TLS version: it %s %s, and we take 1.2 and 1.3",
+			 server ? "offers at most" : "answers with", offered);
+		return EPROTONOSUPPORT;
+	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+		snprintf(ret_words, size,
+			 "it showed no certificate, and this port demands one (key `client_certificate`): give it a certificate "
+			 "and "
+			 "its key");
+		return EKEYREJECTED;
+	default:
+		snprintf(ret_words, size, "TLS failed: %s", ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason)));
+		return EPROTO;
+	}
+}

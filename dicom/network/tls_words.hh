@@ -1,0 +1,38 @@
+/* What went wrong in a TLS handshake, in words. Private to dicom/ (C++). */
+#ifndef TOMONODE_DICOM_TLS_WORDS_HH
+#define TOMONODE_DICOM_TLS_WORDS_HH
+
+#include <stddef.h>
+
+#include "dicom/network/tls.h"
+
+typedef struct x509_st X509;
+typedef struct X509_crl_st X509_CRL;
+
+/* The first objection to the peer's certificate. */
+struct tls_doubt {
+	int code = 0; /* X509_V_ERR_*; 0: none */
+	int depth = 0;
+	char subject[256] = "", issuer[256] = "", from[32] = "", until[32] = "", names[400] = "";
+	char list_until[32] = ""; /* of the list of revoked certificates that is asked */
+};
+
+void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate, X509_CRL *list);
+/* What the words may name. */
+struct tls_names_of {
+	bool server;		       /* we are it */
+	const char *authorities, *crl; /* files */
+	const char *name;	       /* that the certificate must be for */
+};
+void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size);
+
+/* An alert that the peer sent (RFC 8446 6.2) or, with `ours`, that OpenSSL gave as a reason (SSL_R_*): the errno value for it. */
+int tls_alert_words(int alert, bool server, char *ret_words, size_t size);
+int tls_reason_words(int reason, bool server, const char *offered, char *ret_words, size_t size);
+
+/* Subject or issuer as RFC 2253 writes it, control characters and bytes beyond ASCII escaped. */
+void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size);
+void tls_names(X509 *certificate, struct tls_peer *ret_peer);
+void tls_date(const void *asn1_time, char *ret_text, size_t size); /* "2026-11-21 13:00 UTC" */
+
+#endif

@@ -1,0 +1,93 @@
+/* attribute.c - an attribute wherever an object keeps it: at the root, or in the functional groups of an enhanced object.
+ *
+ * The nearest wins: what stands in a frame's groups is that frame's, what stands at the root of an enhanced object is the whole
+ * acquisition's (Exposure in mAs, for one, is there the sum).
+ *
+ * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) in which a geometry or intensity value may stand. */
+#include <stdio.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+
+static const uint32_t groups[] = {
+	TAG_FRAME_PIXEL_DATA_PROPERTIES_SEQUENCE,
+	TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE,
+	TAG_POSITIONER_POSITION_SEQUENCE,
+	TAG_X_RAY_GEOMETRY_SEQUENCE,
+	TAG_FRAME_ANATOMY_SEQUENCE,
+	TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE,
+	TAG_FRAME_ACQUISITION_SEQUENCE,
+	TAG_FRAME_DETECTOR_PARAMETERS_SEQUENCE,
+	TAG_X_RAY_ACQUISITION_DOSE_SEQUENCE,
+	TAG_DETECTOR_POSITION_SEQUENCE,
+	TAG_FIELD_OF_VIEW_SEQUENCE,
+	TAG_CALIBRATION_SEQUENCE,
+	TAG_X_RAY_FILTER_SEQUENCE,
+	TAG_IRRADIATION_EVENT_IDENTIFICATION_SEQUENCE,
+};
+
+const char *tag_text(uint32_t tag)
+{
+	static _Thread_local char ring[4][12];
+	static _Thread_local unsigned next;
+	char *text = ring[next++ % 4];
+
+	snprintf(text, sizeof(ring[0]), "(%04X,%04X)", (unsigned)(tag >> 16), (unsigned)(tag & 0xFFFF));
+	return text;
+}
+
+/* The tag stands there with a value? Sequences count when they have an item. */
+static bool has_value(const struct dicom_item *item, uint32_t tag)
+{
+	char text[2];
+
+	if (!item || !dicom_has(item, tag))
+		return false;
+	/* An empty element answers 0; one that does not fit, or is no text, is there all the same. */
+	return dicom_item_count(item, tag) > 0 || dicom_get_text(item, tag, text, sizeof(text), NULL) != 0;
+}
+
+static const struct dicom_item *find_in_groups(const struct dicom_item *frame, uint32_t tag)
+{
+	for (size_t i = 0; frame && i < sizeof(groups) / sizeof(groups[0]); i++) {
+		const struct dicom_item *group = dicom_item_at(frame, groups[i], 0);
+
+		if (has_value(group, tag))
+			return group;
+	}
+	return NULL;
+}
+
+const struct dicom_item *header_find(const struct header *h, uint32_t tag)
+{
+	const struct dicom_item *found = NULL;
+
+	if (h->frame >= 0) {
+		found = find_in_groups(dicom_item_at(h->root, TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE, (size_t)h->frame), tag);
+		if (!found)
+			found = find_in_groups(dicom_item_at(h->root, TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE, 0), tag);
+	}
+	return !found && has_value(h->root, tag) ? h->root : found;
+}
+
+int header_text(const struct header *h, uint32_t tag, char *ret_text, size_t size, struct err *err)
+{
+	const struct dicom_item *item = header_find(h, tag);
+
+	ret_text[0] = '\0';
+	return item ? dicom_get_text(item, tag, ret_text, size, err) : 0;
+}
+
+int header_double(const struct header *h, uint32_t tag, unsigned index, double *ret_value, struct err *err)
+{
+	const struct dicom_item *item = header_find(h, tag);
+
+	return item ? dicom_get_double(item, tag, index, ret_value, err) : 0;
+}
+
+int header_long(const struct header *h, uint32_t tag, unsigned index, long *ret_value, struct err *err)
+{
+	const struct dicom_item *item = header_find(h, tag);
+
+	return item ? dicom_get_int(item, tag, index, ret_value, err) : 0;
+}

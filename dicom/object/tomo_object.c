@@ -1,0 +1,227 @@
+/* tomo_object.c - geometry and values of a tomosynthesis object, from its functional groups. */
+#include "dicom/object/tomo_object.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+
+#define UNIT_TOLERANCE 1e-3	/* of a direction's length */
+#define IN_PLANE_TOLERANCE 0.01 /* mm: how far frames may be shifted against each other */
+
+/* The functional group of a frame, its own or the shared one. */
+static const struct dicom_item *group(const struct tomo_object *t, long frame, uint32_t tag)
+{
+	const struct dicom_item *root = dicom_root(t->file), *item;
+
+	item = dicom_item_at(root, TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE, (size_t)frame);
+	item = item ? dicom_item_at(item, tag, 0) : NULL;
+	if (item)
+		return item;
+	item = dicom_item_at(root, TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE, 0);
+	return item ? dicom_item_at(item, tag, 0) : NULL;
+}
+
+static int numbers(const struct tomo_object *t, long frame, uint32_t sequence, uint32_t tag, double *ret, unsigned n,
+		   struct err *err)
+{
+	const struct dicom_item *item = group(t, frame, sequence);
+
+	for (unsigned i = 0; i < n; i++) {
+		int r = item ? dicom_get_double(item, tag, i, &ret[i], err) : 0;
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return err_set(err, EBADMSG, "frame %ld: no (%04X,%04X) in (%04X,%04X)", frame + 1, tag >> 16,
+				       tag & 0xffff, sequence >> 16, sequence & 0xffff);
+	}
+	return 0;
+}
+
+static double dot(const double a[3], const double b[3])
+{
+	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static int read_plane(struct tomo_object *t, struct err *err)
+{
+	double cosines[6], spacing[2];
+	int r = numbers(t, 0, TAG_PLANE_ORIENTATION_SEQUENCE, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6, err);
+
+	if (r == 0)
+		r = numbers(t, 0, TAG_PIXEL_MEASURES_SEQUENCE, TAG_PIXEL_SPACING, spacing, 2, err);
+	if (r < 0)
+		return r;
+	memcpy(t->across, cosines, sizeof(t->across));
+	memcpy(t->down, cosines + 3, sizeof(t->down));
+	t->spacing[0] = spacing[1];
+	t->spacing[1] = spacing[0];
+	for (int c = 0; c < 3; c++)
+		t->normal[c] = t->across[(c + 1) % 3] * t->down[(c + 2) % 3] - t->across[(c + 2) % 3] * t->down[(c + 1) % 3];
+	if (fabs(dot(t->across, t->across) - 1) > UNIT_TOLERANCE || fabs(dot(t->down, t->down) - 1) > UNIT_TOLERANCE ||
+	    fabs(dot(t->across, t->down)) > UNIT_TOLERANCE)
+		return err_set(err, EBADMSG, "(0020,0037): %g\\%g\\%g and %g\\%g\\%g are no directions at right angles",
+			       cosines[0], cosines[1], cosines[2], cosines[3], cosines[4], cosines[5]);
+	if (!(spacing[0] > 0 && spacing[1] > 0))
+		return err_set(err, EBADMSG, "(0028,0030): %g\\%g mm between pixels", spacing[0], spacing[1]);
+	return 0;
+}
+
+static int read_values(struct tomo_object *t, struct err *err)
+{
+	double slope = 1, offset = 0;
+	uint32_t sequence = TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE, slope_tag = TAG_REAL_WORLD_VALUE_SLOPE,
+		 offset_tag = TAG_REAL_WORLD_VALUE_INTERCEPT;
+	int r;
+
+	if (!group(t, 0, sequence)) { /* somebody else's object */
+		sequence = TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE;
+		slope_tag = TAG_RESCALE_SLOPE;
+		offset_tag = TAG_RESCALE_INTERCEPT;
+	}
+	if (group(t, 0, sequence)) {
+		r = numbers(t, 0, sequence, slope_tag, &slope, 1, err);
+		if (r == 0)
+			r = numbers(t, 0, sequence, offset_tag, &offset, 1, err);
+		if (r < 0)
+			return r;
+	}
+	t->slope = slope;
+	t->offset = offset;
+	return 0;
+}
+
+struct placed {
+	double depth;
+	long frame;
+};
+
+static int by_depth(const void *a, const void *b)
+{
+	double x = ((const struct placed *)a)->depth, y = ((const struct placed *)b)->depth;
+
+	return (x > y) - (x < y);
+}
+
+static int read_frames(struct tomo_object *t, struct err *err)
+{
+	size_t n = (size_t)t->info.frames;
+	double(*position)[3] = malloc(n * sizeof(*position)), from[3];
+	struct placed *order = malloc(n * sizeof(*order));
+	int r = 0;
+
+	if (!position || !order) {
+		r = err_set(err, ENOMEM, "no memory for %zu frames", n);
+		goto out;
+	}
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = numbers(t, (long)i, TAG_PLANE_POSITION_SEQUENCE, TAG_IMAGE_POSITION_PATIENT, position[i], 3, err);
+		order[i] = (struct placed){r == 0 ? dot(position[i], t->normal) : 0, (long)i};
+	}
+	if (r < 0)
+		goto out;
+	if (order[n - 1].depth < order[0].depth) {
+		for (int c = 0; c < 3; c++)
+			t->normal[c] = -t->normal[c];
+		for (size_t i = 0; i < n; i++)
+			order[i].depth = -order[i].depth;
+	}
+	qsort(order, n, sizeof(*order), by_depth);
+	memcpy(t->corner, position[order[0].frame], sizeof(t->corner));
+	for (size_t k = 0; r == 0 && k < n; k++) {
+		t->frame[k] = order[k].frame;
+		for (int c = 0; c < 3; c++)
+			from[c] = position[t->frame[k]][c] - t->corner[c];
+		t->depth[k] = dot(from, t->normal);
+		if (fabs(dot(from, t->across)) > IN_PLANE_TOLERANCE || fabs(dot(from, t->down)) > IN_PLANE_TOLERANCE)
+			r = err_set(err, EBADMSG, "frame %ld lies %g and %g mm beside the lowest one", t->frame[k] + 1,
+				    dot(from, t->across), dot(from, t->down));
+		else if (k > 0 && !(t->depth[k] > t->depth[k - 1]))
+			r = err_set(err, EBADMSG, "frames %ld and %ld lie at the same place", t->frame[k - 1] + 1,
+				    t->frame[k] + 1);
+	}
+out:
+	free(position);
+	free(order);
+	return r;
+}
+
+int tomo_object_open(const char *path, struct tomo_object **ret_object, struct err *err)
+{
+	struct tomo_object *t = calloc(1, sizeof(*t));
+	int r = t ? dicom_open(path, &t->file, err) : err_set(err, ENOMEM, "no memory for an object");
+
+	if (r == 0)
+		r = dicom_pixels_info(t->file, &t->info, err);
+	if (r < 0)
+		goto out;
+	if (!dicom_has(dicom_root(t->file), TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE)) {
+		r = err_set(err, EBADMSG, "no (5200,9229): not an object with functional groups, as a tomosynthesis image is");
+		goto out;
+	}
+	dicom_get_text(dicom_root(t->file), TAG_SOP_INSTANCE_UID, t->sop_instance, sizeof(t->sop_instance), NULL);
+	dicom_get_text(dicom_root(t->file), TAG_FRAME_OF_REFERENCE_UID, t->frame_of_reference, sizeof(t->frame_of_reference),
+		       NULL);
+	t->depth = calloc((size_t)t->info.frames, sizeof(*t->depth));
+	t->frame = calloc((size_t)t->info.frames, sizeof(*t->frame));
+	t->stored = malloc((size_t)t->info.rows * (size_t)t->info.columns * sizeof(*t->stored));
+	if (!t->depth || !t->frame || !t->stored)
+		r = err_set(err, ENOMEM, "no memory for a frame of %ld x %ld", t->info.columns, t->info.rows);
+	if (r == 0)
+		r = read_plane(t, err);
+	if (r == 0)
+		r = read_values(t, err);
+	if (r == 0)
+		r = read_frames(t, err);
+out:
+	if (r < 0) {
+		tomo_object_close(t);
+		return r;
+	}
+	*ret_object = t;
+	return 0;
+}
+
+struct tomo_object *tomo_object_close(struct tomo_object *t)
+{
+	if (t) {
+		dicom_close(t->file);
+		free(t->depth);
+		free(t->frame);
+		free(t->stored);
+		free(t);
+	}
+	return NULL;
+}
+
+/* Bits above those stored are 0 as read: a negative value gets its sign back. */
+static int signed_value(uint16_t stored, int bits)
+{
+	int sign = 1 << (bits - 1);
+
+	return (stored ^ sign) - sign;
+}
+
+int tomo_object_slice(struct tomo_object *t, long k, float *ret_values, struct err *err)
+{
+	size_t n = (size_t)t->info.rows * (size_t)t->info.columns;
+	int r = dicom_read_frame(t->file, t->frame[k], t->stored, err);
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		ret_values[i] =
+			(float)(t->offset +
+				t->slope * (t->info.is_signed ? signed_value(t->stored[i], t->info.bits_stored) : t->stored[i]));
+	return r < 0 ? r : 0;
+}
+
+void tomo_object_locate(const struct tomo_object *t, const double patient[3], double ret_at[3])
+{
+	double from[3] = {patient[0] - t->corner[0], patient[1] - t->corner[1], patient[2] - t->corner[2]};
+
+	ret_at[0] = dot(from, t->across) / t->spacing[0];
+	ret_at[1] = dot(from, t->down) / t->spacing[1];
+	ret_at[2] = dot(from, t->normal);
+}

@@ -1,0 +1,78 @@
+/* codestream.cc - marker segments of ISO 10918-1 (annex B) and ISO 14495-1 (annex C) up to the first scan.
+ *
+ * A codec sizes its work by the code stream, its caller the result by the object. They are compared before the codec runs, and
+ * the scan must be there: the rest is entropy-coded data, which cannot change the sizes.
+ */
+#include "dicom/pixels/codestream.hh"
+
+#include <cerrno>
+
+namespace tomonode
+{
+
+static unsigned be16(const unsigned char *p)
+{
+	return (unsigned)p[0] << 8 | p[1];
+}
+
+static int frame_header(const unsigned char *p, size_t size, const struct dicom_pixel_info *info, struct err *err)
+{
+	/* length, precision, lines, samples a line, components */
+	if (size < 8)
+		return err_set(err, EBADMSG, "a JPEG frame header of %zu bytes cannot be decoded", size);
+	unsigned precision = p[2], rows = be16(p + 3), columns = be16(p + 5), components = p[7];
+
+	if (rows != (unsigned)info->rows || columns != (unsigned)info->columns || components != 1)
+		return err_set(err, EBADMSG,
+			       "cannot be decoded: a JPEG frame of %u x %u with %u components in an image of %ld x %ld with 1",
+			       columns, rows, components, info->columns, info->rows);
+	if (precision < 2 || precision > (unsigned)info->bits_allocated)
+		return err_set(err, EBADMSG, "cannot be decoded: a JPEG frame of %u bits in an image of %d", precision,
+			       info->bits_allocated);
+	return 0;
+}
+
+int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, const struct dicom_pixel_info *info, struct err *err)
+{
+	const unsigned frame_marker = jpeg_ls ? 0xf7 : 0xc3; /* SOF55, SOF3 (lossless, Huffman) */
+	bool frame = false;
+	size_t at = 2;
+	int r;
+
+	if (in_size < 4 || be16(in) != 0xffd8)
+		return err_set(err, EBADMSG, "no JPEG code stream: cannot be decoded");
+	while (at + 4 <= in_size) {
+		unsigned marker = in[at + 1];
+		size_t size = be16(in + at + 2);
+
+		if (in[at] != 0xff)
+			return err_set(err, EBADMSG, "cannot be decoded: byte %zu of the JPEG code stream is no marker", at);
+		if (marker == 0xff) { /* fill bytes */
+			at++;
+			continue;
+		}
+		if (size < 2 || size > in_size - at - 2)
+			return err_set(err, EBADMSG, "cannot be decoded: JPEG segment FF%02X at byte %zu of %zu has %zu bytes",
+				       marker, at, in_size, size);
+		if (marker == frame_marker) {
+			if (frame)
+				return err_set(err, EBADMSG, "cannot be decoded: two JPEG frames in one");
+			r = frame_header(in + at + 2, size, info, err);
+			if (r < 0)
+				return r;
+			frame = true;
+		} else if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
+			return err_set(err, ENOTSUP, "cannot be decoded: a JPEG frame of kind FF%02X, not a lossless one",
+				       marker);
+		} else if (marker == 0xda) {
+			if (!frame)
+				break;
+			return 0;
+		}
+		at += 2 + size;
+	}
+	return err_set(err, EBADMSG, "cannot be decoded: a JPEG code stream without %s",
+		       frame ? "a scan" : "a frame before its scan");
+}
+
+} // namespace tomonode

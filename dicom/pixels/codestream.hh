@@ -1,0 +1,16 @@
+/* The header of a JPEG or JPEG-LS code stream against what the object says of its frames. */
+#ifndef TOMONODE_DICOM_CODESTREAM_HH
+#define TOMONODE_DICOM_CODESTREAM_HH
+
+#include <cstddef>
+
+#include "dicom/pixels/pixels.h"
+
+namespace tomonode
+{
+
+/* EBADMSG: no such code stream, or another size, number of components or precision; ENOTSUP: not lossless. */
+int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, const struct dicom_pixel_info *info, struct err *err);
+
+} // namespace tomonode
+#endif

@@ -1,0 +1,237 @@
+/* decode.cc - encapsulated pixel data (PS3.5 A.4).
+ *
+ * The fragments of one frame are read from the file and put into a data set of one frame, made for this purpose from our own
+ * checked description; the codec sees nothing else of the object. So memory holds one frame, compressed and plain, and what the
+ * object says in attributes that we do not look at cannot reach the codec.
+ *
+ * Which fragments make a frame: with one frame, all; with as many fragments as frames, one each; otherwise the basic offset table
+ * says it.
+ */
+#include "dicom/pixels/decode.hh"
+
+#include <cerrno>
+#include <cstring>
+
+#include "dicom/core/internal.hh"
+#include "dicom/pixels/codestream.hh"
+#include "dicom/pixels/rle.hh"
+
+#include <dcmtk/dcmdata/dcpixseq.h>
+#include <dcmtk/dcmdata/dcpxitem.h>
+
+namespace tomonode
+{
+
+constexpr uint64_t most_frame =
+	1ull << 29; /* bytes of one frame, plain or compressed: a few compressed bytes can declare anything */
+
+namespace
+{
+
+E_TransferSyntax decodable(const std::string &uid)
+{
+	static const struct {
+		const char *uid;
+		E_TransferSyntax xfer;
+	} known[] = {
+		{UID_RLELosslessTransferSyntax, EXS_RLELossless},
+		{UID_JPEGProcess14TransferSyntax, EXS_JPEGProcess14},
+		{UID_JPEGProcess14SV1TransferSyntax, EXS_JPEGProcess14SV1},
+		{UID_JPEGLSLosslessTransferSyntax, EXS_JPEGLSLossless},
+	};
+
+	for (const auto &k : known)
+		if (uid == k.uid)
+			return k.xfer;
+	return EXS_Unknown;
+}
+
+/* First and last + 1 fragment (index into layout.fragments, where 0 is the offset table) of a frame. */
+int frame_fragments(const struct dicom_file *file, long frames, long frame, size_t *ret_first, size_t *ret_end, struct err *err)
+{
+	const std::vector<Span> &f = file->layout.fragments;
+	size_t n = f.empty() ? 0 : f.size() - 1, n_frames = (size_t)frames, first = 0, end = 0;
+
+	if (n < n_frames)
+		return err_set(err, EBADMSG, "(7FE0,0010) PixelData has %zu fragments for %zu frames", n, n_frames);
+	if (n_frames == 1) {
+		first = 1;
+		end = f.size();
+	} else if (n == n_frames) {
+		first = 1 + (size_t)frame;
+		end = first + 1;
+	} else {
+		std::vector<unsigned char> table((size_t)4 * n_frames);
+
+		if (f[0].size != table.size())
+			return err_set(err, EBADMSG,
+				       "(7FE0,0010) PixelData has %zu fragments for %zu frames and an offset table of %llu "
+				       "bytes, not %zu",
+				       n, n_frames, (unsigned long long)f[0].size, table.size());
+		int r = file->source->read(f[0].offset, table.data(), table.size(), err);
+		if (r < 0)
+			return r;
+		/* offsets count from the first byte of the first fragment's item tag */
+		auto offset_of = [&](size_t k) {
+			const unsigned char *p = &table[4 * k];
+
+			return f[1].offset + ((uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24);
+		};
+		for (size_t i = 1; i < f.size(); i++) {
+			if (f[i].offset == offset_of((size_t)frame))
+				first = i;
+			if ((size_t)frame + 1 < n_frames && f[i].offset == offset_of((size_t)frame + 1))
+				end = i;
+		}
+		if ((size_t)frame + 1 == n_frames)
+			end = f.size();
+		if (first == 0 || end <= first)
+			return err_set(err, EBADMSG,
+				       "(7FE0,0010) PixelData: the offset table does not point to the fragments of frame %ld",
+				       frame);
+	}
+	*ret_first = first;
+	*ret_end = end;
+	return 0;
+}
+
+/* The fragments of a frame, one behind the other. */
+int load_fragments(const struct dicom_file *file, size_t first, size_t end, std::vector<unsigned char> *ret_bytes,
+		   struct err *err)
+{
+	const std::vector<Span> &f = file->layout.fragments;
+	uint64_t total = 0;
+
+	for (size_t i = first; i < end; i++)
+		total += f[i].size;
+	if (total == 0 || total > most_frame)
+		return err_set(err, EBADMSG, "(7FE0,0010) PixelData: the fragments of a frame have %llu bytes",
+			       (unsigned long long)total);
+	std::vector<unsigned char> bytes((size_t)total);
+	size_t at = 0;
+	for (size_t i = first; i < end; i++) {
+		int r = file->source->read(f[i].offset, bytes.data() + at, (size_t)f[i].size, err);
+
+		if (r < 0)
+			return r;
+		at += (size_t)f[i].size;
+	}
+	ret_bytes->swap(bytes);
+	return 0;
+}
+
+/* A pixel sequence of an empty offset table and one fragment. */
+int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr<DcmPixelSequence> *ret_sequence, struct err *err)
+{
+	auto sequence = std::make_unique<DcmPixelSequence>(DcmTag(DCM_PixelData, EVR_OB));
+	auto table = std::make_unique<DcmPixelItem>(DcmTag(DCM_Item, EVR_OB));
+	auto item = std::make_unique<DcmPixelItem>(DcmTag(DCM_Item, EVR_OB));
+	Uint8 *copy = nullptr;
+
+	if (item->createUint8Array((Uint32)(bytes.size() + (bytes.size() & 1)), copy).bad() || !copy)
+		return err_set(err, ENOMEM, "no memory for a fragment of %zu bytes", bytes.size());
+	memcpy(copy, bytes.data(), bytes.size());
+	if (bytes.size() & 1)
+		copy[bytes.size()] = 0;
+	if (sequence->insert(table.get()).bad())
+		return err_set(err, ENOMEM, "no memory for a frame's fragments");
+	table.release();
+	if (sequence->insert(item.get()).bad())
+		return err_set(err, ENOMEM, "no memory for a frame's fragments");
+	item.release();
+	*ret_sequence = std::move(sequence);
+	return 0;
+}
+
+void describe(DcmDataset *one, const struct dicom_pixel_info *info)
+{
+	one->putAndInsertUint16(DCM_SamplesPerPixel, 1);
+	one->putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2");
+	one->putAndInsertString(DCM_NumberOfFrames, "1");
+	one->putAndInsertUint16(DCM_Rows, (Uint16)info->rows);
+	one->putAndInsertUint16(DCM_Columns, (Uint16)info->columns);
+	one->putAndInsertUint16(DCM_BitsAllocated, (Uint16)info->bits_allocated);
+	one->putAndInsertUint16(DCM_BitsStored, (Uint16)info->bits_stored);
+	one->putAndInsertUint16(DCM_HighBit, (Uint16)info->high_bit);
+	one->putAndInsertUint16(DCM_PixelRepresentation, info->is_signed ? 1 : 0);
+}
+
+} // namespace
+
+int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
+{
+	const std::string &uid = file->layout.transfer_syntax;
+	size_t first, end;
+
+	if (decodable(uid) == EXS_Unknown) {
+		DcmXfer xfer(uid.c_str());
+
+		return err_set(err, ENOTSUP,
+			       "transfer syntax %s (%s) is not decoded: uncompressed, deflated, RLE, JPEG lossless and JPEG-LS "
+			       "lossless are",
+			       uid.c_str(), xfer.getXfer() == EXS_Unknown ? "unknown" : xfer.getXferName());
+	}
+	if ((uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)(info->bits_allocated / 8) > most_frame)
+		return err_set(err, EFBIG, "an encapsulated frame of %ld x %ld: more than %llu bytes", info->columns, info->rows,
+			       (unsigned long long)most_frame);
+	return frame_fragments(file, info->frames, 0, &first, &end, err);
+}
+
+/* Through DCMTK's JPEG and JPEG-LS codecs. */
+static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax xfer, const struct dicom_pixel_info *info,
+		       uint16_t *ret_values, struct err *err)
+{
+	size_t n = (size_t)info->rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8);
+	std::unique_ptr<DcmPixelSequence> sequence;
+	OFString colour_model;
+	Uint32 fragment = 0;
+	int r;
+
+	r = codestream_check(bytes.data(), bytes.size(), xfer == EXS_JPEGLSLossless, info, err);
+	if (r < 0)
+		return r;
+	r = one_fragment(bytes, &sequence, err);
+	if (r < 0)
+		return r;
+
+	DcmDataset one;
+	DcmPixelData pixels(DCM_PixelData);
+
+	describe(&one, info);
+	pixels.putOriginalRepresentation(xfer, nullptr, sequence.release());
+	/* the codec wants an even buffer; where 8-bit values fill it oddly, it is one byte longer than the frame */
+	std::vector<unsigned char> plain(size + (size & 1));
+	OFCondition cond = pixels.getUncompressedFrame(&one, 0, fragment, plain.data(), (Uint32)plain.size(), colour_model);
+	if (cond.bad())
+		return err_set(err, EBADMSG, "cannot be decoded (%s): %s", DcmXfer(xfer).getXferName(), cond.text());
+	if (info->bits_allocated == 16)
+		memcpy(ret_values, plain.data(), size);
+	else
+		for (size_t i = 0; i < n; i++)
+			ret_values[i] = plain[i];
+	return 0;
+}
+
+int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
+		 struct err *err)
+{
+	E_TransferSyntax xfer = decodable(file->layout.transfer_syntax);
+	std::vector<unsigned char> bytes;
+	size_t first, end;
+	int r;
+
+	r = frame_fragments(file, info->frames, frame, &first, &end, err);
+	if (r < 0)
+		return r;
+	r = load_fragments(file, first, end, &bytes, err);
+	if (r == 0 && xfer == EXS_RLELossless)
+		r = rle_decode(bytes.data(), bytes.size(), (size_t)info->rows * (size_t)info->columns,
+			       (unsigned)info->bits_allocated / 8, ret_values, err);
+	else if (r == 0)
+		r = decode_jpeg(bytes, xfer, info, ret_values, err);
+	if (r < 0)
+		err_within(err, "frame %ld", frame);
+	return r;
+}
+
+} // namespace tomonode

@@ -1,0 +1,197 @@
+/* pixels.cc - the description of the pixel data, and frames of uncompressed ones.
+ *
+ * A frame is read from its place in the file straight into the caller's array: nothing else is loaded, whatever the object's
+ * size. Encapsulated frames: decode.cc.
+ */
+#include "dicom/pixels/pixels.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "dicom/core/internal.hh"
+#include "dicom/pixels/decode.hh"
+
+using namespace tomonode;
+
+namespace
+{
+
+constexpr long most_side = 65535, most_frames = 4096;
+
+/* A whole number of the image description; `fallback` < 0: it must be there. */
+int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value, struct err *err)
+{
+	int r = dicom_get_int(dicom_root(file), tag, 0, ret_value, err);
+
+	if (r < 0)
+		return r;
+	if (r == 0 && fallback < 0)
+		return err_set(err, EBADMSG, "no %s", tag_name(tag).c_str());
+	if (r == 0)
+		*ret_value = fallback;
+	return 0;
+}
+
+int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+{
+	struct dicom_pixel_info info = {};
+	long samples, allocated, stored, high, representation;
+	char photometric[17];
+	int r;
+
+	if (!file->layout.has_pixels)
+		return err_set(err, EBADMSG, "no (7FE0,0010) PixelData");
+	if ((r = field(file, DICOM_TAG(0x0028, 0x0010), -1, &info.rows, err)) < 0 ||
+	    (r = field(file, DICOM_TAG(0x0028, 0x0011), -1, &info.columns, err)) < 0 ||
+	    (r = field(file, DICOM_TAG(0x0028, 0x0008), 1, &info.frames, err)) < 0 ||
+	    (r = field(file, DICOM_TAG(0x0028, 0x0002), 1, &samples, err)) < 0 ||
+	    (r = field(file, DICOM_TAG(0x0028, 0x0100), -1, &allocated, err)) < 0)
+		return r;
+	if ((r = field(file, DICOM_TAG(0x0028, 0x0101), allocated, &stored, err)) < 0 ||
+	    (r = field(file, DICOM_TAG(0x0028, 0x0102), stored - 1, &high, err)) < 0 ||
+	    (r = field(file, DICOM_TAG(0x0028, 0x0103), 0, &representation, err)) < 0)
+		return r;
+	if (info.rows <= 0 || info.columns <= 0 || info.frames <= 0)
+		return err_set(err, EBADMSG, "an image of %ld rows, %ld columns, %ld frames", info.rows, info.columns,
+			       info.frames);
+	if (info.rows > most_side || info.columns > most_side || info.frames > most_frames)
+		return err_set(err, EFBIG, "an image of %ld rows, %ld columns, %ld frames: more than %ld x %ld x %ld", info.rows,
+			       info.columns, info.frames, most_side, most_side, most_frames);
+	if (samples != 1)
+		return err_set(err, ENOTSUP, "(0028,0002) SamplesPerPixel is %ld: colour is not read", samples);
+	r = dicom_get_text(dicom_root(file), DICOM_TAG(0x0028, 0x0004), photometric, sizeof(photometric), err);
+	if (r < 0)
+		return r;
+	if (r > 0 && strcmp(photometric, "MONOCHROME1") != 0 && strcmp(photometric, "MONOCHROME2") != 0)
+		return err_set(err, ENOTSUP, "(0028,0004) PhotometricInterpretation is \"%s\", no kind of grey", photometric);
+	if (allocated != 8 && allocated != 16)
+		return err_set(err, ENOTSUP, "(0028,0100) BitsAllocated is %ld: 8 and 16 are read", allocated);
+	if (stored < 1 || stored > allocated)
+		return err_set(err, EBADMSG, "(0028,0101) BitsStored is %ld with %ld bits allocated", stored, allocated);
+	if (high != stored - 1)
+		return err_set(err, high >= stored && high < allocated ? ENOTSUP : EBADMSG,
+			       "(0028,0102) HighBit is %ld with %ld bits stored", high, stored);
+	if (representation != 0 && representation != 1)
+		return err_set(err, EBADMSG, "(0028,0103) PixelRepresentation is %ld", representation);
+	info.bits_allocated = (int)allocated;
+	info.bits_stored = (int)stored;
+	info.high_bit = (int)high;
+	info.is_signed = representation == 1;
+	*ret_info = info;
+	return 0;
+}
+
+/* The pixel data must hold exactly the frames (and a byte of padding when their sum is odd). */
+int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
+{
+	uint64_t need =
+		(uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)info->frames * (uint64_t)(info->bits_allocated / 8);
+	uint64_t have = file->layout.pixels.size;
+
+	if (have != need && have != need + (need & 1))
+		return err_set(err, EBADMSG,
+			       "(7FE0,0010) PixelData has %llu bytes, %ld frames of %ld x %ld with %d bits need %llu",
+			       (unsigned long long)have, info->frames, info->columns, info->rows, info->bits_allocated,
+			       (unsigned long long)need);
+	if (file->layout.big_endian && info->bits_allocated == 16 && strcmp(file->layout.pixel_vr, "OW") != 0)
+		return err_set(err, EBADMSG, "(7FE0,0010) PixelData of 16 bits has VR %s in a big endian file",
+			       file->layout.pixel_vr);
+	return 0;
+}
+
+int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+{
+	int r = describe(file, ret_info, err);
+
+	if (r < 0)
+		return r;
+	return file->layout.encapsulated ? decode_check(file, ret_info, err) : check_native(file, ret_info, err);
+}
+
+/* 8-bit values lie at the array's end; widen them to its start, front to back. */
+void widen(uint16_t *values, const unsigned char *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		values[i] = bytes[i];
+}
+
+int read_native(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
+		struct err *err)
+{
+	size_t n = (size_t)info->rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8);
+	auto *bytes = reinterpret_cast<unsigned char *>(ret_values);
+	uint64_t first = (uint64_t)frame * size;
+	const Layout &layout = file->layout;
+	int r;
+
+	if (info->bits_allocated == 16) {
+		r = file->source->read(layout.pixels.offset + first, bytes, size, err);
+		if (r < 0)
+			return r;
+		if (layout.big_endian)
+			for (size_t i = 0; i < n; i++)
+				ret_values[i] = (uint16_t)(ret_values[i] << 8 | ret_values[i] >> 8);
+		return 0;
+	}
+	if (layout.big_endian && strcmp(layout.pixel_vr, "OW") == 0) {
+		/* bytes in words, the second first: read whole words and pick */
+		uint64_t begin = first & ~1ull, end = std::min<uint64_t>(layout.pixels.size, (first + size + 1) & ~1ull);
+		std::vector<unsigned char> words((size_t)(end - begin) + 1);
+
+		r = file->source->read(layout.pixels.offset + begin, words.data(), (size_t)(end - begin), err);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < n; i++)
+			ret_values[i] = words[(size_t)((first + i) ^ 1) - (size_t)begin];
+		return 0;
+	}
+	r = file->source->read(layout.pixels.offset + first, bytes + n, size, err);
+	if (r == 0)
+		widen(ret_values, bytes + n, n);
+	return r;
+}
+
+void mask(uint16_t *values, size_t n, int bits_stored)
+{
+	uint16_t keep = (uint16_t)((1u << bits_stored) - 1);
+
+	if (bits_stored < 16)
+		for (size_t i = 0; i < n; i++)
+			values[i] &= keep;
+}
+
+} // namespace
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixel data are read and written in the machine's byte order");
+
+int dicom_pixels_info(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+{
+	return guarded(err, "dicom_pixels_info", [&] {
+		struct dicom_pixel_info info;
+		int r = check(file, &info, err);
+
+		if (r == 0)
+			*ret_info = file->pixels = info;
+		return r;
+	});
+}
+
+int dicom_read_frame(struct dicom_file *file, long frame, uint16_t *ret_values, struct err *err)
+{
+	return guarded(err, "dicom_read_frame", [&] {
+		struct dicom_pixel_info info = file->pixels;
+		int r = info.frames > 0 ? 0 : check(file, &info, err);
+
+		if (r < 0)
+			return r;
+		if (frame < 0 || frame >= info.frames)
+			return err_set(err, EINVAL, "frame %ld of %ld", frame, info.frames);
+		r = file->layout.encapsulated ? decode_frame(file, &info, frame, ret_values, err)
+					      : read_native(file, &info, frame, ret_values, err);
+		if (r == 0)
+			mask(ret_values, (size_t)info.rows * (size_t)info.columns, info.bits_stored);
+		return r;
+	});
+}

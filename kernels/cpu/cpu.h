@@ -1,0 +1,249 @@
+/* Private to the CPU device (and the poison device, which wraps it): its state, its projections, and the functions of its files.
+ *
+ * - Every value of a result is computed by one thread, with its additions in an order that depends neither on the number of
+ *   threads nor on the tiles. So every mode is bitwise repeatable, and `deterministic` changes nothing here.
+ * - Rows are worked through in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the
+ *   tile.
+ */
+#ifndef TOMONODE_KERNELS_CPU_H
+#define TOMONODE_KERNELS_CPU_H
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "kernels/device.h"
+#include "kernels/slice_map.h"
+
+#define CPU_BLOCK 16	 /* one AVX-512 vector of floats; two of AVX2 */
+#define CPU_BACK_VIEW 16 /* floats of a thread's scratch for what it notes of each view */
+
+#ifdef _OPENMP
+#define cpu_thread() omp_get_thread_num()
+#else
+#define cpu_thread() 0
+#endif
+
+/* Where the inputs of CPU_BLOCK results lie. Forward: result l lies at input base + (f + scale l). Back: the bins that touch
+ * voxel l start at base + ceil(f + l / scale), and bin base + b lies at voxel s + scale b of the block. */
+struct cpu_block {
+	int base;
+	float f, s;
+};
+
+struct cpu_path_loops;
+struct cpu_line_loops;
+
+/* The loops that do the work, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
+struct cpu_rows {
+	const char *name;
+	/* acc[l] += linear interpolation of row, for n blocks */
+	void (*resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale);
+	/* out = sum over t < taps of w[t] * (row t of r); taps >= 1 */
+	void (*combine)(float *out, const float *r, size_t stride, const float *w, int taps, int n);
+	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l, or with `first` = ; den
+	 * from d where d is not NULL */
+	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, bool first,
+		       float scale, int taps);
+	/* the bins' side: length = sqrt(len_u + len_v) where mask counts, else 0. q = from_q * length, d = from_d * length (d may
+	 * be NULL); out = acc * length, or with `add` out += acc * length */
+	void (*lengths)(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,
+			float len_v, int n);
+	void (*finish)(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n);
+	/* kernels/rules.h, a loop of its own for each kind. Pairs are 0 where the mask does not count; p and row are not looked
+	 * at where the rule does not want them. */
+	void (*pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask, float *q,
+		      float *d, int n);
+	/* q = rule_data_bin(); p may be q; row, mult and add may be NULL */
+	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
+		     const float *add, float *q, int n);
+	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
+	const struct cpu_path_loops *paths; /* kernels/cpu/cpu_paths.h */
+	const struct cpu_line_loops *lines; /* kernels/cpu/cpu_lines.h */
+};
+
+const struct cpu_rows *cpu_rows_best(void);
+const struct cpu_rows *cpu_rows_at(int index); /* every table this processor can run, slowest first; NULL behind the last */
+extern const struct cpu_rows cpu_rows_avx512;
+
+struct cpu_host; /* a piece of host memory */
+
+struct cpu_state {
+	int threads;
+	const struct cpu_rows *rows;
+	bool poison;	/* fill fresh scratch with NaN */
+	float *scratch; /* shared by all projections, threads * per_thread floats */
+	size_t scratch_floats;
+	struct cpu_host *host; /* all there is, used and free */
+};
+
+/* Indices first <= i < end. */
+struct cpu_span {
+	int first, end;
+};
+
+/* One slice in one view of the slice-by-slice operator. */
+struct cpu_slice {
+	struct slice_map map;
+	struct cpu_span bins;		 /* bins along u whose points lie within a voxel of the slice */
+	struct cpu_span voxels;		 /* voxels along x within reach of a bin */
+	const struct cpu_block *forward; /* blocks_u */
+	const struct cpu_block *back;	 /* blocks_x */
+	int taps;			 /* bins along u that touch a voxel, at most */
+};
+
+struct cpu_paths; /* cpu_paths.c */
+struct cpu_lines; /* cpu_lines.c */
+
+struct projection {
+	struct device *dev;
+	enum projection_model model;
+	const struct scan *scan;
+	int first, n_views;
+	struct grid grid;
+	struct buf mask;	 /* mem NULL: every bin counts */
+	int tile_u, tile_v;	 /* forward: bins */
+	int tile_x, tile_y;	 /* back: voxel columns */
+	double sampling;	 /* SAMPLED: mm */
+	bool stack;		 /* works with lines (kernels/lines.h) */
+	struct cpu_paths *paths; /* PATHS, JOSEPH; else NULL */
+	struct cpu_lines *lines; /* stacks of those and SAMPLED; else NULL */
+	/* slices only */
+	int blocks_u, blocks_x;
+	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels */
+	int foot_u, foot_v;	 /* the largest shadow of a back tile on the detector */
+	size_t thread_floats;	 /* scratch of one thread */
+	struct cpu_slice *slice; /* n_views * n_z */
+	struct cpu_block *block; /* what the slices point into */
+	float *len_u, *len_v;	 /* n_views rows of n_u and of n_v: see slice_length_u() */
+};
+
+/* What comes back from the bins: num = A'q and den = A'd, or straight into x. */
+struct cpu_back {
+	const float *q, *d; /* n_out floats each; d NULL: q alone, and its bins are looked up in the mask */
+	float *num, *den;   /* den with d */
+	bool add;	    /* to what num and den hold */
+	const struct rule *rule;
+	float *x; /* not NULL: updated by the rule; num and den do not exist */
+};
+
+/* What goes to the bins: y = A x, or a pair. */
+struct cpu_forward {
+	const float *x;
+	float *out; /* y; NULL where there is a rule */
+	bool add;   /* to what y holds */
+	const struct rule *rule;
+	const float *y, *row;
+	float *q, *d;
+};
+
+static inline struct cpu_state *cpu_state(const struct device *dev)
+{
+	return dev->state;
+}
+
+static inline int cpu_min(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static inline int cpu_max(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* device_cpu.c */
+int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
+	     struct err *err);
+extern const struct device_ops device_cpu_ops;
+void cpu_state_clear(struct cpu_state *state); /* gives back the memory it holds */
+void *cpu_memory(size_t bytes);		       /* aligned to a cache line, or to huge pages where it is large; free() it */
+int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
+
+/* cpu_vector.c */
+int cpu_fill(struct buf *x, float value, struct err *err);
+int cpu_copy(const struct buf *x, struct buf *ret, struct err *err);
+int cpu_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
+int cpu_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
+int cpu_threshold(struct buf *x, float at, float value, struct err *err);
+int cpu_sum(const struct buf *x, double *ret, struct err *err);
+int cpu_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
+int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	      struct err *err);
+int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
+
+/* cpu_rules.c */
+int cpu_rule_check(const struct rule *rule, struct err *err);
+int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
+int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
+void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row,
+		    float *pair); /* of all bins; p and row NULL where the rule does not want them */
+
+/* cpu_projection.c */
+size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *spec);
+size_t cpu_scratch_bytes(struct device *dev, const struct projection_spec *spec);
+int cpu_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
+void cpu_projection_free(struct projection *a);
+int cpu_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
+int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  struct buf *ret_pair, struct err *err);
+int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
+bool cpu_fused(const struct projection *a);
+int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		     const struct buf *row, struct buf *ret_pair, struct err *err);
+int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+
+/* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
+size_t cpu_paths_bytes(const struct projection *a);	     /* of what cpu_paths_create() allocates, at most */
+size_t cpu_paths_scratch(const struct projection *a);	     /* floats of each thread's scratch */
+int cpu_paths_create(struct projection *a, struct err *err); /* sets a->paths */
+void cpu_paths_free(struct cpu_paths *p);
+void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
+void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
+
+/* cpu_convolve.c */
+int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+		 struct err *err);
+
+/* cpu_step_rate.c */
+int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err);
+
+/* cpu_interpolated.c */
+int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+
+/* cpu_lines.c: stacks of 2-D parallel beams */
+size_t cpu_lines_bytes(const struct projection *a);	     /* of what cpu_lines_create() allocates, at most */
+int cpu_lines_create(struct projection *a, struct err *err); /* sets a->lines */
+void cpu_lines_free(struct cpu_lines *l);
+void cpu_lines_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
+void cpu_lines_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
+
+/* cpu_lines_interpolated.c: back_interpolated() where lines_fit(), of two radial bins or more; a needs no lines */
+int cpu_lines_interpolated(struct projection *a, const float *y, bool add, float *x, struct err *err);
+int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
+
+/* cpu_volume.c */
+int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
+	     struct err *err);
+int cpu_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err);
+
+/* cpu_mark.c */
+int cpu_mark(struct projection *a, struct buf *x, struct err *err);
+
+/* cpu_exact.c; no rules */
+void cpu_exact_forward(struct projection *a, const struct cpu_forward *f);
+void cpu_exact_back(struct projection *a, const struct cpu_back *b);
+
+/* cpu_slices.c */
+void cpu_slices_forward(struct projection *a, const struct cpu_forward *f);
+void cpu_slices_back(struct projection *a, const struct cpu_back *b);
+
+/* cpu_slices_tables.c */
+void cpu_slices_shape(struct projection *a);	     /* tiles, pads, shadow, scratch; allocates nothing */
+size_t cpu_slices_bytes(const struct projection *a); /* of the tables; after cpu_slices_shape() */
+int cpu_slices_tables(struct projection *a, struct err *err);
+struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end, int n); /* bins 0..n-1 that touch voxels */
+
+#endif

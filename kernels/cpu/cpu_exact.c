@@ -1,0 +1,175 @@
+/* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back.
+ *
+ * Forward: a unit of work is a tile of bins; one ray, one sum in double.
+ * Back: a unit of work is a tile of voxel columns, which walks every ray that crosses it, cut to the tile. The planes keep their
+ * numbers, so a voxel gets the lengths the whole walk would give it, and its sum is made in the order of the bins whatever tile
+ * or thread does it: no atomics, and bitwise the same in every run. The rays of a tile are found from the shadow of its eight
+ * corners.
+ */
+#include "kernels/cpu/cpu.h"
+#include "kernels/ray_walk.h"
+
+#include <math.h>
+#include <string.h>
+
+#define EDGE 1e-6 /* mm: far more than rounding moves a ray */
+
+static bool counts(const struct projection *a, size_t bin)
+{
+	return !a->mask.mem || a->mask.mem[bin] > 0;
+}
+
+void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
+{
+	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
+	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
+	struct voxel_box whole = voxel_box_whole(&a->grid);
+
+	(void)threads;
+#pragma omp parallel for collapse(3) num_threads(threads) schedule(dynamic)
+	for (int view = 0; view < a->n_views; view++) {
+		for (int tv = 0; tv < tiles_v; tv++) {
+			for (int tu = 0; tu < tiles_u; tu++) {
+				int u1 = cpu_min((tu + 1) * a->tile_u, n_u), v1 = cpu_min((tv + 1) * a->tile_v, n_v);
+
+				for (int v = tv * a->tile_v; v < v1; v++) {
+					for (int u = tu * a->tile_u; u < u1; u++) {
+						size_t bin = ((size_t)view * (size_t)n_v + (size_t)v) * (size_t)n_u + (size_t)u,
+						       voxel;
+						double from[3], to[3], length, sum = 0;
+						struct ray_walk w;
+
+						if (counts(a, bin) &&
+						    scan_ray(a->scan, &a->scan->views[a->first + view], u, v, from, to) &&
+						    ray_walk_start(&w, &a->grid, &whole, from, to))
+							while (ray_walk_next(&w, &voxel, &length))
+								sum += length * f->x[voxel];
+						f->out[bin] = f->add ? f->out[bin] + (float)sum : (float)sum;
+					}
+				}
+			}
+		}
+	}
+}
+
+/* Bins along one axis whose rays may cross [lo, hi] of the box: its faces at heights z0 < z1, thrown onto the detector from the
+ * source. */
+static struct cpu_span rays_through(const struct projection *a, const struct scan_view *view, int axis, int first, int end)
+{
+	const struct grid *g = &a->grid;
+	double z[2] = {g->lo[2], g->lo[2] + g->n[2] * g->h[2]}, low = HUGE_VAL, high = -HUGE_VAL;
+	int n = axis ? a->scan->n_v : a->scan->n_u;
+	struct cpu_span all = {0, n}, span;
+
+	for (int corner = 0; corner < 4; corner++) {
+		double at = g->lo[axis] + (corner & 1 ? end : first) * g->h[axis], height = z[corner >> 1], bin;
+
+		if (height >= view->src[2])
+			return all; /* beside or above the source: no bound */
+		bin = view->src[axis] + (at - view->src[axis]) * view->src[2] / (view->src[2] - height);
+		bin = (bin - a->scan->lo[axis] - view->shift[axis]) / a->scan->h[axis] - 0.5;
+		low = bin < low ? bin : low;
+		high = bin > high ? bin : high;
+	}
+	span.first = low - 1 > n ? n : low - 1 < 0 ? 0 : (int)(low - 1);
+	span.end = high + 2 > n ? n : high + 2 < span.first ? span.first : (int)(high + 2);
+	return span;
+}
+
+/* The same for parallel rays: radial bins whose rays may cross the box. */
+static struct cpu_span radii_through(const struct projection *a, const struct scan_view *view, const struct voxel_box *box)
+{
+	const struct grid *g = &a->grid;
+	double low = HUGE_VAL, high = -HUGE_VAL;
+	struct cpu_span span = {0, a->scan->n_v};
+
+	for (int corner = 0; corner < 4; corner++) {
+		double x = g->lo[0] + (corner & 1 ? box->end[0] : box->first[0]) * g->h[0];
+		double y = g->lo[1] + (corner & 2 ? box->end[1] : box->first[1]) * g->h[1];
+		double r = x * view->turn[0] + y * view->turn[1];
+
+		low = fmin(low, r);
+		high = fmax(high, r);
+	}
+	while (span.first < span.end && a->scan->radius[span.first] < low - EDGE)
+		span.first++;
+	while (span.end > span.first && a->scan->radius[span.end - 1] > high + EDGE)
+		span.end--;
+	return span;
+}
+
+static void clear(const struct projection *a, const struct voxel_box *box, float *x)
+{
+	const struct grid *g = &a->grid;
+	int rows = g->z_fastest ? box->end[0] - box->first[0] : box->end[2] - box->first[2];
+	size_t from = (size_t)box->first[0] * grid_step(g, 0), row = g->z_fastest ? grid_step(g, 0) : grid_step(g, 2);
+	size_t n = g->z_fastest ? grid_column(g) : (size_t)(box->end[0] - box->first[0]);
+
+	for (int k = 0; k < rows; k++)
+		for (int j = box->first[1]; j < box->end[1]; j++)
+			memset(x + (size_t)k * row + (size_t)j * grid_step(g, 1) + from, 0, n * sizeof(float));
+}
+
+/* A ray is walked once, for both sums. */
+static void back_tile(const struct projection *a, const struct voxel_box *box, const struct cpu_back *b)
+{
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, voxel;
+	double from[3], to[3], length;
+	struct ray_walk w;
+
+	if (!b->add) {
+		clear(a, box, b->num);
+		if (b->d)
+			clear(a, box, b->den);
+	}
+	for (int view = 0; view < a->n_views; view++) {
+		const struct scan_view *at = &a->scan->views[a->first + view];
+		struct cpu_span us = {0, a->scan->n_u}, vs;
+
+		if (a->scan->kind == SCAN_PARALLEL) {
+			vs = radii_through(a, at, box);
+		} else {
+			us = rays_through(a, at, 0, box->first[0], box->end[0]);
+			vs = rays_through(a, at, 1, box->first[1], box->end[1]);
+		}
+
+		for (int v = vs.first; v < vs.end; v++) {
+			for (int u = us.first; u < us.end; u++) {
+				size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u;
+				float q, d;
+
+				if (!counts(a, bin))
+					continue;
+				q = b->q[bin];
+				d = b->d ? b->d[bin] : 0;
+				if (q == 0 && d == 0)
+					continue;
+				if (!scan_ray(a->scan, at, u, v, from, to) || !ray_walk_start(&w, &a->grid, box, from, to))
+					continue;
+				while (ray_walk_next(&w, &voxel, &length)) {
+					b->num[voxel] += (float)(length * q);
+					if (b->d)
+						b->den[voxel] += (float)(length * d);
+				}
+			}
+		}
+	}
+}
+
+void cpu_exact_back(struct projection *a, const struct cpu_back *b)
+{
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
+	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
+
+	(void)threads;
+#pragma omp parallel for collapse(2) num_threads(threads) schedule(dynamic)
+	for (int ty = 0; ty < tiles_y; ty++) {
+		for (int tx = 0; tx < tiles_x; tx++) {
+			struct voxel_box box = {
+				{tx * a->tile_x, ty * a->tile_y, 0},
+				{cpu_min((tx + 1) * a->tile_x, n_x), cpu_min((ty + 1) * a->tile_y, n_y), a->grid.n[2]}};
+
+			back_tile(a, &box, b);
+		}
+	}
+}

@@ -1,0 +1,93 @@
+/* cpu_lines_loops.c - the inner loops of stacks of parallel beams, for each instruction set. */
+#include "kernels/cpu/cpu_lines.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+/* May lie anywhere in memory of floats. */
+typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
+
+#define LINES(name) baseline_lines_##name
+#define LINES_TARGET
+#define baseline_lines_table baseline_lines
+#define LINES_VECTOR vector4
+#define LINES_FLOATS 4
+#include "kernels/cpu/cpu_lines_body.h"
+
+#ifdef __x86_64__
+typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
+
+#define LINES(name) avx2_lines_##name
+#define LINES_TARGET __attribute__((target("avx2,fma")))
+#define avx2_lines_table avx2_lines
+#define LINES_VECTOR vector8
+#define LINES_FLOATS 8
+#include "kernels/cpu/cpu_lines_body.h"
+
+#define LINES(name) avx512_lines_##name
+#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#define LINES_TARGET __attribute__((target("avx512f,avx2,fma")))
+#else
+#define LINES_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
+#endif
+#define avx512_lines_table avx512_lines
+#define LINES_VECTOR vector16
+#define LINES_FLOATS 16
+#define LINES_TILE tile_avx512
+
+LINES_TARGET static void LINES(tile_plain)(float *sum, int stride, const struct cpu_tile_view *view, int n);
+
+/* The sums of a view in registers; its bins lie in two, and are picked by permutes. */
+LINES_TARGET static inline __attribute__((always_inline)) void add_view(__m512 *sum, const struct cpu_tile_view *v, bool edge)
+{
+	const __m512 lanes = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+	const __m512 low = _mm512_loadu_ps(v->row), high = _mm512_loadu_ps(v->row + 16);
+	const __m512 up_low = _mm512_sub_ps(_mm512_loadu_ps(v->row + 1), low);
+	const __m512 up_high = _mm512_sub_ps(_mm512_loadu_ps(v->row + 17), high);
+	const __m512 begin = _mm512_fmadd_ps(lanes, _mm512_set1_ps(v->across), _mm512_set1_ps(v->at));
+	const __m512 down = _mm512_set1_ps(v->down), first = _mm512_set1_ps(v->first), last = _mm512_set1_ps(v->last);
+	const __m512 least = _mm512_set1_ps(v->first - (float)LINE_EDGE), most = _mm512_set1_ps(v->last + (float)LINE_EDGE);
+	const __m512i last_bin = _mm512_set1_epi32((int)v->last - 1);
+
+#pragma GCC unroll 16
+	for (int j = 0; j < CPU_TILE; j++) {
+		__m512 at = _mm512_fmadd_ps(_mm512_set1_ps((float)j), down, begin), value;
+		__mmask16 on = 0xffff;
+		__m512i bin;
+
+		if (edge) {
+			on = _mm512_cmp_ps_mask(at, least, _CMP_GE_OQ) & _mm512_cmp_ps_mask(at, most, _CMP_LE_OQ);
+			at = _mm512_min_ps(_mm512_max_ps(at, first), last);
+		}
+		bin = _mm512_cvttps_epi32(at);
+		if (edge)
+			bin = _mm512_min_epi32(bin, last_bin);
+		value = _mm512_fmadd_ps(_mm512_sub_ps(at, _mm512_cvtepi32_ps(bin)), _mm512_permutex2var_ps(up_low, bin, up_high),
+					_mm512_permutex2var_ps(low, bin, high));
+		sum[j] = edge ? _mm512_mask_add_ps(sum[j], on, sum[j], value) : _mm512_add_ps(sum[j], value);
+	}
+}
+
+LINES_TARGET static void tile_avx512(float *sum, int stride, const struct cpu_tile_view *view, int n)
+{
+	__m512 here[CPU_TILE];
+
+#pragma GCC unroll 16
+	for (int j = 0; j < CPU_TILE; j++)
+		here[j] = _mm512_setzero_ps();
+	for (int k = 0; k < n; k++)
+		if (!view[k].near_by)
+			LINES(tile_plain)(sum, stride, &view[k], 1);
+		else if (view[k].edge)
+			add_view(here, &view[k], true);
+		else
+			add_view(here, &view[k], false);
+#pragma GCC unroll 16
+	for (int j = 0; j < CPU_TILE; j++)
+		_mm512_storeu_ps(sum + j * stride, _mm512_add_ps(_mm512_loadu_ps(sum + j * stride), here[j]));
+}
+
+#include "kernels/cpu/cpu_lines_body.h"
+#endif

@@ -1,0 +1,330 @@
+/* cpu_paths_run.c - forward and back along transaxial paths on the CPU.
+ *
+ * Forward: a unit of work is a few radial bins of a view. The steps of a path are taken in blocks; a block's voxels are copied
+ * into the slab, and then one lane after the other adds up what its planes see there. Back: a unit of work is a tile of voxel
+ * columns, which takes the pieces of all paths in it, in the order of the bins; a piece is added up in the slab, lane by lane,
+ * and the slab's rows are added to the columns. So a voxel's sum is made in an order that depends neither on tiles nor on
+ * threads, one thread writes it, and no copy of the volume is needed.
+ */
+#include "kernels/cpu/cpu_paths.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FORWARD_BINS 16 /* radial bins of a unit of work */
+
+#define AHEAD 8		/* steps */
+#define CACHE_FLOATS 16 /* of a line */
+
+/* What one thread works with. */
+struct work {
+	float *slab;
+	float *weight; /* entries of a lane */
+	int *place;
+	float *t, *length; /* steps of a block; t has one more in front: where the first begins */
+	float *sums;	   /* of all lanes */
+};
+
+static struct work work_of(const struct projection *a)
+{
+	const struct cpu_paths *p = a->paths;
+	size_t slab = ((size_t)p->block * (size_t)p->slab.row + CPU_LANE_MOST + 15) & ~(size_t)15;
+	struct work w = {.slab = cpu_state(a->dev)->scratch + (size_t)cpu_thread() * a->thread_floats};
+
+	w.weight = w.slab + slab;
+	w.place = (int *)(void *)(w.weight + 2 * CPU_PATH_BLOCK + 16);
+	w.t = (float *)(void *)(w.place + 2 * CPU_PATH_BLOCK + 16);
+	w.length = w.t + CPU_PATH_BLOCK + 16;
+	w.sums = w.length + CPU_PATH_BLOCK + 16;
+	memset(w.slab, 0, slab * sizeof(float));
+	return w;
+}
+
+/* Where steps [first, first + n) of a path end, or their middles, and how long they are. */
+static void measure(const struct projection *a, const struct path *path, int first, int n, const struct work *w)
+{
+	const struct path_step *step = a->paths->step + path->at + first;
+
+	if (a->model == PROJECTION_JOSEPH) {
+		for (int i = 0; i < n; i++) {
+			w->t[i + 1] = path->t + (float)(first + i) * path->dt;
+			w->length[i] = fabsf(path->dt);
+		}
+		return;
+	}
+	w->t[0] = first ? step[-1].t : path->t;
+	for (int i = 0; i < n; i++) {
+		w->t[i + 1] = step[i].t;
+		w->length[i] = step[i].t - w->t[i];
+	}
+}
+
+/* The entries of a lane in the block that was measured. */
+static int entries(const struct projection *a, const struct cpu_lane *lane, const struct cpu_ray *ray, int n,
+		   const struct work *w)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	struct cpu_ray joseph = *ray;
+
+	if (a->model != PROJECTION_JOSEPH)
+		return loops->split(&a->paths->slab, lane, ray, ray->slope < 0 ? w->t : w->t + 1, w->length, n, w->weight,
+				    w->place);
+	joseph.inv = w->length[0];
+	joseph.rise = 0.5f * joseph.inv;
+	return loops->split(&a->paths->slab, lane, &joseph, w->t + 1, w->length, n, w->weight, w->place);
+}
+
+/* Columns lie far apart, and which come next is known: ask for them in time. */
+static inline void fetch_ahead(const float *x, const struct path_step *step, int i, int n, size_t column)
+{
+	if (i + AHEAD < n)
+		for (size_t at = 0; at < column; at += CACHE_FLOATS)
+			__builtin_prefetch(x + (size_t)step[i + AHEAD].column * column + at);
+}
+
+static void forward_path(const struct projection *a, const struct path *path, const struct cpu_ray *ray, const float *x,
+			 const struct work *w)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct cpu_paths *p = a->paths;
+	size_t column = grid_column(&a->grid);
+	bool two = a->model == PROJECTION_JOSEPH;
+
+	memset(w->sums, 0, (size_t)p->sums * sizeof(float));
+	for (int first = 0; first < path->n; first += p->block) {
+		const struct path_step *step = p->step + path->at + first;
+		int n = cpu_min(p->block, path->n - first);
+
+		measure(a, path, first, n, w);
+		for (int i = 0; i < n; i++) {
+			const float *from = x + (size_t)step[i].column * column;
+
+			fetch_ahead(x, step, i, n, column);
+			loops->gather(&p->slab, w->slab + (size_t)i * (size_t)p->slab.row, from,
+				      two ? from + (size_t)path->neighbour * column : NULL, step[i].t);
+		}
+		for (int i = 0; i < p->n_lanes; i++) {
+			const struct cpu_lane *lane = &p->lane[i];
+			int m = entries(a, lane, &ray[i], n, w);
+
+			loops->forward(w->sums + lane->sums, w->slab, lane->width, w->weight, w->place, m);
+		}
+	}
+}
+
+static void put_sums(const struct projection *a, const struct cpu_ray *ray, bool add, const float *sums, float *y)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct cpu_paths *p = a->paths;
+
+	for (int i = 0; i < p->n_lanes; i++)
+		loops->put(&p->lane[i], ray[i].stretch, sums + p->lane[i].sums, add, y + p->lane[i].plane);
+}
+
+void cpu_paths_forward(struct projection *a, const struct cpu_forward *f)
+{
+	const struct cpu_paths *p = a->paths;
+	int n_v = a->scan->n_v, units = (n_v + FORWARD_BINS - 1) / FORWARD_BINS, threads = cpu_state(a->dev)->threads;
+
+	(void)threads;
+#pragma omp parallel num_threads(threads)
+	{
+		struct work w = work_of(a);
+
+#pragma omp for collapse(2) schedule(dynamic)
+		for (int view = 0; view < a->n_views; view++) {
+			for (int unit = 0; unit < units; unit++) {
+				for (int v = unit * FORWARD_BINS; v < cpu_min((unit + 1) * FORWARD_BINS, n_v); v++) {
+					size_t at = (size_t)view * (size_t)n_v + (size_t)v;
+					const struct cpu_ray *ray = p->ray + (size_t)v * (size_t)p->n_lanes;
+					float *y = f->out + at * (size_t)a->scan->n_u;
+
+					if (p->path[at].n == 0) {
+						if (!f->add)
+							memset(y, 0, (size_t)a->scan->n_u * sizeof(float));
+						continue;
+					}
+					forward_path(a, &p->path[at], ray, f->x, &w);
+					put_sums(a, ray, f->add, w.sums, y);
+				}
+			}
+		}
+	}
+}
+
+struct tile {
+	int lo[2], hi[2]; /* pixels lo <= i < hi along x and y */
+};
+
+/* The first of steps [first, end) whose pixel along the axis is not below `at` (falling: is below). Along a path pixels rise or
+ * fall. */
+static int find(const struct path_step *step, int first, int end, int n_x, int axis, int at, bool falling)
+{
+	while (first < end) {
+		int middle = first + (end - first) / 2, column = step[middle].column;
+		bool below = axis ? column < at * n_x : column % n_x < at;
+
+		if (below == falling)
+			end = middle;
+		else
+			first = middle + 1;
+	}
+	return first;
+}
+
+/* The steps of a path that touch a tile. */
+static struct cpu_span steps_in(const struct projection *a, const struct path *path, const struct tile *tile)
+{
+	const struct path_step *step = a->paths->step + path->at;
+	int n_x = a->grid.n[0], first = step[0].column, last = path->n ? step[path->n - 1].column : first;
+	struct cpu_span span = {0, path->n};
+
+	for (int axis = 1; axis >= 0 && span.first < span.end; axis--) {
+		bool falling = axis ? first / n_x > last / n_x : first % n_x > last % n_x;
+		bool beside = a->model == PROJECTION_JOSEPH && (path->neighbour == 1) == (axis == 0);
+		int lo = tile->lo[axis] - beside, hi = tile->hi[axis]; /* the neighbour may be in the tile */
+		struct cpu_span cut;
+
+		cut.first = find(step, span.first, span.end, n_x, axis, falling ? hi : lo, falling);
+		cut.end = find(step, cut.first, span.end, n_x, axis, falling ? lo : hi, falling);
+		span = cut;
+	}
+	return span;
+}
+
+/* Radial bins whose paths may touch a tile. */
+static struct cpu_span radii_of(const struct projection *a, const struct scan_view *view, const struct tile *tile)
+{
+	const struct grid *g = &a->grid;
+	double low = HUGE_VAL, high = -HUGE_VAL, edge = fmax(g->h[0], g->h[1]); /* Joseph reaches a pixel further */
+	struct cpu_span span = {0, a->scan->n_v};
+
+	for (int corner = 0; corner < 4; corner++) {
+		double x = g->lo[0] + (corner & 1 ? tile->hi[0] : tile->lo[0]) * g->h[0];
+		double y = g->lo[1] + (corner & 2 ? tile->hi[1] : tile->lo[1]) * g->h[1];
+		double r = x * view->turn[0] + y * view->turn[1];
+
+		low = fmin(low, r - edge);
+		high = fmax(high, r + edge);
+	}
+	while (span.first < span.end && a->scan->radius[span.first] < low)
+		span.first++;
+	while (span.end > span.first && a->scan->radius[span.end - 1] > high)
+		span.end--;
+	return span;
+}
+
+static bool inside(const struct tile *tile, int x, int y)
+{
+	return x >= tile->lo[0] && x < tile->hi[0] && y >= tile->lo[1] && y < tile->hi[1];
+}
+
+/* The slab's rows to the tile's columns. */
+static void put_rows(const struct projection *a, const struct path *path, int first, int n, const struct tile *tile, float *x,
+		     const struct work *w)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct path_step *step = a->paths->step + path->at + first;
+	size_t column = grid_column(&a->grid);
+	int n_x = a->grid.n[0];
+
+	for (int i = 0; i < n; i++) {
+		const float *row = w->slab + (size_t)i * (size_t)a->paths->slab.row;
+		int at = step[i].column, beside = at + path->neighbour;
+
+		if (a->model != PROJECTION_JOSEPH) {
+			loops->scatter(&a->paths->slab, row, 1, x + (size_t)at * column);
+			continue;
+		}
+		if (inside(tile, at % n_x, at / n_x))
+			loops->scatter(&a->paths->slab, row, 1 - step[i].t, x + (size_t)at * column);
+		if (inside(tile, beside % n_x, beside / n_x))
+			loops->scatter(&a->paths->slab, row, step[i].t, x + (size_t)beside * column);
+	}
+}
+
+/* The bins of a path in the order of the lanes, times the stretch of their rays. */
+static void take_bins(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct cpu_paths *p = a->paths;
+
+	for (int i = 0; i < p->n_lanes; i++)
+		loops->take(&p->lane[i], ray[i].stretch, q + p->lane[i].plane, sums + p->lane[i].sums);
+}
+
+static void back_piece(const struct projection *a, const struct path *path, struct cpu_span steps, const struct tile *tile,
+		       const struct cpu_ray *ray, float *x, const struct work *w)
+{
+	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
+	const struct cpu_paths *p = a->paths;
+
+	for (int first = steps.first; first < steps.end; first += p->block) {
+		int n = cpu_min(p->block, steps.end - first);
+
+		measure(a, path, first, n, w);
+		memset(w->slab, 0, (size_t)n * (size_t)p->slab.row * sizeof(float));
+		for (int i = 0; i < p->n_lanes; i++) {
+			const struct cpu_lane *lane = &p->lane[i];
+			int m = entries(a, lane, &ray[i], n, w);
+
+			loops->back(w->slab, w->sums + lane->sums, lane->width, w->weight, w->place, m);
+		}
+		put_rows(a, path, first, n, tile, x, w);
+	}
+}
+
+static void clear(const struct grid *g, const struct tile *tile, float *x)
+{
+	size_t column = grid_column(g), n = (size_t)(tile->hi[0] - tile->lo[0]) * column;
+
+	for (int j = tile->lo[1]; j < tile->hi[1]; j++)
+		memset(x + ((size_t)j * (size_t)g->n[0] + (size_t)tile->lo[0]) * column, 0, n * sizeof(float));
+}
+
+static void back_tile(const struct projection *a, const struct tile *tile, const struct cpu_back *b, const struct work *w)
+{
+	const struct cpu_paths *p = a->paths;
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
+
+	if (!b->add)
+		clear(&a->grid, tile, b->num);
+	for (int view = 0; view < a->n_views; view++) {
+		struct cpu_span vs = radii_of(a, &a->scan->views[a->first + view], tile);
+
+		for (int v = vs.first; v < vs.end; v++) {
+			size_t at = (size_t)view * n_v + (size_t)v;
+			const struct cpu_ray *ray = p->ray + (size_t)v * (size_t)p->n_lanes;
+			struct cpu_span steps = {0, 0};
+
+			if (p->path[at].n)
+				steps = steps_in(a, &p->path[at], tile);
+			if (steps.first >= steps.end)
+				continue;
+			take_bins(a, ray, b->q + at * n_u, w->sums);
+			back_piece(a, &p->path[at], steps, tile, ray, b->num, w);
+		}
+	}
+}
+
+void cpu_paths_back(struct projection *a, const struct cpu_back *b)
+{
+	int size = a->paths->tile, n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
+	int tiles_x = (n_x + size - 1) / size, tiles_y = (n_y + size - 1) / size;
+
+	(void)threads;
+#pragma omp parallel num_threads(threads)
+	{
+		struct work w = work_of(a);
+
+#pragma omp for collapse(2) schedule(dynamic)
+		for (int ty = 0; ty < tiles_y; ty++) {
+			for (int tx = 0; tx < tiles_x; tx++) {
+				struct tile tile = {{tx * size, ty * size},
+						    {cpu_min((tx + 1) * size, n_x), cpu_min((ty + 1) * size, n_y)}};
+
+				back_tile(a, &tile, b, &w);
+			}
+		}
+	}
+}

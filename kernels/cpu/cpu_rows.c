@@ -1,0 +1,49 @@
+/* cpu_rows.c - the row loops for the instruction sets the compiler can vectorise by itself, and the choice among all of them.
+ *
+ * One binary runs everywhere: the choice is made when a device is opened. AVX-512 has its own file, because its permutes replace
+ * the gathers.
+ */
+#include "kernels/cpu/cpu_lines.h"
+#include "kernels/cpu/cpu_paths.h"
+
+#include <math.h>
+
+#define ROWS(name) baseline_##name
+#define ROWS_NAME "baseline"
+#define ROWS_TARGET
+#include "kernels/cpu/cpu_rows_body.h"
+#undef ROWS
+#undef ROWS_NAME
+#undef ROWS_TARGET
+
+#ifdef __x86_64__
+#define ROWS(name) avx2_##name
+#define ROWS_NAME "avx2"
+#define ROWS_TARGET __attribute__((target("avx2,fma")))
+#include "kernels/cpu/cpu_rows_body.h"
+#endif
+
+const struct cpu_rows *cpu_rows_at(int index)
+{
+	const struct cpu_rows *found[3];
+	int n = 0;
+
+	found[n++] = &baseline_table;
+#ifdef __x86_64__
+	__builtin_cpu_init();
+	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+		found[n++] = &avx2_table;
+	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+		found[n++] = &cpu_rows_avx512;
+#endif
+	return index >= 0 && index < n ? found[index] : NULL;
+}
+
+const struct cpu_rows *cpu_rows_best(void)
+{
+	const struct cpu_rows *best = NULL, *next;
+
+	for (int i = 0; (next = cpu_rows_at(i)); i++)
+		best = next;
+	return best;
+}

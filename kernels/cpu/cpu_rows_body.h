@@ -1,0 +1,117 @@
+/* The row loops in plain C, written for the vectoriser. Included by cpu_rows.c once per instruction set, with
+ * ROWS(name) to name a function and ROWS_TARGET for its attribute. No include guard: it is a template. */
+
+ROWS_TARGET static void ROWS(resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
+{
+	for (int b = 0; b < n; b++) {
+		const float *in = row + block[b].base;
+		float *out = acc + b * CPU_BLOCK;
+		float f = block[b].f;
+
+		for (int l = 0; l < CPU_BLOCK; l++) {
+			float at = f + scale * (float)l; /* >= 0 */
+			int i = (int)at;
+
+			out[l] += in[i] + (at - (float)i) * (in[i + 1] - in[i]);
+		}
+	}
+}
+
+ROWS_TARGET static void ROWS(combine)(float *restrict out, const float *restrict r, size_t stride, const float *w, int taps,
+				      int n)
+{
+	const float *restrict r1 = r + stride, *restrict r2 = r + 2 * stride;
+	float w0 = w[0], w1 = taps > 1 ? w[1] : 0, w2 = taps > 2 ? w[2] : 0;
+
+	if (taps == 1) {
+		for (int i = 0; i < n; i++)
+			out[i] = w0 * r[i];
+	} else if (taps == 2) {
+		for (int i = 0; i < n; i++)
+			out[i] = w0 * r[i] + w1 * r1[i];
+	} else {
+		for (int i = 0; i < n; i++)
+			out[i] = w0 * r[i] + w1 * r1[i] + w2 * r2[i];
+	}
+	for (int t = 3; t < taps; t++) {
+		const float *restrict rt = r + (size_t)t * stride;
+
+		w0 = w[t];
+		for (int i = 0; i < n; i++)
+			out[i] += w0 * rt[i];
+	}
+}
+
+ROWS_TARGET static void ROWS(gather)(float *restrict num, float *restrict den, const float *restrict q, const float *restrict d,
+				     const struct cpu_block *block, int n, bool first, float scale, int taps)
+{
+	float step = 1 / scale;
+
+	for (int b = 0; b < n; b++) {
+		const float *q0 = q + block[b].base, *d0 = d ? d + block[b].base : q0;
+		float sum_q[CPU_BLOCK] = {0}, sum_d[CPU_BLOCK] = {0};
+		float f = block[b].f, s = block[b].s;
+
+		for (int t = 0; t < taps; t++) {
+			for (int l = 0; l < CPU_BLOCK; l++) {
+				float at = f + step * (float)l; /* >= 0 */
+				int i = (int)at;
+				float w;
+
+				i += (float)i < at; /* rounded up */
+				i += t;
+				w = 1 - fabsf(scale * (float)i + (s - (float)l));
+				w = w > 0 ? w : 0;
+				sum_q[l] += w * q0[i];
+				sum_d[l] += w * d0[i];
+			}
+		}
+		for (int l = 0; l < CPU_BLOCK; l++)
+			num[b * CPU_BLOCK + l] = sum_q[l] + (first ? 0 : num[b * CPU_BLOCK + l]);
+		if (d)
+			for (int l = 0; l < CPU_BLOCK; l++)
+				den[b * CPU_BLOCK + l] = sum_d[l] + (first ? 0 : den[b * CPU_BLOCK + l]);
+	}
+}
+
+ROWS_TARGET static void ROWS(lengths)(float *restrict q, float *restrict d, const float *restrict from_q,
+				      const float *restrict from_d, const float *restrict mask, const float *restrict len_u,
+				      float len_v, int n)
+{
+	for (int i = 0; i < n; i++) {
+		float len = sqrtf(len_u[i] + len_v);
+
+		if (mask)
+			len = mask[i] > 0 ? len : 0;
+		q[i] = len > 0 ? from_q[i] * len : 0; /* a masked bin may hold anything, NaN too */
+		if (d)
+			d[i] = len > 0 ? from_d[i] * len : 0;
+	}
+}
+
+ROWS_TARGET static void ROWS(finish)(float *restrict out, const float *restrict acc, bool add, const float *restrict mask,
+				     const float *restrict len_u, float len_v, int n)
+{
+	for (int i = 0; i < n; i++) {
+		float p = acc[i] * sqrtf(len_u[i] + len_v);
+
+		p = !mask || mask[i] > 0 ? p : 0;
+		out[i] = add ? out[i] + p : p;
+	}
+}
+
+#include "kernels/cpu/cpu_rules_body.h"
+
+static const struct cpu_rows ROWS(table) = {
+	.name = ROWS_NAME,
+	.resample = ROWS(resample),
+	.combine = ROWS(combine),
+	.gather = ROWS(gather),
+	.lengths = ROWS(lengths),
+	.finish = ROWS(finish),
+	.pairs = ROWS(pairs),
+	.voxels = ROWS(voxels),
+	.bins = ROWS(bins),
+	.paths = &ROWS(paths),
+	.lines = &ROWS(lines),
+};

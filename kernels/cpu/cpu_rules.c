@@ -1,0 +1,77 @@
+/* cpu_rules.c - the update rules over whole vectors: threads around the row loops. */
+#include "kernels/cpu/cpu.h"
+
+#include <errno.h>
+
+#define CHUNK 8192 /* results a thread takes at a time */
+
+int cpu_rule_check(const struct rule *rule, struct err *err)
+{
+	if (rule->kind < RULE_EM || rule->kind > RULE_BACKPROJECT)
+		return err_set(err, EINVAL, "update rule %d is not known", (int)rule->kind);
+	if (!(rule->bin_floor > 0) || !(rule->voxel_floor > 0))
+		return err_set(err, EINVAL, "update rule %d: floors of %g for bins and %g for voxels", (int)rule->kind,
+			       (double)rule->bin_floor, (double)rule->voxel_floor);
+	if ((rule->kind == RULE_SART || rule->kind == RULE_EM_RELAXED) && !(rule->step > 0 && rule->step < 2))
+		return err_set(err, EINVAL, "update rule %d: relaxation %g is not between 0 and 2", (int)rule->kind,
+			       (double)rule->step);
+	return 0;
+}
+
+static int data_size(const struct buf *b, size_t n, const char *what, struct err *err)
+{
+	return !b || b->n == n ? 0 : err_set(err, EINVAL, "rule_bins: %s of %zu floats for %zu bins", what, b->n, n);
+}
+
+int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		  const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err)
+{
+	const struct cpu_state *state = cpu_state(ret_q->dev);
+	bool length = rule_wants_length(rule->kind);
+	size_t n = ret_q->n;
+	int threads = n < 4 * CHUNK ? 1 : state->threads, r = cpu_rule_check(rule, err);
+
+	(void)threads;
+	if (r == 0 && length && !row)
+		r = err_set(err, EINVAL, "rule_bins: rule %d wants the lengths of the rows", (int)rule->kind);
+	if (r < 0 || (r = data_size(y, n, "data", err)) < 0 || (r = data_size(p, n, "line integrals", err)) < 0 ||
+	    (r = data_size(row, n, "row lengths", err)) < 0 || (r = data_size(mult, n, "factors", err)) < 0 ||
+	    (r = data_size(add, n, "background", err)) < 0)
+		return r;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t at = 0; at < n; at += CHUNK)
+		state->rows->bins(rule, y->mem + at, p->mem + at, length ? row->mem + at : NULL, mult ? mult->mem + at : NULL,
+				  add ? add->mem + at : NULL, ret_q->mem + at, (int)(n - at < CHUNK ? n - at : CHUNK));
+	return 0;
+}
+
+int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
+{
+	const struct cpu_state *state = cpu_state(x->dev);
+	int threads = x->n < 4 * CHUNK ? 1 : state->threads, r = cpu_rule_check(rule, err);
+	size_t n = x->n;
+
+	(void)threads;
+	if (r < 0)
+		return r;
+	if (num->n != n || den->n != n)
+		return err_set(err, EINVAL, "rule_voxels: sums of %zu and %zu floats for %zu voxels", num->n, den->n, n);
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t at = 0; at < n; at += CHUNK)
+		state->rows->voxels(rule, num->mem + at, den->mem + at, x->mem + at, (int)(n - at < CHUNK ? n - at : CHUNK));
+	return 0;
+}
+
+void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row, float *pair)
+{
+	const struct cpu_state *state = cpu_state(a->dev);
+	size_t n = (size_t)a->n_views * scan_view_size(a->scan);
+	const float *mask = a->mask.mem;
+	int threads = n < 4 * CHUNK ? 1 : state->threads;
+
+	(void)threads;
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+	for (size_t at = 0; at < n; at += CHUNK)
+		state->rows->pairs(rule, y + at, p ? p + at : NULL, row ? row + at : NULL, mask ? mask + at : NULL, pair + at,
+				   pair + n + at, (int)(n - at < CHUNK ? n - at : CHUNK));
+}

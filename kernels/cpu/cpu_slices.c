@@ -1,0 +1,313 @@
+/* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward by gathering over voxels, its exact adjoint by gathering over
+ * bins.
+ *
+ * The map from a view to a slice is separable, so a row of results needs two (forward) or two to three (back) rows of inputs,
+ * mixed lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
+ *
+ * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins
+ * again, so two rows of every slice should stay in the level 2 cache. Where there is a rule, a row of line integrals becomes a
+ * row of pairs at once. Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of
+ * them, times the ray's length) is laid into the thread's scratch, then each row of voxels is finished, for all views, before the
+ * next; with a rule it is updated at once. Every voxel belongs to one tile; no volume but the result is touched. Sums that go on
+ * from what is there add the views one by one as one pass over all of them would, so a division into passes changes no bit.
+ */
+#include "kernels/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+static float *thread_scratch(const struct projection *a)
+{
+	struct cpu_state *state = cpu_state(a->dev);
+
+	return state->scratch + (size_t)cpu_thread() * a->thread_floats;
+}
+
+static int blocks(int n)
+{
+	return (n + CPU_BLOCK - 1) / CPU_BLOCK;
+}
+
+/* Ask for a row that will be wanted soon. Rows of a narrow tile are too short for the processor to see where they go. */
+static void fetch(const float *row, int n)
+{
+	for (int i = 0; i < n; i += CPU_BLOCK)
+		__builtin_prefetch(row + i, 0, 2);
+}
+
+/* What one thread works with in a forward pass. */
+struct forward_work {
+	float *row;  /* of voxels, mixed; zeros on either side */
+	float *acc;  /* of bins */
+	float *line; /* of bins: line integrals, where a rule wants them */
+};
+
+/* acc of bins [u0, u1) += slice k seen by row v. */
+static void forward_slice(const struct projection *a, const struct cpu_slice *s, const float *slice, int v, int u0, int u1,
+			  const struct forward_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], first, end, b0, b1, lo, hi;
+	double at = s->map.scale[1] * v + s->map.shift[1], j = floor(at);
+	float weight[2] = {(float)(1 - (at - j)), (float)(at - j)};
+
+	first = cpu_max(u0, s->bins.first);
+	end = cpu_min(u1, s->bins.end);
+	if (first >= end || !(j >= -1 && j < n_y))
+		return;
+	b0 = first / CPU_BLOCK;
+	b1 = blocks(end);
+	lo = cpu_max(0, s->forward[b0].base);
+	hi = cpu_min(n_x, s->forward[b1 - 1].base + (int)(s->map.scale[0] * CPU_BLOCK) + 3);
+	if (lo >= hi)
+		return;
+	if (j < 0)
+		rows->combine(w->row + lo, slice + lo, 0, weight + 1, 1, hi - lo);
+	else
+		rows->combine(w->row + lo, slice + (size_t)j * (size_t)n_x + lo, (size_t)n_x, weight, j + 1 < n_y ? 2 : 1,
+			      hi - lo);
+	if (j + 2 < n_y)
+		fetch(slice + ((size_t)j + 2) * (size_t)n_x + lo, hi - lo); /* for the next row of bins */
+	rows->resample(w->acc + b0 * CPU_BLOCK, w->row, s->forward + b0, b1 - b0, (float)s->map.scale[0]);
+}
+
+static void forward_row(const struct projection *a, const struct cpu_forward *f, int view, int v, int u0, int u1,
+			const struct forward_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, n_z = (size_t)a->grid.n[2];
+	size_t bin = ((size_t)view * n_v + (size_t)v) * n_u + (size_t)u0, per_slice = (size_t)a->grid.n[0] * (size_t)a->grid.n[1];
+	const float *mask = a->mask.mem ? a->mask.mem + bin : NULL, *len_u = a->len_u + (size_t)view * n_u + u0;
+	float len_v = a->len_v[(size_t)view * n_v + (size_t)v];
+	int b0 = u0 / CPU_BLOCK, b1 = blocks(u1);
+
+	memset(w->acc + b0 * CPU_BLOCK, 0, (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float));
+	for (size_t k = 0; k < n_z; k++)
+		forward_slice(a, &a->slice[(size_t)view * n_z + k], f->x + k * per_slice, v, u0, u1, w);
+	if (!f->rule) {
+		rows->finish(f->out + bin, w->acc + u0, f->add, mask, len_u, len_v, u1 - u0);
+		return;
+	}
+	rows->finish(w->line, w->acc + u0, false, mask, len_u, len_v, u1 - u0);
+	rows->pairs(f->rule, f->y + bin, w->line, f->row ? f->row + bin : NULL, mask, f->q + bin, f->d + bin, u1 - u0);
+}
+
+void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
+{
+	int n_u = a->scan->n_u, n_v = a->scan->n_v, threads = cpu_state(a->dev)->threads;
+	int tiles_u = (n_u + a->tile_u - 1) / a->tile_u, tiles_v = (n_v + a->tile_v - 1) / a->tile_v;
+	size_t row_floats = (size_t)blocks(a->grid.n[0]) * CPU_BLOCK + 2 * (size_t)a->pad_x;
+	size_t bins = (size_t)a->blocks_u * CPU_BLOCK;
+
+	(void)threads;
+#pragma omp parallel num_threads(threads)
+	{
+		float *scratch = thread_scratch(a);
+		struct forward_work w = {scratch + a->pad_x, scratch + row_floats, scratch + row_floats + bins};
+
+		memset(scratch, 0, row_floats * sizeof(float));
+#pragma omp for collapse(3) schedule(static)
+		for (int view = 0; view < a->n_views; view++) {
+			for (int tu = 0; tu < tiles_u; tu++) {
+				for (int tv = 0; tv < tiles_v; tv++) {
+					int u0 = tu * a->tile_u, v1 = cpu_min((tv + 1) * a->tile_v, n_v);
+
+					for (int v = tv * a->tile_v; v < v1; v++)
+						forward_row(a, f, view, v, u0, cpu_min(u0 + a->tile_u, n_u), &w);
+				}
+			}
+		}
+	}
+}
+
+/* One view of a tile in the back pass. */
+struct back_view {
+	struct cpu_span foot_u, foot_v; /* the tile's shadow, over all slices */
+	struct cpu_span u;		/* the shadow in the slice at hand, along u */
+	int b0, b1; /* blocks of voxels within reach of it; none: the view does not see the tile in this slice */
+};
+_Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
+
+/* What one thread works with in a back pass. */
+struct back_work {
+	float *row_q, *row_d;	/* of bins, combined; zeros on either side */
+	float *num, *den;	/* of voxels */
+	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: q * length and d * length */
+	struct back_view *view; /* n_views */
+};
+
+struct tile {
+	int x0, x1, y0, y1;
+};
+
+static size_t foot_floats(const struct projection *a)
+{
+	return (size_t)a->foot_u * (size_t)a->foot_v;
+}
+
+/* What of a slice's shadow lies in the tile's. The lowest and the highest slice bound it but for rounding: a bin at the very
+ * edge, with weight 0, may seem to belong to a slice between them, and is not in the scratch. */
+static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
+{
+	s.first = cpu_max(s.first, foot->first);
+	s.end = cpu_min(s.end, foot->end);
+	return s;
+}
+
+/* Find the tile's shadow in a view and lay it into the scratch. */
+static void fill_shadow(const struct projection *a, const struct cpu_back *job, const struct tile *t, int view,
+			const struct back_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	const struct slice_map *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]].map;
+	const struct slice_map *high = &a->slice[(size_t)(view + 1) * (size_t)a->grid.n[2] - 1].map;
+	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
+	struct cpu_span u0 = cpu_shadow(low, 0, t->x0, t->x1, a->scan->n_u), v0 = cpu_shadow(low, 1, t->y0, t->y1, a->scan->n_v);
+	struct cpu_span u1 = cpu_shadow(high, 0, t->x0, t->x1, a->scan->n_u),
+			v1 = cpu_shadow(high, 1, t->y0, t->y1, a->scan->n_v);
+	struct back_view *b = &w->view[view];
+
+	b->foot_u = (struct cpu_span){cpu_min(u0.first, u1.first), cpu_max(u0.end, u1.end)};
+	b->foot_v = (struct cpu_span){cpu_min(v0.first, v1.first), cpu_max(v0.end, v1.end)};
+	for (int r = b->foot_v.first; r < b->foot_v.end; r++) {
+		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->foot_u.first;
+		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->foot_v.first) * (size_t)a->foot_u;
+
+		/* a pair has seen the mask already */
+		rows->lengths(w->foot_q + to, job->d ? w->foot_d + to : NULL, job->q + bin, job->d ? job->d + bin : NULL,
+			      a->mask.mem && !job->d ? a->mask.mem + bin : NULL, a->len_u + (size_t)view * n_u + b->foot_u.first,
+			      a->len_v[(size_t)view * n_v + (size_t)r], b->foot_u.end - b->foot_u.first);
+	}
+}
+
+/* What the rows of a tile have in common in one slice of one view. */
+static void enter_slice(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct back_view *b)
+{
+	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end);
+
+	b->b0 = b->b1 = 0;
+	if (first >= end)
+		return;
+	b->u = within(cpu_shadow(&s->map, 0, first, end, a->scan->n_u), &b->foot_u);
+	if (b->u.first >= b->u.end)
+		return;
+	b->b0 = first / CPU_BLOCK;
+	b->b1 = blocks(end);
+}
+
+/* Blocks [b0, b1) of the sums = 0. */
+static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
+{
+	size_t bytes = b0 < b1 ? (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float) : 0;
+
+	memset(w->num + (size_t)b0 * CPU_BLOCK, 0, bytes);
+	if (two)
+		memset(w->den + (size_t)b0 * CPU_BLOCK, 0, bytes);
+}
+
+/* num (and den) of the tile's voxels in row j += what the view's bins give. `fresh`: they hold nothing yet; returns whether that
+ * is still so. */
+static bool back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, const struct back_view *b,
+		     size_t foot, int j, bool two, bool fresh, const struct back_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	struct cpu_span v = within(cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v), &b->foot_v);
+	int at, n = b->u.end - b->u.first, b0 = b->b0;
+
+	/* A handful of bins at a time: two or three of them where bins are as dense as voxels. */
+	for (; v.first < v.end; v.first += at) {
+		size_t from =
+			foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
+		float weight[8];
+
+		if (fresh) {
+			clear_sums(t->x0 / CPU_BLOCK, b0, two, w);
+			clear_sums(b->b1, blocks(t->x1), two, w);
+		}
+		for (at = 0; at < 8 && v.first + at < v.end; at++)
+			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
+		rows->combine(w->row_q + b->u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
+		if (two)
+			rows->combine(w->row_d + b->u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
+		rows->gather(w->num + b0 * CPU_BLOCK, two ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, two ? w->row_d : NULL,
+			     s->back + b0, b->b1 - b0, fresh, (float)s->map.scale[0], s->taps);
+		fresh = false;
+	}
+	return fresh;
+}
+
+static void back_tile(const struct projection *a, const struct cpu_back *job, const struct tile *t, const struct back_work *w)
+{
+	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
+	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
+	size_t row_bytes = (size_t)(t->x1 - t->x0) * sizeof(float);
+	const float *first = job->x ? job->x : job->num; /* the volume that is fetched ahead */
+	int width = t->x1 - t->x0;
+
+	for (int view = 0; view < a->n_views; view++)
+		fill_shadow(a, job, t, view, w);
+	for (size_t k = 0; k < n_z; k++) {
+		for (int view = 0; view < a->n_views; view++)
+			enter_slice(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view]);
+		for (int j = t->y0; j < t->y1; j++) {
+			size_t row = (k * n_y + (size_t)j) * n_x + (size_t)t->x0;
+			bool fresh = !job->add;
+
+			if (j + 1 < t->y1)
+				fetch(first + row + n_x, width);
+			else if (k + 1 < n_z)
+				fetch(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
+			if (job->add) {
+				memcpy(w->num + t->x0, job->num + row, row_bytes);
+				memcpy(w->den + t->x0, job->den + row, row_bytes);
+			}
+			for (int view = 0; view < a->n_views; view++)
+				if (w->view[view].b0 < w->view[view].b1)
+					fresh = back_row(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view],
+							 (size_t)view * foot_floats(a), j, job->d != NULL, fresh, w);
+			if (fresh)
+				clear_sums(t->x0 / CPU_BLOCK, blocks(t->x1), job->d != NULL, w);
+			if (job->x) {
+				rows->voxels(job->rule, w->num + t->x0, w->den + t->x0, job->x + row, width);
+				continue;
+			}
+			memcpy(job->num + row, w->num + t->x0, row_bytes);
+			if (job->d)
+				memcpy(job->den + row, w->den + t->x0, row_bytes);
+		}
+	}
+}
+
+void cpu_slices_back(struct projection *a, const struct cpu_back *job)
+{
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
+	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
+	size_t row_floats = (size_t)blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
+	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, shadow = (size_t)a->n_views * foot_floats(a);
+
+	(void)threads;
+#pragma omp parallel num_threads(threads)
+	{
+		float *scratch = thread_scratch(a);
+		struct back_work w = {
+			.row_q = scratch + a->pad_u,
+			.row_d = scratch + row_floats + a->pad_u,
+			.num = scratch + 2 * row_floats,
+			.den = scratch + 2 * row_floats + voxels,
+			.foot_q = scratch + 2 * row_floats + 2 * voxels,
+			.foot_d = scratch + 2 * row_floats + 2 * voxels + shadow,
+			.view = (void *)(scratch + 2 * row_floats + 2 * voxels + 2 * shadow),
+		};
+
+		memset(scratch, 0, 2 * row_floats * sizeof(float));
+#pragma omp for collapse(2) schedule(static)
+		for (int ty = 0; ty < tiles_y; ty++) {
+			for (int tx = 0; tx < tiles_x; tx++) {
+				struct tile t = {tx * a->tile_x, cpu_min((tx + 1) * a->tile_x, n_x), ty * a->tile_y,
+						 cpu_min((ty + 1) * a->tile_y, n_y)};
+
+				back_tile(a, job, &t, &w);
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+/* Private to the CUDA device: its state, its projections, and the functions of its files.
+ *
+ * - Everything runs on one stream per device; calls return when their work is queued, and those that give a number or host
+ *   data wait.
+ * - Every launch is followed by a look at the last error; the sentence names the kernel. 64-bit indices throughout.
+ * - Positions are computed in double: at column 3584 a float has only 2e-4 of a voxel left. Values and sums of few taps are
+ *   float.
+ */
+#ifndef TOMONODE_KERNELS_CUDA_CUH
+#define TOMONODE_KERNELS_CUDA_CUH
+
+#include <cuda_runtime.h>
+
+#include "kernels/device.h"
+#include "kernels/ray_walk.h"
+#include "kernels/slice_map.h"
+
+#define CUDA_THREADS 256
+#define CUDA_PARTIALS 1024 /* blocks of a reduction; their sums are added on the host in a fixed order */
+
+#define CUDA_STEPS 65536
+#define CUDA_QUEUES 3
+#define CUDA_KEPT_MAX 32 /* host blocks that are kept for the next host_alloc() */
+
+struct cuda_host_block {
+	void *memory;
+	size_t bytes;
+	bool used;
+};
+
+struct cuda_state {
+	cudaStream_t stream; /* QUEUE_WORK */
+	cudaStream_t queue[CUDA_QUEUES];
+	cudaEvent_t event;				/* of order() */
+	double *partial;				/* device: CUDA_PARTIALS */
+	double *host_partial;				/* pinned: CUDA_PARTIALS */
+	unsigned long long *histogram, *host_histogram; /* device, pinned: CUDA_STEPS */
+	void *scratch;					/* device memory that all projections share; grows when one is created */
+	size_t scratch_bytes;
+	struct cuda_host_block host[CUDA_KEPT_MAX];
+};
+
+/* How the results of a pass are cut up: tiles of results, each worked on by whole blocks of threads. */
+struct cuda_tiling {
+	int size[2];   /* results of a tile along both axes */
+	int tiles[2];  /* tiles */
+	int blocks[2]; /* blocks of a tile */
+};
+
+struct cuda_paths; /* kernels/cuda/cuda_paths.cuh */
+struct cuda_lines; /* cuda_convolve.cu */
+int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
+		  struct err *err);
+
+/* cuda_step_rate.cu */
+int cuda_step_rate(struct device *dev, double *ret_per_s, struct err *err);
+
+/* cuda_lines.cu */
+
+struct projection {
+	struct device *dev;
+	enum projection_model model;
+	struct scan scan; /* scan.views is not used; planes and radius are the device's */
+	struct grid grid;
+	int n_views;
+	const float *mask; /* device; NULL: every bin counts */
+	bool deterministic;
+	int tile[2];
+	struct scan_view *views;     /* device: n_views */
+	struct slice_map *maps;	     /* device: n_views * n_z */
+	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
+	double scale_min_y;
+	struct cuda_paths *paths;	   /* PATHS and JOSEPH, but for stacks */
+	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model but EXACT */
+	double radial_first, radial_pitch; /* SCAN_PARALLEL: of equidistant radial bins, mm */
+	bool level, stack; /* SCAN_PARALLEL: no plane rises; plane u lies in the middle of slice u (kernels/lines.h) */
+};
+
+static inline struct cuda_state *cuda_state(const struct device *dev)
+{
+	return (struct cuda_state *)dev->state;
+}
+
+/* 0, or the error with `what` in its sentence: ENOMEM for lack of memory; EHWPOISON for all else: what CUDA reports then mostly
+ * stays for all calls to come (a sticky error), so the device is not to be used any more and the data are not to blame. */
+int cuda_check(cudaError_t code, const struct device *dev, const char *what, struct err *err);
+
+/* Blocks of CUDA_THREADS for n items, at most the hardware's limit; kernels stride over the rest. */
+static inline unsigned cuda_blocks(size_t n)
+{
+	size_t blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
+
+	return (unsigned)(blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : blocks);
+}
+
+/* 1 ulp, without the slow path for extreme operands. */
+static inline __device__ float cuda_sqrt(float x)
+{
+	float y;
+
+	asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
+/* Length of a bin's ray in a slice, mm: h_z |source - bin| / source_z, see slice_length_u(). */
+static inline __device__ float cuda_slice_length(const struct scan *scan, const struct scan_view *view, const struct grid *grid,
+						 int u, int v)
+{
+	float dx = (float)(scan->lo[0] + view->shift[0] + (u + 0.5) * scan->h[0] - view->src[0]);
+	float dy = (float)(scan->lo[1] + view->shift[1] + (v + 0.5) * scan->h[1] - view->src[1]), dz = (float)view->src[2];
+
+	return __fdividef((float)grid->h[2] * cuda_sqrt(dx * dx + dy * dy + dz * dz), dz);
+}
+
+static inline __device__ size_t cuda_index(void)
+{
+	return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+/* cuda_vector.cu */
+int cuda_fill(struct buf *x, float value, struct err *err);
+int cuda_copy(const struct buf *x, struct buf *ret, struct err *err);
+int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
+int cuda_axpy(float a, const struct buf *x, struct buf *y, struct err *err);
+int cuda_threshold(struct buf *x, float at, float value, struct err *err);
+int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
+int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	       struct err *err);
+int cuda_sum(const struct buf *x, double *ret, struct err *err);
+int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err);
+int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err);
+
+/* cuda_lines.cu */
+int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
+
+/* cuda_volume.cu */
+int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
+	      struct err *err);
+int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
+			struct err *err);
+
+/* cuda_interpolated.cu */
+int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+
+/* cuda_vector.cu */
+int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
+
+/* cuda_projection.cu */
+size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec);
+size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec);
+int cuda_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err);
+void cuda_projection_free(struct projection *a);
+int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err);
+int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
+int cuda_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   struct buf *ret_pair, struct err *err);
+int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err);
+bool cuda_fused(const struct projection *a);
+int cuda_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		      const struct buf *row, struct buf *ret_pair, struct err *err);
+int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
+int cuda_mark(struct projection *a, struct buf *x, struct err *err);
+
+/* A pair of bin i lies at ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back pass
+ * weighs with the voxel's share alone. EXACT: as they come from the rule. */
+
+/* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL:
+ * atomics. */
+int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
+int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x, void *fixed, struct err *err);
+int cuda_exact_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, void *fixed, struct err *err);
+
+/* cuda_slices_forward.cu. rule NULL: line integrals to out (n bins); else pairs to out (2 n). */
+int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
+			float *out, struct err *err);
+
+/* cuda_slices_back.cu */
+int cuda_slices_adjoint(struct projection *a, const float *y, bool add, float *x, struct err *err);
+int cuda_slices_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, struct err *err);
+int cuda_slices_update(struct projection *a, const struct rule *rule, const float2 *pair, float *x, struct err *err);
+
+#endif

@@ -1,0 +1,498 @@
+/* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device.
+ *
+ * A warp takes a line. Of a stack its lanes are slices, and every entry is the same for all of them; of a single slice its lanes
+ * are entries, and sums go through the warp. Back adds with atomics, or, bitwise repeatable, with 64-bit fixed-point sums.
+ *
+ * A sweep is a chain of passes that must see each other's results: one launch with all its blocks on the device at once, which
+ * meet at the end of each pass. Within a pass no two lines share a pixel. What another multiprocessor has written is read past
+ * the nearest cache.
+ */
+#include <errno.h>
+
+#include "kernels/cuda/cuda_paths.cuh"
+#include "kernels/lines.h"
+
+/* Parts of the device's memory: all entries are kept where they take no more than the one; else they are made again in each pass,
+ * some views at a time that take the other. Fewer lines than make all multiprocessors busy would take much longer. */
+#define KEPT_PART 8
+#define BATCH_PART 16
+#define LINE_WARPS 8
+#define SWEEP_WARPS 16
+#define ALL 0xffffffffu
+
+struct cuda_lines {
+	struct line *line; /* device: n_views * n_v; `at` counts from the batch's first entry */
+	struct line_entry *entry;
+	unsigned *arrived; /* device: one */
+	double sampling;
+	int batch; /* views */
+	int made;  /* the first view whose entries there are; -1: none */
+	int stride;
+};
+
+static struct lines_table table_of(const struct device *dev, const struct projection_spec *spec)
+{
+	return lines_table(spec->model, spec->scan, spec->first, spec->n_views, spec->grid, dev->memory / KEPT_PART,
+			   dev->memory / BATCH_PART);
+}
+
+static void place_entries(const struct projection_spec *spec, int batch, struct line *line)
+{
+	const struct scan *s = spec->scan;
+	size_t n = 0, i = 0;
+
+	for (int view = 0; view < spec->n_views; view++) {
+		if (view % batch == 0)
+			n = 0;
+		for (int v = 0; v < s->n_v; v++, i++) {
+			line[i].at = n;
+			n += (size_t)line_bound(spec->model, s, s->views + spec->first + view, v, spec->grid);
+		}
+	}
+}
+
+size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec)
+{
+	return table_of(dev, spec).entries * sizeof(struct line_entry) +
+	       (size_t)spec->n_views * ((size_t)spec->scan->n_v * sizeof(struct line) + sizeof(struct scan_view)) +
+	       (size_t)spec->scan->n_u * sizeof(struct scan_plane) + (size_t)spec->scan->n_v * sizeof(double);
+}
+
+size_t cuda_lines_scratch(const struct projection_spec *spec)
+{
+	return spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float) : 0;
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	make_kernel(enum projection_model model, struct scan scan, const struct scan_view *views, struct grid grid, int n_views,
+		    double sampling, struct line *line, struct line_entry *entry)
+{
+	size_t i = cuda_index();
+	int view = (int)(i / scan.n_v), v = (int)(i % scan.n_v);
+
+	if (view < n_views)
+		line_make(model, &scan, views + view, v, &grid, sampling, entry + line[i].at, line + i);
+}
+
+/* The entries of the views from `first` on. *ret_n: of how many. */
+static int make_batch(const struct projection *a, int first, int *ret_n, struct err *err)
+{
+	struct cuda_lines *l = a->lines;
+	const int n = a->n_views - first < l->batch ? a->n_views - first : l->batch;
+	const size_t lines = (size_t)n * (size_t)a->scan.n_v;
+
+	*ret_n = n;
+	if (l->made == first)
+		return 0;
+	make_kernel<<<cuda_blocks(lines), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
+		a->model, a->scan, a->views + first, a->grid, n, l->sampling, l->line + (size_t)first * (size_t)a->scan.n_v,
+		l->entry);
+	l->made = first;
+	return cuda_check(cudaGetLastError(), a->dev, "making lines", err);
+}
+
+int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v;
+	struct line *line = (struct line *)calloc(n, sizeof(*line));
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	struct lines_table table = table_of(a->dev, spec);
+	struct cuda_lines *l;
+	int r, made;
+
+	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
+	if (!line || !a->lines) {
+		r = err_set(err, ENOMEM, "%s: out of memory for %zu lines", a->dev->name, n);
+		goto out;
+	}
+	l = a->lines;
+	l->stride = lines_stride(spec->model, spec->scan, spec->grid);
+	l->sampling = spec->sampling;
+	l->batch = table.batch;
+	l->made = -1;
+	place_entries(spec, table.batch, line);
+	if ((r = cuda_check(cudaMalloc((void **)&l->line, n * sizeof(*line)), a->dev, "lines", err)) < 0 ||
+	    (r = cuda_check(cudaMalloc((void **)&l->entry, (table.entries ? table.entries : 1) * sizeof(*l->entry)), a->dev,
+			    "entries of lines", err)) < 0 ||
+	    (r = cuda_check(cudaMalloc((void **)&l->arrived, sizeof(*l->arrived)), a->dev, "lines", err)) < 0 ||
+	    (r = cuda_check(cudaMemcpyAsync(l->line, line, n * sizeof(*line), cudaMemcpyHostToDevice, stream), a->dev, "lines",
+			    err)) < 0)
+		goto out;
+	r = make_batch(a, 0, &made, err);
+	if (r == 0) /* host memory goes away */
+		r = cuda_check(cudaStreamSynchronize(stream), a->dev, "making lines", err);
+out:
+	free(line);
+	return r;
+}
+
+void cuda_lines_free(struct cuda_lines *l)
+{
+	if (!l)
+		return;
+	cudaFree(l->line);
+	cudaFree(l->entry);
+	cudaFree(l->arrived);
+	free(l);
+}
+
+struct line_job {
+	const struct line *line;
+	const struct line_entry *entry;
+	const float *x, *y;
+	float *ret;
+	unsigned long long *fixed; /* back, instead of ret */
+	const float *largest;
+	double bound;
+	size_t n_lines;
+	int n_u, column;
+	bool add;
+};
+
+static __device__ __forceinline__ float warp_sum(float sum)
+{
+#pragma unroll
+	for (int d = 16; d > 0; d /= 2)
+		sum += __shfl_xor_sync(ALL, sum, d);
+	return sum;
+}
+
+/* A line's sum over x for this lane's slice u; of a single slice over all lanes' entries. */
+template <bool STACK>
+static __device__ __forceinline__ float line_sum(const struct line_entry *entry, int n, const float *x, int u, int column,
+						 int lane)
+{
+	float sum = 0;
+
+	if constexpr (STACK) {
+#pragma unroll 8
+		for (int k = 0; k < n; k++)
+			sum = fmaf(entry[k].weight, __ldcg(x + (size_t)entry[k].column * column + u), sum);
+	} else {
+#pragma unroll 4
+		for (int k = lane; k < n; k += 32)
+			sum = fmaf(entry[k].weight, __ldcg(x + (size_t)entry[k].column * column), sum);
+		sum = warp_sum(sum);
+	}
+	return sum;
+}
+
+template <bool STACK> static __global__ void __launch_bounds__(32 * LINE_WARPS) forward_kernel(const struct line_job job)
+{
+	const size_t at = (size_t)blockIdx.x * LINE_WARPS + threadIdx.x / 32;
+	const int lane = threadIdx.x % 32, u = STACK ? blockIdx.y * 32 + lane : 0;
+	struct line line;
+	float sum, *y;
+
+	if (at >= job.n_lines)
+		return;
+	line = job.line[at];
+	sum = u < job.n_u ? line_sum<STACK>(job.entry + line.at, line.n, job.x, u, job.column, lane) : 0;
+	y = job.ret + at * job.n_u + u;
+	if (u < job.n_u && (STACK || lane == 0))
+		*y = job.add ? *y + sum : sum;
+}
+
+template <bool STACK> static __global__ void __launch_bounds__(32 * LINE_WARPS) back_kernel(const struct line_job job)
+{
+	const size_t at = (size_t)blockIdx.x * LINE_WARPS + threadIdx.x / 32;
+	const int lane = threadIdx.x % 32, u = STACK ? blockIdx.y * 32 + lane : 0;
+	const double scale = job.fixed ? 0x1p62 / ((double)*job.largest * job.bound) : 0;
+	struct line line;
+	float y;
+
+	if (at >= job.n_lines || u >= job.n_u)
+		return;
+	line = job.line[at];
+	y = job.y[at * job.n_u + u];
+	for (int k = STACK ? 0 : lane; k < line.n; k += STACK ? 1 : 32) {
+		struct line_entry e = job.entry[line.at + k];
+		size_t to = (size_t)e.column * job.column + u;
+
+		if (job.fixed)
+			atomicAdd(job.fixed + to, (unsigned long long)__double2ll_rn((double)e.weight * y * scale));
+		else
+			atomicAdd(job.ret + to, e.weight * y);
+	}
+}
+
+/* The job of the views from `first` on; where its bins begin. */
+static int fill_job(const struct projection *a, int first, struct line_job *job, int *ret_n, size_t *ret_bin, struct err *err)
+{
+	const size_t lines_before = (size_t)first * (size_t)a->scan.n_v;
+	int r = make_batch(a, first, ret_n, err);
+
+	job->line = a->lines->line + lines_before;
+	job->entry = a->lines->entry;
+	job->n_lines = (size_t)*ret_n * (size_t)a->scan.n_v;
+	job->n_u = a->scan.n_u;
+	job->column = (int)lines_column(&a->grid);
+	*ret_bin = lines_before * (size_t)a->scan.n_u;
+	return r;
+}
+
+static dim3 blocks_of(const struct line_job *job)
+{
+	return dim3((unsigned)((job->n_lines + LINE_WARPS - 1) / LINE_WARPS), (unsigned)((job->n_u + 31) / 32));
+}
+
+int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
+{
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	int r = 0;
+
+	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
+		struct line_job job = {};
+		size_t bin;
+
+		r = fill_job(a, first, &job, &n, &bin, err);
+		job.x = x;
+		job.ret = y + bin;
+		job.add = add;
+		if (r < 0)
+			break;
+		if (job.n_u > 1)
+			forward_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		else
+			forward_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		r = cuda_check(cudaGetLastError(), a->dev, "lines forward", err);
+	}
+	return r;
+}
+
+int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+{
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	int r = 0;
+
+	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
+		struct line_job job = {};
+		size_t bin;
+
+		r = fill_job(a, first, &job, &n, &bin, err);
+		job.y = y + bin;
+		job.ret = x;
+		if (fixed) {
+			job.fixed = fixed->sums;
+			job.largest = fixed->largest;
+			job.bound = fixed->bound;
+		}
+		if (r < 0)
+			break;
+		if (job.n_u > 1)
+			back_kernel<true><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		else
+			back_kernel<false><<<blocks_of(&job), 32 * LINE_WARPS, 0, stream>>>(job);
+		r = cuda_check(cudaGetLastError(), a->dev, "lines back", err);
+	}
+	return r;
+}
+
+struct sweep_job {
+	const struct line *line;
+	const struct line_entry *entry;
+	const float *y;
+	float *x;
+	float relaxation;
+	int n_views, n_v, stride, n_u, column, first_slice;
+	unsigned *arrived; /* blocks at the end of a pass, of all passes together */
+};
+
+/* Entries that a warp has in registers: of a single slice HELD for each lane, of a stack HELD, the same for all lanes. Their
+ * pixels are read together, before any is written. */
+#define HELD 16
+
+struct held {
+	int column[HELD];
+	float weight[HELD], x[HELD];
+};
+
+/* Entries from k0 on; those behind the line's last have no weight and the first one's column. */
+template <bool STACK>
+static __device__ __forceinline__ void hold(const struct sweep_job &job, const struct line &line, int k0, int lane,
+					    struct held *h)
+{
+#pragma unroll
+	for (int i = 0; i < HELD; i++) {
+		int k = STACK ? k0 + i : k0 + 32 * i + lane;
+		struct line_entry e = job.entry[line.at + (k < line.n ? k : 0)];
+
+		h->column[i] = e.column;
+		h->weight[i] = k < line.n ? e.weight : 0;
+	}
+}
+
+static __device__ __forceinline__ float held_sum(const struct sweep_job &job, int u, struct held *h)
+{
+	float sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < HELD; i++)
+		h->x[i] = __ldcg(job.x + (size_t)h->column[i] * job.column + u);
+#pragma unroll
+	for (int i = 0; i < HELD; i++)
+		sum = fmaf(h->weight[i], h->x[i], sum);
+	return sum;
+}
+
+static __device__ __forceinline__ void held_add(const struct sweep_job &job, int u, float step, const struct held *h)
+{
+#pragma unroll
+	for (int i = 0; i < HELD; i++)
+		if (h->weight[i] != 0)
+			__stcg(job.x + (size_t)h->column[i] * job.column + u, fmaf(step, h->weight[i], h->x[i]));
+}
+
+/* One ray. `first`: its first entries, held already. */
+template <bool STACK>
+static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, const struct line &line, float y, int u, int lane,
+						 struct held *first)
+{
+	const int batch = STACK ? HELD : 32 * HELD;
+	struct held more;
+	float sum, step;
+
+	if (line.n == 0)
+		return;
+	sum = held_sum(job, u, first);
+	for (int k = batch; k < line.n; k += batch) {
+		hold<STACK>(job, line, k, lane, &more);
+		sum += held_sum(job, u, &more);
+	}
+	if (!STACK)
+		sum = warp_sum(sum);
+	step = line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
+	held_add(job, u, step, first);
+	for (int k = batch; k < line.n; k += batch) {
+		hold<STACK>(job, line, k, lane, &more);
+		held_sum(job, u, &more);
+		held_add(job, u, step, &more);
+	}
+}
+
+/* All blocks are on the device at the same time and meet here; what was written before is seen behind. */
+static __device__ __forceinline__ void end_pass(const struct sweep_job &job, unsigned target)
+{
+	__syncthreads();
+	if (threadIdx.x == 0) {
+		unsigned arrived;
+
+		__threadfence();
+		atomicAdd(job.arrived, 1);
+		do {
+			asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(job.arrived) : "memory");
+		} while ((int)(arrived - target) < 0);
+	}
+	__syncthreads();
+}
+
+/* What a warp begins a pass with. */
+static __device__ __forceinline__ struct line line_of(const struct sweep_job &job, int pass, int warp)
+{
+	const int v = pass % job.stride + warp * job.stride;
+	struct line none = {};
+
+	return pass < job.n_views * job.stride && v < job.n_v ? job.line[(size_t)(pass / job.stride) * job.n_v + v] : none;
+}
+
+/* Lines do not depend on what passes do: a warp's first entries of the next pass are fetched before the barrier, where its line
+ * was fetched a pass earlier. */
+template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
+{
+	const int in_block = blockDim.x / 32, warps = gridDim.x * in_block, lane = threadIdx.x % 32;
+	const int warp = (int)blockIdx.x * in_block + threadIdx.x / 32, passes = job.n_views * job.stride;
+	const int slice = STACK ? job.first_slice + (int)blockIdx.y * 32 + lane : 0, u = min(slice, job.n_u - 1);
+	const bool here = slice < job.n_u;
+	struct line line = line_of(job, 0, warp), next = line_of(job, 1, warp);
+	struct held held = {};
+	float y = 0;
+
+	if (line.n) {
+		hold<STACK>(job, line, 0, lane, &held);
+		y = job.y[(size_t)warp * job.stride * job.n_u + u];
+	}
+	for (int pass = 0; pass < passes; pass++) {
+		const int view = pass / job.stride, first = pass % job.stride + warp * job.stride;
+		const size_t then = (size_t)((pass + 1) / job.stride) * job.n_v + (pass + 1) % job.stride + warp * job.stride;
+
+		if (here)
+			sweep_ray<STACK>(job, line, y, u, lane, &held);
+		for (int v = first + warps * job.stride; here && v < job.n_v; v += warps * job.stride) {
+			const size_t at = (size_t)view * job.n_v + v;
+
+			line = job.line[at];
+			if (line.n)
+				hold<STACK>(job, line, 0, lane, &held);
+			sweep_ray<STACK>(job, line, job.y[at * job.n_u + u], u, lane, &held);
+		}
+		line = next;
+		next = line_of(job, pass + 2, warp);
+		if (line.n) {
+			hold<STACK>(job, line, 0, lane, &held);
+			y = job.y[then * job.n_u + u];
+		}
+		end_pass(job, (unsigned)(pass + 1) * gridDim.x * gridDim.y);
+	}
+}
+
+/* Groups of 32 slices share the multiprocessors; as many blocks as rays of a pass, while all are there at once. */
+template <bool STACK> static int sweep(struct projection *a, struct sweep_job job, struct err *err)
+{
+	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = STACK ? (job.n_u + 31) / 32 : 1;
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	int processors = 0, r;
+
+	r = cuda_check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, a->dev->index), a->dev, "sweep", err);
+	for (int first = 0; r == 0 && first < groups; first += processors) {
+		const int together = groups - first < processors ? groups - first : processors;
+		const int share = processors / together, blocks = share < rays ? share : rays;
+		const int warps = (rays + blocks - 1) / blocks;
+		void *arguments[] = {&job};
+
+		job.first_slice = 32 * first;
+		r = cuda_check(cudaMemsetAsync(job.arrived, 0, sizeof(*job.arrived), stream), a->dev, "sweep", err);
+		if (r == 0)
+			r = cuda_check(cudaLaunchCooperativeKernel(
+					       (const void *)sweep_kernel<STACK>, dim3((unsigned)blocks, (unsigned)together),
+					       dim3(32u * (unsigned)(warps < SWEEP_WARPS ? warps : SWEEP_WARPS)), arguments, 0,
+					       stream),
+				       a->dev, "sweep", err);
+	}
+	return r;
+}
+
+int cuda_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
+{
+	struct sweep_job job = {};
+	int r;
+
+	if (!a->lines)
+		return err_set(err, ENOTSUP, "%s: row_sweep: not a stack of parallel beams", a->dev->name);
+	if (y->n != (size_t)a->n_views * scan_view_size(&a->scan) || x->n != grid_size(&a->grid))
+		return err_set(err, EINVAL, "%s: row_sweep: vectors of %zu and %zu floats for %zu bins and a grid of %zu",
+			       a->dev->name, y->n, x->n, (size_t)a->n_views * scan_view_size(&a->scan), grid_size(&a->grid));
+	if (!(relaxation > 0 && relaxation < 2))
+		return err_set(err, EINVAL, "%s: row_sweep: relaxation %g is not between 0 and 2", a->dev->name,
+			       (double)relaxation);
+	if ((r = cuda_check(cudaSetDevice(a->dev->index), a->dev, "row_sweep", err)) < 0)
+		return r;
+	job.entry = a->lines->entry;
+	job.x = x->mem;
+	job.relaxation = relaxation;
+	job.arrived = a->lines->arrived;
+	job.n_v = a->scan.n_v;
+	job.stride = a->lines->stride;
+	job.n_u = a->scan.n_u;
+	job.column = (int)lines_column(&a->grid);
+	for (int first = 0, n; r == 0 && first < a->n_views; first += n) {
+		const size_t lines_before = (size_t)first * (size_t)a->scan.n_v;
+
+		r = make_batch(a, first, &n, err);
+		job.line = a->lines->line + lines_before;
+		job.y = y->mem + lines_before * (size_t)a->scan.n_u;
+		job.n_views = n;
+		if (r == 0)
+			r = job.n_u > 1 ? sweep<true>(a, job, err) : sweep<false>(a, job, err);
+	}
+	return r;
+}

@@ -1,0 +1,306 @@
+/* cuda_paths.cu - the tables of the transaxial paths on the CUDA device: made there, by the same functions as on the CPU. */
+#include "kernels/cuda/cuda_paths.cuh"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SAME 1e-6 /* slices */
+
+static bool joseph(const struct projection_spec *spec)
+{
+	return spec->model == PROJECTION_JOSEPH;
+}
+
+static size_t count_steps(const struct projection_spec *spec, size_t *ret_at)
+{
+	const struct scan *s = spec->scan;
+	double rise = joseph(spec) ? 0 : planes_largest_rise(s);
+	size_t n = 0, i = 0;
+
+	for (int view = spec->first; view < spec->first + spec->n_views; view++)
+		for (int v = 0; v < s->n_v; v++, i++) {
+			if (ret_at)
+				ret_at[i] = n;
+			n += (size_t)path_bound(s, s->views + view, v, spec->grid, rise);
+		}
+	return n;
+}
+
+size_t cuda_paths_bytes(const struct projection_spec *spec)
+{
+	const struct scan *s = spec->scan;
+	size_t n_u = (size_t)s->n_u;
+
+	return count_steps(spec, NULL) * sizeof(struct path_step) + (size_t)spec->n_views * (size_t)s->n_v * sizeof(struct path) +
+	       (size_t)s->n_v * (sizeof(float) + sizeof(double)) + (size_t)spec->n_views * sizeof(struct scan_view) +
+	       n_u * (2 * sizeof(struct path_lane) + sizeof(struct scan_plane) + sizeof(int)) + sizeof(int);
+}
+
+static int half_of(const struct grid *g)
+{
+	return (g->n[2] + 1) / 2;
+}
+
+/* One zero before and at least one behind. */
+static int pitch_of(const struct grid *g)
+{
+	return (half_of(g) + 2 + 3) & ~3;
+}
+
+/* Forward: the volume with even and odd slices apart. Back: 64-bit sums and one float. */
+size_t cuda_paths_scratch(const struct projection_spec *spec)
+{
+	const struct grid *g = spec->grid;
+	size_t apart = (size_t)g->n[0] * (size_t)g->n[1] * 2 * (size_t)pitch_of(g) * sizeof(float);
+	size_t fixed = spec->deterministic ? grid_size(g) * sizeof(long long) + sizeof(float) : 0;
+
+	return apart > fixed ? apart : fixed;
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	make_kernel(struct scan scan, const struct scan_view *views, struct grid grid, int n_views, bool joseph,
+		    double largest_rise, struct path *path, struct path_step *step)
+{
+	size_t i = cuda_index();
+	int view = (int)(i / scan.n_v), v = (int)(i % scan.n_v);
+
+	if (view >= n_views)
+		return;
+	path[i].n = joseph ? path_joseph(&scan, views + view, v, &grid, step + path[i].at, path + i)
+			   : path_walk(&scan, views + view, v, &grid, largest_rise, step + path[i].at, &path[i].t);
+}
+
+static int upload(struct projection *a, const void *from, size_t bytes, void **ret, struct err *err)
+{
+	int r = cuda_check(cudaMalloc(ret, bytes ? bytes : 1), a->dev, "paths", err);
+
+	return r < 0 ? r
+		     : cuda_check(cudaMemcpyAsync(*ret, from, bytes, cudaMemcpyHostToDevice, cuda_state(a->dev)->stream), a->dev,
+				  "paths", err);
+}
+
+static int make_tables(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	size_t n = (size_t)spec->n_views * (size_t)spec->scan->n_v, steps, *at = (size_t *)malloc(n * sizeof(*at));
+	struct path *path = (struct path *)calloc(n, sizeof(*path));
+	double rise = planes_largest_rise(spec->scan);
+	struct cuda_paths *p = a->paths;
+	int r;
+
+	if (!at || !path) {
+		r = err_set(err, ENOMEM, "%s: out of memory for %zu paths", a->dev->name, n);
+		goto out;
+	}
+	steps = count_steps(spec, at);
+	for (size_t i = 0; i < n; i++)
+		path[i].at = at[i];
+	if ((r = upload(a, path, n * sizeof(*path), (void **)&p->path, err)) < 0 ||
+	    (r = cuda_check(cudaMalloc((void **)&p->step, (steps ? steps : 1) * sizeof(*p->step)), a->dev, "steps of paths",
+			    err)) < 0)
+		goto out;
+	make_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
+		a->scan, a->views, a->grid, a->n_views, a->model == PROJECTION_JOSEPH, rise, p->path, p->step);
+	r = cuda_check(cudaGetLastError(), a->dev, "making paths", err);
+	if (r == 0) /* host memory goes away */
+		r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "making paths", err);
+out:
+	free(at);
+	free(path);
+	return r;
+}
+
+/* Splits groups by parity of slices; `most` planes each. Returns how many, ret may be NULL. */
+static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int most, bool *ret_apart,
+		    struct path_lane *ret)
+{
+	const struct scan *s = spec->scan;
+	const struct grid *g = spec->grid;
+	int n = 0;
+
+	*ret_apart = false;
+	for (int i = 0; i < n_groups; i++) {
+		double pitch = group[i].pitch / g->h[2];
+		int whole = (int)lrint(pitch), stride = 1, cap = most;
+
+		if (group[i].n > 1 && (fabs(pitch - whole) * group[i].n > SAME || whole < 1 || whole > 2)) {
+			cap = 1;
+			*ret_apart = true;
+		} else if (whole == 1) {
+			stride = 2;
+		}
+		for (int part = 0; part < (cap == 1 ? 1 : stride); part++)
+			for (int j = part; j < group[i].n; j += (cap == 1 ? 1 : stride) * cap) {
+				int left = (group[i].n - j + stride - 1) / stride, plane = group[i].first + j;
+				double z = (s->planes[plane].z - g->lo[2]) / g->h[2] - (joseph(spec) ? 0 : 0.5);
+				int base = 2 * (int)floor(z / 2);
+
+				if (ret)
+					ret[n] = (struct path_lane){plane,
+								    stride,
+								    cap == 1 ? 1 : left < cap ? left : cap,
+								    base,
+								    (float)(z - base),
+								    group[i].rise / g->h[2]};
+				n++;
+			}
+	}
+	return n;
+}
+
+static bool leaves_grid(const struct scan *s, const struct grid *g, bool joseph)
+{
+	double reach = joseph ? 0.5 * g->h[2] : 0, lo = g->lo[2] + reach, hi = g->lo[2] + g->n[2] * g->h[2] - reach;
+
+	for (int v = 0; v < s->n_v; v++) {
+		double t = scan_reach(s, v);
+
+		for (int u = 0; u < s->n_u && t > 0; u++) {
+			double rise = fabs(scan_slope(s, s->planes[u].rise, v)) * t;
+
+			if (s->planes[u].z - rise < lo - SAME || s->planes[u].z + rise > hi + SAME)
+				return true;
+		}
+	}
+	return false;
+}
+
+static int make_planes(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	const struct scan *s = spec->scan;
+	int n_groups = planes_group(s, NULL), r;
+	struct cuda_paths *p = a->paths;
+	struct plane_group *group = (struct plane_group *)malloc((size_t)n_groups * sizeof(*group));
+	struct path_lane *lane = (struct path_lane *)malloc((size_t)s->n_u * sizeof(*lane));
+	float *inv_w = (float *)calloc((size_t)s->n_v, sizeof(*inv_w));
+	int *at = (int *)malloc(((size_t)s->n_u + 1) * sizeof(*at));
+
+	if (!group || !lane || !inv_w || !at) {
+		r = err_set(err, ENOMEM, "%s: out of memory for %d planes", a->dev->name, s->n_u);
+		goto out;
+	}
+	p->half = half_of(spec->grid);
+	p->pitch = pitch_of(spec->grid);
+	p->leaves = leaves_grid(s, spec->grid, a->model == PROJECTION_JOSEPH);
+	for (int v = 0; v < s->n_v; v++)
+		if (scan_reach(s, v) > 0 && s->ring_radius > fabs(s->radius[v]))
+			inv_w[v] = (float)scan_slope(s, 1, v);
+	planes_group(s, group);
+	p->n_lanes = lanes_of(spec, group, n_groups, PATHS_PLANES, &p->apart, lane);
+	if ((r = upload(a, lane, (size_t)p->n_lanes * sizeof(*lane), (void **)&p->lane, err)) < 0 ||
+	    (r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err)) < 0)
+		goto out;
+	p->n_groups = lanes_of(spec, group, n_groups, s->n_u, &p->apart, lane);
+	p->n_bins = 0;
+	for (int i = 0, bins = 0; i < p->n_groups; i++) {
+		bins = (i % PATHS_GROUPS ? bins : 0) + lane[i].n;
+		p->n_bins = bins > p->n_bins ? bins : p->n_bins;
+	}
+	p->n_bins = (p->n_bins + 3) / 4 * 4;
+	p->padded = 0;
+	for (int i = 0; i < p->n_groups; i++) { /* zeros for every number of a slice pair that a step can ask for */
+		int zeros = (p->half > PATHS_PAIRS ? p->half : PATHS_PAIRS) + 2;
+
+		at[i] = p->padded + zeros;
+		p->padded += 2 * zeros + lane[i].n;
+	}
+	if ((r = upload(a, lane, (size_t)p->n_groups * sizeof(*lane), (void **)&p->group, err)) < 0 ||
+	    (r = upload(a, at, (size_t)p->n_groups * sizeof(*at), (void **)&p->group_at, err)) < 0 ||
+	    (r = upload(a, inv_w, (size_t)s->n_v * sizeof(*inv_w), (void **)&p->inv_w, err)) < 0)
+		goto out;
+	r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err);
+out:
+	free(group);
+	free(lane);
+	free(inv_w);
+	free(at);
+	return r;
+}
+
+int cuda_paths_create(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	int r;
+
+	a->paths = (struct cuda_paths *)calloc(1, sizeof(*a->paths));
+	if (!a->paths)
+		return err_set(err, ENOMEM, "%s: out of memory", a->dev->name);
+	r = make_planes(a, spec, err);
+	return r < 0 ? r : make_tables(a, spec, err);
+}
+
+void cuda_paths_free(struct cuda_paths *p)
+{
+	if (!p)
+		return;
+	cudaFree(p->path);
+	cudaFree(p->step);
+	cudaFree(p->lane);
+	cudaFree(p->group);
+	cudaFree(p->group_at);
+	cudaFree(p->inv_w);
+	free(p);
+}
+
+int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err)
+{
+	if (a->lines)
+		return cuda_lines_forward(a, x, add, y, err);
+	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err) : cuda_events_forward(a, x, add, y, err);
+}
+
+/* The largest |y|, as the bits of a float that is not negative: those order like integers. */
+static __global__ void __launch_bounds__(CUDA_THREADS) largest_kernel(const float *y, size_t n, int *largest)
+{
+	int bits = 0;
+
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
+		bits = max(bits, __float_as_int(fabsf(y[i])));
+	atomicMax(largest, bits);
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	unfix_kernel(const long long *fixed, size_t n, const float *largest, double bound, bool add, float *x)
+{
+	size_t i = cuda_index();
+
+	if (i < n) {
+		float sum = (float)((double)fixed[i] * ((double)*largest * bound * 0x1p-62));
+
+		x[i] = add ? x[i] + sum : sum;
+	}
+}
+
+static int back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err)
+{
+	if (a->lines)
+		return cuda_lines_back(a, y, fixed, x, err);
+	return a->model == PROJECTION_JOSEPH ? cuda_joseph_back(a, y, fixed, x, err) : cuda_events_back(a, y, fixed, x, err);
+}
+
+int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err)
+{
+	const double *h = a->grid.h;
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	size_t n_x = grid_size(&a->grid), n_y = (size_t)a->n_views * scan_view_size(&a->scan);
+	struct cuda_fixed fixed;
+	int r;
+
+	if (!a->deterministic) {
+		r = add ? 0 : cuda_check(cudaMemsetAsync(x, 0, n_x * sizeof(float), stream), a->dev, "paths back", err);
+		return r < 0 ? r : back(a, y, NULL, x, err);
+	}
+	fixed.sums = (unsigned long long *)cuda_state(a->dev)->scratch;
+	fixed.largest = (const float *)(fixed.sums + n_x);
+	fixed.bound =
+		(double)n_y * sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]); /* every bin, the longest way through a voxel */
+	r = cuda_check(cudaMemsetAsync(fixed.sums, 0, n_x * sizeof(long long) + sizeof(float), stream), a->dev, "paths back",
+		       err);
+	if (r < 0)
+		return r;
+	largest_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, stream>>>(y, n_y, (int *)fixed.largest);
+	r = back(a, y, &fixed, x, err);
+	if (r < 0)
+		return r;
+	unfix_kernel<<<cuda_blocks(n_x), CUDA_THREADS, 0, stream>>>((const long long *)fixed.sums, n_x, fixed.largest,
+								    fixed.bound, add, x);
+	return cuda_check(cudaGetLastError(), a->dev, "paths back", err);
+}

@@ -1,0 +1,139 @@
+/* Private to the CUDA device's event kernels (kernels/cuda/cuda_paths_events.cu): finding the events of a path's steps, a warp at
+ * a time. */
+#ifndef TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH
+#define TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH
+
+#include "kernels/cuda/cuda_paths.cuh"
+
+#define WINDOW 31		  /* pairs of slices at a time: the lane behind them takes what they hand on */
+#define EVENT_GROUPS PATHS_GROUPS /* bits of a mask */
+#define EVENTS 192		  /* of a batch; at least EVENT_GROUPS, so that one step fits */
+#define ALL 0xffffffffu
+
+/* A group in this path: zs = z + slope t, slices above base less one half; the slice is round(zs). Its bins lie at `at`, one by
+ * one. */
+struct __align__(8) event_group
+{
+	float slope, z, inv, stretch; /* inv = 1 / slope, 0 where level */
+	int base, at, n, plane, stride;
+};
+
+#define MAGIC 12582912.0f /* 1.5 2^23: adding it rounds to whole numbers, which are then the low bits */
+
+static __device__ __forceinline__ int whole(float zs)
+{
+	return __float_as_int(zs + MAGIC) - 0x4b400000;
+}
+
+/* A group passes a face in a step from t0 to t1. In lane h the even slice meets the group's bin h + first, the odd one the same
+ * or, with `apart`, the next. */
+struct __align__(16) event
+{
+	float sign;	/* +1 where planes come into even slices (and leave odd ones), -1 where they leave */
+	float t;	/* forward: when, after t0. back: sign times what is left of the step then */
+	int bin;	/* (address of bin `first` in shared memory) * 2 + apart */
+	unsigned lanes; /* whose bin h + first exists */
+};
+
+template <bool BACK>
+static __device__ __forceinline__ struct event event_of(const struct event_group &g, float t0, float t1, int window)
+{
+	const int down = g.slope < 0;
+	float zs = fmaf(g.slope, t0, g.z), b = zs + MAGIC - MAGIC, t = ((b - g.z) + (down ? -0.5f : 0.5f)) * g.inv;
+	int s = whole(zs) + g.base - 2 * window, q = down - s, first = q >> 1;
+	int low = min(max(-first, 0), 32), high = min(max(g.n - first, 0), 32);
+	struct event e;
+
+	t = fminf(fmaxf(t, t0), t1);
+	e.sign = s & 1 ? 1.0f : -1.0f;
+	e.t = BACK ? e.sign * (t1 - t) : t - t0;
+	e.bin = (g.at + first) * 2 + (q & 1);
+	e.lanes = (unsigned)((1ull << high) - (1ull << low)); /* high >= low: n > 0 */
+	return e;
+}
+
+/* Which of the groups pass a face in this lane's step. */
+static __device__ __forceinline__ unsigned long long events_in(const struct event_group *group, int n, float t0, float t1)
+{
+	unsigned mask[2] = {};
+
+#pragma unroll
+	for (int half = 0; half < 2; half++)
+#pragma unroll 8
+		for (int i = 32 * half; i < min(n, 32 * half + 32); i++) {
+			float2 line = *(const float2 *)(group + i); /* slope, z */
+
+			if (fmaf(line.x, t0, line.y) + MAGIC != fmaf(line.x, t1, line.y) + MAGIC)
+				mask[half] |= 1u << (i - 32 * half);
+		}
+	return (unsigned long long)mask[1] << 32 | mask[0];
+}
+
+/* Sum over the lanes up to this one. */
+static __device__ __forceinline__ int sum_to_lane(int n, int lane)
+{
+#pragma unroll
+	for (int d = 1; d < 32; d *= 2) {
+		int other = __shfl_up_sync(ALL, n, d);
+
+		n += lane >= d ? other : 0;
+	}
+	return n;
+}
+
+struct walk {
+	const struct path_step *step;
+	struct event_group *group; /* EVENT_GROUPS */
+	struct event *event;	   /* EVENTS */
+	float *bins;
+	int lane, n_steps, n_groups, window;
+	float begin, end; /* of the path */
+};
+
+/* The next steps, a lane for each, and all that happens in them, in order; as many steps as there is room for their events. */
+struct batch {
+	int n; /* steps */
+	int column, events;
+	float len;
+};
+
+template <bool BACK> static __device__ __forceinline__ struct batch batch_of(const struct walk &w, int k0)
+{
+	struct batch b;
+	int k = min(k0 + w.lane, w.n_steps - 1), up_to, all;
+	struct path_step step = w.step[k];
+	float t1 = step.t, t0 = k ? w.step[k - 1].t : w.begin;
+	unsigned long long mask = k0 + w.lane < w.n_steps ? events_in(w.group, w.n_groups, t0, t1) : 0;
+
+	b.column = step.column;
+	b.len = t1 - t0;
+	b.events = __popcll(mask);
+	up_to = sum_to_lane(b.events, w.lane);
+	b.n = min(w.n_steps - k0, __popc(__ballot_sync(ALL, up_to <= EVENTS)));
+	all = __shfl_sync(ALL, up_to, b.n - 1);
+	__syncwarp(); /* the last batch's events have been read */
+	if (w.lane < b.n)
+		for (int i = up_to - b.events; mask; mask &= mask - 1, i++) /* first which they are, ... */
+			w.event[i].bin = w.lane << 8 | (__ffsll((long long)mask) - 1);
+	__syncwarp();
+	for (int i = w.lane; i - w.lane < all; i += 32) { /* ... then all about them, a lane for each */
+		int which = i < all ? w.event[i].bin : 0;
+		float from = __shfl_sync(ALL, t0, which >> 8), to = __shfl_sync(ALL, t1, which >> 8);
+
+		if (i < all)
+			w.event[i] = event_of<BACK>(w.group[which & 255], from, to, w.window);
+	}
+	__syncwarp();
+	return b;
+}
+
+/* In which slices the planes of a group are at t: those of even or of odd number, lane h's has bin h + *ret_first. */
+static __device__ __forceinline__ bool planes_at(const struct event_group &g, float t, int window, int *ret_first)
+{
+	int s = whole(fmaf(g.slope, t, g.z)) + g.base - 2 * window;
+
+	*ret_first = -(s >> 1);
+	return s & 1;
+}
+
+#endif

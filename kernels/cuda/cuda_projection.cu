@@ -1,0 +1,338 @@
+/* cuda_projection.cu - a system matrix on the CUDA device: what it keeps there, and which kernels serve it.
+ *
+ * A projection keeps its views and, for a SCAN_DBT, a map per view and slice. Larger working memory is the device's scratch, one
+ * for all projections: the 64-bit sums of the bitwise repeatable scatter of the exact model. Tiles do not change what a kernel
+ * computes: each bin and each voxel is gathered by one thread.
+ */
+#include "kernels/cuda/cuda_paths.cuh"
+#include "kernels/lines.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static size_t bins(const struct projection_spec *spec)
+{
+	return (size_t)spec->n_views * scan_view_size(spec->scan);
+}
+
+static bool is_paths(enum projection_model model)
+{
+	return model >= PROJECTION_PATHS;
+}
+
+size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
+{
+	if (lines_wanted(spec))
+		return cuda_lines_bytes(dev, spec);
+	if (is_paths(spec->model))
+		return cuda_paths_bytes(spec);
+	return (size_t)spec->n_views * (sizeof(struct scan_view) + (size_t)spec->grid->n[2] * sizeof(struct slice_map));
+}
+
+size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
+{
+	(void)dev;
+	if (lines_wanted(spec))
+		return cuda_lines_scratch(spec);
+	if (is_paths(spec->model))
+		return cuda_paths_scratch(spec);
+	return spec->model == PROJECTION_EXACT && spec->deterministic ? grid_size(spec->grid) * sizeof(long long) + sizeof(float)
+								      : 0;
+}
+
+static int scratch_reserve(struct device *dev, size_t bytes, struct err *err)
+{
+	struct cuda_state *state = cuda_state(dev);
+	void *mem = NULL;
+	int r;
+
+	if (bytes <= state->scratch_bytes)
+		return 0;
+	if ((r = cuda_check(cudaStreamSynchronize(state->stream), dev, "working memory", err)) < 0 ||
+	    (r = cuda_check(cudaFree(state->scratch), dev, "working memory", err)) < 0)
+		return r;
+	state->scratch = NULL;
+	state->scratch_bytes = 0;
+	if ((r = cuda_check(cudaMalloc(&mem, bytes), dev, "working memory", err)) < 0)
+		return r;
+	state->scratch = mem;
+	state->scratch_bytes = bytes;
+	return 0;
+}
+
+static int upload_views(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	size_t bytes = (size_t)spec->n_views * sizeof(struct scan_view);
+	int r = cuda_check(cudaMalloc((void **)&a->views, bytes), a->dev, "views", err);
+
+	return r < 0 ? r
+		     : cuda_check(cudaMemcpyAsync(a->views, spec->scan->views + spec->first, bytes, cudaMemcpyHostToDevice,
+						  cuda_state(a->dev)->stream),
+				  a->dev, "views", err);
+}
+
+static int upload_rays(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	const struct scan *s = spec->scan;
+	size_t planes = (size_t)s->n_u * sizeof(*s->planes), radii = (size_t)s->n_v * sizeof(*s->radius);
+	cudaStream_t stream = cuda_state(a->dev)->stream;
+	int r = cuda_check(cudaMalloc((void **)&a->scan.planes, planes), a->dev, "planes", err);
+
+	a->level = planes_largest_rise(s) == 0;
+	a->stack = lines_fit(s, spec->grid);
+	a->radial_first = s->radius[0];
+	a->radial_pitch = s->n_v > 1 ? (s->radius[s->n_v - 1] - s->radius[0]) / (s->n_v - 1) : 1;
+	if (r == 0)
+		r = cuda_check(cudaMalloc((void **)&a->scan.radius, radii), a->dev, "radial bins", err);
+	if (r == 0)
+		r = cuda_check(cudaMemcpyAsync((void *)a->scan.planes, s->planes, planes, cudaMemcpyHostToDevice, stream), a->dev,
+			       "planes", err);
+	return r < 0 ? r
+		     : cuda_check(cudaMemcpyAsync((void *)a->scan.radius, s->radius, radii, cudaMemcpyHostToDevice, stream),
+				  a->dev, "radial bins", err);
+}
+
+static int upload_maps(struct projection *a, const struct projection_spec *spec, struct err *err)
+{
+	int nz = spec->grid->n[2];
+	size_t n = (size_t)spec->n_views * (size_t)nz;
+	struct slice_map *maps = (struct slice_map *)malloc(n * sizeof(*maps));
+	int r;
+
+	if (!maps)
+		return err_set(err, ENOMEM, "%s: out of memory for %zu slice maps", a->dev->name, n);
+	for (int s = 0; s < spec->n_views; s++)
+		for (int k = 0; k < nz; k++)
+			maps[(size_t)s * nz + k] = slice_map_make(spec->scan, spec->scan->views + spec->first + s, spec->grid, k);
+	a->scale_min = a->scale_min_y = INFINITY;
+	a->scale_max = 0;
+	for (size_t i = 0; i < n; i++) {
+		a->scale_min_y = fmin(a->scale_min_y, maps[i].scale[1]);
+		a->scale_min = fmin(a->scale_min, fmin(maps[i].scale[0], maps[i].scale[1]));
+		a->scale_max = fmax(a->scale_max, fmax(maps[i].scale[0], maps[i].scale[1]));
+	}
+	r = cuda_check(cudaMalloc((void **)&a->maps, n * sizeof(*maps)), a->dev, "slice maps", err);
+	if (r == 0)
+		r = cuda_check(
+			cudaMemcpyAsync(a->maps, maps, n * sizeof(*maps), cudaMemcpyHostToDevice, cuda_state(a->dev)->stream),
+			a->dev, "slice maps", err);
+	free(maps);
+	return r;
+}
+
+int cuda_projection_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
+{
+	struct projection *a = NULL;
+	int r;
+
+	if (spec->first < 0 || spec->n_views < 1 || spec->first + spec->n_views > spec->scan->n_views)
+		return err_set(err, EINVAL, "%s: views %d..%d of a scan with %d", dev->name, spec->first,
+			       spec->first + spec->n_views - 1, spec->scan->n_views);
+	if (spec->mask && spec->mask->n != bins(spec))
+		return err_set(err, EINVAL, "%s: the mask has %zu bins, the views have %zu", dev->name, spec->mask->n,
+			       bins(spec));
+	if (spec->model == PROJECTION_SLICES)
+		for (int s = 0; s < spec->n_views; s++)
+			if (spec->scan->kind != SCAN_DBT || !slice_map_valid(spec->scan->views + spec->first + s, spec->grid))
+				return err_set(err, EINVAL, "%s: view %d: the slices do not all lie between detector and source",
+					       dev->name, spec->first + s);
+	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
+		return err_set(err, EINVAL, "%s: model %d is one of parallel rays", dev->name, (int)spec->model);
+	if (spec->scan->kind == SCAN_PARALLEL && (r = planes_check(spec, err)) < 0)
+		return r;
+	a = (struct projection *)calloc(1, sizeof(*a));
+	if (!a)
+		return err_set(err, ENOMEM, "%s: out of memory", dev->name);
+	a->dev = dev;
+	a->model = spec->model;
+	a->scan = *spec->scan;
+	a->scan.views = NULL;
+	a->scan.planes = NULL;
+	a->scan.radius = NULL;
+	a->grid = *spec->grid;
+	a->n_views = spec->n_views;
+	a->mask = spec->mask ? spec->mask->mem : NULL;
+	a->deterministic = spec->deterministic;
+	a->tile[0] = spec->tile[0];
+	a->tile[1] = spec->tile[1];
+	if ((r = cuda_check(cudaSetDevice(dev->index), dev, "cudaSetDevice", err)) < 0 || (r = upload_views(a, spec, err)) < 0)
+		goto out;
+	if (spec->scan->kind == SCAN_DBT && (r = upload_maps(a, spec, err)) < 0)
+		goto out;
+	if (spec->scan->kind == SCAN_PARALLEL && (r = upload_rays(a, spec, err)) < 0)
+		goto out;
+	if (lines_wanted(spec))
+		r = cuda_lines_create(a, spec, err);
+	else if (is_paths(spec->model))
+		r = cuda_paths_create(a, spec, err);
+	if (r < 0)
+		goto out;
+	if ((r = scratch_reserve(dev, cuda_scratch_bytes(dev, spec), err)) < 0)
+		goto out;
+	*ret = a;
+	return 0;
+out:
+	cuda_projection_free(a);
+	return r;
+}
+
+void cuda_projection_free(struct projection *a)
+{
+	if (!a)
+		return;
+	cudaSetDevice(a->dev->index);
+	cudaStreamSynchronize(cuda_state(a->dev)->stream);
+	cuda_paths_free(a->paths);
+	cuda_lines_free(a->lines);
+	cudaFree((void *)a->scan.planes);
+	cudaFree((void *)a->scan.radius);
+	cudaFree(a->views);
+	cudaFree(a->maps);
+	free(a);
+}
+
+static int check_sizes(const struct projection *a, const char *what, size_t n_x, size_t n_y, struct err *err)
+{
+	size_t n_bins = (size_t)a->n_views * scan_view_size(&a->scan);
+
+	if (n_x != grid_size(&a->grid) || n_y != n_bins)
+		return err_set(err, EINVAL, "%s: %s: projection of %zu voxels to %zu bins got vectors of %zu and %zu",
+			       a->dev->name, what, grid_size(&a->grid), n_bins, n_x, n_y);
+	return cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
+}
+
+/* Data, pairs and the lengths of the rows go with the projection's bins. */
+static int check_rule(const struct projection *a, const char *what, const struct rule *rule, const struct buf *y,
+		      const struct buf *row, const struct buf *pair, struct err *err)
+{
+	size_t n_bins = (size_t)a->n_views * scan_view_size(&a->scan);
+
+	if (y->n != n_bins || pair->n != 2 * n_bins || (row && row->n != n_bins))
+		return err_set(err, EINVAL, "%s: %s: %zu data, %zu row lengths and %zu pair values for %zu bins", a->dev->name,
+			       what, y->n, row ? row->n : 0, pair->n, n_bins);
+	if (rule_wants_length(rule->kind) && !row)
+		return err_set(err, EINVAL, "%s: %s: rule %d wants the lengths of the rows", a->dev->name, what, (int)rule->kind);
+	return 0;
+}
+
+int cuda_forward(struct projection *a, const struct buf *x, bool add, struct buf *y, struct err *err)
+{
+	int r = check_sizes(a, "forward", x->n, y->n, err);
+
+	if (r < 0)
+		return r;
+	if (a->paths || a->lines)
+		return cuda_paths_forward(a, x->mem, add, y->mem, err);
+	return a->model == PROJECTION_EXACT ? cuda_exact_forward(a, x->mem, add, y->mem, err)
+					    : cuda_slices_forward(a, NULL, x->mem, add, NULL, NULL, y->mem, err);
+}
+
+int cuda_adjoint(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
+{
+	int r = check_sizes(a, "adjoint", x->n, y->n, err);
+
+	if (r < 0)
+		return r;
+	if (a->paths || a->lines)
+		return cuda_paths_back(a, y->mem, add, x->mem, err);
+	return a->model == PROJECTION_EXACT
+		       ? cuda_exact_adjoint(a, y->mem, add, x->mem, a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
+		       : cuda_slices_adjoint(a, y->mem, add, x->mem, err);
+}
+
+struct pair_job {
+	struct scan scan;
+	struct grid grid;
+	const struct scan_view *views;
+	const float *mask, *y, *p, *row;
+	float2 *pair;
+	struct rule rule;
+	bool weigh;
+};
+
+static __global__ void __launch_bounds__(CUDA_THREADS) pair_kernel(const __grid_constant__ struct pair_job job, size_t n)
+{
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x) {
+		struct rule_pair pair = {0, 0};
+		float length = 1;
+
+		if (!job.mask || job.mask[i] > 0) {
+			size_t per_view = scan_view_size(&job.scan), in_view = i % per_view;
+			const struct scan_view *view = job.views + i / per_view;
+
+			pair = rule_bin(&job.rule, job.y[i], job.p[i], job.row ? job.row[i] : 0);
+			if (job.weigh)
+				length = cuda_slice_length(&job.scan, view, &job.grid, (int)(in_view % job.scan.n_u),
+							   (int)(in_view / job.scan.n_u));
+		}
+		job.pair[i] = make_float2(pair.q * length, pair.d * length);
+	}
+}
+
+int cuda_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   struct buf *ret_pair, struct err *err)
+{
+	struct pair_job job = {};
+	int r = check_sizes(a, "make_pair", grid_size(&a->grid), p->n, err);
+
+	if (r < 0 || (r = check_rule(a, "make_pair", rule, y, row, ret_pair, err)) < 0)
+		return r;
+	job.scan = a->scan;
+	job.grid = a->grid;
+	job.views = a->views;
+	job.mask = a->mask;
+	job.y = y->mem;
+	job.p = p->mem;
+	job.row = row ? row->mem : NULL;
+	job.pair = (float2 *)ret_pair->mem;
+	job.rule = *rule;
+	job.weigh = a->model == PROJECTION_SLICES;
+	pair_kernel<<<cuda_blocks(y->n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(job, y->n);
+	return cuda_check(cudaGetLastError(), a->dev, "make_pair", err);
+}
+
+int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struct buf *num, struct buf *den, struct err *err)
+{
+	const float2 *q = (const float2 *)pair->mem;
+	int r = check_sizes(a, "back_sums", num->n, pair->n / 2, err);
+
+	if (r == 0)
+		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
+	if (r == 0 && (a->paths || a->lines))
+		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths have no pairs", a->dev->name);
+	if (r < 0)
+		return r;
+	return a->model == PROJECTION_EXACT ? cuda_exact_sums(a, q, add, num->mem, den->mem,
+							      a->deterministic ? cuda_state(a->dev)->scratch : NULL, err)
+					    : cuda_slices_sums(a, q, add, num->mem, den->mem, err);
+}
+
+bool cuda_fused(const struct projection *a)
+{
+	return a->model == PROJECTION_SLICES;
+}
+
+static int check_fused(const struct projection *a, const char *what, struct err *err)
+{
+	return cuda_fused(a) ? 0 : err_set(err, ENOTSUP, "%s: %s: the exact operator has no fused passes", a->dev->name, what);
+}
+
+int cuda_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
+		      const struct buf *row, struct buf *ret_pair, struct err *err)
+{
+	int r = check_fused(a, "forward_pair", err);
+
+	if (r < 0 || (r = check_sizes(a, "forward_pair", x->n, y->n, err)) < 0 ||
+	    (r = check_rule(a, "forward_pair", rule, y, row, ret_pair, err)) < 0)
+		return r;
+	return cuda_slices_forward(a, rule, x->mem, false, y->mem, row ? row->mem : NULL, ret_pair->mem, err);
+}
+
+int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
+{
+	int r = check_fused(a, "back_update", err);
+
+	if (r < 0 || (r = check_sizes(a, "back_update", x->n, pair->n / 2, err)) < 0)
+		return r;
+	return cuda_slices_update(a, rule, (const float2 *)pair->mem, x->mem, err);
+}

@@ -1,0 +1,189 @@
+/* cuda_vector.cu - vectors on the CUDA device. Sums are added in double, in the same order in every run. */
+#include "kernels/cuda/cuda.cuh"
+
+#include <errno.h>
+
+#include "kernels/steps.h"
+
+template <class F> static __global__ void each_kernel(size_t n, F f)
+{
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
+		f(i);
+}
+
+template <class F> static int each(const struct buf *b, const char *what, struct err *err, F f)
+{
+	int r = cuda_check(cudaSetDevice(b->dev->index), b->dev, what, err);
+
+	if (r < 0 || b->n == 0)
+		return r;
+	each_kernel<<<cuda_blocks(b->n), CUDA_THREADS, 0, cuda_state(b->dev)->stream>>>(b->n, f);
+	return cuda_check(cudaGetLastError(), b->dev, what, err);
+}
+
+template <class F> static __global__ void reduce_kernel(size_t n, double *partial, F f)
+{
+	__shared__ double sum[CUDA_THREADS];
+	double s = 0;
+
+	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x)
+		s += f(i);
+	sum[threadIdx.x] = s;
+	__syncthreads();
+	for (unsigned half = CUDA_THREADS / 2; half > 0; half /= 2) {
+		if (threadIdx.x < half)
+			sum[threadIdx.x] += sum[threadIdx.x + half];
+		__syncthreads();
+	}
+	if (threadIdx.x == 0)
+		partial[blockIdx.x] = sum[0];
+}
+
+template <class F> static int reduce(const struct buf *b, const char *what, double *ret, struct err *err, F f)
+{
+	struct cuda_state *state = cuda_state(b->dev);
+	double s = 0;
+	int r = cuda_check(cudaSetDevice(b->dev->index), b->dev, what, err);
+
+	if (r < 0)
+		return r;
+	reduce_kernel<<<CUDA_PARTIALS, CUDA_THREADS, 0, state->stream>>>(b->n, state->partial, f);
+	if ((r = cuda_check(cudaGetLastError(), b->dev, what, err)) < 0 ||
+	    (r = cuda_check(cudaMemcpyAsync(state->host_partial, state->partial, CUDA_PARTIALS * sizeof(double),
+					    cudaMemcpyDeviceToHost, state->stream),
+			    b->dev, what, err)) < 0 ||
+	    (r = cuda_check(cudaStreamSynchronize(state->stream), b->dev, what, err)) < 0)
+		return r;
+	for (int i = 0; i < CUDA_PARTIALS; i++)
+		s += state->host_partial[i];
+	*ret = s;
+	return 0;
+}
+
+int cuda_fill(struct buf *x, float value, struct err *err)
+{
+	float *a = x->mem;
+
+	return each(x, "fill", err, [=] __device__(size_t i) { a[i] = value; });
+}
+
+int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
+{
+	return cuda_check(
+		cudaMemcpyAsync(ret->mem, x->mem, x->n * sizeof(float), cudaMemcpyDeviceToDevice, cuda_state(x->dev)->stream),
+		x->dev, "copy", err);
+}
+
+int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err)
+{
+	const float *a = x->mem, *b = y->mem;
+	float *c = ret->mem;
+
+	return each(x, "multiply", err, [=] __device__(size_t i) { c[i] = a[i] * b[i]; });
+}
+
+int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
+{
+	const float *a = x->mem;
+	float *b = y->mem;
+
+	return each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
+}
+
+int cuda_threshold(struct buf *x, float at, float value, struct err *err)
+{
+	float *a = x->mem;
+
+	return each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
+}
+
+int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
+		   const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err)
+{
+	const float *data = y->mem, *line = p->mem, *length = row ? row->mem : NULL, *m = mult ? mult->mem : NULL,
+		    *b = add ? add->mem : NULL;
+	const struct rule r = *rule;
+	float *q = ret_q->mem;
+
+	if (y->n != ret_q->n || p->n != ret_q->n || (row && row->n != ret_q->n) || (mult && mult->n != ret_q->n) ||
+	    (add && add->n != ret_q->n) || (rule_wants_length(r.kind) && !row))
+		return err_set(err, EINVAL, "%s: rule_bins: data of other sizes than %zu bins, or no row lengths", y->dev->name,
+			       ret_q->n);
+	return each(ret_q, "rule_bins", err, [=] __device__(size_t i) {
+		q[i] = rule_data_bin(&r, data[i], line[i], length ? length[i] : 0, m ? m[i] : 1, b ? b[i] : 0);
+	});
+}
+
+int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
+{
+	const float *p = num->mem, *q = den->mem;
+	const struct rule r = *rule;
+	float *a = x->mem;
+
+	return each(x, "rule_voxels", err, [=] __device__(size_t i) { a[i] = rule_voxel(&r, a[i], p[i], q[i]); });
+}
+
+int cuda_sum(const struct buf *x, double *ret, struct err *err)
+{
+	const float *a = x->mem;
+
+	return reduce(x, "sum", ret, err, [=] __device__(size_t i) { return (double)a[i]; });
+}
+
+int cuda_dot(const struct buf *x, const struct buf *y, double *ret, struct err *err)
+{
+	const float *a = x->mem, *b = y->mem;
+
+	return reduce(x, "dot", ret, err, [=] __device__(size_t i) { return (double)a[i] * b[i]; });
+}
+
+int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, double *ret, struct err *err)
+{
+	const float *a = y->mem, *b = p->mem;
+
+	return reduce(y, "log_likelihood", ret, err,
+		      [=] __device__(size_t i) { return b[i] > floor ? a[i] * log((double)b[i]) - b[i] : 0.0; });
+}
+
+/* Counts of several kinds at once travel through the sums in double, exact below 2^53. */
+int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
+	       struct err *err)
+{
+	struct cuda_state *state = cuda_state(x->dev);
+	unsigned long long *counts = (unsigned long long *)state->histogram;
+	const float *a = x->mem;
+	double below = 0, above = 0, bad = 0;
+	struct buf sampled = {x->dev, x->mem, stride ? (x->n + stride - 1) / stride : 0};
+	int r;
+
+	if (stride == 0 || !(step > 0) || !isfinite(step) || !isfinite(offset))
+		return err_set(err, EINVAL, "tally: every %zu-th value in steps of %g from %g", stride, (double)step,
+			       (double)offset);
+	r = cuda_check(cudaMemsetAsync(counts, 0, CUDA_STEPS * sizeof(*counts), state->stream), x->dev, "tally", err);
+
+	if (r < 0 ||
+	    (r = each(&sampled, "tally", err,
+		      [=] __device__(size_t i) {
+			      float s = steps_of(a[i * stride], offset, step);
+
+			      if (isfinite(s))
+				      atomicAdd(counts + (int)steps_limited(s), 1ull);
+		      })) < 0 ||
+	    (r = reduce(x, "tally", &below, err,
+			[=] __device__(size_t i) { return isfinite(a[i]) && steps_of(a[i], offset, step) < 0 ? 1.0 : 0.0; })) <
+		    0 ||
+	    (r = reduce(x, "tally", &above, err,
+			[=] __device__(size_t i) {
+				return isfinite(a[i]) && steps_of(a[i], offset, step) > STEPS_TOP ? 1.0 : 0.0;
+			})) < 0 ||
+	    (r = reduce(x, "tally", &bad, err, [=] __device__(size_t i) { return isfinite(a[i]) ? 0.0 : 1.0; })) < 0 ||
+	    (r = cuda_check(cudaMemcpyAsync(state->host_histogram, counts, CUDA_STEPS * sizeof(*counts), cudaMemcpyDeviceToHost,
+					    state->stream),
+			    x->dev, "tally", err)) < 0 ||
+	    (r = cuda_check(cudaStreamSynchronize(state->stream), x->dev, "tally", err)) < 0)
+		return r;
+	for (int i = 0; i < CUDA_STEPS; i++)
+		bins[i] += state->host_histogram[i];
+	*ret_tally = {(size_t)below, (size_t)above, (size_t)bad};
+	return 0;
+}

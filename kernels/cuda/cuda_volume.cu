@@ -1,0 +1,120 @@
+/* cuda_volume.cu - passes over a volume that look at neighbours, and the voxel-driven half of filtered backprojection: a thread
+ * for each float of the volume, which makes it in the CPU's order. */
+#include "kernels/cuda/cuda_volume.cuh"
+
+#include "kernels/blur.h"
+
+#define WEIGHTS_MAX 1024
+
+struct blur_job {
+	const float *x;
+	float *ret;
+	struct grid grid;
+	int axis, reach;
+	float weight[WEIGHTS_MAX];
+};
+
+static __global__ void __launch_bounds__(CUDA_THREADS) blur_kernel(const __grid_constant__ struct blur_job job, size_t n)
+{
+	const size_t step = grid_step(&job.grid, job.axis);
+	const size_t i = cuda_index();
+	struct voxel v;
+	float sum;
+	int here;
+
+	if (i >= n)
+		return;
+	v = voxel_of(job.grid, i);
+	if (v.padding) {
+		job.ret[i] = 0;
+		return;
+	}
+	here = job.axis == 0 ? v.at[0] : job.axis == 1 ? v.at[1] : v.at[2]; /* no index: registers have none */
+	sum = job.weight[0] * job.x[i];
+	for (int d = 1; d <= job.reach; d++) {
+		if (here - d >= 0)
+			sum = fmaf(job.weight[d], job.x[i - d * step], sum);
+		if (here + d < job.grid.n[job.axis])
+			sum = fmaf(job.weight[d], job.x[i + d * step], sum);
+	}
+	job.ret[i] = sum;
+}
+
+int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
+	      struct err *err)
+{
+	float *to[3] = {ret->mem, work->mem, ret->mem};
+	const float *from = x->mem;
+	int r = check_volume("blur", x, grid, err);
+
+	r = r < 0 ? r : check_volume("blur", work, grid, err);
+	r = r < 0 ? r : check_volume("blur", ret, grid, err);
+	if (r == 0 && (x->mem == ret->mem || x->mem == work->mem || work->mem == ret->mem))
+		r = err_set(err, EINVAL, "%s: blur: its three volumes are not different ones", x->dev->name);
+	for (int c = 0; r == 0 && c < 3; c++)
+		if (!(sigma[c] >= 0) || !isfinite(sigma[c]) || grid->n[c] > WEIGHTS_MAX)
+			r = err_set(err, EINVAL, "%s: blur: sigma of %g mm along axis %d of %d voxels", x->dev->name, sigma[c], c,
+				    grid->n[c]);
+	r = r < 0 ? r : cuda_check(cudaSetDevice(x->dev->index), x->dev, "blur", err);
+	for (int i = 0; r == 0 && i < 3; i++) {
+		struct blur_job job = {};
+
+		job.axis = grid->z_fastest ? (i + 2) % 3 : i;
+		job.x = from;
+		job.ret = to[i];
+		job.grid = *grid;
+		job.reach = blur_weights(sigma[job.axis], grid->h[job.axis], grid->n[job.axis], job.weight);
+		blur_kernel<<<cuda_blocks(x->n), CUDA_THREADS, 0, cuda_state(x->dev)->stream>>>(job, x->n);
+		r = cuda_check(cudaGetLastError(), x->dev, "blur", err);
+		from = to[i];
+	}
+	return r;
+}
+
+static __global__ void __launch_bounds__(CUDA_THREADS)
+	gradient_kernel(struct prior prior, const float *x, struct grid grid, size_t n, float *ret)
+{
+	const size_t i = cuda_index();
+	float here, sum = 0;
+	struct voxel v;
+
+	if (i >= n)
+		return;
+	v = voxel_of(grid, i);
+	here = v.padding ? 0 : x[i];
+	for (int dz = -1; here != 0 && dz <= 1; dz++)
+		for (int dy = -1; dy <= 1; dy++)
+			for (int dx = -1; dx <= 1; dx++) {
+				double ax = dx * grid.h[0], ay = dy * grid.h[1], az = dz * grid.h[2];
+				float other;
+
+				if ((dx == 0 && dy == 0 && dz == 0) || (unsigned)(v.at[0] + dx) >= (unsigned)grid.n[0] ||
+				    (unsigned)(v.at[1] + dy) >= (unsigned)grid.n[1] ||
+				    (unsigned)(v.at[2] + dz) >= (unsigned)grid.n[2])
+					continue;
+				other = x[(ptrdiff_t)i + dx * (ptrdiff_t)grid_step(&grid, 0) +
+					  dy * (ptrdiff_t)grid_step(&grid, 1) + dz * (ptrdiff_t)grid_step(&grid, 2)];
+				if (other != 0)
+					sum += (float)(prior.beta * grid.h[0] / sqrt(ax * ax + ay * ay + az * az)) *
+					       prior_slope(&prior, here, other);
+			}
+	ret[i] = sum;
+}
+
+int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret, struct err *err)
+{
+	int r = check_volume("prior", x, grid, err);
+
+	r = r < 0 ? r : check_volume("prior", ret, grid, err);
+	if (r == 0 && x->mem == ret->mem)
+		r = err_set(err, EINVAL, "%s: prior: the gradient cannot replace its volume", x->dev->name);
+	if (r == 0 && (!(prior->epsilon > 0) || !(prior->gamma >= 0) || !isfinite(prior->beta)))
+		r = err_set(err, EINVAL, "%s: prior: beta=%g, gamma=%g, epsilon=%g", x->dev->name, (double)prior->beta,
+			    (double)prior->gamma, (double)prior->epsilon);
+	r = r < 0 ? r : cuda_check(cudaSetDevice(x->dev->index), x->dev, "prior", err);
+	if (r < 0)
+		return r;
+	gradient_kernel<<<cuda_blocks(x->n), CUDA_THREADS, 0, cuda_state(x->dev)->stream>>>(*prior, x->mem, *grid, x->n,
+											    ret->mem);
+	return cuda_check(cudaGetLastError(), x->dev, "prior", err);
+}

@@ -1,0 +1,302 @@
+/* audit.c - who took part in what, and the way to syslog.
+ *
+ * UserID of a participant: our process number, as the log has it; a peer's AE title; for files a URI; for people who run a
+ * command their login name. AE titles stand in AlternativeUserID, as PS3.15 A.5.2.2 wants them.
+ */
+#include "node/audit/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/audit/audit_file.h"
+#include "node/audit/audit_queue.h"
+#include "node/base/log.h"
+
+#define AWAY_WAIT 2.0 /* s until a syslog that took nothing is tried again */
+#define STUDIES_MAX 8 /* in one message of an export: it has to fit a datagram and what syslog daemons take, 8 KiB */
+
+static struct {
+	struct node_conf node;
+	enum audit_way way;
+	char who[32], host[64], source[96], process[24];
+	/* the manager's */
+	double retry_at; /* 0: syslog takes what it gets */
+	size_t waited;	 /* lines since it is back */
+} state;
+
+void audit_start(const struct node_conf *node, enum audit_way way, const char *who)
+{
+	state.node = *node;
+	state.way = way;
+	snprintf(state.who, sizeof(state.who), "%s", who);
+	if (gethostname(state.host, sizeof(state.host)) < 0)
+		state.host[0] = '\0';
+	state.host[sizeof(state.host) - 1] = '\0';
+	snprintf(state.source, sizeof(state.source), "%s@%s", node->aet, state.host[0] ? state.host : "unknown");
+}
+
+bool audit_is_on(void)
+{
+	return state.node.audit != AUDIT_NONE;
+}
+
+/* ---- the way out ---- */
+
+static int hand_over(void *ctx, const char *line, size_t n)
+{
+	int rc;
+
+	(void)ctx;
+	if (state.node.audit != AUDIT_FILE)
+		return log_audit_send(state.node.audit_socket, line, n);
+	rc = audit_file_append(state.node.audit_file, line, n);
+	return rc == -EINVAL ? -EIO : rc; /* -EINVAL would drop the line */
+}
+
+static void lost(const struct audit_message *m, const char *reason)
+{
+	log_event(LOG_CRIT, "audit-lost", "message=%s reason=%s", log_quote(m->event->meaning), log_quote(reason));
+}
+
+static int severity(enum audit_outcome outcome)
+{
+	return outcome == AUDIT_SUCCESS ? LOG_NOTICE : outcome == AUDIT_MINOR ? LOG_WARNING : LOG_ERR;
+}
+
+static void report_within(struct audit_message *m, uint64_t most)
+{
+	struct err err = {0};
+	char *xml = NULL, *frame = NULL;
+	size_t n;
+
+	if (!audit_is_on())
+		return;
+	m->site = state.node.audit_site;
+	m->source = state.source;
+	if (m->time <= 0)
+		m->time = clock_wall();
+	if (audit_message_write(m, &xml, &err) < 0) {
+		lost(m, err.msg);
+		return;
+	}
+	frame = log_audit_frame(state.node.audit_facility, severity(m->outcome), m->time, state.who, xml);
+	n = frame ? strlen(frame) : 0;
+	if (!frame)
+		lost(m, "no memory");
+	else if (state.way == AUDIT_DIRECT && hand_over(NULL, frame, n) == 0)
+		;
+	else if (audit_queue_append(state.node.spool, frame, n, most, &err) < 0 &&
+		 (state.way == AUDIT_DIRECT || hand_over(NULL, frame, n) < 0))
+		lost(m, err.msg);
+	free(frame);
+	free(xml);
+}
+
+static void report(struct audit_message *m)
+{
+	report_within(m, AUDIT_QUEUE_MAX);
+}
+
+bool audit_waiting(double clock)
+{
+	return audit_is_on() && clock >= state.retry_at && audit_queue_waiting(state.node.spool);
+}
+
+double audit_flush(double clock)
+{
+	size_t sent, dropped;
+	struct err err = {0};
+
+	while (audit_waiting(clock)) {
+		int rc = audit_queue_drain(state.node.spool, hand_over, NULL, &sent, &dropped, &err);
+
+		state.waited += state.retry_at > 0 ? sent : 0;
+		if (dropped > 0)
+			log_event(LOG_CRIT, "audit-lost", "lines=%zu reason=%s", dropped,
+				  log_quote("damaged in the queue, or longer than syslog takes"));
+		if (rc < 0) {
+			if (state.retry_at == 0)
+				log_event(LOG_CRIT, "audit-waits", "to=%s reason=%s",
+					  log_quote(state.node.audit == AUDIT_FILE ? state.node.audit_file
+										   : state.node.audit_socket),
+					  log_quote(err.msg));
+			state.retry_at = clock + AWAY_WAIT;
+			return state.retry_at;
+		}
+		if (state.retry_at > 0 && !audit_queue_waiting(state.node.spool)) {
+			log_event(LOG_NOTICE, "audit-back", "lines=%zu", state.waited);
+			state.retry_at = 0;
+			state.waited = 0;
+		}
+	}
+	return state.retry_at > clock ? state.retry_at : 0;
+}
+
+/* ---- messages ---- */
+
+static struct audit_party us(const struct audit_code *role)
+{
+	static char name[48];
+
+	snprintf(state.process, sizeof(state.process), "%ld", (long)getpid());
+	snprintf(name, sizeof(name), "tomonode %s", state.who);
+	return (struct audit_party){.user = state.process, .aet = state.node.aet, .name = name, .host = state.host, .role = role};
+}
+
+static struct audit_party them(const struct audit_peer *peer, const struct audit_code *role)
+{
+	return (struct audit_party){
+		.user = peer->aet && peer->aet[0] ? peer->aet : peer->host, .aet = peer->aet, .host = peer->host, .role = role};
+}
+
+void audit_application(bool started)
+{
+	struct audit_party party = us(&audit_role_application);
+	struct audit_message m = {.event = &audit_code_application,
+				  .type = started ? &audit_code_start : &audit_code_stop,
+				  .action = 'E',
+				  .parties = &party,
+				  .n_parties = 1};
+
+	report(&m);
+}
+
+/* PS3.15 A.5.3.11: who reports, then who did it. */
+static void alert(const struct audit_code *type, enum audit_outcome outcome, const struct audit_peer *peer, const char *reason)
+{
+	struct audit_party parties[2] = {us(NULL)};
+	struct audit_message m = {.event = &audit_code_alert,
+				  .type = type,
+				  .action = 'E',
+				  .outcome = outcome,
+				  .reason = reason,
+				  .parties = parties,
+				  .n_parties = peer ? 2 : 1,
+				  .alert = state.source};
+
+	if (peer) {
+		parties[1] = them(peer, NULL);
+		parties[1].requestor = true;
+	}
+	report_within(&m, peer ? AUDIT_QUEUE_STRANGERS : AUDIT_QUEUE_MAX);
+}
+
+void audit_refused(const struct audit_peer *peer, bool limit, const char *reason)
+{
+	alert(limit ? &audit_code_restricted : &audit_code_node_authentication, AUDIT_MINOR, peer, reason);
+}
+
+void audit_configured(bool taken, const char *reason)
+{
+	alert(&audit_code_software, taken ? AUDIT_SUCCESS : AUDIT_MINOR, NULL, reason);
+}
+
+static void transfer(const struct audit_code *event, char action, const struct audit_transfer *t, const struct audit_study *study)
+{
+	bool ours = !t->from.aet || !t->from.aet[0];
+	struct audit_party parties[2] = {
+		ours ? us(&audit_role_source) : them(&t->from, &audit_role_source),
+		ours ? them(&t->to, &audit_role_destination) : us(&audit_role_destination),
+	};
+	struct audit_message m = {.event = event,
+				  .action = action,
+				  .outcome = t->outcome,
+				  .reason = t->reason,
+				  .time = t->time,
+				  .parties = parties,
+				  .n_parties = 2,
+				  .studies = study,
+				  .n_studies = 1};
+
+	parties[0].requestor = true; /* C-STORE: the source asked */
+	report(&m);
+}
+
+void audit_begin(const struct audit_peer *to, const struct audit_study *study)
+{
+	struct audit_transfer t = {.to = *to};
+
+	transfer(&audit_code_begin, 'E', &t, study);
+}
+
+void audit_transferred(const struct audit_transfer *t, const struct audit_study *study)
+{
+	transfer(&audit_code_transferred, 'C', t, study);
+}
+
+void audit_removed(const struct audit_study *study)
+{
+	struct audit_party party = us(&audit_role_application);
+	struct audit_message m = {
+		.event = &audit_code_deleted, .action = 'D', .parties = &party, .n_parties = 1, .studies = study, .n_studies = 1};
+
+	party.requestor = true;
+	report(&m);
+}
+
+/* ---- files ---- */
+
+/* RFC 8089: the absolute path, percent-encoded. */
+static void file_uri(const char *path, char *ret, size_t size)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+	char *full = realpath(path, NULL);
+	const char *at = full ? full : path;
+	size_t n = (size_t)snprintf(ret, size, "file://");
+
+	for (; *at && n + 4 < size; at++)
+		n += (size_t)snprintf(ret + n, size - n, strchr(plain, *at) ? "%c" : "%%%02X", (unsigned char)*at);
+	free(full);
+}
+
+static struct audit_party person(void)
+{
+	static char user[96];
+	struct passwd *entry = getpwuid(getuid()); /* commands have one thread */
+
+	snprintf(user, sizeof(user), "%.31s@%.63s", entry ? entry->pw_name : "unknown", state.host);
+	return (struct audit_party){.user = user, .name = entry ? entry->pw_name : NULL, .host = state.host, .requestor = true};
+}
+
+static void files(const struct audit_code *event, bool export, const char *path, const struct audit_study *studies, size_t n,
+		  int code)
+{
+	char uri[1024], reason[32];
+	struct audit_party parties[3] = {person(), us(export ? &audit_role_source : &audit_role_destination)};
+	struct audit_message m = {.event = event,
+				  .action = export ? 'R' : 'C',
+				  .outcome = code ? AUDIT_SERIOUS : AUDIT_SUCCESS,
+				  .reason = code ? reason : NULL,
+				  .parties = parties,
+				  .n_parties = 3};
+
+	if (!audit_is_on())
+		return;
+	file_uri(path, uri, sizeof(uri));
+	snprintf(reason, sizeof(reason), "exit code %d", code);
+	parties[2] = (struct audit_party){
+		.user = uri, .role = export ? &audit_role_destination_media : &audit_role_source_media, .media = true};
+	for (size_t at = 0; at < n || at == 0; at += STUDIES_MAX) {
+		static const struct audit_study nothing;
+
+		m.studies = n ? studies + at : &nothing;
+		m.n_studies = n == 0 ? 1 : n - at < STUDIES_MAX ? n - at : STUDIES_MAX;
+		report(&m);
+	}
+}
+
+void audit_exported(const char *path, const struct audit_study *studies, size_t n, int code)
+{
+	files(&audit_code_export, true, path, studies, n, code);
+}
+
+void audit_imported(const char *path, const struct audit_study *studies, size_t n, int code)
+{
+	files(&audit_code_import, false, path, studies, n, code);
+}

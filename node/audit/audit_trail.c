@@ -1,0 +1,351 @@
+/* audit_trail.c - groups of what was transferred, kept in memory between the first row of a group and its message.
+ *
+ * - A group is everything of one association and study, or of one job, destination and outcome.
+ * - The position that is kept lies before the oldest row of every group that is not reported, so that what a crash takes from
+ *   memory is read again.
+ * - Study and patient are in the detail of the instances' findings ("study", "patient"), put there by the indexer.
+ */
+#include "node/audit/audit_trail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/log.h"
+
+#define QUIET 3.0     /* s without another row until a group is reported */
+#define LONGEST 600.0 /* s a group may be open */
+#define ROWS 1000     /* instances in one step */
+#define OBJECTS_LOOK 64
+
+struct group {
+	bool sent;  /* by us; else received */
+	bool whole; /* nothing will be added: an attempt that failed */
+	char key[CONFIG_NAME_SIZE + 64];
+	char peer[17], host[64], uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE], reason[320];
+	int64_t job, first_row; /* id of an instance, or seq of an event */
+	double began, last;
+	enum audit_outcome outcome;
+	struct audit_study study;
+};
+
+struct audit_trail {
+	char path[300];
+	int64_t instance, event;	   /* read so far */
+	int64_t kept_instance, kept_event; /* on disk */
+	struct group *groups;
+	size_t n, capacity;
+	/* the step's */
+	struct journal *journal;
+	const struct jobs *jobs;
+	const struct config *config;
+};
+
+/* ---- the position ---- */
+
+static bool read_position(struct audit_trail *t)
+{
+	long long instance, event;
+	FILE *f = fopen(t->path, "re");
+	bool good = f && fscanf(f, "instance %lld event %lld\n", &instance, &event) == 2 && instance >= 0 && event >= 0;
+
+	if (f)
+		fclose(f);
+	if (good) {
+		t->instance = instance;
+		t->event = event;
+	}
+	return good;
+}
+
+static int keep_position(struct audit_trail *t, int64_t instance, int64_t event, struct err *err)
+{
+	char part[sizeof(t->path) + 8], text[80];
+	int n, fd, rc = 0;
+
+	if (instance == t->kept_instance && event == t->kept_event)
+		return 0;
+	snprintf(part, sizeof(part), "%s.part", t->path);
+	n = snprintf(text, sizeof(text), "instance %lld event %lld\n", (long long)instance, (long long)event);
+	fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	errno = fd < 0 ? errno : 0;
+	if (fd < 0 || write(fd, text, (size_t)n) != n)
+		rc = err_set(err, errno ? errno : ENOSPC, "cannot write %s: %s", part, strerror(errno ? errno : ENOSPC));
+	if (fd >= 0)
+		close(fd);
+	if (rc == 0 && rename(part, t->path) < 0)
+		rc = err_set(err, errno, "cannot rename %s: %s", part, strerror(errno));
+	if (rc == 0) {
+		t->kept_instance = instance;
+		t->kept_event = event;
+	}
+	return rc;
+}
+
+int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **ret_trail, struct err *err)
+{
+	struct audit_trail *t = calloc(1, sizeof(*t));
+	int64_t instance = 0, event = 0;
+	bool known;
+	int rc;
+
+	if (!t)
+		return err_set(err, ENOMEM, "no memory for the audit trail");
+	t->kept_instance = t->kept_event = -1;
+	snprintf(t->path, sizeof(t->path), "%s/audit/position", spool);
+	rc = journal_last(j, &instance, &event, err);
+	if (rc < 0)
+		goto out;
+	if (!audit_is_on()) {
+		unlink(t->path);
+		goto out;
+	}
+	/* A journal that ends before the position has forgotten its last cases, or is another one. Each number by itself: what
+	 * the other one has not read yet is still to be told. */
+	known = read_position(t);
+	if (!known || t->instance > instance)
+		t->instance = instance;
+	if (!known || t->event > event)
+		t->event = event;
+	rc = keep_position(t, t->instance, t->event, err);
+out:
+	if (rc < 0)
+		audit_trail_close(t);
+	else
+		*ret_trail = t;
+	return rc;
+}
+
+struct audit_trail *audit_trail_close(struct audit_trail *t)
+{
+	if (t)
+		free(t->groups);
+	free(t);
+	return NULL;
+}
+
+/* ---- groups ---- */
+
+static struct group *group(struct audit_trail *t, bool sent, const char *key, int64_t row, double time)
+{
+	struct group *g;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->groups[i].sent == sent && !t->groups[i].whole && !strcmp(t->groups[i].key, key)) {
+			t->groups[i].last = time;
+			return &t->groups[i];
+		}
+	if (t->n == t->capacity) {
+		size_t capacity = t->capacity ? 2 * t->capacity : 16;
+
+		g = realloc(t->groups, capacity * sizeof(*g));
+		if (!g)
+			return NULL;
+		t->groups = g;
+		t->capacity = capacity;
+	}
+	g = &t->groups[t->n++];
+	memset(g, 0, sizeof(*g));
+	g->sent = sent;
+	snprintf(g->key, sizeof(g->key), "%s", key);
+	g->first_row = row;
+	g->began = g->last = time;
+	return g;
+}
+
+static const char *text_of(const json_t *detail, const char *key)
+{
+	const char *text = json_string_value(json_object_get(detail, key));
+
+	return text ? text : "";
+}
+
+static int take_instance(void *ctx, const struct instance_row *row, const char *text)
+{
+	struct audit_trail *t = ctx;
+	json_t *detail = json_loads(text, 0, NULL);
+	const char *study = text_of(detail, "study");
+	char key[sizeof(((struct group *)0)->key)];
+	struct group *g;
+
+	snprintf(key, sizeof(key), "%.39s %.64s", row->association, study);
+	g = group(t, false, key, row->id, row->received);
+	if (g) {
+		snprintf(g->peer, sizeof(g->peer), "%s", row->calling);
+		snprintf(g->host, sizeof(g->host), "%s", row->host);
+		snprintf(g->uid, sizeof(g->uid), "%s", study);
+		snprintf(g->patient, sizeof(g->patient), "%s", text_of(detail, "patient"));
+		audit_study_count(&g->study, row->sop_class, 1);
+		t->instance = row->id;
+	}
+	json_decref(detail);
+	return g ? 0 : -ENOMEM;
+}
+
+/* The class of one of a job's objects; of results with many, which are of one class, the first's. */
+static const char *class_of(const struct job_view *v, const char *sop_instance)
+{
+	if (!v || v->n_objects == 0)
+		return "";
+	if (v->n_objects <= OBJECTS_LOOK)
+		for (size_t i = 0; i < v->n_objects; i++)
+			if (!strcmp(v->objects[i].sop_instance, sop_instance))
+				return v->objects[i].sop_class;
+	return v->objects[0].sop_class;
+}
+
+static void count_objects(struct group *g, const struct job_view *v, const json_t *detail)
+{
+	const json_t *list = json_object_get(detail, "sop_instances"), *one;
+	const char *uid = text_of(detail, "sop_instance");
+	size_t i;
+
+	json_array_foreach(list, i, one)
+		audit_study_count(&g->study, class_of(v, json_string_value(one) ? json_string_value(one) : ""), 1);
+	if (uid[0])
+		audit_study_count(&g->study, class_of(v, uid), 1);
+	else if (!list && v) /* it is about all objects that were due */
+		for (i = 0; i < v->n_objects; i++)
+			audit_study_count(&g->study, v->objects[i].sop_class, 1);
+}
+
+static int take_event(void *ctx, const struct event_row *row)
+{
+	struct audit_trail *t = ctx;
+	bool sent = row->known && row->event == EVENT_SENT;
+	bool failed = row->known && row->event == EVENT_SEND_FAILED, refused = row->known && row->event == EVENT_SEND_REFUSED;
+	char key[sizeof(((struct group *)0)->key)];
+	const char *destination;
+	json_t *detail;
+	struct group *g;
+
+	if (!sent && !failed && !refused) {
+		t->event = row->seq;
+		return 0;
+	}
+	detail = json_loads(row->detail, 0, NULL);
+	if (json_is_true(json_object_get(detail, "absent"))) { /* nobody was called */
+		t->event = row->seq;
+		json_decref(detail);
+		return 0;
+	}
+	destination = text_of(detail, "destination");
+	snprintf(key, sizeof(key), "%lld %d %.63s", (long long)row->job, (int)row->event, destination);
+	g = group(t, true, key, row->seq, row->time);
+	if (g) {
+		const struct destination_conf *d = config_destination(t->config, destination);
+
+		g->job = row->job;
+		g->whole = failed;
+		g->outcome = sent ? AUDIT_SUCCESS : failed ? AUDIT_MINOR : AUDIT_SERIOUS;
+		snprintf(g->peer, sizeof(g->peer), "%s", d ? d->aet : "");
+		snprintf(g->host, sizeof(g->host), "%s", d ? d->host : "");
+		if (!sent)
+			snprintf(g->reason, sizeof(g->reason), "%s%s%.280s", text_of(detail, "status"),
+				 text_of(detail, "status")[0] ? " " : "", text_of(detail, "reason"));
+		count_objects(g, jobs_find(t->jobs, row->job), detail);
+		t->event = row->seq;
+	}
+	json_decref(detail);
+	return g ? 0 : -ENOMEM;
+}
+
+/* ---- reports ---- */
+
+struct found {
+	char *uid, *patient;
+};
+
+static int first_member(void *ctx, const struct instance_row *row, const char *text)
+{
+	struct found *found = ctx;
+	json_t *detail = json_loads(text, 0, NULL);
+
+	(void)row;
+	snprintf(found->uid, AUDIT_ID_SIZE, "%s", text_of(detail, "study"));
+	snprintf(found->patient, AUDIT_ID_SIZE, "%s", text_of(detail, "patient"));
+	json_decref(detail);
+	return 1;
+}
+
+void audit_trail_study(struct journal *j, int64_t job, struct audit_study *ret_study, char ret_uid[AUDIT_ID_SIZE],
+		       char ret_patient[AUDIT_ID_SIZE])
+{
+	struct found found = {ret_uid, ret_patient};
+
+	ret_uid[0] = ret_patient[0] = '\0';
+	journal_members(j, job, first_member, &found, NULL); /* unknown is an answer, too */
+	ret_study->study = ret_uid;
+	ret_study->patient = ret_patient;
+}
+
+static void report(struct audit_trail *t, struct group *g)
+{
+	struct audit_peer peer = {g->peer, g->host};
+	struct audit_transfer transfer = {.time = g->last, .outcome = g->outcome, .reason = g->reason};
+
+	if (g->sent) {
+		audit_trail_study(t->journal, g->job, &g->study, g->uid, g->patient);
+		transfer.to = peer;
+	} else {
+		g->study.study = g->uid;
+		g->study.patient = g->patient;
+		transfer.from = peer;
+	}
+	audit_transferred(&transfer, &g->study);
+}
+
+/* A group whose times lie in the future was written before the clock was set back: it is due. */
+static bool is_due(const struct group *g, double now)
+{
+	return g->whole || now >= g->last + QUIET || now >= g->began + LONGEST || now < g->began - QUIET;
+}
+
+double audit_trail_step(struct audit_trail *t, struct journal *j, const struct jobs *jobs, const struct config *config,
+			double now, bool last)
+{
+	struct err err = {0};
+	int64_t instance, event;
+	double next = 0;
+	int rc;
+
+	if (!audit_is_on())
+		return 0;
+	t->journal = j;
+	t->jobs = jobs;
+	t->config = config;
+	instance = t->instance;
+	rc = journal_indexed(j, t->instance, ROWS, take_instance, t, &err);
+	if (rc == 0)
+		rc = journal_replay(j, 0, t->event, take_event, t, &err);
+	if (rc == 0 && t->instance - instance >= ROWS)
+		next = now; /* there may be more */
+	instance = t->instance;
+	event = t->event;
+	for (size_t i = 0; i < t->n;) {
+		struct group *g = &t->groups[i];
+
+		if (last || is_due(g, now)) {
+			report(t, g);
+			*g = t->groups[--t->n];
+			continue;
+		}
+		if (g->sent && g->first_row - 1 < event)
+			event = g->first_row - 1;
+		if (!g->sent && g->first_row - 1 < instance)
+			instance = g->first_row - 1;
+		if (next == 0 || fmin(g->last + QUIET, g->began + LONGEST) < next)
+			next = fmin(g->last + QUIET, g->began + LONGEST);
+		i++;
+	}
+	if (rc == 0)
+		rc = keep_position(t, instance, event, &err);
+	if (rc < 0)
+		log_event(LOG_ERR, "audit-trail", "reason=%s", log_quote(err.code ? err.msg : strerror(-rc)));
+	return next;
+}

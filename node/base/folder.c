@@ -1,0 +1,113 @@
+#include "node/base/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int folder_path(const char *spool, const char *what, int64_t job, char *ret_path, size_t size, struct err *err)
+{
+	if (snprintf(ret_path, size, "%s/%s/%lld", spool, what, (long long)job) >= (int)size)
+		return err_set(err, ENAMETOOLONG, "the path of folder %s of job %lld is too long", what, (long long)job);
+	return 0;
+}
+
+int folder_make(const char *path, struct err *err)
+{
+	char parent[1024];
+	char *slash;
+	int fd, ret = 0;
+
+	if (mkdir(path, 0700) < 0) {
+		if (errno == EEXIST)
+			return 0;
+		return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
+	}
+	snprintf(parent, sizeof(parent), "%s", path);
+	slash = strrchr(parent, '/');
+	if (slash)
+		*slash = '\0';
+	fd = open(slash ? parent : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		ret = err_set(err, errno, "cannot sync folder %s: %s", parent, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+int folder_empty(const char *path, struct err *err)
+{
+	DIR *dir = opendir(path);
+	int ret = 0;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : err_set(err, errno, "cannot open folder %s: %s", path, strerror(errno));
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (unlinkat(dirfd(dir), e->d_name, 0) < 0 && errno != ENOENT)
+			ret = err_set(err, errno, "cannot remove %s/%.100s: %s", path, e->d_name, strerror(errno));
+	}
+	closedir(dir);
+	return ret;
+}
+
+int folder_remove(const char *path, struct err *err)
+{
+	int ret = folder_empty(path, err);
+
+	if (ret == 0 && rmdir(path) < 0 && errno != ENOENT)
+		ret = err_set(err, errno, "cannot remove folder %s: %s", path, strerror(errno));
+	return ret;
+}
+
+uint64_t folder_bytes(const char *path)
+{
+	char *const paths[] = {(char *)path, NULL}; /* fts_open() only reads it */
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	uint64_t bytes = 0;
+
+	if (!fts)
+		return 0;
+	for (FTSENT *entry = fts_read(fts); entry; entry = fts_read(fts))
+		if (entry->fts_info == FTS_F)
+			bytes += (uint64_t)entry->fts_statp->st_blocks * 512;
+	fts_close(fts);
+	return bytes;
+}
+
+/* Sums, because readdir() has no order; each file's part is mixed well (Steele, Lea, Flood 2014: SplitMix64), so that one that
+ * grows cannot make up for one that goes. */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+	return x ^ (x >> 31);
+}
+
+uint64_t folder_fingerprint(const char *path)
+{
+	DIR *dir = opendir(path);
+	uint64_t sum = 0;
+	struct stat st;
+
+	if (!dir)
+		return 0;
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir))
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			sum += mix(mix((uint64_t)st.st_ino) ^ (uint64_t)st.st_size);
+	closedir(dir);
+	return sum;
+}
+
+const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}

@@ -1,0 +1,17 @@
+/* json_out.c - what is written for others to read: indented, in the order in which it was put together. */
+#include "node/base/json_out.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+int json_out_write(json_t *root, const char *folder, const char *name, struct err *err)
+{
+	char path[4096];
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (!root || json_dump_file(root, path, JSON_INDENT(1) | JSON_PRESERVE_ORDER) < 0)
+		rc = err_set(err, EIO, "cannot write %s", path);
+	json_decref(root);
+	return rc;
+}

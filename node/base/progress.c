@@ -1,0 +1,93 @@
+/* progress.c - the bar of `recon` and `simulate`; see progress.h.
+ * Signals only set a flag: the computation sees it through the monitor and ends in order, leaving no half-written file.
+ */
+#include "node/base/progress.h"
+#include "kernels/clock.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define REDRAW_SECONDS 0.1
+#define BAR_MAX 40
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = 1;
+	signal(number, SIG_DFL); /* the second one is final */
+}
+
+static void monitor_show(void *ctx, const char *stage, double fraction)
+{
+	progress_show(ctx, stage, fraction);
+}
+
+static bool monitor_stop(void *ctx)
+{
+	(void)ctx;
+	return progress_cancelled();
+}
+
+void progress_start(struct progress *p, bool draw)
+{
+	struct winsize size;
+
+	memset(p, 0, sizeof(*p));
+	p->terminal = draw && isatty(STDERR_FILENO);
+	p->width = 80;
+	if (p->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		p->width = size.ws_col;
+	p->monitor = (struct monitor){.ctx = p, .progress = monitor_show, .cancelled = monitor_stop};
+	interrupted = 0;
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+}
+
+void progress_show(struct progress *p, const char *stage, double fraction)
+{
+	double now = clock_seconds();
+	int bar = p->width - 40; /* stage 14, percent and time 20, brackets and blanks */
+	int filled;
+	long spent;
+
+	if (!p->terminal)
+		return;
+	if (!(fraction >= 0))
+		fraction = 0;
+	if (fraction > 1)
+		fraction = 1;
+	if (strncmp(stage, p->stage, sizeof(p->stage) - 1) != 0) {
+		snprintf(p->stage, sizeof(p->stage), "%s", stage);
+		p->begun = now;
+	} else if (now - p->last < REDRAW_SECONDS && fraction < 1) {
+		return;
+	}
+	p->last = now;
+	p->drawn = true;
+	bar = bar > BAR_MAX ? BAR_MAX : bar < 0 ? 0 : bar;
+	filled = (int)(fraction * bar + 0.5);
+	spent = (long)(now - p->begun);
+	fprintf(stderr, "\r%-14.14s [%.*s%*s] %3.0f %%  %ld:%02ld\033[K", p->stage, filled,
+		"########################################", bar - filled, "", 100 * fraction, spent / 60, spent % 60);
+	fflush(stderr);
+}
+
+bool progress_cancelled(void)
+{
+	return interrupted != 0;
+}
+
+void progress_stop(struct progress *p)
+{
+	if (p->drawn) {
+		fputs("\r\033[K", stderr);
+		fflush(stderr);
+	}
+	p->drawn = false;
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+}

@@ -1,0 +1,37 @@
+/* text_in.c - reads one byte more than is allowed, so that nobody has to believe what a file says about its size. */
+#include "node/base/text_in.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int text_in_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err)
+{
+	char *text = malloc(most + 2);
+	FILE *f = fopen(path, "rbe");
+	size_t n = 0;
+	int rc = 0;
+
+	if (!f)
+		rc = err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	else if (!text)
+		rc = err_set(err, ENOMEM, "no memory for a file: %s", what);
+	if (rc == 0) {
+		n = fread(text, 1, most + 1, f);
+		if (ferror(f))
+			rc = err_set(err, EIO, "cannot read %s: %s", path, strerror(errno));
+		else if (n > most)
+			rc = err_set(err, EBADMSG, "%s has more than %zu bytes: this is no %s", path, most, what);
+	}
+	if (f)
+		fclose(f);
+	if (rc < 0) {
+		free(text);
+		return rc;
+	}
+	text[n] = '\0';
+	*ret_text = text;
+	*ret_size = n;
+	return 0;
+}

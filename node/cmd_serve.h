@@ -1,7 +1,0 @@
-/* `tomonode serve`: returns an exit code (node/exit_code.h). */
-#ifndef TOMONODE_NODE_CMD_SERVE_H
-#define TOMONODE_NODE_CMD_SERVE_H
-
-int cmd_serve(int argc, char **argv);
-
-#endif

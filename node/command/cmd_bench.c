@@ -1,0 +1,340 @@
+/* cmd_bench.c - `tomonode bench`: how fast this machine's devices reconstruct, as a line of JSON for each work and device.
+ *
+ * Lines come when they are measured. Works that do not fit a device, or fail on it, make a line with `error` and the exit code,
+ * and the others go on; a device that is broken is left.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/command/commands.h"
+#include "node/process/options.h"
+#include "node/tools/bench_compare.h"
+#include "node/version.h"
+#include "recon/bench/bench.h"
+#include "recon/core/threads.h"
+
+#define DEVICES_MAX 64
+#define WORKS_MAX 64
+#define THREADS_MAX 1024
+#define THRESHOLD 10.0 /* percent */
+
+enum {
+	OPTION_DEVICE = OPTION_LONG,
+	OPTION_WORK,
+	OPTION_THREADS,
+	OPTION_SIZE,
+	OPTION_QUICK,
+	OPTION_REPEAT,
+	OPTION_LIST,
+	OPTION_COMPARE,
+	OPTION_THRESHOLD
+};
+
+static const struct option_spec option_specs[] = {
+	{OPTION_DEVICE, "device", "NAME", "measure this one: cpu, cpu:THREADS, cuda:N; may be repeated; default: all there are"},
+	{OPTION_WORK, "work", "NAME", "do this work; may be repeated; default: all (--list)"},
+	{OPTION_THREADS, "threads", "N", "threads of the CPU, 1 to 1024; default: as many as the machine has"},
+	{OPTION_SIZE, "size", "SIZE", "tiny, quick, normal or full; default: normal"},
+	{OPTION_QUICK, "quick", NULL, "the same as --size quick"},
+	{OPTION_REPEAT, "repeat", "N", "runs behind the warm-up, 1 to 1000; default: until a second is full, 3 to 100"},
+	{OPTION_COMPARE, "compare", "FILE", "lines of an earlier run: adds `earlier_seconds` and `ratio`, now / earlier"},
+	{OPTION_THRESHOLD, "threshold", "PERCENT",
+	 "with --compare: a work that takes so much longer makes exit code 1; default: 10"},
+	{OPTION_LIST, "list", NULL, "say what works there are, and do nothing"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "bench",
+	.usage = "[--quick] [--device NAME]... [--work NAME]... [--compare FILE] [--json]",
+	.summary = "Measure how fast the devices of this machine reconstruct: tomosynthesis, PET, parallel beams.",
+	.text = "Prints a line of JSON for each work and device: median seconds of runs on data in memory, steps and bytes a "
+		"second,\n"
+		"and the share of the floor, which is measured on the device, too. What was computed is checked against a known\n"
+		"sum. With --json one document holds the lines. docs/operations.md says what the members mean.",
+	.options = option_specs,
+	.json = true,
+};
+
+struct run {
+	struct options *o;
+	char device[DEVICES_MAX][16];
+	size_t n_devices;
+	const struct bench_work *work[WORKS_MAX];
+	size_t n_works;
+	int threads, repeat;
+	enum bench_size size;
+	double threshold;
+	struct bench_earlier *earlier; /* NULL: nothing to compare with */
+	size_t n_compared, n_slower;
+	json_t *results;     /* --json; else NULL */
+	enum exit_code code; /* the first that is not CODE_OK */
+};
+
+static void add_device(struct run *b, const char *name)
+{
+	if (b->n_devices < DEVICES_MAX && strlen(name) < sizeof(b->device[0]))
+		strcpy(b->device[b->n_devices++], name);
+}
+
+static void find_device(void *ctx, const char *device, const char *name, size_t memory)
+{
+	(void)name;
+	(void)memory;
+	add_device(ctx, device);
+}
+
+static void write_text(void *ctx, const char *name, const char *value)
+{
+	json_object_set_new(ctx, name, json_string(value));
+}
+
+static void write_number(void *ctx, const char *name, double value)
+{
+	json_object_set_new(ctx, name,
+			    value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value)
+			    : isfinite(value)				? json_real(value)
+									: json_null());
+}
+
+/* Takes the line over. */
+static void print_line(struct run *b, json_t *line)
+{
+	if (b->results) {
+		json_array_append_new(b->results, line);
+		return;
+	}
+	if (!line || json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) < 0 || putchar('\n') == EOF ||
+	    fflush(stdout) != 0)
+		b->code = b->code ? b->code : CODE_FAILED;
+	json_decref(line);
+}
+
+static void compare(struct run *b, const struct bench_result *result, json_t *line)
+{
+	double earlier = bench_earlier_seconds(b->earlier, result->work->name, result->device, result->sizes);
+	double now = result->seconds.median, ratio = now / earlier;
+	bool slower = earlier > 0 && ratio > 1 + b->threshold / 100;
+
+	if (!(earlier > 0)) {
+		fprintf(stderr, "%s on %s: nothing earlier of this device and these sizes\n", result->work->name, result->device);
+		return;
+	}
+	json_object_set_new(line, "earlier_seconds", json_real(earlier));
+	json_object_set_new(line, "ratio", json_real(ratio));
+	fprintf(stderr, "%s on %s: %.4g s, earlier %.4g s, ratio %.3f%s\n", result->work->name, result->device, now, earlier,
+		ratio, slower ? ": SLOWER" : "");
+	b->n_compared++;
+	b->n_slower += slower;
+}
+
+static void run_work(struct run *b, const struct bench_work *work, struct device *dev, const struct bench_ceiling *ceiling,
+		     struct err *err)
+{
+	json_t *line = json_object();
+	const struct bench_writer writer = {line, write_text, write_number};
+	struct bench_result result;
+
+	if (bench_run(work, dev, b->size, b->repeat, ceiling, &result, err) < 0) {
+		fprintf(stderr, "tomonode bench: %s on %s: %s\n", work->name, dev->name, err->msg);
+		b->code = b->code ? b->code : options_code(err);
+		write_text(line, "work", work->name);
+		write_text(line, "device", dev->name);
+		write_text(line, "size", bench_size_name(b->size));
+		write_text(line, "error", err->msg);
+	} else {
+		bench_write(&result, &writer);
+		write_text(line, "version", TOMONODE_VERSION);
+		write_text(line, "revision", TOMONODE_REVISION);
+		if (b->earlier)
+			compare(b, &result, line);
+	}
+	print_line(b, line);
+}
+
+static int run_device(struct run *b, const char *name)
+{
+	struct bench_ceiling ceiling;
+	struct device *dev = NULL;
+	struct err err = {0};
+	char known[DEVICES_MAX * 18] = "", cpu[16];
+	int r, code = CODE_OK, threads = b->threads;
+	long long number;
+
+	if (threads && !strcmp(name, "cpu")) {
+		snprintf(cpu, sizeof(cpu), "cpu:%d", threads);
+		name = cpu;
+	} else if (!strncmp(name, "cpu:", 4) && options_integer(name + 4, 1, THREADS_MAX, &number) == 0) {
+		threads = (int)number;
+	}
+	if (threads)
+		threads_limit(threads); /* what the host does beside the device */
+	r = device_open(name, &dev, &err);
+	if (r == 0)
+		r = bench_ceiling(dev, b->size, &ceiling, &err);
+	for (size_t i = 0; r == 0 && i < b->n_works && err.code != EHWPOISON; i++) {
+		err = (struct err){0};
+		run_work(b, b->work[i], dev, &ceiling, &err);
+	}
+	device_close(dev);
+	if (r == 0)
+		return CODE_OK;
+	if (err.code == EINVAL || err.code == ENODEV) { /* no such device: which ones are there? */
+		struct run there = {0};
+
+		device_list(find_device, &there);
+		for (size_t i = 0; i < there.n_devices; i++)
+			snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+				 i ? ", " : "; here: ", there.device[i]);
+	}
+	code = err.code == EINVAL ? CODE_USAGE : options_code(&err);
+	return options_fail(b->o, code, "%s%s", err.msg, known);
+}
+
+static int list_works(const struct options *o)
+{
+	json_t *works = json_array();
+	const struct bench_work *w;
+
+	for (size_t i = 0; (w = bench_work_at(i)); i++) {
+		if (o->json)
+			json_array_append_new(works,
+					      json_pack("{s:s, s:s, s:s}", "work", w->name, "what", w->what, "check", w->check));
+		else
+			printf("%-22s %s\n%-22s check: %s\n", w->name, w->what, "", w->check);
+	}
+	if (o->json)
+		return options_json(json_pack("{s:b, s:o}", "ok", 1, "works", works));
+	json_decref(works);
+	return CODE_OK;
+}
+
+static int fail_work(const struct options *o, const char *name)
+{
+	char names[1024] = "";
+
+	for (size_t i = 0; bench_work_at(i); i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", bench_work_at(i)->name);
+	return options_fail(o, CODE_USAGE, "--work %s is not known; allowed: %s", name, names);
+}
+
+/* CODE_OK, or an exit code whose sentence has been printed. */
+static int take_option(struct run *b, int id, const char *value)
+{
+	long long number;
+	int size = 0;
+
+	switch (id) {
+	case OPTION_DEVICE:
+		if (b->n_devices == DEVICES_MAX || strlen(value) >= sizeof(b->device[0]))
+			return options_fail(b->o, CODE_USAGE,
+					    "--device %s: at most %d of cpu, cpu:THREADS, cuda:N (tomonode devices lists them)",
+					    value, DEVICES_MAX);
+		add_device(b, value);
+		return CODE_OK;
+	case OPTION_WORK:
+		if (!bench_work_find(value))
+			return fail_work(b->o, value);
+		if (b->n_works == WORKS_MAX)
+			return options_fail(b->o, CODE_USAGE, "--work more than %d times", WORKS_MAX);
+		b->work[b->n_works++] = bench_work_find(value);
+		return CODE_OK;
+	case OPTION_SIZE:
+		while (size < BENCH_SIZES && strcmp(value, bench_size_name((enum bench_size)size)) != 0)
+			size++;
+		if (size == BENCH_SIZES)
+			return options_fail(b->o, CODE_USAGE, "--size %s; allowed: tiny, quick, normal, full", value);
+		b->size = (enum bench_size)size;
+		return CODE_OK;
+	case OPTION_QUICK:
+		b->size = BENCH_QUICK;
+		return CODE_OK;
+	case OPTION_THRESHOLD:
+		if (options_real(value, 0, 1e6, &b->threshold) < 0)
+			return options_fail(b->o, CODE_USAGE, "--threshold %s; allowed: 0 to 1000000 percent", value);
+		return CODE_OK;
+	default:
+		if (options_integer(value, 1, id == OPTION_THREADS ? THREADS_MAX : BENCH_REPEAT_MAX, &number) < 0)
+			return options_fail(b->o, CODE_USAGE, "--%s %s; allowed: 1 to %d",
+					    id == OPTION_THREADS ? "threads" : "repeat", value,
+					    id == OPTION_THREADS ? THREADS_MAX : BENCH_REPEAT_MAX);
+		*(id == OPTION_THREADS ? &b->threads : &b->repeat) = (int)number;
+		return CODE_OK;
+	}
+}
+
+/* What the comparison says, when all is measured. */
+static void judge(struct run *b)
+{
+	if (!b->earlier || b->code)
+		return;
+	if (b->n_compared == 0) {
+		fprintf(stderr, "tomonode bench: the earlier run has none of these works with this device and these sizes\n");
+		b->code = CODE_INPUT;
+	} else if (b->n_slower) {
+		fprintf(stderr, "tomonode bench: %zu of %zu took more than %g %% longer than earlier\n", b->n_slower,
+			b->n_compared, b->threshold);
+		b->code = CODE_FAILED;
+	}
+}
+
+static int run_all(struct run *b)
+{
+	int code = CODE_OK;
+
+	if (b->n_devices == 0 && device_list(find_device, b) <= 0)
+		return options_fail(b->o, CODE_DEVICE, "no device can be opened");
+	if (b->n_works == 0)
+		while (b->n_works < WORKS_MAX && bench_work_at(b->n_works)) {
+			b->work[b->n_works] = bench_work_at(b->n_works);
+			b->n_works++;
+		}
+	if (b->o->json)
+		b->results = json_array();
+	for (size_t i = 0; code == CODE_OK && i < b->n_devices; i++)
+		code = run_device(b, b->device[i]);
+	if (code != CODE_OK) {
+		json_decref(b->results);
+		return code;
+	}
+	judge(b);
+	if (!b->results)
+		return b->code;
+	code = options_json(json_pack("{s:b, s:i, s:o, s:i}", "ok", b->code == CODE_OK, "code", (int)b->code, "results",
+				      b->results, "slower", (int)b->n_slower));
+	return code == CODE_OK ? (int)b->code : code;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+	struct options o;
+	struct run b = {.o = &o, .size = BENCH_NORMAL, .threshold = THRESHOLD};
+	const char *earlier = NULL;
+	struct err err = {0};
+	bool list = false;
+	int id, code = CODE_OK;
+
+	options_begin(&o, &spec, argc, argv);
+	while (code == CODE_OK && (id = options_next(&o)) >= 0) {
+		if (id == OPTION_LIST)
+			list = true;
+		else if (id == OPTION_COMPARE)
+			earlier = o.value;
+		else
+			code = take_option(&b, id, o.value);
+	}
+	if (code != CODE_OK)
+		return code;
+	if (id == OPTION_STOP)
+		return o.code;
+	if (list)
+		return list_works(&o);
+	if (earlier && bench_earlier_read(earlier, &b.earlier, &err) < 0)
+		return options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : options_code(&err), "%s", err.msg);
+	code = run_all(&b);
+	bench_earlier_free(b.earlier);
+	return code;
+}

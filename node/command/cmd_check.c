@@ -1,0 +1,237 @@
+/* cmd_check.c - `tomonode check`: every problem of a configuration, else what it means, and what is allowed but looks unwise. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/clock.h"
+#include "node/command/commands.h"
+#include "node/config/config_path.h"
+#include "node/config/config_reference.h"
+#include "node/process/options.h"
+#include "node/receive/tls_files.h"
+
+enum { OPTION_DESCRIBE = OPTION_LONG };
+
+static const struct option_spec options[] = {
+	{'c', "config", "FILE", "configuration to lay over the embedded defaults"},
+	{'v', "verbose", NULL, "list protocols, profiles and scanners, too"},
+	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and end"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "check",
+	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
+	.summary = "Check a configuration: print every problem with file, line and what is allowed, or what is in effect.",
+	.text = "The files of TLS are read, too. Problems and warnings go to stderr; warnings do not change the exit code.",
+	.options = options,
+	.json = true,
+};
+
+struct messages {
+	json_t *problems, *warnings, *config;
+	json_t *entry; /* being filled; borrowed from config */
+};
+
+static void add_problem(void *ctx, const char *text)
+{
+	struct messages *m = ctx;
+
+	fprintf(stderr, "%s\n", text);
+	json_array_append_new(m->problems, json_string(text));
+}
+
+static void add_warning(void *ctx, const char *text)
+{
+	struct messages *m = ctx;
+
+	fprintf(stderr, "warning: %s\n", text);
+	json_array_append_new(m->warnings, json_string(text));
+}
+
+static void add_expiry(void *ctx, const char *text, bool is_over)
+{
+	if (is_over)
+		add_problem(ctx, text);
+	else
+		add_warning(ctx, text);
+}
+
+static void json_entry(void *ctx, const char *section)
+{
+	struct messages *m = ctx;
+	json_t *list = json_object_get(m->config, section); /* NULL: a section that is there once, such as "node" */
+
+	m->entry = json_object();
+	if (list)
+		json_array_append_new(list, m->entry);
+	else
+		json_object_set_new(m->config, section, m->entry);
+}
+
+static void json_value(void *ctx, const char *key, const char *value, int is_number)
+{
+	struct messages *m = ctx;
+
+	json_object_set_new(m->entry, key, is_number ? json_loads(value, JSON_DECODE_ANY, NULL) : json_string(value));
+}
+
+static void json_names(void *ctx, const char *key, const char *const *names, size_t n)
+{
+	struct messages *m = ctx;
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(array, json_string(names[i]));
+	json_object_set_new(m->entry, key, array);
+}
+
+static void fill_config(struct messages *m, const struct config *c)
+{
+	static const char *const lists[] = {"listeners", "peers", "destinations", "routes", "protocols", "profiles", "scanners"};
+	const struct config_visitor visitor = {m, json_entry, json_value, json_names};
+
+	m->config = json_object();
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		json_object_set_new(m->config, lists[i], json_array());
+	config_visit(c, &visitor);
+}
+
+/* What most configurations take from the defaults. */
+static void print_entries(const struct config *c)
+{
+	char text[1000];
+
+	for (size_t i = 0; i < c->n_protocols; i++) {
+		config_describe_protocol(&c->protocols[i], text, sizeof(text));
+		printf("protocol      %s: %s\n", c->protocols[i].name, text);
+	}
+	for (size_t i = 0; i < c->n_profiles; i++) {
+		const struct profile_conf *p = &c->profiles[i];
+
+		printf("profile       %s: manufacturer '%s', model '%s', serial '%s'\n", p->name, p->manufacturer, p->model,
+		       p->serial);
+	}
+	for (size_t i = 0; i < c->n_scanners; i++) {
+		const struct scanner_conf *s = &c->scanners[i];
+
+		printf("scanner       %s: manufacturer '%s', model '%s', serial '%s'\n", s->name, s->manufacturer, s->model,
+		       s->serial);
+	}
+}
+
+/* What matters first: is it good, who can come in, where do results go. */
+static void print_config(const struct config *c, bool good, bool verbose)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	size_t n;
+
+	printf("%s: %s\n", c->path[0] ? c->path : "embedded defaults",
+	       good ? "no problems" : "problems with certificates, see above");
+	n = config_listeners(c, list);
+	if (c->node.plain)
+		printf("node          %s listens on %s port %d, spool %s, device %s\n", c->node.aet, c->node.bind, c->node.port,
+		       c->node.spool, c->node.device);
+	else
+		printf("node          %s, spool %s, device %s\n", c->node.aet, c->node.spool, c->node.device);
+	for (size_t i = c->node.plain ? 1 : 0; i < n; i++)
+		printf("listener      %s: %s port %d, %s\n", list[i].name, list[i].bind, list[i].port,
+		       !list[i].tls		    ? "plain"
+		       : list[i].client_certificate ? "TLS, callers show a certificate"
+						    : "TLS, callers need no certificate");
+	if (c->status.enabled)
+		printf("status page   %s port %d\n", c->status.bind, c->status.port);
+	printf("peers         %s", c->node.require_known_peer ? "" : "anybody may send\n");
+	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
+		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
+		       c->peers[i].host[0] ? " at " : "", c->peers[i].host,
+		       c->peers[i].certificate[0] ? ", by its certificate" : "");
+	if (c->node.require_known_peer)
+		printf("%s\n", c->n_peers ? "" : "nobody may send");
+	for (size_t i = 0; i < c->n_destinations; i++)
+		printf("destination   %s: %s at %s port %d%s\n", c->destinations[i].name, c->destinations[i].aet,
+		       c->destinations[i].host, c->destinations[i].port,
+		       !c->destinations[i].tls		? ""
+		       : c->destinations[i].verify_name ? ", TLS"
+							: ", TLS, for any name");
+	for (size_t i = 0; i < c->n_routes; i++) {
+		const struct route_conf *r = &c->routes[i];
+
+		printf("route         %s: %s from %s through %s to", r->name, r->kind, r->calling[0] ? r->calling : "anybody",
+		       r->protocol);
+		for (size_t k = 0; k < r->n_destinations; k++)
+			printf("%s %s", k ? "," : "", r->destination[k]);
+		putchar('\n');
+	}
+	if (verbose)
+		print_entries(c);
+	else
+		printf("protocols     %zu, profiles %zu, scanners %zu (--verbose lists them)\n", c->n_protocols, c->n_profiles,
+		       c->n_scanners);
+}
+
+static int report_json(struct messages *m, const char *path, int code)
+{
+	json_t *root = json_pack("{s:b, s:i, s:s, s:O, s:O}", "ok", code == CODE_OK, "code", code, "file", path ? path : "",
+				 "problems", m->problems, "warnings", m->warnings);
+
+	if (root && m->config)
+		json_object_set(root, "config", m->config);
+	return options_json(root) == CODE_OK ? code : CODE_FAILED;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	struct config *config = NULL;
+	struct messages m = {0};
+	const struct tls_files_report files = {&m, add_problem, add_expiry, add_warning};
+	const char *path = NULL;
+	struct err err = {0};
+	char room[CONFIG_PATH_ROOM];
+	struct options o;
+	bool reference = false, verbose = false;
+	int id, rc, code = CODE_OK;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'c')
+			path = o.value;
+		else if (id == 'v')
+			verbose = true;
+		else if (id == OPTION_DESCRIBE)
+			reference = true;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	if (reference) {
+		config_reference(stdout);
+		return fflush(stdout) == 0 ? CODE_OK : CODE_FAILED;
+	}
+	if (!path)
+		path = config_path_default(room);
+	m.problems = json_array();
+	m.warnings = json_array();
+	rc = config_load(path, add_problem, &m, &config, &err);
+	if (rc < 0) {
+		code = CODE_CONFIG;
+		if (json_array_size(m.problems) == 0) /* not a problem of the text: memory, an absurd path */
+			add_problem(&m, err.msg);
+	} else {
+		tls_files_check(config, clock_wall(), &files, NULL);
+		config_warn(config, add_warning, &m);
+		if (json_array_size(m.problems) > 0)
+			code = CODE_CONFIG;
+		if (o.json)
+			fill_config(&m, config);
+		else
+			print_config(config, json_array_size(m.problems) == 0, verbose);
+	}
+	if (o.json)
+		code = report_json(&m, path, code);
+	json_decref(m.problems);
+	json_decref(m.warnings);
+	json_decref(m.config);
+	config_free(config);
+	return code;
+}

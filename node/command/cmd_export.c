@@ -1,0 +1,248 @@
+/* cmd_export.c - `tomonode export`: DICOM objects as files for other programs. */
+#include <errno.h>
+#include <fts.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/core/dataset.h"
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+#include "node/base/plural.h"
+#include "node/command/audit_files.h"
+#include "node/command/commands.h"
+#include "node/process/options.h"
+#include "node/tools/export_image.h"
+#include "node/tools/export_sinogram.h"
+
+#define FILES_MAX 100000
+
+static const struct option_spec option_specs[] = {
+	{'c', "config", "FILE", "configuration, for its audit trail (audit)"},
+	{'o', "output", "FILE", "what to write, by its ending: .nii or .hv (an image), .hs (sinograms)"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "export",
+	.usage = "-o FILE.nii|FILE.hv|FILE.hs [-c FILE] [--json] PATH...",
+	.summary = "Write a PET or CT series as NIfTI or Interfile, or sinogram objects as the Interfile they were made of.",
+	.text = "PATH: files or folders; DICOM objects of other kinds than asked for are passed over.\n"
+		".nii  NIfTI-1, float32, with the place in the patient (RAS).\n"
+		".hv   Interfile image, float32, the values beside it in .v.\n"
+		".hs   Interfile projection data, byte for byte as imported; further roles in NAME-role.hs.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = -1,
+};
+
+enum format { FORMAT_NONE, FORMAT_NIFTI, FORMAT_IMAGE, FORMAT_SINOGRAM };
+
+static enum format format_of(const char *path)
+{
+	const char *dot = strrchr(file_name(path), '.');
+
+	if (!dot || dot == file_name(path))
+		return FORMAT_NONE;
+	return !strcmp(dot, ".nii")  ? FORMAT_NIFTI
+	       : !strcmp(dot, ".hv") ? FORMAT_IMAGE
+	       : !strcmp(dot, ".hs") ? FORMAT_SINOGRAM
+				     : FORMAT_NONE;
+}
+
+/* ---- which files ---- */
+
+struct list {
+	char **paths;
+	size_t n, n_passed; /* taken; passed over */
+};
+
+static void list_clear(struct list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->paths[i]);
+	free(l->paths);
+}
+
+/* Is it a DICOM file of one of the classes? A file that is DICOM and cannot be read is an error: it could be the one that is
+ * missing. */
+static int is_of_class(const char *path, const char *const sop_class[2], struct err *err)
+{
+	FILE *f = fopen(path, "rb");
+	char mark[4] = "", found[DICOM_UID_SIZE] = "";
+	struct dicom_file *file = NULL;
+	bool dicom = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
+	int rc;
+
+	if (f)
+		fclose(f);
+	if (!dicom)
+		return 0;
+	rc = dicom_open(path, &file, err);
+	if (rc < 0)
+		return err_within(err, "%s", file_name(path));
+	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
+	dicom_close(file);
+	return !strcmp(found, sop_class[0]) || !strcmp(found, sop_class[1]);
+}
+
+static int list_add(struct list *l, const char *path, const char *const sop_class[2], struct err *err)
+{
+	int rc = is_of_class(path, sop_class, err);
+
+	if (rc <= 0) {
+		l->n_passed += rc == 0;
+		return rc;
+	}
+	if (l->n == FILES_MAX)
+		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
+	if (!(l->n & (l->n - 1))) { /* grows by doubling */
+		char **more = realloc(l->paths, (l->n ? 2 * l->n : 1) * sizeof(*more));
+
+		if (!more)
+			return err_set(err, ENOMEM, "no memory for a list of %zu files", l->n);
+		l->paths = more;
+	}
+	l->paths[l->n] = strdup(path);
+	if (!l->paths[l->n])
+		return err_set(err, ENOMEM, "no memory for a path");
+	l->n++;
+	return 0;
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static int list_fill(struct list *l, char *const *paths, const char *const sop_class[2], struct err *err)
+{
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
+	FTSENT *entry;
+	int rc = 0;
+
+	if (!fts)
+		return err_set(err, errno, "cannot walk the folders: %s", strerror(errno));
+	while (rc >= 0 && (entry = fts_read(fts))) {
+		if (entry->fts_info == FTS_F)
+			rc = list_add(l, entry->fts_path, sop_class, err);
+		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+			rc = err_set(err, ENOENT, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
+	}
+	fts_close(fts);
+	return rc;
+}
+
+/* ---- what is written ---- */
+
+static int export_series(struct options *o, const struct list *l, enum format format, const char *out)
+{
+	struct pet_series *s = NULL;
+	struct err err = {0};
+	int rc = pet_series_open(l->paths, l->n, &s, &err);
+
+	if (rc == 0)
+		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
+	if (rc == 0 && o->json)
+		rc = options_json(json_pack("{s:b, s:i, s:[s], s:s, s:[i,i,i], s:[f,f,f], s:s, s:I}", "ok", 1, "code", 0, "files",
+					    out, "series", s->series, "size", s->n[0], s->n[1], s->n[2], "voxel_mm",
+					    s->spacing[0], s->spacing[1], s->spacing[2], "units", s->units, "passed_over",
+					    (json_int_t)l->n_passed));
+	else if (rc == 0)
+		printf("%s: %d x %d x %d voxels of %.4g x %.4g x %.4g mm, %s\n", out, s->n[0], s->n[1], s->n[2], s->spacing[0],
+		       s->spacing[1], s->spacing[2], s->units);
+	else
+		rc = options_fail_err(o, &err);
+	pet_series_close(s);
+	return rc;
+}
+
+static int export_projections(struct options *o, const struct list *l, const char *out)
+{
+	struct export_file files[SINOGRAM_ROLES];
+	struct sinogram *s = NULL;
+	json_t *names = json_array();
+	struct err err = {0};
+	size_t n = 0;
+	int code = CODE_OK;
+
+	if (sinogram_open_raw((const char *const *)l->paths, l->n, &s, &err) < 0 ||
+	    export_sinogram(s, out, files, &n, &err) < 0) {
+		code = options_fail_err(o, &err);
+		goto out;
+	}
+	for (size_t i = 0; i < n; i++) {
+		json_array_append_new(names, json_string(files[i].path));
+		if (!o->json)
+			printf("%s: %s, %llu bytes\n", files[i].path, sinogram_role_name(files[i].role),
+			       (unsigned long long)files[i].bytes);
+	}
+	if (o->json)
+		code = options_json(json_pack("{s:b, s:i, s:O, s:I}", "ok", 1, "code", 0, "files", names, "passed_over",
+					      (json_int_t)l->n_passed));
+out:
+	json_decref(names);
+	sinogram_close(s);
+	return code;
+}
+
+static void audit(const struct list *l, const char *out, int code)
+{
+	struct audit_files files = {0};
+
+	if (!audit_is_on())
+		return;
+	for (size_t i = 0; i < l->n; i++)
+		audit_files_add(&files, l->paths[i]);
+	audit_exported(out, files.list, files.n, code);
+	audit_files_clear(&files);
+}
+
+int cmd_export(int argc, char **argv)
+{
+	static const char *const sinograms[2] = {SINOGRAM_CLASS, SINOGRAM_CLASS}, *const images[2] = {PET_IMAGE_CLASS,
+												      CT_IMAGE_CLASS};
+	const char *out = NULL, *config_path = NULL;
+	struct config *config = NULL;
+	struct list list = {0};
+	struct err err = {0};
+	enum format format;
+	struct options o;
+	int id, code;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'o')
+			out = o.value;
+		if (id == 'c')
+			config_path = o.value;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	if (!out)
+		return options_fail(&o, CODE_USAGE, "-o FILE is missing");
+	format = format_of(out);
+	if (format == FORMAT_NONE)
+		return options_fail(&o, CODE_USAGE, "-o %s: the name must end in .nii, .hv or .hs", out);
+	code = options_config(&o, config_path, &config);
+	if (code != CODE_OK)
+		return code;
+	audit_start(&config->node, AUDIT_DIRECT, "export");
+	if (list_fill(&list, argv + o.first, format == FORMAT_SINOGRAM ? sinograms : images, &err) < 0)
+		code = options_fail(&o, CODE_INPUT, "%s", err.msg);
+	else if (list.n == 0)
+		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
+				    format == FORMAT_SINOGRAM ? "sinogram object" : "PET or CT image", list.n_passed,
+				    plural(list.n_passed));
+	else if (format == FORMAT_SINOGRAM)
+		code = export_projections(&o, &list, out);
+	else
+		code = export_series(&o, &list, format, out);
+	audit(&list, out, code);
+	list_clear(&list);
+	config_free(config);
+	return code;
+}

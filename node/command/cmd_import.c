@@ -1,0 +1,198 @@
+/* cmd_import.c - `tomonode import`: Interfile projection data, of PET or of parallel beams, become sinogram objects; a picture is
+ * scanned by parallel beams. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/clock.h"
+#include "node/base/plural.h"
+#include "node/command/audit_files.h"
+#include "node/command/commands.h"
+#include "node/format/picture.h"
+#include "node/process/options.h"
+#include "node/simulate/simulate_parallel.h"
+#include "node/sinogram/sinogram.h"
+
+#define SET_MAX 200
+#define ARGUMENTS_MAX 64
+
+enum {
+	OPTION_MULTIPLICATIVE = OPTION_LONG,
+	OPTION_ADDITIVE,
+	OPTION_ATTENUATION,
+	OPTION_NORMALISATION,
+	OPTION_LIKE,
+	OPTION_SET,
+	OPTION_CHUNK
+};
+
+static const struct option_spec option_specs[] = {
+	{OPTION_MULTIPLICATIVE, "multiplicative", "F.hs", "factors m of the model y ~ m (A x) + b"},
+	{OPTION_ADDITIVE, "additive", "F.hs", "background b: expected randoms and scatter, in counts"},
+	{OPTION_ATTENUATION, "attenuation", "F.hs", "attenuation correction factors, at least 1"},
+	{OPTION_NORMALISATION, "normalisation", "F.hs", "normalisation correction factors, above 0"},
+	{OPTION_LIKE, "like", "FILE.dcm",
+	 "patient, study, frame of reference, times, radiopharmaceutical as in this file;\ndefault: anonymous, a new study"},
+	{OPTION_SET, "set", "KEYWORD=VALUE", "an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
+	{OPTION_CHUNK, "chunk", "BYTES", "largest chunk in an object, 2 to 536870912; default 536870912"},
+	{'o', "output", "DIR", "folder for the objects, made when missing"},
+	{'c', "config", "FILE", "configuration, for its audit trail (audit)"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "import",
+	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
+		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
+		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
+	.summary = "Turn Interfile (STIR) projection data, or lines of parallel beams, into DICOM sinogram objects.",
+	.text = "Attributes worth setting, units of DICOM: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
+		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
+		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
+		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
+		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
+		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"
+		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). docs/sinogram-object.md has the rest.\n"
+		"A picture is scanned by parallel beams: as `tomonode simulate parallel --picture FILE` with its options.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+/* The option's value goes where it belongs. 0, or the exit code. */
+static int take_option(struct options *o, int id, struct sinogram_import *conf, char **set)
+{
+	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
+						   SINOGRAM_NORMALISATION};
+	long long chunk;
+
+	switch (id) {
+	case 'o':
+		conf->folder = o->value;
+		break;
+	case OPTION_LIKE:
+		conf->like = o->value;
+		break;
+	case OPTION_SET:
+		if (conf->n_set == SET_MAX)
+			return options_fail(o, CODE_USAGE, "more than %d values set", SET_MAX);
+		set[conf->n_set++] = (char *)o->value; /* argv's own text */
+		break;
+	case OPTION_CHUNK:
+		if (options_integer(o->value, 2, (long long)SINOGRAM_CHUNK_MAX, &chunk) < 0)
+			return options_fail(o, CODE_USAGE, "--chunk %s: 2 to %llu bytes", o->value,
+					    (unsigned long long)SINOGRAM_CHUNK_MAX);
+		conf->chunk = (uint64_t)chunk;
+		break;
+	default:
+		conf->header[roles[id - OPTION_MULTIPLICATIVE]] = o->value;
+	}
+	return 0;
+}
+
+/* A picture is scanned: `import FILE.png ...` is `simulate parallel --picture FILE.png ...`. The index of the picture; 0:
+ * none. */
+static int picture_among(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (argv[i][0] != '-' && picture_named(argv[i]))
+			return i;
+	return 0;
+}
+
+static int scan_picture(int argc, char **argv, int picture)
+{
+	char *given[ARGUMENTS_MAX], option[] = "--picture", name[] = "parallel";
+	int n = 0;
+
+	if (argc + 2 > ARGUMENTS_MAX) {
+		fprintf(stderr, "tomonode import: more than %d arguments\n", ARGUMENTS_MAX);
+		return CODE_USAGE;
+	}
+	given[n++] = name;
+	for (int i = 1; i < argc; i++) {
+		if (i == picture)
+			given[n++] = option;
+		given[n++] = argv[i];
+	}
+	given[n] = NULL;
+	return cmd_simulate_parallel(spec.name, n, given);
+}
+
+/* All objects of an import are of one study. */
+static void audit(const struct sinogram_import *conf, size_t n, int code)
+{
+	static const char *const names[] = {"emission.dcm", "emission-0001.dcm", "lines.dcm", "lines-0001.dcm"};
+	struct audit_files files = {0};
+	struct stat st;
+	char path[1024];
+
+	if (!audit_is_on())
+		return;
+	for (size_t i = 0; code == CODE_OK && i < sizeof(names) / sizeof(names[0]); i++)
+		/* A folder may hold what was imported earlier. */
+		if (files.n == 0 && snprintf(path, sizeof(path), "%s/%s", conf->folder, names[i]) < (int)sizeof(path) &&
+		    stat(path, &st) == 0 && (double)st.st_mtime >= floor(conf->now))
+			audit_files_add(&files, path);
+	if (files.n == 1)
+		files.list[0].classes[0].instances = n;
+	audit_imported(conf->header[SINOGRAM_EMISSION], files.list, files.n, code);
+	audit_files_clear(&files);
+}
+
+int cmd_import(int argc, char **argv)
+{
+	char warnings[1500] = "", *set[SET_MAX];
+	struct sinogram_import conf = {.set = set, .warnings = warnings, .warnings_size = sizeof(warnings)};
+	struct err err = {0};
+	struct options o;
+	const char *config_path = NULL;
+	struct config *config = NULL;
+	int id, code = CODE_OK;
+	size_t n = 0;
+
+	if (picture_among(argc, argv))
+		return scan_picture(argc, argv, picture_among(argc, argv));
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'c')
+			config_path = o.value;
+		else
+			code = take_option(&o, id, &conf, set);
+		if (code)
+			return code;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	if (!conf.folder)
+		return options_fail(&o, CODE_USAGE, "-o DIR is missing: where to write the objects");
+	conf.header[SINOGRAM_EMISSION] = argv[o.first];
+	conf.now = clock_wall();
+	if (mkdir(conf.folder, 0777) < 0 && errno != EEXIST)
+		return options_fail(&o, CODE_FAILED, "cannot make folder %s: %s", conf.folder, strerror(errno));
+	id = options_config(&o, config_path, &config);
+	if (id != CODE_OK)
+		return id;
+	audit_start(&config->node, AUDIT_DIRECT, "import");
+	config_free(config);
+	if (sinogram_import(&conf, &n, &err) < 0)
+		code = options_fail(&o,
+				    err.code == EINVAL	 ? CODE_USAGE
+				    : err.code == ENOENT ? CODE_NOT_FOUND
+							 : options_code(&err),
+				    "%s", err.msg);
+	audit(&conf, n, code);
+	if (code != CODE_OK)
+		return code;
+	if (o.json)
+		return options_json(json_pack("{s:b, s:I, s:s, s:s}", "ok", 1, "objects", (json_int_t)n, "folder", conf.folder,
+					      "warnings", warnings));
+	if (warnings[0])
+		fprintf(stderr, "tomonode import: %s\n", warnings);
+	printf("%zu object%s in %s\n", n, plural(n), conf.folder);
+	return CODE_OK;
+}

@@ -1,0 +1,319 @@
+/* list, show, retry, cancel, priority: read the journal and, for the last three, append to it. The node need not run; when it
+ * does, it notices. */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/log.h"
+#include "node/command/commands.h"
+#include "node/jobs/job_report.h"
+#include "node/jobs/jobs_lines.h"
+#include "node/jobs/notes.h"
+#include "node/process/options.h"
+#include "node/store/event.h"
+#include "node/store/node_file.h"
+#include "node/store/unknown.h"
+
+#define SET_APART_MAX 200 /* instances of each finding */
+#define OPTION_AS_IS OPTION_LONG
+
+static const struct option_spec config_option[] = {
+	{'c', "config", "FILE", "the node's configuration: it names the spool"},
+	{0},
+};
+
+static const struct option_spec retry_options[] = {
+	{'c', "config", "FILE", "the node's configuration: it names the spool"},
+	{OPTION_AS_IS, "as-is", NULL, "take the instances that are there, even if the headers expect another number"},
+	{0},
+};
+
+static const struct command_spec list_spec = {
+	.name = "list",
+	.usage = "[-c FILE] [--json]",
+	.summary = "List the jobs, and the instances that belong to none.",
+	.options = config_option,
+	.json = true,
+};
+
+static const struct command_spec show_spec = {
+	.name = "show",
+	.usage = "[-c FILE] [--json] ID",
+	.summary = "Show one job: its events, its instances, where the time went.",
+	.options = config_option,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+static const struct command_spec retry_spec = {
+	.name = "retry",
+	.usage = "[-c FILE] [--as-is] [--json] ID",
+	.summary = "Try a held, failed, cancelled or refused job again, or one that waits for its next delivery.",
+	.options = retry_options,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+static const struct command_spec cancel_spec = {
+	.name = "cancel",
+	.usage = "[-c FILE] [--json] ID",
+	.summary = "Give a job up: what runs is ended, what arrives for it is kept, retry brings it back.",
+	.options = config_option,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+static const struct command_spec priority_spec = {
+	.name = "priority",
+	.usage = "[-c FILE] [--json] ID low|normal|high",
+	.summary = "Put a case before or after the others: what waits for a worker or a destination goes by it.",
+	.options = config_option,
+	.json = true,
+	.min_arguments = 2,
+	.max_arguments = 2,
+};
+
+struct jobs_command {
+	struct options o;
+	struct config *config;
+	struct journal *journal; /* NULL: there is none yet (list alone goes on then) */
+	struct jobs jobs;
+	int64_t id; /* of the argument; 0: none */
+	bool as_is;
+};
+
+static void end(struct jobs_command *c)
+{
+	jobs_clear(&c->jobs);
+	c->journal = journal_close(c->journal);
+	c->config = config_free(c->config);
+}
+
+/* Options, configuration, journal, the jobs. CODE_OK, or the code to return (printed already) with *ret_stop set. */
+static int begin(struct jobs_command *c, const struct command_spec *spec, int argc, char **argv, bool *ret_stop)
+{
+	const char *path = NULL;
+	struct err err = {0};
+	char file[300];
+	long long number = 0;
+	int id, code;
+
+	*ret_stop = true;
+	options_begin(&c->o, spec, argc, argv);
+	while ((id = options_next(&c->o)) >= 0) {
+		if (id == 'c')
+			path = c->o.value;
+		if (id == OPTION_AS_IS)
+			c->as_is = true;
+	}
+	if (id == OPTION_STOP)
+		return c->o.code;
+	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
+		return options_fail(&c->o, CODE_USAGE, "'%s' is no job number", argv[c->o.first]);
+	c->id = number;
+	code = options_config(&c->o, path, &c->config);
+	if (code != CODE_OK)
+		return code;
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, spec->name);
+	snprintf(file, sizeof(file), "%s/journal.db", c->config->node.spool);
+	*ret_stop = false;
+	if (access(file, F_OK) < 0 && errno == ENOENT) /* do not make one by looking */
+		return CODE_OK;
+	if (journal_open(file, &c->journal, &err) < 0 || jobs_refresh(&c->jobs, c->journal, 0, &err) < 0) {
+		*ret_stop = true;
+		code = options_fail_err(&c->o, &err);
+		end(c);
+	}
+	return code;
+}
+
+/* The node holds the lock on the spool while it runs. */
+static bool node_runs(const struct config *config)
+{
+	char path[300];
+	bool runs;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/node.lock", config->node.spool);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	runs = flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	close(fd);
+	return runs;
+}
+
+static void print_notes(const char *spool, const json_t *report)
+{
+	char note[NOTE_SIZE];
+
+	if (note_journal(json_string_value(json_object_get(report, "journal")), note))
+		printf("\nNote: %s\n", note);
+	if (note_unknown(spool, unknown_count(spool), note))
+		printf("\nNote: %s\n", note);
+}
+
+int cmd_list(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	struct err err = {0};
+	json_t *list, *set_apart, *report;
+	const char *problem;
+	bool stop;
+	int code = begin(&c, &list_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	report = node_file_read(c.config->node.spool);
+	problem = json_string_value(json_object_get(report, "journal"));
+	list = json_array();
+	jobs_lines_look(&c.jobs);
+	for (size_t i = 0; i < c.jobs.n; i++)
+		json_array_append_new(list, job_report_view(c.jobs.list[i], c.config->node.spool));
+	set_apart = c.journal ? job_report_set_apart(c.journal, SET_APART_MAX, &err) : json_array();
+	if (!set_apart) {
+		code = options_fail_err(&c.o, &err);
+		json_decref(list);
+	} else if (c.o.json) {
+		code = options_json(json_pack("{s:b, s:o, s:o, s:I, s:s}", "node", node_runs(c.config), "jobs", list, "set_apart",
+					      set_apart, "unknown_images", (json_int_t)unknown_count(c.config->node.spool),
+					      "journal_problem", problem ? problem : ""));
+	} else {
+		job_report_print_list(stdout, list, set_apart);
+		print_notes(c.config->node.spool, report);
+		if (!c.journal)
+			fprintf(stderr,
+				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "
+				"which its configuration names (read: %s; another: -c FILE)\n",
+				c.config->node.spool, c.config->path[0] ? c.config->path : "the embedded defaults alone");
+		json_decref(list);
+		json_decref(set_apart);
+	}
+	json_decref(report);
+	end(&c);
+	return code;
+}
+
+static int show(struct jobs_command *c, const struct job_view *v)
+{
+	struct err err = {0};
+	json_t *view = job_report_view(v, c->config->node.spool), *events = job_report_events(c->journal, v->id, &err),
+	       *instances = events ? job_report_instances(c->journal, v->id, &err) : NULL, *all;
+
+	if (!view || !events || !instances) {
+		json_decref(view);
+		json_decref(events);
+		json_decref(instances);
+		if (!err.code)
+			err_set(&err, ENOMEM, "no memory");
+		return options_fail_err(&c->o, &err);
+	}
+	json_object_set_new(view, "study", json_string(job_report_study(events)));
+	all = json_pack("{s:o, s:o, s:o, s:o}", "job", view, "stages", job_report_stages(view, events), "events", events,
+			"instances", instances);
+	if (c->o.json)
+		return options_json(all);
+	job_report_print_show(stdout, all);
+	json_decref(all);
+	return CODE_OK;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	const struct job_view *v;
+	bool stop;
+	int code = begin(&c, &show_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	jobs_lines_look(&c.jobs);
+	v = jobs_find(&c.jobs, c.id);
+	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
+	end(&c);
+	return code;
+}
+
+/* Append what a person wants, and say what will come of it. */
+static int want(struct jobs_command *c, enum job_event event, json_t *detail)
+{
+	const char *name = job_event_name(event);
+	struct err err = {0};
+	bool runs = node_runs(c->config);
+	int ret;
+
+	if (!jobs_find(&c->jobs, c->id)) {
+		json_decref(detail);
+		return options_fail(&c->o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c->id, c->config->node.spool);
+	}
+	ret = event_append(c->journal, c->id, event, detail, clock_wall(), &err);
+	if (ret == -ESTALE)
+		return options_fail(&c->o, CODE_FAILED, "%s", err.msg);
+	if (ret < 0)
+		return options_fail_err(&c->o, &err);
+	if (c->o.json)
+		return options_json(
+			json_pack("{s:b, s:I, s:s, s:b}", "ok", 1, "job", (json_int_t)c->id, "event", name, "node", runs));
+	printf("job %lld: %s written%s\n", (long long)c->id, name,
+	       runs ? "" : "; no node runs on this spool: it will act when it is started");
+	return CODE_OK;
+}
+
+int cmd_retry(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	const struct job_view *v;
+	const char *refusal;
+	bool stop;
+	int code = begin(&c, &retry_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	v = jobs_find(&c.jobs, c.id);
+	refusal = c.as_is && v ? job_view_no_as_is(v) : NULL;
+	if (refusal)
+		code = options_fail(&c.o, CODE_INPUT, "job %lld: %s", (long long)c.id, refusal);
+	else
+		code = want(&c, EVENT_RETRY,
+			    json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
+	end(&c);
+	return code;
+}
+
+int cmd_cancel(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	bool stop;
+	int code = begin(&c, &cancel_spec, argc, argv, &stop);
+
+	if (stop)
+		return code;
+	code = want(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
+	end(&c);
+	return code;
+}
+
+int cmd_priority(int argc, char **argv)
+{
+	struct jobs_command c = {0};
+	bool stop;
+	int code = begin(&c, &priority_spec, argc, argv, &stop), level;
+
+	if (stop)
+		return code;
+	if (job_priority_parse(argv[c.o.first + 1], &level) < 0)
+		code = options_fail(&c.o, CODE_USAGE, "'%s' is no priority; allowed: low, normal, high", argv[c.o.first + 1]);
+	else
+		code = want(&c, EVENT_PRIORITY,
+			    json_pack("{s:s, s:i}", "reason", "asked for on the command line", "priority", level));
+	end(&c);
+	return code;
+}

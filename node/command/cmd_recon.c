@@ -1,0 +1,310 @@
+/* cmd_recon.c - `tomonode recon`: from DICOM files to results, without a node. Every case that can be reconstructed is; the
+ * others get a sentence each, and the exit code says that there were some. */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/device_names.h"
+#include "node/base/plural.h"
+#include "node/base/progress.h"
+#include "node/command/commands.h"
+#include "node/process/options.h"
+#include "node/reconstruct/case_files.h"
+#include "node/reconstruct/reconstruct.h"
+
+#define ASSIGNMENTS_MAX 64
+#define OTHER_KIND ": only protocols of kind " /* config_set() */
+
+enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET };
+
+static const struct option_spec option_specs[] = {
+	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
+	{'o', "output", "DIR", "folder for the results; made when it is missing"},
+	{OPTION_PROTOCOL, "protocol", "NAME",
+	 "protocol of the configuration, for cases of its kind; default: that of the first route for the kind"},
+	{OPTION_DEVICE, "device", "SPEC",
+	 "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened"},
+	{OPTION_SET, "set", "KEY=VALUE", "change one key of the protocol, as in the configuration; may be repeated"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "recon",
+	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... -o DIR PATH...",
+	.summary =
+		"Reconstruct tomosynthesis exams, PET acquisitions and parallel beams out of DICOM files or folders (recursive).",
+	.text = "Projections are grouped into cases by study, series, laterality, view and frame of reference, sinograms by\n"
+		"study, series and frame of reference. A tomosynthesis becomes an object for each view, sinograms a series\n"
+		"with an object for each slice. docs/sinogram-object.md describes sinograms. Files that are no DICOM\n"
+		"are ignored. A case that is refused gets a sentence; the others are reconstructed all the same.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = -1,
+};
+
+struct recon {
+	struct options o;
+	const char *conf_path, *out_dir, *protocol_name, *device;
+	const char *assignments[ASSIGNMENTS_MAX];
+	int n_assignments;
+	struct config *config;
+	struct protocol_conf protocols[KIND_COUNT]; /* by kind of case */
+	bool chosen[KIND_COUNT];
+	struct err why[KIND_COUNT]; /* not */
+	struct case_list *list;
+	json_t *cases, *refused;
+	int code; /* of the first refusal */
+};
+
+static int read_options(struct recon *r, int argc, char **argv)
+{
+	int id;
+
+	options_begin(&r->o, &spec, argc, argv);
+	while ((id = options_next(&r->o)) >= 0) {
+		if (id == 'c')
+			r->conf_path = r->o.value;
+		else if (id == 'o')
+			r->out_dir = r->o.value;
+		else if (id == OPTION_PROTOCOL)
+			r->protocol_name = r->o.value;
+		else if (id == OPTION_DEVICE)
+			r->device = r->o.value;
+		else if (id == OPTION_SET && r->n_assignments < ASSIGNMENTS_MAX)
+			r->assignments[r->n_assignments++] = r->o.value;
+	}
+	if (id == OPTION_STOP)
+		return r->o.code;
+	if (!r->out_dir)
+		return options_fail(&r->o, CODE_USAGE, "-o DIR is missing");
+	return -1;
+}
+
+/* The protocol that a kind of case has without --protocol: that of the first route, else the first one. */
+static const struct protocol_conf *standard_protocol(const struct config *c, enum case_kind kind)
+{
+	const struct route_conf *route = config_route(c, config_kind_name(kind), "");
+
+	if (route)
+		return config_protocol(c, route->protocol);
+	for (size_t i = 0; i < c->n_protocols; i++)
+		if (c->protocols[i].kind == kind)
+			return &c->protocols[i];
+	return NULL;
+}
+
+static int assign(struct recon *r, struct protocol_conf *p, struct err *err)
+{
+	char why[sizeof(err->msg)];
+
+	for (int i = 0; i < r->n_assignments; i++)
+		if (config_set(p, r->assignments[i], err) < 0) {
+			snprintf(why, sizeof(why), "%s", err->msg);
+			return err_set(err, EINVAL, "--set %.100s: %.800s", r->assignments[i], why);
+		}
+	return 0;
+}
+
+/* With --protocol the one named, for every case; else one for each kind of case, and what --set says must fit one of them. */
+static int choose_protocols(struct recon *r)
+{
+	const struct protocol_conf *named = r->protocol_name ? config_protocol(r->config, r->protocol_name) : NULL;
+	struct err err = {0};
+	int chosen = 0;
+
+	if (r->protocol_name && !named)
+		return options_fail(&r->o, CODE_NOT_FOUND, "no protocol '%s'", r->protocol_name);
+	for (int kind = 0; kind < KIND_COUNT; kind++) {
+		const struct protocol_conf *p = named ? named : standard_protocol(r->config, (enum case_kind)kind);
+		struct err *why = &r->why[kind];
+
+		if (!p) {
+			err_set(why, ENOENT, "no protocol for cases of kind %s", config_kind_name((enum case_kind)kind));
+			continue;
+		}
+		r->protocols[kind] = *p;
+		if (assign(r, &r->protocols[kind], why) == 0) {
+			r->chosen[kind] = true;
+			chosen++;
+		} else if (!err.code || strstr(err.msg, OTHER_KIND)) {
+			err = *why; /* of the kind that knows the key */
+		}
+	}
+	if (chosen)
+		return -1;
+	return err.code ? options_fail(&r->o, CODE_USAGE, "%s", err.msg)
+			: options_fail(&r->o, CODE_NOT_FOUND, "the configuration has no protocol");
+}
+
+static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
+{
+	char what[PATH_MAX]; /* a file's name need not be UTF-8, JSON must be */
+
+	snprintf(what, sizeof(what), "%s", who);
+	err_clean(what);
+	fprintf(stderr, "tomonode recon: %s: %s\n", what, reason);
+	json_array_append_new(r->refused, json_pack("{s:s, s:s, s:i}", "what", what, "reason", reason, "code", code));
+	if (!r->code)
+		r->code = code;
+}
+
+static enum case_kind kind_of(const struct case_files *c)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		if (!strcmp(c->kind, config_kind_name((enum case_kind)kind)))
+			return (enum case_kind)kind;
+	return KIND_DBT;
+}
+
+static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
+{
+	size_t n = reconstruct_n_objects(p);
+
+	if (p->kind == KIND_PET)
+		printf("PET: %zu plane%s of %d angle%s, ", p->pet.planes, plural(p->pet.planes), p->n_views, plural(p->n_views));
+	else if (p->kind == KIND_PARALLEL)
+		printf("parallel beams: %d slice%s of %d angle%s, ", p->n[2], plural(p->n[2]), p->n_views, plural(p->n_views));
+	else
+		printf("%s %s: %d projections, ", c->laterality, c->view, p->n_views);
+	printf("%d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", p->n[0],
+	       p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], p->seconds_total,
+	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
+	       p->seconds_download + p->seconds_write);
+	if (p->kind != KIND_DBT) {
+		bool pet = p->kind == KIND_PET;
+		const char *warnings = pet ? p->pet.result.warnings : p->parallel.result.warnings;
+
+		printf("%zu slice%s in %s, %s\n", n, plural(n), r->out_dir, pet ? p->pet.result.units : p->parallel.result.unit);
+		if (warnings[0])
+			printf("  %s\n", warnings);
+		return;
+	}
+	printf("%s/%s", r->out_dir, reconstruct_file(p, 0));
+	for (size_t i = 1; i < n; i++)
+		printf(", %s", reconstruct_file(p, i));
+	printf("\n");
+}
+
+static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
+{
+	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "kind", c->kind, "study",
+			      c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "device",
+			      p->device, "profile", p->profile, p->kind == KIND_DBT ? "projections" : "angles", p->n_views,
+			      "size", p->n[0], p->n[1], p->n[2], "voxel_mm", p->voxel[0], p->voxel[1], p->voxel[2],
+			      "device_bytes", (json_int_t)p->bytes_device);
+
+	json_object_update_new(o, reconstruct_objects(p, ""));
+	json_object_set_new(o, "protocol", json_string(r->protocols[kind_of(c)].name));
+	json_object_set_new(o, "seconds", reconstruct_seconds(p));
+	json_object_update_new(o, reconstruct_findings(p));
+	json_array_append_new(r->cases, o);
+	if (!r->o.json)
+		print_result(r, c, p);
+}
+
+static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct reconstruct_report *ret_report,
+			   struct err *err)
+{
+	struct progress progress;
+	int rc;
+
+	if (!r->chosen[kind_of(c)]) {
+		*err = r->why[kind_of(c)];
+		return -err->code;
+	}
+	progress_start(&progress, !r->o.json);
+	rc = reconstruct_case(r->config, &r->protocols[kind_of(c)], dev, (const char *const *)c->paths, c->n, false, r->out_dir,
+			      &progress.monitor, ret_report, err);
+	progress_stop(&progress);
+	return rc;
+}
+
+/* What --set says and no protocol of the case's kind takes is a mistake of the command line, not of the case. */
+static int refusal_code(const struct recon *r, const struct case_files *c, const struct err *err)
+{
+	if (r->chosen[kind_of(c)])
+		return options_code(err);
+	return err->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE;
+}
+
+static void reconstruct_all(struct recon *r, struct device *dev)
+{
+	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
+		const struct case_files *c = &r->list->cases[i];
+		struct reconstruct_report report = {0};
+		struct err err = {0};
+		char who[96];
+		int rc = reconstruct_one(r, c, dev, &report, &err);
+
+		if (kind_of(c) != KIND_DBT)
+			snprintf(who, sizeof(who), "case %zu (%s)", i + 1, kind_of(c) == KIND_PET ? "PET" : "parallel beams");
+		else
+			snprintf(who, sizeof(who), "case %zu (%s %s)", i + 1, c->laterality[0] ? c->laterality : "?",
+				 c->view[0] ? c->view : "?");
+		if (rc < 0)
+			note_refusal(r, refusal_code(r, c, &err), who, err.msg);
+		else
+			note_result(r, c, &report);
+		reconstruct_report_clear(&report);
+	}
+}
+
+static int summary(struct recon *r)
+{
+	const struct case_list *l = r->list;
+
+	if (r->o.json)
+		options_json(json_pack("{s:b, s:i, s:O, s:O, s:I, s:I, s:I, s:I}", "ok", !r->code, "code", r->code, "cases",
+				       r->cases, "refused", r->refused, "files", (json_int_t)l->n_files, "not_dicom",
+				       (json_int_t)l->n_other, "not_projections", (json_int_t)l->n_ignored, "duplicates",
+				       (json_int_t)l->n_duplicates));
+	else if (l->n_other || l->n_ignored || l->n_duplicates)
+		printf("ignored files: %zu no DICOM, %zu neither projections nor sinograms, %zu there twice\n", l->n_other,
+		       l->n_ignored, l->n_duplicates);
+	return r->code;
+}
+
+static int run(struct recon *r, char **paths)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+	int code = options_config(&r->o, r->conf_path, &r->config);
+
+	if (code)
+		return code;
+	code = choose_protocols(r);
+	if (code >= 0)
+		return code;
+	if (case_list_create(paths, &r->list, &err) < 0)
+		return options_fail(&r->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
+	r->cases = json_array();
+	r->refused = json_array();
+	for (size_t i = 0; i < r->list->n_refused; i++)
+		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
+	if (r->list->n == 0 && r->list->n_refused == 0)
+		return options_fail(&r->o, CODE_INPUT, "neither projections nor sinograms in %zu file%s (%zu of them no DICOM)",
+				    r->list->n_files, plural(r->list->n_files), r->list->n_other);
+	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
+		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
+	reconstruct_all(r, dev);
+	pet_forget(dev);
+	device_close(dev);
+	return summary(r);
+}
+
+int cmd_recon(int argc, char **argv)
+{
+	struct recon r = {0};
+	int code = read_options(&r, argc, argv);
+
+	if (code < 0)
+		code = run(&r, argv + r.o.first);
+	json_decref(r.cases);
+	json_decref(r.refused);
+	case_list_free(r.list);
+	config_free(r.config);
+	return code;
+}

@@ -1,0 +1,215 @@
+/* cmd_simulate.c - `tomonode simulate dbt`: a phantom's exam as DICOM files, the way a modality would write them. `simulate pet`
+ * is node/command/cmd_simulate_pet.c, `simulate parallel` node/command/cmd_simulate_parallel.c. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/base/progress.h"
+#include "node/command/commands.h"
+#include "node/process/options.h"
+#include "node/simulate/simulate.h"
+#include "node/simulate/simulate_parallel.h"
+#include "node/simulate/simulate_pet.h"
+
+#define THICKNESS 50 /* mm */
+
+static const char *const phantoms[] = {"slab", "beads", "breast", "voxels", NULL};
+static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", "R", NULL}, *const views[] = {"CC", "MLO", NULL};
+enum { PHANTOM_WORD_BREAST = 2, PHANTOM_WORD_VOXELS };
+
+struct simulate {
+	struct options o;
+	struct simulate_options what; /* thickness, views, arc, columns 0: not said */
+	const char *conf_path, *folder, *system;
+	int phantom, format, side, view; /* words */
+};
+
+static const struct option_spec option_specs[] = {
+	{'c', "config", "FILE", "configuration with further geometry profiles", INTO_TEXT(struct simulate, conf_path)},
+	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing",
+	 INTO_TEXT(struct simulate, folder)},
+	{0, "system", "NAME",
+	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config",
+	 INTO_TEXT(struct simulate, system)},
+	{0, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)",
+	 INTO_WORD(struct simulate, phantom, phantoms)},
+	{0, "from", "FILE", "of voxels: a MetaImage header (.mhd) of labels, its data beside it",
+	 INTO_TEXT(struct simulate, what.volume)},
+	{0, "materials", "FILE", "of voxels: what the labels are, as in conf/materials-20keV.conf",
+	 INTO_TEXT(struct simulate, what.materials)},
+	{0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10",
+	 INTO_REAL(struct simulate, what.i0, 10, 1e9)},
+	{0, "binning", "N", "a detector of N times the pitch; default 1", INTO_INT(struct simulate, what.binning, 1, 64)},
+	{0, "format", "FORMAT", "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object",
+	 INTO_WORD(struct simulate, format, formats)},
+	{0, "side", "SIDE", "L (default), R", INTO_WORD(struct simulate, side, sides)},
+	{0, "view", "VIEW", "CC (default), MLO", INTO_WORD(struct simulate, view, views)},
+	{0, "gantry", "DEGREES", "tilt of an MLO; default 45, 20 to 80", INTO_REAL(struct simulate, what.gantry, 20, 80)},
+	{0, "seed", "N", "of phantom, noise and angles; default 1", INTO_SEED(struct simulate, what.seed)},
+	{0, "thickness", "MM", "of the compressed breast; default 50; voxels have their own",
+	 INTO_REAL(struct simulate, what.thickness, 5, 300)},
+	{0, "noise-free", NULL, "the expectation instead of Poisson noise", INTO_OFF(struct simulate, what.noise)},
+	{0, "inverted", NULL, "stored values fall with the intensity", INTO_ON(struct simulate, what.inverted)},
+	{0, "collimate", "MM", "padding at both ends along the chest wall; default 0",
+	 INTO_INT(struct simulate, what.collimate, 0, 1000)},
+	{0, "views", "N", "projections, 2 to 200; default: the system's",
+	 INTO_INT(struct simulate, what.views, 2, SIMULATE_VIEWS_MAX)},
+	{0, "arc", "DEGREES", "from the first to the last projection; default: the system's",
+	 INTO_REAL(struct simulate, what.arc, 0.1, 120)},
+	{OPTION_LONG, "detector", "XxY", "bins away from and along the chest wall, before binning; default: the system's"},
+	{0, "study", "UID", "Study Instance UID, to put several views into one study", INTO_UID(struct simulate, what.study)},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "simulate",
+	.usage = "dbt [OPTION]... -o DIR",
+	.summary = "Write a phantom's tomosynthesis exam as DICOM objects, with a file that tells the truth about it.",
+	.text = "Line integrals are analytic (of voxels: exact), noise is Poisson. The same options give the same exam, UIDs "
+		"included. "
+		"docs/geometry.md has\n"
+		"the axes, the orientations of stored images and the contents of truth.json.\n"
+		"`tomonode simulate pet --help` has the options of PET, `tomonode simulate parallel --help` those of parallel "
+		"beams.",
+	.options = option_specs,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+static bool read_detector(const char *text, struct simulate_options *w)
+{
+	char end;
+
+	return sscanf(text, "%5dx%5d%c", &w->columns, &w->rows, &end) == 2 && w->columns >= 16 && w->rows >= 16;
+}
+
+/* The words, and the thickness, which voxels have their own of. */
+static void take_words(struct simulate *s)
+{
+	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST};
+
+	s->what.phantom = kinds[s->phantom];
+	s->what.multi = s->format == 1;
+	s->what.side = sides[s->side][0];
+	snprintf(s->what.view, sizeof(s->what.view), "%s", views[s->view]);
+	if (s->what.thickness == 0)
+		s->what.thickness = THICKNESS;
+}
+
+static int read_options(struct simulate *s, int argc, char **argv)
+{
+	bool voxels;
+	int id;
+
+	options_begin(&s->o, &spec, argc, argv);
+	s->o.into = s;
+	while ((id = options_next(&s->o)) >= 0)
+		if (!read_detector(s->o.value, &s->what))
+			return options_refuse(&s->o, id);
+	if (id == OPTION_STOP)
+		return s->o.code;
+	if (strcmp(argv[s->o.first], "dbt") != 0)
+		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt, pet, parallel, as the first word",
+				    argv[s->o.first]);
+	if (!s->folder)
+		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
+	voxels = s->phantom == PHANTOM_WORD_VOXELS;
+	if (voxels && (!s->what.volume || !s->what.materials))
+		return options_fail(&s->o, CODE_USAGE, "a phantom of voxels needs --from FILE and --materials FILE");
+	if (voxels && s->what.thickness > 0)
+		return options_fail(&s->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
+	if (!voxels && (s->what.volume || s->what.materials))
+		return options_fail(&s->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
+	take_words(s);
+	return -1;
+}
+
+static int unknown_system(const struct simulate *s, const struct config *config)
+{
+	char names[512] = "";
+
+	for (size_t i = 0; i < config->n_profiles; i++)
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", config->profiles[i].name);
+	return options_fail(&s->o, CODE_NOT_FOUND, "no geometry profile '%s'; there are: %s", s->system, names);
+}
+
+/* The system's own figures where no option gave others; its geometry from the configuration. */
+static int choose_system(struct simulate *s, const struct config *config)
+{
+	struct simulate_options *w = &s->what;
+
+	for (size_t i = 0; i < config->n_profiles; i++)
+		if (strcmp(config->profiles[i].name, s->system) == 0)
+			w->profile = &config->profiles[i];
+	if (!w->profile)
+		return unknown_system(s, config);
+	simulate_system_find(w->profile, &w->system);
+	if (w->views == 0)
+		w->views = w->system.views;
+	if (w->arc == 0)
+		w->arc = w->system.arc;
+	if (w->columns == 0) {
+		w->columns = w->system.columns;
+		w->rows = w->system.rows;
+	}
+	return 0;
+}
+
+static int run(struct simulate *s)
+{
+	struct config *config = NULL;
+	struct simulation *simulation = NULL;
+	struct simulate_report report = {0};
+	struct progress progress;
+	struct err err = {0};
+	int rc, code = options_config(&s->o, s->conf_path, &config);
+
+	if (code)
+		return code;
+	code = choose_system(s, config);
+	if (code)
+		goto out;
+	rc = simulate_plan(&s->what, &simulation, &err);
+	if (rc < 0) {
+		code = rc == -EINVAL ? options_fail(&s->o, CODE_USAGE, "%s", err.msg) : options_fail_err(&s->o, &err);
+		goto out;
+	}
+	progress_start(&progress, !s->o.json);
+	rc = simulate_run(simulation, s->folder, &progress.monitor, &report, &err);
+	progress_stop(&progress);
+	if (rc < 0)
+		code = options_fail_err(&s->o, &err);
+	else if (s->o.json)
+		code = options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:s, s:s}", "ok", 1, "folder", s->folder, "files",
+					      report.files, "pixel_bytes", (json_int_t)report.bytes, "seconds", report.seconds,
+					      "study", simulation->study, "series", simulation->series));
+	else
+		printf("%d object%s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report.files,
+		       plural(report.files), simulation->n_u, simulation->n_v, s->what.views, (double)report.bytes / 1e6,
+		       report.seconds, s->folder);
+out:
+	simulate_free(simulation);
+	config_free(config);
+	return code;
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+	struct simulate s = {
+		.system = "siemens-inspiration",
+		.phantom = PHANTOM_WORD_BREAST,
+		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true},
+	};
+	int code;
+
+	if (argc > 1 && strcmp(argv[1], "pet") == 0)
+		return cmd_simulate_pet(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "parallel") == 0)
+		return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
+	code = read_options(&s, argc, argv);
+
+	return code < 0 ? run(&s) : code;
+}

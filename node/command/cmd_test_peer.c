@@ -1,0 +1,289 @@
+/* cmd_test_peer.c - `tomonode test-peer NAME`: can results be delivered there?
+ *
+ * Three steps, each with its time and its answer in words: association, C-ECHO, C-STORE of a small object. The object is a
+ * Secondary Capture of a made-up patient, "TOMONODE^TEST", with fresh UIDs, so that whoever finds it in the archive knows what it
+ * is.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dicom/network/store_scu.h"
+#include "dicom/pixels/pixels.h"
+#include "kernels/clock.h"
+#include "node/command/commands.h"
+#include "node/deliver/deliver.h"
+#include "node/deliver/destination.h"
+#include "node/process/options.h"
+
+#define SECONDARY_CAPTURE "1.2.840.10008.5.1.4.1.1.7"
+#define EXPLICIT_LITTLE_ENDIAN "1.2.840.10008.1.2.1"
+#define PICTURE 64 /* rows and columns */
+
+static const struct option_spec option_table[] = {
+	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
+	{0},
+};
+static const struct command_spec spec = {
+	.name = "test-peer",
+	.usage = "[-c FILE] [--json] NAME",
+	.summary = "Test a destination: C-ECHO, then C-STORE of a small object of the patient TOMONODE^TEST.",
+	.text = "NAME is a destination of the configuration. The object stays at the destination.",
+	.options = option_table,
+	.json = true,
+	.min_arguments = 1,
+	.max_arguments = 1,
+};
+
+struct test {
+	const struct options *o;
+	const struct destination_conf *to;
+	json_t *steps;
+	char sop_instance[DICOM_UID_SIZE];
+	double began;
+	bool ours; /* what failed has nothing to do with the peer */
+};
+
+static void step_begin(struct test *t)
+{
+	t->began = clock_seconds();
+}
+
+static void step_end(struct test *t, const char *step, bool ok, const char *answer)
+{
+	double ms = 1e3 * (clock_seconds() - t->began);
+
+	json_array_append_new(t->steps, json_pack("{s:s, s:b, s:f, s:s}", "step", step, "ok", ok, "ms", ms, "answer", answer));
+	if (!t->o->json)
+		printf("%-12s %-6s %8.1f ms  %s\n", step, ok ? "ok" : "FAILED", ms, answer);
+}
+
+/* The attributes of a Secondary Capture that every archive wants to see. */
+static int fill_header(struct dicom_item *root, struct err *err)
+{
+	static const struct {
+		uint32_t tag;
+		const char *text;
+	} texts[] = {
+		{DICOM_TAG(0x0008, 0x0008), "DERIVED\\SECONDARY\\OTHER"},
+		{DICOM_TAG(0x0008, 0x0060), "OT"},
+		{DICOM_TAG(0x0008, 0x0064), "SYN"},
+		{DICOM_TAG(0x0008, 0x0070), "tomonode"},
+		{DICOM_TAG(0x0008, 0x1030), "tomonode test-peer"},
+		{DICOM_TAG(0x0008, 0x103E), "phantom, not a patient"},
+		{DICOM_TAG(0x0010, 0x0010), "TOMONODE^TEST"},
+		{DICOM_TAG(0x0010, 0x0020), "TOMONODE-TEST"},
+		{DICOM_TAG(0x0020, 0x0010), "TEST"},
+		{DICOM_TAG(0x0028, 0x0004), "MONOCHROME2"},
+	};
+	static const uint32_t empty[] = {DICOM_TAG(0x0008, 0x0050), DICOM_TAG(0x0008, 0x0090), DICOM_TAG(0x0010, 0x0030),
+					 DICOM_TAG(0x0010, 0x0040), DICOM_TAG(0x0020, 0x0020)};
+	static const struct {
+		uint32_t tag;
+		long value;
+	} numbers[] = {
+		{DICOM_TAG(0x0020, 0x0011), 1},	 {DICOM_TAG(0x0020, 0x0013), 1},       {DICOM_TAG(0x0028, 0x0008), 1},
+		{DICOM_TAG(0x0028, 0x0002), 1},	 {DICOM_TAG(0x0028, 0x0010), PICTURE}, {DICOM_TAG(0x0028, 0x0011), PICTURE},
+		{DICOM_TAG(0x0028, 0x0100), 16}, {DICOM_TAG(0x0028, 0x0101), 16},      {DICOM_TAG(0x0028, 0x0102), 15},
+		{DICOM_TAG(0x0028, 0x0103), 0},
+	};
+	char uid[DICOM_UID_SIZE], text[16];
+	time_t now = time(NULL);
+	struct tm local;
+	int rc = 0;
+
+	for (size_t i = 0; rc >= 0 && i < sizeof(texts) / sizeof(texts[0]); i++)
+		rc = dicom_put_text(root, texts[i].tag, texts[i].text, err);
+	for (size_t i = 0; rc >= 0 && i < sizeof(empty) / sizeof(empty[0]); i++)
+		rc = dicom_put_empty(root, empty[i], err);
+	for (size_t i = 0; rc >= 0 && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		rc = dicom_put_int(root, numbers[i].tag, numbers[i].value, err);
+	for (uint16_t element = 0x000D; rc >= 0 && element <= 0x000E; element++) { /* study and series */
+		dicom_uid_random(uid);
+		rc = dicom_put_text(root, DICOM_TAG(0x0020, element), uid, err);
+	}
+	localtime_r(&now, &local);
+	strftime(text, sizeof(text), "%Y%m%d", &local);
+	if (rc >= 0)
+		rc = dicom_put_text(root, DICOM_TAG(0x0008, 0x0020), text, err);
+	strftime(text, sizeof(text), "%H%M%S", &local);
+	if (rc >= 0)
+		rc = dicom_put_text(root, DICOM_TAG(0x0008, 0x0030), text, err);
+	return rc;
+}
+
+/* A cross on a ramp: an orientation can be seen, and nobody takes it for a breast. */
+static void draw(uint16_t *values)
+{
+	for (int row = 0; row < PICTURE; row++)
+		for (int column = 0; column < PICTURE; column++)
+			values[row * PICTURE + column] =
+				row == column || row == PICTURE - 1 - column ? 65535 : (uint16_t)(row * 512 + column);
+}
+
+static int write_object(const char *path, const char *sop_instance, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct dicom_writer *w = NULL;
+	uint16_t values[PICTURE * PICTURE];
+	int rc = dicom_new(SECONDARY_CAPTURE, sop_instance, &file, err);
+
+	if (rc < 0)
+		goto out;
+	rc = fill_header(dicom_root(file), err);
+	if (rc < 0)
+		goto out;
+	rc = dicom_writer_open(path, file, &w, err);
+	if (rc < 0)
+		goto out;
+	draw(values);
+	rc = dicom_writer_frame(w, values, err);
+	if (rc < 0)
+		goto out;
+	rc = dicom_writer_close(w, err);
+	w = NULL;
+out:
+	dicom_writer_abort(w);
+	dicom_close(file);
+	return rc;
+}
+
+static int store_object(struct test *t, struct scu *scu, const char *folder, struct err *err)
+{
+	char path[4200], answer[128];
+	const char *meaning = NULL;
+	uint16_t status = 0;
+	bool stored;
+	int rc;
+
+	snprintf(path, sizeof(path), "%s/test.dcm", folder);
+	dicom_uid_random(t->sop_instance);
+	rc = write_object(path, t->sop_instance, err);
+	t->ours = rc < 0;
+	step_begin(t);
+	if (rc >= 0)
+		rc = scu_store(scu, path, &status, err);
+	unlink(path);
+	if (rc < 0) {
+		step_end(t, "C-STORE", false, err->msg);
+		return rc;
+	}
+	stored = deliver_classify(status, &meaning) == DELIVER_STORED;
+	snprintf(answer, sizeof(answer), "%04X: %s", status, meaning);
+	step_end(t, "C-STORE", stored, answer);
+	return stored ? 0 : err_set(err, EACCES, "destination '%s' answered C-STORE with %s", t->to->name, answer);
+}
+
+static int run_steps(struct test *t, const struct config *config, struct err *err)
+{
+	struct scu_peer peer = destination_peer(config, t->to);
+	struct scu_context context = {SECONDARY_CAPTURE, EXPLICIT_LITTLE_ENDIAN};
+	struct scu *scu = NULL;
+	const char *base = getenv("TMPDIR");
+	char folder[4096];
+	int rc;
+
+	step_begin(t);
+	rc = scu_open(&peer, &context, 1, &scu, err);
+	step_end(t, "association", rc >= 0, rc < 0 ? err->msg : "accepted");
+	if (rc < 0)
+		return rc;
+	step_begin(t);
+	rc = scu_echo(scu, err);
+	step_end(t, "C-ECHO", rc >= 0, rc < 0 ? err->msg : "success");
+	if (rc < 0)
+		goto out;
+	if (snprintf(folder, sizeof(folder), "%s/tomonode-XXXXXX", base && base[0] ? base : "/tmp") >= (int)sizeof(folder) ||
+	    !mkdtemp(folder)) {
+		rc = err_set(err, EIO, "no temporary folder in %s: %s", base && base[0] ? base : "/tmp", strerror(errno));
+		t->ours = true;
+		goto out;
+	}
+	rc = store_object(t, scu, folder, err);
+	rmdir(folder);
+out:
+	scu_close(scu);
+	return rc;
+}
+
+/* A peer that ends the association does not say why: what it usually is. "": it said something, or was not there. */
+static void hint(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	if (err->code == ECONNRESET)
+		snprintf(ret, size,
+			 "It ended the association without a reason, which its log may have. Usual ones: it does not know our AE "
+			 "title %s "
+			 "(enter it there, with the address of this machine and port %d); its own AE title is not %s; it takes "
+			 "nothing "
+			 "from this address; it wants TLS, or wants none",
+			 config->node.aet, config->node.port, to->aet);
+}
+
+static int unknown(const struct options *o, const struct config *config, const char *name)
+{
+	char names[1024] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < config->n_destinations && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", config->destinations[i].name);
+	return options_fail(o, CODE_NOT_FOUND, "no destination '%s' in %s; there %s %s", name,
+			    config->path[0] ? config->path : "the embedded defaults", config->n_destinations == 1 ? "is" : "are",
+			    n ? names : "none");
+}
+
+int cmd_test_peer(int argc, char **argv)
+{
+	struct config *config = NULL;
+	struct err err = {0};
+	struct options o;
+	struct test t = {.o = &o};
+	const char *path = NULL;
+	char why[500];
+	int id, code, rc;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'c')
+			path = o.value;
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	code = options_config(&o, path, &config);
+	if (code != CODE_OK)
+		return code;
+	t.to = config_destination(config, argv[o.first]);
+	if (!t.to) {
+		code = unknown(&o, config, argv[o.first]);
+		goto out;
+	}
+	t.steps = json_array();
+	if (!o.json)
+		printf("%s: %s at %s:%d, we are %s\n", t.to->name, t.to->aet, t.to->host, t.to->port, config->node.aet);
+	rc = run_steps(&t, config, &err);
+	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
+	hint(config, t.to, &err, why, sizeof(why));
+	if (o.json) {
+		json_t *root = json_pack("{s:b, s:i, s:s, s:s, s:o}", "ok", rc >= 0, "code", code, "destination", t.to->name,
+					 "sop_instance", t.sop_instance, "steps", json_incref(t.steps));
+
+		if (root && rc < 0)
+			json_object_set_new(root, "error", json_string(err.msg));
+		if (root && why[0])
+			json_object_set_new(root, "hint", json_string(why));
+		rc = options_json(root);
+		code = rc == CODE_OK ? code : rc;
+	} else if (rc < 0) {
+		fprintf(stderr, "tomonode test-peer: %s%s%s\n", err.msg, why[0] ? "\n" : "", why);
+	} else {
+		printf("The object %s of the patient TOMONODE^TEST is now at the destination.\n", t.sop_instance);
+	}
+out:
+	json_decref(t.steps);
+	config_free(config);
+	return code;
+}

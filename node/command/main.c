@@ -1,0 +1,151 @@
+/* main.c - the program: finds the subcommand and hands over. Everything else is in node/cmd_*.c. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dicom/core/dataset.h"
+#include "dicom/pixels/start.h"
+#include "node/base/exit_code.h"
+#include "node/command/commands.h"
+#include "node/deliver/cmd_deliver.h"
+#include "node/serve/cmd_serve.h"
+#include "node/status/cmd_status.h"
+#include "node/version.h"
+#include "node/worker/cmd_worker.h"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary; /* NULL: not for people */
+	bool dicom;	     /* needs DCMTK's dictionary and codecs */
+};
+
+static const struct command commands[] = {
+	{"serve", cmd_serve, "run the node: receive, reconstruct, deliver", true},
+	{"check", cmd_check, "check a configuration and say what it means", false},
+	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
+	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam: dbt, pet, parallel", true},
+	{"import", cmd_import, "make sinogram objects of Interfile (STIR) data, or of a picture", true},
+	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
+	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, sinograms as Interfile", true},
+	{"list", cmd_list, "list the cases of the running node", false},
+	{"show", cmd_show, "show one case: its events, instances, result", false},
+	{"retry", cmd_retry, "try a held, failed or undelivered case again", false},
+	{"cancel", cmd_cancel, "give a case up", false},
+	{"priority", cmd_priority, "put a case before or after the others", false},
+	{"test-peer", cmd_test_peer, "C-ECHO to a destination, then store a phantom there", true},
+	{"devices", cmd_devices, "list the devices that can reconstruct", false},
+	{"bench", cmd_bench, "measure how fast they are", false},
+	{"index", cmd_index, NULL, true},
+	{"worker", cmd_worker, NULL, true},
+	{"deliver", cmd_deliver, NULL, true},
+	{"status", cmd_status, NULL, false},
+	{"http", cmd_http, NULL, false},
+	{"names", cmd_names, NULL, true},
+	{"commit", cmd_commit, NULL, true},
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static void print_help(FILE *to)
+{
+	fputs("Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n"
+	      "A DICOM node that reconstructs: tomosynthesis, PET, parallel beams. Not for diagnostic use.\n\n",
+	      to);
+	for (size_t i = 0; i < N_COMMANDS; i++)
+		if (commands[i].summary)
+			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	fputs("\n  tomonode help COMMAND    options and exit codes of a command\n"
+	      "  tomonode --version       version, git revision, kind of build\n",
+	      to);
+}
+
+static void print_version(void)
+{
+	printf("tomonode %s (revision %s, %s build)\n", TOMONODE_VERSION, TOMONODE_REVISION, TOMONODE_BUILD_TYPE);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	struct err err = {0};
+	bool help = false;
+	int code;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		help = help || !strcmp(argv[i], "--help") || !strcmp(argv[i], "-h");
+	if (!command->dicom || help)
+		return command->run(argc, argv);
+	if (dicom_start(&err) < 0) {
+		fprintf(stderr, "tomonode %s: %s\n", command->name, err.msg);
+		return CODE_FAILED;
+	}
+	code = command->run(argc, argv);
+	dicom_stop();
+	return code;
+}
+
+/* what: of a command that has several kinds of work, as `simulate pet`; NULL: none. */
+static int help_on(const char *name, char *what)
+{
+	const struct command *command = find_command(name);
+	char copy[32], help[] = "--help";
+	char *args[] = {copy, what ? what : help, what ? help : NULL, NULL};
+
+	if (!command || !command->summary) {
+		fprintf(stderr, "tomonode: no command '%s'\n", name);
+		print_help(stderr);
+		return CODE_USAGE;
+	}
+	snprintf(copy, sizeof(copy), "%s", command->name);
+	return run(command, what ? 3 : 2, args);
+}
+
+/* A descriptor of 0 to 2 that is closed would be that of the next file: the log would go into a socket or the journal. Open()
+ * takes the lowest one that is free. */
+static bool open_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDWR) != fd)
+			return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+	const char *name = argc > 1 ? argv[1] : "";
+
+	if (!open_standard_descriptors())
+		return CODE_FAILED;
+	signal(SIGPIPE, SIG_IGN); /* a peer that goes away is an error of write(), not the end of the process */
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		print_version();
+		return CODE_OK;
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || (!strcmp(name, "help") && argc == 2)) {
+		print_help(stdout);
+		return CODE_OK;
+	}
+	if (!strcmp(name, "help"))
+		return help_on(argv[2], argc > 3 ? argv[3] : NULL);
+	command = find_command(name);
+	if (!command) {
+		if (name[0])
+			fprintf(stderr, "tomonode: no command '%s'\n", name);
+		print_help(stderr);
+		return CODE_USAGE;
+	}
+	return run(command, argc - 1, argv + 1);
+}

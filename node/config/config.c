@@ -1,0 +1,369 @@
+/* config.c - loading, looking up, describing. The embedded defaults (conf/defaults.conf) are read first with the same code as the
+ * user's file, so that a mistake in them is found by the first test.
+ */
+#include "node/config/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/config/config_read.h"
+#include "node/config/config_value.h"
+#include "node/defaults_conf.h"
+
+#define EMBEDDED_NAME "defaults.conf (embedded)"
+
+struct config *config_free(struct config *c)
+{
+	if (!c)
+		return NULL;
+	free(c->listeners);
+	free(c->peers);
+	free(c->destinations);
+	free(c->routes);
+	free(c->protocols);
+	free(c->profiles);
+	free(c->scanners);
+	free(c);
+	return NULL;
+}
+
+/* Read the embedded text and, where there is one, `user` over it. */
+static int build(struct config_reader *r, const struct config_text *user, struct config **ret_config, struct err *err)
+{
+	struct config_text *embedded = NULL;
+	int rc;
+
+	rc = config_text_copy(defaults_conf, EMBEDDED_NAME, &embedded, err);
+	if (rc < 0)
+		goto out;
+	config_value_defaults(&config_sections[SECTION_NODE], &r->config->node);
+	config_value_defaults(&config_sections[SECTION_STATUS], &r->config->status);
+	config_read_text(r, embedded, true);
+	if (user)
+		config_read_text(r, user, false);
+	if (r->n_problems == 0) /* names that a broken entry would have given must not be missed a second time */
+		config_finish(r);
+	if (r->n_problems > 0) {
+		rc = r->n_problems == 1 ? err_set(err, EINVAL, "%s", r->first)
+					: err_set(err, EINVAL, "%s (and %zu more problems)", r->first, r->n_problems - 1);
+		goto out;
+	}
+	*ret_config = r->config;
+	r->config = NULL;
+out:
+	config_reader_clear(r);
+	config_text_free(embedded);
+	return rc;
+}
+
+static int load(struct config_text *user, const char *path, void (*report)(void *ctx, const char *problem), void *ctx,
+		struct config **ret_config, struct err *err)
+{
+	struct config_reader r = {.report = report, .ctx = ctx, .config = calloc(1, sizeof(struct config))};
+	int rc;
+
+	if (!r.config)
+		return err_set(err, ENOMEM, "configuration: out of memory");
+	snprintf(r.config->path, sizeof(r.config->path), "%s", path);
+	rc = build(&r, user, ret_config, err);
+	config_free(r.config);
+	return rc;
+}
+
+/* A text that could not even be read is one problem. */
+static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx, struct err *why, struct err *err)
+{
+	for (char *at = why->msg; *at; at++) /* one line, also with a file of an odd name */
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	if (report)
+		report(ctx, why->msg);
+	return err_set(err, EINVAL, "%s", why->msg);
+}
+
+static int load_file(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		     struct config_text **ret_text, struct err *err)
+{
+	struct config_text *text = NULL;
+	struct err why = {0};
+	int rc;
+
+	if (path && strlen(path) >= sizeof(((struct config *)0)->path))
+		return err_set(err, ENAMETOOLONG, "configuration: a path of %zu bytes; allowed: at most %zu", strlen(path),
+			       sizeof(((struct config *)0)->path) - 1);
+	if (path && config_text_load(path, &text, &why) < 0)
+		return unreadable(report, ctx, &why, err);
+	rc = load(text, path ? path : "", report, ctx, ret_config, err);
+	if (rc < 0)
+		text = config_text_free(text);
+	*ret_text = text;
+	return rc;
+}
+
+int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		struct err *err)
+{
+	struct config_text *text = NULL;
+	int rc = load_file(path, report, ctx, ret_config, &text, err);
+
+	config_text_free(text);
+	return rc;
+}
+
+int config_load_text(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
+		     char **ret_text, struct err *err)
+{
+	struct config_text *text = NULL;
+	int rc = load_file(path, report, ctx, ret_config, &text, err);
+
+	if (rc == 0) {
+		*ret_text = text->bytes;
+		text->bytes = NULL;
+	}
+	config_text_free(text);
+	return rc;
+}
+
+int config_parse(const char *bytes, const char *name, void (*report)(void *ctx, const char *problem), void *ctx,
+		 struct config **ret_config, struct err *err)
+{
+	struct config_text *text = NULL;
+	struct err why = {0};
+	int rc;
+
+	if (config_text_copy(bytes, name, &text, &why) < 0)
+		return unreadable(report, ctx, &why, err);
+	rc = load(text, name, report, ctx, ret_config, err);
+	config_text_free(text);
+	return rc;
+}
+
+/* ---- looking up ---- */
+
+const struct protocol_conf *config_protocol(const struct config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_protocols; i++)
+		if (!strcmp(c->protocols[i].name, name))
+			return &c->protocols[i];
+	return NULL;
+}
+
+const struct destination_conf *config_destination(const struct config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_destinations; i++)
+		if (!strcmp(c->destinations[i].name, name))
+			return &c->destinations[i];
+	return NULL;
+}
+
+const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling)
+{
+	for (size_t i = 0; i < c->n_routes; i++)
+		if (!strcmp(c->routes[i].kind, kind) && (!c->routes[i].calling[0] || !strcmp(c->routes[i].calling, calling)))
+			return &c->routes[i];
+	return NULL;
+}
+
+/* Pattern with * and ?, upper and lower case alike. Linear but for the last *: a failed match goes back to it only. */
+bool config_matches(const char *pattern, const char *text)
+{
+	const char *star = NULL, *again = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			again = text;
+		} else if (*pattern == '?' || (*pattern && tolower((unsigned char)*pattern) == tolower((unsigned char)*text))) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star;
+			text = ++again;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return *pattern == '\0';
+}
+
+/* How much a pattern says: its letters other than wildcards. */
+static unsigned letters(const char *pattern)
+{
+	unsigned n = 0;
+
+	for (; *pattern; pattern++)
+		n += *pattern != '*' && *pattern != '?';
+	return n;
+}
+
+/* How well the patterns of an entry fit; 0: not at all. A serial number outweighs any model, a model any manufacturer; patterns
+ * have at most 63 letters. */
+static unsigned fits(const char *of[3], const char *manufacturer, const char *model, const char *serial)
+{
+	const char *found[3] = {manufacturer, model, serial};
+
+	for (int i = 0; i < 3; i++)
+		if (of[i][0] && !config_matches(of[i], found[i]))
+			return 0;
+	return (letters(of[2]) << 12) + (letters(of[1]) << 6) + letters(of[0]) + 1;
+}
+
+static void take_over(char *path, const char *standard)
+{
+	if (!path[0])
+		snprintf(path, CONFIG_PATH_SIZE, "%s", standard);
+}
+
+void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl)
+{
+	if (!certificate[0]) { /* a key belongs to its certificate: both are taken over, or neither */
+		take_over(certificate, node->tls_certificate);
+		take_over(key, node->tls_key);
+	}
+	if (!authorities[0])
+		take_over(crl, node->tls_crl);
+	take_over(authorities, node->tls_authorities);
+}
+
+size_t config_listeners(const struct config *c, struct listener_conf ret_list[LISTENERS_MAX])
+{
+	size_t n = 0;
+
+	if (c->node.plain) {
+		struct listener_conf own = {.name = "node", .port = c->node.port};
+
+		snprintf(own.bind, sizeof(own.bind), "%s", c->node.bind);
+		ret_list[n++] = own;
+	}
+	for (size_t i = 0; i < c->n_listeners && n < LISTENERS_MAX; i++) {
+		struct listener_conf *l = &ret_list[n++];
+
+		*l = c->listeners[i];
+		if (!l->bind[0])
+			snprintf(l->bind, sizeof(l->bind), "%s", c->node.bind);
+		if (l->tls)
+			config_tls_files(&c->node, l->certificate, l->key, l->authorities, l->crl);
+	}
+	return n;
+}
+
+const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model, const char *serial)
+{
+	const struct profile_conf *best = NULL;
+	unsigned most = 1;
+
+	for (size_t i = 0; i < c->n_profiles; i++) {
+		const struct profile_conf *p = &c->profiles[i];
+		unsigned score = fits((const char *[]){p->manufacturer, p->model, p->serial}, manufacturer, model, serial);
+
+		if (score >= most) { /* of two alike the later one: a user's own before an embedded one */
+			best = p;
+			most = score;
+		}
+	}
+	return best;
+}
+
+const struct scanner_conf *config_scanner(const struct config *c, const char *manufacturer, const char *model, const char *serial)
+{
+	const struct scanner_conf *best = NULL;
+	unsigned most = 1;
+
+	for (size_t i = 0; i < c->n_scanners; i++) {
+		const struct scanner_conf *s = &c->scanners[i];
+		unsigned score = fits((const char *[]){s->manufacturer, s->model, s->serial}, manufacturer, model, serial);
+
+		if (score >= most) { /* of two alike the later one */
+			best = s;
+			most = score;
+		}
+	}
+	return best;
+}
+
+const struct scanner_conf *config_scanner_named(const struct config *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_scanners; i++)
+		if (!strcmp(c->scanners[i].name, name))
+			return &c->scanners[i];
+	return NULL;
+}
+
+const char *config_kind_name(enum case_kind kind)
+{
+	return kind == KIND_PET ? "pet" : kind == KIND_PARALLEL ? "parallel" : "dbt";
+}
+
+/* ---- --set and descriptions ---- */
+
+int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
+{
+	const struct config_section *section = config_section_of(&config_sections[SECTION_PROTOCOLS], p);
+	const struct config_section *other;
+	const char *equals = strchr(assignment, '=');
+	const struct config_key *key;
+	char name[64], allowed[400]; /* all keys of a kind, within a sentence */
+
+	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
+		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);
+	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
+	key = config_key_find(section, name);
+	other = key ? NULL : config_section_with(section, name);
+	if (other)
+		return err_set(err, EINVAL,
+			       "key '%s': only protocols of kind %s have it, and '%s' is of kind %s; allowed: its own keys", name,
+			       other->kind, p->name, section->kind);
+	if (!key || !strcmp(name, "name") || !strcmp(name, "kind")) {
+		const char *near = key ? NULL : config_key_nearest(section, name);
+		size_t n = 0;
+
+		for (size_t i = 2; i < section->n_keys && n < sizeof(allowed); i++) /* behind name and kind */
+			n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", i > 2 ? ", " : "", section->keys[i].name);
+		return err_set(err, EINVAL, "key '%s' cannot be set%s%s%s; allowed: %s", name, near ? ", did you mean '" : "",
+			       near ? near : "", near ? "'?" : "", allowed);
+	}
+	if (config_value_store_text(key, equals + 1, p) < 0) {
+		const struct config_value v = {.kind = VALUE_TEXT, .text = equals + 1};
+		char shown[128];
+
+		config_value_show(&v, shown, sizeof(shown));
+		config_value_allowed(key, allowed, sizeof(allowed));
+		return err_set(err, EINVAL, "key '%s': %s; allowed: %s", name, shown, allowed);
+	}
+	return 0;
+}
+
+/* "key=value key=value" of all keys that shape the image. No value that is described has blanks, but for paths:
+ * those are quoted. */
+static void describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
+{
+	char value[300];
+	size_t n = 0;
+
+	if (size)
+		ret_text[0] = '\0';
+	for (size_t i = 0; i < section->n_keys && n < size; i++) {
+		const struct config_key *key = &section->keys[i];
+		const char *quote = key->type == KEY_PATH || key->type == KEY_WORD ? "\"" : "";
+
+		if (key->flags & KEY_UNDESCRIBED)
+			continue;
+		config_value_format(key, base, value, sizeof(value));
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s=%s%s%s", n ? " " : "", key->name, quote, value, quote);
+	}
+}
+
+void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size)
+{
+	describe(config_section_of(&config_sections[SECTION_PROTOCOLS], p), p, ret_text, size);
+}
+
+void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size)
+{
+	describe(&config_sections[SECTION_PROFILES], p, ret_text, size);
+}

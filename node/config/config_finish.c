@@ -1,0 +1,451 @@
+/* config_finish.c - what can be judged only when everything is read: names that must exist, keys that must fit each other, and
+ * the two defaults that follow from other things: the spool's place and the allow-list.
+ */
+#include <arpa/inet.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/config/certificate_pattern.h"
+#include "node/config/config_read.h"
+
+#define REFUSALS 20   /* see peer_refusals */
+#define SLOWEST 100e3 /* bytes/s */
+
+bool config_is_loopback(const char *address)
+{
+	struct in_addr v4;
+	struct in6_addr v6;
+
+	if (inet_pton(AF_INET, address, &v4) == 1)
+		return (ntohl(v4.s_addr) >> 24) == 127;
+	return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+/* The standard place of the spool: $TOMONODE_SPOOL; for root /var/lib/tomonode; $XDG_STATE_HOME/tomonode; ~/.local/state/tomonode
+ * (XDG base directory specification: what is no absolute path is ignored). */
+static int standard_spool(char *ret_path, size_t size)
+{
+	const char *named = getenv("TOMONODE_SPOOL");
+	const char *state = getenv("XDG_STATE_HOME");
+	const char *home = getenv("HOME");
+	struct passwd entry, *found = NULL;
+	char buffer[1024];
+	int n;
+
+	if (!home && getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found)
+		home = found->pw_dir;
+	if (named && named[0] == '/')
+		n = snprintf(ret_path, size, "%s", named);
+	else if (geteuid() == 0)
+		n = snprintf(ret_path, size, "/var/lib/tomonode");
+	else if (state && state[0] == '/')
+		n = snprintf(ret_path, size, "%s/tomonode", state);
+	else if (home && home[0] == '/')
+		n = snprintf(ret_path, size, "%s/.local/state/tomonode", home);
+	else
+		return -1;
+	return n >= 0 && (size_t)n < size ? 0 : -1;
+}
+
+static bool loopback_alone(const struct config *c)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	size_t n = config_listeners(c, list);
+
+	for (size_t i = 0; i < n; i++)
+		if (!config_is_loopback(list[i].bind))
+			return false;
+	return true;
+}
+
+static void finish_node(struct config_reader *r)
+{
+	struct node_conf *node = &r->config->node;
+	char spool[sizeof(node->spool)] = "";
+
+	if (!r->peers_checked)
+		node->require_known_peer = !loopback_alone(r->config);
+	if (!r->refusals_given)
+		node->peer_refusals = loopback_alone(r->config) ? 0 : REFUSALS;
+	if (node->peer_bytes > 0 && (double)node->peer_bytes < SLOWEST * node->peer_window)
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'peer_bytes' of node: %llu; allowed: at least %.0f in each second of peer_window (%g s), so that "
+			"a sender that is slowed down does not give up",
+			(unsigned long long)node->peer_bytes, SLOWEST, node->peer_window);
+	if (!node->spool[0]) {
+		if (standard_spool(spool, sizeof(spool)) < 0)
+			config_problem(r, r->text->files[0], 1,
+				       "key 'spool' of node: there is no standard place (no home folder, or a path that is too "
+				       "long); allowed: "
+				       "an absolute path of at most %zu bytes",
+				       sizeof(spool) - 1);
+		else
+			memcpy(node->spool, spool, sizeof(spool));
+	}
+	if (node->audit == AUDIT_FILE && !node->audit_file[0])
+		config_problem(r, r->text->files[0], 1,
+			       "key 'audit_file' of node: \"\"; allowed: with audit = \"file\" the absolute path of a file");
+	if (node->audit == AUDIT_SYSLOG && !node->audit_socket[0])
+		config_problem(
+			r, r->text->files[0], 1,
+			"key 'audit_socket' of node: \"\"; allowed: with audit = \"syslog\" the absolute path of a socket");
+}
+
+static const char *protocol_name(const void *ctx, size_t i)
+{
+	const struct config *c = ctx;
+
+	return i < c->n_protocols ? c->protocols[i].name : NULL;
+}
+
+static const char *destination_name(const void *ctx, size_t i)
+{
+	const struct config *c = ctx;
+
+	return i < c->n_destinations ? c->destinations[i].name : NULL;
+}
+
+static void join_names(const struct config *c, const char *(*name)(const void *ctx, size_t i), char *ret_text, size_t size)
+{
+	const char *one;
+	size_t n = 0;
+
+	snprintf(ret_text, size, "none is there");
+	for (size_t i = 0; (one = name(c, i)) && n < size; i++)
+		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", one);
+}
+
+static void unknown_name(struct config_reader *r, struct config_place place, const char *what, const char *of, const char *key,
+			 const char *wanted, const char *(*name)(const void *ctx, size_t i))
+{
+	const char *near = config_nearest(wanted, name, r->config);
+	char names[400];
+
+	join_names(r->config, name, names, sizeof(names));
+	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" is not there%s%s%s; allowed: %s", key, what, of,
+		       wanted, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
+}
+
+static bool route_has(const struct route_conf *route, const char *destination)
+{
+	for (size_t i = 0; i < route->n_destinations; i++)
+		if (!strcmp(route->destination[i], destination))
+			return true;
+	return false;
+}
+
+static void finish_routes(struct config_reader *r)
+{
+	const struct config *c = r->config;
+	bool lost = false;
+
+	for (size_t i = 0; i < c->n_routes; i++) {
+		const struct route_conf *route = &c->routes[i];
+		struct config_place place = r->places[SECTION_ROUTES][i];
+		bool ours = !r->listed[SECTION_ROUTES].file && r->listed[SECTION_DESTINATIONS].file;
+
+		const struct protocol_conf *protocol = config_protocol(c, route->protocol);
+
+		if (route->protocol[0] && !protocol)
+			unknown_name(r, place, "route", route->name, "protocol", route->protocol, protocol_name);
+		if (protocol && strcmp(config_kind_name(protocol->kind), route->kind) != 0)
+			config_problem(
+				r, place.file, place.line,
+				"key 'protocol' of route '%s': \"%s\" is of kind %s; allowed: a protocol of the route's kind, %s",
+				route->name, route->protocol, config_kind_name(protocol->kind), route->kind);
+		for (size_t k = 0; k < route->n_destinations; k++) {
+			const struct destination_conf *d = config_destination(c, route->destination[k]);
+
+			if (d && route_has(route, d->fallback))
+				config_problem(r, place.file, place.line,
+					       "key 'destinations' of route '%s': \"%s\" and its fallback \"%s\"; allowed: one "
+					       "of them, the "
+					       "fallback comes in by itself",
+					       route->name, d->name, d->fallback);
+			if (d)
+				continue;
+			if (ours && lost)
+				continue;
+			if (ours) /* an embedded route lost its destination to the user's list: say it once, where he can mend it
+				   */
+				config_problem(
+					r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
+					"section 'destinations': this list replaces the embedded one, but the embedded route "
+					"'%s' "
+					"delivers to '%s'; allowed: a destination of that name, or a list 'routes' of your own",
+					route->name, route->destination[k]);
+			else
+				unknown_name(r, place, "route", route->name, "destinations", route->destination[k],
+					     destination_name);
+			lost = ours;
+		}
+	}
+}
+
+static void finish_fallback(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	if (!d->fallback[0])
+		return;
+	if (!strcmp(d->fallback, d->name))
+		config_problem(r, place.file, place.line,
+			       "key 'fallback' of destination '%s': \"%s\"; allowed: another destination", d->name, d->fallback);
+	else if (!config_destination(r->config, d->fallback))
+		unknown_name(r, place, "destination", d->name, "fallback", d->fallback, destination_name);
+}
+
+static void finish_listeners(struct config_reader *r)
+{
+	const struct config *c = r->config;
+	struct config_place *places = r->places[SECTION_LISTENERS];
+	struct listener_conf list[LISTENERS_MAX];
+	size_t own = c->node.plain ? 1 : 0, n;
+
+	if (c->n_listeners + own == 0)
+		config_problem(r, r->text->files[0], 1,
+			       "key 'plain' of node: false; allowed: with no entry in `listeners` only true, or nothing would be "
+			       "listened on");
+	if (c->n_listeners + own > LISTENERS_MAX) {
+		config_problem(r, places[0].file, places[0].line, "section 'listeners': %zu entries; allowed: at most %zu",
+			       c->n_listeners, LISTENERS_MAX - own);
+		return;
+	}
+	n = config_listeners(c, list);
+	for (size_t i = own; i < n; i++) {
+		const struct listener_conf *l = &list[i];
+		struct config_place place = places[i - own];
+
+		for (size_t k = 0; k < i; k++)
+			if (l->port == list[k].port && l->port != 0 && !strcmp(l->bind, list[k].bind))
+				config_problem(r, place.file, place.line,
+					       "key 'port' of listener '%s': %d; allowed: another one than '%s' has", l->name,
+					       l->port, list[k].name);
+		if (l->tls && !l->certificate[0])
+			config_problem(r, place.file, place.line,
+				       "key 'certificate' of listener '%s': \"\"; allowed: with TLS an absolute path, here or as "
+				       "node.tls_certificate",
+				       l->name);
+		if (l->tls && l->client_certificate && !l->authorities[0])
+			config_problem(
+				r, place.file, place.line,
+				"key 'authorities' of listener '%s': \"\"; allowed: with client_certificate \"required\" an "
+				"absolute path, here or as node.tls_authorities",
+				l->name);
+	}
+}
+
+static void finish_peers(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	for (size_t i = 0; i < c->n_peers; i++) {
+		const struct peer_conf *p = &c->peers[i];
+		struct config_place place = r->places[SECTION_PEERS][i];
+
+		if (!certificate_pattern_ok(p->certificate))
+			config_problem(
+				r, place.file, place.line,
+				"key 'certificate' of peer '%s': \"%s\"; allowed: sha256: and 64 hexadecimal digits (with or "
+				"without colons), or a name",
+				p->name, p->certificate);
+		if (p->bytes > 0 && (double)p->bytes < SLOWEST * c->node.peer_window)
+			config_problem(r, place.file, place.line,
+				       "key 'bytes' of peer '%s': %llu; allowed: at least %.0f in each second of "
+				       "node.peer_window (%g s)",
+				       p->name, (unsigned long long)p->bytes, SLOWEST, c->node.peer_window);
+	}
+}
+
+static void finish_tls(struct config_reader *r, const struct destination_conf *d, struct config_place place)
+{
+	const struct node_conf *node = &r->config->node;
+
+	if (!d->authorities[0] && !node->tls_authorities[0])
+		config_problem(r, place.file, place.line,
+			       "key 'authorities' of destination '%s': \"\"; allowed: with TLS an absolute path, here or as "
+			       "node.tls_authorities",
+			       d->name);
+	if (d->key[0] && !d->certificate[0])
+		config_problem(r, place.file, place.line,
+			       "key 'certificate' of destination '%s': \"\"; allowed: with a key an absolute path", d->name);
+}
+
+static void finish_destinations(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_destinations; i++) {
+		const struct destination_conf *d = &r->config->destinations[i];
+		struct config_place place = r->places[SECTION_DESTINATIONS][i];
+
+		finish_fallback(r, d, place);
+		if (d->tls)
+			finish_tls(r, d, place);
+		if (d->retry_cap < d->retry_first)
+			config_problem(r, place.file, place.line,
+				       "key 'retry_cap' of destination '%s': %g; allowed: at least retry_first, %g s", d->name,
+				       d->retry_cap, d->retry_first);
+	}
+}
+
+static void finish_protocols(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_protocols; i++) {
+		const struct protocol_conf *p = &r->config->protocols[i];
+		struct config_place place = r->places[SECTION_PROTOCOLS][i];
+
+		if (p->slab_thickness > 0 && p->slab_step > p->slab_thickness)
+			config_problem(
+				r, place.file, place.line,
+				"key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm: no slice may "
+				"fall between slabs",
+				p->name, p->slab_step, p->slab_thickness);
+	}
+}
+
+static void finish_profiles(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_profiles; i++) {
+		const struct profile_conf *p = &r->config->profiles[i];
+		struct config_place place = r->places[SECTION_PROFILES][i];
+
+		if (p->i0_mode == I0_PERCENTILE && !(p->i0 > 0 && p->i0 <= 100))
+			config_problem(r, place.file, place.line,
+				       "key 'i0' of profile '%s': %g; allowed: with i0_mode percentile above 0 up to 100 percent",
+				       p->name, p->i0);
+		if (p->i0_mode == I0_FIXED && !(p->i0 > 0))
+			config_problem(r, place.file, place.line,
+				       "key 'i0' of profile '%s': %g; allowed: with i0_mode fixed a stored value above 0",
+				       p->name, p->i0);
+		if (p->i0_mode == I0_FLATFIELD && !p->flatfield[0])
+			config_problem(r, place.file, place.line,
+				       "key 'flatfield' of profile '%s': \"\"; allowed: with i0_mode flatfield a DICOM file's "
+				       "absolute path",
+				       p->name);
+		if (!(p->axis_height + p->source_axis > p->support))
+			config_problem(r, place.file, place.line,
+				       "key 'support' of profile '%s': %g; allowed: below the source at axis_height + "
+				       "source_axis = %g mm",
+				       p->name, p->support, p->axis_height + p->source_axis);
+	}
+}
+
+static void finish_scanners(struct config_reader *r)
+{
+	for (size_t i = 0; i < r->config->n_scanners; i++) {
+		const struct scanner_conf *s = &r->config->scanners[i];
+		struct config_place place = r->places[SECTION_SCANNERS][i];
+		double reach = s->scanner.radius + s->scanner.interaction_depth;
+
+		if (s->span % 2 == 0 && s->span != 2)
+			config_problem(r, place.file, place.line,
+				       "key 'span' of scanner '%s': %d; allowed: an odd number, or 2 for GE's grouping", s->name,
+				       s->span);
+		if (s->max_difference >= s->scanner.rings)
+			config_problem(r, place.file, place.line,
+				       "key 'max_difference' of scanner '%s': %d; allowed: below the %d rings", s->name,
+				       s->max_difference, s->scanner.rings);
+		if (s->arc_corrected && (s->n_radial / 2) * s->scanner.bin > reach)
+			config_problem(r, place.file, place.line,
+				       "key 'radial' of scanner '%s': %d bins of %g mm; allowed: what lies within radius + "
+				       "interaction_depth, %g mm",
+				       s->name, s->n_radial, s->scanner.bin, reach);
+		if (!s->arc_corrected && s->n_radial > s->scanner.detectors)
+			config_problem(r, place.file, place.line,
+				       "key 'radial' of scanner '%s': %d bins without arc correction; allowed: at most the %d "
+				       "detectors of a ring",
+				       s->name, s->n_radial, s->scanner.detectors);
+	}
+}
+
+static void finish_status(struct config_reader *r)
+{
+	const struct config *c = r->config;
+
+	if (c->status.enabled && c->status.port > 0 && c->status.port == c->node.port)
+		config_problem(r, r->text->files[0], 1,
+			       "key 'port' of status: %d, which is the port for DICOM; allowed: another one", c->status.port);
+}
+
+bool config_status_may_act(const struct config *c)
+{
+	if (c->status.actions == STATUS_ACTIONS_LOOPBACK)
+		return config_is_loopback(c->status.bind);
+	return c->status.actions == STATUS_ACTIONS_ALWAYS;
+}
+
+void config_finish(struct config_reader *r)
+{
+	finish_node(r);
+	finish_listeners(r);
+	finish_peers(r);
+	finish_destinations(r);
+	finish_routes(r);
+	finish_protocols(r);
+	finish_profiles(r);
+	finish_scanners(r);
+	finish_status(r);
+}
+
+void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	char text[400];
+	size_t n;
+
+	n = config_listeners(c, list);
+	for (size_t i = 0; i < n; i++) {
+		bool verified = list[i].tls && list[i].client_certificate;
+
+		if (c->node.require_known_peer || verified || config_is_loopback(list[i].bind))
+			continue;
+		snprintf(text, sizeof(text),
+			 "%s%.63s listens on %.63s and require_known_peer is false: anybody on the network may send",
+			 strcmp(list[i].name, "node") != 0 ? "listener " : "", list[i].name, list[i].bind);
+		report(ctx, text);
+	}
+	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++) {
+		const struct peer_conf *p = &c->peers[i];
+
+		if (!p->aet[0] && !p->host[0] && !p->certificate[0]) {
+			snprintf(text, sizeof(text), "peer '%s' has neither aet, host nor certificate: anybody may send",
+				 p->name);
+			report(ctx, text);
+		}
+	}
+	if (c->node.require_known_peer && c->n_peers == 0)
+		report(ctx, "require_known_peer is true and `peers` is empty: nobody may send");
+	for (size_t i = 0; i < c->n_destinations; i++) {
+		const struct destination_conf *d = &c->destinations[i];
+		const char *aet = d->commitment_aet[0] ? d->commitment_aet : d->aet;
+		bool admitted = !c->node.require_known_peer;
+
+		for (size_t k = 0; k < c->n_peers; k++)
+			admitted = admitted || !strcmp(c->peers[k].aet, aet);
+		if (d->commitment && !admitted) {
+			snprintf(text, sizeof(text),
+				 "destination '%s' is asked for storage commitment, but its AE title '%s' is not in `peers`: a "
+				 "report "
+				 "on an association of its own will be rejected",
+				 d->name, aet);
+			report(ctx, text);
+		}
+	}
+	for (size_t i = 0; i < c->n_protocols; i++)
+		if (c->protocols[i].dbt.algorithm == DBT_FBP && !(c->protocols[i].stored_offset < 0)) {
+			snprintf(text, sizeof(text),
+				 "protocol '%s' has algorithm fbp and stored_offset %g: negative values will be stored as %g",
+				 c->protocols[i].name, c->protocols[i].stored_offset, c->protocols[i].stored_offset);
+			report(ctx, text);
+		}
+	if (c->status.enabled && !config_is_loopback(c->status.bind)) {
+		snprintf(text, sizeof(text),
+			 "the status page listens on %s without password or encryption: anybody on the network sees %s%s",
+			 c->status.bind, c->status.show_patient ? "patients' names" : "the cases",
+			 config_status_may_act(c) ? " and may cancel them" : "");
+		report(ctx, text);
+	}
+	if (c->n_routes == 0)
+		report(ctx, "`routes` is empty: every case will be held");
+}

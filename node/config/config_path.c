@@ -1,0 +1,67 @@
+/* config_path.c - the configuration of the installation that the program is of.
+ *
+ * The prefix is what the program's own path says, not what CMake was told first: `cmake --install --prefix`, DESTDIR and the tar
+ *of deploy/bundle.sh move a program that is built already. Only names within the prefix are compiled in (TOMONODE_BINDIR,
+ * TOMONODE_SYSCONFDIR: CMAKE_INSTALL_BINDIR and _SYSCONFDIR).
+ *
+ *	PREFIX/bin/tomonode      PREFIX/etc/tomonode/tomonode.conf
+ *	ROOT/usr/bin/tomonode    ROOT/etc/tomonode/tomonode.conf, as deploy/CMakeLists.txt has it for the prefix /usr
+ *	TOP/libexec/tomonode     TOP/etc/tomonode/tomonode.conf (the tar)
+ */
+#include "node/config/config_path.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_NAME "tomonode/tomonode.conf"
+
+/* Does text[0..n) end so? *ret_head: what comes before. */
+static bool ends(const char *text, size_t n, const char *tail, size_t *ret_head)
+{
+	size_t m = strlen(tail);
+
+	if (n < m || memcmp(text + n - m, tail, m) != 0)
+		return false;
+	*ret_head = n - m;
+	return true;
+}
+
+const char *config_path_place(const char *program, size_t n, char room[CONFIG_PATH_ROOM])
+{
+	const char *slash = strrchr(program, '/'), *etc = TOMONODE_SYSCONFDIR;
+	size_t folder = slash ? (size_t)(slash - program) : 0, head = 0;
+	bool tar = ends(program, folder, "/libexec", &head);
+
+	if (folder >= PATH_MAX || (!tar && !ends(program, folder, "/" TOMONODE_BINDIR, &head)))
+		return NULL;
+	if (tar)
+		etc = "etc";
+	if (n == 0 && etc[0] == '/')
+		snprintf(room, CONFIG_PATH_ROOM, "%s/" FILE_NAME, etc);
+	else if (n == 0 || (n == 1 && !tar && etc[0] != '/' && ends(program, head, "/usr", &head)))
+		snprintf(room, CONFIG_PATH_ROOM, "%.*s/%s/" FILE_NAME, (int)head, program, etc);
+	else
+		return NULL;
+	return room;
+}
+
+const char *config_path_default(char room[CONFIG_PATH_ROOM])
+{
+	const char *named = getenv("TOMONODE_CONF"), *place;
+	char program[PATH_MAX];
+	ssize_t n;
+
+	if (named)
+		return named[0] ? named : NULL;
+	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	program[n > 0 ? n : 0] = '\0';
+	for (size_t i = 0; (place = config_path_place(program, i, room)) != NULL; i++)
+		if (access(place, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) /* one that cannot be read is to be said */
+			return place;
+	return NULL;
+}

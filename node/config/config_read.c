@@ -1,0 +1,455 @@
+/* config_read.c - walks libconfig's tree with the table of config_table.c. A problem is reported and reading goes on, so that
+ * the operator sees all of them at once; what a broken entry leaves behind is never used, because any problem refuses the whole.
+ */
+#include "node/config/config_read.h"
+
+#include <libconfig.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/config/config_value.h"
+
+void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...)
+{
+	char text[1024];
+	size_t n;
+	va_list ap;
+
+	n = (size_t)snprintf(text, sizeof(text), "%.300s:%d: ", file, line);
+	va_start(ap, fmt);
+	vsnprintf(text + n, sizeof(text) - n, fmt, ap);
+	va_end(ap);
+	for (char *at = text; *at; at++) /* one line, also with a file of an odd name */
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	if (r->n_problems++ == 0)
+		snprintf(r->first, sizeof(r->first), "%.*s", (int)sizeof(r->first) - 1, text);
+	if (r->report)
+		r->report(r->ctx, text);
+}
+
+static struct config_place place_of(const struct config_reader *r, const config_setting_t *setting)
+{
+	struct config_place place;
+
+	config_text_where(r->text, setting->line, &place.file, &place.line);
+	return place;
+}
+
+char *config_entries(const struct config *c, const struct config_section *section, size_t *ret_n)
+{
+	char *entries;
+
+	memcpy(&entries, (const char *)c + section->offset, sizeof(entries));
+	memcpy(ret_n, (const char *)c + section->count, sizeof(*ret_n));
+	return entries;
+}
+
+void config_set_entries(struct config *c, const struct config_section *section, void *entries, size_t n)
+{
+	memcpy((char *)c + section->offset, &entries, sizeof(entries));
+	memcpy((char *)c + section->count, &n, sizeof(n));
+}
+
+/* ---- one value ---- */
+
+static struct config_value value_of(const config_setting_t *setting)
+{
+	struct config_value v = {.kind = VALUE_OTHER, .text = "nothing"};
+
+	switch (config_setting_type(setting)) {
+	case CONFIG_TYPE_INT:
+		v.kind = VALUE_INTEGER;
+		v.integer = config_setting_get_int(setting);
+		break;
+	case CONFIG_TYPE_INT64:
+		v.kind = VALUE_INTEGER;
+		v.integer = config_setting_get_int64(setting);
+		break;
+	case CONFIG_TYPE_FLOAT:
+		v.kind = VALUE_REAL;
+		v.real = config_setting_get_float(setting);
+		break;
+	case CONFIG_TYPE_BOOL:
+		v.kind = VALUE_BOOL;
+		v.integer = config_setting_get_bool(setting) != 0;
+		break;
+	case CONFIG_TYPE_STRING:
+		v.kind = VALUE_TEXT;
+		v.text = config_setting_get_string(setting) ? config_setting_get_string(setting) : "";
+		break;
+	case CONFIG_TYPE_GROUP:
+		v.text = "a group in { }";
+		break;
+	case CONFIG_TYPE_ARRAY:
+		v.text = "an array in [ ]";
+		break;
+	case CONFIG_TYPE_LIST:
+		v.text = "a list in ( )";
+		break;
+	}
+	return v;
+}
+
+static void problem_value(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
+			  const struct config_value *v)
+{
+	struct config_place place = place_of(r, setting);
+	char shown[128], allowed[256];
+
+	config_value_show(v, shown, sizeof(shown));
+	config_value_allowed(key, allowed, sizeof(allowed));
+	config_problem(r, place.file, place.line, "key '%s' of %s: %s; allowed: %s", key->name, of, shown, allowed);
+}
+
+/* The array of a route's destinations. */
+static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
+		       void *base)
+{
+	struct route_conf *route = base;
+	struct route_conf fresh = *route;
+	struct config_value v = value_of(setting);
+	bool list = config_setting_is_array(setting) || config_setting_is_list(setting);
+	int n = list ? config_setting_length(setting) : 0;
+	char many[32];
+
+	memset(fresh.destination, 0, sizeof(fresh.destination));
+	fresh.n_destinations = 0;
+	if (list && (n < 1 || n > ROUTE_DESTINATIONS_MAX)) {
+		snprintf(many, sizeof(many), "%d names", n);
+		v.text = many;
+	}
+	if (!list || n < 1 || n > ROUTE_DESTINATIONS_MAX) {
+		problem_value(r, setting, of, key, &v);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		const struct config_key one = {.name = key->name, .type = KEY_NAME, .size = CONFIG_NAME_SIZE};
+		config_setting_t *element = config_setting_get_elem(setting, (unsigned)i);
+		char *to = fresh.destination[i];
+		bool twice = false;
+
+		v = value_of(element);
+		if (config_value_store(&one, &v, to) < 0) {
+			problem_value(r, element, of, &one, &v);
+			return;
+		}
+		for (int k = 0; k < i; k++)
+			twice = twice || !strcmp(fresh.destination[k], to);
+		if (twice) {
+			problem_value(r, element, of, key, &v);
+			return;
+		}
+		fresh.n_destinations++;
+	}
+	*route = fresh;
+}
+
+static void problem_unknown(struct config_reader *r, const config_setting_t *setting, const char *of,
+			    const struct config_section *section)
+{
+	struct config_place place = place_of(r, setting);
+	const char *near = config_key_nearest(section, config_setting_name(setting));
+	char keys[512];
+	size_t n = 0;
+
+	for (size_t i = 0; i < section->n_keys && n < sizeof(keys); i++)
+		n += (size_t)snprintf(keys + n, sizeof(keys) - n, "%s%s", i ? ", " : "", section->keys[i].name);
+	config_problem(r, place.file, place.line, "key '%.64s' of %s is not known%s%s%s; allowed: %s",
+		       config_setting_name(setting), of, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
+		       keys);
+}
+
+/* A key that only entries of another kind have. */
+static void problem_kind(struct config_reader *r, const config_setting_t *setting, const char *of,
+			 const struct config_section *section, const struct config_section *other)
+{
+	struct config_place place = place_of(r, setting);
+
+	config_problem(r, place.file, place.line, "key '%s' of %s: only %ss of kind %s have it, and this one is of kind %s",
+		       config_setting_name(setting), of, section->one, other->kind, section->kind);
+}
+
+/* Every key of one group into its structure. known: bit i is set where key i was given or comes from an embedded entry. */
+static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
+		       const struct config_section *section, void *base, unsigned long *ret_given)
+{
+	*ret_given = 0;
+	for (int i = 0; i < config_setting_length(group); i++) {
+		config_setting_t *setting = config_setting_get_elem(group, (unsigned)i);
+		const struct config_key *key = config_key_find(section, config_setting_name(setting));
+		struct config_value v = value_of(setting);
+
+		if (!key) {
+			const struct config_section *other = config_section_with(section, config_setting_name(setting));
+
+			if (other)
+				problem_kind(r, setting, of, section, other);
+			else
+				problem_unknown(r, setting, of, section);
+			continue;
+		}
+		*ret_given |= 1ul << (key - section->keys);
+		if (key->type == KEY_NAMES)
+			read_names(r, setting, of, key, base);
+		else if (config_value_store(key, &v, base) < 0)
+			problem_value(r, setting, of, key, &v);
+	}
+}
+
+/* ---- sections ---- */
+
+static void read_single(struct config_reader *r, const config_setting_t *group, const struct config_section *section)
+{
+	struct config_place place = place_of(r, group);
+	struct config_value v;
+	char shown[128];
+	unsigned long given;
+
+	if (!config_setting_is_group(group)) {
+		v = value_of(group);
+		config_value_show(&v, shown, sizeof(shown));
+		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a group in { }", section->name, shown);
+		return;
+	}
+	read_group(r, group, section->name, section, (char *)r->config + section->offset, &given);
+	if (section == &config_sections[SECTION_NODE] &&
+	    given & (1ul << (config_key_find(section, "require_known_peer") - section->keys)))
+		r->peers_checked = true;
+	if (section == &config_sections[SECTION_NODE] &&
+	    given & (1ul << (config_key_find(section, "peer_refusals") - section->keys)))
+		r->refusals_given = true;
+}
+
+static size_t find_entry(const struct config_section *section, const char *entries, size_t n, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(entries + i * section->entry_size, name)) /* the name is each structure's first field */
+			break;
+	return i;
+}
+
+static void check_required(struct config_reader *r, struct config_place place, const char *of,
+			   const struct config_section *section, unsigned long given)
+{
+	char allowed[256];
+
+	for (size_t i = 0; i < section->n_keys; i++) {
+		const struct config_key *key = &section->keys[i];
+
+		if (key->fallback || (given & (1ul << i)))
+			continue;
+		config_value_allowed(key, allowed, sizeof(allowed));
+		config_problem(r, place.file, place.line, "key '%s' of %s is missing; allowed: %s", key->name, of, allowed);
+	}
+}
+
+/* The name of an entry: 0, or -1 with the problem reported. */
+static int read_name(struct config_reader *r, const config_setting_t *group, const struct config_section *section, char *ret_name)
+{
+	struct config_place place = place_of(r, group);
+	const config_setting_t *setting;
+	struct config_value v;
+	char of[64];
+
+	if (!config_setting_is_group(group)) {
+		v = value_of(group);
+		config_value_show(&v, of, sizeof(of));
+		config_problem(r, place.file, place.line, "section '%s': %s as an entry; allowed: a group in { }", section->name,
+			       of);
+		return -1;
+	}
+	snprintf(of, sizeof(of), "a %s", section->one);
+	setting = config_setting_get_member(group, "name");
+	if (!setting) {
+		config_problem(r, place.file, place.line, "key 'name' of %s is missing", of);
+		return -1;
+	}
+	v = value_of(setting);
+	if (config_value_store(&section->keys[0], &v, ret_name) < 0) {
+		problem_value(r, setting, of, &section->keys[0], &v);
+		return -1;
+	}
+	return 0;
+}
+
+/* The section with the keys of the kind that the entry says, or else the one it starts from (`old`, NULL: none) has. NULL with
+ * the problem reported. */
+static const struct config_section *read_kind(struct config_reader *r, const config_setting_t *group, const char *of,
+					      const struct config_section *section, const void *old)
+{
+	const config_setting_t *setting = section->kind ? config_setting_get_member(group, "kind") : NULL;
+	const struct config_section *before = old ? config_section_of(section, old) : NULL, *wanted;
+	struct config_value v;
+	struct config_place place;
+
+	if (!setting)
+		return before ? before : section;
+	v = value_of(setting);
+	wanted = v.kind == VALUE_TEXT ? config_section_kind(section, v.text) : NULL;
+	if (!wanted) {
+		problem_value(r, setting, of, config_key_find(section, "kind"), &v);
+		return NULL;
+	}
+	if (before && before != wanted) {
+		place = place_of(r, setting);
+		config_problem(r, place.file, place.line,
+			       "key 'kind' of %s: \"%s\"; allowed: \"%s\", as the embedded %s of that name, or another name", of,
+			       v.text, before->kind, section->one);
+		return NULL;
+	}
+	return wanted;
+}
+
+/* New arrays with room for what was there and n more; the old entries stay reachable through *ret_old. */
+static int make_room(struct config_reader *r, const struct config_section *section, size_t n_new, char **ret_entries,
+		     struct config_place **ret_places)
+{
+	size_t n_old;
+
+	config_entries(r->config, section, &n_old);
+	*ret_entries = calloc(n_old + n_new + 1, section->entry_size);
+	*ret_places = calloc(n_old + n_new + 1, sizeof(**ret_places));
+	if (*ret_entries && *ret_places)
+		return 0;
+	free(*ret_entries);
+	free(*ret_places);
+	return -1;
+}
+
+static void read_list(struct config_reader *r, const config_setting_t *list, size_t index)
+{
+	const struct config_section *section = &config_sections[index];
+	struct config_place place = place_of(r, list);
+	struct config_place *places;
+	size_t n_old, n = 0, length;
+	char *old = config_entries(r->config, section, &n_old);
+	char *entries;
+	struct config_value v = value_of(list);
+
+	if (!config_setting_is_list(list) && !(config_setting_is_aggregate(list) && config_setting_length(list) == 0)) {
+		char shown[128];
+
+		config_value_show(&v, shown, sizeof(shown));
+		config_problem(r, place.file, place.line, "section '%s': %s; allowed: a list ( { name = \"...\"; ... }, ... )",
+			       section->name, shown);
+		return;
+	}
+	length = (size_t)config_setting_length(list);
+	if (length > CONFIG_ENTRIES_MAX) {
+		config_problem(r, place.file, place.line, "section '%s': %zu entries; allowed: at most %d", section->name, length,
+			       CONFIG_ENTRIES_MAX);
+		return;
+	}
+	if (make_room(r, section, length, &entries, &places) < 0) {
+		config_problem(r, place.file, place.line, "section '%s': out of memory", section->name);
+		return;
+	}
+	if (section->merged && n_old) {
+		memcpy(entries, old, n_old * section->entry_size);
+		memcpy(places, r->places[index], n_old * sizeof(*places));
+		n = n_old;
+	}
+	for (size_t i = 0; i < length; i++) {
+		const config_setting_t *group = config_setting_get_elem(list, (unsigned)i);
+		const struct config_section *own;
+		char name[CONFIG_NAME_SIZE], of[CONFIG_NAME_SIZE + 32];
+		size_t at, base;
+		unsigned long given;
+
+		if (read_name(r, group, section, name) < 0)
+			continue;
+		place = place_of(r, group);
+		snprintf(of, sizeof(of), "%s '%s'", section->one, name);
+		base = find_entry(section, old, n_old, name);
+		at = find_entry(section, entries, n, name);
+		if (at < n && places[at].file &&
+		    !(section->merged && at < n_old && places[at].file == r->places[index][at].file &&
+		      places[at].line == r->places[index][at].line)) {
+			config_problem(r, place.file, place.line, "%s: this name is taken at %s:%d; allowed: each name once", of,
+				       places[at].file, places[at].line);
+			continue;
+		}
+		own = read_kind(r, group, of, section, base < n_old ? old + base * section->entry_size : NULL);
+		if (!own)
+			continue;
+		if (base < n_old)
+			memcpy(entries + at * section->entry_size, old + base * section->entry_size, section->entry_size);
+		else
+			config_value_defaults(own, entries + at * section->entry_size);
+		read_group(r, group, of, own, entries + at * section->entry_size, &given);
+		if (base == n_old)
+			check_required(r, place, of, own, given);
+		places[at] = place;
+		if (at == n)
+			n++;
+	}
+	config_set_entries(r->config, section, entries, n);
+	free(old);
+	free(r->places[index]);
+	r->places[index] = places;
+	if (!r->embedded)
+		r->listed[index] = place_of(r, list);
+}
+
+static const char *section_name(const void *ctx, size_t i)
+{
+	(void)ctx;
+	return i < SECTION_COUNT ? config_sections[i].name : NULL;
+}
+
+static void read_root(struct config_reader *r, const config_setting_t *root)
+{
+	for (int i = 0; i < config_setting_length(root); i++) {
+		const config_setting_t *setting = config_setting_get_elem(root, (unsigned)i);
+		const char *name = config_setting_name(setting);
+		struct config_place place = place_of(r, setting);
+		const char *near;
+		size_t index;
+
+		for (index = 0; index < SECTION_COUNT; index++)
+			if (!strcmp(config_sections[index].name, name))
+				break;
+		if (index == SECTION_COUNT) {
+			near = config_nearest(name, section_name, NULL);
+			config_problem(r, place.file, place.line,
+				       "section '%.64s' is not known%s%s%s; allowed: node, listeners, peers, destinations, "
+				       "routes, protocols, profiles, scanners, status",
+				       name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+		} else if (config_sections[index].list) {
+			read_list(r, setting, index);
+		} else {
+			read_single(r, setting, &config_sections[index]);
+		}
+	}
+}
+
+void config_read_text(struct config_reader *r, const struct config_text *text, bool embedded)
+{
+	struct config_place place;
+	config_t tree;
+
+	r->text = text;
+	r->embedded = embedded;
+	config_init(&tree);
+	if (config_read_string(&tree, text->bytes) == CONFIG_TRUE) {
+		read_root(r, config_root_setting(&tree));
+	} else {
+		config_text_where(text, (unsigned)config_error_line(&tree), &place.file, &place.line);
+		config_problem(r, place.file, place.line, "%s",
+			       config_error_text(&tree) ? config_error_text(&tree) : "not readable");
+	}
+	config_destroy(&tree);
+}
+
+void config_reader_clear(struct config_reader *r)
+{
+	for (size_t i = 0; i < SECTION_COUNT; i++) {
+		free(r->places[i]);
+		r->places[i] = NULL;
+	}
+}

@@ -1,0 +1,85 @@
+/* config_reference.c - the table as a document, and a configuration as a walk over its values. */
+#include "node/config/config_reference.h"
+
+#include <string.h>
+
+#include "node/config/config_read.h"
+#include "node/config/config_value.h"
+
+static void print_default(FILE *to, const struct config_key *key)
+{
+	if (!key->fallback)
+		fputs("must be given", to);
+	else if (key->flags & KEY_COMPUTED)
+		fputs("see meaning", to);
+	else if (!key->fallback[0])
+		fputs("empty", to);
+	else
+		fprintf(to, "`%s`", key->fallback);
+}
+
+static void print_keys(FILE *to, const struct config_section *section)
+{
+	char allowed[256];
+
+	fprintf(to, "%s\n\n", section->meaning);
+	fputs("| key | unit | default | allowed | meaning |\n|---|---|---|---|---|\n", to);
+	for (size_t i = 0; i < section->n_keys; i++) {
+		const struct config_key *key = &section->keys[i];
+
+		config_value_allowed(key, allowed, sizeof(allowed));
+		fprintf(to, "| `%s` | %s | ", key->name, key->unit);
+		print_default(to, key);
+		fprintf(to, " | %s | %s |\n", allowed, key->meaning);
+	}
+	fputs("\n", to);
+}
+
+void config_reference(FILE *to)
+{
+	for (size_t s = 0; s < SECTION_COUNT; s++) {
+		fprintf(to, "### %s\n\n", config_sections[s].name);
+		for (const struct config_section *section = &config_sections[s]; section; section = section->next)
+			print_keys(to, section);
+	}
+}
+
+static void visit_entry(const struct config_section *section, const void *base, const struct config_visitor *v)
+{
+	char value[300];
+
+	v->entry(v->ctx, section->name);
+	for (size_t i = 0; i < section->n_keys; i++) {
+		const struct config_key *key = &section->keys[i];
+		const struct route_conf *route = base;
+		const char *names[ROUTE_DESTINATIONS_MAX];
+
+		if (key->type == KEY_NAMES) {
+			for (size_t k = 0; k < route->n_destinations; k++)
+				names[k] = route->destination[k];
+			v->names(v->ctx, key->name, names, route->n_destinations);
+			continue;
+		}
+		config_value_format(key, base, value, sizeof(value));
+		v->value(v->ctx, key->name, value,
+			 key->type == KEY_INT || key->type == KEY_REAL || key->type == KEY_BOOL || key->type == KEY_BYTES);
+	}
+}
+
+void config_visit(const struct config *c, const struct config_visitor *v)
+{
+	for (size_t s = 0; s < SECTION_COUNT; s++) {
+		const struct config_section *section = &config_sections[s];
+		const char *entries;
+		size_t n;
+
+		if (!section->list) {
+			visit_entry(section, (const char *)c + section->offset, v);
+			continue;
+		}
+		entries = config_entries(c, section, &n);
+		for (size_t i = 0; i < n; i++)
+			visit_entry(config_section_of(section, entries + i * section->entry_size),
+				    entries + i * section->entry_size, v);
+	}
+}

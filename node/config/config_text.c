@@ -1,0 +1,281 @@
+/* config_text.c - reads a configuration line by line, carries includes out, and follows libconfig's own notion of strings and
+ * comments closely enough to know what is outside of them.
+ */
+#include "node/config/config_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct scan {
+	struct config_text *text;
+	bool includes; /* allowed */
+	enum { IN_CODE, IN_STRING, IN_COMMENT } in;
+	int since; /* line where string or comment began */
+	int nesting;
+};
+
+static int append_file(struct scan *s, const char *path, int depth, struct err *err);
+
+struct config_text *config_text_free(struct config_text *t)
+{
+	if (!t)
+		return NULL;
+	for (size_t i = 0; i < t->n_files; i++)
+		free(t->files[i]);
+	free(t->lines);
+	free(t->bytes);
+	free(t);
+	return NULL;
+}
+
+void config_text_where(const struct config_text *t, unsigned line, const char **ret_file, int *ret_line)
+{
+	if (line < 1 || t->n_lines == 0) {
+		*ret_file = t->n_files ? t->files[0] : "";
+		*ret_line = 1;
+		return;
+	}
+	if (line > t->n_lines)
+		line = (unsigned)t->n_lines;
+	*ret_file = t->files[t->lines[line - 1].file];
+	*ret_line = t->lines[line - 1].line;
+}
+
+/* Follow one line; returns 0 or an error for what libconfig must not get. */
+static int scan_line(struct scan *s, const char *line, size_t n, const char *file, int number, struct err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		char c = line[i], next = i + 1 < n ? line[i + 1] : '\0';
+
+		if (s->in == IN_STRING) {
+			if (c == '\\' && (next == '"' || next == '\\'))
+				i++;
+			else if (c == '"')
+				s->in = IN_CODE;
+		} else if (s->in == IN_COMMENT) {
+			if (c == '*' && next == '/') {
+				s->in = IN_CODE;
+				i++;
+			}
+		} else if (c == '#' || (c == '/' && next == '/')) {
+			return 0;
+		} else if (c == '/' && next == '*') {
+			s->in = IN_COMMENT;
+			s->since = number;
+			i++;
+		} else if (c == '"') {
+			s->in = IN_STRING;
+			s->since = number;
+		} else if (c == '@') {
+			return err_set(err, EINVAL,
+				       "%s:%d: '@' in an unexpected place; allowed: @include \"FILE\" on a line of its own", file,
+				       number);
+		} else if (c == '{' || c == '(' || c == '[') {
+			if (s->nesting >= CONFIG_NESTING_MAX)
+				return err_set(err, EINVAL, "%s:%d: more than %d levels of { ( [ within each other", file, number,
+					       CONFIG_NESTING_MAX);
+			s->nesting++;
+		} else if (c == '}' || c == ')' || c == ']') {
+			if (s->nesting > 0)
+				s->nesting--;
+		}
+	}
+	return 0;
+}
+
+static int put_line(struct config_text *t, const char *line, size_t n, int file, int number, struct err *err)
+{
+	char *bytes;
+
+	if (t->size + n + 2 > CONFIG_TEXT_MAX)
+		return err_set(err, EFBIG, "%s:%d: the configuration is longer than %d bytes", t->files[file], number,
+			       CONFIG_TEXT_MAX);
+	if (t->n_lines == t->room) {
+		size_t room = t->room ? 2 * t->room : 256;
+		struct config_line *lines = realloc(t->lines, room * sizeof(*lines));
+
+		if (!lines)
+			return err_set(err, ENOMEM, "%s:%d: out of memory", t->files[file], number);
+		t->lines = lines;
+		t->room = room;
+	}
+	if (!t->bytes) {
+		bytes = malloc(CONFIG_TEXT_MAX);
+		if (!bytes)
+			return err_set(err, ENOMEM, "%s:%d: out of memory", t->files[file], number);
+		t->bytes = bytes;
+	}
+	memcpy(t->bytes + t->size, line, n);
+	t->size += n;
+	t->bytes[t->size++] = '\n';
+	t->bytes[t->size] = '\0';
+	t->lines[t->n_lines++] = (struct config_line){file, number};
+	return 0;
+}
+
+/* 1: the line is an @include, its name copied; 0: it is not; negative: it is a broken one. */
+static int parse_include(const char *line, size_t n, const char *file, int number, char *ret_name, size_t size, struct err *err)
+{
+	static const char word[] = "@include";
+	size_t i = 0, length = 0;
+
+	while (i < n && (line[i] == ' ' || line[i] == '\t'))
+		i++;
+	if (n - i < sizeof(word) - 1 || memcmp(line + i, word, sizeof(word) - 1) != 0)
+		return 0;
+	i += sizeof(word) - 1;
+	while (i < n && (line[i] == ' ' || line[i] == '\t'))
+		i++;
+	if (i < n && line[i] == '"') {
+		i++;
+		while (i + length < n && line[i + length] != '"')
+			length++;
+	}
+	if (length == 0 || length >= size || i + length >= n)
+		return err_set(err, EINVAL, "%s:%d: broken include; allowed: @include \"FILE\" with 1 to %zu characters", file,
+			       number, size - 1);
+	memcpy(ret_name, line + i, length);
+	ret_name[length] = '\0';
+	for (i += length + 1; i < n && line[i] != '#'; i++)
+		if (!strchr(" \t\r", line[i]))
+			return err_set(err, EINVAL, "%s:%d: text after @include \"%s\"; allowed: nothing but a # comment", file,
+				       number, ret_name);
+	return 1;
+}
+
+static int include(struct scan *s, const char *name, const char *from, int number, int depth, struct err *err)
+{
+	const char *slash = strrchr(from, '/');
+	int folder = slash && name[0] != '/' ? (int)(slash - from + 1) : 0;
+	char path[1024];
+
+	if (!s->includes)
+		return err_set(err, EINVAL, "%s:%d: @include is allowed in files only", from, number);
+	if (depth >= CONFIG_INCLUDE_MAX)
+		return err_set(err, EINVAL, "%s:%d: @include \"%s\": more than %d files within each other", from, number, name,
+			       CONFIG_INCLUDE_MAX);
+	if ((size_t)snprintf(path, sizeof(path), "%.*s%s", folder, from, name) >= sizeof(path))
+		return err_set(err, EINVAL, "%s:%d: @include \"%s\": the path is too long", from, number, name);
+	if (append_file(s, path, depth + 1, err) < 0) {
+		/* What is wrong inside an included file already names its place; a file that cannot be read does not. */
+		return err->code == ENOENT || err->code == EACCES || err->code == EISDIR
+			       ? err_within(err, "%s:%d: @include", from, number)
+			       : -err->code;
+	}
+	return 0;
+}
+
+static int append_text(struct scan *s, const char *bytes, size_t size, const char *name, int depth, struct err *err)
+{
+	struct config_text *t = s->text;
+	int file = (int)t->n_files;
+	int number = 0, rc;
+
+	if (t->n_files == CONFIG_FILES_MAX)
+		return err_set(err, EINVAL, "%s:1: more than %d files in one configuration", name, CONFIG_FILES_MAX);
+	t->files[file] = strdup(name);
+	if (!t->files[file])
+		return err_set(err, ENOMEM, "%s:1: out of memory", name);
+	t->n_files++;
+	for (size_t at = 0; at < size;) {
+		const char *line = bytes + at;
+		const char *end = memchr(line, '\n', size - at);
+		size_t n = end ? (size_t)(end - line) : size - at;
+		char included[512];
+
+		at += n + 1;
+		number++;
+		if (memchr(line, '\0', n))
+			return err_set(err, EINVAL, "%s:%d: a zero byte: this is no text", name, number);
+		rc = s->in == IN_CODE ? parse_include(line, n, name, number, included, sizeof(included), err) : 0;
+		if (rc > 0)
+			rc = include(s, included, name, number, depth, err);
+		else if (rc == 0 && (rc = scan_line(s, line, n, name, number, err)) == 0)
+			rc = put_line(t, line, n, file, number, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (s->in != IN_CODE)
+		return err_set(err, EINVAL, "%s:%d: this %s is not closed", name, s->since,
+			       s->in == IN_STRING ? "string" : "comment");
+	return 0;
+}
+
+static int append_file(struct scan *s, const char *path, int depth, struct err *err)
+{
+	struct stat st;
+	char *bytes = NULL;
+	size_t size = 0;
+	ssize_t got;
+	int fd, rc;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block us */
+	if (fd < 0) {
+		int code = errno;
+
+		return err_set(err, code, "%s: %s", path, strerror(code));
+	}
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		rc = err_set(err, EISDIR, "%s: not a regular file", path);
+		goto out;
+	}
+	if (st.st_size > CONFIG_TEXT_MAX) {
+		rc = err_set(err, EFBIG, "%s: %lld bytes; allowed: at most %d", path, (long long)st.st_size, CONFIG_TEXT_MAX);
+		goto out;
+	}
+	bytes = malloc(CONFIG_TEXT_MAX + 1);
+	if (!bytes) {
+		rc = err_set(err, ENOMEM, "%s: out of memory", path);
+		goto out;
+	}
+	while (size <= CONFIG_TEXT_MAX && (got = read(fd, bytes + size, CONFIG_TEXT_MAX + 1 - size)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			rc = err_set(err, errno, "%s: %s", path, strerror(errno));
+			goto out;
+		}
+		size += (size_t)got;
+	}
+	rc = append_text(s, bytes, size, path, depth, err);
+out:
+	free(bytes);
+	close(fd);
+	return rc;
+}
+
+static int finish(struct scan *s, int rc, struct config_text **ret_text, struct err *err)
+{
+	if (rc == 0 && s->text->n_lines == 0)
+		rc = put_line(s->text, "", 0, 0, 1, err); /* an empty configuration is one */
+	if (rc < 0) {
+		config_text_free(s->text);
+		return rc;
+	}
+	*ret_text = s->text;
+	return 0;
+}
+
+int config_text_load(const char *path, struct config_text **ret_text, struct err *err)
+{
+	struct scan s = {.includes = true, .text = calloc(1, sizeof(struct config_text))};
+
+	if (!s.text)
+		return err_set(err, ENOMEM, "%s: out of memory", path);
+	return finish(&s, append_file(&s, path, 0, err), ret_text, err);
+}
+
+int config_text_copy(const char *bytes, const char *name, struct config_text **ret_text, struct err *err)
+{
+	struct scan s = {.text = calloc(1, sizeof(struct config_text))};
+
+	if (!s.text)
+		return err_set(err, ENOMEM, "%s: out of memory", name);
+	return finish(&s, append_text(&s, bytes, strlen(bytes), name, 0, err), ret_text, err);
+}

@@ -1,0 +1,227 @@
+#include "node/deliver/commit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/backoff.h"
+#include "node/base/log.h"
+#include "node/base/plural.h"
+#include "node/store/event.h"
+
+enum verdict { SAID_NOTHING, SAID_COMMITTED, SAID_FAILED };
+
+struct taking {
+	struct journal *journal;
+	const struct config *config;
+	const struct commit_report *report;
+	const char *calling;
+	double now;
+	const struct job_view *view;
+	const struct job_send *send;
+	bool open;		/* the report is about the transaction that is open */
+	unsigned char *verdict; /* of each object of the result */
+	uint16_t failure;	/* the first reason that the report gives */
+};
+
+enum deliver_outcome commit_classify(uint16_t status, const char **ret_meaning)
+{
+	static const struct {
+		uint16_t status;
+		const char *text;
+	} permanent[] = {
+		{0x0112, "it does not know the instance of the storage commitment class"},
+		{0x0115, "it finds the request invalid"},
+		{0x0117, "it finds the instance UID invalid"},
+		{0x0118, "it does not know the storage commitment class"},
+		{0x0119, "it says that instance and class do not fit"},
+		{0x0122, "it does not support storage commitment"},
+		{0x0123, "it does not know the action"},
+		{0x0124, "not authorised"},
+		{0x0211, "it does not know N-ACTION"},
+	};
+
+	for (size_t i = 0; i < sizeof(permanent) / sizeof(permanent[0]); i++)
+		if (permanent[i].status == status) {
+			*ret_meaning = permanent[i].text;
+			return DELIVER_PERMANENT;
+		}
+	*ret_meaning = status == 0x0000	  ? "it has the request"
+		       : status == 0x0213 ? "it is out of resources"
+					  : "it failed in processing";
+	return status == 0x0000 || status == 0x0107 || status == 0x0116 || status >> 12 == 0xb ? DELIVER_STORED
+											       : DELIVER_TRANSIENT;
+}
+
+enum job_event commit_not_kept(const struct destination_conf *d, const struct job_send *send, const char *reason, json_t *uids,
+			       double now, json_t **ret_detail)
+{
+	int tries = send->commit_tries + 1;
+	bool last = tries >= d->commitment_attempts;
+	char text[400];
+
+	snprintf(text, sizeof(text), "not committed: %.300s", reason);
+	if (last)
+		snprintf(text, sizeof(text), "not committed after %d request%s; the last one: %.300s", tries, plural(tries),
+			 reason);
+	*ret_detail = json_pack("{s:s, s:s, s:s, s:o, s:i}", "destination", send->destination, "transaction", send->transaction,
+				"status", "", "reason", event_text(text), "attempt", tries);
+	if (*ret_detail && !last)
+		json_object_set_new(*ret_detail, "next", json_real(now + backoff_seconds(tries, d->retry_first, d->retry_cap)));
+	if (*ret_detail && uids)
+		json_object_set_new(*ret_detail, "sop_instances", uids);
+	else
+		json_decref(uids);
+	return last ? EVENT_COMMIT_REFUSED : EVENT_COMMIT_FAILED;
+}
+
+/* What the report says of each object. That it fails wins; UIDs that are no objects of the result say nothing. */
+static int judge(struct taking *t)
+{
+	size_t n = t->view->n_objects, at = 0;
+
+	t->verdict = calloc(n ? n : 1, 1);
+	if (!t->verdict)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->report->n && n > 0; i++) {
+		const struct commit_item *item = &t->report->items[i];
+		size_t left = n;
+
+		while (left > 0 && strcmp(t->view->objects[at].sop_instance, item->sop_instance)) {
+			at = (at + 1) % n; /* they mostly come in the order of the objects */
+			left--;
+		}
+		if (left == 0)
+			continue;
+		if (item->failure && !t->failure)
+			t->failure = item->failure;
+		if (item->failure || t->verdict[at] == SAID_NOTHING)
+			t->verdict[at] = item->failure ? SAID_FAILED : SAID_COMMITTED;
+	}
+	return 0;
+}
+
+static json_t *uids_where(const struct taking *t, bool committed)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->view->n_objects; i++) {
+		enum send_state state = t->send->objects[i];
+		bool wanted = committed ? t->verdict[i] == SAID_COMMITTED && state != SEND_DONE
+					: t->verdict[i] != SAID_COMMITTED && state == SEND_STORED;
+
+		if (wanted)
+			json_array_append_new(list, json_string(t->view->objects[i].sop_instance));
+	}
+	return list;
+}
+
+static int append(struct taking *t, enum job_event event, json_t *detail)
+{
+	struct err err = {0};
+	int ret = event_append(t->journal, t->view->id, event, detail, t->now, &err);
+
+	if (ret == -ESTALE) /* the job was taken up anew: what it sends then is asked for anew */
+		return 0;
+	if (ret < 0)
+		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)t->view->id, log_quote(err.msg));
+	return ret;
+}
+
+static int write_committed(struct taking *t)
+{
+	json_t *uids = uids_where(t, true);
+
+	if (json_array_size(uids) == 0) {
+		json_decref(uids);
+		return 0;
+	}
+	return append(t, EVENT_COMMITTED,
+		      json_pack("{s:s, s:s, s:s, s:o, s:o}", "destination", t->send->destination, "transaction",
+				t->report->transaction, "status", "", "calling", event_text(t->calling), "sop_instances", uids));
+}
+
+static int write_failed(struct taking *t)
+{
+	const struct destination_conf *d = config_destination(t->config, t->send->destination);
+	json_t *uids = uids_where(t, false), *detail;
+	enum job_event event;
+	char reason[200];
+
+	if (json_array_size(uids) == 0 || !d) { /* one that is not configured is asked again when it is */
+		json_decref(uids);
+		return 0;
+	}
+	if (t->failure)
+		snprintf(reason, sizeof(reason), "%zu of %zu object%s, reason %04X: %s", json_array_size(uids),
+			 t->view->n_objects, plural(t->view->n_objects), t->failure, commit_failure_words(t->failure));
+	else
+		snprintf(reason, sizeof(reason), "the report names %zu of %zu object%s neither as committed nor as failed",
+			 json_array_size(uids), t->view->n_objects, plural(t->view->n_objects));
+	event = commit_not_kept(d, t->send, reason, uids, t->now, &detail);
+	return append(t, event, detail);
+}
+
+/* Committed first: what is killed in between leaves a transaction that is open for the rest. */
+static uint16_t take(struct taking *t, struct jobs *jobs, int64_t job, const char *destination)
+{
+	struct err err = {0};
+
+	if (jobs_refresh(jobs, t->journal, job, &err) < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)job, log_quote(err.msg));
+		return COMMIT_FAILED;
+	}
+	t->view = jobs_find(jobs, job);
+	t->send = t->view && t->view->state != JOB_IMPOSSIBLE ? job_view_send(t->view, destination) : NULL;
+	if (!t->send)
+		return COMMIT_FAILED;
+	t->open = !strcmp(t->send->transaction, t->report->transaction);
+	if (judge(t) < 0 || write_committed(t) < 0 || (t->open && write_failed(t) < 0))
+		return COMMIT_FAILED;
+	return COMMIT_TAKEN;
+}
+
+/* Retention deletes what is committed, so a transaction UID alone, which anybody on the line may have read, is not enough. A
+ * destination that is configured no more has nobody to compare with: its report may only say what the journal waits for. */
+static bool is_partner(const struct config *config, const char *destination, const char *calling)
+{
+	const struct destination_conf *d = config_destination(config, destination);
+
+	return !d || !strcmp(calling, d->aet) || !strcmp(calling, d->commitment_aet);
+}
+
+uint16_t commit_take(struct journal *j, const struct config *config, const struct commit_report *report, const char *calling,
+		     double now)
+{
+	struct taking t = {.journal = j, .config = config, .report = report, .calling = calling, .now = now};
+	char destination[CONFIG_NAME_SIZE] = "";
+	struct jobs jobs = {0};
+	struct err err = {0};
+	int64_t job = 0;
+	uint16_t status;
+	int found = journal_find_transaction(j, report->transaction, &job, destination, sizeof(destination), &err);
+
+	if (found < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		return COMMIT_FAILED;
+	}
+	if (found == 0) {
+		log_event(LOG_WARNING, "commitment-unknown", "transaction=%s calling=%s reason=%s", report->transaction,
+			  log_quote(calling), log_quote("no request of ours has this transaction UID"));
+		return COMMIT_INVALID;
+	}
+	if (!is_partner(config, destination, calling)) {
+		log_event(LOG_WARNING, "commitment-stranger", "transaction=%s destination=%s calling=%s reason=%s",
+			  report->transaction, destination, log_quote(calling),
+			  log_quote("the report comes from another AE title than aet and commitment_aet of the destination"));
+		return COMMIT_FAILED;
+	}
+	status = take(&t, &jobs, job, destination);
+	log_event(LOG_INFO, "commitment-report",
+		  "job=%lld destination=%s transaction=%s calling=%s items=%zu open=%d status=%04X", (long long)job, destination,
+		  report->transaction, log_quote(calling), report->n, t.open, status);
+	free(t.verdict);
+	jobs_clear(&jobs);
+	return status;
+}

@@ -1,0 +1,78 @@
+#include "node/deliver/destination.h"
+
+#include "node/base/backoff.h"
+#include "node/base/log.h"
+#include "node/deliver/deliver.h"
+
+struct scu_peer destination_peer(const struct config *config, const struct destination_conf *d)
+{
+	const struct node_conf *node = &config->node;
+	bool own = d->certificate[0] != '\0';
+
+	return (struct scu_peer){
+		.host = d->host,
+		.port = d->port,
+		.called = d->aet,
+		.calling = node->aet,
+		.max_pdu = node->max_pdu,
+		.connect_timeout = d->connect_timeout,
+		.acse_timeout = d->acse_timeout,
+		.dimse_timeout = d->dimse_timeout,
+		.use_tls = d->tls,
+		.tls = {.certificate = own ? d->certificate : node->tls_certificate,
+			.key = own ? d->key : node->tls_key,
+			.authorities = d->authorities[0] ? d->authorities : node->tls_authorities,
+			.crl = d->authorities[0] || d->crl[0] ? d->crl : node->tls_crl},
+		.tls_name = !d->verify_name  ? ""
+			    : d->tls_name[0] ? d->tls_name
+					     : d->host,
+	};
+}
+
+struct scu_peer destination_commitment_peer(const struct config *config, const struct destination_conf *destination)
+{
+	struct scu_peer peer = destination_peer(config, destination);
+
+	if (destination->commitment_aet[0])
+		peer.called = destination->commitment_aet;
+	if (destination->commitment_host[0]) {
+		peer.host = destination->commitment_host;
+		if (destination->verify_name && !destination->tls_name[0])
+			peer.tls_name = peer.host;
+	}
+	if (destination->commitment_port)
+		peer.port = destination->commitment_port;
+	return peer;
+}
+
+bool destination_alarming(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
+{
+	bool long_since = d->alarm_after > 0 && send->since > 0 && now - send->since >= d->alarm_after;
+
+	return (send->alarm && !send->absent) || long_since ||
+	       (rejected && d->alarm_rejections > 0 && send->failures + 1 >= d->alarm_rejections);
+}
+
+bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
+			double now)
+{
+	bool alarm = destination_alarming(d, send, rejected, now);
+
+	json_object_set_new(detail, "next", json_real(now + backoff_seconds(send->failures + 1, d->retry_first, d->retry_cap)));
+	if (down)
+		json_object_set_new(detail, "down", json_true());
+	if (alarm)
+		json_object_set_new(detail, "alarm", json_true());
+	return alarm && (!send->alarm || send->absent);
+}
+
+void destination_alarm(int64_t job, const char *destination, const char *reason)
+{
+	log_event(LOG_ALERT, "delivery-alarm", "job=%lld destination=%s reason=%s", (long long)job, destination,
+		  log_quote(reason));
+}
+
+void destination_back(int64_t job, const char *destination)
+{
+	log_event(LOG_NOTICE, "delivery-back", "job=%lld destination=%s", (long long)job, destination);
+}

@@ -1,0 +1,288 @@
+/* interfile_lines.c - the text of an Interfile header as keys and values.
+ *
+ * "!matrix size [2] := { 27, 23 }": what stands before ":=" is the key, a number in brackets its index. Lines that begin with ';'
+ * are comments. A line goes on in the next one behind a backslash, and while a list's brace is open. Texts are cut out of one
+ * copy of the header, keys written in short form behind it, so that there are two allocations whatever stands in the text.
+ */
+#include "node/format/interfile_lines.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/format/interfile.h"
+
+#define INDEX_MAX 1000
+#define BLANKS " \t\r\v\f"
+
+static bool is_blank(char c)
+{
+	return c && strchr(BLANKS, c);
+}
+
+static char *trim(char *text)
+{
+	char *end;
+
+	while (is_blank(*text))
+		text++;
+	end = text + strlen(text);
+	while (end > text && is_blank(end[-1]))
+		end--;
+	*end = '\0';
+	return text;
+}
+
+void interfile_short(const char *value, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (; *value && n + 1 < size; value++)
+		if (!is_blank(*value) && *value != '_' && *value != '!')
+			ret[n++] = (char)tolower((unsigned char)*value);
+	ret[n] = '\0';
+}
+
+/* The index behind a short key is cut off it. */
+static int take_index(char *key, int number, int *ret_index, struct err *err)
+{
+	size_t n = strlen(key);
+	char *open = strrchr(key, '['), *end;
+	long index;
+
+	*ret_index = 0;
+	if (n == 0 || key[n - 1] != ']' || !open)
+		return 0;
+	index = strtol(open + 1, &end, 10);
+	if (end == open + 1 || *end != ']' || end[1] || index < 1 || index > INDEX_MAX)
+		return err_set(err, EBADMSG, "line %d: index \"%.20s\"; allowed: 1 to %d", number, open, INDEX_MAX);
+	*open = '\0';
+	*ret_index = (int)index;
+	return 0;
+}
+
+/* A list whose brace is open at the line's end; a key in the next line says that it was forgotten. */
+static bool is_open(const char *line, const char *end)
+{
+	size_t n = (size_t)(end - line);
+
+	return memchr(line, '{', n) && !memchr(line, '}', n) && !memmem(end + 1, strcspn(end + 1, "\n"), ":=", 2);
+}
+
+/* The next line of *at, in place, with those that go on with it; NULL: the end. */
+static char *next_line(char **at, int *number, int *ret_number)
+{
+	char *line = *at, *end;
+	size_t taken = 0;
+
+	if (!*line)
+		return NULL;
+	*ret_number = *number;
+	for (;;) {
+		char *last;
+
+		end = strchr(line + taken, '\n');
+		if (!end) {
+			*at = line + strlen(line);
+			return line;
+		}
+		++*number;
+		*at = end + 1;
+		for (last = end; last > line && is_blank(last[-1]); last--)
+			;
+		if (last > line && last[-1] == '\\')
+			memset(last - 1, ' ', (size_t)(end - last + 2));
+		else if (line[0] != ';' && is_open(line, end))
+			*end = ' ';
+		else
+			break;
+		taken = (size_t)(end - line) + 1;
+	}
+	*end = '\0';
+	return line;
+}
+
+static int take_line(struct interfile_lines *l, char *text, int number, char **room, size_t *room_size, struct err *err)
+{
+	struct interfile_line *line = &l->line[l->n];
+	char *value = strstr(text, ":="), *key = *room;
+	int rc;
+
+	if (!value)
+		return err_set(err, EBADMSG, "line %d: no ':=' in \"%.60s\"", number, trim(text));
+	*value = '\0';
+	interfile_short(text, key, *room_size);
+	rc = take_index(key, number, &line->index, err);
+	if (rc < 0)
+		return rc;
+	*room_size -= strlen(key) + 1;
+	*room += strlen(key) + 1;
+	line->number = number;
+	line->name = trim(text);
+	line->key = key;
+	line->value = trim(value + 2);
+	l->n++;
+	return 0;
+}
+
+int interfile_lines_read(const char *text, size_t size, struct interfile_lines *ret, struct err *err)
+{
+	struct interfile_lines l = {0};
+	char *at, *line, *room;
+	size_t n_lines = 1, room_size;
+	int number = 1, this_one = 1, rc = 0;
+
+	if (memchr(text, '\0', size))
+		return err_set(err, EBADMSG, "a byte 0 in it: this is no Interfile header");
+	if (size > INTERFILE_TEXT_MAX)
+		return err_set(err, EBADMSG, "more than %d bytes: this is no Interfile header", INTERFILE_TEXT_MAX);
+	for (size_t i = 0; i < size; i++)
+		n_lines += text[i] == '\n';
+	room_size = size + 1; /* a key is at most as long as its line without ":=" */
+	l.memory = malloc(size + 1 + room_size);
+	l.line = malloc(n_lines * sizeof(*l.line));
+	if (!l.memory || !l.line) {
+		rc = err_set(err, ENOMEM, "no memory for an Interfile header of %zu bytes", size);
+		goto out;
+	}
+	memcpy(l.memory, text, size);
+	l.memory[size] = '\0';
+	at = l.memory;
+	room = l.memory + size + 1;
+	while (rc == 0 && (line = next_line(&at, &number, &this_one))) {
+		line = trim(line);
+		if (!*line || *line == ';')
+			continue;
+		rc = take_line(&l, line, this_one, &room, &room_size, err);
+		if (rc < 0)
+			break;
+		if (l.n == 1 && strcmp(l.line[0].key, "interfile") != 0)
+			rc = err_set(err, EBADMSG, "line %d: an Interfile header begins with \"!INTERFILE :=\"", this_one);
+		if (!strcmp(l.line[l.n - 1].key, "endofinterfile"))
+			break;
+	}
+	if (rc == 0 && l.n == 0)
+		rc = err_set(err, EBADMSG, "an empty header");
+	if (rc == 0) {
+		*ret = l;
+		return 0;
+	}
+out:
+	interfile_lines_clear(&l);
+	return rc;
+}
+
+void interfile_lines_clear(struct interfile_lines *l)
+{
+	free(l->memory);
+	free(l->line);
+	*l = (struct interfile_lines){0};
+}
+
+int interfile_line_find(const struct interfile_lines *l, const char *key, int index, const struct interfile_line **ret_line,
+			struct err *err)
+{
+	const struct interfile_line *found = NULL;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct interfile_line *line = &l->line[i];
+
+		if (strcmp(line->key, key) != 0 || (line->index != index && (line->index != 0 || index > 1)) || !line->value[0])
+			continue;
+		if (found && strcmp(found->value, line->value) != 0)
+			return err_set(err, EBADMSG, "line %d: \"%.60s\" is \"%.40s\"; line %d says \"%.40s\"", line->number,
+				       line->name, line->value, found->number, found->value);
+		found = line;
+	}
+	if (found)
+		*ret_line = found;
+	return found != NULL;
+}
+
+static int refuse(const struct interfile_line *line, double lo, double hi, int n_max, struct err *err)
+{
+	if (n_max == 1)
+		return err_set(err, EBADMSG, "line %d: %.60s := %.60s; allowed: a number from %g to %g", line->number, line->name,
+			       line->value, lo, hi);
+	return err_set(err, EBADMSG, "line %d: %.60s := %.60s; allowed: at most %d numbers from %g to %g", line->number,
+		       line->name, line->value, n_max, lo, hi);
+}
+
+int interfile_line_numbers(const struct interfile_lines *l, const char *key, int index, double lo, double hi, int n_max,
+			   double *ret, int *ret_n, struct err *err)
+{
+	const struct interfile_line *line;
+	int rc = interfile_line_find(l, key, index, &line, err), n = 0;
+	const char *at;
+	bool list;
+
+	if (rc <= 0)
+		return rc;
+	at = line->value;
+	list = *at == '{';
+	at += list;
+	for (;;) {
+		char *end;
+		double v = strtod(at, &end);
+
+		if (end == at || n == n_max || !(v >= lo && v <= hi)) /* also refuses NaN */
+			return refuse(line, lo, hi, n_max, err);
+		ret[n++] = v;
+		at = end + strspn(end, BLANKS);
+		if (!list || *at != ',')
+			break;
+		at++;
+	}
+	if (list && *at++ != '}')
+		return refuse(line, lo, hi, n_max, err);
+	if (at[strspn(at, BLANKS)])
+		return refuse(line, lo, hi, n_max, err);
+	*ret_n = n;
+	return 1;
+}
+
+int interfile_line_number(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret,
+			  struct err *err)
+{
+	int n;
+
+	return interfile_line_numbers(l, key, index, lo, hi, 1, ret, &n, err);
+}
+
+int interfile_line_int(const struct interfile_lines *l, const char *key, int index, int lo, int hi, int *ret, struct err *err)
+{
+	const struct interfile_line *line;
+	double v;
+	int rc = interfile_line_number(l, key, index, lo, hi, &v, err);
+
+	if (rc <= 0)
+		return rc;
+	if (v != floor(v)) {
+		rc = interfile_line_find(l, key, index, &line, err);
+		return rc < 0 ? rc
+			      : err_set(err, EBADMSG, "line %d: %.60s := %.60s is not whole", line->number, line->name,
+					line->value);
+	}
+	*ret = (int)v;
+	return 1;
+}
+
+int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
+			  struct err *err)
+{
+	char full[80];
+	int rc;
+
+	snprintf(full, sizeof(full), "%s(cm)", key);
+	rc = interfile_line_number(l, full, index, lo / 10, hi / 10, ret_mm, err);
+	if (rc > 0)
+		*ret_mm *= 10;
+	if (rc != 0)
+		return rc;
+	snprintf(full, sizeof(full), "%s(mm)", key);
+	return interfile_line_number(l, full, index, lo, hi, ret_mm, err);
+}

@@ -1,0 +1,150 @@
+/* picture.c - see node/format/picture.h. PNG by libpng's simplified interface, which reports instead of jumping; PGM (netpbm's
+ * pgm(5)) is a header of four words and the values. */
+#include "node/format/picture.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool ends_in(const char *path, const char *ending)
+{
+	size_t n = strlen(path), e = strlen(ending);
+
+	return n > e && !strcasecmp(path + n - e, ending);
+}
+
+bool picture_named(const char *path)
+{
+	return ends_in(path, ".png") || ends_in(path, ".pgm");
+}
+
+static int make(struct picture *p, const char *path, unsigned long width, unsigned long height, struct err *err)
+{
+	if (width < 1 || height < 1 || width > PICTURE_SIDE_MAX || height > PICTURE_SIDE_MAX)
+		return err_set(err, EBADMSG, "%s: %lu x %lu pixels; allowed: sides of 1 to %d", path, width, height,
+			       PICTURE_SIDE_MAX);
+	p->width = (int)width;
+	p->height = (int)height;
+	p->value = malloc(width * height * sizeof(*p->value));
+	return p->value ? 0 : err_set(err, ENOMEM, "no memory for a picture of %lu x %lu", width, height);
+}
+
+/* ---- PNG ---- */
+
+static int read_png(const char *path, FILE *f, struct picture *p, struct err *err)
+{
+	static const png_color black = {0, 0, 0};
+	png_image image = {.version = PNG_IMAGE_VERSION};
+	png_bytep grey = NULL;
+	size_t n;
+	int rc;
+
+	if (!png_image_begin_read_from_stdio(&image, f))
+		return err_set(err, EBADMSG, "%s: %s", path, image.message);
+	rc = make(p, path, image.width, image.height, err);
+	if (rc < 0)
+		goto out;
+	image.format = PNG_FORMAT_GRAY;
+	n = PNG_IMAGE_SIZE(image);
+	grey = malloc(n);
+	if (!grey)
+		rc = err_set(err, ENOMEM, "no memory for a picture of %d x %d", p->width, p->height);
+	else if (!png_image_finish_read(&image, &black, grey, 0, NULL) || PNG_IMAGE_FAILED(image))
+		rc = err_set(err, EBADMSG, "%s: %s", path, image.message);
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		p->value[i] = (float)grey[i] / 255;
+out:
+	png_image_free(&image);
+	free(grey);
+	return rc;
+}
+
+/* ---- PGM ---- */
+
+/* The next number; comments go from '#' to the line's end. False: there is none. */
+static bool next_number(FILE *f, unsigned long *ret)
+{
+	unsigned long v = 0;
+	int c = fgetc(f), digits = 0;
+
+	while (c == '#' || isspace(c)) {
+		if (c == '#')
+			while (c != EOF && c != '\n')
+				c = fgetc(f);
+		else
+			c = fgetc(f);
+	}
+	for (; c >= '0' && c <= '9' && digits < 9; digits++, c = fgetc(f))
+		v = 10 * v + (unsigned long)(c - '0');
+	*ret = v;
+	return digits > 0 && (c == EOF || isspace(c)); /* one blank belongs to the number */
+}
+
+static bool next_value(FILE *f, bool plain, unsigned long most, unsigned long *ret)
+{
+	int high = 0, low;
+
+	if (plain)
+		return next_number(f, ret) && *ret <= most;
+	if (most > 255)
+		high = fgetc(f);
+	low = fgetc(f);
+	*ret = (unsigned long)high << 8 | (unsigned long)low;
+	return high != EOF && low != EOF && *ret <= most;
+}
+
+static int read_pgm(const char *path, FILE *f, struct picture *p, struct err *err)
+{
+	bool plain = fgetc(f) == 'P' && fgetc(f) == '2'; /* "P5" has been seen otherwise */
+	unsigned long width, height, most, v;
+	int rc;
+
+	if (!next_number(f, &width) || !next_number(f, &height) || !next_number(f, &most) || most < 1 || most > 65535)
+		return err_set(err, EBADMSG, "%s: the header of a PGM is P2 or P5, width, height, largest value (1 to 65535)",
+			       path);
+	rc = make(p, path, width, height, err);
+	for (size_t i = 0; rc == 0 && i < width * height; i++) {
+		if (!next_value(f, plain, most, &v))
+			return err_set(err, EBADMSG, "%s: value %zu of %lu is missing or above %lu", path, i + 1, width * height,
+				       most);
+		p->value[i] = (float)v / (float)most;
+	}
+	return rc;
+}
+
+int picture_read(const char *path, struct picture *ret_picture, struct err *err)
+{
+	struct picture p = {0};
+	FILE *f = fopen(path, "rbe");
+	char mark[8] = "";
+	int rc;
+
+	if (!f)
+		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
+	if (fread(mark, 1, sizeof(mark), f) == 0 || ferror(f))
+		rc = err_set(err, EBADMSG, "%s: nothing in it", path);
+	else if (fseek(f, 0, SEEK_SET) < 0)
+		rc = err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
+	else if (!memcmp(mark, "\x89PNG\r\n\x1a\n", 8))
+		rc = read_png(path, f, &p, err);
+	else if (mark[0] == 'P' && (mark[1] == '2' || mark[1] == '5'))
+		rc = read_pgm(path, f, &p, err);
+	else
+		rc = err_set(err, EBADMSG, "%s: neither PNG nor PGM (P2, P5)", path);
+	fclose(f);
+	if (rc < 0)
+		picture_clear(&p);
+	else
+		*ret_picture = p;
+	return rc;
+}
+
+void picture_clear(struct picture *p)
+{
+	free(p->value);
+	*p = (struct picture){0};
+}

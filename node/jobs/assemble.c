@@ -1,0 +1,71 @@
+#include "node/jobs/assemble.h"
+#include "node/base/plural.h"
+
+#include <stdio.h>
+
+void assemble_add(struct assemble *a, long expected, long frames, double received)
+{
+	if (a->instances == 0 || received < a->first)
+		a->first = received;
+	if (a->instances == 0 || received > a->last)
+		a->last = received;
+	a->instances++;
+	a->frames += frames > 0 ? frames : 1;
+	if (expected > 0 && a->expected == 0)
+		a->expected = expected;
+	else if (expected > 0 && expected != a->expected)
+		a->other = expected;
+	a->as_is = false;
+}
+
+void assemble_settle(struct assemble *a, double now)
+{
+	if (a->last > now)
+		a->last = now;
+	if (a->first > now)
+		a->first = now;
+}
+
+static bool is_complete(const struct assemble *a)
+{
+	return a->expected > 0 && a->other == 0 && a->instances == a->expected;
+}
+
+void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_answer *ret_answer)
+{
+	struct assemble_answer answer = {.verdict = ASSEMBLE_WAIT, .again = a->last + quiet_time};
+	char *reason = answer.reason;
+	size_t size = sizeof(answer.reason);
+
+	if (a->instances > 0 && (a->as_is || is_complete(a))) {
+		answer.verdict = ASSEMBLE_COMPLETE;
+		if (is_complete(a))
+			snprintf(reason, size, "%ld of %ld instance%s, %ld frame%s", a->instances, a->expected,
+				 plural(a->expected), a->frames, plural(a->frames));
+		else
+			snprintf(reason, size, "%ld instance%s, %ld frame%s, taken as they are by a person", a->instances,
+				 plural(a->instances), a->frames, plural(a->frames));
+	} else if (now < a->last) {
+		answer.again =
+			now + quiet_time; /* the clock was set back: wait anew rather than for the old time to come round */
+		snprintf(reason, size, "waiting");
+	} else if (now - a->last < quiet_time) {
+		snprintf(reason, size, "waiting");
+	} else {
+		answer.verdict = ASSEMBLE_HOLD;
+		if (a->instances == 0)
+			snprintf(reason, size, "no instance after %g s of quiet", quiet_time);
+		else if (a->other > 0)
+			snprintf(reason, size, "the headers contradict each other: %ld and %ld instances expected, %ld there",
+				 a->expected, a->other, a->instances);
+		else if (a->expected == 0)
+			snprintf(reason, size, "no header says how many instances there should be; %ld there after %g s of quiet",
+				 a->instances, quiet_time);
+		else if (a->instances > a->expected)
+			snprintf(reason, size, "%ld instance%s, but the headers expect %ld", a->instances, plural(a->instances),
+				 a->expected);
+		else
+			snprintf(reason, size, "%ld of %ld instances after %g s of quiet", a->instances, a->expected, quiet_time);
+	}
+	*ret_answer = answer;
+}

@@ -1,0 +1,258 @@
+/* job_print.c - the tables of `list` and `show`, out of the same JSON that --json prints. */
+#include <string.h>
+#include <time.h>
+
+#include "node/base/plural.h"
+#include "node/jobs/job_report.h"
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "";
+}
+
+static double number(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+static long long integer(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static const char *clock_text(double when, char ret[24])
+{
+	time_t t = (time_t)when;
+	struct tm tm;
+
+	if (when <= 0 || !localtime_r(&t, &tm))
+		return strcpy(ret, "-");
+	strftime(ret, 24, "%Y-%m-%d %H:%M:%S", &tm);
+	return ret;
+}
+
+/* "12/25", or "12" where no header says how many there should be. */
+static const char *count_text(const json_t *job, char ret[32])
+{
+	if (integer(job, "expected") > 0)
+		snprintf(ret, 32, "%lld/%lld", integer(job, "instances"), integer(job, "expected"));
+	else
+		snprintf(ret, 32, "%lld", integer(job, "instances"));
+	return ret;
+}
+
+/* "cuda:0" of "cuda:0 (NVIDIA H200)". */
+static const char *device_text(const json_t *job, char ret[16])
+{
+	const char *device = text(job, "device");
+
+	snprintf(ret, 16, "%.*s", device[0] ? (int)strcspn(device, " ") : 1, device[0] ? device : "-");
+	return ret;
+}
+
+/* " (not reached since 17:02:11: Connection refused; next attempt 17:05:00)": why it waits, though it has not failed itself. */
+static size_t waits_text(const json_t *destination, char *ret, size_t size)
+{
+	const json_t *waits = json_object_get(destination, "waits");
+	char since[24], next[24];
+
+	if (!waits)
+		return 0;
+	return (size_t)snprintf(ret, size, " (not reached since %s: %s; next attempt %s)",
+				clock_text(number(waits, "since"), since), text(waits, "reason"),
+				clock_text(number(waits, "next"), next));
+}
+
+/* The one thing worth knowing now: progress, the reason, or where the deliveries stand. */
+static void remark(const json_t *job, char *ret, size_t size)
+{
+	const json_t *progress = json_object_get(job, "progress"), *d;
+	size_t i, n = 0;
+
+	ret[0] = '\0';
+	if (json_is_object(progress)) {
+		snprintf(ret, size, "%s %.0f %%", text(progress, "stage"), 100 * number(progress, "fraction"));
+		return;
+	}
+	if (text(job, "reason")[0]) {
+		snprintf(ret, size, "%s", text(job, "reason"));
+		return;
+	}
+	json_array_foreach(json_object_get(job, "destinations"), i, d)
+	{
+		if (n < size)
+			n += (size_t)snprintf(ret + n, size - n, "%s%s%s: %s", i ? ", " : "",
+					      json_is_true(json_object_get(d, "alarm")) ? "ALARM " : "", text(d, "name"),
+					      text(d, "state"));
+		if (n < size)
+			n += waits_text(d, ret + n, size - n);
+		if (n < size && text(d, "fallback")[0])
+			n += (size_t)snprintf(ret + n, size - n, " by %s", text(d, "fallback"));
+		else if (n < size && json_is_true(json_object_get(d, "absent")))
+			n += (size_t)snprintf(ret + n, size - n, " (%s)", text(d, "reason"));
+		else if (n < size && integer(d, "failures") > 0)
+			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer(d, "failures"),
+					      plural(integer(d, "failures")), text(d, "reason"));
+		else if (n < size && !strcmp(text(d, "state"), "stored"))
+			n += (size_t)snprintf(ret + n, size - n, ", its commitment is awaited%s%s",
+					      text(d, "reason")[0] ? ": " : "", text(d, "reason"));
+	}
+}
+
+static void print_apart(FILE *to, const json_t *set_apart)
+{
+	json_t *groups = job_report_apart_groups(set_apart);
+	const json_t *one;
+	char when[24];
+	size_t i;
+
+	if (json_array_size(groups) > 0)
+		fprintf(to, "\nObjects set apart (no job has them; the newest of each finding):\n%8s  %-9s  %-19s  %-16s  %s\n",
+			"OBJECTS", "FINDING", "LAST RECEIVED", "FROM", "REASON");
+	json_array_foreach(groups, i, one) fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"),
+						   text(one, "finding"), clock_text(number(one, "received"), when),
+						   text(one, "calling"), text(one, "reason"), "", job_report_apart_hint(one));
+	json_decref(groups);
+}
+
+void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart)
+{
+	char when[24], count[32], device[16], note[400];
+	const json_t *one;
+	size_t i;
+
+	if (json_array_size(jobs) == 0)
+		fprintf(to, "no jobs\n");
+	else
+		fprintf(to, "%6s  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", "JOB", "STATE", "KIND", "INSTANCES", "PROTOCOL",
+			"DEVICE", "CHANGED", "REMARK");
+	json_array_foreach(jobs, i, one)
+	{
+		remark(one, note, sizeof(note));
+		fprintf(to, "%6lld  %-13s  %-5s  %-9s  %-16s  %-8s  %-19s  %s\n", integer(one, "id"), text(one, "state"),
+			text(one, "kind"), count_text(one, count), text(one, "protocol"), device_text(one, device),
+			clock_text(number(one, "changed"), when), note);
+	}
+	print_apart(to, set_apart);
+}
+
+#define RESULTS_LISTED 8 /* objects of a result; of more, how many there are */
+
+static void print_results(FILE *to, const json_t *objects)
+{
+	const json_t *one = json_array_get(objects, 0);
+	size_t i, n = json_array_size(objects);
+	const char *file = text(one, "file"), *end = strrchr(file, '/');
+
+	if (n > RESULTS_LISTED) {
+		fprintf(to, "  result %zu objects in %.*s, Series Instance UID %s\n", n, end ? (int)(end - file) : 0, file,
+			text(one, "series"));
+		return;
+	}
+	json_array_foreach(objects, i, one)
+		fprintf(to, "  result %s, SOP Instance UID %s\n", text(one, "file"), text(one, "sop_instance"));
+}
+
+/* "12 of 47 sent": what a destination has of a result of many objects. */
+static void print_sent(FILE *to, const json_t *states)
+{
+	const json_t *one;
+	size_t i, n = 0;
+
+	if (json_array_size(states) <= RESULTS_LISTED)
+		return;
+	json_array_foreach(states, i, one) n += !strcmp(json_string_value(one) ? json_string_value(one) : "", "sent");
+	fprintf(to, " (%zu of %zu objects sent)", n, json_array_size(states));
+}
+
+static void print_detail(FILE *to, const json_t *detail)
+{
+	static const char *const keys[] = {"why",    "reason", "protocol", "destination", "fallback",	 "transaction",
+					   "status", "device", "attempt",  "file",	  "sop_instance"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const json_t *value = json_object_get(detail, keys[i]);
+
+		if (json_is_string(value) && json_string_length(value) > 0)
+			fprintf(to, "  %s: %s", keys[i], json_string_value(value));
+		else if (json_is_integer(value))
+			fprintf(to, "  %s: %lld", keys[i], (long long)json_integer_value(value));
+	}
+	if (json_is_array(json_object_get(detail, "sop_instances")))
+		fprintf(to, "  objects: %zu", json_array_size(json_object_get(detail, "sop_instances")));
+	fputc('\n', to);
+}
+
+/* A run of instances is one line: an exam has dozens. */
+static void print_events(FILE *to, const json_t *events)
+{
+	size_t n = json_array_size(events), run = 0;
+	char when[24];
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *e = json_array_get(events, i);
+		const char *next = i + 1 < n ? text(json_array_get(events, i + 1), "event") : "";
+
+		if (!strcmp(text(e, "event"), "instance")) {
+			run++;
+			if (strcmp(next, "instance")) {
+				fprintf(to, "  %-19s  %-13s  %zu of them\n", clock_text(number(e, "time"), when), "instance",
+					run);
+				run = 0;
+			}
+			continue;
+		}
+		fprintf(to, "  %-19s  %-13s", clock_text(number(e, "time"), when), text(e, "event"));
+		print_detail(to, json_object_get(e, "detail"));
+	}
+}
+
+void job_report_print_show(FILE *to, const json_t *show)
+{
+	const json_t *job = json_object_get(show, "job"), *one;
+	char when[24], count[32], note[400], waits[400];
+	double total = 0;
+	size_t i;
+
+	remark(job, note, sizeof(note));
+	fprintf(to, "job %lld: %s%s%s\n", integer(job, "id"), text(job, "state"), note[0] ? ", " : "", note);
+	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", text(job, "kind"), text(job, "calling"),
+		count_text(job, count), integer(job, "frames"), integer(job, "revision"));
+	if (strcmp(text(job, "priority"), "normal"))
+		fprintf(to, ", priority %s", text(job, "priority"));
+	if (integer(job, "of") > 0)
+		fprintf(to, " of job %lld", integer(job, "of"));
+	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
+	if (text(job, "study")[0])
+		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));
+	if (text(job, "device")[0])
+		fprintf(to, "  device %s\n", text(job, "device"));
+	print_results(to, json_object_get(json_object_get(job, "result"), "objects"));
+	json_array_foreach(json_object_get(job, "destinations"), i, one)
+	{
+		fprintf(to, "  destination %s: %s%s %s %s %s", text(one, "name"),
+			json_is_true(json_object_get(one, "alarm")) ? "ALARM " : "", text(one, "state"), text(one, "fallback"),
+			text(one, "status"), text(one, "reason"));
+		waits[0] = '\0';
+		waits_text(one, waits, sizeof(waits));
+		fputs(waits, to);
+		print_sent(to, json_object_get(one, "objects"));
+		fputc('\n', to);
+	}
+	fprintf(to, "\nEvents\n");
+	print_events(to, json_object_get(show, "events"));
+	fprintf(to, "\nInstances\n");
+	json_array_foreach(json_object_get(show, "instances"), i, one)
+		fprintf(to, "  %6lld  %-19s  %s  %lld bytes\n", integer(one, "instance"),
+			clock_text(number(one, "received"), when), text(one, "file"), integer(one, "bytes"));
+	fprintf(to, "\nWhere the time went (s)\n");
+	json_array_foreach(json_object_get(show, "stages"), i, one)
+	{
+		fprintf(to, "  %-12s %9.3f\n", text(one, "stage"), number(one, "seconds"));
+		if (strcmp(text(one, "stage"), "receive"))
+			total += number(one, "seconds");
+	}
+	fprintf(to, "  %-12s %9.3f\n", "from the last C-STORE", total);
+}

@@ -1,0 +1,271 @@
+#include "node/jobs/job_report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/stage_names.h"
+#include "node/store/event.h"
+
+#define PROGRESS_BYTES_MAX 4096 /* a worker writes some 120 */
+
+static json_t *destination(const struct job_send *s, json_t *objects)
+{
+	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_text(s->destination), "state",
+			      job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
+			      "next", s->next, "since", s->since, "alarm", s->alarm, "absent", s->absent, "objects", objects);
+
+	if (s->behind)
+		json_object_set_new(d, "waits",
+				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->behind->reason), "status",
+					      s->behind->status, "since", s->behind->since, "next", s->behind->next));
+	if (s->replaced)
+		json_object_set_new(d, "fallback", event_text(s->fallback));
+	if (s->transaction[0])
+		json_object_set_new(d, "commitment",
+				    json_pack("{s:s, s:b, s:f, s:i}", "transaction", s->transaction, "taken", s->taken, "until",
+					      s->until, "failed", s->commit_tries));
+	return d;
+}
+
+json_t *job_report_progress(const char *spool, int64_t job)
+{
+	char path[340], text[PROGRESS_BYTES_MAX];
+	ssize_t n = -1;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/work/%lld/status", spool, (long long)job) >= (int)sizeof(path))
+		return NULL;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text));
+		close(fd);
+	}
+	return n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
+}
+
+/* {"file", "sop_instance", "sop_class"} of the first object, and of all in "objects". */
+static json_t *result_of(const struct job_view *v)
+{
+	json_t *list, *first;
+
+	if (v->n_objects == 0)
+		return json_null();
+	list = json_array();
+	for (size_t i = 0; i < v->n_objects; i++) {
+		const struct job_object *o = &v->objects[i];
+
+		json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:s}", "file", event_text(o->file), "sop_instance",
+						      o->sop_instance, "sop_class", o->sop_class, "series", o->series));
+	}
+	first = json_pack("{s:o, s:s, s:s}", "file", event_text(v->objects[0].file), "sop_instance", v->objects[0].sop_instance,
+			  "sop_class", v->objects[0].sop_class);
+	json_object_set_new(first, "objects", list);
+	return first;
+}
+
+static json_t *object_states(const struct job_view *v, const struct job_send *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_objects; i++)
+		json_array_append_new(list, json_string(send_state_name(s->objects[i])));
+	return list;
+}
+
+json_t *job_report_view(const struct job_view *v, const char *spool)
+{
+	json_t *progress = v->state == JOB_RUNNING ? job_report_progress(spool, v->id) : NULL;
+	json_t *destinations = json_array();
+
+	for (size_t i = 0; i < v->n_sends; i++) {
+		json_array_append_new(destinations, destination(&v->sends[i], object_states(v, &v->sends[i])));
+	}
+	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, "
+			 "s:o, s:o, s:o}",
+			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority),
+			 "kind", event_text(v->kind), "calling", event_text(v->calling), "revision", v->revision, "of",
+			 (json_int_t)v->of, "instances", (json_int_t)v->members.instances, "expected",
+			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
+			 event_text(v->protocol), "device", event_text(v->device), "opened", v->opened, "first_received",
+			 v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished,
+			 "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations",
+			 destinations, "result", result_of(v), "progress", progress ? progress : json_null());
+}
+
+/* ---- out of the journal ---- */
+
+static int add_event(void *ctx, const struct event_row *row)
+{
+	json_t *detail = json_loads(row->detail, 0, NULL);
+
+	json_object_del(detail, "patient"); /* the audit trail's alone */
+	return json_array_append_new(ctx, json_pack("{s:I, s:f, s:s, s:o}", "seq", (json_int_t)row->seq, "time", row->time,
+						    "event", row->known ? job_event_name(row->event) : "unknown", "detail",
+						    detail ? detail : json_null())) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+json_t *job_report_events(struct journal *j, int64_t job, struct err *err)
+{
+	json_t *list = json_array();
+
+	if (journal_replay(j, job, 0, add_event, list, err) < 0) {
+		json_decref(list);
+		return NULL;
+	}
+	return list;
+}
+
+const char *job_report_study(const json_t *events)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(events, i, one)
+	{
+		const char *study = json_string_value(json_object_get(json_object_get(one, "detail"), "study"));
+
+		if (study) /* `opened` has it */
+			return study;
+	}
+	return "";
+}
+
+static json_t *instance(const struct instance_row *row)
+{
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",
+			 event_text(row->sop_instance), "sop_class", event_text(row->sop_class), "transfer_syntax",
+			 event_text(row->transfer_syntax), "calling", event_text(row->calling), "association",
+			 event_text(row->association), "received", row->received, "file", row->file, "bytes",
+			 (json_int_t)row->bytes);
+}
+
+static int add_instance(void *ctx, const struct instance_row *row, const char *detail)
+{
+	json_t *one = instance(row), *facts = json_loads(detail, 0, NULL), *angle = json_object_get(facts, "angle");
+
+	if (one && angle)
+		json_object_set(one, "angle", angle);
+	json_decref(facts);
+	return json_array_append_new(ctx, one) < 0 ? -ENOMEM : 0;
+}
+
+json_t *job_report_instances(struct journal *j, int64_t job, struct err *err)
+{
+	json_t *list = json_array();
+
+	if (journal_members(j, job, add_instance, list, err) < 0) {
+		json_decref(list);
+		return NULL;
+	}
+	return list;
+}
+
+struct set_apart {
+	json_t *list;
+	const char *finding;
+};
+
+static int add_set_apart(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct set_apart *c = ctx;
+	json_t *one = instance(row), *why = json_loads(detail, 0, NULL), *reason = json_object_get(why, "reason");
+
+	if (one) {
+		json_object_set_new(one, "finding", json_string(c->finding));
+		json_object_set(one, "reason", reason ? reason : json_null());
+	}
+	json_decref(why);
+	return json_array_append_new(c->list, one) < 0 ? -ENOMEM : 0;
+}
+
+json_t *job_report_set_apart(struct journal *j, int max, struct err *err)
+{
+	static const struct {
+		enum finding_kind kind;
+		const char *name;
+	} kinds[] = {{FINDING_REFUSED, "refused"}, {FINDING_CONFLICT, "conflict"}, {FINDING_IGNORED, "ignored"}};
+	struct set_apart c = {.list = json_array()};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		c.finding = kinds[i].name;
+		if (journal_findings(j, kinds[i].kind, max, add_set_apart, &c, err) < 0) {
+			json_decref(c.list);
+			return NULL;
+		}
+	}
+	return c.list;
+}
+
+/* ---- where the time went ---- */
+
+static double number(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+/* The last event of that name, NULL: none. */
+static const json_t *last_event(const json_t *events, const char *name)
+{
+	for (size_t i = json_array_size(events); i-- > 0;) {
+		const json_t *e = json_array_get(events, i);
+		const char *is = json_string_value(json_object_get(e, "event"));
+
+		if (is && !strcmp(is, name))
+			return e;
+	}
+	return NULL;
+}
+
+static void stage(json_t *list, const char *name, double seconds)
+{
+	json_array_append_new(list, json_pack("{s:s, s:f}", "stage", name, "seconds", seconds > 0 ? seconds : 0));
+}
+
+json_t *job_report_stages(const json_t *view, const json_t *events)
+{
+	const json_t *complete = last_event(events, "complete"), *started = last_event(events, "started"),
+		     *made = last_event(events, "reconstructed"), *over = last_event(events, "delivered"), *stored, *seconds;
+	double last = number(view, "last_received"), at, part[STAGES], sum = 0, fit;
+	json_t *list = json_array();
+
+	if (number(view, "instances") > 0)
+		stage(list, "receive", last - number(view, "first_received"));
+	if (!complete)
+		return list;
+	at = number(complete, "time");
+	stage(list, "assemble", at - last);
+	if (!started || number(started, "time") < at)
+		return list;
+	stage(list, "wait", number(started, "time") - at);
+	at = number(started, "time");
+	if (!made || number(made, "time") < at)
+		return list;
+	seconds = json_object_get(json_object_get(made, "detail"), "seconds");
+	if (number(seconds, "check") > 0) { /* of the files against their digests, before anything reads them */
+		stage(list, "check", number(seconds, "check"));
+		at += number(seconds, "check");
+	}
+	for (size_t i = 0; i < STAGES; i++)
+		sum += part[i] = number(seconds, stage_names[i]);
+	fit = sum > number(seconds, "total") ? number(seconds, "total") / sum : 1; /* what ran side by side counts once */
+	for (size_t i = 0; i < STAGES; i++) {
+		stage(list, stage_names[i], fit * part[i]);
+		at += fit * part[i];
+	}
+	stage(list, "process", number(made, "time") - at); /* start of the worker, clean-up, journal: what the parts leave over */
+	if (!over)
+		over = last_event(events, "dead-letter");
+	at = number(made, "time");
+	stored = last_event(events, "stored");
+	if (stored && number(stored, "time") >= at) {
+		stage(list, "send", number(stored, "time") - at);
+		at = number(stored, "time");
+	}
+	if (over && number(over, "time") >= at)
+		stage(list, at > number(made, "time") ? "commit" : "send", number(over, "time") - at);
+	return list;
+}

@@ -1,0 +1,421 @@
+/* jobs.c - replay into memory.
+ *
+ * - The state comes from job_next() alone; the details only fill in what people and the scheduler want to know.
+ * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of
+ *   what was written would be a guess.
+ */
+#include "node/jobs/jobs.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/jobs/jobs_objects.h"
+#include "node/jobs/jobs_sends.h"
+
+static void set_text(char *ret, size_t size, const char *text)
+{
+	snprintf(ret, size, "%s", text ? text : "");
+}
+
+static const char *get_text(const json_t *detail, const char *key)
+{
+	const char *text = json_string_value(json_object_get(detail, key));
+
+	return text ? text : "";
+}
+
+static double get_number(const json_t *detail, const char *key)
+{
+	return json_number_value(json_object_get(detail, key));
+}
+
+static long get_long(const json_t *detail, const char *key)
+{
+	return (long)json_integer_value(json_object_get(detail, key));
+}
+
+/* ---- the list ---- */
+
+/* Where the job is or would be. */
+static size_t position(const struct jobs *jobs, int64_t id)
+{
+	size_t lo = 0, hi = jobs->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (jobs->list[mid]->id < id)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
+{
+	size_t at = position(jobs, id);
+
+	return at < jobs->n && jobs->list[at]->id == id ? jobs->list[at] : NULL;
+}
+
+static void view_free(struct job_view *v)
+{
+	if (!v)
+		return;
+	free(v->key);
+	job_sends_free(v->sends, v->n_sends);
+	free(v->objects);
+	free(v->object_texts);
+	free(v);
+}
+
+static struct job_view *view_add(struct jobs *jobs, int64_t id)
+{
+	size_t at = position(jobs, id);
+	struct job_view *v;
+
+	if (jobs->n == jobs->capacity) {
+		size_t capacity = jobs->capacity ? 2 * jobs->capacity : 16;
+		struct job_view **list = realloc(jobs->list, capacity * sizeof(list[0]));
+
+		if (!list)
+			return NULL;
+		jobs->list = list;
+		jobs->capacity = capacity;
+	}
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return NULL;
+	v->key = strdup("");
+	if (!v->key) {
+		free(v);
+		return NULL;
+	}
+	v->id = id;
+	v->revision = 1;
+	memmove(&jobs->list[at + 1], &jobs->list[at], (jobs->n - at) * sizeof(jobs->list[0]));
+	jobs->list[at] = v;
+	jobs->n++;
+	return v;
+}
+
+void jobs_clear(struct jobs *jobs)
+{
+	for (size_t i = 0; i < jobs->n; i++)
+		view_free(jobs->list[i]);
+	free(jobs->list);
+	memset(jobs, 0, sizeof(*jobs));
+}
+
+size_t jobs_shrink(struct jobs *jobs, double before)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < jobs->n; i++) {
+		struct job_view *v = jobs->list[i];
+
+		if ((v->state != JOB_DELIVERED && v->state != JOB_CLEANED) || v->changed >= before || v->n_sends == 0)
+			continue;
+		v->sends = job_sends_free(v->sends, v->n_sends);
+		free(v->objects);
+		free(v->object_texts);
+		v->objects = NULL;
+		v->object_texts = NULL;
+		v->n_sends = v->n_objects = 0;
+		v->shrunk = true;
+		n++;
+	}
+	return n;
+}
+
+void jobs_forget(struct jobs *jobs, int64_t id)
+{
+	size_t at = position(jobs, id);
+
+	if (at >= jobs->n || jobs->list[at]->id != id)
+		return;
+	view_free(jobs->list[at]);
+	jobs->n--;
+	memmove(&jobs->list[at], &jobs->list[at + 1], (jobs->n - at) * sizeof(jobs->list[0]));
+}
+
+struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
+{
+	for (size_t i = jobs->n; i-- > 0;)
+		if (!strcmp(jobs->list[i]->key, key))
+			return jobs->list[i];
+	return NULL;
+}
+
+struct job_send *job_view_send(const struct job_view *v, const char *destination)
+{
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (!strcmp(v->sends[i].destination, destination))
+			return &v->sends[i];
+	return NULL;
+}
+
+size_t job_view_sends(const struct job_view *v, enum send_state state)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_sends; i++)
+		n += v->sends[i].state == state && job_send_counts(&v->sends[i]);
+	return n;
+}
+
+const char *job_view_no_as_is(const struct job_view *v)
+{
+	const struct assemble *m = &v->members;
+
+	if (m->expected > 0 && m->instances >= m->expected)
+		return NULL; /* nothing is missing */
+	if (strcmp(v->kind, "dbt") != 0)
+		return "sinograms lack whole planes or corrections where an object is missing: it cannot be reconstructed "
+		       "without; "
+		       "send what is missing";
+	if (m->frames < 2)
+		return "a tomosynthesis needs at least 2 projections; send what is missing";
+	return NULL;
+}
+
+/* ---- what each event fills in: 0, -ENOMEM, or -EBADMSG: the detail lacks something ---- */
+
+static int on_opened(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	const char *key = get_text(detail, "key");
+	char *copy;
+
+	if (!key[0])
+		return -EBADMSG;
+	copy = strdup(key);
+	if (!copy)
+		return -ENOMEM;
+	free(v->key);
+	v->key = copy;
+	v->opened = row->time;
+	v->of = get_long(detail, "of");
+	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has that of its predecessor */
+	if (get_long(detail, "revision") > 0)
+		v->revision = (int)get_long(detail, "revision");
+	set_text(v->kind, sizeof(v->kind), get_text(detail, "kind"));
+	set_text(v->calling, sizeof(v->calling), get_text(detail, "calling"));
+	v->members.last = row->time; /* quiet time counts from here when no instance follows */
+	return 0;
+}
+
+static int on_instance(struct job_view *v, const json_t *detail)
+{
+	if (!json_is_number(json_object_get(detail, "received")))
+		return -EBADMSG;
+	assemble_add(&v->members, get_long(detail, "expected"), get_long(detail, "frames"), get_number(detail, "received"));
+	if (v->state == JOB_COLLECTING)
+		v->reason[0] = '\0';
+	return 0;
+}
+
+static int on_complete(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	const json_t *names = json_object_get(detail, "destinations"), *name;
+	struct job_send *sends;
+	size_t i, n = json_array_size(names);
+	int ret;
+
+	if (!json_is_array(names) || !get_text(detail, "protocol")[0] || n > ROUTE_DESTINATIONS_MAX)
+		return -EBADMSG;
+	sends = calloc(n ? n : 1, sizeof(sends[0]));
+	if (!sends)
+		return -ENOMEM;
+	json_array_foreach(names, i, name)
+	{
+		ret = json_is_string(name) ? job_send_begin(v, json_string_value(name), &sends[i]) : -EBADMSG;
+		if (ret < 0) {
+			job_sends_free(sends, n);
+			return ret;
+		}
+	}
+	job_sends_free(v->sends, v->n_sends);
+	v->sends = sends;
+	v->n_sends = n;
+	set_text(v->protocol, sizeof(v->protocol), get_text(detail, "protocol"));
+	v->completed = row->time;
+	v->completed_seq = row->seq;
+	v->attempts = v->crashes = 0;
+	v->not_before = 0;
+	v->reason[0] = '\0';
+	return 0;
+}
+
+static int on_reconstructed(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	int ret = job_objects_replace(v, detail);
+
+	if (ret < 0)
+		return ret;
+	v->reconstructed = row->time;
+	if (get_text(detail, "device")[0])
+		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
+	v->reason[0] = '\0';
+	return 0;
+}
+
+static int on_send(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	int ret = job_sends_event(v, detail, row);
+
+	if (ret == 0 && v->state == JOB_RECONSTRUCTED && v->finished > 0) { /* a late commitment: no dead letter any more */
+		v->finished = 0;
+		v->reason[0] = '\0';
+	}
+	return ret;
+}
+
+static void on_retry(struct job_view *v, const json_t *detail)
+{
+	v->attempts = v->crashes = 0;
+	v->not_before = 0;
+	v->reason[0] = '\0';
+	v->finished = 0;
+	v->damaged = 0;
+	v->members.as_is = json_is_true(json_object_get(detail, "as_is"));
+	job_sends_retry(v);
+}
+
+static int fill_in(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	switch (row->event) {
+	case EVENT_OPENED:
+		return on_opened(v, detail, row);
+	case EVENT_INSTANCE:
+		return on_instance(v, detail);
+	case EVENT_COMPLETE:
+		return on_complete(v, detail, row);
+	case EVENT_STARTED:
+		v->started = row->time;
+		v->attempts++;
+		v->reason[0] = '\0';
+		set_text(v->device, sizeof(v->device), get_text(detail, "device"));
+		return 0;
+	case EVENT_CRASHED:
+	case EVENT_RESULT_LOST: /* counted, too: a disk that damages every result would keep a device busy for ever */
+		v->crashes++;
+		/* fall through */
+	case EVENT_INTERRUPTED:
+		v->not_before = get_number(detail, "next");
+		/* fall through */
+	case EVENT_HELD:
+		v->damaged = row->event == EVENT_HELD ? get_long(detail, "damaged") : 0;
+		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
+		return 0;
+	case EVENT_RECONSTRUCTED:
+		return on_reconstructed(v, detail, row);
+	case EVENT_SEND_FAILED:
+	case EVENT_SENT:
+	case EVENT_SEND_REFUSED:
+	case EVENT_COMMIT_ASKED:
+	case EVENT_COMMIT_TAKEN:
+	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMITTED:
+	case EVENT_COMMIT_FAILED:
+	case EVENT_COMMIT_REFUSED:
+		return on_send(v, detail, row);
+	case EVENT_FALLBACK:
+		return job_sends_fallback(v, detail, row);
+	case EVENT_PRIORITY:
+		if (!json_is_integer(json_object_get(detail, "priority")))
+			return -EBADMSG;
+		v->priority = (int)get_long(detail, "priority");
+		return 0;
+	case EVENT_RETRY:
+		on_retry(v, detail);
+		return 0;
+	case EVENT_FAILED:
+	case EVENT_DEAD_LETTER:
+	case EVENT_CANCEL:
+		set_text(v->reason, sizeof(v->reason), get_text(detail, "reason"));
+		/* fall through */
+	case EVENT_DELIVERED:
+		v->finished = row->time;
+		v->seen = 0;
+		return 0;
+	case EVENT_CLEANED:
+		v->given_up = !strcmp(get_text(detail, "why"), "cancelled");
+		return 0;
+	case EVENT_STORED:
+		return 0;
+	}
+	return 0;
+}
+
+static void quarantine(struct job_view *v, const struct event_row *row, const char *why)
+{
+	v->state = JOB_IMPOSSIBLE;
+	snprintf(v->reason, sizeof(v->reason), "journal row %lld: %s", (long long)row->seq, why);
+}
+
+void jobs_settle(struct jobs *jobs, double now)
+{
+	for (size_t i = 0; i < jobs->n; i++) {
+		struct job_view *v = jobs->list[i];
+
+		assemble_settle(&v->members, now);
+		if (v->finished > 0 && (v->seen <= 0 || v->seen > now))
+			v->seen = now;
+	}
+}
+
+int jobs_apply(struct jobs *jobs, const struct event_row *row)
+{
+	struct job_view *v = jobs_find(jobs, row->job);
+	enum job_state next;
+	json_t *detail = NULL;
+	char why[160];
+	int ret = 0;
+
+	if (row->seq > jobs->last_seq)
+		jobs->last_seq = row->seq;
+	if (!v)
+		v = view_add(jobs, row->job);
+	if (!v)
+		return -ENOMEM;
+	v->changed = row->time;
+	if (v->state == JOB_IMPOSSIBLE)
+		return 0; /* the first thing that was wrong is the reason */
+	if (!row->known) {
+		quarantine(v, row, "an event that this version does not know");
+		return 0;
+	}
+	next = job_next(v->state, row->event);
+	if (next == JOB_IMPOSSIBLE) {
+		snprintf(why, sizeof(why), "event '%s' does not fit state '%s'", job_event_name(row->event),
+			 job_state_name(v->state));
+		quarantine(v, row, why);
+		return 0;
+	}
+	v->state = next;
+	detail = json_loads(row->detail, JSON_REJECT_DUPLICATES, NULL);
+	ret = json_is_object(detail) ? fill_in(v, detail, row) : -EBADMSG;
+	if (ret == -EBADMSG) {
+		snprintf(why, sizeof(why), "the detail of event '%s' cannot be read", job_event_name(row->event));
+		quarantine(v, row, why);
+		ret = 0;
+	}
+	json_decref(detail);
+	return ret;
+}
+
+static int apply_each(void *ctx, const struct event_row *row)
+{
+	return jobs_apply(ctx, row);
+}
+
+int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
+{
+	int ret = journal_replay(j, job, jobs->last_seq, apply_each, jobs, err);
+
+	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
+}

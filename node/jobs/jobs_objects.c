@@ -1,0 +1,310 @@
+/* jobs_objects.c - what a result is made of and where its parts are, as the events tell. See node/jobs/jobs_objects.h.
+ *
+ * The texts of all objects of a view lie in one piece of memory: a series has hundreds of objects, and a node thousands of jobs.
+ */
+#include "node/jobs/jobs_objects.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *get_text(const json_t *detail, const char *key)
+{
+	const char *text = json_string_value(json_object_get(detail, key));
+
+	return text ? text : "";
+}
+
+struct job_send *job_sends_free(struct job_send *sends, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(sends[i].objects);
+	free(sends);
+	return NULL;
+}
+
+bool job_view_wanted(const struct job_view *v, size_t object)
+{
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (v->sends[i].objects[object] == SEND_DUE && job_send_counts(&v->sends[i]))
+			return true;
+	return false;
+}
+
+bool job_send_counts(const struct job_send *s)
+{
+	return !s->replaced && !s->standby;
+}
+
+const char *send_state_name(enum send_state state)
+{
+	switch (state) {
+	case SEND_DONE:
+		return "sent";
+	case SEND_REFUSED:
+		return "refused";
+	case SEND_STORED:
+		return "stored";
+	default:
+		return "due";
+	}
+}
+
+const char *job_send_name(const struct job_send *s)
+{
+	if (s->replaced || s->standby)
+		return s->replaced ? "replaced" : "standby";
+	return s->state == SEND_DONE && s->committed ? "committed" : send_state_name(s->state);
+}
+
+/* A destination's state out of those of the objects. */
+static void settle(const struct job_view *v, struct job_send *s)
+{
+	size_t due = 0, refused = 0, stored = 0;
+
+	for (size_t i = 0; i < v->n_objects; i++) {
+		due += s->objects[i] == SEND_DUE;
+		refused += s->objects[i] == SEND_REFUSED;
+		stored += s->objects[i] == SEND_STORED;
+	}
+	s->state = due || !v->n_objects ? SEND_DUE : stored ? SEND_STORED : refused ? SEND_REFUSED : SEND_DONE;
+	if (!stored)
+		s->transaction[0] = '\0'; /* there is nothing that it could be about */
+}
+
+void job_send_again(const struct job_view *v, struct job_send *s)
+{
+	for (size_t i = 0; i < v->n_objects; i++)
+		if (s->objects[i] == SEND_REFUSED)
+			s->objects[i] = SEND_DUE;
+	settle(v, s);
+}
+
+/* States of n objects, all due. */
+static enum send_state *new_states(size_t n)
+{
+	return calloc(n ? n : 1, sizeof(enum send_state));
+}
+
+int job_send_begin(const struct job_view *v, const char *name, struct job_send *ret_send)
+{
+	const struct job_send *old = job_view_send(v, name);
+	enum send_state *states = new_states(v->n_objects);
+
+	if (!states)
+		return -ENOMEM;
+	if (old)
+		memcpy(states, old->objects, v->n_objects * sizeof(states[0]));
+	if (old && (old->state == SEND_DONE || old->state == SEND_STORED))
+		*ret_send = *old;
+	ret_send->replaced = ret_send->standby = false;
+	ret_send->objects = states;
+	if (old && old->state != SEND_DONE && old->state != SEND_STORED)
+		job_send_again(v, ret_send);
+	strncpy(ret_send->destination, name, sizeof(ret_send->destination) - 1);
+	return 0;
+}
+
+/* The objects of a result as they are gathered: first how long their texts are, then the texts themselves. */
+struct gathering {
+	struct job_object *objects;
+	char *texts;
+	size_t size, used;
+};
+
+/* `text` among the texts; the same as the object before has is not kept twice. */
+static const char *keep_text(struct gathering *g, const char *text, const char *before)
+{
+	size_t n = strlen(text) + 1;
+	char *to = g->texts + g->used;
+
+	if (before && !strcmp(before, text))
+		return before;
+	memcpy(to, text, n);
+	g->used += n;
+	return to;
+}
+
+static int check_object(const json_t *detail, size_t *ret_size)
+{
+	const char *uid = get_text(detail, "sop_instance"), *file = get_text(detail, "file");
+
+	if (!uid[0] || !file[0] || strstr(file, ".."))
+		return -EBADMSG;
+	*ret_size += strlen(uid) + strlen(file) + strlen(get_text(detail, "sop_class")) + strlen(get_text(detail, "series")) +
+		     strlen(get_text(detail, "digest")) + 5;
+	return 0;
+}
+
+static int gather(const json_t *detail, const json_t *list, size_t n, struct gathering *ret)
+{
+	struct gathering g = {0};
+	struct job_object *o;
+
+	for (size_t i = 0; i < n; i++)
+		if (check_object(list ? json_array_get(list, i) : detail, &g.size) < 0)
+			return -EBADMSG;
+	g.objects = calloc(n, sizeof(g.objects[0]));
+	g.texts = malloc(g.size);
+	if (!g.objects || !g.texts) {
+		free(g.objects);
+		free(g.texts);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < n; i++) {
+		const json_t *one = list ? json_array_get(list, i) : detail;
+
+		o = &g.objects[i];
+		o->file = keep_text(&g, get_text(one, "file"), NULL);
+		o->sop_instance = keep_text(&g, get_text(one, "sop_instance"), NULL);
+		o->sop_class = keep_text(&g, get_text(one, "sop_class"), i ? o[-1].sop_class : NULL);
+		o->series = keep_text(&g, get_text(one, "series"), i ? o[-1].series : NULL);
+		o->digest = keep_text(&g, get_text(one, "digest"), i ? o[-1].digest : NULL);
+	}
+	*ret = g;
+	return 0;
+}
+
+/* The object with this UID, looked for from `first` on and around; n_objects: none has it. */
+static size_t find_object_from(const struct job_view *v, const char *uid, size_t first)
+{
+	for (size_t k = 0; k < v->n_objects; k++) {
+		size_t i = (first + k) % v->n_objects;
+
+		if (!strcmp(v->objects[i].sop_instance, uid))
+			return i;
+	}
+	return v->n_objects;
+}
+
+/* Where the n objects are at a destination that has some of those before. NULL: no memory. */
+static enum send_state *renewed(const struct job_view *v, const struct gathering *g, size_t n, const struct job_send *s)
+{
+	enum send_state *states = new_states(n);
+
+	for (size_t k = 0; states && k < n; k++) {
+		/* The same case makes the same objects in the same order; else it is searched. */
+		size_t before = find_object_from(v, g->objects[k].sop_instance, k);
+
+		states[k] = before < v->n_objects ? s->objects[before] : SEND_DUE;
+		if (states[k] == SEND_REFUSED)
+			states[k] = SEND_DUE;
+	}
+	return states;
+}
+
+int job_objects_replace(struct job_view *v, const json_t *detail)
+{
+	const json_t *list = json_object_get(detail, "objects");
+	size_t n = json_is_array(list) ? json_array_size(list) : 1, made = 0;
+	enum send_state *states[JOB_SENDS_MAX];
+	struct gathering g;
+	int ret;
+
+	if (n < 1 || n > JOB_OBJECTS_MAX || (list && !json_is_array(list)))
+		return -EBADMSG;
+	ret = gather(detail, list, n, &g);
+	if (ret < 0)
+		return ret;
+	while (made < v->n_sends && (states[made] = renewed(v, &g, n, &v->sends[made])))
+		made++;
+	if (made < v->n_sends) {
+		while (made > 0)
+			free(states[--made]);
+		free(g.objects);
+		free(g.texts);
+		return -ENOMEM;
+	}
+	free(v->objects);
+	free(v->object_texts);
+	v->objects = g.objects;
+	v->object_texts = g.texts;
+	v->n_objects = n;
+	for (size_t i = 0; i < v->n_sends; i++) {
+		free(v->sends[i].objects);
+		v->sends[i].objects = states[i];
+		settle(v, &v->sends[i]);
+	}
+	return 0;
+}
+
+/* What an event makes of an object in a state. */
+static enum send_state sent_state(enum send_state before)
+{
+	(void)before;
+	return SEND_DONE;
+}
+
+/* A commitment is wanted; one that is there already stays. */
+static enum send_state stored_state(enum send_state before)
+{
+	return before == SEND_DONE ? SEND_DONE : SEND_STORED;
+}
+
+static enum send_state refused_state(enum send_state before)
+{
+	return before == SEND_DUE ? SEND_REFUSED : before;
+}
+
+static enum send_state due_state(enum send_state before)
+{
+	return before == SEND_STORED ? SEND_DUE : before;
+}
+
+static enum send_state given_up_state(enum send_state before)
+{
+	return before == SEND_STORED ? SEND_REFUSED : before;
+}
+
+/* The objects that the detail names, in a list or alone; all, where it names none. */
+static int mark(const struct job_view *v, struct job_send *s, const json_t *detail, enum send_state (*to)(enum send_state before))
+{
+	const json_t *uids = json_object_get(detail, "sop_instances"), *uid;
+	const char *one = get_text(detail, "sop_instance");
+	size_t i, at = 0;
+
+	if (uids && !json_is_array(uids))
+		return -EBADMSG;
+	json_array_foreach(uids, i, uid)
+	{
+		if (!json_is_string(uid) || !json_string_value(uid)[0])
+			return -EBADMSG;
+	}
+	for (i = 0; !uids && i < v->n_objects; i++)
+		if (!one[0] || !strcmp(v->objects[i].sop_instance, one))
+			s->objects[i] = to(s->objects[i]);
+	json_array_foreach(uids, i, uid)
+	{
+		at = find_object_from(v, json_string_value(uid), at); /* they mostly come in the order of the objects */
+		if (at < v->n_objects)
+			s->objects[at] = to(s->objects[at]);
+	}
+	settle(v, s);
+	return 0;
+}
+
+int job_objects_answered(const struct job_view *v, struct job_send *s, const json_t *detail, bool sent)
+{
+	bool commit = json_is_true(json_object_get(detail, "commit"));
+
+	return mark(v, s, detail, !sent ? refused_state : commit ? stored_state : sent_state);
+}
+
+int job_objects_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
+{
+	if (!json_is_array(json_object_get(detail, "sop_instances")))
+		return -EBADMSG;
+	return mark(v, s, detail, sent_state);
+}
+
+int job_objects_not_committed(const struct job_view *v, struct job_send *s, const json_t *detail)
+{
+	return mark(v, s, detail, due_state);
+}
+
+void job_objects_uncommitted(const struct job_view *v, struct job_send *s)
+{
+	for (size_t i = 0; i < v->n_objects; i++)
+		s->objects[i] = given_up_state(s->objects[i]);
+	settle(v, s);
+}

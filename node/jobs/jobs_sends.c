@@ -1,0 +1,191 @@
+#include "node/jobs/jobs_sends.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/jobs/jobs_objects.h"
+
+static const char *get_text(const json_t *detail, const char *key)
+{
+	const char *text = json_string_value(json_object_get(detail, key));
+
+	return text ? text : "";
+}
+
+static double get_number(const json_t *detail, const char *key)
+{
+	return json_number_value(json_object_get(detail, key));
+}
+
+/* Progress: what failed before is over. */
+static void well(struct job_send *s)
+{
+	s->since = 0;
+	s->alarm = s->down = s->absent = false;
+}
+
+/* One that the configuration does not have was not tried: that counts as no failure, and it is tried as soon as it is back. */
+static void failed(struct job_send *s, const json_t *detail, const struct event_row *row)
+{
+	s->absent = json_is_true(json_object_get(detail, "absent"));
+	if (s->absent) {
+		s->alarm = true;
+		s->down = false;
+		s->next = s->since = 0;
+		return;
+	}
+	s->failures++;
+	s->next = get_number(detail, "next");
+	s->since = s->since > 0 ? s->since : row->time;
+	s->alarm = json_is_true(json_object_get(detail, "alarm"));
+	s->down = json_is_true(json_object_get(detail, "down"));
+}
+
+/* What a transaction's events say; others than the open one's say nothing, but for commitments. */
+static int commit_event(struct job_view *v, struct job_send *s, const json_t *detail, const struct event_row *row)
+{
+	const char *transaction = get_text(detail, "transaction");
+	bool open = s->transaction[0] && !strcmp(transaction, s->transaction);
+	int ret = 0;
+
+	switch (row->event) {
+	case EVENT_COMMIT_ASKED:
+		if (!transaction[0] || strlen(transaction) >= sizeof(s->transaction))
+			return -EBADMSG;
+		strcpy(s->transaction, transaction);
+		s->taken = false;
+		s->until = 0;
+		break;
+	case EVENT_COMMIT_TAKEN:
+		if (open) {
+			well(s);
+			s->taken = true;
+			s->until = get_number(detail, "until");
+		}
+		break;
+	case EVENT_COMMIT_NOT_TAKEN:
+		failed(s, detail, row);
+		s->transaction[0] = '\0';
+		break;
+	case EVENT_COMMITTED:
+		ret = job_objects_committed(v, s, detail);
+		if (ret < 0)
+			break;
+		well(s);
+		s->committed = !get_text(detail, "reason")[0]; /* else a person has switched it off: the manager's waive() */
+		break;
+	case EVENT_COMMIT_FAILED:
+		if (!open)
+			break;
+		ret = job_objects_not_committed(v, s, detail);
+		if (ret < 0)
+			break;
+		s->commit_tries++;
+		s->next = get_number(detail, "next");
+		s->transaction[0] = '\0';
+		break;
+	default: /* EVENT_COMMIT_REFUSED */
+		job_objects_uncommitted(v, s);
+	}
+	return ret;
+}
+
+int job_sends_event(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	struct job_send *s = job_view_send(v, get_text(detail, "destination"));
+	int ret = 0;
+
+	if (!s)
+		return -EBADMSG;
+	if (row->event == EVENT_SENT || row->event == EVENT_SEND_REFUSED)
+		ret = job_objects_answered(v, s, detail, row->event == EVENT_SENT);
+	else if (row->event == EVENT_SEND_FAILED)
+		failed(s, detail, row);
+	else
+		ret = commit_event(v, s, detail, row);
+	if (ret < 0)
+		return ret;
+	if (row->event == EVENT_SENT) {
+		well(s);
+		s->committed = false;
+	}
+	s->hurry = false;
+	s->time = row->time;
+	if (row->event != EVENT_COMMITTED || strcmp(s->status, "0000") != 0) /* a report has none, and takes no success away */
+		snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
+	snprintf(s->reason, sizeof(s->reason), "%s", get_text(detail, "reason"));
+	return 0;
+}
+
+/* One more destination at the end of the list. */
+static int add_send(struct job_view *v, const char *name)
+{
+	struct job_send *sends;
+	int ret;
+
+	if (v->n_sends >= JOB_SENDS_MAX)
+		return -EBADMSG;
+	sends = realloc(v->sends, (v->n_sends + 1) * sizeof(sends[0]));
+	if (!sends)
+		return -ENOMEM;
+	v->sends = sends;
+	memset(&sends[v->n_sends], 0, sizeof(sends[0]));
+	ret = job_send_begin(v, name, &sends[v->n_sends]);
+	if (ret == 0)
+		v->n_sends++;
+	return ret;
+}
+
+int job_sends_fallback(struct job_view *v, const json_t *detail, const struct event_row *row)
+{
+	const char *name = get_text(detail, "fallback");
+	struct job_send *s = job_view_send(v, get_text(detail, "destination")), *fallback = job_view_send(v, name);
+	int ret;
+
+	if (!s || s == fallback || !name[0] || strlen(name) >= sizeof(s->fallback))
+		return -EBADMSG;
+	if (fallback) {
+		fallback->standby = false;
+	} else {
+		ret = add_send(v, name);
+		if (ret < 0)
+			return ret;
+		s = job_view_send(v, get_text(detail, "destination")); /* the list may have moved */
+	}
+	snprintf(s->fallback, sizeof(s->fallback), "%s", name);
+	s->replaced = true;
+	s->time = row->time;
+	return 0;
+}
+
+/* Does somebody in its place have everything? The chain ends: each of its members was added after the one before. */
+static bool served(const struct job_view *v, const struct job_send *s)
+{
+	for (size_t i = 0; i < v->n_sends && s && s->replaced; i++)
+		s = job_view_send(v, s->fallback);
+	return s && (s->state == SEND_DONE || s->state == SEND_STORED);
+}
+
+void job_sends_retry(struct job_view *v)
+{
+	bool back[JOB_SENDS_MAX];
+
+	for (size_t i = 0; i < v->n_sends; i++)
+		back[i] = v->sends[i].replaced && !served(v, &v->sends[i]);
+	for (size_t i = 0; i < v->n_sends; i++) {
+		struct job_send *s = &v->sends[i];
+		struct job_send *fallback = back[i] ? job_view_send(v, s->fallback) : NULL;
+
+		if (fallback)
+			fallback->standby = true;
+		s->replaced = s->replaced && !back[i];
+		well(s);
+		s->failures = s->commit_tries = 0;
+		s->next = s->until = 0;
+		s->hurry = true;
+		s->transaction[0] = '\0'; /* what is stored is asked for anew; a report of the old request is believed, too */
+		job_send_again(v, s);
+	}
+}

@@ -1,0 +1,362 @@
+/* options.c - getopt_long behind one table per command; see options.h for the conventions.
+ * Help is generated, so that it cannot miss an option; the exit codes stand in one list below.
+ */
+#include "node/process/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/core/dataset.h"
+#include "node/config/config_path.h"
+
+enum { ID_HELP = OPTION_LONG + 1000, ID_JSON, ID_INTO }; /* row i of the table without an id: ID_INTO + i */
+
+static const char exit_codes[] = "Exit codes:\n"
+				 "  0 done            1 failed            2 wrong usage          3 configuration has problems\n"
+				 "  4 data refused    5 not enough memory 6 no such device       7 peer unreachable or refused\n"
+				 "  8 not found       9 spool or port in use                    10 cancelled\n";
+
+static void print_option(const char *name, int letter, const char *argument, const char *help)
+{
+	char left[64];
+	char lead[8] = "    ";
+
+	if (letter > 0 && letter < OPTION_LONG)
+		snprintf(lead, sizeof(lead), "-%c, ", letter);
+	snprintf(left, sizeof(left), "  %s--%s%s%s", lead, name, argument ? " " : "", argument ? argument : "");
+	printf("%-30s", left);
+	if (strlen(left) >= 30)
+		printf("\n%-30s", "");
+	for (const char *at = help; *at; at++) {
+		putchar(*at);
+		if (*at == '\n')
+			printf("%-30s", "");
+	}
+	putchar('\n');
+}
+
+static void print_help(const struct command_spec *spec)
+{
+	bool config = false;
+
+	printf("Usage: tomonode %s %s\n%s\n", spec->name, spec->usage, spec->summary);
+	if (spec->text)
+		printf("\n%s\n", spec->text);
+	printf("\nOptions:\n");
+	for (const struct option_spec *s = spec->options; s && s->name; s++) {
+		print_option(s->name, s->id, s->argument, s->help);
+		config = config || !strcmp(s->name, "config");
+	}
+	if (spec->json)
+		print_option("json", 0, NULL, "one JSON document on stdout instead of text");
+	print_option("help", 'h', NULL, "this text");
+	if (config)
+		printf("\nWithout --config: the file that the environment variable TOMONODE_CONF names, else the tomonode.conf "
+		       "of the\n"
+		       "installation, else the embedded defaults alone.\n");
+	printf("\n%s", exit_codes);
+}
+
+static int stop(struct options *o, int code)
+{
+	o->code = code;
+	return OPTION_STOP;
+}
+
+static int usage_error(struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int usage_error(struct options *o, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	options_fail(o, CODE_USAGE, "%s", text);
+	fprintf(stderr, "Usage: tomonode %s %s\nMore: tomonode %s --help\n", o->spec->name, o->spec->usage, o->spec->name);
+	return stop(o, CODE_USAGE);
+}
+
+void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv)
+{
+	size_t n = 0, at = 0;
+	struct option *longs;
+
+	memset(o, 0, sizeof(*o));
+	o->spec = spec;
+	o->argc = argc;
+	o->argv = argv;
+	o->first = argc;
+	longs = o->scan.longs;
+	o->scan.shorts[at++] = ':'; /* tells a missing value (':') from an unknown option ('?') */
+	o->scan.shorts[at++] = 'h';
+	for (const struct option_spec *s = spec->options; s && s->name && n < OPTIONS_MAX; s++, n++) {
+		longs[n] = (struct option){s->name, s->argument ? required_argument : no_argument, NULL,
+					   s->id ? s->id : ID_INTO + (int)n};
+		if (s->id > 0 && s->id < OPTION_LONG) {
+			o->scan.shorts[at++] = (char)s->id;
+			if (s->argument)
+				o->scan.shorts[at++] = ':';
+		}
+	}
+	if (spec->json)
+		longs[n++] = (struct option){"json", no_argument, NULL, ID_JSON};
+	longs[n] = (struct option){"help", no_argument, NULL, ID_HELP};
+	/* Known before the first option that is wrong, so that this, too, can be said in JSON. */
+	for (int i = 1; spec->json && i < argc && strcmp(argv[i], "--") != 0; i++)
+		o->json = o->json || !strcmp(argv[i], "--json");
+	optind = 0; /* glibc: start afresh, also after another command line */
+	opterr = 0;
+}
+
+static int finish(struct options *o)
+{
+	int n = o->argc - optind;
+
+	o->first = optind;
+	if (n < o->spec->min_arguments)
+		return usage_error(o, "an argument is missing: %d given, at least %d needed", n, o->spec->min_arguments);
+	if (o->spec->max_arguments >= 0 && n > o->spec->max_arguments)
+		return usage_error(o, "'%s' is one argument too many", o->argv[optind + o->spec->max_arguments]);
+	return OPTION_END;
+}
+
+/* The row of an option that was found; NULL: none. */
+static const struct option_spec *row_of(const struct options *o, int id)
+{
+	const struct option_spec *rows = o->spec->options;
+
+	for (size_t i = 0; rows && rows[i].name; i++)
+		if (id == (rows[i].id ? rows[i].id : ID_INTO + (int)i))
+			return &rows[i];
+	return NULL;
+}
+
+static bool take_word(const char *value, const char *const *words, int *ret_index)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(value, words[i]) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
+static bool take(const struct option_spec *row, const char *value, void *at)
+{
+	switch (row->type) {
+	case OPTION_INTO_TEXT:
+		*(const char **)at = value;
+		return true;
+	case OPTION_INTO_UID:
+		*(const char **)at = value;
+		return options_uid(value);
+	case OPTION_INTO_CHARS:
+		return snprintf(at, (size_t)row->hi, "%s", value) < (int)row->hi;
+	case OPTION_INTO_WORD:
+		return take_word(value, row->words, at);
+	case OPTION_INTO_INT:
+		return options_int(value, (int)row->lo, (int)row->hi, at);
+	case OPTION_INTO_REAL:
+		return options_real(value, row->lo, row->hi, at) >= 0;
+	case OPTION_INTO_SEED:
+		return options_seed(value, at);
+	default:
+		*(bool *)at = row->type == OPTION_INTO_ON;
+		return true;
+	}
+}
+
+int options_next(struct options *o)
+{
+	const struct option_spec *row;
+	int id;
+
+	for (;;) {
+		id = getopt_long(o->argc, o->argv, o->scan.shorts, o->scan.longs, NULL);
+		o->value = optarg;
+		switch (id) {
+		case -1:
+			return finish(o);
+		case ID_JSON:
+			o->json = true;
+			break;
+		case 'h':
+		case ID_HELP:
+			print_help(o->spec);
+			return stop(o, CODE_OK);
+		case ':':
+			return usage_error(o, "option '%s' needs a value", o->argv[optind - 1]);
+		case '?':
+			if (optopt > 0 && optopt < OPTION_LONG && strncmp(o->argv[optind - 1], "--", 2) != 0)
+				return usage_error(o, "unknown option '-%c'", optopt);
+			if (optopt)
+				return usage_error(o, "option '%s' takes no value", o->argv[optind - 1]);
+			return usage_error(o, "unknown or ambiguous option '%s'", o->argv[optind - 1]);
+		default:
+			row = row_of(o, id);
+			if (!row || row->type == OPTION_GIVEN_BACK)
+				return id;
+			if (!take(row, o->value, (char *)o->into + row->at))
+				return stop(o, options_refuse(o, id));
+		}
+	}
+}
+
+int options_json(struct json_t *root)
+{
+	int failed;
+
+	if (!root)
+		return CODE_FAILED;
+	failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) < 0;
+	json_decref(root);
+	if (putchar('\n') == EOF || fflush(stdout) != 0)
+		failed = 1;
+	return failed ? CODE_FAILED : CODE_OK;
+}
+
+static int fail_json(const struct options *o, enum exit_code code, const char *text)
+{
+	if (o->json)
+		options_json(json_pack("{s:b, s:i, s:s}", "ok", 0, "code", (int)code, "error", text));
+	return code;
+}
+
+int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	err_clean(text); /* paths and arguments need not be UTF-8, JSON must be */
+	fprintf(stderr, "tomonode %s: %s\n", o->spec->name, text);
+	return fail_json(o, code, text);
+}
+
+enum exit_code options_code(const struct err *err)
+{
+	switch (err->code) {
+	case EBADMSG:
+	case ENOTSUP:
+	case ENOKEY:
+		return CODE_INPUT;
+	case ENOMEM:
+		return CODE_MEMORY;
+	case ENODEV:
+	case EHWPOISON:
+		return CODE_DEVICE;
+	case ECANCELED:
+		return CODE_CANCELLED;
+	case EBUSY:
+	case EADDRINUSE:
+		return CODE_BUSY;
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case ETIMEDOUT:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EACCES:
+		return CODE_PEER;
+	default:
+		return CODE_FAILED;
+	}
+}
+
+int options_fail_err(const struct options *o, const struct err *err)
+{
+	return options_fail(o, options_code(err), "%s", err->msg);
+}
+
+int options_refuse(const struct options *o, int id)
+{
+	const struct option_spec *spec = row_of(o, id);
+
+	if (!spec)
+		return options_fail(o, CODE_USAGE, "option %d: %s is not allowed; see --help", id, o->value);
+	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed; --%s %s: %s", spec->name, o->value, spec->name,
+			    spec->argument ? spec->argument : "", spec->help);
+}
+
+static void print_problem(void *ctx, const char *problem)
+{
+	++*(size_t *)ctx;
+	fprintf(stderr, "%s\n", problem);
+}
+
+int options_config_of_node(const struct options *o, const char *path, struct config **ret_config)
+{
+	struct err err = {0};
+	size_t problems = 0;
+
+	if (config_load(path, print_problem, &problems, ret_config, &err) == 0)
+		return 0;
+	if (problems == 0) /* not a problem of the text: memory, an absurd path */
+		return options_fail(o, CODE_CONFIG, "%s", err.msg);
+	return fail_json(o, CODE_CONFIG, err.msg); /* stderr has each problem already */
+}
+
+int options_config(const struct options *o, const char *path, struct config **ret_config)
+{
+	char room[CONFIG_PATH_ROOM];
+
+	return options_config_of_node(o, path ? path : config_path_default(room), ret_config);
+}
+
+int options_integer(const char *text, long long lo, long long hi, long long *ret_value)
+{
+	char *end;
+	long long value;
+
+	errno = 0;
+	value = strtoll(text, &end, 10);
+	if (errno || end == text || *end || value < lo || value > hi)
+		return -1;
+	*ret_value = value;
+	return 0;
+}
+
+bool options_int(const char *text, int lo, int hi, int *ret_value)
+{
+	long long value;
+
+	if (options_integer(text, lo, hi, &value) < 0)
+		return false;
+	*ret_value = (int)value;
+	return true;
+}
+
+bool options_seed(const char *text, unsigned *ret_seed)
+{
+	long long value;
+
+	if (options_integer(text, 0, UINT_MAX, &value) < 0)
+		return false;
+	*ret_seed = (unsigned)value;
+	return true;
+}
+
+bool options_uid(const char *text)
+{
+	return text[0] && strlen(text) < DICOM_UID_SIZE && strspn(text, "0123456789.") == strlen(text);
+}
+
+int options_real(const char *text, double lo, double hi, double *ret_value)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !isfinite(value) || !(value >= lo) || !(value <= hi))
+		return -1;
+	*ret_value = value;
+	return 0;
+}

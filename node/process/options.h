@@ -1,0 +1,146 @@
+/* The command line of every subcommand: options from one table that also prints --help, errors, --json.
+ *
+ * - `--help` is always there and prints usage, options and exit codes on stdout; code 0.
+ * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Else stdout is for people.
+ * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds "ok": false, "code" and "error".
+ * - Exit codes are enum exit_code of node/base/exit_code.h.
+ *
+ *	static const struct option_spec options[] = {
+ *		{'c', "config", "FILE", "configuration laid over the embedded defaults"},
+ *		{OPTION_LONG + 0, "describe", NULL, "print the reference"},
+ *		{0},
+ *	};
+ *	static const struct command_spec spec = {.name = "check", .summary = "...", .options = options};
+ *	struct options o;
+ *	int id;
+ *
+ *	options_begin(&o, &spec, argc, argv);
+ *	while ((id = options_next(&o)) >= 0) {
+ *		if (id == 'c')
+ *			path = o.value;
+ *	}
+ *	if (id == OPTION_STOP)
+ *		return o.code;
+ *	for (int i = o.first; i < argc; i++) ... the remaining arguments, argv[i]
+ *
+ * An option whose value is a plain one may say where it goes, and is then never given back. One outside its range is refused with
+ * the option's own help; what the place holds before is the default:
+ *
+ *		{0, "angles", "N", "views over the arc, 1 to 16384; default 180", INTO_INT(struct simulate, angles, 1, 16384)},
+ *	...
+ *	options_begin(&o, &spec, argc, argv);
+ *	o.into = &s; (a struct simulate)
+ */
+#ifndef TOMONODE_NODE_OPTIONS_H
+#define TOMONODE_NODE_OPTIONS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "kernels/err.h"
+#include "node/base/exit_code.h"
+#include "node/config/config.h"
+
+#define OPTION_LONG 256 /* ids from here on have no short letter */
+#define OPTIONS_MAX 40
+
+enum option_type {
+	OPTION_GIVEN_BACK = 0, /* by options_next(), with its value */
+	OPTION_INTO_TEXT,      /* const char *: points into argv */
+	OPTION_INTO_UID,       /* the same, could be a UID */
+	OPTION_INTO_CHARS,     /* char[hi]: copied */
+	OPTION_INTO_WORD,      /* int: index of one of `words` */
+	OPTION_INTO_INT,       /* int in lo .. hi */
+	OPTION_INTO_REAL,      /* double in lo .. hi */
+	OPTION_INTO_SEED,      /* unsigned */
+	OPTION_INTO_ON,	       /* bool, of a flag: true */
+	OPTION_INTO_OFF,       /* bool, of a flag: false */
+};
+
+struct option_spec {
+	int id;		      /* the short letter, or OPTION_LONG + n; 0: neither, it goes into its place */
+	const char *name;     /* long name, without dashes; NULL ends the table */
+	const char *argument; /* what to call its value in --help; NULL: a flag */
+	const char *help;     /* what it does, its default, its range */
+	enum option_type type;
+	size_t at; /* in what `into` of struct options points to */
+	double lo, hi;
+	const char *const *words; /* NULL ends them */
+};
+
+/* The offset of member m of s, which must be of that type: pointers to different types are not compared. */
+#define OPTION_AT(s, m, kind) (offsetof(s, m) + 0 * sizeof((kind *)NULL == &((s *)NULL)->m))
+#define INTO_TEXT(s, m) .type = OPTION_INTO_TEXT, .at = OPTION_AT(s, m, const char *)
+#define INTO_UID(s, m) .type = OPTION_INTO_UID, .at = OPTION_AT(s, m, const char *)
+#define INTO_CHARS(s, m) .type = OPTION_INTO_CHARS, .at = offsetof(s, m), .hi = sizeof(((s *)NULL)->m)
+#define INTO_WORD(s, m, list) .type = OPTION_INTO_WORD, .at = OPTION_AT(s, m, int), .words = (list)
+#define INTO_INT(s, m, low, high) .type = OPTION_INTO_INT, .at = OPTION_AT(s, m, int), .lo = (low), .hi = (high)
+#define INTO_REAL(s, m, low, high) .type = OPTION_INTO_REAL, .at = OPTION_AT(s, m, double), .lo = (low), .hi = (high)
+#define INTO_SEED(s, m) .type = OPTION_INTO_SEED, .at = OPTION_AT(s, m, unsigned)
+#define INTO_ON(s, m) .type = OPTION_INTO_ON, .at = OPTION_AT(s, m, bool)
+#define INTO_OFF(s, m) .type = OPTION_INTO_OFF, .at = OPTION_AT(s, m, bool)
+
+struct command_spec {
+	const char *name;		   /* "recon" */
+	const char *usage;		   /* what follows "tomonode NAME" */
+	const char *summary;		   /* one line */
+	const char *text;		   /* more for --help, lines of at most 100 characters; may be NULL */
+	const struct option_spec *options; /* without --help and --json; may be NULL */
+	bool json;			   /* has --json */
+	int min_arguments, max_arguments;  /* besides options; max -1: any number */
+};
+
+struct options {
+	const struct command_spec *spec;
+	int argc;
+	char **argv;
+	void *into;	   /* set after options_begin(), where the table has options that go somewhere */
+	const char *value; /* of the option just given back; NULL for a flag */
+	int first;	   /* index of the first remaining argument, once options_next answered OPTION_END */
+	bool json;	   /* --json was given, at whatever place */
+	int code;	   /* exit code, with OPTION_STOP */
+	struct {
+		char shorts[2 * OPTIONS_MAX + 4];
+		struct option longs[OPTIONS_MAX + 3];
+	} scan; /* private */
+};
+
+enum { OPTION_END = -1, OPTION_STOP = -2 };
+
+/* One command line at a time: getopt's state is global. */
+void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv);
+/* The next option's id; OPTION_END: all read, go on; OPTION_STOP: return o->code from the command (help, or wrong usage, already
+ * printed). */
+int options_next(struct options *o);
+
+/* "tomonode COMMAND: sentence" on stderr, with --json also an object on stdout; returns code. */
+int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* "--NAME VALUE is not allowed", for the option that was just given back. */
+int options_refuse(const struct options *o, int id);
+/* The same for an error box; the exit code follows from err->code (options_code). */
+int options_fail_err(const struct options *o, const struct err *err);
+/* EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV, EHWPOISON: CODE_DEVICE; ECANCELED: CODE_CANCELLED; EBUSY,
+ * EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EACCES: CODE_PEER; else CODE_FAILED. */
+enum exit_code options_code(const struct err *err);
+
+/* Load a configuration and print every problem. path NULL: that of config_path_default(). 0, or CODE_CONFIG: return it. */
+int options_config(const struct options *o, const char *path, struct config **ret_config);
+/* The same for what the node runs: path NULL is what the node itself has then, the embedded defaults. */
+int options_config_of_node(const struct options *o, const char *path, struct config **ret_config);
+
+/* Print a jansson value on stdout, with a newline, and give it up (the reference is stolen; NULL prints nothing: CODE_FAILED). */
+struct json_t;
+int options_json(struct json_t *root);
+
+/* A whole number in [lo, hi] out of text; -1: it is not (nothing is printed). */
+int options_integer(const char *text, long long lo, long long hi, long long *ret_value);
+/* The same for an int within int's range, and a seed; false: it is not. */
+bool options_int(const char *text, int lo, int hi, int *ret_value);
+bool options_seed(const char *text, unsigned *ret_seed);
+/* Could the text be a UID? */
+bool options_uid(const char *text);
+/* A finite number in [lo, hi] out of text. */
+int options_real(const char *text, double lo, double hi, double *ret_value);
+
+#endif

@@ -1,0 +1,152 @@
+#include "node/process/sandbox_parts.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FILES_ABI_LEAST 2 /* the first that allows a rename from one folder to another, which is how an instance is committed */
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZER 1
+#endif
+#endif
+#ifndef SANITIZER
+#define SANITIZER 0
+#endif
+
+struct limits {
+	rlim_t files;  /* descriptors at a time */
+	rlim_t memory; /* bytes of addresses; 0: no limit */
+};
+
+/* Several times what was seen under load. A worker's memory is planned and refused with numbers elsewhere, and CUDA reserves
+ * addresses by the hundred GiB; deliveries read results as large as the configuration makes them. */
+static const struct limits limits[SANDBOX_ROLES] = {
+	[SANDBOX_LISTENER] = {256, (rlim_t)4 << 30},
+	[SANDBOX_INDEX] = {128, (rlim_t)16 << 30},
+	[SANDBOX_WORKER] = {4096, 0},
+	[SANDBOX_DELIVER] = {256, 0},
+	[SANDBOX_NAMES] = {128, (rlim_t)16 << 30},
+	[SANDBOX_HTTP] = {96, (rlim_t)4 << 30},
+};
+
+const char *sandbox_role_name(enum sandbox_role role)
+{
+	static const char *const names[SANDBOX_ROLES] = {"listener", "association", "index", "worker",
+							 "deliver",  "names",	    "http"};
+
+	return names[role];
+}
+
+void sandbox_look(struct sandbox_support *ret_support)
+{
+	*ret_support =
+		(struct sandbox_support){.calls = sandbox_calls_there(), .files = sandbox_files_abi(), .sanitizer = SANITIZER};
+}
+
+int sandbox_check(const struct config *config, char *ret_missing, size_t size, struct err *err)
+{
+	struct sandbox_support s;
+	char missing[200] = "";
+
+	snprintf(ret_missing, size, "%s", "");
+	if (config->node.sandbox == SANDBOX_OFF)
+		return 0;
+	sandbox_look(&s);
+	if (s.sanitizer)
+		snprintf(missing, sizeof(missing), "everything (this is a build with a sanitizer)");
+	else
+		snprintf(missing, sizeof(missing), "%s%s%s", s.calls ? "" : "a limit of system calls (no seccomp filters)",
+			 !s.calls && s.files < FILES_ABI_LEAST ? ", " : "",
+			 s.files < FILES_ABI_LEAST ? "a fence around files (no Landlock, or before Linux 5.19)" : "");
+	if (!missing[0])
+		return 0;
+	snprintf(ret_missing, size, "%s", missing);
+	if (config->node.sandbox == SANDBOX_AUTO)
+		return 1;
+	return err_set(err, ENOTSUP,
+		       "node.sandbox is on, and this machine cannot do %s: set it to auto to go without, or use a newer kernel",
+		       missing);
+}
+
+static int lower(int what, const char *name, rlim_t to, struct err *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(what, &limit) < 0)
+		return err_set(err, errno, "sandbox: cannot read the limit of %s: %s", name, strerror(errno));
+	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max > to)
+		limit.rlim_max = to;
+	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > limit.rlim_max)
+		limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(what, &limit) < 0)
+		return err_set(err, errno, "sandbox: cannot set the limit of %s: %s", name, strerror(errno));
+	return 0;
+}
+
+static int set_limits(enum sandbox_role role, const struct config *config, struct err *err)
+{
+	const struct limits *l = &limits[role];
+	/* A listener has one for each of its associations. */
+	rlim_t files = l->files + (role == SANDBOX_LISTENER ? (rlim_t)config->node.max_associations : 0);
+	int ret = lower(RLIMIT_CORE, "core files", 0, err); /* it would hold patient data */
+
+	if (ret == 0)
+		ret = lower(RLIMIT_NOFILE, "descriptors", files, err);
+	if (ret == 0 && l->memory)
+		ret = lower(RLIMIT_AS, "memory", l->memory, err);
+	return ret;
+}
+
+static int drop_capabilities(struct err *err)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 && errno != EINVAL)
+		return err_set(err, errno, "sandbox: cannot give up inheritable capabilities: %s", strerror(errno));
+	if (syscall(SYS_capset, &header, none) < 0)
+		return err_set(err, errno, "sandbox: cannot give up capabilities: %s", strerror(errno));
+	return 0;
+}
+
+static int give_up_privileges(enum sandbox_role role, const struct config *config, struct err *err)
+{
+	int ret = set_limits(role, config, err);
+
+	if (ret == 0)
+		ret = drop_capabilities(err);
+	if (ret == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		ret = err_set(err, errno, "sandbox: cannot refuse new privileges: %s", strerror(errno));
+	return ret;
+}
+
+int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err)
+{
+	bool gpu = role == SANDBOX_WORKER && detail && strncmp(detail, "cpu", 3) != 0;
+	struct sandbox_support s;
+	char missing[200];
+	int ret;
+
+	ret = sandbox_check(config, missing, sizeof(missing), err);
+	if (ret < 0 || config->node.sandbox == SANDBOX_OFF)
+		return ret;
+	sandbox_look(&s);
+	if (s.sanitizer)
+		return 0;
+	ret = role == SANDBOX_ASSOCIATION ? 0 : give_up_privileges(role, config, err);
+	/* What a CUDA driver opens late is not known for every one of them: under auto no case is put at risk for that. */
+	if (ret == 0 && s.files >= FILES_ABI_LEAST && role != SANDBOX_LISTENER && !(gpu && config->node.sandbox == SANDBOX_AUTO))
+		ret = sandbox_files_fence(role, config, gpu, s.files, err);
+	if (ret == 0 && s.calls)
+		ret = sandbox_calls_limit(role, config, gpu, err);
+	return ret;
+}

@@ -1,0 +1,420 @@
+/* sandbox_calls.c - the system calls of each role, by seccomp (libseccomp).
+ *
+ * - Lists are of what is allowed; what is not on them answers EPERM, so that a call that a new library makes is an error in a
+ *   sentence, and not the end of a case. Calls that have an older way beside them answer ENOSYS: the C library then takes that
+ *   way, whose arguments can be looked at (clone3: the flags of clone() tell a thread from a process).
+ * - Calls that only somebody who has taken the process over would make end it; the node sees signal 31 (Bad system call).
+ * - For the GPU everything is allowed but what is named: its driver's library is closed and changes with each version.
+ * - The lists name calls that are not there on every architecture or in every libseccomp: these are passed over.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "node/process/sandbox_parts.h"
+
+/* Memory, time, threads, and files that Landlock has a say in: every role. */
+static const char *const common[] = {
+	"read",
+	"write",
+	"readv",
+	"writev",
+	"pread64",
+	"pwrite64",
+	"preadv",
+	"pwritev",
+	"preadv2",
+	"pwritev2",
+	"close",
+	"close_range",
+	"lseek",
+	"_llseek",
+	"fstat",
+	"fstat64",
+	"stat",
+	"stat64",
+	"lstat",
+	"lstat64",
+	"newfstatat",
+	"fstatat64",
+	"statx",
+	"statfs",
+	"statfs64",
+	"fstatfs",
+	"fstatfs64",
+	"access",
+	"faccessat",
+	"faccessat2",
+	"open",
+	"openat",
+	"readlink",
+	"readlinkat",
+	"getdents",
+	"getdents64",
+	"getcwd",
+	"fcntl",
+	"fcntl64",
+	"dup",
+	"dup2",
+	"dup3",
+	"flock",
+	"fsync",
+	"fdatasync",
+	"sync_file_range",
+	"sync_file_range2",
+	"fadvise64",
+	"fadvise64_64",
+	"arm_fadvise64_64",
+	"readahead",
+	"ftruncate",
+	"ftruncate64",
+	"fallocate",
+	"fchmod",
+	"fchown",
+	"fchown32",
+	"unlink",
+	"unlinkat",
+	"umask",
+	"mmap",
+	"mmap2",
+	"munmap",
+	"mremap",
+	"mprotect",
+	"madvise",
+	"msync",
+	"brk",
+	"mlock",
+	"munlock",
+	"futex",
+	"futex_time64",
+	"set_robust_list",
+	"get_robust_list",
+	"rseq",
+	"set_tid_address",
+	"membarrier",
+	"sched_yield",
+	"sched_getaffinity",
+	"sched_setaffinity",
+	"sched_getscheduler",
+	"sched_getparam",
+	"sched_get_priority_max",
+	"sched_get_priority_min",
+	"getcpu",
+	"clock_gettime",
+	"clock_gettime64",
+	"clock_getres",
+	"clock_getres_time64",
+	"clock_nanosleep",
+	"clock_nanosleep_time64",
+	"nanosleep",
+	"gettimeofday",
+	"time",
+	"times",
+	"getrusage",
+	"sysinfo",
+	"uname",
+	"getpid",
+	"gettid",
+	"getppid",
+	"getuid",
+	"geteuid",
+	"getgid",
+	"getegid",
+	"getuid32",
+	"geteuid32",
+	"getgid32",
+	"getegid32",
+	"getresuid",
+	"getresgid",
+	"poll",
+	"ppoll",
+	"ppoll_time64",
+	"select",
+	"_newselect",
+	"pselect6",
+	"pselect6_time64",
+	"epoll_create",
+	"epoll_create1",
+	"epoll_ctl",
+	"epoll_wait",
+	"epoll_pwait",
+	"eventfd2",
+	"pipe",
+	"pipe2",
+	"rt_sigaction",
+	"rt_sigprocmask",
+	"rt_sigreturn",
+	"sigreturn",
+	"sigaltstack",
+	"rt_sigpending",
+	"rt_sigtimedwait",
+	"rt_sigtimedwait_time64",
+	"restart_syscall",
+	"exit",
+	"exit_group",
+	"getrandom",
+	"alarm",
+	"setitimer",
+	NULL,
+};
+
+/* A socket that is open already: of an association, of the worker's channel, of the system's log. */
+static const char *const talk[] = {
+	"recvfrom", "recv",	"recvmsg",    "recvmmsg",   "sendto",	   "send",	  "sendmsg",
+	"sendmmsg", "shutdown", "getsockopt", "setsockopt", "getsockname", "getpeername", NULL,
+};
+static const char *const change[] = {"rename", "renameat", "renameat2", "mkdir", "mkdirat", "rmdir", "utimensat", NULL};
+static const char *const connecting[] = {"connect", "bind", "listen", NULL};
+static const char *const accepting[] = {"accept", "accept4", NULL};
+/* Processes; and layers upon layers: what is forked limits itself further. */
+static const char *const forking[] = {"fork",
+				      "vfork",
+				      "wait4",
+				      "waitpid",
+				      "waitid",
+				      "kill",
+				      "seccomp",
+				      "landlock_create_ruleset",
+				      "landlock_add_rule",
+				      "landlock_restrict_self",
+				      NULL};
+static const char *const older_way[] = {"clone3", "openat2", NULL};
+
+static const char *const hostile[] = {
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"process_madvise",
+	"pidfd_getfd",
+	"kcmp",
+	"execveat",
+	"kexec_load",
+	"kexec_file_load",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"bpf",
+	"userfaultfd",
+	"add_key",
+	"request_key",
+	"keyctl",
+	"mount",
+	"umount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"move_mount",
+	"open_tree",
+	"fsopen",
+	"fsmount",
+	"setns",
+	"unshare",
+	"swapon",
+	"swapoff",
+	"reboot",
+	"settimeofday",
+	"clock_settime",
+	"clock_adjtime",
+	"adjtimex",
+	"sethostname",
+	"setdomainname",
+	"open_by_handle_at",
+	"acct",
+	"quotactl",
+	"iopl",
+	"ioperm",
+	"syslog",
+	"io_uring_setup",
+	"io_uring_enter",
+	"io_uring_register",
+	"modify_ldt",
+	"vhangup",
+	"nfsservctl",
+	"lookup_dcookie",
+	"setuid",
+	"setgid",
+	"setresuid",
+	"setresgid",
+	"setreuid",
+	"setregid",
+	"setgroups",
+	"capset",
+	NULL,
+};
+/* Under a list of what is forbidden (the GPU's), besides `hostile`. */
+static const char *const refused_for_gpu[] = {
+	"listen",      "accept",
+	"accept4",     "fork",
+	"vfork",       "chmod",
+	"fchmodat",    "chown",
+	"lchown",      "fchownat",
+	"link",	       "linkat",
+	"symlink",     "symlinkat",
+	"mknod",       "mknodat",
+	"setxattr",    "lsetxattr",
+	"fsetxattr",   "removexattr",
+	"truncate",    "sched_setscheduler",
+	"setpriority", NULL,
+};
+
+struct calls {
+	scmp_filter_ctx filter;
+	int rc; /* the first that failed, else 0 */
+};
+
+static void rule(struct calls *c, uint32_t action, const char *name, unsigned n, const struct scmp_arg_cmp *args)
+{
+	int number = seccomp_syscall_resolve_name(name);
+
+	if (c->rc == 0 && number != __NR_SCMP_ERROR)
+		c->rc = seccomp_rule_add_array(c->filter, action, number, n, args);
+}
+
+static void all(struct calls *c, uint32_t action, const char *const *names)
+{
+	for (; *names; names++)
+		rule(c, action, *names, 0, NULL);
+}
+
+static void allow_if(struct calls *c, const char *name, struct scmp_arg_cmp a)
+{
+	rule(c, SCMP_ACT_ALLOW, name, 1, &a);
+}
+
+static void allow_if_both(struct calls *c, const char *name, struct scmp_arg_cmp a, struct scmp_arg_cmp b)
+{
+	const struct scmp_arg_cmp both[] = {a, b};
+
+	rule(c, SCMP_ACT_ALLOW, name, 2, both);
+}
+
+/* Of calls with many uses, those that are meant. */
+static void allow_by_argument(struct calls *c)
+{
+	static const int requests[] = {TCGETS, FIONREAD, FIONBIO, FIOCLEX}; /* is it a terminal; how much is there */
+	static const int options[] = {PR_SET_NAME,     PR_GET_NAME,    PR_SET_PDEATHSIG,   PR_GET_DUMPABLE,
+				      PR_CAPBSET_READ, PR_GET_SECCOMP, PR_SET_NO_NEW_PRIVS};
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		allow_if(c, "ioctl", SCMP_A1(SCMP_CMP_EQ, (scmp_datum_t)requests[i]));
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		allow_if(c, "prctl", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)options[i]));
+	allow_if(c, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
+	allow_if(c, "tgkill", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid()));		 /* abort() */
+	allow_if_both(c, "prlimit64", SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)); /* reading a limit of our own */
+	rule(c, SCMP_ACT_ALLOW, "getrlimit", 0, NULL);
+	rule(c, SCMP_ACT_ALLOW, "ugetrlimit", 0, NULL);
+}
+
+/* The system's log may be started anew, and the connection to it with it. */
+static void allow_log(struct calls *c, const struct config *config)
+{
+	if (!config->node.log_syslog)
+		return;
+	allow_if(c, "socket", SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	rule(c, SCMP_ACT_ALLOW, "connect", 0, NULL);
+	all(c, SCMP_ACT_ALLOW, talk);
+}
+
+static void allow_families(struct calls *c)
+{
+	static const int families[] = {AF_INET, AF_INET6, AF_UNIX, AF_NETLINK}; /* the last two to look names up */
+
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		allow_if(c, "socket", SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)families[i]));
+}
+
+static void allow_role(struct calls *c, enum sandbox_role role)
+{
+	switch (role) {
+	case SANDBOX_LISTENER: /* no process can be forked into fewer limits than these, so they hold the association's, too */
+		all(c, SCMP_ACT_ALLOW, accepting);
+		all(c, SCMP_ACT_ALLOW, forking);
+		rule(c, SCMP_ACT_ALLOW, "clone", 0, NULL);
+		rule(c, SCMP_ACT_ALLOW, "tgkill", 0, NULL);		  /* the pid of an association is not known yet */
+		allow_if(c, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* node/receive/gate.h */
+		all(c, SCMP_ACT_ALLOW, talk);
+		all(c, SCMP_ACT_ALLOW, change);
+		break;
+	case SANDBOX_ASSOCIATION:
+	case SANDBOX_WORKER:
+	case SANDBOX_NAMES:
+		all(c, SCMP_ACT_ALLOW, talk);
+		all(c, SCMP_ACT_ALLOW, change);
+		break;
+	case SANDBOX_INDEX:
+		break;
+	case SANDBOX_DELIVER:
+		all(c, SCMP_ACT_ALLOW, talk);
+		all(c, SCMP_ACT_ALLOW, connecting);
+		allow_families(c);
+		allow_if(c, "ioctl", SCMP_A1(SCMP_CMP_EQ, SIOCGIFINDEX)); /* the interface of fe80::1%eth0 */
+		break;
+	case SANDBOX_HTTP:
+		all(c, SCMP_ACT_ALLOW, talk);
+		all(c, SCMP_ACT_ALLOW, accepting);
+		break;
+	}
+}
+
+/* All but the network, other programs, and what is hostile. */
+static void forbid_for_gpu(struct calls *c)
+{
+	const struct scmp_arg_cmp not_local = SCMP_A0(SCMP_CMP_NE, AF_UNIX); /* MPS */
+	const struct scmp_arg_cmp no_thread = SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0);
+	const struct scmp_arg_cmp typing = SCMP_A1(SCMP_CMP_EQ, TIOCSTI), pasting = SCMP_A1(SCMP_CMP_EQ, TIOCLINUX);
+
+	all(c, SCMP_ACT_ERRNO(EPERM), refused_for_gpu);
+	rule(c, SCMP_ACT_ERRNO(EPERM), "execve", 0, NULL); /* the library tries nvidia-modprobe */
+	rule(c, SCMP_ACT_ERRNO(EPERM), "socket", 1, &not_local);
+	rule(c, SCMP_ACT_ERRNO(EPERM), "clone", 1, &no_thread);
+	rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &typing);
+	rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &pasting);
+}
+
+bool sandbox_calls_there(void)
+{
+	uint32_t action = SECCOMP_RET_KILL_PROCESS;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+int sandbox_calls_limit(enum sandbox_role role, const struct config *config, bool gpu, struct err *err)
+{
+	struct calls c = {.filter = seccomp_init(gpu ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM))};
+
+	if (!c.filter)
+		return err_set(err, ENOMEM, "sandbox: no memory for a list of system calls");
+	c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_NNP, 0); /* it is set already, without capabilities it has to be */
+	if (c.rc == 0)
+		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* as a tree: a list is walked at every call */
+	if (c.rc == 0) /* threads that are there already: the CUDA driver's */
+		c.rc = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_TSYNC, 1);
+	all(&c, gpu ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_KILL_PROCESS, hostile);
+	all(&c, SCMP_ACT_ERRNO(ENOSYS), older_way);
+	if (gpu) {
+		forbid_for_gpu(&c);
+	} else {
+		rule(&c, SCMP_ACT_KILL_PROCESS, "execve", 0, NULL);
+		all(&c, SCMP_ACT_ALLOW, common);
+		allow_by_argument(&c);
+		allow_role(&c, role);
+		allow_log(&c, config);
+	}
+	if (c.rc == 0)
+		c.rc = seccomp_load(c.filter);
+	seccomp_release(c.filter);
+	if (c.rc < 0)
+		return err_set(err, -c.rc, "sandbox: cannot limit the system calls of a %s process: %s", sandbox_role_name(role),
+			       strerror(-c.rc));
+	return 0;
+}

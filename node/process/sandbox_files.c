@@ -1,0 +1,252 @@
+/* sandbox_files.c - the files of each role, by Landlock (Linux 5.19 and later), with the system calls themselves: the C library
+ * of Debian 12 has no functions for them, and its kernel headers are older than kernels that it runs on.
+ *
+ * - What is allowed is a list of places with the rights below them; everything else cannot be opened, made, renamed or removed.
+ *   Descriptors that are open already go on working.
+ * - The journal is three files in the spool's own folder, beside everything else: they are named one by one. The node keeps
+ *   them in existence (journal_open), because a rule holds for the file that is there now, not for one that takes its name
+ *   later.
+ * - A place that does not exist is left out: what is not there cannot be read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "node/process/sandbox_parts.h"
+
+/* Rights and fields that came after Debian 12's headers, as in Linux 6.12's. */
+#define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */
+#define FS_IOCTL_DEV (1ULL << 15) /* ABI 5 */
+#define NET_BIND_TCP (1ULL << 0)  /* ABI 4 */
+#define NET_CONNECT_TCP (1ULL << 1)
+#define SCOPE_ABSTRACT_UNIX (1ULL << 0) /* ABI 6 */
+#define SCOPE_SIGNAL (1ULL << 1)
+
+struct ruleset_attr {
+	uint64_t fs, net, scoped;
+};
+
+#define FS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define FS_USE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
+/* A folder to work in: files come, are written, renamed, and go. */
+#define FS_WORK (FS_READ | FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
+/* A folder where finished files are put: what is in it already can be neither read nor written. */
+#define FS_COMMIT                                                                                                                \
+	(LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
+#define FS_WORK_FOLDERS (FS_WORK | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR)
+#define FS_DEVICE (FS_READ | FS_USE | FS_IOCTL_DEV)
+/* What a rule for something that is not a folder may hold. */
+#define FS_OF_FILES (LANDLOCK_ACCESS_FS_EXECUTE | FS_USE | FS_IOCTL_DEV)
+
+struct fence {
+	int fd;
+	uint64_t fs; /* that are handled: without a rule, refused */
+	struct err *err;
+};
+
+int sandbox_files_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi > 0 ? (int)abi : 0;
+}
+
+static int allow(struct fence *f, const char *path, uint64_t access)
+{
+	struct landlock_path_beneath_attr rule = {.allowed_access = access & f->fs};
+	struct stat st;
+	int ret = 0;
+
+	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	if (rule.parent_fd < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES
+			       ? 0
+			       : err_set(f->err, errno, "sandbox: %s: %s", path, strerror(errno));
+	if (fstat(rule.parent_fd, &st) == 0 && !S_ISDIR(st.st_mode))
+		rule.allowed_access &= FS_OF_FILES;
+	if (syscall(SYS_landlock_add_rule, f->fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		ret = err_set(f->err, errno, "sandbox: cannot allow %s: %s", path, strerror(errno));
+	close(rule.parent_fd);
+	return ret;
+}
+
+static int allow_list(struct fence *f, const char *const *paths, uint64_t access)
+{
+	int ret = 0;
+
+	for (; ret == 0 && *paths; paths++)
+		ret = allow(f, *paths, access);
+	return ret;
+}
+
+static int allow_in_spool(struct fence *f, const struct config *config, const char *name, uint64_t access)
+{
+	char path[400];
+
+	snprintf(path, sizeof(path), "%s/%s", config->node.spool, name);
+	return allow(f, path, access);
+}
+
+/* Libraries and tables that the C library, OpenMP, OpenSSL and DCMTK read while they run. */
+static int allow_system(struct fence *f)
+{
+	static const char *const read[] = {"/usr",
+					   "/lib",
+					   "/lib64",
+					   "/etc/ld.so.cache",
+					   "/etc/localtime",
+					   "/etc/ssl/openssl.cnf",
+					   "/proc/cpuinfo",
+					   "/proc/meminfo",
+					   "/proc/stat",
+					   "/proc/sys/vm",
+					   "/proc/sys/crypto",
+					   "/sys/devices/system",
+					   "/dev/urandom",
+					   NULL};
+	static const char *const use[] = {"/dev/null", "/dev/zero", NULL};
+	int ret = allow_list(f, read, FS_READ);
+
+	return ret < 0 ? ret : allow_list(f, use, FS_USE);
+}
+
+static int allow_journal(struct fence *f, const struct config *config)
+{
+	int ret = allow_in_spool(f, config, "journal.db", FS_USE);
+
+	if (ret == 0)
+		ret = allow_in_spool(f, config, "journal.db-wal", FS_USE);
+	return ret < 0 ? ret : allow_in_spool(f, config, "journal.db-shm", FS_USE);
+}
+
+/* The GPU: its device files, and what the driver's library reads about itself. */
+static int allow_gpu(struct fence *f)
+{
+	static const char *const patterns[] = {"/dev/nvidia*", "/dev/dri/*", "/dev/dxg"};
+	static const char *const read[] = {"/proc", "/sys", "/etc/nvidia", "/run/nvidia-persistenced", NULL};
+	static const char *const use[] = {"/dev/shm", "/proc/self/task", NULL}; /* the last: names of threads */
+	int ret = allow_list(f, read, FS_READ);
+
+	if (ret == 0)
+		ret = allow_list(f, use, FS_WORK);
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		glob_t found = {0};
+
+		if (ret == 0 && glob(patterns[i], 0, NULL, &found) == 0)
+			for (size_t k = 0; ret == 0 && k < found.gl_pathc; k++)
+				ret = allow(f, found.gl_pathv[k], FS_DEVICE);
+		globfree(&found);
+	}
+	return ret;
+}
+
+static int allow_worker(struct fence *f, const struct config *config, bool gpu)
+{
+	int ret = allow_in_spool(f, config, "instances", FS_READ);
+
+	if (ret == 0)
+		ret = allow_in_spool(f, config, "outbox", FS_WORK_FOLDERS);
+	if (ret == 0)
+		ret = allow_in_spool(f, config, "work", FS_WORK_FOLDERS);
+	for (size_t i = 0; ret == 0 && i < config->n_profiles; i++)
+		if (config->profiles[i].flatfield[0])
+			ret = allow(f, config->profiles[i].flatfield, FS_READ);
+	return ret == 0 && gpu ? allow_gpu(f) : ret;
+}
+
+static int allow_tls(struct fence *f, const char *certificate, const char *key, const char *authorities, const char *crl)
+{
+	const char *const files[] = {certificate, key, authorities, crl};
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < sizeof(files) / sizeof(files[0]); i++)
+		if (files[i][0])
+			ret = allow(f, files[i], FS_READ);
+	return ret;
+}
+
+/* A destination's name must be found, its certificates read. */
+static int allow_deliver(struct fence *f, const struct config *config)
+{
+	static const char *const read[] = {"/etc/hosts",     "/etc/resolv.conf",     "/etc/nsswitch.conf",
+					   "/etc/host.conf", "/etc/gai.conf",	     "/etc/services",
+					   "/etc/ssl/certs", "/run/systemd/resolve", NULL};
+	int ret = allow_list(f, read, FS_READ);
+
+	if (ret == 0)
+		ret = allow_tls(f, config->node.tls_certificate, config->node.tls_key, config->node.tls_authorities,
+				config->node.tls_crl);
+	for (size_t i = 0; ret == 0 && i < config->n_destinations; i++) {
+		const struct destination_conf *d = &config->destinations[i];
+
+		ret = allow_tls(f, d->certificate, d->key, d->authorities, d->crl);
+	}
+	return ret < 0 ? ret : allow_in_spool(f, config, "outbox", FS_READ);
+}
+
+static int allow_role(struct fence *f, enum sandbox_role role, const struct config *config, bool gpu)
+{
+	int ret;
+
+	switch (role) {
+	case SANDBOX_ASSOCIATION:
+		ret = allow_in_spool(f, config, "incoming", FS_WORK);
+		if (ret == 0 && config->node.audit != AUDIT_NONE) /* who was turned away goes into the queue there */
+			ret = allow_in_spool(f, config, "audit", FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG);
+		return ret < 0 ? ret : allow_in_spool(f, config, "instances", FS_COMMIT);
+	case SANDBOX_INDEX:
+	case SANDBOX_NAMES:
+		return allow_in_spool(f, config, "instances", FS_READ);
+	case SANDBOX_WORKER:
+		return allow_worker(f, config, gpu);
+	case SANDBOX_DELIVER:
+		return allow_deliver(f, config);
+	case SANDBOX_HTTP:
+		return 0;
+	case SANDBOX_LISTENER:
+		break;
+	}
+	return err_set(f->err, EINVAL, "sandbox: no files for role %d", (int)role);
+}
+
+int sandbox_files_fence(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err)
+{
+	struct ruleset_attr attr = {.fs = LANDLOCK_ACCESS_FS_EXECUTE | FS_WORK_FOLDERS | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+					  LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+					  LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM};
+	struct fence f = {.fd = -1, .err = err};
+	size_t size = sizeof(attr.fs);
+	int ret;
+
+	attr.fs &= abi >= 3 ? ~0ULL : ~FS_TRUNCATE;
+	attr.fs |= abi >= 5 ? FS_IOCTL_DEV : 0;
+	if (abi >= 4) { /* who listens has his socket already; deliveries go where the configuration says, and DCMTK takes a
+			   detour over a port of its own (dicom/network/connect.cc) */
+		attr.net = role == SANDBOX_DELIVER ? 0 : NET_BIND_TCP | NET_CONNECT_TCP;
+		size += sizeof(attr.net);
+	}
+	if (abi >= 6) { /* MPS, where it is used, talks to the driver's own server */
+		attr.scoped = gpu ? SCOPE_SIGNAL : SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL;
+		size += sizeof(attr.scoped);
+	}
+	f.fs = attr.fs;
+	f.fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (f.fd < 0)
+		return err_set(err, errno, "sandbox: cannot fence files (Landlock ABI %d): %s", abi, strerror(errno));
+	ret = allow_system(&f);
+	if (ret == 0 && role != SANDBOX_HTTP && role != SANDBOX_NAMES)
+		ret = allow_journal(&f, config);
+	if (ret == 0)
+		ret = allow_role(&f, role, config, gpu);
+	if (ret == 0 && syscall(SYS_landlock_restrict_self, f.fd, 0) < 0)
+		ret = err_set(err, errno, "sandbox: cannot fence files: %s", strerror(errno));
+	close(f.fd);
+	return ret;
+}

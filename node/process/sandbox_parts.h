@@ -1,0 +1,15 @@
+/* The layers of node/process/sandbox.h, for its own files alone. */
+#ifndef TOMONODE_NODE_SANDBOX_PARTS_H
+#define TOMONODE_NODE_SANDBOX_PARTS_H
+
+#include "node/process/sandbox.h"
+
+/* Landlock's ABI; 0: none. */
+int sandbox_files_abi(void);
+/* Fence the files of this role in, with what ABI `abi` can do. */
+int sandbox_files_fence(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err);
+
+bool sandbox_calls_there(void);
+int sandbox_calls_limit(enum sandbox_role role, const struct config *config, bool gpu, struct err *err);
+
+#endif

@@ -1,0 +1,72 @@
+#include "node/process/user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err *err)
+{
+	struct passwd entry, *found = NULL;
+	struct user user = {.uid = euid, .gid = getegid()};
+	char buffer[4096];
+
+	if (!name[0] && euid == 0)
+		return err_set(
+			err, EPERM,
+			"started as root: name the user to become in node.user (it needs no rights but its spool), or start "
+			"it as that user; node.user = \"root\" lets everything run as root");
+	if (!name[0]) {
+		*ret_user = user;
+		return 0;
+	}
+	if (getpwnam_r(name, &entry, buffer, sizeof(buffer), &found) != 0 || !found)
+		return err_set(err, ENOKEY, "node.user is '%s': this system has no such user (useradd --system %s)", name, name);
+	if (euid != 0 && found->pw_uid != euid)
+		return err_set(err, EPERM,
+			       "node.user is '%s', but this is a process of user %ld: only root can become another user", name,
+			       (long)euid);
+	snprintf(user.name, sizeof(user.name), "%s", name);
+	snprintf(user.home, sizeof(user.home), "%s", found->pw_dir);
+	user.uid = found->pw_uid;
+	user.gid = found->pw_gid;
+	user.change = found->pw_uid != euid;
+	*ret_user = user;
+	return 0;
+}
+
+int user_own_folder(const struct user *user, const char *path, struct err *err)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) == 0) {
+		if (chown(path, user->uid, user->gid) < 0)
+			return err_set(err, errno, "cannot give %s to user '%s': %s", path, user->name, strerror(errno));
+		return 0;
+	}
+	if (errno != EEXIST)
+		return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
+	if (stat(path, &st) < 0)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (st.st_uid != user->uid)
+		return err_set(err, EPERM, "%s belongs to user %ld, and node.user is '%s': chown -R %s %s, or name another spool",
+			       path, (long)st.st_uid, user->name, user->name, path);
+	return 0;
+}
+
+int user_become(const struct user *user, struct err *err)
+{
+	if (initgroups(user->name, user->gid) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
+	    setresuid(user->uid, user->uid, user->uid) < 0)
+		return err_set(err, errno, "cannot become user '%s': %s", user->name, strerror(errno));
+	if (geteuid() != user->uid || (user->uid != 0 && setuid(0) == 0))
+		return err_set(err, EPERM, "cannot become user '%s': this system gave root back", user->name);
+	setenv("HOME", user->home, 1);
+	setenv("USER", user->name, 1);
+	setenv("LOGNAME", user->name, 1);
+	return 0;
+}

@@ -1,0 +1,222 @@
+/* admission.c - the allow-list.
+ *
+ * A peer matches when all that its entry names matches: its AE title (trailing and leading blanks do not count), its address (one
+ * of the network, or of those that the configured host had when the receiver started), the certificate that it showed. The first
+ * entry that matches counts; several may share an AE title. What the nearest entry lacked is the reason for a rejection.
+ */
+#include "node/receive/admission.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "node/base/log.h"
+#include "node/base/network.h"
+#include "node/config/certificate_pattern.h"
+
+#define NETWORKS_MAX 16 /* of one peer: the addresses of its name */
+
+struct known_peer {
+	const struct peer_conf *conf; /* borrowed */
+	size_t n_networks;
+	struct network network[NETWORKS_MAX];
+};
+
+struct admission {
+	const struct node_conf *node; /* borrowed */
+	size_t n_peers;
+	struct known_peer peers[];
+};
+
+/* An interface by its number: a process in its sandbox sees peers with the number, and cannot ask for the name. false: there is
+ * no such interface. */
+static bool number_zone(struct network *n)
+{
+	unsigned index;
+
+	if (n->zone[strspn(n->zone, "0123456789")] == '\0') /* also none at all */
+		return true;
+	index = if_nametoindex(n->zone);
+	if (index > 0)
+		snprintf(n->zone, sizeof(n->zone), "%u", index);
+	return index > 0;
+}
+
+static void find_networks(struct known_peer *peer)
+{
+	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *list = NULL;
+	int code;
+
+	if (network_parse(peer->conf->host, &peer->network[0])) {
+		peer->n_networks = 1;
+		if (!number_zone(&peer->network[0]))
+			log_event(LOG_WARNING, "peer-unresolved", "peer=%s host=%s reason=%s", log_quote(peer->conf->name),
+				  log_quote(peer->conf->host), log_quote("no interface of that name"));
+		return;
+	}
+	code = getaddrinfo(peer->conf->host, NULL, &hints, &list);
+	if (code != 0) {
+		log_event(LOG_WARNING, "peer-unresolved", "peer=%s host=%s reason=%s", log_quote(peer->conf->name),
+			  log_quote(peer->conf->host), log_quote(gai_strerror(code)));
+		return;
+	}
+	for (struct addrinfo *a = list; a && peer->n_networks < NETWORKS_MAX; a = a->ai_next) {
+		char address[64]; /* with the zone, where it has one */
+
+		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address), NULL, 0, NI_NUMERICHOST) == 0 &&
+		    network_parse(address, &peer->network[peer->n_networks]) && number_zone(&peer->network[peer->n_networks]))
+			peer->n_networks++;
+	}
+	freeaddrinfo(list);
+}
+
+int admission_create(const struct config *config, struct admission **ret_admission, struct err *err)
+{
+	struct admission *a = calloc(1, sizeof(*a) + config->n_peers * sizeof(a->peers[0]));
+
+	if (!a)
+		return err_set(err, ENOMEM, "allow-list: no memory for %zu peers", config->n_peers);
+	a->node = &config->node;
+	a->n_peers = config->n_peers;
+	for (size_t i = 0; i < a->n_peers; i++) {
+		a->peers[i].conf = &config->peers[i];
+		if (config->peers[i].host[0])
+			find_networks(&a->peers[i]);
+	}
+	*ret_admission = a;
+	return 0;
+}
+
+struct admission *admission_free(struct admission *a)
+{
+	free(a);
+	return NULL;
+}
+
+static bool same_aet(const char *a, const char *b)
+{
+	size_t n, m;
+
+	a += strspn(a, " ");
+	b += strspn(b, " ");
+	n = strlen(a);
+	m = strlen(b);
+	while (n > 0 && a[n - 1] == ' ')
+		n--;
+	while (m > 0 && b[m - 1] == ' ')
+		m--;
+	return n == m && !memcmp(a, b, n);
+}
+
+static bool at_address(const struct known_peer *peer, const struct network *from)
+{
+	for (size_t i = 0; i < peer->n_networks; i++)
+		if (network_holds(&peer->network[i], from))
+			return true;
+	return false;
+}
+
+bool admission_names(const struct admission *a, const struct in6_addr *address)
+{
+	for (size_t i = 0; i < a->n_peers; i++)
+		for (size_t k = 0; k < a->peers[i].n_networks; k++) {
+			const struct network *n = &a->peers[i].network[k];
+
+			if (n->bits == 128 && !memcmp(&n->address, address, sizeof(*address)))
+				return true;
+		}
+	return false;
+}
+
+/* ---- certificates ---- */
+
+bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate)
+{
+	char digits[CERTIFICATE_DIGITS + 1];
+
+	if (!pattern[0])
+		return true;
+	if (!certificate)
+		return false;
+	if (certificate_pattern_is_fingerprint(pattern))
+		return certificate_pattern_digits(pattern, digits) && !strcmp(digits, certificate->fingerprint);
+	for (size_t i = 0; i < certificate->n_names; i++)
+		if (config_matches(pattern, certificate->names[i]))
+			return true;
+	return false;
+}
+
+/* ---- the list ---- */
+
+/* How far an entry goes along with a request. */
+enum fit { FIT_NONE, FIT_AET, FIT_HOST, FIT_ALL };
+
+static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, const struct network *from)
+{
+	if (p->conf->aet[0] && !same_aet(r->calling, p->conf->aet))
+		return FIT_NONE;
+	if (p->conf->host[0] && (from->bits < 0 || !at_address(p, from)))
+		return p->conf->aet[0] ? FIT_AET : FIT_NONE;
+	if (admission_certificate_fits(p->conf->certificate, r->certificate))
+		return FIT_ALL;
+	return p->conf->aet[0] || p->conf->host[0] ? FIT_HOST : FIT_NONE;
+}
+
+static void say_why(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
+{
+	if (fit == FIT_AET)
+		snprintf(why, size, "calling AE title '%s' is a known peer's, but %s is not its host", r->calling, r->host);
+	else if (fit == FIT_HOST && r->certificate)
+		snprintf(why, size,
+			 "'%s' from %s is the peer '%s', whose certificate must fit \"%s\", but it showed %.200s (sha256:%s)",
+			 r->calling, r->host, nearest->conf->name, nearest->conf->certificate, r->certificate->subject,
+			 r->certificate->fingerprint);
+	else if (fit == FIT_HOST)
+		snprintf(why, size,
+			 "'%s' from %s is the peer '%s', which must show a certificate that fits \"%s\", and showed none: let it "
+			 "call a TLS port that asks for one",
+			 r->calling, r->host, nearest->conf->name, nearest->conf->certificate);
+	else
+		snprintf(why, size, "calling AE title '%s' from %s is no known peer's (node.require_known_peer)", r->calling,
+			 r->host);
+}
+
+enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
+				   size_t why_size)
+{
+	const struct known_peer *nearest = NULL;
+	struct network from = {.bits = -1};
+	enum fit best = FIT_NONE;
+
+	if (a->node->check_called && !same_aet(request->called, a->node->aet)) {
+		snprintf(why, why_size, "%s called AE title '%s', ours is '%s' (node.check_called)", request->host,
+			 request->called, a->node->aet);
+		return SCP_REJECT_CALLED;
+	}
+	if (!network_parse(request->host, &from))
+		from.bits = -1;
+	number_zone(&from);
+	for (size_t i = 0; i < a->n_peers; i++) {
+		enum fit fit = fit_of(&a->peers[i], request, &from);
+
+		if (fit == FIT_ALL) {
+			*ret_peer = (int)i;
+			return SCP_ADMIT;
+		}
+		if (fit > best) {
+			best = fit;
+			nearest = &a->peers[i];
+		}
+	}
+	if (!a->node->require_known_peer) {
+		*ret_peer = ADMISSION_STRANGER;
+		return SCP_ADMIT;
+	}
+	say_why(nearest, best, request, why, why_size);
+	return SCP_REJECT_CALLING;
+}

@@ -1,0 +1,427 @@
+/* intake.c - one association's objects: spool, journal, status.
+ *
+ * The order for each object, none of it may be swapped:
+ *   .part written → fsync → rename → fsync of the folder → journal row committed → response 0000.
+ * Whatever fails before the row is there: the file is removed and the sender gets A700 (it may try again later), never a success.
+ * - Below the reserve an object is refused before a byte is written, so that the journal always has room.
+ * - The same bytes under the same UID again: success, nothing is kept twice. Success still means that the file is
+ *   there: where it was lost, cut short, or found damaged by who read it, the bytes sent again take its place.
+ */
+#include "node/receive/intake.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/audit/audit.h"
+#include "node/base/digest.h"
+#include "node/base/log.h"
+#include "node/base/plural.h"
+#include "node/deliver/commit.h"
+#include "node/receive/alerts.h"
+#include "node/receive/gate.h"
+#include "node/store/journal.h"
+#include "node/store/spool.h"
+
+#define BUSY_SECONDS 5
+#define ASK_STEP (256u << 10) /* bytes between two questions about the peer's limit */
+#define WAIT_MAX 10.0	      /* s at a time: several associations of one peer wait for each other, and no sender may give up */
+#define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object between two looks at the free space */
+
+struct intake {
+	const struct intake_place *place;
+	const struct config *config;
+	struct gate gate;
+	bool counted;		  /* the peer's bytes are limited */
+	char association[40];	  /* the same for all objects of this association */
+	char calling[17];	  /* of an association that was admitted */
+	char asked[17], host[64]; /* who asked */
+	struct journal *journal;  /* opened with the first object */
+	struct digest *digest;
+	unsigned long stored, refused;
+	uint64_t bytes;
+	double began;
+
+	/* The object under way. */
+	char name[64];
+	int fd;
+	double object_began;
+	uint64_t since_check;
+
+	uint64_t since_asked;
+	double slowed; /* s */
+};
+
+static void peer_host(int fd, char *ret, size_t size)
+{
+	struct sockaddr_storage from;
+	socklen_t n = sizeof(from);
+
+	if (getpeername(fd, (struct sockaddr *)&from, &n) < 0 ||
+	    getnameinfo((struct sockaddr *)&from, n, ret, (socklen_t)size, NULL, 0, NI_NUMERICHOST) != 0)
+		ret[0] = '\0';
+	if (!strncmp(ret, "::ffff:", 7)) /* IPv4 through an IPv6 socket */
+		memmove(ret, ret + 7, strlen(ret + 7) + 1);
+}
+
+/* Wake the node. A full pipe is as good: it has not looked yet. */
+static void notify(const struct intake *in)
+{
+	struct pollfd pfd = {.fd = in->place->notify_fd, .events = POLLOUT};
+	ssize_t n;
+
+	if (in->place->notify_fd < 0 || poll(&pfd, 1, 0) != 1 || !(pfd.revents & POLLOUT))
+		return;
+	n = write(in->place->notify_fd, "", 1);
+	(void)n;
+}
+
+static enum scp_admission admit(void *ctx, const struct scp_request *request, char *why, size_t why_size)
+{
+	struct intake *in = ctx;
+	struct gate_question q = {.kind = GATE_ADMIT};
+	const struct tls_peer *certificate = request->certificate;
+	struct gate_answer answer;
+	enum scp_admission a;
+
+	snprintf(in->asked, sizeof(in->asked), "%s", request->calling);
+	snprintf(in->host, sizeof(in->host), "%s", request->host);
+	if (in->place->busy) {
+		snprintf(why, why_size, "too many associations: node.max_associations is %d", in->config->node.max_associations);
+		return SCP_REJECT_BUSY;
+	}
+	a = admission_check(in->place->admission, request, &q.peer, why, why_size);
+	if (a != SCP_ADMIT)
+		return a;
+	if (!gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer)) {
+		snprintf(why, why_size, "'%s' from %s: the listener does not answer", request->calling, request->host);
+		return SCP_REJECT_BUSY;
+	}
+	if (!answer.yes) {
+		snprintf(why, why_size, "'%s' from %s has %d association%s already (%s)", request->calling, request->host,
+			 answer.limit, plural(answer.limit), "peer_associations of node, or associations of the peer");
+		return SCP_REJECT_BUSY;
+	}
+	in->counted = answer.counted;
+	snprintf(in->calling, sizeof(in->calling), "%s", request->calling);
+	log_event(LOG_INFO, "association-accepted", "association=%s calling=%s called=%s host=%s listener=%s%s%s%s%s",
+		  in->association, log_quote(request->calling), log_quote(request->called), request->host,
+		  log_quote(in->place->listener->name), certificate ? " certificate=" : "",
+		  certificate ? log_quote(certificate->subject) : "", certificate ? " sha256=" : "",
+		  certificate ? certificate->fingerprint : "");
+	return SCP_ADMIT;
+}
+
+/* Below node.reserve: a sentence, else NULL. */
+static const char *below_reserve(const struct intake *in, char *text, size_t size)
+{
+	const struct node_conf *node = &in->config->node;
+	uint64_t space = spool_free(node->spool);
+
+	if (space >= node->reserve)
+		return NULL;
+	snprintf(text, size, "%.0f MB are free in %s, and node.reserve keeps %.0f MB: make space", (double)space / 1e6,
+		 node->spool, (double)node->reserve / 1e6);
+	return text;
+}
+
+/* No space is for a person to mend, and said once an association so that an alarm hears it; the sender tries on and on. */
+static void log_refused(struct intake *in, const struct scp_object *o, unsigned status, const char *reason)
+{
+	bool alarm = status == STORE_OUT_OF_RESOURCES && in->refused == 0;
+
+	in->refused++;
+	log_event(alarm ? LOG_CRIT : LOG_ERR, "object-refused", "association=%s sop=%s status=%04X reason=%s", in->association,
+		  o->sop_instance, status, log_quote(reason));
+}
+
+static int need_journal(struct intake *in, struct err *err)
+{
+	char path[512];
+
+	if (in->journal)
+		return 0;
+	snprintf(path, sizeof(path), "%s/journal.db", in->config->node.spool);
+	return journal_open(path, &in->journal, err);
+}
+
+static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
+{
+	struct intake *in = ctx;
+	struct err err = {0};
+	char full[400];
+
+	*ret_status = STORE_OUT_OF_RESOURCES;
+	in->object_began = clock_seconds();
+	in->since_check = 0;
+	if (below_reserve(in, full, sizeof(full))) {
+		log_refused(in, o, *ret_status, full);
+		return -1;
+	}
+	if (need_journal(in, &err) < 0) {
+		log_refused(in, o, *ret_status, err.msg);
+		return -1;
+	}
+	in->fd = spool_begin(in->config->node.spool, in->name, &err);
+	if (in->fd < 0) {
+		log_refused(in, o, *ret_status, err.msg);
+		return -1;
+	}
+	digest_begin(in->digest);
+	return in->fd;
+}
+
+/* Who sends more than it may is read more slowly: TCP holds it back, and nothing is lost. */
+static void slow_down(struct intake *in, size_t n)
+{
+	struct gate_question q = {.kind = GATE_BYTES};
+	struct gate_answer a;
+	double wait;
+
+	in->since_asked += n;
+	if (in->since_asked < ASK_STEP)
+		return;
+	q.bytes = in->since_asked;
+	in->since_asked = 0;
+	if (!gate_ask(&in->gate, &q, GATE_ANSWER_MS, &a) || !(a.wait > 0))
+		return;
+	wait = a.wait < WAIT_MAX ? a.wait : WAIT_MAX;
+	nanosleep(&(struct timespec){.tv_sec = (time_t)wait, .tv_nsec = (long)(1e9 * (wait - (double)(time_t)wait))}, NULL);
+	in->slowed += wait;
+}
+
+static int data(void *ctx, const void *bytes, size_t n)
+{
+	char full[400];
+	struct intake *in = ctx;
+
+	digest_add(in->digest, bytes, n);
+	in->since_check += n;
+	if (in->counted)
+		slow_down(in, n);
+	if (in->since_check < RESERVE_CHECK_STEP)
+		return 0;
+	in->since_check = 0;
+	return below_reserve(in, full, sizeof(full)) ? ENOSPC : 0;
+}
+
+/* The file is durable: put it on record. When the journal fails but has the row after all, the object is stored. */
+static int record(struct intake *in, struct instance_row *row, struct err *err)
+{
+	char path[512];
+	int rc = journal_add_instance(in->journal, row, err);
+	int there;
+
+	if (rc >= 0)
+		return 0;
+	there = journal_has_instance(in->journal, row->sop_instance, row->digest, NULL, NULL);
+	if (there == 1)
+		return 0;
+	/* Not known: the file stays, and the sweep at the next start asks the journal again. */
+	if (there == 0) {
+		snprintf(path, sizeof(path), "%s/%s", in->config->node.spool, row->file);
+		unlink(path);
+	}
+	return rc;
+}
+
+static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
+{
+	struct instance_row row = {.received = clock_wall(), .bytes = bytes}, old;
+	bool lost;
+	int rc;
+
+	snprintf(row.sop_class, sizeof(row.sop_class), "%s", o->sop_class);
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "%s", o->sop_instance);
+	snprintf(row.transfer_syntax, sizeof(row.transfer_syntax), "%s", o->transfer_syntax);
+	snprintf(row.calling, sizeof(row.calling), "%s", o->calling);
+	snprintf(row.host, sizeof(row.host), "%s", o->host);
+	snprintf(row.association, sizeof(row.association), "%s", in->association);
+	digest_end(in->digest, row.digest);
+	rc = journal_has_instance(in->journal, row.sop_instance, row.digest, &old, err);
+	lost = rc > 0 && !spool_holds(in->config->node.spool, old.file, old.bytes);
+	if (rc > 0 && !lost) { /* as long as it was, but a reader found other bytes in it */
+		int damaged = journal_is_damaged(in->journal, old.id, err);
+
+		lost = damaged > 0;
+		rc = damaged < 0 ? damaged : rc;
+	}
+	if (rc != 0 && !lost) {
+		spool_discard(in->config->node.spool, in->name, in->fd);
+		*ret_again = rc > 0;
+		return rc < 0 ? rc : 0;
+	}
+	rc = spool_commit(in->config->node.spool, in->name, in->fd, row.file, err);
+	if (rc < 0) {
+		spool_discard(in->config->node.spool, in->name, -1);
+		return rc;
+	}
+	if (!lost)
+		return record(in, &row, err);
+	rc = spool_replace(in->config->node.spool, row.file, old.file, err);
+	if (rc < 0)
+		return rc;
+	log_event(LOG_ALERT, "instance-restored", "instance=%lld sop=%s file=%s reason=%s", (long long)old.id, o->sop_instance,
+		  old.file, log_quote("the journal had it, but its file was lost or damaged"));
+	return journal_mark_sound(in->journal, old.id, err);
+}
+
+static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)
+{
+	struct intake *in = ctx;
+	struct err err = {0};
+	bool again = false;
+	uint16_t status = write_error == EBADMSG ? STORE_CANNOT_UNDERSTAND : STORE_OUT_OF_RESOURCES;
+	int rc;
+
+	if (write_error) {
+		spool_discard(in->config->node.spool, in->name, in->fd);
+		in->fd = -1;
+		log_refused(in, o, write_error == ECONNRESET ? 0 : status,
+			    write_error == ECONNRESET ? "the association ended within the object"
+			    : write_error == EBADMSG  ? "the data set is empty"
+						      : strerror(write_error));
+		return status;
+	}
+	rc = keep(in, o, bytes, &again, &err);
+	in->fd = -1;
+	if (rc < 0) {
+		log_refused(in, o, status, err.msg);
+		return status;
+	}
+	in->stored++;
+	in->bytes += bytes;
+	log_event(LOG_INFO, again ? "stored-again" : "stored", "association=%s sop=%s bytes=%llu ms=%.0f", in->association,
+		  o->sop_instance, (unsigned long long)bytes, 1e3 * (clock_seconds() - in->object_began));
+	notify(in);
+	return STORE_SUCCESS;
+}
+
+/* A destination reports on a storage commitment, on an association of its own: it was admitted like any other peer. */
+static uint16_t report(void *ctx, const struct commit_report *r)
+{
+	struct intake *in = ctx;
+	struct err err = {0};
+	uint16_t status;
+
+	if (need_journal(in, &err) < 0) {
+		log_event(LOG_CRIT, "journal-trouble", "association=%s reason=%s", in->association, log_quote(err.msg));
+		return COMMIT_FAILED;
+	}
+	status = commit_take(in->journal, in->config, r, in->calling, clock_wall());
+	notify(in);
+	return status;
+}
+
+static void over(void *ctx, bool released)
+{
+	(void)released; /* the caller knows more: it logs */
+	notify(ctx);
+}
+
+/* Who was turned away, or brought something else than an association, is a matter of the audit trail, as is a TLS handshake that
+ * came to nothing; who says nothing, or goes away, is not: health checks do that all day. */
+static void audit_end(const struct intake *in, int rc, const struct err *err)
+{
+	bool gone = rc == -ETIMEDOUT || rc == -ECONNRESET;
+	bool harmless = rc == 0 || rc == -ENODATA || (gone && !in->place->tls);
+
+	if (!in->calling[0] && !harmless)
+		audit_refused(&(struct audit_peer){in->asked, in->host}, rc == -EBUSY, err->msg);
+}
+
+static void log_end(const struct intake *in, int rc, const struct err *err)
+{
+	double seconds = clock_seconds() - in->began;
+	const char *how = rc == 0 ? "released" : rc == -ETIMEDOUT ? "timeout" : rc == -ECONNRESET ? "cut" : "aborted";
+
+	if (rc == -EACCES || rc == -EBUSY)
+		log_event(LOG_WARNING, "association-rejected", "association=%s reason=%s", in->association, log_quote(err->msg));
+	else if (!in->calling[0]) /* it never came to a request that could be answered */
+		log_event(rc == -ENODATA ? LOG_INFO : LOG_WARNING, "connection-ended", "association=%s reason=%s",
+			  in->association, log_quote(err->msg));
+	else
+		log_event(rc == 0 ? LOG_INFO : LOG_WARNING, "association-ended",
+			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
+			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
+			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
+	if (in->slowed > 0)
+		log_event(LOG_NOTICE, "sender-slowed", "association=%s calling=%s s=%.1f", in->association,
+			  log_quote(in->calling), in->slowed);
+}
+
+static int alert_of(int rc)
+{
+	return rc == -ENODATA ? ALERTS_SILENT : ALERTS_REFUSED;
+}
+
+/* Of who was admitted each end is told; of strangers as many as the listener allows. */
+static bool may_tell(struct intake *in, int rc)
+{
+	struct gate_question q = {.kind = GATE_TELL, .alert = alert_of(rc)};
+	struct gate_answer answer;
+
+	return in->calling[0] || !gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer) || answer.yes;
+}
+
+/* Does the attempt count against its sender? Not where we had no room. */
+static bool is_refusal(const struct intake *in, int rc)
+{
+	return rc < 0 && !in->calling[0] && rc != -EBUSY && rc != -ENOMEM;
+}
+
+/* From inside the sandbox the journal's files can be used, but not made. A running node keeps them there; where they are missing
+ * and cannot be made (a full disk), objects are refused for that. */
+void intake_prepare(const struct config *config)
+{
+	struct journal *journal = NULL;
+	char path[300], log[310];
+
+	snprintf(path, sizeof(path), "%s/journal.db", config->node.spool);
+	snprintf(log, sizeof(log), "%s-wal", path);
+	if (access(log, F_OK) < 0 && journal_open(path, &journal, NULL) == 0)
+		journal_close(journal);
+}
+
+void intake_run(int fd, const struct intake_place *place)
+{
+	const struct node_conf *node = &place->config->node;
+	bool busy = place->busy;
+	struct intake in = {
+		.place = place, .config = place->config, .gate = {.fd = place->gate_fd}, .fd = -1, .began = clock_seconds()};
+	/* A peer that will only hear that we are busy gets less time to say its name. */
+	struct scp_conf conf = {.tls = place->tls,
+				.max_pdu = node->max_pdu,
+				.acse_timeout = busy && node->acse_timeout > BUSY_SECONDS ? BUSY_SECONDS : node->acse_timeout,
+				.dimse_timeout = node->dimse_timeout};
+	struct commit_handler commit = {.ctx = &in, .report = report};
+	struct scp_handler handler = {
+		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .over = over};
+	struct err err = {0};
+	int rc;
+
+	snprintf(in.association, sizeof(in.association), "%llx-%ld", (unsigned long long)(clock_wall() * 1e3), (long)getpid());
+	in.digest = digest_create();
+	if (!in.digest) {
+		close(fd);
+		log_event(LOG_ERR, "connection-ended", "association=%s reason=%s", in.association, log_quote("no memory"));
+		return;
+	}
+	peer_host(fd, in.host, sizeof(in.host));
+	rc = scp_associate(fd, &conf, &handler, &err);
+	if (may_tell(&in, rc)) {
+		log_end(&in, rc, &err);
+		audit_end(&in, rc, &err);
+	}
+	if (is_refusal(&in, rc))
+		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED, .alert = alert_of(rc)});
+	in.journal = journal_close(in.journal);
+	digest_free(in.digest);
+}

@@ -1,0 +1,183 @@
+#include "node/receive/limits.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/network.h"
+
+/* Runs empty at limit/window each second. */
+struct bucket {
+	double level, at;
+};
+
+struct sender {
+	struct in6_addr address;
+	double seen; /* 0: the place is free */
+	struct bucket bytes, refusals;
+	double until; /* shut out; 0: not */
+	unsigned long closed;
+};
+
+struct limits {
+	const struct config *config; /* borrowed */
+	double over_at;		     /* when the first of those that are shut out is let in; 0: nobody is */
+	struct sender rest;	     /* who has no place */
+	struct sender senders[LIMITS_ADDRESSES];
+	struct bucket peers[]; /* bytes */
+};
+
+int limits_create(const struct config *config, struct limits **ret_limits, struct err *err)
+{
+	struct limits *l = calloc(1, sizeof(*l) + config->n_peers * sizeof(l->peers[0]));
+
+	if (!l)
+		return err_set(err, ENOMEM, "limits: no memory for %zu peers", config->n_peers);
+	l->config = config;
+	*ret_limits = l;
+	return 0;
+}
+
+struct limits *limits_free(struct limits *l)
+{
+	free(l);
+	return NULL;
+}
+
+struct in6_addr limits_sender(const struct in6_addr *address, bool peers_own)
+{
+	return peers_own ? *address : network_sender(address);
+}
+
+static struct sender *find(struct limits *l, const struct in6_addr *address)
+{
+	for (size_t i = 0; i < LIMITS_ADDRESSES; i++)
+		if (l->senders[i].seen > 0 && !memcmp(&l->senders[i].address, address, sizeof(*address)))
+			return &l->senders[i];
+	return NULL;
+}
+
+/* Its place, made where there is none: on a free one, else on that of the one who was seen longest ago and is not shut out. NULL:
+ * all are. */
+static struct sender *place(struct limits *l, const struct in6_addr *address, double now)
+{
+	struct sender *s = find(l, address);
+
+	if (!s) {
+		for (size_t i = 0; i < LIMITS_ADDRESSES; i++)
+			if (l->senders[i].until <= 0 && (!s || l->senders[i].seen < s->seen))
+				s = &l->senders[i];
+		if (!s)
+			return NULL;
+		memset(s, 0, sizeof(*s));
+		s->address = *address;
+	}
+	s->seen = now > 0 ? now : 1e-9;
+	return s;
+}
+
+/* Its level after it ran at `rate` and n came in. */
+static double fill(struct bucket *b, double n, double rate, double now)
+{
+	double passed = now > b->at ? now - b->at : 0;
+
+	b->level = b->level > passed * rate ? b->level - passed * rate : 0;
+	b->level += n;
+	b->at = now;
+	return b->level;
+}
+
+bool limits_same(const struct limits_who *a, const struct limits_who *b)
+{
+	return a->peer == b->peer && (a->peer >= 0 || !memcmp(&a->sender, &b->sender, sizeof(a->sender)));
+}
+
+int limits_associations(const struct limits *l, const struct limits_who *who)
+{
+	int own = who->peer >= 0 ? l->config->peers[who->peer].associations : 0;
+
+	return own ? own : l->config->node.peer_associations;
+}
+
+static uint64_t bytes_limit(const struct limits *l, const struct limits_who *who)
+{
+	uint64_t own = who->peer >= 0 ? l->config->peers[who->peer].bytes : 0;
+
+	return own ? own : l->config->node.peer_bytes;
+}
+
+bool limits_has_bytes(const struct limits *l, const struct limits_who *who)
+{
+	return bytes_limit(l, who) > 0;
+}
+
+double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, double now)
+{
+	double limit = (double)bytes_limit(l, who), rate = limit / l->config->node.peer_window;
+	struct bucket *bytes;
+	struct sender *s;
+	double level;
+
+	if (!(limit > 0))
+		return 0;
+	if (who->peer >= 0) {
+		bytes = &l->peers[who->peer];
+	} else {
+		s = place(l, &who->sender, now);
+		bytes = s ? &s->bytes : &l->rest.bytes;
+	}
+	level = fill(bytes, (double)n, rate, now);
+	return level > limit ? (level - limit) / rate : 0;
+}
+
+bool limits_shut_out(struct limits *l, const struct in6_addr *sender, double now)
+{
+	struct sender *s = l->over_at > 0 ? find(l, sender) : NULL;
+
+	if (!s || s->until <= now)
+		return false;
+	s->seen = now;
+	s->closed++;
+	return true;
+}
+
+bool limits_refused(struct limits *l, const struct in6_addr *sender, double weight, double now)
+{
+	const struct node_conf *node = &l->config->node;
+	struct sender *s;
+
+	if (node->peer_refusals == 0)
+		return false;
+	s = place(l, sender, now);
+	if (!s || s->until > 0)
+		return false;
+	if (fill(&s->refusals, weight, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
+		return false;
+	s->until = now + node->refusal_pause;
+	s->closed = 0;
+	if (l->over_at <= 0 || s->until < l->over_at)
+		l->over_at = s->until;
+	return true;
+}
+
+void limits_tick(struct limits *l, double now, void (*let_in)(void *ctx, const struct in6_addr *sender, unsigned long closed),
+		 void *ctx)
+{
+	double next = 0;
+
+	if (l->over_at <= 0 || l->over_at > now)
+		return;
+	for (size_t i = 0; i < LIMITS_ADDRESSES; i++) {
+		struct sender *s = &l->senders[i];
+
+		if (s->until > now && (next <= 0 || s->until < next))
+			next = s->until;
+		if (s->until <= 0 || s->until > now)
+			continue;
+		let_in(ctx, &s->address, s->closed);
+		s->until = 0;
+		s->closed = 0;
+		memset(&s->refusals, 0, sizeof(s->refusals));
+	}
+	l->over_at = next;
+}

@@ -1,0 +1,492 @@
+/* receiver.c - the listener: accepts, forks a process per association, reaps, and knows when to stop.
+ *
+ * - It parses nothing and opens no journal: a peer can only harm the process of its own association. TLS contexts (certificates,
+ *   keys) are made here, before any fork; handshakes are made there.
+ * - It alone knows of all associations, so it keeps the limits of each sender; processes ask it (node/receive/gate.h) and are
+ * believed about themselves only.
+ * - A place belongs to who uses it: while all are taken, connections of which no association comes make room for others.
+ * - An association dies with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
+ *   dead node can go on writing beside a new one.
+ * - Signals are blocked but while waiting, so that none is lost between a look and the wait.
+ */
+#include "node/receive/receiver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/log.h"
+#include "node/base/network.h"
+#include "node/process/sandbox.h"
+#include "node/receive/admission.h"
+#include "node/receive/gate.h"
+#include "node/receive/intake.h"
+#include "node/receive/limits.h"
+#include "node/receive/senders.h"
+#include "node/receive/tls_files.h"
+
+#define CUT_MAX 16	 /* ended to make room, and not yet gone */
+#define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
+#define CONNECTIONS_AT_ONCE 64
+#define QUESTIONS_AT_ONCE 16 /* of one process, before the others get their turn */
+#define ROOM_SECONDS 5.0     /* that a connection has to become an association while all places are taken */
+#define TICK_SECONDS 1	     /* how often the listener looks whether its node is still there */
+
+struct child {	   /* of an association, or one that rejects it */
+	pid_t pid; /* 0: the place is free */
+	int gate_fd;
+	struct limits_who who;
+	bool admitted; /* it counts among the associations of `who` */
+	bool rejecter; /* it only says that all places are taken */
+	bool cut;      /* it was ended to make room */
+	double began;
+};
+
+struct receiver {
+	struct listen_sockets *sockets;
+	struct tls_context *tls[LISTENERS_MAX];
+	int notify_fd;
+	const struct config *config;
+	struct admission *admission;
+	struct senders *senders;
+	struct limits *limits; /* theirs */
+	pid_t node;	       /* who started us */
+	struct child *children;
+	size_t n_slots, n_children;
+	size_t n_serving;   /* children that take one of max_associations places */
+	struct pollfd *fds; /* sockets, then children */
+	sigset_t waiting;   /* the mask while waiting */
+};
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int signal_number)
+{
+	(void)signal_number;
+	stop_asked = 1;
+}
+
+static void on_child(int signal_number)
+{
+	(void)signal_number; /* it only has to end ppoll() */
+}
+
+/* ---- limits ---- */
+
+static int associations_of(const struct receiver *r, const struct limits_who *who)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < r->n_slots; i++)
+		n += r->children[i].pid != 0 && r->children[i].admitted && limits_same(&r->children[i].who, who);
+	return n;
+}
+
+static void answer_admit(struct receiver *r, struct child *c, const struct gate_question *q)
+{
+	struct gate_answer a = {.yes = false};
+
+	if (q->peer < ADMISSION_STRANGER || q->peer >= (int)r->config->n_peers || c->admitted)
+		return;
+	c->who.peer = q->peer;
+	a.limit = limits_associations(r->limits, &c->who);
+	a.yes = a.limit == 0 || associations_of(r, &c->who) < a.limit;
+	a.counted = limits_has_bytes(r->limits, &c->who);
+	c->admitted = a.yes;
+	gate_reply(c->gate_fd, q, &a);
+}
+
+static enum alerts_kind kind_of(const struct gate_question *q)
+{
+	return q->alert == ALERTS_SILENT ? ALERTS_SILENT : ALERTS_REFUSED;
+}
+
+/* Some of what waits there, one after the other: who asks without end does not keep the others waiting. false: the process is
+ * gone. */
+static bool answer(struct receiver *r, struct child *c)
+{
+	struct gate_question q;
+	struct gate_answer a = {.yes = true};
+	double now = clock_seconds();
+	int got = 1;
+
+	for (int i = 0; i < QUESTIONS_AT_ONCE && (got = gate_receive(c->gate_fd, &q)) > 0; i++) {
+		switch (q.kind) {
+		case GATE_ADMIT:
+			answer_admit(r, c, &q);
+			break;
+		case GATE_BYTES:
+			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now);
+			gate_reply(c->gate_fd, &q, &a);
+			break;
+		case GATE_TELL:
+			a.yes = senders_may_tell(r->senders, &c->who.sender, kind_of(&q), now);
+			gate_reply(c->gate_fd, &q, &a);
+			break;
+		case GATE_REFUSED:
+			senders_refused(r->senders, &c->who.sender, kind_of(&q), now);
+			break;
+		}
+	}
+	return got >= 0;
+}
+
+/* ---- processes ---- */
+
+static void close_gate(struct child *c)
+{
+	if (c->gate_fd >= 0)
+		close(c->gate_fd);
+	c->gate_fd = -1;
+}
+
+static void reap(struct receiver *r)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		bool cut = false;
+
+		for (size_t i = 0; i < r->n_slots; i++) {
+			struct child *c = &r->children[i];
+
+			if (c->pid != pid)
+				continue;
+			if (c->gate_fd >= 0)
+				answer(r, c); /* its last words */
+			close_gate(c);
+			c->pid = 0;
+			r->n_children--;
+			r->n_serving -= !c->rejecter && !c->cut;
+			cut = c->cut;
+		}
+		if (cut)
+			continue;
+		if (WIFSIGNALED(status))
+			log_event(LOG_ERR, "association-crashed", "process=%ld signal=%d", (long)pid, WTERMSIG(status));
+		else if (WEXITSTATUS(status) != 0)
+			log_event(LOG_ERR, "association-crashed", "process=%ld code=%d", (long)pid, WEXITSTATUS(status));
+	}
+}
+
+static void signal_children(const struct receiver *r, int signal_number)
+{
+	for (size_t i = 0; i < r->n_slots; i++)
+		if (r->children[i].pid > 0)
+			kill(r->children[i].pid, signal_number);
+}
+
+static void set_signal(int signal_number, void (*handler)(int))
+{
+	struct sigaction sa = {.sa_handler = handler};
+
+	sigemptyset(&sa.sa_mask);
+	sigaction(signal_number, &sa, NULL);
+}
+
+/* In the new process: serve one association, then leave without running what the parent registered for its own exit. */
+static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pid_t listener, bool busy)
+{
+	struct intake_place place = {.config = r->config,
+				     .admission = r->admission,
+				     .listener = &r->sockets->list[socket].conf,
+				     .tls = r->tls[socket],
+				     .notify_fd = r->notify_fd,
+				     .gate_fd = gate_fd,
+				     .busy = busy};
+	struct err err = {0};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != listener)
+		_exit(1);
+	listen_close(r->sockets);
+	for (size_t i = 0; i < r->n_slots; i++) /* what others say to the listener is not for us */
+		if (r->children[i].pid > 0)
+			close_gate(&r->children[i]);
+	set_signal(SIGTERM, SIG_DFL);
+	set_signal(SIGINT, SIG_IGN); /* Ctrl-C in the foreground: the listener decides */
+	set_signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &r->waiting, NULL);
+	intake_prepare(r->config);
+	if (sandbox_enter(SANDBOX_ASSOCIATION, r->config, NULL, &err) < 0) {
+		log_event(LOG_CRIT, "sandbox-failed", "role=association reason=%s", log_quote(err.msg));
+		_exit(1);
+	}
+	intake_run(fd, &place);
+	_exit(0);
+}
+
+/* Has it been there for long enough to have been admitted, and was not? */
+static bool dawdles(const struct child *c, double now)
+{
+	return c->pid > 0 && !c->admitted && !c->rejecter && !c->cut && now - c->began >= ROOM_SECONDS;
+}
+
+/* How many of its sender's do so; of two alike the older one counts more. */
+static double weight(const struct receiver *r, const struct child *c, double now)
+{
+	double n = 1 - 1 / (1 + now - c->began);
+
+	for (size_t i = 0; i < r->n_slots; i++)
+		n += dawdles(&r->children[i], now) && limits_same(&r->children[i].who, &c->who);
+	return n;
+}
+
+/* All places are taken: end a connection that has not become an association, of the sender that has most of these. Whoever is
+ * allowed to says who he is within ROOM_SECONDS. false: there is none. */
+static bool make_room(struct receiver *r)
+{
+	double now = clock_seconds(), most = 0;
+	struct child *victim = NULL;
+
+	for (size_t i = 0; i < r->n_slots; i++) {
+		struct child *c = &r->children[i];
+		double heavy = dawdles(c, now) ? weight(r, c, now) : 0;
+
+		if (heavy > most) {
+			most = heavy;
+			victim = c;
+		}
+	}
+	if (!victim)
+		return false;
+	victim->cut = true;
+	r->n_serving--;
+	kill(victim->pid, SIGKILL);
+	senders_turned_away(r->senders, &victim->who.sender, "no association came of it in time, and others wait for its place",
+			    now);
+	senders_refused(r->senders, &victim->who.sender, ALERTS_REFUSED, now);
+	return true;
+}
+
+static void take(struct receiver *r, int fd, size_t socket, const struct in6_addr *from)
+{
+	pid_t listener = getpid(), pid;
+	int gate[2] = {-1, -1};
+	struct in6_addr sender = limits_sender(from, admission_names(r->admission, from));
+	double now = clock_seconds();
+	struct child *c;
+	size_t slot = 0;
+	bool busy;
+
+	if (senders_shut_out(r->senders, &sender, now)) {
+		close(fd);
+		return;
+	}
+	if (r->sockets->list[socket].conf.tls && !r->tls[socket]) {
+		senders_turned_away(r->senders, &sender, "this port has no certificate that it could show (listener-failed)",
+				    now);
+		close(fd);
+		return;
+	}
+	busy = r->n_serving >= (size_t)r->config->node.max_associations && !make_room(r);
+	while (slot < r->n_slots && r->children[slot].pid != 0)
+		slot++;
+	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
+		senders_turned_away(r->senders, &sender, "far too many connections at a time (node.max_associations)", now);
+		close(fd);
+		return;
+	}
+	c = &r->children[slot];
+	if (gate_pair(gate) < 0 || (pid = fork()) < 0) {
+		senders_turned_away(r->senders, &sender, strerror(errno), now);
+		if (gate[0] >= 0)
+			close(gate[0]);
+	} else if (pid == 0) {
+		close(gate[0]);
+		child_run(r, fd, socket, gate[1], listener, busy);
+	} else {
+		*c = (struct child){.pid = pid,
+				    .gate_fd = gate[0],
+				    .who = {.peer = ADMISSION_STRANGER, .sender = sender},
+				    .rejecter = busy,
+				    .began = now};
+		r->n_children++;
+		r->n_serving += !busy;
+	}
+	if (gate[1] >= 0)
+		close(gate[1]);
+	close(fd);
+}
+
+/* Take connections that wait; those beyond CONNECTIONS_AT_ONCE after the questions of who is there already. */
+static void accept_all(struct receiver *r, size_t socket)
+{
+	for (int i = 0; i < CONNECTIONS_AT_ONCE; i++) {
+		struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+		socklen_t n = sizeof(address);
+		struct in6_addr from = {0};
+		int fd = accept4(r->sockets->list[socket].fd, (struct sockaddr *)&address, &n, SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			network_address((const struct sockaddr *)&address, &from);
+			take(r, fd, socket, &from);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+
+			log_event(LOG_ERR, "accept-failed", "reason=%s", log_quote(strerror(errno)));
+			nanosleep(&pause, NULL);
+			return;
+		}
+		if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+static bool node_is_gone(const struct receiver *r)
+{
+	return getppid() != r->node;
+}
+
+/* Wait for at most `wait` for connections (of the first n_sockets sockets) and questions, and deal with all of them. */
+static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
+{
+	size_t n = n_sockets;
+	int ready;
+
+	for (size_t i = 0; i < n_sockets; i++)
+		r->fds[i] = (struct pollfd){.fd = r->sockets->list[i].fd, .events = POLLIN};
+	for (size_t i = 0; i < r->n_slots; i++) /* poll() leaves negative ones out */
+		r->fds[n++] = (struct pollfd){.fd = r->children[i].pid > 0 ? r->children[i].gate_fd : -1, .events = POLLIN};
+	ready = ppoll(r->fds, n, &wait, &r->waiting);
+	for (size_t i = 0; ready > 0 && i < r->n_slots; i++) {
+		struct child *c = &r->children[i];
+
+		if (r->fds[n_sockets + i].revents && c->pid > 0 && c->gate_fd >= 0 && !answer(r, c))
+			close_gate(c);
+	}
+	reap(r);
+	senders_tick(r->senders, clock_seconds(), false);
+	for (size_t i = 0; ready > 0 && !stop_asked && i < n_sockets; i++)
+		if (r->fds[i].revents)
+			accept_all(r, i);
+}
+
+/* No more connections: let the associations under way end, then end those that did not. */
+static void drain(struct receiver *r, int grace)
+{
+	double until = clock_seconds() + grace;
+
+	while (r->n_children > 0 && clock_seconds() < until && !node_is_gone(r)) {
+		turn(r, 0, (struct timespec){.tv_nsec = 200 * 1000 * 1000});
+	}
+	if (r->n_children > 0) {
+		log_event(LOG_WARNING, "associations-cut", "count=%zu grace=%d", r->n_children, grace);
+		signal_children(r, SIGKILL);
+	}
+	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)
+		;
+}
+
+static void open_tls(struct receiver *r)
+{
+	for (size_t i = 0; i < r->sockets->n; i++) {
+		const struct listener_conf *l = &r->sockets->list[i].conf;
+		struct tls_conf conf = listener_tls(l);
+		struct err err = {0};
+
+		/* Whoever calls there is turned away; the other ports go on. */
+		if (l->tls && tls_create(&conf, &r->tls[i], &err) < 0)
+			log_event(LOG_CRIT, "listener-failed", "listener=%s reason=%s", log_quote(l->name), log_quote(err.msg));
+	}
+}
+
+/* A descriptor for each child, beside those that there are. */
+static void raise_descriptors(const struct receiver *r)
+{
+	struct rlimit limit;
+	rlim_t wanted = (rlim_t)r->n_slots + LISTENERS_MAX + 64;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int prepare(struct receiver *r, struct err *err)
+{
+	int rc;
+
+	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX + CUT_MAX;
+	r->children = calloc(r->n_slots, sizeof(r->children[0]));
+	r->fds = calloc(r->n_slots + LISTENERS_MAX, sizeof(r->fds[0]));
+	if (!r->children || !r->fds)
+		return err_set(err, ENOMEM, "receiver: no memory for %zu associations", r->n_slots);
+	rc = admission_create(r->config, &r->admission, err);
+	if (rc == 0)
+		rc = senders_create(r->config, &r->senders, err);
+	if (rc < 0)
+		return rc;
+	r->limits = senders_limits(r->senders);
+	open_tls(r);
+	raise_descriptors(r);
+	for (size_t i = 0; i < r->sockets->n; i++) {
+		int fd = r->sockets->list[i].fd, flags = fcntl(fd, F_GETFL);
+
+		if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+			return err_set(err, errno, "receiver: %s", strerror(errno));
+	}
+	return 0;
+}
+
+static void set_signals(struct receiver *r)
+{
+	sigset_t blocked;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a node that died before this line is seen by node_is_gone() */
+	stop_asked = 0;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &blocked, &r->waiting);
+	sigdelset(&r->waiting, SIGTERM);
+	sigdelset(&r->waiting, SIGINT);
+	sigdelset(&r->waiting, SIGCHLD);
+	set_signal(SIGTERM, on_stop);
+	set_signal(SIGINT, on_stop);
+	set_signal(SIGCHLD, on_child);
+	set_signal(SIGHUP, SIG_IGN);
+	set_signal(SIGPIPE, SIG_IGN);
+	set_signal(SIGXFSZ, SIG_IGN); /* a file size limit is then an error of write() */
+}
+
+int receiver_run(struct listen_sockets *sockets, const struct config *config, int notify_fd, int grace, struct err *err)
+{
+	struct receiver r = {.sockets = sockets, .notify_fd = notify_fd, .config = config, .node = getppid()};
+	int rc = prepare(&r, err);
+
+	if (rc < 0)
+		goto out;
+	set_signals(&r);
+	rc = sandbox_enter(SANDBOX_LISTENER, config, NULL, err);
+	if (rc < 0)
+		goto out;
+	while (!stop_asked && !node_is_gone(&r))
+		turn(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
+	listen_close(sockets);
+	drain(&r, node_is_gone(&r) ? 0 : grace);
+	senders_tick(r.senders, clock_seconds(), true);
+out:
+	for (size_t i = 0; i < LISTENERS_MAX; i++)
+		r.tls[i] = tls_free(r.tls[i]);
+	r.admission = admission_free(r.admission);
+	r.senders = senders_free(r.senders);
+	free(r.children);
+	free(r.fds);
+	return rc;
+}

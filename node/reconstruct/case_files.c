@@ -1,0 +1,175 @@
+/* case_files.c - walks folders and sorts what lies there into cases, by what exam_read_facts() says of each file.
+ *
+ * Files without the DICM mark at byte 128 are counted and left alone; a DICOM file that cannot be read is a refusal with its
+ * reason. */
+#include <errno.h>
+#include <fts.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/reconstruct/case_files.h"
+
+#define FILES_MAX 100000
+
+/* Room for one more element in an array that grows by doubling. */
+static int grow(void **array, size_t n, size_t size, struct err *err)
+{
+	void *bigger;
+
+	if (n & (n - 1)) /* n is no power of two: there is room */
+		return 0;
+	bigger = realloc(*array, (n ? 2 * n : 1) * size);
+	if (!bigger)
+		return err_set(err, ENOMEM, "no memory for a list of %zu", n);
+	*array = bigger;
+	return 0;
+}
+
+static bool is_dicom(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	char mark[4] = "";
+	bool is = f && !fseek(f, 128, SEEK_SET) && fread(mark, 1, 4, f) == 4 && !memcmp(mark, "DICM", 4);
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
+static int refuse(struct case_list *list, const char *path, const char *reason, struct err *err)
+{
+	struct case_refusal *r;
+	int rc = grow((void **)&list->refused, list->n_refused, sizeof(*list->refused), err);
+
+	if (rc < 0)
+		return rc;
+	r = &list->refused[list->n_refused];
+	snprintf(r->reason, sizeof(r->reason), "%s", reason);
+	r->path = strdup(path);
+	if (!r->path)
+		return err_set(err, ENOMEM, "no memory for a path");
+	list->n_refused++;
+	return 0;
+}
+
+static struct case_files *find_case(struct case_list *list, const struct exam_facts *facts, struct err *err)
+{
+	struct case_files *c;
+	char key[sizeof(c->key)];
+
+	exam_case_key(facts, key, sizeof(key));
+	for (size_t i = 0; i < list->n; i++)
+		if (!strcmp(list->cases[i].key, key))
+			return &list->cases[i];
+	if (grow((void **)&list->cases, list->n, sizeof(*list->cases), err) < 0)
+		return NULL;
+	c = &list->cases[list->n++];
+	memset(c, 0, sizeof(*c));
+	memcpy(c->key, key, sizeof(key));
+	memcpy(c->kind, facts->kind, sizeof(c->kind));
+	memcpy(c->laterality, facts->laterality, sizeof(c->laterality));
+	memcpy(c->view, facts->view, sizeof(c->view));
+	memcpy(c->study, facts->study, sizeof(c->study));
+	memcpy(c->series, facts->series, sizeof(c->series));
+	return c;
+}
+
+static int add_file(struct case_list *list, const struct exam_facts *facts, const char *path, struct err *err)
+{
+	struct case_files *c = find_case(list, facts, err);
+
+	if (!c)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->n; i++)
+		if (!strcmp(c->instances[i], facts->sop_instance)) {
+			list->n_duplicates++;
+			return 0;
+		}
+	if (grow((void **)&c->paths, c->n, sizeof(*c->paths), err) < 0 ||
+	    grow((void **)&c->instances, c->n, sizeof(*c->instances), err) < 0)
+		return -ENOMEM;
+	memcpy(c->instances[c->n], facts->sop_instance, DICOM_UID_SIZE);
+	c->paths[c->n] = strdup(path);
+	if (!c->paths[c->n])
+		return err_set(err, ENOMEM, "no memory for a path");
+	c->n++;
+	return 0;
+}
+
+static int look_at(struct case_list *list, const char *path, struct err *err)
+{
+	struct exam_facts facts;
+	struct err why = {0};
+
+	if (++list->n_files > FILES_MAX)
+		return err_set(err, E2BIG, "more than %d files", FILES_MAX);
+	if (!is_dicom(path)) {
+		list->n_other++;
+		return 0;
+	}
+	if (exam_read_facts(path, &facts, &why) < 0)
+		return refuse(list, path, why.msg, err);
+	if (facts.refused)
+		return refuse(list, path, facts.reason, err);
+	if (!facts.kind[0]) {
+		list->n_ignored++;
+		return 0;
+	}
+	return add_file(list, &facts, path, err);
+}
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+int case_list_create(char *const *paths, struct case_list **ret_list, struct err *err)
+{
+	struct case_list *list = calloc(1, sizeof(*list));
+	FTS *fts = NULL;
+	FTSENT *entry;
+	int rc = 0;
+
+	if (!list)
+		return err_set(err, ENOMEM, "no memory for a list of cases");
+	fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
+	if (!fts) {
+		rc = err_set(err, errno, "cannot walk the folders: %s", strerror(errno));
+		goto out;
+	}
+	while (!rc && (entry = fts_read(fts))) {
+		if (entry->fts_info == FTS_F)
+			rc = look_at(list, entry->fts_path, err);
+		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
+			rc = err_set(err, entry->fts_errno == EACCES ? EPERM : ENOENT, "%s: %s", entry->fts_path,
+				     strerror(entry->fts_errno));
+	}
+	if (rc < 0)
+		goto out;
+	*ret_list = list;
+	list = NULL;
+out:
+	if (fts)
+		fts_close(fts);
+	case_list_free(list);
+	return rc;
+}
+
+struct case_list *case_list_free(struct case_list *list)
+{
+	if (!list)
+		return NULL;
+	for (size_t i = 0; i < list->n; i++) {
+		for (size_t k = 0; k < list->cases[i].n; k++)
+			free(list->cases[i].paths[k]);
+		free(list->cases[i].paths);
+		free(list->cases[i].instances);
+	}
+	for (size_t i = 0; i < list->n_refused; i++)
+		free(list->refused[i].path);
+	free(list->cases);
+	free(list->refused);
+	free(list);
+	return NULL;
+}

@@ -1,0 +1,39 @@
+/* Folders and files of any kind, sorted into cases; for `tomonode recon`. */
+#ifndef TOMONODE_NODE_CASE_FILES_H
+#define TOMONODE_NODE_CASE_FILES_H
+
+#include <stddef.h>
+
+#include "kernels/err.h"
+#include "node/tomo/exam.h"
+
+struct case_files {
+	char key[400]; /* exam_case_key() */
+	char kind[16], laterality[4], view[8];
+	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
+	size_t n;
+	char **paths;
+	char (*instances)[DICOM_UID_SIZE];
+};
+
+struct case_refusal {
+	char *path;
+	char reason[500];
+};
+
+struct case_list {
+	size_t n;
+	struct case_files *cases; /* in the order of their first file's name */
+	size_t n_refused;
+	struct case_refusal *refused; /* DICOM files that cannot be read or have an encoding that is not read */
+	size_t n_files;		      /* all regular files seen */
+	size_t n_other;		      /* no DICOM */
+	size_t n_ignored;	      /* DICOM, but neither projections nor sinograms */
+	size_t n_duplicates;	      /* an instance that is there already */
+};
+
+/* Walks `paths` (files or folders, recursively, without following links out of them), in the order of names. */
+int case_list_create(char *const *paths, struct case_list **ret_list, struct err *err);
+struct case_list *case_list_free(struct case_list *list); /* takes NULL, returns NULL */
+
+#endif

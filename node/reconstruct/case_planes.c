@@ -1,0 +1,221 @@
+/* case_planes.c - from the objects' bytes to planes in the session.
+ *
+ * - Role of the model by role: the objects' roles that it is made of are read and hashed side by side, then GROUP planes at a
+ *   time are turned into numbers by a crew of threads and handed over. Their bytes are kept until the last plane, nothing else
+ *   is.
+ * - A correction factor of 0 or below would make a factor that is no number: refused with its place. Everything else that is no
+ *   count is found by the session, which looks at every bin anyway.
+ */
+#include "node/reconstruct/case_planes.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "kernels/clock.h"
+#include "node/base/crew.h"
+
+#define GROUP 64 /* planes */
+
+struct source {
+	enum sinogram_role role;
+	uint8_t *bytes;
+	int rc;
+	struct err err;
+};
+
+struct planes {
+	const struct sinogram *s;
+	struct source sources[3];
+	int n_sources;
+	int first;	/* plane of the group */
+	float *group;	/* GROUP planes */
+	float *scratch; /* one plane for each of the group */
+	struct bad {
+		bool there;
+		enum sinogram_role role;
+		size_t bin;
+		float value;
+	} bad[GROUP];
+};
+
+static const enum sinogram_role factor_roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ATTENUATION, SINOGRAM_NORMALISATION};
+#define FACTOR_ROLES (sizeof(factor_roles) / sizeof(factor_roles[0]))
+
+int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_background, struct err *err)
+{
+	static const struct {
+		enum sinogram_role role;
+		const char *word; /* in "applied corrections" */
+	} twice[] = {{SINOGRAM_ATTENUATION, "attenuation"},
+		     {SINOGRAM_NORMALISATION, "normali"},
+		     {SINOGRAM_ADDITIVE, "scatter"},
+		     {SINOGRAM_ADDITIVE, "random"}};
+	const struct interfile *h = &s->part[SINOGRAM_EMISSION].header;
+
+	for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++)
+		if (s->part[twice[i].role].present && strcasestr(h->corrections, twice[i].word))
+			return err_set(err, EBADMSG,
+				       "the emission data are corrected already (applied corrections: %s), and there is %s, too",
+				       h->corrections, sinogram_role_name(twice[i].role));
+	*ret_factors = false;
+	for (size_t i = 0; i < FACTOR_ROLES; i++)
+		*ret_factors = *ret_factors || s->part[factor_roles[i]].present;
+	*ret_background = s->part[SINOGRAM_ADDITIVE].present;
+	return 0;
+}
+
+static void read_source(void *ctx, size_t part)
+{
+	struct planes *p = ctx;
+	struct source *source = &p->sources[part];
+
+	source->rc = sinogram_read(p->s, source->role, &source->bytes, &source->err);
+}
+
+static size_t plane_bins(const struct planes *p)
+{
+	const struct michelogram *m = &p->s->part[SINOGRAM_EMISSION].header.m;
+
+	return (size_t)m->n_angles * (size_t)m->n_radial;
+}
+
+/* One plane of the group: the first source as it is, or all of them as a factor. */
+static void make_plane(void *ctx, size_t part)
+{
+	struct planes *p = ctx;
+	size_t n = plane_bins(p), plane = (size_t)p->first + part;
+	float *to = p->group + part * n, *other = p->scratch + part * n;
+	struct bad *bad = &p->bad[part];
+	int from = 0;
+
+	bad->there = false;
+	if (p->sources[0].role == SINOGRAM_ATTENUATION || p->sources[0].role == SINOGRAM_NORMALISATION) {
+		for (size_t i = 0; i < n; i++)
+			to[i] = 1;
+	} else {
+		interfile_plane(&p->s->part[p->sources[0].role].header, p->sources[0].bytes, plane, to);
+		from = 1;
+	}
+	for (int k = from; k < p->n_sources && !bad->there; k++) {
+		interfile_plane(&p->s->part[p->sources[k].role].header, p->sources[k].bytes, plane, other);
+		for (size_t i = 0; i < n; i++) {
+			if (!(other[i] > 0) || isinf(other[i])) {
+				*bad = (struct bad){.there = true, .role = p->sources[k].role, .bin = i, .value = other[i]};
+				break;
+			}
+			to[i] /= other[i];
+		}
+	}
+}
+
+static int check_group(const struct planes *p, int n, struct err *err)
+{
+	int n_radial = p->s->part[SINOGRAM_EMISSION].header.m.n_radial;
+
+	for (int i = 0; i < n; i++)
+		if (p->bad[i].there)
+			return err_set(err, EBADMSG, "%s: plane %d, angle %d, radial bin %d: %g; allowed: finite and above 0",
+				       sinogram_role_name(p->bad[i].role), p->first + i, (int)p->bad[i].bin / n_radial,
+				       (int)p->bad[i].bin % n_radial, p->bad[i].value);
+	return 0;
+}
+
+/* All planes of a role of the model, out of the sources. done, all: planes, for the monitor. */
+static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct crew *crew,
+		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
+{
+	int n_planes = (int)michelogram_planes(&p->s->part[SINOGRAM_EMISSION].header.m), rc = 0;
+	double begun = clock_seconds(), made;
+
+	crew_run(crew, (size_t)p->n_sources, read_source, p);
+	report->seconds_read += clock_seconds() - begun;
+	for (int i = 0; i < p->n_sources; i++)
+		if (p->sources[i].rc < 0) {
+			if (err)
+				*err = p->sources[i].err;
+			return p->sources[i].rc;
+		}
+	for (p->first = 0; rc == 0 && p->first < n_planes; p->first += GROUP) {
+		int n = n_planes - p->first < GROUP ? n_planes - p->first : GROUP;
+
+		monitor_progress(monitor, "read", (double)(done + (size_t)p->first) / (double)all);
+		if (monitor_cancelled(monitor))
+			return err_set(err, ECANCELED, "cancelled while reading");
+		begun = clock_seconds();
+		crew_run(crew, (size_t)n, make_plane, p);
+		rc = check_group(p, n, err);
+		made = clock_seconds();
+		report->seconds_prepare += made - begun;
+		if (rc == 0)
+			rc = pet_put(session, role, p->first, n, p->group, err);
+		report->seconds_upload += clock_seconds() - made;
+	}
+	if (rc == -EINVAL) { /* what it says is about the data: they are to be held */
+		if (err)
+			err->code = EBADMSG;
+		rc = -EBADMSG;
+	}
+	return rc;
+}
+
+static void add_source(struct planes *p, enum sinogram_role role)
+{
+	if (p->s->part[role].present)
+		p->sources[p->n_sources++] = (struct source){.role = role};
+}
+
+static int read_role(const struct sinogram *s, enum pet_role role, struct pet_session *session, struct crew *crew,
+		     const struct monitor *monitor, size_t all, struct case_planes_report *report, struct err *err)
+{
+	struct planes p = {.s = s};
+	size_t n = plane_bins(&p), planes = michelogram_planes(&s->part[SINOGRAM_EMISSION].header.m);
+	int rc;
+
+	if (role == PET_DATA)
+		add_source(&p, SINOGRAM_EMISSION);
+	else if (role == PET_BACKGROUND)
+		add_source(&p, SINOGRAM_ADDITIVE);
+	for (size_t i = 0; role == PET_FACTORS && i < FACTOR_ROLES; i++)
+		add_source(&p, factor_roles[i]);
+	if (p.n_sources == 0)
+		return 0;
+	p.group = malloc(GROUP * n * sizeof(float));
+	p.scratch = malloc(GROUP * n * sizeof(float));
+	if (p.group && p.scratch)
+		rc = hand_over(&p, role, session, crew, monitor, report->planes, all, report, err);
+	else
+		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
+	for (int i = 0; i < p.n_sources; i++)
+		free(p.sources[i].bytes);
+	free(p.group);
+	free(p.scratch);
+	report->planes += planes;
+	return rc;
+}
+
+int case_read_planes(const struct sinogram *s, struct pet_session *session, int threads, const struct monitor *monitor,
+		     struct case_planes_report *ret_report, struct err *err)
+{
+	static const enum pet_role roles[] = {PET_DATA, PET_FACTORS, PET_BACKGROUND};
+	struct case_planes_report report = {0};
+	struct crew *crew = NULL;
+	bool factors, background;
+	size_t all;
+	int rc = case_planes_roles(s, &factors, &background, err);
+
+	if (rc < 0)
+		return rc;
+	all = michelogram_planes(&s->part[SINOGRAM_EMISSION].header.m) * (1 + (size_t)factors + (size_t)background);
+	rc = crew_create(threads, &crew, err);
+	for (size_t i = 0; rc == 0 && i < sizeof(roles) / sizeof(roles[0]); i++)
+		rc = read_role(s, roles[i], session, crew, monitor, all, &report, err);
+	crew_free(crew);
+	if (rc < 0)
+		return rc;
+	monitor_progress(monitor, "read", 1);
+	*ret_report = report;
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* reconstruct.c - one case from files to files: which kind it is, whether the protocol is for it, and the stages that all kinds
+ * have.
+ *
+ * Nothing is allocated in proportion to the data before the plan is accepted, but for headers; nothing appears in the output
+ * folder before all objects are on disk. See node/reconstruct/reconstruct.h.
+ */
+#include "node/reconstruct/reconstruct.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/clock.h"
+#include "node/reconstruct/reconstruct_parts.h"
+#include "node/tomo/exam.h"
+
+/* The first file tells. One that cannot be read is for the reconstruction of the protocol's kind to refuse. */
+static int check_kind(const struct protocol_conf *protocol, const char *const *paths, size_t n_paths, struct err *err)
+{
+	const char *wanted = config_kind_name(protocol->kind);
+	struct exam_facts facts;
+
+	if (n_paths == 0 || exam_read_facts(paths[0], &facts, NULL) < 0 || !facts.kind[0] || !strcmp(facts.kind, wanted))
+		return 0;
+	return err_set(err, ENOTSUP, "protocol '%s' is for cases of kind %s, and this one is of kind %s", protocol->name, wanted,
+		       facts.kind);
+}
+
+static int write_case(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+{
+	int rc;
+
+	monitor_progress(w->monitor, "write", 0);
+	if (monitor_cancelled(w->monitor))
+		return err_set(err, ECANCELED, "cancelled before writing");
+	if (mkdir(w->out_dir, 0777) < 0 && errno != EEXIST)
+		return err_set(err, errno, "cannot make the output folder %s: %s", w->out_dir, strerror(errno));
+	rc = kind->write(w, err);
+	if (rc == 0)
+		monitor_progress(w->monitor, "write", 1);
+	return rc;
+}
+
+static int do_stages(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc;
+
+	monitor_progress(w->monitor, "open", 0);
+	rc = kind->open(w, err);
+	w->report.seconds_open = clock_seconds() - begun;
+	if (rc == 0)
+		rc = kind->read(w, err);
+	begun = clock_seconds();
+	if (rc == 0)
+		rc = kind->run(w, err);
+	w->report.seconds_reconstruct = clock_seconds() - begun;
+	return rc < 0 ? rc : write_case(kind, w, err);
+}
+
+static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_work *w)
+{
+	struct reconstruct_report *report = &w->report;
+	const struct grid *grid = kind->fill(w);
+
+	report->kind = w->protocol->kind;
+	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
+	for (int c = 0; c < 3; c++) {
+		report->n[c] = grid->n[c];
+		report->voxel[c] = grid->h[c];
+	}
+}
+
+int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
+		     const char *const *paths, size_t n_paths, bool as_is, const char *out_dir, const struct monitor *monitor,
+		     struct reconstruct_report *ret_report, struct err *err)
+{
+	static const struct reconstruct_kind *const kinds[] = {
+		[KIND_DBT] = &reconstruct_dbt, [KIND_PET] = &reconstruct_pet, [KIND_PARALLEL] = &reconstruct_parallel};
+	const struct reconstruct_kind *kind = kinds[protocol->kind];
+	double begun = clock_seconds();
+	struct reconstruct_work *w;
+	int rc = check_kind(protocol, paths, n_paths, err);
+
+	if (rc < 0)
+		return rc;
+	w = calloc(1, kind->size);
+	if (!w)
+		return err_set(err, ENOMEM, "no memory for a case");
+	*w = (struct reconstruct_work){.config = config,
+				       .protocol = protocol,
+				       .dev = dev,
+				       .paths = paths,
+				       .n_paths = n_paths,
+				       .as_is = as_is,
+				       .out_dir = out_dir,
+				       .monitor = monitor};
+	rc = do_stages(kind, w, err);
+	if (rc == 0) {
+		fill_report(kind, w);
+		w->report.seconds_total = clock_seconds() - begun;
+		*ret_report = w->report;
+	} else {
+		reconstruct_report_clear(&w->report);
+	}
+	kind->close(w);
+	free(w);
+	return rc;
+}
+
+int reconstruct_hold(int rc, int from, int to, struct err *err)
+{
+	if (rc != -from)
+		return rc;
+	if (err)
+		err->code = to;
+	return -to;
+}
+
+void reconstruct_report_clear(struct reconstruct_report *r)
+{
+	pet_result_report_clear(&r->pet.result);
+	ct_result_report_clear(&r->parallel.result);
+	memset(r, 0, sizeof(*r));
+}

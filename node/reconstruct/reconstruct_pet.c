@@ -1,0 +1,127 @@
+/* reconstruct_pet.c - one PET acquisition. Sensitivity images stay with the device for the cases to come: pet_forget(). */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "node/base/crew.h"
+#include "node/reconstruct/case_planes.h"
+#include "node/reconstruct/reconstruct_parts.h"
+
+#define SLICES_AT_A_TIME 16
+
+struct pet_work {
+	struct reconstruct_work base;
+	struct sinogram *s;
+	struct pet_plan plan;
+	struct pet_session *session;
+	float *volume;
+};
+
+static int open_case(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	const struct michelogram *m;
+	bool factors, background;
+	int rc = sinogram_open(base->paths, base->n_paths, base->config, &w->s, err);
+
+	if (rc == 0 && sinogram_first_role(w->s) != SINOGRAM_EMISSION)
+		rc = err_set(err, EBADMSG, "parallel beams, no PET");
+	if (rc == 0)
+		rc = pet_result_check(w->s, err);
+	if (rc == 0)
+		rc = case_planes_roles(w->s, &factors, &background, err);
+	if (rc < 0)
+		return rc;
+	m = &w->s->part[SINOGRAM_EMISSION].header.m;
+	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
+	if (rc == 0)
+		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, &w->session, err);
+	return reconstruct_hold(rc, EINVAL, ENOTSUP, err);
+}
+
+static int read_case(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	struct case_planes_report planes = {0};
+	int rc = case_read_planes(w->s, w->session, threads_available(), base->monitor, &planes, err);
+
+	base->report.seconds_read = planes.seconds_read;
+	base->report.seconds_prepare = planes.seconds_prepare;
+	base->report.seconds_upload = planes.seconds_upload;
+	return rc;
+}
+
+static int run_case(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	int rc = pet_run(w->session, base->monitor, &base->report.pet.run, err);
+
+	return reconstruct_hold(rc, EDOM, EBADMSG, err); /* no counts */
+}
+
+static int read_volume(struct pet_work *w, struct err *err)
+{
+	const struct grid *g = &w->plan.grid;
+	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
+	double begun = clock_seconds();
+	int rc = 0;
+
+	w->volume = malloc(slice * (size_t)g->n[2] * sizeof(float));
+	if (!w->volume)
+		return err_set(err, ENOMEM, "no memory for %d slices of %d x %d", g->n[2], g->n[0], g->n[1]);
+	for (int k = 0; rc == 0 && k < g->n[2]; k += SLICES_AT_A_TIME)
+		rc = pet_read_slices(w->session, k, g->n[2] - k < SLICES_AT_A_TIME ? g->n[2] - k : SLICES_AT_A_TIME,
+				     w->volume + (size_t)k * slice, err);
+	w->base.report.seconds_download = clock_seconds() - begun;
+	return rc;
+}
+
+static int write_case(struct reconstruct_work *base, struct err *err)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	struct pet_result_info info = {
+		.protocol = base->protocol, .plan = &w->plan, .report = &base->report.pet.run, .now = clock_wall()};
+	int rc = read_volume(w, err);
+	double begun;
+
+	if (rc < 0)
+		return rc;
+	w->session = pet_close(w->session); /* the next case's, where the device is short of memory */
+	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
+	begun = clock_seconds();
+	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &base->report.pet.result, err);
+	if (rc < 0)
+		return rc;
+	base->report.seconds_write = clock_seconds() - begun;
+	return 0;
+}
+
+static const struct grid *fill_report(struct reconstruct_work *base)
+{
+	struct pet_work *w = (struct pet_work *)base;
+	struct reconstruct_report *report = &base->report;
+
+	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
+	report->n_views = w->s->part[SINOGRAM_EMISSION].header.m.n_angles;
+	report->bytes_device = w->plan.bytes_total;
+	report->pet.planes = michelogram_planes(&w->s->part[SINOGRAM_EMISSION].header.m);
+	report->pet.iterations = w->plan.iterations;
+	report->pet.subsets = w->plan.subsets;
+	report->pet.group_views = w->plan.group_views;
+	report->pet.fov_radius = w->plan.fov_radius;
+	return &w->plan.grid;
+}
+
+static void close_case(struct reconstruct_work *base)
+{
+	struct pet_work *w = (struct pet_work *)base;
+
+	free(w->volume);
+	pet_close(w->session);
+	sinogram_close(w->s);
+}
+
+const struct reconstruct_kind reconstruct_pet = {
+	sizeof(struct pet_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+};

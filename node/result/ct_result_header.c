@@ -1,0 +1,189 @@
+/* ct_result_header.c - the header of a CT Image (PS3.3 A.3) of parallel beams: series, plane, values, sources and the recipe.
+ *
+ * - The images are derived from raw data: Image Type DERIVED, Source Instance Sequence and Common Instance Reference name
+ *   every source.
+ * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNIT
+ *   device="..." protocol="name: key=value ..." beams="...". The digest is that of program version, device, protocol, beams
+ *   and unit in full, joined by newlines.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/result/ct_result_parts.h"
+#include "node/result/result_series.h"
+#include "node/version.h"
+
+#define PROGRAM "tomonode " TOMONODE_VERSION
+
+/* As the source has them. */
+static const uint32_t copied[] = {
+	TAG_SERIES_DATE,	   TAG_SERIES_TIME,	      TAG_ACQUISITION_DATE,
+	TAG_ACQUISITION_TIME,	   TAG_ACQUISITION_DATE_TIME, DICOM_TAG(0x0008, 0x2218), /* Anatomic Region */
+	TAG_IRRADIATION_EVENT_UID, TAG_BODY_PART_EXAMINED,    TAG_PATIENT_POSITION,
+};
+
+/* Type 2. */
+static const uint32_t copied_or_empty[] = {
+	TAG_KVP,
+	DICOM_TAG(0x0020, 0x0012), /* Acquisition Number */
+	TAG_POSITION_REFERENCE_INDICATOR,
+};
+
+static const struct algorithm {
+	const char *name, *code, *meaning; /* code of CID 7203; NULL: it has none */
+	bool iterates;
+} algorithms[] = {
+	[PARALLEL_BP] = {"BP", NULL, NULL, false},
+	[PARALLEL_FBP] = {"FBP", "113962", "Filtered Back Projection", false},
+	[PARALLEL_ART] = {"ART", "113963", "Iterative Reconstruction", true},
+	[PARALLEL_SART] = {"SART", "113963", "Iterative Reconstruction", true},
+	[PARALLEL_MLEM] = {"MLEM", "113963", "Iterative Reconstruction", true},
+	[PARALLEL_OSEM] = {"OSEM", "113963", "Iterative Reconstruction", true},
+};
+
+static const char *filter_name(const struct parallel_protocol *p)
+{
+	switch (p->filter) {
+	case PARALLEL_RAM_LAK:
+		return "Ram-Lak";
+	case PARALLEL_SHEPP_LOGAN:
+		return "Shepp-Logan";
+	case PARALLEL_COSINE:
+		return "cosine";
+	default:
+		return "Hann";
+	}
+}
+
+/* ---- series and image ---- */
+
+static void fill_series(const struct ct_result *r, struct fill *f)
+{
+	const struct result_series series = {r->source, r->info->protocol, "CT", "CT", r->series};
+
+	result_series_fill(&series, f);
+	/* a source that gives codes alone has its position in the facts, too */
+	fill_text(f, TAG_PATIENT_POSITION, r->s->facts.patient_position);
+}
+
+static void fill_values(const struct ct_result *r, struct fill *f)
+{
+	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
+	fill_double(f, TAG_RESCALE_SLOPE, r->slope);
+	fill_text(f, TAG_RESCALE_TYPE, r->hounsfield ? "HU" : "US");
+	if (r->hounsfield) { /* a usual one for soft tissue */
+		fill_double(f, TAG_WINDOW_CENTER, 40);
+		fill_double(f, TAG_WINDOW_WIDTH, 400);
+	} else {
+		result_series_fill_window(r->lo, r->hi, f);
+	}
+}
+
+static void fill_image(const struct ct_result *r, struct fill *f)
+{
+	const struct parallel_protocol *p = &r->info->protocol->parallel;
+	const struct grid *g = &r->info->plan->grid;
+
+	result_series_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, f);
+	result_slices_fill_plane(&r->view, g, r->is_signed, f);
+	fill_int(f, TAG_IMAGES_IN_ACQUISITION, g->n[2]);
+	fill_values(r, f);
+	if (p->fov_radius > 0)
+		fill_double(f, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
+	if (p->algorithm == PARALLEL_FBP)
+		fill_text(f, TAG_CONVOLUTION_KERNEL, filter_name(p));
+}
+
+/* ---- where it comes from ---- */
+
+void ct_result_describe_beams(const struct sinogram *s, char *ret_text, size_t size)
+{
+	const struct interfile *h = &s->part[SINOGRAM_LINES].header;
+	const struct parallel_scan *b = &h->beams;
+	char angles[64];
+
+	if (b->angle)
+		snprintf(angles, sizeof(angles), "list");
+	else
+		snprintf(angles, sizeof(angles), "%g+%g", b->first_angle, b->arc);
+	snprintf(ret_text, size, "slices=%d spacing=%g angles=%d degrees=%s radial=%d bin=%g offset=%g unit=%s", b->n_slices,
+		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
+}
+
+static void describe_recipe(const struct ct_result *r, char *ret_text, size_t size)
+{
+	char all[2400], digest[65];
+	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s\n%s", PROGRAM, r->info->device, r->protocol, r->beams, r->unit);
+
+	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
+	n = snprintf(ret_text, size, "sha256=%s units=%s device=\"%s\" protocol=\"%s: %s\" beams=\"%s\"", digest, r->unit,
+		     r->info->device, r->info->protocol->name, r->protocol, r->beams);
+	if ((size_t)n >= size)
+		memcpy(ret_text + size - 4, "...", 4);
+}
+
+/* ST: 1024 characters at most. */
+static void describe_derivation(const struct ct_result *r, char *ret_text, size_t size)
+{
+	const struct protocol_conf *p = r->info->protocol;
+	const struct algorithm *a = &algorithms[p->parallel.algorithm];
+	const struct grid *g = &r->info->plan->grid;
+	char how[96] = "";
+	size_t n;
+
+	if (a->iterates)
+		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", r->info->plan->iterations,
+			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets));
+	else if (p->parallel.algorithm == PARALLEL_FBP)
+		snprintf(how, sizeof(how), ", filter %s", filter_name(&p->parallel));
+	n = (size_t)snprintf(ret_text, size,
+			     "Reconstruction of parallel beams in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
+			     "%d x %d voxels of %.6g x %.6g x %.6g mm, unit %s, device %.95s.",
+			     r->s->n_files, plural(r->s->n_files), r->s->part[SINOGRAM_LINES].header.beams.n_angles, p->name,
+			     a->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], r->unit, r->info->device);
+	if (n < size)
+		snprintf(ret_text + n, size - n, "%s%.300s Research use only.", r->warnings[0] ? " " : "", r->warnings);
+}
+
+static void fill_sources(const struct ct_result *r, struct fill *root)
+{
+	const struct algorithm *a = &algorithms[r->info->protocol->parallel.algorithm];
+	char text[1025];
+
+	provenance_fill_references(r->s->files, r->s->n_files, root);
+	describe_derivation(r, text, sizeof(text));
+	fill_text(root, TAG_DERIVATION_DESCRIPTION, text);
+	if (a->code)
+		fill_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	describe_recipe(r, text, sizeof(text));
+	provenance_fill_machines(r->source, &r->now, text, root);
+}
+
+void ct_result_fill_header(const struct ct_result *r, struct fill *root)
+{
+	provenance_fill_patient(r->source, root);
+	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
+	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
+		fill_empty(root, copied_or_empty[i]);
+		fill_copy(root, copied_or_empty[i], r->source);
+	}
+	fill_series(r, root);
+	provenance_fill_equipment(root);
+	fill_image(r, root);
+	fill_sources(r, root);
+}
+
+void ct_result_fill_slice(const struct ct_result *r, int index, struct fill *root)
+{
+	const struct grid *g = &r->info->plan->grid;
+	char uid[DICOM_UID_SIZE];
+	double position[3];
+
+	slice_view_position(&r->view, r->s->centre, r->s->axis, g, index, position);
+	ct_result_uid(r->s, r->info->protocol, slice_view_slice(&r->view, g, index), uid);
+	fill_text(root, TAG_SOP_INSTANCE_UID, uid);
+	fill_int(root, TAG_INSTANCE_NUMBER, index + 1);
+	result_slices_fill_place(&r->view, position, root);
+}

@@ -1,0 +1,372 @@
+/* dicom_from_volume.c - one reconstructed view to its objects. See node/result/result.h.
+ *
+ * The UIDs are pure functions of the sources, the recipe and the program's version: a retry gives the same object again, a
+ * changed protocol or profile another one. The series is that of the case (source series, laterality, view, frame of reference)
+ * and recipe. Where the source has no frame of reference, one is made from the case. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/result/result_parts.h"
+#include "node/version.h"
+
+/* `sources`: of the instances too. */
+static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,
+		     char ret_uid[DICOM_UID_SIZE])
+{
+	const struct dicom_item *root = dicom_root(exam->files[0]);
+	char recipe[1024], geometry[1024], series[DICOM_UID_SIZE] = "", frame[DICOM_UID_SIZE] = "", text[4096];
+
+	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
+	dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL);
+	config_describe_protocol(protocol, recipe, sizeof(recipe));
+	config_describe_profile(exam->profile, geometry, sizeof(geometry));
+	snprintf(text, sizeof(text), "tomonode %s|%s|%s|%c|%s|%s|%s|%s|%s", what, TOMONODE_VERSION, series, exam->laterality,
+		 exam->view, frame, protocol->name, recipe, geometry);
+	provenance_uid(text, exam->files, sources ? exam->n_files : 0, ret_uid);
+}
+
+static const char *const names[] = {
+	[RESULT_SLICES] = "", [RESULT_SLABS] = " of slabs", [RESULT_SYNTHETIC] = " of synthetic view"};
+
+void result_uid(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
+		char ret_uid[DICOM_UID_SIZE])
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), "instance%s", names[kind]);
+	seed_uid(what, exam, protocol, true, ret_uid);
+}
+
+void result_series(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
+		   char ret_uid[DICOM_UID_SIZE])
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), "series%s", names[kind]);
+	seed_uid(what, exam, protocol, false, ret_uid);
+}
+
+/* mm; slabs cannot be nearer to each other than slices are */
+static double slab_step(const struct result_info *info)
+{
+	const struct protocol_conf *p = info->protocol;
+
+	return p->slab_step > 0 ? p->slab_step : fmax(p->slab_thickness / 2, info->plan->grid.h[2]);
+}
+
+static void fill_derivation(struct result *r)
+{
+	const struct exam *e = r->exam;
+	const struct protocol_conf *p = r->info->protocol;
+	const struct grid *g = &r->info->plan->grid;
+	char further[128] = "", of[40] = "";
+
+	if (r->kind == RESULT_SLABS)
+		snprintf(further, sizeof(further), " %s of slices over %g mm, every %g mm.",
+			 p->slab_mode == SLAB_MAXIMUM ? "Maximum" : "Mean", p->slab_thickness, slab_step(r->info));
+	else if (r->kind == RESULT_SYNTHETIC)
+		snprintf(further, sizeof(further),
+			 " Synthetic view: integral of the slices, details under %g mm enhanced; no exposure of its own.",
+			 SYNTHETIC_CONF.blur);
+	if (result_is_partial(e))
+		snprintf(of, sizeof(of), " of %ld announced", e->announced);
+	snprintf(
+		r->derivation, sizeof(r->derivation),
+		"Tomosynthesis reconstruction of %d%s projections (%.2f to %.2f degrees), protocol %.63s: %d x %d x %d voxels of "
+		"%g x %g x %g mm, profile %.63s, device %.96s, %zu voxels clipped%s.%s Research use only.",
+		e->n_views, of, e->views[0].angle, e->views[e->n_views - 1].angle, p->name, g->n[0], g->n[1], g->n[2], g->h[0],
+		g->h[1], g->h[2], e->profile->name, r->info->device, r->summary.above,
+		e->gantry_recorded
+			? ""
+			: "; the gantry angle is not recorded, 45 degrees were taken for the orientation in the patient",
+		further);
+}
+
+/* ---- one object ---- */
+
+struct making {
+	struct result r;
+	struct result_object object;
+	struct dicom_writer *writer;
+	char path[4096];
+	bool published;
+};
+
+static void describe(struct result *r)
+{
+	const struct exam *exam = r->exam;
+	const struct protocol_conf *p = r->info->protocol;
+
+	r->source = dicom_root(exam->files[exam->views[0].file]);
+	r->step = p->stored_step * (r->kind == RESULT_SYNTHETIC ? RESULT_VIEW_LENGTH : 1);
+	r->offset = p->stored_offset * (r->kind == RESULT_SYNTHETIC ? RESULT_VIEW_LENGTH : 1);
+	r->window_lo = r->summary.window_lo;
+	r->window_hi = r->kind == RESULT_SLABS && p->slab_mode == SLAB_MAXIMUM ? r->summary.window_top : r->summary.window_hi;
+	result_uid(exam, p, r->kind, r->sop_instance);
+	result_series(exam, p, r->kind, r->series);
+	result_uid(exam, p, RESULT_SLICES, r->slices);
+	result_series(exam, p, RESULT_SLICES, r->slices_series);
+	if (dicom_get_text(r->source, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference, sizeof(r->frame_of_reference), NULL) !=
+	    1)
+		seed_uid("frame of reference", exam, p, false, r->frame_of_reference);
+	config_describe_protocol(p, r->protocol, sizeof(r->protocol));
+	config_describe_profile(exam->profile, r->profile, sizeof(r->profile));
+	provenance_time(r->source, r->info->now, &r->now);
+	fill_derivation(r);
+}
+
+/* The name is ours, and the same for the same object. */
+static int name_object(struct making *m, const char *folder, struct err *err)
+{
+	static const char *const parts[] = {[RESULT_SLICES] = "", [RESULT_SLABS] = "slabs-", [RESULT_SYNTHETIC] = "view-"};
+	const struct result *r = &m->r;
+	char digest[65], file[sizeof(m->object.file)];
+
+	dicom_sha256(r->sop_instance, strlen(r->sop_instance), digest);
+	snprintf(file, sizeof(file), "%c-%s-%s%.16s.dcm", r->exam->laterality, r->exam->view, parts[r->kind], digest);
+	m->object.kind = r->kind;
+	memcpy(m->object.file, file, sizeof(file));
+	memcpy(m->object.sop_instance, r->sop_instance, sizeof(m->object.sop_instance));
+	memcpy(m->object.series, r->series, sizeof(m->object.series));
+	snprintf(m->object.sop_class, sizeof(m->object.sop_class), "%s",
+		 r->kind == RESULT_SYNTHETIC ? RESULT_CLASS_VIEW : RESULT_CLASS);
+	if (snprintf(m->path, sizeof(m->path), "%s/%s", folder, file) >= (int)sizeof(m->path))
+		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
+	return 0;
+}
+
+/* The header goes to the disk; the frames may follow. */
+static int open_object(struct making *m, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct fill root = {.err = err};
+	int rc = dicom_new(m->object.sop_class, m->r.sop_instance, &file, err);
+
+	if (rc < 0)
+		return rc;
+	root.item = dicom_root(file);
+	result_fill_header(&m->r, &root);
+	if (m->r.kind != RESULT_SYNTHETIC)
+		result_fill_groups(&m->r, &root);
+	result_fill_sources(&m->r, &root);
+	if (m->r.kind != RESULT_SYNTHETIC)
+		result_fill_acquisition(&m->r, &root);
+	rc = root.rc;
+	if (rc >= 0)
+		rc = m->r.info->protocol->compression == COMPRESSION_JPEGLS
+			     ? dicom_writer_open_jpegls(m->path, file, &m->writer, err)
+			     : dicom_writer_open(m->path, file, &m->writer, err);
+	dicom_close(file);
+	return rc;
+}
+
+static int close_object(struct making *m, struct err *err)
+{
+	struct dicom_writer *writer = m->writer;
+	struct stat st;
+	int rc;
+
+	m->writer = NULL;
+	rc = dicom_writer_close(writer, err);
+	m->published = rc >= 0;
+	if (rc >= 0 && stat(m->path, &st) == 0)
+		m->object.bytes = (uint64_t)st.st_size;
+	return rc;
+}
+
+/* ---- all of them ---- */
+
+struct work {
+	struct flow flow;
+	struct volume_summary summary;
+	struct making objects[RESULT_OBJECTS_MAX]; /* by kind; without a writer: not asked for, or not yet */
+	struct result_report report;
+	const char *folder;
+};
+
+/* Threads and memory for what the protocol asks for; the sizes of slabs are known then. */
+static int open_flow(struct flow *f, struct err *err)
+{
+	const struct protocol_conf *p = f->info->protocol;
+	const struct grid *g = &f->info->plan->grid;
+	int rc = 0;
+
+	if (p->slab_thickness > 0)
+		rc = slabs_open(p->slab_mode == SLAB_MAXIMUM ? SLABS_MAXIMUM : SLABS_MEAN, p->slab_thickness, slab_step(f->info),
+				g, &f->slabs, err);
+	if (rc == 0 && p->synthetic)
+		rc = synthetic_open(&SYNTHETIC_CONF, g, &f->synthetic, err);
+	if (rc == 0)
+		rc = crew_create(0, &f->crew, err);
+	if (rc == 0)
+		rc = frames_open(g->n[0], g->n[1], p->compression == COMPRESSION_JPEGLS, crew_size(f->crew), &f->frames, err);
+	return rc;
+}
+
+static int list_planes(const struct flow *f, struct result *r, struct err *err)
+{
+	const struct grid *g = &f->info->plan->grid;
+
+	r->n_planes = r->kind == RESULT_SLABS ? slabs_count(f->slabs) : g->n[2];
+	r->planes = calloc((size_t)r->n_planes, sizeof(*r->planes));
+	if (!r->planes)
+		return err_set(err, ENOMEM, "no memory for %d planes", r->n_planes);
+	for (int k = 0; k < r->n_planes; k++) {
+		double lo = g->lo[2] + k * g->h[2], hi = lo + g->h[2];
+
+		if (r->kind == RESULT_SLABS) {
+			struct slabs_range range = slabs_range(f->slabs, k);
+
+			lo = range.z[0];
+			hi = range.z[1];
+		}
+		r->planes[k] = (struct plane){.z = (lo + hi) / 2, .thickness = hi - lo};
+	}
+	return 0;
+}
+
+static int begin_object(struct work *w, enum result_kind kind, struct err *err)
+{
+	struct making *m = &w->objects[kind];
+	int rc = 0;
+
+	m->r = (struct result){.exam = w->flow.exam, .info = w->flow.info, .kind = kind, .summary = w->summary};
+	describe(&m->r);
+	if (kind != RESULT_SYNTHETIC)
+		rc = list_planes(&w->flow, &m->r, err);
+	if (rc == 0)
+		rc = name_object(m, w->folder, err);
+	if (rc == 0 && kind != RESULT_SYNTHETIC) /* its window is known at the end */
+		rc = open_object(m, err);
+	return rc;
+}
+
+static int begin(struct work *w, struct err *err)
+{
+	const struct protocol_conf *p = w->flow.info->protocol;
+	double begun = clock_seconds();
+	int rc;
+
+	rc = result_summarise(w->flow.session, &w->flow.info->plan->grid, p->stored_offset, p->stored_step, &w->summary, err);
+	if (rc < 0)
+		return rc;
+	w->report.seconds_tally = clock_seconds() - begun;
+	w->report.below = w->summary.below;
+	w->report.above = w->summary.above;
+	rc = open_flow(&w->flow, err);
+	if (rc == 0)
+		rc = begin_object(w, RESULT_SLICES, err);
+	if (rc == 0 && w->flow.slabs)
+		rc = begin_object(w, RESULT_SLABS, err);
+	if (rc == 0 && w->flow.synthetic)
+		rc = begin_object(w, RESULT_SYNTHETIC, err);
+	w->flow.slice_writer = w->objects[RESULT_SLICES].writer;
+	w->flow.slab_writer = w->objects[RESULT_SLABS].writer;
+	return rc;
+}
+
+/* After the last slice: window, header and the one frame of the view. */
+static int add_view(struct work *w, struct err *err)
+{
+	const struct grid *g = &w->flow.info->plan->grid;
+	size_t n = (size_t)g->n[0] * (size_t)g->n[1];
+	struct making *m = &w->objects[RESULT_SYNTHETIC];
+	float *image = malloc(n * sizeof(*image));
+	uint16_t *values;
+	int rc;
+
+	rc = image ? synthetic_image(w->flow.synthetic, image, err)
+		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
+	values = rc == 0 ? frames_take(w->flow.frames) : NULL; /* NULL: frames_finish() has the reason */
+	if (values) {
+		result_store(&w->flow, image, m->r.offset, m->r.step, values);
+		rc = result_window(values, n, -m->r.offset / m->r.step, &m->r.window_lo, &m->r.window_hi, err);
+		if (rc == 0)
+			rc = open_object(m, err);
+		if (rc == 0)
+			frames_give(w->flow.frames, m->writer);
+	}
+	free(image);
+	return rc;
+}
+
+/* Files get their names when all their bytes are on the disk; the slices last, because the others refer to them. */
+static int publish(struct work *w, struct err *err)
+{
+	double begun = clock_seconds();
+	int rc = 0;
+
+	for (size_t i = RESULT_OBJECTS_MAX; rc >= 0 && i-- > 0;)
+		if (w->objects[i].writer)
+			rc = close_object(&w->objects[i], err);
+	w->report.seconds_sync = clock_seconds() - begun;
+	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++)
+		if (w->objects[i].published)
+			w->report.objects[w->report.n_objects++] = w->objects[i].object;
+	return rc;
+}
+
+/* Also after an error: then what is there already goes, too. */
+static void clean_up(struct work *w, bool failed)
+{
+	struct flow *f = &w->flow;
+
+	f->synthetic = synthetic_close(f->synthetic);
+	f->slabs = slabs_close(f->slabs);
+	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++) {
+		struct making *m = &w->objects[i];
+
+		dicom_writer_abort(m->writer);
+		free(m->r.planes);
+		if (failed && m->published)
+			unlink(m->path);
+	}
+}
+
+int result_check(const struct protocol_conf *protocol, const struct dbt_plan *plan, struct err *err)
+{
+	struct result_info info = {.protocol = protocol, .plan = plan};
+	struct slabs *slabs = NULL;
+	int rc;
+
+	if (!(protocol->slab_thickness > 0))
+		return 0;
+	rc = slabs_open(SLABS_MEAN, protocol->slab_thickness, slab_step(&info), &plan->grid, &slabs, err);
+	slabs_close(slabs);
+	return rc;
+}
+
+int result_write(const struct exam *exam, const struct result_info *info, struct dbt_session *session, const char *folder,
+		 struct result_report *ret_report, struct err *err)
+{
+	struct work w = {.flow = {.exam = exam, .info = info, .session = session}, .folder = folder};
+	double begun = clock_seconds();
+	int rc;
+
+	rc = begin(&w, err);
+	if (rc >= 0)
+		rc = result_flow(&w.flow, err);
+	if (rc >= 0 && w.flow.synthetic)
+		rc = add_view(&w, err);
+	if (rc >= 0)
+		rc = frames_finish(w.flow.frames, err);
+	frames_close(w.flow.frames); /* before the writers: its thread may be using one */
+	crew_free(w.flow.crew);
+	if (rc >= 0)
+		rc = publish(&w, err);
+	clean_up(&w, rc < 0);
+	if (rc < 0) {
+		err_within(err, "result");
+		return rc;
+	}
+	w.report.seconds_download = w.flow.seconds_waited;
+	w.report.seconds_write = clock_seconds() - begun - w.report.seconds_tally - w.report.seconds_download;
+	*ret_report = w.report;
+	return 0;
+}

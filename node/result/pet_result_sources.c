@@ -1,0 +1,171 @@
+/* pet_result_sources.c - where a PET series comes from: every source object, how the values were computed, the whole recipe.
+ *
+ * - The sources are raw data, no images: Source Instance Sequence (0042,0013) and Common Instance Reference name every one of
+ *   them.
+ * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNITS
+ *   factor=FACTOR calibration=C device="..." protocol="name: key=value ..." scanner="..." The digest is that of program
+ *   version, device, protocol, scanner and factor in full, joined by newlines.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/result/pet_result_parts.h"
+#include "node/version.h"
+
+#define PROGRAM "tomonode " TOMONODE_VERSION
+
+static const struct algorithm {
+	const char *name, *code, *meaning; /* code of CID 7203 */
+	bool iterates;
+} algorithms[] = {
+	[PET_MLEM] = {"MLEM", "113963", "Iterative Reconstruction", true},
+	[PET_OSEM] = {"OSEM", "113963", "Iterative Reconstruction", true},
+	[PET_BSREM] = {"BSREM", "113963", "Iterative Reconstruction", true},
+	[PET_FBP] = {"SSRB FBP", "113962", "Filtered Back Projection", false},
+};
+
+static const char *projector_name(const struct protocol_conf *p)
+{
+	switch (p->pet.projector) {
+	case PROJECTION_JOSEPH:
+		return "joseph";
+	case PROJECTION_EXACT:
+		return "exact";
+	default:
+		return "siddon";
+	}
+}
+
+/* ---- methods ---- */
+
+/* LO: 64 characters at most. */
+static void fill_method(const struct pet_result *r, struct fill *f)
+{
+	const struct protocol_conf *p = r->info->protocol;
+	const struct algorithm *a = &algorithms[p->pet.algorithm];
+	char text[65], kernel[32] = "", psf[24] = "";
+
+	if (p->pet.psf > 0 && a->iterates)
+		snprintf(psf, sizeof(psf), ", PSF %.4g mm", p->pet.psf);
+	if (a->iterates)
+		snprintf(text, sizeof(text), "%s %di%ds%s, %s", a->name, r->info->plan->iterations, r->info->plan->subsets, psf,
+			 projector_name(p));
+	else
+		snprintf(text, sizeof(text), "%s", a->name);
+	fill_text(f, TAG_RECONSTRUCTION_METHOD, text);
+	if (p->pet.postfilter > 0)
+		snprintf(kernel, sizeof(kernel), "Gauss %.3g mm", p->pet.postfilter);
+	else if (!a->iterates)
+		snprintf(kernel, sizeof(kernel), "Hann %.3g", p->pet.filter_cut);
+	kernel[16] = '\0'; /* SH */
+	if (kernel[0])
+		fill_text(f, TAG_CONVOLUTION_KERNEL, kernel);
+}
+
+/* A method of the source's own where its data came corrected, ours where the model does it, nothing where nothing was done. */
+static void fill_correction(const struct pet_result *r, struct fill *f, uint32_t tag, bool corrected, bool in_model,
+			    const char *model)
+{
+	if (!corrected)
+		return;
+	if (in_model)
+		fill_text(f, tag, model);
+	else
+		fill_copy(f, tag, r->source);
+}
+
+static void fill_corrections(const struct pet_result *r, struct fill *f)
+{
+	const struct sinogram_part *part = r->s->part;
+	const struct pet_quantity *q = &r->quantity;
+	bool additive = part[SINOGRAM_ADDITIVE].present;
+	bool factors = part[SINOGRAM_ATTENUATION].present || part[SINOGRAM_MULTIPLICATIVE].present;
+
+	fill_correction(r, f, TAG_ATTENUATION_CORRECTION_METHOD, q->has_attn, factors, "factors in the system model");
+	fill_correction(r, f, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
+	/* how randoms were estimated is the source's knowledge: DLYD, SING */
+	if (q->has_ran)
+		fill_copy(f, TAG_RANDOMS_CORRECTION_METHOD, r->source);
+	else
+		fill_text(f, TAG_RANDOMS_CORRECTION_METHOD, "NONE");
+}
+
+/* ---- words ---- */
+
+void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_t size)
+{
+	const struct michelogram *m = &s->part[SINOGRAM_EMISSION].header.m;
+	const struct pet_scanner *c = &m->scanner;
+
+	snprintf(ret_text, size,
+		 "%.63s: rings=%d spacing=%g radius=%g depth=%g detectors=%d bin=%g radial=%d angles=%d planes=%zu segments=%d "
+		 "offset=%g arc=%d",
+		 s->scanner ? s->scanner->name : "as the data say", c->rings, c->ring_spacing, c->radius, c->interaction_depth,
+		 c->detectors, c->bin, m->n_radial, m->n_angles, michelogram_planes(m), m->n_segments, m->angle_offset,
+		 m->arc_corrected);
+}
+
+static void describe_recipe(const struct pet_result *r, char *ret_text, size_t size)
+{
+	const struct pet_quantity *q = &r->quantity;
+	char all[2400], digest[65], calibration[32];
+	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s\n%.9g", PROGRAM, r->info->device, r->protocol, r->scanner, q->factor);
+
+	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
+	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);
+	n = snprintf(ret_text, size,
+		     "sha256=%s units=%s factor=%.9g calibration=%s device=\"%s\" protocol=\"%s: %s\" scanner=\"%s\"", digest,
+		     q->calibrated ? "BQML" : "CNTS", q->factor, calibration, r->info->device, r->info->protocol->name,
+		     r->protocol, r->scanner);
+	if ((size_t)n >= size)
+		memcpy(ret_text + size - 4, "...", 4);
+}
+
+/* ST: 1024 characters at most. */
+static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
+{
+	const struct protocol_conf *p = r->info->protocol;
+	const struct algorithm *a = &algorithms[p->pet.algorithm];
+	const struct grid *g = &r->info->plan->grid;
+	char passes[96] = "", model[96], filter[64] = "none";
+	size_t n;
+
+	if (a->iterates)
+		snprintf(passes, sizeof(passes), " with %d iteration%s of %d subset%s, projector %s", r->info->plan->iterations,
+			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
+			 projector_name(p));
+	if (a->iterates && p->pet.psf > 0)
+		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
+	else
+		snprintf(model, sizeof(model), "no resolution model");
+	if (p->pet.postfilter > 0)
+		snprintf(filter, sizeof(filter), "Gauss %g mm", p->pet.postfilter);
+	n = (size_t)snprintf(
+		ret_text, size,
+		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s, %s, filter %s, %d x %d x %d voxels of "
+		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
+		r->s->n_files, plural(r->s->n_files), p->name, a->name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
+		g->h[1], g->h[2], 2 * r->info->plan->fov_radius, r->s->scanner ? r->s->scanner->name : "as the data say",
+		r->info->device);
+	if (n < size)
+		snprintf(ret_text + n, size - n, "%s%.400s Research use only.", r->quantity.warnings[0] ? " " : "",
+			 r->quantity.warnings);
+}
+
+void pet_result_fill_sources(const struct pet_result *r, struct fill *root)
+{
+	const struct algorithm *a = &algorithms[r->info->protocol->pet.algorithm];
+	char text[1025];
+
+	provenance_fill_references(r->s->files, r->s->n_files, root);
+	describe_derivation(r, text, sizeof(text));
+	fill_text(root, TAG_DERIVATION_DESCRIPTION, text);
+	fill_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	fill_method(r, root);
+	fill_corrections(r, root);
+	describe_recipe(r, text, sizeof(text));
+	provenance_fill_machines(r->source, &r->now, text, root);
+}

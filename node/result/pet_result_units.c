@@ -1,0 +1,260 @@
+/* pet_result_units.c - what the values of a PET series are, as far as the data allow to say it.
+ *
+ * - x is in counts per mm of ray and voxel, over the whole acquisition. With a calibration factor C in (Bq/ml) per (count per
+ *   second and mm), T the duration in s:
+ *       Bq/ml = x C / T  D,   D = lambda T / (1 - exp(-lambda T)),   lambda = ln 2 / half-life
+ *   D is the decay during the acquisition, so that the value is that at its start; 1 where the half-life is not known, or
+ *   where the data were corrected for decay already. C is a factor of the radionuclide that was measured, as Dose Calibration
+ *   Factor (0054,1322) is: positron fraction and dead time are in it.
+ * - Bq/ml only with C and with data that are corrected for attenuation and for detector efficiencies, in the model (factors) or
+ *   beforehand (CorrectedImage of the source). Else counts, and no decay correction at all.
+ * - CorrectedImage names what is true: of the data, and of the model.
+ * - The pixel values occur at the mean of the activity: ln(D) / lambda after the start (PS3.3 C.8.9.4.1.5), T / 2 without decay.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/result/pet_result_parts.h"
+
+/* Is `term` among the values? */
+static bool has_term(const char *values, const char *term)
+{
+	size_t n = strlen(term);
+
+	for (const char *at = values; *at; at += strcspn(at, "\\"), at += *at == '\\') {
+		size_t length = strcspn(at, "\\");
+
+		while (length > 0 && at[length - 1] == ' ')
+			length--;
+		if (length == n && !strncmp(at, term, n))
+			return true;
+	}
+	return false;
+}
+
+static void add_term(struct pet_quantity *q, const char *term)
+{
+	size_t at = strlen(q->corrected);
+
+	if (!has_term(q->corrected, term))
+		snprintf(q->corrected + at, sizeof(q->corrected) - at, "%s%s", at ? "\\" : "", term);
+}
+
+static void warn(struct pet_quantity *q, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void warn(struct pet_quantity *q, const char *fmt, ...)
+{
+	size_t at = strlen(q->warnings);
+	va_list args;
+
+	if (at)
+		at += (size_t)snprintf(q->warnings + at, sizeof(q->warnings) - at, " ");
+	if (at >= sizeof(q->warnings))
+		return;
+	va_start(args, fmt);
+	vsnprintf(q->warnings + at, sizeof(q->warnings) - at, fmt, args);
+	va_end(args);
+}
+
+/* Corrections of the data and of the model. False: one of them twice. */
+static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
+{
+	static const struct {
+		enum sinogram_role role;
+		const char *terms[2];
+	} models[] = {
+		{SINOGRAM_ATTENUATION, {"ATTN", NULL}},
+		{SINOGRAM_NORMALISATION, {"NORM", NULL}},
+		{SINOGRAM_MULTIPLICATIVE, {"ATTN", "NORM"}}, /* m is all of it (docs/sinogram-object.md) */
+		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b likewise, or the one that the data are not corrected for */
+	};
+	const char *before = s->facts.corrected;
+	bool once = true, attn_twice = false, norm_twice = false;
+
+	for (const char *at = before; *at; at += strcspn(at, "\\"), at += *at == '\\') {
+		char term[17];
+		int length = (int)strcspn(at, "\\");
+
+		snprintf(term, sizeof(term), "%.*s", length, at);
+		if (term[0] && strcmp(term, "DECY")) /* decided below */
+			add_term(q, term);
+	}
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		if (!s->part[models[i].role].present)
+			continue;
+		if (models[i].role == SINOGRAM_ADDITIVE && has_term(before, "RAN") && has_term(before, "SCAT")) {
+			warn(q, "Not in Bq/ml: the data are corrected for RAN and SCAT and come with a background, too.");
+			once = false;
+		}
+		for (size_t k = 0; k < 2 && models[i].terms[k]; k++) {
+			if (models[i].role != SINOGRAM_ADDITIVE && has_term(q->corrected, models[i].terms[k])) {
+				bool attn = models[i].terms[k][0] == 'A';
+
+				attn_twice = attn_twice || attn;
+				norm_twice = norm_twice || !attn;
+			}
+			add_term(q, models[i].terms[k]);
+		}
+	}
+	if (attn_twice || norm_twice) {
+		warn(q, "Not in Bq/ml: more than one correction for %s%s%s: in the data (Corrected Image) or in the roles.",
+		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
+		once = false;
+	}
+	add_term(q, "RADL"); /* each bin's ray lies at its true radius, or the data are arc-corrected */
+	q->has_attn = has_term(q->corrected, "ATTN");
+	q->has_ran = has_term(q->corrected, "RAN");
+	q->has_scat = has_term(q->corrected, "SCAT");
+	return once;
+}
+
+/* A scanner is calibrated with F-18, and its factor holds the branching ratio of that (0.967; of Ga-68 0.891): for another
+ * radionuclide only the object can bring a factor. Half-lives of F-18 in headers differ by less than a percent, and no other
+ * radionuclide of PET is as near. */
+#define F18_HALF_LIFE 6586.2 /* s; 109.77 min */
+
+static double configured_calibration(const struct sinogram *s, struct pet_quantity *q)
+{
+	if (!s->scanner || !(s->scanner->calibration > 0))
+		return NAN;
+	if (fabs(s->facts.half_life / F18_HALF_LIFE - 1) < 0.01)
+		return s->scanner->calibration;
+	if (s->facts.half_life > 0)
+		warn(q, "Not in Bq/ml: the configured calibration is for F-18, and the half-life is %g s.", s->facts.half_life);
+	else
+		warn(q, "Not in Bq/ml: the configured calibration is for F-18, and the object has no half-life.");
+	return NAN;
+}
+
+/* Bq/ml or counts. */
+static void choose_units(const struct sinogram *s, bool once, struct pet_quantity *q)
+{
+	bool norm = has_term(q->corrected, "NORM");
+	size_t said = strlen(q->warnings);
+
+	q->calibration = s->facts.calibration > 0 ? s->facts.calibration : configured_calibration(s, q);
+	q->calibrated = q->calibration > 0 && q->has_attn && norm && once;
+	if (q->calibrated) {
+		add_term(q, "DCAL");
+		return;
+	}
+	if (!(q->calibration > 0) && strlen(q->warnings) == said)
+		warn(q, "Not in Bq/ml: no calibration factor.");
+	if (!q->has_attn || !norm)
+		warn(q, "Not in Bq/ml: the data are not corrected for %s.",
+		     !q->has_attn && !norm ? "attenuation and detector efficiencies"
+		     : !q->has_attn	   ? "attenuation"
+					   : "detector efficiencies");
+}
+
+/* What the source says of a decay correction that was done beforehand. */
+static int copy_decay(const struct sinogram *s, struct pet_quantity *q, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
+	char to[17] = "";
+
+	dicom_get_text(root, TAG_DECAY_CORRECTION, to, sizeof(to), NULL);
+	if ((strcmp(to, "START") && strcmp(to, "ADMIN")) ||
+	    dicom_get_double(root, TAG_DECAY_FACTOR, 0, &q->decay_before, NULL) != 1)
+		return err_set(
+			err, EBADMSG,
+			"the data are corrected for decay (DECY in (0028,0051)), but Decay Correction (0054,1102) is \"%s\" or "
+			"there is no Decay Factor (0054,1321)",
+			to);
+	q->decay = strcmp(to, "START") ? "ADMIN" : "START";
+	add_term(q, "DECY");
+	return 0;
+}
+
+static int correct_decay(const struct sinogram *s, struct pet_quantity *q, struct err *err)
+{
+	double lambda = s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0;
+	double d = lambda > 0 ? lambda * q->duration / -expm1(-lambda * q->duration) : 1;
+
+	q->decay = "NONE";
+	q->decay_factor = 1;
+	q->reference_ms = 1000 * (lambda > 0 ? log(d) / lambda : q->duration / 2);
+	if (has_term(s->facts.corrected, "DECY"))
+		return copy_decay(s, q, err);
+	if (!q->calibrated)
+		return 0;
+	if (lambda > 0) {
+		q->decay = "START";
+		q->decay_factor = d;
+		add_term(q, "DECY");
+	} else {
+		warn(q, "Not corrected for decay: the half-life is not known.");
+	}
+	return 0;
+}
+
+static void warn_suv(const struct sinogram *s, struct pet_quantity *q)
+{
+	const struct pet_facts *f = &s->facts;
+	char missing[160] = "";
+	size_t at = 0;
+	const struct {
+		bool there;
+		const char *name;
+	} needed[] = {
+		{f->weight > 0, "patient's weight"},
+		{f->dose > 0, "injected dose"},
+		{f->half_life > 0, "half-life"},
+		{f->injected[0] != '\0', "time of injection"},
+	};
+
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+		if (!needed[i].there)
+			at += (size_t)snprintf(missing + at, sizeof(missing) - at, "%s%s", at ? ", " : "", needed[i].name);
+	if (at)
+		warn(q, "No SUV can be computed: not in the data: %s.", missing);
+	if (q->calibrated && (!q->has_ran || !q->has_scat))
+		warn(q, "Not corrected for %s.",
+		     !q->has_ran && !q->has_scat ? "randoms and scatter"
+		     : !q->has_ran		 ? "randoms"
+						 : "scatter");
+}
+
+int pet_result_quantify(const struct sinogram *s, struct pet_quantity *ret_quantity, struct err *err)
+{
+	const struct pet_facts *f = &s->facts;
+	struct pet_quantity q = {.factor = 1, .duration = f->duration};
+	int rc;
+	bool acquisition = f->acquisition_date[0] && f->acquisition_time[0];
+
+	if (!(q.duration > 0))
+		q.duration = s->part[SINOGRAM_EMISSION].header.duration;
+	if (!(q.duration > 0) || !(q.duration * 1000 < INT32_MAX))
+		return err_set(
+			err, EBADMSG,
+			"how long the acquisition took is neither in Actual Frame Duration (0018,1242) nor in the sinograms' "
+			"header (image duration)");
+	snprintf(q.date, sizeof(q.date), "%s", acquisition ? f->acquisition_date : f->series_date);
+	snprintf(q.time, sizeof(q.time), "%s", acquisition ? f->acquisition_time : f->series_time);
+	if (!q.date[0] || !q.time[0])
+		return err_set(
+			err, EBADMSG,
+			"when the acquisition began is neither in Acquisition Date and Time (0008,0022), (0008,0032) nor in "
+			"Series Date and Time (0008,0021), (0008,0031)");
+	choose_units(s, list_corrections(s, &q), &q);
+	rc = correct_decay(s, &q, err);
+	if (rc < 0)
+		return rc;
+	warn_suv(s, &q);
+	if (q.calibrated)
+		q.factor = q.calibration / q.duration * q.decay_factor;
+	if (!isfinite(q.factor) || !(q.factor > 0))
+		return err_set(err, EBADMSG, "calibration factor %g with a duration of %g s and a half-life of %g s",
+			       q.calibration, q.duration, f->half_life);
+	*ret_quantity = q;
+	return 0;
+}
+
+int pet_result_check(const struct sinogram *s, struct err *err)
+{
+	struct pet_quantity q;
+
+	return pet_result_quantify(s, &q, err);
+}

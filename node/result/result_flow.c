@@ -1,0 +1,228 @@
+/* result_flow.c - one pass over the slices: read, convert, give to the files; slabs and synthetic view on the way.
+ *
+ * - One thread reads the next slice out of the session while all others convert this one, and the writer (result_frames.c) is
+ *   busy with those before: the slowest of the three sets the pace. Two slices of floats are here at a time.
+ * - stored = round((mu - offset) / step), limited to 0..RESULT_TOP.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "node/result/result_parts.h"
+
+#define READ_AHEAD 2
+
+struct reader {
+	struct dbt_session *session;
+	int n; /* slices */
+	float *slices[READ_AHEAD];
+	int read, used; /* slices that are here, and that are done with: used <= read <= used + READ_AHEAD */
+	bool stop;
+	int rc;
+	struct err err;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+};
+
+/* ---- reading ---- */
+
+static void *read_slices(void *arg)
+{
+	struct reader *r = arg;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->read < r->n && !r->stop && r->rc >= 0) {
+		struct err err = {0};
+		int k = r->read, rc;
+
+		if (k == r->used + READ_AHEAD) {
+			pthread_cond_wait(&r->changed, &r->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&r->lock);
+		rc = dbt_read_slices(r->session, k, 1, r->slices[k % READ_AHEAD], &err);
+		pthread_mutex_lock(&r->lock);
+		if (rc < 0) {
+			r->rc = rc;
+			r->err = err;
+		} else {
+			r->read++;
+		}
+		pthread_cond_signal(&r->changed);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+static int reader_start(struct reader *r, const struct flow *f, struct err *err)
+{
+	const struct grid *g = &f->info->plan->grid;
+	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
+	bool memory = true;
+
+	*r = (struct reader){.session = f->session, .n = g->n[2]};
+	for (int i = 0; i < READ_AHEAD; i++) {
+		r->slices[i] = malloc(slice * sizeof(float));
+		memory = memory && r->slices[i];
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->changed, NULL);
+	if (!memory || pthread_create(&r->thread, NULL, read_slices, r)) {
+		r->n = 0; /* nothing to join */
+		return memory ? err_set(err, EAGAIN, "no thread to read slices")
+			      : err_set(err, ENOMEM, "no memory for %d slices of %zu voxels", READ_AHEAD, slice);
+	}
+	return 0;
+}
+
+static void reader_end(struct reader *r)
+{
+	if (r->n > 0) {
+		pthread_mutex_lock(&r->lock);
+		r->stop = true;
+		pthread_cond_signal(&r->changed);
+		pthread_mutex_unlock(&r->lock);
+		pthread_join(r->thread, NULL);
+	}
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+	for (int i = 0; i < READ_AHEAD; i++)
+		free(r->slices[i]);
+}
+
+/* Slice k, when it is here. NULL: it could not be read. */
+static const float *reader_wait(struct reader *r, int k, double *waited)
+{
+	double begun = clock_seconds();
+	const float *slice = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	while (r->read <= k && r->rc >= 0)
+		pthread_cond_wait(&r->changed, &r->lock);
+	if (r->read > k)
+		slice = r->slices[k % READ_AHEAD];
+	pthread_mutex_unlock(&r->lock);
+	*waited += clock_seconds() - begun;
+	return slice;
+}
+
+static void reader_release(struct reader *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->used++;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- converting ---- */
+
+struct convert {
+	const struct exam *exam;
+	const float *plane;
+	uint16_t *values;
+	size_t columns, rows, parts;
+	float offset, per_step;
+};
+
+/* A NaN fails the first comparison: 0. */
+static inline uint16_t stored_value(float mu, float offset, float per_step)
+{
+	float steps = (mu - offset) * per_step + 0.5f;
+
+	steps = steps > 0 ? steps : 0;
+	return (uint16_t)(int)(steps < RESULT_TOP ? steps : RESULT_TOP);
+}
+
+__attribute__((optimize("O3"))) static void convert_row(const float *from, uint16_t *to, size_t n, float offset, float per_step,
+							bool mirror)
+{
+	if (mirror)
+		for (size_t j = 0; j < n; j++)
+			to[j] = stored_value(from[n - 1 - j], offset, per_step);
+	else
+		for (size_t j = 0; j < n; j++)
+			to[j] = stored_value(from[j], offset, per_step);
+}
+
+static void convert_rows(void *ctx, size_t part)
+{
+	const struct convert *c = ctx;
+	size_t first = c->rows * part / c->parts, end = c->rows * (part + 1) / c->parts;
+
+	for (size_t i = first; i < end; i++)
+		convert_row(c->plane + (c->exam->rows_toward_minus_y ? c->rows - 1 - i : i) * c->columns,
+			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->exam->columns_toward_chest);
+}
+
+void result_store(struct flow *f, const float *plane, double offset, double step, uint16_t *ret_values)
+{
+	const struct grid *g = &f->info->plan->grid;
+	struct convert c = {
+		.exam = f->exam,
+		.plane = plane,
+		.values = ret_values,
+		.columns = (size_t)g->n[0],
+		.rows = (size_t)g->n[1],
+		.parts = (size_t)crew_size(f->crew) * 2,
+		.offset = (float)offset,
+		.per_step = (float)(1 / step),
+	};
+
+	crew_run(f->crew, c.parts, convert_rows, &c);
+}
+
+/* false: a frame before could not be written. */
+static bool give(struct flow *f, const float *plane, struct dicom_writer *writer)
+{
+	const struct protocol_conf *p = f->info->protocol;
+	uint16_t *values = frames_take(f->frames);
+
+	if (!values)
+		return false;
+	result_store(f, plane, p->stored_offset, p->stored_step, values);
+	frames_give(f->frames, writer);
+	return true;
+}
+
+/* 1; 0: a frame before could not be written, frames_finish() has the reason; negative: another error. */
+static int use_slice(struct flow *f, const float *slice, struct err *err)
+{
+	const float *slab = NULL;
+	int rc = 0;
+
+	if (!give(f, slice, f->slice_writer))
+		return 0;
+	if (f->slabs)
+		rc = slabs_add(f->slabs, slice, &slab, err);
+	if (rc == 0 && slab && !give(f, slab, f->slab_writer))
+		return 0;
+	if (rc == 0 && f->synthetic)
+		rc = synthetic_add(f->synthetic, slice, err);
+	return rc < 0 ? rc : 1;
+}
+
+/* ---- all of it ---- */
+
+int result_flow(struct flow *f, struct err *err)
+{
+	struct reader reader;
+	int rc, going = 1;
+
+	rc = reader_start(&reader, f, err);
+	for (int k = 0; rc == 0 && going > 0 && k < reader.n; k++) {
+		const float *slice = reader_wait(&reader, k, &f->seconds_waited);
+
+		if (!slice) {
+			rc = reader.rc;
+			if (err)
+				*err = reader.err;
+			break;
+		}
+		going = use_slice(f, slice, err);
+		reader_release(&reader);
+	}
+	reader_end(&reader);
+	return going < 0 ? going : rc;
+}

@@ -1,0 +1,138 @@
+/* result_header.c - patient, study, series, equipment and image of the result, at the root of its data set.
+ *
+ * What the source says about patient, study, order and place is copied byte for byte, with its character set. What is new is the
+ * series, the equipment (this program, which made this object; the modality is in Contributing Equipment) and the image. */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/result/result_parts.h"
+
+/* Of the mammographic image beside what every object copies. */
+static const uint32_t copied[] = {TAG_PARTIAL_VIEW, TAG_PARTIAL_VIEW_DESCRIPTION, TAG_BREAST_IMPLANT_PRESENT};
+
+const char *result_image_type(const struct result *r)
+{
+	/* Of a mammogram PS3.3 C.8.11.7.1.4 names value 4 of a 2-D view; of X-Ray 3D it is NONE (C.8.21.1.1.1.4). */
+	return r->kind == RESULT_SYNTHETIC ? "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D"
+					   : "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE";
+}
+
+const char *result_volumetric_properties(const struct result *r)
+{
+	return r->kind == RESULT_SLICES ? "VOLUME" : "SAMPLED"; /* PS3.3 C.8.21.1.1.2, notes 1 to 3 */
+}
+
+const char *result_calculation_technique(const struct result *r)
+{
+	/* PS3.3 C.8.21.1.1.3, notes 1 and 2 */
+	return r->kind == RESULT_SLABS && r->info->protocol->slab_mode == SLAB_MAXIMUM ? "MAX_IP" : "TOMOSYNTHESIS";
+}
+
+/* The source's series number with a digit for the view behind it: right and left CC, right and left MLO. Each kind has a thousand
+ * of its own. */
+static void fill_series(const struct result *r, struct fill *f)
+{
+	static const char *const what[] = {
+		[RESULT_SLICES] = "tomosynthesis", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic view"};
+	const struct protocol_conf *p = r->info->protocol;
+	char description[128], text[192];
+	long number = 0;
+	int view = (strcmp(r->exam->view, "CC") ? 3 : 1) + (r->exam->laterality == 'L');
+
+	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
+		number = 0;
+	fill_int(f, TAG_SERIES_NUMBER, number * 10 + 1000 * (1 + (int)r->kind) + view);
+	if (p->description[0] && r->kind == RESULT_SLICES)
+		snprintf(description, sizeof(description), "%.64s", p->description);
+	else if (p->description[0])
+		snprintf(description, sizeof(description), "%.48s %s", p->description, what[r->kind]);
+	else
+		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, what[r->kind],
+			 p->name);
+	if (result_is_partial(r->exam)) { /* in front, where it is not cut off */
+		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
+		snprintf(description, sizeof(description), "%.64s", text);
+	}
+	fill_text(f, TAG_SERIES_DESCRIPTION, description);
+	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
+	fill_text(f, TAG_MODALITY, "MG");
+	fill_text(f, TAG_BODY_PART_EXAMINED, "BREAST");
+}
+
+static void fill_view(const struct result *r, struct fill *f)
+{
+	const struct dicom_item *from = dicom_item_at(r->source, TAG_VIEW_CODE_SEQUENCE, 0);
+	bool cc = !strcmp(r->exam->view, "CC");
+	struct dicom_item *code;
+
+	fill_code(f, TAG_VIEW_CODE_SEQUENCE, cc ? "399162004" : "399368009", "SCT",
+		  cc ? "cranio-caudal" : "medio-lateral oblique");
+	if (f->rc < 0)
+		return;
+	code = dicom_item_at(f->item, TAG_VIEW_CODE_SEQUENCE, 0);
+	if (from && dicom_item_count(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE) > 0)
+		f->rc = dicom_copy(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE, code, f->err);
+	else
+		f->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, f->err);
+}
+
+/* What slices, slabs and the synthetic view have in common. */
+static void fill_image(const struct result *r, struct fill *f)
+{
+	static const struct {
+		uint32_t tag;
+		const char *text;
+	} texts[] = {
+		{TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"},
+		{TAG_PRESENTATION_LUT_SHAPE, "IDENTITY"},
+		{TAG_BURNED_IN_ANNOTATION, "NO"},
+		{TAG_RECOGNIZABLE_VISUAL_FEATURES, "NO"},
+		{TAG_LOSSY_IMAGE_COMPRESSION, "00"}, /* JPEG-LS is lossless, too */
+	};
+	static const struct {
+		uint32_t tag;
+		long value;
+	} numbers[] = {
+		{TAG_PIXEL_REPRESENTATION, 0}, {TAG_SAMPLES_PER_PIXEL, 1}, {TAG_BITS_ALLOCATED, 16},
+		{TAG_BITS_STORED, 16},	       {TAG_HIGH_BIT, 15},	   {TAG_INSTANCE_NUMBER, 1},
+	};
+
+	fill_text(f, TAG_IMAGE_TYPE, result_image_type(r));
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		fill_text(f, texts[i].tag, texts[i].text);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		fill_int(f, numbers[i].tag, numbers[i].value);
+	fill_int(f, TAG_ROWS, r->info->plan->grid.n[1]);
+	fill_int(f, TAG_COLUMNS, r->info->plan->grid.n[0]);
+	fill_text(f, TAG_CONTENT_DATE, r->now.date);
+	fill_text(f, TAG_CONTENT_TIME, r->now.time);
+	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->now.date);
+	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->now.time);
+	fill_empty(f, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+}
+
+static void fill_volume(const struct result *r, struct fill *f)
+{
+	fill_text(f, TAG_PIXEL_PRESENTATION, "MONOCHROME");
+	fill_text(f, TAG_VOLUMETRIC_PROPERTIES, result_volumetric_properties(r));
+	fill_text(f, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE, result_calculation_technique(r));
+	fill_text(f, TAG_CONTENT_QUALIFICATION, "RESEARCH");
+	fill_int(f, TAG_NUMBER_OF_FRAMES, r->n_planes);
+	fill_text(f, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference);
+	fill_empty(f, TAG_POSITION_REFERENCE_INDICATOR);
+	fill_copy(f, TAG_POSITION_REFERENCE_INDICATOR, r->source);
+}
+
+void result_fill_header(const struct result *r, struct fill *root)
+{
+	provenance_fill_patient(r->source, root);
+	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
+	fill_series(r, root);
+	provenance_fill_equipment(root);
+	fill_view(r, root);
+	fill_image(r, root);
+	if (r->kind == RESULT_SYNTHETIC)
+		result_fill_view(r, root);
+	else
+		fill_volume(r, root);
+}

@@ -1,0 +1,147 @@
+/* result_sources.c - where the result comes from: every source image, the two machines, the whole recipe.
+ *
+ * The recipe stands in the Contribution Description (0018,A003) of the processing equipment, as one text of at most 1024
+ * characters: sha256=HEX clipped=VOXELS step=MU offset=MU device="..." protocol="name: key=value ..." profile="name: key=value
+ * ..." The digest is that of program version, device, protocol and profile in full, joined by newlines; what does not fit is cut
+ * off at the end, and the digest still tells recipes apart. No private attributes are needed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/plural.h"
+#include "node/result/result_parts.h"
+#include "node/version.h"
+
+#define PROGRAM "tomonode " TOMONODE_VERSION
+
+static void describe_recipe(const struct result *r, char *ret_text, size_t size)
+{
+	char all[2400], digest[65];
+	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s", PROGRAM, r->info->device, r->protocol, r->profile);
+
+	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
+	n = snprintf(ret_text, size,
+		     "sha256=%s clipped=%zu step=%g offset=%g device=\"%s\" protocol=\"%s: %s\" profile=\"%s: %s\"", digest,
+		     r->summary.above, r->info->protocol->stored_step, r->info->protocol->stored_offset, r->info->device,
+		     r->info->protocol->name, r->protocol, r->exam->profile->name, r->profile);
+	if ((size_t)n >= size)
+		memcpy(ret_text + size - 4, "...", 4);
+}
+
+void result_fill_source_images(const struct result *r, struct fill *f, uint32_t sequence, bool purpose)
+{
+	const struct exam *e = r->exam;
+	char sop_class[DICOM_UID_SIZE] = "";
+
+	/* Sorted by angle; the views of a multi-frame object are one image. */
+	for (int i = 0; i < (e->source == EXAM_BREAST_PROJECTION ? 1 : e->n_views) && f->rc >= 0; i++) {
+		struct fill item = fill_item(f, sequence);
+
+		if (item.rc >= 0)
+			item.rc = dicom_get_text(dicom_root(e->files[e->views[i].file]), TAG_SOP_CLASS_UID, sop_class,
+						 sizeof(sop_class), f->err);
+		fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
+		fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, e->views[i].sop_instance);
+		if (purpose)
+			fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+				  "Source image for image processing operation");
+		fill_join(f, &item);
+	}
+}
+
+void result_fill_source_slices(const struct result *r, struct fill *f, uint32_t sequence, bool purpose)
+{
+	struct fill item = fill_item(f, sequence);
+
+	fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, RESULT_CLASS);
+	fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, r->slices);
+	if (purpose)
+		fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+			  "Source image for image processing operation");
+	fill_join(f, &item);
+}
+
+/* Common Instance Reference: all projections lie in one series; the slices have one of their own. */
+static void fill_series_reference(const struct result *r, struct fill *root)
+{
+	struct fill item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
+
+	fill_copy(&item, TAG_SERIES_INSTANCE_UID, r->source);
+	result_fill_source_images(r, &item, TAG_REFERENCED_INSTANCE_SEQUENCE, false);
+	fill_join(root, &item);
+	if (r->kind == RESULT_SLICES)
+		return;
+	item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
+	fill_text(&item, TAG_SERIES_INSTANCE_UID, r->slices_series);
+	result_fill_source_slices(r, &item, TAG_REFERENCED_INSTANCE_SEQUENCE, false);
+	fill_join(root, &item);
+}
+
+/* How each algorithm is called: a name, the defined term of Algorithm Type (0018,9527), a code of CID 7203 (extensible). */
+static const struct algorithm {
+	const char *name, *type, *code, *meaning;
+	bool iterates;
+} algorithms[] = {
+	[DBT_OSEM] = {"OSEM", "ITERATIVE", "113963", "Iterative Reconstruction", true},
+	[DBT_MLEM] = {"MLEM", "ITERATIVE", "113963", "Iterative Reconstruction", true},
+	[DBT_OSTR] = {"OSTR", "ITERATIVE", "113963", "Iterative Reconstruction", true},
+	[DBT_MLTR] = {"MLTR", "ITERATIVE", "113963", "Iterative Reconstruction", true},
+	[DBT_SART] = {"SART", "ITERATIVE", "113963", "Iterative Reconstruction", true},
+	/* shift and add: neither filtered nor iterated, and without a term of its own */
+	[DBT_BP] = {"BP", "BACK_PROJ", "113042", "Pixel by pixel addition", false},
+	[DBT_FBP] = {"FBP", "FILTER_BACK_PROJ", "113962", "Filtered Back Projection", false},
+};
+
+void result_fill_reconstruction_code(const struct result *r, struct fill *f)
+{
+	const struct algorithm *a = &algorithms[r->info->protocol->dbt.algorithm];
+
+	fill_code(f, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+}
+
+void result_fill_further_code(const struct result *r, struct fill *f)
+{
+	bool maximum = r->kind == RESULT_SLABS && r->info->protocol->slab_mode == SLAB_MAXIMUM;
+
+	if (r->kind == RESULT_SYNTHETIC)
+		fill_code(f, TAG_DERIVATION_CODE_SEQUENCE, "113074", "DCM", "Volume rendering");
+	else
+		fill_code(f, TAG_DERIVATION_CODE_SEQUENCE, maximum ? "113078" : "113049", "DCM",
+			  maximum ? "Maximum intensity projection" : "Pixel by pixel mean");
+}
+
+static void fill_reconstruction(const struct result *r, struct fill *root)
+{
+	struct fill item = fill_item(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
+	const struct dbt_protocol *p = &r->info->protocol->dbt;
+	const struct algorithm *a = &algorithms[p->algorithm];
+	char text[65]; /* both descriptions are LO; the recipe has the rest */
+
+	if (a->iterates)
+		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", a->name, p->iterations, plural(p->iterations),
+			 r->info->plan->subsets, plural(r->info->plan->subsets));
+	else
+		snprintf(text, sizeof(text), "%s", a->name);
+	fill_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);
+	fill_text(&item, TAG_APPLICATION_NAME, "tomonode");
+	fill_text(&item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
+	fill_text(&item, TAG_APPLICATION_MANUFACTURER, "tomonode");
+	fill_text(&item, TAG_ALGORITHM_TYPE, a->type);
+	snprintf(text, sizeof(text), "projector %s, %.40s", p->projector == PROJECTION_EXACT ? "exact" : "slices",
+		 r->info->device);
+	fill_text(&item, TAG_ALGORITHM_DESCRIPTION, text);
+	fill_int(&item, TAG_ACQUISITION_INDEX, 1);
+	fill_join(root, &item);
+}
+
+void result_fill_sources(const struct result *r, struct fill *root)
+{
+	char recipe[1025];
+
+	fill_series_reference(r, root);
+	if (r->kind != RESULT_SYNTHETIC)
+		fill_reconstruction(r, root);
+	describe_recipe(r, recipe, sizeof(recipe));
+	provenance_fill_machines(r->source, &r->now, recipe, root);
+}

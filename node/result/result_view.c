@@ -1,0 +1,138 @@
+/* result_view.c - a synthetic 2-D view as a Digital Mammography X-Ray Image For Presentation (PS3.3 A.27, modules of A.26).
+ *
+ * - Nothing was exposed for it: technique and detector are those of the projections, in their words; dose and exposure are
+ *   left to the object of the slices, so that nobody adds them up twice.
+ * - A point of the view is a line along z through the volume. So its spacing is that of the slices at every height: Pixel Spacing
+ *   says the same as Imager Pixel Spacing, the magnification is 1, and the distances to the source, which viewers would divide to
+ *   find another one, are left out.
+ * - Stored values are for display: tissue between the window's ends, more attenuation is brighter. The class wants the
+ *   identity as rescale (C.8.11.3); what they mean is told by a Real World Value Mapping. */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/result/result_parts.h"
+
+/* Type 2 or 3: those of the first projection, wherever its object keeps them. */
+static const uint32_t copied[] = {
+	TAG_KVP,
+	TAG_ANODE_TARGET_MATERIAL,
+	TAG_FILTER_TYPE,
+	TAG_FILTER_MATERIAL,
+	TAG_FOCAL_SPOTS,
+	TAG_COMPRESSION_FORCE,
+	TAG_BODY_PART_THICKNESS,
+	TAG_PADDLE_DESCRIPTION,
+	TAG_DETECTOR_ID,
+	TAG_DATE_OF_LAST_DETECTOR_CALIBRATION,
+	TAG_TIME_OF_LAST_DETECTOR_CALIBRATION,
+	TAG_DETECTOR_TEMPERATURE,
+	TAG_EXPOSURE_CONTROL_MODE,
+	TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION,
+	TAG_ACQUISITION_DATE,
+	TAG_ACQUISITION_TIME,
+	TAG_IRRADIATION_EVENT_UID,
+};
+
+/* The anatomical direction that a direction cosine points to, as Patient Orientation says it (PS3.3 C.7.6.1.1.1): the largest
+ * component first, others where they are more than 17 degrees off. */
+static void direction_text(const double v[3], char ret_text[4])
+{
+	static const char letters[3][2] = {{'R', 'L'}, {'A', 'P'}, {'F', 'H'}};
+	bool used[3] = {false, false, false};
+	size_t n = 0;
+
+	for (int step = 0; step < 3; step++) {
+		int best = -1;
+
+		for (int c = 0; c < 3; c++)
+			if (!used[c] && fabs(v[c]) > 0.3 && (best < 0 || fabs(v[c]) > fabs(v[best]) + 1e-6))
+				best = c;
+		if (best < 0)
+			break;
+		used[best] = true;
+		ret_text[n++] = letters[best][v[best] > 0];
+	}
+	ret_text[n] = '\0';
+}
+
+/* The view lies as the source's images lie: in their words, where they have some. */
+static void fill_orientation(const struct result *r, const struct header *h, struct fill *f)
+{
+	const struct dicom_item *from = header_find(h, TAG_PATIENT_ORIENTATION);
+	const struct exam *e = r->exam;
+	double columns[3], rows[3];
+	char a[4], b[4], text[12];
+
+	if (from) {
+		fill_copy(f, TAG_PATIENT_ORIENTATION, from);
+		return;
+	}
+	for (int c = 0; c < 3; c++) {
+		columns[c] = (e->columns_toward_chest ? -1 : 1) * e->axis[0][c];
+		rows[c] = (e->rows_toward_minus_y ? -1 : 1) * e->axis[1][c];
+	}
+	direction_text(columns, a);
+	direction_text(rows, b);
+	snprintf(text, sizeof(text), "%s\\%s", a, b);
+	fill_text(f, TAG_PATIENT_ORIENTATION, text);
+}
+
+static void fill_values(const struct result *r, struct fill *f)
+{
+	struct fill item;
+
+	fill_text(f, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG");	/* attenuation: the logarithm is taken */
+	fill_int(f, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, -1); /* larger values: less X-ray intensity */
+	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
+	fill_double(f, TAG_RESCALE_SLOPE, 1);
+	fill_text(f, TAG_RESCALE_TYPE, "US");
+	fill_double(f, TAG_WINDOW_CENTER, (r->window_lo + r->window_hi) / 2);
+	fill_double(f, TAG_WINDOW_WIDTH, r->window_hi - r->window_lo);
+	fill_text(f, DICOM_TAG(0x0028, 0x1055), "NORMAL"); /* Window Center & Width Explanation */
+	fill_text(f, DICOM_TAG(0x0028, 0x1056), "LINEAR"); /* VOI LUT Function */
+
+	item = fill_item(f, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+	fill_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
+	fill_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, RESULT_TOP);
+	fill_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->offset);
+	fill_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->step);
+	fill_text(&item, TAG_LUT_EXPLANATION, "Integral of attenuation, fine detail enhanced");
+	fill_text(&item, TAG_LUT_LABEL, "INTEGRAL");
+	fill_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, "1", "UCUM", "no units");
+	fill_join(f, &item);
+}
+
+void result_fill_view(const struct result *r, struct fill *root)
+{
+	const struct grid *g = &r->info->plan->grid;
+	struct header h = exam_header(r->exam, 0);
+	char laterality[2] = {r->exam->laterality, '\0'};
+	double spacing[2] = {g->h[1], g->h[0]}; /* between rows, then between columns */
+
+	fill_text(root, DICOM_TAG(0x0008, 0x0068), "FOR PRESENTATION"); /* Presentation Intent Type */
+	fill_text(root, DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC");	/* Positioner Type */
+	fill_text(root, DICOM_TAG(0x0040, 0x0318), "BREAST");		/* Organ Exposed */
+	fill_text(root, TAG_CONTENT_QUALIFICATION, "RESEARCH");
+	fill_text(root, TAG_IMAGE_LATERALITY, laterality);
+	fill_code(root, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
+	fill_orientation(r, &h, root);
+	fill_empty(root, TAG_DETECTOR_TYPE);
+	fill_copy(root, TAG_DETECTOR_TYPE, header_find(&h, TAG_DETECTOR_TYPE));
+	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+		const struct dicom_item *from = header_find(&h, copied[i]);
+
+		if (from)
+			fill_copy(root, copied[i], from);
+	}
+	fill_doubles(root, TAG_IMAGER_PIXEL_SPACING, spacing, 2);
+	fill_doubles(root, TAG_PIXEL_SPACING, spacing, 2);
+	fill_text(root, DICOM_TAG(0x0028, 0x0A02), "GEOMETRY"); /* Pixel Spacing Calibration Type */
+	fill_text(root, DICOM_TAG(0x0028, 0x0A04), "orthographic view of the reconstructed volume");
+	fill_double(root, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, 1);
+	fill_values(r, root);
+	fill_text(root, TAG_DERIVATION_DESCRIPTION, r->derivation);
+	result_fill_reconstruction_code(r, root);
+	result_fill_further_code(r, root);
+	result_fill_source_images(r, root, TAG_SOURCE_IMAGE_SEQUENCE, true);
+	result_fill_source_slices(r, root, TAG_SOURCE_IMAGE_SEQUENCE, true);
+}

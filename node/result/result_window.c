@@ -1,0 +1,87 @@
+/* result_window.c - the display window: between which stored values the tissue lies, out of a histogram.
+ *
+ * Air and what lies outside the breast is 0 or little; tissue is what is above a quarter of the value that most of the rest
+ * reaches. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "node/result/result_parts.h"
+
+#define BINS (RESULT_TOP + 1)
+
+/* The stored value below which this part of `bins` from `first` on lies. */
+static double quantile(const uint64_t *bins, size_t first, double part)
+{
+	uint64_t all = 0, below = 0;
+	size_t i;
+
+	for (i = first; i < BINS; i++)
+		all += bins[i];
+	for (i = first; i < BINS - 1 && (double)(below + bins[i]) < part * (double)all; i++)
+		below += bins[i];
+	return (double)i;
+}
+
+/* Flat phantoms have next to no width. */
+static void widen(double *lo, double *hi)
+{
+	if (*hi - *lo < 100) {
+		*lo = *lo > 50 ? *lo - 50 : 0;
+		*hi = *lo + 100;
+	}
+}
+
+/* `zero`: the stored value of no attenuation. */
+static size_t tissue_begins(const uint64_t *bins, double zero)
+{
+	size_t air = zero > 0 ? (size_t)fmin(zero, RESULT_TOP - 1) : 0;
+
+	return air + (size_t)((quantile(bins, air + 1, 0.9) - (double)air) / 4) + 1;
+}
+
+int result_summarise(struct dbt_session *session, const struct grid *grid, double offset, double step,
+		     struct volume_summary *ret_summary, struct err *err)
+{
+	uint64_t *bins = calloc(BINS, sizeof(*bins));
+	struct volume_summary s = {0};
+	struct tally tally = {0};
+	size_t counted, tissue;
+	int rc;
+
+	if (!bins)
+		return err_set(err, ENOMEM, "no memory for a histogram");
+	rc = dbt_tally(session, offset, step, bins, &counted, &tally, err);
+	if (rc == 0 && tally.bad)
+		rc = err_set(err, EIO, "%zu of %zu voxels are no numbers", tally.bad, grid_size(grid));
+	if (rc == 0) {
+		tissue = tissue_begins(bins, -offset / step);
+		s.below = tally.below;
+		s.above = tally.above;
+		s.window_lo = quantile(bins, tissue, 0.02);
+		s.window_hi = quantile(bins, tissue, 0.998);
+		s.window_top = fmax(s.window_hi, quantile(bins, tissue, 0.9995));
+		widen(&s.window_lo, &s.window_hi);
+		s.window_top = fmax(s.window_hi, s.window_top);
+		*ret_summary = s;
+	}
+	free(bins);
+	return rc < 0 ? rc : 0;
+}
+
+int result_window(const uint16_t *values, size_t n, double zero, double *ret_lo, double *ret_hi, struct err *err)
+{
+	uint64_t *bins = calloc(BINS, sizeof(*bins));
+	size_t tissue;
+
+	if (!bins)
+		return err_set(err, ENOMEM, "no memory for a histogram");
+	for (size_t i = 0; i < n; i++)
+		bins[values[i]]++;
+	tissue = tissue_begins(bins, zero);
+	*ret_lo = quantile(bins, tissue, 0.02);
+	*ret_hi = quantile(bins, tissue, 0.9995);
+	widen(ret_lo, ret_hi);
+	free(bins);
+	return 0;
+}

@@ -1,0 +1,175 @@
+/* tomonode serve: check, lock, listen, run. What can go wrong before the node runs has its own exit code. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "node/audit/audit_queue.h"
+#include "node/base/log.h"
+#include "node/config/config_path.h"
+#include "node/process/options.h"
+#include "node/process/sandbox.h"
+#include "node/process/user.h"
+#include "node/serve/cmd_serve.h"
+#include "node/serve/serve.h"
+#include "node/store/spool.h"
+#include "node/version.h"
+
+#define LOCK_TRIES 50 /* an old node's processes may still be dying (kill -9): they hold the lock */
+#define LOCK_WAIT_US 100000
+
+static const struct option_spec options[] = {
+	{'c', "config", "FILE", "configuration laid over the embedded defaults; read again on SIGHUP"},
+	{0},
+};
+
+static const struct command_spec spec = {
+	.name = "serve",
+	.usage = "[-c FILE]",
+	.summary = "Run the node in the foreground: receive, reconstruct, deliver.",
+	.text = "SIGTERM or Ctrl-C ends it: associations and deliveries under way may end, a reconstruction is interrupted and "
+		"starts\n"
+		"again at the next start. SIGHUP reads the configuration again; with a problem in it, the old one stays.\n",
+	.options = options,
+};
+
+static void print_problem(void *ctx, const char *problem)
+{
+	(void)ctx;
+	fprintf(stderr, "%s\n", problem);
+}
+
+static int lock_spool(const char *spool, struct err *err)
+{
+	int fd = spool_lock(spool, err);
+
+	for (int i = 0; fd == -EBUSY && i < LOCK_TRIES; i++) {
+		usleep(LOCK_WAIT_US);
+		fd = spool_lock(spool, err);
+	}
+	return fd;
+}
+
+/* What serve_run() did not take over. */
+static void put_down(struct serve_conf *conf)
+{
+	config_free(conf->config);
+	free(conf->text);
+	if (conf->lock_fd >= 0)
+		close(conf->lock_fd);
+}
+
+static int take_spool(struct serve_conf *conf, struct err *err)
+{
+	const char *spool = conf->config->node.spool;
+
+	if (spool_prepare(spool, err) == 0)
+		conf->lock_fd = lock_spool(spool, err);
+	/* A disk that is full keeps no node from starting; a queue that is somebody else's would lose every message. */
+	if (conf->lock_fd >= 0 && conf->config->node.audit != AUDIT_NONE && audit_queue_ready(spool, err) < 0 &&
+	    (err->code == EACCES || err->code == ENOTSUP || err->code == ELOOP))
+		return -err->code;
+	return conf->lock_fd;
+}
+
+/* What root is needed for: the port, and a spool that is made new. The standard place of the spool is another one for the user,
+ * so work processes are told. */
+static int take_as_root(struct serve_conf *conf, const struct user *user, struct err *err)
+{
+	const char *spool = conf->config->node.spool;
+	int ret = listen_open(conf->config, NULL, &conf->sockets, err);
+
+	if (ret >= 0)
+		ret = user_own_folder(user, spool, err);
+	if (ret >= 0)
+		ret = user_become(user, err);
+	if (ret >= 0 && setenv("TOMONODE_SPOOL", spool, 1) < 0)
+		ret = err_set(err, errno, "no memory for the environment");
+	return ret < 0 ? ret : take_spool(conf, err);
+}
+
+static int take(struct serve_conf *conf, const struct user *user, struct err *err)
+{
+	int ret;
+
+	if (user->change)
+		return take_as_root(conf, user, err);
+	ret = take_spool(conf, err);
+	return ret < 0 ? ret : listen_open(conf->config, NULL, &conf->sockets, err);
+}
+
+/* After the change: what a reload reads must be readable. */
+static void tell_protection(const struct serve_conf *conf, const char *missing)
+{
+	static const char *const modes[] = {[SANDBOX_AUTO] = "auto", [SANDBOX_ON] = "on", [SANDBOX_OFF] = "off"};
+	struct sandbox_support s;
+
+	sandbox_look(&s);
+	log_event(missing[0] || geteuid() == 0 ? LOG_WARNING : LOG_INFO, "sandbox", "mode=%s calls=%s files=%d uid=%ld%s%s",
+		  modes[conf->config->node.sandbox], s.calls ? "yes" : "no", s.files, (long)geteuid(),
+		  missing[0] ? " missing=" : "", missing[0] ? log_quote(missing) : "");
+	if (conf->path && access(conf->path, R_OK) < 0)
+		log_event(LOG_WARNING, "config-unreadable", "path=%s reason=%s", log_quote(conf->path),
+			  log_quote("the node's user cannot read it: a reload will keep the configuration as it is"));
+}
+
+static int run(const struct options *o, struct serve_conf *conf)
+{
+	const struct node_conf *node = &conf->config->node;
+	struct user user = {0};
+	struct err err = {0};
+	char missing[200];
+
+	if (user_choose(node->user, geteuid(), &user, &err) < 0 ||
+	    sandbox_check(conf->config, missing, sizeof(missing), &err) < 0) {
+		put_down(conf);
+		return options_fail(o, CODE_CONFIG, "%s", err.msg);
+	}
+	if (take(conf, &user, &err) < 0) {
+		bool address = conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* not the spool */
+
+		listen_close(&conf->sockets);
+		put_down(conf);
+		if (address)
+			return options_fail(o, err.code == EADDRINUSE ? CODE_BUSY : CODE_CONFIG, "%s", err.msg);
+		return options_fail_err(o, &err);
+	}
+	log_start(node->log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, node->log_facility, node->log_level, "serve");
+	log_event(LOG_NOTICE, "serve-started", "version=%s revision=%s aet=%s bind=%s port=%d spool=%s config=%s",
+		  TOMONODE_VERSION, TOMONODE_REVISION, log_quote(node->aet), log_quote(conf->sockets.list[0].conf.bind),
+		  conf->sockets.list[0].port, log_quote(node->spool), log_quote(conf->path ? conf->path : "defaults"));
+	for (size_t i = 0; i < conf->sockets.n; i++) {
+		const struct listen_socket *s = &conf->sockets.list[i];
+
+		log_event(LOG_NOTICE, "listening", "listener=%s bind=%s port=%d tls=%s", log_quote(s->conf.name),
+			  log_quote(s->conf.bind), s->port, s->conf.tls ? "yes" : "no");
+	}
+	tell_protection(conf, missing);
+	if (serve_run(conf, &err) < 0) {
+		log_event(LOG_CRIT, "serve-failed", "reason=%s", log_quote(err.msg));
+		return options_fail_err(o, &err);
+	}
+	log_event(LOG_NOTICE, "serve-stopped", "code=0");
+	return CODE_OK;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+	struct serve_conf conf = {.lock_fd = -1};
+	struct err err = {0};
+	char room[CONFIG_PATH_ROOM];
+	struct options o;
+	int id;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0)
+		if (id == 'c')
+			conf.path = o.value;
+	if (id == OPTION_STOP)
+		return o.code;
+	if (!conf.path)
+		conf.path = config_path_default(room);
+	if (serve_load(conf.path, print_problem, NULL, &conf.text, &conf.config, &err) < 0)
+		return CODE_CONFIG;
+	return run(&o, &conf);
+}

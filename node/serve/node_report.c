@@ -1,0 +1,63 @@
+#include "node/serve/node_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/store/event.h"
+#include "node/store/node_file.h"
+
+static const char *state_name(enum slot_state state)
+{
+	static const char *const names[] = {
+		[SLOT_DOWN] = "down", [SLOT_STARTING] = "starting", [SLOT_IDLE] = "ready",
+		[SLOT_BUSY] = "busy", [SLOT_ENDING] = "ending",
+	};
+
+	return names[state];
+}
+
+/* `process_find()` for a schedule that is only looked at. */
+static bool receiver_runs(const struct schedule *s)
+{
+	for (size_t i = 0; i < s->processes.n; i++)
+		if (s->processes.list[i].role == PROCESS_RECEIVER && !s->processes.list[i].retired)
+			return true;
+	return false;
+}
+
+json_t *node_report_make(const struct node_report *r, const struct schedule *s, double now)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < s->slots.n; i++) {
+		const struct slot *slot = &s->slots.list[i];
+		/* In whole seconds: it is written anew where it changes. */
+		double again = slot->out && slot->state == SLOT_DOWN ? round(now + slot->at - s->clock) : 0;
+
+		json_array_append_new(devices, json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f}", "name", event_text(slot->name),
+							 "device", event_text(slot->device), "state", state_name(slot->state),
+							 "out", slot->out, "spare", slot->spare, "reason",
+							 event_text(slot->out ? slot->reason : ""), "again", again));
+	}
+	return json_pack("{s:f, s:o, s:b, s:b, s:o}", "started", r->started, "journal", event_text(r->journal), "receiver",
+			 receiver_runs(s), "stopping", s->stopping, "devices", devices);
+}
+
+void node_report_write(struct node_report *r, const struct schedule *s, double now)
+{
+	char *text = event_dump(node_report_make(r, s, now));
+
+	if (!text || (r->text && !strcmp(text, r->text)) || !node_file_write(s->config->node.spool, text)) {
+		free(text);
+		return;
+	}
+	free(r->text);
+	r->text = text;
+}
+
+void node_report_clear(struct node_report *r)
+{
+	free(r->text);
+	r->text = NULL;
+}

@@ -1,0 +1,269 @@
+#include "node/serve/retention.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/audit/audit_trail.h"
+#include "node/base/folder.h"
+#include "node/base/log.h"
+#include "node/store/event.h"
+#include "node/store/unknown.h"
+
+#define DAY 86400.0
+
+bool retention_is_safe(const struct job_view *v)
+{
+	return v->state == JOB_DELIVERED && (v->n_sends > 0 || v->shrunk);
+}
+
+/* Nothing is left to do: it was delivered, or a person gave it up. */
+static bool is_done(const struct job_view *v)
+{
+	return retention_is_safe(v) || v->state == JOB_CANCELLED;
+}
+
+/* A clock that was ahead when it ended must not keep it until then: it is no younger than we know it. */
+static double done_at(const struct job_view *v)
+{
+	return v->seen > 0 && v->seen < v->finished ? v->seen : v->finished;
+}
+
+/* When the last job of v's case was done, on the wall clock; negative: one is not. Jobs of a case share instances. */
+static double case_done(const struct jobs *jobs, const struct job_view *v)
+{
+	double done = done_at(v);
+
+	if (!is_done(v))
+		return -1;
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *other = jobs->list[i];
+
+		/* A job whose opening is damaged may be of any case. */
+		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
+			continue;
+		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_safe(other)))
+			return -1;
+		if (done_at(other) > done)
+			done = done_at(other);
+	}
+	return done;
+}
+
+bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now)
+{
+	int days = v->state == JOB_CANCELLED ? rule->apart_days : rule->days;
+	double done = days > 0 ? case_done(jobs, v) : -1;
+
+	return done >= 0 && now - done >= days * DAY;
+}
+
+struct members {
+	size_t n, capacity;
+	struct member {
+		char file[128];
+	} * list;
+};
+
+static int add_member(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct members *m = ctx;
+
+	(void)detail;
+	if (m->n == m->capacity) {
+		size_t capacity = m->capacity ? 2 * m->capacity : 64;
+		struct member *list = realloc(m->list, capacity * sizeof(list[0]));
+
+		if (!list)
+			return -ENOMEM;
+		m->list = list;
+		m->capacity = capacity;
+	}
+	snprintf(m->list[m->n].file, sizeof(m->list[m->n].file), "%s", row->file);
+	m->n++;
+	return 0;
+}
+
+/* ret_freed: bytes of files, also where it fails half way. */
+static int clean(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
+		 uint64_t *ret_freed, struct err *err)
+{
+	struct members m = {0};
+	char path[500];
+	char uid[AUDIT_ID_SIZE], patient[AUDIT_ID_SIZE];
+	struct audit_study study = {0};
+	int ret = journal_members(j, v->id, add_member, &m, err);
+
+	if (ret == 0)
+		ret = event_clean(j, v->id, seen, json_pack("{s:I, s:s}", "instances", (json_int_t)m.n, "why", why), now, err);
+	for (size_t i = 0; ret == 0 && i < m.n; i++)
+		if (!strncmp(m.list[i].file, "instances/", 10) && !strchr(m.list[i].file + 10, '/')) {
+			uint64_t bytes;
+
+			snprintf(path, sizeof(path), "%s/%s", spool, m.list[i].file);
+			bytes = folder_bytes(path);
+			if (unlink(path) == 0)
+				*ret_freed += bytes;
+			else if (errno != ENOENT)
+				ret = err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
+		}
+	if (ret == 0)
+		ret = folder_path(spool, "outbox", v->id, path, sizeof(path), err);
+	if (ret == 0) {
+		uint64_t bytes = folder_bytes(path);
+
+		ret = folder_remove(path, err);
+		*ret_freed += ret == 0 ? bytes : 0;
+	}
+	if (ret == 0 && audit_is_on()) {
+		audit_trail_study(j, v->id, &study, uid, patient);
+		audit_removed(&study);
+	}
+	free(m.list);
+	return ret;
+}
+
+/* 0 done; ESTALE: somebody has use for it since; else the journal or the disk are in trouble. */
+static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
+		     uint64_t *ret_freed)
+{
+	struct err err = {0};
+	int ret = clean(j, v, seen, spool, why, now, ret_freed, &err);
+
+	if (ret < 0 && ret != -ESTALE)
+		log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+	return ret;
+}
+
+bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule, double now)
+{
+	uint64_t freed = 0;
+	bool all = true;
+
+	/* The others of a case are still `delivered` in this view when one is cleaned, and may go too. */
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *v = jobs->list[i];
+		const char *why = v->state == JOB_CANCELLED ? "cancelled" : "age";
+		int ret = retention_may_clean(jobs, v, rule, now) ? clean_job(j, v, jobs->last_seq, spool, why, now, &freed) : 0;
+
+		if (ret < 0 && ret != -ESTALE)
+			break;
+		all = all && ret == 0;
+	}
+	return all;
+}
+
+void retention_clean_unknown(const char *spool, int days, double now)
+{
+	struct err err = {0};
+	int removed = unknown_remove_old(spool, days > 0 ? days : UNKNOWN_DAYS, now, &err);
+
+	if (removed < 0)
+		log_event(LOG_ERR, "retention-failed", "reason=%s", log_quote(err.msg));
+	else if (removed > 0)
+		log_event(LOG_WARNING, "images-unknown-removed", "images=%d", removed);
+}
+
+/* ---- by space ---- */
+
+uint64_t retention_used(const char *spool)
+{
+	static const char *const folders[] = {"instances", UNKNOWN_FOLDER, "outbox"};
+	char path[400];
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (snprintf(path, sizeof(path), "%s/%s", spool, folders[i]) < (int)sizeof(path))
+			used += folder_bytes(path);
+	return used;
+}
+
+struct candidate {
+	double done;
+	const struct job_view *v;
+};
+
+static int oldest_first(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->done != y->done)
+		return x->done < y->done ? -1 : 1;
+	return (x->v->id > y->v->id) - (x->v->id < y->v->id);
+}
+
+uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now)
+{
+	uint64_t used = retention_used(spool);
+	struct candidate *list;
+	size_t n = 0;
+
+	if (used <= space)
+		return 0;
+	list = calloc(jobs->n ? jobs->n : 1, sizeof(list[0]));
+	for (size_t i = 0; list && i < jobs->n; i++) {
+		double done = retention_is_safe(jobs->list[i]) ? case_done(jobs, jobs->list[i]) : -1;
+
+		if (done >= 0)
+			list[n++] = (struct candidate){done, jobs->list[i]};
+	}
+	if (n > 1)
+		qsort(list, n, sizeof(list[0]), oldest_first);
+	for (size_t i = 0; i < n && used > space; i++) {
+		uint64_t freed = 0;
+		int ret = clean_job(j, list[i].v, jobs->last_seq, spool, "space", now, &freed);
+
+		used -= freed < used ? freed : used;
+		if (ret < 0 && ret != -ESTALE)
+			break;
+	}
+	free(list);
+	return used > space ? used - space : 0;
+}
+
+bool retention_outbox_idle(const struct job_view *v)
+{
+	return v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_CANCELLED ||
+	       v->state == JOB_CLEANED;
+}
+
+/* The job that a folder of the outbox belongs to; NULL: none that the journal knows, it stays. */
+static const struct job_view *owner(const struct jobs *jobs, const char *name)
+{
+	char *end;
+	long long id;
+
+	if (name[0] < '1' || name[0] > '9')
+		return NULL;
+	errno = 0;
+	id = strtoll(name, &end, 10);
+	return errno || *end ? NULL : jobs_find(jobs, id);
+}
+
+void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx)
+{
+	char path[400];
+	struct dirent *e;
+	DIR *dir;
+
+	if (snprintf(path, sizeof(path), "%s/outbox", spool) >= (int)sizeof(path))
+		return;
+	dir = opendir(path);
+	if (!dir)
+		return; /* made with the spool; who needs it will say so */
+	while ((e = readdir(dir))) {
+		const struct job_view *v = owner(jobs, e->d_name);
+		struct err err = {0};
+
+		if (!v || !retention_outbox_idle(v) || busy(ctx, v->id))
+			continue;
+		if (folder_path(spool, "outbox", v->id, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
+			log_event(LOG_WARNING, "outbox-left", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+		else
+			log_event(LOG_INFO, "outbox-removed", "job=%lld", (long long)v->id);
+	}
+	closedir(dir);
+}

@@ -1,0 +1,429 @@
+#include "node/serve/schedule.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "node/audit/audit_trail.h"
+#include "node/base/exit_code.h"
+#include "node/base/folder.h"
+#include "node/base/log.h"
+#include "node/jobs/history.h"
+#include "node/serve/retention.h"
+#include "node/serve/schedule_parts.h"
+#include "node/store/event.h"
+#include "node/store/spool.h"
+
+#define JOURNAL_WAIT 2.0 /* s until a journal that could not be written is tried again */
+#define INDEX_WAIT 1.0	 /* s until an indexer that ended badly is started again */
+#define INDEX_SIGNALS_MAX                                                                                                        \
+	2 /* an instance at which the indexer died so often is set apart: once may be an accident (no memory)                    \
+	   */
+#define INDEX_FAILURES_MAX 10 /* ... or could not read it for another reason */
+#define ARRIVING_LOOK 1.0     /* s between two looks while an object is still arriving */
+#define CLEAN_EVERY 600.0     /* s between two looks for what retention may remove by age */
+#define SHRINK_AFTER                                                                                                             \
+	3600.0		 /* s until what the audit trail may still ask of a job that is over is let go, and between two looks */
+#define SPACE_EVERY 30.0 /* ... and by space */
+#define JOURNAL_RESERVE (16ull << 20) /* see node/store/journal_reserve.c */
+
+void schedule_wake_at(struct schedule *s, double when)
+{
+	if (when < s->next)
+		s->next = when;
+}
+
+void schedule_wake_on_clock(struct schedule *s, double deadline, double now)
+{
+	schedule_wake_at(s, now + (deadline - s->clock));
+}
+
+bool schedule_not_yet(struct schedule *s, double until, double longest, double now)
+{
+	if (until <= now || until - now > longest)
+		return false;
+	schedule_wake_at(s, until);
+	return true;
+}
+
+static void journal_trouble(struct schedule *s, const struct err *err, double now)
+{
+	if (s->retry_at < s->clock) /* once a wait, not once an attempt */
+		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err->msg));
+	s->retry_at = s->clock + JOURNAL_WAIT;
+	schedule_wake_on_clock(s, s->retry_at, now);
+}
+
+static int refresh(struct schedule *s, double now)
+{
+	struct err err = {0};
+	size_t quarantined = 0, outbox_idle = 0;
+	int ret;
+
+	if (!s->journal)
+		return -EIO;
+	ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
+	if (ret < 0) {
+		journal_trouble(s, &err, now);
+		return ret;
+	}
+	jobs_settle(&s->jobs, now);
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		struct job_view *v = s->jobs.list[i];
+
+		outbox_idle += retention_outbox_idle(v) ? (size_t)v->id : 0; /* another sum: other jobs */
+		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
+			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
+	}
+	s->quarantined = quarantined;
+	if (outbox_idle != s->outbox_idle)
+		s->outbox_looked = false;
+	s->outbox_idle = outbox_idle;
+	return 0;
+}
+
+bool schedule_say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+{
+	struct err err = {0};
+	int ret;
+
+	if (!s->journal) {
+		json_decref(detail);
+		return false;
+	}
+	ret = event_append(s->journal, v->id, event, detail, now, &err);
+
+	if (ret < 0 && ret != -ESTALE) {
+		journal_trouble(s, &err, now);
+		return false;
+	}
+	return refresh(s, now) == 0 && ret == 0;
+}
+
+json_t *schedule_reason(const char *reason)
+{
+	return json_pack("{s:o}", "reason", event_text(reason));
+}
+
+/* ---- collecting ---- */
+
+/* Is an object on its way, or here and not yet looked at? Then quiet is not quiet. */
+static bool still_arriving(struct schedule *s)
+{
+	struct instance_row row;
+	uint64_t incoming;
+	char path[300];
+
+	if (journal_unindexed(s->journal, &row, 1, NULL) != 0)
+		return true;
+	snprintf(path, sizeof(path), "%s/incoming", s->config->node.spool);
+	incoming = folder_fingerprint(path);
+	if (incoming != s->incoming) {
+		s->incoming = incoming;
+		s->incoming_since = s->clock;
+	}
+	return incoming != 0 && s->clock - s->incoming_since < s->config->node.quiet_time;
+}
+
+static bool complete(struct schedule *s, const struct job_view *v, const char *why, double now)
+{
+	const struct route_conf *route = config_route(s->config, v->kind, v->calling);
+	json_t *destinations;
+	char reason[320];
+
+	if (!route) {
+		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
+		return schedule_say(s, v, EVENT_HELD, schedule_reason(reason), now);
+	}
+	if (!config_protocol(s->config, route->protocol)) {
+		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have",
+			 route->name, route->protocol);
+		return schedule_say(s, v, EVENT_HELD, schedule_reason(reason), now);
+	}
+	destinations = json_array();
+	for (size_t i = 0; i < route->n_destinations; i++)
+		json_array_append_new(destinations, json_string(route->destination[i]));
+	return schedule_say(s, v, EVENT_COMPLETE,
+			    json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances,
+				      "route", route->name, "protocol", route->protocol, "destinations", destinations),
+			    now);
+}
+
+static bool collect(struct schedule *s, const struct job_view *v, double now)
+{
+	struct assemble_answer answer;
+
+	assemble_decide(&v->members, now, s->config->node.quiet_time, &answer);
+	if (answer.verdict == ASSEMBLE_COMPLETE)
+		return complete(s, v, answer.reason, now);
+	if (answer.verdict == ASSEMBLE_WAIT) {
+		schedule_wake_at(s, answer.again);
+		return false;
+	}
+	if (still_arriving(s)) {
+		schedule_wake_at(s, now + ARRIVING_LOOK);
+		return false;
+	}
+	return schedule_say(s, v, EVENT_HELD,
+			    json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
+				      (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
+			    now);
+}
+
+/* A case that was held for damaged files goes on when they have come again. */
+static bool mended(struct schedule *s, const struct job_view *v, double now)
+{
+	if (v->damaged == 0 || journal_count_damaged(s->journal, v->id, NULL) != 0)
+		return false;
+	return schedule_say(s, v, EVENT_RETRY,
+			    json_pack("{s:s, s:b}", "reason", "what was damaged has come again", "as_is", v->members.as_is), now);
+}
+
+/* ---- the indexer ---- */
+
+static void index_new(struct schedule *s, double now)
+{
+	static const struct process p = {.role = PROCESS_INDEX};
+	const char *args[] = {"index", s->config_path ? "-c" : NULL, s->config_path, NULL};
+	struct instance_row row;
+	struct err err = {0};
+	int n;
+
+	if (s->stopping || process_find(&s->processes, PROCESS_INDEX, 0, NULL))
+		return;
+	n = journal_unindexed(s->journal, &row, 1, &err);
+	if (n < 0)
+		journal_trouble(s, &err, now);
+	if (n <= 0)
+		return;
+	if (s->index_not_before > s->clock) {
+		schedule_wake_on_clock(s, s->index_not_before, now);
+		return;
+	}
+	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
+		log_event(LOG_ERR, "index-not-started", "reason=%s", log_quote(err.msg));
+		s->index_not_before = s->clock + INDEX_WAIT;
+		schedule_wake_on_clock(s, s->index_not_before, now);
+	}
+}
+
+/* The indexer works in order, so the instance it ended at is the first without a finding. */
+static void index_ended(struct schedule *s, int status, bool stopped, double now)
+{
+	struct instance_row row;
+	struct err err = {0};
+	bool signalled = WIFSIGNALED(status);
+	char how[120], reason[200];
+	json_t *detail;
+	char *text;
+
+	if (stopped || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_OK) ||
+	    journal_unindexed(s->journal, &row, 1, &err) != 1) {
+		s->index_stuck = 0;
+		return;
+	}
+	s->index_not_before = s->clock + INDEX_WAIT;
+	process_describe(status, how, sizeof(how));
+	log_event(LOG_ERR, "index-ended", "instance=%lld file=%s how=%s", (long long)row.id, row.file, log_quote(how));
+	if (!signalled && WEXITSTATUS(status) != CODE_INPUT)
+		return; /* the journal or the configuration, not this instance */
+	s->index_tries = s->index_stuck == row.id ? s->index_tries + 1 : 1;
+	s->index_stuck = row.id;
+	/* SIGKILL comes from outside, mostly for want of memory: it says little about the instance. */
+	if (s->index_tries < (signalled && WTERMSIG(status) != SIGKILL ? INDEX_SIGNALS_MAX : INDEX_FAILURES_MAX))
+		return;
+	if (signalled)
+		snprintf(reason, sizeof(reason), "the header could not be read: the parser died with signal %d (%s)",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(reason, sizeof(reason), "the header could not be read in %d attempts", s->index_tries);
+	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_text(row.sop_instance), "reason",
+			   event_text(reason));
+	text = event_dump(detail);
+	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
+		journal_trouble(s, &err, now);
+	else
+		log_event(LOG_WARNING, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id,
+			  row.sop_instance, row.file, log_quote(reason));
+	free(text);
+}
+
+/* ---- all of it ---- */
+
+/* A job that was given up has no use for its processes. */
+static void stop_work(struct schedule *s, int64_t job)
+{
+	static const enum process_role roles[] = {PROCESS_WORKER, PROCESS_DELIVER, PROCESS_COMMIT};
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		struct process *p = process_find(&s->processes, roles[i], job, NULL);
+
+		if (p)
+			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
+	}
+}
+
+/* One thing about one job; true: the job has changed, look at it again. */
+static bool act(struct schedule *s, const struct job_view *v, double now)
+{
+	switch (v->state) {
+	case JOB_COLLECTING:
+		stop_work(s, v->id); /* cancelled and wanted again between two looks */
+		return collect(s, v, now);
+	case JOB_HELD:
+		return mended(s, v, now);
+	case JOB_READY:
+		return schedule_give_up(s, v, now); /* schedule_slots_step() starts it */
+	case JOB_RUNNING:
+		if (process_find(&s->processes, PROCESS_WORKER, v->id, NULL))
+			return false;
+		return schedule_say(s, v, EVENT_INTERRUPTED, schedule_reason("its worker is gone: the node ended while it ran"),
+				    now);
+	case JOB_RECONSTRUCTED:
+	case JOB_STORED:
+		return schedule_deliver(s, v, now);
+	case JOB_CANCELLED:
+		stop_work(s, v->id);
+		return false;
+	default:
+		return false;
+	}
+}
+
+static bool has_process(void *ctx, int64_t job)
+{
+	struct processes *all = ctx;
+
+	return process_find(all, PROCESS_WORKER, job, NULL) || process_find(all, PROCESS_DELIVER, job, NULL) ||
+	       process_find(all, PROCESS_COMMIT, job, NULL);
+}
+
+/* Of a small disk a quarter of what is free. A file system that cannot is no trouble that a person could mend: its journal then
+ * has node.reserve alone. */
+static void reserve_journal(struct schedule *s)
+{
+	uint64_t bytes = spool_free(s->config->node.spool) / 4;
+	struct err err = {0};
+
+	if (bytes > JOURNAL_RESERVE)
+		bytes = JOURNAL_RESERVE;
+	if (bytes == 0 || bytes <= s->journal_reserved)
+		return;
+	if (journal_reserve(s->journal, bytes, &err) < 0) {
+		log_event(LOG_NOTICE, "journal-not-reserved", "bytes=%llu reason=%s", (unsigned long long)bytes,
+			  log_quote(err.msg));
+		bytes = JOURNAL_RESERVE; /* once */
+	}
+	s->journal_reserved = bytes;
+}
+
+static void clean_space(struct schedule *s, double now)
+{
+	const struct node_conf *node = &s->config->node;
+	uint64_t over;
+
+	reserve_journal(s);
+	if (node->retention_space == 0)
+		return;
+	over = retention_clean_space(s->journal, &s->jobs, node->spool, node->retention_space, now);
+	if (over > 0 && !s->space_short)
+		log_event(LOG_WARNING, "retention-space-exceeded", "over=%llu space=%llu reason=%s", (unsigned long long)over,
+			  (unsigned long long)node->retention_space,
+			  log_quote("what is left is not delivered, and is not removed"));
+	s->space_short = over > 0;
+}
+
+/* The manager lives long and keeps every case until the journal forgets it: little of each. */
+static void shrink(struct schedule *s, double now)
+{
+	bool first = s->shrink_at == 0;
+
+	if (s->shrink_at > s->clock)
+		return;
+	s->shrink_at = s->clock + SHRINK_AFTER;
+	if (!first) /* after a start the audit trail may be behind */
+		jobs_shrink(&s->jobs, now - SHRINK_AFTER);
+}
+
+static void clean(struct schedule *s, double now)
+{
+	const struct node_conf *node = &s->config->node;
+	const struct retention_rule rule = {node->retention_days, node->retention_apart_days};
+	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock, all = true;
+
+	shrink(s, now);
+	if (due && (rule.days > 0 || rule.apart_days > 0))
+		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
+	if (space_due)
+		clean_space(s, now);
+	if (due || !s->outbox_looked)
+		retention_clean_outbox(&s->jobs, node->spool, has_process, &s->processes);
+	s->outbox_looked = true;
+	if (due)
+		s->clean_at = s->clock + (all ? CLEAN_EVERY : 1);
+	if (due)
+		retention_clean_unknown(node->spool, node->retention_apart_days, now);
+	if (due && node->retention_apart_days > 0 &&
+	    retention_clean_apart(s->journal, node->spool, node->retention_apart_days, now) == RETENTION_APART_MAX)
+		s->clean_at = s->clock + 1; /* there may be more */
+	if (due && history_forget_apart(s->journal, node->history_days, now) == JOURNAL_APART_MAX)
+		s->clean_at = s->clock + 1;
+	if (due && history_compact(s->journal, &s->jobs, node->spool, node->history_days, now) == HISTORY_CASES_MAX)
+		s->clean_at = s->clock + 1; /* there may be more */
+	if (space_due)
+		s->space_at = s->clock + SPACE_EVERY;
+	if (node->retention_days > 0 || node->retention_apart_days > 0)
+		schedule_wake_on_clock(s, s->clean_at, now);
+	if (node->retention_space > 0)
+		schedule_wake_on_clock(s, s->space_at, now);
+}
+
+void schedule_step(struct schedule *s, double now)
+{
+	s->next = now + 3600;
+	schedule_hear(s, now);
+	if (refresh(s, now) < 0)
+		return;
+	if (s->retry_at > s->clock) {
+		schedule_wake_on_clock(s, s->retry_at, now);
+		return;
+	}
+	index_new(s, now);
+	schedule_lines_look(s, now);
+	for (size_t i = 0; i < s->jobs.n; i++)
+		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
+			;
+	schedule_lines_serve(s, now);
+	schedule_slots_step(s, now);
+	schedule_watch(s, now);
+	if (!s->stopping)
+		clean(s, now);
+}
+
+void schedule_ended(struct schedule *s, const struct process *p, int status, double now)
+{
+	int ret = refresh(s, now);
+
+	s->outbox_looked = false; /* what it was busy with may be removed now */
+	if (p->role == PROCESS_WORKER)
+		schedule_worker_ended(s, p, status, now); /* its slot is free in any case */
+	if (ret < 0)
+		return; /* what is left undone follows from the state: a running job without a worker starts again */
+	if (p->role == PROCESS_DELIVER || p->role == PROCESS_COMMIT)
+		schedule_delivery_ended(s, p, status, now);
+	else if (p->role == PROCESS_INDEX)
+		index_ended(s, status, p->kill_at > 0 && !p->hung, now);
+}
+
+void schedule_interrupt(struct schedule *s, double now)
+{
+	if (refresh(s, now) < 0)
+		return;
+	for (size_t i = 0; i < s->jobs.n; i++)
+		if (s->jobs.list[i]->state == JOB_RUNNING)
+			schedule_say(s, s->jobs.list[i], EVENT_INTERRUPTED, schedule_reason("the node was told to stop"), now);
+}

@@ -1,0 +1,346 @@
+/* schedule_workers.c - the workers: what node/serve/slots.h says is done, what they say is heard, and ready jobs are given to
+ * them.
+ *
+ * - A job belongs to the worker whose process has its number; a slot that is busy has such a process.
+ * - A job that was cancelled and is wanted again waits until the worker that had it is gone: two would write into one folder.
+ * - Their messages are read before the journal is, so that a job that a worker is done with has its event by then.
+ * - A device that says it is broken costs the job no attempt: another slot takes it. A worker that crashes or hangs costs one.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "node/base/backoff.h"
+#include "node/base/crew.h"
+#include "node/base/exit_code.h"
+#include "node/base/folder.h"
+#include "node/base/log.h"
+#include "node/base/plural.h"
+#include "node/deliver/deliver.h"
+#include "node/process/channel.h"
+#include "node/serve/schedule_parts.h"
+#include "node/store/event.h"
+
+#define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */
+#define STOP_GRACE 10.0		 /* s from SIGTERM to SIGKILL for a worker that is not needed any more */
+
+/* Says it when the slot is out by that, or when its devices could not be counted. */
+static void update(struct schedule *s, int id, enum slot_event event, int number, const char *text)
+{
+	const struct slot *slot = slots_find(&s->slots, id);
+	bool counting = slot && device_name_is_open(slot->name) && !slot->leaving;
+	int outs = slot ? slot->outs : 0;
+
+	slots_update(&s->slots, id, event, number, text, s->clock);
+	slot = slots_find(&s->slots, id);
+	if (event == SLOT_ENDED && counting && !slot)
+		log_event(LOG_ERR, "devices-not-counted", "reason=%s", log_quote(text));
+	if (slot && slot->outs > outs)
+		log_event(LOG_CRIT, "device-out", "device=%s reason=%s again=%.0f", log_quote(slot->name),
+			  log_quote(slot->reason), slot->at - s->clock);
+}
+
+static void counted(struct schedule *s, int id, int number, const char *why_none)
+{
+	if (number > 0)
+		log_event(LOG_NOTICE, "devices-counted", "cuda=%d", number);
+	else
+		log_event(LOG_NOTICE, "devices-counted", "cuda=0 reason=%s", log_quote(why_none));
+	update(s, id, SLOT_COUNTED, number, NULL);
+}
+
+/* ---- jobs ---- */
+
+/* The worker has left this job, one way or the other. */
+static void leave_job(struct schedule *s, int64_t job)
+{
+	struct err err = {0};
+	char path[400];
+
+	if (folder_path(s->config->node.spool, "work", job, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
+		log_event(LOG_WARNING, "work-left", "reason=%s", log_quote(err.msg));
+}
+
+static void crashed(struct schedule *s, int64_t job, const char *reason, double now)
+{
+	const struct job_view *v = jobs_find(&s->jobs, job);
+	double wait;
+
+	if (!v || v->state != JOB_RUNNING)
+		return;
+	wait = backoff_seconds(v->crashes + 1, SCHEDULE_CRASH_WAIT_FIRST, SCHEDULE_CRASH_WAIT_CAP);
+	schedule_say(s, v, EVENT_CRASHED, json_pack("{s:o, s:f}", "reason", event_text(reason), "next", now + wait), now);
+}
+
+static void interrupted(struct schedule *s, int64_t job, const char *reason, double now)
+{
+	const struct job_view *v = jobs_find(&s->jobs, job);
+
+	if (v && v->state == JOB_RUNNING)
+		schedule_say(s, v, EVENT_INTERRUPTED, schedule_reason(reason), now);
+}
+
+bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
+{
+	char reason[400];
+
+	if (v->crashes < s->config->node.attempts)
+		return false;
+	snprintf(reason, sizeof(reason), "given up after %d attempt%s; the last one: %s", v->crashes, plural(v->crashes),
+		 v->reason);
+	return schedule_say(s, v, EVENT_FAILED, schedule_reason(reason), now);
+}
+
+/* The job of the highest priority that has waited longest; NULL: none may start now. */
+static const struct job_view *first_ready(struct schedule *s, double now)
+{
+	const struct job_view *first = NULL;
+
+	for (size_t i = 0; i < s->jobs.n; i++) {
+		const struct job_view *v = s->jobs.list[i];
+
+		if (v->state == JOB_READY && v->crashes < s->config->node.attempts &&
+		    !process_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
+		    !schedule_not_yet(s, v->not_before, READY_WAIT_LONGEST, now) &&
+		    (!first || v->priority > first->priority ||
+		     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
+			first = v;
+	}
+	return first;
+}
+
+/* Journal first. false: it could not be written, nothing more is given now. */
+static bool give(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
+{
+	int64_t job = v->id;
+	char device[96];
+	int id = slot->id;
+
+	snprintf(device, sizeof(device), "%s", slot->device);
+	if (!schedule_say(s, v, EVENT_STARTED, json_pack("{s:o, s:i}", "device", event_text(device), "attempt", v->attempts + 1),
+			  now))
+		return false;
+	if (!channel_send(p->channel, CHANNEL_JOB, job, 0, NULL, false)) {
+		update(s, id, SLOT_TOLD, 0, NULL);
+		process_stop(p, s->clock, STOP_GRACE);
+		interrupted(s, job, "its worker was gone before it began", now);
+		return true;
+	}
+	p->job = job;
+	update(s, id, SLOT_GIVEN, 0, NULL);
+	return true;
+}
+
+static void give_jobs(struct schedule *s, double now)
+{
+	struct slot *slot;
+
+	while ((slot = slots_idle(&s->slots))) {
+		struct process *p = process_of_slot(&s->processes, slot->id);
+		const struct job_view *v = first_ready(s, now);
+
+		if (!v)
+			return;
+		if (!p || p->kill_at > 0)
+			update(s, slot->id, SLOT_TOLD, 0, NULL);
+		else if (!give(s, slot, p, v, now))
+			return;
+	}
+}
+
+/* ---- what workers say ---- */
+
+static void on_ready(struct schedule *s, int id, const char *device)
+{
+	const struct slot *slot = slots_find(&s->slots, id);
+
+	if (!slot || slot->state != SLOT_STARTING)
+		return;
+	log_event(LOG_NOTICE, slot->out ? "device-back" : "device-ready", "device=%s", log_quote(device));
+	update(s, id, SLOT_READY, 0, device);
+}
+
+static void on_broken(struct schedule *s, struct process *p, const char *reason, double now)
+{
+	int64_t job = p->job;
+
+	update(s, p->slot, SLOT_TAKEN_OUT, 0, reason);
+	p->job = 0;
+	leave_job(s, job);
+	interrupted(s, job, reason, now);
+}
+
+static void on_message(struct schedule *s, struct process *p, const struct channel_message *m, double now)
+{
+	if (m->job != p->job)
+		return; /* about a job that was taken from it */
+	switch (m->kind) {
+	case CHANNEL_COUNTED:
+		counted(s, p->slot, m->number, m->text);
+		process_stop(p, s->clock, STOP_GRACE); /* it ends by itself, unless it hangs in the driver */
+		break;
+	case CHANNEL_READY:
+		on_ready(s, p->slot, m->text);
+		break;
+	case CHANNEL_REFUSED:
+		update(s, p->slot, SLOT_TAKEN_OUT, 0, m->text);
+		process_stop(p, s->clock, STOP_GRACE);
+		break;
+	case CHANNEL_ALIVE:
+		update(s, p->slot, SLOT_ALIVE, 0, NULL);
+		break;
+	case CHANNEL_DONE:
+		leave_job(s, p->job);
+		p->job = 0;
+		if (p->kill_at == 0) /* else it has heard of that, too, and ends */
+			update(s, p->slot, SLOT_DONE, m->number, NULL);
+		break;
+	case CHANNEL_BROKEN:
+		on_broken(s, p, m->text, now);
+		process_stop(p, s->clock, STOP_GRACE);
+		break;
+	case CHANNEL_JOB:
+		break;
+	}
+}
+
+/* false: nothing more will come. */
+static bool hear(struct schedule *s, struct process *p, double now)
+{
+	struct channel_message m;
+	int got = -1;
+
+	while (p->channel >= 0 && (got = channel_receive(p->channel, &m, false)) > 0)
+		on_message(s, p, &m, now);
+	return got >= 0;
+}
+
+void schedule_worker_ended(struct schedule *s, const struct process *ended, int status, double now)
+{
+	struct process copy = *ended, *p = &copy;
+	char how[120], reason[160];
+
+	p->pid = 0; /* whatever it says now, it needs no signal */
+	hear(s, p, now);
+	process_describe(status, how, sizeof(how));
+	update(s, p->slot, SLOT_ENDED, 0, how);
+	if (p->job == 0)
+		return;
+	leave_job(s, p->job);
+	snprintf(reason, sizeof(reason), "the worker %s", how);
+	if (p->hung)
+		snprintf(reason, sizeof(reason), "the worker made no progress for %d s and was killed",
+			 s->config->node.worker_timeout);
+	if (!p->hung && (p->kill_at > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == CODE_CANCELLED)))
+		interrupted(s, p->job, "the worker was told to stop", now);
+	else
+		crashed(s, p->job, reason, now);
+}
+
+/* ---- what is due ---- */
+
+static void start(struct schedule *s, int id)
+{
+	const struct slot *slot = slots_find(&s->slots, id);
+	struct process p = {.role = PROCESS_WORKER, .slot = id, .threads = slots_threads(&s->slots, slot, threads_available())};
+	const char *args[] = {"worker", slot->name, s->config_path ? "-c" : NULL, s->config_path, NULL};
+	struct err err = {0};
+
+	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
+		log_event(LOG_ERR, "worker-not-started", "device=%s reason=%s", log_quote(slot->name), log_quote(err.msg));
+		update(s, id, SLOT_SPAWNED, 0, NULL); /* and gone: it waits longer each time */
+		update(s, id, SLOT_ENDED, 0, err.msg);
+	} else {
+		update(s, id, SLOT_SPAWNED, 0, NULL);
+	}
+}
+
+static void stop(struct schedule *s, int id)
+{
+	struct process *p = process_of_slot(&s->processes, id);
+
+	update(s, id, SLOT_TOLD, 0, NULL);
+	if (p)
+		process_stop(p, s->clock, STOP_GRACE);
+}
+
+static void kill_hung(struct schedule *s, int id)
+{
+	struct process *p = process_of_slot(&s->processes, id);
+	const struct slot *slot = slots_find(&s->slots, id);
+	bool busy = slot->state == SLOT_BUSY;
+	char reason[120];
+
+	snprintf(reason, sizeof(reason), "its worker was not ready after %.0f s", SLOT_START_LIMIT);
+	log_event(LOG_ERR, "worker-hangs", "device=%s job=%lld", log_quote(slot->name), p ? (long long)p->job : 0LL);
+	if (busy)
+		update(s, id, SLOT_TOLD, 0, NULL);
+	else if (device_name_is_open(slot->name))
+		counted(s, id, 0, reason);
+	else
+		update(s, id, SLOT_TAKEN_OUT, 0, reason);
+	if (p) {
+		p->hung = true;
+		process_kill(p, s->clock);
+	}
+}
+
+/* SIGKILL does not end it: it hangs in the driver. Its job goes on elsewhere; the process cannot come back to it. */
+static void abandon(struct schedule *s, int id, double now)
+{
+	static const char reason[] = "its worker hangs in the driver and cannot be killed";
+	struct process *p = process_of_slot(&s->processes, id);
+	int64_t job = p ? p->job : 0;
+
+	update(s, id, SLOT_ABANDONED, 0, reason);
+	if (job) {
+		p->job = 0;
+		crashed(s, job, reason, now);
+	}
+}
+
+static void act_on(struct schedule *s, int id, double now)
+{
+	double next;
+	enum slot_action action = slots_due(slots_find(&s->slots, id), s->config->node.worker_timeout, s->clock, &next);
+
+	if (next < s->clock + 86400)
+		schedule_wake_on_clock(s, next, now);
+	if (action == SLOT_START && !s->stopping)
+		start(s, id);
+	else if (action == SLOT_STOP)
+		stop(s, id);
+	else if (action == SLOT_KILL)
+		kill_hung(s, id);
+	else if (action == SLOT_ABANDON && !s->stopping)
+		abandon(s, id, now);
+}
+
+void schedule_hear(struct schedule *s, double now)
+{
+	for (size_t i = 0; i < s->processes.n; i++) {
+		struct process *p = &s->processes.list[i];
+
+		/* One that is closed and whose process does not end would be readable for ever. */
+		if (p->role == PROCESS_WORKER && p->channel >= 0 && !hear(s, p, now)) {
+			close(p->channel);
+			p->channel = -1;
+		}
+	}
+}
+
+void schedule_slots_step(struct schedule *s, double now)
+{
+	int ids[SLOTS_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->slots.n; i++)
+		ids[n++] = s->slots.list[i].id;
+	for (size_t i = 0; i < n; i++)
+		if (slots_find(&s->slots, ids[i]))
+			act_on(s, ids[i], now);
+	if (!s->stopping)
+		give_jobs(s, now);
+}

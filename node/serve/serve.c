@@ -1,0 +1,167 @@
+/* serve.c - the node's loop: wait, then see what has ended, what is due, and what the journal says.
+ *
+ * - One thread; every step looks at everything again, so that a wake-up too many costs nothing and one too few at most a TICK.
+ * - Deadlines in memory are on clock_seconds(); times in the journal are on the wall clock.
+ * - The loop ends when it is stopping and no child is left; then running jobs are written down as interrupted.
+ */
+#include "node/serve/serve.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/log.h"
+#include "node/serve/serve_parts.h"
+
+#define TICK 0.25 /* s between two looks for what other processes wrote: the command line's retry and cancel */
+
+static void take_signals(struct serve *v, double clock)
+{
+	struct signalfd_siginfo info;
+
+	while (read(v->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+			serve_stop(v, clock);
+		else if (info.ssi_signo == SIGHUP && !v->s.stopping)
+			serve_reload(v, clock);
+	}
+}
+
+/* Wait until something happens, the clock says so, or another process wrote to the journal. */
+static void wait_for_work(struct serve *v, double until)
+{
+	struct pollfd fds[2 + PROCESS_MAX] = {{.fd = v->signal_fd, .events = POLLIN}, {.fd = v->pipe_fd[0], .events = POLLIN}};
+	nfds_t n_fds = 2;
+	char bytes[256];
+
+	for (size_t i = 0; i < v->s.processes.n; i++)
+		if (v->s.processes.list[i].channel >= 0)
+			fds[n_fds++] = (struct pollfd){.fd = v->s.processes.list[i].channel, .events = POLLIN};
+	for (;;) {
+		double left = until - clock_seconds(), wait = left < TICK ? left : TICK;
+		int64_t version = v->version;
+		int n = wait > 0 ? poll(fds, n_fds, (int)(1000 * wait) + 1) : poll(fds, n_fds, 0);
+
+		while (read(v->pipe_fd[0], bytes, sizeof(bytes)) > 0)
+			;
+		if (v->s.journal)
+			version = journal_data_version(v->s.journal);
+		if (n != 0 || left <= 0 || version != v->version || v->s.stopping || audit_waiting(clock_seconds())) {
+			v->version = version;
+			return;
+		}
+	}
+}
+
+/* Not before somebody accepts what the sockets take in. */
+static void tell_ready(struct serve *v)
+{
+	if (v->ready || v->s.stopping || !process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL))
+		return;
+	v->ready = true;
+	serve_notify(v, SERVICE_READY);
+}
+
+/* Opened before the first instance can be indexed, so that none is left out. */
+static void open_trail(struct serve *v)
+{
+	struct err err = {0};
+
+	if (!v->trail && v->s.journal && audit_trail_open(v->conf.config->node.spool, v->s.journal, &v->trail, &err) < 0)
+		log_event(LOG_CRIT, "audit-trail", "reason=%s", log_quote(err.msg));
+}
+
+/* What was transferred, and the way to syslog. Answers when to come again, on clock_seconds(). */
+static double audit(struct serve *v, double now, double clock, bool last)
+{
+	double next = 0, flush;
+
+	if (v->trail && v->s.journal) {
+		next = audit_trail_step(v->trail, v->s.journal, &v->s.jobs, v->conf.config, now, last);
+		next = next > 0 ? clock + (next - now) : 0;
+	}
+	flush = audit_flush(clock);
+	return flush > 0 && (next == 0 || flush < next) ? flush : next;
+}
+
+static void sooner(double *until, double deadline)
+{
+	if (deadline > 0 && deadline < *until)
+		*until = deadline;
+}
+
+static void loop(struct serve *v)
+{
+	for (;;) {
+		double now = clock_wall(), clock = clock_seconds(), until;
+
+		v->s.clock = clock;
+		serve_reap(v, now);
+		if (v->s.stopping && v->s.processes.n == 0)
+			break;
+		if (v->receiver_at > 0 && v->receiver_at <= clock)
+			serve_start_receiver(v, clock);
+		if (v->journal_at > 0 && v->journal_at <= clock)
+			serve_open_journal(v, clock);
+		if (v->certificates_at <= clock)
+			serve_watch_certificates(v, clock);
+		if (v->stop_at > 0 && v->stop_at <= clock)
+			serve_stop_rest(v, clock);
+		tell_ready(v);
+		open_trail(v);
+		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
+		schedule_step(&v->s, now);
+		node_report_write(&v->report, &v->s, now);
+		until = clock + (v->s.next - now);
+		sooner(&until, process_tick(&v->s.processes, clock));
+		sooner(&until, v->receiver_at);
+		sooner(&until, v->journal_at);
+		sooner(&until, audit(v, now, clock, false));
+		sooner(&until, v->status.at);
+		sooner(&until, v->certificates_at);
+		wait_for_work(v, until);
+		take_signals(v, clock_seconds());
+	}
+	schedule_interrupt(&v->s, clock_wall());
+	audit_application(false);
+	audit(v, clock_wall(), clock_seconds(), true);
+}
+
+int serve_run(struct serve_conf *conf, struct err *err)
+{
+	struct serve v = {.conf = *conf, .signal_fd = -1, .pipe_fd = {-1, -1}, .version = -1};
+	struct err why = {0};
+	int ret;
+
+	v.s.config = v.conf.config;
+	v.report.started = clock_wall();
+	status_watch_begin(&v.status);
+	slots_configure(&v.s.slots, v.conf.config->node.device, clock_seconds());
+	audit_start(&v.conf.config->node, AUDIT_QUEUED, "serve");
+	if (service_notify_take(&v.notify, &why) < 0)
+		log_event(LOG_ERR, "service-not-notified", "reason=%s", log_quote(why.msg));
+	ret = serve_begin(&v, err);
+	if (ret == 0) {
+		audit_application(true);
+		loop(&v);
+	}
+	audit_trail_close(v.trail);
+	v.s.journal = journal_close(v.s.journal);
+	jobs_clear(&v.s.jobs);
+	status_watch_end(&v.status);
+	node_report_clear(&v.report);
+	if (v.signal_fd >= 0)
+		close(v.signal_fd);
+	if (v.pipe_fd[0] >= 0) {
+		close(v.pipe_fd[0]);
+		close(v.pipe_fd[1]);
+	}
+	listen_close(&v.conf.sockets);
+	close(v.conf.lock_fd);
+	config_free(v.conf.config);
+	free(v.conf.text);
+	return ret;
+}

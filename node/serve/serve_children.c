@@ -1,0 +1,124 @@
+/* serve_children.c - the receiver's life, the journal around its fork, and the end of every child.
+ *
+ * - SQLite must not cross a fork: the receiver is forked while the journal is closed; all other processes are exec'ed and open
+ *   their own. A journal that cannot be opened again then is tried again from the loop: until it is there nothing is decided,
+ *   but the receiver goes on.
+ * - A receiver that ends by itself is started again, at once after a while of work, else after a wait.
+ * - Deadlines are on clock_seconds(): a clock that is set back delays no SIGKILL.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/log.h"
+#include "node/receive/receiver.h"
+#include "node/serve/serve_parts.h"
+
+#define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
+#define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */
+#define JOURNAL_WAIT 2.0  /* s until a journal that could not be opened again is tried again */
+
+static int receiver_child(void *ctx)
+{
+	struct serve *v = ctx;
+	struct err err = {0};
+
+	serve_start_log(v->conf.config, "receiver");
+	close(v->signal_fd);
+	close(v->pipe_fd[0]);
+	if (receiver_run(&v->conf.sockets, v->conf.config, v->pipe_fd[1], SERVE_GRACE, &err) == 0)
+		return 0;
+	log_event(LOG_CRIT, "receiver-failed", "reason=%s", log_quote(err.msg));
+	return 1;
+}
+
+/* Logs when the journal goes and when it is back, not each attempt. */
+void serve_open_journal(struct serve *v, double clock)
+{
+	struct err err = {0};
+
+	if (journal_open(v->journal_path, &v->s.journal, &err) < 0) {
+		v->s.journal = NULL;
+		if (v->journal_at == 0)
+			log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		v->journal_at = clock + JOURNAL_WAIT;
+		return;
+	}
+	if (v->journal_at > 0)
+		log_event(LOG_NOTICE, "journal-back", "path=%s", log_quote(v->journal_path));
+	v->journal_at = 0;
+	v->version = -1;
+	v->s.journal_reserved = 0; /* its log may be a new file */
+	v->s.space_at = 0;
+}
+
+/* Forks with the journal closed. */
+void serve_start_receiver(struct serve *v, double clock)
+{
+	static const struct process p = {.role = PROCESS_RECEIVER};
+	struct err why = {0};
+
+	v->receiver_at = 0;
+	v->s.journal = journal_close(v->s.journal);
+	if (process_fork(&v->s.processes, &p, receiver_child, v, clock, &why) < 0) {
+		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
+		v->receiver_at = clock + RECEIVER_WAIT;
+	}
+	serve_open_journal(v, clock);
+}
+
+void serve_stop(struct serve *v, double clock)
+{
+	struct processes *all = &v->s.processes;
+	bool again = v->s.stopping;
+
+	v->s.stopping = true;
+	v->receiver_at = 0;
+	status_watch_end(&v->status);
+	if (!again)
+		v->stop_at = clock + SERVE_GRACE;
+	if (!again)
+		serve_notify(v, SERVICE_STOPPING);
+	log_event(LOG_NOTICE, again ? "stopping-now" : "stopping", "processes=%zu", all->n);
+	for (size_t i = 0; i < all->n; i++) {
+		struct process *p = &all->list[i];
+
+		if (again)
+			process_stop(p, clock, 0);
+		else if (p->role == PROCESS_RECEIVER)
+			process_stop(p, clock, SERVE_GRACE + 5);
+		else if (p->role != PROCESS_DELIVER)
+			process_stop(p, clock, WORKER_GRACE);
+	}
+}
+
+/* The deliveries' grace is over. */
+void serve_stop_rest(struct serve *v, double clock)
+{
+	for (size_t i = 0; i < v->s.processes.n; i++)
+		process_stop(&v->s.processes.list[i], clock, 1);
+	v->stop_at = clock + 3600;
+}
+
+void serve_reap(struct serve *v, double now)
+{
+	struct process p;
+	char how[120];
+	int status;
+
+	while (process_reap(&v->s.processes, &p, &status)) {
+		process_describe(status, how, sizeof(how));
+		log_event(LOG_DEBUG, "process-ended", "role=%s pid=%ld job=%lld how=%s", process_role_name(p.role), (long)p.pid,
+			  (long long)p.job, log_quote(how));
+		if (p.role == PROCESS_STATUS) {
+			status_watch_ended(&v->status, &p, how, v->s.clock);
+		} else if (p.role != PROCESS_RECEIVER) {
+			schedule_ended(&v->s, &p, status, now);
+			if (p.channel >= 0)
+				close(p.channel);
+		} else if (!p.retired && !v->s.stopping) {
+			log_event(LOG_CRIT, "receiver-ended", "how=%s", log_quote(how));
+			v->receiver_at = v->s.clock + (v->s.clock - p.started > 10 * RECEIVER_WAIT ? 0 : RECEIVER_WAIT);
+		}
+	}
+}

@@ -1,0 +1,185 @@
+/* serve_config.c - the configuration that is in force: how it comes in, and how another one takes its place.
+ *
+ * - A text is read once, checked whole, and kept: what was checked is what work processes get (SPOOL/node.conf), not the file
+ *   that somebody may be editing. Included files are part of it.
+ * - A reload takes everything or nothing: until the new text is checked, its copy written and its ports are open, the old
+ *   configuration stays, copy included.
+ * - The spool cannot change while the node runs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/audit/audit.h"
+#include "node/base/log.h"
+#include "node/receive/tls_files.h"
+#include "node/serve/serve_parts.h"
+
+#define CERTIFICATES_EVERY 86400.0 /* s */
+#define COPY_ROOM (64 << 10)	   /* bytes that the copy of the configuration may grow to on a full disk */
+
+int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
+	       struct config **ret_config, struct err *err)
+{
+	const struct tls_files_report files = {ctx, report, NULL, NULL};
+	struct config *config = NULL;
+	char *text = NULL;
+	int ret = path ? config_load_text(path, report, ctx, &config, &text, err) : config_load(NULL, report, ctx, &config, err);
+
+	if (ret == 0 && path)
+		ret = tls_files_check(config, clock_wall(), &files, err);
+	if (ret == 0) {
+		*ret_text = text;
+		*ret_config = config;
+	} else {
+		free(text);
+		config_free(config);
+	}
+	return ret;
+}
+
+/* ---- the copy ---- */
+
+static int write_file(const char *path, int flags, const char *text, struct err *err)
+{
+	size_t n = strlen(text), at = 0;
+	ssize_t got = 0;
+	int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0600), ret = 0;
+
+	if (fd < 0)
+		return err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	for (; at < n && got >= 0; at += got > 0 ? (size_t)got : 0)
+		got = write(fd, text + at, n - at);
+	if (got < 0 || ftruncate(fd, (off_t)n) < 0 || fsync(fd) < 0)
+		ret = err_set(err, errno, "cannot write %s: %s", path, strerror(errno));
+	else /* for a longer one, written when the disk is full; where the file system cannot do that, there is none */
+		(void)!fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, COPY_ROOM);
+	close(fd);
+	return ret;
+}
+
+static bool holds(const char *path, const char *text)
+{
+	size_t n = strlen(text);
+	char *there = malloc(n + 1);
+	FILE *f = there ? fopen(path, "re") : NULL;
+	bool same = f && fread(there, 1, n + 1, f) == n && !memcmp(there, text, n);
+
+	if (f)
+		fclose(f);
+	free(there);
+	return same;
+}
+
+/* What work processes read. Replaced as a whole: one that is just starting reads the old or the new one. On failure the old one
+ * stays in force: without a path, work processes would take the embedded defaults and another spool. Only while there are no
+ * work processes a disk without space for a second file gets it in the place of the first: what a person has changed in order to
+ * get space must not need space. A kill leaves half of it, and the next start writes it again. */
+int serve_write_copy(struct serve *v, const char *text, struct err *err)
+{
+	struct err why = {0};
+	char part[320];
+	int ret;
+
+	if (!text) {
+		v->s.config_path = NULL;
+		return 0;
+	}
+	if (!holds(v->config_copy, text)) {
+		snprintf(part, sizeof(part), "%s.part", v->config_copy);
+		ret = write_file(part, O_CREAT | O_TRUNC, text, &why);
+		if (ret == 0 && rename(part, v->config_copy) < 0)
+			ret = err_set(&why, errno, "cannot rename %s: %s", part, strerror(errno));
+		if (ret < 0)
+			unlink(part);
+		if ((ret == -ENOSPC || ret == -EDQUOT) && v->s.processes.n == 0)
+			ret = write_file(v->config_copy, 0, text, NULL);
+		if (ret < 0)
+			return err_set(err, why.code, "%s", why.msg);
+	}
+	v->s.config_path = v->config_copy;
+	return 0;
+}
+
+void serve_start_log(const struct config *c, const char *who)
+{
+	log_start(c->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, c->node.log_facility, c->node.log_level, who);
+	audit_start(&c->node, AUDIT_QUEUED, who);
+}
+
+static void log_expiry(void *ctx, const char *text, bool is_over)
+{
+	(void)ctx;
+	log_event(is_over ? LOG_ALERT : LOG_WARNING, is_over ? "certificate-expired" : "certificate-expires", "reason=%s",
+		  log_quote(text));
+}
+
+static void log_open_key(void *ctx, const char *text)
+{
+	(void)ctx;
+	log_event(LOG_WARNING, "key-open", "reason=%s", log_quote(text));
+}
+
+/* Certificates end while the node runs. */
+void serve_watch_certificates(struct serve *v, double clock)
+{
+	const struct tls_files_report report = {NULL, NULL, log_expiry, log_open_key};
+
+	v->certificates_at = clock + CERTIFICATES_EVERY;
+	tls_files_check(v->conf.config, clock_wall(), &report, NULL);
+}
+
+static void report_problem(void *ctx, const char *problem)
+{
+	(void)ctx;
+	log_event(LOG_ERR, "config-problem", "problem=%s", log_quote(problem));
+}
+
+void serve_reload(struct serve *v, double clock)
+{
+	struct config *config = NULL;
+	struct err why = {0};
+	struct process *p;
+	char *text = NULL;
+	int ret = serve_load(v->conf.path, report_problem, NULL, &text, &config, &why);
+
+	if (ret == 0 && strcmp(config->node.spool, v->conf.config->node.spool))
+		ret = err_set(&why, EINVAL, "the spool cannot change while the node runs (%s to %s): stop it first",
+			      v->conf.config->node.spool, config->node.spool);
+	if (ret == 0)
+		ret = serve_write_copy(v, text, &why);
+	if (ret == 0)
+		ret = listen_open(config, &v->conf.sockets, &v->conf.sockets, &why);
+	if (ret < 0) {
+		log_event(LOG_ERR, "config-kept", "reason=%s", log_quote(why.msg));
+		audit_configured(false, why.msg);
+		config_free(config);
+		free(text);
+		serve_write_copy(v, v->conf.text, NULL);
+		return;
+	}
+	config_free(v->conf.config);
+	free(v->conf.text);
+	v->conf.config = config;
+	v->conf.text = text;
+	v->s.config = config;
+	v->certificates_at = clock;
+	slots_configure(&v->s.slots, config->node.device, clock);
+	serve_start_log(config, "serve");
+	log_event(LOG_NOTICE, "config-reloaded", "aet=%s port=%d protocols=%zu destinations=%zu", log_quote(config->node.aet),
+		  v->conf.sockets.list[0].port, config->n_protocols, config->n_destinations);
+	audit_configured(true, "the configuration was read again");
+	v->trail = audit_trail_close(v->trail); /* it may have been switched on or off */
+	p = process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
+	if (p) {
+		p->retired = true;
+		process_stop(p, clock, SERVE_GRACE + 5);
+	}
+	serve_start_receiver(v, clock);
+	status_watch_configure(&v->status, config, &v->s.processes, clock);
+}

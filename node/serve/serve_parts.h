@@ -1,0 +1,51 @@
+/* What the files of the node's loop share; for node/serve/serve*.c alone. */
+#ifndef TOMONODE_NODE_SERVE_PARTS_H
+#define TOMONODE_NODE_SERVE_PARTS_H
+
+#include "node/audit/audit_trail.h"
+#include "node/process/service_notify.h"
+#include "node/serve/node_report.h"
+#include "node/serve/schedule.h"
+#include "node/serve/serve.h"
+#include "node/serve/status_watch.h"
+
+#define SERVE_GRACE 20 /* s that associations and deliveries under way get at the end */
+
+struct serve {
+	struct serve_conf conf;
+	struct schedule s;
+	struct status_watch status;
+	struct node_report report;
+	struct service_notify notify;
+	bool ready; /* ... was told that the node listens */
+	char journal_path[300], config_copy[300];
+	int signal_fd, pipe_fd[2];
+	int64_t version;	   /* the journal's, when it was last looked at */
+	struct audit_trail *trail; /* NULL: not yet opened */
+	/* on clock_seconds(): */
+	double journal_at;	/* open the journal again then; 0: it is open */
+	double receiver_at;	/* start a receiver then; 0: none is wanted */
+	double certificates_at; /* look when they end then */
+	double stop_at;		/* 0: running; else when what is under way is told to end */
+};
+
+/* serve_config.c */
+/* What work processes read; text NULL: the embedded defaults. On failure the copy that is there stays in force. */
+int serve_write_copy(struct serve *v, const char *text, struct err *err);
+void serve_start_log(const struct config *c, const char *who); /* log and audit, as the configuration says */
+void serve_reload(struct serve *v, double clock);
+void serve_watch_certificates(struct serve *v, double clock); /* those that end soon are logged */
+
+/* serve_start.c: signals, the copy of the configuration, the spool swept; then the children that run from the start. */
+int serve_begin(struct serve *v, struct err *err);
+
+void serve_notify(const struct serve *v, const char *state); /* to the service manager, where there is one */
+
+/* serve_children.c */
+void serve_start_receiver(struct serve *v, double clock);
+void serve_open_journal(struct serve *v, double clock); /* where that fails, again at journal_at */
+void serve_reap(struct serve *v, double now);
+void serve_stop(struct serve *v, double clock); /* the second call does not wait */
+void serve_stop_rest(struct serve *v, double clock);
+
+#endif

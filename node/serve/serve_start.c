@@ -1,0 +1,162 @@
+/* serve_start.c - from a checked configuration to a node whose receiver runs.
+ *
+ * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
+ * - No image is removed because the journal does not know it: it may have been lost, or be an older one (node/store/unknown.h).
+ * - A full disk keeps no node from starting: the receiver refuses until there is space.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/log.h"
+#include "node/serve/serve_parts.h"
+#include "node/store/spool.h"
+#include "node/store/unknown.h"
+
+#define RECEIVERS_MAX 1000 /* node.max_associations is no more */
+
+struct sweep_ctx {
+	struct journal *journal;
+	bool damaged; /* it may have lost rows: no image is judged by it */
+	int unknown;  /* images that no row names */
+	bool more;    /* than a crash leaves: one of each process that received */
+	int n_receivers, max_receivers;
+	long receivers[RECEIVERS_MAX];
+};
+
+/* The process that received an image is in its name (spool_begin()). */
+static void count_unknown(struct sweep_ctx *c, const char *file)
+{
+	long pid;
+
+	c->unknown++;
+	if (c->more || sscanf(file, "instances/%*x-%*x-%ld-", &pid) != 1)
+		return;
+	c->more = c->n_receivers >= c->max_receivers;
+	for (int i = 0; i < c->n_receivers; i++)
+		c->more = c->more || c->receivers[i] == pid;
+	if (!c->more)
+		c->receivers[c->n_receivers++] = pid;
+}
+
+static int judge_file(void *ctx, const char *file)
+{
+	struct sweep_ctx *c = ctx;
+	int ret = journal_names_file(c->journal, file, NULL);
+
+	if (ret != 0)
+		return ret < 0 || c->damaged ? -EIO : SPOOL_NAMED;
+	ret = journal_removed_file(c->journal, file, NULL);
+	if (ret == 0)
+		count_unknown(c, file);
+	return ret < 0 || c->damaged ? -EIO : ret == 1 ? SPOOL_REMOVED : SPOOL_NO_ROW;
+}
+
+static int names_file(void *ctx, const char *file)
+{
+	struct sweep_ctx *c = ctx;
+
+	return journal_names_file(c->journal, file, NULL);
+}
+
+static void report_damage(void *ctx, const char *problem)
+{
+	struct node_report *r = ctx;
+
+	if (!r->journal[0])
+		snprintf(r->journal, sizeof(r->journal), "%.199s", problem);
+	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
+}
+
+/* One that a crash left was never acknowledged. More of them were, and the journal is not the one that knew them. */
+static void report_unknown(const struct sweep_ctx *c)
+{
+	if (c->unknown == 0)
+		return;
+	if (c->damaged)
+		log_event(LOG_ALERT, "images-unknown", "images=%d reason=%s", c->unknown,
+			  log_quote("the damaged journal does not name them; they stay in instances/: stop the node, move its "
+				    "spool away, start it, send them again"));
+	else
+		log_event(
+			c->more ? LOG_ALERT : LOG_NOTICE, "images-unknown", "images=%d reason=%s", c->unknown,
+			log_quote(
+				c->more ? "no row of the journal names them, and a crash does not leave so many: it was lost or "
+					  "is an older one. They are in unknown/ of the spool: send them to this node again"
+					: "no row of the journal names them, as a crash leaves it. They are in unknown/ of the "
+					  "spool: their senders send them again"));
+}
+
+/* Check the journal, remove what a crash left, and set aside the images that it does not know. One that is damaged moves and
+ * removes none. */
+static int clean_up(struct serve *v, struct err *err)
+{
+	const struct node_conf *node = &v->conf.config->node;
+	struct sweep_ctx c = {.max_receivers = node->max_associations};
+	struct err why = {0};
+	int ret = journal_open(v->journal_path, &c.journal, err);
+	int found, removed, back = 0;
+
+	if (ret < 0)
+		return ret;
+	found = journal_check(c.journal, report_damage, &v->report, &why);
+	if (found < 0)
+		report_damage(&v->report, why.msg);
+	c.damaged = found != 0;
+	if (!c.damaged)
+		back = unknown_bring_back(node->spool, names_file, &c, &why);
+	if (back > 0)
+		log_event(LOG_NOTICE, "images-back", "images=%d", back);
+	removed = back < 0 ? back : spool_sweep(node->spool, judge_file, &c, &why);
+	if (removed < 0)
+		log_event(LOG_ERR, "sweep-failed", "reason=%s", log_quote(why.msg));
+	else if (removed > 0)
+		log_event(LOG_NOTICE, "spool-swept", "removed=%d", removed);
+	report_unknown(&c);
+	journal_close(c.journal);
+	return 0;
+}
+
+void serve_notify(const struct serve *v, const char *state)
+{
+	struct err err = {0};
+
+	if (service_notify_send(&v->notify, state, &err) < 0)
+		log_event(LOG_ERR, "service-not-notified", "reason=%s", log_quote(err.msg));
+}
+
+int serve_begin(struct serve *v, struct err *err)
+{
+	sigset_t mask;
+	int ret;
+
+	snprintf(v->journal_path, sizeof(v->journal_path), "%s/journal.db", v->conf.config->node.spool);
+	snprintf(v->config_copy, sizeof(v->config_copy), "%s/node.conf", v->conf.config->node.spool);
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGHUP);
+	sigaddset(&mask, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	v->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (v->signal_fd < 0 || pipe2(v->pipe_fd, O_CLOEXEC | O_NONBLOCK) < 0)
+		return err_set(err, errno, "cannot set up signals: %s", strerror(errno));
+	v->s.processes.lock_fd = v->conf.lock_fd;
+	v->s.processes.notify_fd = v->pipe_fd[1];
+	ret = serve_write_copy(v, v->conf.text, err);
+	if (ret < 0)
+		return ret;
+	ret = clean_up(v, err);
+	if (ret < 0 && err->code != ENOSPC && err->code != EDQUOT)
+		return ret;
+	if (ret < 0) /* the receiver refuses until there is space; what lies about is swept at another start */
+		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
+	serve_start_receiver(v, clock_seconds());
+	status_watch_configure(&v->status, v->conf.config, &v->s.processes, clock_seconds());
+	return 0;
+}

@@ -1,0 +1,260 @@
+#include "node/serve/slots.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEATH_WAIT 1.0 /* s until a worker that died before it had done anything is started again; doubled */
+
+struct slot *slots_find(struct slots *all, int id)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->list[i].id == id)
+			return &all->list[i];
+	return NULL;
+}
+
+static struct slot *add(struct slots *all, const char *name, double now)
+{
+	struct slot *slot;
+
+	if (all->n == SLOTS_MAX)
+		return NULL;
+	slot = &all->list[all->n++];
+	*slot = (struct slot){.id = ++all->last_id, .at = now, .since = now};
+	snprintf(slot->name, sizeof(slot->name), "%.*s", DEVICE_NAME_SIZE - 1, name);
+	return slot;
+}
+
+/* The slot of a name that is asked for: one that would leave, or a new one. */
+static void claim(struct slots *all, const char *name, double now)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct slot *slot = &all->list[i];
+
+		if (slot->leaving && !slot->spare && !slot->abandoned && !strcmp(slot->name, name)) {
+			slot->leaving = false;
+			return;
+		}
+	}
+	add(all, name, now);
+}
+
+static void remove_gone(struct slots *all)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->list[i].leaving || all->list[i].state != SLOT_DOWN)
+			all->list[n++] = all->list[i];
+	all->n = n;
+}
+
+/* A spare slot as long as every other is out. */
+static void balance(struct slots *all, double now)
+{
+	struct slot *spare = NULL;
+	bool wanted = false, in = false;
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct slot *slot = &all->list[i];
+
+		if (slot->spare && !slot->abandoned)
+			spare = slot;
+		else if (!slot->leaving)
+			*(slot->out ? &wanted : &in) = true;
+	}
+	wanted = wanted && !in;
+	if (spare)
+		spare->leaving = !wanted;
+	else if (wanted && (spare = add(all, "cpu", now)))
+		spare->spare = true;
+	remove_gone(all);
+}
+
+void slots_configure(struct slots *all, const char *device, double now)
+{
+	char names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
+	int n = device_names_parse(device, names);
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct slot *slot = &all->list[i];
+
+		slot->leaving = true;
+		slot->old = slot->state != SLOT_DOWN;
+		slot->deaths = 0;
+		slot->at = now;
+	}
+	for (int i = 0; i < n; i++)
+		claim(all, names[i], now);
+	balance(all, now);
+}
+
+static void enter(struct slot *slot, enum slot_state state, double now)
+{
+	slot->state = state;
+	slot->since = now;
+	slot->seen = now;
+}
+
+static void take_out(struct slot *slot, const char *reason, double now)
+{
+	double wait = SLOT_OUT_FIRST;
+
+	for (int i = 0; i < slot->outs && wait < SLOT_OUT_CAP; i++)
+		wait *= 2;
+	slot->out = true;
+	slot->outs++;
+	slot->deaths = 0;
+	slot->at = now + (wait < SLOT_OUT_CAP ? wait : SLOT_OUT_CAP);
+	snprintf(slot->reason, sizeof(slot->reason), "%s", reason);
+}
+
+static void expand(struct slots *all, int id, int count, double now)
+{
+	bool instead_of_none = !strcmp(slots_find(all, id)->name, "auto");
+	char name[DEVICE_NAME_SIZE];
+
+	slots_find(all, id)->leaving = true;
+	for (int i = 0; i < count && i < DEVICE_NAMES_MAX; i++) {
+		snprintf(name, sizeof(name), "cuda:%d", i);
+		claim(all, name, now);
+	}
+	if (count <= 0)
+		claim(all, instead_of_none ? "cpu" : "cuda:0", now); /* cuda:0: its worker says what is wrong */
+}
+
+static void ended(struct slots *all, int id, const char *how, double now)
+{
+	struct slot *slot = slots_find(all, id);
+	enum slot_state was = slot->state;
+	char reason[300];
+
+	enter(slot, SLOT_DOWN, now);
+	slot->old = false;
+	slot->device[0] = '\0';
+	slot->abandoned = false;
+	if (slot->leaving || slot->out)
+		return;
+	slot->at = now;
+	if (was != SLOT_STARTING && was != SLOT_IDLE)
+		return;
+	if (++slot->deaths < SLOT_DEATHS_MAX) {
+		slot->at = now + DEATH_WAIT * (double)(1 << (slot->deaths - 1));
+	} else if (device_name_is_open(slot->name)) {
+		expand(all, id, 0, now);
+	} else {
+		snprintf(reason, sizeof(reason), "%d workers ended before they had done anything; the last one %.200s",
+			 slot->deaths, how);
+		take_out(slot, reason, now);
+	}
+}
+
+void slots_update(struct slots *all, int id, enum slot_event event, int number, const char *text, double now)
+{
+	struct slot *slot = slots_find(all, id);
+
+	if (!slot)
+		return;
+	switch (event) {
+	case SLOT_SPAWNED:
+		enter(slot, SLOT_STARTING, now);
+		break;
+	case SLOT_COUNTED:
+		enter(slot, SLOT_ENDING, now);
+		if (!slot->leaving) /* nobody asks any more, or it is said twice */
+			expand(all, id, number, now);
+		break;
+	case SLOT_READY:
+		if (slot->state != SLOT_STARTING) /* too late: it was killed, and what was said about it stands */
+			break;
+		enter(slot, SLOT_IDLE, now);
+		slot->out = false;
+		snprintf(slot->device, sizeof(slot->device), "%s", text);
+		break;
+	case SLOT_TAKEN_OUT:
+		take_out(slot, text, now);
+		if (slot->state != SLOT_DOWN)
+			enter(slot, SLOT_ENDING, now);
+		break;
+	case SLOT_GIVEN:
+		enter(slot, SLOT_BUSY, now);
+		break;
+	case SLOT_ALIVE:
+		slot->seen = now;
+		break;
+	case SLOT_DONE:
+		enter(slot, SLOT_IDLE, now);
+		slot->deaths = 0;
+		slot->outs = number ? 0 : slot->outs;
+		break;
+	case SLOT_TOLD:
+		enter(slot, SLOT_ENDING, now);
+		break;
+	case SLOT_ENDED:
+		ended(all, id, text, now);
+		break;
+	case SLOT_ABANDONED:
+		take_out(slot, text, now);
+		slot->abandoned = true;
+		break;
+	}
+	balance(all, now);
+}
+
+static bool over(double limit, double now, double *ret_next)
+{
+	if (limit <= now)
+		return true;
+	*ret_next = fmin(*ret_next, limit);
+	return false;
+}
+
+enum slot_action slots_due(const struct slot *slot, double timeout, double now, double *ret_next)
+{
+	*ret_next = INFINITY;
+	switch (slot->state) {
+	case SLOT_DOWN:
+		return over(slot->at, now, ret_next) ? SLOT_START : SLOT_NOTHING;
+	case SLOT_STARTING:
+		return over(slot->since + SLOT_START_LIMIT, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
+	case SLOT_IDLE:
+		return slot->old || slot->leaving ? SLOT_STOP : SLOT_NOTHING;
+	case SLOT_BUSY:
+		return over(slot->seen + timeout, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
+	case SLOT_ENDING:
+		if (slot->abandoned)
+			return SLOT_NOTHING;
+		return over(slot->since + SLOT_END_LIMIT, now, ret_next) ? SLOT_ABANDON : SLOT_NOTHING;
+	}
+	return SLOT_NOTHING;
+}
+
+struct slot *slots_idle(struct slots *all)
+{
+	struct slot *first = NULL;
+
+	for (size_t i = 0; i < all->n; i++) {
+		struct slot *slot = &all->list[i];
+
+		if (slot->state != SLOT_IDLE || slot->old || slot->leaving)
+			continue;
+		if (!strncmp(slot->name, "cuda", 4))
+			return slot;
+		if (!first)
+			first = slot;
+	}
+	return first;
+}
+
+int slots_threads(const struct slots *all, const struct slot *slot, int cores)
+{
+	int n = 0;
+
+	if (!strncmp(slot->name, "cpu:", 4))
+		return atoi(slot->name + 4);
+	for (size_t i = 0; i < all->n; i++)
+		n += !all->list[i].leaving && !all->list[i].out;
+	return cores > n && n > 0 ? cores / n : n > 0 ? 1 : cores;
+}

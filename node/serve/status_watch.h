@@ -1,0 +1,25 @@
+/* The manager's side of the status page: the address it listens on, and the process that answers (node/status/cmd_status.c),
+ * started again when it ends. Whatever goes wrong here is logged and tried again; the node goes on without it. */
+#ifndef TOMONODE_NODE_STATUS_WATCH_H
+#define TOMONODE_NODE_STATUS_WATCH_H
+
+#include "node/process/process.h"
+
+struct status_watch {
+	int listen_fd; /* -1: none */
+	char bind[64]; /* where that listens */
+	int port;
+	double at; /* start the process then, on clock_seconds(); 0: none is wanted */
+	bool told; /* what is in the way is logged */
+};
+
+void status_watch_begin(struct status_watch *w);
+/* After a configuration was read: a process with the earlier one ends. */
+void status_watch_configure(struct status_watch *w, const struct config *config, struct processes *all, double clock);
+/* Listen and start what is due. */
+void status_watch_step(struct status_watch *w, const struct config *config, const char *config_path, struct processes *all,
+		       double clock);
+void status_watch_ended(struct status_watch *w, const struct process *p, const char *how, double clock);
+void status_watch_end(struct status_watch *w); /* nothing is started any more */
+
+#endif

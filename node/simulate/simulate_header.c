@@ -1,0 +1,116 @@
+/* simulate_header.c - what both formats of a simulated exam have in common. The patient does not exist and says so. */
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "dicom/object/fill.h"
+#include "node/simulate/simulate.h"
+#include "node/version.h"
+
+static void fill_fixed(struct fill *f)
+{
+	static const struct {
+		uint32_t tag;
+		const char *text;
+	} entries[] = {
+		{TAG_STUDY_DATE, "20260601"},
+		{TAG_STUDY_TIME, "101500"},
+		{DICOM_TAG(0x0008, 0x0021), "20260601"}, /* Series Date */
+		{DICOM_TAG(0x0008, 0x0031), "101700"},	 /* Series Time */
+		{TAG_CONTENT_DATE, "20260601"},
+		{TAG_CONTENT_TIME, "101800"},
+		{TAG_ACCESSION_NUMBER, "SIM1"},
+		{TAG_MODALITY, "MG"},
+		{TAG_REFERRING_PHYSICIAN_NAME, ""},
+		{TAG_INSTITUTION_NAME, "SIMULATED"},
+		{TAG_INSTITUTION_ADDRESS, "SIMULATED"},
+		{TAG_STATION_NAME, "SIMULATOR"},
+		{DICOM_TAG(0x0008, 0x1070), "SIMULATOR^TOMONODE"}, /* Operators' Name */
+		{TAG_PATIENT_NAME, "TOMONODE^PHANTOM"},
+		{TAG_PATIENT_ID, "TOMONODE-PHANTOM"},
+		{TAG_PATIENT_BIRTH_DATE, "19601130"},
+		{TAG_PATIENT_SEX, "F"},
+		{TAG_PATIENT_AGE, "065Y"},
+		{TAG_STUDY_ID, "1"},
+		{TAG_SOFTWARE_VERSIONS, "tomonode " TOMONODE_VERSION},
+		{TAG_BODY_PART_EXAMINED, "BREAST"},
+		{TAG_SERIES_NUMBER, "1"},
+		{TAG_SERIES_DESCRIPTION, "simulated tomosynthesis projections"},
+		{TAG_POSITION_REFERENCE_INDICATOR, ""},
+		{TAG_BURNED_IN_ANNOTATION, "NO"},
+		{TAG_BREAST_IMPLANT_PRESENT, "NO"},
+		{TAG_PARTIAL_VIEW, "NO"},
+		{TAG_LOSSY_IMAGE_COMPRESSION, "00"},
+		{DICOM_TAG(0x0008, 0x0068), "FOR PROCESSING"}, /* Presentation Intent Type */
+		{DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC"},   /* Positioner Type */
+		{TAG_DETECTOR_TYPE, "DIRECT"},
+		{TAG_DETECTOR_ID, "SIMULATED"},
+		{TAG_DETECTOR_TEMPERATURE, "30"},
+		{TAG_DATE_OF_LAST_DETECTOR_CALIBRATION, "20260601"},
+		{TAG_TIME_OF_LAST_DETECTOR_CALIBRATION, "080000"},
+		{TAG_KVP, "30"},
+		{TAG_FOCAL_SPOTS, "0.3"},
+		{TAG_COMPRESSION_FORCE, "100"},
+		{TAG_PADDLE_DESCRIPTION, "SIMULATED"},
+		{TAG_EXPOSURE_CONTROL_MODE, "MANUAL"},
+		{TAG_EXPOSURE_CONTROL_MODE_DESCRIPTION, "SIMULATED"},
+	};
+
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
+		fill_text(f, entries[i].tag, entries[i].text);
+}
+
+static void fill_view_code(const struct simulation *s, struct fill *root)
+{
+	bool cc = strcmp(s->o.view, "CC") == 0;
+	struct fill code = fill_item(root, TAG_VIEW_CODE_SEQUENCE);
+
+	fill_text(&code, TAG_CODE_VALUE, cc ? "399162004" : "399368009");
+	fill_text(&code, TAG_CODING_SCHEME_DESIGNATOR, "SCT");
+	fill_text(&code, TAG_CODE_MEANING, cc ? "cranio-caudal" : "medio-lateral oblique");
+	fill_empty(&code, TAG_VIEW_MODIFIER_CODE_SEQUENCE);
+	fill_join(root, &code);
+}
+
+static void fill_pixels(const struct simulation *s, struct fill *f)
+{
+	fill_int(f, TAG_SAMPLES_PER_PIXEL, 1);
+	fill_text(f, TAG_PHOTOMETRIC_INTERPRETATION, s->o.inverted ? "MONOCHROME2" : "MONOCHROME1");
+	fill_text(f, TAG_PRESENTATION_LUT_SHAPE, s->o.inverted ? "IDENTITY" : "INVERSE");
+	fill_int(f, TAG_ROWS, s->n_v);
+	fill_int(f, TAG_COLUMNS, s->n_u);
+	fill_int(f, TAG_BITS_ALLOCATED, 16);
+	fill_int(f, TAG_BITS_STORED, 16);
+	fill_int(f, TAG_HIGH_BIT, 15);
+	fill_int(f, TAG_PIXEL_REPRESENTATION, 0);
+	if (s->o.collimate == 0)
+		return;
+	fill_int(f, TAG_PIXEL_PADDING_VALUE, s->o.inverted ? s->max_value : 0);
+	fill_int(f, TAG_PIXEL_PADDING_RANGE_LIMIT, s->o.inverted ? s->max_value : 0);
+}
+
+void simulate_fill_header(const struct simulation *s, struct fill *root)
+{
+	fill_fixed(root);
+	fill_text(root, TAG_STUDY_INSTANCE_UID, s->study);
+	fill_text(root, TAG_SERIES_INSTANCE_UID, s->series);
+	fill_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference);
+	fill_text(root, TAG_MANUFACTURER, s->o.system.manufacturer);
+	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system.model);
+	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system.serial);
+	fill_text(root, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
+	fill_doubles(root, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
+	fill_double(root, TAG_BODY_PART_THICKNESS, s->o.thickness);
+	fill_view_code(s, root);
+	fill_pixels(s, root);
+	fill_empty(root, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+}
+
+/* Which way the stored columns and rows run, docs/geometry.md "How an image is stored". */
+const char *simulate_orientation(const struct simulation *s)
+{
+	bool cc = strcmp(s->o.view, "CC") == 0;
+
+	if (s->o.side == 'L')
+		return cc ? "A\\R" : "A\\FR";
+	return cc ? "P\\L" : "P\\FL";
+}

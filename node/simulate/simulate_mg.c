@@ -1,0 +1,90 @@
+/* simulate_mg.c - one projection as Digital Mammography X-Ray Image For Processing (PS3.3 A.26, modules of A.27). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "dicom/object/fill.h"
+#include "node/simulate/simulate.h"
+
+/* What is the same for every projection. */
+static void fill_series(const struct simulation *s, struct fill *f)
+{
+	const struct profile_conf *p = s->o.profile;
+	double pitch[2] = {s->pitch, s->pitch};
+	double sid = p->axis_height + p->source_axis;
+	char image_type[64], field[32], side[2] = {s->o.side, '\0'}, event[DICOM_UID_SIZE];
+
+	snprintf(image_type, sizeof(image_type), "ORIGINAL\\PRIMARY\\TOMO_PROJ\\%c%s", s->o.side, s->o.view);
+	snprintf(field, sizeof(field), "%ld\\%ld", lround(s->n_v * s->pitch), lround(s->n_u * s->pitch)); /* mm, rows first */
+	simulate_uid(s, "irradiation event", event);
+	fill_text(f, TAG_IMAGE_TYPE, image_type);
+	fill_text(f, TAG_IMAGE_LATERALITY, side);
+	fill_text(f, TAG_PATIENT_ORIENTATION, simulate_orientation(s));
+	fill_text(f, TAG_ACQUISITION_DATE, "20260601");
+	fill_text(f, TAG_ACQUISITION_TIME, "101800");
+	fill_text(f, TAG_IRRADIATION_EVENT_UID, event);
+	fill_text(f, DICOM_TAG(0x0040, 0x0318), "BREAST"); /* Organ Exposed */
+	fill_code(f, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
+	fill_double(f, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
+	fill_double(f, TAG_DISTANCE_SOURCE_TO_PATIENT, sid - p->support);
+	fill_doubles(f, TAG_IMAGER_PIXEL_SPACING, pitch, 2);
+	fill_text(f, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
+	fill_text(f, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */
+	fill_text(f, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
+	fill_text(f, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
+	fill_text(f, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
+	fill_text(f, TAG_FILTER_TYPE, "STRIP");
+	fill_text(f, TAG_FILTER_MATERIAL, s->o.system.filter);
+	fill_text(f, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LIN");
+	fill_int(f, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, s->o.inverted ? -1 : 1);
+	fill_text(f, TAG_RESCALE_INTERCEPT, "0");
+	fill_text(f, TAG_RESCALE_SLOPE, "1");
+	fill_text(f, TAG_RESCALE_TYPE, "US");
+	fill_int(f, TAG_IMAGES_IN_ACQUISITION, s->o.views);
+	fill_int(f, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, s->o.views);
+	fill_int(f, DICOM_TAG(0x0020, 0x0012), 1); /* Acquisition Number */
+}
+
+static void fill_view(const struct simulation *s, int view, struct fill *f)
+{
+	const struct profile_conf *p = s->o.profile;
+	bool primary = p->angle_tag == TAG_POSITIONER_PRIMARY_ANGLE, mlo = strcmp(s->o.view, "MLO") == 0;
+	double stored = p->angle_sign * (s->angle[view] - p->angle_offset), mas = SIMULATE_MAS * s->exposure[view];
+	double dose = SIMULATE_DOSE / s->o.views * s->exposure[view];
+
+	fill_int(f, TAG_INSTANCE_NUMBER, view + 1);
+	fill_double(f, TAG_POSITIONER_PRIMARY_ANGLE, primary ? stored : mlo ? s->o.gantry : 0);
+	fill_double(f, TAG_DETECTOR_SECONDARY_ANGLE, primary ? 0 : stored);
+	fill_int(f, TAG_EXPOSURE, lround(mas));
+	fill_int(f, TAG_EXPOSURE_IN_UAS, lround(mas * 1000));
+	fill_int(f, TAG_EXPOSURE_TIME, 50);
+	fill_int(f, TAG_RELATIVE_X_RAY_EXPOSURE, 400);
+	fill_double(f, TAG_HALF_VALUE_LAYER, 0.55);
+	fill_double(f, TAG_ORGAN_DOSE, dose / 100); /* dGy */
+	fill_double(f, TAG_ENTRANCE_DOSE_IN_MGY, 4 * dose);
+}
+
+int simulate_new_mg(const struct simulation *s, int view, struct dicom_file **ret_file, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct fill root = {.err = err};
+	char part[32], uid[DICOM_UID_SIZE];
+	int rc;
+
+	snprintf(part, sizeof(part), "view %d", view);
+	simulate_uid(s, part, uid);
+	rc = dicom_new(CLASS_MG_PROCESSING, uid, &file, err);
+	if (rc < 0)
+		return rc;
+	root.item = dicom_root(file);
+	simulate_fill_header(s, &root);
+	fill_series(s, &root);
+	fill_view(s, view, &root);
+	if (root.rc < 0) {
+		dicom_close(file);
+		return root.rc;
+	}
+	*ret_file = file;
+	return 0;
+}

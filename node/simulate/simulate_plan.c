@@ -1,0 +1,226 @@
+/* simulate_plan.c - from options to everything that a simulated exam consists of, before the first ray. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/simulate/simulate.h"
+#include "node/simulate/simulate_voxels.h"
+
+#define JITTER 0.06	    /* of the step between two angles: real units are not even */
+#define EXPOSURE_SWING 0.05 /* where the profile scales by exposure, so that the scaling is seen to work */
+#define BEAD_BINS 1.5	    /* the least radius of a bead, in bins: smaller ones would fall between the rays */
+#define MAX_VALUE 65535
+
+/* A number in -1..1 that depends on seed and index alone (a step of splitmix64, Steele et al. 2014). */
+static double jitter(unsigned seed, int index)
+{
+	uint64_t z = ((uint64_t)seed << 32) + (uint64_t)index * 0x9E3779B97F4A7C15u + 0x9E3779B97F4A7C15u;
+
+	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+	z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+	z ^= z >> 31;
+	return (double)(z >> 11) * 0x1p-52 - 1;
+}
+
+/* Angles rise for a left breast and fall for a right one. */
+static void plan_angles(struct simulation *s)
+{
+	const struct simulate_options *o = &s->o;
+	double step = o->arc / (o->views - 1);
+
+	for (int i = 0; i < o->views; i++) {
+		int at = o->side == 'L' ? i : o->views - 1 - i;
+		double angle = -o->arc / 2 + at * step + JITTER * step * jitter(o->seed, at);
+
+		s->angle[i] = round(angle * 1e4) / 1e4;
+	}
+}
+
+static void plan_exposures(struct simulation *s)
+{
+	const struct simulate_options *o = &s->o;
+	double sum = 0;
+
+	for (int i = 0; i < o->views; i++) {
+		int at = o->side == 'L' ? i : o->views - 1 - i;
+
+		s->exposure[i] = o->profile->scale_by_exposure ? 1 + EXPOSURE_SWING * jitter(~o->seed, at) : 1;
+		sum += s->exposure[i];
+	}
+	for (int i = 0; i < o->views; i++)
+		s->exposure[i] *= o->views / sum;
+}
+
+static int check_options(const struct simulate_options *o, struct err *err)
+{
+	double room = o->profile->source_axis * cos(o->arc / 2 * M_PI / 180) + o->profile->axis_height;
+
+	if (!(o->profile->pitch > 0))
+		return err_set(err, EINVAL, "the geometry profile '%s' has no detector pitch", o->profile->name);
+	if (o->views < 2 || o->views > SIMULATE_VIEWS_MAX)
+		return err_set(err, EINVAL, "%d views; allowed: 2 to %d", o->views, SIMULATE_VIEWS_MAX);
+	if (!(o->arc >= 0.1 && o->arc <= 120))
+		return err_set(err, EINVAL, "an arc of %g degrees; allowed: 0.1 to 120", o->arc);
+	if (!(o->i0 >= 10))
+		return err_set(err, EINVAL, "an unattenuated intensity of %g counts; at least 10 are needed", o->i0);
+	if (o->binning < 1 || o->columns / o->binning < 16 || o->rows / o->binning < 16)
+		return err_set(err, EINVAL, "a detector of %d x %d bins merged by %d; at least 16 x 16 must remain", o->columns,
+			       o->rows, o->binning);
+	if (!(o->thickness >= 5 && o->profile->support + o->thickness < 0.9 * room))
+		return err_set(err, EINVAL, "a thickness of %g mm; allowed: 5 mm to %.0f mm, below the source", o->thickness,
+			       0.9 * room - o->profile->support);
+	if (o->collimate < 0 || 2 * ceil(o->collimate / (o->profile->pitch * o->binning)) >= o->rows / o->binning)
+		return err_set(err, EINVAL, "%d mm of padding at both ends of %g mm of detector leave nothing", o->collimate,
+			       o->rows * o->profile->pitch);
+	return 0;
+}
+
+void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DICOM_UID_SIZE])
+{
+	char text[sizeof(s->seed_text) + 100];
+
+	snprintf(text, sizeof(text), "%s %s", s->seed_text, part);
+	dicom_uid_from_text(text, ret_uid);
+}
+
+static void plan_uids(struct simulation *s, const char *digest)
+{
+	const struct simulate_options *o = &s->o;
+	const struct profile_conf *p = o->profile;
+
+	snprintf(s->seed_text, sizeof(s->seed_text),
+		 "simulate dbt %s %.17g %.17g %.17g %.17g %.17g %.17g %d %x %d %.17g "
+		 "%d %.17g %d %d %c %s %.17g %u %.17g %d %d %d %d %.17g %d %d %s",
+		 p->name, p->pitch, p->axis_height, p->source_axis, p->source_x, p->support, p->offset, p->scale_by_exposure,
+		 (unsigned)p->angle_tag, p->angle_sign, p->angle_offset, (int)o->phantom, o->i0, o->binning, o->multi, o->side,
+		 o->view, o->gantry, o->seed, o->thickness, o->noise, o->inverted, o->collimate, o->views, o->arc, o->columns,
+		 o->rows, o->study ? o->study : "");
+	if (s->voxels)
+		snprintf(s->seed_text + strlen(s->seed_text), sizeof(s->seed_text) - strlen(s->seed_text), " %s", digest);
+	if (o->study)
+		snprintf(s->study, sizeof(s->study), "%s", o->study);
+	else
+		simulate_uid(s, "study", s->study);
+	simulate_uid(s, "series", s->series);
+	simulate_uid(s, "frame of reference", s->frame_of_reference);
+}
+
+/* An intensity that stays below the largest stored value with room for noise and offset. */
+static int plan_intensity(struct simulation *s, struct err *err)
+{
+	double merged = (double)s->o.binning * s->o.binning, largest = 0, most;
+
+	for (int i = 0; i < s->o.views; i++)
+		largest = fmax(largest, s->exposure[i]);
+	s->max_value = MAX_VALUE;
+	most = fmax(MAX_VALUE - s->o.profile->offset, 0) / largest;
+	most -= 8 * sqrt(most);
+	s->i0 = fmin(s->o.i0 * merged,
+		     most); /* a merged bin counts more photons; a real read-out divides where it would overflow */
+	if (!(s->i0 >= 10))
+		return err_set(err, EINVAL, "a detector offset of %g leaves no room for counts below %d", s->o.profile->offset,
+			       MAX_VALUE);
+	return 0;
+}
+
+static int plan_scan(struct simulation *s, struct err *err)
+{
+	const struct profile_conf *p = s->o.profile;
+	struct dbt_geometry g = {.n_u = s->n_u,
+				 .n_v = s->n_v,
+				 .pitch = s->pitch,
+				 .axis_height = p->axis_height,
+				 .source_axis = p->source_axis,
+				 .source_x = p->source_x,
+				 .n_views = s->o.views,
+				 .angle = s->angle};
+
+	return scan_create_dbt(&g, &s->scan, err);
+}
+
+/* The volume decides how thick the breast is. */
+static int plan_voxels(struct simulation *s, char ret_digest[65], struct err *err)
+{
+	int rc = simulate_voxels_load(s->o.volume, s->o.materials, &s->voxels, ret_digest, err);
+
+	if (rc < 0)
+		return rc;
+	s->o.thickness = s->voxels->grid.n[2] * s->voxels->grid.h[2];
+	s->voxels->grid.lo[2] = s->o.profile->support;
+	return 0;
+}
+
+/* What lies in the beam, on the breast support. */
+static int plan_phantom(struct simulation *s, struct err *err)
+{
+	double size[2] = {s->n_u * s->pitch, s->n_v * s->pitch}, finest;
+	int rc;
+
+	if (s->voxels) {
+		finest = fmin(s->voxels->grid.h[0], s->voxels->grid.h[1]);
+		s->rays = (int)fmin(fmax(ceil(s->pitch / finest), 1), VOXEL_RAYS_MAX);
+		return voxel_phantom_shapes(s->voxels, &s->phantom, err);
+	}
+	rc = phantom_create(s->o.phantom, size, s->o.profile->support, s->o.thickness, s->o.seed, &s->phantom, err);
+	if (rc == 0)
+		phantom_grow_beads(s->phantom, BEAD_BINS * s->pitch);
+	return rc;
+}
+
+int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err)
+{
+	struct simulation *s = calloc(1, sizeof(*s));
+	char digest[65] = "";
+	int rc = 0;
+
+	if (!s)
+		return err_set(err, ENOMEM, "no memory for a simulation");
+	s->o = *o;
+	if (o->volume)
+		rc = plan_voxels(s, digest, err);
+	if (rc == 0)
+		rc = check_options(&s->o, err);
+	if (rc < 0) {
+		simulate_free(s);
+		return rc;
+	}
+	s->pitch = o->profile->pitch * o->binning;
+	s->n_u = o->columns / o->binning;
+	s->n_v = o->rows / o->binning;
+	s->columns_toward_chest = o->side == 'R';
+	s->rows_toward_minus_y = o->side == 'L';
+	plan_angles(s);
+	plan_exposures(s);
+	plan_uids(s, digest);
+	if ((rc = plan_intensity(s, err)) < 0 || (rc = plan_scan(s, err)) < 0 || (rc = plan_phantom(s, err)) < 0) {
+		simulate_free(s);
+		return rc;
+	}
+	*ret_simulation = s;
+	return 0;
+}
+
+struct simulation *simulate_free(struct simulation *s)
+{
+	if (!s)
+		return NULL;
+	scan_free(s->scan);
+	phantom_free(s->phantom);
+	voxel_phantom_free(s->voxels);
+	free(s);
+	return NULL;
+}
+
+void simulate_axes(const struct simulation *s, double ret_axes[3][3])
+{
+	double g = strcmp(s->o.view, "MLO") == 0 ? s->o.gantry * M_PI / 180 : 0, medial = s->o.side == 'L' ? -1 : 1;
+	double x[3] = {0, -1, 0}, z[3] = {medial * sin(g), 0, cos(g)};
+
+	for (int c = 0; c < 3; c++) {
+		ret_axes[0][c] = x[c];
+		ret_axes[1][c] = z[(c + 1) % 3] * x[(c + 2) % 3] - z[(c + 2) % 3] * x[(c + 1) % 3]; /* y = z cross x */
+		ret_axes[2][c] = z[c];
+	}
+}

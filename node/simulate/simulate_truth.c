@@ -1,0 +1,74 @@
+/* simulate_truth.c - truth.json: what was simulated, for whoever checks a reconstruction.
+ *
+ * center_mm is in the axes of the scan; column and row are where a projection along z onto the stored image puts it, in detector
+ * bins, the centre of the first at 0; patient_mm is in LPS with the origin of the scan as origin (docs/geometry.md).
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "node/base/json_out.h"
+#include "node/simulate/simulate.h"
+
+static const char *role_name(enum shape_role role)
+{
+	return role == ROLE_BEAD ? "bead" : role == ROLE_LESION ? "lesion" : "body";
+}
+
+static const char *kind_name(enum shape_kind kind)
+{
+	switch (kind) {
+	case SHAPE_ELLIPSOID:
+		return "ellipsoid";
+	case SHAPE_BOX:
+		return "box";
+	case SHAPE_CYLINDER_Z:
+		return "cylinder";
+	case SHAPE_BREAST:
+		return "breast";
+	}
+	return "unknown";
+}
+
+static json_t *shape_json(const struct simulation *s, const struct shape *shape)
+{
+	double axes[3][3], at[3], u = shape->c[0] / s->pitch - 0.5, v = shape->c[1] / s->pitch + s->n_v / 2.0 - 0.5;
+
+	simulate_axes(s, axes);
+	for (int c = 0; c < 3; c++)
+		at[c] = shape->c[0] * axes[0][c] + shape->c[1] * axes[1][c] + shape->c[2] * axes[2][c];
+	return json_pack("{s:s, s:s, s:[f,f,f], s:[f,f,f], s:f, s:f, s:f, s:[f,f,f]}", "role", role_name(shape->role), "kind",
+			 kind_name(shape->kind), "center_mm", shape->c[0], shape->c[1], shape->c[2], "half_axes_mm", shape->r[0],
+			 shape->r[1], shape->r[2], "mu_per_mm", shape->mu, "column", s->columns_toward_chest ? s->n_u - 1 - u : u,
+			 "row", s->rows_toward_minus_y ? s->n_v - 1 - v : v, "patient_mm", at[0], at[1], at[2]);
+}
+
+static json_t *truth_json(const struct simulation *s)
+{
+	const struct simulate_options *o = &s->o;
+	char side[2] = {o->side, '\0'};
+	json_t *shapes = json_array(), *angles = json_array(), *exposures = json_array();
+	json_t *root =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:b, s:s, s:i, s:i, s:s, s:s, s:s}", "kind",
+			  "dbt", "system", o->profile->name, "phantom", s->phantom->name, "side", side, "view", o->view,
+			  "gantry_degrees", strcmp(o->view, "MLO") == 0 ? o->gantry : 0.0, "thickness_mm", o->thickness,
+			  "support_mm", o->profile->support, "pixel_mm", s->pitch, "i0", s->i0, "seed", (json_int_t)o->seed,
+			  "noise", o->noise, "format", o->multi ? "bp" : "mg", "columns", s->n_u, "rows", s->n_v, "study",
+			  s->study, "series", s->series, "frame_of_reference", s->frame_of_reference);
+
+	for (int i = 0; i < o->views; i++) {
+		json_array_append_new(angles, json_real(s->angle[i]));
+		json_array_append_new(exposures, json_real(s->exposure[i]));
+	}
+	for (size_t i = 0; i < s->phantom->n; i++)
+		json_array_append_new(shapes, shape_json(s, &s->phantom->shapes[i]));
+	json_object_set_new(root, "angles_degrees", angles);
+	json_object_set_new(root, "relative_exposure", exposures);
+	json_object_set_new(root, "shapes", shapes);
+	return root;
+}
+
+int simulate_truth(const struct simulation *s, const char *folder, struct err *err)
+{
+	return json_out_write(truth_json(s), folder, "truth.json", err);
+}

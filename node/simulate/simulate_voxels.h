@@ -1,0 +1,28 @@
+/* Materials of labelled voxels, and the phantom made of them: `tomonode simulate dbt --phantom voxels`. */
+#ifndef TOMONODE_NODE_SIMULATE_VOXELS_H
+#define TOMONODE_NODE_SIMULATE_VOXELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+#include "recon/phantom/voxel_phantom.h"
+
+#define MATERIALS_FILE_MAX 65536 /* bytes */
+#define MATERIALS_NONE 0xFFFF	 /* in `of`: no material has this label */
+
+struct materials {
+	size_t n;
+	struct voxel_material material[VOXEL_MATERIALS_MAX];
+	uint16_t of[65536]; /* label -> index of its material */
+};
+
+/* The format is told in conf/materials-20keV.conf; `name` stands for the file in messages. */
+int materials_parse(const char *text, size_t size, const char *name, struct materials *ret_materials, struct err *err);
+
+/* The volume of a MetaImage file in the materials of a materials file, without its paddles. ret_digest: of everything that
+ * matters for its projections, as text. */
+int simulate_voxels_load(const char *volume, const char *materials, struct voxel_phantom **ret_phantom, char ret_digest[65],
+			 struct err *err);
+
+#endif

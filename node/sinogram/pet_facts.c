@@ -1,0 +1,130 @@
+/* pet_facts.c - what quantification needs, out of the standard attributes of a sinogram object (docs/sinogram-object.md).
+ *
+ * A value that cannot be read or cannot be (a weight of 0) counts as not given: what is missing limits the units of the result,
+ * and the result says so; it is no reason to refuse the data.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "node/sinogram/sinogram.h"
+
+/* > 0, else NaN. */
+static double number(const struct dicom_item *item, uint32_t tag)
+{
+	double v;
+
+	return item && dicom_get_double(item, tag, 0, &v, NULL) == 1 && v > 0 ? v : NAN;
+}
+
+static void text(const struct dicom_item *item, uint32_t tag, char *ret, size_t size)
+{
+	if (!item || dicom_get_text(item, tag, ret, size, NULL) != 1)
+		ret[0] = '\0';
+}
+
+/* The meaning of a code, else its value. */
+static void code(const struct dicom_item *item, uint32_t sequence, char *ret, size_t size)
+{
+	const struct dicom_item *c = dicom_item_at(item, sequence, 0);
+
+	text(c, TAG_CODE_MEANING, ret, size);
+	if (!ret[0])
+		text(c, TAG_CODE_VALUE, ret, size);
+}
+
+static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_facts *f)
+{
+	char moment[27];
+
+	text(item, DICOM_TAG(0x0018, 0x0031), f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
+	if (!f->radiopharmaceutical[0])
+		code(item, DICOM_TAG(0x0054, 0x0304), f->radiopharmaceutical, sizeof(f->radiopharmaceutical));
+	code(item, DICOM_TAG(0x0054, 0x0300), f->radionuclide, sizeof(f->radionuclide));
+	f->half_life = number(item, TAG_RADIONUCLIDE_HALF_LIFE);
+	f->dose = number(item, TAG_RADIONUCLIDE_TOTAL_DOSE);
+	f->volume = number(item, DICOM_TAG(0x0018, 0x1071));
+	text(item, TAG_RADIOPHARMACEUTICAL_START_TIME, f->injected, sizeof(f->injected));
+	text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, moment, sizeof(moment));
+	if (moment[0])
+		memcpy(f->injected, moment, sizeof(moment));
+}
+
+/* ---- how the patient lies ---- */
+
+static const struct position {
+	const char *name;
+	int axis[3][3]; /* of x, y, z in LPS */
+} positions[] = {
+	/* PS3.3 C.7.3.1.1.2. z points into the gantry: to the head when that goes first; y down: to the side that the patient
+	   lies on; x = y cross z. */
+	{"HFS", {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},	{"HFP", {{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}},
+	{"FFS", {{-1, 0, 0}, {0, 1, 0}, {0, 0, -1}}},	{"FFP", {{1, 0, 0}, {0, -1, 0}, {0, 0, -1}}},
+	{"HFDR", {{0, 1, 0}, {-1, 0, 0}, {0, 0, 1}}},	{"HFDL", {{0, -1, 0}, {1, 0, 0}, {0, 0, 1}}},
+	{"FFDR", {{0, -1, 0}, {-1, 0, 0}, {0, 0, -1}}}, {"FFDL", {{0, 1, 0}, {1, 0, 0}, {0, 0, -1}}},
+};
+
+bool pet_facts_axes(const char *position, double ret_axis[3][3])
+{
+	for (size_t i = 0; i < sizeof(positions) / sizeof(positions[0]); i++)
+		if (!strcmp(position, positions[i].name)) {
+			for (int c = 0; c < 9; c++)
+				ret_axis[c / 3][c % 3] = positions[i].axis[c / 3][c % 3];
+			return true;
+		}
+	return false;
+}
+
+struct meaning {
+	const char *sct, *srt, *word; /* codes of SNOMED CT and, before 2016, SNOMED-RT (PS3.16 annex O) */
+};
+
+/* CID 20 and CID 21 */
+static const struct meaning lies[] = {{"40199007", "F-10340", "S"},
+				      {"1240000", "F-10310", "P"},
+				      {"102535000", "F-10317", "DR"},
+				      {"102536004", "F-10319", "DL"}};
+static const struct meaning goes_first[] = {{"102540008", "F-10470", "HF"}, {"102541007", "F-10480", "FF"}};
+
+static const char *word_of(const struct dicom_item *item, uint32_t sequence, const struct meaning *all, size_t n)
+{
+	for (size_t k = 0; k < dicom_item_count(item, sequence); k++) {
+		char value[17];
+
+		text(dicom_item_at(item, sequence, k), TAG_CODE_VALUE, value, sizeof(value));
+		for (size_t i = 0; i < n; i++)
+			if (!strcmp(value, all[i].sct) || !strcmp(value, all[i].srt))
+				return all[i].word;
+	}
+	return "";
+}
+
+/* Codes where both are there, else the old attribute. */
+static void read_position(const struct dicom_item *root, char *ret, size_t size)
+{
+	const struct dicom_item *orientation = dicom_item_at(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
+	const char *first = word_of(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, goes_first, 2);
+	const char *on = orientation ? word_of(orientation, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, lies, 4) : "";
+
+	if (first[0] && on[0])
+		snprintf(ret, size, "%s%s", first, on);
+	else
+		text(root, TAG_PATIENT_POSITION, ret, size);
+}
+
+void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts)
+{
+	struct pet_facts f = {.weight = number(root, TAG_PATIENT_WEIGHT), .size = number(root, DICOM_TAG(0x0010, 0x1020))};
+
+	read_radiopharmaceutical(dicom_item_at(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0), &f);
+	text(root, TAG_SERIES_DATE, f.series_date, sizeof(f.series_date));
+	text(root, TAG_SERIES_TIME, f.series_time, sizeof(f.series_time));
+	text(root, TAG_ACQUISITION_DATE, f.acquisition_date, sizeof(f.acquisition_date));
+	text(root, TAG_ACQUISITION_TIME, f.acquisition_time, sizeof(f.acquisition_time));
+	f.duration = number(root, TAG_ACTUAL_FRAME_DURATION) / 1000; /* ms */
+	f.calibration = number(root, TAG_DOSE_CALIBRATION_FACTOR);
+	text(root, TAG_CORRECTED_IMAGE, f.corrected, sizeof(f.corrected));
+	read_position(root, f.patient_position, sizeof(f.patient_position));
+	*ret_facts = f;
+}

@@ -1,0 +1,265 @@
+/* provenance.c - see node/sinogram/provenance.h. What the sources say is copied, never reworded; what is new is this program. */
+#include "node/sinogram/provenance.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "node/version.h"
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_files, char ret_uid[DICOM_UID_SIZE])
+{
+	size_t at = strlen(text), size = at + 1 + n_files * (DICOM_UID_SIZE + 1);
+	char *all = malloc(size), (*uids)[DICOM_UID_SIZE] = calloc(n_files + 1, sizeof(*uids));
+	const char **order = calloc(n_files + 1, sizeof(*order));
+
+	if (!all || !uids || !order) { /* a UID all the same, but not one that repeats */
+		dicom_uid_random(ret_uid);
+		goto out;
+	}
+	memcpy(all, text, at + 1);
+	for (size_t i = 0; i < n_files; i++) {
+		dicom_get_text(dicom_root(files[i]), TAG_SOP_INSTANCE_UID, uids[i], sizeof(uids[i]), NULL);
+		order[i] = uids[i];
+	}
+	qsort(order, n_files, sizeof(*order), by_text);
+	for (size_t i = 0; i < n_files; i++)
+		at += (size_t)snprintf(all + at, size - at, "|%s", order[i]);
+	dicom_uid_from_text(all, ret_uid);
+out:
+	free(order);
+	free(uids);
+	free(all);
+}
+
+void provenance_time(const struct dicom_item *source, double now, struct provenance_time *ret_time)
+{
+	time_t seconds = (time_t)now;
+	int micro = (int)((now - floor(now)) * 1e6);
+	char zone[17] = "", sign, date[sizeof(ret_time->date)] = "", time[sizeof(ret_time->time)];
+	struct tm tm;
+	int hours, minutes;
+
+	if (dicom_get_text(source, TAG_TIMEZONE_OFFSET_FROM_UTC, zone, sizeof(zone), NULL) == 1 &&
+	    sscanf(zone, "%c%2d%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-')) {
+		seconds += (sign == '-' ? -60 : 60) * (60 * hours + minutes);
+		gmtime_r(&seconds, &tm);
+	} else {
+		localtime_r(&seconds, &tm);
+	}
+	strftime(date, sizeof(date), "%Y%m%d", &tm);
+	snprintf(time, sizeof(time), "%02u%02u%02u.%06u", (unsigned)tm.tm_hour % 100, (unsigned)tm.tm_min % 100,
+		 (unsigned)tm.tm_sec % 100, (unsigned)micro % 1000000);
+	memcpy(ret_time->date, date, sizeof(ret_time->date));
+	memcpy(ret_time->time, time, sizeof(ret_time->time));
+	snprintf(ret_time->date_time, sizeof(ret_time->date_time), "%s%s", date, time);
+}
+
+static const uint32_t copied[] = {
+	TAG_SPECIFIC_CHARACTER_SET, TAG_TIMEZONE_OFFSET_FROM_UTC, DICOM_TAG(0x0008, 0x0051), /* Issuer of Accession Number */
+	DICOM_TAG(0x0008, 0x1030),							     /* Study Description */
+	DICOM_TAG(0x0008, 0x1032),							     /* Procedure Code */
+	DICOM_TAG(0x0008, 0x1048),							     /* Physicians of Record */
+	DICOM_TAG(0x0008, 0x1050),							     /* Performing Physician's Name */
+	DICOM_TAG(0x0008, 0x1070),							     /* Operators' Name */
+	DICOM_TAG(0x0008, 0x1080),							     /* Admitting Diagnoses Description */
+	DICOM_TAG(0x0008, 0x1110),							     /* Referenced Study */
+	DICOM_TAG(0x0008, 0x1111), /* Referenced Performed Procedure Step */
+	DICOM_TAG(0x0010, 0x0021), /* Issuer of Patient ID */
+	DICOM_TAG(0x0010, 0x0024), /* Issuer of Patient ID Qualifiers */
+	DICOM_TAG(0x0010, 0x0032), /* Patient's Birth Time */
+	DICOM_TAG(0x0010, 0x1002), /* Other Patient IDs */
+	DICOM_TAG(0x0010, 0x1020), /* Patient's Size */
+	DICOM_TAG(0x0010, 0x1030), /* Patient's Weight */
+	DICOM_TAG(0x0012, 0x0010), /* Clinical Trial Sponsor Name */
+	DICOM_TAG(0x0012, 0x0020), /* Clinical Trial Protocol ID */
+	DICOM_TAG(0x0012, 0x0021), /* Clinical Trial Protocol Name */
+	DICOM_TAG(0x0012, 0x0030), /* Clinical Trial Site ID */
+	DICOM_TAG(0x0012, 0x0031), /* Clinical Trial Site Name */
+	DICOM_TAG(0x0012, 0x0040), /* Clinical Trial Subject ID */
+	DICOM_TAG(0x0012, 0x0042), /* Clinical Trial Subject Reading ID */
+	DICOM_TAG(0x0012, 0x0062), /* Patient Identity Removed */
+	DICOM_TAG(0x0012, 0x0063), /* De-identification Method */
+	DICOM_TAG(0x0012, 0x0064), /* De-identification Method Code */
+	DICOM_TAG(0x0018, 0x1030), /* Protocol Name */
+	DICOM_TAG(0x0040, 0x0244), /* Performed Procedure Step Start Date */
+	DICOM_TAG(0x0040, 0x0245), /* Performed Procedure Step Start Time */
+	DICOM_TAG(0x0040, 0x0253), /* Performed Procedure Step ID */
+	DICOM_TAG(0x0040, 0x0254), /* Performed Procedure Step Description */
+	DICOM_TAG(0x0040, 0x0260), /* Performed Protocol Code */
+	DICOM_TAG(0x0040, 0x0275), /* Request Attributes */
+	TAG_STUDY_INSTANCE_UID,	    TAG_INSTITUTION_NAME,	  TAG_INSTITUTION_ADDRESS,   TAG_INSTITUTIONAL_DEPARTMENT_NAME,
+};
+
+/* Type 2: there, and empty where the source has none. */
+static const uint32_t copied_or_empty[] = {
+	TAG_PATIENT_NAME, TAG_PATIENT_ID,	TAG_PATIENT_BIRTH_DATE,	      TAG_PATIENT_SEX, TAG_STUDY_DATE,
+	TAG_STUDY_TIME,	  TAG_ACCESSION_NUMBER, TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID,
+};
+
+/* "047Y" out of two dates YYYYMMDD; empty: they say nothing sensible. */
+static void age_text(const char *birth, const char *on, char *ret_text, size_t size)
+{
+	long a = strtol(birth, NULL, 10), b = strtol(on, NULL, 10), years = (b - a) / 10000;
+
+	ret_text[0] = '\0';
+	if (strlen(birth) == 8 && strlen(on) == 8 && a > 0 && b > a && years < 130)
+		snprintf(ret_text, size, "%03ldY", years);
+}
+
+static void fill_age(const struct dicom_item *source, struct fill *f)
+{
+	char birth[65], on[65], age[24];
+
+	fill_copy(f, TAG_PATIENT_AGE, source);
+	if (f->rc != 0) /* copied, or failed */
+		return;
+	if (dicom_get_text(source, TAG_PATIENT_BIRTH_DATE, birth, sizeof(birth), NULL) != 1 ||
+	    dicom_get_text(source, TAG_STUDY_DATE, on, sizeof(on), NULL) != 1)
+		return;
+	age_text(birth, on, age, sizeof(age));
+	if (age[0])
+		fill_text(f, TAG_PATIENT_AGE, age);
+}
+
+void provenance_fill_patient(const struct dicom_item *source, struct fill *root)
+{
+	fill_copies(root, source, copied, sizeof(copied) / sizeof(copied[0]));
+	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
+		fill_empty(root, copied_or_empty[i]);
+		fill_copy(root, copied_or_empty[i], source);
+	}
+	fill_age(source, root);
+}
+
+void provenance_fill_frame(const struct dicom_item *source, struct fill *root)
+{
+	char frame[DICOM_UID_SIZE], series[DICOM_UID_SIZE] = "", text[DICOM_UID_SIZE + 64];
+
+	if (dicom_get_text(source, TAG_FRAME_OF_REFERENCE_UID, frame, sizeof(frame), NULL) != 1) {
+		dicom_get_text(source, TAG_SERIES_INSTANCE_UID, series, sizeof(series), NULL);
+		snprintf(text, sizeof(text), "tomonode frame of reference|%s", series);
+		dicom_uid_from_text(text, frame);
+	}
+	fill_text(root, TAG_FRAME_OF_REFERENCE_UID, frame);
+}
+
+/* Software has no serial number: the host it runs on stands for it. */
+void provenance_fill_equipment(struct fill *root)
+{
+	char host[HOST_NAME_MAX + 1] = "", station[17], creator[HOST_NAME_MAX + 64];
+	char uid[DICOM_UID_SIZE];
+
+	if (gethostname(host, sizeof(host) - 1) < 0 || !host[0])
+		snprintf(host, sizeof(host), "unknown");
+	snprintf(station, sizeof(station), "%.16s", host);
+	snprintf(creator, sizeof(creator), "tomonode instance creator|%s", host);
+	dicom_uid_from_text(creator, uid);
+	fill_text(root, TAG_MANUFACTURER, "tomonode");
+	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
+	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, host);
+	fill_text(root, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
+	fill_text(root, TAG_STATION_NAME, station);
+	fill_text(root, TAG_INSTANCE_CREATOR_UID, uid);
+}
+
+void provenance_fill_machines(const struct dicom_item *source, const struct provenance_time *time, const char *recipe,
+			      struct fill *root)
+{
+	static const uint32_t modality[] = {
+		TAG_INSTITUTION_NAME,
+		TAG_INSTITUTION_ADDRESS,
+		TAG_STATION_NAME,
+		TAG_INSTITUTIONAL_DEPARTMENT_NAME,
+		TAG_MANUFACTURER_MODEL_NAME,
+		TAG_DEVICE_SERIAL_NUMBER,
+		TAG_SOFTWARE_VERSIONS,
+		DICOM_TAG(0x0018, 0x1200), /* last calibration */
+		DICOM_TAG(0x0018, 0x1201),
+	};
+	struct fill item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	char maker[65];
+
+	if (dicom_get_text(source, TAG_MANUFACTURER, maker, sizeof(maker), NULL) == 0) /* empty, and here it is type 1 */
+		fill_text(&item, TAG_MANUFACTURER, "unknown");
+	else
+		fill_copy(&item, TAG_MANUFACTURER, source);
+	fill_copies(&item, source, modality, sizeof(modality) / sizeof(modality[0]));
+	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
+	fill_join(root, &item);
+
+	item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	fill_text(&item, TAG_MANUFACTURER, "tomonode");
+	fill_text(&item, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
+	fill_text(&item, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
+	fill_text(&item, TAG_CONTRIBUTION_DATE_TIME, time->date_time);
+	fill_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
+	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
+	fill_join(root, &item);
+}
+
+/* ---- references ---- */
+
+static void fill_reference(struct fill *f, uint32_t sequence, struct dicom_file *file, bool purpose)
+{
+	struct fill item = fill_item(f, sequence);
+	char sop_class[DICOM_UID_SIZE] = "", instance[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, instance, sizeof(instance), NULL);
+	fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
+	fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, instance);
+	if (purpose)
+		fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+			  "Source image for image processing operation");
+	fill_join(f, &item);
+}
+
+static void series_of(struct dicom_file *file, char ret_uid[DICOM_UID_SIZE])
+{
+	ret_uid[0] = '\0';
+	dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, ret_uid, DICOM_UID_SIZE, NULL);
+}
+
+/* One item for each series that a source is of. */
+static void fill_series_references(struct dicom_file *const *files, size_t n_files, struct fill *root)
+{
+	for (size_t i = 0; i < n_files && root->rc >= 0; i++) {
+		char series[DICOM_UID_SIZE], other[DICOM_UID_SIZE];
+		bool done = false;
+		struct fill item;
+
+		series_of(files[i], series);
+		for (size_t k = 0; k < i && !done; k++) {
+			series_of(files[k], other);
+			done = !strcmp(series, other);
+		}
+		if (done)
+			continue;
+		item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
+		fill_text(&item, TAG_SERIES_INSTANCE_UID, series);
+		for (size_t k = i; k < n_files; k++) {
+			series_of(files[k], other);
+			if (!strcmp(series, other))
+				fill_reference(&item, TAG_REFERENCED_INSTANCE_SEQUENCE, files[k], false);
+		}
+		fill_join(root, &item);
+	}
+}
+
+void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct fill *root)
+{
+	for (size_t i = 0; i < n_files && root->rc >= 0; i++)
+		fill_reference(root, TAG_SOURCE_INSTANCE_SEQUENCE, files[i], true);
+	fill_series_references(files, n_files, root);
+}

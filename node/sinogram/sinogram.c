@@ -1,0 +1,318 @@
+/* sinogram.c - the objects of an acquisition put together.
+ *
+ * Objects belong together by series, study and frame of reference; each says of how many instances the acquisition is made, so
+ * that a missing one is known. Per role, all chunks must say the same header, hash and length, every index once; the sizes of the
+ * chunks must add up to the length, and that to what the header asks for, before a byte is allocated.
+ */
+#include "node/sinogram/sinogram.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+#include "node/base/plural.h"
+#include "node/sinogram/sinogram_parts.h"
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+enum sinogram_role sinogram_first_role(const struct sinogram *s)
+{
+	return s->part[SINOGRAM_LINES].present ? SINOGRAM_LINES : SINOGRAM_EMISSION;
+}
+
+/* ---- opening ---- */
+
+struct opening {
+	struct sinogram *s;
+	struct sinogram_facts *facts; /* [file] */
+	bool raw;		      /* see sinogram_open_raw() */
+	struct err *err;
+};
+
+static int open_files(struct opening *o, const char *const *paths, size_t n)
+{
+	struct sinogram *s = o->s;
+
+	s->paths = calloc(n, sizeof(*s->paths));
+	s->files = calloc(n, sizeof(*s->files));
+	o->facts = calloc(n, sizeof(*o->facts));
+	if (!s->paths || !s->files || !o->facts)
+		return err_set(o->err, ENOMEM, "no memory for %zu files", n);
+	for (size_t i = 0; i < n; i++) {
+		int rc = dicom_open(paths[i], &s->files[i], o->err);
+
+		if (rc == 0) {
+			s->n_files = i + 1;
+			rc = sinogram_facts_of(s->files[i], &o->facts[i], o->err);
+			rc = rc == 0 ? -EBADMSG : rc;
+		}
+		if (rc < 0) {
+			err_within(o->err, "%s", base_name(paths[i]));
+			return rc;
+		}
+		s->paths[i] = strdup(paths[i]);
+		if (!s->paths[i])
+			return err_set(o->err, ENOMEM, "no memory for a path");
+	}
+	return 0;
+}
+
+/* One acquisition, all of it? */
+static int check_together(const struct opening *o)
+{
+	const struct sinogram_facts *first = &o->facts[0];
+	size_t n = o->s->n_files;
+
+	for (size_t i = 1; i < n; i++) {
+		const struct sinogram_facts *f = &o->facts[i];
+		const char *name = base_name(o->s->paths[i]), *other = base_name(o->s->paths[0]);
+
+		if (strcmp(f->series, first->series) != 0 || strcmp(f->study, first->study) != 0)
+			return err_set(o->err, EBADMSG, "%s and %s are of two acquisitions (series %s and %s)", other, name,
+				       first->series, f->series);
+		if (strcmp(f->frame_of_reference, first->frame_of_reference) != 0)
+			return err_set(o->err, EBADMSG, "%s and %s have two frames of reference", other, name);
+		if (strcmp(f->format, first->format) != 0)
+			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format, name, f->format);
+		if (f->instances != first->instances)
+			return err_set(o->err, EBADMSG, "%s says that the acquisition has %ld instances, %s says %ld", other,
+				       first->instances, name, f->instances);
+	}
+	return 0;
+}
+
+/* The files of a role in the order of their chunks. */
+static int collect_chunks(struct opening *o, enum sinogram_role role)
+{
+	struct sinogram_part *part = &o->s->part[role];
+	const struct sinogram_facts *first = NULL;
+	size_t none = o->s->n_files;
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < o->s->n_files; i++) {
+		const struct sinogram_facts *f = &o->facts[i];
+		const char *name = base_name(o->s->paths[i]);
+
+		if (f->role != role)
+			continue;
+		if (!first) {
+			first = f;
+			part->n_chunks = (size_t)f->n_chunks; /* at most SINOGRAM_FILES_MAX */
+			part->file = malloc(part->n_chunks * sizeof(*part->file));
+			part->block = malloc(part->n_chunks * sizeof(*part->block));
+			if (!part->file || !part->block)
+				return err_set(o->err, ENOMEM, "no memory for %zu chunks", part->n_chunks);
+			for (size_t c = 0; c < part->n_chunks; c++)
+				part->file[c] = none;
+		}
+		if (f->n_chunks != first->n_chunks || f->bytes != first->bytes || strcmp(f->sha256, first->sha256) != 0)
+			return err_set(o->err, EBADMSG, "%s: %s of %ld chunks and %llu bytes, others have %ld and %llu%s", name,
+				       sinogram_role_name(role), f->n_chunks, (unsigned long long)f->bytes, first->n_chunks,
+				       (unsigned long long)first->bytes,
+				       strcmp(f->sha256, first->sha256) ? ", with another SHA-256" : "");
+		if (part->file[f->chunk] != none)
+			return err_set(o->err, EBADMSG, "chunk %ld of %s twice: %s, %s", f->chunk + 1, sinogram_role_name(role),
+				       base_name(o->s->paths[part->file[f->chunk]]), name);
+		part->file[f->chunk] = i;
+		part->block[f->chunk] = f->block;
+		sum += f->chunk_bytes;
+	}
+	if (!first)
+		return 0;
+	for (size_t c = 0; c < part->n_chunks; c++)
+		if (part->file[c] == none)
+			return err_set(o->err, EBADMSG, "%s: chunk %zu of %zu is missing", sinogram_role_name(role), c + 1,
+				       part->n_chunks);
+	if (sum != first->bytes + (first->bytes & 1)) /* an odd last chunk is padded */
+		return err_set(o->err, EBADMSG, "%s: %llu bytes in %zu chunks, %llu are promised", sinogram_role_name(role),
+			       (unsigned long long)sum, part->n_chunks, (unsigned long long)first->bytes);
+	part->bytes = first->bytes;
+	snprintf(part->sha256, sizeof(part->sha256), "%s", first->sha256);
+	part->present = true;
+	return 0;
+}
+
+static int check_all_there(const struct opening *o)
+{
+	long there = (long)o->s->n_files, want = o->facts[0].instances;
+
+	if (!o->s->part[sinogram_first_role(o->s)].present)
+		return err_set(o->err, EBADMSG, "no object of role EMISSION among %ld", there);
+	if (there != want)
+		return err_set(o->err, EBADMSG, "the acquisition has %ld instance%s, and %ld %s here", want, plural(want), there,
+			       there == 1 ? "is" : "are");
+	return 0;
+}
+
+/* ---- headers ---- */
+
+/* Of the role's kind, with all that the scanner's configuration knows. */
+static int parse_header(const struct opening *o, enum sinogram_role role, const char *text, struct interfile *h)
+{
+	int rc = interfile_parse(text, strlen(text), h, o->err);
+
+	if (rc < 0)
+		return rc;
+	if ((h->kind == INTERFILE_PARALLEL) != (role == SINOGRAM_LINES))
+		return err_set(o->err, EBADMSG, "its header is one of %s", role == SINOGRAM_LINES ? "PET" : "parallel beams");
+	return h->kind == INTERFILE_PARALLEL ? 0 : interfile_complete(h, o->s->scanner, o->err);
+}
+
+static int wrong_size(const struct interfile *h, uint64_t bytes, struct err *err)
+{
+	char extent[100];
+
+	interfile_extent(h, extent, sizeof(extent));
+	return err_set(err, EBADMSG, "the header asks for %llu bytes (%s) behind an offset of %llu, the data have %llu in all",
+		       (unsigned long long)interfile_bytes(h), extent, (unsigned long long)h->offset, (unsigned long long)bytes);
+}
+
+static int read_header(struct opening *o, enum sinogram_role role)
+{
+	struct sinogram_part *part = &o->s->part[role];
+	struct interfile *h = &part->header;
+	int rc = 0;
+
+	for (size_t c = 0; rc == 0 && c < part->n_chunks; c++) {
+		size_t i = part->file[c];
+		char *text = NULL;
+
+		rc = sinogram_header_text(o->s->files[i], &o->facts[i], &text, o->err);
+		if (rc == 0 && part->text && strcmp(text, part->text) != 0)
+			rc = err_set(o->err, EBADMSG, "%s has another Interfile header than the chunks before it",
+				     base_name(o->s->paths[i]));
+		if (c == 0)
+			part->text = text;
+		else
+			free(text);
+	}
+	if (rc == 0 && o->raw)
+		return 0;
+	if (rc == 0)
+		rc = parse_header(o, role, part->text, h);
+	if (rc == 0 && (h->offset > part->bytes || interfile_bytes(h) != part->bytes - h->offset))
+		rc = wrong_size(h, part->bytes, o->err);
+	if (rc < 0)
+		err_within(o->err, "%s", sinogram_role_name(role));
+	return rc;
+}
+
+static int read_headers(struct opening *o)
+{
+	struct sinogram_part *part = o->s->part;
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		int rc = part[role].present ? read_header(o, (enum sinogram_role)role) : 0;
+
+		if (rc < 0)
+			return rc;
+		if (part[role].present && role != SINOGRAM_EMISSION && role != SINOGRAM_LINES && !o->raw) {
+			rc = interfile_same_rays(&part[SINOGRAM_EMISSION].header, &part[role].header, o->err);
+			if (rc < 0) {
+				err_within(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
+				return rc;
+			}
+		}
+	}
+	return 0;
+}
+
+/* ---- the rest of what is known ---- */
+
+static void find_scanner(struct sinogram *s, const struct config *config)
+{
+	const struct dicom_item *root = dicom_root(s->files[s->part[sinogram_first_role(s)].file[0]]);
+	char manufacturer[65] = "", model[65] = "", serial[65] = "";
+
+	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL);
+	s->scanner = config && !s->part[SINOGRAM_LINES].present ? config_scanner(config, manufacturer, model, serial) : NULL;
+}
+
+static int read_place(struct opening *o)
+{
+	struct sinogram *s = o->s;
+	size_t first = s->part[sinogram_first_role(s)].file[0];
+	int rc;
+
+	pet_facts_read(dicom_root(s->files[first]), &s->facts);
+	if (!pet_facts_axes(s->facts.patient_position, s->axis))
+		return err_set(o->err, EBADMSG,
+			       "how the patient lies is \"%s\" in (0054,0410) and (0054,0414), or (0018,5100); read: HFS, HFP, "
+			       "FFS, FFP, HFDL, HFDR, FFDL, FFDR",
+			       s->facts.patient_position);
+	rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
+	return rc < 0 ? rc : 0;
+}
+
+static int open_acquisition(const char *const *paths, size_t n, const struct config *config, bool raw, struct sinogram **ret,
+			    struct err *err)
+{
+	struct opening o = {.err = err, .raw = raw};
+	int rc;
+
+	if (n == 0 || n > SINOGRAM_FILES_MAX)
+		return err_set(err, EBADMSG, "%zu files; an acquisition has 1 to %d", n, SINOGRAM_FILES_MAX);
+	o.s = calloc(1, sizeof(*o.s));
+	if (!o.s)
+		return err_set(err, ENOMEM, "no memory for an acquisition");
+	rc = open_files(&o, paths, n);
+	if (rc == 0)
+		rc = check_together(&o);
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
+		rc = collect_chunks(&o, (enum sinogram_role)role);
+	if (rc == 0)
+		rc = check_all_there(&o);
+	if (rc < 0)
+		goto out;
+	find_scanner(o.s, config);
+	rc = read_headers(&o);
+	if (rc == 0 && !raw)
+		rc = read_place(&o);
+out:
+	free(o.facts);
+	if (rc < 0)
+		sinogram_close(o.s);
+	else
+		*ret = o.s;
+	return rc;
+}
+
+int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err)
+{
+	return open_acquisition(paths, n, config, false, ret, err);
+}
+
+int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err)
+{
+	return open_acquisition(paths, n, NULL, true, ret, err);
+}
+
+struct sinogram *sinogram_close(struct sinogram *s)
+{
+	if (!s)
+		return NULL;
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		interfile_clear(&s->part[role].header);
+		free(s->part[role].text);
+		free(s->part[role].file);
+		free(s->part[role].block);
+	}
+	for (size_t i = 0; i < s->n_files; i++) {
+		dicom_close(s->files[i]);
+		free(s->paths[i]);
+	}
+	free(s->paths);
+	free(s->files);
+	free(s);
+	return NULL;
+}

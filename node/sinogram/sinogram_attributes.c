@@ -1,0 +1,425 @@
+/* sinogram_attributes.c - the standard attributes of a sinogram object: patient to acquisition.
+ *
+ * From `like`, over it what the Interfile header says of times and position where `like` is silent, over both what `set` says.
+ * What describes a reconstructed image (corrections, calibration, decay) is taken only from another sinogram object.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+#include "node/sinogram/provenance.h"
+#include "node/sinogram/sinogram_parts.h"
+
+#define TAG_RADIONUCLIDE_CODE DICOM_TAG(0x0054, 0x0300)
+
+/* Of the modality, series and acquisition, whatever kind of file it is. */
+static const uint32_t copied[] = {
+	TAG_SERIES_DATE,
+	TAG_SERIES_TIME,
+	TAG_ACQUISITION_DATE,
+	TAG_ACQUISITION_TIME,
+	DICOM_TAG(0x0008, 0x002A), /* Acquisition DateTime */
+	DICOM_TAG(0x0010, 0x1020), /* Patient's Size */
+	TAG_PATIENT_WEIGHT,
+	TAG_BODY_PART_EXAMINED,
+	TAG_ACTUAL_FRAME_DURATION,
+	TAG_PATIENT_POSITION,
+	TAG_PATIENT_ORIENTATION_CODE_SEQUENCE,
+	TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE,
+	TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE,
+	TAG_FRAME_OF_REFERENCE_UID,
+	TAG_POSITION_REFERENCE_INDICATOR,
+	TAG_MANUFACTURER,
+	TAG_MANUFACTURER_MODEL_NAME,
+	TAG_DEVICE_SERIAL_NUMBER,
+	TAG_SOFTWARE_VERSIONS,
+	TAG_STATION_NAME,
+	TAG_GANTRY_TILT,
+	TAG_COLLIMATOR_TYPE,
+	TAG_ENERGY_WINDOW_RANGE_SEQUENCE,
+	TAG_COINCIDENCE_WINDOW_WIDTH,
+	TAG_TYPE_OF_DETECTOR_MOTION,
+	TAG_SERIES_NUMBER,
+	TAG_SERIES_DESCRIPTION,
+};
+
+/* Of the sinograms themselves. */
+static const uint32_t copied_from_sinogram[] = {
+	TAG_DOSE_CALIBRATION_FACTOR,	   TAG_DECAY_CORRECTION,	  TAG_DECAY_FACTOR, TAG_RANDOMS_CORRECTION_METHOD,
+	TAG_ATTENUATION_CORRECTION_METHOD, TAG_SCATTER_CORRECTION_METHOD,
+};
+
+/* Attributes that belong into the item of (0054,0016). */
+static bool is_radiopharmaceutical(uint32_t tag)
+{
+	static const uint32_t tags[] = {
+		DICOM_TAG(0x0018, 0x0031), /* Radiopharmaceutical */
+		DICOM_TAG(0x0018, 0x1070), /* Route */
+		DICOM_TAG(0x0018, 0x1071), /* Volume */
+		TAG_RADIOPHARMACEUTICAL_START_TIME,
+		DICOM_TAG(0x0018, 0x1073), /* Stop Time */
+		TAG_RADIONUCLIDE_TOTAL_DOSE,
+		TAG_RADIONUCLIDE_HALF_LIFE,
+		DICOM_TAG(0x0018, 0x1076), /* Positron Fraction */
+		DICOM_TAG(0x0018, 0x1077), /* Specific Activity */
+		TAG_RADIOPHARMACEUTICAL_START_DATE_TIME,
+		DICOM_TAG(0x0018, 0x1079), /* Stop DateTime */
+	};
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+		if (tags[i] == tag)
+			return true;
+	return false;
+}
+
+/* CID 4020 of PS3.16. Half-lives in s: NuDat 3 (ENSDF), National Nuclear Data Center. */
+static const struct nuclide {
+	const char *name, *code, *meaning;
+	double half_life;
+} nuclides[] = {
+	{"C11", "40565003", "^11^Carbon", 20.364 * 60},	    {"N13", "21576001", "^13^Nitrogen", 9.965 * 60},
+	{"O15", "129504001", "^15^Oxygen", 122.24},	    {"F18", "77004003", "^18^Fluorine", 109.77 * 60},
+	{"Cu64", "3932008", "^64^Copper", 12.701 * 3600},   {"Ga68", "35337001", "^68^Gallium", 67.71 * 60},
+	{"Rb82", "79197006", "^82^Rubidium", 1.2575 * 60},  {"Zr89", "63360001", "^89^Zirconium", 78.41 * 3600},
+	{"I124", "40937006", "^124^Iodine", 4.176 * 86400},
+};
+
+static struct fill radiopharmaceutical_item(struct fill *root)
+{
+	struct dicom_item *item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	struct fill f = {.item = item, .err = root->err, .rc = root->rc};
+
+	return item ? f : fill_item(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+}
+
+static int set_radionuclide(struct fill *root, const char *value)
+{
+	const struct nuclide *found = NULL;
+	struct fill f;
+
+	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
+		if (!strcasecmp(value, nuclides[i].name))
+			found = &nuclides[i];
+	if (!found)
+		return err_set(root->err, EINVAL,
+			       "Radionuclide=%.20s; known: C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124; of others set "
+			       "RadionuclideHalfLife",
+			       value);
+	f = radiopharmaceutical_item(root);
+	if (dicom_item_count(f.item, TAG_RADIONUCLIDE_CODE) > 0)
+		fill_empty(&f, TAG_RADIONUCLIDE_CODE); /* another one's */
+	fill_code(&f, TAG_RADIONUCLIDE_CODE, found->code, "SCT", found->meaning);
+	fill_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, found->half_life);
+	fill_join(root, &f);
+	return root->rc;
+}
+
+static int set_centre(struct sinogram_source *s, const char *value, struct err *err)
+{
+	double v[3];
+	int used = 0;
+
+	if (sscanf(value, "%lf\\%lf\\%lf%n", &v[0], &v[1], &v[2], &used) != 3 || value[used] || !isfinite(v[0] + v[1] + v[2]))
+		return err_set(err, EINVAL, "ScannerCentre=%.60s; three numbers in mm are wanted: X\\Y\\Z", value);
+	memcpy(s->centre, v, sizeof(v));
+	return 0;
+}
+
+/* Values that the node itself will read are looked at now, not when the reconstruction misses them. */
+static int check_value(uint32_t tag, const char *assignment, const char *value, struct err *err)
+{
+	static const uint32_t positive[] = {
+		TAG_PATIENT_WEIGHT,	   DICOM_TAG(0x0010, 0x1020),	TAG_ACTUAL_FRAME_DURATION,
+		DICOM_TAG(0x0018, 0x1071), TAG_RADIONUCLIDE_TOTAL_DOSE, TAG_RADIONUCLIDE_HALF_LIFE,
+		DICOM_TAG(0x0018, 0x1076), TAG_DOSE_CALIBRATION_FACTOR, TAG_DECAY_FACTOR,
+	};
+	size_t digits = strspn(value, "0123456789");
+	double axis[3][3], v;
+	char *end;
+
+	for (size_t i = 0; i < sizeof(positive) / sizeof(positive[0]); i++) {
+		if (tag != positive[i])
+			continue;
+		v = strtod(value, &end);
+		if (end == value || *end || !(v >= 0 && v < 1e30))
+			return err_set(err, EINVAL, "%.60s: a number, not negative, is wanted", assignment);
+	}
+	if (tag == TAG_PATIENT_POSITION && !pet_facts_axes(value, axis))
+		return err_set(err, EINVAL, "%.60s; allowed: HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR", assignment);
+	if ((tag == TAG_SERIES_DATE || tag == TAG_ACQUISITION_DATE || tag == TAG_STUDY_DATE) && (digits != 8 || value[8]))
+		return err_set(err, EINVAL, "%.60s: a date YYYYMMDD is wanted", assignment);
+	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
+	    (digits != 6 || (value[6] && (value[6] != '.' || value[7 + strspn(value + 7, "0123456789")]))))
+		return err_set(err, EINVAL, "%.60s: a time HHMMSS or HHMMSS.FFFFFF is wanted", assignment);
+	return 0;
+}
+
+static bool is_ours(uint32_t tag)
+{
+	static const uint32_t tags[] = {TAG_SOP_CLASS_UID,   TAG_SOP_INSTANCE_UID,	TAG_SERIES_INSTANCE_UID,  TAG_MODALITY,
+					TAG_INSTANCE_NUMBER, DICOM_TAG(0x0008, 0x9123), DICOM_TAG(0x7FE0, 0x0010)};
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+		if (tags[i] == tag)
+			return true;
+	return tag >> 16 & 1 || tag >> 16 <= 2;
+}
+
+static int set_value(struct sinogram_source *s, const char *assignment, struct fill *root)
+{
+	const char *equals = strchr(assignment, '=');
+	unsigned group, element;
+	char name[65];
+	uint32_t tag;
+	int used = 0, rc;
+
+	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
+		return err_set(root->err, EINVAL, "\"%.60s\": Keyword=value or gggg,eeee=value is wanted", assignment);
+	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
+	if (!strcmp(name, "Radionuclide"))
+		return set_radionuclide(root, equals + 1);
+	if (!strcmp(name, "ScannerCentre"))
+		return set_centre(s, equals + 1, root->err);
+	if (sscanf(name, "%4x,%4x%n", &group, &element, &used) == 2 && !name[used])
+		tag = DICOM_TAG(group, element);
+	else if (!dicom_tag_named(name, &tag))
+		return err_set(root->err, EINVAL, "\"%s\" is no keyword of DICOM's dictionary and no gggg,eeee", name);
+	if (is_ours(tag))
+		return err_set(root->err, EINVAL, "%s cannot be set", name);
+	rc = check_value(tag, assignment, equals + 1, root->err);
+	if (rc < 0)
+		return rc;
+	if (is_radiopharmaceutical(tag)) {
+		struct fill f = radiopharmaceutical_item(root);
+
+		fill_text(&f, tag, equals + 1);
+		fill_join(root, &f);
+	} else {
+		fill_text(root, tag, equals + 1);
+	}
+	return root->rc < 0 ? root->rc : 0;
+}
+
+/* ---- what is there before anything is set ---- */
+
+static void fill_anonymous(const struct sinogram_source *s, struct fill *f)
+{
+	char id[32], text[100], uid[DICOM_UID_SIZE];
+	static const uint32_t empty[] = {
+		TAG_PATIENT_BIRTH_DATE,	      TAG_PATIENT_SEX, TAG_STUDY_DATE, TAG_STUDY_TIME, TAG_ACCESSION_NUMBER,
+		TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID};
+
+	fill_text(f, TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 192");
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+		fill_empty(f, empty[i]);
+	fill_text(f, TAG_PATIENT_NAME, "ANONYMOUS^");
+	snprintf(id, sizeof(id), "ANONYMOUS-%.12s", s->seed);
+	fill_text(f, TAG_PATIENT_ID, id);
+	snprintf(text, sizeof(text), "%s|study", s->seed);
+	dicom_uid_from_text(text, uid);
+	fill_text(f, TAG_STUDY_INSTANCE_UID, uid);
+}
+
+/* Names of corrections as the header has them, as values of CorrectedImage. Decay is not among them: it takes a factor. */
+static void fill_corrected(const struct interfile *h, struct fill *f)
+{
+	static const struct {
+		const char *part, *term;
+	} terms[] = {{"attenuation", "ATTN"}, {"normali", "NORM"}, {"random", "RAN"}, {"scatter", "SCAT"}, {"dead", "DTIM"}};
+	char lower[sizeof(h->corrections)], list[64] = "";
+
+	for (size_t i = 0; i < sizeof(lower); i++)
+		lower[i] = (char)tolower((unsigned char)h->corrections[i]);
+	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++)
+		if (strstr(lower, terms[i].part))
+			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", list[0] ? "\\" : "", terms[i].term);
+	if (list[0])
+		fill_text(f, TAG_CORRECTED_IMAGE, list);
+}
+
+static void fill_from_header(const struct interfile *h, struct fill *f)
+{
+	if (!dicom_has(f->item, TAG_MANUFACTURER))
+		fill_empty(f, TAG_MANUFACTURER);
+	if (h->scanner[0] && !dicom_has(f->item, TAG_MANUFACTURER_MODEL_NAME))
+		fill_text(f, TAG_MANUFACTURER_MODEL_NAME, h->scanner);
+	if (h->duration > 0 && !dicom_has(f->item, TAG_ACTUAL_FRAME_DURATION))
+		fill_int(f, TAG_ACTUAL_FRAME_DURATION, lround(h->duration * 1000));
+	if (h->date[0] && h->time[0] && !dicom_has(f->item, TAG_ACQUISITION_DATE)) {
+		fill_text(f, TAG_ACQUISITION_DATE, h->date);
+		fill_text(f, TAG_ACQUISITION_TIME, h->time);
+	}
+	if (h->position[0] && !dicom_has(f->item, TAG_PATIENT_POSITION) &&
+	    !dicom_has(f->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE))
+		fill_text(f, TAG_PATIENT_POSITION, h->position);
+}
+
+static void fill_series(const struct sinogram_source *s, struct fill *f)
+{
+	char text[100], uid[DICOM_UID_SIZE];
+
+	fill_text(f, TAG_MODALITY, s->stream[SINOGRAM_LINES].present ? "CT" : "PT");
+	snprintf(text, sizeof(text), "%s|series", s->seed);
+	dicom_uid_from_text(text, uid);
+	fill_text(f, TAG_SERIES_INSTANCE_UID, uid);
+	if (!dicom_has(f->item, TAG_SERIES_NUMBER))
+		fill_int(f, TAG_SERIES_NUMBER, 1);
+	if (!dicom_has(f->item, TAG_FRAME_OF_REFERENCE_UID)) {
+		snprintf(text, sizeof(text), "%s|frame of reference", s->seed);
+		dicom_uid_from_text(text, uid);
+		fill_text(f, TAG_FRAME_OF_REFERENCE_UID, uid);
+	}
+	if (!dicom_has(f->item, TAG_POSITION_REFERENCE_INDICATOR))
+		fill_empty(f, TAG_POSITION_REFERENCE_INDICATOR);
+	fill_empty(f, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+}
+
+/* Type 2C (PS3.3 C.7.3.1): of one of a pair of body parts, and where it is not known what was examined, empty when the side is
+ * not known; not of a body part that there is once (PS3.16 annex L). */
+static void fill_laterality(const struct dicom_item *like, struct fill *f)
+{
+	static const char *const single[] = {
+		"ABDOMEN",
+		"ABDOMENPELVIS",
+		"AORTA",
+		"BACK",
+		"BLADDER",
+		"BRAIN",
+		"CEREBELLUM",
+		"CERVIX",
+		"CHEST",
+		"CHESTABDOMEN",
+		"CHESTABDPELVIS",
+		"COCCYX",
+		"COLON",
+		"CSPINE",
+		"CTSPINE",
+		"DUODENUM",
+		"ESOPHAGUS",
+		"FACE",
+		"GALLBLADDER",
+		"HEAD",
+		"HEADNECK",
+		"HEART",
+		"ILEUM",
+		"JAW",
+		"JEJUNUM",
+		"LARYNX",
+		"LIVER",
+		"LSPINE",
+		"LSSPINE",
+		"MEDIASTINUM",
+		"MOUTH",
+		"NECK",
+		"NECKCHEST",
+		"NECKCHESTABDOMEN",
+		"NECKCHESTABDPELV",
+		"NOSE",
+		"PANCREAS",
+		"PELVIS",
+		"PENIS",
+		"PHARYNX",
+		"PROSTATE",
+		"RECTUM",
+		"SKULL",
+		"SPINE",
+		"SPLEEN",
+		"SSPINE",
+		"STERNUM",
+		"STOMACH",
+		"THYMUS",
+		"THYROID",
+		"TLSPINE",
+		"TONGUE",
+		"TRACHEA",
+		"TSPINE",
+		"URETER",
+		"URETHRA",
+		"UTERUS",
+		"VAGINA",
+		"VULVA",
+		"WHOLEBODY",
+	};
+	char part[17] = "", side[17];
+
+	if (dicom_has(f->item, TAG_LATERALITY))
+		return;
+	if (like && dicom_get_text(like, TAG_LATERALITY, side, sizeof(side), NULL) == 1) {
+		fill_text(f, TAG_LATERALITY, side);
+		return;
+	}
+	dicom_get_text(f->item, TAG_BODY_PART_EXAMINED, part, sizeof(part), NULL);
+	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
+		if (!strcmp(part, single[i]))
+			return;
+	fill_empty(f, TAG_LATERALITY);
+}
+
+int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct fill *root)
+{
+	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
+	char sop_class[DICOM_UID_SIZE] = "";
+	bool pet = !s->stream[SINOGRAM_LINES].present;
+
+	if (like) {
+		provenance_fill_patient(like, root);
+		fill_copies(root, like, copied, sizeof(copied) / sizeof(copied[0]));
+		dicom_get_text(like, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	} else {
+		fill_anonymous(s, root);
+	}
+	if (!strcmp(sop_class, SINOGRAM_CLASS)) {
+		fill_copies(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
+		if (role == SINOGRAM_EMISSION)
+			fill_copy(root, TAG_CORRECTED_IMAGE, like);
+	}
+	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
+		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");
+	fill_from_header(&s->stream[pet ? SINOGRAM_EMISSION : SINOGRAM_LINES].header, root);
+	if (role == SINOGRAM_EMISSION && !dicom_has(root->item, TAG_CORRECTED_IMAGE))
+		fill_corrected(&s->stream[role].header, root);
+	fill_series(s, root);
+	for (size_t i = 0; root->rc >= 0 && i < s->conf->n_set; i++) {
+		int rc = set_value(s, s->conf->set[i], root);
+
+		if (rc < 0)
+			root->rc = rc;
+	}
+	fill_laterality(like, root);
+	return root->rc < 0 ? root->rc : 0;
+}
+
+void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size)
+{
+	struct pet_facts f;
+	double axis[3][3];
+	size_t at = 0;
+
+	bool pet = !s->stream[SINOGRAM_LINES].present;
+
+	pet_facts_read(root, &f);
+	const struct {
+		bool missing;
+		const char *text;
+	} all[] = {
+		{!pet_facts_axes(f.patient_position, axis),
+		 "How the patient lies is not known, which a reconstruction refuses: --set PatientPosition=HFS or another."},
+		{pet && !(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0),
+		 "The duration is not known, which a reconstruction refuses: --set ActualFrameDuration=MILLISECONDS."},
+		{pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0]),
+		 "The start is not known, which a reconstruction refuses: --set AcquisitionDate=YYYYMMDD --set "
+		 "AcquisitionTime=HHMMSS."},
+		{pet && !(f.half_life > 0),
+		 "The half-life is not known, so decay will not be corrected for: --set Radionuclide=F18."},
+	};
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (all[i].missing && at < size)
+			at += (size_t)snprintf(ret + at, size - at, "%s%s", at ? " " : "", all[i].text);
+}

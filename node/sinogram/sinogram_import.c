@@ -1,0 +1,267 @@
+/* sinogram_import.c - Interfile projection data, of PET or of parallel beams, or arrays, become sinogram objects.
+ *
+ * A data file lies beside its header and has exactly the bytes that the header asks for: values that are somewhere else than they
+ * are thought to be would make a picture all the same. The stream of an object is the file from its first byte on, and the header
+ * stands in it as it was.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dicom/core/bulk.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/text_in.h"
+#include "node/sinogram/sinogram_parts.h"
+
+/* The data file and its size. */
+static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
+{
+	const char *slash = strrchr(header, '/'), *name = s->header.data_file;
+	char extent[100];
+	struct stat st;
+
+	if (strchr(name, '/') || strchr(name, '\\') || name[0] == '.')
+		return err_set(err, ENOTSUP, "name of data file := %.100s; allowed: the name of a file in the header's folder",
+			       name);
+	if (asprintf(&s->path, "%.*s%s", slash ? (int)(slash + 1 - header) : 0, header, name) < 0) {
+		s->path = NULL;
+		return err_set(err, ENOMEM, "no memory for a path");
+	}
+	if (stat(s->path, &st) < 0)
+		return err_set(err, errno == ENOENT ? EBADMSG : errno, "cannot open %s: %s", s->path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, EBADMSG, "%s is no regular file", s->path);
+	s->bytes = s->header.offset + interfile_bytes(&s->header);
+	if ((uint64_t)st.st_size == s->bytes)
+		return 0;
+	interfile_extent(&s->header, extent, sizeof(extent));
+	return err_set(err, EBADMSG, "%s has %llu bytes; its header asks for %llu (%s) behind an offset of %llu", name,
+		       (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header), extent,
+		       (unsigned long long)s->header.offset);
+}
+
+static int open_stream(const char *header, struct sinogram_stream *s, struct err *err)
+{
+	const char *slash = strrchr(header, '/');
+	size_t size;
+	int rc = text_in_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
+
+	if (rc < 0)
+		return rc;
+	rc = interfile_parse(s->text, size, &s->header, err);
+	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
+		rc = err_set(err, EBADMSG, "PET data type := Image; projection data are wanted");
+	if (rc == 0)
+		rc = find_data(header, s, err);
+	if (rc == 0)
+		rc = sinogram_stream_hash(s, err);
+	s->present = rc == 0;
+	if (rc < 0)
+		err_within(err, "%s", slash ? slash + 1 : header);
+	return rc;
+}
+
+static int array_stream(const struct sinogram_arrays *a, int role, struct sinogram_stream *s, struct err *err)
+{
+	struct interfile f = {.kind = INTERFILE_PROJECTIONS,
+			      .number = INTERFILE_FLOAT,
+			      .bytes = sizeof(float),
+			      .scale = 1,
+			      .order = INTERFILE_BY_PLANE,
+			      .duration = a->duration,
+			      .start = NAN};
+	int rc;
+
+	if (role == SINOGRAM_LINES) {
+		f.kind = INTERFILE_PARALLEL;
+		f.beams = *a->beams; /* its angles stay the caller's */
+		snprintf(f.unit, sizeof(f.unit), "%s", a->unit ? a->unit : "");
+		rc = parallel_check(a->beams, err);
+	} else {
+		f.m = *a->m;
+		rc = michelogram_check(a->m, err);
+	}
+	if (rc < 0)
+		return rc;
+	snprintf(f.data_file, sizeof(f.data_file), "%s.s", sinogram_role_name((enum sinogram_role)role));
+	snprintf(f.scanner, sizeof(f.scanner), "%s", a->scanner ? a->scanner : "");
+	if (role == SINOGRAM_EMISSION)
+		snprintf(f.corrections, sizeof(f.corrections), "%s", a->corrections ? a->corrections : "");
+	rc = interfile_write(&f, &s->text, err);
+	if (rc == 0)
+		rc = interfile_parse(s->text, strlen(s->text), &s->header, err);
+	if (rc < 0)
+		return rc;
+	s->values = (const uint8_t *)a->values[role];
+	s->bytes = interfile_bytes(&s->header);
+	rc = sinogram_stream_hash(s, err);
+	s->present = rc == 0;
+	return rc;
+}
+
+/* One geometry for all roles, as far as the headers say it; what they leave open is a warning. */
+static int check_geometry(struct sinogram_source *s, char *warning, size_t size, struct err *err)
+{
+	struct err open = {0};
+
+	if (s->stream[SINOGRAM_LINES].present)
+		return 0; /* parallel beams know everything themselves */
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		struct sinogram_stream *stream = &s->stream[role];
+		int rc = stream->present ? interfile_complete(&stream->header, NULL, &open) : 0;
+
+		if (rc == -ENOKEY) {
+			snprintf(warning, size, "%s: %s.", sinogram_role_name((enum sinogram_role)role), open.msg);
+			return 0; /* the configuration of the node may know it */
+		}
+		if (rc < 0)
+			return err_set(err, open.code, "%s: %s", sinogram_role_name((enum sinogram_role)role), open.msg);
+		if (stream->present && role != SINOGRAM_EMISSION) {
+			rc = interfile_same_rays(&s->stream[SINOGRAM_EMISSION].header, &stream->header, err);
+			if (rc < 0) {
+				err_within(err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
+				return rc;
+			}
+		}
+	}
+	return 0;
+}
+
+/* All that the objects follow from, so that the same import gives the same UIDs. */
+static int make_seed(struct sinogram_source *s, struct err *err)
+{
+	struct dicom_digest *d = dicom_digest_new();
+	char uid[DICOM_UID_SIZE] = "", chunk[24];
+
+	if (!d)
+		return err_set(err, ENOMEM, "no memory for a digest");
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		if (s->stream[role].present) {
+			const char *name = sinogram_role_name((enum sinogram_role)role);
+
+			dicom_digest_add(d, name, strlen(name) + 1);
+			dicom_digest_add(d, s->stream[role].text, strlen(s->stream[role].text) + 1);
+			dicom_digest_add(d, s->stream[role].sha256, sizeof(s->stream[role].sha256));
+		}
+	if (s->like)
+		dicom_get_text(dicom_root(s->like), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), NULL);
+	dicom_digest_add(d, uid, strlen(uid) + 1);
+	for (size_t i = 0; i < s->conf->n_set; i++)
+		dicom_digest_add(d, s->conf->set[i], strlen(s->conf->set[i]) + 1);
+	snprintf(chunk, sizeof(chunk), "%llu", (unsigned long long)s->conf->chunk);
+	dicom_digest_add(d, chunk, strlen(chunk) + 1);
+	dicom_digest_hex(d, s->seed);
+	dicom_digest_free(d);
+	return 0;
+}
+
+/* What is wrong with --set shows before half a gigabyte is written. */
+static int try_attributes(struct sinogram_source *s, char *warnings, size_t size, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct fill root = {.err = err};
+	int rc = dicom_new(SINOGRAM_CLASS, "2.25.1", &file, err);
+
+	if (rc < 0)
+		return rc;
+	root.item = dicom_root(file);
+	rc = sinogram_fill_attributes(s, s->stream[SINOGRAM_LINES].present ? SINOGRAM_LINES : SINOGRAM_EMISSION, &root);
+	if (rc == 0)
+		sinogram_warnings(root.item, s, warnings, size);
+	dicom_close(file);
+	return rc;
+}
+
+static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
+{
+	const struct sinogram_import *conf = s->conf;
+	char geometry[600] = "", attributes[800] = "";
+	int rc = check_geometry(s, geometry, sizeof(geometry), err);
+
+	if (rc == 0 && conf->like) {
+		rc = dicom_open(conf->like, &s->like, err);
+		if (rc < 0)
+			err_within(err, "%s", conf->like);
+	}
+	if (rc == 0)
+		rc = make_seed(s, err);
+	if (rc == 0)
+		rc = try_attributes(s, attributes, sizeof(attributes), err);
+	if (rc == 0)
+		rc = sinogram_write_objects(s, ret_n_objects, err);
+	if (rc == 0 && conf->warnings && conf->warnings_size > 0)
+		snprintf(conf->warnings, conf->warnings_size, "%s%s%s", geometry, geometry[0] && attributes[0] ? " " : "",
+			 attributes);
+	return rc;
+}
+
+static void source_clear(struct sinogram_source *s)
+{
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		interfile_clear(&s->stream[role].header);
+		free(s->stream[role].text);
+		free(s->stream[role].path);
+	}
+	dicom_close(s->like);
+}
+
+/* Parallel beams have one role, whatever it was called until the header was read. */
+static int sort_kinds(struct sinogram_source *s, struct err *err)
+{
+	size_t parallel = 0, n = 0;
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		n += s->stream[role].present;
+		parallel += s->stream[role].present && s->stream[role].header.kind == INTERFILE_PARALLEL;
+	}
+	if (parallel == 0)
+		return 0;
+	if (n > 1)
+		return err_set(err, EBADMSG, "parallel beams have line integrals alone, and %zu headers are given", n);
+	if (!s->stream[SINOGRAM_EMISSION].present)
+		return 0;
+	s->stream[SINOGRAM_LINES] = s->stream[SINOGRAM_EMISSION];
+	s->stream[SINOGRAM_EMISSION] = (struct sinogram_stream){0};
+	return 0;
+}
+
+int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
+{
+	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
+	int rc = 0;
+
+	if (!conf->header[SINOGRAM_EMISSION])
+		return err_set(err, EINVAL, "no emission data to import");
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
+		if (conf->header[role])
+			rc = open_stream(conf->header[role], &s.stream[role], err);
+	if (rc == 0)
+		rc = sort_kinds(&s, err);
+	if (rc == 0)
+		rc = write_source(&s, ret_n_objects, err);
+	source_clear(&s);
+	return rc;
+}
+
+int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import *conf, size_t *ret_n_objects, struct err *err)
+{
+	struct sinogram_source s = {.conf = conf, .centre = {NAN, NAN, NAN}};
+	int rc = 0;
+
+	if (!a->values[SINOGRAM_EMISSION] && !a->values[SINOGRAM_LINES])
+		return err_set(err, EINVAL, "neither emission data nor lines of parallel beams to write");
+	if ((a->values[SINOGRAM_EMISSION] && !a->m) || (a->values[SINOGRAM_LINES] && !a->beams))
+		return err_set(err, EINVAL, "data without their geometry");
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
+		if (a->values[role])
+			rc = array_stream(a, role, &s.stream[role], err);
+	if (rc == 0)
+		rc = sort_kinds(&s, err);
+	if (rc == 0)
+		rc = write_source(&s, ret_n_objects, err);
+	source_clear(&s);
+	return rc;
+}

@@ -1,0 +1,284 @@
+/* sinogram_object.c - one sinogram object: what it is, from its header alone.
+ *
+ * In Explicit VR the private elements have their own value representations. A sender that rewrote the object in Implicit VR, or
+ * did not know them, left the bytes in little endian: those are read, too.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/core/bulk.h"
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+#include "node/sinogram/sinogram_parts.h"
+
+static const char *const role_names[SINOGRAM_ROLES + 1] = {
+	"", "EMISSION", "MULTIPLICATIVE", "ADDITIVE", "ATTENUATION", "NORMALISATION", "LINES"};
+
+const char *sinogram_role_name(enum sinogram_role role)
+{
+	return (unsigned)role <= SINOGRAM_ROLES ? role_names[role] : "";
+}
+
+bool sinogram_vendor(const char *sop_class, const char **ret_reason)
+{
+	static const struct {
+		const char *sop_class, *reason;
+	} vendors[] = {
+		{"1.3.12.2.1107.5.9.1", "Siemens raw data (private class 1.3.12.2.1107.5.9.1): a closed format; convert the "
+					"sinograms to Interfile and use `tomonode import`"},
+		{"1.2.840.113619.4.30", "GE raw data (private class 1.2.840.113619.4.30): HDF5 in a private element, a closed "
+					"format; convert the sinograms to Interfile and use `tomonode import`"},
+	};
+
+	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
+		if (!strcmp(sop_class, vendors[i].sop_class)) {
+			*ret_reason = vendors[i].reason;
+			return true;
+		}
+	return false;
+}
+
+uint32_t sinogram_tag(unsigned block, enum sinogram_element element)
+{
+	return DICOM_TAG(SINOGRAM_GROUP, block << 8 | (unsigned)element);
+}
+
+/* Which block is ours; 0: none. */
+static unsigned find_block(const struct dicom_item *root)
+{
+	char creator[65];
+
+	for (unsigned block = 0x10; block <= 0xff; block++)
+		if (dicom_get_text(root, DICOM_TAG(SINOGRAM_GROUP, block), creator, sizeof(creator), NULL) == 1 &&
+		    !strcmp(creator, SINOGRAM_CREATOR))
+			return block;
+	return 0;
+}
+
+/* Bytes of an element that lost its representation, as a little-endian number. */
+static bool raw_number(const struct dicom_file *file, uint32_t tag, size_t size, uint64_t *ret)
+{
+	uint8_t bytes[8];
+	uint64_t there;
+
+	if (!dicom_bulk_size(file, tag, &there) || there != size || dicom_bulk_read(file, tag, 0, bytes, size, NULL) < 0)
+		return false;
+	*ret = 0;
+	for (size_t i = size; i-- > 0;)
+		*ret = *ret << 8 | bytes[i];
+	return true;
+}
+
+/* 1, 0 or an error. */
+static int get_number(const struct dicom_file *file, uint32_t tag, size_t size, long *ret, struct err *err)
+{
+	uint64_t raw;
+
+	if (raw_number(file, tag, size, &raw)) {
+		if (raw > INT64_MAX)
+			return err_set(err, EBADMSG, "(%04X,%04X): %llu is too large", tag >> 16, tag & 0xffff,
+				       (unsigned long long)raw);
+		*ret = (long)raw;
+		return 1;
+	}
+	return dicom_get_int(dicom_root((struct dicom_file *)file), tag, 0, ret, err);
+}
+
+static int need_number(const struct dicom_file *file, unsigned block, enum sinogram_element element, const char *name, long lo,
+		       long hi, long *ret, struct err *err)
+{
+	uint32_t tag = sinogram_tag(block, element);
+	int rc = get_number(file, tag, 4, ret, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return err_set(err, EBADMSG, "%s (%04X,%04X) is missing", name, tag >> 16, tag & 0xffff);
+	if (*ret < lo || *ret > hi)
+		return err_set(err, EBADMSG, "%s (%04X,%04X) is %ld; allowed: %ld to %ld", name, tag >> 16, tag & 0xffff, *ret,
+			       lo, hi);
+	return 0;
+}
+
+static int need_text(const struct dicom_item *root, uint32_t tag, const char *name, char *ret, size_t size, struct err *err)
+{
+	int rc = dicom_get_text(root, tag, ret, size, err);
+
+	if (rc < 0)
+		return rc;
+	return rc ? 0 : err_set(err, EBADMSG, "%s (%04X,%04X) is missing", name, tag >> 16, tag & 0xffff);
+}
+
+static int read_identity(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
+{
+	const struct {
+		uint32_t tag;
+		const char *name;
+		char *uid;
+	} uids[] = {
+		{TAG_SOP_INSTANCE_UID, "SOP Instance UID", f->sop_instance},
+		{TAG_STUDY_INSTANCE_UID, "Study Instance UID", f->study},
+		{TAG_SERIES_INSTANCE_UID, "Series Instance UID", f->series},
+	};
+
+	for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]); i++) {
+		int rc = need_text(root, uids[i].tag, uids[i].name, uids[i].uid, DICOM_UID_SIZE, err);
+
+		if (rc < 0)
+			return rc;
+	}
+	return dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, f->frame_of_reference, DICOM_UID_SIZE, err);
+}
+
+static int read_role(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
+{
+	char role[17];
+	bool parallel;
+	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_FORMAT_ID), "format", f->format, sizeof(f->format), err);
+
+	if (rc < 0)
+		return rc;
+	parallel = !strcmp(f->format, SINOGRAM_FORMAT_PARALLEL);
+	if (!parallel && strcmp(f->format, SINOGRAM_FORMAT) != 0)
+		return err_set(err, ENOTSUP, "format \"%s\"; read is " SINOGRAM_FORMAT ", " SINOGRAM_FORMAT_PARALLEL, f->format);
+	rc = need_text(root, sinogram_tag(f->block, SINOGRAM_ROLE), "role", role, sizeof(role), err);
+	if (rc < 0)
+		return rc;
+	for (int i = 1; i <= SINOGRAM_ROLES; i++)
+		if (!strcmp(role, role_names[i]) && parallel == (i == SINOGRAM_LINES))
+			f->role = (enum sinogram_role)i;
+	if (f->role)
+		return 0;
+	return err_set(err, EBADMSG, "role \"%s\"; allowed: %s", role,
+		       parallel ? "LINES" : "EMISSION, MULTIPLICATIVE, ADDITIVE, ATTENUATION, NORMALISATION");
+}
+
+static int read_counts(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)
+{
+	uint32_t large = sinogram_tag(f->block, SINOGRAM_LENGTH_LARGE);
+	long bytes = 0;
+	int rc;
+
+	if ((rc = need_number(file, f->block, SINOGRAM_CHUNK_COUNT, "count of chunks", 1, SINOGRAM_FILES_MAX, &f->n_chunks,
+			      err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_CHUNK_INDEX, "index of the chunk", 0, f->n_chunks - 1, &f->chunk, err)) <
+		    0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_INSTANCES, "instances of the acquisition", f->n_chunks, SINOGRAM_FILES_MAX,
+			      &f->instances, err)) < 0 ||
+	    (rc = need_number(file, f->block, SINOGRAM_LENGTH, "length of the data", 0, UINT32_MAX, &bytes, err)) < 0)
+		return rc;
+	if (bytes == 0) {
+		rc = get_number(file, large, 8, &bytes, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (bytes <= 0)
+		return err_set(err, EBADMSG, "length of the data is %ld", bytes);
+	f->bytes = (uint64_t)bytes;
+	if (!dicom_bulk_size(file, sinogram_tag(f->block, SINOGRAM_CHUNK), &f->chunk_bytes))
+		return err_set(err, EBADMSG, "the chunk of data (%04X,%02X%02X) is missing", SINOGRAM_GROUP, f->block,
+			       SINOGRAM_CHUNK);
+	return 0;
+}
+
+static int read_hash(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
+{
+	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_SHA256), "SHA-256", f->sha256, sizeof(f->sha256), err);
+
+	if (rc < 0)
+		return rc;
+	for (char *c = f->sha256; *c; c++)
+		if (*c >= 'A' && *c <= 'F')
+			*c = (char)(*c - 'A' + 'a');
+	if (strlen(f->sha256) != 64 || f->sha256[strspn(f->sha256, "0123456789abcdef")])
+		return err_set(err, EBADMSG, "SHA-256 \"%s\" has not 64 hexadecimal digits", f->sha256);
+	return 0;
+}
+
+int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_facts, struct err *err)
+{
+	const struct dicom_item *root = dicom_root((struct dicom_file *)file);
+	struct sinogram_facts f = {0};
+	char sop_class[DICOM_UID_SIZE] = "", creator[DICOM_UID_SIZE] = "";
+	int rc;
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	dicom_get_text(root, DICOM_TAG(0x0008, 0x9123), creator, sizeof(creator), NULL);
+	f.block = find_block(root);
+	if (strcmp(sop_class, SINOGRAM_CLASS) != 0) {
+		err_set(err, EBADMSG, "%.64s, no Raw Data Storage", dicom_uid_name(sop_class));
+		return 0;
+	}
+	if (strcmp(creator, SINOGRAM_CREATOR_VERSION) != 0 || !f.block) {
+		err_set(err, EBADMSG, "Raw Data Storage of another maker: Creator-Version UID \"%s\", %s " SINOGRAM_CREATOR,
+			creator, f.block ? "with" : "without");
+		return 0;
+	}
+	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
+	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0) {
+		err_within(err, "sinogram object");
+		if (rc != -ENOTSUP && err) /* whatever the getter called it */
+			err->code = EBADMSG;
+		return rc == -ENOTSUP ? rc : -EBADMSG;
+	}
+	*ret_facts = f;
+	return 1;
+}
+
+int sinogram_read_facts(const char *path, struct sinogram_facts *ret_facts, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	int rc = dicom_open(path, &file, err);
+
+	if (rc == 0)
+		rc = sinogram_facts_of(file, ret_facts, err);
+	dicom_close(file);
+	return rc;
+}
+
+int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err)
+{
+	char *text = malloc(INTERFILE_TEXT_MAX + 1);
+	int rc;
+
+	if (!text)
+		return err_set(err, ENOMEM, "no memory for an Interfile header");
+	rc = dicom_get_text(dicom_root(file), sinogram_tag(f->block, SINOGRAM_HEADER), text, INTERFILE_TEXT_MAX + 1, err);
+	if (rc > 0) {
+		*ret_text = text;
+		return 0;
+	}
+	free(text);
+	if (rc == 0)
+		return err_set(err, EBADMSG, "sinogram object: the Interfile header (%04X,%02X%02X) is missing", SINOGRAM_GROUP,
+			       f->block, SINOGRAM_HEADER);
+	if (err)
+		err->code = EBADMSG;
+	return -EBADMSG;
+}
+
+int sinogram_centre(struct dicom_file *file, const struct sinogram_facts *f, double ret_centre[3], struct err *err)
+{
+	uint32_t tag = sinogram_tag(f->block, SINOGRAM_CENTRE);
+	uint64_t size;
+	double v[3];
+
+	if (!dicom_has(dicom_root(file), tag))
+		return 0;
+	if (dicom_bulk_size(file, tag, &size)) {
+		if (size != sizeof(v) || dicom_bulk_read(file, tag, 0, v, sizeof(v), err) < 0)
+			return err_set(err, EBADMSG, "sinogram object: the scanner's centre has %llu bytes, not %zu",
+				       (unsigned long long)size, sizeof(v));
+	} else {
+		for (unsigned c = 0; c < 3; c++)
+			if (dicom_get_double(dicom_root(file), tag, c, &v[c], err) != 1)
+				return err_set(err, EBADMSG, "sinogram object: the scanner's centre is not three numbers");
+	}
+	for (int c = 0; c < 3; c++)
+		if (!(v[c] >= -1e5 && v[c] <= 1e5)) /* also refuses NaN */
+			return err_set(err, EBADMSG, "sinogram object: the scanner's centre is %g, %g, %g mm", v[0], v[1], v[2]);
+	memcpy(ret_centre, v, sizeof(v));
+	return 1;
+}

@@ -1,0 +1,131 @@
+/* sinogram_read.c - the data of a role, out of the chunks of its objects.
+ *
+ * One thread reads, another hashes what has been read while it is in the cache: hashing takes about as long as reading. The
+ * size was confirmed when the acquisition was opened, so that the memory is no more than the files have.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "dicom/core/bulk.h"
+#include "node/sinogram/sinogram_parts.h"
+
+#define PIECE ((size_t)1 << 20) /* bytes at a time: what a cache holds */
+
+struct follower {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	const uint8_t *bytes;
+	uint64_t ready; /* bytes that have been read */
+	bool end;	/* nothing comes any more */
+	struct dicom_digest *digest;
+};
+
+static void *follow(void *ctx)
+{
+	struct follower *f = ctx;
+	uint64_t done = 0, ready;
+	bool end;
+
+	do {
+		pthread_mutex_lock(&f->lock);
+		while (f->ready == done && !f->end)
+			pthread_cond_wait(&f->more, &f->lock);
+		ready = f->ready;
+		end = f->end;
+		pthread_mutex_unlock(&f->lock);
+		dicom_digest_add(f->digest, f->bytes + done, ready - done);
+		done = ready;
+	} while (!end);
+	return NULL;
+}
+
+static void tell(struct follower *f, uint64_t ready, bool end)
+{
+	pthread_mutex_lock(&f->lock);
+	f->ready = ready;
+	f->end = end;
+	pthread_cond_signal(&f->more);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static int read_chunks(const struct sinogram *s, const struct sinogram_part *part, uint8_t *bytes, struct follower *f,
+		       uint64_t *ret_n, struct err *err)
+{
+	uint64_t at = 0;
+	int rc = 0;
+
+	for (size_t c = 0; rc == 0 && c < part->n_chunks; c++) {
+		const struct dicom_file *file = s->files[part->file[c]];
+		uint32_t tag = sinogram_tag(part->block[c], SINOGRAM_CHUNK);
+		uint64_t n = 0;
+
+		if (!dicom_bulk_size(file, tag, &n)) /* opening has seen it */
+			n = 0;
+		if (n > part->bytes - at) /* an odd last chunk is padded */
+			n = part->bytes - at;
+		for (uint64_t in = 0; rc == 0 && in < n;) {
+			size_t piece = n - in < PIECE ? (size_t)(n - in) : PIECE;
+
+			rc = dicom_bulk_read(file, tag, in, bytes + at, piece, err);
+			in += piece;
+			at += piece;
+			if (rc == 0)
+				tell(f, at, false);
+		}
+	}
+	*ret_n = at;
+	return rc;
+}
+
+/* Read and hashed. */
+static int read_hashed(const struct sinogram *s, const struct sinogram_part *part, uint8_t *bytes, char ret_hash[65],
+		       struct err *err)
+{
+	struct follower f = {.lock = PTHREAD_MUTEX_INITIALIZER,
+			     .more = PTHREAD_COND_INITIALIZER,
+			     .bytes = bytes,
+			     .digest = dicom_digest_new()};
+	uint64_t n = 0;
+	bool alone;
+	int rc;
+
+	if (!f.digest)
+		return err_set(err, ENOMEM, "no memory for a digest");
+	alone = pthread_create(&f.thread, NULL, follow, &f) != 0; /* then one after the other */
+	rc = read_chunks(s, part, bytes, &f, &n, err);
+	tell(&f, rc == 0 ? n : f.ready, true);
+	if (alone)
+		follow(&f);
+	else
+		pthread_join(f.thread, NULL);
+	dicom_digest_hex(f.digest, ret_hash);
+	dicom_digest_free(f.digest);
+	return rc;
+}
+
+int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
+{
+	const struct sinogram_part *part = &s->part[role];
+	uint8_t *bytes;
+	char found[65];
+	int rc;
+
+	if (!part->present)
+		return err_set(err, EINVAL, "no %s in this acquisition", sinogram_role_name(role));
+	bytes = malloc(part->bytes);
+	if (!bytes)
+		return err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)part->bytes,
+			       sinogram_role_name(role));
+	rc = read_hashed(s, part, bytes, found, err);
+	if (rc == 0 && strcmp(found, part->sha256) != 0)
+		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, the objects promise %s", found, part->sha256);
+	if (rc < 0) {
+		free(bytes);
+		err_within(err, "%s", sinogram_role_name(role));
+		return rc;
+	}
+	*ret_bytes = bytes;
+	return 0;
+}

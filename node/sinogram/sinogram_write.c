@@ -1,0 +1,266 @@
+/* sinogram_write.c - sinogram objects onto the disk: one for each chunk of each role.
+ *
+ * The bytes of a role are hashed first and hashed again while they are written: a file that changed in between ends it. What was
+ * written is removed when something fails later.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dicom/core/bulk.h"
+#include "dicom/object/dicom_tags.h"
+#include "dicom/pixels/pixels.h"
+#include "node/sinogram/provenance.h"
+#include "node/sinogram/sinogram_parts.h"
+
+#define PIECE ((size_t)4 << 20)
+#define PATH_SIZE 4096
+#define BLOCK 0x10 /* of the private elements */
+
+/* ---- bytes of a stream, in order ---- */
+
+struct reader {
+	const struct sinogram_stream *stream;
+	int fd; /* -1: in memory */
+	uint64_t at;
+	struct dicom_digest *digest;
+};
+
+static int reader_open(struct reader *r, const struct sinogram_stream *s, struct err *err)
+{
+	*r = (struct reader){.stream = s, .fd = -1, .digest = dicom_digest_new()};
+	if (!r->digest)
+		return err_set(err, ENOMEM, "no memory for a digest");
+	if (s->values)
+		return 0;
+	r->fd = open(s->path, O_RDONLY | O_CLOEXEC);
+	return r->fd < 0 ? err_set(err, errno, "cannot open %s: %s", s->path, strerror(errno)) : 0;
+}
+
+static void reader_close(struct reader *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	dicom_digest_free(r->digest);
+}
+
+static int read_more(void *ctx, void *ret_bytes, size_t n, struct err *err)
+{
+	struct reader *r = ctx;
+	uint8_t *to = ret_bytes;
+
+	if (r->fd < 0)
+		memcpy(to, r->stream->values + r->at, n);
+	for (size_t done = 0; r->fd >= 0 && done < n;) {
+		ssize_t got = pread(r->fd, to + done, n - done, (off_t)(r->at + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_set(err, errno, "cannot read %s: %s", r->stream->path, strerror(errno));
+		if (got == 0)
+			return err_set(err, EBADMSG, "%s has become shorter than %llu bytes", r->stream->path,
+				       (unsigned long long)r->stream->bytes);
+		done += (size_t)got;
+	}
+	dicom_digest_add(r->digest, to, n);
+	r->at += n;
+	return 0;
+}
+
+int sinogram_stream_hash(struct sinogram_stream *s, struct err *err)
+{
+	uint8_t *piece = malloc(PIECE);
+	struct reader r = {.fd = -1};
+	int rc = piece ? reader_open(&r, s, err) : err_set(err, ENOMEM, "no memory to read a sinogram");
+
+	while (rc == 0 && r.at < s->bytes)
+		rc = read_more(&r, piece, s->bytes - r.at < PIECE ? (size_t)(s->bytes - r.at) : PIECE, err);
+	if (rc == 0)
+		dicom_digest_hex(r.digest, s->sha256);
+	reader_close(&r);
+	free(piece);
+	return rc;
+}
+
+/* ---- one object ---- */
+
+struct object {
+	struct sinogram_source *s;
+	enum sinogram_role role;
+	size_t chunk, n_chunks;
+	size_t number, n_objects; /* of the acquisition, from 0 */
+};
+
+static void put(struct fill *f, enum sinogram_element element, const char *vr, const char *text)
+{
+	if (f->rc >= 0)
+		f->rc = dicom_put_private(f->item, SINOGRAM_GROUP, SINOGRAM_CREATOR, (uint8_t)element, vr, text, f->err);
+}
+
+static void put_count(struct fill *f, enum sinogram_element element, const char *vr, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	put(f, element, vr, text);
+}
+
+static void fill_block(const struct object *o, struct fill *f)
+{
+	const struct sinogram_stream *stream = &o->s->stream[o->role];
+	char centre[100];
+
+	put(f, SINOGRAM_FORMAT_ID, "LO", o->role == SINOGRAM_LINES ? SINOGRAM_FORMAT_PARALLEL : SINOGRAM_FORMAT);
+	put(f, SINOGRAM_HEADER, "UT", stream->text);
+	put(f, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
+	put_count(f, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);
+	put_count(f, SINOGRAM_CHUNK_COUNT, "UL", o->n_chunks);
+	put_count(f, SINOGRAM_LENGTH, "UL", stream->bytes <= UINT32_MAX ? stream->bytes : 0);
+	put(f, SINOGRAM_SHA256, "LO", stream->sha256);
+	put_count(f, SINOGRAM_INSTANCES, "UL", o->n_objects);
+	if (isfinite(o->s->centre[0])) {
+		snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", o->s->centre[0], o->s->centre[1], o->s->centre[2]);
+		put(f, SINOGRAM_CENTRE, "FD", centre);
+	}
+	if (stream->bytes > UINT32_MAX)
+		put_count(f, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
+}
+
+static void object_path(const struct object *o, char *ret, size_t size)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "%s", sinogram_role_name(o->role));
+	for (char *c = name; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	if (o->n_chunks == 1)
+		snprintf(ret, size, "%s/%s.dcm", o->s->conf->folder, name);
+	else
+		snprintf(ret, size, "%s/%s-%04zu.dcm", o->s->conf->folder, name, o->chunk + 1);
+}
+
+static int make_object(const struct object *o, struct dicom_file **ret_file, struct err *err)
+{
+	char text[160], uid[DICOM_UID_SIZE];
+	struct dicom_file *file = NULL;
+	struct fill root = {.err = err};
+	struct provenance_time now;
+
+	snprintf(text, sizeof(text), "%s|%s|%zu", o->s->seed, sinogram_role_name(o->role), o->chunk);
+	dicom_uid_from_text(text, uid);
+	root.rc = dicom_new(SINOGRAM_CLASS, uid, &file, err);
+	if (root.rc < 0)
+		return root.rc;
+	root.item = dicom_root(file);
+	provenance_time(o->s->like ? dicom_root(o->s->like) : NULL, o->s->conf->now, &now);
+	fill_text(&root, TAG_CONTENT_DATE, now.date);
+	fill_text(&root, TAG_CONTENT_TIME, now.time);
+	fill_text(&root, TAG_INSTANCE_CREATION_DATE, now.date);
+	fill_text(&root, TAG_INSTANCE_CREATION_TIME, now.time);
+	fill_int(&root, TAG_INSTANCE_NUMBER, (long)o->number + 1);
+	fill_text(&root, DICOM_TAG(0x0008, 0x9123), SINOGRAM_CREATOR_VERSION);
+	if (root.rc >= 0)
+		root.rc = sinogram_fill_attributes(o->s, o->role, &root);
+	fill_block(o, &root);
+	if (root.rc < 0)
+		dicom_close(file);
+	else
+		*ret_file = file;
+	return root.rc < 0 ? root.rc : 0;
+}
+
+static uint64_t chunk_size(const struct sinogram_source *s)
+{
+	uint64_t size = s->conf->chunk ? s->conf->chunk : SINOGRAM_CHUNK_MAX;
+
+	return size & ~(uint64_t)1; /* what is not the last chunk is not padded */
+}
+
+static size_t chunk_count(const struct sinogram_source *s, int role)
+{
+	uint64_t size = chunk_size(s);
+
+	return s->stream[role].present ? (size_t)((s->stream[role].bytes + size - 1) / size) : 0;
+}
+
+static int write_role(struct sinogram_source *s, struct object *o, struct err *err)
+{
+	const struct sinogram_stream *stream = &s->stream[o->role];
+	uint64_t size = chunk_size(s);
+	char path[PATH_SIZE], found[65];
+	struct reader r;
+	int rc = reader_open(&r, stream, err);
+
+	o->n_chunks = chunk_count(s, o->role);
+	for (o->chunk = 0; rc == 0 && o->chunk < o->n_chunks; o->chunk++, o->number++) {
+		struct dicom_file *file = NULL;
+		uint64_t left = stream->bytes - r.at;
+
+		rc = make_object(o, &file, err);
+		if (rc < 0)
+			break;
+		object_path(o, path, sizeof(path));
+		rc = dicom_write_bulk(path, file, sinogram_tag(BLOCK, SINOGRAM_CHUNK), left < size ? left : size, read_more, &r,
+				      err);
+		dicom_close(file);
+		if (rc < 0)
+			break;
+	}
+	if (rc == 0) {
+		dicom_digest_hex(r.digest, found);
+		if (strcmp(found, stream->sha256) != 0)
+			rc = err_set(err, EBADMSG, "%s has changed while it was read",
+				     stream->values ? "the array" : stream->path);
+	}
+	reader_close(&r);
+	return rc;
+}
+
+/* Those of number 0 to n - 1. */
+static void remove_objects(struct sinogram_source *s, size_t n)
+{
+	struct object o = {.s = s};
+	char path[PATH_SIZE];
+
+	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		o.role = (enum sinogram_role)role;
+		o.n_chunks = chunk_count(s, role);
+		for (o.chunk = 0; o.chunk < o.n_chunks && o.number < n; o.chunk++, o.number++) {
+			object_path(&o, path, sizeof(path));
+			unlink(path);
+		}
+	}
+}
+
+int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err)
+{
+	struct object o = {.s = s};
+	int rc = 0;
+
+	if (chunk_size(s) < 2 || chunk_size(s) > SINOGRAM_CHUNK_MAX)
+		return err_set(err, EINVAL, "chunks of %llu bytes; allowed: 2 to %llu", (unsigned long long)s->conf->chunk,
+			       (unsigned long long)SINOGRAM_CHUNK_MAX);
+	if (strlen(s->conf->folder) + 40 > PATH_SIZE)
+		return err_set(err, ENAMETOOLONG, "the name of the folder is too long");
+	for (int role = 1; role <= SINOGRAM_ROLES; role++)
+		o.n_objects += chunk_count(s, role);
+	if (o.n_objects > SINOGRAM_FILES_MAX)
+		return err_set(err, EINVAL, "%zu objects; allowed: %d: larger chunks are wanted", o.n_objects,
+			       SINOGRAM_FILES_MAX);
+	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++) {
+		o.role = (enum sinogram_role)role;
+		if (s->stream[role].present)
+			rc = write_role(s, &o, err);
+	}
+	if (rc < 0) {
+		remove_objects(s, o.number);
+		return rc;
+	}
+	*ret_n_objects = o.n_objects;
+	return 0;
+}

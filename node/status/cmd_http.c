@@ -1,0 +1,50 @@
+/* tomonode http: the process that browsers talk to (node/status/status_http.h). `tomonode status` starts it, with the listening
+ * socket and a channel and nothing else open, and starts another one when it dies.
+ */
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "node/base/exit_code.h"
+#include "node/base/log.h"
+#include "node/process/task.h"
+#include "node/status/cmd_status.h"
+#include "node/status/status_http.h"
+
+#define FILES_MAX 96 /* descriptors: the connections and a few */
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int signal_number)
+{
+	(void)signal_number;
+	stop_asked = 1;
+}
+
+int cmd_http(int argc, char **argv)
+{
+	struct rlimit files = {FILES_MAX, FILES_MAX}, none = {0, 0};
+	struct sigaction sa = {.sa_handler = on_stop};
+	struct status_http_conf conf;
+	struct err err = {0};
+	struct task t = {0};
+	int code = task_options(&t, "http", "-c FILE --listen FD --channel FD", 0, argc, argv);
+
+	if (code)
+		return code;
+	conf = (struct status_http_conf){.listen_fd = t.listen_fd, .channel_fd = t.channel_fd, .host = t.config->status.host};
+	if (conf.listen_fd < 0 || conf.channel_fd < 0) {
+		task_end(&t);
+		return CODE_USAGE;
+	}
+	sigemptyset(&sa.sa_mask);
+	sigaction(SIGTERM, &sa, NULL);
+	setrlimit(RLIMIT_NOFILE, &files);
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_FSIZE, &none);
+	if (task_sandbox(&t, SANDBOX_HTTP, NULL) < 0 || status_http_run(&conf, &stop_asked, &err) < 0) {
+		log_event(LOG_DEBUG, "http-ended", "reason=%s", log_quote(err.msg));
+		code = CODE_FAILED;
+	}
+	task_end(&t);
+	return code;
+}

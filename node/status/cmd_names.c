@@ -1,0 +1,98 @@
+/* tomonode names: reads the patient's name and ID of the images that the status page asks for, and ends. It parses what came from
+ * outside, so it is a process of its own that may die; it writes nothing, opens the images alone, and has no network.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "dicom/core/dataset.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/exit_code.h"
+#include "node/process/task.h"
+#include "node/status/cmd_status.h"
+#include "node/status/status_names.h"
+
+#define WATCHDOG_SECONDS 15
+
+/* What is not UTF-8 by (0008,0005) is Latin-1 or stays as it is: the page shows what it cannot read as such. */
+static void to_utf8(const char *text, bool latin1, char *ret_text, size_t size)
+{
+	size_t n = 0;
+
+	for (const unsigned char *c = (const unsigned char *)text; *c && n + 3 < size; c++) {
+		if (latin1 && *c >= 0x80) {
+			ret_text[n++] = (char)(0xc0 | *c >> 6);
+			ret_text[n++] = (char)(0x80 | (*c & 0x3f));
+		} else {
+			ret_text[n++] = (char)*c;
+		}
+	}
+	ret_text[n] = '\0';
+}
+
+/* PS3.5 6.2: family^given^middle^prefix^suffix, then '=' and the same in other scripts. */
+static void show_name(const char *stored, char *ret_name, size_t size)
+{
+	size_t n = 0, part = 0;
+
+	for (const char *c = stored; *c && *c != '=' && n + 3 < size; c++) {
+		if (*c != '^') {
+			ret_name[n++] = *c;
+			continue;
+		}
+		if (part++ == 0)
+			ret_name[n++] = ',';
+		ret_name[n++] = ' ';
+	}
+	while (n > 0 && (ret_name[n - 1] == ' ' || ret_name[n - 1] == ','))
+		n--;
+	ret_name[n] = '\0';
+}
+
+static void read_one(const char *path, struct status_name *ret)
+{
+	char charset[65] = "", stored[400] = "", text[200], id[65] = "";
+	struct dicom_file *file = NULL;
+	const struct dicom_item *root;
+	bool latin1;
+
+	if (dicom_open(path, &file, NULL) < 0)
+		return;
+	root = dicom_root(file);
+	dicom_get_text(root, DICOM_TAG(0x0008, 0x0005), charset, sizeof(charset), NULL);
+	latin1 = !strcmp(charset, "ISO_IR 100") || !strcmp(charset, "ISO 2022 IR 100");
+	dicom_get_text(root, TAG_PATIENT_NAME, stored, sizeof(stored), NULL);
+	show_name(stored, text, sizeof(text));
+	to_utf8(text, latin1, ret->name, sizeof(ret->name));
+	dicom_get_text(root, TAG_PATIENT_ID, id, sizeof(id), NULL);
+	to_utf8(id, latin1, ret->id, sizeof(ret->id));
+	dicom_close(file);
+}
+
+int cmd_names(int argc, char **argv)
+{
+	struct task t = {0};
+	struct status_name_question q;
+	char path[400];
+	int code = task_options(&t, "names", "-c FILE --channel FD", 0, argc, argv);
+
+	if (code)
+		return code;
+	if (task_sandbox(&t, SANDBOX_NAMES, NULL) < 0) {
+		task_end(&t);
+		return CODE_FAILED;
+	}
+	while (recv(t.channel_fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
+		struct status_name one = {.job = q.job};
+
+		q.file[sizeof(q.file) - 1] = '\0';
+		alarm(WATCHDOG_SECONDS);
+		if (snprintf(path, sizeof(path), "%s/%s", t.config->node.spool, q.file) < (int)sizeof(path))
+			read_one(path, &one);
+		if (send(t.channel_fd, &one, sizeof(one), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	task_end(&t);
+	return CODE_OK;
+}

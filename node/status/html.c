@@ -1,0 +1,145 @@
+#include "node/status/html.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
+
+void html_clear(struct html *h)
+{
+	free(h->text);
+	*h = (struct html){0};
+}
+
+static bool reserve(struct html *h, size_t more)
+{
+	size_t capacity = h->capacity ? h->capacity : 4096;
+	char *text;
+
+	if (h->failed || more > HTML_MAX || h->n + more + 1 > HTML_MAX) {
+		h->failed = true;
+		return false;
+	}
+	while (capacity < h->n + more + 1)
+		capacity *= 2;
+	if (capacity != h->capacity) {
+		text = realloc(h->text, capacity);
+		if (!text) {
+			h->failed = true;
+			return false;
+		}
+		h->text = text;
+		h->capacity = capacity;
+	}
+	return true;
+}
+
+void html_bytes(struct html *h, const void *bytes, size_t n)
+{
+	if (!reserve(h, n))
+		return;
+	memcpy(h->text + h->n, bytes, n);
+	h->n += n;
+	h->text[h->n] = '\0';
+}
+
+void html_put(struct html *h, const char *text)
+{
+	html_bytes(h, text, strlen(text));
+}
+
+void html_printf(struct html *h, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (n < 0 || n >= (int)sizeof(text))
+		h->failed = true;
+	else
+		html_bytes(h, text, (size_t)n);
+}
+
+/* One character of UTF-8 (RFC 3629): its length, or 0 where the bytes are none. */
+static size_t decode(const unsigned char *s, uint32_t *ret_code)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+	uint32_t code = n == 1 ? s[0] : n ? s[0] & (0x7fu >> n) : 0;
+
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80) /* the terminator, too */
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	if (n > 1 && (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)))
+		return 0;
+	*ret_code = code;
+	return n;
+}
+
+/* Control characters, and those by which a text can look like another one. */
+static bool misleads(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
+	       (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+void html_text(struct html *h, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t code;
+
+	while (*s) {
+		size_t n = decode(s, &code);
+
+		if (n == 0)
+			html_put(h, REPLACEMENT);
+		else if (code == '&')
+			html_put(h, "&amp;");
+		else if (code == '<')
+			html_put(h, "&lt;");
+		else if (code == '>')
+			html_put(h, "&gt;");
+		else if (code == '"')
+			html_put(h, "&quot;");
+		else if (code == '\'')
+			html_put(h, "&#39;");
+		else if (code == '\n' || code == '\t')
+			html_put(h, " ");
+		else if (misleads(code))
+			html_put(h, REPLACEMENT);
+		else
+			html_bytes(h, s, n);
+		s += n ? n : 1;
+	}
+}
+
+void html_label(struct html *h, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	uint32_t code;
+
+	while (*s) {
+		size_t n = decode(s, &code);
+
+		if (n == 1 && (*s == '\\' || *s == '"')) {
+			html_put(h, "\\");
+			html_bytes(h, s, 1);
+		} else if (n == 1 && *s == '\n') {
+			html_put(h, "\\n");
+		} else if (n == 0 || misleads(code)) {
+			html_put(h, REPLACEMENT);
+		} else {
+			html_bytes(h, s, n);
+		}
+		s += n ? n : 1;
+	}
+}

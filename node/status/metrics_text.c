@@ -1,0 +1,148 @@
+/* metrics_text.c - the metrics in the text format of Prometheus 0.0.4. Names, units and suffixes as its conventions have them:
+ * base units (seconds, bytes), `_total` on counters. */
+#include "node/status/status.h"
+#include "node/version.h"
+
+static void head(struct html *h, const char *name, const char *type, const char *help)
+{
+	html_printf(h, "# HELP tomonode_%s %s\n# TYPE tomonode_%s %s\n", name, help, name, type);
+}
+
+static void number(struct html *h, const char *name, const char *type, const char *help, double value)
+{
+	head(h, name, type, help);
+	html_printf(h, "tomonode_%s %.17g\n", name, value);
+}
+
+/* name{key="value"} */
+static void labelled(struct html *h, const char *name, const char *key, const char *value, double number)
+{
+	html_printf(h, "tomonode_%s{%s=\"", name, key);
+	html_label(h, value);
+	html_printf(h, "\"} %.17g\n", number);
+}
+
+static void times(struct html *h, const char *name, const char *help, const struct metrics_times *t)
+{
+	uint64_t below = 0;
+
+	head(h, name, "histogram", help);
+	for (size_t i = 0; i < METRICS_BUCKETS; i++) {
+		below += t->bucket[i];
+		html_printf(h, "tomonode_%s_bucket{le=\"%g\"} %llu\n", name, metrics_bounds[i], (unsigned long long)below);
+	}
+	html_printf(h, "tomonode_%s_bucket{le=\"+Inf\"} %llu\ntomonode_%s_sum %.17g\ntomonode_%s_count %llu\n", name,
+		    (unsigned long long)t->count, name, t->sum, name, (unsigned long long)t->count);
+}
+
+static void received(struct html *h, const struct status *s)
+{
+	static const char *const names[] = {[FINDING_MEMBER] = "member",
+					    [FINDING_IGNORED] = "ignored",
+					    [FINDING_REFUSED] = "refused",
+					    [FINDING_CONFLICT] = "conflict"};
+
+	number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
+	       (double)s->totals.instances);
+	number(h, "received_bytes_total", "counter", "Bytes of those objects as files.", (double)s->totals.bytes);
+	number(h, "instances_waiting", "gauge", "Objects stored whose header has not been looked at yet.", (double)s->unindexed);
+	head(h, "findings_total", "counter",
+	     "What became of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
+	     "content under "
+	     "a known UID).");
+	for (int f = FINDING_MEMBER; f <= FINDING_CONFLICT; f++)
+		labelled(h, "findings_total", "finding", names[f], (double)s->totals.findings[f]);
+}
+
+static void jobs(struct html *h, const struct status *s)
+{
+	head(h, "jobs", "gauge", "Cases by state.");
+	for (int state = JOB_COLLECTING; state <= JOB_IMPOSSIBLE; state++)
+		labelled(h, "jobs", "state", job_state_name((enum job_state)state), (double)s->by_state[state]);
+	head(h, "job_events_total", "counter", "Events of cases by name.");
+	for (int e = 0; e < METRICS_EVENTS; e++)
+		if (s->metrics.events[e] > 0)
+			labelled(h, "job_events_total", "event", job_event_name((enum job_event)e), (double)s->metrics.events[e]);
+	times(h, "wait_seconds", "From a complete case to the start of its reconstruction.", &s->metrics.wait);
+	times(h, "reconstruction_seconds", "From the start of a reconstruction to its result.", &s->metrics.reconstruction);
+	times(h, "delivery_seconds", "From a result to its last destination.", &s->metrics.delivery);
+	times(h, "case_seconds", "From the last image of a case to its last destination.", &s->metrics.all);
+}
+
+static void delivered(struct html *h, const char *destination, const char *result, uint64_t n)
+{
+	html_put(h, "tomonode_deliveries_total{destination=\"");
+	html_label(h, destination);
+	html_printf(h, "\",result=\"%s\"} %llu\n", result, (unsigned long long)n);
+}
+
+static void deliveries(struct html *h, const struct status *s)
+{
+	head(h, "deliveries_total", "counter",
+	     "Objects sent and refused, and attempts that failed in a way that may pass, by destination.");
+	for (size_t i = 0; i < s->metrics.n_destinations; i++) {
+		const struct metrics_deliveries *d = &s->metrics.destinations[i];
+
+		delivered(h, d->name, "sent", d->sent);
+		delivered(h, d->name, "refused", d->refused);
+		delivered(h, d->name, "failed", d->failed);
+	}
+	head(h, "deliveries_waiting", "gauge", "Cases whose result waits for this destination.");
+	for (size_t i = 0; i < s->n_destinations; i++)
+		labelled(h, "deliveries_waiting", "destination", s->destinations[i].name, (double)s->destinations[i].waiting);
+	head(h, "deliveries_refused", "gauge", "Cases that this destination refused for good and nobody has tried again.");
+	for (size_t i = 0; i < s->n_destinations; i++)
+		labelled(h, "deliveries_refused", "destination", s->destinations[i].name, (double)s->destinations[i].refused);
+	head(h, "destination_down", "gauge", "1 while cases wait for this destination and its last attempt failed.");
+	for (size_t i = 0; i < s->n_destinations; i++)
+		labelled(h, "destination_down", "destination", s->destinations[i].name, s->destinations[i].down);
+}
+
+static void node(struct html *h, const struct status *s)
+{
+	const json_t *device;
+	size_t i;
+
+	head(h, "build_info", "gauge", "Always 1; version and revision are in the labels.");
+	html_put(h, "tomonode_build_info{version=\"");
+	html_label(h, TOMONODE_VERSION);
+	html_put(h, "\",revision=\"");
+	html_label(h, TOMONODE_REVISION);
+	html_put(h, "\"} 1\n");
+	number(h, "healthy", "gauge", "1 while /health says so.", status_is_healthy(s));
+	number(h, "journal_readable", "gauge", "1 while the journal can be read; without it what is counted there is left out.",
+	       s->journal != NULL);
+	if (s->node) {
+		number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
+		       json_number_value(json_object_get(s->node, "started")));
+		number(h, "journal_damaged", "gauge", "1 if the journal's check at the start found damage.",
+		       json_string_length(json_object_get(s->node, "journal")) > 0);
+		number(h, "receiver_running", "gauge", "1 while the receiver runs.",
+		       json_is_true(json_object_get(s->node, "receiver")));
+		head(h, "device_out", "gauge", "1 while a device is out of use.");
+		json_array_foreach(json_object_get(s->node, "devices"), i, device)
+		{
+			const char *name = json_string_value(json_object_get(device, "name"));
+
+			html_printf(h, "tomonode_device_out{slot=\"%zu\",device=\"", i);
+			html_label(h, name ? name : "");
+			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "out")));
+		}
+	}
+	number(h, "spool_free_bytes", "gauge", "Free on the spool's disk.", (double)s->disk_free);
+	number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->disk_size);
+	number(h, "spool_unknown_images", "gauge", "Images in unknown/ of the spool, which the journal does not name.",
+	       (double)s->unknown);
+	number(h, "spool_reserve_bytes", "gauge", "What must stay free: below it, objects are refused.",
+	       (double)s->config->node.reserve);
+}
+
+void status_write_metrics(struct html *h, const struct status *s)
+{
+	node(h, s);
+	if (!s->journal)
+		return; /* counters that fell to 0 would look like a restart from nothing */
+	received(h, s);
+	jobs(h, s);
+	deliveries(h, s);
+}

@@ -1,0 +1,190 @@
+/* status_case.c - the page of one case: its state, where its results are, what happened, where the time went. */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/jobs/job_report.h"
+#include "node/status/status_parts.h"
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* The one or two things of an event that a person wants to know. */
+static void event_remark(struct html *h, const json_t *detail)
+{
+	static const char *const keys[] = {"reason", "why", "protocol", "destination", "status", "device"};
+	bool first = true;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const char *text = text_of(detail, keys[i]);
+
+		if (!text[0])
+			continue;
+		html_put(h, first ? "" : ", ");
+		if (!strcmp(keys[i], "status"))
+			html_put(h, "status ");
+		html_text(h, text);
+		first = false;
+	}
+}
+
+static void events(struct html *h, const struct status *s, const json_t *list)
+{
+	size_t n = json_array_size(list), run = 0;
+	char when[40];
+
+	html_put(h, "<section id=\"events\" aria-labelledby=\"h-events\"><h2 id=\"h-events\">What happened</h2><table>"
+		    "<thead><tr><th scope=\"col\">When</th><th scope=\"col\">What</th><th "
+		    "scope=\"col\">More</th></tr></thead><tbody>\n");
+	for (size_t i = 0; i < n; i++) {
+		const json_t *e = json_array_get(list, i);
+		const char *name = text_of(e, "event");
+		bool images = !strcmp(name, "instance");
+		enum job_event event;
+
+		run = images ? run + 1 : 0;
+		if (images && i + 1 < n && !strcmp(text_of(json_array_get(list, i + 1), "event"), "instance"))
+			continue; /* a run of images is one line */
+		status_words_time(json_number_value(json_object_get(e, "time")), s->now, when, sizeof(when));
+		html_printf(h, "<tr><td><time>%s</time></td><td>", when);
+		html_text(h, job_event_parse(name, &event) == 0 ? status_words_event(event) : name);
+		html_put(h, "</td><td>");
+		if (images)
+			html_printf(h, "%zu", run);
+		else
+			event_remark(h, json_object_get(e, "detail"));
+		html_put(h, "</td></tr>\n");
+	}
+	html_put(h, "</tbody></table></section>\n");
+}
+
+static void stages(struct html *h, const json_t *list)
+{
+	const json_t *one;
+	char span[32];
+	double total = 0;
+	size_t i;
+
+	if (json_array_size(list) < 2)
+		return;
+	html_put(h, "<section id=\"stages\" aria-labelledby=\"h-stages\"><h2 id=\"h-stages\">Where the time went</h2><table>"
+		    "<thead><tr><th scope=\"col\">Stage</th><th scope=\"col\">Time</th></tr></thead><tbody>\n");
+	json_array_foreach(list, i, one)
+	{
+		double seconds = json_number_value(json_object_get(one, "seconds"));
+
+		status_words_span(seconds, span, sizeof(span));
+		html_put(h, "<tr><td>");
+		html_text(h, text_of(one, "stage"));
+		html_printf(h, "</td><td class=\"figure\">%s</td></tr>\n", span);
+		if (strcmp(text_of(one, "stage"), "receive") != 0)
+			total += seconds;
+	}
+	status_words_span(total, span, sizeof(span));
+	html_printf(
+		h,
+		"</tbody><tfoot><tr><td>from the last image on</td><td class=\"figure\">%s</td></tr></tfoot></table></section>\n",
+		span);
+}
+
+static void sends(struct html *h, const struct status *s, const struct job_view *v)
+{
+	char when[40];
+
+	if (v->n_sends == 0)
+		return;
+	html_put(h, "<section id=\"sends\" aria-labelledby=\"h-sends\"><h2 id=\"h-sends\">Destinations</h2><table>"
+		    "<thead><tr><th scope=\"col\">Name</th><th scope=\"col\">State</th><th scope=\"col\">Objects</th>"
+		    "<th scope=\"col\">More</th></tr></thead><tbody>\n");
+	for (size_t i = 0; i < v->n_sends; i++) {
+		const struct job_send *d = &v->sends[i], *why = d->behind ? d->behind : d;
+		size_t sent = 0;
+
+		for (size_t k = 0; k < v->n_objects; k++)
+			sent += d->objects[k] == SEND_DONE || d->objects[k] == SEND_STORED;
+		html_put(h, "<tr><td>");
+		html_text(h, d->destination);
+		html_put(h, "</td><td>");
+		if (!job_send_counts(d))
+			status_page_badge(h, TONE_QUIET, d->replaced ? "Replaced" : "Not needed");
+		else if (d->state == SEND_STORED)
+			status_page_badge(h, d->since > 0 ? TONE_WARN : TONE_WORK, "Stored");
+		else if (d->state == SEND_DONE)
+			status_page_badge(h, TONE_GOOD, "Sent");
+		else if (d->state == SEND_REFUSED)
+			status_page_badge(h, TONE_BAD, "Refused");
+		else
+			status_page_badge(h, d->failures || d->behind ? TONE_WARN : TONE_WORK, d->behind ? "Waits" : "Due");
+		html_printf(h, "</td><td>%zu of %zu</td><td>", sent, v->n_objects);
+		if (d->behind) {
+			status_words_time(why->since, s->now, when, sizeof(when));
+			html_printf(h, "not reached since <time>%s</time>: ", when);
+		}
+		if (why->status[0]) {
+			html_put(h, "status ");
+			html_text(h, why->status);
+			html_put(h, why->reason[0] ? ": " : "");
+		}
+		html_text(h, why->reason);
+		if ((d->behind || d->state == SEND_DUE) && why->next > s->now) {
+			status_words_time(why->next, s->now, when, sizeof(when));
+			html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "", when);
+		}
+		html_put(h, "</td></tr>\n");
+	}
+	html_put(h, "</tbody></table></section>\n");
+}
+
+bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token)
+{
+	struct err err = {0};
+	json_t *view = job_report_view(v, s->config->node.spool), *list = job_report_events(s->journal, v->id, &err);
+	json_t *times = view && list ? job_report_stages(view, list) : NULL;
+	const char *word;
+	enum status_tone tone = status_words_state(v, &word);
+	char title[120], head[200];
+
+	if (!times) {
+		status_write_sentence(h, "The case cannot be shown", err.code ? err.msg : "There was no memory for it.");
+		json_decref(view);
+		json_decref(list);
+		return false;
+	}
+	status_words_title(v, title, sizeof(title));
+	snprintf(head, sizeof(head), "Case %lld: %s", (long long)v->id, title);
+	status_page_begin(h, s, head);
+	html_printf(h,
+		    "<p class=\"back\"><a href=\"/\" id=\"back\">All cases</a></p><section class=\"case single %s\" id=\"case\">",
+		    status_words_tone(tone));
+	status_page_picture(h, s, v, 256);
+	html_put(h, "<div class=\"what\"><h1>");
+	html_text(h, title);
+	html_printf(h, " <span class=\"number\">case %lld</span> ", (long long)v->id);
+	status_page_badge(h, tone, word);
+	html_put(h, "</h1>");
+	status_page_facts(h, s, v);
+	if (job_report_study(list)[0]) { /* two cases of the same view: whose is this? */
+		html_put(h, "<p class=\"facts\" id=\"study\">Study Instance UID <bdi>");
+		html_text(h, job_report_study(list));
+		html_put(h, "</bdi></p>");
+	}
+	status_page_state(h, s, v, 0);
+	if (v->of)
+		html_printf(h,
+			    "<p class=\"quiet\">An image came after <a href=\"/jobs/%lld\">case %lld</a> had begun: this is the "
+			    "same exam with it.</p>",
+			    (long long)v->of, (long long)v->of);
+	status_page_buttons(h, s, v, token);
+	html_put(h, "</div></section>\n");
+	sends(h, s, v);
+	events(h, s, list);
+	stages(h, times);
+	status_page_end(h);
+	json_decref(view);
+	json_decref(list);
+	json_decref(times);
+	return true;
+}

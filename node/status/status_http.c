@@ -1,0 +1,300 @@
+#include "node/status/status_http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "kernels/clock.h"
+#include "node/status/status_channel.h"
+#include "node/web.h"
+
+#define CONNECTIONS 64
+#define CROWDED 40	      /* from so many on the oldest have to hurry */
+#define HTTP_LIFE 15.0	      /* s from connection to its end */
+#define HTTP_LIFE_CROWDED 3.0 /* s */
+#define HTTP_SILENCE 5	      /* s without a byte */
+#define HEADER_BYTES 8192
+#define REJECTED_BYTES 65536 /* of a body that is too large, until it is not even read */
+#define ASK_SECONDS 10.0     /* for a page */
+#define TICK_MS 250
+
+struct connection {   /* an open one */
+	int fd;	      /* -1: free */
+	double since; /* on clock_seconds() */
+};
+
+struct http {
+	const struct status_http_conf *conf;
+	char token[STATUS_TOKEN_SIZE];
+	struct connection open[CONNECTIONS];
+	bool broken; /* the channel is of no more use */
+};
+
+struct request { /* a request whose body may be on its way */
+	char form[STATUS_FORM_MAX];
+	size_t n;
+};
+
+/* ---- answers ---- */
+
+static const char *const types[STATUS_TYPES] = {
+	[STATUS_TYPE_HTML] = "text/html; charset=utf-8",
+	[STATUS_TYPE_JSON] = "application/json",
+	[STATUS_TYPE_METRICS] = "text/plain; version=0.0.4; charset=utf-8",
+	[STATUS_TYPE_TEXT] = "text/plain; charset=utf-8",
+	[STATUS_TYPE_PNG] = "image/png",
+};
+
+static void add_headers(struct MHD_Response *r, const char *type)
+{
+	static const char *const headers[][2] = {
+		{"Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+					    "connect-src 'self'; form-action 'self'; "
+					    "base-uri 'none'; frame-ancestors 'none'"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", "DENY"},
+		{"Referrer-Policy", "same-origin"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Cross-Origin-Opener-Policy", "same-origin"},
+		{"Connection", "close"},
+	};
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		MHD_add_response_header(r, headers[i][0], headers[i][1]);
+	MHD_add_response_header(r, "Content-Type", type);
+	/* A picture may be shown again for a while, everything else is of this moment. */
+	MHD_add_response_header(r, "Cache-Control", !strcmp(type, "image/png") ? "private, max-age=60" : "no-store");
+}
+
+static enum MHD_Result queue(struct MHD_Connection *c, int code, struct MHD_Response *r)
+{
+	enum MHD_Result ret = r ? MHD_queue_response(c, (unsigned)code, r) : MHD_NO;
+
+	if (r)
+		MHD_destroy_response(r);
+	return ret;
+}
+
+static enum MHD_Result fixed(struct MHD_Connection *c, const char *type, const char *bytes, size_t n)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(n, (void *)bytes, MHD_RESPMEM_PERSISTENT);
+
+	if (r)
+		add_headers(r, type);
+	return queue(c, 200, r);
+}
+
+/* A refusal in a sentence of ours. */
+static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *allow, const char *sentence)
+{
+	char text[700];
+	int n = snprintf(
+		text, sizeof(text),
+		"<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>tomonode</title><link rel=\"stylesheet\" "
+		"href=\"/status.css\"></head><body><main><section class=\"overall warn\"><h1>Not done</h1><p>%s</p><p><a "
+		"href=\"/\">Back to the cases</a></p></section></main></body></html>\n",
+		sentence);
+	struct MHD_Response *r = MHD_create_response_from_buffer((size_t)n, text, MHD_RESPMEM_MUST_COPY);
+
+	if (r)
+		add_headers(r, types[STATUS_TYPE_HTML]);
+	if (r && allow)
+		MHD_add_response_header(r, "Allow", allow);
+	return queue(c, code, r);
+}
+
+static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, enum status_page page, int64_t job)
+{
+	struct status_question q = {.page = page, .job = job};
+	struct status_answer a = {0};
+	struct MHD_Response *r;
+
+	memcpy(q.token, s->token, sizeof(q.token));
+	if (s->broken || !status_channel_ask(s->conf->channel_fd, &q, ASK_SECONDS, &a)) {
+		s->broken = true;
+		return refuse(c, 503, NULL, "The node does not answer. Try again in a moment.");
+	}
+	r = MHD_create_response_from_buffer(a.n, a.bytes, MHD_RESPMEM_MUST_FREE);
+	if (!r) {
+		free(a.bytes);
+		return MHD_NO;
+	}
+	add_headers(r, types[a.type]);
+	if (a.code == 303)
+		MHD_add_response_header(r, "Location", "/");
+	return queue(c, a.code, r);
+}
+
+/* ---- requests ---- */
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+/* Who may act: the page itself, by a form. NULL: he may; else why not. */
+static const char *why_not(struct http *s, struct MHD_Connection *c, const struct request *q)
+{
+	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
+
+	if (!status_request_origin(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
+		return "Cases can be changed from the node's own page alone.";
+	if (!type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 || !status_request_token(q->form, q->n, s->token))
+		return "The page was out of date. Go back, and try again.";
+	return NULL;
+}
+
+/* The whole request is here. */
+static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const char *path, const char *method,
+			     const struct request *q)
+{
+	bool reads = !strcmp(method, "GET") || !strcmp(method, "HEAD"), posts = !strcmp(method, "POST");
+	int64_t job = 0;
+	enum status_page page = status_request_page(path, &job);
+	bool acts = status_page_acts(page);
+	const char *sentence;
+
+	if (!reads && !posts)
+		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This way of asking is not known here.");
+	if (page == STATUS_NONE)
+		return refuse(c, 404, NULL, "There is no such page.");
+	if (acts != posts)
+		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This way of asking does not fit the page.");
+	if (q->n > sizeof(q->form))
+		return refuse(c, 413, NULL, "That is more than any form here has.");
+	sentence = acts ? why_not(s, c, q) : NULL;
+	if (sentence)
+		return refuse(c, 403, NULL, sentence);
+	switch (page) {
+	case STATUS_STYLE:
+		return fixed(c, "text/css; charset=utf-8", web_style, sizeof(web_style) - 1);
+	case STATUS_SCRIPT:
+		return fixed(c, "text/javascript; charset=utf-8", web_script, sizeof(web_script) - 1);
+	case STATUS_ICON:
+		return fixed(c, "image/svg+xml", web_icon, sizeof(web_icon) - 1);
+	default:
+		return ask(s, c, page, job);
+	}
+}
+
+/* Called with the headers, for each part of a body, and at the end. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *path, const char *method, const char *version,
+				  const char *data, size_t *n, void **state)
+{
+	struct http *s = cls;
+	struct request *q = *state;
+
+	(void)version;
+	if (!q) {
+		if (!status_request_host(header(c, "Host"), s->conf->host))
+			return refuse(
+				c, 421, NULL,
+				"The page is not served under this name: use localhost, an address, or what status.host names.");
+		q = calloc(1, sizeof(*q));
+		*state = q;
+		return q ? MHD_YES : MHD_NO;
+	}
+	if (*n == 0)
+		return reply(s, c, path, method, q);
+	if (q->n + *n <= sizeof(q->form))
+		memcpy(q->form + q->n, data, *n);
+	q->n += *n;
+	*n = 0;
+	return q->n > REJECTED_BYTES ? MHD_NO : MHD_YES;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode how)
+{
+	(void)cls;
+	(void)c;
+	(void)how;
+	free(*state);
+	*state = NULL;
+}
+
+/* ---- connections ---- */
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **state, enum MHD_ConnectionNotificationCode code)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct http *s = cls;
+	struct connection *slot = *state;
+
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED && slot)
+		slot->fd = -1;
+	if (code != MHD_CONNECTION_NOTIFY_STARTED || !info)
+		return;
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (s->open[i].fd < 0) {
+			s->open[i] = (struct connection){.fd = info->connect_fd, .since = clock_seconds()};
+			*state = &s->open[i];
+			return;
+		}
+}
+
+/* A byte now and then keeps no connection: what has had its time is shut down, and the library sees its end. */
+static void end_old(struct http *s)
+{
+	double now = clock_seconds(), life = HTTP_LIFE;
+	size_t n = 0;
+
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		n += s->open[i].fd >= 0;
+	if (n >= CROWDED)
+		life = HTTP_LIFE_CROWDED;
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		if (s->open[i].fd >= 0 && now - s->open[i].since > life)
+			shutdown(s->open[i].fd, SHUT_RDWR);
+}
+
+static bool is_gone(int channel_fd)
+{
+	struct pollfd p = {.fd = channel_fd, .events = 0};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL));
+}
+
+static int make_token(char ret_token[STATUS_TOKEN_SIZE])
+{
+	unsigned char bytes[(STATUS_TOKEN_SIZE - 1) / 2];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return -1;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(ret_token + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+int status_http_run(const struct status_http_conf *conf, const volatile sig_atomic_t *stop, struct err *err)
+{
+	struct http s = {.conf = conf};
+	struct MHD_Daemon *d;
+
+	for (size_t i = 0; i < CONNECTIONS; i++)
+		s.open[i].fd = -1;
+	if (make_token(s.token) < 0)
+		return err_set(err, errno, "no random numbers: %s", strerror(errno));
+	d = MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, conf->listen_fd,
+			     MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+			     (unsigned)HTTP_SILENCE, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &s,
+			     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	if (!d)
+		return err_set(err, EIO, "the HTTP library does not start");
+	while (!*stop && !s.broken && !is_gone(conf->channel_fd)) {
+		if (MHD_run_wait(d, TICK_MS) != MHD_YES)
+			break;
+		end_old(&s);
+	}
+	if (s.broken) /* let the last answers out */
+		MHD_run_wait(d, TICK_MS);
+	MHD_stop_daemon(d);
+	return *stop ? 0 : err_set(err, EPIPE, "the process that reads the journal does not answer");
+}

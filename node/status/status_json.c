@@ -1,0 +1,112 @@
+/* status_json.c - the same as the page, for programs. Names of patients are there where the page has them. */
+#include <string.h>
+
+#include "node/status/status.h"
+#include "node/status/status_words.h"
+#include "node/store/event.h"
+#include "node/version.h"
+
+static json_t *sends_json(const struct job_view *v)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_sends; i++) {
+		const struct job_send *s = &v->sends[i];
+		size_t sent = 0;
+		json_t *one;
+
+		for (size_t k = 0; k < v->n_objects; k++)
+			sent += s->objects[k] == SEND_DONE || s->objects[k] == SEND_STORED;
+		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination), "state",
+				job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
+				"next", s->next, "sent", (json_int_t)sent);
+		if (s->behind)
+			json_object_set_new(one, "waits",
+					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->behind->reason), "status",
+						      s->behind->status, "since", s->behind->since, "next", s->behind->next));
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
+static json_t *case_json(const struct status *s, const struct job_view *v)
+{
+	const struct status_name *name = s->config->status.show_patient ? status_names_find(&s->names, v->id) : NULL;
+	char title[120], sentence[900], stage[64];
+	double fraction;
+	json_t *one;
+
+	status_words_title(v, title, sizeof(title));
+	status_words_sentence(v, 0, s->now, sentence, sizeof(sentence));
+	one = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}",
+			"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_text(title), "sentence",
+			event_text(sentence), "kind", event_text(v->kind), "calling", event_text(v->calling), "hint",
+			status_words_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances, "expected",
+			(json_int_t)v->members.expected, "protocol", event_text(v->protocol), "device", event_text(v->device),
+			"opened", v->opened, "last_received", v->members.last, "changed", v->changed, "finished", v->finished,
+			"attempts", v->attempts, "objects", (int)v->n_objects, "reason", event_text(v->reason), "destinations",
+			sends_json(v));
+	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction))
+		json_object_set_new(one, "progress", json_pack("{s:o, s:f}", "stage", event_text(stage), "fraction", fraction));
+	else
+		json_object_set_new(one, "progress", json_null());
+	if (name)
+		json_object_set_new(one, "patient",
+				    json_pack("{s:o, s:o}", "name", event_text(name->name), "id", event_text(name->id)));
+	return one;
+}
+
+static void add_list(json_t *to, const struct status *s, const struct status_list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		json_array_append_new(to, case_json(s, l->list[i]));
+}
+
+static json_t *destinations_json(const struct status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_destinations; i++) {
+		const struct status_destination *d = &s->destinations[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:o, s:b, s:b, s:I, s:I, s:f, s:f, s:f, s:o}", "name", event_text(d->name),
+						"configured", d->conf != NULL, "down", d->down, "waiting", (json_int_t)d->waiting,
+						"refused", (json_int_t)d->refused, "last_sent", d->last_sent, "last_failed",
+						d->last_failed, "next", d->next, "reason", event_text(d->reason)));
+	}
+	return list;
+}
+
+json_t *status_json(const struct status *s)
+{
+	json_t *cases = json_array(), *counts = json_object(), *problems = json_array(), *apart = json_array(), *one;
+	json_t *devices = json_object_get(s->node, "devices");
+	size_t i;
+
+	add_list(cases, s, &s->attention);
+	add_list(cases, s, &s->work);
+	add_list(cases, s, &s->done);
+	for (int state = JOB_COLLECTING; state <= JOB_IMPOSSIBLE; state++)
+		json_object_set_new(counts, job_state_name((enum job_state)state), json_integer((json_int_t)s->by_state[state]));
+	for (i = 0; i < s->n_problems; i++)
+		json_array_append_new(problems, json_pack("{s:b, s:o}", "grave", s->problems[i].grave, "text",
+							  event_text(s->problems[i].text)));
+	json_array_foreach(s->set_apart, i, one)
+	{
+		json_t *copy = json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "instance", json_object_get(one, "instance"),
+					 "finding", json_object_get(one, "finding"), "calling", json_object_get(one, "calling"),
+					 "received", json_object_get(one, "received"), "reason", json_object_get(one, "reason"),
+					 "count", json_object_get(one, "count"));
+
+		json_array_append_new(apart, copy);
+	}
+	return json_pack("{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I}",
+			 "version", TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
+			 "problems", problems, "counts", counts, "cases", cases, "received", "instances",
+			 (json_int_t)s->totals.instances, "bytes", (json_int_t)s->totals.bytes, "waiting",
+			 (json_int_t)s->unindexed, "destinations", destinations_json(s), "disk", "free", (json_int_t)s->disk_free,
+			 "size", (json_int_t)s->disk_size, "reserve", (json_int_t)s->config->node.reserve, "devices",
+			 devices ? json_incref(devices) : json_array(), "set_apart", apart, "unknown_images",
+			 (json_int_t)s->unknown);
+}

@@ -1,0 +1,405 @@
+#include "node/status/status_words.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+const char *status_words_tone(enum status_tone tone)
+{
+	static const char *const names[] = {"quiet", "work", "good", "warn", "bad"};
+
+	return names[tone];
+}
+
+/* A destination that counts has not taken the result when it was last tried; *ret_alarm: for too long. */
+static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
+{
+	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
+		return false;
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].behind)) {
+			*ret_alarm = v->sends[i].alarm || (v->sends[i].behind && v->sends[i].behind->alarm);
+			return true;
+		}
+	return false;
+}
+
+enum status_tone status_words_state(const struct job_view *v, const char **ret_word)
+{
+	static const struct {
+		const char *word;
+		enum status_tone tone;
+	} words[] = {
+		[JOB_COLLECTING] = {"Arriving", TONE_WORK},   [JOB_HELD] = {"Held", TONE_WARN},
+		[JOB_READY] = {"Waiting", TONE_WORK},	      [JOB_RUNNING] = {"Reconstructing", TONE_WORK},
+		[JOB_RECONSTRUCTED] = {"Sending", TONE_WORK}, [JOB_STORED] = {"Awaiting commitment", TONE_WORK},
+		[JOB_DELIVERED] = {"Delivered", TONE_GOOD},   [JOB_DEAD_LETTER] = {"Refused", TONE_BAD},
+		[JOB_FAILED] = {"Failed", TONE_BAD},	      [JOB_CANCELLED] = {"Cancelled", TONE_QUIET},
+		[JOB_CLEANED] = {"Removed", TONE_QUIET},      [JOB_IMPOSSIBLE] = {"Record damaged", TONE_BAD},
+	};
+	bool alarm;
+
+	if ((unsigned)v->state >= sizeof(words) / sizeof(words[0]) || !words[v->state].word) {
+		*ret_word = job_state_name(v->state);
+		return TONE_QUIET;
+	}
+	*ret_word = words[v->state].word;
+	if (v->state == JOB_READY && v->crashes > 0)
+		return TONE_WARN;
+	if (waits_for_destination(v, &alarm)) {
+		if (v->state == JOB_RECONSTRUCTED)
+			*ret_word = "Not sent yet";
+		return alarm ? TONE_BAD : TONE_WARN;
+	}
+	return words[v->state].tone;
+}
+
+static void add(char *text, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static void add(char *text, size_t size, const char *fmt, ...)
+{
+	size_t n = strlen(text);
+	va_list ap;
+
+	if (n + 1 >= size)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text + n, size - n, fmt, ap);
+	va_end(ap);
+}
+
+/* Part `index` of the case's key, "study|series|laterality|view|frame of reference". */
+static void key_part(const char *key, int index, char *ret, size_t size)
+{
+	size_t n;
+
+	for (; index > 0 && key; index--) {
+		key = strchr(key, '|');
+		key = key ? key + 1 : NULL;
+	}
+	n = key ? strcspn(key, "|") : 0;
+	snprintf(ret, size, "%.*s", (int)(n < size ? n : size - 1), key ? key : "");
+}
+
+void status_words_title(const struct job_view *v, char *ret, size_t size)
+{
+	char side[16], view[16];
+
+	ret[0] = '\0';
+	if (!strcmp(v->kind, "dbt")) {
+		key_part(v->key, 2, side, sizeof(side));
+		key_part(v->key, 3, view, sizeof(view));
+		add(ret, size, "Tomosynthesis");
+		if (side[0] || view[0])
+			add(ret, size, ", %s%s%s",
+			    !strcmp(side, "L")	 ? "left"
+			    : !strcmp(side, "R") ? "right"
+						 : side,
+			    side[0] && view[0] ? " " : "", view);
+	} else if (!strcmp(v->kind, "pet")) {
+		add(ret, size, "PET");
+	} else if (!strcmp(v->kind, "parallel")) {
+		add(ret, size, "Parallel beams");
+	} else {
+		add(ret, size, "Case");
+	}
+	if (v->revision > 1)
+		add(ret, size, " (revision %d)", v->revision);
+}
+
+static bool incomplete(const struct job_view *v)
+{
+	return v->state == JOB_HELD && v->members.expected > 0 && v->members.instances < v->members.expected;
+}
+
+/* ---- sentences ---- */
+
+static void add_reason(char *text, size_t size, const char *reason)
+{
+	size_t n = strlen(reason);
+
+	add(text, size, "%s%s", reason, n > 0 && strchr(".!?", reason[n - 1]) ? "" : ".");
+}
+
+static void add_next(char *text, size_t size, double next, double now)
+{
+	char when[40];
+
+	if (next <= now)
+		return;
+	status_words_time(next, now, when, sizeof(when));
+	add(text, size, " The next attempt is at %s.", when);
+}
+
+static void collecting(const struct job_view *v, char *ret, size_t size)
+{
+	if (v->members.expected > 0)
+		add(ret, size, "%ld of %ld images are here.", (long)v->members.instances, (long)v->members.expected);
+	else
+		add(ret, size, v->members.instances == 1 ? "%ld image is here." : "%ld images are here.",
+		    (long)v->members.instances);
+	add(ret, size, " The case begins when it is complete.");
+}
+
+static void ready(const struct job_view *v, size_t before, double now, char *ret, size_t size)
+{
+	if (v->crashes > 0 || (v->reason[0] && v->not_before > now)) {
+		add(ret, size, v->crashes > 0 ? "The last attempt failed: " : "It could not go on: ");
+		add_reason(ret, size, v->reason);
+		add_next(ret, size, v->not_before, now);
+		return;
+	}
+	add(ret, size, "Complete. It waits for a free device");
+	if (before > 0)
+		add(ret, size, before == 1 ? "; %zu case is before it" : "; %zu cases are before it", before);
+	add(ret, size, ".");
+}
+
+/* Another case was the last to try. */
+static void add_behind(const struct job_send *s, double now, char *ret, size_t size)
+{
+	char when[40];
+
+	status_words_time(s->behind->since, now, when, sizeof(when));
+	add(ret, size, "%s has not been reached since %s: ", s->destination, when);
+	add_reason(ret, size, s->behind->reason[0] ? s->behind->reason : "no answer");
+	add_next(ret, size, s->behind->next, now);
+}
+
+static void sends(const struct job_view *v, double now, char *ret, size_t size)
+{
+	char when[40];
+
+	for (size_t i = 0; i < v->n_sends; i++) {
+		const struct job_send *s = &v->sends[i];
+
+		if (s->standby)
+			continue;
+		add(ret, size, "%s", ret[0] ? " " : "");
+		if (s->replaced) {
+			add(ret, size, "%s gets it in the place of %s.", s->fallback, s->destination);
+		} else if (s->state == SEND_STORED) {
+			add(ret, size, "%s has stored it and has not yet committed itself to keep it%s", s->destination,
+			    s->reason[0] ? ": " : ".");
+			if (s->reason[0])
+				add_reason(ret, size, s->reason);
+			add(ret, size, "%s", s->behind ? " " : "");
+			if (s->behind)
+				add_behind(s, now, ret, size);
+		} else if (s->state == SEND_DONE) {
+			status_words_time(s->time, now, when, sizeof(when));
+			add(ret, size, "%s has it since %s.", s->destination, when);
+		} else if (s->state == SEND_REFUSED) {
+			add(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
+			add_reason(ret, size, s->reason[0] ? s->reason : "it gave no reason");
+		} else if (s->failures > 0) {
+			add(ret, size,
+			    s->failures == 1 ? "%s did not take it: " : "%s did not take it in %d attempts: ", s->destination,
+			    s->failures);
+			add_reason(ret, size, s->reason[0] ? s->reason : "no answer");
+			add_next(ret, size, s->next, now);
+		} else if (s->behind) {
+			add_behind(s, now, ret, size);
+		} else {
+			add(ret, size, "It is being sent to %s.", s->destination);
+		}
+	}
+}
+
+void status_words_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size)
+{
+	ret[0] = '\0';
+	switch (v->state) {
+	case JOB_COLLECTING:
+		collecting(v, ret, size);
+		break;
+	case JOB_READY:
+		ready(v, before, now, ret, size);
+		break;
+	case JOB_RUNNING:
+		add(ret, size, "On %s%s.", v->device[0] ? v->device : "a device",
+		    v->attempts > 1 ? ", not the first attempt" : "");
+		break;
+	case JOB_RECONSTRUCTED:
+	case JOB_STORED:
+	case JOB_DELIVERED:
+	case JOB_DEAD_LETTER:
+		sends(v, now, ret, size);
+		break;
+	case JOB_CLEANED:
+		add(ret, size,
+		    v->given_up ? "It was cancelled; its images were removed."
+				: "It was delivered; the node's own files were removed.");
+		break;
+	default:
+		if (incomplete(v) && !v->members.as_is)
+			add(ret, size, "Only %ld of %ld images came.", (long)v->members.instances, (long)v->members.expected);
+		else if (v->reason[0])
+			add_reason(ret, size, v->reason);
+		if (ret[0] >= 'a' && ret[0] <= 'z')
+			ret[0] = (char)(ret[0] - 'a' + 'A');
+	}
+}
+
+const char *status_words_hint(const struct job_view *v)
+{
+	bool alarm;
+
+	if (incomplete(v) && v->members.as_is)
+		return "The images that are here are not enough. Send the missing ones from the modality: the case then goes on "
+		       "by "
+		       "itself.";
+	if (incomplete(v) && job_view_no_as_is(v))
+		return "Send the missing images from the modality: the case then goes on by itself. Without them it cannot.";
+	if (incomplete(v))
+		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, take "
+		       "those that are here: the result shows less, and says of how many images it is made.";
+	if (v->state == JOB_HELD && v->damaged > 0)
+		return "Send the exam again from the modality: the case then goes on by itself. Files do not change by "
+		       "themselves: have the disk looked at.";
+	switch (v->state) {
+	case JOB_HELD:
+		return "Nothing is lost: the images are kept. Tell your administrator what is wrong; when it is mended, try "
+		       "again.";
+	case JOB_FAILED:
+		return "Nothing is lost: the images are kept. Tell your administrator, then try again.";
+	case JOB_DEAD_LETTER:
+		return "Nothing is lost: the result is kept. Tell your administrator; when the destination takes it, try again: "
+		       "only what it lacks is sent.";
+	case JOB_RECONSTRUCTED:
+		return waits_for_destination(v, &alarm)
+			       ? "Nothing is lost: the result is kept, and sent by itself when it is taken."
+			       : "";
+	case JOB_IMPOSSIBLE:
+		return "Send the exam again from the modality. Other cases are not affected.";
+	default:
+		return "";
+	}
+}
+
+/* ---- buttons ---- */
+
+const char *status_words_retry(const struct job_view *v)
+{
+	bool waits = false;
+
+	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || incomplete(v)) /* it goes on by itself, or as it is */
+		return NULL;
+	for (size_t i = 0; i < v->n_sends; i++)
+		waits = waits || (v->sends[i].state == SEND_DUE && v->sends[i].failures > 0);
+	if (v->state == JOB_READY)
+		return v->reason[0] ? "Try now" : NULL;
+	if (v->state == JOB_RECONSTRUCTED)
+		return waits ? "Try now" : NULL;
+	if (v->state == JOB_STORED)
+		return "Ask now";
+	if (v->state == JOB_CANCELLED)
+		return "Take it up again";
+	return "Try again";
+}
+
+const char *status_words_as_is(const struct job_view *v)
+{
+	return incomplete(v) && !v->members.as_is && !job_view_no_as_is(v) ? "Take what is here" : NULL;
+}
+
+const char *status_words_cancel(const struct job_view *v)
+{
+	return job_next(v->state, EVENT_CANCEL) == JOB_IMPOSSIBLE ? NULL : "Cancel";
+}
+
+/* ---- single words ---- */
+
+int status_words_stage(const char *stage, const char **ret_words)
+{
+	static const struct {
+		const char *stage, *words;
+		int step;
+	} stages[] = {
+		{"open", "opening the images", 1},    {"read", "reading the images", 1}, {"upload", "reading the images", 1},
+		{"reconstruct", "reconstructing", 2}, {"project", "projecting", 2},	 {"write", "writing the result", 3},
+	};
+
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+		if (!strcmp(stages[i].stage, stage)) {
+			*ret_words = stages[i].words;
+			return stages[i].step;
+		}
+	*ret_words = stage;
+	return 0;
+}
+
+const char *status_words_event(enum job_event event)
+{
+	static const char *const words[] = {
+		[EVENT_OPENED] = "The first image came",
+		[EVENT_INSTANCE] = "Images came",
+		[EVENT_HELD] = "Held",
+		[EVENT_COMPLETE] = "Complete",
+		[EVENT_STARTED] = "Reconstruction began",
+		[EVENT_INTERRUPTED] = "Interrupted",
+		[EVENT_CRASHED] = "The attempt failed",
+		[EVENT_RESULT_LOST] = "The result is made again",
+		[EVENT_RECONSTRUCTED] = "Reconstructed",
+		[EVENT_FAILED] = "Failed",
+		[EVENT_SEND_FAILED] = "Not sent",
+		[EVENT_SENT] = "Sent",
+		[EVENT_SEND_REFUSED] = "Refused",
+		[EVENT_FALLBACK] = "Goes to the fallback",
+		[EVENT_STORED] = "Stored everywhere",
+		[EVENT_COMMIT_ASKED] = "Commitment asked for",
+		[EVENT_COMMIT_TAKEN] = "The request was taken",
+		[EVENT_COMMIT_NOT_TAKEN] = "The request was not taken",
+		[EVENT_COMMITTED] = "Committed",
+		[EVENT_COMMIT_FAILED] = "Not committed",
+		[EVENT_COMMIT_REFUSED] = "Not committed, given up",
+		[EVENT_PRIORITY] = "Somebody changed its priority",
+		[EVENT_DELIVERED] = "Delivered everywhere",
+		[EVENT_DEAD_LETTER] = "Refused for good",
+		[EVENT_RETRY] = "Somebody wanted it again",
+		[EVENT_CANCEL] = "Cancelled",
+		[EVENT_CLEANED] = "Files removed",
+	};
+
+	if ((unsigned)event < sizeof(words) / sizeof(words[0]) && words[event])
+		return words[event];
+	return job_event_name(event);
+}
+
+void status_words_time(double when, double now, char *ret, size_t size)
+{
+	time_t t = (time_t)when, today = (time_t)now;
+	struct tm at, day;
+
+	if (when <= 0 || !localtime_r(&t, &at) || !localtime_r(&today, &day))
+		snprintf(ret, size, "never");
+	else if (at.tm_yday == day.tm_yday && at.tm_year == day.tm_year)
+		strftime(ret, size, "%H:%M:%S", &at);
+	else
+		strftime(ret, size, "%Y-%m-%d %H:%M", &at);
+}
+
+void status_words_span(double s, char *ret, size_t size)
+{
+	if (s < 10)
+		snprintf(ret, size, "%.1f s", s > 0 ? s : 0);
+	else if (s < 120)
+		snprintf(ret, size, "%.0f s", s);
+	else if (s < 7200)
+		snprintf(ret, size, "%.0f min", s / 60);
+	else if (s < 172800)
+		snprintf(ret, size, "%.1f h", s / 3600);
+	else
+		snprintf(ret, size, "%.0f days", s / 86400);
+}
+
+void status_words_bytes(double bytes, char *ret, size_t size)
+{
+	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
+	size_t u = 0;
+
+	for (; bytes >= 999.5 && u + 1 < sizeof(units) / sizeof(units[0]); u++)
+		bytes /= 1000;
+	snprintf(ret, size, bytes < 9.95 && u > 0 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+}

@@ -1,0 +1,110 @@
+#include "node/store/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/base/log.h"
+
+json_t *event_text(const char *text)
+{
+	json_t *value = json_string(text);
+	char *copy;
+
+	if (value)
+		return value;
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+			*c = '?';
+	value = json_string(copy);
+	free(copy);
+	return value;
+}
+
+char *event_dump(json_t *value)
+{
+	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+
+	json_decref(value);
+	return text;
+}
+
+static int priority(enum job_event event)
+{
+	switch (event) {
+	case EVENT_HELD:
+	case EVENT_FAILED:
+	case EVENT_DEAD_LETTER:
+		return LOG_ALERT; /* a person has to look */
+	case EVENT_CRASHED:
+	case EVENT_RESULT_LOST:
+	case EVENT_SEND_REFUSED:
+	case EVENT_COMMIT_REFUSED:
+		return LOG_ERR;
+	case EVENT_INTERRUPTED:
+	case EVENT_SEND_FAILED:
+	case EVENT_FALLBACK:
+	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMIT_FAILED:
+		return LOG_WARNING;
+	case EVENT_INSTANCE:
+		return LOG_DEBUG;
+	default:
+		return LOG_INFO;
+	}
+}
+
+static void add_field(char *line, size_t size, const json_t *detail, const char *key)
+{
+	const char *text = json_string_value(json_object_get(detail, key));
+	size_t n = strlen(line);
+
+	if (text && n < size)
+		snprintf(line + n, size - n, " %s=%s", key, log_quote(text));
+}
+
+static void log_job_event(int64_t job, enum job_event event, const json_t *detail)
+{
+	static const char *const keys[] = {"destination", "fallback",	  "transaction", "protocol", "device",
+					   "status",	  "sop_instance", "why",	 "reason"};
+	char name[32], line[900] = "";
+
+	snprintf(name, sizeof(name), "job-%s", job_event_name(event));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		add_field(line, sizeof(line), detail, keys[i]);
+	log_event(priority(event), name, "job=%lld%s", (long long)job, line);
+}
+
+/* seen: as of journal_clean(), where that is what to do. */
+static int append(struct journal *j, int64_t job, enum job_event event, const int64_t *seen, json_t *detail, double now,
+		  struct err *err)
+{
+	char *text = detail ? json_dumps(detail, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
+	int ret;
+
+	if (!text)
+		ret = err_set(err, ENOMEM, "no memory for an event of job %lld", (long long)job);
+	else if (seen)
+		ret = journal_clean(j, job, *seen, text, now, err);
+	else
+		ret = journal_append(j, job, event, text, now, err);
+	if (ret == 0)
+		log_job_event(job, event, detail);
+	free(text);
+	json_decref(detail);
+	return ret;
+}
+
+int event_append(struct journal *j, int64_t job, enum job_event event, json_t *detail, double now, struct err *err)
+{
+	return append(j, job, event, NULL, detail, now, err);
+}
+
+int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err)
+{
+	return append(j, job, EVENT_CLEANED, &seen, detail, now, err);
+}

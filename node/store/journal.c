@@ -1,0 +1,493 @@
+/* journal.c - append-only log of instances and job events, the only durable truth about them.
+ *
+ * - append returns after the row is on disk (WAL, synchronous=FULL: one fsync a commit)
+ * - state is never stored, always replayed: see job_next() in job.c
+ * - an event is appended only where it fits: the job is replayed inside the writing transaction (what came since this process
+ *   replayed it last, see journal_job_state()), and SQLite lets one writer in at a time, so the journal of a healthy node never
+ *   holds an impossible event; one that is found there (damage) quarantines its job, never the node
+ * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
+ * - WAL and index file stay when the last one closes: processes that may open no other files are allowed these very files
+ *   (node/process/sandbox_files.c)
+ * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
+ */
+#include "node/store/journal_sql.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SCHEMA_VERSION 1
+#define BUSY_MS 20000	     /* another process' commit is one fsync; a checkpoint on a slow disk may take seconds */
+#define READER_BUSY_MS 2000  /* readers wait for nobody in WAL mode but a recovery */
+#define GROW_BYTES (1 << 20) /* the file grows in steps, so that a full disk meets a step, not every commit */
+
+static const char schema[] =
+	"CREATE TABLE instance(id INTEGER PRIMARY KEY AUTOINCREMENT, received REAL NOT NULL, sop_class TEXT NOT NULL,"
+	" sop_instance TEXT NOT NULL, transfer_syntax TEXT NOT NULL, calling TEXT NOT NULL, host TEXT NOT NULL, association TEXT "
+	"NOT NULL,"
+	" file TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, digest TEXT NOT NULL);"
+	"CREATE INDEX instance_uid ON instance(sop_instance);"
+	"CREATE TABLE finding(instance INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, detail TEXT NOT NULL, "
+	"time REAL NOT NULL);"
+	"CREATE TABLE event(seq INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL,"
+	" instance INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL);"
+	"CREATE INDEX event_job ON event(job, seq);"
+	"CREATE TABLE removal(instance INTEGER PRIMARY KEY, time REAL NOT NULL);"
+	"PRAGMA user_version=1;";
+
+static const char *const sql[N_JOURNAL_QUERIES] = {
+	[JOURNAL_BEGIN] = "BEGIN IMMEDIATE",
+	[JOURNAL_COMMIT] = "COMMIT",
+	[JOURNAL_ROLLBACK] = "ROLLBACK",
+	[JOURNAL_ADD_INSTANCE] =
+		"INSERT INTO instance(received, sop_class, sop_instance, transfer_syntax, calling, host, association, "
+		"file, bytes, digest)"
+		" VALUES(?,?,?,?,?,?,?,?,?,?)",
+	[JOURNAL_HAS_INSTANCE] =
+		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE
+		" ORDER BY i.id LIMIT 1",
+	[JOURNAL_GET_INSTANCE] = "SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.id=?",
+	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
+	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
+			      " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
+	[JOURNAL_ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
+	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
+	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
+	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
+	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
+				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
+	[JOURNAL_FIND_MEMBER] =
+		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND "
+		"i.id<? AND f.kind=1 AND" JOURNAL_HERE " ORDER BY i.id LIMIT 1",
+	/* instr() rather than JSON: a damaged row must not stop the search. The index event_asked holds these rows alone. */
+	[JOURNAL_FIND_TRANSACTION] =
+		"SELECT job, detail FROM event WHERE name='commit-asked' AND instr(detail, ?)>0 ORDER BY seq DESC",
+	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
+	[JOURNAL_REMOVE_MEMBERS] = "INSERT OR IGNORE INTO removal(instance, time)"
+				   " SELECT instance, ?2 FROM event WHERE job=?1 AND name='instance'",
+	[JOURNAL_SHARED_SINCE] =
+		"SELECT 1 FROM event e WHERE e.seq>?2 AND (e.job=?1 OR e.name IN ('opened', 'retry') AND EXISTS("
+		" SELECT 1 FROM event m JOIN event o ON o.job=e.job AND o.name='instance' AND o.instance=m.instance"
+		" WHERE m.job=?1 AND m.name='instance')) LIMIT 1",
+	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
+	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_HERE,
+	[JOURNAL_HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
+	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MAX(instance) FROM finding), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
+	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
+};
+
+static int sqlite_errno(sqlite3 *db, int rc)
+{
+	int os = sqlite3_system_errno(db);
+
+	switch (rc & 0xff) {
+	case SQLITE_FULL:
+		return ENOSPC;
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		return EBUSY;
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+		return EBADMSG;
+	case SQLITE_NOMEM:
+		return ENOMEM;
+	case SQLITE_READONLY:
+		return EROFS;
+	case SQLITE_CONSTRAINT:
+		return EEXIST;
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return EPERM;
+	default: /* EACCES is a peer's refusal, with an exit code of its own; a file's is EPERM */
+		return os == EACCES ? EPERM : os > 0 ? os : EIO;
+	}
+}
+
+int journal_fail(struct journal *j, int rc, const char *doing, struct err *err)
+{
+	return err_set(err, sqlite_errno(j->db, rc), "journal %s: %s: %s", j->path, doing, sqlite3_errmsg(j->db));
+}
+
+/* A cached statement, ready to bind; NULL: it cannot be prepared. */
+sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err)
+{
+	int rc;
+
+	if (!j->stmt[q]) {
+		rc = sqlite3_prepare_v3(j->db, sql[q], -1, SQLITE_PREPARE_PERSISTENT, &j->stmt[q], NULL);
+		if (rc != SQLITE_OK) {
+			journal_fail(j, rc, "prepare", err);
+			return NULL;
+		}
+	}
+	return j->stmt[q];
+}
+
+/* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
+int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
+		 struct err *err)
+{
+	int rc = sqlite3_step(s), ret;
+
+	if (rc == SQLITE_ROW && read_row)
+		read_row(ctx, s);
+	ret = rc == SQLITE_ROW ? 1 : rc == SQLITE_DONE ? 0 : journal_fail(j, rc, doing, err);
+	sqlite3_reset(s);
+	sqlite3_clear_bindings(s);
+	return ret;
+}
+
+int journal_do(struct journal *j, enum journal_query q, const char *doing, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, q, err);
+
+	return s ? journal_step(j, s, doing, NULL, NULL, err) : -EIO;
+}
+
+/* End a transaction: commit when ret is not negative, else undo. */
+int journal_end(struct journal *j, int ret, struct err *err)
+{
+	if (ret >= 0) {
+		int rc = journal_do(j, JOURNAL_COMMIT, "commit", err);
+
+		if (rc >= 0)
+			return ret;
+		ret = rc;
+	}
+	if (!sqlite3_get_autocommit(j->db))
+		journal_do(j, JOURNAL_ROLLBACK, "rollback", NULL);
+	memset(j->folds, 0, sizeof(j->folds)); /* one may have seen rows that are undone now, and whose numbers are given again */
+	return ret;
+}
+
+void journal_bind(sqlite3_stmt *s, int at, const char *value)
+{
+	sqlite3_bind_text(s, at, value ? value : "", -1, SQLITE_STATIC);
+}
+
+static void column(sqlite3_stmt *s, int at, char *ret, size_t size)
+{
+	const unsigned char *value = sqlite3_column_text(s, at);
+
+	snprintf(ret, size, "%s", value ? (const char *)value : "");
+}
+
+void journal_read_instance(void *ctx, sqlite3_stmt *s)
+{
+	struct instance_row *row = ctx;
+
+	memset(row, 0, sizeof(*row));
+	row->id = sqlite3_column_int64(s, 0);
+	row->received = sqlite3_column_double(s, 1);
+	column(s, 2, row->sop_class, sizeof(row->sop_class));
+	column(s, 3, row->sop_instance, sizeof(row->sop_instance));
+	column(s, 4, row->transfer_syntax, sizeof(row->transfer_syntax));
+	column(s, 5, row->calling, sizeof(row->calling));
+	column(s, 6, row->host, sizeof(row->host));
+	column(s, 7, row->association, sizeof(row->association));
+	column(s, 8, row->file, sizeof(row->file));
+	row->bytes = (uint64_t)sqlite3_column_int64(s, 9);
+	column(s, 10, row->digest, sizeof(row->digest));
+}
+
+static void read_int64(void *ctx, sqlite3_stmt *s)
+{
+	*(int64_t *)ctx = sqlite3_column_int64(s, 0);
+}
+
+/* ---- open, close ---- */
+
+static int pragma_int(struct journal *j, const char *pragma, int64_t *ret_value, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(j->db, pragma, -1, &s, NULL), ret = 0;
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(s);
+	if (rc == SQLITE_ROW)
+		*ret_value = sqlite3_column_int64(s, 0);
+	else
+		ret = journal_fail(j, rc, pragma, err);
+	sqlite3_finalize(s);
+	return ret;
+}
+
+/* Switching to WAL does not always ask the busy handler, and several processes may open a new journal at once. */
+static int set_wal(struct journal *j, struct err *err)
+{
+	int rc = SQLITE_BUSY;
+
+	for (int tries = 0; tries < BUSY_MS / 10; tries++) {
+		rc = sqlite3_exec(j->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+		if ((rc & 0xff) != SQLITE_BUSY)
+			break;
+		usleep(10000);
+	}
+	return rc == SQLITE_OK ? 0 : journal_fail(j, rc, "journal_mode=WAL", err);
+}
+
+int journal_open_reader(const char *path, struct journal **ret_journal, struct err *err)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+	int64_t version = 0;
+	int rc, ret;
+
+	if (!j)
+		return err_set(err, ENOMEM, "no memory for the journal");
+	snprintf(j->path, sizeof(j->path), "%s", path);
+	if (access(path, R_OK) < 0) {
+		ret = err_set(err, errno, "journal %s: %s", path, strerror(errno));
+		goto fail;
+	}
+	rc = sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READONLY, NULL);
+	if (rc != SQLITE_OK) {
+		ret = j->db ? journal_fail(j, rc, "open", err) : err_set(err, ENOMEM, "no memory for the journal");
+		goto fail;
+	}
+	sqlite3_extended_result_codes(j->db, 1);
+	sqlite3_busy_timeout(j->db, READER_BUSY_MS);
+	rc = sqlite3_exec(j->db, "PRAGMA query_only=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL, NULL);
+	ret = rc == SQLITE_OK ? pragma_int(j, "PRAGMA user_version", &version, err) : journal_fail(j, rc, "settings", err);
+	if (ret == 0 && version != SCHEMA_VERSION)
+		ret = err_set(err, version ? EPROTONOSUPPORT : ENOENT, "journal %s has schema %lld; this tomonode reads %d",
+			      j->path, (long long)version, SCHEMA_VERSION);
+	if (ret < 0)
+		goto fail;
+	*ret_journal = j;
+	return 0;
+fail:
+	journal_close(j);
+	return ret;
+}
+
+static int prepare_schema(struct journal *j, struct err *err)
+{
+	int64_t version = 0;
+	int rc, ret = pragma_int(j, "PRAGMA user_version", &version, err);
+
+	if (ret < 0 || version == SCHEMA_VERSION)
+		return ret;
+	if (version > SCHEMA_VERSION)
+		return err_set(err, EPROTONOSUPPORT,
+			       "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
+			       (long long)version, SCHEMA_VERSION);
+	ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	if (ret < 0)
+		return ret;
+	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have been first */
+	if (ret == 0 && version == 0) {
+		rc = sqlite3_exec(j->db, schema, NULL, NULL, NULL);
+		if (rc != SQLITE_OK)
+			ret = journal_fail(j, rc, "create the tables (is this another program's database?)", err);
+	}
+	return journal_end(j, ret, err);
+}
+
+int journal_open(const char *path, struct journal **ret_journal, struct err *err)
+{
+	struct journal *j = calloc(1, sizeof(*j));
+	int fd, rc, ret, step = GROW_BYTES, persist = 1;
+
+	if (!j)
+		return err_set(err, ENOMEM, "no memory for the journal");
+	snprintf(j->path, sizeof(j->path), "%s", path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC,
+		  0600); /* SQLite alone would take the umask; WAL and index files copy this mode */
+	if (fd < 0) {
+		ret = err_set(err, errno == EACCES ? EPERM : errno, "journal %s: %s", path, strerror(errno));
+		goto fail;
+	}
+	close(fd);
+	rc = sqlite3_open_v2(path, &j->db, SQLITE_OPEN_READWRITE, NULL);
+	if (rc != SQLITE_OK) {
+		ret = j->db ? journal_fail(j, rc, "open", err) : err_set(err, ENOMEM, "no memory for the journal");
+		goto fail;
+	}
+	sqlite3_extended_result_codes(j->db, 1);
+	sqlite3_busy_timeout(j->db, BUSY_MS);
+	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
+	sqlite3_file_control(j->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
+	ret = set_wal(j, err);
+	if (ret < 0)
+		goto fail;
+	rc = sqlite3_exec(j->db, "PRAGMA synchronous=FULL; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON", NULL, NULL,
+			  NULL);
+	ret = rc == SQLITE_OK ? prepare_schema(j, err) : journal_fail(j, rc, "settings", err);
+	if (ret < 0)
+		goto fail;
+	/* Journals of earlier versions lack them. A failure (the disk is full) says nothing: an index saves time and nothing
+	 * else, and who misses the table says so. */
+	(void)sqlite3_exec(j->db,
+			   "CREATE INDEX IF NOT EXISTS event_asked ON event(seq) WHERE name='commit-asked';"
+			   "CREATE INDEX IF NOT EXISTS finding_apart ON finding(time) WHERE kind<>1;"
+			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
+			   NULL, NULL, NULL);
+	*ret_journal = j;
+	return 0;
+fail:
+	journal_close(j);
+	return ret;
+}
+
+struct journal *journal_close(struct journal *j)
+{
+	if (!j)
+		return NULL;
+	for (size_t q = 0; q < N_JOURNAL_QUERIES; q++)
+		sqlite3_finalize(j->stmt[q]);
+	/* The last one to close leaves the WAL empty, so that it cannot be laid over a journal that is put back from a backup. */
+	sqlite3_exec(j->db, "PRAGMA journal_size_limit=0", NULL, NULL, NULL);
+	sqlite3_close(j->db);
+	free(j);
+	return NULL;
+}
+
+/* ---- instances ---- */
+
+int journal_add_instance(struct journal *j, struct instance_row *row, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_ADD_INSTANCE, err);
+	int ret;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_double(s, 1, row->received);
+	journal_bind(s, 2, row->sop_class);
+	journal_bind(s, 3, row->sop_instance);
+	journal_bind(s, 4, row->transfer_syntax);
+	journal_bind(s, 5, row->calling);
+	journal_bind(s, 6, row->host);
+	journal_bind(s, 7, row->association);
+	journal_bind(s, 8, row->file);
+	sqlite3_bind_int64(s, 9, (sqlite3_int64)row->bytes);
+	journal_bind(s, 10, row->digest);
+	ret = journal_step(j, s, "add instance", NULL, NULL,
+			   err); /* outside a transaction a single INSERT is its own transaction */
+	if (ret < 0)
+		return ret;
+	row->id = sqlite3_last_insert_rowid(j->db);
+	return 0;
+}
+
+int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
+			 struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_HAS_INSTANCE, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, sop_instance);
+	journal_bind(s, 2, digest);
+	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
+}
+
+int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_GET_INSTANCE, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, id);
+	return journal_step(j, s, "get an instance", journal_read_instance, ret_row, err);
+}
+
+int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_UNINDEXED, err);
+	int rc = SQLITE_DONE, n = 0;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int(s, 1, max);
+	while (n < max && (rc = sqlite3_step(s)) == SQLITE_ROW)
+		journal_read_instance(&ret_rows[n++], s);
+	if (n < max && rc != SQLITE_DONE)
+		n = journal_fail(j, rc, "look for new instances", err);
+	sqlite3_reset(s);
+	return n;
+}
+
+int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
+			struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_MEMBER, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, sop_instance);
+	sqlite3_bind_int64(s, 2, before);
+	return journal_step(j, s, "look for a member", journal_read_instance, ret_row, err);
+}
+
+int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_REMOVE, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, instance);
+	sqlite3_bind_double(s, 2, now);
+	return journal_step(j, s, "remove an instance", NULL, NULL, err);
+}
+
+int journal_names_file(struct journal *j, const char *file, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_NAMES_FILE, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, file);
+	return journal_step(j, s, "look for a file", NULL, NULL, err);
+}
+
+int journal_removed_file(struct journal *j, const char *file, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_REMOVED_FILE, err);
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, file);
+	return journal_step(j, s, "look for a removed file", NULL, NULL, err);
+}
+
+int journal_has_any(struct journal *j, struct err *err)
+{
+	return journal_do(j, JOURNAL_HAS_ANY, "look for any instance", err);
+}
+
+/* ---- the file itself ---- */
+
+int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(j->db, "PRAGMA quick_check(20)", -1, &s, NULL), n = 0;
+
+	if (rc != SQLITE_OK)
+		return journal_fail(j, rc, "check", err);
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+		const char *problem = (const char *)sqlite3_column_text(s, 0);
+
+		if (problem && strcmp(problem, "ok")) {
+			n++;
+			if (report)
+				report(ctx, problem);
+		}
+	}
+	if (rc != SQLITE_DONE)
+		n = journal_fail(j, rc, "check", err);
+	sqlite3_finalize(s);
+	return n;
+}
+
+int64_t journal_data_version(struct journal *j)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_DATA_VERSION, NULL);
+	int64_t version = -1;
+
+	if (s)
+		journal_step(j, s, "data_version", read_int64, &version, NULL);
+	return version;
+}

@@ -1,0 +1,395 @@
+/* journal_events.c - findings and events: what is appended, in which transaction, and the walks over it. */
+#include <errno.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "node/store/journal_sql.h"
+
+static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now,
+			struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_ADD_EVENT, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_double(s, 1, now);
+	sqlite3_bind_int64(s, 2, job);
+	journal_bind(s, 3, job_event_name(event));
+	sqlite3_bind_int64(s, 4, instance);
+	journal_bind(s, 5, detail);
+	return journal_step(j, s, "append an event", NULL, NULL, err);
+}
+
+/* In order of arrival only: see UNINDEXED. */
+static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail,
+			  double now, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_ADD_FINDING, err);
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, instance);
+	sqlite3_bind_int(s, 2, (int)kind);
+	sqlite3_bind_int64(s, 3, job);
+	journal_bind(s, 4, detail);
+	sqlite3_bind_double(s, 5, now);
+	return journal_step(j, s, "add a finding", NULL, NULL, err);
+}
+
+/* One more event. */
+static void fold_event(struct journal_fold *fold, sqlite3_stmt *s)
+{
+	enum job_event event;
+
+	fold->seq = sqlite3_column_int64(s, 0);
+	if (job_event_parse((const char *)sqlite3_column_text(s, 1), &event) < 0)
+		fold->state = JOB_IMPOSSIBLE;
+	else
+		fold->state = job_next(fold->state, event);
+}
+
+/* Replay from where the fold ends. 1 done; 0: its last event is not there any more, nothing it says can be trusted. */
+static int fold_rest(struct journal *j, struct journal_fold *fold, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_JOB_EVENTS, err);
+	bool found = fold->seq == 0;
+	int rc, ret = 1;
+
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, fold->job);
+	sqlite3_bind_int64(s, 2, fold->seq);
+	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
+		if (!found && sqlite3_column_int64(s, 0) != fold->seq)
+			break;
+		if (found)
+			fold_event(fold, s);
+		found = true;
+	}
+	if (rc != SQLITE_DONE && rc != SQLITE_ROW)
+		ret = journal_fail(j, rc, "replay a job", err);
+	else if (!found)
+		ret = 0;
+	sqlite3_reset(s);
+	return ret;
+}
+
+/* Events are only ever added behind those that are there, so a job that was replayed once is replayed from there: a job of n
+ * events costs n steps in all, not n * n. Where its last event was taken away (it was forgotten), all of it again. */
+int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err)
+{
+	struct journal_fold *kept = &j->folds[(uint64_t)job % JOURNAL_FOLDS], fold = *kept;
+	int ret;
+
+	if (fold.job != job)
+		fold = (struct journal_fold){.job = job, .state = JOB_NONE};
+	ret = fold_rest(j, &fold, err);
+	if (ret == 0) {
+		fold = (struct journal_fold){.job = job, .state = JOB_NONE};
+		ret = fold_rest(j, &fold, err);
+	}
+	if (ret < 0)
+		return ret;
+	*kept = fold;
+	*ret_state = fold.state;
+	return 0;
+}
+
+/* Inside a transaction: does the event fit? */
+static int check_fits(struct journal *j, int64_t job, enum job_event event, struct err *err)
+{
+	enum job_state state;
+	int ret = journal_job_state(j, job, &state, err);
+
+	if (ret < 0)
+		return ret;
+	if (state == JOB_NONE)
+		return err_set(err, ENOENT, "no job %lld", (long long)job);
+	if (job_next(state, event) == JOB_IMPOSSIBLE)
+		return err_set(err, ESTALE, "job %lld is %s: '%s' does not fit", (long long)job, job_state_name(state),
+			       job_event_name(event));
+	return 0;
+}
+
+int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
+{
+	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = check_fits(j, job, event, err);
+	if (ret == 0)
+		ret = insert_event(j, job, event, 0, detail, now, err);
+	return journal_end(j, ret, err);
+}
+
+int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
+			struct err *err)
+{
+	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = insert_finding(j, instance, kind, job, detail, now, err);
+	if (ret == 0 && kind == FINDING_MEMBER) {
+		ret = check_fits(j, job, EVENT_INSTANCE, err);
+		if (ret == 0)
+			ret = insert_event(j, job, EVENT_INSTANCE, instance, detail, now, err);
+	}
+	return journal_end(j, ret, err);
+}
+
+/* Inside a transaction: the `opened` event, whose seq is the job's number. */
+static int insert_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
+{
+	sqlite3_stmt *s;
+	int64_t seq;
+	int ret = insert_event(j, 0, EVENT_OPENED, 0, detail, now, err);
+
+	if (ret < 0)
+		return ret;
+	seq = sqlite3_last_insert_rowid(j->db);
+	s = journal_stmt(j, JOURNAL_SET_OWN_JOB, err);
+	if (!s)
+		return -EIO;
+	sqlite3_bind_int64(s, 1, seq);
+	ret = journal_step(j, s, "number a job", NULL, NULL, err);
+	if (ret == 0)
+		*ret_job = seq;
+	return ret;
+}
+
+int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
+{
+	int64_t job = 0;
+	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = journal_end(j, insert_job(j, detail, now, &job, err), err);
+	if (ret == 0)
+		*ret_job = job;
+	return ret;
+}
+
+int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
+			  int64_t *ret_job, struct err *err)
+{
+	enum job_state state;
+	sqlite3_stmt *s;
+	int64_t job = 0;
+	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	ret = journal_job_state(j, of, &state, err);
+	if (ret == 0 && state == JOB_CLEANED) /* its images are gone */
+		ret = err_set(err, ESTALE, "job %lld is cleaned: there is nothing to revise", (long long)of);
+	if (ret == 0)
+		ret = insert_job(j, detail, now, &job, err);
+	if (ret < 0)
+		goto out;
+	s = journal_stmt(j, JOURNAL_COPY_MEMBERS, err);
+	if (!s) {
+		ret = -EIO;
+		goto out;
+	}
+	sqlite3_bind_double(s, 1, now);
+	sqlite3_bind_int64(s, 2, job);
+	sqlite3_bind_int64(s, 3, of);
+	ret = journal_step(j, s, "copy the members", NULL, NULL, err);
+	if (ret == 0)
+		ret = insert_finding(j, instance, FINDING_MEMBER, job, finding, now, err);
+	if (ret == 0)
+		ret = insert_event(j, job, EVENT_INSTANCE, instance, finding, now, err);
+out:
+	ret = journal_end(j, ret, err);
+	if (ret == 0)
+		*ret_job = job;
+	return ret;
+}
+
+int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
+{
+	sqlite3_stmt *since, *remove;
+	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	since = journal_stmt(j, JOURNAL_SHARED_SINCE, err);
+	remove = journal_stmt(j, JOURNAL_REMOVE_MEMBERS, err);
+	ret = since && remove ? check_fits(j, job, EVENT_CLEANED, err) : -EIO;
+	if (ret == 0) {
+		sqlite3_bind_int64(since, 1, job);
+		sqlite3_bind_int64(since, 2, seen);
+		ret = journal_step(j, since, "look for later events", NULL, NULL, err);
+		if (ret > 0)
+			ret = err_set(err, ESTALE, "job %lld, or one that shares images with it, has changed", (long long)job);
+	}
+	if (ret == 0) {
+		sqlite3_bind_int64(remove, 1, job);
+		sqlite3_bind_double(remove, 2, now);
+		ret = journal_step(j, remove, "remove the instances of a job", NULL, NULL, err);
+	}
+	if (ret == 0)
+		ret = insert_event(j, job, EVENT_CLEANED, 0, detail, now, err);
+	return journal_end(j, ret, err);
+}
+
+/* Is the detail's transaction this one? Then its destination. */
+static bool read_asked(const char *detail, const char *transaction, char *ret_destination, size_t size)
+{
+	json_t *all = json_loads(detail ? detail : "", 0, NULL);
+	const char *is = json_string_value(json_object_get(all, "transaction"));
+	const char *destination = json_string_value(json_object_get(all, "destination"));
+	bool found = is && destination && !strcmp(is, transaction) && strlen(destination) < size;
+
+	if (found)
+		strcpy(ret_destination, destination);
+	json_decref(all);
+	return found;
+}
+
+int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
+			     struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_FIND_TRANSACTION, err);
+	int rc = SQLITE_DONE, ret = 0;
+
+	if (!s)
+		return -EIO;
+	journal_bind(s, 1, transaction);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		int64_t job = sqlite3_column_int64(s, 0);
+
+		if (!read_asked((const char *)sqlite3_column_text(s, 1), transaction, ret_destination, size))
+			continue;
+		*ret_job = job;
+		ret = 1;
+	}
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = journal_fail(j, rc, "look for a transaction", err);
+	sqlite3_reset(s);
+	sqlite3_clear_bindings(s);
+	return ret;
+}
+
+/* ---- walks ---- */
+
+int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
+		   struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc, ret = 0;
+
+	rc = sqlite3_prepare_v2(
+		j->db,
+		job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
+		    : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
+		-1, &s, NULL);
+	if (rc != SQLITE_OK)
+		return journal_fail(j, rc, "replay", err);
+	sqlite3_bind_int64(s, 1, after);
+	if (job)
+		sqlite3_bind_int64(s, 2, job);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		struct event_row row = {0};
+		char *detail;
+
+		row.seq = sqlite3_column_int64(s, 0);
+		row.time = sqlite3_column_double(s, 1);
+		row.job = sqlite3_column_int64(s, 2);
+		row.known = sqlite3_column_type(s, 2) == SQLITE_INTEGER &&
+			    job_event_parse((const char *)sqlite3_column_text(s, 3), &row.event) == 0;
+		row.instance = sqlite3_column_int64(s, 4);
+		detail = (char *)sqlite3_column_text(s, 5);
+		row.detail = detail ? detail : (char *)"";
+		ret = each(ctx, &row);
+	}
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = journal_fail(j, rc, "replay", err);
+	sqlite3_finalize(s);
+	return ret < 0 ? ret : 0;
+}
+
+static int walk_instances(struct journal *j, const char *what, int64_t key, int max,
+			  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
+
+	if (rc != SQLITE_OK)
+		return journal_fail(j, rc, "walk the instances", err);
+	sqlite3_bind_int64(s, 1, key);
+	sqlite3_bind_int(s, 2, max);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+		struct instance_row row;
+		const char *detail = (const char *)sqlite3_column_text(s, 11);
+
+		journal_read_instance(&row, s);
+		ret = each(ctx, &row, detail ? detail : "");
+	}
+	if (ret == 0 && rc != SQLITE_DONE)
+		ret = journal_fail(j, rc, "walk the instances", err);
+	sqlite3_finalize(s);
+	return ret < 0 ? ret : 0;
+}
+
+int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
+		    void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", e.detail FROM event e JOIN instance i ON i.id=e.instance"
+			      " WHERE e.job=?1 AND e.name='instance' AND ?2 ORDER BY e.seq",
+			      job, 1, each, ctx, err);
+}
+
+int journal_findings(struct journal *j, enum finding_kind kind, int max,
+		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.kind=?1 AND" JOURNAL_HERE " ORDER BY i.id DESC LIMIT ?2",
+			      kind, max, each, ctx, err);
+}
+
+int journal_apart(struct journal *j, double until, int max,
+		  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	/* 1: a member of a case, journal.h */
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.kind<>1 AND f.time<=?1 AND" JOURNAL_HERE " ORDER BY i.id LIMIT ?2",
+			      (int64_t)until, max, each, ctx, err);
+}
+
+int journal_indexed(struct journal *j, int64_t after, int max,
+		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	return walk_instances(j,
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      " WHERE f.instance>?1 ORDER BY f.instance LIMIT ?2",
+			      after, max, each, ctx, err);
+}
+
+static void read_last(void *ctx, sqlite3_stmt *s)
+{
+	int64_t *last = ctx;
+
+	last[0] = sqlite3_column_int64(s, 0);
+	last[1] = sqlite3_column_int64(s, 1);
+}
+
+int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_LAST, err);
+	int64_t last[2] = {0};
+	int ret = s ? journal_step(j, s, "look for the end", read_last, last, err) : -EIO;
+
+	if (ret < 0)
+		return ret;
+	*ret_instance = last[0];
+	*ret_event = last[1];
+	return 0;
+}

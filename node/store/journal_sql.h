@@ -1,0 +1,73 @@
+/* Shared by journal.c (the file, the statements, the instances) and journal_events.c (findings, events, replay), and by nobody
+ * else. */
+#ifndef TOMONODE_NODE_JOURNAL_SQL_H
+#define TOMONODE_NODE_JOURNAL_SQL_H
+
+#include <sqlite3.h>
+
+#include "node/store/journal.h"
+
+/* What journal_read_instance() reads, of table `instance i`; and the condition that retention has not taken it away. */
+#define JOURNAL_COLUMNS                                                                                                          \
+	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
+	"i.digest"
+#define JOURNAL_HERE " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
+
+/* Statements that are prepared once. */
+enum journal_query {
+	JOURNAL_BEGIN,
+	JOURNAL_COMMIT,
+	JOURNAL_ROLLBACK,
+	JOURNAL_ADD_INSTANCE,
+	JOURNAL_HAS_INSTANCE,
+	JOURNAL_GET_INSTANCE,
+	JOURNAL_UNINDEXED,
+	JOURNAL_ADD_FINDING,
+	JOURNAL_ADD_EVENT,
+	JOURNAL_SET_OWN_JOB,
+	JOURNAL_JOB_EVENTS,
+	JOURNAL_COPY_MEMBERS,
+	JOURNAL_FIND_MEMBER,
+	JOURNAL_FIND_TRANSACTION,
+	JOURNAL_REMOVE,
+	JOURNAL_REMOVE_MEMBERS,
+	JOURNAL_SHARED_SINCE,
+	JOURNAL_NAMES_FILE,
+	JOURNAL_REMOVED_FILE,
+	JOURNAL_HAS_ANY,
+	JOURNAL_LAST,
+	JOURNAL_DATA_VERSION,
+	N_JOURNAL_QUERIES,
+};
+
+/* How far a job was replayed: its state behind the event `seq`, a committed one. */
+struct journal_fold {
+	int64_t job, seq; /* job 0: nobody's */
+	enum job_state state;
+};
+#define JOURNAL_FOLDS 64 /* a job's place is its number modulo this */
+
+struct journal {
+	sqlite3 *db;
+	char path[400];
+	sqlite3_stmt *stmt[N_JOURNAL_QUERIES];
+	struct journal_fold folds[JOURNAL_FOLDS];
+};
+
+/* Record what SQLite says about `rc`; answers the negative errno value. */
+int journal_fail(struct journal *j, int rc, const char *doing, struct err *err);
+/* A cached statement, ready to bind; NULL: it cannot be prepared. */
+sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err);
+/* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
+int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
+		 struct err *err);
+/* A statement without parameters. */
+int journal_do(struct journal *j, enum journal_query q, const char *doing, struct err *err);
+/* End a transaction: commit when ret is not negative, else undo. */
+int journal_end(struct journal *j, int ret, struct err *err);
+/* The text must live until the statement is stepped. */
+void journal_bind(sqlite3_stmt *s, int at, const char *text);
+/* ctx: a struct instance_row. */
+void journal_read_instance(void *ctx, sqlite3_stmt *s);
+
+#endif

@@ -1,0 +1,379 @@
+/* spool.c - the folder where bytes lie, and the order that makes a rename durable.
+ *
+ * - A name is made of the time, the process and a counter: unique without a look at the disk, and nothing from outside is in it.
+ * - Durable means: fsync of the file, rename, fsync of the folder it went to. The folder it came from needs none: should a crash
+ *   bring the old name back, the sweep at start removes it.
+ * - An instance file without a row of the journal was never acknowledged, if this is the journal that its sender was answered
+ *   by. Who put an older one back cannot be told from a crash, so the sweep sets such files aside (node/store/unknown.h).
+ */
+#include "node/store/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "node/store/unknown.h"
+
+#define SPOOL_PATH_SIZE 1024
+
+static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", UNKNOWN_FOLDER};
+#define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
+
+static int join(char *ret, const char *a, const char *b, const char *suffix, struct err *err)
+{
+	int n = snprintf(ret, SPOOL_PATH_SIZE, "%s/%s%s", a, b, suffix);
+
+	if (n < 0 || n >= SPOOL_PATH_SIZE)
+		return err_set(err, ENAMETOOLONG, "spool: path longer than %d characters below %.200s", SPOOL_PATH_SIZE - 1, a);
+	return 0;
+}
+
+static int sync_folder(const char *path, struct err *err)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int code;
+
+	if (fd < 0)
+		return err_set(err, errno, "spool: cannot open folder %s: %s", path, strerror(errno));
+	if (fsync(fd) < 0) {
+		code = errno;
+		close(fd);
+		return err_set(err, code, "spool: cannot sync folder %s: %s", path, strerror(code));
+	}
+	close(fd);
+	return 0;
+}
+
+/* Make a folder and those above it. */
+static int make_folder(const char *path, struct err *err)
+{
+	char parent[SPOOL_PATH_SIZE];
+	char *slash;
+	struct stat st;
+	int rc;
+
+	if (stat(path, &st) == 0)
+		return S_ISDIR(st.st_mode) ? 0 : err_set(err, ENOTDIR, "spool: %s is not a folder", path);
+	if (snprintf(parent, sizeof(parent), "%s", path) >= (int)sizeof(parent))
+		return err_set(err, ENAMETOOLONG, "spool: path longer than %d characters: %.200s", SPOOL_PATH_SIZE - 1, path);
+	slash = strrchr(parent, '/');
+	if (slash && slash != parent) {
+		*slash = '\0';
+		rc = make_folder(parent, err);
+		if (rc < 0)
+			return rc;
+	} else {
+		snprintf(parent, sizeof(parent), "%s", slash ? "/" : ".");
+	}
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_set(err, errno, "spool: cannot make folder %s: %s", path, strerror(errno));
+	return sync_folder(parent, err);
+}
+
+int spool_prepare(const char *spool, struct err *err)
+{
+	char path[SPOOL_PATH_SIZE];
+	size_t n = strlen(spool);
+	int rc;
+
+	if (n == 0 || n >= SPOOL_PATH_SIZE)
+		return err_set(err, EINVAL, "spool: folder name of %zu characters", n);
+	snprintf(path, sizeof(path), "%s", spool);
+	while (n > 1 && path[n - 1] == '/')
+		path[--n] = '\0';
+	rc = make_folder(path, err);
+	for (size_t i = 0; rc == 0 && i < N_FOLDERS; i++) {
+		rc = join(path, spool, folders[i], "", err);
+		if (rc == 0)
+			rc = make_folder(path, err);
+	}
+	if (rc == 0 && access(spool, W_OK | X_OK) < 0)
+		rc = err_set(err, errno, "spool: cannot write to %s: %s", spool, strerror(errno));
+	return rc;
+}
+
+int spool_lock(const char *spool, struct err *err)
+{
+	char path[SPOOL_PATH_SIZE], text[32];
+	int fd, n;
+
+	if (join(path, spool, "node.lock", "", err) < 0)
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int code = errno;
+
+		n = (int)read(fd, text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = '\0';
+		text[strcspn(text, "\n")] = '\0';
+		close(fd);
+		if (code == EWOULDBLOCK)
+			return err_set(err, EBUSY, "spool: %s is in use by process %s", spool, text[0] ? text : "(unknown)");
+		return err_set(err, code, "spool: cannot lock %s: %s", path, strerror(code));
+	}
+	n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	errno = 0;
+	/* The number is for people; a full disk does not keep a node from its spool. */
+	if ((ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC && errno != EDQUOT) {
+		int code = errno ? errno : EIO;
+
+		close(fd);
+		return err_set(err, code, "spool: cannot write %s: %s", path, strerror(code));
+	}
+	return fd;
+}
+
+int spool_begin(const char *spool, char ret_name[64], struct err *err)
+{
+	static unsigned counter;
+	char path[SPOOL_PATH_SIZE], file[80], name[64];
+	struct timespec now;
+	int fd, tries;
+
+	for (tries = 0; tries < 16; tries++) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		snprintf(name, sizeof(name), "%08llx-%07lx-%ld-%u", (unsigned long long)now.tv_sec, now.tv_nsec / 100,
+			 (long)getpid(), counter++);
+		snprintf(file, sizeof(file), "incoming/%s", name);
+		if (join(path, spool, file, ".part", err) < 0)
+			return -ENAMETOOLONG;
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+		if (fd >= 0) {
+			memcpy(ret_name, name, sizeof(name));
+			return fd;
+		}
+		if (errno != EEXIST)
+			break;
+	}
+	return err_set(err, errno, "spool: cannot create %s: %s", path, strerror(errno));
+}
+
+int spool_commit(const char *spool, const char *name, int fd, char ret_file[128], struct err *err)
+{
+	char from[SPOOL_PATH_SIZE], to[SPOOL_PATH_SIZE], folder[SPOOL_PATH_SIZE], part[80], file[128];
+	int rc = 0;
+
+	if (snprintf(part, sizeof(part), "incoming/%s", name) >= (int)sizeof(part) ||
+	    snprintf(file, sizeof(file), "instances/%s.dcm", name) >= (int)sizeof(file)) {
+		close(fd);
+		return err_set(err, ENAMETOOLONG, "spool: name of %zu characters", strlen(name));
+	}
+	rc = join(from, spool, part, ".part", err);
+	if (rc == 0)
+		rc = join(to, spool, file, "", err);
+	if (rc == 0)
+		rc = join(folder, spool, "instances", "", err);
+	if (rc == 0 && fsync(fd) < 0)
+		rc = err_set(err, errno, "spool: cannot sync %s: %s", from, strerror(errno));
+	if (close(fd) < 0 && rc == 0)
+		rc = err_set(err, errno, "spool: cannot close %s: %s", from, strerror(errno));
+	if (rc < 0)
+		return rc;
+	if (rename(from, to) < 0)
+		return err_set(err, errno, "spool: cannot rename %s: %s", from, strerror(errno));
+	rc = sync_folder(folder, err);
+	if (rc < 0) {
+		unlink(to);
+		return rc;
+	}
+	memcpy(ret_file, file, sizeof(file));
+	return 0;
+}
+
+bool spool_holds(const char *spool, const char *file, uint64_t bytes)
+{
+	char path[SPOOL_PATH_SIZE];
+	struct stat st;
+
+	return join(path, spool, file, "", NULL) == 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       (uint64_t)st.st_size == bytes;
+}
+
+int spool_replace(const char *spool, const char *file, const char *lost, struct err *err)
+{
+	char from[SPOOL_PATH_SIZE], to[SPOOL_PATH_SIZE], folder[SPOOL_PATH_SIZE];
+	int rc = join(from, spool, file, "", err);
+
+	if (rc == 0)
+		rc = join(to, spool, lost, "", err);
+	if (rc == 0)
+		rc = join(folder, spool, "instances", "", err);
+	if (rc == 0 && rename(from, to) < 0) {
+		rc = err_set(err, errno, "spool: cannot rename %s: %s", from, strerror(errno));
+		unlink(from);
+	}
+	return rc < 0 ? rc : sync_folder(folder, err);
+}
+
+void spool_discard(const char *spool, const char *name, int fd)
+{
+	char path[SPOOL_PATH_SIZE], part[80];
+
+	if (fd >= 0)
+		close(fd);
+	if (snprintf(part, sizeof(part), "incoming/%s", name) < (int)sizeof(part) && join(path, spool, part, ".part", NULL) == 0)
+		unlink(path);
+}
+
+uint64_t spool_free(const char *spool)
+{
+	struct statvfs v;
+
+	if (statvfs(spool, &v) < 0)
+		return 0;
+	return (uint64_t)v.f_bavail * v.f_frsize;
+}
+
+/* ---- the sweep ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t n = strlen(text), m = strlen(end);
+
+	return n >= m && !strcmp(text + n - m, end);
+}
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Remove a file, or a folder with what is in it. Counts the files. Symbolic links are removed, not followed. */
+static int remove_at(int folder_fd, const char *name, int *count)
+{
+	struct stat st;
+	int fd;
+	DIR *dir;
+
+	if (fstatat(folder_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISDIR(st.st_mode)) {
+		if (unlinkat(folder_fd, name, 0) < 0)
+			return -errno;
+		(*count)++;
+		return 0;
+	}
+	fd = openat(folder_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+		int rc = is_dot(e->d_name) ? 0 : remove_at(dirfd(dir), e->d_name, count);
+
+		if (rc < 0) {
+			closedir(dir);
+			return rc;
+		}
+	}
+	closedir(dir);
+	return unlinkat(folder_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
+struct sweep {
+	const char *spool;
+	int (*keep)(void *ctx, const char *file);
+	void *ctx;
+	int removed, unknown;
+};
+
+enum verdict { VERDICT_KEEP, VERDICT_REMOVE, VERDICT_DESCEND, VERDICT_UNKNOWN };
+
+static enum verdict judge_incoming(struct sweep *s, const char *name)
+{
+	(void)s;
+	return ends_with(name, ".part") ? VERDICT_REMOVE : VERDICT_KEEP;
+}
+
+static enum verdict judge_instance(struct sweep *s, const char *name)
+{
+	char file[384];
+
+	if (!ends_with(name, ".dcm") || snprintf(file, sizeof(file), "instances/%s", name) >= (int)sizeof(file))
+		return VERDICT_KEEP;
+	switch (s->keep(s->ctx, file)) {
+	case SPOOL_NO_ROW:
+		return VERDICT_UNKNOWN;
+	case SPOOL_REMOVED:
+		return VERDICT_REMOVE;
+	default: /* below zero is not a no: what cannot be looked up stays */
+		return VERDICT_KEEP;
+	}
+}
+
+static enum verdict judge_outbox(struct sweep *s, const char *name)
+{
+	(void)s;
+	return ends_with(name, ".part") ? VERDICT_REMOVE : VERDICT_DESCEND;
+}
+
+static enum verdict judge_work(struct sweep *s, const char *name)
+{
+	(void)s;
+	(void)name;
+	return VERDICT_REMOVE;
+}
+
+static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judge)(struct sweep *, const char *), struct err *err)
+{
+	char path[SPOOL_PATH_SIZE], below[SPOOL_PATH_SIZE];
+	DIR *dir;
+	int rc = join(path, s->spool, folder, "", err);
+
+	if (rc < 0)
+		return rc;
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
+	for (struct dirent *e = readdir(dir); e && rc == 0; e = readdir(dir)) {
+		enum verdict v = is_dot(e->d_name) ? VERDICT_KEEP : judge(s, e->d_name);
+
+		if (v == VERDICT_REMOVE) {
+			int code = remove_at(dirfd(dir), e->d_name, &s->removed);
+
+			if (code < 0)
+				rc = err_set(err, -code, "spool: cannot remove %s/%s: %s", path, e->d_name, strerror(-code));
+		} else if (v == VERDICT_UNKNOWN) {
+			rc = unknown_put(s->spool, e->d_name, err);
+			s->unknown += rc == 0;
+		} else if (v == VERDICT_DESCEND && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
+			rc = join(below, folder, e->d_name, "", err);
+			if (rc == 0)
+				rc = sweep_folder(s, below, judge, err);
+		}
+	}
+	closedir(dir);
+	return rc;
+}
+
+int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), void *ctx, struct err *err)
+{
+	struct sweep s = {.spool = spool, .keep = keep, .ctx = ctx};
+	int rc = sweep_folder(&s, "incoming", judge_incoming, err);
+
+	if (rc == 0)
+		rc = sweep_folder(&s, "instances", judge_instance, err);
+	if (rc == 0 && s.unknown > 0)
+		rc = unknown_sync(spool, err);
+	if (rc == 0)
+		rc = sweep_folder(&s, "outbox", judge_outbox, err);
+	if (rc == 0)
+		rc = sweep_folder(&s, "work", judge_work, err);
+	return rc < 0 ? rc : s.removed;
+}

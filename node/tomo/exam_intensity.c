@@ -1,0 +1,287 @@
+/* exam_intensity.c - how stored values become intensities: linear or logarithmic, which way up, padding, and the intensity of the
+ * unattenuated beam (I0), which no attribute holds.
+ *
+ * - Pixel Intensity Relationship (0028,1040) LIN or LOG and its sign (0028,1041) decide; MONOCHROME1 or 2 is about display.
+ *   Sign +1: a lower value is less intensity; -1: a higher value is less intensity.
+ * - I0 by the profile: `fixed` a stored value; `header_max` the largest value, (0028,0107) or else 2^BitsStored - 1; `percentile`
+ *   of each view's own values; `flatfield` an exposure without object, bin by bin.
+ * - Exposure: (0018,9332) is in mAs, (0018,1153) in uAs, (0018,1152) in mAs, some makers write uAs there. Only ratios between the
+ *   projections are used, all from one attribute, so that no unit can enter.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/tomo/exam_parts.h"
+
+#define EXPOSURE_RATIO_MAX 50.0 /* between two projections of one exam: more is a mix of units */
+
+static int read_relationship(struct exam *exam, const struct header *h, struct err *err)
+{
+	const struct profile_conf *p = exam->profile;
+	struct prep *prep = &exam->prep;
+	char text[20];
+	long sign;
+	int found = header_text(h, TAG_PIXEL_INTENSITY_RELATIONSHIP, text, sizeof(text), err);
+
+	if (found < 0)
+		return found;
+	if (!found || (strcmp(text, "LIN") && strcmp(text, "LOG")))
+		return err_set(err, found ? ENOTSUP : EBADMSG,
+			       "Pixel Intensity Relationship (0028,1040) is '%s': LIN or LOG is needed", text);
+	found = header_long(h, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, 0, &sign, err);
+	if (found < 0)
+		return found;
+	if (!found || (sign != 1 && sign != -1))
+		return err_set(err, EBADMSG, "Pixel Intensity Relationship Sign (0028,1041) is %ld, and must be 1 or -1",
+			       found ? sign : 0);
+	prep->is_log = !strcmp(text, "LOG");
+	prep->inverted = !prep->is_log && sign < 0;
+	if (!prep->is_log)
+		return 0;
+	prep->log_zero = p->log_zero;
+	prep->log_scale = p->log_scale;
+	if (p->log_scale == 0)
+		return err_set(err, ENOTSUP, "the values are logarithmic, and the profile '%s' has no log_scale", p->name);
+	if ((p->log_scale > 0) != (sign > 0))
+		return err_set(err, EBADMSG,
+			       "(0028,1041) is %ld and log_scale of the profile '%s' is %g: one of them is upside down", sign,
+			       p->name, p->log_scale);
+	return 0;
+}
+
+/* Padding values are US or SS like the pixels; only unsigned pixels are read, so 16 bits are what counts. */
+static int read_padding(struct exam *exam, const struct header *h, struct err *err)
+{
+	struct prep *prep = &exam->prep;
+	long value, limit;
+	int found = header_long(h, TAG_PIXEL_PADDING_VALUE, 0, &value, err);
+
+	if (found <= 0)
+		return found;
+	found = header_long(h, TAG_PIXEL_PADDING_RANGE_LIMIT, 0, &limit, err);
+	if (found < 0)
+		return found;
+	value &= 0xFFFF;
+	limit = found ? limit & 0xFFFF : value;
+	prep->has_padding = true;
+	prep->padding_lo = (int)(value < limit ? value : limit);
+	prep->padding_hi = (int)(value < limit ? limit : value);
+	return 0;
+}
+
+/* One exposure value of every view from the same attribute; relative to their mean. */
+static int read_exposures(struct exam *exam, struct err *err)
+{
+	static const uint32_t tags[] = {TAG_EXPOSURE_IN_MAS, TAG_EXPOSURE_IN_UAS, TAG_EXPOSURE};
+	double sum = 0, lo = INFINITY, hi = 0;
+	struct header h = exam_header(exam, 0);
+	size_t t = 0;
+
+	while (t < sizeof(tags) / sizeof(tags[0]) && !header_find(&h, tags[t]))
+		t++;
+	if (t == sizeof(tags) / sizeof(tags[0]))
+		return err_set(
+			err, EBADMSG,
+			"the profile '%s' scales I0 by exposure, and there is none: (0018,1153), (0018,1152) or (0018,9332)",
+			exam->profile->name);
+	for (int i = 0; i < exam->n_views; i++) {
+		struct exam_view *v = &exam->views[i];
+		int found;
+
+		h = exam_header(exam, i);
+		found = header_double(&h, tags[t], 0, &v->exposure, err);
+		if (found < 0)
+			return err_within(err, "%s", file_name(exam->paths[v->file]));
+		if (!found || !(v->exposure > 0))
+			return err_set(err, EBADMSG, "%s: exposure %s is %s", file_name(exam->paths[v->file]), tag_text(tags[t]),
+				       found ? "not above 0" : "missing, unlike in the first projection");
+		sum += v->exposure;
+		lo = fmin(lo, v->exposure);
+		hi = fmax(hi, v->exposure);
+	}
+	if (hi / lo > EXPOSURE_RATIO_MAX)
+		return err_set(err, EBADMSG, "exposures %s go from %g to %g: that is a mix of units", tag_text(tags[t]), lo, hi);
+	for (int i = 0; i < exam->n_views; i++)
+		exam->views[i].exposure *= exam->n_views / sum;
+	return 0;
+}
+
+/* Stored value -> intensity above the detector's offset. */
+static double intensity(const struct prep *prep, double value)
+{
+	return (prep->inverted ? prep->max_value - value : value) - prep->offset;
+}
+
+/* The flat field lies like a left or right CC image by its own (0020,0020), so that it can be turned as the projections are. */
+static int flatfield_flips(struct dicom_file *file, bool *ret_columns, bool *ret_rows, struct err *err)
+{
+	struct header h = {.root = dicom_root(file), .frame = -1};
+	double axis[3][3];
+	char text[64];
+	int found = header_text(&h, TAG_PATIENT_ORIENTATION, text, sizeof(text), err);
+
+	if (found < 0)
+		return found;
+	if (!found)
+		return err_set(err, EBADMSG,
+			       "it has no Patient Orientation (0020,0020), so how it lies on the detector is not known");
+	orientation_axes('L', "CC", 0, axis);
+	return orientation_parse(text, axis, ret_columns, ret_rows, err);
+}
+
+static int read_flatfield(struct exam *exam, struct err *err)
+{
+	const char *path = exam->profile->flatfield;
+	size_t n = (size_t)exam->pixels.columns * (size_t)exam->pixels.rows;
+	struct dicom_pixel_info info;
+	struct dicom_file *file = NULL;
+	bool mirror_columns, mirror_rows;
+	uint16_t *values = NULL;
+	double sum = 0;
+	int rc;
+
+	rc = dicom_open(path, &file, err);
+	if (rc < 0)
+		goto out;
+	rc = dicom_pixels_info(file, &info, err);
+	if (rc < 0)
+		goto out;
+	rc = -EBADMSG;
+	if (info.columns != exam->pixels.columns || info.rows != exam->pixels.rows) {
+		err_set(err, EBADMSG, "it has %ld x %ld pixels, the projections have %ld x %ld", info.columns, info.rows,
+			exam->pixels.columns, exam->pixels.rows);
+		goto out;
+	}
+	if (info.is_signed || info.bits_stored != exam->pixels.bits_stored) {
+		err_set(err, EBADMSG, "it has %s values of %d bits, the projections have unsigned ones of %d",
+			info.is_signed ? "signed" : "unsigned", info.bits_stored, exam->pixels.bits_stored);
+		goto out;
+	}
+	rc = flatfield_flips(file, &mirror_columns, &mirror_rows, err);
+	if (rc < 0)
+		goto out;
+	values = malloc(n * sizeof(*values));
+	exam->flatfield = malloc(n * sizeof(*exam->flatfield));
+	rc = values && exam->flatfield ? dicom_read_frame(file, 0, values, err)
+				       : err_set(err, ENOMEM, "no memory for %zu pixels", n);
+	if (rc < 0)
+		goto out;
+	orientation_turn(values, (size_t)info.columns, (size_t)info.rows, mirror_columns, mirror_rows);
+	for (size_t i = 0; i < n; i++)
+		sum += fmax(intensity(&exam->prep, values[i]), 0);
+	exam->flatfield_level = sum / (double)n;
+	if (!(exam->flatfield_level > 0)) {
+		rc = err_set(err, EBADMSG, "its mean is %g above the offset", exam->flatfield_level);
+		goto out;
+	}
+	for (size_t i = 0; i < n; i++)
+		exam->flatfield[i] = (float)(fmax(intensity(&exam->prep, values[i]), 0) / exam->flatfield_level);
+	exam->prep.flatfield = exam->flatfield;
+out:
+	if (rc < 0)
+		rc = err_within(err, "flat field of the profile '%s'", exam->profile->name);
+	free(values);
+	dicom_close(file);
+	return rc;
+}
+
+/* All at once, while one thread has the headers. */
+static int read_largest(struct exam *exam, struct err *err)
+{
+	for (int i = 0; i < exam->n_views; i++) {
+		struct header h = exam_header(exam, i);
+		long value;
+		int found = header_long(&h, TAG_LARGEST_IMAGE_PIXEL_VALUE, 0, &value, err);
+
+		if (found < 0)
+			return err_within(err, "%s", file_name(exam->paths[exam->views[i].file]));
+		exam->views[i].largest = found ? value & 0xFFFF : 0;
+	}
+	return 0;
+}
+
+int exam_intensity(struct exam *exam, struct err *err)
+{
+	const struct profile_conf *p = exam->profile;
+	struct header h = exam_header(exam, 0);
+	struct prep *prep = &exam->prep;
+	int rc;
+
+	*prep = (struct prep){
+		.n_u = (int)exam->pixels.columns,
+		.n_v = (int)exam->pixels.rows,
+		.bin = 1,
+		.max_value = ldexp(1, exam->pixels.bits_stored) - 1,
+		.offset = p->offset,
+		.floor = p->floor,
+	};
+	if (exam->pixels.is_signed)
+		return err_set(err, ENOTSUP, "Pixel Representation (0028,0103) is 1: signed detector values are not read");
+	rc = read_relationship(exam, &h, err);
+	if (rc < 0)
+		return rc;
+	rc = read_padding(exam, &h, err);
+	if (rc < 0)
+		return rc;
+	if (prep->is_log)
+		return 0;
+	if (p->i0_mode == I0_FLATFIELD) {
+		rc = read_flatfield(exam, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (p->i0_mode == I0_HEADER_MAX) {
+		rc = read_largest(exam, err);
+		if (rc < 0)
+			return rc;
+	}
+	/* A percentile of the view itself follows its exposure already. */
+	return p->scale_by_exposure && p->i0_mode != I0_PERCENTILE ? read_exposures(exam, err) : 0;
+}
+
+/* *ret_own: it is the largest value of this very image, which follows its exposure already. */
+static double header_max(const struct exam *exam, int view, bool *ret_own)
+{
+	long largest = exam->views[view].largest;
+
+	/* Of inverted values the largest intensity is the smallest value, and the header may only tell the largest. */
+	*ret_own = largest > 0 && !exam->prep.inverted;
+	return *ret_own ? (double)largest : exam->prep.inverted ? 0 : exam->prep.max_value;
+}
+
+int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double *ret_i0, struct err *err)
+{
+	const struct profile_conf *p = exam->profile;
+	const struct prep *prep = &exam->prep;
+	double value = p->i0, i0;
+	bool own = false;
+	int rc = 0;
+
+	if (prep->is_log) {
+		*ret_i0 = 1; /* not used: the values carry it */
+		return 0;
+	}
+	switch (p->i0_mode) {
+	case I0_FIXED:
+		break;
+	case I0_HEADER_MAX:
+		value = header_max(exam, view, &own);
+		break;
+	case I0_PERCENTILE:
+		rc = prep_percentile(prep, raw, prep->inverted ? 100 - p->i0 : p->i0, &value, err);
+		break;
+	case I0_FLATFIELD:
+		break;
+	}
+	if (rc < 0)
+		return rc;
+	i0 = p->i0_mode == I0_FLATFIELD ? exam->flatfield_level : intensity(prep, value);
+	if (!own)
+		i0 *= exam->views[view].exposure;
+	if (!(i0 > 0) || !isfinite(i0))
+		return err_set(err, EBADMSG, "the unattenuated intensity is %g (stored value %g, offset %g)", i0, value,
+			       prep->offset);
+	*ret_i0 = i0;
+	return 0;
+}

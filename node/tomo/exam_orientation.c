@@ -1,0 +1,204 @@
+/* exam_orientation.c - how the stored image lies in the scan, and how the scan lies in the patient.
+ *
+ * Patient axes are LPS: +x left, +y posterior, +z head. Scan axes (kernels/geometry.h): x away from the chest wall = anterior in
+ * every view; z toward the tube; y = z cross x, so that (x, y, z) is right-handed.
+ *   CC: the tube stands above: z = H, y = L for both breasts.
+ *   MLO, gantry turned by g: the tube stands superior-medial. Left breast: z = (-sin g, 0, cos g), y = (cos g, 0, sin g);
+ *   right breast: z = (sin g, 0, cos g), y = (cos g, 0, -sin g).
+ * Patient Orientation (0020,0020) holds the direction of increasing column index, then that of increasing row index. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/tomo/exam_parts.h"
+
+#define NOMINAL_MLO 45.0 /* degrees */
+#define MLO_MIN 20	 /* degrees of the gantry, of either sign */
+#define MLO_MAX 80
+#define COSINE_SURE 0.1 /* a letter decides when its direction is at least this much along the axis */
+
+void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3])
+{
+	double g = strcmp(view, "MLO") ? 0 : gantry * M_PI / 180;
+	double side = laterality == 'L' ? -1 : 1; /* medial is to the right of a left breast: -x in LPS */
+	double x[3] = {0, -1, 0};
+	double y[3] = {cos(g), 0, -side * sin(g)};
+	double z[3] = {side * sin(g), 0, cos(g)};
+
+	memcpy(ret_axis[0], x, sizeof(x));
+	memcpy(ret_axis[1], y, sizeof(y));
+	memcpy(ret_axis[2], z, sizeof(z));
+}
+
+/* The cosine between a letter's direction and an axis; NAN: no such letter. */
+static double letter_along(char letter, const double axis[3])
+{
+	switch (letter) {
+	case 'L':
+		return axis[0];
+	case 'R':
+		return -axis[0];
+	case 'P':
+		return axis[1];
+	case 'A':
+		return -axis[1];
+	case 'H':
+		return axis[2];
+	case 'F':
+		return -axis[2];
+	default:
+		return NAN;
+	}
+}
+
+/* +1 or -1: "FR" runs along or against the axis; 0: it does neither, or its letters disagree. The first letter decides. */
+static int direction_sign(const char *letters, const double axis[3])
+{
+	int sign = 0;
+
+	for (const char *c = letters; *c; c++) {
+		double along = letter_along(*c, axis);
+
+		if (isnan(along))
+			return 0;
+		if (fabs(along) < COSINE_SURE) {
+			if (c == letters)
+				return 0;
+			continue;
+		}
+		if (sign && sign != (along > 0 ? 1 : -1))
+			return 0;
+		sign = along > 0 ? 1 : -1;
+	}
+	return sign;
+}
+
+int orientation_parse(const char *text, const double axis[3][3], bool *ret_columns_toward_chest, bool *ret_rows_toward_minus_y,
+		      struct err *err)
+{
+	char columns[17], rows[17];
+	int along_x, along_y;
+
+	if (sscanf(text, "%16[A-Z]\\%16[A-Z]", columns, rows) != 2)
+		return err_set(err, EBADMSG, "Patient Orientation (0020,0020) is '%s': two directions like A\\R are needed",
+			       text);
+	along_x = direction_sign(columns, axis[0]);
+	along_y = direction_sign(rows, axis[1]);
+	if (!along_x)
+		return err_set(err, EBADMSG,
+			       "Patient Orientation (0020,0020) is '%s': columns that run to %s and not to A or P are not read",
+			       text, columns);
+	if (!along_y)
+		return err_set(err, EBADMSG, "Patient Orientation (0020,0020) is '%s': rows cannot run to %s in this view", text,
+			       rows);
+	*ret_columns_toward_chest = along_x < 0;
+	*ret_rows_toward_minus_y = along_y < 0;
+	return 0;
+}
+
+void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror_columns, bool mirror_rows)
+{
+	if (mirror_rows)
+		for (size_t i = 0; i < rows / 2; i++) {
+			uint16_t *a = values + i * columns, *b = values + (rows - 1 - i) * columns;
+
+			for (size_t j = 0; j < columns; j++) {
+				uint16_t t = a[j];
+
+				a[j] = b[j];
+				b[j] = t;
+			}
+		}
+	for (size_t i = 0; mirror_columns && i < rows; i++) {
+		uint16_t *a = values + i * columns;
+
+		for (size_t j = 0; j < columns / 2; j++) {
+			uint16_t t = a[j];
+
+			a[j] = a[columns - 1 - j];
+			a[columns - 1 - j] = t;
+		}
+	}
+}
+
+/* The gantry's angle. Breast Projection records the support's (0018,9545). In a single-frame series (0018,1510) is the gantry's
+ * where the projection's own angle stands elsewhere; where it is the projection's, nothing records the gantry. */
+static int gantry_angle(struct exam *exam, const struct header *h, struct err *err)
+{
+	uint32_t tag = TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE;
+	double angle;
+	int found = header_double(h, tag, 0, &angle, err);
+
+	if (!found && exam->source == EXAM_MG_SERIES && exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE) {
+		tag = TAG_POSITIONER_PRIMARY_ANGLE;
+		found = header_double(h, tag, 0, &angle, err);
+	}
+	if (found < 0)
+		return found;
+	exam->gantry_recorded = found > 0;
+	exam->gantry = found ? fabs(angle) : NOMINAL_MLO;
+	if (!strcmp(exam->view, "CC")) {
+		if (exam->gantry_recorded && exam->gantry >= MLO_MIN)
+			return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no CC view has (less than %d)",
+				       tag_text(tag), angle, MLO_MIN);
+		exam->gantry = 0;
+		exam->gantry_recorded = true;
+	} else if (!(exam->gantry >= MLO_MIN && exam->gantry <= MLO_MAX)) {
+		return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no MLO view has (%d to %d)", tag_text(tag),
+			       angle, MLO_MIN, MLO_MAX);
+	} else if (exam->source == EXAM_BREAST_PROJECTION && found && (angle > 0) != (exam->laterality == 'L')) {
+		/* C.8.31.6.1: positive toward the patient's right, where the tube stands for a left breast. Whatever is wrong,
+		 * side or sign, the projections' angles would be mirrored. */
+		return err_set(err, EBADMSG,
+			       "breast support angle %s is %g degrees, which is an MLO view of the other breast than %c",
+			       tag_text(tag), angle, exam->laterality);
+	}
+	return 0;
+}
+
+static int find_flips(struct exam *exam, const struct header *h, struct err *err)
+{
+	const char *edge = exam->profile->chest_wall;
+	char text[64];
+	int found = header_text(h, TAG_PATIENT_ORIENTATION, text, sizeof(text), err);
+
+	if (found < 0)
+		return found;
+	if (found)
+		return orientation_parse(text, exam->axis, &exam->columns_toward_chest, &exam->rows_toward_minus_y, err);
+	if (exam->source != EXAM_MG_SERIES || !edge[0])
+		return err_set(
+			err, EBADMSG,
+			"Patient Orientation (0020,0020) is missing, and the profile '%s' names no chest-wall edge (chest_wall)",
+			exam->profile->name);
+	/* The image as seen from the tube, not mirrored: with columns along +x, rows run along -y; turned by 180 degrees both
+	 * change. */
+	exam->columns_toward_chest = !strcmp(edge, "right");
+	exam->rows_toward_minus_y = !exam->columns_toward_chest;
+	return 0;
+}
+
+int exam_orient(struct exam *exam, struct err *err)
+{
+	struct header h = {.root = dicom_root(exam->files[0]), .frame = exam->source == EXAM_BREAST_PROJECTION ? 0 : -1};
+	int rc;
+
+	exam->laterality = header_laterality(&h);
+	if (exam->laterality != 'L' && exam->laterality != 'R')
+		return err_set(err, EBADMSG, "laterality (0020,0062) is '%.1s', and must be L or R", &exam->laterality);
+	header_view(&h, exam->view, sizeof(exam->view));
+	if (!exam->view[0])
+		return err_set(err, EBADMSG, "the view is missing: no (0054,0220) and no (0018,5101)");
+	if (strcmp(exam->view, "CC") && strcmp(exam->view, "MLO"))
+		return err_set(err, ENOTSUP,
+			       "view %s (0054,0220): its place in the patient is not known here, only CC and MLO are",
+			       exam->view);
+	if (header_magnified(&h))
+		return err_set(err, ENOTSUP, "magnification view (0054,0222): the breast does not lie on the support");
+	rc = gantry_angle(exam, &h, err);
+	if (rc < 0)
+		return rc;
+	orientation_axes(exam->laterality, exam->view, exam->gantry, exam->axis);
+	return find_flips(exam, &h, err);
+}

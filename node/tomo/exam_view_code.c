@@ -1,0 +1,88 @@
+/* exam_view_code.c - laterality and view of a mammogram, from codes old and new.
+ *
+ * Views: PS3.16 CID 4014 in SNOMED RT (SRT, and SNM3 in older objects) and SNOMED CT (SCT). Where there is no code, the DX
+ * attribute View Position (0018,5101) serves, because its values are the same abbreviations. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/tomo/exam_parts.h"
+
+struct view_code {
+	const char *srt, *sct, *name;
+};
+
+static const struct view_code views[] = {
+	{"R-10242", "399162004", "CC"},	  {"R-10226", "399368009", "MLO"},   {"R-10224", "399260004", "ML"},
+	{"R-10228", "399352003", "LM"},	  {"R-10230", "399099002", "LMO"},   {"R-10244", "399196006", "FB"},
+	{"R-102D0", "399188001", "SIO"},  {"R-40AAA", "441555000", "ISO"},   {"R-1024A", "399192008", "XCCL"},
+	{"R-1024B", "399101009", "XCCM"}, {"G-8310", "127457009", "SPECIM"},
+};
+
+/* The code value of an item and whether its scheme is SNOMED CT or the older SNOMED RT. */
+static void read_code(const struct dicom_item *item, char *ret_value, size_t size, bool *ret_ct)
+{
+	char scheme[32] = "";
+
+	ret_value[0] = '\0';
+	dicom_get_text(item, TAG_CODE_VALUE, ret_value, size, NULL);
+	dicom_get_text(item, TAG_CODING_SCHEME_DESIGNATOR, scheme, sizeof(scheme), NULL);
+	*ret_ct = !strcmp(scheme, "SCT");
+}
+
+/* A word from outside becomes part of a case's key and of its name: letters, digits and - alone. */
+static void put_word(const char *value, char *ret_word, size_t size)
+{
+	size_t n = 0;
+
+	for (; *value && n + 1 < size; value++)
+		ret_word[n++] = isalnum((unsigned char)*value) || *value == '-' ? *value : '?';
+	ret_word[n] = '\0';
+}
+
+void header_view(const struct header *h, char *ret_view, size_t size)
+{
+	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0);
+	char value[64];
+	bool ct;
+
+	ret_view[0] = '\0';
+	if (!code) {
+		header_text(h, TAG_VIEW_POSITION, value, sizeof(value), NULL);
+		put_word(value, ret_view, size);
+		return;
+	}
+	read_code(code, value, sizeof(value), &ct);
+	for (size_t i = 0; i < sizeof(views) / sizeof(views[0]); i++)
+		if (!strcmp(value, ct ? views[i].sct : views[i].srt)) {
+			snprintf(ret_view, size, "%s", views[i].name);
+			return;
+		}
+	put_word(value, ret_view, size);
+}
+
+bool header_magnified(const struct header *h)
+{
+	const struct dicom_item *code = dicom_item_at(h->root, TAG_VIEW_CODE_SEQUENCE, 0);
+	size_t n = code ? dicom_item_count(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE) : 0;
+	char value[64];
+	bool ct;
+
+	for (size_t i = 0; i < n; i++) {
+		read_code(dicom_item_at(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, i), value, sizeof(value), &ct);
+		if (!strcmp(value, ct ? "399163009" : "R-102D6")) /* CID 4015, magnification */
+			return true;
+	}
+	return false;
+}
+
+char header_laterality(const struct header *h)
+{
+	static const uint32_t tags[] = {TAG_IMAGE_LATERALITY, TAG_FRAME_LATERALITY, TAG_LATERALITY};
+	char text[20];
+
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+		if (header_text(h, tags[i], text, sizeof(text), NULL) != 0 && text[0])
+			return isalpha((unsigned char)text[0]) ? (char)toupper((unsigned char)text[0]) : '?';
+	return 0;
+}

@@ -1,0 +1,187 @@
+/* exam_views.c - the projections of a case with their angles, sorted by angle.
+ *
+ * Where the angle stands:
+ * - single-frame series: in the tag that the geometry profile names, with the profile's sign and offset. It must vary.
+ * - Breast Projection: X-Ray Source Isocenter Primary Angle (0018,9543) against that of the breast support (0018,9545). PS3.3
+ *   C.8.31.6.1: the isocenter's Y axis runs from the gantry's front (the patient) to its rear, Z up, X to the gantry's right, and
+ *   angles are positive from Z toward X. The scan's x is that Y, so its y is minus that X: angle = support - source.
+ *   Where that group is absent, Positioner Primary Angle (0018,1510) of the frame, with the profile's sign and offset.
+ *
+ * Instance numbers may start anywhere and have gaps: they order nothing but equal angles, and those are refused.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/tomo/exam_parts.h"
+
+#define ANGLE_MAX 75.0	/* degrees; no tomosynthesis goes that far, and the source must stay above the detector */
+#define ANGLE_SAME 0.01 /* degrees; closer projections are the same, as in scan_create_dbt() */
+
+struct header exam_header(const struct exam *exam, int view)
+{
+	const struct exam_view *v = &exam->views[view];
+	bool multi = exam->source == EXAM_BREAST_PROJECTION;
+
+	return (struct header){.root = dicom_root(exam->files[v->file]), .frame = multi ? v->frame : -1};
+}
+
+static int read_angle_mg(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
+{
+	const struct profile_conf *p = exam->profile;
+	double stored;
+	int found = header_double(h, p->angle_tag, 0, &stored, err);
+
+	if (found < 0)
+		return found;
+	if (!found)
+		return err_set(err, EBADMSG, "the projection angle %s, as the profile '%s' wants it, is missing",
+			       tag_text(p->angle_tag), p->name);
+	*ret_angle = p->angle_sign * stored + p->angle_offset;
+	return 0;
+}
+
+static int read_angle_bp(const struct exam *exam, const struct header *h, double *ret_angle, struct err *err)
+{
+	const struct profile_conf *p = exam->profile;
+	double source, support, stored;
+	int found = header_double(h, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, 0, &source, err);
+
+	if (found < 0)
+		return found;
+	if (found) {
+		found = header_double(h, TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, 0, &support, err);
+		if (found < 0)
+			return found;
+		if (!found)
+			return err_set(err, EBADMSG,
+				       "the source's angle (0018,9543) is there and the breast support's (0018,9545) is missing: "
+				       "against what the source turns is not known");
+		*ret_angle = support - source;
+		return 0;
+	}
+	found = header_double(h, TAG_POSITIONER_PRIMARY_ANGLE, 0, &stored, err);
+	if (found < 0)
+		return found;
+	if (!found)
+		return err_set(err, EBADMSG,
+			       "the frame has no source angle: neither (0018,9462) > (0018,9543) nor (0018,9405) > (0018,1510)");
+	*ret_angle = p->angle_sign * stored + p->angle_offset;
+	return 0;
+}
+
+static int add_view(struct exam *exam, int file, long frame, struct err *err)
+{
+	struct exam_view *v = &exam->views[exam->n_views];
+	struct header h = {.root = dicom_root(exam->files[file]), .frame = exam->source == EXAM_BREAST_PROJECTION ? frame : -1};
+	int rc;
+
+	*v = (struct exam_view){.file = file, .frame = frame, .exposure = 1};
+	rc = dicom_get_text(h.root, TAG_SOP_INSTANCE_UID, v->sop_instance, sizeof(v->sop_instance), err);
+	if (rc < 0)
+		return rc;
+	rc = exam->source == EXAM_BREAST_PROJECTION ? read_angle_bp(exam, &h, &v->angle, err)
+						    : read_angle_mg(exam, &h, &v->angle, err);
+	if (rc < 0)
+		return rc;
+	if (!(fabs(v->angle) <= ANGLE_MAX))
+		return err_set(err, EBADMSG, "projection angle %g degrees is out of range (-%g to %g)", v->angle, ANGLE_MAX,
+			       ANGLE_MAX);
+	exam->n_views++;
+	return 0;
+}
+
+static int by_angle(const void *a, const void *b)
+{
+	const struct exam_view *p = a, *q = b;
+
+	if (p->angle != q->angle)
+		return p->angle < q->angle ? -1 : 1;
+	if (p->file != q->file)
+		return p->file < q->file ? -1 : 1;
+	return p->frame < q->frame ? -1 : p->frame > q->frame;
+}
+
+/* "projection7.dcm", or "frame 7 of exam.dcm". */
+static const char *view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size)
+{
+	if (exam->source == EXAM_BREAST_PROJECTION)
+		snprintf(buf, size, "frame %ld", v->frame + 1);
+	else
+		snprintf(buf, size, "%s", file_name(exam->paths[v->file]));
+	return buf;
+}
+
+static int check_angles(const struct exam *exam, struct err *err)
+{
+	const struct exam_view *v = exam->views;
+	char a[128], b[128];
+	int n = exam->n_views;
+
+	if (v[n - 1].angle - v[0].angle < ANGLE_SAME) {
+		if (exam->source == EXAM_BREAST_PROJECTION)
+			return err_set(err, EBADMSG, "all %d projections have the same angle, %g degrees", n, v[0].angle);
+		return err_set(
+			err, EBADMSG,
+			"the angle %s is the same in all %d projections (%g degrees): the profile '%s' names the wrong tag",
+			tag_text(exam->profile->angle_tag), n, v[0].angle, exam->profile->name);
+	}
+	for (int i = 1; i < n; i++)
+		if (v[i].angle - v[i - 1].angle < ANGLE_SAME)
+			return err_set(err, EBADMSG, "two projections at the same angle, %g degrees: %s and %s", v[i].angle,
+				       view_name(exam, &v[i - 1], a, sizeof(a)), view_name(exam, &v[i], b, sizeof(b)));
+	return 0;
+}
+
+/* (0020,1002) Images in Acquisition or (0018,1495): a count that says how many projections there must be. */
+static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
+{
+	static const uint32_t tags[] = {TAG_IMAGES_IN_ACQUISITION, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES};
+	struct header h = {.root = dicom_root(exam->files[0]), .frame = -1};
+	long expected;
+
+	if (n < 2)
+		return err_set(err, EBADMSG, "1 projection: a tomosynthesis needs at least 2");
+	if (n > EXAM_VIEWS_MAX)
+		return err_set(err, EBADMSG, "%zu projections: more than %d are not read", n, EXAM_VIEWS_MAX);
+	if (exam->source != EXAM_MG_SERIES)
+		return 0;
+	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+		int found = header_long(&h, tags[i], 0, &expected, err);
+
+		if (found < 0)
+			return found;
+		if (!found || expected < 2)
+			continue;
+		exam->announced = expected;
+		if ((size_t)expected != n && !as_is)
+			return err_set(err, EBADMSG, "%zu projection%s here, and %s says %ld", n, n == 1 ? " is" : "s are",
+				       tag_text(tags[i]), expected);
+		break;
+	}
+	return 0;
+}
+
+int exam_list_views(struct exam *exam, bool as_is, struct err *err)
+{
+	bool multi = exam->source == EXAM_BREAST_PROJECTION;
+	size_t n = multi ? (size_t)exam->pixels.frames : exam->n_files;
+	int rc;
+
+	rc = check_count(exam, n, as_is, err);
+	if (rc < 0)
+		return rc;
+	exam->views = calloc(n, sizeof(*exam->views));
+	if (!exam->views)
+		return err_set(err, ENOMEM, "no memory for %zu projections", n);
+	for (size_t i = 0; i < n; i++) {
+		rc = multi ? add_view(exam, 0, (long)i, err) : add_view(exam, (int)i, 0, err);
+		if (rc < 0 && multi)
+			return err_within(err, "%s, frame %zu", file_name(exam->paths[0]), i + 1);
+		if (rc < 0)
+			return err_within(err, "%s", file_name(exam->paths[i]));
+	}
+	qsort(exam->views, n, sizeof(*exam->views), by_angle);
+	return check_angles(exam, err);
+}

@@ -1,0 +1,186 @@
+/* scan_from_dicom.c - opens a case: from the files' tags to a scan and to prepared views. See node/tomo/exam.h.
+ *
+ * The steps, each in a file of its own: what the objects are (exam_facts.c), whether they belong together (exam_agree.c), the
+ * system's geometry profile, how the image lies in the patient (exam_orientation.c), the angles (exam_views.c), the geometry
+ * (exam_geometry.c), the intensity scale (exam_intensity.c). Headers stay open; pixels are read one view at a time. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/tomo/exam_parts.h"
+
+#define ELEMENTS_MAX 1000000 /* of all headers of a case together: some 200 MB; an honest projection has a few hundred */
+
+static int open_files(struct exam *exam, const char *const *paths, size_t n, struct err *err)
+{
+	size_t n_elements = 0;
+
+	exam->paths = calloc(n, sizeof(*exam->paths));
+	exam->files = calloc(n, sizeof(*exam->files));
+	if (!exam->paths || !exam->files)
+		return err_set(err, ENOMEM, "no memory for %zu files", n);
+	exam->n_files = n;
+	for (size_t i = 0; i < n; i++) {
+		exam->paths[i] = strdup(paths[i]);
+		if (!exam->paths[i])
+			return err_set(err, ENOMEM, "no memory for a path");
+		if (dicom_open(paths[i], &exam->files[i], err) < 0)
+			return err_within(err, "%s", file_name(paths[i]));
+		n_elements += dicom_element_count(exam->files[i]);
+		if (n_elements > ELEMENTS_MAX)
+			return err_set(err, EBADMSG, "%s: the headers of the case have more than %d elements up to here",
+				       file_name(paths[i]), ELEMENTS_MAX);
+	}
+	return 0;
+}
+
+static int check_classes(struct exam *exam, struct err *err)
+{
+	char reason[256];
+	bool refused;
+
+	for (size_t i = 0; i < exam->n_files; i++)
+		if (exam_class(dicom_root(exam->files[i]), &exam->source, &refused, reason, sizeof(reason))[0])
+			return err_set(err, ENOTSUP, "%s: %s", file_name(exam->paths[i]), reason);
+	return 0;
+}
+
+/* After all files are known to be of one class. */
+static int check_pixels(struct exam *exam, struct err *err)
+{
+	if (exam->source == EXAM_BREAST_PROJECTION && exam->n_files != 1)
+		return err_set(err, EBADMSG,
+			       "%zu Breast Projection objects for one view: each holds all projections of an exposure series",
+			       exam->n_files);
+	for (size_t i = 0; i < exam->n_files; i++) {
+		struct header h = {.root = dicom_root(exam->files[i]), .frame = -1};
+		struct dicom_pixel_info *info = &exam->pixels;
+		char lossy[20];
+
+		/* It stays so after decompression. */
+		if (header_text(&h, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy), NULL) == 1 && !strcmp(lossy, "01"))
+			return err_set(err, ENOTSUP,
+				       "%s: Lossy Image Compression (0028,2110) is 01: its intensities are not the detector's",
+				       file_name(exam->paths[i]));
+		if (dicom_pixels_info(exam->files[i], info, err) < 0)
+			return err_within(err, "%s", file_name(exam->paths[i]));
+		if (exam->source == EXAM_MG_SERIES && info->frames != 1)
+			return err_set(err, EBADMSG, "%s: %ld frames in an object of a single-frame class",
+				       file_name(exam->paths[i]), info->frames);
+	}
+	return 0;
+}
+
+static int find_profile(struct exam *exam, const struct config *config, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(exam->files[0]);
+	char manufacturer[65] = "", model[65] = "", serial[65] = "";
+
+	if (dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), err) < 0 ||
+	    dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), err) < 0 ||
+	    dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), err) < 0)
+		return err_within(err, "%s", file_name(exam->paths[0]));
+	exam->profile = config_profile(config, manufacturer, model, serial);
+	if (!exam->profile)
+		return err_set(err, ENOKEY, "no geometry profile for manufacturer '%s', model '%s', serial '%s'", manufacturer,
+			       model, serial);
+	return 0;
+}
+
+int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err)
+{
+	return exam_open_as_is(paths, n, false, config, ret_exam, err);
+}
+
+int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
+		    struct err *err)
+{
+	struct exam *exam;
+	int rc;
+
+	if (n == 0)
+		return err_set(err, EBADMSG, "no files");
+	if (n > EXAM_VIEWS_MAX) /* before each takes a descriptor */
+		return err_set(err, EBADMSG, "%zu files: more than %d projections are not read", n, EXAM_VIEWS_MAX);
+	exam = calloc(1, sizeof(*exam));
+	if (!exam)
+		return err_set(err, ENOMEM, "no memory for a case");
+	rc = open_files(exam, paths, n, err);
+	if (rc < 0)
+		goto out;
+	rc = check_classes(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = exam_agree(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = check_pixels(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = find_profile(exam, config, err);
+	if (rc < 0)
+		goto out;
+	rc = exam_orient(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = exam_list_views(exam, as_is, err);
+	if (rc < 0)
+		goto out;
+	rc = exam->source == EXAM_BREAST_PROJECTION ? exam_agree_frames(exam, err) : 0;
+	if (rc < 0)
+		goto out;
+	rc = exam_make_scan(exam, err);
+	if (rc < 0)
+		goto out;
+	rc = exam_intensity(exam, err);
+	if (rc < 0)
+		goto out;
+	*ret_exam = exam;
+	exam = NULL;
+out:
+	exam_close(exam);
+	return rc;
+}
+
+struct exam *exam_close(struct exam *exam)
+{
+	if (!exam)
+		return NULL;
+	for (size_t i = 0; i < exam->n_files; i++) {
+		if (exam->files)
+			dicom_close(exam->files[i]);
+		if (exam->paths)
+			free(exam->paths[i]);
+	}
+	free(exam->files);
+	free(exam->paths);
+	free(exam->views);
+	free(exam->flatfield);
+	scan_free(exam->scan);
+	free(exam);
+	return NULL;
+}
+
+int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err)
+{
+	const struct exam_view *v;
+	struct prep prep = exam->prep;
+	int rc;
+
+	if (view < 0 || view >= exam->n_views)
+		return err_set(err, EINVAL, "view %d of %d", view, exam->n_views);
+	v = &exam->views[view];
+	rc = dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
+	if (rc < 0)
+		return err_within(err, "%s", file_name(exam->paths[v->file]));
+	orientation_turn(ret_raw, (size_t)exam->pixels.columns, (size_t)exam->pixels.rows, exam->columns_toward_chest,
+			 exam->rows_toward_minus_y);
+	rc = exam_view_i0(exam, view, ret_raw, &prep.i0, err);
+	if (rc < 0)
+		return err_within(err, "%s", file_name(exam->paths[v->file]));
+	/* At the top of the range the intensity is not known, unless the range ends above I0: then it is air. */
+	if (!prep.is_log && !prep.inverted && prep.i0 + prep.offset > prep.max_value)
+		prep.saturation = prep.max_value;
+	*ret_prep = prep;
+	return 0;
+}

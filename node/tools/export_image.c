@@ -1,0 +1,156 @@
+/* export_image.c - see node/tools/export_image.h. NIfTI-1: the header of 348 bytes, four bytes that say there are no extensions,
+ * the values (https://nifti.nimh.nih.gov/nifti-1). */
+#include "node/tools/export_image.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/file_out.h"
+#include "node/base/folder.h"
+#include "node/format/interfile.h"
+#include "node/version.h"
+
+static int write_values(const struct pet_series *s, struct file_out *f, struct err *err)
+{
+	size_t bytes = (size_t)s->n[0] * (size_t)s->n[1] * sizeof(float);
+	int rc = 0;
+
+	for (int k = 0; k < s->n[2] && rc == 0; k++)
+		rc = file_out_write(f, pet_series_slice(s, k), bytes, err);
+	return rc;
+}
+
+/* ---- Interfile ---- */
+
+int export_interfile_image(const struct pet_series *s, const char *path, struct err *err)
+{
+	struct interfile header = {.kind = INTERFILE_IMAGE,
+				   .number = INTERFILE_FLOAT,
+				   .bytes = 4,
+				   .scale = 1,
+				   .duration = s->duration,
+				   .start = NAN};
+	size_t length = strlen(path);
+	struct file_out *f = NULL;
+	char data[4096], *text = NULL;
+	int rc;
+
+	if (length < 4 || length >= sizeof(data) || strlen(file_name(path)) >= sizeof(header.data_file))
+		return err_set(err, ENAMETOOLONG, "the name of the output file is too long");
+	snprintf(data, sizeof(data), "%.*s.v", (int)length - 3, path); /* .hv becomes .v */
+	snprintf(header.data_file, sizeof(header.data_file), "%s", file_name(data));
+	memcpy(header.n, s->n, sizeof(header.n));
+	memcpy(header.spacing, s->spacing, sizeof(header.spacing));
+	memcpy(header.first, s->corner, sizeof(header.first));
+	rc = interfile_write(&header, &text, err);
+	if (rc == 0)
+		rc = file_out_open(data, &f, err);
+	if (rc == 0)
+		rc = write_values(s, f, err);
+	if (rc == 0) {
+		rc = file_out_close(f, err);
+		f = NULL;
+	}
+	if (rc == 0) {
+		rc = file_out_put(path, text, strlen(text), err);
+		if (rc < 0)
+			remove(data);
+	}
+	file_out_abort(f);
+	free(text);
+	return rc;
+}
+
+/* ---- NIfTI ---- */
+
+/* The fields that are set; offsets in the header. */
+enum {
+	NIFTI_DIM = 40,	     /* int16[8] */
+	NIFTI_DATATYPE = 70, /* int16 */
+	NIFTI_BITPIX = 72,
+	NIFTI_PIXDIM = 76,	/* float[8] */
+	NIFTI_VOX_OFFSET = 108, /* float */
+	NIFTI_SCL_SLOPE = 112,
+	NIFTI_XYZT_UNITS = 123, /* char */
+	NIFTI_DESCRIP = 148,	/* char[80] */
+	NIFTI_SFORM_CODE = 254, /* int16 */
+	NIFTI_SROW = 280,	/* float[3][4] */
+	NIFTI_MAGIC = 344,	/* char[4] */
+	NIFTI_HEADER = 348,
+	NIFTI_FLOAT32 = 16,
+	NIFTI_SCANNER_ANATOMY = 1, /* the file's own coordinates, not those of an atlas */
+	NIFTI_MILLIMETRES = 2,
+};
+
+static void set_int16(uint8_t *header, int at, int value)
+{
+	int16_t v = (int16_t)value;
+
+	memcpy(header + at, &v, sizeof(v));
+}
+
+static void set_float(uint8_t *header, int at, double value)
+{
+	float v = (float)value;
+
+	memcpy(header + at, &v, sizeof(v));
+}
+
+static void fill_nifti(const struct pet_series *s, uint8_t header[NIFTI_HEADER + 4])
+{
+	const double *axis[3] = {s->across, s->down, s->normal};
+	int32_t size = NIFTI_HEADER;
+
+	memset(header, 0, NIFTI_HEADER + 4);
+	memcpy(header, &size, sizeof(size));
+	set_int16(header, NIFTI_DIM, 3);
+	for (int a = 0; a < 3; a++) {
+		set_int16(header, NIFTI_DIM + 2 * (a + 1), s->n[a]);
+		set_float(header, NIFTI_PIXDIM + 4 * (a + 1), s->spacing[a]);
+	}
+	for (int a = 4; a < 8; a++)
+		set_int16(header, NIFTI_DIM + 2 * a, 1);
+	set_float(header, NIFTI_PIXDIM, 1);
+	set_int16(header, NIFTI_DATATYPE, NIFTI_FLOAT32);
+	set_int16(header, NIFTI_BITPIX, 32);
+	set_float(header, NIFTI_VOX_OFFSET, NIFTI_HEADER + 4);
+	set_float(header, NIFTI_SCL_SLOPE, 1);
+	header[NIFTI_XYZT_UNITS] = NIFTI_MILLIMETRES;
+	snprintf((char *)header + NIFTI_DESCRIP, 80, "tomonode %s, units %s", TOMONODE_VERSION, s->units);
+	set_int16(header, NIFTI_SFORM_CODE, NIFTI_SCANNER_ANATOMY);
+	for (int c = 0; c < 3; c++) {
+		double sign = c < 2 ? -1 : 1; /* left and back become right and front */
+
+		for (int a = 0; a < 3; a++)
+			set_float(header, NIFTI_SROW + 16 * c + 4 * a, sign * axis[a][c] * s->spacing[a] + 0.0);
+		set_float(header, NIFTI_SROW + 16 * c + 12, sign * s->corner[c] + 0.0);
+	}
+	memcpy(header + NIFTI_MAGIC, "n+1", 4);
+}
+
+int export_nifti(const struct pet_series *s, const char *path, struct err *err)
+{
+	uint8_t header[NIFTI_HEADER + 4];
+	struct file_out *f = NULL;
+	int rc;
+
+	for (int a = 0; a < 3; a++)
+		if (s->n[a] > INT16_MAX)
+			return err_set(err, EFBIG, "%d voxels along an axis: NIfTI-1 has room for %d", s->n[a], INT16_MAX);
+	fill_nifti(s, header);
+	rc = file_out_open(path, &f, err);
+	if (rc == 0)
+		rc = file_out_write(f, header, sizeof(header), err);
+	if (rc == 0)
+		rc = write_values(s, f, err);
+	if (rc == 0)
+		return file_out_close(f, err);
+	file_out_abort(f);
+	return rc;
+}

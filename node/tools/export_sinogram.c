@@ -1,0 +1,124 @@
+/* export_sinogram.c - see node/tools/export_sinogram.h. */
+#include "node/tools/export_sinogram.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/file_out.h"
+#include "node/base/folder.h"
+
+/* ---- the header's text ---- */
+
+/* Does a line give the key, which has none of what Interfile passes over (interfile_short())? Returns where its value begins. */
+static const char *value_of(const char *line, const char *key)
+{
+	static const char passed_over[] = " \t\v\f_!";
+
+	line += strspn(line, passed_over);
+	for (; *key; key++) {
+		if (tolower((unsigned char)*line) != *key)
+			return NULL;
+		line++;
+		line += strspn(line, passed_over);
+	}
+	return strncmp(line, ":=", 2) ? NULL : line + 2;
+}
+
+int export_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err)
+{
+	for (const char *line = text; *line;) {
+		const char *value = value_of(line, "nameofdatafile");
+		size_t length = strcspn(line, "\r\n"), size;
+
+		if (value) {
+			size = strlen(text) + strlen(data_file) + 2;
+			*ret_text = malloc(size);
+			if (!*ret_text)
+				return err_set(err, ENOMEM, "no memory for a header of %zu bytes", size);
+			snprintf(*ret_text, size, "%.*s %s%s", (int)(value - text), text, data_file, line + length);
+			return 0;
+		}
+		line += length;
+		line += strspn(line, "\r\n");
+	}
+	return err_set(err, EBADMSG, "the Interfile header in the object names no data file");
+}
+
+/* ---- files ---- */
+
+/* NAME.hs and its data NAME.s; of further roles NAME-role.hs. */
+static int name_files(const struct sinogram *s, const char *path, enum sinogram_role role, char ret_header[4096],
+		      char ret_data[4096], struct err *err)
+{
+	char suffix[32] = "";
+	int base = (int)strlen(path) - 3; /* without .hs */
+
+	if (role != sinogram_first_role(s))
+		snprintf(suffix, sizeof(suffix), "-%s", sinogram_role_name(role));
+	for (char *c = suffix; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	if (snprintf(ret_header, 4096, "%.*s%s.hs", base, path, suffix) >= 4096 ||
+	    snprintf(ret_data, 4096, "%.*s%s.s", base, path, suffix) >= 4096)
+		return err_set(err, ENAMETOOLONG, "the name of the output file is too long");
+	return 0;
+}
+
+static int export_role(const struct sinogram *s, enum sinogram_role role, const char *path, struct export_file *ret_file,
+		       struct err *err)
+{
+	char header[4096], data[4096], *renamed = NULL;
+	uint8_t *bytes = NULL;
+	int rc = name_files(s, path, role, header, data, err);
+
+	if (rc == 0)
+		rc = export_rename_data(s->part[role].text, file_name(data), &renamed, err);
+	if (rc == 0)
+		rc = sinogram_read(s, role, &bytes, err);
+	if (rc == 0)
+		rc = file_out_put(data, bytes, (size_t)s->part[role].bytes, err);
+	if (rc == 0) {
+		rc = file_out_put(header, renamed, strlen(renamed), err);
+		if (rc < 0)
+			remove(data);
+	}
+	if (rc == 0) {
+		memcpy(ret_file->path, header, sizeof(ret_file->path));
+		ret_file->role = role;
+		ret_file->bytes = s->part[role].bytes;
+	}
+	free(bytes);
+	free(renamed);
+	return rc;
+}
+
+int export_sinogram(const struct sinogram *s, const char *path, struct export_file ret_file[SINOGRAM_ROLES], size_t *ret_n,
+		    struct err *err)
+{
+	size_t n = 0;
+	int rc = 0;
+
+	for (int role = 1; role <= SINOGRAM_ROLES && rc == 0; role++)
+		if (s->part[role].present) {
+			rc = export_role(s, (enum sinogram_role)role, path, &ret_file[n], err);
+			n += rc == 0;
+		}
+	if (rc == 0) {
+		*ret_n = n;
+		return 0;
+	}
+	while (n-- > 0) {
+		char header[4096], data[4096];
+
+		if (name_files(s, path, ret_file[n].role, header, data, NULL) == 0) {
+			remove(header);
+			remove(data);
+		}
+	}
+	return rc;
+}

@@ -1,0 +1,493 @@
+/* measure.c - one pass over the slices that keeps what the figures need: sums over regions, windows around points. */
+#include "node/tools/measure.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recon/core/figures.h"
+#include "recon/dbt/bead.h"
+
+#define ROI_PART 0.7  /* of a region's half axes */
+#define RING_FROM 2.0 /* mm around a region */
+#define RING_TO 6.0
+#define CLEAR_OF 1.0	 /* mm between the background and another detail */
+#define WINDOW 3.0	 /* mm to either side of a point, for profiles */
+#define SEARCH 1.5	 /* mm in the slice, within which a point is looked for */
+#define SEARCH_DEPTH 5.0 /* mm */
+#define PIXELS_LEAST 10	 /* of a background */
+#define FAR_APART 5.0	 /* mm: points closer together give no distance */
+
+struct pixel {
+	int column, row;
+};
+
+/* What the pass keeps of an item. */
+struct kept {
+	const struct measure_item *item;
+	long slice; /* the nearest one */
+	/* region */
+	struct pixel *inside, *around;
+	size_t n_inside, n_around;
+	struct figure_sum *in, *out; /* per slice */
+	/* point: a window of all slices */
+	int column, row, half[2];
+	float *window;
+	/* found */
+	double place[3], width[3], peak, level, noise; /* column, row, depth; mm */
+	double *spread;				       /* height over the background in each slice */
+	bool found;
+};
+
+static long nearest_slice(const struct tomo_object *t, double depth)
+{
+	long best = 0;
+
+	for (long k = 1; k < t->info.frames; k++)
+		if (fabs(t->depth[k] - depth) < fabs(t->depth[best] - depth))
+			best = k;
+	return best;
+}
+
+/* A pixel of a slice in the truth's scan axes, seen from an item. */
+static void scan_point(const struct tomo_object *t, const struct measure_list *list, const struct measure_item *item,
+		       double column, double row, double ret[3])
+{
+	double step[3] = {(column - item->at[0]) * t->spacing[0], (row - item->at[1]) * t->spacing[1], 0}, patient[3];
+
+	for (int c = 0; c < 3; c++)
+		patient[c] = step[0] * t->across[c] + step[1] * t->down[c];
+	for (int a = 0; a < 3; a++)
+		ret[a] = item->center[a] + patient[0] * list->axis[a][0] + patient[1] * list->axis[a][1] +
+			 patient[2] * list->axis[a][2];
+}
+
+/* The bulk tissue at a point, without details. */
+static double tissue(const struct phantom *truth, const double at[3])
+{
+	double mu = 0;
+
+	for (size_t i = 0; i < truth->n; i++) {
+		struct phantom one = {.n = 1, .shapes = &truth->shapes[i]};
+
+		if (truth->shapes[i].role == ROLE_BODY)
+			mu += phantom_value(&one, at);
+	}
+	return mu;
+}
+
+/* Does another detail's shadow along z come near the pixel? */
+static bool near_another(const struct tomo_object *t, const struct measure_list *list, const struct measure_item *self,
+			 int column, int row)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct measure_item *other = &list->items[i];
+		double x = (column - other->at[0]) * t->spacing[0] / (other->radius[0] + CLEAR_OF);
+		double y = (row - other->at[1]) * t->spacing[1] / (other->radius[1] + CLEAR_OF);
+
+		if (other != self && x * x + y * y < 1)
+			return true;
+	}
+	return false;
+}
+
+static bool is_background(const struct tomo_object *t, const struct measure_list *list, const struct measure_item *item,
+			  int column, int row, double own_tissue)
+{
+	double dx = (column - item->at[0]) * t->spacing[0], dy = (row - item->at[1]) * t->spacing[1], at[3];
+	double from = hypot(dx / (item->radius[0] + RING_FROM), dy / (item->radius[1] + RING_FROM));
+	double to = hypot(dx / (item->radius[0] + RING_TO), dy / (item->radius[1] + RING_TO));
+
+	if (item->has_background)
+		return hypot((column - item->background[0]) * t->spacing[0], (row - item->background[1]) * t->spacing[1]) <=
+		       item->background[2];
+	if (from < 1 || to > 1 || near_another(t, list, item, column, row))
+		return false;
+	if (!item->in_truth)
+		return true;
+	scan_point(t, list, item, column, row, at);
+	return fabs(tissue(&list->truth, at) - own_tissue) < 1e-9;
+}
+
+static int add_pixel(struct pixel **list, size_t *n, int column, int row, struct err *err)
+{
+	if ((*n & (*n - 1)) == 0) { /* a power of two: full */
+		struct pixel *more = realloc(*list, (*n ? 2 * *n : 64) * sizeof(*more));
+
+		if (!more)
+			return err_set(err, ENOMEM, "no memory for %zu pixels", 2 * *n);
+		*list = more;
+	}
+	(*list)[(*n)++] = (struct pixel){column, row};
+	return 0;
+}
+
+static int outline(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
+{
+	const struct measure_item *item = k->item;
+	double reach[2] = {item->radius[0] + RING_TO, item->radius[1] + RING_TO}, own = tissue(&list->truth, item->center);
+	int lo[2], hi[2], r = 0;
+
+	for (int c = 0; c < 2; c++) {
+		double at = item->at[c], far = reach[c] / t->spacing[c];
+		double first = item->has_background ? fmin(at - far, item->background[c] - item->background[2] / t->spacing[c])
+						    : at - far;
+		double last = item->has_background ? fmax(at + far, item->background[c] + item->background[2] / t->spacing[c])
+						   : at + far;
+
+		lo[c] = (int)fmax(0, ceil(first));
+		hi[c] = (int)fmin((double)(c ? t->info.rows : t->info.columns) - 1, floor(last));
+	}
+	for (int row = lo[1]; r == 0 && row <= hi[1]; row++)
+		for (int column = lo[0]; r == 0 && column <= hi[0]; column++) {
+			double x = (column - item->at[0]) * t->spacing[0] / (ROI_PART * item->radius[0]);
+			double y = (row - item->at[1]) * t->spacing[1] / (ROI_PART * item->radius[1]);
+
+			if (x * x + y * y <= 1)
+				r = add_pixel(&k->inside, &k->n_inside, column, row, err);
+			else if (is_background(t, list, item, column, row, own))
+				r = add_pixel(&k->around, &k->n_around, column, row, err);
+		}
+	return r;
+}
+
+static int prepare(const struct tomo_object *t, const struct measure_list *list, struct kept *k, struct err *err)
+{
+	size_t frames = (size_t)t->info.frames;
+
+	k->slice = nearest_slice(t, k->item->at[2]);
+	if (!(k->item->at[0] > -0.5 && k->item->at[0] < (double)t->info.columns - 0.5 && k->item->at[1] > -0.5 &&
+	      k->item->at[1] < (double)t->info.rows - 0.5))
+		return err_set(err, EBADMSG, "%s lies outside the image: column %.1f of %ld, row %.1f of %ld", k->item->name,
+			       k->item->at[0], t->info.columns, k->item->at[1], t->info.rows);
+	k->spread = calloc(frames, sizeof(*k->spread));
+	if (!k->spread)
+		return err_set(err, ENOMEM, "no memory for a profile of %zu slices", frames);
+	if (!k->item->point) {
+		k->in = calloc(frames, sizeof(*k->in));
+		k->out = calloc(frames, sizeof(*k->out));
+		return k->in && k->out ? outline(t, list, k, err) : err_set(err, ENOMEM, "no memory for %zu slices", frames);
+	}
+	k->column = (int)lround(k->item->at[0]);
+	k->row = (int)lround(k->item->at[1]);
+	for (int c = 0; c < 2; c++)
+		k->half[c] = (int)ceil((WINDOW + SEARCH) / t->spacing[c]) + 1;
+	k->window = calloc(frames * (size_t)(2 * k->half[0] + 1) * (size_t)(2 * k->half[1] + 1), sizeof(*k->window));
+	return k->window ? 0 : err_set(err, ENOMEM, "no memory for a window of %zu slices", frames);
+}
+
+static float *window_at(const struct kept *k, long slice, int dx, int dy)
+{
+	size_t wide = (size_t)(2 * k->half[0] + 1), high = (size_t)(2 * k->half[1] + 1);
+
+	return k->window + ((size_t)slice * high + (size_t)(dy + k->half[1])) * wide + (size_t)(dx + k->half[0]);
+}
+
+static void take_slice(const struct tomo_object *t, struct kept *k, long slice, const float *values)
+{
+	size_t columns = (size_t)t->info.columns;
+
+	for (size_t i = 0; i < k->n_inside; i++)
+		figure_add(&k->in[slice], values[(size_t)k->inside[i].row * columns + (size_t)k->inside[i].column]);
+	for (size_t i = 0; i < k->n_around; i++)
+		figure_add(&k->out[slice], values[(size_t)k->around[i].row * columns + (size_t)k->around[i].column]);
+	for (int dy = -k->half[1]; k->window && dy <= k->half[1]; dy++)
+		for (int dx = -k->half[0]; dx <= k->half[0]; dx++) {
+			long column = k->column + dx, row = k->row + dy;
+			bool inside = column >= 0 && column < t->info.columns && row >= 0 && row < t->info.rows;
+
+			*window_at(k, slice, dx, dy) = inside ? values[(size_t)row * columns + (size_t)column] : NAN;
+		}
+}
+
+/* Samples through (dx, dy, slice) along columns (0) or rows (1), what lies outside left out; returns how many. */
+static size_t profile(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
+		      double *v)
+{
+	size_t n = 0;
+
+	for (int d = -(int)(WINDOW / t->spacing[axis]); d <= (int)(WINDOW / t->spacing[axis]); d++) {
+		int dx = axis == 0 ? top[0] + d : top[0], dy = axis == 1 ? top[1] + d : top[1];
+		float value = *window_at(k, slice, dx, dy);
+
+		if (isnan(value))
+			continue;
+		x[n] = (axis == 0 ? k->column + dx : k->row + dy) * t->spacing[axis];
+		v[n++] = value;
+	}
+	return n;
+}
+
+/* Noise and level of the window's rim in a slice: farther than WINDOW / 2 from the point. */
+static void rim(const struct tomo_object *t, struct kept *k, const int top[2], long slice)
+{
+	struct figure_sum sum = {0};
+
+	for (int dy = -k->half[1]; dy <= k->half[1]; dy++)
+		for (int dx = -k->half[0]; dx <= k->half[0]; dx++) {
+			float value = *window_at(k, slice, dx, dy);
+
+			if (!isnan(value) && hypot((dx - top[0]) * t->spacing[0], (dy - top[1]) * t->spacing[1]) > WINDOW / 2)
+				figure_add(&sum, value);
+		}
+	k->level = sum.mean;
+	k->noise = figure_sd(&sum);
+}
+
+/* Width of the profile through the highest voxel along columns (0) or rows (1); NaN: no Gaussian. */
+static double width_in_plane(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
+			     double *v)
+{
+	struct figure_peak p;
+	size_t n = profile(t, k, top, slice, axis, x, v);
+
+	return figure_fit_peak(x, v, n, &p, NULL) < 0 ? NAN : figure_fwhm(&p);
+}
+
+/* Place and width in depth, with the profile over depth (recon/dbt/bead.h). */
+static int locate(const struct tomo_object *t, struct kept *k, const int top[2], long slice, struct err *err)
+{
+	struct bead_window w = {.n = {2 * k->half[0] + 1, 2 * k->half[1] + 1, (int)t->info.frames},
+				.h = {t->spacing[0], t->spacing[1]},
+				.depth = t->depth,
+				.values = k->window};
+	int from[3] = {top[0] + k->half[0], top[1] + k->half[1], (int)slice}, r;
+	struct bead bead;
+
+	r = bead_locate(&w, from, k->item->radius[0], &bead, k->spread, err);
+	if (r == -ENODATA) {
+		k->found = false;
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	k->place[0] = k->column - k->half[0] + bead.at[0] / t->spacing[0];
+	k->place[1] = k->row - k->half[1] + bead.at[1] / t->spacing[1];
+	k->place[2] = bead.at[2];
+	k->width[2] = bead.fwhm;
+	return 0;
+}
+
+static int find_point(const struct tomo_object *t, struct kept *k, struct err *err)
+{
+	int reach[2] = {(int)(SEARCH / t->spacing[0]), (int)(SEARCH / t->spacing[1])}, top[2] = {0, 0};
+	size_t most = (size_t)t->info.frames + 2 * (size_t)(WINDOW / fmin(t->spacing[0], t->spacing[1])) + 8;
+	double *x = malloc(most * sizeof(*x)), *v = malloc(most * sizeof(*v)), best = -INFINITY;
+	long slice = k->slice;
+	int r;
+
+	if (!x || !v) {
+		free(x);
+		free(v);
+		return err_set(err, ENOMEM, "no memory for a profile");
+	}
+	for (long s = 0; s < t->info.frames; s++)
+		for (int dy = -reach[1]; fabs(t->depth[s] - k->item->at[2]) <= SEARCH_DEPTH && dy <= reach[1]; dy++)
+			for (int dx = -reach[0]; dx <= reach[0]; dx++)
+				if (*window_at(k, s, dx, dy) > best) { /* NaN is not */
+					best = *window_at(k, s, dx, dy);
+					top[0] = dx;
+					top[1] = dy;
+					slice = s;
+				}
+	k->found = isfinite(best);
+	k->peak = best;
+	for (int axis = 0; axis < 2 && k->found; axis++) {
+		k->width[axis] = width_in_plane(t, k, top, slice, axis, x, v);
+		k->found = !isnan(k->width[axis]);
+	}
+	r = k->found ? locate(t, k, top, slice, err) : 0;
+	rim(t, k, top, slice);
+	free(x);
+	free(v);
+	return r;
+}
+
+static json_t *number(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *three(double a, double b, double c)
+{
+	json_t *array = json_array();
+
+	json_array_append_new(array, number(a));
+	json_array_append_new(array, number(b));
+	json_array_append_new(array, number(c));
+	return array;
+}
+
+/* Artefact spread function out of m_F - m_B in each slice, z0 the slice `focus`, as far as these are known on either side of it;
+ * and its width. */
+static void put_asf(json_t *root, const struct tomo_object *t, const double *difference, long focus)
+{
+	double *asf = calloc((size_t)t->info.frames, sizeof(*asf)), width = NAN;
+	long first = focus, end = focus + 1;
+	json_t *curve = json_array();
+
+	while (first > 0 && isfinite(difference[first - 1]))
+		first--;
+	while (end < t->info.frames && isfinite(difference[end]))
+		end++;
+	for (long s = first; asf && s < end; s++) {
+		asf[s] = fabs(difference[s]) / fabs(difference[focus]);
+		json_array_append_new(curve, json_pack("[o, o]", number(t->depth[s] - t->depth[focus]), number(asf[s])));
+	}
+	if (asf)
+		width = figure_half_width(t->depth + first, asf + first, (size_t)(end - first), (size_t)(focus - first));
+	json_object_set_new(root, "asf_fwhm_mm", number(width));
+	json_object_set_new(root, "asf", curve);
+	free(asf);
+}
+
+static json_t *region_json(const struct tomo_object *t, const struct kept *k)
+{
+	const struct figure_sum *in = &k->in[k->slice], *out = &k->out[k->slice];
+	double difference = in->mean - out->mean, sd = figure_sd(out);
+	json_t *root = json_pack("{s:s, s:o, s:I, s:f, s:f, s:I, s:f, s:f, s:I}", "name", k->item->name, "at",
+				 three(k->item->at[0], k->item->at[1], k->item->at[2]), "slice", (json_int_t)k->slice, "mean",
+				 in->mean, "sd", figure_sd(in), "pixels", (json_int_t)in->n, "background", out->mean,
+				 "background_sd", sd, "background_pixels", (json_int_t)out->n);
+
+	json_object_set_new(root, "cnr", number(difference / sd));
+	json_object_set_new(root, "contrast", number(difference / out->mean));
+	json_object_set_new(root, "cv", number(sd / out->mean));
+	for (long s = 0; s < t->info.frames; s++)
+		k->spread[s] = k->in[s].mean - k->out[s].mean;
+	put_asf(root, t, k->spread, k->slice);
+	return root;
+}
+
+static json_t *point_json(const struct tomo_object *t, const struct kept *k)
+{
+	json_t *root = json_pack("{s:s, s:b, s:o}", "name", k->item->name, "found", k->found, "expected",
+				 three(k->item->at[0], k->item->at[1], k->item->at[2]));
+
+	if (!k->found)
+		return root;
+	json_object_set_new(root, "at", three(k->place[0], k->place[1], k->place[2]));
+	json_object_set_new(root, "error_mm",
+			    three((k->place[0] - k->item->at[0]) * t->spacing[0], (k->place[1] - k->item->at[1]) * t->spacing[1],
+				  k->place[2] - k->item->at[2]));
+	json_object_set_new(root, "fwhm_mm", three(k->width[0], k->width[1], k->width[2]));
+	json_object_set_new(root, "peak", number(k->peak));
+	json_object_set_new(root, "background", number(k->level));
+	json_object_set_new(root, "snr", number((k->peak - k->level) / k->noise));
+	json_object_set_new(root, "contrast", number((k->peak - k->level) / k->level));
+	put_asf(root, t, k->spread, nearest_slice(t, k->place[2]));
+	return root;
+}
+
+struct distance {
+	double truth, measured;
+};
+
+/* Between two points, over the first `axes` of columns, rows and depth. */
+static struct distance distance_between(const struct tomo_object *t, const struct kept *a, const struct kept *b, int axes)
+{
+	const double unit[3] = {t->spacing[0], t->spacing[1], 1};
+	struct distance d = {0};
+
+	for (int c = 0; c < axes; c++) {
+		double truth = (a->item->at[c] - b->item->at[c]) * unit[c], measured = (a->place[c] - b->place[c]) * unit[c];
+
+		d.truth += truth * truth;
+		d.measured += measured * measured;
+	}
+	return (struct distance){sqrt(d.truth), sqrt(d.measured)};
+}
+
+static json_t *distance_json(const char *from, const char *to, struct distance d)
+{
+	json_t *root = json_object();
+
+	if (from)
+		json_object_set_new(root, "from", json_string(from));
+	if (to)
+		json_object_set_new(root, "to", json_string(to));
+	json_object_set_new(root, "truth_mm", number(d.truth));
+	json_object_set_new(root, "measured_mm", number(d.measured));
+	json_object_set_new(root, "error_percent", number(100 * (d.measured - d.truth) / d.truth));
+	return root;
+}
+
+static json_t *distances(const struct tomo_object *t, const struct kept *kept, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = i + 1; j < n; j++) {
+			const struct kept *a = &kept[i], *b = &kept[j];
+			struct distance d, plane;
+			json_t *one;
+
+			if (!a->item->point || !b->item->point || !a->found || !b->found)
+				continue;
+			d = distance_between(t, a, b, 3);
+			if (!(d.truth >= FAR_APART))
+				continue;
+			plane = distance_between(t, a, b, 2);
+			if (!a->item->in_truth || !b->item->in_truth) /* where the caller looked is not where it is */
+				d.truth = plane.truth = NAN;
+			one = distance_json(a->item->name, b->item->name, d);
+			json_object_set_new(one, "in_plane", distance_json(NULL, NULL, plane));
+			json_array_append_new(list, one);
+		}
+	return list;
+}
+
+static json_t *object_json(const struct tomo_object *t)
+{
+	return json_pack("{s:s, s:s, s:[I, I, I], s:[f, f], s:f}", "sop_instance", t->sop_instance, "frame_of_reference",
+			 t->frame_of_reference, "size", (json_int_t)t->info.columns, (json_int_t)t->info.rows,
+			 (json_int_t)t->info.frames, "spacing_mm", t->spacing[0], t->spacing[1], "depth_mm",
+			 t->depth[t->info.frames - 1] - t->depth[0]);
+}
+
+int measure_run(struct tomo_object *object, const struct measure_list *list, json_t **ret_result, struct err *err)
+{
+	struct kept *kept = calloc(list->n + 1, sizeof(*kept));
+	float *slice = malloc((size_t)object->info.rows * (size_t)object->info.columns * sizeof(*slice));
+	json_t *regions = json_array(), *points = json_array();
+	int r = kept && slice ? 0 : err_set(err, ENOMEM, "no memory for a slice");
+
+	for (size_t i = 0; r == 0 && i < list->n; i++) {
+		kept[i].item = &list->items[i];
+		r = prepare(object, list, &kept[i], err);
+	}
+	for (long k = 0; r == 0 && k < object->info.frames; k++) {
+		r = tomo_object_slice(object, k, slice, err);
+		for (size_t i = 0; r == 0 && i < list->n; i++)
+			take_slice(object, &kept[i], k, slice);
+	}
+	for (size_t i = 0; r == 0 && i < list->n; i++) {
+		if (kept[i].item->point) {
+			r = find_point(object, &kept[i], err);
+			json_array_append_new(points, point_json(object, &kept[i]));
+		} else if (kept[i].n_inside > 0 && kept[i].n_around >= PIXELS_LEAST) {
+			json_array_append_new(regions, region_json(object, &kept[i]));
+		} else {
+			json_array_append_new(regions, json_pack("{s:s, s:s}", "name", kept[i].item->name, "left_out",
+								 kept[i].n_inside ? "too little background of its own tissue"
+										  : "smaller than a pixel"));
+		}
+	}
+	if (r == 0)
+		*ret_result = json_pack("{s:b, s:o, s:O, s:O, s:o}", "ok", true, "object", object_json(object), "regions",
+					regions, "points", points, "distances", distances(object, kept, list->n));
+	json_decref(regions);
+	json_decref(points);
+	for (size_t i = 0; kept && i < list->n; i++) {
+		free(kept[i].inside);
+		free(kept[i].around);
+		free(kept[i].in);
+		free(kept[i].out);
+		free(kept[i].window);
+		free(kept[i].spread);
+	}
+	free(kept);
+	free(slice);
+	return r;
+}

@@ -1,0 +1,109 @@
+/* measure_truth.c - what is to be measured, from truth.json. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/tomo/exam.h"
+#include "node/tools/measure.h"
+
+int measure_add(struct measure_list *list, const struct measure_item *item, struct err *err)
+{
+	struct measure_item *items = realloc(list->items, (list->n + 1) * sizeof(*items));
+
+	if (!items)
+		return err_set(err, ENOMEM, "no memory for %zu regions", list->n + 1);
+	items[list->n++] = *item;
+	list->items = items;
+	return 0;
+}
+
+void measure_clear(struct measure_list *list)
+{
+	free(list->items);
+	free(list->truth.shapes);
+	*list = (struct measure_list){0};
+}
+
+static bool read_three(const json_t *shape, const char *key, double ret[3])
+{
+	const json_t *a = json_object_get(shape, key);
+
+	for (size_t c = 0; c < 3; c++) {
+		const json_t *number = json_array_get(a, c);
+
+		if (!json_is_number(number))
+			return false;
+		ret[c] = json_number_value(number);
+	}
+	return true;
+}
+
+static enum shape_kind kind_of(const char *name)
+{
+	if (!strcmp(name, "box"))
+		return SHAPE_BOX;
+	if (!strcmp(name, "cylinder"))
+		return SHAPE_CYLINDER_Z;
+	return !strcmp(name, "breast") ? SHAPE_BREAST : SHAPE_ELLIPSOID;
+}
+
+static int read_shape(const json_t *from, size_t number, const struct tomo_object *object, struct measure_list *list,
+		      struct err *err)
+{
+	const char *role = json_string_value(json_object_get(from, "role")),
+		   *kind = json_string_value(json_object_get(from, "kind"));
+	const json_t *mu = json_object_get(from, "mu_per_mm");
+	struct shape *s = &list->truth.shapes[list->truth.n];
+	struct measure_item item = {.in_truth = true};
+
+	if (!role || !kind || !read_three(from, "center_mm", item.center) || !read_three(from, "half_axes_mm", item.radius) ||
+	    !read_three(from, "patient_mm", item.patient))
+		return err_set(err, EBADMSG, "shape %zu lacks one of role, kind, center_mm, half_axes_mm, patient_mm", number);
+	s->kind = kind_of(kind);
+	s->role = !strcmp(role, "bead") ? ROLE_BEAD : !strcmp(role, "lesion") ? ROLE_LESION : ROLE_BODY;
+	s->mu = json_number_value(mu);
+	memcpy(s->c, item.center, sizeof(s->c));
+	memcpy(s->r, item.radius, sizeof(s->r));
+	list->truth.n++;
+	if (s->role == ROLE_BODY)
+		return 0;
+	item.point = s->role == ROLE_BEAD;
+	snprintf(item.name, sizeof(item.name), "%s %zu", role, number);
+	tomo_object_locate(object, item.patient, item.at);
+	return measure_add(list, &item, err);
+}
+
+int measure_read_truth(const char *path, const struct tomo_object *object, struct measure_list *list, struct err *err)
+{
+	json_error_t why;
+	json_t *root = json_load_file(path, 0, &why), *shapes = json_object_get(root, "shapes");
+	const char *side = json_string_value(json_object_get(root, "side")),
+		   *view = json_string_value(json_object_get(root, "view"));
+	const char *frame = json_string_value(json_object_get(root, "frame_of_reference"));
+	int r = 0;
+
+	if (!root) {
+		r = why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text)
+				 : err_set(err, EBADMSG, "%s", why.text);
+		goto out;
+	}
+	if (!side || !view || !json_is_array(shapes)) {
+		r = err_set(err, EBADMSG, "no truth.json of `tomonode simulate dbt`: side, view and shapes are not all there");
+		goto out;
+	}
+	if (frame && strcmp(frame, object->frame_of_reference) != 0) {
+		r = err_set(err, EBADMSG, "the truth of another exam: its frame of reference is %s, the object's %s", frame,
+			    object->frame_of_reference);
+		goto out;
+	}
+	orientation_axes(side[0], view, json_number_value(json_object_get(root, "gantry_degrees")), list->axis);
+	list->truth.shapes = calloc(json_array_size(shapes) + 1, sizeof(*list->truth.shapes));
+	if (!list->truth.shapes)
+		r = err_set(err, ENOMEM, "no memory for %zu shapes", json_array_size(shapes));
+	for (size_t i = 0; r == 0 && i < json_array_size(shapes); i++)
+		r = read_shape(json_array_get(shapes, i), i, object, list, err);
+out:
+	json_decref(root);
+	return r;
+}

@@ -1,0 +1,290 @@
+/* pet_series.c - see node/tools/pet_series.h. Each file is opened once: header and values are taken, then it is closed. Whether
+ * the series is whole shows at the end, from Number of Slices and from the distances. */
+#include "node/tools/pet_series.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/base/folder.h"
+
+#define UNIT_TOLERANCE 1e-3  /* of a direction's length */
+#define PLACE_TOLERANCE 0.02 /* mm: DS values of slice positions are often rounded */
+
+struct placed {
+	char sop_instance[DICOM_UID_SIZE];
+	double position[3], depth;
+	size_t file;
+};
+
+struct reading {
+	struct pet_series *s;
+	struct placed *placed;
+	size_t n, room;
+	long announced;	    /* of slices; 0: not given */
+	bool counted;	    /* and it must be as many */
+	uint32_t count_tag; /* where that stands */
+	double thickness;   /* of a slice, mm; 0: not given */
+	uint16_t *stored;
+};
+
+static double dot(const double a[3], const double b[3])
+{
+	return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static int numbers(const struct dicom_item *root, uint32_t tag, double *ret, unsigned n, struct err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int r = dicom_get_double(root, tag, i, &ret[i], err);
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return err_set(err, EBADMSG, "no %s", tag_text(tag));
+	}
+	return 0;
+}
+
+/* ---- one object ---- */
+
+static bool is_class(const struct dicom_item *root, const char *sop_class)
+{
+	char found[DICOM_UID_SIZE] = "";
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
+	return !strcmp(found, sop_class);
+}
+
+static bool is_pet(const struct dicom_item *root)
+{
+	return is_class(root, PET_IMAGE_CLASS);
+}
+
+struct plane {
+	double cosines[6], spacing[2], slope, intercept;
+	char series[DICOM_UID_SIZE], units[17];
+	struct dicom_pixel_info info;
+};
+
+static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(file);
+	int r = dicom_pixels_info(file, &p->info, err);
+
+	if (r == 0 && p->info.frames != 1)
+		r = err_set(err, EBADMSG, "%ld frames in one image", p->info.frames);
+	if (r == 0)
+		r = numbers(root, TAG_IMAGE_ORIENTATION_PATIENT, p->cosines, 6, err);
+	if (r == 0)
+		r = numbers(root, TAG_PIXEL_SPACING, p->spacing, 2, err);
+	if (r == 0)
+		r = numbers(root, TAG_RESCALE_SLOPE, &p->slope, 1, err);
+	if (r == 0)
+		r = numbers(root, TAG_RESCALE_INTERCEPT, &p->intercept, 1, err);
+	if (r < 0)
+		return r;
+	if (!(p->spacing[0] > 0 && p->spacing[1] > 0))
+		return err_set(err, EBADMSG, "%s: %g\\%g mm between pixels", tag_text(TAG_PIXEL_SPACING), p->spacing[0],
+			       p->spacing[1]);
+	if (fabs(dot(p->cosines, p->cosines) - 1) > UNIT_TOLERANCE ||
+	    fabs(dot(p->cosines + 3, p->cosines + 3) - 1) > UNIT_TOLERANCE ||
+	    fabs(dot(p->cosines, p->cosines + 3)) > UNIT_TOLERANCE)
+		return err_set(err, EBADMSG, "%s: %g\\%g\\%g and %g\\%g\\%g are no directions at right angles",
+			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT), p->cosines[0], p->cosines[1], p->cosines[2],
+			       p->cosines[3], p->cosines[4], p->cosines[5]);
+	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, p->series, sizeof(p->series), NULL);
+	dicom_get_text(root, is_pet(root) ? TAG_UNITS : TAG_RESCALE_TYPE, p->units, sizeof(p->units), NULL);
+	return 0;
+}
+
+/* The first object says what the others must be like. */
+static int begin_series(struct reading *r, const struct dicom_item *root, const struct plane *p, struct err *err)
+{
+	struct pet_series *s = r->s;
+	size_t slice = (size_t)p->info.rows * (size_t)p->info.columns;
+	char type[65] = "";
+	double ms;
+
+	dicom_get_text(root, TAG_SERIES_TYPE, type, sizeof(type), NULL);
+	if (!strncmp(type, "DYNAMIC", 7) || !strncmp(type, "GATED", 5))
+		return err_set(err, ENOTSUP, "%s is \"%s\": one volume at a time is exported", tag_text(TAG_SERIES_TYPE), type);
+	s->n[0] = (int)p->info.columns;
+	s->n[1] = (int)p->info.rows;
+	s->spacing[0] = p->spacing[1];
+	s->spacing[1] = p->spacing[0];
+	memcpy(s->across, p->cosines, sizeof(s->across));
+	memcpy(s->down, p->cosines + 3, sizeof(s->down));
+	for (int c = 0; c < 3; c++)
+		s->normal[c] = s->across[(c + 1) % 3] * s->down[(c + 2) % 3] - s->across[(c + 2) % 3] * s->down[(c + 1) % 3];
+	memcpy(s->series, p->series, sizeof(s->series));
+	memcpy(s->units, p->units, sizeof(s->units));
+	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
+	/* a CT series may hold several acquisitions, or a part of one: there the count only tells that one slice is all */
+	r->count_tag = is_pet(root) ? TAG_NUMBER_OF_SLICES : TAG_IMAGES_IN_ACQUISITION;
+	if (dicom_get_int(root, r->count_tag, 0, &r->announced, NULL) != 1)
+		r->announced = 0;
+	r->counted = is_pet(root);
+	if (dicom_get_double(root, TAG_SLICE_THICKNESS, 0, &r->thickness, NULL) != 1)
+		r->thickness = 0;
+	r->stored = malloc(slice * sizeof(*r->stored));
+	s->values = malloc(r->room * slice * sizeof(*s->values));
+	if (!r->stored || !s->values)
+		return err_set(err, ENOMEM, "no memory for %zu slices of %ld x %ld", r->room, p->info.columns, p->info.rows);
+	return 0;
+}
+
+static int compare_with_first(const struct pet_series *s, const struct plane *p, struct err *err)
+{
+	if (strcmp(p->series, s->series))
+		return err_set(err, EBADMSG, "it belongs to another series (%s) than the objects before it (%s)", p->series,
+			       s->series);
+	if (p->info.columns != s->n[0] || p->info.rows != s->n[1])
+		return err_set(err, EBADMSG, "%ld x %ld pixels, %d x %d in the objects before it", p->info.columns, p->info.rows,
+			       s->n[0], s->n[1]);
+	if (fabs(p->spacing[1] - s->spacing[0]) > 1e-4 || fabs(p->spacing[0] - s->spacing[1]) > 1e-4)
+		return err_set(err, EBADMSG, "%g\\%g mm between pixels, %g\\%g in the objects before it", p->spacing[0],
+			       p->spacing[1], s->spacing[1], s->spacing[0]);
+	if (fabs(dot(p->cosines, s->across) - 1) > UNIT_TOLERANCE || fabs(dot(p->cosines + 3, s->down) - 1) > UNIT_TOLERANCE)
+		return err_set(err, EBADMSG, "%s differs from that of the objects before it",
+			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT));
+	if (strcmp(p->units, s->units))
+		return err_set(err, EBADMSG, "units are \"%s\", \"%s\" in the objects before it", p->units, s->units);
+	return 0;
+}
+
+static void convert(const struct plane *p, const uint16_t *stored, float *ret_values)
+{
+	size_t n = (size_t)p->info.rows * (size_t)p->info.columns;
+	int sign = p->info.is_signed ? 1 << (p->info.bits_stored - 1) : 0;
+
+	for (size_t i = 0; i < n; i++) /* bits above those stored are 0 as read: a negative value gets its sign back */
+		ret_values[i] = (float)(((stored[i] ^ sign) - sign) * p->slope + p->intercept);
+}
+
+static int add_object(struct reading *r, struct dicom_file *file, struct err *err)
+{
+	const struct dicom_item *root = dicom_root(file);
+	struct placed *placed = &r->placed[r->n];
+	char sop_class[DICOM_UID_SIZE] = "";
+	struct plane p = {0};
+	int rc;
+
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
+	if (!is_pet(root) && !is_class(root, CT_IMAGE_CLASS))
+		return err_set(err, EBADMSG, "%s is neither a PET nor a CT image", dicom_uid_name(sop_class));
+	dicom_get_text(root, TAG_SOP_INSTANCE_UID, placed->sop_instance, sizeof(placed->sop_instance), NULL);
+	for (size_t i = 0; i < r->n; i++)
+		if (!strcmp(r->placed[i].sop_instance, placed->sop_instance))
+			return 0;
+	rc = read_plane(file, &p, err);
+	if (rc == 0)
+		rc = numbers(root, TAG_IMAGE_POSITION_PATIENT, placed->position, 3, err);
+	if (rc == 0)
+		rc = r->n == 0 ? begin_series(r, root, &p, err) : compare_with_first(r->s, &p, err);
+	if (rc == 0)
+		rc = dicom_read_frame(file, 0, r->stored, err);
+	if (rc < 0)
+		return rc;
+	convert(&p, r->stored, r->s->values + r->n * (size_t)r->s->n[0] * (size_t)r->s->n[1]);
+	placed->depth = dot(placed->position, r->s->normal);
+	placed->file = r->n++;
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static int by_depth(const void *a, const void *b)
+{
+	double x = ((const struct placed *)a)->depth, y = ((const struct placed *)b)->depth;
+
+	return (x > y) - (x < y);
+}
+
+/* Are the slices equally spaced, one right behind the other, and all there? */
+static int place_slices(struct reading *r, struct err *err)
+{
+	struct pet_series *s = r->s;
+	double step, last[3];
+
+	if (r->n == 0)
+		return err_set(err, EBADMSG, "neither PET nor CT images among the files");
+	if (r->counted && r->announced > 0 && (size_t)r->announced != r->n)
+		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced,
+			       tag_text(TAG_NUMBER_OF_SLICES));
+	qsort(r->placed, r->n, sizeof(*r->placed), by_depth);
+	memcpy(s->corner, r->placed[0].position, sizeof(s->corner));
+	step = r->n > 1 ? (r->placed[r->n - 1].depth - r->placed[0].depth) / (double)(r->n - 1) : r->thickness;
+	if (r->n == 1 && (r->announced != 1 || !(step > 0)))
+		return err_set(err, EBADMSG, "one slice alone, which does not say that it is all (%s, %s)",
+			       tag_text(TAG_NUMBER_OF_SLICES), tag_text(TAG_SLICE_THICKNESS));
+	for (size_t k = 0; k < r->n; k++) {
+		for (int c = 0; c < 3; c++)
+			last[c] = r->placed[k].position[c] - s->corner[c] - (double)k * step * s->normal[c];
+		if (!(step > PLACE_TOLERANCE) || sqrt(dot(last, last)) > PLACE_TOLERANCE)
+			return err_set(err, EBADMSG,
+				       "slice %zu of %zu lies %g mm from where one every %g mm would be: slices are missing, or "
+				       "are of several volumes",
+				       k + 1, r->n, sqrt(dot(last, last)), step);
+		s->order[k] = r->placed[k].file;
+	}
+	s->n[2] = (int)r->n;
+	s->spacing[2] = step;
+	return 0;
+}
+
+int pet_series_open(char *const *paths, size_t n, struct pet_series **ret_series, struct err *err)
+{
+	struct reading r = {.room = n};
+	int rc = 0;
+
+	r.s = calloc(1, sizeof(*r.s));
+	r.placed = calloc(n + 1, sizeof(*r.placed));
+	if (r.s)
+		r.s->order = calloc(n + 1, sizeof(*r.s->order));
+	if (!r.s || !r.placed || !r.s->order) {
+		rc = err_set(err, ENOMEM, "no memory for %zu slices", n);
+		goto out;
+	}
+	for (size_t i = 0; i < n && rc >= 0; i++) {
+		struct dicom_file *file = NULL;
+
+		rc = dicom_open(paths[i], &file, err);
+		if (rc >= 0)
+			rc = add_object(&r, file, err);
+		if (rc < 0)
+			err_within(err, "%s", file_name(paths[i]));
+		dicom_close(file);
+	}
+	if (rc >= 0)
+		rc = place_slices(&r, err);
+	if (rc < 0)
+		goto out;
+	*ret_series = r.s;
+	r.s = NULL;
+	rc = 0;
+out:
+	pet_series_close(r.s);
+	free(r.placed);
+	free(r.stored);
+	return rc;
+}
+
+struct pet_series *pet_series_close(struct pet_series *s)
+{
+	if (s) {
+		free(s->values);
+		free(s->order);
+		free(s);
+	}
+	return NULL;
+}
+
+const float *pet_series_slice(const struct pet_series *s, int k)
+{
+	return s->values + s->order[k] * (size_t)s->n[0] * (size_t)s->n[1];
+}

@@ -1,0 +1,260 @@
+/* case_check.c - the files of a case against the digests that their rows got when they were received.
+ *
+ * - The digest is of the data set as it came, so that it covers pixels and header alike; what we wrote before it (preamble and
+ *   group 0002, PS3.10 7.1) is compared with the row: class, instance, transfer syntax.
+ * - A file is as long as its digest says; its recorded length is not looked at, because one that was sent again by another sender
+ *   may have a longer head.
+ * - The files are read once more for it, and by that are in memory when the reconstruction reads them.
+ */
+#include "node/worker/case_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/base/crew.h"
+#include "node/base/digest.h"
+
+#define HEAD_MAX 2048	   /* preamble, mark and group 0002: 1 KiB at most as we write them */
+#define META_AT 132	   /* behind the preamble and "DICM" */
+#define META_FIRST 12	   /* bytes of (0002,0000), which says how many follow */
+#define FILES_AT_A_TIME 64 /* between two looks at the monitor */
+
+/* ---- one file ---- */
+
+static unsigned get16(const uint8_t *p)
+{
+	return p[0] | (unsigned)p[1] << 8;
+}
+
+/* The value of a UI in group 0002 without its padding; false: it is not there. */
+static bool find_uid(const uint8_t *at, const uint8_t *end, unsigned element, char *ret, size_t size)
+{
+	while (end - at >= 12) { /* no element with a value is shorter */
+		bool is_long = !memcmp(at + 4, "OB", 2) || !memcmp(at + 4, "UN", 2);
+		size_t head = is_long ? 12 : 8;
+		size_t n = is_long ? get16(at + 8) | (size_t)get16(at + 10) << 16 : get16(at + 6);
+
+		if (get16(at) != 2 || n > (size_t)(end - at) - head)
+			return false;
+		if (get16(at + 2) == element && !memcmp(at + 4, "UI", 2) && n < size) {
+			memcpy(ret, at + head, n);
+			ret[n] = '\0';
+			return true;
+		}
+		at += head + n;
+	}
+	return false;
+}
+
+/* Is what stands before the data set what we wrote? Then ret_length is its length. */
+static bool head_is_sound(const uint8_t *head, size_t n, const struct instance_row *row, off_t *ret_length)
+{
+	const struct {
+		unsigned element;
+		const char *is;
+	} wanted[] = {{0x0002, row->sop_class}, {0x0003, row->sop_instance}, {0x0010, row->transfer_syntax}};
+	static const uint8_t first[] = {0x02, 0x00, 0x00, 0x00, 'U', 'L', 0x04, 0x00};
+	size_t group;
+	char uid[65];
+
+	if (n < META_AT + META_FIRST || memcmp(head + META_AT - 4, "DICM", 4) != 0 ||
+	    memcmp(head + META_AT, first, sizeof(first)) != 0)
+		return false;
+	group = get16(head + META_AT + 8) | (size_t)get16(head + META_AT + 10) << 16;
+	if (group > n - META_AT - META_FIRST)
+		return false;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (!find_uid(head + META_AT + META_FIRST, head + META_AT + META_FIRST + group, wanted[i].element, uid,
+			      sizeof(uid)) ||
+		    strcmp(uid, wanted[i].is) != 0)
+			return false;
+	*ret_length = (off_t)(META_AT + META_FIRST + group);
+	return true;
+}
+
+static int unreadable(const struct instance_row *row, int code, struct err *err)
+{
+	return err_set(err, digest_may_pass(code) ? code : EBADMSG, "%s cannot be read: %s", row->file, strerror(code));
+}
+
+static ssize_t read_head(int fd, uint8_t *head)
+{
+	size_t n = 0;
+	ssize_t got;
+
+	while (n < HEAD_MAX && (got = read(fd, head + n, HEAD_MAX - n)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		n += (size_t)got;
+	}
+	return (ssize_t)n;
+}
+
+static int check_open_file(int fd, const struct instance_row *row, bool (*stopped)(void *ctx), void *ctx, struct err *err)
+{
+	uint8_t head[HEAD_MAX];
+	char digest[DIGEST_SIZE];
+	ssize_t n = read_head(fd, head);
+	struct err why = {0};
+	off_t length;
+
+	if (n < 0)
+		return unreadable(row, errno, err);
+	if (!head_is_sound(head, (size_t)n, row, &length))
+		return err_set(err, EBADMSG, "the head of %s is not as it was written", row->file);
+	if (lseek(fd, length, SEEK_SET) < 0)
+		return unreadable(row, errno, err);
+	if (digest_rest(fd, stopped, ctx, digest, &why) < 0)
+		return unreadable(row, why.code, err);
+	if (strcmp(digest, row->digest) != 0)
+		return err_set(err, EBADMSG, "the bytes of %s are not those that were received", row->file);
+	return 0;
+}
+
+int case_check_file(const char *spool, const struct instance_row *row, bool (*stopped)(void *ctx), void *ctx, struct err *err)
+{
+	char path[500];
+	int fd, ret;
+
+	if (snprintf(path, sizeof(path), "%s/%s", spool, row->file) >= (int)sizeof(path))
+		return err_set(err, ENAMETOOLONG, "the path of %s in the spool is too long", row->file);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && errno == ENOENT)
+		return err_set(err, EBADMSG, "%s is not in the spool any more", row->file);
+	if (fd < 0)
+		return unreadable(row, errno, err);
+	ret = check_open_file(fd, row, stopped, ctx, err);
+	close(fd);
+	return ret;
+}
+
+/* ---- all of a case ---- */
+
+struct check {
+	const char *spool;
+	const struct monitor *monitor;
+	struct checked {
+		struct instance_row row;
+		struct err err;
+	} * files;
+	size_t n, capacity, first;
+	struct err *err; /* of the walk */
+};
+
+static int add_file(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct check *c = ctx;
+
+	(void)detail;
+	if (c->n == c->capacity) {
+		size_t capacity = c->capacity ? 2 * c->capacity : 32;
+		struct checked *files = realloc(c->files, capacity * sizeof(files[0]));
+
+		if (!files)
+			return err_set(c->err, ENOMEM, "no memory for %zu files", capacity);
+		c->files = files;
+		c->capacity = capacity;
+	}
+	c->files[c->n++] = (struct checked){.row = *row};
+	return 0;
+}
+
+static void check_part(void *ctx, size_t part)
+{
+	struct check *c = ctx;
+	struct checked *file = &c->files[c->first + part];
+
+	case_check_file(c->spool, &file->row, c->monitor ? c->monitor->cancelled : NULL, c->monitor ? c->monitor->ctx : NULL,
+			&file->err);
+}
+
+static int check_all(struct check *c, struct err *err)
+{
+	struct crew *crew = NULL;
+	int ret = crew_create(c->n < 2 ? 1 : 0, &crew, err);
+
+	for (c->first = 0; ret == 0 && c->first < c->n; c->first += FILES_AT_A_TIME) {
+		monitor_progress(c->monitor, "open", 0);
+		if (monitor_cancelled(c->monitor))
+			ret = err_set(err, ECANCELED, "cancelled while the files were checked");
+		else
+			crew_run(crew, c->n - c->first < FILES_AT_A_TIME ? c->n - c->first : FILES_AT_A_TIME, check_part, c);
+	}
+	crew_free(crew);
+	return ret;
+}
+
+/* What one file or some of them have, and what to do: the sentence that the case is held with. */
+static int tell(const struct check *c, size_t damaged, const struct err *first, struct err *err)
+{
+	char which[80] = "";
+
+	if (damaged > 1)
+		snprintf(which, sizeof(which), "%zu of %zu files are damaged, the first: ", damaged, c->n);
+	return err_set(err, EBADMSG, "%s%s: send the exam again, and the case goes on by itself", which, first->msg);
+}
+
+static int judge(struct check *c, struct journal *j, double now, size_t *ret_damaged, bool *ret_journal, struct err *err)
+{
+	const struct err *first = NULL;
+	size_t damaged = 0;
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct err *found = &c->files[i].err;
+		int ret;
+
+		if (found->code && found->code != EBADMSG)
+			return err_set(err, found->code, "%s", found->msg);
+		ret = found->code ? journal_mark_damaged(j, c->files[i].row.id, now, err) : 0;
+		*ret_journal = ret < 0;
+		if (ret < 0)
+			return ret;
+		first = found->code && !first ? found : first;
+		damaged += found->code != 0;
+	}
+	*ret_damaged = damaged;
+	return damaged ? tell(c, damaged, first, err) : 0;
+}
+
+/* Marks of an earlier look: those files may have come again, or been put back. */
+static int forget_marks(const struct check *c, struct journal *j, int64_t job, struct err *err)
+{
+	int64_t marked = journal_count_damaged(j, job, err);
+	int ret = marked < 0 ? (int)marked : 0;
+
+	for (size_t i = 0; ret == 0 && marked > 0 && i < c->n; i++)
+		ret = journal_mark_sound(j, c->files[i].row.id, err);
+	return ret;
+}
+
+int case_check(struct journal *j, const char *spool, int64_t job, double now, const struct monitor *monitor,
+	       struct case_check_report *ret_report, bool *ret_journal, struct err *err)
+{
+	struct check c = {.spool = spool, .monitor = monitor, .err = err};
+	double begun = clock_seconds();
+	int ret = journal_members(j, job, add_file, &c, err);
+
+	if (ret == 0)
+		ret = forget_marks(&c, j, job, err);
+	*ret_journal = ret < 0 && ret != -ENOMEM;
+	if (ret == 0)
+		ret = check_all(&c, err);
+	if (ret == 0)
+		ret = judge(&c, j, now, &ret_report->damaged, ret_journal, err);
+	ret_report->files = c.n;
+	ret_report->seconds = clock_seconds() - begun;
+	free(c.files);
+	if (ret == -ENOMEM) { /* of our lists, not of the plan: it may pass */
+		if (err)
+			err->code = EAGAIN;
+		ret = -EAGAIN;
+	}
+	return ret;
+}

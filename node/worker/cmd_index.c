@@ -1,0 +1,243 @@
+/* tomonode index: finds the case of each new instance. Parses what came from outside, so it is a process of its own: a header
+ * that kills it kills nothing else, and the node sets that instance apart.
+ *
+ * - In order of arrival, one finding an instance, one transaction each: wherever it dies, the next one goes on there.
+ * - An instance joins its case's newest job while that takes instances; else (begun, done) it opens a revision with all of them.
+ * - The same UID again: the same bytes are nothing new, other bytes are set apart; neither changes a job.
+ * - It stays a moment after the last instance, so that an exam that is just arriving does not start a process an image.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/clock.h"
+#include "node/audit/audit.h"
+#include "node/base/exit_code.h"
+#include "node/base/log.h"
+#include "node/jobs/jobs.h"
+#include "node/process/task.h"
+#include "node/store/event.h"
+#include "node/tomo/exam.h"
+#include "node/worker/cmd_worker.h"
+
+#define LINGER_SECONDS 2.0
+#define LINGER_STEP_US 4000
+#define WATCHDOG_SECONDS                                                                                                         \
+	120	     /* a header that takes longer is an attack or a fault: SIGALRM ends us, and the node sees the signal */
+#define JOIN_TRIES 8 /* the job may be started between our look and our append */
+
+struct indexer {
+	struct task task;
+	struct jobs jobs;
+};
+
+/* For the audit trail, where there is one (node/audit/audit_trail.c): whose images these are. f NULL: not known. */
+static json_t *with_subject(json_t *detail, const struct exam_facts *f)
+{
+	if (detail && f && audit_is_on()) {
+		json_object_set_new(detail, "study", event_text(f->study));
+		json_object_set_new(detail, "patient", event_text(f->patient));
+	}
+	return detail;
+}
+
+/* Set an instance apart, with the reason in journal and log. */
+static int set_apart(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, enum finding_kind kind,
+		     const char *reason, struct err *err)
+{
+	static const char *const names[] = {[FINDING_IGNORED] = "instance-ignored",
+					    [FINDING_REFUSED] = "instance-refused",
+					    [FINDING_CONFLICT] = "instance-conflict"};
+	char *detail = event_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
+							 event_text(row->sop_instance), "reason", event_text(reason)),
+					       f));
+	int ret = detail ? journal_add_finding(x->task.journal, row->id, kind, 0, detail, clock_wall(), err)
+			 : err_set(err, ENOMEM, "no memory for a finding");
+
+	free(detail);
+	if (ret == 0)
+		log_event(kind == FINDING_IGNORED ? LOG_NOTICE : LOG_WARNING, names[kind],
+			  "instance=%lld sop=%s file=%s calling=%s reason=%s", (long long)row->id, log_quote(row->sop_instance),
+			  row->file, log_quote(row->calling), log_quote(reason));
+	return ret;
+}
+
+static char *member_detail(const struct instance_row *row, const struct exam_facts *f)
+{
+	return event_dump(with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
+						 event_text(f->sop_instance), "received", row->received, "expected",
+						 (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
+						 isfinite(f->angle) ? json_real(f->angle) : json_null()),
+				       f));
+}
+
+static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key,
+			    const struct job_view *before)
+{
+	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_text(key), "kind", f->kind,
+				    "calling", event_text(row->calling), "study", event_text(f->study), "series",
+				    event_text(f->series), "laterality", event_text(f->laterality), "view", event_text(f->view),
+				    "revision", before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0),
+				    "priority", before ? before->priority : 0));
+}
+
+/* One try at finding the job and joining it. 1 done, 0 the job changed meanwhile: look again. */
+static int join(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, const char *key,
+		const char *member, struct err *err)
+{
+	struct journal *j = x->task.journal;
+	const struct job_view *v;
+	char *opening = NULL;
+	int64_t job = 0;
+	int ret = jobs_refresh(&x->jobs, j, 0, err);
+
+	if (ret < 0)
+		return ret;
+	v = jobs_latest(&x->jobs, key);
+	if (v && job_next(v->state, EVENT_INSTANCE) != JOB_IMPOSSIBLE) {
+		job = v->id;
+		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, clock_wall(), err);
+		goto out;
+	}
+	opening = opening_detail(row, f, key, v);
+	if (!opening) {
+		ret = err_set(err, ENOMEM, "no memory for a job");
+		goto out;
+	}
+	/* After retention the earlier instances are gone, and a damaged job's cannot be trusted: a new beginning. */
+	if (v && v->state != JOB_CLEANED && v->state != JOB_IMPOSSIBLE) {
+		ret = journal_open_revision(j, v->id, row->id, member, opening, clock_wall(), &job, err);
+		if (ret == 0)
+			log_event(LOG_WARNING, "job-revision", "job=%lld of=%lld state=%s reason=%s", (long long)job,
+				  (long long)v->id, job_state_name(v->state),
+				  log_quote("an instance came after the case had begun"));
+		goto out;
+	}
+	ret = journal_open_job(j, opening, clock_wall(), &job, err);
+	if (ret == 0) {
+		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind,
+			  log_quote(row->calling));
+		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, clock_wall(), err);
+	}
+out:
+	free(opening);
+	if (ret == -ESTALE)
+		return 0;
+	if (ret == 0)
+		log_event(LOG_DEBUG, "instance-joined", "job=%lld instance=%lld", (long long)job, (long long)row->id);
+	return ret == 0 ? 1 : ret;
+}
+
+static int add_member(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, struct err *err)
+{
+	char key[6 * DICOM_UID_SIZE], *member = member_detail(row, f);
+	int ret = 0;
+
+	if (!member)
+		return err_set(err, ENOMEM, "no memory for a finding");
+	exam_case_key(f, key, sizeof(key));
+	for (char *c = key; *c; c++) /* as event_text() would write it, so that it is found again */
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+			*c = '?';
+	for (int i = 0; ret == 0 && i < JOIN_TRIES; i++)
+		ret = join(x, row, f, key, member, err);
+	free(member);
+	if (ret == 0)
+		return err_set(err, EAGAIN, "the job of instance %lld changes all the time", (long long)row->id);
+	return ret < 0 ? ret : 0;
+}
+
+static bool may_pass(int code)
+{
+	return code == ENOMEM || code == EMFILE || code == ENFILE || code == EINTR || code == EAGAIN;
+}
+
+/* 0 done; negative: the journal is in trouble; 1: this instance cannot be read now. */
+static int index_one(struct indexer *x, const struct instance_row *row, struct err *err)
+{
+	struct exam_facts f = {0};
+	struct instance_row earlier;
+	char path[400], reason[600];
+	int ret;
+
+	if (snprintf(path, sizeof(path), "%s/%s", x->task.config->node.spool, row->file) >= (int)sizeof(path))
+		return set_apart(x, row, NULL, FINDING_REFUSED, "the path of its file is too long", err);
+	alarm(WATCHDOG_SECONDS);
+	ret = exam_read_facts(path, &f, err);
+	alarm(0);
+	if (ret < 0 && may_pass(-ret))
+		return 1;
+	if (ret < 0) {
+		snprintf(reason, sizeof(reason), "%s", err->msg);
+		return set_apart(x, row, NULL, FINDING_REFUSED, reason, err);
+	}
+	if (strcmp(f.sop_instance, row->sop_instance)) {
+		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'",
+			 f.sop_instance, row->sop_instance);
+		return set_apart(x, row, &f, FINDING_REFUSED, reason, err);
+	}
+	if (f.refused || !f.kind[0])
+		return set_apart(x, row, &f, f.refused ? FINDING_REFUSED : FINDING_IGNORED, f.reason, err);
+	ret = journal_find_member(x->task.journal, row->sop_instance, row->id, &earlier, err);
+	if (ret < 0)
+		return ret;
+	if (ret == 0)
+		return add_member(x, row, &f, err);
+	if (!strcmp(earlier.digest, row->digest))
+		return set_apart(x, row, &f, FINDING_IGNORED, "the same object, sent again", err);
+	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts",
+		 (long long)earlier.id, earlier.file);
+	return set_apart(x, row, &f, FINDING_CONFLICT, reason, err);
+}
+
+/* Work until nothing has come for a while. */
+static int index_all(struct indexer *x)
+{
+	struct err err = {0};
+	struct instance_row row;
+	double idle_since = clock_seconds();
+	int n, ret;
+
+	for (;;) {
+		n = journal_unindexed(x->task.journal, &row, 1, &err);
+		if (n < 0)
+			break;
+		if (n == 0) {
+			if (clock_seconds() - idle_since > LINGER_SECONDS)
+				return CODE_OK;
+			usleep(LINGER_STEP_US);
+			continue;
+		}
+		ret = index_one(x, &row, &err);
+		if (ret < 0)
+			break;
+		if (ret > 0) {
+			log_event(LOG_ERR, "index-failed", "instance=%lld reason=%s", (long long)row.id, log_quote(err.msg));
+			return CODE_INPUT;
+		}
+		task_notify(&x->task);
+		idle_since = clock_seconds();
+	}
+	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+	return CODE_FAILED;
+}
+
+int cmd_index(int argc, char **argv)
+{
+	struct indexer x = {0};
+	int code = task_begin(&x.task, "index", "-c FILE", 0, argc, argv);
+
+	if (code)
+		return code;
+	if (task_sandbox(&x.task, SANDBOX_INDEX, NULL) < 0) {
+		task_end(&x.task);
+		return CODE_FAILED;
+	}
+	code = index_all(&x);
+	jobs_clear(&x.jobs);
+	task_end(&x.task);
+	return code;
+}

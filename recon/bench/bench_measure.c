@@ -1,0 +1,91 @@
+/* bench_measure.c - medians, random data. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "recon/bench/bench_parts.h"
+
+#define LEAST 3	   /* runs */
+#define ENOUGH 100 /* runs */
+#define SECONDS 1.0
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void bench_median(double *seconds, int n, struct bench_times *ret_times)
+{
+	qsort(seconds, (size_t)n, sizeof(*seconds), by_value);
+	*ret_times = (struct bench_times){
+		.n = n,
+		.median = n % 2 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]),
+		.least = seconds[0],
+		.most = seconds[n - 1],
+		.spread = seconds[(3 * (n - 1) + 2) / 4] - seconds[(n - 1) / 4],
+	};
+}
+
+/* Has enough been measured? */
+static bool done(int n, int repeat, double spent)
+{
+	return repeat ? n == repeat : n >= LEAST && (n == ENOUGH || spent >= SECONDS);
+}
+
+int bench_measure(struct device *dev, int repeat, int (*once)(void *ctx, struct err *err), void *ctx,
+		  struct bench_times *ret_times, struct err *err)
+{
+	double took[BENCH_REPEAT_MAX], spent = 0;
+	int r = 0, n = -1; /* the warm-up */
+
+	if (repeat < 0 || repeat > BENCH_REPEAT_MAX)
+		return err_set(err, EINVAL, "%d runs; allowed: 0 to %d", repeat, BENCH_REPEAT_MAX);
+	while (r == 0 && !done(n, repeat, spent)) {
+		double begun = clock_seconds();
+
+		r = once(ctx, err);
+		if (r == 0)
+			r = dev->ops->wait(dev, QUEUE_WORK, err);
+		if (n >= 0) {
+			took[n] = clock_seconds() - begun;
+			spent += took[n];
+		}
+		n++;
+	}
+	if (r == 0)
+		bench_median(took, n, ret_times);
+	return r;
+}
+
+int bench_random(struct buf *b, float lo, float hi, unsigned seed, struct err *err)
+{
+	float *host = malloc(b->n * sizeof(*host));
+	int r;
+
+	if (!host)
+		return err_set(err, ENOMEM, "no memory for %zu random numbers", b->n);
+	for (size_t i = 0; i < b->n; i++) {
+		seed = seed * 1664525u + 1013904223u; /* Knuth & Lewis: Numerical Recipes, section 7.1 */
+		host[i] = lo + (hi - lo) * (float)(seed >> 8) / (1 << 24);
+	}
+	r = b->dev->ops->upload(b, host, err);
+	free(host);
+	return r;
+}
+
+int bench_random_alloc(struct device *dev, size_t n, float lo, float hi, unsigned seed, struct buf *ret_buf, struct err *err)
+{
+	int r = dev->ops->alloc(dev, n, ret_buf, err);
+
+	return r < 0 ? r : bench_random(ret_buf, lo, hi, seed, err);
+}
+
+int bench_fits(const struct device *dev, size_t bytes, struct err *err)
+{
+	if (dev->memory == 0 || bytes <= dev->memory)
+		return 0;
+	return err_set(err, ENOMEM, "%.3f GB are needed on %s, which has %.3f GB", 1e-9 * (double)bytes, dev->name,
+		       1e-9 * (double)dev->memory);
+}

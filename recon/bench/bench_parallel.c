@@ -1,0 +1,281 @@
+/* bench_parallel.c - 2-D parallel beams of the phantom of Shepp & Logan: Radon transform, backprojection, FBP in both routes,
+ * ART.
+ *
+ * A picture of n x n pixels of 1 mm, n radial bins of 1 mm, angles over 180 degrees; a stack has slices that shrink from one to
+ * the next. Least traffic: what goes in is read, what comes out is written; ART reads its data, and reads and writes the picture.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "recon/bench/bench_parts.h"
+#include "recon/core/ramp.h"
+#include "recon/parallel/parallel_parts.h"
+#include "recon/phantom/parallel_phantom.h"
+
+#define SIDE 0.95 /* of the picture's */
+#define TAPER 0.2 /* of a stack */
+#define SAMPLES 2 /* a pixel and axis, of the truth */
+#define RELAXATION 0.1
+#define CENTRE_X 0.1 /* of the weight that results are summed up with; of the picture's side, as its width */
+#define CENTRE_Y -0.07
+#define SIGMA 0.1
+#define TOLERANCE 0.01	   /* views, bins and pixels are few */
+#define TOLERANCE_ART 0.05 /* it has not converged */
+
+struct state {
+	int kind;
+	struct parallel_scan scan;
+	struct parallel_protocol protocol;
+	struct parallel_plan plan;
+	struct parallel_session session;
+	struct parallel_phantom *phantom;
+	struct ramp *ramp;
+	float *lines;	     /* the analytic sinogram */
+	double expected;     /* of the check */
+	struct buf weight;   /* of the check, as the session's volume */
+	struct buf filtered; /* of BENCH_CONVOLUTION */
+};
+
+static const struct sizes {
+	int one, one_angles, stack, stack_angles, slices;
+} sizes[BENCH_SIZES] = {
+	[BENCH_TINY] = {48, 72, 40, 60, 5},
+	[BENCH_QUICK] = {150, 150, 150, 150, 32},
+	[BENCH_NORMAL] = {300, 300, 300, 300, 256},
+	[BENCH_FULL] = {2048, 2048, 300, 300, 256},
+};
+
+static int once(struct bench_job *job, struct err *err)
+{
+	struct state *s = job->state;
+	struct parallel_session *t = &s->session;
+	const struct device_ops *v = job->dev->ops;
+	int r;
+
+	switch (s->kind) {
+	case BENCH_RADON:
+		return v->forward(t->a, &t->x, false, &t->y, err);
+	case BENCH_BP:
+		return v->back_interpolated(t->a, &t->y, false, &t->x, err);
+	case BENCH_CONVOLUTION:
+		r = v->convolve(&t->y, (size_t)s->scan.n_angles, s->scan.n_radial, (size_t)s->scan.n_slices, ramp_kernel(s->ramp),
+				&s->filtered, err);
+		return r < 0 ? r : v->back_interpolated(t->a, &s->filtered, false, &t->x, err);
+	case BENCH_FOURIER:
+		return parallel_back_run(t, err);
+	default:
+		return v->row_sweep(t->a, RELAXATION, &t->y, &t->x, err);
+	}
+}
+
+static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
+{
+	struct state *s = job->state;
+	struct parallel_session *t = &s->session;
+	const struct device_ops *v = job->dev->ops;
+
+	*ret_expected = s->expected;
+	*ret_tolerance = s->kind == BENCH_ART ? TOLERANCE_ART : TOLERANCE;
+	return s->kind == BENCH_RADON ? v->sum(&t->y, ret_found, err) : v->dot(&t->x, &s->weight, ret_found, err);
+}
+
+static void close_job(struct bench_job *job)
+{
+	struct state *s = job->state;
+
+	if (s->session.dev) {
+		parallel_part_clear(&s->session);
+		parallel_views_clear(&s->session.views);
+	}
+	buf_release(&s->weight);
+	buf_release(&s->filtered);
+	ramp_free(s->ramp);
+	parallel_phantom_free(s->phantom);
+	free(s->lines);
+	free(s);
+}
+
+static enum parallel_work work_of(int kind)
+{
+	return kind == BENCH_RADON ? PARALLEL_WORK_RADON : kind == BENCH_ART ? PARALLEL_WORK_ROWS : PARALLEL_WORK_BACK;
+}
+
+static struct parallel_protocol protocol_of(const struct state *s)
+{
+	return (struct parallel_protocol){
+		.algorithm = s->kind == BENCH_ART	? PARALLEL_ART
+			     : s->kind == BENCH_FOURIER ? PARALLEL_FBP
+							: PARALLEL_BP,
+		.iterations = 1,
+		.subsets = 1,
+		.relaxation = RELAXATION,
+		.filter = PARALLEL_SHEPP_LOGAN,
+		.filter_cut = 1,
+		.route = PARALLEL_FOURIER,
+		.matrix = s->scan.n_radial,
+		.pixel = 1,
+		.projector = PROJECTION_PATHS,
+	};
+}
+
+/* The weight of the check: a Gaussian beside the middle, so smooth that the width of bins and pixels does not matter. */
+static double weight_at(const struct state *s, double x, double y)
+{
+	double n = s->scan.n_radial, dx = (x - CENTRE_X * n) / (SIGMA * n), dy = (y - CENTRE_Y * n) / (SIGMA * n);
+
+	return exp(-0.5 * (dx * dx + dy * dy));
+}
+
+/* Its line integral. */
+static double weight_line(const struct state *s, const double turn[2], double radius)
+{
+	double n = s->scan.n_radial, sigma = SIGMA * n, at = (radius - n * (CENTRE_X * turn[0] + CENTRE_Y * turn[1])) / sigma;
+
+	return sqrt(2 * M_PI) * sigma * exp(-0.5 * at * at);
+}
+
+/* What the result must sum up to. BP: sum over pixels of w times their sums over views = sum over bins of the data times the
+ * weight's line integral, in pixels and bins of 1 mm. */
+static double expect(const struct state *s, const float *picture)
+{
+	const struct grid *g = &s->plan.grid;
+	double sum = 0;
+
+	if (s->kind == BENCH_RADON || s->kind == BENCH_BP) {
+		size_t rows = (size_t)s->scan.n_slices * (size_t)s->scan.n_angles;
+
+		for (size_t row = 0; row < rows; row++) {
+			double turn[2];
+
+			scan_turn(parallel_angle(&s->scan, (int)(row % (size_t)s->scan.n_angles)), turn);
+			for (int t = 0; t < s->scan.n_radial; t++)
+				sum += (double)s->lines[row * (size_t)s->scan.n_radial + (size_t)t] *
+				       (s->kind == BENCH_BP ? weight_line(s, turn, parallel_radius(&s->scan, t)) : 1);
+		}
+		return sum;
+	}
+	for (int k = 0; k < g->n[2]; k++)
+		for (int j = 0; j < g->n[1]; j++)
+			for (int i = 0; i < g->n[0]; i++)
+				sum += weight_at(s, g->lo[0] + i + 0.5, g->lo[1] + j + 0.5) *
+				       (double)picture[((size_t)k * (size_t)g->n[1] + (size_t)j) * (size_t)g->n[0] + (size_t)i];
+	return sum;
+}
+
+static void fill_weight(const struct state *s, float *ret_picture)
+{
+	const struct grid *g = &s->plan.grid;
+
+	for (int k = 0; k < g->n[2]; k++)
+		for (int j = 0; j < g->n[1]; j++)
+			for (int i = 0; i < g->n[0]; i++)
+				*ret_picture++ = (float)weight_at(s, g->lo[0] + i + 0.5, g->lo[1] + j + 0.5);
+}
+
+/* The picture and its sinogram, on the host and on the device. */
+static int make_data(struct state *s, struct err *err)
+{
+	struct parallel_session *t = &s->session;
+	const struct device_ops *v = t->dev->ops;
+	size_t pixels = (size_t)s->plan.grid.n[0] * (size_t)s->plan.grid.n[1] * (size_t)s->plan.grid.n[2];
+	float *picture = malloc(pixels * sizeof(*picture));
+	double *weight = malloc((size_t)s->scan.n_angles * sizeof(*weight));
+	bool convolve = s->kind == BENCH_CONVOLUTION;
+	int r = 0;
+
+	s->lines = malloc(parallel_size(&s->scan) * sizeof(*s->lines));
+	if (!picture || !weight || !s->lines)
+		r = err_set(err, ENOMEM, "no memory for %zu pixels and %zu bins", pixels, parallel_size(&s->scan));
+	if (r == 0)
+		r = parallel_phantom_create(PARALLEL_PHANTOM_SHEPP_LOGAN, SIDE * s->scan.n_radial, &s->phantom, err);
+	if (r == 0)
+		r = parallel_phantom_project(s->phantom, &s->scan, TAPER, s->lines, err);
+	if (r == 0)
+		r = parallel_phantom_draw(s->phantom, &s->plan.grid, TAPER, SAMPLES, picture, err);
+	if (r == 0)
+		r = parallel_weights(&s->scan, weight, err);
+	if (r < 0)
+		goto out;
+	s->expected = expect(s, picture);
+	t->lines = s->lines;
+	parallel_bins_in(t, convolve ? weight : NULL, t->bins);
+	parallel_volume_in(t, picture, t->out);
+	r = v->upload(&t->y, t->bins, err);
+	if (r == 0)
+		r = s->kind == BENCH_RADON ? v->upload(&t->x, t->out, err) : v->fill(&t->x, 0, err);
+	if (r == 0) {
+		fill_weight(s, picture);
+		parallel_volume_in(t, picture, t->out);
+		r = v->upload(&s->weight, t->out, err);
+	}
+out:
+	free(picture);
+	free(weight);
+	return r;
+}
+
+/* Everything at once, or ENOMEM. */
+static int make_plan(struct state *s, enum parallel_work work, struct device *dev, struct err *err)
+{
+	size_t n = (size_t)s->scan.n_radial, slices = (size_t)s->scan.n_slices + 3; /* columns are padded */
+	size_t more = n * slices * (n + (s->kind == BENCH_CONVOLUTION ? (size_t)s->scan.n_angles : 0));
+	int r = parallel_plan(&s->protocol, &s->scan, dev, &s->plan, err);
+
+	if (r == 0 && work == PARALLEL_WORK_RADON) /* there is no such algorithm */
+		r = parallel_fit(&s->protocol, &s->scan, work, dev, &s->plan, err);
+	if (r == 0)
+		r = bench_fits(dev, s->plan.bytes_total + more * sizeof(float), err);
+	if (r == 0 && s->plan.part_slices < s->scan.n_slices)
+		r = err_set(err, ENOMEM, "%d slices at once do not fit on %s, %d do", s->scan.n_slices, dev->name,
+			    s->plan.part_slices);
+	return r;
+}
+
+static int open_state(struct state *s, struct device *dev, struct err *err)
+{
+	struct parallel_session *t = &s->session;
+	enum parallel_work work = work_of(s->kind);
+	bool convolve = s->kind == BENCH_CONVOLUTION;
+	int r;
+
+	s->protocol = protocol_of(s);
+	*t = (struct parallel_session){.p = &s->protocol, .plan = &s->plan, .s = &s->scan, .dev = dev, .work = work, .unit = 1};
+	r = make_plan(s, work, dev, err);
+	if (r == 0)
+		r = parallel_views_make(&s->protocol, &s->scan, work, &t->views, err);
+	if (r == 0)
+		r = parallel_part_open(t, s->scan.n_slices, err);
+	if (r == 0)
+		r = dev->ops->alloc(dev, t->x.n, &s->weight, err);
+	if (r == 0 && convolve)
+		r = dev->ops->alloc(dev, t->y.n, &s->filtered, err);
+	if (r == 0 && convolve)
+		r = ramp_create(RAMP_SHEPP_LOGAN, 1, s->scan.bin, s->scan.n_radial, &s->ramp, err);
+	return r < 0 ? r : make_data(s, err);
+}
+
+int bench_parallel_open(struct bench_job *job, int kind, enum bench_size size, struct err *err)
+{
+	const struct sizes *z = &sizes[size];
+	bool stack = kind >= BENCH_STACK;
+	int n = stack ? z->stack : z->one, angles = stack ? z->stack_angles : z->one_angles, slices = stack ? z->slices : 1;
+	struct state *s = calloc(1, sizeof(*s));
+	double picture = (double)n * n * slices, sinogram = (double)n * angles * slices;
+	int r;
+
+	if (!s)
+		return err_set(err, ENOMEM, "parallel: out of memory");
+	job->state = s;
+	job->once = once;
+	job->check = check;
+	job->close = close_job;
+	s->kind = stack ? kind - BENCH_STACK : kind;
+	s->scan = (struct parallel_scan){.n_slices = slices, .n_angles = angles, .n_radial = n, .bin = 1, .slice = 1, .arc = 180};
+	r = open_state(s, job->dev, err);
+	job->steps = (s->kind == BENCH_ART ? 2 : 1) * picture * angles;
+	job->bytes = sizeof(float) * (sinogram + (s->kind == BENCH_ART ? 2 : 1) * picture);
+	snprintf(job->sizes, sizeof(job->sizes), "%d x %d pixels, %d angles, %d radial bins, %d slices", n, n, angles, n, slices);
+	return r;
+}

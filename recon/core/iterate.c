@@ -1,0 +1,216 @@
+/* iterate.c - the iteration with everything on the device. Fused passes where the operator has them: then neither line integrals
+ * nor sums are ever written. What A_s'd is for a subset (its sensitivity, for EM) is computed anew in every step, on the fly,
+ * unless the subset says that it is kept, which takes a volume per subset. */
+#include "recon/core/iterate.h"
+
+#include <errno.h>
+
+size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused)
+{
+	return 2 * largest_n_out + (fused ? 0 : largest_n_out + 2 * n_in);
+}
+
+int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, struct iterate_work *ret_work,
+		       struct err *err)
+{
+	const struct device_ops *v = dev->ops;
+	struct iterate_work w = {0};
+	int r = v->alloc(dev, 2 * largest_n_out, &w.pair, err);
+
+	if (r == 0 && !fused && (r = v->alloc(dev, largest_n_out, &w.p, err)) == 0 && (r = v->alloc(dev, n_in, &w.num, err)) == 0)
+		r = v->alloc(dev, n_in, &w.den, err);
+	if (r < 0)
+		iterate_work_release(&w);
+	else
+		*ret_work = w;
+	return r;
+}
+
+int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, bool prior, struct iterate_work *ret_work,
+			    struct err *err)
+{
+	const struct device_ops *v = dev->ops;
+	struct iterate_work w = {0};
+	int r = v->alloc(dev, largest_n_out, &w.p, err);
+
+	if (r == 0 && (r = v->alloc(dev, n_in, &w.num, err)) == 0 && prior)
+		r = v->alloc(dev, n_in, &w.gradient, err);
+	if (r < 0)
+		iterate_work_release(&w);
+	else
+		*ret_work = w;
+	return r;
+}
+
+void iterate_work_release(struct iterate_work *w)
+{
+	buf_release(&w->pair);
+	buf_release(&w->p);
+	buf_release(&w->num);
+	buf_release(&w->den);
+	buf_release(&w->gradient);
+}
+
+int iterate_check(const struct iterate_conf *conf, struct err *err)
+{
+	const struct rule *r = &conf->rule;
+
+	if (conf->iterations < 1 || r->kind < RULE_EM || r->kind > RULE_BACKPROJECT || !(r->bin_floor > 0) ||
+	    !(r->voxel_floor > 0))
+		return err_set(err, EINVAL, "iteration: %d times rule %d with floors %g and %g", conf->iterations, (int)r->kind,
+			       (double)r->bin_floor, (double)r->voxel_floor);
+	if ((r->kind == RULE_SART || r->kind == RULE_EM_RELAXED) && !(r->step > 0 && r->step < 2))
+		return err_set(err, EINVAL, "iteration: relaxation %g; allowed: between 0 and 2", (double)r->step);
+	if (!(conf->relaxation >= 0))
+		return err_set(err, EINVAL, "iteration: steps that fall by %g a pass", conf->relaxation);
+	return 0;
+}
+
+/* Parts that are brought are looked at when they are here. */
+static int check_kept(const struct iterate_conf *conf, const struct iterate_subset *s, size_t index, const struct iterate_work *w,
+		      const struct buf *x, struct err *err)
+{
+	if (!rule_keeps_den(conf->rule.kind))
+		return err_set(err, EINVAL, "iteration: subset %zu: what rule %d divides by cannot be kept", index,
+			       (int)conf->rule.kind);
+	if (s->den.n != x->n || w->num.n != x->n || (conf->scale && conf->scale->n != x->n) ||
+	    (conf->prior && (!conf->grid || w->gradient.n != x->n)))
+		return err_set(err, EINVAL, "iteration: subset %zu: sums of %zu and %zu floats for a volume of %zu", index,
+			       s->den.n, w->num.n, x->n);
+	return 0;
+}
+
+static int check_part(const struct rule *rule, const struct iterate_part *part, const struct iterate_work *w, const struct buf *x,
+		      struct err *err)
+{
+	const struct linop *op = part->op;
+
+	if (op->dev != x->dev || op->n_in != x->n || op->n_out != part->y.n || op->n_out > w->p.n ||
+	    (rule_wants_length(rule->kind) && op->n_out != part->row.n))
+		return err_set(err, EINVAL, "iteration: operator of %zu x %zu for %zu data and a volume of %zu, %zu to work with",
+			       op->n_out, op->n_in, part->y.n, x->n, w->p.n);
+	return 0;
+}
+
+static int check(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets,
+		 const struct iterate_work *w, const struct buf *x, struct err *err)
+{
+	int r = iterate_check(conf, err);
+
+	if (r < 0)
+		return r;
+	for (size_t s = 0; s < n_subsets; s++) {
+		const struct linop *op = subset[s].op;
+		bool rows = rule_wants_length(conf->rule.kind);
+
+		if (subset[s].n_parts) {
+			if ((r = check_kept(conf, &subset[s], s, w, x, err)) < 0)
+				return r;
+			continue;
+		}
+		if (op->dev != x->dev || op->n_in != x->n || op->n_out != subset[s].y.n ||
+		    (rows && op->n_out != subset[s].row.n) || 2 * op->n_out > w->pair.n)
+			return err_set(
+				err, EINVAL,
+				"iteration: subset %zu: operator of %zu x %zu for %zu data, %zu rows and a volume of %zu, %zu "
+				"to work with",
+				s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
+		if (!linop_fused(op) && (op->n_out > w->p.n || w->num.n != x->n || w->den.n != x->n))
+			return err_set(err, EINVAL, "iteration: subset %zu: no memory for passes that are not fused", s);
+	}
+	return n_subsets ? 0 : err_set(err, EINVAL, "iteration: no subsets");
+}
+
+static int step_fused(const struct rule *rule, const struct iterate_subset *s, struct buf *pair, struct buf *x, struct err *err)
+{
+	const struct buf *row = s->row.mem ? &s->row : NULL;
+	int r = s->op->apply_pair(s->op, rule, x, &s->y, row, pair, err);
+
+	return r < 0 ? r : s->op->adjoint_update(s->op, rule, pair, x, err);
+}
+
+static int step_plain(const struct rule *rule, const struct iterate_subset *s, struct iterate_work *w, struct buf *pair,
+		      struct buf *x, struct err *err)
+{
+	const struct buf *row = s->row.mem ? &s->row : NULL;
+	struct buf p = buf_part(&w->p, 0, s->y.n);
+	int r;
+
+	if (rule_wants_line(rule->kind))
+		r = s->op->apply(s->op, x, &p, err); /* p = A x */
+	else
+		r = x->dev->ops->fill(&p, 0, err);
+	if (r == 0)
+		r = s->op->make_pair(s->op, rule, &s->y, &p, row, pair, err);
+	if (r == 0)
+		r = s->op->adjoint_sums(s->op, pair, false, &w->num, &w->den, err);
+	return r < 0 ? r : x->dev->ops->rule_voxels(rule, &w->num, &w->den, x, err);
+}
+
+static const struct buf *given(const struct buf *b)
+{
+	return b->mem ? b : NULL;
+}
+
+/* num = A'q (or num += A'q) of one part. */
+static int back_part(const struct iterate_conf *conf, struct iterate_part *part, bool add, struct iterate_work *w,
+		     const struct buf *x, struct err *err)
+{
+	struct buf p;
+	int r = conf->load ? conf->load(conf->ctx, part, err) : 0;
+
+	if (r < 0 || (r = check_part(&conf->rule, part, w, x, err)) < 0)
+		return r;
+	p = buf_part(&w->p, 0, part->y.n);
+	if (rule_wants_line(conf->rule.kind))
+		r = part->op->apply(part->op, x, &p, err); /* p = A x */
+	else
+		r = x->dev->ops->fill(&p, 0, err);
+	if (r == 0)
+		r = x->dev->ops->rule_bins(&conf->rule, &part->y, &p, given(&part->row), given(&part->mult), given(&part->add),
+					   &p, err);
+	if (r < 0)
+		return r;
+	return add ? part->op->adjoint_add(part->op, &p, &w->num, err) : part->op->adjoint(part->op, &p, &w->num, err);
+}
+
+static int step_kept(const struct iterate_conf *conf, const struct rule *rule, const struct iterate_subset *s,
+		     struct iterate_work *w, struct buf *x, struct err *err)
+{
+	const struct device_ops *v = x->dev->ops;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->n_parts; i++)
+		r = back_part(conf, &s->part[i], i > 0, w, x, err);
+	if (r == 0 && conf->prior && (r = v->prior_gradient(conf->prior, x, conf->grid, &w->gradient, err)) == 0)
+		r = v->axpy(-1, &w->gradient, &w->num, err);
+	if (r == 0 && conf->scale && (r = v->axpy(-1, &s->den, &w->num, err)) == 0) /* num - den = (num - den + scale) - scale */
+		r = v->axpy(1, conf->scale, &w->num, err);
+	return r < 0 ? r : v->rule_voxels(rule, &w->num, conf->scale ? conf->scale : &s->den, x, err);
+}
+
+int iterate_run(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets, struct iterate_work *work,
+		struct buf *x, const struct monitor *monitor, struct err *err)
+{
+	size_t steps = n_subsets * (size_t)(conf->iterations > 0 ? conf->iterations : 0);
+	int r = check(conf, subset, n_subsets, work, x, err);
+
+	for (size_t step = 0; r == 0 && step < steps; step++) {
+		const struct iterate_subset *s = &subset[step % n_subsets];
+		struct buf pair = buf_part(&work->pair, 0, 2 * s->y.n);
+		struct rule rule = conf->rule;
+
+		if (monitor_cancelled(monitor))
+			return err_set(err, ECANCELED, "reconstruction cancelled after %zu of %zu steps", step, steps);
+		rule.step /= (float)(1 + conf->relaxation * (double)(step / n_subsets));
+		if (s->n_parts)
+			r = step_kept(conf, &rule, s, work, x, err);
+		else if (linop_fused(s->op))
+			r = step_fused(&rule, s, &pair, x, err);
+		else
+			r = step_plain(&rule, s, work, &pair, x, err);
+		if (r == 0)
+			monitor_progress(monitor, "reconstruct", (double)(step + 1) / (double)steps);
+	}
+	return r;
+}

@@ -1,0 +1,169 @@
+/* psf.c - an operator behind a Gaussian. */
+#include "recon/core/psf.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/blur.h"
+
+#define D (PSF_ROOMS - 1) /* the room that holds it */
+
+struct psf {
+	struct linop op; /* first */
+	struct linop *a; /* owned */
+	struct grid grid;
+	double sigma[3]; /* mm */
+	struct buf room[PSF_ROOMS];
+};
+
+static struct psf *psf_of(const struct linop *op)
+{
+	return (struct psf *)op;
+}
+
+static int psf_blur(struct psf *p, const struct buf *x, struct buf *ret, struct err *err)
+{
+	return p->op.dev->ops->blur(x, &p->grid, p->sigma, &p->room[1], ret, err);
+}
+
+static int psf_apply(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err)
+{
+	struct psf *p = psf_of(op);
+	int r = psf_blur(p, x, &p->room[0], err);
+
+	if (r == 0)
+		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
+	return r < 0 ? r : p->a->apply(p->a, &p->room[0], ret_y, err);
+}
+
+static int psf_apply_add(const struct linop *op, const struct buf *x, struct buf *y, struct err *err)
+{
+	struct psf *p = psf_of(op);
+	int r = psf_blur(p, x, &p->room[0], err);
+
+	if (r == 0)
+		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
+	return r < 0 ? r : p->a->apply_add(p->a, &p->room[0], y, err);
+}
+
+static int psf_adjoint(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err)
+{
+	struct psf *p = psf_of(op);
+	int r = p->a->adjoint(p->a, y, &p->room[0], err);
+
+	if (r == 0)
+		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
+	return r < 0 ? r : psf_blur(p, &p->room[0], ret_x, err);
+}
+
+static int psf_adjoint_add(const struct linop *op, const struct buf *y, struct buf *x, struct err *err)
+{
+	struct psf *p = psf_of(op);
+	int r = psf_adjoint(op, y, &p->room[2], err);
+
+	return r < 0 ? r : op->dev->ops->axpy(1, &p->room[2], x, err);
+}
+
+static int psf_make_pair(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *p,
+			 const struct buf *row, struct buf *ret_pair, struct err *err)
+{
+	struct psf *psf = psf_of(op);
+
+	return psf->a->make_pair(psf->a, rule, y, p, row, ret_pair, err);
+}
+
+static int psf_adjoint_sums(const struct linop *op, const struct buf *pair, bool add, struct buf *num, struct buf *den,
+			    struct err *err)
+{
+	(void)op, (void)pair, (void)add, (void)num, (void)den;
+	return err_set(err, ENOTSUP, "resolution model: no sums of pairs");
+}
+
+static void psf_destroy(struct linop *op)
+{
+	linop_free(psf_of(op)->a);
+	free(op);
+}
+
+static int make_weights(const struct grid *grid, double fwhm, struct buf *ret_d, struct err *err)
+{
+	size_t n = grid_size(grid), n_z = (size_t)grid->n[2], column = grid_column(grid);
+	float *host = calloc(n + 2 * n_z, sizeof(*host)), *weight = host + n, *slice = weight + n_z;
+	int reach, r;
+
+	if (!host)
+		return err_set(err, ENOMEM, "resolution model: cannot allocate %zu voxels", n);
+	reach = blur_weights(fwhm / PSF_FWHM_PER_SIGMA, grid->h[2], grid->n[2], weight);
+	for (int k = 0; k < grid->n[2]; k++)
+		slice[k] = (float)(1 / psf_inside(weight, reach, grid->n[2], k));
+	for (size_t i = 0; i < n; i++) { /* padding stays 0 */
+		size_t k = grid->z_fastest ? i % column : i / grid_step(grid, 2);
+
+		host[i] = k < n_z ? slice[k] : 0;
+	}
+	r = ret_d->dev->ops->upload(ret_d, host, err);
+	free(host);
+	return r;
+}
+
+int psf_rooms_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_room[PSF_ROOMS], struct err *err)
+{
+	struct buf room[PSF_ROOMS] = {{0}};
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < PSF_ROOMS; i++)
+		r = dev->ops->alloc(dev, grid_size(grid), &room[i], err);
+	if (r == 0)
+		r = make_weights(grid, fwhm, &room[D], err);
+	if (r < 0)
+		psf_rooms_release(room);
+	else
+		for (int i = 0; i < PSF_ROOMS; i++)
+			ret_room[i] = room[i];
+	return r;
+}
+
+void psf_rooms_release(struct buf room[PSF_ROOMS])
+{
+	for (int i = 0; i < PSF_ROOMS; i++)
+		buf_release(&room[i]);
+}
+
+int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf room[PSF_ROOMS], struct linop **ret_op,
+	       struct err *err)
+{
+	struct psf *p;
+
+	if (!(fwhm > 0) || !isfinite(fwhm))
+		return err_set(err, EINVAL, "resolution model: FWHM of %g mm", fwhm);
+	if (a->n_in != grid_size(grid))
+		return err_set(err, EINVAL, "resolution model: operator of %zu voxels for a grid of %zu", a->n_in,
+			       grid_size(grid));
+	for (int i = 0; i < PSF_ROOMS; i++)
+		if (room[i].dev != a->dev || room[i].n != a->n_in)
+			return err_set(err, EINVAL, "resolution model: room of %zu floats for %zu voxels", room[i].n, a->n_in);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return err_set(err, ENOMEM, "resolution model: out of memory");
+	p->a = a;
+	p->grid = *grid;
+	for (int c = 0; c < 3; c++)
+		p->sigma[c] = fwhm / PSF_FWHM_PER_SIGMA;
+	for (int i = 0; i < PSF_ROOMS; i++)
+		p->room[i] = room[i];
+	p->op = (struct linop){
+		.n_in = a->n_in,
+		.n_out = a->n_out,
+		.dev = a->dev,
+		.apply = psf_apply,
+		.apply_add = psf_apply_add,
+		.adjoint = psf_adjoint,
+		.adjoint_add = psf_adjoint_add,
+		.make_pair = psf_make_pair,
+		.adjoint_sums = psf_adjoint_sums,
+		.destroy = psf_destroy,
+	};
+	*ret_op = &p->op;
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* ramp_stub.c - in place of ramp.c in a build without kissfft. */
+#include "recon/core/ramp.h"
+
+#include <errno.h>
+
+int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct ramp **ret_ramp, struct err *err)
+{
+	(void)filter, (void)cut, (void)pitch, (void)n, (void)ret_ramp;
+	return err_set(err, ENOTSUP, "fbp: this build has no FFT library (kissfft), so no filtered backprojection");
+}
+
+/* There is none to be freed or used. */
+struct ramp *ramp_free(struct ramp *r)
+{
+	(void)r;
+	return NULL;
+}
+
+float ramp_tail(const struct ramp *r, int j)
+{
+	(void)r, (void)j;
+	return 0;
+}
+
+const float *ramp_kernel(const struct ramp *r)
+{
+	(void)r;
+	return NULL;
+}
+
+size_t ramp_work(const struct ramp *r)
+{
+	(void)r;
+	return 0;
+}
+
+void ramp_rows(const struct ramp *r, float *a, float *b, void *work)
+{
+	(void)r, (void)a, (void)b, (void)work;
+}

@@ -1,0 +1,140 @@
+/* scan.c - making and checking scans. A scan and its views are one allocation. */
+#include "recon/core/scan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define BINS_MAX 65535
+#define VIEWS_MAX 4096
+#define ANGLE_MAX 90.0	    /* degrees; a source at the detector's height sees nothing */
+#define ANGLE_DISTINCT 0.01 /* degrees */
+#define RADIANS (3.14159265358979323846 / 180)
+
+struct owned_scan {
+	struct scan scan; /* first: what the caller holds */
+	struct scan_view views[];
+};
+
+static struct scan *scan_new(const struct scan *like, int n_views, struct scan_view **ret_views, struct err *err)
+{
+	struct owned_scan *s = malloc(sizeof(*s) + (size_t)n_views * sizeof(s->views[0]));
+
+	if (!s) {
+		err_set(err, ENOMEM, "scan: cannot allocate %d views", n_views);
+		return NULL;
+	}
+	s->scan = *like;
+	s->scan.n_views = n_views;
+	s->scan.views = s->views;
+	*ret_views = s->views;
+	return &s->scan;
+}
+
+static int check_geometry(const struct dbt_geometry *g, struct err *err)
+{
+	if (g->n_u <= 0 || g->n_u > BINS_MAX || g->n_v <= 0 || g->n_v > BINS_MAX)
+		return err_set(err, EINVAL, "scan: detector of %d x %d bins; allowed: 1 to %d", g->n_u, g->n_v, BINS_MAX);
+	if (!(g->pitch > 0) || !isfinite(g->pitch)) /* !(x > 0) also refuses NaN */
+		return err_set(err, EINVAL, "scan: bin pitch %g mm", g->pitch);
+	if (!isfinite(g->axis_height) || g->axis_height < 0)
+		return err_set(err, EINVAL, "scan: rotation axis %g mm above the detector", g->axis_height);
+	if (!(g->source_axis > 0) || !isfinite(g->source_axis))
+		return err_set(err, EINVAL, "scan: source %g mm from the rotation axis", g->source_axis);
+	if (!isfinite(g->source_x))
+		return err_set(err, EINVAL, "scan: source at x = %g mm", g->source_x);
+	if (g->n_views < 2)
+		return err_set(err, EINVAL, "scan: %d projection%s; tomosynthesis wants at least 2", g->n_views,
+			       g->n_views == 1 ? "" : "s");
+	if (g->n_views > VIEWS_MAX)
+		return err_set(err, EINVAL, "scan: %d projections; allowed: 2 to %d", g->n_views, VIEWS_MAX);
+	for (int i = 0; i < g->n_views; i++) {
+		if (!(fabs(g->angle[i]) < ANGLE_MAX))
+			return err_set(err, EINVAL, "scan: projection %d: angle %g degrees; allowed: between -%g and %g", i,
+				       g->angle[i], ANGLE_MAX, ANGLE_MAX);
+		for (int j = 0; j < i; j++)
+			if (fabs(g->angle[i] - g->angle[j]) < ANGLE_DISTINCT)
+				return err_set(err, EINVAL, "scan: projections %d and %d have the same angle, %g degrees", j, i,
+					       g->angle[i]);
+	}
+	return 0;
+}
+
+int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct err *err)
+{
+	struct scan like = {.kind = SCAN_DBT}, *scan;
+	struct scan_view *views;
+	int r = check_geometry(g, err);
+
+	if (r < 0)
+		return r;
+	like.n_u = g->n_u;
+	like.n_v = g->n_v;
+	like.h[0] = like.h[1] = g->pitch;
+	like.lo[0] = 0;
+	like.lo[1] = -0.5 * g->n_v * g->pitch;
+	scan = scan_new(&like, g->n_views, &views, err);
+	if (!scan)
+		return -ENOMEM;
+	for (int i = 0; i < g->n_views; i++) {
+		double angle = g->angle[i] * RADIANS;
+
+		views[i] = (struct scan_view){
+			.src = {g->source_x, g->source_axis * sin(angle), g->axis_height + g->source_axis * cos(angle)},
+		};
+	}
+	*ret_scan = scan;
+	return 0;
+}
+
+int scan_create_binned(const struct scan *scan, int bin, const int *order, struct scan **ret_scan, struct err *err)
+{
+	struct scan like = *scan, *binned;
+	struct scan_view *views;
+
+	if (scan->kind != SCAN_DBT)
+		return err_set(err, EINVAL, "scan: bins are merged of a plane detector only");
+	if (bin < 1 || bin > scan->n_u || bin > scan->n_v)
+		return err_set(err, EINVAL, "scan: cannot merge %d x %d bins of a detector of %d x %d", bin, bin, scan->n_u,
+			       scan->n_v);
+	for (int i = 0; order && i < scan->n_views; i++)
+		if (order[i] < 0 || order[i] >= scan->n_views)
+			return err_set(err, EINVAL, "scan: order names projection %d of %d", order[i], scan->n_views);
+	like.n_u /= bin;
+	like.n_v /= bin;
+	like.h[0] *= bin;
+	like.h[1] *= bin;
+	binned = scan_new(&like, scan->n_views, &views, err);
+	if (!binned)
+		return -ENOMEM;
+	for (int i = 0; i < scan->n_views; i++)
+		views[i] = scan->views[order ? order[i] : i];
+	*ret_scan = binned;
+	return 0;
+}
+
+void scan_turn(double degrees, double ret_turn[2])
+{
+	double quarter = rint(degrees / 90), rest = (degrees - 90 * quarter) * RADIANS;
+	double c = cos(rest), s = sin(rest);
+
+	switch (((int)quarter % 4 + 4) % 4) {
+	case 0:
+		ret_turn[0] = c, ret_turn[1] = s;
+		break;
+	case 1:
+		ret_turn[0] = -s, ret_turn[1] = c;
+		break;
+	case 2:
+		ret_turn[0] = -c, ret_turn[1] = -s;
+		break;
+	default:
+		ret_turn[0] = s, ret_turn[1] = -c;
+	}
+}
+
+struct scan *scan_free(struct scan *scan)
+{
+	free(scan); /* the first member of the allocation */
+	return NULL;
+}

@@ -1,0 +1,76 @@
+/* subsets.c - ordered subsets of views.
+ *
+ * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are visited in steps of
+ * about 0.382 S (the golden section) that share no factor with S: every one is met once, and neighbours in time are at least that
+ * far apart, since a step either goes up by it or comes down by S minus it.
+ */
+#include "recon/core/subsets.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+static int common_factor(int a, int b)
+{
+	while (b) {
+		int rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int golden_step(int n)
+{
+	int wish = (int)lround(0.381966 * n);
+
+	for (int away = 0; away < n; away++) {
+		if (wish + away < n && common_factor(n, wish + away) == 1)
+			return wish + away;
+		if (wish - away > 0 && common_factor(n, wish - away) == 1)
+			return wish - away;
+	}
+	return 1;
+}
+
+/* Views along the arc: ret_sorted[rank] is a view; equal positions stay in their order. */
+static void sort_views(const double *position, int n, int *ret_sorted)
+{
+	for (int i = 0; i < n; i++) {
+		int rank = 0;
+
+		for (int j = 0; j < n; j++)
+			rank += position[j] < position[i] || (position[j] == position[i] && j < i);
+		ret_sorted[rank] = i;
+	}
+}
+
+int subsets_make(const double *position, int n_views, int n_subsets, int *ret_order, int *ret_first, struct err *err)
+{
+	int step, at = 0, *sorted;
+
+	if (n_views <= 0)
+		return err_set(err, EINVAL, "subsets: no views");
+	for (int i = 0; i < n_views; i++)
+		if (!isfinite(position[i]))
+			return err_set(err, EINVAL, "subsets: view %d has no position", i);
+	if (n_subsets < 0 || n_subsets > n_views)
+		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
+			       n_subsets, n_views);
+	if (n_subsets == 0)
+		n_subsets = n_views;
+	sorted = malloc((size_t)n_views * sizeof(*sorted));
+	if (!sorted)
+		return err_set(err, ENOMEM, "subsets: cannot allocate %d views", n_views);
+	sort_views(position, n_views, sorted);
+	step = golden_step(n_subsets);
+	for (int s = 0; s < n_subsets; s++) {
+		ret_first[s] = at;
+		for (int rank = (int)((long)s * step % n_subsets); rank < n_views; rank += n_subsets)
+			ret_order[at++] = sorted[rank];
+	}
+	free(sorted);
+	ret_first[n_subsets] = at;
+	return n_subsets;
+}

@@ -1,0 +1,196 @@
+/* bead.c - the steps of recon/dbt/bead.h. */
+#include "recon/dbt/bead.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recon/core/figures.h"
+
+#define ROUNDS_MAX 20
+#define SETTLED 1e-5	 /* mm */
+#define REACH_MORE 0.6	 /* mm that centroids reach farther than the radius: voxels and the spread of the reconstruction */
+#define SLICES_NEAR 1.6	 /* slices to either side of the middle that have a say in the line */
+#define HEIGHT_LEAST 0.1 /* of the highest slice's, to have a say */
+#define FIT_SLICES 3	 /* to either side of the profile's top: farther away lies the spread of a limited arc, no Gaussian */
+
+struct line {
+	double at[3], slope[2];
+};
+
+/* x and y of the line at a depth. */
+static void line_at(const struct line *l, double depth, double ret[2])
+{
+	for (int a = 0; a < 2; a++)
+		ret[a] = l->at[a] + l->slope[a] * (depth - l->at[2]);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* NaN: the slice has no image here. room: n[0] * n[1] floats. */
+static double slice_median(const struct bead_window *w, int slice, float *room)
+{
+	size_t n = (size_t)w->n[0] * (size_t)w->n[1], used = 0;
+	const float *values = w->values + (size_t)slice * n;
+
+	for (size_t i = 0; i < n; i++)
+		if (!isnan(values[i]))
+			room[used++] = values[i];
+	if (!used)
+		return NAN;
+	qsort(room, used, sizeof(*room), ascending);
+	return (room[(used - 1) / 2] + room[used / 2]) / 2;
+}
+
+struct centroid {
+	double height, x[2]; /* height: sum of weight times what rises */
+	double mean;	     /* weighted, of all that is above and below the median; NaN: no weight */
+};
+
+/* About a point of a slice, weighted with a Gaussian of this sigma as far as twice `reach`. */
+static struct centroid centroid_about(const struct bead_window *w, int slice, double median, const double about[2], double sigma,
+				      double reach)
+{
+	const float *values = w->values + (size_t)slice * (size_t)w->n[0] * (size_t)w->n[1];
+	struct centroid c = {0};
+	double weights = 0, sum = 0;
+	int first[2], end[2];
+
+	for (int a = 0; a < 2; a++) {
+		first[a] = (int)fmin(fmax(ceil((about[a] - 2 * reach) / w->h[a]), 0), w->n[a]);
+		end[a] = (int)fmin(fmax(floor((about[a] + 2 * reach) / w->h[a]) + 1, 0), w->n[a]);
+	}
+	for (int j = first[1]; j < end[1]; j++)
+		for (int i = first[0]; i < end[0]; i++) {
+			double x = i * w->h[0], y = j * w->h[1];
+			double square = (x - about[0]) * (x - about[0]) + (y - about[1]) * (y - about[1]);
+			double rise = values[(size_t)j * (size_t)w->n[0] + (size_t)i] - median;
+			double weight = exp(-square / (2 * sigma * sigma));
+
+			if (isnan(rise) || square > 4 * reach * reach)
+				continue;
+			weights += weight;
+			sum += weight * rise;
+			rise = fmax(rise, 0) * weight;
+			c.height += rise;
+			c.x[0] += rise * x;
+			c.x[1] += rise * y;
+		}
+	for (int a = 0; a < 2; a++)
+		c.x[a] /= c.height; /* nobody asks where the height is 0 */
+	c.mean = weights > 0 ? sum / weights : NAN;
+	return c;
+}
+
+/* The line through the centroids of the slices near its middle; false: none rises. */
+static bool fit_line(const struct bead_window *w, const double *median, double radius, double spacing, struct line *line)
+{
+	double reach = radius + REACH_MORE, highest = 0, weight = 0, depth = 0, x[2] = {0}, square = 0, product[2] = {0};
+
+	for (int pass = 0; pass < 3; pass++) /* the highest; the means; the moments about them */
+		for (int k = 0; k < w->n[2]; k++) {
+			double about[2];
+			struct centroid c;
+
+			if (!(fabs(w->depth[k] - line->at[2]) <= SLICES_NEAR * spacing))
+				continue;
+			line_at(line, w->depth[k], about);
+			c = centroid_about(w, k, median[k], about, reach / 1.5, reach);
+			if (pass == 0)
+				highest = fmax(highest, c.height);
+			if (pass == 0 || !(c.height > HEIGHT_LEAST * highest))
+				continue;
+			if (pass == 1) {
+				weight += c.height;
+				depth += c.height * w->depth[k];
+				x[0] += c.height * c.x[0];
+				x[1] += c.height * c.x[1];
+				continue;
+			}
+			square += c.height * (w->depth[k] - depth / weight) * (w->depth[k] - depth / weight);
+			for (int a = 0; a < 2; a++)
+				product[a] += c.height * (w->depth[k] - depth / weight) * (c.x[a] - x[a] / weight);
+		}
+	if (!(weight > 0))
+		return false;
+	for (int a = 0; a < 2; a++) {
+		line->slope[a] = square > 0 ? product[a] / square : 0;
+		line->at[a] = x[a] / weight;
+	}
+	line->at[2] = depth / weight;
+	return true;
+}
+
+/* The profile along the line, and out of it the depth; NaN width where no Gaussian fits. */
+static double fit_depth(const struct bead_window *w, const double *median, double radius, double spacing, const struct line *line,
+			double *ret_profile, double *ret_fwhm)
+{
+	int top = -1, first, end;
+	struct figure_peak peak;
+
+	for (int k = 0; k < w->n[2]; k++) {
+		double about[2];
+
+		line_at(line, w->depth[k], about);
+		ret_profile[k] = centroid_about(w, k, median[k], about, radius, 2 * radius).mean;
+		if (fabs(w->depth[k] - line->at[2]) <= 2 * SLICES_NEAR * spacing && !isnan(ret_profile[k]) &&
+		    (top < 0 || ret_profile[k] > ret_profile[top]))
+			top = k;
+	}
+	*ret_fwhm = NAN;
+	if (top < 0)
+		return line->at[2];
+	for (first = top; first > 0 && top - first < FIT_SLICES && !isnan(ret_profile[first - 1]); first--)
+		;
+	for (end = top + 1; end < w->n[2] && end - top <= FIT_SLICES && !isnan(ret_profile[end]); end++)
+		;
+	if (figure_fit_peak(w->depth + first, ret_profile + first, (size_t)(end - first), &peak, NULL) < 0)
+		return w->depth[top];
+	*ret_fwhm = figure_fwhm(&peak);
+	return peak.centre;
+}
+
+int bead_locate(const struct bead_window *w, const int top[3], double radius, struct bead *ret_bead, double *ret_profile,
+		struct err *err)
+{
+	size_t n = (size_t)w->n[0] * (size_t)w->n[1];
+	double *median = calloc((size_t)w->n[2], sizeof(*median)), fwhm = NAN;
+	float *room = malloc(n * sizeof(*room));
+	struct line line = {.at = {top[0] * w->h[0], top[1] * w->h[1], w->depth[top[2]]}};
+	double spacing = w->n[2] > 1 ? (w->depth[w->n[2] - 1] - w->depth[0]) / (w->n[2] - 1) : 1;
+	int rc = 0;
+
+	if (!median || !room) {
+		rc = err_set(err, ENOMEM, "no memory for a window of %zu voxels a slice", n);
+		goto out;
+	}
+	for (int k = 0; k < w->n[2]; k++)
+		median[k] = slice_median(w, k, room);
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		double before[3], now[2], depth;
+
+		memcpy(before, line.at, sizeof(before));
+		if (!fit_line(w, median, radius, spacing, &line)) {
+			rc = err_set(err, ENODATA, "nothing rises above the median at depth %.1f mm", before[2]);
+			goto out;
+		}
+		depth = fit_depth(w, median, radius, spacing, &line, ret_profile, &fwhm);
+		line_at(&line, depth, now);
+		memcpy(line.at, (double[3]){now[0], now[1], depth}, sizeof(line.at));
+		if (fabs(now[0] - before[0]) < SETTLED && fabs(now[1] - before[1]) < SETTLED && fabs(depth - before[2]) < SETTLED)
+			break;
+	}
+	*ret_bead =
+		(struct bead){.at = {line.at[0], line.at[1], line.at[2]}, .slope = {line.slope[0], line.slope[1]}, .fwhm = fwhm};
+out:
+	free(median);
+	free(room);
+	return rc;
+}

@@ -1,0 +1,285 @@
+/* breast_mask.c - finds the air of a projection.
+ *
+ * - All decisions are made on cells of 1 mm or a little more, the means of the bins in them: noise falls by their number, and
+ *   the rest costs nothing beside reading the view once.
+ * - The breast's rim rises steeply: a compressed breast is some mm thick a fraction of a mm behind its skin line. So a
+ *   threshold well above the noise of air is met within a cell of the skin, and its exact value matters little. It is that of
+ *   the air itself (the fullest class of the small line integrals, whatever I0 says) and six standard deviations of the cells,
+ *   found in differences of neighbours, which a slow shading does not change.
+ * - The side opposite the chest wall is, in each row, the first SEED_DEPTH mm from the end that have data: a collimator's shadow
+ *   may lie there.
+ */
+#include "recon/dbt/breast_mask.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CELL 1.0       /* mm */
+#define SEED_DEPTH 5.0 /* mm */
+#define LOW 0.4	       /* line integrals of air lie below, whatever I0: 8 mm of tissue */
+#define CLASSES 128    /* between 0 and LOW */
+#define SIGMAS 6
+#define RISE_LEAST 0.05 /* of the threshold above the air: 1 mm of tissue */
+#define RISE_MOST 0.3
+#define SHARE_LEAST 0.005 /* of air, and of what is not air, in the cells with data */
+#define COLUMNS 1024	  /* bins that are summed together */
+
+enum { NO_DATA = -1 }; /* a cell's mean; means of data are not negative */
+
+struct cells {
+	int n_u, n_v;	       /* cells */
+	int bins_u, bins_v;    /* of a cell; the last ones may have fewer */
+	double size_u, size_v; /* mm */
+	float *mean;	       /* line integral, or NO_DATA */
+	unsigned char *air;
+	int *work;
+};
+
+static int cells_make(const struct scan *scan, struct cells *ret, struct err *err)
+{
+	struct cells c = {.bins_u = (int)fmin(ceil(0.99 * CELL / scan->h[0]), COLUMNS),
+			  .bins_v = (int)fmin(ceil(0.99 * CELL / scan->h[1]), COLUMNS)};
+	size_t n;
+
+	c.n_u = (scan->n_u + c.bins_u - 1) / c.bins_u;
+	c.n_v = (scan->n_v + c.bins_v - 1) / c.bins_v;
+	c.size_u = c.bins_u * scan->h[0];
+	c.size_v = c.bins_v * scan->h[1];
+	n = (size_t)c.n_u * (size_t)c.n_v;
+	c.mean = malloc(n * (sizeof(*c.mean) + sizeof(*c.work) + sizeof(*c.air)));
+	if (!c.mean)
+		return err_set(err, ENOMEM, "breast mask: no memory for %d x %d cells", c.n_u, c.n_v);
+	c.work = (int *)(c.mean + n);
+	c.air = (unsigned char *)(c.work + n);
+	*ret = c;
+	return 0;
+}
+
+static int smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Means of one row of cells. A cell of which less than half counts has no data. */
+static void average_row(const struct scan *scan, const struct cells *c, const float *line, const float *valid, int row)
+{
+	float *mean = c->mean + (size_t)row * (size_t)c->n_u;
+	int v0 = row * c->bins_v, v1 = smaller(v0 + c->bins_v, scan->n_v), step = COLUMNS / c->bins_u * c->bins_u;
+
+	for (int from = 0; from < scan->n_u; from += step) {
+		float sum[COLUMNS] = {0}, count[COLUMNS] = {0};
+		int m = smaller(step, scan->n_u - from);
+
+		for (int v = v0; v < v1; v++) {
+			const float *y = line + (size_t)v * (size_t)scan->n_u + from;
+			const float *ok = valid + (size_t)v * (size_t)scan->n_u + from;
+
+			for (int i = 0; i < m; i++) {
+				bool counts = ok[i] > 0 && y[i] < INFINITY && y[i] > -INFINITY;
+
+				sum[i] += counts ? y[i] : 0;
+				count[i] += counts ? 1 : 0;
+			}
+		}
+		for (int i = 0; i < m; i += c->bins_u) {
+			int bins = smaller(c->bins_u, m - i);
+			double s = 0, k = 0;
+
+			for (int b = i; b < i + bins; b++) {
+				s += sum[b];
+				k += count[b];
+			}
+			mean[(from + i) / c->bins_u] = 2 * k >= bins * (v1 - v0) && k > 0 ? (float)fmax(0, s / k) : NO_DATA;
+		}
+	}
+}
+
+static bool is_low(float mean)
+{
+	return mean >= 0 && mean < (float)LOW;
+}
+
+static int class_of(double value)
+{
+	return smaller((int)(value * (CLASSES / LOW)), CLASSES - 1);
+}
+
+/* The class up to which nine tenths of the counts lie. */
+static int late_class(const size_t hist[CLASSES], size_t total)
+{
+	size_t below = 0;
+	int k = 0;
+
+	for (; k < CLASSES - 1 && 10 * (below + hist[k]) < 9 * total; k++)
+		below += hist[k];
+	return k;
+}
+
+/* The level of the air and how far it scatters; false: too few small values for an air region. */
+static bool find_level(const struct cells *c, size_t n_data, double *ret_air, double *ret_threshold)
+{
+	size_t hist[CLASSES] = {0}, steps[CLASSES] = {0}, n_low = 0, n_steps = 0, most = 0;
+	int mode = 0;
+	double sigma;
+
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++) {
+			const float *mean = c->mean + (size_t)j * (size_t)c->n_u + i;
+
+			if (!is_low(*mean))
+				continue;
+			hist[class_of(*mean)]++;
+			n_low++;
+			if (i > 0 && is_low(mean[-1])) {
+				steps[class_of(fabs(*mean - mean[-1]))]++;
+				n_steps++;
+			}
+		}
+	if (n_low == 0 || (double)n_low < SHARE_LEAST * (double)n_data)
+		return false;
+	for (int k = 0; k < CLASSES; k++) { /* three classes together: a peak that lies between two */
+		size_t here = hist[k] + (k > 0 ? hist[k - 1] : 0) + (k < CLASSES - 1 ? hist[k + 1] : 0);
+
+		if (here > most) {
+			most = here;
+			mode = k;
+		}
+	}
+	/* Nine tenths of |a - b| lie below 1.645 sqrt(2) standard deviations. Not the median: where line integrals are cut at 0,
+	 * many differences are 0. The class's upper end. */
+	sigma = n_steps ? (late_class(steps, n_steps) + 1) * (LOW / CLASSES) / 2.326 : 0;
+	*ret_air = (mode + 0.5) * (LOW / CLASSES);
+	*ret_threshold = *ret_air + fmin(fmax(SIGMAS * sigma, RISE_LEAST), RISE_MOST);
+	return true;
+}
+
+/* Marks cells at or below the threshold that are connected with the end of the rows; returns their number. */
+static size_t flood(const struct cells *c, double threshold)
+{
+	int depth = (int)ceil(SEED_DEPTH / c->size_u);
+	size_t n = (size_t)c->n_u * (size_t)c->n_v, n_air = 0, waiting = 0;
+
+	memset(c->air, 0, n);
+	for (int j = 0; j < c->n_v; j++) {
+		const float *mean = c->mean + (size_t)j * (size_t)c->n_u;
+		int i = c->n_u - 1;
+
+		while (i >= 0 && mean[i] < 0)
+			i--;
+		for (int end = i - depth; i >= 0 && i > end; i--)
+			if (mean[i] >= 0 && mean[i] <= threshold) {
+				c->air[(size_t)j * (size_t)c->n_u + (size_t)i] = 1;
+				c->work[waiting++] = j * c->n_u + i;
+				break;
+			}
+	}
+	while (waiting > 0) {
+		int at = c->work[--waiting], i = at % c->n_u, j = at / c->n_u;
+		const int next[4] = {i > 0 ? at - 1 : -1, i < c->n_u - 1 ? at + 1 : -1, j > 0 ? at - c->n_u : -1,
+				     j < c->n_v - 1 ? at + c->n_u : -1};
+
+		n_air++;
+		for (int k = 0; k < 4; k++)
+			if (next[k] >= 0 && !c->air[next[k]] && c->mean[next[k]] >= 0 && c->mean[next[k]] <= threshold) {
+				c->air[next[k]] = 1;
+				c->work[waiting++] = next[k];
+			}
+	}
+	return n_air;
+}
+
+/* Takes away air cells of which any part is nearer than `margin` to a cell that is not air. */
+static void erode(const struct cells *c, double margin)
+{
+	int reach = (int)fmin(ceil(margin / c->size_v), c->n_v);
+
+	for (int j = 0; j < c->n_v; j++) { /* work: how many cells away along u is the nearest that is not air? */
+		const unsigned char *air = c->air + (size_t)j * (size_t)c->n_u;
+		int *away = c->work + (size_t)j * (size_t)c->n_u, far = c->n_u + c->n_v;
+
+		for (int i = 0; i < c->n_u; i++)
+			away[i] = far = air[i] ? far + 1 : 0;
+		far = c->n_u + c->n_v;
+		for (int i = c->n_u - 1; i >= 0; i--) {
+			far = air[i] ? far + 1 : 0;
+			away[i] = smaller(away[i], far);
+		}
+	}
+	for (int j = 0; j < c->n_v; j++)
+		for (int i = 0; i < c->n_u; i++) {
+			unsigned char *air = &c->air[(size_t)j * (size_t)c->n_u + (size_t)i];
+			int lo = j - reach > 0 ? j - reach : 0, hi = smaller(j + reach, c->n_v - 1);
+
+			for (int k = lo; *air && k <= hi; k++) {
+				int along = c->work[(size_t)k * (size_t)c->n_u + (size_t)i], across = abs(k - j);
+				double d_u = along < c->n_u ? fmax(0, along - 1) * c->size_u : INFINITY; /* of the cells' edges */
+				double d_v = fmax(0, across - 1) * c->size_v;
+
+				*air = !(d_u * d_u + d_v * d_v < margin * margin);
+			}
+		}
+}
+
+static size_t mark(const struct scan *scan, const struct cells *c, float *valid)
+{
+	size_t marked = 0;
+
+#pragma omp parallel for schedule(static) reduction(+ : marked)
+	for (int v = 0; v < scan->n_v; v++) {
+		const unsigned char *air = c->air + (size_t)(v / c->bins_v) * (size_t)c->n_u;
+		float *ok = valid + (size_t)v * (size_t)scan->n_u;
+
+		for (int i = 0; i < c->n_u; i++) {
+			int end = smaller((i + 1) * c->bins_u, scan->n_u);
+
+			for (int u = i * c->bins_u; air[i] && u < end; u++)
+				if (ok[u] > 0) {
+					ok[u] = -1;
+					marked++;
+				}
+		}
+	}
+	return marked;
+}
+
+int breast_mask_view(const struct scan *scan, double margin, const float *line, float *valid,
+		     struct breast_mask_report *ret_report, struct err *err)
+{
+	struct breast_mask_report report = {.verdict = BREAST_MASK_NO_AIR};
+	struct cells c;
+	size_t n_data = 0, n_air;
+	int r;
+
+	if (scan->kind != SCAN_DBT)
+		return err_set(err, EINVAL, "breast mask: scan of kind %d, not tomosynthesis", (int)scan->kind);
+	if (!(margin >= 0 && margin <= 1000))
+		return err_set(err, EINVAL, "breast mask: margin %g mm, not in 0..1000", margin);
+	r = cells_make(scan, &c, err);
+	if (r < 0)
+		return r;
+#pragma omp parallel for schedule(static)
+	for (int j = 0; j < c.n_v; j++)
+		average_row(scan, &c, line, valid, j);
+	for (size_t i = 0; i < (size_t)c.n_u * (size_t)c.n_v; i++)
+		n_data += c.mean[i] >= 0;
+	if (!find_level(&c, n_data, &report.air, &report.threshold))
+		goto out;
+	n_air = flood(&c, report.threshold);
+	if ((double)(n_data - n_air) < SHARE_LEAST * (double)n_data) {
+		report.verdict = BREAST_MASK_ALL_AIR;
+		goto out;
+	}
+	if ((double)n_air < SHARE_LEAST * (double)n_data)
+		goto out;
+	erode(&c, margin);
+	report.marked = mark(scan, &c, valid);
+	report.verdict = BREAST_MASK_MARKED;
+out:
+	if (ret_report)
+		*ret_report = report;
+	free(c.mean);
+	return 0;
+}

@@ -1,0 +1,191 @@
+/* dbt.c - a session from open to close: resident or streamed, as the plan says.
+ *
+ * Everything is allocated in dbt_open(), on the device in the sizes that the plan has summed up.
+ */
+#include "recon/dbt/dbt.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/clock.h"
+#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/fbp_filter.h"
+
+static int check_plan(const struct dbt_plan *plan, const struct scan *detector, struct err *err)
+{
+	if (plan->bin < 1 || plan->n_u != detector->n_u / plan->bin || plan->n_v != detector->n_v / plan->bin ||
+	    plan->n_views != detector->n_views || plan->slab_slices < 1)
+		return err_set(
+			err, EINVAL,
+			"reconstruction: the plan is for %d projections of %d x %d bins, the scan gives %d of %d x %d (bin %d)",
+			plan->n_views, plan->n_u, plan->n_v, detector->n_views, detector->n_u, detector->n_v, plan->bin);
+	return 0;
+}
+
+int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
+	     struct dbt_session **ret_session, struct err *err)
+{
+	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1];
+	struct dbt_session *s;
+	int r = check_plan(plan, detector, err);
+
+	if (r < 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(err, ENOMEM, "reconstruction: out of memory");
+	*s = (struct dbt_session){
+		.p = p,
+		.plan = plan,
+		.dev = dev,
+		.conf = dbt_rule(p),
+		.view_bins = (size_t)plan->n_u * (size_t)plan->n_v,
+		.opened = clock_seconds(),
+		.streamed = plan->slab_slices < plan->grid.n[2] || plan->group_views > 0,
+		.coming = -1,
+	};
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->changed, NULL);
+	for (int i = 0; i < DBT_ROOMS; i++)
+		s->room[i].view = -1;
+	s->view = calloc((size_t)plan->n_views, sizeof(*s->view));
+	s->view_sums = calloc((size_t)plan->n_views, sizeof(*s->view_sums));
+	r = s->view && s->view_sums ? dbt_layout_make(p, plan, detector, &s->layout, err)
+				    : err_set(err, ENOMEM, "reconstruction: out of memory");
+	if (r == 0)
+		r = s->streamed ? dbt_streamed_open(s, err) : dbt_resident_open(s, err);
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = dev->ops->host_alloc(dev, slice * sizeof(float), (void **)&s->out[i], err);
+	if (r < 0) {
+		dbt_close(s);
+		return r;
+	}
+	*ret_session = s;
+	return 0;
+}
+
+struct dbt_session *dbt_close(struct dbt_session *s)
+{
+	if (!s)
+		return NULL;
+	/* A slice that nobody asked for may be on its way, and after an error whatever was queued before it. */
+	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
+		s->dev->ops->wait(s->dev, queue, NULL);
+	if (s->streamed)
+		dbt_streamed_clear(s);
+	else
+		dbt_resident_clear(s);
+	for (int i = 0; i < 2; i++)
+		s->dev->ops->host_free(s->dev, s->out[i]);
+	dbt_layout_clear(&s->layout);
+	free(s->view);
+	free(s->view_sums);
+	pthread_cond_destroy(&s->changed);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return NULL;
+}
+
+/* The starting volume is uniform. A single update of EM forgets the constant (it divides by A x and multiplies by x), but a voxel
+ * that the first views do not see keeps it while others already have their attenuation, and then weighs in their rays. So it is
+ * of the size of the attenuation to come: the typical line integral (weighted by itself, which leaves air out) over the height of
+ * the volume. */
+static float starting_value(const struct dbt_session *s)
+{
+	const struct grid *g = &s->plan->grid;
+	double y = 0, y2 = 0, start;
+
+	for (int i = 0; i < s->plan->n_views; i++) {
+		y += s->view_sums[i].y;
+		y2 += s->view_sums[i].y2;
+	}
+	start = y > 0 ? y2 / y / (g->n[2] * g->h[2]) : 0;
+	return start > 1e-6 ? (float)start : DBT_START_DEFAULT;
+}
+
+/* An average over the views becomes the sum that filtered backprojection is, slice by slice (recon/dbt/fbp_filter.h). */
+static int scale_slices(struct dbt_session *s, struct err *err)
+{
+	const struct grid *g = &s->plan->grid;
+	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
+	int r = 0;
+
+	for (int k = 0; r == 0 && k < g->n[2]; k++) {
+		float scale = (float)fbp_slice_scale(s->layout.scan, g->lo[2] + (k + 0.5) * g->h[2]);
+
+		if (s->streamed) {
+			for (size_t i = 0; i < slice; i++)
+				s->stream.x[(size_t)k * slice + i] *= scale;
+		} else {
+			struct buf part = buf_part(&s->x, (size_t)k * slice, slice);
+
+			r = s->dev->ops->axpy(scale - 1, &part, &part, err);
+		}
+	}
+	return r;
+}
+
+int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err)
+{
+	struct dbt_report report = {0};
+	double begin = clock_seconds();
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->done)
+		r = err_set(err, EINVAL, "reconstruction: has been run");
+	else if (s->n_here != s->plan->n_views)
+		r = err_set(err, EINVAL, "reconstruction: %d of %d projections are here", s->n_here, s->plan->n_views);
+	else
+		s->done = true;
+	pthread_mutex_unlock(&s->lock);
+	if (r < 0)
+		return r;
+	report.seconds_setup = begin - s->opened;
+	r = s->streamed ? dbt_streamed_run(s, starting_value(s), monitor, err)
+			: dbt_resident_run(s, starting_value(s), monitor, &report, err);
+	if (r == 0 && s->p->algorithm == DBT_FBP)
+		r = scale_slices(s, err);
+	if (r == 0)
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);
+	if (r < 0)
+		return r;
+	s->result = true;
+	report.seconds_iterate = clock_seconds() - begin;
+	if (ret_report)
+		*ret_report = report;
+	return 0;
+}
+
+int dbt_reconstruct(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
+		    const float *line, const float *valid, const struct monitor *monitor, float *ret_volume,
+		    struct dbt_report *ret_report, struct err *err)
+{
+	size_t bins = (size_t)plan->n_u * (size_t)plan->n_v;
+	struct dbt_session *s = NULL;
+	int r = dbt_open(p, plan, detector, dev, &s, err);
+
+	for (int i = 0; r == 0 && i < plan->n_views; i++) {
+		float *to_line, *to_valid;
+
+		if (monitor_cancelled(monitor)) {
+			r = err_set(err, ECANCELED, "reconstruction cancelled during upload");
+			break;
+		}
+		r = dbt_view_begin(s, i, &to_line, &to_valid, err);
+		if (r < 0)
+			break;
+		memcpy(to_line, line + (size_t)i * bins, bins * sizeof(*to_line));
+		memcpy(to_valid, valid + (size_t)i * bins, bins * sizeof(*to_valid));
+		r = dbt_view_end(s, i, err);
+		monitor_progress(monitor, "upload", (double)(i + 1) / plan->n_views);
+	}
+	if (r == 0)
+		r = dbt_run(s, monitor, ret_report, err);
+	if (r == 0)
+		r = dbt_read_slices(s, 0, plan->grid.n[2], ret_volume, err);
+	dbt_close(s);
+	return r;
+}

@@ -1,0 +1,104 @@
+/* The DBT pipeline: from line integrals to a volume of attenuation.
+ *
+ * dbt_plan() decides grid, binning, subsets, memory and, where the volume does not fit, slabs, before anything is allocated, and
+ * refuses with numbers. A session carries the plan out: views in any order from any thread, run, slices out. All are
+ * deterministic functions of their arguments (bitwise with protocol.deterministic).
+ */
+#ifndef TOMONODE_RECON_DBT_H
+#define TOMONODE_RECON_DBT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/device.h"
+#include "recon/core/monitor.h"
+#include "recon/core/scan.h"
+
+enum dbt_algorithm {
+	DBT_OSEM = 1, /* ordered subsets EM on line integrals: Hudson & Larkin 1994 */
+	DBT_MLEM,     /* EM, all projections in each update: Shepp & Vardi 1982 */
+	DBT_OSTR,     /* transmission maximum likelihood with ordered subsets: OSC, Kamphuis & Beekman 1998 */
+	DBT_MLTR,     /* the same with all projections in each update: the convex algorithm, Lange & Fessler 1995 */
+	DBT_SART,     /* Andersen & Kak 1984; one projection per subset is ART by projections */
+	DBT_BP,	      /* backprojection: shift and add */
+	DBT_FBP,      /* filtered backprojection */
+};
+
+/* Of DBT_FBP, along the way of the source. */
+enum dbt_filter {
+	DBT_FILTER_RAMP = 1,
+	DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
+};
+
+/* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
+struct dbt_protocol {
+	enum dbt_algorithm algorithm;
+	int iterations;	     /* ignored by BP and FBP */
+	int subsets;	     /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
+	double relaxation;   /* SART, 0 < relaxation < 2 */
+	bool normalise_rows; /* OSEM, MLEM: the seed's matrix, every row divided by its sum; for comparison only */
+	enum dbt_filter filter;
+	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
+	double voxel;	      /* in-plane voxel, mm; 0: the detector's own pitch */
+	double slice_spacing; /* mm */
+	enum projection_model projector;
+	bool breast_mask;    /* do not reconstruct what a projection shows as air (recon/dbt/breast_mask.h) */
+	int tile[2];	     /* bins; 0: untiled */
+	size_t memory_limit; /* bytes on the device; 0: all it has */
+	bool deterministic;
+};
+
+struct dbt_plan {
+	struct grid grid;
+	int bin;	       /* detector bins merged per axis before the log */
+	int n_u, n_v, n_views; /* of the binned projections */
+	int subsets;
+	int slab_slices; /* slices on the device at a time, streamed from host memory; grid.n[2]: the whole volume */
+	int group_views; /* views of a subset that are worked on at a time; 0: all of the subset */
+	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
+	size_t bytes_host;						 /* that a session holds on the host */
+	int tile[2];
+};
+
+/* `detector`: the scan at the detector's own resolution. The volume covers the detector in x and y, and in z
+ * ceil(thickness / slice_spacing) slices from z = support (top of the breast support above the detector plane), mm. */
+int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
+	     struct dbt_plan *ret_plan, struct err *err);
+
+struct dbt_report {
+	double seconds_setup, seconds_iterate;
+	double sum_data, sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM whose
+				       volume lies on the device; 0 otherwise */
+};
+
+struct dbt_session;
+
+/* Allocates everything that the session will need. p, plan, detector, dev are borrowed until dbt_close(). */
+int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
+	     struct dbt_session **ret_session, struct err *err);
+struct dbt_session *dbt_close(struct dbt_session *s); /* takes NULL, returns NULL */
+
+/* Room for one view of the detector scan (0 .. n_views - 1): n_v * n_u floats of line integrals (mu * mm, >= 0) and of what each
+ * bin is worth (1 counts, 0 no data, -1 air), both to be filled by the caller, who then calls dbt_view_end(): the transfer to the
+ * device begins there. Both from any thread, several views at a time; begin waits while all rooms are taken. Each view exactly
+ * once. An error of end (EINVAL: a bin that counts is negative or no number) leaves the session as it was before begin. */
+int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err);
+int dbt_view_end(struct dbt_session *s, int view, struct err *err);
+
+/* After all views, once, from the thread that owns the device. ECANCELED when the monitor says so. */
+int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err);
+
+/* After dbt_run(). The result's slices [first, first + n), 1/mm, x fastest, into the caller's memory; from one thread at a time.
+ * Reading them in order is fastest: the next ones are already on their way from the device. */
+int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, struct err *err);
+/* Histogram and counts of the stored values round((mu - offset) / step), see tally() in kernels/device.h. */
+int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
+	      struct tally *ret_tally, struct err *err);
+
+/* All of it in one call, for arrays in host memory. line, valid: n_views * n_v * n_u floats in the detector scan's view order.
+ * ret_volume: grid_size() floats. */
+int dbt_reconstruct(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
+		    const float *line, const float *valid, const struct monitor *monitor, float *ret_volume,
+		    struct dbt_report *ret_report, struct err *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* dbt_layout.c - from a protocol and a detector to rule, subsets, groups and projections. */
+#include "recon/dbt/dbt_layout.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/core/subsets.h"
+
+/* Of A x: a line integral this small is below any detector's noise; of a ray's length, and of A'1 for a subset, in mm: far below
+ * the crossing of a voxel's corner. */
+#define BIN_FLOOR 1e-6f
+#define VOXEL_FLOOR 1e-6f
+/* Of A'(1 / l): the crossing of a corner over the longest ray; of A'(p e^-p): behind 20 half-value layers it is 1e-5 mm. */
+#define VOXEL_FLOOR_ROWS 1e-9f
+#define VOXEL_FLOOR_TRANSMISSION 1e-12f
+
+bool dbt_one_subset(enum dbt_algorithm algorithm)
+{
+	return algorithm == DBT_MLEM || algorithm == DBT_MLTR || algorithm == DBT_BP || algorithm == DBT_FBP;
+}
+
+struct iterate_conf dbt_rule(const struct dbt_protocol *p)
+{
+	struct iterate_conf c = {{RULE_EM, BIN_FLOOR, VOXEL_FLOOR, 1}, p->iterations};
+
+	switch (p->algorithm) {
+	case DBT_OSEM:
+	case DBT_MLEM:
+		if (p->normalise_rows) {
+			c.rule.kind = RULE_EM_ROWS;
+			c.rule.voxel_floor = VOXEL_FLOOR_ROWS;
+		}
+		break;
+	case DBT_OSTR:
+	case DBT_MLTR:
+		c.rule.kind = RULE_TRANSMISSION;
+		c.rule.voxel_floor = VOXEL_FLOOR_TRANSMISSION;
+		break;
+	case DBT_SART:
+		c.rule.kind = RULE_SART;
+		c.rule.step = (float)p->relaxation;
+		break;
+	case DBT_BP:
+	case DBT_FBP:
+		c.rule.kind = RULE_BACKPROJECT;
+		c.iterations = 1;
+		break;
+	}
+	return c;
+}
+
+int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
+		    struct dbt_layout *ret_layout, struct err *err)
+{
+	struct dbt_layout l = {0};
+	size_t n = (size_t)detector->n_views;
+	double *position = malloc(n * sizeof(*position));
+	int r;
+
+	l.order = malloc(n * sizeof(*l.order));
+	l.place = malloc(n * sizeof(*l.place));
+	l.first = malloc((n + 1) * sizeof(*l.first));
+	if (!position || !l.order || !l.place || !l.first) {
+		r = err_set(err, ENOMEM, "plan: cannot allocate %zu views", n);
+		goto out;
+	}
+	for (size_t i = 0; i < n; i++)
+		position[i] = atan2(detector->views[i].src[1], detector->views[i].src[2]);
+	r = subsets_make(position, detector->n_views, dbt_one_subset(p->algorithm) ? 1 : p->subsets, l.order, l.first, err);
+	if (r < 0)
+		goto out;
+	l.n_subsets = r;
+	for (int i = 0; i < detector->n_views; i++)
+		l.place[l.order[i]] = i;
+	r = scan_create_binned(detector, plan->bin, l.order, &l.scan, err);
+out:
+	free(position);
+	if (r < 0)
+		dbt_layout_clear(&l);
+	else
+		*ret_layout = l;
+	return r < 0 ? r : 0;
+}
+
+void dbt_layout_clear(struct dbt_layout *l)
+{
+	l->scan = scan_free(l->scan);
+	free(l->order);
+	free(l->place);
+	free(l->first);
+	*l = (struct dbt_layout){0};
+}
+
+struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
+				       int first, int n_views, int slice, int n_slices, struct grid *grid)
+{
+	*grid = plan->grid;
+	grid->n[2] = n_slices;
+	grid->lo[2] += slice * grid->h[2];
+	return (struct projection_spec){
+		.model = p->projector,
+		.scan = l->scan,
+		.first = first,
+		.n_views = n_views,
+		.grid = grid,
+		.tile = {plan->tile[0], plan->tile[1]},
+		.deterministic = p->deterministic,
+	};
+}
+
+int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first)
+{
+	int n = 0;
+
+	for (int s = 0; s < l->n_subsets; s++) {
+		int end = l->first[s + 1], step = views > 0 ? views : end - l->first[s];
+
+		for (int at = l->first[s]; at < end; at += step)
+			ret_first[n++] = at;
+	}
+	ret_first[n] = l->scan->n_views;
+	return n;
+}

@@ -1,0 +1,35 @@
+/* Private to the DBT pipeline: what an algorithm means, and the binned scan in the order of subsets and groups; shared by the
+ * plan and the session. */
+#ifndef TOMONODE_RECON_DBT_LAYOUT_H
+#define TOMONODE_RECON_DBT_LAYOUT_H
+
+#include "recon/core/iterate.h"
+#include "recon/dbt/dbt.h"
+
+/* Rule, iterations and floors. */
+struct iterate_conf dbt_rule(const struct dbt_protocol *p);
+/* All projections in each update? */
+bool dbt_one_subset(enum dbt_algorithm algorithm);
+
+struct dbt_layout {
+	struct scan *scan; /* binned, views in the order of the subsets */
+	int *order;	   /* scan's view i is the detector scan's view order[i] */
+	int *place;	   /* the detector scan's view i is scan's view place[i] */
+	int *first;	   /* subset s: views first[s] .. first[s + 1] - 1 of scan */
+	int n_subsets;
+};
+
+int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
+		    struct dbt_layout *ret_layout, struct err *err);
+void dbt_layout_clear(struct dbt_layout *l); /* an empty one is fine */
+
+/* What the device's projection of n_views views is made from, on the slices [slice, slice + n_slices); the mask is left out.
+ * grid: room for the slab's, to be kept as long as the answer. */
+struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
+				       int first, int n_views, int slice, int n_slices, struct grid *grid);
+
+/* The groups of at most `views` views that the subsets are cut into (0: subsets stay whole). The i-th has its first view in
+ * ret_first[i], and ret_first[n] is n_views; room for n_views + 1. Returns n. */
+int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first);
+
+#endif

@@ -1,0 +1,90 @@
+/* Private to the DBT session: what its files share. */
+#ifndef TOMONODE_RECON_DBT_PARTS_H
+#define TOMONODE_RECON_DBT_PARTS_H
+
+#include <pthread.h>
+
+#include "recon/core/iterate_stream.h"
+#include "recon/dbt/dbt_layout.h"
+
+#define DBT_ROOMS 4		/* views that may be filled at the same time */
+#define DBT_START_DEFAULT 0.05f /* 1/mm, where the data are all zero: glandular tissue at 20 keV is about that */
+
+struct dbt_room {
+	float *line, *valid; /* host memory of the device */
+	int view;	     /* -1: free */
+};
+
+enum dbt_view_state {
+	DBT_VIEW_AWAITED = 0,
+	DBT_VIEW_BEGUN,	 /* the caller fills it, or waits for a room */
+	DBT_VIEW_ENDING, /* it is looked at, and sent */
+	DBT_VIEW_HERE,
+};
+
+/* What starting_value() is made of; one for each view, so that their sum does not depend on the order in which they come. */
+struct dbt_view_sums {
+	double y, y2; /* over bins that count */
+};
+
+struct dbt_session {
+	const struct dbt_protocol *p;
+	const struct dbt_plan *plan;
+	struct device *dev;
+	struct dbt_layout layout;
+	struct iterate_conf conf;
+	size_t view_bins;
+	double opened; /* s, monotonic */
+	bool done;     /* dbt_run() was called */
+	bool result;   /* and has made one */
+
+	/* views on their way in; `lock` guards this and the device until dbt_run() */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct dbt_room room[DBT_ROOMS]; /* resident only: streamed views stay where they are filled */
+	enum dbt_view_state *view;
+	struct dbt_view_sums *view_sums;
+	int n_here;
+
+	/* resident */
+	struct buf x, y, mask, row;
+	struct buf *masks;
+	struct linop **ops;
+	struct iterate_subset *subsets;
+	struct iterate_work work;
+
+	/* streamed: the volume in slabs through the device */
+	bool streamed;
+	struct iterate_stream stream;
+	struct iterate_group *groups;
+	struct linop **slab_ops; /* n_groups * n_slabs */
+	size_t *slab_at, *slab_n;
+	float *host_y, *host_valid, *host_row;
+	struct buf stream_mask;
+
+	/* slices on their way out */
+	float *out[2]; /* host memory of the device, one slice each; slice k in out[k % 2] */
+	int coming;    /* the slice that is on its way, -1: none */
+};
+
+static inline bool dbt_wants_ones(const struct dbt_protocol *p)
+{
+	return p->algorithm == DBT_FBP;
+}
+
+/* dbt_resident.c */
+int dbt_resident_open(struct dbt_session *s, struct err *err);
+int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *monitor, struct dbt_report *report,
+		     struct err *err);
+void dbt_resident_clear(struct dbt_session *s);
+
+/* dbt_streamed.c */
+int dbt_streamed_open(struct dbt_session *s, struct err *err);
+int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err);
+void dbt_streamed_clear(struct dbt_session *s);
+/* Bytes on the device of a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. Where slabs and
+ * groups alone are more than `limit`, their tables are not counted. */
+size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
+			  struct device *dev, int slices, int views, size_t limit, size_t *ret_tables, size_t *ret_host);
+
+#endif

@@ -1,0 +1,266 @@
+/* dbt_plan.c - decides grid, binning, subsets and memory before anything is allocated.
+ *
+ * bytes_total is the sum of everything dbt_reconstruct() allocates on the device; the CPU device's vectors may be rounded up by a
+ * page.
+ */
+#include "recon/dbt/dbt_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/core/plan.h"
+
+#define THICKNESS_MAX 300.0 /* mm: no breast, and no phantom, is thicker */
+#define SUPPORT_MAX 500.0   /* mm */
+#define VOXELS_MAX 65535    /* along an axis */
+#define TILE_U 88	    /* the seed thesis' unit of work: what is tried where a plan without tiles does not fit */
+#define TILE_V 56
+
+static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
+{
+	bool analytic = p->algorithm == DBT_BP || p->algorithm == DBT_FBP;
+
+	if (p->algorithm < DBT_OSEM || p->algorithm > DBT_FBP)
+		return err_set(err, EINVAL, "algorithm=%d; allowed: osem, mlem, ostr, mltr, sart, bp, fbp", (int)p->algorithm);
+	if (p->algorithm == DBT_SART && !(p->relaxation > 0 && p->relaxation < 2))
+		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
+	if (p->normalise_rows && p->algorithm != DBT_OSEM && p->algorithm != DBT_MLEM)
+		return err_set(err, EINVAL, "normalise_rows=true; only osem and mlem have it");
+	if (p->algorithm == DBT_FBP && p->filter != DBT_FILTER_RAMP && p->filter != DBT_FILTER_HANN)
+		return err_set(err, EINVAL, "filter=%d; allowed: ramp, hann", (int)p->filter);
+	if (p->algorithm == DBT_FBP && !(p->filter_cut > 0 && p->filter_cut <= 1))
+		return err_set(err, EINVAL, "filter_cut=%g; allowed: more than 0, up to 1", p->filter_cut);
+	if (p->projector != PROJECTION_SLICES && p->projector != PROJECTION_EXACT)
+		return err_set(err, EINVAL, "projector=%d; allowed: slices, exact", (int)p->projector);
+	if (!analytic && (p->iterations < 1 || p->iterations > 1000))
+		return err_set(err, EINVAL, "iterations=%d; allowed: 1 to 1000", p->iterations);
+	if (!dbt_one_subset(p->algorithm) && (p->subsets < 0 || p->subsets > detector->n_views))
+		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
+			       p->subsets, detector->n_views);
+	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* refuses NaN, too */
+		return err_set(err, EINVAL, "voxel=%g mm; allowed: 0 (the detector's pitch) or 0.02 to 5", p->voxel);
+	if (!(p->slice_spacing >= 0.1 && p->slice_spacing <= 20))
+		return err_set(err, EINVAL, "slice_spacing=%g mm; allowed: 0.1 to 20", p->slice_spacing);
+	for (int c = 0; c < 2; c++)
+		if (p->tile[c] < 0 || p->tile[c] > 65535)
+			return err_set(err, EINVAL, "tile=%dx%d; allowed: 0 (untiled) to 65535 bins", p->tile[0], p->tile[1]);
+	return 0;
+}
+
+/* Voxels that cover a length; a rounding error of the division adds none. */
+static double cover(double length, double step)
+{
+	return ceil(length / step * (1 - 1e-9));
+}
+
+static int lay_out(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, double voxel,
+		   struct dbt_plan *plan, struct err *err)
+{
+	struct grid *g = &plan->grid;
+	double n[3], coarse, merged;
+
+	for (int c = 0; c < 2; c++) {
+		g->h[c] = voxel > 0 ? voxel : detector->h[c];
+		n[c] = cover((c ? detector->n_v : detector->n_u) * detector->h[c], g->h[c]);
+	}
+	g->h[2] = p->slice_spacing;
+	n[2] = cover(thickness, g->h[2]);
+	for (int c = 0; c < 3; c++) {
+		if (!(n[c] >= 1 && n[c] <= VOXELS_MAX))
+			return err_set(err, EINVAL, "voxel=%g slice_spacing=%g: %g voxels along axis %d; allowed: 1 to %d",
+				       p->voxel, p->slice_spacing, n[c], c, VOXELS_MAX);
+		g->n[c] = (int)n[c];
+	}
+	g->lo[0] = detector->lo[0];
+	g->lo[1] = detector->lo[1] + 0.5 * (detector->n_v * detector->h[1] - g->n[1] * g->h[1]);
+	g->lo[2] = support;
+	coarse = detector->h[0] > detector->h[1] ? detector->h[0] : detector->h[1];
+	merged = fmax(1, floor(g->h[0] * (1 + 1e-6) / coarse));
+	if (!(merged <= detector->n_u && merged <= detector->n_v)) /* before it becomes an int */
+		return err_set(err, EINVAL, "voxel=%g mm is larger than the detector", g->h[0]);
+	plan->bin = (int)merged;
+	plan->n_u = detector->n_u / plan->bin;
+	plan->n_v = detector->n_v / plan->bin;
+	plan->n_views = detector->n_views;
+	return 0;
+}
+
+static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, struct device *dev, struct dbt_plan *plan,
+		     struct err *err)
+{
+	size_t voxels = grid_size(&plan->grid), view = (size_t)plan->n_u * (size_t)plan->n_v, tables = 0, scratch = 0;
+	struct iterate_conf rule = dbt_rule(p);
+	struct dbt_layout l;
+	int largest = 0, r = dbt_layout_make(p, plan, detector, &l, err);
+
+	if (r < 0)
+		return r;
+	plan->subsets = l.n_subsets;
+	for (int s = 0; s < l.n_subsets; s++) {
+		struct grid grid;
+		struct projection_spec spec =
+			dbt_layout_spec(&l, p, plan, l.first[s], l.first[s + 1] - l.first[s], 0, plan->grid.n[2], &grid);
+		size_t shared = dev->ops->scratch_bytes(dev, &spec);
+
+		tables += dev->ops->projection_bytes(dev, &spec);
+		scratch = shared > scratch ? shared : scratch;
+		largest = spec.n_views > largest ? spec.n_views : largest;
+	}
+	dbt_layout_clear(&l);
+	plan->slab_slices = plan->grid.n[2];
+	plan->group_views = 0;
+	plan->bytes_volume = voxels * sizeof(float);
+	/* line integrals, mask, and where the rule wants them the rows' lengths */
+	plan->bytes_projections = (rule_wants_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
+	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
+			   tables + scratch;
+	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;
+	plan->bytes_host = (2 * (size_t)(plan->n_views < DBT_ROOMS ? plan->n_views : DBT_ROOMS) * view +
+			    2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
+			   sizeof(float);
+	return 0;
+}
+
+/* The fewest slabs that fit beside groups of so many views, as even as can be; returns their slices, 0 where none fit. The tables
+ * of many slabs may take more than large slabs do, so all are tried. */
+static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit, int views,
+		     const struct dbt_plan *plan)
+{
+	int n = plan->grid.n[2], before = n + 1;
+	size_t tables, host;
+
+	for (int slabs = 1; slabs <= n; slabs++) {
+		int slices = (n + slabs - 1) / slabs;
+
+		if (slices < before && dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &tables, &host) <= limit)
+			return slices;
+		before = slices;
+	}
+	return 0;
+}
+
+/* The plan with the volume in slabs: as many views at a time as fit, then as few slabs. False:
+ * not even one view and one slice. */
+static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
+		   struct dbt_plan *plan)
+{
+	size_t tables = 0, host = 0, bytes;
+	int views = 0, slices = 0;
+
+	for (int s = 0; s < l->n_subsets; s++)
+		views = l->first[s + 1] - l->first[s] > views ? l->first[s + 1] - l->first[s] : views;
+	for (; views > 0; views--)
+		if ((slices = fit_slabs(p, l, dev, limit, views, plan)) > 0)
+			break;
+	if (slices == 0)
+		return false;
+	bytes = dbt_streamed_bytes(p, plan, l, dev, slices, views, limit, &tables, &host);
+	plan->slab_slices = slices;
+	plan->group_views = views;
+	plan->bytes_volume = 3 * (size_t)slices * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * sizeof(float);
+	plan->bytes_work = tables;
+	plan->bytes_projections = bytes - plan->bytes_volume - tables;
+	plan->bytes_total = bytes;
+	plan->bytes_host = host;
+	return true;
+}
+
+/* The plan with voxels twice, four times ... as large, to tell what would fit; 0: none does. */
+static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
+			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
+{
+	for (double voxel = 2 * plan->grid.h[0]; voxel <= 5; voxel *= 2) {
+		struct dbt_plan other = {.tile = {plan->tile[0], plan->tile[1]}};
+
+		if (lay_out(p, detector, support, thickness, voxel, &other, NULL) < 0 ||
+		    add_bytes(p, detector, dev, &other, NULL) < 0)
+			return 0;
+		if (other.bytes_total <= limit) {
+			*ret_bytes = other.bytes_total;
+			return voxel;
+		}
+	}
+	return 0;
+}
+
+static int check_memory(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
+			struct device *dev, struct dbt_plan *plan, struct err *err)
+{
+	size_t limit = plan_limit(dev, p->memory_limit), fits = 0;
+	struct dbt_layout l;
+	double voxel;
+	bool streams;
+	int r;
+
+	if (limit == 0 || plan->bytes_total <= limit)
+		return 0;
+	if (plan->tile[0] == 0 && plan->tile[1] == 0) {
+		struct dbt_plan tiled = *plan;
+
+		tiled.tile[0] = TILE_U;
+		tiled.tile[1] = TILE_V;
+		r = add_bytes(p, detector, dev, &tiled, err);
+		if (r < 0)
+			return r;
+		if (tiled.bytes_total < plan->bytes_total)
+			*plan = tiled;
+		if (plan->bytes_total <= limit)
+			return 0;
+	}
+	r = dbt_layout_make(p, plan, detector, &l, err);
+	if (r < 0)
+		return r;
+	streams = stream(p, &l, dev, limit, plan);
+	dbt_layout_clear(&l);
+	if (streams)
+		return 0;
+	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);
+	if (voxel > 0)
+		return err_set(err, ENOMEM,
+			       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; "
+			       "voxel=%g would need %.3f GB",
+			       plan_gigabytes(plan->bytes_total), dev->ops->kind, plan_gigabytes(plan->bytes_volume),
+			       plan_gigabytes(plan->bytes_projections), plan_gigabytes(plan->bytes_work), plan_gigabytes(limit),
+			       voxel, plan_gigabytes(fits));
+	return err_set(err, ENOMEM,
+		       "the plan needs %.3f GB on %s (volume %.3f, projections %.3f, work %.3f), the limit is %.3f GB; no voxel "
+		       "size up to 5 mm fits",
+		       plan_gigabytes(plan->bytes_total), dev->ops->kind, plan_gigabytes(plan->bytes_volume),
+		       plan_gigabytes(plan->bytes_projections), plan_gigabytes(plan->bytes_work), plan_gigabytes(limit));
+}
+
+int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
+	     struct dbt_plan *ret_plan, struct err *err)
+{
+	struct dbt_plan plan = {.tile = {p->tile[0], p->tile[1]}};
+	double top;
+	int r = check_protocol(p, detector, err);
+
+	if (r < 0)
+		return r;
+	if (detector->kind != SCAN_DBT)
+		return err_set(err, EINVAL, "plan: scan of kind %d is no tomosynthesis", (int)detector->kind);
+	if (!(thickness > 0 && thickness <= THICKNESS_MAX))
+		return err_set(err, EINVAL, "thickness=%g mm of the compressed breast; allowed: more than 0, at most %g",
+			       thickness, THICKNESS_MAX);
+	if (!(support >= 0 && support <= SUPPORT_MAX))
+		return err_set(err, EINVAL, "support=%g mm above the detector; allowed: 0 to %g", support, SUPPORT_MAX);
+	r = lay_out(p, detector, support, thickness, p->voxel, &plan, err);
+	if (r < 0)
+		return r;
+	top = plan.grid.lo[2] + plan.grid.n[2] * plan.grid.h[2];
+	for (int i = 0; i < detector->n_views; i++)
+		if (!(detector->views[i].src[2] > top))
+			return err_set(err, EINVAL,
+				       "plan: the volume reaches up to %g mm above the detector, the source of projection %d "
+				       "stands at %g mm",
+				       top, i, detector->views[i].src[2]);
+	r = add_bytes(p, detector, dev, &plan, err);
+	if (r == 0)
+		r = check_memory(p, detector, support, thickness, dev, &plan, err);
+	if (r < 0)
+		return r;
+	*ret_plan = plan;
+	return 0;
+}

@@ -1,0 +1,136 @@
+/* dbt_resident.c - a session whose volume and views are all on the device. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "recon/core/projector.h"
+#include "recon/dbt/dbt_parts.h"
+
+static int largest_subset(const struct dbt_layout *l)
+{
+	int n = 0;
+
+	for (int s = 0; s < l->n_subsets; s++)
+		n = l->first[s + 1] - l->first[s] > n ? l->first[s + 1] - l->first[s] : n;
+	return n;
+}
+
+static int open_subsets(struct dbt_session *s, struct err *err)
+{
+	size_t n = (size_t)s->layout.n_subsets;
+
+	s->masks = calloc(n, sizeof(*s->masks));
+	s->ops = calloc(n, sizeof(struct linop *));
+	s->subsets = calloc(n, sizeof(*s->subsets));
+	if (!s->masks || !s->ops || !s->subsets)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu subsets", n);
+	for (int i = 0; i < s->layout.n_subsets; i++) {
+		int first = s->layout.first[i], n_views = s->layout.first[i + 1] - first, r;
+		size_t at = (size_t)first * s->view_bins, bins = (size_t)n_views * s->view_bins;
+		struct grid grid;
+		struct projection_spec spec =
+			dbt_layout_spec(&s->layout, s->p, s->plan, first, n_views, 0, s->plan->grid.n[2], &grid);
+
+		s->masks[i] = buf_part(&s->mask, at, bins);
+		spec.mask = &s->masks[i];
+		r = projector_create(s->dev, &spec, &s->ops[i], err);
+		if (r < 0)
+			return r;
+		s->subsets[i] = (struct iterate_subset){.op = s->ops[i], .y = buf_part(&s->y, at, bins)};
+		if (s->row.mem)
+			s->subsets[i].row = buf_part(&s->row, at, bins);
+	}
+	return 0;
+}
+
+int dbt_resident_open(struct dbt_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	size_t voxels = grid_size(&s->plan->grid), bins = s->view_bins * (size_t)s->plan->n_views;
+	int r;
+
+	if ((r = v->alloc(s->dev, voxels, &s->x, err)) < 0 || (r = v->alloc(s->dev, bins, &s->y, err)) < 0 ||
+	    (r = v->alloc(s->dev, bins, &s->mask, err)) < 0)
+		return r;
+	if (rule_wants_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
+		return r;
+	r = iterate_work_alloc(s->dev, voxels, (size_t)largest_subset(&s->layout) * s->view_bins,
+			       s->p->projector == PROJECTION_SLICES, &s->work, err);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < DBT_ROOMS && i < s->plan->n_views; i++)
+		if ((r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->room[i].line, err)) < 0 ||
+		    (r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->room[i].valid, err)) < 0)
+			return r;
+	return open_subsets(s, err);
+}
+
+void dbt_resident_clear(struct dbt_session *s)
+{
+	for (int i = 0; s->ops && i < s->layout.n_subsets; i++)
+		s->ops[i] = linop_free(s->ops[i]);
+	free(s->ops);
+	free(s->masks);
+	free(s->subsets);
+	iterate_work_release(&s->work);
+	for (int i = 0; i < DBT_ROOMS; i++) {
+		s->dev->ops->host_free(s->dev, s->room[i].line);
+		s->dev->ops->host_free(s->dev, s->room[i].valid);
+	}
+	buf_release(&s->x);
+	buf_release(&s->y);
+	buf_release(&s->mask);
+	buf_release(&s->row);
+}
+
+/* x = `start` where a ray meets a voxel and no view sees air, else 0. */
+static int make_support(struct dbt_session *s, float start, struct err *err)
+{
+	int r = s->dev->ops->fill(&s->x, 0, err);
+
+	for (int i = 0; r == 0 && i < s->layout.n_subsets; i++)
+		r = s->ops[i]->mark(s->ops[i], &s->x, err);
+	return r < 0 ? r : s->dev->ops->threshold(&s->x, 0, start, err);
+}
+
+/* Row lengths in the support, or 1. */
+static int make_rows(struct dbt_session *s, float start, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	int r = 0;
+
+	if (!s->row.mem)
+		return 0;
+	if (dbt_wants_ones(s->p))
+		return v->fill(&s->row, 1, err);
+	for (int i = 0; r == 0 && i < s->layout.n_subsets; i++)
+		r = s->ops[i]->apply(s->ops[i], &s->x, &s->subsets[i].row, err);
+	return r < 0 ? r : v->axpy(1 / start - 1, &s->row, &s->row, err); /* row / start */
+}
+
+/* sum(A x) = sum(y) over the bins with support holds after every MLEM iteration. The pairs' memory is used once more. */
+static int sum_up(struct dbt_session *s, struct dbt_report *report, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct buf p = buf_part(&s->work.pair, 0, s->y.n);
+	int r = s->ops[0]->apply(s->ops[0], &s->x, &p, err);
+
+	if (r == 0)
+		r = v->sum(&p, &report->sum_model, err);
+	if (r == 0)
+		r = v->threshold(&p, s->conf.rule.bin_floor, 1, err);
+	return r < 0 ? r : v->dot(&s->y, &p, &report->sum_data, err);
+}
+
+int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *monitor, struct dbt_report *report,
+		     struct err *err)
+{
+	int r = make_support(s, start, err);
+
+	if (r == 0)
+		r = make_rows(s, start, err);
+	if (r == 0)
+		r = iterate_run(&s->conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
+	if (r == 0 && s->conf.rule.kind == RULE_EM && s->layout.n_subsets == 1)
+		r = sum_up(s, report, err);
+	return r < 0 ? r : s->dev->ops->wait(s->dev, QUEUE_WORK, err);
+}

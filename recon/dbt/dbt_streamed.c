@@ -1,0 +1,230 @@
+/* dbt_streamed.c - a session whose volume passes through the device in slabs (recon/core/iterate_stream.h); views and volume are
+ * in host memory. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "recon/core/projector.h"
+#include "recon/dbt/dbt_parts.h"
+
+static int slabs_of(int slices, int slab)
+{
+	return (slices + slab - 1) / slab;
+}
+
+/* Masks that are on the device at a time: that of the group at hand and that of the next one are never the same. */
+static int mask_colours(int n_groups)
+{
+	return n_groups == 1 ? 1 : n_groups % 2 == 0 ? 2 : 3;
+}
+
+static int colour_of(int group, int n_groups)
+{
+	return group == n_groups - 1 && mask_colours(n_groups) == 3 ? 2 : group % 2;
+}
+
+static bool is_grouped(const struct dbt_layout *l, int n_groups)
+{
+	return n_groups > l->n_subsets;
+}
+
+static int largest_group(const int *first, int n_groups)
+{
+	int n = 0;
+
+	for (int g = 0; g < n_groups; g++)
+		n = first[g + 1] - first[g] > n ? first[g + 1] - first[g] : n;
+	return n;
+}
+
+size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
+			  struct device *dev, int slices, int views, size_t limit, size_t *ret_tables, size_t *ret_host)
+{
+	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first));
+	int n_groups, n_slabs = slabs_of(plan->grid.n[2], slices);
+	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], view = (size_t)plan->n_u * (size_t)plan->n_v;
+	size_t volume = grid_size(&plan->grid), bins, tables = 0, scratch = 0, bytes;
+	bool rows = rule_wants_length(dbt_rule(p).rule.kind), grouped;
+
+	if (!first)
+		return (size_t)-1; /* nothing fits */
+	n_groups = dbt_layout_groups(l, views, first);
+	grouped = is_grouped(l, n_groups);
+	bins = (size_t)largest_group(first, n_groups) * view;
+	bytes = (iterate_stream_size((size_t)slices * slice, bins, rows, grouped, p->projector == PROJECTION_SLICES) +
+		 (size_t)mask_colours(n_groups) * bins) *
+		sizeof(float);
+	for (int g = 0; bytes <= limit && g < n_groups; g++)
+		for (int i = 0; i < n_slabs; i++) {
+			int k = i * slices, n = plan->grid.n[2] - k < slices ? plan->grid.n[2] - k : slices;
+			struct grid grid;
+			struct projection_spec spec = dbt_layout_spec(l, p, plan, first[g], first[g + 1] - first[g], k, n, &grid);
+			size_t shared = dev->ops->scratch_bytes(dev, &spec);
+
+			tables += dev->ops->projection_bytes(dev, &spec);
+			scratch = shared > scratch ? shared : scratch;
+		}
+	free(first);
+	*ret_tables = tables + scratch;
+	*ret_host = (volume * (grouped ? 3 : 1) + view * (size_t)plan->n_views * (rows ? 3 : 2) + 2 * slice) * sizeof(float);
+	return bytes + tables + scratch;
+}
+
+static int open_device(struct dbt_session *s, size_t slab, size_t bins, bool grouped, int colours, struct err *err)
+{
+	struct iterate_stream *t = &s->stream;
+	const struct device_ops *v = s->dev->ops;
+	bool rows = rule_wants_length(s->conf.rule.kind), fused = s->p->projector == PROJECTION_SLICES;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 3; i++) {
+		r = v->alloc(s->dev, slab, &t->slab[i], err);
+		if (r == 0 && (grouped || (!fused && i == 0)) && (r = v->alloc(s->dev, slab, &t->slab_num[i], err)) == 0)
+			r = v->alloc(s->dev, slab, &t->slab_den[i], err);
+	}
+	if (r < 0 || (r = v->alloc(s->dev, bins, &t->y, err)) < 0 || (r = v->alloc(s->dev, bins, &t->p, err)) < 0 ||
+	    (r = v->alloc(s->dev, 2 * bins, &t->pair, err)) < 0 ||
+	    (r = v->alloc(s->dev, bins * (size_t)colours, &s->stream_mask, err)) < 0)
+		return r;
+	if (rows && (r = v->alloc(s->dev, bins, &t->row, err)) < 0)
+		return r;
+	return 0;
+}
+
+static int open_host(struct dbt_session *s, bool grouped, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	size_t volume = grid_size(&s->plan->grid) * sizeof(float), data = s->view_bins * (size_t)s->plan->n_views * sizeof(float);
+	int r;
+
+	if ((r = v->host_alloc(s->dev, volume, (void **)&s->stream.x, err)) < 0 ||
+	    (r = v->host_alloc(s->dev, data, (void **)&s->host_y, err)) < 0 ||
+	    (r = v->host_alloc(s->dev, data, (void **)&s->host_valid, err)) < 0)
+		return r;
+	if (rule_wants_length(s->conf.rule.kind) && (r = v->host_alloc(s->dev, data, (void **)&s->host_row, err)) < 0)
+		return r;
+	if (grouped && ((r = v->host_alloc(s->dev, volume, (void **)&s->stream.num, err)) < 0 ||
+			(r = v->host_alloc(s->dev, volume, (void **)&s->stream.den, err)) < 0))
+		return r;
+	return 0;
+}
+
+static bool begins_subset(const struct dbt_layout *l, int view)
+{
+	for (int s = 0; s <= l->n_subsets; s++)
+		if (l->first[s] == view)
+			return true;
+	return false;
+}
+
+static int open_group(struct dbt_session *s, int g, int first, int end, size_t bins_max, struct err *err)
+{
+	struct iterate_stream *t = &s->stream;
+	size_t at = (size_t)first * s->view_bins, bins = (size_t)(end - first) * s->view_bins;
+	struct iterate_group *group = &s->groups[g];
+	int slab = s->plan->slab_slices, r = 0;
+
+	*group = (struct iterate_group){
+		.op = s->slab_ops + (size_t)g * (size_t)t->n_slabs,
+		.bins = bins,
+		.y = s->host_y + at,
+		.valid = s->host_valid + at,
+		.row = s->host_row ? s->host_row + at : NULL,
+		.mask = buf_part(&s->stream_mask, (size_t)colour_of(g, t->n_groups) * bins_max, bins),
+		.first = begins_subset(&s->layout, first),
+		.last = begins_subset(&s->layout, end),
+	};
+	for (int i = 0; r == 0 && i < t->n_slabs; i++) {
+		int n = s->plan->grid.n[2] - i * slab < slab ? s->plan->grid.n[2] - i * slab : slab;
+		struct grid grid;
+		struct projection_spec spec = dbt_layout_spec(&s->layout, s->p, s->plan, first, end - first, i * slab, n, &grid);
+
+		spec.mask = &group->mask;
+		r = projector_create(s->dev, &spec, &s->slab_ops[(size_t)g * (size_t)t->n_slabs + (size_t)i], err);
+	}
+	return r;
+}
+
+int dbt_streamed_open(struct dbt_session *s, struct err *err)
+{
+	struct iterate_stream *t = &s->stream;
+	const struct dbt_plan *plan = s->plan;
+	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], bins;
+	int *first = malloc(((size_t)plan->n_views + 1) * sizeof(*first)), r;
+
+	t->dev = s->dev;
+	t->n_slabs = slabs_of(plan->grid.n[2], plan->slab_slices);
+	if (first)
+		t->n_groups = dbt_layout_groups(&s->layout, plan->group_views, first);
+	s->groups = calloc((size_t)t->n_groups, sizeof(*s->groups));
+	s->slab_ops = calloc((size_t)t->n_groups * (size_t)t->n_slabs, sizeof(struct linop *));
+	s->slab_at = calloc((size_t)t->n_slabs, sizeof(*s->slab_at));
+	s->slab_n = calloc((size_t)t->n_slabs, sizeof(*s->slab_n));
+	if (!first || !s->groups || !s->slab_ops || !s->slab_at || !s->slab_n) {
+		r = err_set(err, ENOMEM, "reconstruction: cannot allocate %d groups of %d slabs", t->n_groups, t->n_slabs);
+		goto out;
+	}
+	for (int i = 0; i < t->n_slabs; i++) {
+		int k = i * plan->slab_slices;
+
+		s->slab_at[i] = (size_t)k * slice;
+		s->slab_n[i] =
+			(size_t)(plan->grid.n[2] - k < plan->slab_slices ? plan->grid.n[2] - k : plan->slab_slices) * slice;
+	}
+	t->group = s->groups;
+	t->slab_at = s->slab_at;
+	t->slab_n = s->slab_n;
+	bins = (size_t)largest_group(first, t->n_groups) * s->view_bins;
+	r = open_device(s, (size_t)plan->slab_slices * slice, bins, is_grouped(&s->layout, t->n_groups),
+			mask_colours(t->n_groups), err);
+	if (r == 0)
+		r = open_host(s, is_grouped(&s->layout, t->n_groups), err);
+	for (int g = 0; r == 0 && g < t->n_groups; g++)
+		r = open_group(s, g, first[g], first[g + 1], bins, err);
+	/* Sums that do not travel are the same for all slabs. */
+	for (int i = 1; r == 0 && i < 3 && !t->slab_num[i].mem; i++) {
+		t->slab_num[i] = t->slab_num[0];
+		t->slab_den[i] = t->slab_den[0];
+	}
+out:
+	free(first);
+	return r;
+}
+
+void dbt_streamed_clear(struct dbt_session *s)
+{
+	struct iterate_stream *t = &s->stream;
+	const struct device_ops *v = s->dev->ops;
+
+	for (int i = 0; s->slab_ops && i < t->n_groups * t->n_slabs; i++)
+		s->slab_ops[i] = linop_free(s->slab_ops[i]);
+	free(s->slab_ops);
+	free(s->groups);
+	free(s->slab_at);
+	free(s->slab_n);
+	for (int i = 2; i >= 0; i--) {
+		buf_release(&t->slab[i]);
+		if (i == 0 || t->slab_num[i].mem != t->slab_num[0].mem) {
+			buf_release(&t->slab_num[i]);
+			buf_release(&t->slab_den[i]);
+		}
+	}
+	buf_release(&t->y);
+	buf_release(&t->p);
+	buf_release(&t->pair);
+	buf_release(&t->row);
+	buf_release(&s->stream_mask);
+	v->host_free(s->dev, t->x);
+	v->host_free(s->dev, t->num);
+	v->host_free(s->dev, t->den);
+	v->host_free(s->dev, s->host_y);
+	v->host_free(s->dev, s->host_valid);
+	v->host_free(s->dev, s->host_row);
+}
+
+int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err)
+{
+	bool wants = rule_wants_length(s->conf.rule.kind), ones = dbt_wants_ones(s->p);
+	int r = iterate_stream_begin(&s->stream, start, wants && !ones, wants && ones, monitor, err);
+
+	return r < 0 ? r : iterate_stream_run(&s->stream, &s->conf, monitor, err);
+}

@@ -1,0 +1,168 @@
+/* dbt_views.c - views on their way into a session, from several threads.
+ *
+ * Resident: a view is filled in one of a few rooms of host memory that transfers at full speed, and goes to the device from
+ * there. Streamed: it is filled in its final place. Checking and filtering happen in the caller's thread, transfers one at a
+ * time.
+ */
+#include <errno.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/fbp_filter.h"
+
+static int check_view(const struct dbt_session *s, int view, struct err *err)
+{
+	if (view < 0 || view >= s->plan->n_views || s->done)
+		return err_set(err, EINVAL, "reconstruction: projection %d of %d%s", view, s->plan->n_views,
+			       s->done ? " after the run" : "");
+	return 0;
+}
+
+/* -1: one that is free. */
+static struct dbt_room *room_of(struct dbt_session *s, int view)
+{
+	for (int i = 0; i < DBT_ROOMS && i < s->plan->n_views; i++)
+		if (s->room[i].view == view)
+			return &s->room[i];
+	return NULL;
+}
+
+/* Where the view is filled: in a room of its own or, streamed, in its final place. */
+static void place_of(struct dbt_session *s, int view, const struct dbt_room *room, float **ret_line, float **ret_valid)
+{
+	size_t at = (size_t)s->layout.place[view] * s->view_bins;
+
+	*ret_line = room ? room->line : s->host_y + at;
+	*ret_valid = room ? room->valid : s->host_valid + at;
+}
+
+int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err)
+{
+	struct dbt_room *room = NULL;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = check_view(s, view, err);
+	if (r == 0 && s->view[view] != DBT_VIEW_AWAITED)
+		r = err_set(err, EINVAL, "reconstruction: projection %d is here already", view);
+	if (r == 0) {
+		s->view[view] = DBT_VIEW_BEGUN;
+		while (!s->streamed && !(room = room_of(s, -1)))
+			pthread_cond_wait(&s->changed, &s->lock);
+		if (room)
+			room->view = view;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (r == 0)
+		place_of(s, view, room, ret_line, ret_valid);
+	return r;
+}
+
+/* Bins that do not count become 0 (the filter uses what air there is), valid one of 1, 0 and -1, whatever they held. Adds up what
+ * counts. Whether all that counts is a line integral. */
+static bool settle_row(bool filtered, size_t n, float *restrict line, float *restrict valid, struct dbt_view_sums *ret_sums)
+{
+	double sum = 0, squares = 0;
+	int bad = 0;
+
+#pragma omp simd reduction(+ : sum, squares) reduction(| : bad)
+	for (size_t i = 0; i < n; i++) {
+		float y = line[i], v = valid[i];
+		int counts = v > 0, kept = counts | (filtered & (fabsf(y) <= FLT_MAX));
+		float used = counts ? y : 0;
+
+		bad |= counts & !((y >= 0) & (y <= FLT_MAX));
+		line[i] = kept ? y : 0;
+		valid[i] = (float)(counts - (v < 0));
+		sum += used;
+		squares += (double)used * used;
+	}
+	*ret_sums = (struct dbt_view_sums){sum, squares};
+	return !bad;
+}
+
+static int refuse_row(const struct dbt_session *s, int view, int row, const float *line, const float *valid, struct err *err)
+{
+	int u = 0;
+
+	while (u < s->plan->n_u - 1 && !(valid[u] > 0 && !(line[u] >= 0 && line[u] <= FLT_MAX)))
+		u++;
+	return err_set(err, EINVAL, "projection %d, bin (%d, %d): line integral %g", view, u, row, (double)line[u]);
+}
+
+/* Sums of rows, then of the rows: the same whatever the number of threads. */
+static int settle(const struct dbt_session *s, int view, float *line, float *valid, struct dbt_view_sums *sums, struct err *err)
+{
+	size_t n_u = (size_t)s->plan->n_u;
+	bool filtered = s->p->algorithm == DBT_FBP;
+	int n_v = s->plan->n_v, bad = n_v;
+	struct dbt_view_sums *rows = malloc((size_t)n_v * sizeof(*rows));
+
+	if (!rows)
+		return err_set(err, ENOMEM, "reconstruction: out of memory");
+#pragma omp parallel for schedule(static) reduction(min : bad)
+	for (int v = 0; v < n_v; v++)
+		if (!settle_row(filtered, n_u, line + (size_t)v * n_u, valid + (size_t)v * n_u, &rows[v]) && v < bad)
+			bad = v;
+	for (int v = 0; v < n_v; v++) {
+		sums->y += rows[v].y;
+		sums->y2 += rows[v].y2;
+	}
+	free(rows);
+	if (bad < n_v)
+		return refuse_row(s, view, bad, line + (size_t)bad * n_u, valid + (size_t)bad * n_u, err);
+	return filtered ? fbp_filter_view(s->layout.scan, s->layout.place[view], s->p->filter, s->p->filter_cut, line, valid, err)
+			: 0;
+}
+
+static int send(struct dbt_session *s, int view, const float *line, const float *valid, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	size_t at = (size_t)s->layout.place[view] * s->view_bins;
+	struct buf y = buf_part(&s->y, at, s->view_bins), mask = buf_part(&s->mask, at, s->view_bins);
+	int r = v->upload_begin(&y, line, err), waited;
+
+	if (r == 0)
+		r = v->upload_begin(&mask, valid, err);
+	if (r == 0)
+		r = v->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
+	waited = v->wait(s->dev, QUEUE_UP, r < 0 ? NULL : err);
+	return r < 0 ? r : waited;
+}
+
+int dbt_view_end(struct dbt_session *s, int view, struct err *err)
+{
+	struct dbt_view_sums sums = {0};
+	struct dbt_room *room = NULL;
+	float *line, *valid;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = check_view(s, view, err);
+	if (r == 0 && s->view[view] != DBT_VIEW_BEGUN)
+		r = err_set(err, EINVAL, "reconstruction: projection %d was not begun", view);
+	if (r == 0) {
+		s->view[view] = DBT_VIEW_ENDING;
+		room = s->streamed ? NULL : room_of(s, view);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (r < 0)
+		return r;
+	place_of(s, view, room, &line, &valid);
+	r = settle(s, view, line, valid, &sums, err);
+	pthread_mutex_lock(&s->lock);
+	if (r == 0 && room)
+		r = send(s, view, line, valid, err);
+	if (room)
+		room->view = -1;
+	s->view[view] = r == 0 ? DBT_VIEW_HERE : DBT_VIEW_AWAITED;
+	if (r == 0) {
+		s->view_sums[view] = sums;
+		s->n_here++;
+	}
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}

@@ -1,0 +1,318 @@
+/* prep.c - from stored detector values to line integrals; see prep.h for the formulas.
+ *
+ * A merged bin sums the intensities I of its valid detector bins and, beside them, what they would be without an object (I0, with
+ * the flat field where there is one): y = ln(sum I0 / sum I). A bin that is padding, over range or dead in the flat field is in
+ * neither sum, so it does not bias the others. Log data are turned back into intensities relative to I0 first.
+ * Three ways, with the same result: where no bins are merged and there is no flat field, a line integral depends on the stored
+ * value alone and is looked up, so that a view of ten million bins takes 65536 logarithms. Else sums of integers, column by
+ * column, which vectorise (plain linear data); or sums of doubles through a table (log data, flat field).
+ */
+#include "recon/dbt/prep.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALUES 65536
+#define BIN_MAX 64   /* BIN_MAX^2 * 65535 fits 32 bits */
+#define COLUMNS 1024 /* detector columns that are worked on together */
+
+/* The line integral of every stored value, and which ones are floored and clamped: an interval each, for an intensity that rises
+ * or falls with the value. Padding and values over range may lie in it and do not count. */
+struct lookup {
+	float line[VALUES];
+	int floored[2], clamped[2]; /* first and last; first > last: none */
+};
+
+/* Sums over the valid bins of some columns of a row of merged bins. */
+struct sums {
+	uint32_t value[COLUMNS], count[COLUMNS]; /* plain */
+	double intensity[COLUMNS], air[COLUMNS]; /* table */
+	size_t padded, saturated;
+};
+
+struct limits {
+	int lo, hi; /* padding; lo > hi: none */
+	int over;   /* over range from here on; VALUES: never */
+};
+
+static int check(const struct prep *p, struct limits *ret, struct err *err)
+{
+	if (p->n_u < 1 || p->n_v < 1)
+		return err_set(err, EINVAL, "prep: %d x %d detector bins", p->n_u, p->n_v);
+	if (p->bin < 1 || p->bin > BIN_MAX || p->bin > p->n_u || p->bin > p->n_v)
+		return err_set(err, EINVAL, "prep: merging %d x %d of %d x %d detector bins; allowed: 1..%d", p->bin, p->bin,
+			       p->n_u, p->n_v, BIN_MAX);
+	if (p->is_log && !(isfinite(p->log_zero) && isfinite(p->log_scale) && p->log_scale != 0))
+		return err_set(err, EINVAL, "prep: log data with zero %g and scale %g", p->log_zero, p->log_scale);
+	if (!p->is_log && !(p->i0 > 0 && isfinite(p->i0)))
+		return err_set(err, EINVAL, "prep: unattenuated intensity %g, not above 0", p->i0);
+	if (!p->is_log && !isfinite(p->offset))
+		return err_set(err, EINVAL, "prep: detector offset %g", p->offset);
+	if (!p->is_log && p->inverted && !(p->max_value > 0 && p->max_value < VALUES))
+		return err_set(err, EINVAL, "prep: largest stored value %g, not in 1..65535", p->max_value);
+	if (!(p->floor > 0 && p->floor < 1))
+		return err_set(err, EINVAL, "prep: intensity floor %g of I0, not in (0, 1)", p->floor);
+	if (!(p->saturation >= 0))
+		return err_set(err, EINVAL, "prep: over range from %g on", p->saturation);
+	ret->lo = p->has_padding ? p->padding_lo : 1;
+	ret->hi = p->has_padding ? p->padding_hi : 0;
+	ret->over = p->saturation > 0 && p->saturation < VALUES ? (int)ceil(p->saturation) : VALUES;
+	return 0;
+}
+
+static void add_plain(const uint16_t *restrict row, int n, struct limits lim, uint32_t *restrict value, uint32_t *restrict count,
+		      struct sums *s)
+{
+	uint32_t padded = 0, saturated = 0;
+
+	for (int i = 0; i < n; i++) {
+		int v = row[i];
+		uint32_t pad = (uint32_t)((v >= lim.lo) & (v <= lim.hi));
+		uint32_t over = (uint32_t)(v >= lim.over) & ~pad;
+		uint32_t ok = 1 - pad - over;
+
+		value[i] += ok * (uint32_t)v;
+		count[i] += ok;
+		padded += pad;
+		saturated += over;
+	}
+	s->padded += padded;
+	s->saturated += saturated;
+}
+
+static void add_table(const uint16_t *row, const float *flat, int n, struct limits lim, const double *table, double i0,
+		      struct sums *s)
+{
+	for (int i = 0; i < n; i++) {
+		int v = row[i];
+
+		if (v >= lim.lo && v <= lim.hi) {
+			s->padded++;
+		} else if (v >= lim.over) {
+			s->saturated++;
+		} else if (!flat || (flat[i] > 0 && isfinite(flat[i]))) {
+			s->intensity[i] += table[v];
+			s->air[i] += flat ? i0 * (double)flat[i] : i0;
+			s->count[i]++;
+		}
+	}
+}
+
+/* Intensity of each stored value; of log data relative to I0. */
+static void fill_table(const struct prep *p, double *table)
+{
+	for (int v = 0; v < VALUES; v++) {
+		if (p->is_log)
+			table[v] = exp(-fmin(fmax((p->log_zero - v) * p->log_scale, -700), 700));
+		else
+			table[v] = (p->inverted ? p->max_value - v : v) - p->offset;
+	}
+}
+
+/* The line integral of one merged bin; counts what it floors and clamps. */
+static float to_line(const struct prep *p, double intensity, double air, size_t *floored, size_t *clamped)
+{
+	double least = p->floor * air;
+
+	if (!(intensity >= least)) {
+		intensity = least;
+		++*floored;
+	}
+	if (intensity > air) {
+		++*clamped;
+		return 0;
+	}
+	return (float)log(air / intensity);
+}
+
+/* Merged bins from..from+n-1 of merged row j. */
+static void merge(const struct prep *p, struct limits lim, const double *table, const uint16_t *raw, int j, int from, int n,
+		  float *ret_line, float *ret_valid, struct prep_stats *stats)
+{
+	struct sums s;
+	int columns = n * p->bin;
+	double i0 = p->is_log ? 1 : p->i0;
+
+	memset(s.value, 0, (size_t)columns * sizeof(s.value[0]));
+	memset(s.count, 0, (size_t)columns * sizeof(s.count[0]));
+	if (table) {
+		memset(s.intensity, 0, (size_t)columns * sizeof(s.intensity[0]));
+		memset(s.air, 0, (size_t)columns * sizeof(s.air[0]));
+	}
+	s.padded = s.saturated = 0;
+	for (int k = 0; k < p->bin; k++) {
+		size_t at = ((size_t)j * (size_t)p->bin + (size_t)k) * (size_t)p->n_u + (size_t)from * (size_t)p->bin;
+
+		if (table)
+			add_table(raw + at, p->flatfield ? p->flatfield + at : NULL, columns, lim, table, i0, &s);
+		else
+			add_plain(raw + at, columns, lim, s.value, s.count, &s);
+	}
+	for (int m = 0; m < n; m++) {
+		double intensity = 0, air = 0, value = 0, count = 0;
+
+		for (int i = m * p->bin; i < (m + 1) * p->bin; i++) {
+			value += s.value[i];
+			count += s.count[i];
+			if (table) {
+				intensity += s.intensity[i];
+				air += s.air[i];
+			}
+		}
+		if (!table) {
+			intensity = (p->inverted ? count * p->max_value - value : value) - count * p->offset;
+			air = count * i0;
+		}
+		ret_valid[m] = count > 0 ? 1 : 0;
+		ret_line[m] = count > 0 ? to_line(p, intensity, air, &stats->floored, &stats->clamped) : 0;
+	}
+	stats->padded += s.padded;
+	stats->saturated += s.saturated;
+}
+
+static void lookup_fill(const struct prep *p, const double *table, struct lookup *ret)
+{
+	double air = p->is_log ? 1 : p->i0;
+
+	ret->floored[0] = ret->clamped[0] = VALUES;
+	ret->floored[1] = ret->clamped[1] = -1;
+	for (int v = 0; v < VALUES; v++) {
+		size_t floored = 0, clamped = 0;
+
+		ret->line[v] = to_line(p, table[v], air, &floored, &clamped);
+		if (floored) {
+			ret->floored[0] = v < ret->floored[0] ? v : ret->floored[0];
+			ret->floored[1] = v;
+		}
+		if (clamped) {
+			ret->clamped[0] = v < ret->clamped[0] ? v : ret->clamped[0];
+			ret->clamped[1] = v;
+		}
+	}
+}
+
+/* A row of n bins that are not merged. */
+static void look_up(const struct lookup *l, struct limits lim, const uint16_t *restrict row, int n, float *restrict ret_line,
+		    float *restrict ret_valid, struct prep_stats *stats)
+{
+	uint32_t padded = 0, saturated = 0, floored = 0, clamped = 0;
+
+	for (int i = 0; i < n; i++) {
+		int v = row[i];
+		uint32_t pad = (uint32_t)((v >= lim.lo) & (v <= lim.hi));
+		uint32_t over = (uint32_t)(v >= lim.over) & ~pad;
+		uint32_t ok = 1 - pad - over;
+
+		ret_valid[i] = (float)(int)ok;
+		padded += pad;
+		saturated += over;
+		floored += ok & (uint32_t)((v >= l->floored[0]) & (v <= l->floored[1]));
+		clamped += ok & (uint32_t)((v >= l->clamped[0]) & (v <= l->clamped[1]));
+	}
+	for (int i = 0; i < n; i++)
+		ret_line[i] = l->line[row[i]];
+	if (padded + saturated > 0)
+		for (int i = 0; i < n; i++)
+			ret_line[i] *= ret_valid[i];
+	stats->padded += padded;
+	stats->saturated += saturated;
+	stats->floored += floored;
+	stats->clamped += clamped;
+}
+
+int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats,
+	      struct err *err)
+{
+	bool direct = p->bin == 1 && !p->flatfield;
+	size_t padded = 0, saturated = 0, floored = 0, clamped = 0;
+	struct lookup *lookup = NULL;
+	double *table = NULL;
+	struct limits lim;
+	int r = check(p, &lim, err);
+
+	if (r < 0)
+		return r;
+	if (p->is_log || p->flatfield || direct) {
+		table = malloc(VALUES * sizeof(*table));
+		lookup = direct ? malloc(sizeof(*lookup)) : NULL;
+		if (!table || (direct && !lookup)) {
+			r = err_set(err, ENOMEM, "prep: no memory for a table of %d values", VALUES);
+			goto out;
+		}
+		fill_table(p, table);
+		if (direct)
+			lookup_fill(p, table, lookup);
+	}
+	int n_u = p->n_u / p->bin, n_v = p->n_v / p->bin, block = COLUMNS / p->bin;
+
+#pragma omp parallel for schedule(static) reduction(+ : padded, saturated, floored, clamped)
+	for (int j = 0; j < n_v; j++) {
+		size_t row = (size_t)j * (size_t)n_u;
+		struct prep_stats stats = {0};
+
+		if (direct)
+			look_up(lookup, lim, raw + row, n_u, ret_line + row, ret_valid + row, &stats);
+		for (int from = 0; !direct && from < n_u; from += block)
+			merge(p, lim, table, raw, j, from, n_u - from < block ? n_u - from : block, ret_line + row + from,
+			      ret_valid + row + from, &stats);
+		padded += stats.padded;
+		saturated += stats.saturated;
+		floored += stats.floored;
+		clamped += stats.clamped;
+	}
+	if (ret_stats)
+		*ret_stats = (struct prep_stats){padded, saturated, floored, clamped};
+out:
+	free(lookup);
+	free(table);
+	return r;
+}
+
+int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err)
+{
+	struct limits lim;
+	/* Four histograms in turn: equal neighbours (air) would wait for each other in one. */
+	uint32_t *hist = NULL;
+	int r = check(&(struct prep){.n_u = p->n_u,
+				     .n_v = p->n_v,
+				     .bin = 1,
+				     .i0 = 1,
+				     .floor = 0.5,
+				     .saturation = p->saturation,
+				     .has_padding = p->has_padding,
+				     .padding_lo = p->padding_lo,
+				     .padding_hi = p->padding_hi},
+		      &lim, err);
+
+	if (r < 0)
+		return r;
+	if (!(percent > 0 && percent <= 100))
+		return err_set(err, EINVAL, "prep: percentile %g, not in (0, 100]", percent);
+	size_t n = (size_t)p->n_u * (size_t)p->n_v, valid = 0, below = 0;
+
+	hist = calloc((size_t)4 * VALUES, sizeof *hist);
+	if (!hist)
+		return err_set(err, ENOMEM, "prep: no memory for a histogram");
+	for (size_t i = 0; i < n; i++)
+		hist[(i & 3) * VALUES + raw[i]]++;
+	for (int v = 0; v < VALUES; v++) {
+		bool ok = !(v >= lim.lo && v <= lim.hi) && v < lim.over;
+
+		hist[v] = ok ? hist[v] + hist[VALUES + v] + hist[2 * VALUES + v] + hist[3 * VALUES + v] : 0;
+		valid += hist[v];
+	}
+	if (valid == 0) {
+		r = err_set(err, ENODATA, "prep: none of %zu stored values is valid (padding %d..%d, over range from %d)", n,
+			    lim.lo, lim.hi, lim.over);
+		goto out;
+	}
+	int v = 0;
+	for (below = hist[0]; (double)below < percent / 100 * (double)valid; below += hist[v])
+		v++;
+	*ret_value = v;
+out:
+	free(hist);
+	return r;
+}

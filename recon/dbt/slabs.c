@@ -1,0 +1,178 @@
+/* slabs.c - thick slabs of slices that come one by one.
+ *
+ * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_rooms` slabs in a row are
+ *   open, and slab i has room i % n_rooms.
+ * - Heights are whole numbers of QUANTA to a slice. So slabs that are a slice apart end a slice apart, whatever their height,
+ *   and one slice never completes two.
+ * - Pixels are worked on in blocks: a block of the slice is read once from memory for all slabs that are open.
+ */
+#include "recon/dbt/slabs.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK 4096 /* floats */
+#define ALIKE 1e-6 /* of a slice: a centre that lies on a slab's face up to rounding lies on it */
+#define QUANTA 1000000000000LL
+#define SLICES_MAX 1000000 /* twice as many slices of QUANTA are less than LLONG_MAX */
+
+struct slabs {
+	enum slabs_mode mode;
+	long long thickness, step; /* of QUANTA to a slice */
+	struct grid grid;
+	int count, n_rooms;
+	int slice; /* the next */
+	int done;  /* slabs that are complete */
+	float *rooms;
+};
+
+/* At least a slice, at most the volume. */
+static long long quanta(double length, const struct grid *g)
+{
+	return llround(fmin(fmax(length / g->h[2], 1), g->n[2]) * (double)QUANTA);
+}
+
+/* The first slice whose centre is not below z, above the volume's lower face. */
+static int slice_from(const struct slabs *s, long long z)
+{
+	long long centre = z - QUANTA / 2 - (long long)(ALIKE * (double)QUANTA);
+	long long k = centre > 0 ? (centre - 1) / QUANTA + 1 : 0;
+
+	return k > s->grid.n[2] ? s->grid.n[2] : (int)k;
+}
+
+struct slabs_range slabs_range(const struct slabs *s, int slab)
+{
+	int first = slice_from(s, slab * s->step), end = slice_from(s, slab * s->step + s->thickness);
+
+	return (struct slabs_range){
+		.first = first,
+		.n = end - first,
+		.z = {s->grid.lo[2] + first * s->grid.h[2], s->grid.lo[2] + end * s->grid.h[2]},
+	};
+}
+
+int slabs_count(const struct slabs *s)
+{
+	return s->count;
+}
+
+static size_t pixels(const struct slabs *s)
+{
+	return (size_t)s->grid.n[0] * (size_t)s->grid.n[1];
+}
+
+size_t slabs_bytes(const struct slabs *s)
+{
+	return sizeof(*s) + (size_t)s->n_rooms * pixels(s) * sizeof(float);
+}
+
+/* How many slabs there are, and how many of them are open at most. */
+static void count(struct slabs *s)
+{
+	int oldest = 0;
+
+	for (int end = 0; end < s->grid.n[2]; s->count++) {
+		struct slabs_range r = slabs_range(s, s->count);
+
+		if (r.n == 0) /* a gap between slabs holds the uppermost slices */
+			break;
+		end = r.first + r.n;
+		for (;; oldest++) { /* slabs that end before this one begins have left their rooms */
+			struct slabs_range old = slabs_range(s, oldest);
+
+			if (old.first + old.n > r.first)
+				break;
+		}
+		if (s->count - oldest + 1 > s->n_rooms)
+			s->n_rooms = s->count - oldest + 1;
+	}
+}
+
+int slabs_open(enum slabs_mode mode, double thickness, double step, const struct grid *grid, struct slabs **ret_slabs,
+	       struct err *err)
+{
+	struct slabs *s;
+
+	if (mode != SLABS_MEAN && mode != SLABS_MAXIMUM)
+		return err_set(err, EINVAL, "slabs: mode %d, not in %d..%d", (int)mode, SLABS_MEAN, SLABS_MAXIMUM);
+	for (int c = 0; c < 3; c++)
+		if (grid->n[c] <= 0 || !(grid->h[c] > 0))
+			return err_set(err, EINVAL, "slabs: grid axis %d: n=%d, spacing=%g mm", c, grid->n[c], grid->h[c]);
+	if (grid->n[2] > SLICES_MAX)
+		return err_set(err, EINVAL, "slabs: %d slices; allowed: up to %d", grid->n[2], SLICES_MAX);
+	if (!(thickness >= grid->h[2] * (1 - ALIKE) && thickness < INFINITY))
+		return err_set(err, EINVAL, "slabs of %g mm out of slices of %g mm", thickness, grid->h[2]);
+	if (!(step >= grid->h[2] * (1 - ALIKE) && step < INFINITY))
+		return err_set(err, EINVAL, "slabs every %g mm out of slices of %g mm", step, grid->h[2]);
+	s = malloc(sizeof(*s));
+	if (!s)
+		return err_set(err, ENOMEM, "slabs: out of memory");
+	*s = (struct slabs){.mode = mode, .grid = *grid};
+	s->thickness = quanta(thickness, grid);
+	s->step = quanta(step, grid);
+	count(s);
+	s->rooms = malloc((size_t)s->n_rooms * pixels(s) * sizeof(float));
+	if (!s->rooms) {
+		err_set(err, ENOMEM, "slabs: no memory for %d of %d x %d pixels", s->n_rooms, grid->n[0], grid->n[1]);
+		slabs_close(s);
+		return -ENOMEM;
+	}
+	*ret_slabs = s;
+	return 0;
+}
+
+struct slabs *slabs_close(struct slabs *s)
+{
+	if (s)
+		free(s->rooms);
+	free(s);
+	return NULL;
+}
+
+static void add_block(enum slabs_mode mode, bool first, bool last, float share, const float *slice, size_t n, float *slab)
+{
+	if (first)
+		memcpy(slab, slice, n * sizeof(*slab));
+	else if (mode == SLABS_MEAN)
+		for (size_t i = 0; i < n; i++)
+			slab[i] += slice[i];
+	else
+		for (size_t i = 0; i < n; i++)
+			slab[i] = slice[i] > slab[i] ? slice[i] : slab[i];
+	if (last && mode == SLABS_MEAN)
+		for (size_t i = 0; i < n; i++)
+			slab[i] *= share;
+}
+
+int slabs_add(struct slabs *s, const float *slice, const float **ret_slab, struct err *err)
+{
+	size_t n = pixels(s), n_blocks = (n + BLOCK - 1) / BLOCK;
+	struct slabs_range oldest;
+
+	if (s->slice >= s->grid.n[2])
+		return err_set(err, EINVAL, "slabs: a slice after the last of %d", s->grid.n[2]);
+#pragma omp parallel for schedule(static)
+	for (size_t b = 0; b < n_blocks; b++) {
+		size_t at = b * BLOCK, m = n - at < BLOCK ? n - at : BLOCK;
+
+		for (int i = s->done; i < s->count; i++) {
+			struct slabs_range r = slabs_range(s, i);
+
+			if (r.first > s->slice)
+				break;
+			add_block(s->mode, r.first == s->slice, r.first + r.n - 1 == s->slice, 1 / (float)r.n, slice + at, m,
+				  s->rooms + (size_t)(i % s->n_rooms) * n + at);
+		}
+	}
+	*ret_slab = NULL;
+	if (s->done < s->count) {
+		oldest = slabs_range(s, s->done);
+		if (oldest.first + oldest.n - 1 == s->slice)
+			*ret_slab = s->rooms + (size_t)(s->done++ % s->n_rooms) * n;
+	}
+	s->slice++;
+	return 0;
+}

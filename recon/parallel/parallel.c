@@ -1,0 +1,224 @@
+/* parallel.c - a stack part by part: data to the device, an algorithm, the volume back; and the Radon transform.
+ *
+ * Parts are of one size, or of two that differ by one slice, the larger ones first: what belongs to a size is made at most twice.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "kernels/clock.h"
+#include "recon/core/scan.h"
+#include "recon/parallel/parallel_parts.h"
+
+#define TINY_OUT (1.5f * RULE_TINY) /* what the rules leave instead of 0 */
+
+static int check_lines(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, struct err *err)
+{
+	bool negative = p->algorithm != PARALLEL_MLEM && p->algorithm != PARALLEL_OSEM;
+	size_t n_v = (size_t)s->n_radial, n_views = (size_t)s->n_angles, rows = n_views * (size_t)s->n_slices, bad = SIZE_MAX;
+
+#pragma omp parallel for schedule(static) reduction(min : bad)
+	for (size_t row = 0; row < rows; row++) {
+		const float *y = lines + row * n_v;
+		float worst = 0;
+		int n = 0;
+
+		for (size_t i = 0; i < n_v; i++) { /* inf - inf and NaN - NaN are NaN */
+			float gap = y[i] - y[i];
+
+			n += !(gap == 0);
+			worst = y[i] < worst ? y[i] : worst;
+		}
+		if (n || (worst < 0 && !negative))
+			bad = row < bad ? row : bad;
+	}
+	if (bad == SIZE_MAX)
+		return 0;
+	for (size_t i = 0; i < n_v; i++) {
+		float y = lines[bad * n_v + i];
+
+		if (!isfinite(y) || (y < 0 && !negative))
+			return err_set(err, EINVAL, "sinogram: %g at slice %zu, angle %zu, radial bin %zu", (double)y,
+				       bad / n_views, bad % n_views, i);
+	}
+	return err_set(err, EINVAL, "sinogram: row %zu is not usable", bad);
+}
+
+static int (*const open_work[])(struct parallel_session *, struct err *) = {
+	[PARALLEL_WORK_BACK] = parallel_back_open,
+	[PARALLEL_WORK_ROWS] = parallel_rows_open,
+	[PARALLEL_WORK_RULE] = parallel_rule_open,
+};
+
+static int (*const run_work[])(struct parallel_session *, struct err *) = {
+	[PARALLEL_WORK_BACK] = parallel_back_run,
+	[PARALLEL_WORK_ROWS] = parallel_rows_run,
+	[PARALLEL_WORK_RULE] = parallel_rule_run,
+};
+
+/* What belongs to a number of slices. */
+void parallel_part_clear(struct parallel_session *s)
+{
+	const struct device_ops *v = s->dev->ops;
+
+	parallel_back_clear(s);
+	parallel_rows_clear(s);
+	parallel_rule_clear(s);
+	v->projection_free(s->a);
+	s->a = NULL;
+	buf_release(&s->x);
+	buf_release(&s->y);
+	v->host_free(s->dev, s->bins);
+	v->host_free(s->dev, s->out);
+	s->bins = s->out = NULL;
+	s->scan = scan_free(s->scan);
+	s->n = 0;
+}
+
+static int open_radon(struct parallel_session *s, struct err *err)
+{
+	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
+
+	return s->dev->ops->projection_create(s->dev, &spec, &s->a, err);
+}
+
+int parallel_part_open(struct parallel_session *s, int n, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	size_t bins;
+	int r;
+
+	if (s->n == n)
+		return 0;
+	parallel_part_clear(s);
+	r = scan_create_parallel(s->s, n, s->plan->fov_radius, s->views.order, &s->scan, err);
+	if (r < 0)
+		return r;
+	s->n = n;
+	s->grid = parallel_grid(&s->plan->grid, n);
+	bins = (size_t)s->s->n_angles * scan_view_size(s->scan);
+	r = v->host_alloc(s->dev, bins * sizeof(float), (void **)&s->bins, err);
+	if (r == 0)
+		r = v->host_alloc(s->dev, grid_size(&s->grid) * sizeof(float), (void **)&s->out, err);
+	if (r == 0)
+		r = v->alloc(s->dev, grid_size(&s->grid), &s->x, err);
+	if (r == 0)
+		r = v->alloc(s->dev, bins, &s->y, err);
+	if (r == 0)
+		r = s->work == PARALLEL_WORK_RADON ? open_radon(s, err) : open_work[s->work](s, err);
+	return r;
+}
+
+/* `each` for every part, s->first and s->n set. */
+static int for_parts(struct parallel_session *s, int part_slices, int (*each)(struct parallel_session *, void *, struct err *),
+		     void *ctx, double *ret_setup, struct err *err)
+{
+	int total = s->s->n_slices, parts = (total + part_slices - 1) / part_slices;
+	int r = parallel_views_make(s->p, s->s, s->work, &s->views, err);
+
+	for (int i = 0; r == 0 && i < parts; i++) {
+		double begin = clock_seconds();
+
+		r = parallel_part_open(s, total / parts + (i < total % parts), err);
+		*ret_setup += clock_seconds() - begin;
+		if (r < 0)
+			break;
+		s->first = s->done;
+		if (monitor_cancelled(s->monitor))
+			r = err_set(err, ECANCELED, "cancelled after %d of %d slices", s->done, total);
+		else
+			r = each(s, ctx, err);
+		if (r < 0)
+			break;
+		s->done += s->n;
+		monitor_progress(s->monitor, s->work == PARALLEL_WORK_RADON ? "project" : "reconstruct", (double)s->done / total);
+	}
+	parallel_part_clear(s);
+	parallel_views_clear(&s->views);
+	return r;
+}
+
+static int reconstruct_part(struct parallel_session *s, void *volume, struct err *err)
+{
+	int r = run_work[s->work](s, err);
+
+	if (r == 0)
+		r = s->dev->ops->download(&s->x, s->out, err);
+	if (r == 0)
+		parallel_volume_out(s, s->out, s->work == PARALLEL_WORK_RULE ? TINY_OUT : -1, volume);
+	return r;
+}
+
+int parallel_reconstruct(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
+			 struct device *dev, const float *lines, const struct monitor *monitor, float *ret_volume,
+			 struct parallel_report *ret_report, struct err *err)
+{
+	struct parallel_scan reach = parallel_reach(p, s, plan);
+	struct parallel_session session = {.p = p,
+					   .plan = plan,
+					   .s = &reach,
+					   .pad = (reach.n_radial - s->n_radial) / 2,
+					   .dev = dev,
+					   .monitor = monitor,
+					   .work = parallel_work_of(p),
+					   .unit = 1,
+					   .lines = lines};
+	double setup = 0;
+	int r = parallel_check(s, err);
+
+	if (r == 0)
+		r = parallel_check_protocol(p, s, session.work, err);
+	if (r == 0)
+		r = check_lines(p, s, lines, err);
+	if (r < 0)
+		return r;
+	if (session.work == PARALLEL_WORK_RULE)
+		parallel_rule_prepare(&session);
+	r = for_parts(&session, plan->part_slices, reconstruct_part, ret_volume, &setup, err);
+	if (r == 0 && ret_report)
+		*ret_report = (struct parallel_report){
+			.seconds_setup = setup,
+			.seconds_filter = session.seconds_filter,
+			.seconds_iterate = session.seconds_iterate,
+			.residual = session.sum_data > 0 ? sqrt(session.sum_gap / session.sum_data) : 0,
+		};
+	return r;
+}
+
+struct radon {
+	const float *volume;
+	float *lines;
+};
+
+static int radon_part(struct parallel_session *s, void *ctx, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct radon *radon = ctx;
+	int r;
+
+	parallel_volume_in(s, radon->volume, s->out);
+	r = v->upload(&s->x, s->out, err);
+	if (r == 0)
+		r = v->forward(s->a, &s->x, false, &s->y, err);
+	if (r == 0)
+		r = v->download(&s->y, s->bins, err);
+	if (r == 0)
+		parallel_bins_out(s, s->bins, radon->lines);
+	return r;
+}
+
+int parallel_radon(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
+		   struct device *dev, const float *volume, float *ret_lines, struct err *err)
+{
+	struct parallel_plan own = *plan; /* memory is wanted for other things than the protocol's algorithm wants it for */
+	struct parallel_session session = {.p = p, .plan = &own, .s = s, .dev = dev, .work = PARALLEL_WORK_RADON, .unit = 1};
+	struct radon radon = {volume, ret_lines};
+	double setup = 0;
+	int r = parallel_check(s, err);
+
+	if (r == 0)
+		r = parallel_check_protocol(p, s, PARALLEL_WORK_RADON, err);
+	if (r == 0)
+		r = parallel_fit(p, s, PARALLEL_WORK_RADON, dev, &own, err);
+	return r < 0 ? r : for_parts(&session, own.part_slices, radon_part, &radon, &setup, err);
+}

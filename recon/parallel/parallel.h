@@ -1,0 +1,100 @@
+/* 2-D parallel beams: from sinograms to a stack of slices.
+ *
+ * g(s, theta) = integral of f along x cos theta + y sin theta = s (Radon 1917). In memory a scan is float
+ * data[slice][angle][radial], line integrals: mm times the unit of f. Slices share all rays; each is a problem of its own, all
+ * are worked on together.
+ *
+ * Axes: x to the right, y down, z from slice to slice; (0, 0) in the middle of the image. Angles: first_angle + a arc / n_angles
+ * degrees, or any list. Radial bin t lies at (t - (n_radial - 1) / 2) bin + offset.
+ *
+ * parallel_plan() decides everything and refuses with numbers; a session carries it out, like recon/pet/pet.h.
+ */
+#ifndef TOMONODE_RECON_PARALLEL_H
+#define TOMONODE_RECON_PARALLEL_H
+
+#include "kernels/device.h"
+#include "recon/core/monitor.h"
+
+struct parallel_scan {
+	int n_slices, n_angles, n_radial;
+	double bin, offset;	 /* mm: distance of rays; of the rotation axis from the middle of the radial bins */
+	double slice;		 /* mm: distance of slices */
+	double first_angle, arc; /* degrees; arc: > 0, at most 360, 180 for a full set */
+	const double *angle;	 /* degrees, n_angles of them, instead of first_angle and arc; borrowed; NULL: equal steps */
+};
+
+enum parallel_algorithm {
+	PARALLEL_BP = 1, /* backprojection, voxel-driven, times the angle between views: blurred, in the unit of line integrals */
+	PARALLEL_FBP,	 /* filtered backprojection */
+	PARALLEL_ART,	 /* Kaczmarz: Gordon, Bender & Herman 1970 */
+	PARALLEL_SART,	 /* Andersen & Kak 1984; subsets = 1: SIRT */
+	PARALLEL_MLEM,	 /* Shepp & Vardi 1982 */
+	PARALLEL_OSEM,	 /* Hudson & Larkin 1994 */
+};
+
+enum parallel_filter { PARALLEL_RAM_LAK = 1, PARALLEL_SHEPP_LOGAN, PARALLEL_COSINE, PARALLEL_HANN };
+enum parallel_route { PARALLEL_FOURIER = 1, PARALLEL_CONVOLUTION }; /* the same result to 1e-5 */
+
+struct parallel_protocol {
+	enum parallel_algorithm algorithm;
+	int iterations; /* sweeps; ignored by BP and FBP */
+	int subsets;	/* SART, OSEM: of angles */
+	double relaxation;
+	bool non_negative; /* ART, SART: values below 0 become 0, after each sweep (ART) and each subset (SART) */
+	bool in_sequence;  /* ART: views in the order of their angles; else each far from those before, which converges faster */
+	enum parallel_filter filter;
+	double filter_cut; /* Hann: fraction of the Nyquist frequency */
+	enum parallel_route route;
+	int matrix;			 /* pixels along x and y; 0: n_radial */
+	double pixel;			 /* mm; 0: bin */
+	double fov_radius;		 /* mm; pixels whose middle is outside come out as 0; 0: the whole image, corners too */
+	enum projection_model projector; /* PATHS (Siddon), JOSEPH, SAMPLED, EXACT */
+	double sampling;		 /* SAMPLED: mm; 0: a tenth of a pixel */
+	size_t memory_limit; /* bytes on the device; 0: all it has. Below what everything needs, slices come in parts */
+	bool deterministic;
+};
+
+struct parallel_plan {
+	struct grid grid;		      /* of all slices, (0, 0, 0) in its middle */
+	double fov_radius;		      /* as it is used: beyond all corners, where the protocol has 0 */
+	int subsets, iterations, part_slices; /* slices that are worked on at a time */
+	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
+	size_t bytes_host;
+};
+
+int parallel_check(const struct parallel_scan *s, struct err *err); /* EINVAL names what is wrong */
+size_t parallel_size(const struct parallel_scan *s);		    /* bins */
+double parallel_angle(const struct parallel_scan *s, int a);	    /* degrees */
+double parallel_radius(const struct parallel_scan *s, int t);	    /* of a radial bin, mm */
+
+/* The part of the half circle that each view stands for, radians, n_angles of them. Equal steps: arc / n_angles, pi / n_angles
+ * for whole half circles. Otherwise half the way to the neighbours on either side, where theta and theta + 180 degrees are the
+ * same direction; a gap more than three times as wide as all others is taken as a sector that was not measured: then the views at
+ * its ends reach as far outward as inward. */
+int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct err *err);
+
+int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
+		  struct parallel_plan *ret_plan, struct err *err);
+
+struct parallel_report {
+	double seconds_setup, seconds_filter, seconds_iterate;
+	double residual; /* |A x - y| / |y| of the result over all rays, ART and SART; else 0 */
+};
+
+/* lines: parallel_size() floats; NaN and inf are refused, negative ones by MLEM and OSEM. ret_volume: nx * ny * n_slices floats,
+ * x fastest, then y. ECANCELED when the monitor says so; then and after any error ret_volume holds nothing of use. */
+int parallel_reconstruct(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
+			 struct device *dev, const float *lines, const struct monitor *monitor, float *ret_volume,
+			 struct parallel_report *ret_report, struct err *err);
+
+/* The Radon transform of a stack of pictures (x fastest, then y, then slice) by the protocol's projector. ret_lines:
+ * parallel_size(). */
+int parallel_radon(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
+		   struct device *dev, const float *volume, float *ret_lines, struct err *err);
+
+/* The rays with views in `order` (NULL: as they are), for a field of view of fov_radius mm; plane k level in the middle of slice
+ * k of n_slices. Free with scan_free(). */
+int scan_create_parallel(const struct parallel_scan *s, int n_slices, double fov_radius, const int *order, struct scan **ret_scan,
+			 struct err *err);
+
+#endif

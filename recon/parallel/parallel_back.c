@@ -1,0 +1,172 @@
+/* parallel_back.c - backprojection and filtered backprojection.
+ *
+ *   f(x, y) = sum over views of w F(x cos theta + y sin theta),   F = h * g (FBP), or g (BP);   w: parallel_weights()
+ *
+ * w is multiplied in before the filter: they commute. A filtered row has negative ends that go on beyond the data: what lies
+ * farther out than rays were measured is right only with them, so rows get zeros as far as pixels lie (parallel_reach()). Two
+ * routes for the same sampled kernel (recon/core/ramp.h): by transforms of zero-padded rows on the host, two rows in each and a
+ * thread for each pair, O(N log N); or on the device as a sum, O(N^2). The backprojection is the device's: linear between bins, 0
+ * beyond the first and the last one, not an adjoint.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "recon/core/ramp.h"
+#include "recon/parallel/parallel_parts.h"
+
+#define BLOCK 16 /* slices: a line of cache */
+
+struct parallel_back {
+	struct ramp *ramp; /* NULL: BP */
+	struct buf filtered;
+	double *weight; /* by angle */
+};
+
+static enum ramp_filter ramp_of(enum parallel_filter filter)
+{
+	switch (filter) {
+	case PARALLEL_SHEPP_LOGAN:
+		return RAMP_SHEPP_LOGAN;
+	case PARALLEL_COSINE:
+		return RAMP_COSINE;
+	case PARALLEL_HANN:
+		return RAMP_HANN;
+	default:
+		return RAMP_PLAIN;
+	}
+}
+
+int parallel_back_open(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
+	bool filter = s->p->algorithm == PARALLEL_FBP;
+	int r;
+
+	s->back = calloc(1, sizeof(*s->back));
+	if (s->back)
+		s->back->weight = malloc((size_t)s->s->n_angles * sizeof(*s->back->weight));
+	if (!s->back || !s->back->weight)
+		return err_set(err, ENOMEM, "fbp: cannot allocate %d angles", s->s->n_angles);
+	r = parallel_weights(s->s, s->back->weight, err);
+	if (r == 0 && filter)
+		r = ramp_create(ramp_of(s->p->filter), s->p->filter_cut, s->s->bin, s->s->n_radial, &s->back->ramp, err);
+	if (r == 0 && filter && s->p->route == PARALLEL_CONVOLUTION)
+		r = v->alloc(s->dev, s->y.n, &s->back->filtered, err);
+	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
+}
+
+void parallel_back_clear(struct parallel_session *s)
+{
+	if (!s->back)
+		return;
+	ramp_free(s->back->ramp);
+	buf_release(&s->back->filtered);
+	free(s->back->weight);
+	free(s->back);
+	s->back = NULL;
+}
+
+/* A weighted row, between zeros. */
+static void fetch(const struct parallel_session *s, int view, int slice, float *ret_row)
+{
+	size_t pad = (size_t)s->pad, n_v = (size_t)s->s->n_radial - 2 * pad;
+	const float *from = parallel_row(s, s->lines, slice, view);
+	float w = (float)s->back->weight[s->views.order[view]];
+
+	for (size_t i = 0; i < pad; i++)
+		ret_row[i] = ret_row[pad + n_v + i] = 0;
+	for (size_t i = 0; i < n_v; i++)
+		ret_row[pad + i] = w * from[i];
+}
+
+/* A single slice: rows of bins are rows of data; two views in a transform. */
+static void filter_views(const struct parallel_session *s, int view, void *work)
+{
+	size_t n_v = (size_t)s->s->n_radial;
+	float *a = s->bins + (size_t)view * n_v, *b = view + 1 < s->s->n_angles ? a + n_v : NULL;
+
+	fetch(s, view, 0, a);
+	if (b)
+		fetch(s, view + 1, 0, b);
+	ramp_rows(s->back->ramp, a, b, work);
+}
+
+/* A block of slices of one view; two slices in a transform. */
+static void filter_slices(const struct parallel_session *s, int view, int first, float *rows, void *work)
+{
+	size_t n_v = (size_t)s->s->n_radial, n_u = (size_t)s->n;
+	int n = s->n - first < BLOCK ? s->n - first : BLOCK;
+	float *to = s->bins + (size_t)view * n_v * n_u + first;
+
+	for (int k = 0; k < n; k++)
+		fetch(s, view, first + k, rows + (size_t)k * n_v);
+	for (int k = 0; k < n; k += 2)
+		ramp_rows(s->back->ramp, rows + (size_t)k * n_v, k + 1 < n ? rows + (size_t)(k + 1) * n_v : NULL, work);
+	for (size_t i = 0; i < n_v; i++)
+		for (int k = 0; k < n; k++)
+			to[i * n_u + (size_t)k] = rows[(size_t)k * n_v + i];
+}
+
+static int filter(const struct parallel_session *s, struct err *err)
+{
+	size_t room = s->n > 1 ? BLOCK * (size_t)s->s->n_radial : 0;
+	bool failed = false;
+
+#pragma omp parallel
+	{
+		float *rows = malloc((room ? room : 1) * sizeof(*rows));
+		void *work = malloc(ramp_work(s->back->ramp));
+
+		if (!rows || !work) {
+#pragma omp atomic write
+			failed = true;
+		}
+#pragma omp barrier
+		if (!failed && s->n == 1) {
+#pragma omp for schedule(static)
+			for (int view = 0; view < s->s->n_angles; view += 2)
+				filter_views(s, view, work);
+		} else if (!failed) {
+#pragma omp for collapse(2) schedule(static)
+			for (int view = 0; view < s->s->n_angles; view++)
+				for (int first = 0; first < s->n; first += BLOCK)
+					filter_slices(s, view, first, rows, work);
+		}
+		free(rows);
+		free(work);
+	}
+	return failed ? err_set(err, ENOMEM, "fbp: no memory to filter rows of %d bins", s->s->n_radial) : 0;
+}
+
+int parallel_back_run(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	bool convolve = s->p->algorithm == PARALLEL_FBP && s->p->route == PARALLEL_CONVOLUTION;
+	double begin = clock_seconds(), filtered;
+	const struct buf *y = &s->y;
+	int r = 0;
+
+	if (s->back->ramp && !convolve)
+		r = filter(s, err);
+	else
+		parallel_bins_in(s, s->back->weight, s->bins);
+	if (r == 0)
+		r = v->upload(&s->y, s->bins, err);
+	if (r == 0 && convolve) {
+		y = &s->back->filtered;
+		r = v->convolve(&s->y, (size_t)s->s->n_angles, s->s->n_radial, (size_t)s->n, ramp_kernel(s->back->ramp),
+				&s->back->filtered, err);
+		if (r == 0)
+			r = v->wait(s->dev, QUEUE_WORK, err);
+	}
+	filtered = clock_seconds();
+	if (r == 0)
+		r = v->back_interpolated(s->a, y, false, &s->x, err);
+	if (r == 0)
+		r = v->wait(s->dev, QUEUE_WORK, err);
+	s->seconds_filter += filtered - begin;
+	s->seconds_iterate += clock_seconds() - filtered;
+	return r;
+}

@@ -1,0 +1,304 @@
+/* parallel_plan.c - decides grid, subsets and memory before anything is allocated.
+ *
+ * bytes_total is the sum of everything that is allocated on the device; the CPU device's vectors may be rounded up by a page.
+ * Where that is more than the limit, slices come in parts, which changes nothing in them: the largest part that fits is looked
+ * for by halving. What does not fit with one slice is refused.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/core/plan.h"
+#include "recon/core/scan.h"
+#include "recon/core/subsets.h"
+#include "recon/parallel/parallel_parts.h"
+
+#define MATRIX_MAX 16384
+#define MATRIX_LEAST 2	     /* linear models have neighbours */
+#define SAMPLES_OF_PIXEL 0.1 /* a usual step */
+
+enum parallel_work parallel_work_of(const struct parallel_protocol *p)
+{
+	return p->algorithm == PARALLEL_BP || p->algorithm == PARALLEL_FBP ? PARALLEL_WORK_BACK
+	       : p->algorithm == PARALLEL_ART				   ? PARALLEL_WORK_ROWS
+									   : PARALLEL_WORK_RULE;
+}
+
+static int check_filter(const struct parallel_protocol *p, struct err *err)
+{
+	if (p->algorithm != PARALLEL_FBP)
+		return 0;
+	if (p->filter < PARALLEL_RAM_LAK || p->filter > PARALLEL_HANN)
+		return plan_refuse(err, "filter", p->filter, "ram-lak, shepp-logan, cosine, hann");
+	if (p->filter == PARALLEL_HANN && !(p->filter_cut > 0 && p->filter_cut <= 1))
+		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
+	if (p->route != PARALLEL_FOURIER && p->route != PARALLEL_CONVOLUTION)
+		return plan_refuse(err, "route", p->route, "fourier, convolution");
+	return 0;
+}
+
+static int check_iteration(const struct parallel_protocol *p, const struct parallel_scan *s, struct err *err)
+{
+	bool rows = p->algorithm == PARALLEL_ART;
+
+	if (p->iterations < 1 || p->iterations > 100000)
+		return plan_refuse(err, "iterations", p->iterations, "1 to 100000");
+	if ((p->algorithm == PARALLEL_SART || p->algorithm == PARALLEL_OSEM) && (p->subsets < 1 || p->subsets > s->n_angles))
+		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, s->n_angles);
+	if ((rows || p->algorithm == PARALLEL_SART) && !(p->relaxation > 0 && p->relaxation < 2))
+		return plan_refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
+	return 0;
+}
+
+static int check_projector(const struct parallel_protocol *p, enum parallel_work work, struct err *err)
+{
+	bool lines = p->projector == PROJECTION_PATHS || p->projector == PROJECTION_JOSEPH || p->projector == PROJECTION_SAMPLED;
+
+	if (work == PARALLEL_WORK_ROWS && !lines)
+		return plan_refuse(err, "projector", p->projector, "paths, joseph, sampled");
+	if (!lines && p->projector != PROJECTION_EXACT)
+		return plan_refuse(err, "projector", p->projector, "paths, joseph, sampled, exact");
+	if (p->projector == PROJECTION_SAMPLED && !(p->sampling == 0 || (p->sampling >= 1e-3 && p->sampling <= 100)))
+		return plan_refuse(err, "sampling", p->sampling, "0 (a tenth of a pixel), 0.001 to 100 mm");
+	return 0;
+}
+
+int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
+			    struct err *err)
+{
+	int r = 0;
+
+	if (p->algorithm < PARALLEL_BP || p->algorithm > PARALLEL_OSEM)
+		return plan_refuse(err, "algorithm", p->algorithm, "bp, fbp, art, sart, mlem, osem");
+	if (work == PARALLEL_WORK_BACK)
+		r = check_filter(p, err);
+	else if (work != PARALLEL_WORK_RADON)
+		r = check_iteration(p, s, err);
+	if (r == 0 && work != PARALLEL_WORK_BACK)
+		r = check_projector(p, work, err);
+	if (r < 0)
+		return r;
+	if (p->matrix != 0 && (p->matrix < MATRIX_LEAST || p->matrix > MATRIX_MAX))
+		return plan_refuse(err, "matrix", p->matrix, "0 (as many as radial bins), 2 to 16384");
+	if (p->matrix == 0 && (s->n_radial < MATRIX_LEAST || s->n_radial > MATRIX_MAX))
+		return plan_refuse(err, "matrix=0, radial bins", s->n_radial, "2 to 16384");
+	if (!(p->pixel == 0 || (p->pixel >= 1e-3 && p->pixel <= 1000))) /* refuses NaN, too */
+		return plan_refuse(err, "pixel", p->pixel, "0 (distance of rays), 0.001 to 1000 mm");
+	if (!(p->fov_radius == 0 || (p->fov_radius >= 1e-3 && p->fov_radius <= 1e5)))
+		return plan_refuse(err, "fov_radius", p->fov_radius, "0 (the whole image), 0.001 to 1e5 mm");
+	return 0;
+}
+
+/* theta and theta + 180 degrees are neighbours. */
+static int order_views(const struct parallel_scan *s, int n_subsets, struct parallel_views *v, struct err *err)
+{
+	double *position = malloc((size_t)s->n_angles * sizeof(*position));
+	int r;
+
+	if (!position)
+		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", s->n_angles);
+	for (int a = 0; a < s->n_angles; a++) {
+		position[a] = fmod(parallel_angle(s, a), 180);
+		position[a] += position[a] < 0 ? 180 : 0;
+	}
+	r = subsets_make(position, s->n_angles, n_subsets, v->order, v->first, err);
+	free(position);
+	return r;
+}
+
+int parallel_views_make(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
+			struct parallel_views *ret_views, struct err *err)
+{
+	bool spread = work == PARALLEL_WORK_ROWS && !p->in_sequence;
+	bool subsets = work == PARALLEL_WORK_RULE && p->algorithm != PARALLEL_MLEM && p->subsets > 1;
+	struct parallel_views v = {.n_subsets = 1};
+	int r = 0;
+
+	v.order = malloc((size_t)s->n_angles * sizeof(*v.order));
+	v.first = malloc(((size_t)s->n_angles + 1) * sizeof(*v.first));
+	if (!v.order || !v.first) {
+		parallel_views_clear(&v);
+		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", s->n_angles);
+	}
+	for (int a = 0; a < s->n_angles; a++)
+		v.order[a] = a;
+	if (spread || subsets)
+		r = order_views(s, spread ? s->n_angles : p->subsets, &v, err);
+	if (subsets) {
+		v.n_subsets = r;
+	} else {
+		v.first[0] = 0;
+		v.first[1] = s->n_angles;
+	}
+	for (int i = 0; r >= 0 && i < v.n_subsets; i++)
+		v.largest_subset =
+			v.first[i + 1] - v.first[i] > v.largest_subset ? v.first[i + 1] - v.first[i] : v.largest_subset;
+	if (r < 0)
+		parallel_views_clear(&v);
+	else
+		*ret_views = v;
+	return r < 0 ? r : 0;
+}
+
+void parallel_views_clear(struct parallel_views *v)
+{
+	free(v->order);
+	free(v->first);
+	*v = (struct parallel_views){0};
+}
+
+struct grid parallel_grid(const struct grid *whole, int n)
+{
+	struct grid g = *whole;
+
+	g.n[2] = n;
+	g.lo[2] = -0.5 * n * g.h[2];
+	g.z_fastest = n > 1; /* kernels/lines.h */
+	return g;
+}
+
+struct projection_spec parallel_spec(const struct parallel_protocol *p, enum parallel_work work, const struct scan *scan,
+				     const struct grid *grid, int first, int n_views)
+{
+	return (struct projection_spec){
+		/* backprojection wants no tables: its interpolation is a function of its own */
+		.model = work == PARALLEL_WORK_BACK ? PROJECTION_EXACT : p->projector,
+		.scan = scan,
+		.first = first,
+		.n_views = n_views,
+		.grid = grid,
+		.deterministic = p->deterministic,
+		.sampling = p->sampling > 0 ? p->sampling : SAMPLES_OF_PIXEL * grid->h[0],
+		.sweeps = work == PARALLEL_WORK_ROWS,
+	};
+}
+
+struct parallel_vectors parallel_vectors_of(const struct parallel_protocol *p, enum parallel_work work, int n_subsets)
+{
+	switch (work) {
+	case PARALLEL_WORK_BACK:
+		return (struct parallel_vectors){1, p->algorithm == PARALLEL_FBP && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
+	case PARALLEL_WORK_ROWS: /* x, and where it is positive; y, and the residual */
+		return (struct parallel_vectors){p->non_negative ? 2 : 1, 2, 0};
+	case PARALLEL_WORK_RULE: /* x, num, den; y, lengths; line integrals */
+		return (struct parallel_vectors){2 + n_subsets, p->algorithm == PARALLEL_SART ? 2 : 1, 1};
+	default:
+		return (struct parallel_vectors){1, 1, 0};
+	}
+}
+
+static void lay_out(const struct parallel_protocol *p, const struct parallel_scan *s, struct parallel_plan *plan)
+{
+	struct grid *g = &plan->grid;
+
+	g->n[0] = g->n[1] = p->matrix ? p->matrix : s->n_radial;
+	g->n[2] = s->n_slices;
+	g->h[0] = g->h[1] = p->pixel > 0 ? p->pixel : s->bin;
+	g->h[2] = s->slice;
+	g->z_fastest = false;
+	for (int c = 0; c < 3; c++)
+		g->lo[c] = -0.5 * g->n[c] * g->h[c];
+	/* half a pixel more: as far as what is linear between middles goes on beyond the last of them */
+	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
+}
+
+struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
+				    const struct parallel_plan *plan)
+{
+	const struct grid *g = &plan->grid;
+	double corner = 0.5 * hypot((g->n[0] - 1) * g->h[0], (g->n[1] - 1) * g->h[1]),
+	       most = (PARALLEL_BINS_MAX - s->n_radial) / 2;
+	double beyond = fmin(corner, plan->fov_radius) + fabs(s->offset) - 0.5 * (s->n_radial - 1) * s->bin;
+	struct parallel_scan reach = *s;
+
+	if (p->algorithm == PARALLEL_FBP && beyond > 0)
+		reach.n_radial += 2 * (int)fmin(ceil(beyond / s->bin), most);
+	return reach;
+}
+
+/* Bytes of the plan with parts of n slices. */
+static int count(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
+		 const struct parallel_views *views, struct device *dev, int n, struct parallel_plan *plan, struct err *err)
+{
+	struct parallel_vectors vectors = parallel_vectors_of(p, work, views->n_subsets);
+	struct grid grid = parallel_grid(&plan->grid, n);
+	size_t bins, tables = 0, scratch = 0;
+	struct scan *scan = NULL;
+	int r = scan_create_parallel(s, n, plan->fov_radius, views->order, &scan, err);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < views->n_subsets; i++) {
+		struct projection_spec spec =
+			parallel_spec(p, work, scan, &grid, views->first[i], views->first[i + 1] - views->first[i]);
+		size_t shared = dev->ops->scratch_bytes(dev, &spec);
+
+		tables += dev->ops->projection_bytes(dev, &spec);
+		scratch = shared > scratch ? shared : scratch;
+	}
+	bins = scan_view_size(scan);
+	plan->part_slices = n;
+	plan->bytes_volume = (size_t)vectors.volumes * grid_size(&grid) * sizeof(float);
+	plan->bytes_data =
+		sizeof(float) * bins *
+		((size_t)vectors.data * (size_t)s->n_angles + (size_t)vectors.subset_data * (size_t)views->largest_subset);
+	plan->bytes_projection = tables + scratch;
+	plan->bytes_total = plan->bytes_volume + plan->bytes_data + plan->bytes_projection;
+	plan->bytes_host = sizeof(float) * (bins * (size_t)s->n_angles + grid_size(&grid));
+	scan_free(scan);
+	return 0;
+}
+
+static struct plan_bytes bytes_of(const struct parallel_plan *p)
+{
+	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
+}
+
+int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
+		 struct parallel_plan *plan, struct err *err)
+{
+	struct parallel_views views = {0};
+	struct parallel_plan whole;
+	size_t limit = plan_limit(dev, p->memory_limit);
+	int fits = 0, too_many = s->n_slices, r = parallel_views_make(p, s, work, &views, err);
+
+	if (r < 0)
+		return r;
+	plan->subsets = views.n_subsets;
+	r = count(p, s, work, &views, dev, s->n_slices, plan, err);
+	whole = *plan;
+	if (r == 0 && limit > 0 && plan->bytes_total > limit) {
+		while (r == 0 && too_many - fits > 1) {
+			int n = fits + (too_many - fits) / 2;
+
+			r = count(p, s, work, &views, dev, n, plan, err);
+			*(plan->bytes_total <= limit ? &fits : &too_many) = n;
+		}
+		if (r == 0)
+			r = count(p, s, work, &views, dev, fits ? fits : 1, plan, err);
+		if (r == 0 && fits == 0)
+			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, limit, err);
+	}
+	parallel_views_clear(&views);
+	return r;
+}
+
+int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
+		  struct parallel_plan *ret_plan, struct err *err)
+{
+	enum parallel_work work = parallel_work_of(p);
+	struct parallel_plan plan = {.iterations = work == PARALLEL_WORK_BACK ? 1 : p->iterations};
+	struct parallel_scan reach;
+	int r = parallel_check(s, err);
+
+	if (r == 0)
+		r = parallel_check_protocol(p, s, work, err);
+	if (r < 0)
+		return r;
+	lay_out(p, s, &plan);
+	reach = parallel_reach(p, s, &plan);
+	r = parallel_fit(p, &reach, work, dev, &plan, err);
+	if (r == 0)
+		*ret_plan = plan;
+	return r;
+}

@@ -1,0 +1,89 @@
+/* parallel_rows.c - ART: Kaczmarz' method, ray by ray, from 0. The order of rays within a view is the device's (kernels/device.h,
+ * row_sweep()), that of the views the plan's. It is linear in the data and keeps what is negative, unless it is asked not to. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "recon/parallel/parallel_parts.h"
+
+struct parallel_rows {
+	struct buf gap;	     /* A x - y */
+	struct buf positive; /* with non_negative: 1 where x is, else 0 */
+};
+
+int parallel_rows_open(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
+	int r;
+
+	s->rows = calloc(1, sizeof(*s->rows));
+	if (!s->rows)
+		return err_set(err, ENOMEM, "art: out of memory");
+	r = v->alloc(s->dev, s->y.n, &s->rows->gap, err);
+	if (r == 0 && s->p->non_negative)
+		r = v->alloc(s->dev, s->x.n, &s->rows->positive, err);
+	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
+}
+
+void parallel_rows_clear(struct parallel_session *s)
+{
+	if (!s->rows)
+		return;
+	buf_release(&s->rows->gap);
+	buf_release(&s->rows->positive);
+	free(s->rows);
+	s->rows = NULL;
+}
+
+static int cut_negative(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct buf *positive = &s->rows->positive;
+	int r = v->copy(&s->x, positive, err);
+
+	if (r == 0)
+		r = v->threshold(positive, 0, 1, err);
+	return r < 0 ? r : v->multiply(&s->x, positive, &s->x, err);
+}
+
+static int sum_gap(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct buf *gap = &s->rows->gap;
+	double left = 0, all = 0;
+	int r = v->forward(s->a, &s->x, false, gap, err);
+
+	if (r == 0)
+		r = v->axpy(-1, &s->y, gap, err);
+	if (r == 0)
+		r = v->dot(gap, gap, &left, err);
+	if (r == 0)
+		r = v->dot(&s->y, &s->y, &all, err);
+	s->sum_gap += left;
+	s->sum_data += all;
+	return r;
+}
+
+int parallel_rows_run(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	double begin = clock_seconds();
+	int r;
+
+	parallel_bins_in(s, NULL, s->bins);
+	r = v->upload(&s->y, s->bins, err);
+	if (r == 0)
+		r = v->fill(&s->x, 0, err);
+	for (int i = 0; r == 0 && i < s->plan->iterations; i++) {
+		r = v->row_sweep(s->a, (float)s->p->relaxation, &s->y, &s->x, err);
+		if (r == 0 && s->p->non_negative)
+			r = cut_negative(s, err);
+		if (r == 0 && !parallel_goes_on(s, (double)(i + 1) / s->plan->iterations))
+			r = err_set(err, ECANCELED, "reconstruction cancelled after %d of %d sweeps", i + 1, s->plan->iterations);
+	}
+	if (r == 0)
+		r = sum_gap(s, err); /* waits */
+	s->seconds_iterate += clock_seconds() - begin;
+	return r;
+}

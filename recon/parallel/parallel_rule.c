@@ -1,0 +1,268 @@
+/* parallel_rule.c - SART, MLEM and OSEM through the one iteration (recon/core/iterate.h), what A_s'd is kept for each subset.
+ *
+ * The start: EM: of each slice the level that explains the sum of its data, sum(y) / sum(A 1); SART: as good as 0. Pixels outside
+ * the field of view, and those that no ray meets, are 0 and stay so. Floors are fractions of means, so that units do not matter:
+ * where the level of the data is far from 1, they are multiplied with a power of two, which rounds nothing.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "recon/core/projector.h"
+#include "recon/parallel/parallel_parts.h"
+
+#define FLOOR 1e-6	   /* of the mean */
+#define SHORT 1e-3	   /* of a pixel: rays that meet less of the volume tell nothing (SART) */
+#define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
+
+struct parallel_rule {
+	struct linop **op;
+	struct iterate_part *part;
+	struct iterate_subset *subset;
+	struct iterate_work work;
+	struct buf row; /* SART: lengths of the rays */
+	double *level;	/* of each slice */
+	double total;	/* sum of A 1 over the rays of a slice */
+	double mean;	/* of den over the pixels in the field of view, a subset's */
+};
+
+static bool is_sart(const struct parallel_session *s)
+{
+	return s->p->algorithm == PARALLEL_SART;
+}
+
+/* Sum of a slice's data over rays that exist. */
+static double slice_sum(const struct parallel_session *s, int slice)
+{
+	const struct parallel_scan *scan = s->s;
+	size_t n_v = (size_t)scan->n_radial, n_views = (size_t)scan->n_angles;
+	const float *from = s->lines + (size_t)slice * n_views * n_v;
+	size_t first = 0, end = n_v;
+	double sum = 0;
+
+	while (first < end && !(fabs(parallel_radius(scan, (int)first)) < s->plan->fov_radius))
+		first++;
+	while (end > first && !(fabs(parallel_radius(scan, (int)end - 1)) < s->plan->fov_radius))
+		end--;
+	for (size_t a = 0; a < n_views; a++)
+		for (size_t i = first; i < end; i++)
+			sum += fabs((double)from[a * n_v + i]);
+	return sum;
+}
+
+void parallel_rule_prepare(struct parallel_session *s)
+{
+	double sum = 0, level;
+
+#pragma omp parallel for reduction(+ : sum)
+	for (int k = 0; k < s->s->n_slices; k++)
+		sum += slice_sum(s, k);
+	sum /= (double)parallel_size(s->s);
+	level = sum / s->plan->fov_radius;
+	s->unit = !(level > 0) || (level > 1e-3 && level < 1e6) ? 1 : exp2(-round(log2(level)));
+	s->data_mean = s->unit * sum;
+}
+
+static int make_subset(struct parallel_session *s, int i, struct err *err)
+{
+	struct parallel_rule *u = s->rule;
+	int first = s->views.first[i], n = s->views.first[i + 1] - first;
+	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, first, n);
+	size_t bins = scan_view_size(s->scan);
+	int r = projector_create(s->dev, &spec, &u->op[i], err);
+
+	if (r == 0)
+		r = s->dev->ops->alloc(s->dev, s->x.n, &u->subset[i].den, err);
+	if (r < 0)
+		return r;
+	u->part[i].op = u->op[i];
+	u->part[i].y = buf_part(&s->y, (size_t)first * bins, (size_t)n * bins);
+	if (is_sart(s))
+		u->part[i].row = buf_part(&u->row, (size_t)first * bins, (size_t)n * bins);
+	u->subset[i].part = &u->part[i];
+	u->subset[i].n_parts = 1;
+	return 0;
+}
+
+/* d of the bins of a subset, in work.p: 1 where the rule counts a bin. */
+static int make_ones(struct parallel_session *s, int i, struct buf *p, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct iterate_part *part = &s->rule->part[i];
+	int r;
+
+	if (!is_sart(s))
+		return v->fill(p, 1, err);
+	r = part->op->apply(part->op, &s->x, &part->row, err);
+	if (r == 0)
+		r = v->copy(&part->row, p, err);
+	return r < 0 ? r : v->threshold(p, (float)(SHORT * s->grid.h[0]), 1, err);
+}
+
+/* den of every subset, lengths, and their sums: they belong to the geometry. */
+static int make_den(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct parallel_rule *u = s->rule;
+	double pixels;
+	int r;
+
+	for (int k = 0; k < s->n; k++)
+		u->level[k] = 1;
+	parallel_volume_level(s, u->level, s->out);
+	r = v->upload(&s->x, s->out, err);
+	for (int i = 0; r == 0 && i < s->views.n_subsets; i++) {
+		struct buf p = buf_part(&u->work.p, 0, u->part[i].y.n);
+
+		r = make_ones(s, i, &p, err);
+		if (r == 0)
+			r = u->op[i]->adjoint(u->op[i], &p, &u->subset[i].den, err);
+		if (r == 0) {
+			double sum = 0;
+
+			r = v->dot(&s->x, &u->subset[i].den, &sum, err);
+			u->total += sum / s->n;
+		}
+	}
+	if (r < 0 || (r = v->sum(&s->x, &pixels, err)) < 0)
+		return r;
+	if (!(u->total > 0))
+		return err_set(err, EDOM, "sinogram: no ray meets the image of %d x %d pixels of %g mm", s->grid.n[0],
+			       s->grid.n[1], s->grid.h[0]);
+	u->mean = u->total / (pixels / s->n) / s->views.n_subsets;
+	return 0;
+}
+
+int parallel_rule_open(struct parallel_session *s, struct err *err)
+{
+	size_t n = (size_t)s->views.n_subsets, largest = (size_t)s->views.largest_subset * scan_view_size(s->scan);
+	struct parallel_rule *u = calloc(1, sizeof(*u));
+	int r = 0;
+
+	s->rule = u;
+	if (u) {
+		u->op = calloc(n, sizeof(*u->op));
+		u->part = calloc(n, sizeof(*u->part));
+		u->subset = calloc(n, sizeof(*u->subset));
+		u->level = calloc((size_t)s->n, sizeof(*u->level));
+	}
+	if (!u || !u->op || !u->part || !u->subset || !u->level)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu subsets", n);
+	if (is_sart(s))
+		r = s->dev->ops->alloc(s->dev, s->y.n, &u->row, err);
+	for (int i = 0; r == 0 && i < s->views.n_subsets; i++)
+		r = make_subset(s, i, err);
+	return r < 0 ? r : iterate_work_alloc_kept(s->dev, s->x.n, largest, false, &u->work, err);
+}
+
+void parallel_rule_clear(struct parallel_session *s)
+{
+	struct parallel_rule *u = s->rule;
+
+	if (!u)
+		return;
+	for (int i = 0; i < s->views.n_subsets; i++) {
+		if (u->op)
+			linop_free(u->op[i]);
+		if (u->subset)
+			buf_release(&u->subset[i].den);
+	}
+	iterate_work_release(&u->work);
+	buf_release(&u->row);
+	free(u->op);
+	free(u->part);
+	free(u->subset);
+	free(u->level);
+	free(u);
+	s->rule = NULL;
+}
+
+/* x becomes the start. */
+static int start(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct parallel_rule *u = s->rule;
+	struct buf *seen = &u->work.num;
+	int r = u->total > 0 ? 0 : make_den(s, err);
+
+	if (r == 0)
+		r = v->fill(seen, 0, err);
+	for (int i = 0; r == 0 && i < s->views.n_subsets; i++)
+		r = v->axpy(1, &u->subset[i].den, seen, err);
+	if (r == 0)
+		r = v->threshold(seen, (float)(FLOOR * u->mean), 1, err);
+	if (r < 0)
+		return r;
+#pragma omp parallel for
+	for (int k = 0; k < s->n; k++)
+		u->level[k] = is_sart(s) ? (double)RULE_TINY : s->unit * slice_sum(s, s->first + k) / u->total;
+	parallel_volume_level(s, u->level, s->out);
+	r = v->upload(&s->x, s->out, err);
+	return r < 0 ? r : v->multiply(&s->x, seen, &s->x, err);
+}
+
+static int sum_gap(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < s->views.n_subsets; i++) {
+		struct iterate_part *part = &s->rule->part[i];
+		struct buf p = buf_part(&s->rule->work.p, 0, part->y.n);
+		double left = 0, all = 0;
+
+		r = part->op->apply(part->op, &s->x, &p, err);
+		if (r == 0)
+			r = v->axpy(-1, &part->y, &p, err);
+		if (r == 0)
+			r = v->dot(&p, &p, &left, err);
+		if (r == 0)
+			r = v->dot(&part->y, &part->y, &all, err);
+		s->sum_gap += left;
+		s->sum_data += all;
+	}
+	return r;
+}
+
+static void part_progress(void *session, const char *stage, double fraction)
+{
+	const struct parallel_session *s = session;
+
+	monitor_progress(s->monitor, stage, (s->done + fraction * s->n) / s->s->n_slices);
+}
+
+static bool part_cancelled(void *session)
+{
+	return monitor_cancelled(((const struct parallel_session *)session)->monitor);
+}
+
+int parallel_rule_run(struct parallel_session *s, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct monitor monitor = {s, part_progress, part_cancelled};
+	struct iterate_conf conf = {.iterations = s->plan->iterations};
+	double begin = clock_seconds();
+	int r;
+
+	parallel_bins_in(s, NULL, s->bins);
+	r = v->upload(&s->y, s->bins, err);
+	if (r == 0)
+		r = start(s, err);
+	if (r < 0)
+		return r;
+	conf.rule = (struct rule){
+		.kind = is_sart(s) ? RULE_SART : RULE_EM,
+		.bin_floor = is_sart(s) ? (float)(SHORT * s->grid.h[0]) : fmaxf((float)(FLOOR * s->data_mean), FLOAT_LEAST),
+		.voxel_floor = fmaxf((float)(FLOOR * s->rule->mean), FLOAT_LEAST),
+		.step = is_sart(s) ? (float)s->p->relaxation : 1,
+		.negative = is_sart(s) && !s->p->non_negative,
+	};
+	r = iterate_run(&conf, s->rule->subset, (size_t)s->views.n_subsets, &s->rule->work, &s->x, &monitor, err);
+	if (r == 0 && is_sart(s))
+		r = sum_gap(s, err);
+	if (r == 0)
+		r = v->wait(s->dev, QUEUE_WORK, err);
+	s->seconds_iterate += clock_seconds() - begin;
+	return r;
+}

@@ -1,0 +1,264 @@
+/* michelogram.c - from rings and segments to planes, from planes to rays.
+ *
+ * A ring pair (i, j) has the sum i + j, which is where it lies (z = (sum - (rings-1)) ring_spacing / 2), and the difference i - j
+ * of the same parity. Difference d has the sums |d|, |d| + 2, ... 2 (rings-1) - |d|. So
+ * - a segment of one difference has rings - |d| planes a whole ring apart;
+ * - one of several has differences of both parities next to each other, and a plane for each sum from that of the smallest |d|
+ *   on.
+ *
+ * A scan is one allocation, like those of scan.c: scan, views, planes, radii.
+ */
+#include "recon/pet/michelogram.h"
+#include "recon/core/scan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define RINGS_MAX 1024
+#define PLANES_MAX 65535
+#define BINS_MAX 65535
+#define ANGLES_MAX 4096
+#define DETECTORS_MAX 65535
+#define LENGTH_MAX 10000.0 /* mm */
+
+struct owned_scan {
+	struct scan scan; /* first: what the caller holds */
+	double rest[];	  /* views, planes and radii hold nothing but doubles */
+};
+
+static int smallest_difference(int first, int last)
+{
+	return first > 0 ? first : last < 0 ? -last : 0;
+}
+
+int michelogram_segment_planes(int rings, int first, int last)
+{
+	int smallest = smallest_difference(first, last);
+
+	if (rings < 1 || rings > RINGS_MAX || first > last || first <= -rings || last >= rings)
+		return 0;
+	return first == last ? rings - smallest : 2 * (rings - smallest) - 1;
+}
+
+int michelogram_segments(int rings, int span, int largest_difference, struct michelogram_segment **ret_segments, int *ret_n,
+			 struct err *err)
+{
+	int half = span == 2 ? 1 : span / 2, pairs, n; /* segment 0 is -half .. half */
+	struct michelogram_segment *list;
+
+	if (rings < 1 || rings > RINGS_MAX)
+		return err_set(err, EINVAL, "michelogram: %d rings; allowed: 1 to %d", rings, RINGS_MAX);
+	if (span < 1 || span > 2 * RINGS_MAX || (span % 2 == 0 && span != 2))
+		return err_set(err, EINVAL, "michelogram: span %d; allowed: odd numbers, and 2", span);
+	if (largest_difference < 0 || largest_difference >= rings)
+		return err_set(err, EINVAL, "michelogram: ring difference %d; %d rings have 0 to %d", largest_difference, rings,
+			       rings - 1);
+	if (half > largest_difference)
+		return err_set(err, EINVAL, "michelogram: span %d wants ring differences up to %d, not %d", span, half,
+			       largest_difference);
+	pairs = (largest_difference - half) / span;
+	n = 2 * pairs + 1;
+	if (n > MICHELOGRAM_SEGMENTS_MAX)
+		return err_set(err, EINVAL, "michelogram: %d segments; allowed: at most %d", n, MICHELOGRAM_SEGMENTS_MAX);
+	list = malloc((size_t)n * sizeof(*list));
+	if (!list)
+		return err_set(err, ENOMEM, "michelogram: no memory for %d segments", n);
+	list[0] = (struct michelogram_segment){-half, half, michelogram_segment_planes(rings, -half, half)};
+	for (int i = 0; i < pairs; i++) {
+		int first = half + 1 + i * span, last = first + span - 1, planes = michelogram_segment_planes(rings, first, last);
+
+		list[2 * i + 1] = (struct michelogram_segment){first, last, planes};
+		list[2 * i + 2] = (struct michelogram_segment){-last, -first, planes};
+	}
+	*ret_segments = list;
+	*ret_n = n;
+	return 0;
+}
+
+static int check_scanner(const struct michelogram *m, struct err *err)
+{
+	const struct pet_scanner *s = &m->scanner;
+
+	if (s->rings < 1 || s->rings > RINGS_MAX)
+		return err_set(err, EINVAL, "michelogram: %d rings; allowed: 1 to %d", s->rings, RINGS_MAX);
+	if (!(s->ring_spacing > 0 && s->ring_spacing <= LENGTH_MAX)) /* !(x > 0) also refuses NaN */
+		return err_set(err, EINVAL, "michelogram: rings %g mm apart", s->ring_spacing);
+	if (!(s->radius > 0 && s->radius <= LENGTH_MAX))
+		return err_set(err, EINVAL, "michelogram: rings of %g mm radius", s->radius);
+	if (!(s->interaction_depth >= 0 && s->interaction_depth <= LENGTH_MAX))
+		return err_set(err, EINVAL, "michelogram: depth of interaction %g mm", s->interaction_depth);
+	if (m->n_radial < 1 || m->n_radial > BINS_MAX)
+		return err_set(err, EINVAL, "michelogram: %d radial bins; allowed: 1 to %d", m->n_radial, BINS_MAX);
+	if (m->n_angles < 1 || m->n_angles > ANGLES_MAX)
+		return err_set(err, EINVAL, "michelogram: %d angles; allowed: 1 to %d", m->n_angles, ANGLES_MAX);
+	if (!(fabs(m->angle_offset) <= 360))
+		return err_set(err, EINVAL, "michelogram: first angle at %g degrees; allowed: -360 to 360", m->angle_offset);
+	if (m->arc_corrected && !(s->bin > 0 && s->bin <= LENGTH_MAX))
+		return err_set(err, EINVAL, "michelogram: radial bins of %g mm", s->bin);
+	if (!m->arc_corrected && (s->detectors < 1 || s->detectors > DETECTORS_MAX))
+		return err_set(err, EINVAL, "michelogram: %d detectors in a ring; allowed without arc correction: 1 to %d",
+			       s->detectors, DETECTORS_MAX);
+	if (!m->arc_corrected && m->n_radial > s->detectors) /* beyond 90 degrees sin() falls again */
+		return err_set(err, EINVAL, "michelogram: %d radial bins of %d detectors, without arc correction", m->n_radial,
+			       s->detectors);
+	return 0;
+}
+
+int michelogram_check(const struct michelogram *m, struct err *err)
+{
+	size_t planes = 0;
+	int rc = check_scanner(m, err);
+
+	if (rc < 0)
+		return rc;
+	if (m->n_segments < 1 || m->n_segments > MICHELOGRAM_SEGMENTS_MAX || !m->segments)
+		return err_set(err, EINVAL, "michelogram: %d segments; allowed: 1 to %d", m->n_segments,
+			       MICHELOGRAM_SEGMENTS_MAX);
+	for (int i = 0; i < m->n_segments; i++) {
+		const struct michelogram_segment *s = &m->segments[i];
+		int n = michelogram_segment_planes(m->scanner.rings, s->first, s->last);
+
+		if (n == 0)
+			return err_set(err, EINVAL,
+				       "michelogram: segment %d of ring differences %d to %d; %d rings have -%d to %d", i,
+				       s->first, s->last, m->scanner.rings, m->scanner.rings - 1, m->scanner.rings - 1);
+		if (s->n_planes != n)
+			return err_set(err, EINVAL,
+				       "michelogram: segment %d has %d planes; ring differences %d to %d of %d rings "
+				       "have %d",
+				       i, s->n_planes, s->first, s->last, m->scanner.rings, n);
+		for (int j = 0; j < i; j++)
+			if (s->first <= m->segments[j].last && m->segments[j].first <= s->last)
+				return err_set(err, EINVAL,
+					       "michelogram: segments %d (%d to %d) and %d (%d to %d) share ring "
+					       "differences",
+					       j, m->segments[j].first, m->segments[j].last, i, s->first, s->last);
+		planes += (size_t)n;
+	}
+	if (planes > PLANES_MAX)
+		return err_set(err, EINVAL, "michelogram: %zu planes; allowed: at most %d", planes, PLANES_MAX);
+	return 0;
+}
+
+size_t michelogram_planes(const struct michelogram *m)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < m->n_segments; i++)
+		n += (size_t)m->segments[i].n_planes;
+	return n;
+}
+
+size_t michelogram_size(const struct michelogram *m)
+{
+	return michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
+}
+
+double michelogram_radius(const struct michelogram *m, int t)
+{
+	int at = t - m->n_radial / 2;
+
+	if (m->arc_corrected)
+		return at * m->scanner.bin;
+	return (m->scanner.radius + m->scanner.interaction_depth) * sin(at * M_PI / m->scanner.detectors);
+}
+
+/* Mean of the differences first .. last whose parity is that of `sum`. */
+static double mean_difference(const struct michelogram_segment *s, int sum)
+{
+	int lo = s->first + ((s->first ^ sum) & 1), hi = s->last - ((s->last ^ sum) & 1);
+
+	return 0.5 * (lo + hi);
+}
+
+/* A segment's planes from ret_plane[at] on: those of equal rise together. */
+static void segment_planes(const struct michelogram *m, const struct michelogram_segment *s, int number, size_t at,
+			   struct scan_plane *ret_plane, int *ret_number)
+{
+	int smallest = smallest_difference(s->first, s->last), step = s->first == s->last ? 2 : 1;
+	bool differ = mean_difference(s, 0) != mean_difference(s, 1) && step == 1;
+	int passes = differ ? 2 : 1;
+
+	for (int pass = 0; pass < passes; pass++)
+		for (int a = pass; a < s->n_planes; a += passes, at++) {
+			int sum = smallest + a * step;
+
+			ret_plane[at].z = 0.5 * (sum - (m->scanner.rings - 1)) * m->scanner.ring_spacing;
+			ret_plane[at].rise = 0.5 * mean_difference(s, sum) * m->scanner.ring_spacing;
+			ret_number[at] = number + a;
+		}
+}
+
+static int fill_views(const struct michelogram *m, const int *order, struct scan_view *ret_view, struct err *err)
+{
+	bool seen[ANGLES_MAX] = {false};
+
+	for (int i = 0; i < m->n_angles; i++) {
+		int a = order ? order[i] : i;
+
+		if (a < 0 || a >= m->n_angles)
+			return err_set(err, EINVAL, "michelogram: order names angle %d of %d", a, m->n_angles);
+		if (seen[a])
+			return err_set(err, EINVAL, "michelogram: order names angle %d twice", a);
+		seen[a] = true;
+		ret_view[i] = (struct scan_view){0};
+		scan_turn(m->angle_offset + a * 180.0 / m->n_angles, ret_view[i].turn);
+	}
+	return 0;
+}
+
+int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
+			    int **ret_plane, struct err *err)
+{
+	struct owned_scan *s = NULL;
+	struct scan_view *views;
+	struct scan_plane *planes;
+	double *radius, ring;
+	int *number = NULL;
+	size_t n = 0;
+	int rc = michelogram_check(m, err);
+
+	if (rc < 0)
+		return rc;
+	ring = m->scanner.radius + m->scanner.interaction_depth;
+	if (!(fov_radius > 0 && fov_radius < ring))
+		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius in rings of %g mm", fov_radius, ring);
+	n = michelogram_planes(m);
+	s = malloc(sizeof(*s) + (size_t)m->n_angles * sizeof(*views) + n * sizeof(*planes) +
+		   (size_t)m->n_radial * sizeof(*radius));
+	number = malloc(n * sizeof(*number));
+	if (!s || !number) {
+		rc = err_set(err, ENOMEM, "michelogram: no memory for %d angles of %zu planes", m->n_angles, n);
+		goto out;
+	}
+	views = (struct scan_view *)(void *)s->rest;
+	planes = (struct scan_plane *)(void *)(views + m->n_angles);
+	radius = (double *)(void *)(planes + n);
+	s->scan = (struct scan){.kind = SCAN_PARALLEL,
+				.n_u = (int)n,
+				.n_v = m->n_radial,
+				.n_views = m->n_angles,
+				.views = views,
+				.planes = planes,
+				.radius = radius,
+				.ring_radius = ring,
+				.fov_radius = fov_radius};
+	rc = fill_views(m, order, views, err);
+	if (rc < 0)
+		goto out;
+	for (int t = 0; t < m->n_radial; t++)
+		radius[t] = michelogram_radius(m, t);
+	n = 0;
+	for (int i = 0; i < m->n_segments; i++) {
+		segment_planes(m, &m->segments[i], (int)n, n, planes, number);
+		n += (size_t)m->segments[i].n_planes;
+	}
+	*ret_scan = &s->scan;
+	*ret_plane = number;
+	return 0;
+out:
+	free(s);
+	free(number);
+	return rc;
+}

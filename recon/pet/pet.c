@@ -1,0 +1,187 @@
+/* pet.c - a session from open to close.
+ *
+ * Everything is allocated in pet_open(), on the device in the sizes that the plan has summed up. What was put stays in host
+ * memory; pet_run() brings it to the device, at once or group by group. The result is on the host when it ends.
+ */
+#include "recon/pet/pet.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/clock.h"
+#include "recon/pet/pet_parts.h"
+
+static int open_planes(struct pet_session *s, struct err *err)
+{
+	const struct scan *scan = s->layout.scan;
+	size_t bins = s->view_bins * (size_t)scan->n_views;
+	int r = 0;
+
+	s->n_planes = scan->n_u;
+	s->u_of = malloc((size_t)scan->n_u * sizeof(*s->u_of));
+	if (!s->u_of)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d planes", scan->n_u);
+	for (int u = 0; u < scan->n_u; u++)
+		s->u_of[s->layout.plane[u]] = u;
+	for (s->v_end = scan->n_v; s->v_end > 0 && scan_reach(scan, s->v_end - 1) == 0; s->v_end--)
+		;
+	for (s->v_first = 0; s->v_first < s->v_end && scan_reach(scan, s->v_first) == 0; s->v_first++)
+		;
+	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++) {
+		if (!s->has[role])
+			continue;
+		s->plane[role] = calloc((size_t)scan->n_u, sizeof(*s->plane[role]));
+		r = s->plane[role] ? s->dev->ops->host_alloc(s->dev, bins * sizeof(float), (void **)&s->host[role], err)
+				   : err_set(err, ENOMEM, "reconstruction: cannot allocate %d planes", scan->n_u);
+	}
+	return r;
+}
+
+int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
+	     bool with_background, struct device *dev, struct pet_session **ret_session, struct err *err)
+{
+	size_t n = grid_size(&plan->grid);
+	struct pet_session *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, ENOMEM, "reconstruction: out of memory");
+	*s = (struct pet_session){
+		.p = p,
+		.plan = plan,
+		.m = m,
+		.dev = dev,
+		.has = {[PET_DATA] = true, [PET_FACTORS] = with_factors, [PET_BACKGROUND] = with_background},
+		.opened = clock_seconds(),
+		.unit = 1,
+	};
+	pthread_mutex_init(&s->lock, NULL);
+	r = pet_layout_make(p, m, plan->fov_radius, &s->layout, err);
+	if (r == 0 && s->layout.n_subsets != plan->subsets)
+		r = err_set(err, EINVAL, "reconstruction: the plan is for %d subsets, the protocol has %d", plan->subsets,
+			    s->layout.n_subsets);
+	if (r == 0) {
+		s->view_bins = scan_view_size(s->layout.scan);
+		r = open_planes(s, err);
+	}
+	if (r == 0)
+		r = dev->ops->alloc(dev, n, &s->x, err);
+	if (r == 0)
+		r = p->algorithm == PET_FBP ? pet_fbp_open(s, err) : pet_em_open(s, err);
+	if (r == 0)
+		r = dev->ops->host_alloc(dev, n * sizeof(float), (void **)&s->out, err);
+	if (r < 0) {
+		pet_close(s);
+		return r;
+	}
+	*ret_session = s;
+	return 0;
+}
+
+struct pet_session *pet_close(struct pet_session *s)
+{
+	if (!s)
+		return NULL;
+	/* After an error, what was queued before it; and a group that nobody waited for. */
+	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
+		s->dev->ops->wait(s->dev, queue, NULL);
+	if (s->p->algorithm == PET_FBP)
+		pet_fbp_clear(s);
+	else
+		pet_em_clear(s);
+	buf_release(&s->x);
+	for (int role = 0; role < PET_ROLES; role++) {
+		s->dev->ops->host_free(s->dev, s->host[role]);
+		free(s->plane[role]);
+	}
+	s->dev->ops->host_free(s->dev, s->out);
+	free(s->u_of);
+	pet_layout_clear(&s->layout);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return NULL;
+}
+
+static int filter(struct pet_session *s, struct err *err)
+{
+	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
+	bool fbp = s->p->algorithm == PET_FBP;
+	struct buf *work = fbp ? &s->spare[0] : &s->work.num, *to = fbp ? &s->spare[1] : &s->den[0];
+	int r;
+
+	if (!(s->p->postfilter > 0))
+		return 0;
+	r = s->dev->ops->blur(&s->x, &s->plan->grid, sigmas, work, to, err);
+	return r < 0 ? r : s->dev->ops->copy(to, &s->x, err);
+}
+
+static int begin_run(struct pet_session *s, struct err *err)
+{
+	static const char *const names[PET_ROLES] = {"", "data", "factors", "background"};
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->done)
+		r = err_set(err, EINVAL, "reconstruction: has been run");
+	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
+		if (s->has[role] && s->n_here[role] != s->n_planes)
+			r = err_set(err, EINVAL, "reconstruction: %s of %d of %d planes are here", names[role], s->n_here[role],
+				    s->n_planes);
+	if (r == 0)
+		s->done = true;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err)
+{
+	double begin = clock_seconds(), filtered;
+	struct pet_report report = {.seconds_setup = begin - s->opened};
+	int r = begin_run(s, err);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < s->n_planes; i++)
+		report.counts += s->plane[PET_DATA][i].all;
+	if (!(report.counts > 0))
+		return err_set(err, EDOM, "sinogram: no counts: all bins of all %d planes are 0", s->n_planes);
+	if (s->p->algorithm == PET_FBP) {
+		r = pet_fbp_run(s, monitor, err);
+		report.seconds_iterate = clock_seconds() - begin;
+	} else {
+		r = pet_em_run(s, monitor, &report, err);
+	}
+	filtered = clock_seconds();
+	if (r == 0)
+		r = filter(s, err);
+	if (r == 0)
+		r = s->dev->ops->download(&s->x, s->out, err);
+	if (r < 0)
+		return r;
+	report.seconds_filter = clock_seconds() - filtered;
+	s->result = true;
+	if (ret_report)
+		*ret_report = report;
+	return 0;
+}
+
+int pet_reconstruct(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, struct device *dev,
+		    const float *y, const float *factors, const float *background, const struct monitor *monitor,
+		    float *ret_volume, struct pet_report *ret_report, struct err *err)
+{
+	const float *data[PET_ROLES] = {NULL, y, factors, background};
+	struct pet_session *s = NULL;
+	int r = pet_open(p, plan, m, factors, background, dev, &s, err);
+
+	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
+		if (data[role])
+			r = pet_put(s, role, 0, s->n_planes, data[role], err);
+	if (r == 0)
+		r = pet_run(s, monitor, ret_report, err);
+	if (r == 0)
+		r = pet_read_slices(s, 0, plan->grid.n[2], ret_volume, err);
+	pet_close(s);
+	return r;
+}

@@ -1,0 +1,99 @@
+/* PET: from sinograms to a volume of activity.
+ *
+ *   y ~ Poisson(m (A x) + b)    y: counts; A: mm of each ray in each voxel (and the resolution model); m, b: see enum pet_role
+ *
+ * x is in counts per mm of ray and voxel; what that is in Bq/ml is a matter of calibration and not known here. Voxels whose
+ * middle is outside the field of view come out as 0.
+ *
+ * pet_plan() decides everything and refuses with numbers; a session carries it out, like recon/dbt/dbt.h. Volumes that are read
+ * are x fastest, then y, then z, axes of recon/pet/michelogram.h, slices in ascending z.
+ */
+#ifndef TOMONODE_RECON_PET_H
+#define TOMONODE_RECON_PET_H
+
+#include "kernels/device.h"
+#include "recon/core/monitor.h"
+#include "recon/pet/michelogram.h"
+
+enum pet_algorithm {
+	PET_MLEM = 1, /* Shepp & Vardi 1982 */
+	PET_OSEM,     /* Hudson & Larkin 1994, subsets of angles */
+	PET_BSREM,    /* penalised, ordered subsets: De Pierro & Yamagishi 2001, Ahn & Fessler 2003; relative difference prior */
+	PET_FBP, /* single-slice rebinning (Daube-Witherspoon & Muehllehner 1987), then 2-D filtered backprojection; quick look */
+};
+
+struct pet_protocol {
+	enum pet_algorithm algorithm;
+	int iterations;	   /* ignored by FBP */
+	int subsets;	   /* OSEM, BSREM: of angles, at most n_angles; else ignored */
+	int matrix;	   /* pixels along x and y; 0: 256 */
+	double voxel;	   /* mm, transaxial; 0: diameter of the field of view / matrix */
+	double slice;	   /* mm; 0: half of the ring spacing: as many slices as there are direct and cross planes */
+	double fov_radius; /* mm; 0: the largest radial bin, at most 350 and 0.98 of the radius where rays end */
+	double postfilter; /* FWHM of a Gaussian over the result, mm; 0: none */
+	double psf;	   /* FWHM of a Gaussian in the model, mm; 0: none */
+	enum projection_model projector;  /* PATHS, JOSEPH, EXACT */
+	double prior_weight, prior_gamma; /* BSREM: beta (relative to the sensitivity) and gamma of kernels/prior.h */
+	double relaxation;		  /* BSREM: step of pass n: 1 / (1 + relaxation n) */
+	double filter_cut;		  /* FBP: Hann window, fraction of the Nyquist frequency */
+	size_t memory_limit; /* bytes on the device; 0: all it has. Below what everything needs, angles are streamed */
+	bool deterministic;
+};
+
+struct pet_plan {
+	struct grid grid; /* z_fastest; n, h, lo of the volume, centred on the scanner's axis and middle */
+	double fov_radius;
+	int subsets, iterations;
+	int group_views;  /* angles that are worked on at a time, brought from host memory; 0: all are on the device */
+	bool keep_tables; /* the tables of all groups stay on the device; else they are made anew for each use */
+	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
+	size_t bytes_host;						/* that a session holds on the host */
+};
+
+/* with_factors, with_background: whether m and b will be put. The volume is centred on the scanner's axis and middle; its slices
+ * cover the direct and cross planes. ENOMEM says in numbers what does not fit. */
+int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool with_factors, bool with_background,
+	     struct device *dev, struct pet_plan *ret_plan, struct err *err);
+
+enum pet_role {
+	PET_DATA = 1,	/* y: counts, or precorrected data; finite, >= 0 */
+	PET_FACTORS,	/* m: part of the activity's events that is counted: attenuation times efficiency; finite, >= 0 */
+	PET_BACKGROUND, /* b: expected counts beside: randoms and scatter; finite, >= 0 */
+};
+
+struct pet_report {
+	double seconds_setup, seconds_sensitivity, seconds_iterate, seconds_filter;
+	double sum_data, sum_model; /* of y and of m (A x) over bins that count, after the last iteration of an MLEM without
+				       background (exactly equal in theory); else 0 */
+	double counts;		    /* sum of y */
+	bool sensitivity_cached;    /* it was there from an earlier session of this device */
+};
+
+struct pet_session;
+
+/* Everything is borrowed until pet_close(). */
+int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
+	     bool with_background, struct device *dev, struct pet_session **ret_session, struct err *err);
+struct pet_session *pet_close(struct pet_session *s); /* takes NULL, returns NULL */
+
+/* Planes [first, first + n) of a role, data[n][angle][radial], host memory of the caller; each plane of each role that was
+ * announced exactly once, in any order, from several threads. EINVAL names a bin that is negative or no number. */
+int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err);
+
+/* Once, after all planes, from the thread that owns the device. EDOM: no counts at all, or no bin that could have any. ECANCELED
+ * when the monitor says so. */
+int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *ret_report, struct err *err);
+
+/* After pet_run(): slices [first, first + n), n[1] * n[0] floats each; from any thread. */
+int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err);
+
+/* Sensitivity images are kept, in host memory, per device, geometry, protocol and factors, for the sessions to come; this frees
+ * those of a device before it is closed. */
+void pet_forget(struct device *dev);
+
+/* All in one call. y, m, b: michelogram_size() floats; m and b may be NULL. ret_volume: nx * ny * nz floats. */
+int pet_reconstruct(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, struct device *dev,
+		    const float *y, const float *factors, const float *background, const struct monitor *monitor,
+		    float *ret_volume, struct pet_report *ret_report, struct err *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* pet_em.c - MLEM, OSEM and BSREM: from sensitivity images and a start to the iteration (recon/core/iterate.h).
+ *
+ * The start is uniform over the voxels whose middle is in the field of view and that any bin that counts sees; its level is that
+ * of the counts: sum(y - b) / sum(m A 1). Floors are fractions of the data's and of the sensitivity's mean, so that the unit of
+ * neither matters.
+ *
+ * BSREM divides its steps by the mean sensitivity of a subset, the same for all of them, and twice the penalty's steepest
+ * curvature times x: then no weight makes it swing.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/clock.h"
+#include "recon/pet/pet_parts.h"
+
+#define FLOOR 1e-6	   /* of the mean */
+#define LEVEL_LEAST 0.01   /* of what it is without background: an image cannot start at 0 or below */
+#define EPSILON 1e-3	   /* of the level: where the relative difference prior becomes quadratic */
+#define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
+
+static int alloc_volumes(struct pet_session *s, struct err *err)
+{
+	struct pet_volumes v = pet_volumes_of(s->p, s->layout.n_subsets, pet_is_streamed(s));
+	size_t n = grid_size(&s->plan->grid);
+	int r = 0;
+
+	s->den = calloc((size_t)s->layout.n_subsets, sizeof(*s->den));
+	if (!s->den)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d subsets", s->layout.n_subsets);
+	for (int k = 0; r == 0 && k < v.den; k++)
+		r = s->dev->ops->alloc(s->dev, n, &s->den[k], err);
+	if (r == 0 && v.scale)
+		r = s->dev->ops->alloc(s->dev, n, &s->scale, err);
+	if (r == 0 && v.rooms)
+		r = psf_rooms_alloc(s->dev, &s->plan->grid, s->p->psf, s->room, err);
+	for (int k = v.den; r == 0 && k < s->layout.n_subsets; k++)
+		s->den[k] = s->den[0];
+	return r;
+}
+
+int pet_em_open(struct pet_session *s, struct err *err)
+{
+	int r = alloc_volumes(s, err);
+
+	return r < 0 ? r : pet_parts_open(s, err);
+}
+
+void pet_em_clear(struct pet_session *s)
+{
+	pet_parts_clear(s);
+	pet_kept_release(s->kept);
+	for (int k = s->layout.n_subsets - 1; s->den && k >= 0; k--)
+		if (k == 0 || s->den[k].mem != s->den[0].mem)
+			buf_release(&s->den[k]);
+	free(s->den);
+	buf_release(&s->scale);
+	psf_rooms_release(s->room);
+}
+
+static double sum_of(const struct pet_session *s, enum pet_role role)
+{
+	double sum = 0;
+
+	for (int i = 0; s->has[role] && i < s->n_planes; i++)
+		sum += s->plane[role][i].seen;
+	return sum;
+}
+
+/* Bins that have a ray. */
+static double rays(const struct pet_session *s)
+{
+	return (double)s->n_planes * s->m->n_angles * (s->v_end - s->v_first);
+}
+
+static int check_counts(const struct pet_session *s, struct err *err)
+{
+	if (!(sum_of(s, PET_DATA) > 0))
+		return err_set(err, EDOM, "sinogram: no counts: all %.0f bins in the field of view of %g mm radius are 0",
+			       rays(s), s->plan->fov_radius);
+	if (s->has[PET_FACTORS] && !(sum_of(s, PET_FACTORS) > 0))
+		return err_set(err, EDOM, "sinogram: all factors are 0: no bin can have counts");
+	return 0;
+}
+
+/* x is held against an absolute least value (kernels/rules.h), and a float has an end. So data of an unusual unit are multiplied
+ * with a power of two, which rounds nothing. */
+static void choose_unit(struct pet_session *s)
+{
+	double factors = s->has[PET_FACTORS] ? sum_of(s, PET_FACTORS) : rays(s);
+	double level = sum_of(s, PET_DATA) / factors / s->plan->fov_radius;
+	size_t n = s->view_bins * (size_t)s->m->n_angles;
+
+	if (level > 1e-3 && level < 1e6)
+		return;
+	s->unit = exp2(-round(log2(level)));
+	for (int role = PET_DATA; role < PET_ROLES; role++) {
+		float *bins = s->host[role];
+
+		if (!s->has[role] || role == PET_FACTORS)
+			continue;
+#pragma omp parallel for schedule(static)
+		for (size_t i = 0; i < n; i++)
+			bins[i] = (float)(bins[i] * s->unit);
+	}
+}
+
+static int send(struct pet_session *s, enum pet_role role, struct err *err)
+{
+	return pet_is_streamed(s) || !s->has[role] ? 0 : s->dev->ops->upload_begin(&s->data[0][role], s->host[role], err);
+}
+
+/* Factors first: the sensitivity is made while the data come. */
+static int prepare(struct pet_session *s, struct pet_report *report, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	double begin = clock_seconds();
+	int r;
+
+	choose_unit(s);
+	r = send(s, PET_FACTORS, err);
+	if (r == 0)
+		r = v->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
+	if (r == 0 && (r = send(s, PET_DATA, err)) == 0)
+		r = send(s, PET_BACKGROUND, err);
+	if (r == 0)
+		r = pet_parts_sensitivity(s, &report->sensitivity_cached, err);
+	if (r == 0)
+		r = v->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
+	report->seconds_sensitivity = clock_seconds() - begin;
+	return r;
+}
+
+/* 1 in every voxel whose middle is in the field of view. */
+static void draw_circle(const struct grid *g, double radius, float *ret_x)
+{
+	size_t column = grid_column(g);
+
+#pragma omp parallel for schedule(static)
+	for (int j = 0; j < g->n[1]; j++) {
+		double y = g->lo[1] + (j + 0.5) * g->h[1];
+
+		for (int i = 0; i < g->n[0]; i++) {
+			double x = g->lo[0] + (i + 0.5) * g->h[0];
+			bool in = x * x + y * y < radius * radius;
+			float *to = ret_x + ((size_t)j * (size_t)g->n[0] + (size_t)i) * column;
+
+			for (size_t k = 0; k < column; k++)
+				to[k] = in && k < (size_t)g->n[2];
+		}
+	}
+}
+
+/* x becomes the start; work.num holds the sum of all den. */
+static int start(struct pet_session *s, double *ret_mean, double *ret_level, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	struct buf *num = &s->work.num;
+	double voxels, total, counts = s->unit * sum_of(s, PET_DATA), background = s->unit * sum_of(s, PET_BACKGROUND), level;
+	int r;
+
+	draw_circle(&s->plan->grid, s->plan->fov_radius, s->out);
+	r = v->upload(&s->x, s->out, err);
+	if (r < 0 || (r = v->sum(&s->x, &voxels, err)) < 0 || (r = v->dot(&s->x, num, &total, err)) < 0)
+		return r;
+	if (!(total > 0))
+		return err_set(err, EDOM, "sinogram: no ray that counts meets the volume (%d x %d x %d voxels)",
+			       s->plan->grid.n[0], s->plan->grid.n[1], s->plan->grid.n[2]);
+	level = fmax(counts - background, LEVEL_LEAST * counts) / total;
+	*ret_level = level;
+	*ret_mean = total / voxels;
+	if (s->scale.mem && (r = v->copy(num, &s->scale, err)) == 0)
+		r = v->axpy((float)(1.0 / s->layout.n_subsets - 1), num, &s->scale, err);
+	if (r == 0)
+		r = v->threshold(num, (float)(FLOOR * *ret_mean), 1, err);
+	if (r == 0)
+		r = v->multiply(&s->x, num, &s->x, err);
+	return r < 0 ? r : v->threshold(&s->x, 0.5f, (float)level, err);
+}
+
+/* sum(m A x) = sum(y) over the bins that count holds after every iteration of MLEM without background. */
+static int sum_up(struct pet_session *s, float floor, struct pet_report *report, struct err *err)
+{
+	const struct device_ops *v = s->dev->ops;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < s->n_parts; i++) {
+		struct iterate_part *part = &s->parts[i];
+		double model = 0, data = 0;
+		struct buf p;
+
+		r = pet_parts_load(s, part, err);
+		if (r < 0)
+			break;
+		p = buf_part(&s->work.p, 0, part->y.n);
+		r = part->op->apply(part->op, &s->x, &p, err);
+		if (r == 0 && part->mult.mem)
+			r = v->multiply(&p, &part->mult, &p, err);
+		if (r < 0 || (r = v->sum(&p, &model, err)) < 0 || (r = v->threshold(&p, floor, 1, err)) < 0 ||
+		    (r = v->dot(&part->y, &p, &data, err)) < 0)
+			break;
+		report->sum_model += model / s->unit;
+		report->sum_data += data / s->unit;
+	}
+	return r;
+}
+
+/* With 26 neighbours of weight h_x / distance, d2R/dx2 times x is at most about the sum of the weights, where neighbours are
+ * equal; the other rows of the matrix of second derivatives come to as much again. */
+static double steepest(const struct grid *g)
+{
+	double sum = 0;
+
+	for (int k = -1; k <= 1; k++)
+		for (int j = -1; j <= 1; j++)
+			for (int i = -1; i <= 1; i++)
+				if (i || j || k)
+					sum += g->h[0] / sqrt(i * i * g->h[0] * g->h[0] + j * j * g->h[1] * g->h[1] +
+							      k * k * g->h[2] * g->h[2]);
+	return 2 * sum;
+}
+
+int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err)
+{
+	struct iterate_conf conf = {.iterations = s->plan->iterations, .load = pet_parts_load, .ctx = s, .grid = &s->plan->grid};
+	struct prior prior = {0};
+	double mean = 0, level = 0, began, floor;
+	int r = check_counts(s, err);
+
+	if (r < 0 || (r = prepare(s, report, err)) < 0)
+		return r;
+	began = clock_seconds();
+	r = start(s, &mean, &level, err);
+	if (r < 0)
+		return r;
+	floor = FLOOR * s->unit * sum_of(s, PET_DATA) / rays(s);
+	conf.rule = (struct rule){
+		.kind = RULE_EM,
+		.bin_floor = fmaxf((float)floor, FLOAT_LEAST),
+		.voxel_floor = fmaxf((float)(FLOOR * mean / s->layout.n_subsets), FLOAT_LEAST),
+		.step = 1,
+	};
+	if (s->p->algorithm == PET_BSREM) {
+		conf.rule.kind = RULE_EM_RELAXED;
+		conf.relaxation = s->p->relaxation;
+		conf.scale = &s->scale;
+		prior = (struct prior){
+			.beta = (float)(s->p->prior_weight * mean / s->layout.n_subsets),
+			.gamma = (float)s->p->prior_gamma,
+			.epsilon = (float)(EPSILON * level),
+		};
+		conf.prior = s->p->prior_weight > 0 ? &prior : NULL;
+		r = s->dev->ops->axpy((float)(prior.beta * steepest(&s->plan->grid) / level), &s->x, &s->scale, err);
+	}
+	if (r == 0)
+		r = iterate_run(&conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
+	if (r == 0 && s->p->algorithm == PET_MLEM && !s->has[PET_BACKGROUND])
+		r = sum_up(s, conf.rule.bin_floor, report, err);
+	if (r == 0)
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);
+	report->seconds_iterate = clock_seconds() - began;
+	return r;
+}

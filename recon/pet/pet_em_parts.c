@@ -1,0 +1,216 @@
+/* pet_em_parts.c - the parts of the subsets: their operators, their data, their sensitivity.
+ *
+ * Resident: a part is a subset, its data lie in data[0], its operator was made when the session was opened. Streamed: a part is a
+ * group of angles; while one is worked on, in one of the two slots, the data of the next one come into the other.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recon/core/projector.h"
+#include "recon/pet/pet_parts.h"
+
+static size_t part_bins(const struct pet_session *s, int i)
+{
+	return (size_t)(s->part_first[i + 1] - s->part_first[i]) * s->view_bins;
+}
+
+static int make_op(struct pet_session *s, int i, struct err *err)
+{
+	int first = s->part_first[i];
+	struct projection_spec spec = pet_layout_spec(&s->layout, s->p, &s->plan->grid, first, s->part_first[i + 1] - first);
+	struct linop *op = NULL;
+	int r = projector_create(s->dev, &spec, &op, err);
+
+	if (r == 0 && s->p->psf > 0)
+		r = psf_create(op, &s->plan->grid, s->p->psf, s->room, &op, err);
+	if (r < 0)
+		linop_free(op);
+	else
+		s->ops[i] = op;
+	return r;
+}
+
+/* Data of a part where they lie, or will lie, in data[slot]. */
+static void point_to(struct pet_session *s, int i, int slot, size_t at)
+{
+	struct buf *to[PET_ROLES] = {NULL, &s->parts[i].y, &s->parts[i].mult, &s->parts[i].add};
+
+	for (int role = PET_DATA; role < PET_ROLES; role++)
+		if (s->has[role])
+			*to[role] = buf_part(&s->data[slot][role], at, part_bins(s, i));
+}
+
+static int alloc_data(struct pet_session *s, size_t largest, struct err *err)
+{
+	size_t bins = pet_is_streamed(s) ? largest : s->view_bins * (size_t)s->layout.scan->n_views;
+	int slots = pet_is_streamed(s) ? 2 : 1, r = 0;
+
+	for (int slot = 0; slot < slots; slot++)
+		for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
+			if (s->has[role])
+				r = s->dev->ops->alloc(s->dev, bins, &s->data[slot][role], err);
+	return r < 0 ? r
+		     : iterate_work_alloc_kept(s->dev, grid_size(&s->plan->grid), largest,
+					       pet_volumes_of(s->p, s->layout.n_subsets, pet_is_streamed(s)).gradient, &s->work,
+					       err);
+}
+
+int pet_parts_open(struct pet_session *s, struct err *err)
+{
+	size_t n_views = (size_t)s->layout.scan->n_views, n_subsets = (size_t)s->layout.n_subsets, largest = 0;
+	int r;
+
+	s->coming = -1;
+	s->part_first = malloc((n_views + 1) * sizeof(*s->part_first));
+	if (!s->part_first)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu angles", n_views);
+	s->n_parts = pet_layout_groups(&s->layout, s->plan->group_views, s->part_first);
+	s->parts = calloc((size_t)s->n_parts, sizeof(*s->parts));
+	s->ops = calloc((size_t)s->n_parts, sizeof(struct linop *));
+	s->subsets = calloc(n_subsets, sizeof(*s->subsets));
+	if (!s->parts || !s->ops || !s->subsets)
+		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d groups of angles", s->n_parts);
+	for (int i = 0; i < s->n_parts; i++)
+		largest = part_bins(s, i) > largest ? part_bins(s, i) : largest;
+	r = alloc_data(s, largest, err);
+	for (int i = 0; r == 0 && i < s->n_parts; i++) {
+		if (s->plan->keep_tables && (r = make_op(s, i, err)) == 0)
+			s->parts[i].op = s->ops[i];
+		if (!pet_is_streamed(s))
+			point_to(s, i, 0, (size_t)s->part_first[i] * s->view_bins);
+	}
+	for (int k = 0, i = 0; r == 0 && k < s->layout.n_subsets; k++) {
+		s->subsets[k] = (struct iterate_subset){.part = &s->parts[i], .den = s->den[k]};
+		for (; i < s->n_parts && s->part_first[i] < s->layout.first[k + 1]; i++)
+			s->subsets[k].n_parts++;
+	}
+	return r;
+}
+
+void pet_parts_clear(struct pet_session *s)
+{
+	for (int i = 0; s->ops && i < s->n_parts; i++)
+		linop_free(s->ops[i]);
+	free(s->ops);
+	free(s->parts);
+	free(s->subsets);
+	free(s->part_first);
+	for (int slot = 0; slot < 2; slot++)
+		for (int role = 0; role < PET_ROLES; role++)
+			buf_release(&s->data[slot][role]);
+	iterate_work_release(&s->work);
+}
+
+/* Data of a part begin to come into a slot that nothing queued so far will use after what it waits for. */
+static int begin(struct pet_session *s, int i, int slot, struct err *err)
+{
+	size_t at = (size_t)s->part_first[i] * s->view_bins;
+	int r = s->dev->ops->order(s->dev, QUEUE_WORK, QUEUE_UP, err);
+
+	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++) {
+		struct buf to = buf_part(&s->data[slot][role], 0, part_bins(s, i));
+
+		if (s->has[role])
+			r = s->dev->ops->upload_begin(&to, s->host[role] + at, err);
+	}
+	if (r == 0) {
+		s->coming = i;
+		s->slot = slot;
+	}
+	return r;
+}
+
+/* The sensitivity image of the subset whose first part this is. */
+static int bring_den(struct pet_session *s, int i, struct err *err)
+{
+	for (int k = 0; k < s->layout.n_subsets; k++)
+		if (s->layout.first[k] == s->part_first[i])
+			return s->dev->ops->upload(&s->den[k], pet_kept_images(s->kept) + (size_t)k * s->x.n, err);
+	return 0;
+}
+
+int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
+{
+	struct pet_session *s = session;
+	int i = (int)(part - s->parts), next = (i + 1) % s->n_parts, r = 0;
+
+	if (!pet_is_streamed(s))
+		return 0;
+	if (s->coming != i)
+		r = begin(s, i, !s->slot, err);
+	if (r == 0)
+		r = s->dev->ops->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
+	if (r < 0)
+		return r;
+	point_to(s, i, s->slot, 0);
+	if (!s->plan->keep_tables && !s->ops[i]) {
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* for the one that goes */
+		for (int k = 0; k < s->n_parts; k++)
+			s->ops[k] = linop_free(s->ops[k]);
+		if (r == 0)
+			r = make_op(s, i, err);
+	}
+	part->op = s->ops[i];
+	if (r == 0 && s->den_ready && s->layout.n_subsets > 1)
+		r = bring_den(s, i, err);
+	if (r == 0 && next != i)
+		r = begin(s, next, !s->slot, err); /* its slot is free when the work queued up to here is done */
+	return r;
+}
+
+/* den = A'm of one subset; p: ones where there are no factors. */
+static int back_subset(struct pet_session *s, int k, struct err *err)
+{
+	struct iterate_subset *subset = &s->subsets[k];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < subset->n_parts; i++) {
+		struct iterate_part *part = &subset->part[i];
+		struct buf ones;
+
+		r = pet_parts_load(s, part, err);
+		if (r < 0)
+			break;
+		ones = buf_part(&s->work.p, 0, part->y.n);
+		if (part->mult.mem)
+			ones = part->mult;
+		else
+			r = s->dev->ops->fill(&ones, 1, err);
+		if (r == 0)
+			r = i ? part->op->adjoint_add(part->op, &ones, &subset->den, err)
+			      : part->op->adjoint(part->op, &ones, &subset->den, err);
+	}
+	return r;
+}
+
+int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err)
+{
+	size_t voxels = s->x.n, floats = voxels * (size_t)s->layout.n_subsets;
+	struct pet_key key = pet_key_of(s);
+	bool cached;
+	int r = 0;
+
+	s->kept = pet_kept_find(&key, floats);
+	cached = s->kept;
+	if (!cached && !(s->kept = pet_kept_new(&key, floats)))
+		return err_set(err, ENOMEM, "reconstruction: no memory for %d sensitivity images", s->layout.n_subsets);
+	for (int k = 0; r == 0 && k < s->layout.n_subsets; k++) {
+		float *image = pet_kept_images(s->kept) + (size_t)k * voxels;
+
+		if (cached)
+			r = s->dev->ops->upload(&s->den[k], image, err);
+		else if ((r = back_subset(s, k, err)) == 0)
+			r = s->dev->ops->download(&s->den[k], image, err);
+		if (r == 0)
+			r = k ? s->dev->ops->axpy(1, &s->den[k], &s->work.num, err)
+			      : s->dev->ops->copy(&s->den[k], &s->work.num, err);
+	}
+	if (r < 0)
+		return r;
+	if (!cached)
+		pet_kept_made(s->kept);
+	s->den_ready = true;
+	*ret_cached = cached;
+	return 0;
+}

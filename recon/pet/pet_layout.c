@@ -1,0 +1,122 @@
+/* pet_layout.c - from a michelogram to rays in the order in which they are worked on: subsets of angles far apart, next to each
+ * other in time as far apart as can be (recon/core/subsets.h), each contiguous. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "recon/core/scan.h"
+#include "recon/core/subsets.h"
+#include "recon/pet/pet_parts.h"
+
+/* Direct planes: one for each slice half a ring spacing apart. Radial bins: those there are, or R pi / detectors apart, as dense
+ * as they are in the middle, where the data are not arc-corrected. */
+static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
+{
+	const struct scan *scan = l->scan;
+	int n_u = 2 * m->scanner.rings - 1, first = -(m->n_radial / 2), n_v = m->n_radial;
+	double pitch = m->scanner.bin;
+
+	if (!m->arc_corrected) {
+		pitch = scan->ring_radius * M_PI / m->scanner.detectors;
+		first = (int)ceil(scan->radius[0] / pitch - 1e-6);
+		n_v = (int)floor(scan->radius[m->n_radial - 1] / pitch + 1e-6) - first + 1;
+	}
+	l->direct_planes = calloc((size_t)n_u, sizeof(*l->direct_planes));
+	l->direct_radius = calloc((size_t)n_v, sizeof(*l->direct_radius));
+	if (!l->direct_planes || !l->direct_radius)
+		return err_set(err, ENOMEM, "plan: cannot allocate %d direct planes of %d bins", n_u, n_v);
+	for (int u = 0; u < n_u; u++)
+		l->direct_planes[u].z = (u - 0.5 * (n_u - 1)) * m->scanner.ring_spacing / 2;
+	for (int v = 0; v < n_v; v++)
+		l->direct_radius[v] = (first + v) * pitch;
+	l->direct_pitch = pitch;
+	l->direct = *scan;
+	l->direct.n_u = n_u;
+	l->direct.n_v = n_v;
+	l->direct.planes = l->direct_planes;
+	l->direct.radius = l->direct_radius;
+	return 0;
+}
+
+int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
+		    struct err *err)
+{
+	bool one = p->algorithm == PET_MLEM || p->algorithm == PET_FBP;
+	size_t n = (size_t)m->n_angles;
+	struct pet_layout l = {0};
+	double *position = malloc(n * sizeof(*position));
+	int *order = malloc(n * sizeof(*order)), r;
+
+	l.place = malloc(n * sizeof(*l.place));
+	l.first = malloc((n + 1) * sizeof(*l.first));
+	if (!position || !order || !l.place || !l.first) {
+		r = err_set(err, ENOMEM, "plan: cannot allocate %zu angles", n);
+		goto out;
+	}
+	for (size_t a = 0; a < n; a++)
+		position[a] = (double)a;
+	r = subsets_make(position, m->n_angles, one ? 1 : p->subsets, order, l.first, err);
+	if (r < 0)
+		goto out;
+	l.n_subsets = r;
+	for (int i = 0; i < m->n_angles; i++)
+		l.place[order[i]] = i;
+	for (int s = 0; s < l.n_subsets; s++)
+		l.largest_subset =
+			l.first[s + 1] - l.first[s] > l.largest_subset ? l.first[s + 1] - l.first[s] : l.largest_subset;
+	r = scan_create_michelogram(m, fov_radius, order, &l.scan, &l.plane, err);
+	if (r == 0 && p->algorithm == PET_FBP)
+		r = make_direct(m, &l, err);
+out:
+	free(position);
+	free(order);
+	if (r < 0)
+		pet_layout_clear(&l);
+	else
+		*ret_layout = l;
+	return r < 0 ? r : 0;
+}
+
+void pet_layout_clear(struct pet_layout *l)
+{
+	l->scan = scan_free(l->scan);
+	free(l->plane);
+	free(l->place);
+	free(l->first);
+	free(l->direct_planes);
+	free(l->direct_radius);
+	*l = (struct pet_layout){0};
+}
+
+int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first)
+{
+	int n = 0;
+
+	for (int s = 0; s < l->n_subsets; s++) {
+		int size = l->first[s + 1] - l->first[s], groups = views > 0 ? (size + views - 1) / views : 1;
+
+		for (int g = 0; g < groups; g++)
+			ret_first[n++] = l->first[s] + (int)((long)size * g / groups);
+	}
+	ret_first[n] = l->scan->n_views;
+	return n;
+}
+
+const struct scan *pet_layout_scan(const struct pet_layout *l, const struct pet_protocol *p)
+{
+	return p->algorithm == PET_FBP ? &l->direct : l->scan;
+}
+
+struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct pet_protocol *p, const struct grid *grid,
+				       int first, int n_views)
+{
+	return (struct projection_spec){
+		/* filtered backprojection wants no tables: its interpolation is a function of its own */
+		.model = p->algorithm == PET_FBP ? PROJECTION_EXACT : p->projector,
+		.scan = pet_layout_scan(l, p),
+		.first = first,
+		.n_views = n_views,
+		.grid = grid,
+		.deterministic = p->deterministic,
+	};
+}

@@ -1,0 +1,134 @@
+/* Private to the PET session: what its files share. */
+#ifndef TOMONODE_RECON_PET_PARTS_H
+#define TOMONODE_RECON_PET_PARTS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "recon/core/iterate.h"
+#include "recon/core/psf.h"
+#include "recon/pet/pet.h"
+
+#define PET_ROLES (PET_BACKGROUND + 1) /* arrays by role; 0 is none */
+
+/* pet_layout.c: the rays, in the order of subsets and groups; shared by plan and session. */
+struct pet_layout {
+	struct scan *scan; /* views in the order of the subsets */
+	int *plane;	   /* the scan's plane u is the michelogram's plane[u] */
+	int *place;	   /* the michelogram's angle a is the scan's view place[a] */
+	int *first;	   /* subset s: views first[s] .. first[s + 1] - 1 */
+	int n_subsets, largest_subset;
+	/* FBP: direct planes, radial bins at equal distances; views are those of `scan` */
+	struct scan direct;
+	struct scan_plane *direct_planes;
+	double *direct_radius, direct_pitch;
+};
+
+int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
+		    struct err *err);
+void pet_layout_clear(struct pet_layout *l); /* an empty one is fine */
+/* The groups of at most `views` views that the subsets are cut into, of even size (0: subsets stay whole). The i-th begins with
+ * view ret_first[i], and ret_first[n] is n_views; room for n_views + 1. Returns n. */
+int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first);
+/* What is projected: the rays, or FBP's direct planes. */
+const struct scan *pet_layout_scan(const struct pet_layout *l, const struct pet_protocol *p);
+struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct pet_protocol *p, const struct grid *grid,
+				       int first, int n_views);
+
+/* How many volumes of each kind a session has on the device. */
+struct pet_volumes {
+	int den;			 /* sensitivity images */
+	bool em, gradient, scale, spare; /* x and num; BSREM; FBP with a post-filter: two */
+	bool rooms;			 /* PSF_ROOMS of the resolution model */
+};
+struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed);
+
+/* What a plane's bins add up to; `seen`: over those radial bins that have rays. */
+struct pet_plane {
+	bool begun, here;
+	double all, seen;
+	uint64_t hash; /* factors only */
+};
+
+struct pet_kept; /* pet_kept.c */
+
+struct pet_session {
+	const struct pet_protocol *p;
+	const struct pet_plan *plan;
+	const struct michelogram *m;
+	struct device *dev;
+	struct pet_layout layout;
+	bool has[PET_ROLES];
+	size_t view_bins; /* of layout.scan */
+	double opened;	  /* s, monotonic */
+	bool done;	  /* pet_run() was called */
+	bool result;	  /* and has made one */
+
+	/* planes on their way in; `lock` guards states and counts */
+	pthread_mutex_t lock;
+	float *host[PET_ROLES]; /* host memory of the device, bins in the scan's order */
+	struct pet_plane *plane[PET_ROLES];
+	int n_planes, n_here[PET_ROLES];
+	int *u_of;	    /* the michelogram's plane i is the scan's plane u_of[i] */
+	int v_first, v_end; /* radial bins that have rays */
+
+	/* device */
+	struct buf x, scale, spare[2], room[PSF_ROOMS];
+	struct iterate_work work;
+	struct buf *den;	       /* n_subsets; all the same where they are brought */
+	struct buf data[2][PET_ROLES]; /* resident: [0] holds everything; streamed: of a group each */
+
+	/* EM */
+	struct iterate_part *parts; /* in the order of views */
+	struct linop **ops;	    /* of parts; NULL where it is not made yet */
+	struct iterate_subset *subsets;
+	int *part_first, n_parts; /* part i: views part_first[i] .. part_first[i + 1] - 1 */
+	int coming, slot;	  /* streamed: the part whose data are in, or on their way to, data[slot]; -1: none */
+	struct pet_kept *kept;
+	bool den_ready; /* load() brings den */
+
+	/* FBP */
+	float *direct; /* host memory of the device: filtered direct planes, in the order of layout.direct */
+
+	float *out;  /* host memory of the device: the start, then the result as the device has it */
+	double unit; /* data are multiplied with this power of two, so that x is of the order of 1 or not far below */
+};
+
+static inline bool pet_is_streamed(const struct pet_session *s)
+{
+	return s->plan->group_views > 0;
+}
+
+/* pet_kept.c: sensitivity images in host memory. A key says what they belong to. */
+struct pet_key {
+	const struct device *dev;
+	uint64_t geometry, factors;
+};
+struct pet_key pet_key_of(const struct pet_session *s);
+/* NULL: there is none. */
+struct pet_kept *pet_kept_find(const struct pet_key *key, size_t floats);
+/* For the caller alone until it says that the images are made; NULL: out of memory. */
+struct pet_kept *pet_kept_new(const struct pet_key *key, size_t floats);
+void pet_kept_made(struct pet_kept *k);
+struct pet_kept *pet_kept_release(struct pet_kept *k); /* takes NULL, returns NULL */
+float *pet_kept_images(struct pet_kept *k);
+
+/* pet_put.c */
+uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
+
+/* pet_em.c; pet_em_parts.c: operators, data and sensitivity images */
+int pet_em_open(struct pet_session *s, struct err *err);
+int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err);
+void pet_em_clear(struct pet_session *s);
+int pet_parts_open(struct pet_session *s, struct err *err);
+int pet_parts_load(void *session, struct iterate_part *part, struct err *err);
+/* den of every subset, and their sum in work.num */
+int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err);
+void pet_parts_clear(struct pet_session *s);
+
+/* pet_fbp.c */
+int pet_fbp_open(struct pet_session *s, struct err *err);
+int pet_fbp_run(struct pet_session *s, const struct monitor *monitor, struct err *err);
+void pet_fbp_clear(struct pet_session *s);
+
+#endif

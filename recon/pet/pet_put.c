@@ -1,0 +1,212 @@
+/* pet_put.c - planes on their way into a session, from several threads.
+ *
+ * What comes plane by plane is kept view by view, the planes of a bin next to each other: BLOCK planes at a time are turned, each
+ * a float of the same cache line. In the same pass every bin is looked at, added up and, where sensitivity images depend on it,
+ * hashed. Sums are made in pieces of planes and angles, whatever the number of threads, and added in order.
+ */
+#include <errno.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recon/pet/pet_parts.h"
+
+#define BLOCK 16
+#define PIECES 8 /* of the angles of a plane */
+
+static const char *const role_names[PET_ROLES] = {"", "data", "factors", "background"};
+
+/* Of the angles of a piece. */
+struct piece {
+	double all, seen;
+	uint64_t hash;
+	bool bad;
+};
+
+/* A plane to come. */
+struct coming {
+	int u; /* of the scan */
+	int i; /* the i-th of the call */
+};
+
+/* splitmix64: Steele, Lea & Flood 2014 */
+static inline uint64_t mix(uint64_t z)
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = mix((hash ^ at[i]) + 0x9e3779b97f4a7c15u);
+	return hash;
+}
+
+/* A sum, so that rows can come in any order; `at`: number of the row's first bin in the michelogram. */
+static uint64_t hash_row(const float *row, int n, uint64_t at)
+{
+	uint64_t sum = 0;
+
+	for (int t = 0; t < n; t++) {
+		uint32_t word;
+
+		memcpy(&word, &row[t], sizeof(word));
+		sum += mix((at + (uint64_t)t + 1) * 0x9e3779b97f4a7c15u ^ ((uint64_t)word << 17));
+	}
+	return sum;
+}
+
+static double add_row(const float *row, int begin, int end, bool *bad)
+{
+	double sum = 0;
+	int wrong = 0;
+
+#pragma omp simd reduction(+ : sum) reduction(| : wrong)
+	for (int t = begin; t < end; t++) {
+		wrong |= !((row[t] >= 0) & (row[t] <= FLT_MAX));
+		sum += row[t];
+	}
+	*bad |= wrong;
+	return sum;
+}
+
+static void look_at(const struct pet_session *s, enum pet_role role, const float *row, uint64_t at, struct piece *piece)
+{
+	int n = s->layout.scan->n_v;
+	double seen = add_row(row, s->v_first, s->v_end, &piece->bad);
+
+	piece->seen += seen;
+	piece->all += seen + add_row(row, 0, s->v_first, &piece->bad) + add_row(row, s->v_end, n, &piece->bad);
+	if (role == PET_FACTORS)
+		piece->hash += hash_row(row, n, at);
+}
+
+/* n <= BLOCK rows of one angle to where they are kept. */
+static void turn_rows(const struct pet_session *s, const float *const *row, const struct coming *c, int n, float *to)
+{
+	size_t n_u = (size_t)s->layout.scan->n_u;
+	int n_v = s->layout.scan->n_v;
+
+	if (n == BLOCK && c[BLOCK - 1].u - c[0].u == BLOCK - 1) {
+		for (int t = 0; t < n_v; t++)
+			for (int k = 0; k < BLOCK; k++)
+				to[(size_t)t * n_u + (size_t)c[0].u + (size_t)k] = row[k][t];
+		return;
+	}
+	for (int t = 0; t < n_v; t++)
+		for (int k = 0; k < n; k++)
+			to[(size_t)t * n_u + (size_t)c[k].u] = row[k][t];
+}
+
+static int compare(const void *a, const void *b)
+{
+	return ((const struct coming *)a)->u - ((const struct coming *)b)->u;
+}
+
+static int refuse(const struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
+{
+	size_t n_t = (size_t)s->m->n_radial, n_a = (size_t)s->m->n_angles, i = 0, end = (size_t)n * n_a * n_t;
+
+	while (i < end - 1 && data[i] >= 0 && data[i] <= FLT_MAX)
+		i++;
+	return err_set(err, EINVAL, "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %g; allowed: finite, not negative",
+		       role_names[role], (size_t)first + i / (n_a * n_t), i / n_t % n_a, i % n_t, (double)data[i]);
+}
+
+static int take(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
+{
+	int n_a = s->m->n_angles, blocks = (n + BLOCK - 1) / BLOCK;
+	size_t n_t = (size_t)s->m->n_radial;
+	struct coming *coming = malloc((size_t)n * sizeof(*coming));
+	struct piece *pieces = calloc((size_t)n * PIECES, sizeof(*pieces));
+	bool bad = false;
+	int r = 0;
+
+	if (!coming || !pieces) {
+		r = err_set(err, ENOMEM, "sinogram: no memory to take %d planes", n);
+		goto out;
+	}
+	for (int i = 0; i < n; i++)
+		coming[i] = (struct coming){s->u_of[first + i], i};
+	qsort(coming, (size_t)n, sizeof(*coming), compare);
+#pragma omp parallel for collapse(2) schedule(dynamic)
+	for (int b = 0; b < blocks; b++) {
+		for (int piece = 0; piece < PIECES; piece++) {
+			const struct coming *c = coming + b * BLOCK;
+			int m = n - b * BLOCK < BLOCK ? n - b * BLOCK : BLOCK;
+
+			for (int a = n_a * piece / PIECES; a < n_a * (piece + 1) / PIECES; a++) {
+				const float *row[BLOCK];
+
+				for (int k = 0; k < m; k++) {
+					size_t at = ((size_t)c[k].i * (size_t)n_a + (size_t)a) * n_t;
+					uint64_t number = (uint64_t)first * (uint64_t)n_a * n_t + at;
+
+					row[k] = data + at;
+					look_at(s, role, row[k], number, &pieces[(size_t)c[k].i * PIECES + (size_t)piece]);
+				}
+				turn_rows(s, row, c, m, s->host[role] + (size_t)s->layout.place[a] * s->view_bins);
+			}
+		}
+	}
+	for (int i = 0; i < n; i++) {
+		struct pet_plane *plane = &s->plane[role][first + i];
+		const struct piece *piece = &pieces[(size_t)i * PIECES];
+
+		plane->all = plane->seen = 0;
+		plane->hash = 0;
+		for (int k = 0; k < PIECES; k++) {
+			plane->all += piece[k].all;
+			plane->seen += piece[k].seen;
+			plane->hash += piece[k].hash;
+			bad |= piece[k].bad;
+		}
+	}
+	if (bad)
+		r = refuse(s, role, first, n, data, err);
+out:
+	free(coming);
+	free(pieces);
+	return r;
+}
+
+static int claim(struct pet_session *s, enum pet_role role, int first, int n, struct err *err)
+{
+	if (role < PET_DATA || role > PET_BACKGROUND || !s->has[role])
+		return err_set(err, EINVAL, "sinogram: role %d%s%s was not announced", (int)role,
+			       role > 0 && role < PET_ROLES ? ", " : "", role > 0 && role < PET_ROLES ? role_names[role] : "");
+	if (first < 0 || n < 1 || n > s->n_planes - first || s->done)
+		return err_set(err, EINVAL, "sinogram: planes %d to %d of %d%s", first, first + n - 1, s->n_planes,
+			       s->done ? " after the run" : "");
+	for (int i = first; i < first + n; i++)
+		if (s->plane[role][i].begun)
+			return err_set(err, EINVAL, "sinogram: %s of plane %d are here already", role_names[role], i);
+	for (int i = first; i < first + n; i++)
+		s->plane[role][i].begun = true;
+	return 0;
+}
+
+int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = claim(s, role, first, n, err);
+	pthread_mutex_unlock(&s->lock);
+	if (r < 0)
+		return r;
+	r = take(s, role, first, n, data, err);
+	pthread_mutex_lock(&s->lock);
+	for (int i = first; i < first + n; i++) {
+		s->plane[role][i].begun = r == 0;
+		s->plane[role][i].here = r == 0;
+	}
+	if (r == 0)
+		s->n_here[role] += n;
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}

@@ -1,0 +1,72 @@
+/* Analytic phantoms: sums of ellipsoids, boxes and elliptic cylinders, with their exact line integrals.
+ *
+ * Lengths in mm, attenuation in 1/mm, in the axes of kernels/geometry.h. Shapes add: a lesion in tissue carries the difference.
+ * The line integrals are closed formulas (quadratic and slab intersections) and share no code with the projectors under test.
+ */
+#ifndef TOMONODE_RECON_PHANTOM_H
+#define TOMONODE_RECON_PHANTOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/err.h"
+#include "kernels/geometry.h"
+
+enum shape_kind {
+	SHAPE_ELLIPSOID = 1,
+	SHAPE_BOX,
+	SHAPE_CYLINDER_Z, /* elliptic cylinder along z: half axes r[0], r[1], half height r[2] */
+	SHAPE_BREAST, /* (x/r0)^2 + (y/r1)^2 + 0.36 (z/r2)^2 <= 1 about c, |z| <= r[2], x >= 0: flat above and below, rim rounded
+		       */
+};
+
+enum shape_role {
+	ROLE_BODY = 1, /* bulk tissue */
+	ROLE_BEAD,     /* small, high contrast: a position to be found again */
+	ROLE_LESION,   /* larger, low contrast */
+};
+
+struct shape {
+	enum shape_kind kind;
+	enum shape_role role;
+	double c[3]; /* centre */
+	double r[3]; /* half axes */
+	double mu;   /* attenuation added inside, 1/mm */
+};
+
+struct phantom {
+	char name[32];
+	size_t n;
+	struct shape *shapes;
+};
+
+enum phantom_kind {
+	PHANTOM_SLAB = 1,
+	PHANTOM_BEADS,
+	PHANTOM_BREAST,
+};
+
+/* A phantom of `thickness` mm lying on z = support that fits a detector of size[0] x size[1] mm. The same seed gives the same
+ * phantom. It has no symmetry in x or y, so that no mirror can hide. */
+int phantom_create(enum phantom_kind kind, const double size[2], double support, double thickness, unsigned seed,
+		   struct phantom **ret_phantom, struct err *err);
+struct phantom *phantom_free(struct phantom *p);
+
+/* Beads smaller than `radius` mm grow to it and keep their line integral through the middle: for detectors with a coarse pitch,
+ * where a small bead would fall between the rays. */
+void phantom_grow_beads(struct phantom *p, double radius);
+
+double phantom_value(const struct phantom *p, const double at[3]);		    /* mu at a point, 1/mm */
+double phantom_line(const struct phantom *p, const double a[3], const double b[3]); /* integral from a to b */
+
+/* All bins of one view: ret_line[n_v * n_u], threaded. Shapes are visited only where their shadow falls. */
+int phantom_project(const struct phantom *p, const struct scan *scan, int view, float *ret_line, struct err *err);
+
+/* Expected counts i0 * exp(-line) with Poisson noise (exact, recon/phantom/poisson.h), limited to max_value (1..65535); i0 <= 0
+ * and a line that is NaN are refused; seed + bin index give the same noise whatever the threads. noise = 0: the expectation,
+ * rounded.
+ */
+int phantom_counts(const float *line, size_t n, double i0, uint64_t seed, int noise, int max_value, uint16_t *ret_counts,
+		   struct err *err);
+
+#endif

@@ -1,0 +1,218 @@
+/* What the tests of dicom/ share: a folder of their own, files made byte by byte, DCMTK's tools. */
+#ifndef TOMONODE_TESTS_DICOM_FIXTURE_H
+#define TOMONODE_TESTS_DICOM_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dicom/pixels/pixels.h"
+#include "dicom/pixels/start.h"
+
+#define IMPLICIT "1.2.840.10008.1.2"
+#define EXPLICIT "1.2.840.10008.1.2.1"
+#define BIG_ENDIAN_EXPLICIT "1.2.840.10008.1.2.2"
+#define RLE "1.2.840.10008.1.2.5"
+#define MG_PROCESSING "1.2.840.10008.5.1.4.1.1.1.2.1"
+
+extern char **environ;
+static char folder[64];
+
+static inline const char *in_folder(const char *name)
+{
+	static char path[4][256];
+	static int k;
+
+	k = (k + 1) % 4;
+	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
+	return path[k];
+}
+
+static inline int folder_make(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
+	if (!mkdtemp(folder) || dicom_start(&err) < 0) {
+		fprintf(stderr, "%s\n", err.msg);
+		return -1;
+	}
+	return 0;
+}
+
+static inline int folder_entries(void)
+{
+	DIR *d = opendir(folder);
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+static inline int folder_remove(void **state)
+{
+	struct dirent *e;
+	DIR *d = opendir(folder);
+
+	(void)state;
+	while (d && (e = readdir(d)))
+		unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	dicom_stop();
+	return rmdir(folder);
+}
+
+/* Bytes of a file in the making. */
+struct bytes {
+	size_t n;
+	unsigned char p[65536];
+};
+
+static inline void add(struct bytes *b, const void *p, size_t n)
+{
+	assert_true(b->n + n <= sizeof(b->p));
+	memcpy(b->p + b->n, p, n);
+	b->n += n;
+}
+
+static inline void add16(struct bytes *b, unsigned v)
+{
+	unsigned char p[2] = {v & 0xff, v >> 8 & 0xff};
+
+	add(b, p, 2);
+}
+
+static inline void add32(struct bytes *b, uint32_t v)
+{
+	add16(b, v & 0xffff);
+	add16(b, v >> 16);
+}
+
+static inline void add_tag(struct bytes *b, uint32_t tag)
+{
+	add16(b, tag >> 16);
+	add16(b, tag & 0xffff);
+}
+
+static inline void add_item(struct bytes *b, uint32_t tag, uint32_t length)
+{
+	add_tag(b, tag);
+	add32(b, length);
+}
+
+/* Header of an explicit element with the length as given, whatever follows. */
+static inline void add_header(struct bytes *b, uint32_t tag, const char *vr, uint32_t length)
+{
+	add_tag(b, tag);
+	add(b, vr, 2);
+	if (strstr("OB OD OF OL OV OW SQ SV UC UN UR UT UV", vr)) {
+		add16(b, 0);
+		add32(b, length);
+	} else {
+		add16(b, length);
+	}
+}
+
+static inline void add_text(struct bytes *b, uint32_t tag, const char *vr, const char *text)
+{
+	add_header(b, tag, vr, (uint32_t)strlen(text));
+	add(b, text, strlen(text));
+}
+
+static inline void add_us(struct bytes *b, uint32_t tag, unsigned v)
+{
+	add_header(b, tag, "US", 2);
+	add16(b, v);
+}
+
+static inline void add_meta(struct bytes *b, const char *transfer_syntax)
+{
+	char uid[66] = "";
+	size_t n = strlen(transfer_syntax);
+
+	memcpy(uid, transfer_syntax, n);
+	b->n = 0;
+	memset(b->p, 0, 128);
+	b->n = 128;
+	add(b, "DICM", 4);
+	add_header(b, 0x00020010, "UI", (uint32_t)(n + (n & 1)));
+	add(b, uid, n + (n & 1));
+}
+
+static inline const char *save(const struct bytes *b, size_t n)
+{
+	const char *path = in_folder("bytes.dcm");
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(b->p, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+	return path;
+}
+
+/* Opens the bytes; they must be accepted. */
+static inline struct dicom_file *open_bytes(const struct bytes *b)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	if (dicom_open(save(b, b->n), &file, &err) < 0)
+		fail_msg("%s", err.msg);
+	return file;
+}
+
+/* Opens the bytes; they must be refused with `code` and a sentence that holds `words`. */
+static inline void refused(const struct bytes *b, int code, const char *words)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	int r = dicom_open(save(b, b->n), &file, &err);
+
+	if (r != -code || !strstr(err.msg, words))
+		fail_msg("%d (%s) instead of %d with \"%s\"", r, err.msg, -code, words);
+	assert_null(file);
+}
+
+static inline void ok(int r, const struct err *err)
+{
+	if (r < 0)
+		fail_msg("%d: %s", r, err->msg);
+}
+
+/* Runs one of DCMTK's tools on two paths; -1: it is not installed. */
+static inline int tool(const char *name, const char *option, const char *in, const char *out)
+{
+	char *argv[5] = {(char *)name};
+	int status, k = 1;
+	pid_t pid;
+
+	if (option)
+		argv[k++] = (char *)option;
+	argv[k++] = (char *)in;
+	argv[k] = (char *)out;
+	if (posix_spawnp(&pid, name, NULL, NULL, argv, environ) != 0)
+		return -1;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return -1;
+	assert_int_equal(status, 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,451 @@
+/* Data sets: building, getting, copying, opening; every getter's found, absent and unreadable answers. */
+#include "tests/dicom/core/fixture.h"
+
+#include <math.h>
+
+#define KVP DICOM_TAG(0x0018, 0x0060)		  /* DS */
+#define SID DICOM_TAG(0x0018, 0x1110)		  /* DS */
+#define INSTANCE_NUMBER DICOM_TAG(0x0020, 0x0013) /* IS */
+#define IMAGE_TYPE DICOM_TAG(0x0008, 0x0008)	  /* CS 2-n */
+#define ROWS DICOM_TAG(0x0028, 0x0010)		  /* US */
+#define SHARED DICOM_TAG(0x5200, 0x9229)	  /* SQ */
+#define PIXEL_MEASURES DICOM_TAG(0x0028, 0x9110)  /* SQ */
+#define VIEW DICOM_TAG(0x0054, 0x0220)		  /* SQ */
+#define PIXEL_SPACING DICOM_TAG(0x0028, 0x0030)	  /* DS 2 */
+#define PADDING DICOM_TAG(0x0028, 0x0120)	  /* US or SS */
+#define FD_ANGLE DICOM_TAG(0x0018, 0x9545)	  /* FD */
+#define POINTER DICOM_TAG(0x0028, 0x0009)	  /* AT */
+#define COMMENT DICOM_TAG(0x0020, 0x4000)	  /* LT */
+
+static struct dicom_file *fresh(void)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	ok(dicom_new(MG_PROCESSING, "1.2.3", &file, &err), &err);
+	return file;
+}
+
+static void test_put_and_get(void **state)
+{
+	struct dicom_file *file = fresh();
+	struct dicom_item *root = dicom_root(file);
+	uint32_t tags[2] = {0x00189545, 0x00200037};
+	double pair[2] = {0.085, -1.5e-7}, d = 7;
+	struct err err = {0};
+	char text[64];
+	long i = 7;
+
+	(void)state;
+	assert_string_equal(dicom_transfer_syntax(file), EXPLICIT);
+	ok(dicom_put_text(root, IMAGE_TYPE, "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE", &err), &err);
+	ok(dicom_put_double(root, SID, 655.5, &err), &err);
+	ok(dicom_put_doubles(root, PIXEL_SPACING, pair, 2, &err), &err);
+	ok(dicom_put_double(root, FD_ANGLE, -24.999999999999996, &err), &err);
+	ok(dicom_put_int(root, INSTANCE_NUMBER, -2147483648L, &err), &err);
+	ok(dicom_put_int(root, ROWS, 3584, &err), &err);
+	ok(dicom_put_uint32s(root, POINTER, tags, 2, &err), &err);
+
+	assert_int_equal(dicom_get_text(root, IMAGE_TYPE, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE");
+	assert_int_equal(dicom_get_text_at(root, IMAGE_TYPE, 2, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "TOMOSYNTHESIS");
+	assert_int_equal(dicom_get_text_at(root, IMAGE_TYPE, 4, text, sizeof(text), &err), 0);
+	assert_string_equal(text, "");
+	assert_int_equal(dicom_get_text(root, IMAGE_TYPE, text, 8, &err), -EMSGSIZE);
+	assert_string_equal(text, "");
+	assert_non_null(strstr(err.msg, "(0008,0008) ImageType"));
+	assert_int_equal(dicom_get_double(root, SID, 0, &d, &err), 1);
+	assert_true(d == 655.5);
+	assert_int_equal(dicom_get_double(root, PIXEL_SPACING, 1, &d, &err), 1);
+	assert_true(d == -1.5e-7);
+	assert_int_equal(dicom_get_double(root, PIXEL_SPACING, 2, &d, &err), 0);
+	assert_int_equal(dicom_get_double(root, FD_ANGLE, 0, &d, &err), 1);
+	assert_true(d == -24.999999999999996);
+	assert_int_equal(dicom_get_int(root, FD_ANGLE, 0, &i, &err), -EBADMSG);
+	assert_int_equal(dicom_get_double(root, FD_ANGLE, 1, &d, &err), 0);
+	assert_int_equal(dicom_get_int(root, INSTANCE_NUMBER, 0, &i, &err), 1);
+	assert_int_equal(i, -2147483648L);
+	assert_int_equal(dicom_get_int(root, ROWS, 0, &i, &err), 1);
+	assert_int_equal(i, 3584);
+	assert_int_equal(dicom_get_text(root, ROWS, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "3584");
+	assert_int_equal(dicom_get_text(root, POINTER, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "(0018,9545)\\(0020,0037)");
+	assert_int_equal(dicom_get_int(root, POINTER, 0, &i, &err), -EINVAL);
+
+	/* absent: 0, and the output untouched */
+	i = 7;
+	d = 7;
+	assert_int_equal(dicom_get_double(root, KVP, 0, &d, &err), 0);
+	assert_int_equal(dicom_get_int(root, KVP, 0, &i, &err), 0);
+	assert_int_equal(dicom_get_text(root, KVP, text, sizeof(text), &err), 0);
+	assert_true(d == 7 && i == 7);
+	assert_false(dicom_has(root, KVP));
+	/* there, but empty */
+	ok(dicom_put_empty(root, KVP, &err), &err);
+	assert_true(dicom_has(root, KVP));
+	assert_int_equal(dicom_get_double(root, KVP, 0, &d, &err), 0);
+	/* sequences have no text and no number */
+	ok(dicom_put_empty(root, VIEW, &err), &err);
+	assert_int_equal(dicom_item_count(root, VIEW), 0);
+	assert_non_null(dicom_add_item(root, VIEW, &err));
+	assert_int_equal(dicom_get_text(root, VIEW, text, sizeof(text), &err), -EINVAL);
+	assert_int_equal(dicom_get_double(root, VIEW, 0, &d, &err), -EINVAL);
+	assert_null(dicom_close(file));
+	assert_null(dicom_close(NULL));
+}
+
+static void test_values_that_do_not_fit(void **state)
+{
+	struct dicom_file *file = fresh();
+	struct dicom_item *root = dicom_root(file);
+	uint32_t large[1] = {65536};
+	static char text[70000];
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(dicom_put_double(root, SID, NAN, &err), -ERANGE);
+	assert_int_equal(dicom_put_double(root, FD_ANGLE, INFINITY, &err), -ERANGE);
+	assert_int_equal(dicom_put_int(root, ROWS, 65536, &err), -ERANGE);
+	assert_non_null(strstr(err.msg, "(0028,0010) Rows"));
+	assert_int_equal(dicom_put_int(root, ROWS, -1, &err), -ERANGE);
+	assert_int_equal(dicom_put_int(root, INSTANCE_NUMBER, 2147483648L, &err), -ERANGE);
+	assert_int_equal(dicom_put_uint32s(root, ROWS, large, 1, &err), -ERANGE);
+	assert_int_equal(dicom_put_int(root, IMAGE_TYPE, 1, &err), -EINVAL);
+	assert_int_equal(dicom_put_text(root, SHARED, "x", &err), -EINVAL);
+	assert_int_equal(dicom_put_text(root, DICOM_TAG(0x0071, 0x1002), "x", &err), -EINVAL);
+	assert_int_equal(dicom_put_text(root, DICOM_TAG(0x7fe0, 0x0010), "x", &err), -EINVAL);
+	assert_null(dicom_add_item(root, SID, &err));
+	memset(text, 'x', sizeof(text) - 1);
+	assert_int_equal(dicom_put_text(root, COMMENT, text, &err), -EMSGSIZE);
+	assert_false(dicom_has(root, SID) || dicom_has(root, ROWS) || dicom_has(root, COMMENT));
+	/* "US or SS" goes by the pixel representation */
+	ok(dicom_put_int(root, PADDING, 65535, &err), &err);
+	assert_int_equal(dicom_put_int(root, PADDING, -1, &err), -ERANGE);
+	ok(dicom_put_int(root, DICOM_TAG(0x0028, 0x0103), 1, &err), &err);
+	ok(dicom_put_int(root, PADDING, -1, &err), &err);
+	assert_int_equal(dicom_put_int(root, PADDING, 65535, &err), -ERANGE);
+	assert_int_equal(dicom_new("x", "1.2", &file, &err), -EINVAL);
+	dicom_close(file);
+}
+
+/* A DS has at most 16 characters and is as near as these allow: no neighbour in the last kept decimal is nearer. */
+static void check_ds(struct dicom_item *root, double value)
+{
+	double back, gap, bound;
+	struct err err = {0};
+	char text[64];
+
+	ok(dicom_put_double(root, SID, value, &err), &err);
+	assert_int_equal(dicom_get_text(root, SID, text, sizeof(text), &err), 1);
+	assert_true(strlen(text) <= 16);
+	assert_int_equal(strspn(text, "0123456789+-Ee."), strlen(text));
+	back = strtod(text, NULL);
+	gap = fabs(back - value);
+	/* the worst case is -d.ddddddddde-ddd: 10 significant digits when the exponent needs three, half a unit of the last */
+	bound = fabs(value) * 0.5e-8;
+	if (fabs(value) >= 1e-5 && fabs(value) < 1e14)
+		bound = fabs(value) * 0.5e-10;
+	if (!(gap <= bound))
+		fail_msg("%.17g became \"%s\"", value, text);
+	/* what C's %g gets into 16 characters is never nearer */
+	for (int digits = 17; digits > 0; digits--) {
+		char other[64];
+
+		snprintf(other, sizeof(other), "%.*g", digits, value);
+		if (strlen(other) > 16)
+			continue;
+		assert_true(gap <= fabs(strtod(other, NULL) - value));
+		break;
+	}
+}
+
+static void test_decimal_strings(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} known[] = {
+		{0, "0"},
+		{-0.0, "0"},
+		{1, "1"},
+		{-1.5, "-1.5"},
+		{0.085, "0.085"},
+		{0.1 + 0.2, "0.3"},
+		{1e22, "1e22"},
+		{1234567890123456.0, "1234567890123456"},
+		{12345678901234567.0, "1.2345678901e16"},
+		{M_PI, "3.14159265358979"},
+		{-M_PI, "-3.1415926535898"},
+		{1e-7, "0.0000001"},
+		{1.25e-20, "1.25e-20"},
+		{5e-324, "5e-324"},
+		{-1.7976931348623157e308, "-1.79769313e308"},
+		{655.123456789012345, "655.123456789012"},
+		{100000, "100000"},
+		{1e300, "1e300"},
+	};
+	struct dicom_file *file = fresh();
+	struct dicom_item *root = dicom_root(file);
+	struct err err = {0};
+	unsigned long seed = 12345;
+	char text[64];
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+		ok(dicom_put_double(root, SID, known[k].value, &err), &err);
+		assert_int_equal(dicom_get_text(root, SID, text, sizeof(text), &err), 1);
+		if (known[k].value == 0.1 + 0.2)
+			assert_true(strlen(text) <= 16 && fabs(strtod(text, NULL) - 0.3) < 1e-15);
+		else if (known[k].value < -1e308 || known[k].value == 12345678901234567.0)
+			check_ds(root, known[k].value);
+		else
+			assert_string_equal(text, known[k].text);
+	}
+	for (int k = 0; k < 20000; k++) {
+		seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+		double mantissa = (double)(seed >> 11) / 9007199254740992.0 * 2 - 1;
+
+		seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+		check_ds(root, mantissa * pow(10, (int)(seed >> 33) % (k % 2 ? 300 : 15)));
+		check_ds(root, mantissa * pow(10, -(int)(seed >> 33) % 300));
+	}
+	dicom_close(file);
+}
+
+/* Three levels of sequences from one data set to another, and through a file. */
+static void test_copy(void **state)
+{
+	struct dicom_file *from = fresh(), *to = fresh(), *back = NULL;
+	struct dicom_item *item, *deep;
+	struct err err = {0};
+	char text[64];
+	double d;
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		item = dicom_add_item(dicom_root(from), SHARED, &err);
+		deep = dicom_add_item(item, PIXEL_MEASURES, &err);
+		ok(dicom_put_double(deep, PIXEL_SPACING, 0.085 + k, &err), &err);
+		ok(dicom_add_code(deep, VIEW, "R-10242", "SRT", "cranio-caudal", &err), &err);
+	}
+	ok(dicom_put_text(dicom_root(from), DICOM_TAG(0x0010, 0x0010), "M\xfcller^J\xf6rg", &err),
+	   &err); /* ISO 8859-1, as stored */
+	assert_int_equal(dicom_copy(dicom_root(from), SHARED, dicom_root(to), &err), 1);
+	assert_int_equal(dicom_copy(dicom_root(from), SHARED, dicom_root(to), &err), 1); /* replaces */
+	assert_int_equal(dicom_copy(dicom_root(from), DICOM_TAG(0x0010, 0x0010), dicom_root(to), &err), 1);
+	assert_int_equal(dicom_copy(dicom_root(from), KVP, dicom_root(to), &err), 0);
+	assert_false(dicom_has(dicom_root(to), KVP));
+	ok(dicom_put_private(dicom_root(to), 0x0071, "TOMONODE TEST 1", 0x02, "LO", "hello", &err), &err);
+	ok(dicom_put_private(dicom_root(to), 0x0071, "TOMONODE TEST 1", 0x03, "UT", "a\\b", &err), &err);
+	assert_int_equal(dicom_put_private(dicom_root(to), 0x0071, "ANOTHER", 0x02, "LO", "x", &err), -EEXIST);
+	assert_int_equal(dicom_put_private(dicom_root(to), 0x0070, "EVEN", 0x02, "LO", "x", &err), -EINVAL);
+	dicom_close(from);
+	ok(dicom_write(in_folder("copy.dcm"), to, &err), &err);
+	dicom_close(to);
+	ok(dicom_open(in_folder("copy.dcm"), &back, &err), &err);
+	assert_int_equal(dicom_item_count(dicom_root(back), SHARED), 2);
+	assert_null(dicom_item_at(dicom_root(back), SHARED, 2));
+	assert_null(dicom_item_at(dicom_root(back), VIEW, 0));
+	item = dicom_item_at(dicom_root(back), SHARED, 1);
+	deep = dicom_item_at(item, PIXEL_MEASURES, 0);
+	assert_int_equal(dicom_get_double(deep, PIXEL_SPACING, 0, &d, &err), 1);
+	assert_true(d == 1.085);
+	item = dicom_item_at(deep, VIEW, 0);
+	assert_int_equal(dicom_get_text(item, DICOM_TAG(0x0008, 0x0100), text, sizeof(text), &err), 1);
+	assert_string_equal(text, "R-10242");
+	assert_int_equal(dicom_get_text(dicom_root(back), DICOM_TAG(0x0010, 0x0010), text, sizeof(text), &err), 1);
+	assert_string_equal(text, "M\xfcller^J\xf6rg");
+	assert_int_equal(dicom_get_text(dicom_root(back), DICOM_TAG(0x0071, 0x0010), text, sizeof(text), &err), 1);
+	assert_string_equal(text, "TOMONODE TEST 1");
+	assert_int_equal(dicom_get_text(dicom_root(back), DICOM_TAG(0x0071, 0x1003), text, sizeof(text), &err), 1);
+	assert_string_equal(text, "a\\b");
+	dicom_close(back);
+	/* nothing but the object is left */
+	assert_int_equal(access(in_folder("copy.dcm.part"), F_OK), -1);
+	unlink(in_folder("copy.dcm"));
+}
+
+/* A value too large to be read at opening is copied whole, also after its file is closed and gone. */
+static void test_large_values(void **state)
+{
+	static unsigned char blob[300001];
+	const uint32_t tag = DICOM_TAG(0x0042, 0x0011); /* EncapsulatedDocument, OB */
+	struct dicom_file *file = fresh(), *copy = fresh();
+	struct err err = {0};
+	struct stat st;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(blob); k++)
+		blob[k] = (unsigned char)(k * 7 >> 3);
+	ok(dicom_put_bytes(dicom_root(file), tag, blob, sizeof(blob), &err), &err);
+	ok(dicom_write(in_folder("large.dcm"), file, &err), &err);
+	dicom_close(file);
+	ok(dicom_open(in_folder("large.dcm"), &file, &err), &err);
+	unlink(in_folder("large.dcm"));
+	assert_int_equal(dicom_copy(dicom_root(file), tag, dicom_root(copy), &err), 1);
+	dicom_close(file);
+	ok(dicom_write(in_folder("large2.dcm"), copy, &err), &err);
+	dicom_close(copy);
+	assert_int_equal(stat(in_folder("large2.dcm"), &st), 0);
+	FILE *f = fopen(in_folder("large2.dcm"), "r");
+	unsigned char *all = malloc((size_t)st.st_size);
+	assert_int_equal(fread(all, 1, (size_t)st.st_size, f), (size_t)st.st_size);
+	fclose(f);
+	assert_non_null(memmem(all, (size_t)st.st_size, blob, sizeof(blob)));
+	free(all);
+	unlink(in_folder("large2.dcm"));
+}
+
+static void test_unreadable_numbers(void **state)
+{
+	static const char *const wrong[] = {"12 mm", "nan", "inf",   "1e999", "0x10", "1,5",
+					    "--1",   "+-1", "1.5.2", "-",     "1e",   "\001\002"};
+	struct bytes b;
+	struct err err = {0};
+	double d = 7;
+	long i = 7;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++) {
+		add_meta(&b, EXPLICIT);
+		add_text(&b, SID, "DS", wrong[k]);
+		struct dicom_file *file = open_bytes(&b);
+		assert_int_equal(dicom_get_double(dicom_root(file), SID, 0, &d, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, "(0018,1110) DistanceSourceToDetector"));
+		assert_int_equal(dicom_get_int(dicom_root(file), SID, 0, &i, &err), -EBADMSG);
+		dicom_close(file);
+	}
+	/* a long value is shortened in the sentence, control characters do not come through */
+	add_meta(&b, EXPLICIT);
+	add_text(&b, SID, "DS", "1234\n5678901234567890123456789012345678901234567890");
+	struct dicom_file *file = open_bytes(&b);
+	assert_int_equal(dicom_get_double(dicom_root(file), SID, 0, &d, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "\"1234?567890123456789012345678901"));
+	assert_null(strchr(err.msg, '\n'));
+	dicom_close(file);
+	/* blanks, plus signs, exponents are all right; so is a missing component between backslashes */
+	add_meta(&b, EXPLICIT);
+	add_text(&b, SID, "DS", " +6.555E+2 \\\\3.0 ");
+	add_header(&b, FD_ANGLE, "FD", 16);
+	d = NAN;
+	add(&b, &d, 8);
+	d = -INFINITY;
+	add(&b, &d, 8);
+	d = 7;
+	file = open_bytes(&b);
+	assert_int_equal(dicom_get_double(dicom_root(file), SID, 0, &d, &err), 1);
+	assert_true(d == 655.5);
+	assert_int_equal(dicom_get_double(dicom_root(file), SID, 1, &d, &err), 0);
+	assert_int_equal(dicom_get_int(dicom_root(file), SID, 2, &i, &err), 1);
+	assert_int_equal(i, 3);
+	assert_int_equal(dicom_get_double(dicom_root(file), FD_ANGLE, 0, &d, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "nan"));
+	assert_int_equal(dicom_get_double(dicom_root(file), FD_ANGLE, 1, &d, &err), -EBADMSG);
+	assert_true(d == 655.5);
+	dicom_close(file);
+}
+
+/* Text as stored: padding goes, odd lengths and strange characters stay; an UN value is read as the dictionary says. */
+static void test_stored_text(void **state)
+{
+	struct bytes b;
+	struct err err = {0};
+	char text[64];
+	double d;
+	long i;
+
+	(void)state;
+	add_meta(&b, EXPLICIT);
+	add_text(&b, IMAGE_TYPE, "CS", " A\\B ");
+	add_header(&b, DICOM_TAG(0x0008, 0x0018), "UI", 6);
+	add(&b, "1.2.3\0", 6);
+	add_header(&b, DICOM_TAG(0x0008, 0x0070), "LO", 6);
+	add(&b, "a\0b\0c ", 6);
+	add_text(&b, KVP, "UN", "28 ");
+	add_header(&b, FD_ANGLE, "UN", 8);
+	d = 12.25;
+	add(&b, &d, 8);
+	add_text(&b, COMMENT, "LT", "  two \\ blanks ");
+	add_header(&b, ROWS, "UN", 2);
+	add16(&b, 3584);
+	struct dicom_file *file = open_bytes(&b);
+	struct dicom_item *root = dicom_root(file);
+	assert_int_equal(dicom_get_text(root, IMAGE_TYPE, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "A\\B");
+	assert_int_equal(dicom_get_text(root, DICOM_TAG(0x0008, 0x0018), text, sizeof(text), &err), 1);
+	assert_string_equal(text, "1.2.3");
+	assert_int_equal(dicom_get_text(root, DICOM_TAG(0x0008, 0x0070), text, sizeof(text), &err), -EBADMSG);
+	assert_int_equal(dicom_get_text(root, COMMENT, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "  two \\ blanks");
+	assert_int_equal(dicom_get_int(root, KVP, 0, &i, &err), 1);
+	assert_int_equal(i, 28);
+	assert_int_equal(dicom_get_int(root, ROWS, 0, &i, &err), 1);
+	assert_int_equal(i, 3584);
+	assert_int_equal(dicom_get_int(root, ROWS, 1, &i, &err), 0);
+	assert_int_equal(dicom_get_double(root, FD_ANGLE, 0, &d, &err), 1);
+	assert_true(d == 12.25);
+	dicom_close(file);
+	/* implicit VR: "US or SS" by PixelRepresentation */
+	add_meta(&b, IMPLICIT);
+	add_item(&b, DICOM_TAG(0x0028, 0x0103), 2);
+	add16(&b, 1);
+	add_item(&b, PADDING, 2);
+	add16(&b, 0xffff);
+	file = open_bytes(&b);
+	assert_int_equal(dicom_get_int(dicom_root(file), PADDING, 0, &i, &err), 1);
+	assert_int_equal(i, -1);
+	dicom_close(file);
+}
+
+static void test_uids(void **state)
+{
+	char a[DICOM_UID_SIZE], b[DICOM_UID_SIZE], hex[65];
+
+	(void)state;
+	dicom_uid_from_text("exam 1", a);
+	dicom_uid_from_text("exam 1", b);
+	assert_string_equal(a, b);
+	dicom_uid_from_text("exam 2", b);
+	assert_string_not_equal(a, b);
+	/* SHA-256("abc") = ba7816bf 8f01cfea 414140de 5dae2223...; 8 for the version, 10xx for the variant */
+	dicom_uid_from_text("abc", a);
+	assert_string_equal(a, "2.25.247859944228867097191300499870369849891");
+	for (int k = 0; k < 1000; k++) {
+		dicom_uid_random(a);
+		assert_true(strlen(a) <= 44 && strncmp(a, "2.25.", 5) == 0 && a[5] != '0');
+		assert_string_not_equal(a, b);
+		memcpy(b, a, sizeof(b));
+	}
+	dicom_sha256("abc", 3, hex);
+	assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	dicom_sha256(NULL, 0, hex);
+	assert_string_equal(hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	assert_string_equal(dicom_uid_name(MG_PROCESSING), "DigitalMammographyXRayImageStorageForProcessing");
+	assert_string_equal(dicom_uid_name("1.2.3"), "unknown");
+	assert_true(dicom_is_storage_class(MG_PROCESSING));
+	assert_true(dicom_is_storage_class("1.2.840.10008.5.1.4.1.1.13.1.3"));
+	assert_true(dicom_is_storage_class("1.3.12.2.1107.5.9.1"));
+	assert_true(dicom_is_storage_class("1.2.840.113619.4.30"));
+	assert_false(dicom_is_storage_class("1.2.840.10008.1.1"));	     /* Verification */
+	assert_false(dicom_is_storage_class("1.2.840.10008.1.20.1"));	     /* Storage Commitment */
+	assert_false(dicom_is_storage_class("1.2.840.10008.5.1.4.1.2.1.1")); /* Patient Root FIND */
+	assert_false(dicom_is_storage_class("1.2.840.10008.1.2.1"));
+	assert_false(dicom_is_storage_class("1.2..3"));
+	assert_false(dicom_is_storage_class("../../etc"));
+	assert_false(dicom_is_storage_class(""));
+	assert_false(dicom_is_storage_class(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_put_and_get),	cmocka_unit_test(test_values_that_do_not_fit),
+		cmocka_unit_test(test_decimal_strings), cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_large_values),	cmocka_unit_test(test_unreadable_numbers),
+		cmocka_unit_test(test_stored_text),	cmocka_unit_test(test_uids),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,360 @@
+/* Hostile and broken files: each refused at opening, with a sentence that names the cause; and what only looks odd is read. */
+#include "tests/dicom/core/fixture.h"
+
+#define SHARED 0x52009229u
+#define SID 0x00181110u
+#define PIXELS 0x7fe00010u
+#define ITEM 0xfffee000u
+#define ITEM_END 0xfffee00du
+#define SEQUENCE_END 0xfffee0ddu
+
+static void add_image(struct bytes *b, unsigned rows, unsigned columns)
+{
+	add_us(b, 0x00280002, 1);
+	add_text(b, 0x00280004, "CS", "MONOCHROME2 ");
+	add_us(b, 0x00280010, rows);
+	add_us(b, 0x00280011, columns);
+	add_us(b, 0x00280100, 16);
+	add_us(b, 0x00280101, 12);
+	add_us(b, 0x00280102, 11);
+	add_us(b, 0x00280103, 0);
+}
+
+/* A file with a bit of everything: nested sequences, both kinds of length, pixel data. */
+static void add_sample(struct bytes *b)
+{
+	add_meta(b, EXPLICIT);
+	add_text(b, 0x00080016, "UI", "1.2.840.10008.5.1.4.1.1.1.2.1\0");
+	add_text(b, SID, "DS", "655.50");
+	add_header(b, 0x00189506, "SQ", 0xffffffff);
+	add_item(b, ITEM, 0xffffffff);
+	add_header(b, 0x00189507, "SQ", 8 + 14);
+	add_item(b, ITEM, 14);
+	add_text(b, 0x00181110, "DS", "7.2500");
+	add_item(b, ITEM_END, 0);
+	add_item(b, SEQUENCE_END, 0);
+	add_image(b, 4, 4);
+	add_header(b, PIXELS, "OW", 32);
+	for (unsigned k = 0; k < 16; k++)
+		add16(b, k * 100);
+}
+
+static void test_sample_is_read(void **state)
+{
+	struct dicom_pixel_info info;
+	struct err err = {0};
+	struct bytes b;
+	double d;
+
+	(void)state;
+	add_sample(&b);
+	struct dicom_file *file = open_bytes(&b);
+	struct dicom_item *item = dicom_item_at(dicom_root(file), 0x00189506, 0);
+	assert_int_equal(dicom_get_double(dicom_item_at(item, 0x00189507, 0), 0x00181110, 0, &d, &err), 1);
+	assert_true(d == 7.25);
+	ok(dicom_pixels_info(file, &info, &err), &err);
+	assert_true(dicom_has(dicom_root(file), PIXELS));
+	dicom_close(file);
+}
+
+/* Cut at every byte: refused wherever an element is cut, and never read beyond the end. */
+static void test_truncation(void **state)
+{
+	size_t accepted = 0;
+	struct bytes b;
+
+	(void)state;
+	add_sample(&b);
+	for (size_t n = 0; n < b.n; n++) {
+		struct dicom_file *file = NULL;
+		struct err err = {0};
+		int r = dicom_open(save(&b, n), &file, &err);
+
+		if (r == 0) {
+			/* a cut between two elements leaves a whole, shorter data set: no image */
+			struct dicom_pixel_info info;
+
+			assert_int_equal(dicom_pixels_info(file, &info, &err), -EBADMSG);
+			accepted++;
+		} else {
+			assert_int_equal(r, -EBADMSG);
+			assert_true(strlen(err.msg) > 10);
+		}
+		dicom_close(file);
+	}
+	assert_int_equal(accepted, 11); /* the ends of its root elements but the last */
+	/* the sentence says which tag, how much it declares, how much is there */
+	b.n -= 5;
+	refused(&b, EBADMSG, "(7FE0,0010) PixelData");
+	refused(&b, EBADMSG, "declares 32 bytes, 27 are there");
+}
+
+static void test_other_files(void **state)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	struct bytes b;
+
+	(void)state;
+	assert_int_equal(dicom_open(in_folder("none.dcm"), &file, &err), -ENOENT);
+	assert_int_equal(dicom_open(folder, &file, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "folder"));
+	assert_int_equal(dicom_open("/dev/zero", &file, &err), -EBADMSG);
+	assert_int_equal(mkfifo(in_folder("fifo"), 0600), 0);
+	assert_int_equal(dicom_open(in_folder("fifo"), &file, &err), -EBADMSG); /* and does not wait for a writer */
+	unlink(in_folder("fifo"));
+	b.n = 0;
+	refused(&b, EBADMSG, "empty");
+	add(&b, "P5 1 1 255 x", 12);
+	refused(&b, EBADMSG, "no DICOM file");
+	memset(b.p, 'x', 4096);
+	b.n = 4096;
+	refused(&b, EBADMSG, "\"DICM\"");
+	add_meta(&b, EXPLICIT);
+	refused(&b, EBADMSG, "no data set");
+	add_meta(&b, "1.2.840.113619.5.2"); /* GE's private implicit big endian */
+	add_text(&b, SID, "DS", "1 ");
+	refused(&b, ENOTSUP, "1.2.840.113619.5.2");
+	add_meta(&b, EXPLICIT);
+	b.p[132 + 2] = 0x12; /* (0002,0012) in place of the transfer syntax */
+	add_text(&b, SID, "DS", "1 ");
+	refused(&b, EBADMSG, "TransferSyntaxUID");
+}
+
+static void test_meta_length(void **state)
+{
+	struct bytes b;
+
+	(void)state;
+	for (unsigned wrong = 0; wrong < 3; wrong++) {
+		b.n = 0;
+		memset(b.p, 0, 128);
+		b.n = 128;
+		add(&b, "DICM", 4);
+		add_header(&b, 0x00020000, "UL", 4);
+		add32(&b, 28 + wrong * 1000);
+		add_text(&b, 0x00020010, "UI", "1.2.840.10008.1.2.1 ");
+		add_text(&b, SID, "DS", "1 ");
+		if (wrong == 0)
+			dicom_close(open_bytes(&b));
+		else
+			refused(&b, EBADMSG, "(0002,0000)");
+	}
+}
+
+static void test_lengths_that_lie(void **state)
+{
+	static const char *const vrs[] = {"OB", "OW", "UN", "UT", "SQ"};
+	struct bytes b;
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(vrs) / sizeof(vrs[0]); k++) {
+		add_meta(&b, EXPLICIT);
+		add_header(&b, 0x00420011, vrs[k], 0xfffffffe);
+		add(&b, "xxxx", 4);
+		refused(&b, EBADMSG, "declares 4294967294 bytes, 4 are there");
+	}
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SID, "DS", 65534);
+	add(&b, "1 ", 2);
+	refused(&b, EBADMSG, "(0018,1110) DistanceSourceToDetector at offset 160 declares 65534 bytes, 2 are there");
+	/* an element that leaves its item, an item that leaves its sequence */
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 8 + 10);
+	add_item(&b, ITEM, 10);
+	add_header(&b, SID, "DS", 10);
+	add(&b, "1 23456789", 10);
+	refused(&b, EBADMSG, "declares 10 bytes, 2 are there in what holds it");
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 8 + 10);
+	add_item(&b, ITEM, 12);
+	add_text(&b, SID, "DS", "1 23");
+	refused(&b, EBADMSG, "item 1");
+	/* undefined lengths where there is no sequence */
+	add_meta(&b, EXPLICIT);
+	add_header(&b, 0x00420011, "OB", 0xffffffff);
+	add_item(&b, SEQUENCE_END, 0);
+	refused(&b, EBADMSG, "undefined length");
+	add_meta(&b, IMPLICIT);
+	add_item(&b, 0x00100010, 0xffffffff);
+	add_item(&b, SEQUENCE_END, 0);
+	refused(&b, EBADMSG, "undefined length");
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 0xffffffff);
+	add_item(&b, ITEM, 0xffffffff);
+	refused(&b, EBADMSG, "0 bytes are left");
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 0xffffffff);
+	refused(&b, EBADMSG, "no end");
+	/* something else in place of an item */
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 8);
+	add_item(&b, ITEM_END, 0);
+	refused(&b, EBADMSG, "where an item is due");
+}
+
+static void test_order(void **state)
+{
+	struct bytes b;
+
+	(void)state;
+	add_meta(&b, EXPLICIT);
+	add_us(&b, 0x00280010, 1);
+	add_us(&b, 0x00280010, 2);
+	refused(&b, EBADMSG, "twice");
+	add_meta(&b, EXPLICIT);
+	add_us(&b, 0x00280010, 1);
+	add_text(&b, SID, "DS", "1 ");
+	refused(&b, EBADMSG, "stands after (0028,0010)");
+	add_meta(&b, EXPLICIT);
+	add_us(&b, 0x00280010, 1);
+	add_us(&b, 0x00020010, 1);
+	refused(&b, EBADMSG, "(0002,0010)");
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SID, "Ds", 2);
+	add(&b, "1 ", 2);
+	refused(&b, EBADMSG, "\"Ds\" is no value representation");
+	add_meta(&b, EXPLICIT);
+	add_item(&b, ITEM_END, 0);
+	refused(&b, EBADMSG, "(FFFE,E00D)");
+}
+
+/* n sequences, one in the other. */
+static void add_nest(struct bytes *b, const char *syntax, unsigned n, uint32_t tag)
+{
+	bool implicit = strcmp(syntax, IMPLICIT) == 0;
+
+	add_meta(b, syntax);
+	for (unsigned k = 0; k < n; k++) {
+		if (implicit)
+			add_item(b, tag, 0xffffffff);
+		else
+			add_header(b, tag, k % 2 ? "SQ" : "UN", 0xffffffff);
+		implicit = implicit || k % 2 == 0; /* all within an UN is implicit */
+		add_item(b, ITEM, 0xffffffff);
+	}
+	for (unsigned k = 0; k < n; k++) {
+		add_item(b, ITEM_END, 0);
+		add_item(b, SEQUENCE_END, 0);
+	}
+}
+
+static void test_depth(void **state)
+{
+	static struct bytes b;
+	uint32_t inner = 0;
+
+	(void)state;
+	add_nest(&b, EXPLICIT, 16, SHARED);
+	dicom_close(open_bytes(&b));
+	add_nest(&b, EXPLICIT, 17, SHARED);
+	refused(&b, EBADMSG, "more than 16 deep");
+	add_nest(&b, EXPLICIT, 1500, SHARED);
+	refused(&b, EBADMSG, "more than 16 deep");
+	add_nest(&b, IMPLICIT, 1500, 0x00091001); /* unknown private tag */
+	refused(&b, EBADMSG, "more than 16 deep");
+	/* private, defined lengths, implicit VR: only the contents say that it is a sequence */
+	for (unsigned n = 16; n <= 1000; n += 984) {
+		add_meta(&b, IMPLICIT);
+		for (unsigned k = n; k > 0; k--) {
+			inner = (k - 1) * 16;
+			add_item(&b, 0x00091001, inner + 8);
+			add_item(&b, ITEM, inner);
+		}
+		if (n == 16)
+			dicom_close(open_bytes(&b));
+		else
+			refused(&b, EBADMSG, "more than 16 deep");
+	}
+}
+
+static void test_counts(void **state)
+{
+	size_t n = 0, size = 600000 * 8 + 1000;
+	unsigned char *p = calloc(1, size);
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	struct bytes b;
+	FILE *f;
+
+	(void)state;
+	add_meta(&b, EXPLICIT);
+	add_header(&b, SHARED, "SQ", 600000 * 8);
+	memcpy(p, b.p, b.n);
+	n = b.n;
+	b.n = 0;
+	add_item(&b, ITEM, 0);
+	for (int k = 0; k < 600000; k++, n += 8)
+		memcpy(p + n, b.p, 8);
+	f = fopen(in_folder("items.dcm"), "w");
+	assert_int_equal(fwrite(p, 1, n, f), n);
+	fclose(f);
+	free(p);
+	assert_int_equal(dicom_open(in_folder("items.dcm"), &file, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "more than 16384 items"));
+}
+
+/* What is odd but right: group lengths, padding at the end, odd lengths, an UN sequence, a private one in implicit VR. */
+static void test_odd_but_right(void **state)
+{
+	struct err err = {0};
+	struct bytes b;
+	char text[32];
+
+	(void)state;
+	add_meta(&b, EXPLICIT);
+	add_header(&b, 0x00080000, "UL", 4);
+	add32(&b, 4711);
+	add_text(&b, 0x00080070, "LO", "odd");
+	add_header(&b, 0x00089999, "UN", 0xffffffff);
+	add_item(&b, ITEM, 8 + 4);
+	add_item(&b, 0x00080070, 4);
+	add(&b, "deep", 4);
+	add_item(&b, SEQUENCE_END, 0);
+	add_image(&b, 2, 2);
+	add_header(&b, PIXELS, "OW", 8);
+	add(&b, "12345678", 8);
+	add_header(&b, 0xfffcfffc, "OB", 4);
+	add(&b, "\0\0\0\0", 4);
+	struct dicom_file *file = open_bytes(&b);
+	assert_int_equal(dicom_get_text(dicom_root(file), 0x00080070, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "odd");
+	assert_int_equal(dicom_item_count(dicom_root(file), 0x00089999), 1);
+	struct dicom_item *item = dicom_item_at(dicom_root(file), 0x00089999, 0);
+	assert_int_equal(dicom_get_text(item, 0x00080070, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "deep");
+	assert_true(dicom_has(dicom_root(file), 0xfffcfffc));
+
+	/* the odd value goes into another file with an even length */
+	struct dicom_file *copy = NULL;
+	ok(dicom_new(MG_PROCESSING, "1.2.3", &copy, &err), &err);
+	assert_int_equal(dicom_copy(dicom_root(file), 0x00080070, dicom_root(copy), &err), 1);
+	assert_int_equal(dicom_copy(dicom_root(file), 0x00089999, dicom_root(copy), &err), 1);
+	assert_int_equal(dicom_copy(dicom_root(file), PIXELS, dicom_root(copy), &err), -EINVAL);
+	assert_int_equal(dicom_write(in_folder("odd.dcm"), file, &err), -EINVAL); /* has pixel data */
+	dicom_close(file);
+	ok(dicom_write(in_folder("odd.dcm"), copy, &err), &err);
+	dicom_close(copy);
+	ok(dicom_open(in_folder("odd.dcm"), &file, &err), &err);
+	assert_int_equal(dicom_get_text(dicom_root(file), 0x00080070, text, sizeof(text), &err), 1);
+	assert_string_equal(text, "odd");
+	assert_int_equal(dicom_item_count(dicom_root(file), 0x00089999), 1);
+	dicom_close(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sample_is_read),
+		cmocka_unit_test(test_truncation),
+		cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_meta_length),
+		cmocka_unit_test(test_lengths_that_lie),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_odd_but_right),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

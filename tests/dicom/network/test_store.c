@@ -1,0 +1,496 @@
+/* test_store.c - storage SCU and SCP against each other: what is stored, refused, rejected; full disks; memory. */
+#include "tests/dicom/network/store_fixture.h"
+
+#define META 500 /* more than a meta header of ours has */
+
+/* ---- files to send ---- */
+
+static size_t put_element(uint8_t *p, uint16_t element, const char *vr, const char *value)
+{
+	size_t n = strlen(value), even = n + (n & 1);
+
+	p[0] = 2;
+	p[1] = 0;
+	p[2] = (uint8_t)element;
+	p[3] = (uint8_t)(element >> 8);
+	p[4] = (uint8_t)vr[0];
+	p[5] = (uint8_t)vr[1];
+	p[6] = (uint8_t)even;
+	p[7] = (uint8_t)(even >> 8);
+	memcpy(p + 8, value, n);
+	if (n & 1)
+		p[8 + n] = 0;
+	return 8 + even;
+}
+
+/* The data set: (0008,0016), (0008,0018), then one private OB element of `size` bytes that repeat every 251. */
+static size_t data_set(uint8_t **ret, const char *sop_class, size_t size)
+{
+	uint8_t *d = calloc(1, size + 200);
+	size_t n = 0;
+
+	assert_non_null(d);
+	n = put_element(d, 0x0016, "UI", sop_class);
+	d[0] = 8;
+	n += put_element(d + n, 0x0018, "UI", "1.2.3.4");
+	d[n - 8 - 8] = 8;
+	memcpy(d + n, "\x11\x00\x10\x10OB\0\0", 8);
+	for (int i = 0; i < 4; i++)
+		d[n + 8 + (size_t)i] = (uint8_t)(size >> (8 * i));
+	n += 12;
+	for (size_t i = 0; i < size; i++)
+		d[n + i] = (uint8_t)(i % 251);
+	*ret = d;
+	return n + size;
+}
+
+struct sent {
+	char path[160];
+	size_t data_bytes;
+	uint32_t sum;
+};
+
+static struct sent make_file(const char *name, const char *sop_class, const char *ts, size_t size)
+{
+	uint8_t head[1024] = {0}, *d;
+	struct sent s;
+	size_t at = 132, n;
+	FILE *f;
+
+	memcpy(head + 128, "DICM", 4);
+	at += put_element(head + at, 0x0002, "UI", sop_class);
+	at += put_element(head + at, 0x0003, "UI", "1.2.3.4");
+	at += put_element(head + at, 0x0010, "UI", ts);
+	n = data_set(&d, sop_class, size);
+	snprintf(s.path, sizeof(s.path), "%s/%s", folder, name);
+	f = fopen(s.path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(head, 1, at, f), at);
+	assert_int_equal(fwrite(d, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+	s.data_bytes = n;
+	s.sum = add_up(0, d, n);
+	free(d);
+	return s;
+}
+
+static struct scu *connect_to(struct server s, const struct scu_context *contexts, size_t n, int max_pdu)
+{
+	struct scu_peer peer = {.host = "127.0.0.1",
+				.port = s.port,
+				.called = "TEST",
+				.calling = "SENDER",
+				.max_pdu = max_pdu,
+				.connect_timeout = 5,
+				.acse_timeout = 10,
+				.dimse_timeout = 10};
+	struct err err = {0};
+	struct scu *scu = NULL;
+
+	if (scu_open(&peer, contexts, n, &scu, &err) < 0)
+		fail_msg("%s", err.msg);
+	return scu;
+}
+
+/* The data set of the stored file equals the sent one; the meta header says what came. */
+static void check_stored(const struct sent *s, const char *sop_class, const char *ts)
+{
+	struct stat st;
+	uint8_t head[META], *d = malloc(s->data_bytes);
+	int fd = open(seen->file, O_RDONLY);
+	off_t at;
+
+	assert_non_null(d);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, seen->bytes);
+	at = st.st_size - (off_t)s->data_bytes;
+	assert_in_range(at, 200, META);
+	assert_int_equal(pread(fd, d, s->data_bytes, at), s->data_bytes);
+	assert_int_equal(add_up(0, d, s->data_bytes), s->sum);
+	assert_int_equal(seen->sum, s->sum);
+	assert_int_equal(seen->data_bytes, s->data_bytes);
+	assert_int_equal(pread(fd, head, (size_t)at, 0), at);
+	assert_memory_equal(head + 128, "DICM", 4);
+	/* (0002,0000) counts what follows it up to the data set. */
+	assert_int_equal(head[140] | head[141] << 8, at - 144);
+	assert_non_null(memmem(head, (size_t)at, sop_class, strlen(sop_class)));
+	assert_non_null(memmem(head, (size_t)at, ts, strlen(ts)));
+	assert_non_null(memmem(head, (size_t)at, "SENDER", 6));
+	close(fd);
+	free(d);
+}
+
+/* ---- tests ---- */
+
+static void echo_and_stores(void **state)
+{
+	static const size_t sizes[] = {2, 1000, 131060 - 62, 131060, 131062, 300000, 524240, 524242, 5000000};
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}, {CLASS_MG, EXPLICIT}, {CLASS_PRIVATE, IMPLICIT}};
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 3, 131072);
+	struct err err = {0};
+	uint16_t status;
+
+	(void)state;
+	assert_int_equal(scu_echo(scu, &err), 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, sizes[i]);
+
+		status = 0xffff;
+		assert_int_equal(scu_store(scu, s.path, &status, &err), 0);
+		assert_int_equal(status, STORE_SUCCESS);
+		assert_int_equal(seen->stored, i + 1);
+		check_stored(&s, CLASS_MG, EXPLICIT);
+		assert_string_equal(seen->object.sop_instance, "1.2.3.4");
+		assert_string_equal(seen->object.calling, "SENDER");
+		assert_string_equal(seen->object.host, "127.0.0.1");
+	}
+	assert_int_equal(scu_echo(scu, &err), 0);
+	scu_close(scu);
+	finish(server);
+	assert_int_equal(seen->rc, 0);
+	assert_int_equal(seen->over, 1);
+	assert_int_equal(seen->released, 1);
+	assert_int_equal(seen->begun, seen->ended);
+}
+
+static void small_pdus(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_MG, JPEG_LOSSLESS}};
+	struct sent s = make_file("a.dcm", CLASS_MG, JPEG_LOSSLESS, 1000000);
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 1, 4096);
+	uint16_t status = 0xffff;
+
+	(void)state;
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	scu_close(scu);
+	finish(server);
+	check_stored(&s, CLASS_MG, JPEG_LOSSLESS);
+}
+
+/* A peer that takes little at a time: pieces of many PDUs, of lengths about those of a PDU and of a piece. */
+static void peers_of_small_pdus(void **state)
+{
+	static const int most[] = {4096, 5000, 16384};
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		size_t pdu = (size_t)most[i] - 12;
+		const size_t sizes[] = {2, pdu - 2, pdu, pdu + 2, 31 * pdu, 32 * pdu, 64 * pdu, 64 * pdu + 2, 1000000};
+
+		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+			struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, sizes[k]);
+			struct server server;
+			struct scu *scu;
+			uint16_t status = 0xffff;
+
+			seen->max_pdu = most[i];
+			server = start(10);
+			scu = connect_to(server, contexts, 1, 131072);
+			assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+			assert_int_equal(status, STORE_SUCCESS);
+			scu_close(scu);
+			finish(server);
+			check_stored(&s, CLASS_MG, EXPLICIT);
+		}
+	}
+	seen->max_pdu = 0;
+}
+
+static void private_class_is_taken_others_are_not(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_PRIVATE, EXPLICIT}, {CLASS_FIND, EXPLICIT}, {CLASS_MG, JPEG_2000}};
+	struct sent a = make_file("a.dcm", CLASS_PRIVATE, EXPLICIT, 100), b = make_file("b.dcm", CLASS_FIND, EXPLICIT, 100),
+		    c = make_file("c.dcm", CLASS_MG, JPEG_2000, 100);
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 3, 131072);
+	struct err err = {0};
+	uint16_t status = 0xffff;
+
+	(void)state;
+	assert_int_equal(scu_store(scu, b.path, &status, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, CLASS_FIND));
+	assert_int_equal(scu_store(scu, c.path, &status, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, JPEG_2000));
+	assert_int_equal(status, 0xffff);
+	/* A refused context is no end of the association. */
+	assert_int_equal(scu_store(scu, a.path, &status, &err), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	scu_close(scu);
+	finish(server);
+	assert_int_equal(seen->begun, 1);
+}
+
+/* Offsets at which the disk may be full: coarse steps, finer ones toward the end, every one of the last 64 bytes. */
+static size_t next_limit(size_t limit, size_t total)
+{
+	size_t left = total - limit;
+
+	if (limit < 600)
+		return limit + 97;
+	if (left > 5000)
+		return left - 5000 < 38011 ? total - 5000 : limit + 38011;
+	if (left > 64)
+		return left - 64 < 509 ? total - 64 : limit + 509;
+	return limit + 1;
+}
+
+/* Wherever the disk is full, the last bytes included: A700, nothing hangs, no file, the association goes on. */
+static void full_disk_at_every_offset(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 400000);
+	size_t total;
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 1, 16384);
+	uint16_t status = 0;
+	int tried = 0;
+
+	(void)state;
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	total = seen->bytes;
+	scu_close(scu);
+	finish(server);
+	for (size_t limit = 1; limit < total; limit = next_limit(limit, total)) {
+		struct err err = {0};
+
+		server = start_limited(10, limit);
+		scu = connect_to(server, contexts, 1, 16384);
+		status = 0xffff;
+		if (scu_store(scu, s.path, &status, &err) < 0)
+			fail_msg("limit %zu of %zu: %s", limit, total, err.msg);
+		assert_int_equal(status, STORE_OUT_OF_RESOURCES);
+		assert_int_equal(scu_echo(scu, &err), 0);
+		scu_close(scu);
+		finish(server);
+		assert_int_equal(seen->rc, 0);
+		assert_int_equal(seen->write_error, EFBIG);
+		assert_int_equal(seen->stored, 0);
+		assert_int_equal(seen->ended, 1);
+		assert_int_equal(access(seen->file, F_OK), -1);
+		tried++;
+	}
+	assert_true(tried > 60);
+	server = start_limited(10, total); /* exactly enough */
+	scu = connect_to(server, contexts, 1, 16384);
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	scu_close(scu);
+	finish(server);
+	check_stored(&s, CLASS_MG, EXPLICIT);
+}
+
+static void handler_refuses(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 700000);
+	struct server server;
+	struct scu *scu;
+	uint16_t status = 0;
+
+	(void)state;
+	seen->refuse = STORE_OUT_OF_RESOURCES;
+	server = start(10);
+	scu = connect_to(server, contexts, 1, 131072);
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_OUT_OF_RESOURCES);
+	assert_int_equal(seen->ended, 0);
+	seen->refuse = 0;
+	/* The handler may give up in the midst of an object as well. */
+	seen->fail_at = 300000;
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_OUT_OF_RESOURCES);
+	assert_int_equal(seen->write_error, ENOSPC);
+	seen->fail_at = 0;
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	scu_close(scu);
+	finish(server);
+}
+
+static void rejections(void **state)
+{
+	static const struct {
+		enum scp_admission admission;
+		int code;
+		const char *words;
+	} cases[] = {{SCP_REJECT_CALLED, -EACCES, "that is not its AE title"},
+		     {SCP_REJECT_CALLING, -EACCES, "it does not know our AE title"},
+		     {SCP_REJECT_BUSY, -EBUSY, "for now: it has too many associations"}};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct scu_peer peer = {"127.0.0.1", 0, "TEST", "SENDER", 131072, 5, 10, 10};
+		struct server server;
+		struct scu *scu = NULL;
+		struct err err = {0};
+
+		seen->admission = cases[i].admission;
+		server = start(10);
+		peer.port = server.port;
+		assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), cases[i].code);
+		assert_null(scu);
+		assert_non_null(strstr(err.msg, cases[i].words));
+		finish(server);
+		assert_int_equal(seen->rc, cases[i].code);
+		assert_non_null(strstr(seen->err, "is not wanted"));
+		assert_int_equal(seen->over, 0);
+	}
+	seen->admission = SCP_ADMIT;
+}
+
+static void unreachable_peers(void **state)
+{
+	struct scu_peer peer = {"127.0.0.1", 1, "TEST", "SENDER", 131072, 2, 2, 2};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t n = sizeof(a);
+	struct scu *scu = NULL;
+	struct err err = {0};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)state;
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+	peer.port = ntohs(a.sin_port); /* bound, but nobody listens */
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
+	assert_non_null(strstr(err.msg, "Connection refused"));
+	assert_int_equal(listen(fd, 1), 0); /* now the connection comes about, but nobody answers */
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ETIMEDOUT);
+	close(fd);
+	peer.host = "no-such-host.invalid";
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EHOSTUNREACH);
+	assert_non_null(strstr(err.msg, "no-such-host.invalid"));
+	peer.host = "127.0.0.1";
+	peer.called = "AN AE TITLE THAT IS TOO LONG";
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -EINVAL);
+	assert_null(scu);
+}
+
+static void an_ipv6_peer(void **state)
+{
+	struct scu_peer peer = {"::1", 0, "TEST", "SENDER", 131072, 5, 10, 10};
+	struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct scu *scu = NULL;
+	struct err err = {0};
+	struct server server;
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	(void)state;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+		close(fd);
+		skip(); /* no IPv6 here */
+	}
+	peer.port = port_of(fd);
+	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);
+	assert_non_null(strstr(err.msg, "TEST at [::1]:"));
+	assert_int_equal(listen(fd, 1), 0);
+	server = start_on(fd, 10, 0);
+	if (scu_open(&peer, NULL, 0, &scu, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(scu_echo(scu, &err), 0);
+	scu_close(scu);
+	finish(server);
+	assert_int_equal(seen->released, 1);
+}
+
+static void bad_files_are_refused_before_sending(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+	struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
+	struct server server = start(10);
+	struct scu *scu = connect_to(server, contexts, 1, 131072);
+	struct err err = {0};
+	struct stat st;
+	uint16_t status = 0xffff;
+
+	(void)state;
+	assert_int_equal(stat(s.path, &st), 0);
+	assert_int_equal(truncate(s.path, st.st_size - 1), 0);
+	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
+	assert_int_equal(truncate(s.path, 140), 0);
+	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
+	assert_int_equal(truncate(s.path, 0), 0);
+	assert_int_equal(scu_store(scu, s.path, &status, &err), -EBADMSG);
+	assert_int_equal(scu_store(scu, "/nonexistent", &status, &err), -ENOENT);
+	assert_int_equal(status, 0xffff);
+	assert_int_equal(scu_echo(scu, &err), 0);
+	scu_close(scu);
+	finish(server);
+	assert_int_equal(seen->begun, 0);
+}
+
+/* An object of `size` zeros, without the memory for it. */
+static struct sent make_big_file(const char *name, uint32_t size)
+{
+	struct sent s = make_file(name, CLASS_MG, EXPLICIT, 2);
+	uint8_t length[4];
+	struct stat st;
+	int fd = open(s.path, O_WRONLY);
+
+	for (int i = 0; i < 4; i++)
+		length[i] = (uint8_t)(size >> (8 * i));
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pwrite(fd, length, 4, st.st_size - 6), 4);
+	assert_int_equal(ftruncate(fd, st.st_size - 2 + (off_t)size), 0);
+	close(fd);
+	s.data_bytes += size - 2;
+	return s;
+}
+
+/* What a process may grow by for an object of any size; a sanitizer keeps books of its own. */
+#if defined(__has_feature) /* clang */
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GROWTH_KIB 131072
+#else
+#define GROWTH_KIB 8192
+#endif
+
+static void memory_stays_small(void **state)
+{
+	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
+	struct sent s = make_big_file("big.dcm", 300u << 20);
+	struct server server = start(30);
+	struct scu *scu = connect_to(server, contexts, 1, 131072);
+	struct rusage before, after;
+	uint16_t status = 0xffff;
+
+	(void)state;
+	getrusage(RUSAGE_SELF, &before);
+	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
+	getrusage(RUSAGE_SELF, &after);
+	assert_int_equal(status, STORE_SUCCESS);
+	assert_int_equal(seen->data_bytes, s.data_bytes);
+	scu_close(scu);
+	finish(server);
+	assert_true(after.ru_maxrss - before.ru_maxrss < GROWTH_KIB);
+	assert_true(seen->peak_rss - seen->rss_at_start < GROWTH_KIB);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(echo_and_stores),
+		cmocka_unit_test(small_pdus),
+		cmocka_unit_test(peers_of_small_pdus),
+		cmocka_unit_test(private_class_is_taken_others_are_not),
+		cmocka_unit_test(full_disk_at_every_offset),
+		cmocka_unit_test(handler_refuses),
+		cmocka_unit_test(rejections),
+		cmocka_unit_test(unreachable_peers),
+		cmocka_unit_test(an_ipv6_peer),
+		cmocka_unit_test(bad_files_are_refused_before_sending),
+		cmocka_unit_test(memory_stays_small),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,350 @@
+/* test_store_raw.c - the storage SCP against peers that are cut, silent, slow, hostile or speak something else: bytes on a
+ * socket. */
+#include "kernels/clock.h"
+#include "tests/dicom/network/store_fixture.h"
+
+static int raw_connect(struct server s)
+{
+	struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)s.port)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+static size_t put_item(uint8_t *p, uint8_t type, const void *value, size_t n)
+{
+	p[0] = type;
+	p[1] = 0;
+	p[2] = (uint8_t)(n >> 8);
+	p[3] = (uint8_t)n;
+	memcpy(p + 4, value, n);
+	return n + 4;
+}
+
+/* An A-ASSOCIATE-RQ for one context, MG in Explicit VR Little Endian (PS3.8 9.3.2). */
+static size_t association_request(uint8_t *p)
+{
+	static const uint8_t max_length[] = {0x51, 0, 0, 4, 0, 0, 0x40, 0};
+	uint8_t context[300] = {1, 0, 0, 0};
+	size_t n = 74, c = 4;
+
+	memset(p, 0, 74);
+	p[0] = 1;
+	p[7] = 1;
+	memcpy(p + 10, "TEST            SENDER          ", 32);
+	n += put_item(p + n, 0x10, "1.2.840.10008.3.1.1.1", 21);
+	c += put_item(context + c, 0x30, CLASS_MG, strlen(CLASS_MG));
+	c += put_item(context + c, 0x40, EXPLICIT, strlen(EXPLICIT));
+	n += put_item(p + n, 0x20, context, c);
+	n += put_item(p + n, 0x50, max_length, sizeof(max_length));
+	p[4] = (uint8_t)((n - 6) >> 8);
+	p[5] = (uint8_t)(n - 6);
+	return n;
+}
+
+static size_t store_command(uint8_t *p)
+{
+	static const uint8_t rest[] = {0, 0, 0, 1, 2, 0,    0, 0, 1, 0, 0,   0,	  0x10, 1,   2,	  0,   0,   0, 1,
+				       0, 0, 0, 0, 7, 2,    0, 0, 0, 0, 0,   0,	  0,	0,   8,	  2,   0,   0, 0,
+				       1, 0, 0, 0, 0, 0x10, 8, 0, 0, 0, '1', '.', '2',	'.', '3', '.', '4', 0};
+	size_t uid = strlen(CLASS_MG) + 1, n = 12;
+
+	memset(p, 0, 200);
+	memcpy(p + n, "\0\0\2\0\0\0\0\0", 8);
+	p[4 + 0] = 4;
+	p[n + 4] = (uint8_t)uid;
+	memcpy(p + n + 8, CLASS_MG, uid - 1);
+	n += 8 + uid;
+	memcpy(p + n, rest, sizeof(rest));
+	n += sizeof(rest);
+	p[8] = (uint8_t)(n - 12);
+	return n;
+}
+
+static size_t put_pdu(uint8_t *p, uint8_t control, const void *value, size_t n)
+{
+	p[0] = 4;
+	p[1] = 0;
+	for (int i = 0; i < 4; i++) {
+		p[2 + i] = (uint8_t)((n + 6) >> (24 - 8 * i));
+		p[6 + i] = (uint8_t)((n + 2) >> (24 - 8 * i));
+	}
+	p[10] = 1; /* context */
+	p[11] = control;
+	memcpy(p + 12, value, n);
+	return n + 12;
+}
+
+static void send_all(int fd, const uint8_t *p, size_t n)
+{
+	assert_int_equal(send(fd, p, n, MSG_NOSIGNAL), n);
+}
+
+/* Take one PDU off the socket; answers its type, 0 when the connection is closed. */
+static int read_pdu(int fd, int seconds)
+{
+	uint8_t b[6], skip[4096];
+	size_t left, got = 0;
+	struct pollfd pfd = {fd, POLLIN, 0};
+
+	while (got < 6) {
+		ssize_t n;
+
+		if (poll(&pfd, 1, seconds * 1000) != 1)
+			return -1;
+		n = recv(fd, b + got, 6 - got, 0);
+		if (n <= 0)
+			return 0;
+		got += (size_t)n;
+	}
+	left = (size_t)b[2] << 24 | (size_t)b[3] << 16 | (size_t)b[4] << 8 | b[5];
+	while (left > 0) {
+		ssize_t n = recv(fd, skip, left < sizeof(skip) ? left : sizeof(skip), 0);
+
+		if (n <= 0)
+			return 0;
+		left -= (size_t)n;
+	}
+	return b[0];
+}
+
+/* An association with an object under way: association, C-STORE-RQ, and a first piece of the data set. */
+static int raw_begin(struct server s)
+{
+	uint8_t p[2000], c[300], piece[500];
+	int fd = raw_connect(s);
+	size_t n = association_request(p);
+
+	memset(piece, 7, sizeof(piece));
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 2); /* A-ASSOCIATE-AC */
+	n = store_command(c);
+	n = put_pdu(p, 3, c, n);
+	send_all(fd, p, n);
+	n = put_pdu(p, 0, piece, sizeof(piece));
+	send_all(fd, p, n);
+	return fd;
+}
+
+static void raw_object_is_stored(void **state)
+{
+	struct server server = start(5);
+	uint8_t p[600], last[500];
+	int fd = raw_begin(server);
+	size_t n;
+
+	(void)state;
+	memset(last, 7, sizeof(last));
+	n = put_pdu(p, 2, last, sizeof(last));
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 4); /* the response */
+	assert_int_equal(seen->stored, 1);
+	assert_int_equal(seen->data_bytes, 1000);
+	close(fd);
+	finish(server);
+	assert_int_equal(seen->rc, -ECONNRESET);
+	assert_int_equal(seen->released, 0);
+}
+
+static void empty_object_is_not_understood(void **state)
+{
+	struct server server = start(5);
+	uint8_t p[600], c[300];
+	int fd = raw_connect(server);
+	size_t n = association_request(p);
+
+	(void)state;
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 2);
+	n = store_command(c);
+	n = put_pdu(p, 3, c, n);
+	send_all(fd, p, n);
+	n = put_pdu(p, 2, "", 0);
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 5), 4);
+	assert_int_equal(seen->write_error, EBADMSG);
+	close(fd);
+	finish(server);
+}
+
+static void peer_is_cut_within_an_object(void **state)
+{
+	struct server server = start(5);
+	int fd = raw_begin(server);
+	double t = clock_seconds();
+
+	(void)state;
+	close(fd);
+	finish(server);
+	assert_true(clock_seconds() - t < 3);
+	assert_int_equal(seen->rc, -ECONNRESET);
+	assert_int_equal(seen->ended, 1);
+	assert_int_equal(seen->write_error, ECONNRESET);
+	assert_int_equal(seen->stored, 0);
+	assert_int_equal(access(seen->file, F_OK), -1);
+}
+
+static void silent_peer_is_dropped(void **state)
+{
+	struct server server = start(1);
+	int fd = raw_begin(server);
+	double t = clock_seconds();
+
+	(void)state;
+	finish(server); /* the peer keeps its connection open and says nothing more */
+	assert_true(clock_seconds() - t < 5);
+	assert_int_equal(seen->rc, -ETIMEDOUT);
+	assert_int_equal(seen->write_error, ECONNRESET);
+	close(fd);
+
+	server = start(1); /* nor does one that never said anything hold anything */
+	fd = raw_connect(server);
+	t = clock_seconds();
+	finish(server);
+	assert_true(clock_seconds() - t < 5);
+	assert_int_equal(seen->rc, -ETIMEDOUT);
+	close(fd);
+}
+
+/* A byte now and then keeps no PDU alive. */
+static void dribbling_peer_is_dropped(void **state)
+{
+	static const uint8_t head[12] = {4, 0, 0, 0, 0x10, 6, 0, 0, 0x10, 2, 1, 0};
+	int status;
+
+	(void)state;
+	for (int request = 0; request < 2; request++) {
+		struct server server = start(1);
+		uint8_t p[600];
+		int fd = request ? raw_connect(server) : raw_begin(server);
+		double t = clock_seconds();
+
+		if (request)
+			association_request(p);
+		for (size_t i = 0; i < 200 && waitpid(server.pid, &status, WNOHANG) == 0; i++) {
+			if (send(fd, request ? p + i : head + (i < 12 ? i : 11), 1, MSG_NOSIGNAL) != 1)
+				break;
+			nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+		}
+		waitpid(server.pid, &status, 0);
+		assert_true(clock_seconds() - t < 6);
+		assert_int_equal(seen->rc, -ETIMEDOUT);
+		assert_int_equal(seen->stored, 0);
+		close(fd);
+	}
+}
+
+static void other_protocols_are_named(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		int rc;
+		const char *words;
+	} cases[] = {{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11, -EPROTONOSUPPORT, "TLS"},
+		     {"GET / HTTP/1.0\r\n\r\n", 18, -EPROTO, "does not speak DICOM"},
+		     {"", 0, -ENODATA, "without a word"},
+		     {"\x01\x00\xff\xff\xff\xff", 6, -EPROTO, "association request"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct server server = start(2);
+		int fd = raw_connect(server);
+
+		if (cases[i].n)
+			send_all(fd, (const uint8_t *)cases[i].bytes, cases[i].n);
+		else
+			shutdown(fd, SHUT_WR);
+		finish(server);
+		close(fd);
+		assert_int_equal(seen->rc, cases[i].rc);
+		if (!strstr(seen->err, cases[i].words))
+			fail_msg("'%s' does not say '%s'", seen->err, cases[i].words);
+		assert_int_equal(seen->begun, 0);
+	}
+}
+
+/* PDVs whose lengths do not fit, PDUs longer than negotiated, commands in the wrong place: an end with a reason, no crash. */
+static void broken_messages(void **state)
+{
+	uint8_t p[2000], zero[600] = {0};
+	size_t n;
+
+	(void)state;
+	for (int kind = 0; kind < 5; kind++) {
+		struct server server = start(2);
+		int fd = raw_begin(server);
+
+		n = put_pdu(p, 2, zero, 500);
+		switch (kind) {
+		case 0: /* longer than its PDU */
+			p[6] = 0x7f;
+			break;
+		case 1: /* shorter than its head */
+			p[9] = 1;
+			p[8] = 0;
+			break;
+		case 2: /* the PDU is longer than we said we take */
+			p[3] = 0x40;
+			break;
+		case 3: /* a context that was not accepted */
+			p[10] = 99;
+			break;
+		case 4: /* a command where data are due */
+			p[11] = 3;
+			break;
+		}
+		send_all(fd, p, n);
+		finish(server);
+		close(fd);
+		assert_true(seen->rc < 0);
+		assert_true(seen->err[0] != '\0');
+		assert_int_equal(seen->stored, 0);
+		assert_int_equal(seen->begun, seen->ended);
+	}
+}
+
+/* A command without an end: it is not kept in memory for as long as the peer likes. */
+static void endless_command(void **state)
+{
+	static const uint8_t element[] = {0, 0, 0, 2, 0, 0, 0, 0x40}; /* (0000,0200) of a gigabyte */
+	uint8_t p[9000], piece[8000] = {0};
+	struct server server = start(20);
+	int fd = raw_connect(server);
+	size_t n = association_request(p), sent = 0;
+
+	(void)state;
+	send_all(fd, p, n);
+	assert_int_equal(read_pdu(fd, 20), 2);
+	memcpy(piece, element, sizeof(element));
+	for (; sent < (64u << 20); sent += sizeof(piece)) {
+		n = put_pdu(p, 1, piece, sizeof(piece)); /* of a command, not its last */
+		if (send(fd, p, n, MSG_NOSIGNAL) != (ssize_t)n)
+			break;
+		memset(piece, 0, sizeof(element));
+	}
+	finish(server);
+	close(fd);
+	assert_int_equal(seen->rc, -EPROTO);
+	if (!strstr(seen->err, "a command is far too long"))
+		fail_msg("%s", seen->err);
+	assert_true(sent < (64u << 20));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(raw_object_is_stored),
+		cmocka_unit_test(empty_object_is_not_understood),
+		cmocka_unit_test(peer_is_cut_within_an_object),
+		cmocka_unit_test(silent_peer_is_dropped),
+		cmocka_unit_test(dribbling_peer_is_dropped),
+		cmocka_unit_test(other_protocols_are_named),
+		cmocka_unit_test(broken_messages),
+		cmocka_unit_test(endless_command),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,317 @@
+/* Frames in: every encoding that is read, ours and that of other programs. */
+#include <sys/resource.h>
+
+#include "dicom/pixels/jpegls.h"
+#include "tests/dicom/pixels/pixels_fixture.h"
+
+#define JPEGLS "1.2.840.10008.1.2.4.80"
+
+/* The sample as JPEG-LS, frames encoded here. */
+static const char *sample_jpegls(void)
+{
+	struct dicom_file *file = header(N_ROWS, N_COLUMNS, N_FRAMES);
+	struct dicom_writer *w = NULL;
+	size_t size = jpegls_bound(N_COLUMNS, N_ROWS), n = 0;
+	void *code = malloc(size);
+	struct err err = {0};
+	uint16_t values[N];
+
+	ok(dicom_writer_open_jpegls(in_folder("jpegls.dcm"), file, &w, &err), &err);
+	dicom_close(file);
+	assert_int_equal(dicom_writer_frame(w, values, &err), -EINVAL);
+	for (int f = 0; f < N_FRAMES; f++) {
+		for (int k = 0; k < N; k++)
+			values[k] = value_at(f, k);
+		ok(jpegls_encode(values, N_COLUMNS, N_ROWS, 12, code, size, &n, &err), &err);
+		assert_true(n < sizeof(values));
+		ok(dicom_writer_fragment(w, code, n, &err), &err);
+	}
+	assert_int_equal(dicom_writer_fragment(w, code, n, &err), -EINVAL);
+	free(code);
+	ok(dicom_writer_close(w, &err), &err);
+	return in_folder("jpegls.dcm");
+}
+
+/* All frames of the sample, in another order than they are stored in. */
+static void check_sample(const char *path, const char *syntax)
+{
+	static const int order[N_FRAMES] = {3, 0, 4, 1, 2};
+	struct dicom_file *file = NULL;
+	struct dicom_pixel_info info;
+	struct err err = {0};
+	uint16_t values[N];
+
+	ok(dicom_open(path, &file, &err), &err);
+	assert_string_equal(dicom_transfer_syntax(file), syntax);
+	ok(dicom_pixels_info(file, &info, &err), &err);
+	assert_int_equal(info.rows, N_ROWS);
+	assert_int_equal(info.columns, N_COLUMNS);
+	assert_int_equal(info.frames, N_FRAMES);
+	assert_int_equal(info.bits_allocated, 16);
+	assert_int_equal(info.bits_stored, 12);
+	assert_int_equal(info.high_bit, 11);
+	assert_false(info.is_signed);
+	for (int i = 0; i < N_FRAMES; i++) {
+		memset(values, 0xff, sizeof(values));
+		ok(dicom_read_frame(file, order[i], values, &err), &err);
+		for (int k = 0; k < N; k++)
+			if (values[k] != value_at(order[i], k))
+				fail_msg("%s: frame %d, value %d: %u instead of %u", syntax, order[i], k, values[k],
+					 value_at(order[i], k));
+	}
+	assert_int_equal(dicom_read_frame(file, N_FRAMES, values, &err), -EINVAL);
+	assert_int_equal(dicom_read_frame(file, -1, values, &err), -EINVAL);
+	dicom_close(file);
+}
+
+static void test_round_trip(void **state)
+{
+	(void)state;
+	check_sample(sample(), EXPLICIT);
+	assert_int_equal(access(in_folder("sample.dcm.part"), F_OK), -1);
+}
+
+/* What we encode: read again here, and by DCMTK, whose decoder is another one. */
+static void test_jpegls(void **state)
+{
+	char in[256];
+	const char *out = in_folder("decoded.dcm");
+
+	(void)state;
+	snprintf(in, sizeof(in), "%s", sample_jpegls());
+	check_sample(in, JPEGLS);
+	if (tool("dcmdjpls", NULL, in, out) < 0)
+		skip();
+	check_sample(out, EXPLICIT);
+}
+
+/* Noise over the full range, extremes side by side, one row, one column: bit by bit the same, within the bound. */
+static void test_jpegls_extremes(void **state)
+{
+	static const struct {
+		long columns, rows;
+		int kind;
+	} frames[] = {{301, 203, 0}, {301, 203, 1}, {301, 203, 2}, {1, 203, 0}, {301, 1, 0}, {1, 1, 1}, {16, 16, 3}};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(frames) / sizeof(frames[0]); k++) {
+		long n = frames[k].columns * frames[k].rows;
+		size_t size = jpegls_bound(frames[k].columns, frames[k].rows), used = 0;
+		struct dicom_file *file = header(frames[k].rows, frames[k].columns, 1);
+		uint16_t *values = calloc((size_t)n, 2), *again = calloc((size_t)n, 2);
+		struct dicom_writer *w = NULL;
+		void *code = malloc(size);
+		uint32_t x = 12345;
+
+		ok(dicom_put_int(dicom_root(file), STORED, 16, &err), &err);
+		ok(dicom_put_int(dicom_root(file), HIGH, 15, &err), &err);
+		for (long i = 0; i < n; i++) {
+			x = x * 1664525u + 1013904223u;
+			values[i] = frames[k].kind == 0	  ? (uint16_t)(x >> 16)
+				    : frames[k].kind == 1 ? (x >> 31 ? 65535 : 0)
+				    : frames[k].kind == 2 ? (uint16_t)(i % 7 ? 65535 : i)
+							  : 0;
+		}
+		ok(jpegls_encode(values, frames[k].columns, frames[k].rows, 16, code, size, &used, &err), &err);
+		ok(dicom_writer_open_jpegls(in_folder("extreme.dcm"), file, &w, &err), &err);
+		ok(dicom_writer_fragment(w, code, used, &err), &err);
+		ok(dicom_writer_close(w, &err), &err);
+		dicom_close(file);
+		ok(dicom_open(in_folder("extreme.dcm"), &file, &err), &err);
+		ok(dicom_read_frame(file, 0, again, &err), &err);
+		assert_memory_equal(values, again, (size_t)n * 2);
+		dicom_close(file);
+		assert_int_equal(jpegls_encode(values, frames[k].columns, frames[k].rows, 16, code, 8, &used, &err), -ENOBUFS);
+		free(code);
+		free(values);
+		free(again);
+	}
+	assert_int_equal(jpegls_encode(NULL, 0, 5, 16, NULL, 0, NULL, &err), -EINVAL);
+}
+
+static void test_encodings(void **state)
+{
+	static const struct {
+		const char *tool, *option, *syntax;
+	} made[] = {
+		{"dcmconv", "+ti", IMPLICIT},
+		{"dcmconv", "+tb", BIG_ENDIAN_EXPLICIT},
+		{"dcmconv", "+td", "1.2.840.10008.1.2.1.99"},
+		{"dcmcrle", NULL, RLE},
+		{"dcmcjpls", "+el", "1.2.840.10008.1.2.4.80"},
+		{"dcmcjpeg", "+e1", "1.2.840.10008.1.2.4.70"},
+		{"dcmcjpeg", "+el", "1.2.840.10008.1.2.4.57"},
+	};
+	char in[256];
+
+	(void)state;
+	snprintf(in, sizeof(in), "%s", sample());
+	for (size_t k = 0; k < sizeof(made) / sizeof(made[0]); k++) {
+		const char *out = in_folder("encoded.dcm");
+
+		if (tool(made[k].tool, made[k].option, in, out) < 0)
+			skip();
+		check_sample(out, made[k].syntax);
+	}
+}
+
+/* 8 bits, an odd number of bytes in each frame and in all. */
+static void test_bytes(void **state)
+{
+	struct err err = {0};
+	uint16_t values[9];
+	struct bytes b;
+
+	(void)state;
+	for (int padded = 0; padded < 2; padded++) {
+		add_image(&b, EXPLICIT, 3, 3, 3, 8);
+		add_header(&b, PIXELS, "OB", 27 + (uint32_t)padded);
+		for (int k = 0; k < 27 + padded; k++)
+			add(&b, &(unsigned char){(unsigned char)(k * 9 + 1)}, 1);
+		struct dicom_file *file = open_bytes(&b);
+		for (long f = 2; f >= 0; f--) {
+			ok(dicom_read_frame(file, f, values, &err), &err);
+			for (int k = 0; k < 9; k++)
+				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
+		}
+		dicom_close(file);
+	}
+	add_image(&b, EXPLICIT, 3, 3, 3, 8);
+	add_header(&b, PIXELS, "OB", 29);
+	b.n += 29;
+	struct dicom_file *file = open_bytes(&b);
+	struct dicom_pixel_info info;
+	assert_int_equal(dicom_pixels_info(file, &info, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "29 bytes"));
+	dicom_close(file);
+}
+
+/* Big endian: words swapped, also when they hold two bytes each. */
+static void test_big_endian_bytes(void **state)
+{
+	struct err err = {0};
+	uint16_t values[9];
+	struct bytes b;
+
+	(void)state;
+	/* OB is not swapped, OW is */
+	for (int words = 0; words < 2; words++) {
+		static const uint32_t us[][2] = {{0x00280002, 1}, {0x00280010, 3}, {0x00280011, 3}, {0x00280100, 8},
+						 {0x00280101, 8}, {0x00280102, 7}, {0x00280103, 0}};
+		add_meta(&b, BIG_ENDIAN_EXPLICIT);
+		for (size_t k = 0; k < sizeof(us) / sizeof(us[0]); k++) {
+			unsigned char e[10] = {
+				us[k][0] >> 24, us[k][0] >> 16 & 255, us[k][0] >> 8 & 255, us[k][0] & 255, 'U', 'S', 0, 2,
+				us[k][1] >> 8,	us[k][1] & 255};
+			if (us[k][0] == 0x00280010) {
+				add(&b,
+				    "\0\x28\0\x08IS\0\2"
+				    "3 ",
+				    10);
+			}
+			add(&b, e, 10);
+		}
+		add(&b, words ? "\x7f\xe0\0\x10OW\0\0\0\0\0\x1c" : "\x7f\xe0\0\x10OB\0\0\0\0\0\x1c", 12);
+		for (int k = 0; k < 28; k++)
+			add(&b, &(unsigned char){(unsigned char)((words ? k ^ 1 : k) * 9 + 1)}, 1);
+		struct dicom_file *file = open_bytes(&b);
+		for (long f = 0; f < 3; f++) {
+			ok(dicom_read_frame(file, f, values, &err), &err);
+			for (int k = 0; k < 9; k++)
+				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
+		}
+		dicom_close(file);
+	}
+}
+
+/* Another reader sees the same object: pydicom. */
+static void test_pydicom_agrees(void **state)
+{
+	static const char script[] = "import sys\n"
+				     "try:\n"
+				     "    import numpy, pydicom\n"
+				     "except ImportError:\n"
+				     "    sys.exit(77)\n"
+				     "ds = pydicom.dcmread(sys.argv[1])\n"
+				     "assert ds.file_meta.TransferSyntaxUID == '1.2.840.10008.1.2.1'\n"
+				     "assert ds.file_meta.MediaStorageSOPInstanceUID == ds.SOPInstanceUID == '1.2.3.4'\n"
+				     "assert ds['PixelData'].VR == 'OW' and list(ds.keys())[-1] == 0x7fe00010\n"
+				     "a = ds.pixel_array\n"
+				     "assert a.shape == (5, 37, 53) and a.dtype == numpy.uint16\n"
+				     "k = numpy.arange(37 * 53, dtype=numpy.int64)\n"
+				     "for f in range(5):\n"
+				     "    h = ((k * 2654435761) & 0xffffffff) >> 29\n"
+				     "    v = (k % 53 * 40 + k // 53 * 25 + f * 333 + h) & 0xfff\n"
+				     "    assert (a[f].ravel() == v).all()\n";
+	char *argv[] = {"/usr/bin/python3", "-c", (char *)script, (char *)sample(), NULL};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+		skip();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
+/* A frame of several fragments, found through the offset table. */
+static void test_split_fragments(void **state)
+{
+	char *argv[] = {"dcmcjpls", "+fs", "1", (char *)sample(), (char *)in_folder("split.dcm"), NULL};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+		skip();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	check_sample(in_folder("split.dcm"), "1.2.840.10008.1.2.4.80");
+}
+
+/* One frame of a large object costs one frame of memory. */
+static void test_memory(void **state)
+{
+	enum { SIDE = 1024, MANY = 128 }; /* 2 MiB a frame, 256 MiB in all */
+	struct dicom_file *file = header(SIDE, SIDE, MANY);
+	uint16_t *values = calloc(SIDE * SIDE, 2);
+	struct dicom_writer *w = NULL;
+	struct rusage before, after;
+	struct err err = {0};
+
+	(void)state;
+	getrusage(RUSAGE_SELF, &before);
+	ok(dicom_writer_open(in_folder("many.dcm"), file, &w, &err), &err);
+	dicom_close(file);
+	for (int f = 0; f < MANY; f++) {
+		values[0] = (uint16_t)f;
+		ok(dicom_writer_frame(w, values, &err), &err);
+	}
+	ok(dicom_writer_close(w, &err), &err);
+	ok(dicom_open(in_folder("many.dcm"), &file, &err), &err);
+	for (int f = 0; f < MANY; f++) {
+		ok(dicom_read_frame(file, f, values, &err), &err);
+		assert_int_equal(values[0], f);
+	}
+	dicom_close(file);
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 16 * 1024); /* KiB */
+	free(values);
+	unlink(in_folder("many.dcm"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_jpegls),		cmocka_unit_test(test_jpegls_extremes),
+		cmocka_unit_test(test_round_trip),	cmocka_unit_test(test_encodings),
+		cmocka_unit_test(test_bytes),		cmocka_unit_test(test_big_endian_bytes),
+		cmocka_unit_test(test_split_fragments), cmocka_unit_test(test_pydicom_agrees),
+		cmocka_unit_test(test_memory),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

@@ -1,0 +1,270 @@
+/* Frames that are not read: lossy ones, descriptions that do not fit, fragments and runs that lie. */
+#include "dicom/pixels/jpegls.h"
+#include "tests/dicom/pixels/pixels_fixture.h"
+
+static void test_lossy_is_refused(void **state)
+{
+	struct dicom_file *file = NULL;
+	struct dicom_pixel_info info;
+	struct err err = {0};
+	uint16_t values[N];
+
+	(void)state;
+	if (tool("dcmcjpls", "+en", sample(), in_folder("lossy.dcm")) < 0)
+		skip();
+	ok(dicom_open(in_folder("lossy.dcm"), &file, &err), &err); /* its header is as good as any */
+	assert_int_equal(dicom_pixels_info(file, &info, &err), -ENOTSUP);
+	assert_non_null(strstr(err.msg, "1.2.840.10008.1.2.4.81"));
+	assert_int_equal(dicom_read_frame(file, 0, values, &err), -ENOTSUP);
+	dicom_close(file);
+}
+
+/* Opens the image and wants it refused. */
+static void refused_image(const struct bytes *b, int code, const char *words)
+{
+	struct dicom_file *file = open_bytes(b);
+	struct dicom_pixel_info info;
+	struct err err = {0};
+	int r = dicom_pixels_info(file, &info, &err);
+
+	if (r != -code || !strstr(err.msg, words))
+		fail_msg("%d (%s) instead of %d with \"%s\"", r, err.msg, -code, words);
+	dicom_close(file);
+}
+
+static void test_descriptions_that_do_not_fit(void **state)
+{
+	struct bytes b;
+
+	(void)state;
+	for (int wrong = 0; wrong < 4; wrong++) {
+		static const uint32_t lengths[] = {0, 30, 34, 64};
+
+		add_image(&b, EXPLICIT, 4, 4, 1, 16);
+		add_header(&b, PIXELS, "OW", lengths[wrong]);
+		b.n += lengths[wrong];
+		refused_image(&b, EBADMSG, "need 32");
+	}
+	add_image(&b, EXPLICIT, 65535, 65535, 4096, 16); /* 35 TB */
+	add_header(&b, PIXELS, "OW", 4);
+	add(&b, "xxxx", 4);
+	refused_image(&b, EBADMSG, "need 35183298355200");
+	add_image(&b, EXPLICIT, 1, 2, 4097, 16);
+	add_header(&b, PIXELS, "OW", 4);
+	add(&b, "xxxx", 4);
+	refused_image(&b, EFBIG, "4097 frames");
+	add_image(&b, EXPLICIT, 0, 2, 1, 16);
+	add_header(&b, PIXELS, "OW", 0);
+	refused_image(&b, EBADMSG, "0 rows");
+	add_image(&b, EXPLICIT, 1, 1, 1, 32);
+	add_header(&b, PIXELS, "OW", 4);
+	add(&b, "xxxx", 4);
+	refused_image(&b, ENOTSUP, "BitsAllocated is 32");
+	add_meta(&b, EXPLICIT);
+	add_us(&b, 0x00280002, 3);
+	add_us(&b, 0x00280010, 1);
+	add_us(&b, 0x00280011, 1);
+	add_us(&b, 0x00280100, 8);
+	add_header(&b, PIXELS, "OB", 4);
+	add(&b, "xxxx", 4);
+	refused_image(&b, ENOTSUP, "colour");
+	add_meta(&b, EXPLICIT);
+	add_us(&b, 0x00280010, 1);
+	refused_image(&b, EBADMSG, "no (7FE0,0010) PixelData");
+	add_header(&b, PIXELS, "OB", 4);
+	add(&b, "xxxx", 4);
+	refused_image(&b, EBADMSG, "no (0028,0011) Columns");
+	/* uncompressed syntax with fragments, encapsulated one without */
+	add_image(&b, EXPLICIT, 1, 2, 1, 16);
+	add_header(&b, PIXELS, "OW", 0xffffffff);
+	add_item(&b, 0xfffee0dd, 0);
+	refused(&b, EBADMSG, "undefined length");
+	add_image(&b, RLE, 1, 2, 1, 16);
+	add_header(&b, PIXELS, "OW", 4);
+	add(&b, "xxxx", 4);
+	refused(&b, EBADMSG, "has fragments");
+}
+
+static void test_fragments_that_lie(void **state)
+{
+	struct dicom_file *file;
+	struct err err = {0};
+	uint16_t values[64];
+	struct bytes b;
+
+	(void)state;
+	/* too few fragments, none at all */
+	add_image(&b, RLE, 8, 8, 3, 8);
+	add_header(&b, PIXELS, "OB", 0xffffffff);
+	add_item(&b, 0xfffee000, 0);
+	add_item(&b, 0xfffee000, 2);
+	add(&b, "xx", 2);
+	add_item(&b, 0xfffee0dd, 0);
+	refused_image(&b, EBADMSG, "1 fragments for 3 frames");
+	/* an offset table that points elsewhere */
+	add_image(&b, RLE, 8, 8, 2, 8);
+	add_header(&b, PIXELS, "OB", 0xffffffff);
+	add_item(&b, 0xfffee000, 8);
+	add32(&b, 4);
+	add32(&b, 0xfffffff0);
+	for (int k = 0; k < 3; k++) {
+		add_item(&b, 0xfffee000, 2);
+		add(&b, "xx", 2);
+	}
+	add_item(&b, 0xfffee0dd, 0);
+	refused_image(&b, EBADMSG, "offset table");
+	/* a fragment longer than the file, and no end */
+	add_image(&b, RLE, 8, 8, 1, 8);
+	add_header(&b, PIXELS, "OB", 0xffffffff);
+	add_item(&b, 0xfffee000, 0);
+	add_item(&b, 0xfffee000, 1000);
+	refused(&b, EBADMSG, "declares 1000 bytes, 0 are there");
+	b.n -= 8;
+	refused(&b, EBADMSG, "without the end");
+	/* codecs fed with nonsense: an error, in every syntax */
+	static const char *const syntaxes[] = {RLE, "1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80"};
+	for (size_t s = 0; s < 4; s++) {
+		add_image(&b, syntaxes[s], 8, 8, 1, 8);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		add_item(&b, 0xfffee000, 100);
+		for (int k = 0; k < 100; k++)
+			add(&b, &(unsigned char){(unsigned char)(k * 37)}, 1);
+		add_item(&b, 0xfffee0dd, 0);
+		file = open_bytes(&b);
+		assert_int_equal(dicom_read_frame(file, 0, values, &err), -EBADMSG);
+		assert_non_null(strstr(err.msg, "cannot be decoded"));
+		dicom_close(file);
+	}
+}
+
+/* Runs that are cut off by the end of their segment, segments that are none:
+ * what DCMTK's own decoder read beyond its input for. */
+static void test_rle_that_lies(void **state)
+{
+	static const struct {
+		uint32_t segments, first, second;
+		const char *bytes;
+		size_t n;
+	} wrong[] = {
+		{1, 64, 0,
+		 "\x7f"
+		 "abc",
+		 4},				   /* 128 bytes to come, 3 are there */
+		{1, 64, 0, "\x81", 1},		   /* a byte to repeat, and none is there */
+		{1, 64, 0, "\x80\x80\x80\x80", 4}, /* nothing at all */
+		{1, 63, 0,
+		 "\xc1"
+		 "a",
+		 2}, /* begins in the header */
+		{1, 1000, 0,
+		 "\xc1"
+		 "a",
+		 2}, /* begins behind the end */
+		{2, 64, 66,
+		 "\xc1"
+		 "a"
+		 "\xc1"
+		 "b",
+		 4}, /* two planes for 8 bits */
+		{0, 64, 0,
+		 "\xc1"
+		 "a",
+		 2},
+		{0xffffffff, 64, 0,
+		 "\xc1"
+		 "a",
+		 2},
+	};
+	struct err err = {0};
+	uint16_t values[64];
+	struct bytes b;
+
+	(void)state;
+	for (size_t k = 0; k <= sizeof(wrong) / sizeof(wrong[0]); k++) {
+		bool right = k == sizeof(wrong) / sizeof(wrong[0]);
+
+		add_image(&b, RLE, 8, 8, 1, 8);
+		add_header(&b, PIXELS, "OB", 0xffffffff);
+		add_item(&b, 0xfffee000, 0);
+		add_item(&b, 0xfffee000, 64 + (uint32_t)(right ? 2 : wrong[k].n));
+		add32(&b, right ? 1 : wrong[k].segments);
+		add32(&b, right ? 64 : wrong[k].first);
+		add32(&b, right ? 0 : wrong[k].second);
+		for (int i = 3; i < 16; i++)
+			add32(&b, 0);
+		add(&b,
+		    right ? "\xc1"
+			    "a"
+			  : wrong[k].bytes,
+		    right ? 2 : wrong[k].n); /* 0xc1: 64 times */
+		add_item(&b, 0xfffee0dd, 0);
+		struct dicom_file *file = open_bytes(&b);
+		int r = dicom_read_frame(file, 0, values, &err);
+		if (right) {
+			ok(r, &err);
+			assert_true(values[0] == 'a' && values[63] == 'a');
+		} else {
+			assert_int_equal(r, -EBADMSG);
+			assert_non_null(strstr(err.msg, "cannot be decoded"));
+		}
+		dicom_close(file);
+	}
+}
+
+/* A code stream of another size than the object says never reaches the codec. */
+static void test_code_stream_of_another_size(void **state)
+{
+	static const struct {
+		const char *tool, *option;
+		unsigned char marker;
+		int at;
+		unsigned char value;
+		int code;
+	} changes[] = {
+		{"dcmcjpls", "+el", 0xf7, 6, 200, EBADMSG},  {"dcmcjpls", "+el", 0xf7, 8, 200, EBADMSG},
+		{"dcmcjpls", "+el", 0xf7, 4, 17, EBADMSG},   {"dcmcjpls", "+el", 0xf7, 9, 3, EBADMSG},
+		{"dcmcjpls", "+el", 0xf7, 1, 0xc0, ENOTSUP}, {"dcmcjpeg", "+e1", 0xc3, 5, 1, EBADMSG},
+		{"dcmcjpeg", "+e1", 0xc3, 1, 0xc1, ENOTSUP}, {"dcmcjpeg", "+e1", 0xc3, 2, 0xff, EBADMSG},
+	};
+	static unsigned char bytes[200000];
+	uint16_t values[N];
+	char in[256], out[256];
+
+	(void)state;
+	snprintf(in, sizeof(in), "%s", sample());
+	snprintf(out, sizeof(out), "%s", in_folder("stream.dcm"));
+	for (size_t k = 0; k < sizeof(changes) / sizeof(changes[0]); k++) {
+		unsigned char mark[2] = {0xff, changes[k].marker}, *p;
+		struct dicom_file *file = NULL;
+		struct err err = {0};
+
+		if (tool(changes[k].tool, changes[k].option, in, out) < 0)
+			skip();
+		FILE *f = fopen(out, "r+");
+		size_t n = fread(bytes, 1, sizeof(bytes), f);
+		p = memmem(bytes, n, mark, 2);
+		assert_non_null(p);
+		fseek(f, p - bytes + changes[k].at, SEEK_SET);
+		fputc(changes[k].value, f);
+		fclose(f);
+		ok(dicom_open(out, &file, &err), &err);
+		int r = dicom_read_frame(file, 0, values, &err);
+		if (r != -changes[k].code || !strstr(err.msg, "cannot be decoded"))
+			fail_msg("change %zu: %d (%s)", k, r, err.msg);
+		dicom_close(file);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lossy_is_refused),
+		cmocka_unit_test(test_descriptions_that_do_not_fit),
+		cmocka_unit_test(test_fragments_that_lie),
+		cmocka_unit_test(test_rle_that_lies),
+		cmocka_unit_test(test_code_stream_of_another_size),
+	};
+
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

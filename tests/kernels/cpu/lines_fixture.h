@@ -1,0 +1,205 @@
+/* Stacks of parallel beams of all shapes, and a test done with each on every device. */
+#ifndef TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
+#define TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/lines.h"
+
+#define TOL 1e-5 /* of the largest value */
+#define VIEWS 6
+#define MOST_BINS 256
+#define MOST_SLICES 64
+
+static const double angles[VIEWS] = {0, 45, 90, 17.3, 135, 161};
+
+struct setup {
+	const char *name;
+	int n[3];
+	double h[2], lo[2]; /* lo: of the middle of the grid */
+	int bins;
+	double bin, offset, fov;
+	bool z_fastest;
+};
+
+static const struct setup setups[] = {
+	{"one slice, x fastest", {31, 28, 1}, {1, 1}, {0, 0}, 35, 1, 0.1, 15, false},
+	{"one slice, z fastest, a large field", {20, 23, 1}, {1.5, 1.2}, {2, -1.1}, 41, 1, 0, 40, true},
+	{"five slices, a small field", {24, 25, 5}, {1, 1.1}, {0, 0}, 29, 1.3, -0.2, 9, true},
+	{"64 slices, rays in faces", {16, 16, 64}, {2, 2}, {0, 0}, 23, 2, 0, 24, true},
+	{"rays far apart", {30, 17, 21}, {0.8, 0.9}, {0, 0}, 9, 5.1, 0.3, 21, true},
+	{"rays close together", {19, 19, 1}, {2, 2}, {0, 0}, 120, 0.31, 0, 18, false},
+	{"two pixels", {2, 2, 3}, {3, 4}, {0, 0}, 9, 1, 0, 5, true},
+	{"threads share passes", {180, 170, 1}, {1, 1}, {0, 0}, 251, 1, 0, 124, false},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
+#define N_MODELS (sizeof(models) / sizeof(models[0]))
+
+struct fixture {
+	struct device *dev;
+	const struct device_ops *v;
+	struct grid grid;
+	struct scan scan;
+	struct scan_view views[VIEWS];
+	struct scan_plane planes[MOST_SLICES];
+	double radius[MOST_BINS];
+	double sampling;
+	size_t n_in, n_out, pixels;
+};
+
+static inline void set_up(struct fixture *f, const struct setup *s, struct device *dev)
+{
+	f->dev = dev;
+	f->v = dev->ops;
+	f->sampling = 0.17;
+	f->grid = (struct grid){.n = {s->n[0], s->n[1], s->n[2]},
+				.h = {s->h[0], s->h[1], 2},
+				.lo = {s->lo[0] - 0.5 * s->n[0] * s->h[0], s->lo[1] - 0.5 * s->n[1] * s->h[1], -3},
+				.z_fastest = s->z_fastest};
+	for (int u = 0; u < s->n[2]; u++)
+		f->planes[u] = (struct scan_plane){-3 + 2 * (u + 0.5), 0};
+	for (int i = 0; i < s->bins; i++)
+		f->radius[i] = (i - s->bins / 2) * s->bin + s->offset;
+	for (int i = 0; i < VIEWS; i++)
+		f->views[i] = (struct scan_view){
+			.turn = {angles[i] == 90 ? 0 : cos(angles[i] * M_PI / 180), sin(angles[i] * M_PI / 180)}};
+	f->scan = (struct scan){.kind = SCAN_PARALLEL,
+				.n_u = s->n[2],
+				.n_v = s->bins,
+				.n_views = VIEWS,
+				.views = f->views,
+				.planes = f->planes,
+				.radius = f->radius,
+				.ring_radius = s->fov,
+				.fov_radius = s->fov};
+	f->n_in = grid_size(&f->grid);
+	f->n_out = scan_view_size(&f->scan) * VIEWS;
+	f->pixels = (size_t)s->n[0] * (size_t)s->n[1];
+}
+
+static inline struct projection *create(struct fixture *f, enum projection_model model)
+{
+	struct projection_spec spec = {.model = model,
+				       .scan = &f->scan,
+				       .n_views = VIEWS,
+				       .grid = &f->grid,
+				       .sampling = f->sampling,
+				       .sweeps = model != PROJECTION_EXACT};
+	struct projection *a = NULL;
+	struct err err = {0};
+
+	if (f->v->projection_create(f->dev, &spec, &a, &err) < 0)
+		fail_msg("%s", err.msg);
+	return a;
+}
+
+static inline float uniform(uint32_t *seed)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return (float)(*seed >> 8) / (1 << 24) - 0.3f;
+}
+
+static inline size_t voxel(const struct fixture *f, size_t pixel, int u)
+{
+	return pixel * lines_column(&f->grid) + (size_t)u;
+}
+
+static inline float *host(size_t n)
+{
+	float *x = malloc(n * sizeof(*x));
+
+	assert_non_null(x);
+	return x;
+}
+
+static inline struct buf put(struct fixture *f, const float *from, size_t n)
+{
+	struct buf b;
+
+	assert_int_equal(f->v->alloc(f->dev, n, &b, NULL), 0);
+	if (from)
+		assert_int_equal(f->v->upload(&b, from, NULL), 0);
+	return b;
+}
+
+static inline float *fetched(const struct buf *b)
+{
+	float *x = host(b->n);
+
+	assert_int_equal(b->dev->ops->download(b, x, NULL), 0);
+	return x;
+}
+
+/* Random, `padding` in the padding. */
+static inline float *volume(const struct fixture *f, uint32_t seed, float padding)
+{
+	float *x = host(f->n_in);
+
+	for (size_t i = 0; i < f->n_in; i++)
+		x[i] = padding;
+	for (size_t i = 0; i < f->pixels; i++)
+		for (int u = 0; u < f->scan.n_u; u++)
+			x[voxel(f, i, u)] = uniform(&seed);
+	return x;
+}
+
+static inline void near(const float *got, const double *expect, size_t n, double tol)
+{
+	double most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, fabs(expect[i]));
+	for (size_t i = 0; i < n; i++)
+		if (!(fabs(got[i] - expect[i]) <= tol * most))
+			fail_msg("value %zu of %zu: %.9g, not %.9g (largest %g)", i, n, (double)got[i], expect[i], most);
+}
+
+static inline double *doubles(size_t n)
+{
+	double *x = calloc(n, sizeof(*x));
+
+	assert_non_null(x);
+	return x;
+}
+
+typedef void lines_test(struct fixture *f);
+
+static inline void on_device(struct device *dev, const struct cpu_rows *rows, const struct setup *s, lines_test *test)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	if (rows)
+		cpu_state(dev)->rows = rows;
+	set_up(f, s, dev);
+	test(f);
+	device_close(dev);
+	free(f);
+}
+
+/* In memory full of NaN, and with each instruction set. */
+static inline void everywhere(lines_test *test)
+{
+	struct device *dev;
+
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		assert_int_equal(device_poison_open(3, &dev, NULL), 0);
+		on_device(dev, NULL, &setups[i], test);
+		for (int set = 0; cpu_rows_at(set) && i + 1 < N_SETUPS; set++) {
+			assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
+			on_device(dev, cpu_rows_at(set), &setups[i], test);
+		}
+	}
+}
+
+#endif

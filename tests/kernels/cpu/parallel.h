@@ -1,0 +1,269 @@
+/* What tests of parallel rays have in common: small scans and grids, on every device of the CPU. Include after cmocka.h. */
+#ifndef TOMONODE_TESTS_KERNELS_PARALLEL_H
+#define TOMONODE_TESTS_KERNELS_PARALLEL_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "kernels/cpu/cpu_paths.h"
+
+#define MOST_PLANES 512
+#define MOST_BINS 64
+#define VIEWS 7
+
+/* Segments: planes of rise 0, pitch[0] apart, then of +-rises, pitch[1] apart, each as far as `height` lets it; all in mm. */
+struct setup {
+	const char *name;
+	double height, pitch[2], rise, rises;
+	double ring, fov, bin;
+	int bins;
+	struct grid grid;
+	bool inside; /* axially, no ray leaves the grid */
+};
+
+static const struct setup setups[] = {
+	{"as GE has them", 33, {3.27, 6.54}, 3.27, 5, 120, 90, 4.1, 47, {{41, 39, 11}, {4.5, 4.7, 3.27}, {0, 0, 0}, 1}, true},
+	{"planes a slice apart", 78, {2, 2}, 7, 3, 150, 80, 3, 55, {{32, 33, 39}, {5, 5, 2}, {0, 0, 0}, 1}, true},
+	{"many planes", 150, {2, 4}, 10, 2, 150, 60, 6, 23, {{24, 25, 75}, {5, 5, 2}, {0, 0, 0}, 1}, true},
+	{"slices stretched", 33, {3.27, 6.54}, 3.27, 5, 120, 90, 4.1, 47, {{41, 39, 11}, {4.5, 4.7, 3.34}, {0, 0, 0}, 1}, true},
+	{"thin slices", 30, {3, 6}, 6, 2, 70, 60, 3.7, 35, {{31, 30, 101}, {4, 4.1, 0.3}, {0, 0, 0}, 1}, true},
+	{"thick slices", 48, {2, 2}, 6, 2, 70, 60, 3.7, 35, {{31, 30, 12}, {4, 4.1, 4}, {0, 0, 0}, 1}, true},
+	{"a volume too short", 60, {3, 6}, 10, 3, 80, 70, 5, 31, {{30, 31, 9}, {4.7, 4.6, 3}, {0, 0, 0}, 1}, false},
+	{"a small volume beside the axis",
+	 40,
+	 {2, 4},
+	 8,
+	 2,
+	 80,
+	 70,
+	 5,
+	 31,
+	 {{13, 9, 14}, {4.7, 4.6, 2}, {4.4, -11, 5}, 1},
+	 false},
+	{"one slice", 3, {3, 6}, 3, 2, 80, 70, 5, 31, {{30, 31, 1}, {4.7, 4.6, 3}, {0, 0, 0}, 1}, false},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_PATHS, PROJECTION_JOSEPH};
+
+static const double angles[VIEWS] = {0, 45, 90, 17, 71.3, 135, 160};
+
+struct fixture {
+	struct device *dev;
+	const struct device_ops *v;
+	struct grid grid;
+	struct scan scan;
+	struct scan_view views[VIEWS];
+	struct scan_plane planes[MOST_PLANES];
+	double radius[MOST_BINS];
+	size_t n_in, n_out;
+	int first; /* of models: 1 leaves out the ray walk, which is the same on all instruction sets */
+};
+
+static inline int add_segment(struct scan_plane *plane, double height, double pitch, double rise)
+{
+	int n = (int)floor((height - 2 * fabs(rise)) / pitch + 1e-9);
+
+	for (int i = 0; i < n; i++)
+		plane[i] = (struct scan_plane){(i - 0.5 * (n - 1)) * pitch, rise};
+	return n > 0 ? n : 0;
+}
+
+/* grid.lo of a setup is where its middle lies. Bins reach beyond the field of view; one ends just inside of it. */
+static inline void set_up(struct fixture *f, const struct setup *s, struct device *dev)
+{
+	int n = add_segment(f->planes, s->height, s->pitch[0], 0);
+
+	for (int k = 1; k <= (int)s->rises; k++)
+		for (int sign = 1; sign >= -1; sign -= 2)
+			n += add_segment(f->planes + n, s->height, s->pitch[1], sign * k * s->rise);
+	assert_in_range(n, 1, MOST_PLANES);
+	f->grid = s->grid;
+	for (int c = 0; c < 3; c++)
+		f->grid.lo[c] -= 0.5 * f->grid.n[c] * f->grid.h[c];
+	for (int v = 0; v < s->bins; v++)
+		f->radius[v] = (v - s->bins / 2) * s->bin;
+	for (int v = 1; v < s->bins; v++)
+		if (f->radius[v - 1] < s->fov - 0.01 && f->radius[v] >= s->fov)
+			f->radius[v] = s->fov - 0.001;
+	/* 90 degrees exactly: a ray in a face of voxels lies on one side of it */
+	for (int i = 0; i < VIEWS; i++)
+		f->views[i] = (struct scan_view){
+			.turn = {angles[i] == 90 ? 0 : cos(angles[i] * M_PI / 180), sin(angles[i] * M_PI / 180)}};
+	f->scan = (struct scan){.kind = SCAN_PARALLEL,
+				.n_u = n,
+				.n_v = s->bins,
+				.n_views = VIEWS,
+				.views = f->views,
+				.planes = f->planes,
+				.radius = f->radius,
+				.ring_radius = s->ring,
+				.fov_radius = s->fov};
+	f->dev = dev;
+	f->v = dev->ops;
+	f->n_in = grid_size(&f->grid);
+	f->n_out = scan_view_size(&f->scan) * VIEWS;
+}
+
+static inline struct projection *create(struct fixture *f, enum projection_model model, int tile)
+{
+	struct projection_spec spec = {
+		.model = model, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .tile = {tile, tile}};
+	struct projection *a = NULL;
+	struct err err = {0};
+
+	if (f->v->projection_create(f->dev, &spec, &a, &err) < 0)
+		fail_msg("%s", err.msg);
+	return a;
+}
+
+static inline float uniform(uint32_t *seed, float lo, float hi)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return lo + (hi - lo) * (float)(*seed >> 8) / (1 << 24);
+}
+
+static inline struct buf put(struct fixture *f, const float *host, size_t n)
+{
+	struct buf b;
+
+	assert_int_equal(f->v->alloc(f->dev, n, &b, NULL), 0);
+	assert_int_equal(f->v->upload(&b, host, NULL), 0);
+	return b;
+}
+
+static inline float *fetched(const struct buf *b)
+{
+	float *host = malloc(b->n * sizeof(*host));
+
+	assert_non_null(host);
+	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
+	return host;
+}
+
+static inline bool is_padding(const struct grid *g, size_t i)
+{
+	return g->z_fastest && i % grid_column(g) >= (size_t)g->n[2];
+}
+
+/* Random, or all of one value where lo == hi; the padding is NaN. */
+static inline struct buf volume(struct fixture *f, uint32_t seed, float lo, float hi)
+{
+	float *host = malloc(f->n_in * sizeof(*host));
+	struct buf b;
+
+	assert_non_null(host);
+	for (size_t i = 0; i < f->n_in; i++)
+		host[i] = is_padding(&f->grid, i) ? NAN : uniform(&seed, lo, hi);
+	b = put(f, host, f->n_in);
+	free(host);
+	return b;
+}
+
+static inline bool exists(const struct fixture *f, size_t bin)
+{
+	return scan_reach(&f->scan, (int)(bin / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0;
+}
+
+/* Random; NaN where there is no ray. */
+static inline struct buf sinogram(struct fixture *f, uint32_t seed, float lo, float hi)
+{
+	float *host = malloc(f->n_out * sizeof(*host));
+	struct buf b;
+
+	assert_non_null(host);
+	for (size_t i = 0; i < f->n_out; i++)
+		host[i] = exists(f, i) ? uniform(&seed, lo, hi) : NAN;
+	b = put(f, host, f->n_out);
+	free(host);
+	return b;
+}
+
+static inline struct buf empty(struct fixture *f, size_t n)
+{
+	struct buf b;
+
+	assert_int_equal(f->v->alloc(f->dev, n, &b, NULL), 0);
+	return b;
+}
+
+static inline float *forward(struct fixture *f, struct projection *a, const struct buf *x)
+{
+	struct buf y = empty(f, f->n_out);
+	float *host;
+
+	assert_int_equal(f->v->forward(a, x, false, &y, NULL), 0);
+	host = fetched(&y);
+	buf_release(&y);
+	return host;
+}
+
+static inline float *back(struct fixture *f, struct projection *a, const struct buf *y)
+{
+	struct buf x = empty(f, f->n_in);
+	float *host;
+
+	assert_int_equal(f->v->adjoint(a, y, false, &x, NULL), 0);
+	host = fetched(&x);
+	buf_release(&x);
+	return host;
+}
+
+/* The largest difference in units of the largest value of b; NaN counts as infinite. */
+static inline double difference(const float *a, const float *b, size_t n)
+{
+	double most = 0, scale = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		double d = fabs((double)a[i] - b[i]);
+
+		most = d >= most ? d : d < most ? most : INFINITY;
+		scale = fmax(scale, fabs(b[i]));
+	}
+	return scale > 0 ? most / scale : most;
+}
+
+typedef void parallel_test(struct fixture *f, const struct setup *s);
+
+/* One setup on one device, which is closed; `rows` NULL: the device's own. */
+static inline void on_device(struct device *dev, const struct cpu_rows *rows, const struct setup *s, int first,
+			     parallel_test *test)
+{
+	struct fixture *f = malloc(sizeof(*f));
+
+	assert_non_null(f);
+	if (rows)
+		cpu_state(dev)->rows = rows;
+	set_up(f, s, dev);
+	f->first = first;
+	test(f, s);
+	device_close(dev);
+	free(f);
+}
+
+/* For every setup, in memory full of NaN; the device aborts where a trap was touched. */
+static inline void once(parallel_test *test)
+{
+	struct device *dev;
+
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+		on_device(dev, NULL, &setups[i], 0, test);
+	}
+}
+
+/* And with each instruction set, where the ray walk is left out. */
+static inline void everywhere(parallel_test *test)
+{
+	struct device *dev;
+
+	once(test);
+	for (size_t i = 0; i < N_SETUPS; i++)
+		for (int set = 0; cpu_rows_at(set); set++) {
+			assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+			on_device(dev, cpu_rows_at(set), &setups[i], 1, test);
+		}
+}
+
+#endif

@@ -1,0 +1,306 @@
+/* Stacks of 2-D parallel beams: every ray of each model against a row of the system matrix made pixel by pixel, and sweeps
+ * against Kaczmarz' method with these rows. */
+#include <string.h>
+
+#include "tests/kernels/cpu/lines_fixture.h"
+
+/* Random; NaN where there is no ray. */
+static float *sinogram(const struct fixture *f, uint32_t seed)
+{
+	float *y = host(f->n_out);
+
+	for (size_t i = 0; i < f->n_out; i++)
+		y[i] = scan_reach(&f->scan, (int)(i / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0 ? uniform(&seed) : NAN;
+	return y;
+}
+
+/* Where the line is in [low, high) of one axis: o + t d. */
+static void clip(double o, double d, double low, double high, double *t0, double *t1)
+{
+	if (d == 0) {
+		if (!(low <= o && o < high))
+			*t1 = *t0;
+		return;
+	}
+	*t0 = fmax(*t0, fmin((low - o) / d, (high - o) / d));
+	*t1 = fmin(*t1, fmax((low - o) / d, (high - o) / d));
+}
+
+static void row_lengths(const struct fixture *f, double r, double reach, const double turn[2], double *row)
+{
+	const struct grid *g = &f->grid;
+
+	for (int j = 0; j < g->n[1]; j++)
+		for (int i = 0; i < g->n[0]; i++) {
+			double t0 = -reach, t1 = reach, x = g->lo[0] + i * g->h[0], y = g->lo[1] + j * g->h[1];
+
+			clip(r * turn[0], -turn[1], x, x + g->h[0], &t0, &t1);
+			clip(r * turn[1], turn[0], y, y + g->h[1], &t0, &t1);
+			row[j * g->n[0] + i] = fmax(t1 - t0, 0);
+		}
+}
+
+static void row_joseph(const struct fixture *f, double r, double reach, const double turn[2], double *row)
+{
+	const struct grid *g = &f->grid;
+	bool along_x = fabs(turn[1]) > fabs(turn[0]);
+	int lead = along_x ? 0 : 1, other = 1 - lead, last = g->n[other] - 1;
+	double d[2] = {-turn[1], turn[0]};
+
+	for (int k = 0; k < g->n[lead]; k++) {
+		double t = (g->lo[lead] + (k + 0.5) * g->h[lead] - r * turn[lead]) / d[lead];
+		double at = (r * turn[other] + t * d[other] - g->lo[other]) / g->h[other] - 0.5,
+		       step = g->h[lead] / fabs(d[lead]);
+
+		if (fabs(t) > reach || at < -0.5 || at >= last + 0.5)
+			continue;
+		at = fmin(fmax(at, 0), last);
+		for (int i = 0; i <= last; i++)
+			row[along_x ? i * g->n[0] + k : k * g->n[0] + i] = step * fmax(0, 1 - fabs(i - at));
+	}
+}
+
+static void row_sampled(const struct fixture *f, double r, double reach, const double turn[2], double *row)
+{
+	const struct grid *g = &f->grid;
+
+	for (long k = -(long)(reach / f->sampling) - 2; k < (long)(reach / f->sampling) + 2; k++) {
+		double t = (k + 0.5) * f->sampling;
+		double x = (r * turn[0] - t * turn[1] - g->lo[0]) / g->h[0] - 0.5;
+		double y = (r * turn[1] + t * turn[0] - g->lo[1]) / g->h[1] - 0.5;
+
+		for (int j = (int)floor(y); fabs(t) <= reach && j <= (int)floor(y) + 1; j++)
+			for (int i = (int)floor(x); i <= (int)floor(x) + 1; i++)
+				if (i >= 0 && j >= 0 && i < g->n[0] && j < g->n[1])
+					row[j * g->n[0] + i] += f->sampling * (1 - fabs(i - x)) * (1 - fabs(j - y));
+	}
+}
+
+static void make_row(const struct fixture *f, enum projection_model model, int view, int v, double *row)
+{
+	double reach = scan_reach(&f->scan, v), r = f->radius[v];
+
+	memset(row, 0, f->pixels * sizeof(*row));
+	if (reach == 0)
+		return;
+	if (model == PROJECTION_PATHS)
+		row_lengths(f, r, reach, f->views[view].turn, row);
+	else if (model == PROJECTION_JOSEPH)
+		row_joseph(f, r, reach, f->views[view].turn, row);
+	else
+		row_sampled(f, r, reach, f->views[view].turn, row);
+}
+
+/* Forward and back, each twice: the second time added. */
+static void check_operator(struct fixture *f, enum projection_model model)
+{
+	struct projection *a = create(f, model);
+	float *x = volume(f, 1, NAN), *y = sinogram(f, 2), *ax, *aty;
+	double *row = doubles(f->pixels), *want_y = doubles(f->n_out), *want_x = doubles(f->n_in);
+	struct buf bx = put(f, x, f->n_in), by = put(f, y, f->n_out), ret_y = put(f, NULL, f->n_out), ret_x;
+	size_t n_u = (size_t)f->scan.n_u, n_v = (size_t)f->scan.n_v;
+
+	ret_x = put(f, NULL, f->n_in);
+	for (int view = 0; view < VIEWS; view++)
+		for (size_t v = 0; v < n_v; v++) {
+			size_t bin = ((size_t)view * n_v + v) * n_u;
+
+			make_row(f, model, view, (int)v, row);
+			for (size_t i = 0; i < f->pixels; i++)
+				for (size_t u = 0; row[i] > 0 && u < n_u; u++) {
+					want_y[bin + u] += row[i] * x[voxel(f, i, (int)u)];
+					want_x[voxel(f, i, (int)u)] += row[i] * y[bin + u];
+				}
+		}
+	for (int pass = 1; pass <= 2; pass++) {
+		assert_int_equal(f->v->forward(a, &bx, pass == 2, &ret_y, NULL), 0);
+		assert_int_equal(f->v->adjoint(a, &by, pass == 2, &ret_x, NULL), 0);
+		ax = fetched(&ret_y);
+		aty = fetched(&ret_x);
+		near(ax, want_y, f->n_out, TOL);
+		near(aty, want_x, f->n_in, TOL); /* 0 in the padding */
+		free(ax);
+		free(aty);
+		for (size_t i = 0; i < f->n_out; i++)
+			want_y[i] *= 2;
+		for (size_t i = 0; i < f->n_in; i++)
+			want_x[i] *= 2;
+	}
+	f->v->projection_free(a);
+	free(x);
+	free(y);
+	free(row);
+	free(want_x);
+	free(want_y);
+	buf_release(&bx);
+	buf_release(&by);
+	buf_release(&ret_x);
+	buf_release(&ret_y);
+}
+
+/* The order is spelled out here. That a pass may be done at once is checked first: its rays share no pixel. */
+static void sweep(const struct fixture *f, enum projection_model model, double relaxation, const float *y, double *x)
+{
+	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = calloc(f->pixels, sizeof(*taken));
+	size_t n_u = (size_t)f->scan.n_u;
+	double *row = doubles(f->pixels);
+	int pass = 0;
+
+	assert_non_null(taken);
+	for (int view = 0; view < VIEWS; view++)
+		for (int first = 0; first < stride; first++) {
+			pass++;
+			for (int v = first; v < n_v; v += stride) {
+				const float *data = y + ((size_t)view * (size_t)n_v + (size_t)v) * n_u;
+				double norm = 0;
+
+				make_row(f, model, view, v, row);
+				for (size_t i = 0; i < f->pixels; i++) {
+					norm += row[i] * row[i];
+					assert_true(!(row[i] > 0) || taken[i] != pass);
+					if (row[i] > 0)
+						taken[i] = pass;
+				}
+				for (size_t u = 0; norm > 0 && u < n_u; u++) {
+					double sum = 0;
+
+					for (size_t i = 0; i < f->pixels; i++)
+						sum += row[i] > 0 ? row[i] * x[voxel(f, i, (int)u)] : 0;
+					for (size_t i = 0; i < f->pixels; i++)
+						if (row[i] > 0)
+							x[voxel(f, i, (int)u)] += relaxation * (data[u] - sum) / norm * row[i];
+				}
+			}
+		}
+	free(taken);
+	free(row);
+}
+
+/* Data of an image, as noise would be amplified: a ray that touches a corner has next to no norm. */
+static void check_sweep(struct fixture *f, enum projection_model model)
+{
+	struct projection *a = create(f, model);
+	float *x = volume(f, 3, 0), *start = volume(f, 4, 0), *y, *got;
+	double *want = doubles(f->n_in);
+	struct buf bx = put(f, x, f->n_in), by = put(f, NULL, f->n_out);
+
+	assert_int_equal(f->v->forward(a, &bx, false, &by, NULL), 0);
+	y = fetched(&by);
+	for (size_t i = 0; i < f->n_in; i++)
+		want[i] = start[i];
+	assert_int_equal(f->v->upload(&bx, start, NULL), 0);
+	sweep(f, model, 0.4f, y, want);
+	assert_int_equal(f->v->row_sweep(a, 0.4f, &by, &bx, NULL), 0);
+	got = fetched(&bx);
+	near(got, want, f->n_in, 3 * TOL);
+	f->v->projection_free(a);
+	free(x);
+	free(start);
+	free(y);
+	free(got);
+	free(want);
+	buf_release(&bx);
+	buf_release(&by);
+}
+
+static void check_models(struct fixture *f)
+{
+	for (size_t m = 0; m < N_MODELS; m++) {
+		check_operator(f, models[m]);
+		check_sweep(f, models[m]);
+	}
+}
+
+/* As if every ray were walked by itself. */
+static void check_exact(struct fixture *f)
+{
+	struct projection *exact = create(f, PROJECTION_EXACT), *paths = create(f, PROJECTION_PATHS);
+	float *x = volume(f, 5, 0), *reference, *got;
+	struct buf bx = put(f, x, f->n_in), by = put(f, NULL, f->n_out);
+	double *want = doubles(f->n_out);
+
+	assert_int_equal(f->v->forward(exact, &bx, false, &by, NULL), 0);
+	reference = fetched(&by);
+	assert_int_equal(f->v->forward(paths, &bx, false, &by, NULL), 0);
+	got = fetched(&by);
+	for (size_t i = 0; i < f->n_out; i++)
+		want[i] = reference[i];
+	near(got, want, f->n_out, TOL);
+	f->v->projection_free(exact);
+	f->v->projection_free(paths);
+	free(x);
+	free(reference);
+	free(got);
+	free(want);
+	buf_release(&bx);
+	buf_release(&by);
+}
+
+/* <A x, y> = <x, A'y> in double. */
+static void check_gap(struct fixture *f)
+{
+	for (size_t m = 0; m < N_MODELS; m++) {
+		struct projection *a = create(f, models[m]);
+		float *x = volume(f, 6, 0), *y = sinogram(f, 7), *ax, *aty;
+		struct buf bx, by, ret_x = put(f, NULL, f->n_in), ret_y = put(f, NULL, f->n_out);
+		double left = 0, right = 0, left2 = 0, y2 = 0;
+
+		for (size_t i = 0; i < f->n_in; i++)
+			x[i] = fabsf(x[i]);
+		for (size_t i = 0; i < f->n_out; i++)
+			y[i] = isnan(y[i]) ? 0 : fabsf(y[i]);
+		bx = put(f, x, f->n_in);
+		by = put(f, y, f->n_out);
+		assert_int_equal(f->v->forward(a, &bx, false, &ret_y, NULL), 0);
+		assert_int_equal(f->v->adjoint(a, &by, false, &ret_x, NULL), 0);
+		ax = fetched(&ret_y);
+		aty = fetched(&ret_x);
+		for (size_t i = 0; i < f->n_out; i++) {
+			left += (double)ax[i] * y[i];
+			left2 += (double)ax[i] * ax[i];
+			y2 += (double)y[i] * y[i];
+		}
+		for (size_t i = 0; i < f->n_in; i++)
+			right += (double)aty[i] * x[i];
+		assert_true(left > 0);
+		assert_true(fabs(left - right) <= 1e-6 * sqrt(left2 * y2));
+		f->v->projection_free(a);
+		free(x);
+		free(y);
+		free(ax);
+		free(aty);
+		buf_release(&bx);
+		buf_release(&by);
+		buf_release(&ret_x);
+		buf_release(&ret_y);
+	}
+}
+
+static void test_models(void **state)
+{
+	(void)state;
+	everywhere(check_models);
+}
+
+static void test_exact(void **state)
+{
+	(void)state;
+	everywhere(check_exact);
+}
+
+static void test_gap(void **state)
+{
+	(void)state;
+	everywhere(check_gap);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_models),
+		cmocka_unit_test(test_exact),
+		cmocka_unit_test(test_gap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

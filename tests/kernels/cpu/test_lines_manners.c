@@ -1,0 +1,164 @@
+/* Stacks of 2-D parallel beams: the voxel-driven backprojection against its definition, the same result whatever the number of
+ * threads, what is refused. */
+#include <errno.h>
+
+#include "tests/kernels/cpu/lines_fixture.h"
+
+/* Each voxel's sum, as device.h defines it. Positions within 1e-4 of a bin of the ends count as the ends:
+ * rounding decides there. */
+static void check_interpolated(struct fixture *f)
+{
+	struct projection *a = create(f, PROJECTION_EXACT);
+	const struct grid *g = &f->grid;
+	int n_u = f->scan.n_u, n_v = f->scan.n_v;
+	uint32_t seed = 8;
+	float *y = host(f->n_out), *got;
+	double *want = doubles(f->n_in);
+	struct buf by, ret = put(f, NULL, f->n_in);
+
+	for (size_t i = 0; i < f->n_out; i++)
+		y[i] = uniform(&seed);
+	by = put(f, y, f->n_out);
+	for (size_t i = 0; i < f->pixels; i++) {
+		double px = g->lo[0] + ((int)i % g->n[0] + 0.5) * g->h[0], py = g->lo[1] + ((int)i / g->n[0] + 0.5) * g->h[1];
+
+		for (int view = 0; view < VIEWS && hypot(px, py) < f->scan.fov_radius; view++) {
+			const double *turn = f->views[view].turn;
+			double at = (px * turn[0] + py * turn[1] - f->radius[0]) / (f->radius[1] - f->radius[0]);
+
+			if (at < -LINE_EDGE || at > n_v - 1 + LINE_EDGE)
+				continue;
+			at = fmin(fmax(at, 0), n_v - 1);
+			for (int u = 0; u < n_u; u++) {
+				int bin = (int)fmin(floor(at), n_v - 2);
+				const float *low = y + ((size_t)view * (size_t)n_v + (size_t)bin) * (size_t)n_u + u;
+
+				want[voxel(f, i, u)] += (1 - (at - bin)) * low[0] + (at - bin) * low[n_u];
+			}
+		}
+	}
+	for (int pass = 1; pass <= 2; pass++) {
+		assert_int_equal(f->v->back_interpolated(a, &by, pass == 2, &ret, NULL), 0);
+		got = fetched(&ret);
+		near(got, want, f->n_in, TOL);
+		free(got);
+		for (size_t i = 0; i < f->n_in; i++)
+			want[i] *= 2;
+	}
+	f->v->projection_free(a);
+	free(y);
+	free(want);
+	buf_release(&by);
+	buf_release(&ret);
+}
+
+static void test_interpolated(void **state)
+{
+	(void)state;
+	everywhere(check_interpolated);
+}
+
+/* Everything that a setup can make on `threads` threads, one after the other. */
+static float *results(const struct setup *s, int threads, size_t *ret_n)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct device *dev;
+	struct projection *a;
+	struct buf x, y, ret_x, ret_y;
+	float *from, *all, *at;
+	uint32_t seed = 9;
+
+	assert_non_null(f);
+	assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
+	set_up(f, s, dev);
+	*ret_n = N_MODELS * (2 * f->n_in + f->n_out) + f->n_in;
+	at = all = host(*ret_n);
+	from = volume(f, 10, 0);
+	x = put(f, from, f->n_in);
+	free(from);
+	from = host(f->n_out);
+	for (size_t i = 0; i < f->n_out; i++)
+		from[i] = uniform(&seed);
+	y = put(f, from, f->n_out);
+	free(from);
+	ret_x = put(f, NULL, f->n_in);
+	ret_y = put(f, NULL, f->n_out);
+	for (size_t m = 0; m < N_MODELS; m++) {
+		a = create(f, models[m]);
+		assert_int_equal(f->v->forward(a, &x, false, &ret_y, NULL), 0);
+		assert_int_equal(f->v->download(&ret_y, at, NULL), 0);
+		at += f->n_out;
+		assert_int_equal(f->v->adjoint(a, &y, false, &ret_x, NULL), 0);
+		assert_int_equal(f->v->download(&ret_x, at, NULL), 0);
+		at += f->n_in;
+		assert_int_equal(f->v->row_sweep(a, 0.3f, &y, &ret_x, NULL), 0);
+		assert_int_equal(f->v->download(&ret_x, at, NULL), 0);
+		at += f->n_in;
+		if (m == 0)
+			assert_int_equal(f->v->back_interpolated(a, &y, false, &ret_x, NULL), 0);
+		if (m == 0)
+			assert_int_equal(f->v->download(&ret_x, all + *ret_n - f->n_in, NULL), 0);
+		f->v->projection_free(a);
+	}
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&ret_x);
+	buf_release(&ret_y);
+	device_close(dev);
+	free(f);
+	return all;
+}
+
+static void test_threads(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		size_t n, same;
+		float *one = results(&setups[i], 1, &n), *three = results(&setups[i], 3, &same);
+
+		assert_int_equal(n, same);
+		assert_memory_equal(one, three, n * sizeof(*one));
+		free(one);
+		free(three);
+	}
+}
+
+static void test_refused(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct projection *a;
+	struct device *dev;
+	struct err err = {0};
+	struct buf x, y;
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	set_up(f, &setups[2], dev);
+	x = put(f, NULL, f->n_in);
+	y = put(f, NULL, f->n_out);
+	a = create(f, PROJECTION_EXACT);
+	assert_int_equal(f->v->row_sweep(a, 0.5f, &y, &x, &err), -ENOTSUP);
+	f->v->projection_free(a);
+	a = create(f, PROJECTION_JOSEPH);
+	assert_int_equal(f->v->row_sweep(a, 2, &y, &x, &err), -EINVAL);
+	assert_int_equal(f->v->row_sweep(a, 0, &y, &x, &err), -EINVAL);
+	assert_int_equal(f->v->row_sweep(a, 0.5f, &x, &y, &err), -EINVAL);
+	assert_int_equal(f->v->back_sums(a, &y, false, &x, &x, &err), -EINVAL);
+	f->v->projection_free(a);
+	buf_release(&x);
+	buf_release(&y);
+	device_close(dev);
+	free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_interpolated),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* The ray walk of parallel rays (PROJECTION_EXACT), beside what test_paths.c asks of it: masked rows, both sums at once, tiles,
+ * and a volume that lies x fastest. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/kernels/cpu/parallel.h"
+
+/* Another order of addition. */
+#define ORDER_TOL 1e-6
+
+/* Rows that do not count are 0 rows; the others are what they are without a mask. */
+static void check_mask(struct fixture *f, const struct setup *s)
+{
+	struct buf x = volume(f, 3, 0.1f, 1), mask;
+	struct projection_spec spec = {
+		.model = PROJECTION_EXACT, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .mask = &mask};
+	struct projection *whole = create(f, PROJECTION_EXACT, 0), *masked;
+	float *on = malloc(f->n_out * sizeof(*on)), *ax = forward(f, whole, &x), *some;
+
+	(void)s;
+	assert_non_null(on);
+	for (size_t i = 0; i < f->n_out; i++)
+		on[i] = i % 3 ? 1 : i % 2 ? 0 : -1;
+	mask = put(f, on, f->n_out);
+	assert_int_equal(f->v->projection_create(f->dev, &spec, &masked, NULL), 0);
+	some = forward(f, masked, &x);
+	for (size_t i = 0; i < f->n_out; i++)
+		assert_true(some[i] == (i % 3 ? ax[i] : 0));
+	free(on);
+	free(ax);
+	free(some);
+	buf_release(&x);
+	buf_release(&mask);
+	f->v->projection_free(whole);
+	f->v->projection_free(masked);
+}
+
+static void test_mask(void **state)
+{
+	(void)state;
+	once(check_mask);
+}
+
+/* Tiles change nothing; num = A'y and den = A'(2 y) at once. The paths have no pairs and say so. */
+static void check_sums(struct fixture *f, const struct setup *s)
+{
+	struct projection *whole = create(f, PROJECTION_EXACT, 0), *tiled = create(f, PROJECTION_EXACT, 5);
+	struct projection *paths = create(f, PROJECTION_PATHS, 0);
+	struct buf y = sinogram(f, 4, 0.1f, 1), pair = empty(f, 2 * f->n_out), num = empty(f, f->n_in), den = empty(f, f->n_in);
+	struct buf half[2] = {buf_part(&pair, 0, f->n_out), buf_part(&pair, f->n_out, f->n_out)};
+	float *aty = back(f, whole, &y), *by_tiles = back(f, tiled, &y), *sum;
+
+	assert_int_equal(f->v->copy(&y, &half[0], NULL), 0);
+	assert_int_equal(f->v->copy(&y, &half[1], NULL), 0);
+	assert_int_equal(f->v->axpy(1, &y, &half[1], NULL), 0);
+	assert_int_equal(f->v->back_sums(tiled, &pair, false, &num, &den, NULL), 0);
+	if (difference(by_tiles, aty, f->n_in) > ORDER_TOL)
+		fail_msg("%s: tiles change A'y by %g", s->name, difference(by_tiles, aty, f->n_in));
+	sum = fetched(&num);
+	assert_true(difference(sum, aty, f->n_in) < ORDER_TOL);
+	free(sum);
+	sum = fetched(&den);
+	for (size_t i = 0; i < f->n_in; i++)
+		aty[i] *= 2;
+	assert_true(difference(sum, aty, f->n_in) < ORDER_TOL);
+	assert_int_equal(f->v->back_sums(paths, &pair, false, &num, &den, NULL), -ENOTSUP);
+	free(aty);
+	free(by_tiles);
+	free(sum);
+	buf_release(&y);
+	buf_release(&pair);
+	buf_release(&num);
+	buf_release(&den);
+	f->v->projection_free(whole);
+	f->v->projection_free(tiled);
+	f->v->projection_free(paths);
+}
+
+static void test_sums(void **state)
+{
+	(void)state;
+	once(check_sums);
+}
+
+/* From the order of one grid to that of the other, of the same voxels. */
+static float *turned(const struct grid *from, const struct grid *to, const float *x)
+{
+	float *host = calloc(grid_size(to), sizeof(*host));
+
+	assert_non_null(host);
+	for (int k = 0; k < from->n[2]; k++)
+		for (int j = 0; j < from->n[1]; j++)
+			for (int i = 0; i < from->n[0]; i++)
+				host[(size_t)i * grid_step(to, 0) + (size_t)j * grid_step(to, 1) + (size_t)k * grid_step(to, 2)] =
+					x[(size_t)i * grid_step(from, 0) + (size_t)j * grid_step(from, 1) +
+					  (size_t)k * grid_step(from, 2)];
+	return host;
+}
+
+static void check_x_fastest(struct fixture *f, const struct setup *s)
+{
+	struct projection *a = create(f, PROJECTION_EXACT, 7), *b;
+	struct buf x = volume(f, 3, 0.1f, 1), y = sinogram(f, 4, 0.1f, 1);
+	struct grid upright = f->grid, flat = f->grid;
+	float *in = fetched(&x), *ax = forward(f, a, &x), *aty = back(f, a, &y), *bx, *bty, *expect;
+
+	(void)s;
+	buf_release(&x);
+	flat.z_fastest = false;
+	f->grid = flat;
+	f->n_in = grid_size(&flat);
+	expect = turned(&upright, &flat, in);
+	x = put(f, expect, f->n_in);
+	free(expect);
+	b = create(f, PROJECTION_EXACT, 7);
+	bx = forward(f, b, &x);
+	bty = back(f, b, &y);
+	expect = turned(&upright, &flat, aty);
+	assert_memory_equal(bx, ax, f->n_out * sizeof(*ax));
+	assert_memory_equal(bty, expect, f->n_in * sizeof(*bty));
+	free(in);
+	free(ax);
+	free(aty);
+	free(bx);
+	free(bty);
+	free(expect);
+	buf_release(&x);
+	buf_release(&y);
+	f->v->projection_free(a);
+	f->v->projection_free(b);
+}
+
+static void test_x_fastest(void **state)
+{
+	(void)state;
+	once(check_x_fastest);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mask),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_x_fastest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

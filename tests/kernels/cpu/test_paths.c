@@ -1,0 +1,393 @@
+/* Parallel rays on the CPU: the chord of every ray, transaxial paths against the ray walk, Joseph's weights against a plain
+ * implementation, adjoints, adding, the same bits whatever the threads; on every instruction set, and in memory full of NaN. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/kernels/cpu/parallel.h"
+#include "tests/near.h"
+
+#include "kernels/planes.h"
+
+/* float32 positions of up to 2^-24 of the field of view, and sums of a few hundred steps in float32. */
+#define CHORD_TOL 1e-5
+#define AGREE_TOL 1e-5 /* of the largest value */
+#define GAP_TOL 1e-5
+
+/* What of a ray lies in the field of view and in the grid, mm; worked out in double from the definition. */
+static double chord_of(const struct fixture *f, int view, int v, int u)
+{
+	const struct grid *g = &f->grid;
+	const double *turn = f->views[view].turn;
+	double r = f->radius[v], left = f->scan.fov_radius * f->scan.fov_radius - r * r, slope, t0, t1;
+
+	if (left <= 0)
+		return 0;
+	slope = f->planes[u].rise / sqrt(f->scan.ring_radius * f->scan.ring_radius - r * r);
+	t1 = sqrt(left);
+	t0 = -t1;
+	for (int c = 0; c < 3; c++) {
+		double from = c == 0 ? r * turn[0] : c == 1 ? r * turn[1] : f->planes[u].z;
+		double along = c == 0 ? -turn[1] : c == 1 ? turn[0] : slope;
+		double lo = g->lo[c] - from, hi = lo + g->n[c] * g->h[c];
+
+		if (fabs(along) < 1e-15) {
+			if (lo > 0 || hi <= 0)
+				return 0;
+			continue;
+		}
+		t0 = fmax(t0, fmin(lo / along, hi / along));
+		t1 = fmin(t1, fmax(lo / along, hi / along));
+	}
+	return t1 > t0 ? (t1 - t0) * sqrt(1 + slope * slope) : 0;
+}
+
+static void check_chords(struct fixture *f, const struct setup *s)
+{
+	struct buf ones = volume(f, 1, 1, 1);
+
+	for (int m = f->first; m < 2; m++) {
+		struct projection *a = create(f, models[m], 0);
+		float *y = forward(f, a, &ones);
+		size_t bin = 0, seen = 0;
+
+		for (int view = 0; view < VIEWS; view++)
+			for (int v = 0; v < f->scan.n_v; v++)
+				for (int u = 0; u < f->scan.n_u; u++, bin++) {
+					double length = chord_of(f, view, v, u), most = 2 * f->scan.fov_radius;
+
+					if (scan_reach(&f->scan, v) == 0) {
+						assert_true(y[bin] == 0);
+						continue;
+					}
+					/* a corner of the grid that is cut off is judged by the whole ray */
+					if (fabs(y[bin] - length) > CHORD_TOL * (s->inside ? length : most))
+						fail_msg("%s, model %d, view %d, bin %d, plane %d: %.9g, not %.9g mm", s->name,
+							 (int)models[m], view, v, u, (double)y[bin], length);
+					seen += length > 0;
+				}
+		assert_true(seen > f->n_out / 4);
+		free(y);
+		f->v->projection_free(a);
+	}
+	buf_release(&ones);
+}
+
+static void test_chords(void **state)
+{
+	(void)state;
+	everywhere(check_chords);
+}
+
+/* The paths against the ray walk: both ways. */
+static void check_exact(struct fixture *f, const struct setup *s)
+{
+	struct projection *exact = create(f, PROJECTION_EXACT, 11), *paths = create(f, PROJECTION_PATHS, 0);
+	struct buf x = volume(f, 7, 0.1f, 1), y = sinogram(f, 8, 0.1f, 1);
+	float *y0 = forward(f, exact, &x), *y1 = forward(f, paths, &x), *x0 = back(f, exact, &y), *x1 = back(f, paths, &y);
+	double there = difference(y1, y0, f->n_out), here = difference(x1, x0, f->n_in);
+
+	if (there > AGREE_TOL || here > AGREE_TOL)
+		fail_msg("%s, %s: forward %g, back %g of the largest value", s->name, f->dev->name, there, here);
+	for (size_t i = 0; i < f->n_in; i++)
+		if (is_padding(&f->grid, i))
+			assert_true(x0[i] == 0 && x1[i] == 0);
+	free(y0);
+	free(y1);
+	free(x0);
+	free(x1);
+	buf_release(&x);
+	buf_release(&y);
+	f->v->projection_free(exact);
+	f->v->projection_free(paths);
+}
+
+static void test_exact(void **state)
+{
+	(void)state;
+	everywhere(check_exact);
+}
+
+/* Joseph 1982 for one ray: the sum over the lines of pixels across it. */
+static double joseph(const struct fixture *f, const float *x, int view, int v, int u)
+{
+	const struct grid *g = &f->grid;
+	double c = f->views[view].turn[0], s = f->views[view].turn[1], r = f->radius[v], reach = scan_reach(&f->scan, v);
+	double slope = scan_slope(&f->scan, f->planes[u].rise, v), sum = 0;
+	bool by_x = fabs(s) > fabs(c);
+	int lead = by_x ? 0 : 1, other = 1 - lead;
+
+	for (int i = 0; i < g->n[lead]; i++) {
+		double at = g->lo[lead] + (i + 0.5) * g->h[lead];
+		double t = by_x ? (r * c - at) / s : (at - r * s) / c;
+		double q = ((by_x ? r * s + t * c : r * c - t * s) - g->lo[other]) / g->h[other] - 0.5;
+		double w = (f->planes[u].z + slope * t - g->lo[2]) / g->h[2] - 0.5;
+		double far = fmin(fmax(q, 0), g->n[other] - 1);
+
+		if (fabs(t) > reach || q < -0.5 || q >= g->n[other] - 0.5)
+			continue;
+		for (int j = cpu_max((int)far - 1, 0); j < cpu_min((int)far + 3, g->n[other]); j++)
+			for (int k = cpu_max((int)floor(w), 0); k < cpu_min((int)floor(w) + 2, g->n[2]); k++)
+				sum += fmax(0, 1 - fabs(far - j)) * fmax(0, 1 - fabs(w - k)) *
+				       x[(size_t)i * grid_step(g, lead) + (size_t)j * grid_step(g, other) + (size_t)k];
+	}
+	return sum * g->h[lead] / fmax(fabs(c), fabs(s)) * sqrt(1 + slope * slope);
+}
+
+static void check_joseph(struct fixture *f, const struct setup *s)
+{
+	struct projection *a = create(f, PROJECTION_JOSEPH, 0);
+	struct buf x = volume(f, 9, 0.1f, 1);
+	float *host = fetched(&x), *y = forward(f, a, &x);
+	size_t bin = 0;
+
+	for (int view = 0; view < VIEWS; view++)
+		for (int v = 0; v < f->scan.n_v; v++)
+			for (int u = 0; u < f->scan.n_u; u++, bin++) {
+				double expect = scan_reach(&f->scan, v) > 0 ? joseph(f, host, view, v, u) : 0;
+
+				if (fabs(y[bin] - expect) > AGREE_TOL * 2 * f->scan.fov_radius)
+					fail_msg("%s, view %d, bin %d, plane %d: %.9g, not %.9g", s->name, view, v, u,
+						 (double)y[bin], expect);
+			}
+	free(host);
+	free(y);
+	buf_release(&x);
+	f->v->projection_free(a);
+}
+
+static void test_joseph(void **state)
+{
+	(void)state;
+	everywhere(check_joseph);
+}
+
+/* |<A x, y> - <x, A'y>| / (|A x| |y|), in double over what counts. */
+static void check_adjoint(struct fixture *f, const struct setup *s)
+{
+	for (int m = f->first; m < 3; m++) {
+		struct projection *a = create(f, models[m], 0);
+		struct buf x = volume(f, 3, -1, 1), y = sinogram(f, 4, -1, 1);
+		float *hx = fetched(&x), *hy = fetched(&y), *ax = forward(f, a, &x), *aty = back(f, a, &y);
+		double left = 0, right = 0, norm_ax = 0, norm_y = 0;
+
+		for (size_t i = 0; i < f->n_out; i++) {
+			double value = exists(f, i) ? hy[i] : 0;
+
+			left += ax[i] * value;
+			norm_ax += (double)ax[i] * ax[i];
+			norm_y += value * value;
+		}
+		for (size_t i = 0; i < f->n_in; i++)
+			right += is_padding(&f->grid, i) ? aty[i] : (double)hx[i] * aty[i];
+		if (!(fabs(left - right) <= GAP_TOL * sqrt(norm_ax * norm_y)))
+			fail_msg("%s, model %d: <Ax, y> = %.9g, <x, A'y> = %.9g", s->name, (int)models[m], left, right);
+		assert_true(norm_ax > 0);
+		free(hx);
+		free(hy);
+		free(ax);
+		free(aty);
+		buf_release(&x);
+		buf_release(&y);
+		f->v->projection_free(a);
+	}
+}
+
+static void test_adjoint(void **state)
+{
+	(void)state;
+	everywhere(check_adjoint);
+}
+
+/* Adding is what is there plus the result; the padding keeps what it holds. */
+static void check_add(struct fixture *f, const struct setup *s)
+{
+	for (int m = f->first; m < 3; m++) {
+		struct projection *a = create(f, models[m], 13);
+		struct buf x = volume(f, 5, 0.1f, 1), y = sinogram(f, 6, 0.1f, 1), sum_x, sum_y;
+		float *ax = forward(f, a, &x), *aty = back(f, a, &y), *old_x = fetched(&x),
+		      *old_y = malloc(f->n_out * sizeof(*old_y));
+		uint32_t seed = 5;
+
+		assert_non_null(old_y);
+		for (size_t i = 0; i < f->n_out; i++)
+			old_y[i] = uniform(&seed, 1, 2);
+		sum_x = put(f, old_x, f->n_in);
+		sum_y = put(f, old_y, f->n_out);
+		assert_int_equal(f->v->forward(a, &x, true, &sum_y, NULL), 0);
+		assert_int_equal(f->v->adjoint(a, &y, true, &sum_x, NULL), 0);
+		for (size_t i = 0; i < f->n_out; i++)
+			ax[i] += old_y[i];
+		free(old_y);
+		old_y = fetched(&sum_y);
+		assert_true(difference(old_y, ax, f->n_out) < 3e-7);
+		for (size_t i = 0; i < f->n_in; i++)
+			aty[i] = is_padding(&f->grid, i) ? 0 : aty[i] + old_x[i];
+		free(old_x);
+		old_x = fetched(&sum_x);
+		for (size_t i = 0; i < f->n_in; i++)
+			if (is_padding(&f->grid, i)) {
+				assert_true(isnan(old_x[i]));
+				old_x[i] = 0;
+			}
+		if (!(difference(old_x, aty, f->n_in) < 3e-6)) /* another order of addition */
+			fail_msg("%s, model %d: adding: %g", s->name, (int)models[m], difference(old_x, aty, f->n_in));
+		free(ax);
+		free(aty);
+		free(old_x);
+		free(old_y);
+		buf_release(&x);
+		buf_release(&y);
+		buf_release(&sum_x);
+		buf_release(&sum_y);
+		f->v->projection_free(a);
+	}
+}
+
+static void test_add(void **state)
+{
+	(void)state;
+	everywhere(check_add);
+}
+
+/* The same bits with 1 and 3 threads, which take tiles of other sizes. */
+static void test_threads(void **state)
+{
+	const int threads[] = {1, 3};
+	struct fixture *f = malloc(sizeof(*f));
+
+	(void)state;
+	assert_non_null(f);
+	for (size_t i = 0; i < N_SETUPS; i++)
+		for (int m = PROJECTION_PATHS; m <= PROJECTION_JOSEPH; m++) {
+			float *first[2] = {NULL, NULL};
+
+			for (int k = 0; k < 2; k++) {
+				struct projection *a;
+				struct device *dev;
+				struct buf x, y;
+				float *ax, *aty;
+
+				assert_int_equal(device_cpu_open(threads[k], &dev, NULL), 0);
+				set_up(f, &setups[i], dev);
+				a = create(f, (enum projection_model)m, 0);
+				x = volume(f, 3, 0.1f, 1);
+				y = sinogram(f, 4, 0.1f, 1);
+				ax = forward(f, a, &x);
+				aty = back(f, a, &y);
+				if (k) {
+					assert_memory_equal(ax, first[0], f->n_out * sizeof(*ax));
+					assert_memory_equal(aty, first[1], f->n_in * sizeof(*aty));
+					free(ax);
+					free(aty);
+				} else {
+					first[0] = ax;
+					first[1] = aty;
+				}
+				buf_release(&x);
+				buf_release(&y);
+				f->v->projection_free(a);
+				device_close(dev);
+			}
+			free(first[0]);
+			free(first[1]);
+		}
+	free(f);
+}
+
+/* No path has more steps than there is room for, steps follow each other, and the bytes that are told are enough for all. */
+static void check_tables(struct fixture *f, const struct setup *s)
+{
+	for (int m = PROJECTION_PATHS; m <= PROJECTION_JOSEPH; m++) {
+		struct projection *a = create(f, (enum projection_model)m, 0);
+		struct projection_spec spec = {
+			.model = (enum projection_model)m, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
+		const struct cpu_paths *p = a->paths;
+		size_t n = (size_t)VIEWS * (size_t)f->scan.n_v, steps = 0;
+
+		if (a->stack) { /* has lines instead: test_lines.c */
+			f->v->projection_free(a);
+			continue;
+		}
+		for (size_t i = 0; i < n; i++) {
+			const struct path *path = &p->path[i];
+
+			assert_true(path->at == steps);
+			steps += (size_t)path_bound(&f->scan, &f->views[i / (size_t)f->scan.n_v], (int)(i % (size_t)f->scan.n_v),
+						    &f->grid, m == PROJECTION_PATHS ? planes_largest_rise(&f->scan) : 0);
+			if (path->at + (size_t)path->n > steps)
+				fail_msg("%s: path %zu has %d steps in %zu", s->name, i, path->n, steps - path->at);
+		}
+		assert_true(f->v->projection_bytes(f->dev, &spec) >=
+			    sizeof(*a) + sizeof(*p) + n * sizeof(*p->path) + steps * sizeof(*p->step) +
+				    (size_t)p->n_lanes * sizeof(*p->lane) +
+				    (size_t)p->n_lanes * (size_t)f->scan.n_v * sizeof(*p->ray));
+		assert_true(f->v->scratch_bytes(f->dev, &spec) >=
+			    (size_t)cpu_state(f->dev)->threads * sizeof(float) *
+				    ((size_t)p->block * (size_t)p->slab.row + (size_t)p->sums));
+		f->v->projection_free(a);
+	}
+}
+
+static void test_tables(void **state)
+{
+	(void)state;
+	everywhere(check_tables);
+}
+
+/* What is refused, by name. */
+static void test_refused(void **state)
+{
+	struct fixture *f = malloc(sizeof(*f));
+	struct projection_spec spec = {.model = PROJECTION_PATHS, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
+	struct projection *a = NULL;
+	struct err err = {0};
+	struct device *dev;
+	struct buf mask;
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	set_up(f, &setups[0], dev);
+	mask = sinogram(f, 1, 1, 1);
+	spec.mask = &mask;
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "mask"));
+	spec.mask = NULL;
+	f->grid.z_fastest = false;
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "z fastest"));
+	spec.model = PROJECTION_SLICES;
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
+	spec.model = PROJECTION_JOSEPH;
+	f->grid.z_fastest = true;
+	f->grid.n[1] = 1;
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "2 x 2"));
+	f->grid.n[1] = 9;
+	f->scan.ring_radius = f->scan.fov_radius;
+	assert_int_equal(f->v->projection_create(dev, &spec, &a, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "oblique"));
+	assert_null(a);
+	buf_release(&mask);
+	device_close(dev);
+	free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chords),	cmocka_unit_test(test_exact),	cmocka_unit_test(test_joseph),
+		cmocka_unit_test(test_adjoint), cmocka_unit_test(test_add),	cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_tables),	cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

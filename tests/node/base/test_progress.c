@@ -1,0 +1,119 @@
+/* The progress bar: silent without a terminal, one redrawn line on one, Ctrl-C reaches the monitor. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "node/base/progress.h"
+
+static char caught[8192];
+
+/* Draw with stderr at `fd`, then read what came out at `from`, waiting at most `patience` ms for more. */
+static void draw(int fd, int from, bool wanted, int patience)
+{
+	struct pollfd ready = {.fd = from, .events = POLLIN};
+	size_t used = 0;
+	struct progress p;
+	int saved = dup(STDERR_FILENO);
+	ssize_t n;
+
+	dup2(fd, STDERR_FILENO);
+	progress_start(&p, wanted);
+	monitor_progress(&p.monitor, "read", 0);
+	monitor_progress(&p.monitor, "read", 0.001); /* too early to draw again */
+	monitor_progress(&p.monitor, "read", 1);
+	monitor_progress(&p.monitor, "reconstruct", 0.5);
+	monitor_progress(&p.monitor, "reconstruct", 7); /* out of range: 100 % */
+	progress_stop(&p);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	/* A terminal hands its output on with some delay: read until the clearing of the line, or until nothing more comes. */
+	caught[0] = '\0';
+	while (used + 1 < sizeof(caught) && !(used >= 4 && !strcmp(caught + used - 4, "\r\033[K")) &&
+	       poll(&ready, 1, patience) > 0) {
+		n = read(from, caught + used, sizeof(caught) - 1 - used);
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+		caught[used] = '\0';
+	}
+}
+
+static void test_silent(void **state)
+{
+	int pipes[2];
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	draw(pipes[1], pipes[0], true, 100);
+	assert_string_equal(caught, "");
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void test_terminal(void **state)
+{
+	struct winsize size = {.ws_row = 24, .ws_col = 80};
+	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
+	size_t lines = 0;
+
+	(void)state;
+	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
+		skip();
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	if (slave < 0)
+		skip();
+	ioctl(slave, TIOCSWINSZ, &size);
+	draw(slave, master, false, 100);
+	assert_string_equal(caught, "");
+	draw(slave, master, true, 5000);
+	assert_null(strchr(caught, '\n')); /* always the same line */
+	assert_non_null(strstr(caught, "read           [                                        ]   0 %"));
+	assert_non_null(strstr(caught, "read           [########################################] 100 %"));
+	assert_non_null(strstr(caught, "reconstruct    [####################                    ]  50 %"));
+	assert_non_null(strstr(caught, "reconstruct    [########################################] 100 %"));
+	for (const char *at = caught; (at = strchr(at, '\r')); at++)
+		lines++;
+	assert_int_equal(lines, 5); /* four drawings and the clearing */
+	assert_string_equal(caught + strlen(caught) - 4, "\r\033[K");
+	close(slave);
+	close(master);
+}
+
+static void test_cancel(void **state)
+{
+	struct progress p;
+
+	(void)state;
+	progress_start(&p, false);
+	assert_false(monitor_cancelled(&p.monitor));
+	raise(SIGINT);
+	assert_true(monitor_cancelled(&p.monitor));
+	progress_stop(&p);
+	progress_start(&p, false);
+	assert_false(monitor_cancelled(&p.monitor)); /* a new start begins anew */
+	raise(SIGTERM);
+	assert_true(progress_cancelled());
+	progress_stop(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_terminal),
+		cmocka_unit_test(test_cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,42 @@
+/* Configurations that are taken, and those that are not, with what is said to them. */
+#ifndef TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
+#define TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "node/config/config.h"
+
+struct problems {
+	size_t n;
+	char text[64][1024];
+};
+
+static inline void keep(void *ctx, const char *problem)
+{
+	struct problems *p = ctx;
+
+	if (p->n < 64)
+		snprintf(p->text[p->n], sizeof(p->text[0]), "%s", problem);
+	p->n++;
+}
+
+static inline struct config *good(const char *text)
+{
+	struct problems p = {0};
+	struct config *c = NULL;
+	struct err err = {0};
+
+	if (config_parse(text, "t.conf", keep, &p, &c, &err) != 0)
+		fail_msg("refused: %s", err.msg);
+	assert_int_equal(p.n, 0);
+	assert_non_null(c);
+	return c;
+}
+
+#endif

@@ -1,0 +1,401 @@
+/* The configuration: defaults, every kind of protocol, overlay, --set, descriptions, patterns. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/config/config_table.h"
+#include "node/config/config_value.h"
+#include "tests/node/config/config_fixture.h"
+
+static void test_defaults(void **state)
+{
+	struct config *c = NULL;
+	struct node_conf table;
+	struct err err = {0};
+	const struct protocol_conf *p;
+	const struct profile_conf *f;
+
+	(void)state;
+	setenv("TOMONODE_SPOOL", "/spool", 1);
+	assert_int_equal(config_load(NULL, NULL, NULL, &c, &err), 0);
+	config_value_defaults(&config_sections[SECTION_NODE], &table);
+	snprintf(table.spool, sizeof(table.spool), "/spool");
+	assert_memory_equal(&table, &c->node, sizeof(table)); /* the sample says what the table says */
+	assert_string_equal(c->path, "");
+	assert_string_equal(c->node.aet, "TOMONODE");
+	assert_string_equal(c->node.bind, "127.0.0.1");
+	assert_int_equal(c->node.port, 11112);
+	assert_false(c->node.require_known_peer);
+	assert_int_equal(c->node.reserve, 512000000);
+	assert_int_equal(c->n_peers, 0);
+	assert_string_equal(config_destination(c, "pacs")->aet, "ORTHANC");
+	assert_int_equal(config_destination(c, "pacs")->port, 4242);
+	assert_string_equal(config_route(c, "dbt", "ANYBODY")->protocol, "dbt-osem");
+	assert_string_equal(config_route(c, "pet", "ANYBODY")->protocol, "pet-mlem");
+	assert_null(config_route(c, "ct", "ANYBODY"));
+	p = config_protocol(c, "dbt-osem");
+	assert_int_equal(p->dbt.algorithm, DBT_OSEM);
+	assert_int_equal(p->dbt.iterations, 1);
+	assert_int_equal(p->dbt.subsets, 0);
+	assert_true(p->dbt.voxel == 0.34 && p->dbt.slice_spacing == 1.0);
+	assert_int_equal(p->dbt.projector, PROJECTION_SLICES);
+	assert_int_equal(p->dbt.tile[0], 0); /* auto */
+	assert_int_equal(p->dbt.tile[1], 0);
+	assert_int_equal(p->dbt.memory_limit, 0);
+	assert_false(p->dbt.deterministic);
+	assert_true(p->dbt.relaxation == 0.5 && p->dbt.filter_cut == 0.8);
+	assert_int_equal(p->dbt.filter, DBT_FILTER_HANN);
+	assert_true(p->dbt.breast_mask && !p->dbt.normalise_rows);
+	assert_true(p->stored_step == 2e-5 && p->stored_offset == 0);
+	assert_true(p->slab_thickness == 0 && p->slab_step == 0 && p->slab_mode == SLAB_MEAN);
+	assert_true(!p->synthetic && p->compression == COMPRESSION_NONE);
+	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0);
+	f = config_profile(c, "SIEMENS", "MAMMOMAT Inspiration", "1234");
+	assert_string_equal(f->name, "siemens-inspiration");
+	assert_true(f->axis_height == 47 && f->source_axis == 608.5 && f->support == 17 && f->pitch == 0.085 && f->source_x == 0);
+	assert_int_equal(f->angle_tag, 0x00181510);
+	f = config_profile(c, "GE MEDICAL SYSTEMS", "Senographe Essential VERSION ADS_54.11", "");
+	assert_string_equal(f->name, "ge-essential");
+	assert_int_equal(f->angle_tag, 0x00181531);
+	assert_string_equal(config_profile(c, "VICTRE", "", "")->name, "victre");
+	assert_null(config_profile(c, "HOLOGIC, Inc.", "Selenia Dimensions", ""));
+	config_free(c);
+}
+
+/* A protocol for each algorithm, each with the defaults where it says nothing. */
+static void test_protocols(void **state)
+{
+	static const struct {
+		const char *name;
+		enum dbt_algorithm algorithm;
+		double offset;
+	} all[] = {
+		{"dbt-osem", DBT_OSEM, 0}, {"dbt-mlem", DBT_MLEM, 0}, {"dbt-ostr", DBT_OSTR, 0},  {"dbt-mltr", DBT_MLTR, 0},
+		{"dbt-sart", DBT_SART, 0}, {"dbt-bp", DBT_BP, 0},     {"dbt-fbp", DBT_FBP, -0.3},
+	};
+	struct config *c = good("");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		const struct protocol_conf *p = config_protocol(c, all[i].name);
+
+		if (!p)
+			fail_msg("no protocol %s", all[i].name);
+		assert_int_equal(p->dbt.algorithm, all[i].algorithm);
+		assert_true(p->stored_offset == all[i].offset);
+		assert_true(p->stored_step == 2e-5 && p->dbt.breast_mask && p->dbt.voxel == 0.34);
+	}
+	config_free(c);
+}
+
+/* Those of PET, and that each kind of protocol keeps to its own keys. */
+static void test_pet(void **state)
+{
+	static const char *const sets[] = {
+		"algorithm=bsrem",  "iterations=6",    "subsets=14",	     "matrix=128",
+		"voxel=4",	    "slice_spacing=2", "fov_radius=90",	     "projector=joseph",
+		"psf=4.5",	    "postfilter=5",    "prior_weight=0.5",   "prior_gamma=3",
+		"relaxation=0.125", "filter_cut=0.7",  "memory_limit=2 GiB", "deterministic=true",
+	};
+	static const char *const refused[] = {"kind=dbt",  "name=x",	     "slab_mode=mean", "tile=auto", "projector=slices",
+					      "voxel=nan", "algorithm=ostr", "matrix=7",       "psf=-1",    "prior_gamma=inf"};
+	struct config *c =
+		good("protocols = ( { name = \"pet-mlem\"; iterations = 10; }, { name = \"own\"; kind = \"pet\"; } );");
+	struct protocol_conf p = *config_protocol(c, "own"), q = *config_protocol(c, "pet-fbp-preview"), before;
+	struct err err = {0};
+	char text[1000];
+
+	(void)state;
+	assert_int_equal(config_protocol(c, "dbt-osem")->kind, KIND_DBT);
+	assert_int_equal(config_protocol(c, "pet-mlem")->kind, KIND_PET);
+	assert_int_equal(config_protocol(c, "pet-mlem")->pet.algorithm, PET_MLEM);
+	assert_int_equal(config_protocol(c, "pet-mlem")->pet.iterations, 10);
+	assert_int_equal(config_protocol(c, "pet-osem")->pet.algorithm, PET_OSEM);
+	assert_int_equal(config_protocol(c, "pet-osem")->pet.subsets, 28);
+	assert_int_equal(config_protocol(c, "pet-fbp-preview")->pet.algorithm, PET_FBP);
+	assert_int_equal(p.pet.iterations, 40); /* the table's default */
+	assert_int_equal(p.pet.matrix, 256);
+	assert_int_equal(p.pet.projector, PROJECTION_PATHS);
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (config_set(&p, sets[i], &err) != 0)
+			fail_msg("%s", err.msg);
+	config_describe_protocol(&p, text, sizeof(text));
+	assert_string_equal(text, "algorithm=bsrem iterations=6 subsets=14 matrix=128 voxel=4 slice_spacing=2 fov_radius=90 "
+				  "projector=joseph psf=4.5 postfilter=5 prior_weight=0.5 prior_gamma=3 relaxation=0.125 "
+				  "filter_cut=0.7 memory_limit=2147483648 deterministic=true");
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		assert_int_equal(config_set(&q, word, &err), 0);
+	config_describe_protocol(&p, text, sizeof(text));
+	{
+		char again[1000];
+
+		config_describe_protocol(&q, again, sizeof(again));
+		assert_string_equal(text, again);
+	}
+	before = p;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		if (config_set(&p, refused[i], &err) != -EINVAL || !strstr(err.msg, "allowed: "))
+			fail_msg("'%s' was taken, or: %s", refused[i], err.msg);
+		assert_memory_equal(&p, &before, sizeof(p));
+	}
+	assert_int_equal(config_set(&p, "slab_mode=mean", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "only protocols of kind dbt have it, and 'own' is of kind pet"));
+	q = *config_protocol(c, "dbt-osem");
+	assert_int_equal(config_set(&q, "matrix=128", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "only protocols of kind pet have it, and 'dbt-osem' is of kind dbt"));
+	assert_int_equal(config_set(&q, "kind=pet", &err), -EINVAL);
+	config_free(c);
+}
+
+static void test_scanners(void **state)
+{
+	struct config *c =
+		good("scanners = ( { name = \"mine\"; manufacturer = \"GE *\"; model = \"*Discovery STE*\"; serial = \"7\";"
+		     " rings = 24; ring_spacing = 6.54; radius = 443.1; detectors = 560; bin = 2.4; radial = 329; angles = 280;"
+		     " span = 2; max_difference = 23; calibration = 12.5; }, { name = \"small\"; angles = 24; } );");
+	const struct scanner_conf *s = config_scanner(c, "GE MEDICAL SYSTEMS", "Discovery STE", "");
+
+	(void)state;
+	assert_int_equal(c->n_scanners, 4);
+	assert_string_equal(s->name, "ge-discovery-ste");
+	assert_true(s->scanner.rings == 24 && s->scanner.ring_spacing == 6.54 && s->scanner.radius == 443.1);
+	assert_true(s->scanner.interaction_depth == 8.4 && s->scanner.detectors == 560 && s->scanner.bin == 2.397);
+	assert_true(s->n_radial == 329 && s->n_angles == 280 && s->span == 2 && s->max_difference == 23);
+	assert_true(s->arc_corrected && s->angle_offset == 0 && s->calibration == 0);
+	s = config_scanner(c, "GE MEDICAL SYSTEMS", "Discovery STE", "7");
+	assert_string_equal(s->name, "mine");
+	assert_true(s->calibration == 12.5 && s->scanner.interaction_depth == 0);
+	s = config_scanner(c, "SIEMENS", "Biograph_mMR", "51");
+	assert_string_equal(s->name, "siemens-mmr");
+	assert_true(s->scanner.rings == 64 && s->span == 11 && s->max_difference == 60 && !s->arc_corrected);
+	assert_int_equal(config_scanner_named(c, "small")->n_angles, 24);
+	assert_int_equal(config_scanner_named(c, "small")->scanner.rings, 8);
+	assert_null(config_scanner_named(c, "none"));
+	assert_null(config_scanner(c, "Philips", "Vereos", ""));
+	config_free(c);
+}
+
+static void test_overlay(void **state)
+{
+	struct config *c;
+
+	(void)state;
+	c = good("node = { port = 104; bind = \"0.0.0.0\"; };\n"
+		 "protocols = ( { name = \"dbt-osem\"; voxel = 0.5; }, { name = \"mine\"; iterations = 2; tile = \"88x56\"; },\n"
+		 " { name = \"dbt-osem-full\"; iterations = 3; } );\n"
+		 "profiles = ( { name = \"own\"; manufacturer = \"SIEMENS*\"; model = \"*Inspiration*\"; serial = \"77\"; "
+		 "axis_height = 48;\n"
+		 "  source_axis = 608; support = 17; pitch = 0.085; angle_sign = -1; } );\n");
+	assert_int_equal(c->node.port, 104);
+	assert_string_equal(c->node.aet, "TOMONODE"); /* untouched */
+	assert_true(c->node.require_known_peer);      /* bind is no loopback address */
+	assert_int_equal(c->n_protocols, 17);
+	assert_true(config_protocol(c, "dbt-osem")->dbt.voxel == 0.5);
+	assert_int_equal(config_protocol(c, "dbt-osem-full")->dbt.iterations, 3);
+	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* kept of the entry of the same name */
+	assert_int_equal(config_protocol(c, "mine")->dbt.tile[0], 88);
+	assert_int_equal(config_protocol(c, "mine")->dbt.tile[1], 56);
+	assert_int_equal(config_protocol(c, "mine")->dbt.iterations, 2);
+	assert_true(config_protocol(c, "mine")->dbt.voxel == 0.34); /* the table's default */
+	assert_int_equal(c->n_profiles, 4);
+	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "77")->name,
+			    "own"); /* the serial number decides */
+	assert_int_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "77")->angle_sign, -1);
+	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "78")->name, "siemens-inspiration");
+	config_free(c);
+
+	c = good("destinations = ( { name = \"pacs\"; aet = \"ARC\"; host = \"fe80::1%eth0\"; } );"
+		 "peers = ( { name = \"link\"; host = \"fe80::%eth0/64\"; } );");
+	assert_string_equal(config_destination(c, "pacs")->host, "fe80::1%eth0");
+	assert_string_equal(c->peers[0].host, "fe80::%eth0/64");
+	config_free(c);
+	c = good("destinations = ( { name = \"archive\"; aet = \"ARC\"; host = \"10.0.0.1\"; }, { name = \"pacs\"; host = \"h\"; "
+		 "} );\n"
+		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocol = \"dbt-mlem\"; destinations = [ \"archive\", "
+		 "\"pacs\" ]; },\n"
+		 "           { name = \"b\"; protocol = \"dbt-osem\"; destinations = ( \"pacs\" ); } );\n"
+		 "peers = ( { name = \"m1\"; aet = \"MAMMO1\"; } );\n");
+	assert_int_equal(c->n_destinations, 2);
+	assert_int_equal(config_destination(c, "archive")->port, 104);
+	assert_int_equal(config_destination(c, "pacs")->port, 4242); /* starts from the embedded entry */
+	assert_string_equal(config_destination(c, "pacs")->host, "h");
+	assert_int_equal(c->n_routes, 2); /* the list replaces */
+	assert_string_equal(config_route(c, "dbt", "MAMMO1")->name, "a");
+	assert_int_equal(config_route(c, "dbt", "MAMMO1")->n_destinations, 2);
+	assert_string_equal(config_route(c, "dbt", "OTHER")->name, "b");
+	assert_string_equal(c->peers[0].host, "");
+	config_free(c);
+
+	c = good("peers = (); routes = ();"); /* an empty list is a list */
+	assert_int_equal(c->n_routes, 0);
+	assert_int_equal(c->n_protocols, 16);
+	config_free(c);
+	c = good("");
+	assert_int_equal(c->n_routes, 3);
+	config_free(c);
+}
+
+static void test_set_round_trip(void **state)
+{
+	static const char *const sets[] = {
+		"algorithm=mlem",      "iterations=7",	    "subsets=5",	   "voxel=0.085",
+		"slice_spacing=0.7",   "projector=exact",   "tile=64x32",	   "memory_limit=1.5 GiB",
+		"deterministic=true",  "relaxation=1.25",   "normalise_rows=true", "filter=ramp",
+		"filter_cut=0.5",      "breast_mask=false", "stored_step=2e-5",	   "stored_offset=-0.125",
+		"slab_thickness=10",   "slab_step=2.5",	    "slab_mode=maximum",   "synthetic=true",
+		"compression=jpeg-ls", "description=A B"};
+	static const char *const refused[] = {"voxel=nan",
+					      "voxel=inf",
+					      "voxel= 1",
+					      "voxel=1mm",
+					      "voxel=",
+					      "iterations=1.0",
+					      "iterations=",
+					      "voxel",
+					      "=1",
+					      "",
+					      "name=x",
+					      "tile=8",
+					      "memory_limit=-1",
+					      "memory_limit=99999999999 GB",
+					      "deterministic=yes",
+					      "relaxation=0",
+					      "relaxation=2",
+					      "filter=none",
+					      "filter_cut=1.5",
+					      "stored_step=-1e-5",
+					      "stored_offset=nan",
+					      "slab_thickness=0.01",
+					      "compression=jpeg",
+					      "bogus=1",
+					      "iterations=99999999999999999999",
+					      "description=a\\b"};
+	struct config *c = good("");
+	struct protocol_conf p = c->protocols[0], q = c->protocols[1], before;
+	struct err err = {0};
+	char text[1000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		assert_int_equal(config_set(&p, sets[i], &err), 0);
+	assert_int_equal(p.dbt.memory_limit, 1610612736);
+	assert_int_equal(p.dbt.algorithm, DBT_MLEM);
+	assert_int_equal(p.dbt.tile[1], 32);
+	assert_true(p.dbt.deterministic);
+	assert_string_equal(p.description, "A B");
+	config_describe_protocol(&p, text, sizeof(text));
+	assert_string_equal(
+		text, "algorithm=mlem iterations=7 subsets=5 relaxation=1.25 normalise_rows=true filter=ramp filter_cut=0.5 "
+		      "voxel=0.085 slice_spacing=0.7 projector=exact breast_mask=false tile=64x32 memory_limit=1610612736 "
+		      "deterministic=true stored_step=2e-05 stored_offset=-0.125 slab_thickness=10 slab_step=2.5 "
+		      "slab_mode=maximum synthetic=true");
+	for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
+		assert_int_equal(config_set(&q, word, &err), 0);
+	assert_memory_equal(&p.dbt.algorithm, &q.dbt.algorithm, sizeof(p.dbt.algorithm));
+	assert_true(p.dbt.voxel == q.dbt.voxel && p.dbt.slice_spacing == q.dbt.slice_spacing &&
+		    p.dbt.memory_limit == q.dbt.memory_limit);
+	assert_true(p.dbt.iterations == q.dbt.iterations && p.dbt.subsets == q.dbt.subsets && p.dbt.projector == q.dbt.projector);
+	assert_true(!memcmp(p.dbt.tile, q.dbt.tile, sizeof(p.dbt.tile)) && p.dbt.deterministic == q.dbt.deterministic);
+	assert_true(p.dbt.relaxation == q.dbt.relaxation && p.dbt.filter == q.dbt.filter && p.dbt.filter_cut == q.dbt.filter_cut);
+	assert_true(p.dbt.normalise_rows && q.dbt.normalise_rows && !p.dbt.breast_mask && !q.dbt.breast_mask);
+	assert_true(p.stored_step == q.stored_step && p.stored_offset == q.stored_offset && q.stored_offset == -0.125);
+	assert_true(p.slab_thickness == q.slab_thickness && p.slab_step == q.slab_step && p.slab_mode == q.slab_mode);
+	assert_true(p.synthetic && q.synthetic);
+	assert_int_equal(p.compression, COMPRESSION_JPEGLS);
+	assert_int_equal(q.compression, COMPRESSION_NONE); /* has no part in the pixels */
+	before = p;
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		err.code = 0;
+		if (config_set(&p, refused[i], &err) != -EINVAL || !strstr(err.msg, "allowed: "))
+			fail_msg("'%s' was taken, or: %s", refused[i], err.msg);
+		assert_memory_equal(&p, &before, sizeof(p));
+	}
+	assert_int_equal(config_set(&p, "iteratons=1", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "did you mean 'iterations'?"));
+	/* a short buffer is cut, never overrun */
+	memset(text, 'z', sizeof(text));
+	config_describe_protocol(&p, text, 20);
+	assert_int_equal(strlen(text), 19);
+	assert_int_equal(text[20], 'z');
+	config_describe_profile(&c->profiles[0], text, sizeof(text));
+	assert_non_null(strstr(text, "name=siemens-inspiration axis_height=47 source_axis=608.5 support=17"));
+	assert_null(strstr(text, "SIEMENS"));
+	config_free(c);
+}
+
+static void test_reals_read_back(void **state)
+{
+	const struct config_key *key = config_key_find(&config_sections[SECTION_PROTOCOLS], "voxel");
+	static const double values[] = {0.1, 1.0 / 3, 0.34, 0.02, 5, 4.9999999999999991, 0.085};
+	struct protocol_conf p, q;
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		p.dbt.voxel = values[i];
+		config_value_format(key, &p, text, sizeof(text));
+		assert_int_equal(config_value_store_text(key, text, &q), 0);
+		assert_true(p.dbt.voxel == q.dbt.voxel);
+	}
+}
+
+static void test_spool_place(void **state)
+{
+	struct config *c;
+
+	(void)state;
+	setenv("TOMONODE_SPOOL", "/a/b", 1);
+	c = good("");
+	assert_string_equal(c->node.spool, "/a/b");
+	config_free(c);
+	c = good("node = { spool = \"/x\"; };"); /* what is written wins */
+	assert_string_equal(c->node.spool, "/x");
+	config_free(c);
+	unsetenv("TOMONODE_SPOOL");
+	if (geteuid() == 0) {
+		c = good("");
+		assert_string_equal(c->node.spool, "/var/lib/tomonode");
+		config_free(c);
+		return;
+	}
+	setenv("XDG_STATE_HOME", "/state", 1);
+	c = good("");
+	assert_string_equal(c->node.spool, "/state/tomonode");
+	config_free(c);
+	setenv("XDG_STATE_HOME", "relative", 1);
+	setenv("HOME", "/users/u", 1);
+	c = good("");
+	assert_string_equal(c->node.spool, "/users/u/.local/state/tomonode");
+	config_free(c);
+}
+
+static void test_patterns(void **state)
+{
+	struct config *c = good("profiles = ( { name = \"w\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; "
+				"support = 0.5; pitch = 0.1; },\n"
+				"{ name = \"w2\"; manufacturer = \"?cm*e*\"; axis_height = 1; source_axis = 600; support = 0.5; "
+				"pitch = 0.1; } );");
+
+	(void)state;
+	assert_string_equal(config_profile(c, "ACME", "x", "")->name, "w2"); /* of two alike the later one */
+	assert_string_equal(config_profile(c, "acme inc", "", "")->name, "w2");
+	assert_null(config_profile(c, "cme", "", ""));
+	assert_null(config_profile(c, "", "", ""));
+	assert_null(config_profile(c, "[a]cm", "", ""));
+	config_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),       cmocka_unit_test(test_pet),
+		cmocka_unit_test(test_scanners),       cmocka_unit_test(test_overlay),
+		cmocka_unit_test(test_set_round_trip), cmocka_unit_test(test_reals_read_back),
+		cmocka_unit_test(test_spool_place),    cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_protocols),
+	};
+
+	setenv("TOMONODE_SPOOL", "/spool", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

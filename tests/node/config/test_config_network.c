@@ -1,0 +1,95 @@
+/* Whom the node listens to: peers, listeners, and what is said to doubtful ones. */
+#include <stdlib.h>
+
+#include "tests/node/config/config_fixture.h"
+
+static void count(void *ctx, const char *warning)
+{
+	(void)warning;
+	++*(int *)ctx;
+}
+
+static int warnings(const char *text)
+{
+	struct config *c = good(text);
+	int n = 0;
+
+	config_warn(c, count, &n);
+	config_free(c);
+	return n;
+}
+
+static void test_allow_list(void **state)
+{
+	struct config *c;
+
+	(void)state;
+	c = good("node = { bind = \"::1\"; };");
+	assert_false(c->node.require_known_peer);
+	config_free(c);
+	c = good("node = { bind = \"127.8.9.1\"; require_known_peer = true; };");
+	assert_true(c->node.require_known_peer);
+	config_free(c);
+	c = good("node = { bind = \"::\"; };");
+	assert_true(c->node.require_known_peer);
+	config_free(c);
+	assert_int_equal(warnings(""), 0);
+	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; require_known_peer = false; };"), 1);
+	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; };"), 1); /* nobody may send */
+	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; aet = \"A\"; } );"), 0);
+	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; } );"), 1); /* anybody after all */
+	assert_int_equal(warnings("routes = ();"), 1);
+	assert_int_equal(warnings("protocols = ( { name = \"dbt-fbp\"; stored_offset = 0; } );"),
+			 1); /* negative values are lost */
+}
+
+static void test_listeners(void **state)
+{
+	struct listener_conf list[LISTENERS_MAX];
+	struct config *c =
+		good("node = { bind = \"::1\"; tls_certificate = \"/c\"; tls_key = \"/k\"; tls_authorities = \"/a\"; "
+		     "tls_crl = \"/r\"; };\n"
+		     "listeners = ( { name = \"t\"; }, { name = \"o\"; bind = \"10.0.0.1\"; port = 104; certificate = \"/d\"; "
+		     "client_certificate = \"none\"; }, { name = \"p\"; port = 105; authorities = \"/b\"; } );");
+
+	(void)state;
+	assert_int_equal(config_listeners(c, list), 4);
+	assert_string_equal(list[0].name, "node");
+	assert_false(list[0].tls);
+	assert_int_equal(list[0].port, 11112);
+	assert_string_equal(list[1].bind, "::1");
+	assert_int_equal(list[1].port, 2762);
+	assert_true(list[1].tls && list[1].client_certificate);
+	assert_string_equal(list[1].certificate, "/c");
+	assert_string_equal(list[1].key, "/k");
+	assert_string_equal(list[2].certificate, "/d");
+	assert_string_equal(list[2].key, ""); /* the node's belongs to another certificate */
+	assert_string_equal(list[2].authorities, "/a");
+	assert_string_equal(list[2].crl, "/r");
+	assert_string_equal(list[3].authorities, "/b");
+	assert_string_equal(list[3].crl, ""); /* the node's is of other authorities */
+	assert_false(list[2].client_certificate);
+	assert_true(c->node.require_known_peer); /* not on loopback addresses alone */
+	assert_int_equal(c->node.peer_refusals, 20);
+	config_free(c);
+	c = good("node = { plain = false; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = \"/a\"; }; "
+		 "listeners = ( { name = \"t\"; } );");
+	assert_int_equal(config_listeners(c, list), 1);
+	assert_string_equal(list[0].name, "t");
+	assert_int_equal(c->node.peer_refusals, 3);
+	config_free(c);
+	c = good("");
+	assert_int_equal(c->node.peer_refusals, 0);
+	config_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_allow_list),
+		cmocka_unit_test(test_listeners),
+	};
+
+	setenv("TOMONODE_SPOOL", "/spool", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* Where the installation of a program has its configuration, by the program's path alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "node/config/config_path.h"
+
+static void check(const char *program, const char *first, const char *second)
+{
+	char room[CONFIG_PATH_ROOM];
+	const char *expected[] = {first, second, NULL};
+
+	for (size_t i = 0; i < 3; i++) {
+		const char *place = config_path_place(program, i, room);
+
+		if (expected[i])
+			assert_string_equal(place ? place : "none", expected[i]);
+		else
+			assert_null(place);
+		if (!expected[i])
+			break;
+	}
+}
+
+static void test_places(void **state)
+{
+	(void)state;
+	check("/usr/bin/tomonode", "/usr/etc/tomonode/tomonode.conf", "/etc/tomonode/tomonode.conf");
+	check("/stage/usr/bin/tomonode", "/stage/usr/etc/tomonode/tomonode.conf", "/stage/etc/tomonode/tomonode.conf");
+	check("/usr/local/bin/tomonode", "/usr/local/etc/tomonode/tomonode.conf", NULL);
+	check("/bin/tomonode (deleted)", "/etc/tomonode/tomonode.conf", NULL); /* replaced while it runs */
+	check("/opt/tomonode-0.1.0/libexec/tomonode", "/opt/tomonode-0.1.0/etc/tomonode/tomonode.conf", NULL);
+	check("/opt/usr/libexec/tomonode", "/opt/usr/etc/tomonode/tomonode.conf", NULL);
+}
+
+static void test_of_no_installation(void **state)
+{
+	(void)state;
+	check("/home/me/tomonode/build/release/tomonode", NULL, NULL);
+	check("/opt/cabin/tomonode", NULL, NULL);
+	check("/tomonode", NULL, NULL);
+	check("tomonode", NULL, NULL);
+	check("", NULL, NULL);
+}
+
+static void test_named(void **state)
+{
+	char room[CONFIG_PATH_ROOM];
+
+	(void)state;
+	setenv("TOMONODE_CONF", "/some/node.conf", 1);
+	assert_string_equal(config_path_default(room), "/some/node.conf");
+	setenv("TOMONODE_CONF", "", 1);
+	assert_null(config_path_default(room));
+	unsetenv("TOMONODE_CONF"); /* a test lies where it was built */
+	assert_null(config_path_default(room));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_of_no_installation),
+		cmocka_unit_test(test_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/* Configurations that are not taken: every kind of problem with its line, texts that are too long, files that include others. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/node/config/config_fixture.h"
+
+/* Exactly one problem, which begins with `start` and holds `part`. */
+static void bad(const char *text, const char *start, const char *part)
+{
+	static struct problems p;
+	struct config *c = NULL;
+	struct err err = {0};
+
+	memset(&p, 0, sizeof(p));
+	assert_int_equal(config_parse(text, "t.conf", keep, &p, &c, &err), -EINVAL);
+	assert_null(c);
+	if (p.n != 1 || strncmp(p.text[0], start, strlen(start)) != 0 || !strstr(p.text[0], part))
+		fail_msg("%zu problems, first: %s\nwanted: %s ... %s", p.n, p.text[0], start, part);
+	assert_int_equal(err.code, EINVAL);
+	assert_non_null(strstr(err.msg, start));
+}
+
+static void test_bad_values(void **state)
+{
+	static const struct {
+		const char *text, *start, *part;
+	} cases[] = {
+		{"node = {\n port = 65536;\n};", "t.conf:2: key 'port' of node: 65536; allowed: a whole number from 1 to 65535",
+		 ""},
+		{"node = { port = -1; };", "t.conf:1: key 'port' of node: -1", "0: any free port"},
+		{"node = { port = 1.5; };", "t.conf:1: key 'port' of node: 1.5", "whole number"},
+		{"node = { port = \"104\"; };", "t.conf:1: key 'port' of node: \"104\"", "whole number"},
+		{"node = { port = 99999999999L; };", "t.conf:1: key 'port' of node: 99999999999", "65535"},
+		{"node = { port = [ 1, 2 ]; };", "t.conf:1: key 'port' of node: an array in [ ]", ""},
+		{"node = { port = { a = 1; }; };", "t.conf:1: key 'port' of node: a group in { }", ""},
+		{"node = {\n\n prot = 104; };", "t.conf:3: key 'prot' of node is not known, did you mean 'port'?",
+		 "allowed: aet, bind"},
+		{"node = { zzzzzzzz = 104; };", "t.conf:1: key 'zzzzzzzz' of node is not known; allowed: aet", ""},
+		{"nod = { };", "t.conf:1: section 'nod' is not known, did you mean 'node'?", "protocols"},
+		{"node = 5;", "t.conf:1: section 'node': 5; allowed: a group in { }", ""},
+		{"node = \"a\\nb\";", "t.conf:1: section 'node': \"a?b\"; allowed: a group in { }",
+		 ""}, /* found by fuzzing: a newline came through */
+		{"node : \"\\x41\\x0a\\\"\";", "t.conf:1: section 'node': \"A?", ""},
+		{"peers = \"\n\";", "t.conf:", "section 'peers': \"?\"; allowed: a list"},
+		{"peers = ( \"\n\" );", "t.conf:", "section 'peers': \"?\" as an entry; allowed: a group"},
+		{"node = { aet = \"SEVENTEENLETTERS_\"; };", "t.conf:1: key 'aet' of node: \"SEVENTEENLETTERS_\"", "1 to 16"},
+		{"node = { aet = \"\"; };", "t.conf:1: key 'aet' of node: \"\"", ""},
+		{"node = { aet = \"A\\\\B\"; };", "t.conf:1: key 'aet' of node: ", "no backslash"},
+		{"node = { aet = \"A\\nB\"; };", "t.conf:1: key 'aet' of node: \"A?B\"", ""},
+		{"node = { aet = \" A\"; };", "t.conf:1: key 'aet' of node: \" A\"", "no blank at either end"},
+		{"node = { aet = \"\xc3\xa4\"; };", "t.conf:1: key 'aet' of node: \"??\"", ""},
+		{"node = { bind = \"localhost\"; };", "t.conf:1: key 'bind' of node: \"localhost\"", "address in figures"},
+		{"node = { spool = \"relative\"; };", "t.conf:1: key 'spool' of node: \"relative\"", "absolute path"},
+		{"node = { device = \"gpu\"; };", "t.conf:1: key 'device' of node: \"gpu\"", "cuda:NUMBER"},
+		{"node = { device = \"cpu:0\"; };", "t.conf:1: key 'device' of node: \"cpu:0\"", ""},
+		{"node = { quiet_time = 1e400; };", "t.conf:1: key 'quiet_time' of node: inf", "0.1 to 86400"},
+		{"node = { check_called = 1; };", "t.conf:1: key 'check_called' of node: 1", "true, false"},
+		{"node = { log = \"file\"; };", "t.conf:1: key 'log' of node: \"file\"; allowed: stderr, syslog", ""},
+		{"node = { reserve = \"1 XB\"; };", "t.conf:1: key 'reserve' of node: \"1 XB\"", "512 MiB"},
+		{"node = { reserve = -1; };", "t.conf:1: key 'reserve' of node: -1", ""},
+		{"node = { port = 1; port = 2; };", "t.conf:1: duplicate", ""},
+		{"node = { port = ; };", "t.conf:1: syntax error", ""},
+		{"node = {\n port = 1;\n", "t.conf:", "syntax error"},
+		{"node = { aet = \"A; };", "t.conf:1: this string is not closed", ""},
+		{"/* node = { }; \n\n", "t.conf:1: this comment is not closed", ""},
+		{"\n@include \"/etc/passwd\"\n", "t.conf:2: @include is allowed in files only", ""},
+		{"node = { aet = @ };", "t.conf:1: '@' in an unexpected place", ""},
+		{"a=((((((((((((((((1))))))))))))))));", "t.conf:1: more than 12 levels", ""},
+		{"peers = { };\npeers = 1;", "t.conf:2: duplicate", ""},
+		{"peers = 1;", "t.conf:1: section 'peers': 1; allowed: a list", ""},
+		{"peers = ( 1 );", "t.conf:1: section 'peers': 1 as an entry; allowed: a group", ""},
+		{"peers = ( { aet = \"A\"; } );", "t.conf:1: key 'name' of a peer is missing", ""},
+		{"peers = ( { name = \"a b\"; aet = \"A\"; } );", "t.conf:1: key 'name' of a peer: \"a b\"", "letters, digits"},
+		{"destinations = (\n {\n name = \"a\"; host = \"h\"; } );", "t.conf:2: key 'aet' of destination 'a' is missing",
+		 "1 to 16"},
+		{"peers = ( { name = \"a\"; host = \"10.0.0.1%eth0\"; } );",
+		 "t.conf:1: key 'host' of peer 'a': \"10.0.0.1%eth0\"", ""},
+		{"destinations = ( { name = \"arc\"; aet = \"A\"; host = \"host%eth0\"; } );",
+		 "t.conf:1: key 'host' of destination 'arc': \"host%eth0\"", ""},
+		{"peers = ( { name = \"a\"; host = \"10.0.0.0/33\"; } );", "t.conf:1: key 'host' of peer 'a': \"10.0.0.0/33\"",
+		 "or a network"},
+		{"peers = ( { name = \"a\"; certificate = \"sha256:12\"; } );", "t.conf:1: key 'certificate' of peer 'a'",
+		 "64 hexadecimal digits"},
+		{"node = { plain = false; };", "t.conf:1: key 'plain' of node: false", "`listeners`"},
+		{"listeners = ( { name = \"a\"; client_certificate = \"none\"; } );",
+		 "t.conf:1: key 'certificate' of listener 'a'", "node.tls_certificate"},
+		{"listeners = ( { name = \"a\"; certificate = \"/c\"; } );", "t.conf:1: key 'authorities' of listener 'a'",
+		 "client_certificate"},
+		{"listeners = ( { name = \"a\"; tls = false; port = 11112; } );", "t.conf:1: key 'port' of listener 'a': 11112",
+		 "another one than 'node' has"},
+		{"destinations = ( { name = \"pacs\"; tls = true; } );", "t.conf:1: key 'authorities' of destination 'pacs'",
+		 "node.tls_authorities"},
+		{"destinations = ( { name = \"pacs\"; key = \"/k\"; tls = true; authorities = \"/a\"; } );",
+		 "t.conf:1: key 'certificate' of destination 'pacs'", "with a key"},
+		{"node = { peer_bytes = \"1 MB\"; peer_window = 11; };", "t.conf:1: key 'peer_bytes' of node: 1000000",
+		 "each second"},
+		{"peers = ( { name = \"a\"; aet = \"A\"; },\n { name = \"a\"; aet = \"B\"; } );",
+		 "t.conf:2: peer 'a': this name is taken at t.conf:1", "each name once"},
+		{"protocols = ( { name = \"p\"; },\n { name = \"p\"; } );",
+		 "t.conf:2: protocol 'p': this name is taken at t.conf:1", ""},
+		{"protocols = ( { name = \"dbt-osem\"; },\n { name = \"dbt-osem\"; } );",
+		 "t.conf:2: protocol 'dbt-osem': this name is taken", ""},
+		{"peers = ( { name = \"a\"; aet = \"A\"; host = \"h h\"; } );", "t.conf:1: key 'host' of peer 'a': \"h h\"", ""},
+		{"destinations = ( { name = \"pacs\"; port = 0; } );", "t.conf:1: key 'port' of destination 'pacs': 0",
+		 "1 to 65535"},
+		{"destinations = ( { name = \"pacs\"; retry_first = 10; retry_cap = 5; } );",
+		 "t.conf:1: key 'retry_cap' of destination 'pacs': 5", "at least retry_first, 10 s"},
+		{"\ndestinations = ( { name = \"arc\"; aet = \"A\"; host = \"h\"; } );",
+		 "t.conf:2: section 'destinations': this list replaces the embedded one", "'pacs'"},
+		{"routes = ( { name = \"r\"; protocol = \"dbt-osm\"; destinations = [ \"pacs\" ]; } );",
+		 "t.conf:1: key 'protocol' of route 'r': \"dbt-osm\" is not there, did you mean 'dbt-osem'?", "dbt-mlem"},
+		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"archive\" ]; } );",
+		 "t.conf:1: key 'destinations' of route 'r': \"archive\" is not there; allowed: pacs", ""},
+		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ ]; } );",
+		 "t.conf:1: key 'destinations' of route 'r': 0 names; allowed: 1 to 8", ""},
+		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = \"pacs\"; } );",
+		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "in [ ]"},
+		{"routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"pacs\", \"pacs\" ]; } );",
+		 "t.conf:1: key 'destinations' of route 'r': \"pacs\"", "each once"},
+		{"routes = ( { name = \"dbt\"; kind = \"pet\"; } );",
+		 "t.conf:1: key 'protocol' of route 'dbt': \"dbt-osem\" is of kind dbt", "of the route's kind, pet"},
+		{"routes = ( { name = \"dbt\"; kind = \"ct\"; } );",
+		 "t.conf:1: key 'kind' of route 'dbt': \"ct\"; allowed: dbt, pet", ""},
+		{"protocols = ( { name = \"p\"; kind = \"ct\"; } );", "t.conf:1: key 'kind' of protocol 'p': \"ct\"", "dbt, pet"},
+		{"protocols = ( { name = \"p\"; kind = 1; } );", "t.conf:1: key 'kind' of protocol 'p': 1", "dbt, pet"},
+		{"protocols = ( { name = \"pet-mlem\";\n kind = \"dbt\"; } );",
+		 "t.conf:2: key 'kind' of protocol 'pet-mlem': \"dbt\"; allowed: \"pet\"", "or another name"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\";\n slab_mode = \"mean\"; } );",
+		 "t.conf:2: key 'slab_mode' of protocol 'p': only protocols of kind dbt have it", "this one is of kind pet"},
+		{"protocols = ( { name = \"pet-osem\"; tile = \"auto\"; } );",
+		 "t.conf:1: key 'tile' of protocol 'pet-osem': only protocols of kind dbt have it", ""},
+		{"protocols = ( { name = \"p\"; matrix = 128; } );",
+		 "t.conf:1: key 'matrix' of protocol 'p': only protocols of kind pet have it", "this one is of kind dbt"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; matirx = 128; } );",
+		 "t.conf:1: key 'matirx' of protocol 'p' is not known, did you mean 'matrix'?", "fov_radius"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"sart\"; } );",
+		 "t.conf:1: key 'algorithm' of protocol 'p': \"sart\"; allowed: mlem, osem, bsrem, fbp", ""},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; projector = \"slices\"; } );",
+		 "t.conf:1: key 'projector' of protocol 'p': \"slices\"; allowed: siddon, joseph, exact", ""},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; voxel = 0.01; } );",
+		 "t.conf:1: key 'voxel' of protocol 'p': 0.01", "0.1 to 50 mm; 0: diameter of the field of view over"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; matrix = 4; } );", "t.conf:1: key 'matrix' of protocol 'p': 4",
+		 "8 to 1024"},
+		{"protocols = ( { name = \"p\"; kind = \"pet\"; prior_weight = -1; } );",
+		 "t.conf:1: key 'prior_weight' of protocol 'p': -1", ""},
+		{"scanners = ( { name = \"small\"; span = 4; } );", "t.conf:1: key 'span' of scanner 'small': 4",
+		 "odd number, or 2"},
+		{"scanners = ( { name = \"small\"; max_difference = 8; } );",
+		 "t.conf:1: key 'max_difference' of scanner 'small': 8", "below the 8 rings"},
+		{"scanners = ( { name = \"small\"; radial = 87; } );",
+		 "t.conf:1: key 'radial' of scanner 'small': 87 bins of 2.5 mm", "105 mm"},
+		{"scanners = ( { name = \"siemens-mmr\"; radial = 505; } );",
+		 "t.conf:1: key 'radial' of scanner 'siemens-mmr': 505 bins without arc correction", "504 detectors"},
+		{"scanners = ( { name = \"s\"; rings = 8; ring_spacing = 6.5; radius = 100; detectors = 96; bin = 2.5; radial = "
+		 "65; "
+		 "angles = 48; span = 3; } );",
+		 "t.conf:1: key 'max_difference' of scanner 's' is missing", ""},
+		{"protocols = ( { name = \"p\"; voxle = 1; } );",
+		 "t.conf:1: key 'voxle' of protocol 'p' is not known, did you mean 'voxel'?", ""},
+		{"protocols = ( { name = \"p\"; voxel = 0.001; } );", "t.conf:1: key 'voxel' of protocol 'p': 0.001",
+		 "0.02 to 5 mm; 0: the detector's own pitch"},
+		{"protocols = ( { name = \"p\"; iterations = 0; } );", "t.conf:1: key 'iterations' of protocol 'p': 0",
+		 "1 to 1000"},
+		{"protocols = ( { name = \"p\"; algorithm = \"art\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"art\"",
+		 "osem, mlem, ostr, mltr, sart, bp, fbp"},
+		{"protocols = ( { name = \"p\"; relaxation = 2.0; } );", "t.conf:1: key 'relaxation' of protocol 'p': 2",
+		 "0.001 to 1.999"},
+		{"protocols = ( { name = \"p\"; filter = \"cosine\"; } );", "t.conf:1: key 'filter' of protocol 'p': \"cosine\"",
+		 "ramp, hann"},
+		{"protocols = ( { name = \"p\"; filter_cut = 0; } );", "t.conf:1: key 'filter_cut' of protocol 'p': 0",
+		 "0.01 to 1"},
+		{"protocols = ( { name = \"p\"; breast_mask = 1; } );", "t.conf:1: key 'breast_mask' of protocol 'p': 1",
+		 "true, false"},
+		{"protocols = ( { name = \"p\"; stored_step = 0; } );", "t.conf:1: key 'stored_step' of protocol 'p': 0",
+		 "1e-09 to 1 1/mm"},
+		{"protocols = ( { name = \"p\"; slab_thickness = -1; } );", "t.conf:1: key 'slab_thickness' of protocol 'p': -1",
+		 "0.1 to 300 mm; 0: no slabs"},
+		{"protocols = ( { name = \"p\"; slab_mode = \"median\"; } );", "t.conf:1: key 'slab_mode' of protocol 'p'",
+		 "mean, maximum"},
+		{"protocols = ( { name = \"p\"; compression = \"jpeg\"; } );", "t.conf:1: key 'compression' of protocol 'p'",
+		 "none, jpeg-ls"},
+		{"protocols = ( { name = \"p\"; slab_thickness = 4; slab_step = 5; } );",
+		 "t.conf:1: key 'slab_step' of protocol 'p': 5", "at most slab_thickness"},
+		{"protocols = ( { name = \"p\"; tile = \"0x5\"; } );", "t.conf:1: key 'tile' of protocol 'p': \"0x5\"",
+		 "\"auto\""},
+		{"protocols = ( { name = \"p\"; tile = \"88x56x\"; } );", "t.conf:1: key 'tile' of protocol 'p'", ""},
+		{"protocols = ( { name = \"p\"; memory_limit = \"0.3 B\"; } );", "t.conf:1: key 'memory_limit' of protocol 'p'",
+		 ""},
+		{"profiles = ( { name = \"x\"; axis_height = 1; source_axis = 600; support = 20; } );",
+		 "t.conf:1: key 'pitch' of profile 'x' is missing", ""},
+		{"profiles = ( { name = \"victre\"; support = 700; } );", "t.conf:1: key 'support' of profile 'victre': 700",
+		 "0 to 200"},
+		{"profiles = ( { name = \"victre\"; i0 = 101; } );", "t.conf:1: key 'i0' of profile 'victre': 101", "percent"},
+		{"profiles = ( { name = \"victre\"; i0_mode = \"fixed\"; i0 = 0; } );",
+		 "t.conf:1: key 'i0' of profile 'victre': 0", "above 0"},
+		{"profiles = ( { name = \"victre\"; i0_mode = \"flatfield\"; } );",
+		 "t.conf:1: key 'flatfield' of profile 'victre'", "absolute path"},
+		{"profiles = ( { name = \"victre\"; angle_sign = 0; } );",
+		 "t.conf:1: key 'angle_sign' of profile 'victre': 0; allowed: 1, -1", ""},
+		{"profiles = ( { name = \"victre\"; angle_tag = \"0018,1511\"; } );",
+		 "t.conf:1: key 'angle_tag' of profile 'victre'", "0018,1531"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		bad(cases[i].text, cases[i].start, cases[i].part);
+}
+
+static void test_all_problems(void **state)
+{
+	static struct problems p;
+	struct config *c = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(config_parse("node = {\n port = 0x1ffff;\n aet = 5;\n bogus = 1;\n};\nprotocols = (\n { name = \"p\"; "
+				      "voxel = -1.0; }\n);\n",
+				      "t.conf", keep, &p, &c, &err),
+			 -EINVAL);
+	assert_int_equal(p.n, 4);
+	assert_ptr_equal(strstr(p.text[0], "t.conf:2: "), p.text[0]);
+	assert_ptr_equal(strstr(p.text[1], "t.conf:3: "), p.text[1]);
+	assert_ptr_equal(strstr(p.text[2], "t.conf:4: "), p.text[2]);
+	assert_ptr_equal(strstr(p.text[3], "t.conf:7: "), p.text[3]);
+	assert_non_null(strstr(err.msg, "t.conf:2: "));
+	assert_non_null(strstr(err.msg, "3 more problems"));
+}
+
+static void test_long_texts(void **state)
+{
+	char text[4096], name[1200];
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	snprintf(text, sizeof(text), "node = { spool = \"/%s\"; };", name);
+	bad(text, "t.conf:1: key 'spool' of node: \"/xxx", "at most 255 bytes");
+	snprintf(text, sizeof(text), "protocols = ( { name = \"%.64s\"; } );", name);
+	bad(text, "t.conf:1: key 'name' of a protocol: \"xxx", "at most 63");
+	snprintf(text, sizeof(text), "protocols = ( { name = \"p\"; description = \"%.65s\"; } );", name);
+	bad(text, "t.conf:1: key 'description' of protocol 'p'", "at most 64");
+	snprintf(text, sizeof(text), "node = { %s = 1; };", name);
+	bad(text, "t.conf:1: key 'xxx", "is not known");
+}
+
+static char folder[] = "/tmp/test_config.XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void bad_file(const char *name, const char *part)
+{
+	static struct problems p;
+	struct config *c = NULL;
+	struct err err = {0};
+	char path[256];
+
+	memset(&p, 0, sizeof(p));
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(config_load(path, keep, &p, &c, &err), -EINVAL);
+	if (p.n != 1 || !strstr(p.text[0], part))
+		fail_msg("%zu problems, first: %s\nwanted: %s", p.n, p.text[0], part);
+}
+
+static void test_files(void **state)
+{
+	struct config *c = NULL;
+	struct err err = {0};
+	char path[256], name[512], *text = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	write_file("main.conf",
+		   "node = { port = 104; };\n@include \"more.conf\" # why not\npeers = ( { name = \"late\"; aet = \"L\"; } );\n");
+	write_file("more.conf", "protocols = (\n { name = \"mine\"; }\n);\n");
+	snprintf(path, sizeof(path), "%s/main.conf", folder);
+	assert_int_equal(config_load(path, NULL, NULL, &c, &err), 0);
+	assert_string_equal(c->path, path);
+	assert_non_null(config_protocol(c, "mine"));
+	assert_int_equal(c->n_peers, 1);
+	config_free(c);
+	assert_int_equal(config_load_text(path, NULL, NULL, &c, &text, &err), 0); /* all of it in one text, which says the same */
+	assert_non_null(strstr(text, "port = 104; };\nprotocols = (\n { name = \"mine\"; }\n);\npeers"));
+	config_free(c);
+	assert_int_equal(config_parse(text, "copy", NULL, NULL, &c, &err), 0);
+	assert_non_null(config_protocol(c, "mine"));
+	assert_int_equal(c->n_peers, 1);
+	config_free(c);
+	free(text);
+
+	write_file("more.conf",
+		   "protocols = (\n { name = \"mine\"; subsets = -2; }\n);\n"); /* the included file's own name and line */
+	bad_file("main.conf", "/more.conf:2: key 'subsets' of protocol 'mine': -2");
+	write_file("more.conf", "\n");
+	write_file("main.conf", "\n@include \"more.conf\"\nnode = { port = -3; };\n"); /* and after it the outer one's again */
+	bad_file("main.conf", "/main.conf:3: key 'port' of node: -3");
+	write_file("more.conf", "\n\nnode = = 1;\n");
+	bad_file("main.conf", "/more.conf:3: syntax error");
+	write_file("main.conf", "\n@include \"none.conf\"\n");
+	bad_file("main.conf", "/none.conf: No such file");
+	write_file("main.conf", "\n\n@include \"main.conf\"\n");
+	bad_file("main.conf", "main.conf:3: @include \"main.conf\": more than 8 files");
+	write_file("main.conf", "@include more.conf\n");
+	bad_file("main.conf", "main.conf:1: broken include");
+	write_file("main.conf", "@include \"more.conf\" node = 1;\n");
+	bad_file("main.conf", "main.conf:1: text after @include");
+	write_file("main.conf", "@include \"/dev/zero\"\n");
+	bad_file("main.conf", "/dev/zero: not a regular file");
+	write_file("main.conf", "@include \".\"\n");
+	bad_file("main.conf", "not a regular file");
+	write_file("main.conf", "/* @include \"none.conf\"\n@include \"none.conf\"\n*/\nnode = { spool = \"/@include\"; };\n");
+	assert_int_equal(config_load(path, NULL, NULL, &c, &err), 0); /* in a comment and in a string it is none */
+	assert_string_equal(c->node.spool, "/@include");
+	config_free(c);
+	snprintf(name, sizeof(name), "%s/fifo", folder);
+	assert_int_equal(mkfifo(name, 0600), 0);
+	bad_file("fifo", "not a regular file");
+	bad_file("odd\nname.conf", "odd?name.conf: No such file");
+	bad_file("absent.conf", "absent.conf: No such file");
+	unlink(name);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/more.conf", folder);
+	unlink(path);
+	rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_all_problems),
+		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_files),
+	};
+
+	setenv("TOMONODE_SPOOL", "/spool", 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

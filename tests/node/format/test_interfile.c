@@ -1,0 +1,376 @@
+/* Interfile headers of projections: spellings, meanings, values, orders, what the scanner completes. */
+#include <errno.h>
+#include <math.h>
+
+#include "tests/node/format/interfile_fixture.h"
+
+static void test_header(void **state)
+{
+	struct interfile f;
+	struct err err;
+	(void)state;
+
+	must_parse(GOOD, &f);
+	assert_int_equal(f.kind, INTERFILE_PROJECTIONS);
+	assert_string_equal(f.data_file, "data.s");
+	assert_string_equal(f.scanner, "Bench");
+	assert_int_equal(f.number, INTERFILE_FLOAT);
+	assert_int_equal(f.bytes, 4);
+	assert_false(f.big_endian);
+	assert_int_equal(f.order, INTERFILE_BY_VIEW);
+	assert_true(f.scale == 1 && f.offset == 0);
+	assert_int_equal(f.m.n_segments, 2);
+	assert_int_equal(f.m.segments[0].n_planes, 5);
+	assert_int_equal(f.m.segments[1].first, 2);
+	assert_int_equal(f.m.n_radial, 3);
+	assert_int_equal(f.m.n_angles, 4);
+	assert_true(f.m.arc_corrected && !f.precorrected);
+	assert_int_equal(f.m.scanner.rings, 3);
+	assert_int_equal(f.m.scanner.detectors, 16);
+	assert_true(fabs(f.m.scanner.radius - 100) < 1e-12 && fabs(f.m.scanner.interaction_depth - 7) < 1e-12);
+	assert_true(fabs(f.m.scanner.ring_spacing - 6.54) < 1e-12 && fabs(f.m.scanner.bin - 3) < 1e-12);
+	assert_true(f.m.angle_offset == 2.5);
+	assert_true(isnan(f.duration) && isnan(f.start));
+	assert_int_equal(interfile_bytes(&f), 6 * 4 * 3 * 4);
+	assert_int_equal(interfile_complete(&f, NULL, &err), 0);
+	assert_int_equal(michelogram_check(&f.m, &err), 0);
+	interfile_clear(&f);
+}
+
+/* Case, spaces, '!', '_', line ends, comments, order of lines, indices: nothing of it matters. */
+static void test_spellings(void **state)
+{
+	static const char *const same[][SWAPS][2] = {
+		{{"!INTERFILE  :=", "interfile:="},
+		 {"!number format :=", "NUMBER_FORMAT:="},
+		 {"Number of rings", "!numberOF  rings"}},
+		{{"!matrix size [1] := 3", "matrix size[1]:=3"}, {"!matrix size [2] := { 5,1}", "Matrix Size[ 2 ] := {5 , 1 }"}},
+		{{"data.s\n", "data.s\n; a comment := of no matter\n\n  \n"}},
+		{{"{ -1,2}", "{ -1,\n   2}"}},
+		{{"{ 1,2}", "{ 1,\r\n2}\r"}},
+		{{"Inner ring diameter (cm) := 20\n", "Inner ring diameter \\\n(cm) \\\r\n := 20\n"}},
+		{{"(cm) := 0.654", "(mm) := 6.54"}, {"(cm) := 20", "(mm) := 200"}},
+		{{"image scaling factor[1] := 1\n", "image scaling factor := 1.0\nquantification units := 1\n"}},
+		{{"data offset in bytes[1] := 0\n", "data starting block := 0\nimage scaling factor[1] := 1\n"}},
+		{{"image scaling factor[1] := 1\n", "image scaling factor[1] := {1, 1,1}\n"}},
+		{{"!END OF INTERFILE :=\n", ""}},
+		{{"!END OF INTERFILE :=\n", "!END OF INTERFILE :=\nwhat follows\nis not read"}},
+		{{"frames := 1\n!END OF INTERFILE :=\n", "frames := 1"}}, /* no line end */
+		{{"LITTLEENDIAN", "LittleEndian"}, {"Scanner type", "%vendor key := {\n; unknown\n}\nScanner type"}},
+		{{"number of dimensions := 4", "number of dimensions := 5\nmatrix axis label [5] := timing positions\n"
+					       "!matrix size [5] := 1"}},
+		{{"{arc correction}", "arc corrected"}},
+	};
+	struct interfile want, f;
+	char crlf[8192];
+	size_t n = 0;
+	struct err err;
+	(void)state;
+
+	must_parse(GOOD, &want);
+	assert_int_equal(interfile_complete(&want, NULL, &err), 0);
+	for (size_t i = 0; i <= sizeof(same) / sizeof(same[0]); i++) {
+		if (i < sizeof(same) / sizeof(same[0])) {
+			must_parse(with(same[i]), &f);
+		} else {
+			for (const char *c = GOOD; *c; c++) {
+				if (*c == '\n')
+					crlf[n++] = '\r';
+				crlf[n++] = *c;
+			}
+			crlf[n] = '\0';
+			must_parse(crlf, &f);
+		}
+		if (interfile_complete(&f, NULL, &err) < 0 || interfile_same_rays(&want, &f, &err) < 0)
+			fail_msg("spelling %zu: %s", i, err.msg);
+		assert_int_equal(f.number, want.number);
+		assert_int_equal(f.big_endian, want.big_endian);
+		assert_int_equal(f.order, want.order);
+		assert_true(f.scale == 1 && f.offset == 0);
+		assert_string_equal(f.data_file, "data.s");
+		interfile_clear(&f);
+	}
+	interfile_clear(&want);
+}
+
+static void test_meanings(void **state)
+{
+	struct interfile f;
+	(void)state;
+
+	must_parse(WITH({"{arc correction}", "{None}"}), &f);
+	assert_false(f.m.arc_corrected || f.precorrected);
+	interfile_clear(&f);
+	must_parse(WITH({"applied corrections := {arc correction}\n", ""}), &f);
+	assert_false(f.m.arc_corrected || f.precorrected);
+	interfile_clear(&f);
+	must_parse(WITH({"{arc correction}", "{ Arc Correction , measured attenuation,scatter }"}), &f);
+	assert_true(f.m.arc_corrected && f.precorrected);
+	assert_string_equal(f.corrections, "measured attenuation,scatter");
+	interfile_clear(&f);
+	must_parse(WITH({"imagedata byte order := LITTLEENDIAN\n", ""}), &f);
+	assert_true(f.big_endian); /* Interfile's default */
+	interfile_clear(&f);
+	must_parse(WITH({"effective central bin size (cm) := 0.3\n", ""}), &f);
+	assert_true(fabs(f.m.scanner.bin - 4) < 1e-12); /* the scanner's own */
+	interfile_clear(&f);
+	must_parse(WITH({"offset in bytes[1] := 0", "offset in bytes[1] := 7"}, {"factor[1] := 1", "factor[1] := 0.25"}), &f);
+	assert_true(f.offset == 7 && f.scale == 0.25);
+	interfile_clear(&f);
+	must_parse(WITH({"data offset in bytes[1] := 0", "data starting block := 3"},
+			{"image scaling factor[1]", "quantification units"}),
+		   &f);
+	assert_true(f.offset == 6144 && f.scale == 1);
+	interfile_clear(&f);
+	must_parse(WITH({"number of time frames := 1\n",
+			 "number of time frames := 1\nimage duration (sec)[1] := 90.5\nimage relative start time (sec)[1] := 3\n"
+			 "study date (yyyy:mm:dd) := 2010:06:29\nstudy time (hh:mm:ss) := 10:20:30.5\npatient orientation := "
+			 "head_in\n"
+			 "patient rotation := Prone\n"}),
+		   &f);
+	assert_true(f.duration == 90.5 && f.start == 3);
+	assert_string_equal(f.date, "20100629");
+	assert_string_equal(f.time, "102030");
+	assert_string_equal(f.position, "HFP");
+	interfile_clear(&f);
+	must_parse(
+		WITH({"number of dimensions := 4\nmatrix axis label [4] := segment\n!matrix size [4] := 2",
+		      "number of dimensions := 3"},
+		     {"{ 5,1}", "5"},
+		     {"{ -1,2}\nmaximum ring difference per segment := { 1,2}", "-1\nmaximum ring difference per segment := 1"}),
+		&f);
+	assert_int_equal(f.m.n_segments, 1);
+	interfile_clear(&f);
+}
+
+/* What value has a bin; fits every format that is tested. */
+static double truth(size_t plane, size_t angle, size_t radial)
+{
+	return (double)(plane * 12 + angle * 3 + radial);
+}
+
+static void store(uint8_t *p, double v, enum interfile_number number, int bytes, bool big_endian)
+{
+	uint64_t bits = 0;
+	float s = (float)v;
+
+	if (number != INTERFILE_FLOAT)
+		bits = (uint64_t)(int64_t)v;
+	else if (bytes == 4)
+		memcpy(&bits, &s, 4);
+	else
+		memcpy(&bits, &v, 8);
+	for (int i = 0; i < bytes; i++)
+		p[i] = (uint8_t)(bits >> 8 * (big_endian ? bytes - 1 - i : i));
+}
+
+static void check_values(enum interfile_number number, int bytes, bool big_endian, bool by_view)
+{
+	static const char *const names[] = {"", "signed integer", "unsigned integer", "float"};
+	size_t n = 0, planes[] = {5, 1}, first = 0, offset = 5;
+	double sign = number == INTERFILE_UNSIGNED ? 1 : -1;
+	char format[40], size[40];
+	uint8_t data[6 * 12 * 8 + 5];
+	struct interfile f;
+	float values[12];
+
+	snprintf(format, sizeof(format), "number format := %s", names[number]);
+	snprintf(size, sizeof(size), "bytes per pixel := %d", bytes);
+	must_parse(WITH({"number format := float", format}, {"bytes per pixel := 4", size}), &f);
+	f.big_endian = big_endian;
+	f.order = by_view ? INTERFILE_BY_VIEW : INTERFILE_BY_PLANE;
+	f.scale = 0.5;
+	f.offset = offset;
+	for (int s = 0; s < 2; first += planes[s], s++)
+		for (size_t i = 0; i < (by_view ? 4 : planes[s]); i++)
+			for (size_t k = 0; k < (by_view ? planes[s] : 4); k++)
+				for (size_t t = 0; t < 3; t++)
+					store(data + offset + (size_t)bytes * n++,
+					      sign * truth(first + (by_view ? k : i), by_view ? i : k, t), number, bytes,
+					      big_endian);
+	assert_int_equal(n, 72);
+	for (size_t plane = 0; plane < 6; plane++) {
+		interfile_plane(&f, data, plane, values);
+		for (size_t i = 0; i < 12; i++)
+			if (values[i] != (float)(0.5 * sign * truth(plane, i / 3, i % 3)))
+				fail_msg("%s of %d bytes, %s endian, by %s: plane %zu, bin %zu is %g, not %g", names[number],
+					 bytes, big_endian ? "big" : "little", by_view ? "view" : "plane", plane, i,
+					 (double)values[i], 0.5 * sign * truth(plane, i / 3, i % 3));
+	}
+	if (number == INTERFILE_FLOAT && bytes == 4 && !big_endian) { /* the plain ones are copied */
+		f.scale = 1;
+		interfile_plane(&f, data, 4, values);
+		assert_true(values[7] == (float)-truth(4, 2, 1));
+	}
+	interfile_clear(&f);
+}
+
+static void test_values(void **state)
+{
+	static const struct {
+		enum interfile_number number;
+		int bytes;
+	} formats[] = {{INTERFILE_SIGNED, 1},	{INTERFILE_SIGNED, 2},	 {INTERFILE_SIGNED, 4},	  {INTERFILE_SIGNED, 8},
+		       {INTERFILE_UNSIGNED, 1}, {INTERFILE_UNSIGNED, 2}, {INTERFILE_UNSIGNED, 4}, {INTERFILE_UNSIGNED, 8},
+		       {INTERFILE_FLOAT, 4},	{INTERFILE_FLOAT, 8}};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		for (int k = 0; k < 4; k++)
+			check_values(formats[i].number, formats[i].bytes, k & 1, k & 2);
+}
+
+static void test_orders(void **state)
+{
+	struct interfile f;
+	(void)state;
+
+	must_parse(WITH({"[3] := view\n!matrix size [3] := 4", "[3] := axial coordinate\n!matrix size [3] := { 5,1}"},
+			{"matrix axis label [2] := axial coordinate\n!matrix size [2] := { 5,1}",
+			 "matrix axis label [2] := view\n!matrix size [2] := 4"}),
+		   &f);
+	assert_int_equal(f.order, INTERFILE_BY_PLANE);
+	assert_int_equal(f.m.segments[0].n_planes, 5);
+	assert_int_equal(f.m.n_angles, 4);
+	interfile_clear(&f);
+}
+
+static struct scanner_conf bench(void)
+{
+	return (struct scanner_conf){.name = "bench",
+				     .scanner = {3, 16, 6.54, 100, 7, 3},
+				     .n_radial = 3,
+				     .n_angles = 4,
+				     .span = 1,
+				     .max_difference = 2,
+				     .angle_offset = 1.5,
+				     .arc_corrected = true};
+}
+
+static void test_complete(void **state)
+{
+	struct scanner_conf known = bench();
+	struct interfile f;
+	struct err err = {0};
+	(void)state;
+
+	must_parse(WITH({"Number of rings := 3\n", ""}, {"Distance between rings (cm) := 0.654\n", ""},
+			{"View offset (degrees) := 2.5\n", ""}),
+		   &f);
+	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
+	assert_non_null(strstr(err.msg, "number of rings, distance between rings;"));
+	assert_int_equal(f.m.scanner.rings, 0);
+	assert_int_equal(interfile_complete(&f, &known, &err), 0);
+	assert_int_equal(f.m.scanner.rings, 3);
+	assert_true(f.m.angle_offset == 1.5 && f.m.scanner.radius == 100);
+	interfile_clear(&f);
+
+	/* what the header says wins; a radius brings its own depth */
+	known.scanner.rings = 40;
+	known.scanner.interaction_depth = 9;
+	must_parse(WITH({"Average depth of interaction (cm) := 0.7\n", ""}), &f);
+	assert_int_equal(interfile_complete(&f, &known, &err), 0);
+	assert_int_equal(f.m.scanner.rings, 3);
+	assert_true(f.m.scanner.interaction_depth == 0);
+	interfile_clear(&f);
+	must_parse(WITH({"Average depth of interaction (cm) := 0.7\n", ""}, {"Inner ring diameter (cm) := 20\n", ""}), &f);
+	assert_int_equal(interfile_complete(&f, &known, &err), 0);
+	assert_true(f.m.scanner.interaction_depth == 9 && f.m.scanner.radius == 100);
+	interfile_clear(&f);
+
+	/* planes that the rings do not have */
+	must_parse(WITH({"{ 5,1}", "{ 5,2}"}), &f);
+	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "segment 1 has 2 planes"));
+	interfile_clear(&f);
+	must_parse(WITH({"Number of rings := 3", "Number of rings := 2"}), &f);
+	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
+	interfile_clear(&f);
+}
+
+/* Without ring differences, the scanner's own segments must be there. */
+static void test_differences(void **state)
+{
+	static const char *const none[SWAPS][2] = {{"minimum ring difference per segment := { -1,2}\n", ""},
+						   {"maximum ring difference per segment := { 1,2}\n", ""},
+						   {"{ 5,1}", "{ 3,2}"}};
+	struct scanner_conf known = bench();
+	struct interfile f;
+	struct err err = {0};
+	(void)state;
+
+	must_parse(with(none), &f);
+	assert_true(f.no_differences);
+	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
+	assert_non_null(strstr(err.msg, "ring differences"));
+	assert_int_equal(interfile_complete(&f, &known, &err), -EBADMSG); /* span 1, up to 2: 5 segments */
+	assert_non_null(strstr(err.msg, "its 2 segments are not the 5"));
+	interfile_clear(&f);
+	/* -1 .. 1 and nothing else: what GE's span 2 makes of it */
+	must_parse(WITH({"minimum ring difference per segment := { -1,2}\nmaximum ring difference per segment := { 1,2}\n", ""},
+			{"!matrix size [4] := 2", "!matrix size [4] := 1"}, {"{ 5,1}", "5"}),
+		   &f);
+	known.span = 2;
+	known.max_difference = 1;
+	assert_int_equal(interfile_complete(&f, &known, &err), 0);
+	assert_true(f.m.segments[0].first == -1 && f.m.segments[0].last == 1 && !f.no_differences);
+	interfile_clear(&f);
+}
+
+static void test_other_rays(void **state)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} cases[] = {
+		{"!matrix size [3] := 4", "!matrix size [3] := 5", "angles: 4 and 5"},
+		{"!matrix size [1] := 3", "!matrix size [1] := 4", "radial bins: 3 and 4"},
+		{"(cm) := 0.3", "(cm) := 0.31", "radial bin, mm"},
+		{"(cm) := 0.654", "(cm) := 0.7", "distance of rings"},
+		{"(cm) := 0.7", "(cm) := 0.8", "radius where rays end"},
+		{":= 2.5", ":= 2.6", "first angle"},
+		{"{arc correction}", "None", "arc correction"},
+	};
+	struct interfile a, b;
+	struct err err;
+	(void)state;
+
+	must_parse(GOOD, &a);
+	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		must_parse(WITH({cases[i].from, cases[i].to}), &b);
+		assert_int_equal(interfile_complete(&b, NULL, &err), 0);
+		assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
+		if (!strstr(err.msg, cases[i].says))
+			fail_msg("\"%s\" wanted, not: %s", cases[i].says, err.msg);
+		interfile_clear(&b);
+	}
+	/* One bin more of many: still another geometry. */
+	interfile_clear(&a);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}), &a);
+	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20001"}), &b);
+	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
+	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
+	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "radial bins: 20000 and 20001"));
+	interfile_clear(&b);
+	interfile_clear(&a);
+	must_parse(GOOD, &a);
+	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
+	must_parse(WITH({"{ 5,1}", "{ 1,5}"}, {"{ -1,2}", "{2,-1}"}, {"{ 1,2}", "{2,1}"}), &b);
+	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
+	assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "segment 0"));
+	interfile_clear(&b);
+	interfile_clear(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_header),	    cmocka_unit_test(test_spellings),  cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_values),	    cmocka_unit_test(test_orders),     cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_differences), cmocka_unit_test(test_other_rays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

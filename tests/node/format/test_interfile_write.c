@@ -1,0 +1,180 @@
+/* Interfile headers that are written, of images and projections, and those that are refused. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/node/format/interfile_fixture.h"
+
+static void test_write(void **state)
+{
+	struct interfile f = {
+		.kind = INTERFILE_PROJECTIONS,
+		.data_file = "ste.s",
+		.number = INTERFILE_SIGNED,
+		.bytes = 2,
+		.big_endian = true,
+		.offset = 12,
+		.scale = 0.1,
+		.order = INTERFILE_BY_PLANE,
+		.m = {.scanner = {24, 560, 6.54, 443.1, 8.4, 2.397}, .n_radial = 329, .n_angles = 280, .arc_corrected = true},
+		.corrections = "attenuation,scatter",
+		.scanner = "GE Discovery STE",
+		.duration = 600.25,
+		.start = NAN,
+		.date = "20260629",
+		.time = "081500",
+		.position = "FFDR"};
+	struct interfile again;
+	struct err err = {0};
+	char *text = NULL;
+	(void)state;
+
+	assert_int_equal(michelogram_segments(24, 2, 23, &f.m.segments, &f.m.n_segments, &err), 0);
+	assert_int_equal(michelogram_planes(&f.m), 553);
+	assert_int_equal(interfile_bytes(&f), (uint64_t)553 * 280 * 329 * 2);
+	if (interfile_write(&f, &text, &err) < 0)
+		fail_msg("%s", err.msg);
+	must_parse(text, &again);
+	assert_int_equal(interfile_complete(&again, NULL, &err), 0);
+	if (interfile_same_rays(&f, &again, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_true(fabs(again.m.scanner.radius - 443.1) < 1e-12 * 443.1 && again.m.scanner.detectors == 560);
+	assert_true(again.bytes == 2 && again.number == INTERFILE_SIGNED && again.big_endian && again.offset == 12);
+	assert_true(again.scale == 0.1 && again.order == INTERFILE_BY_PLANE && again.duration == 600.25 && isnan(again.start));
+	assert_string_equal(again.data_file, "ste.s");
+	assert_string_equal(again.scanner, "GE Discovery STE");
+	assert_string_equal(again.corrections, "attenuation,scatter");
+	assert_string_equal(again.date, "20260629");
+	assert_string_equal(again.time, "081500");
+	assert_string_equal(again.position, "FFDR");
+	interfile_clear(&again);
+	free(text);
+	snprintf(f.data_file, sizeof(f.data_file), "a\n!END OF INTERFILE :=");
+	assert_true(interfile_write(&f, &text, &err) < 0); /* would come back as something else */
+	interfile_clear(&f);
+}
+
+static void test_image(void **state)
+{
+	struct interfile f = {.kind = INTERFILE_IMAGE,
+			      .data_file = "a.v",
+			      .number = INTERFILE_FLOAT,
+			      .bytes = 4,
+			      .scale = 1,
+			      .n = {128, 64, 47},
+			      .spacing = {2.5, 2.6, 3.27},
+			      .first = {-158.75, -81.9, 0.1},
+			      .duration = NAN,
+			      .start = NAN};
+	struct interfile again;
+	struct err err = {0};
+	char *text = NULL, *cut;
+	(void)state;
+
+	if (interfile_write(&f, &text, &err) < 0)
+		fail_msg("%s", err.msg);
+	must_parse(text, &again);
+	assert_int_equal(again.kind, INTERFILE_IMAGE);
+	assert_memory_equal(again.n, f.n, sizeof(f.n));
+	assert_memory_equal(again.spacing, f.spacing, sizeof(f.spacing));
+	assert_memory_equal(again.first, f.first, sizeof(f.first));
+	assert_int_equal(interfile_bytes(&again), (uint64_t)128 * 64 * 47 * 4);
+	assert_int_equal(interfile_complete(&again, NULL, &err), -EBADMSG);
+	while ((cut = strstr(text, "first pixel offset")))
+		memcpy(cut, "some other key    ", 18);
+	must_parse(text, &again);
+	assert_true(again.first[0] == -64 * 2.5 && again.first[1] == -32 * 2.6 && again.first[2] == 0);
+	free(text);
+}
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"!INTERFILE  :=", "!INTERFACE :=", EBADMSG, "line 1: an Interfile header begins with"},
+		{"name of data file := data.s\n", "", EBADMSG, "\"name of data file\" is missing"},
+		{"name of data file := data.s", "name of data file :=", EBADMSG, "\"name of data file\" is missing"},
+		{"name of data file := data.s", "name of data file = data.s", EBADMSG, "line 2: no ':='"},
+		{"data.s\n", "data.s\nname of data file := other.s\n", EBADMSG,
+		 "line 3: \"name of data file\" is \"other.s\"; line 2 says \"data.s\""},
+		{":= PET\n", ":= Tomographic\n", ENOTSUP, "line 3: !type of data := Tomographic; read: PET"},
+		{"LITTLEENDIAN", "MIDDLE", EBADMSG, "line 4: imagedata byte order := MIDDLE; read: LITTLEENDIAN, BIGENDIAN"},
+		{":= float", ":= ascii", ENOTSUP, "line 7: !number format := ascii; read: signed integer"},
+		{":= float", ":= bit", ENOTSUP, "number format := bit"},
+		{"!number format := float\n", "", EBADMSG, "\"number format\" is missing"},
+		{"per pixel := 4", "per pixel := 3", EBADMSG, "number of bytes per pixel := 3"},
+		{"per pixel := 4", "per pixel := 2", EBADMSG, "number of bytes per pixel := 2; a float has 4 or 8"},
+		{"per pixel := 4", "per pixel := four", EBADMSG,
+		 "line 8: !number of bytes per pixel := four; allowed: a number from 1"},
+		{"per pixel := 4", "per pixel := 4 4", EBADMSG, "line 8"},
+		{":= float", ":= long float", EBADMSG, "number of bytes per pixel := 4; a long float has 8"},
+		{"dimensions := 4", "dimensions := 2", ENOTSUP, "number of dimensions := 2"},
+		{"dimensions := 4", "dimensions := 5", EBADMSG, "\"matrix axis label [5]\" is missing"},
+		{"label [4] := segment", "label [4] := gate", ENOTSUP, "line 10: matrix axis label [4] := gate"},
+		{"label [4] := segment", "label [4] := view", EBADMSG, "matrix axis labels 3 and 4 are the same"},
+		{"label [1] := tangential coordinate", "label [1] := segment", EBADMSG, "matrix axis labels 1 and 4"},
+		{"!matrix size [4] := 2", "!matrix size [4] := 3", EBADMSG, "matrix size [2]: 2 numbers for 3 segments"},
+		{"!matrix size [4] := 2", "!matrix size [4] := 2000", EBADMSG,
+		 "line 11: !matrix size [4] := 2000; allowed: a number"},
+		{"!matrix size [3] := 4", "!matrix size [3] := 0", EBADMSG, "line 13"},
+		{"!matrix size [3] := 4", "!matrix size [3] := 4.5", EBADMSG, "is not whole"},
+		{"!matrix size [3] := 4", "!matrix size [3] := 99999999999999999999", EBADMSG, "line 13"},
+		{"!matrix size [3] := 4", "!matrix size [3] := nan", EBADMSG, "line 13"},
+		{"!matrix size [3] := 4", "!matrix size [9999] := 4", EBADMSG, "line 13: index"},
+		{"!matrix size [1] := 3\n", "", EBADMSG, "\"matrix size [1]\" is missing"},
+		{"{ 5,1}", "{ 5,1", EBADMSG, "line 15: !matrix size [2]"},
+		{"{ 5,1}", "{ 5;1}", EBADMSG, "line 15"},
+		{"{ 5,1}", "{ 5,-1}", EBADMSG, "line 15"},
+		{"{ 5,1}", "{ 65000,65000}", EBADMSG, "130000 planes"},
+		{"{ -1,2}", "{ -1}", EBADMSG, "minimum ring difference per segment: 1 numbers for 2 segments"},
+		{"minimum ring difference per segment := { -1,2}\n", "", EBADMSG,
+		 "\"minimum ring difference per segment\" is missing"},
+		{"rings := 3", "rings := -1", EBADMSG, "line 21: Number of rings := -1; allowed: a number from 1 to 1024"},
+		{"diameter (cm) := 20", "diameter (cm) := -20", EBADMSG, "line 23"},
+		{"diameter (cm) := 20", "diameter (cm) := inf", EBADMSG, "line 23"},
+		{"factor[1] := 1", "factor[1] := 0", EBADMSG, "scaling factor of 0"},
+		{"factor[1] := 1", "factor[1] := {1, 2}", ENOTSUP, "differs: 1, 2"},
+		{"factor[1] := 1", "factor[1] := 2\nquantification units := 3", ENOTSUP, "quantification units 3"},
+		{"bytes[1] := 0", "bytes[1] := -4", EBADMSG, "data offset in bytes[1] := -4"},
+		{"bytes[1] := 0", "bytes[1] := 1e300", EBADMSG, "data offset in bytes[1] := 1e300"},
+		{"frames := 1", "frames := 2", ENOTSUP, "number of time frames := 2; read is one"},
+		{"dimensions := 4", "dimensions := 5\nmatrix axis label [5] := timing positions\nmatrix size [5] := 13", ENOTSUP,
+		 "13 timing positions: time of flight"},
+		{"!type of data := PET", "compression := JPEG", ENOTSUP, "compression := JPEG"},
+	};
+	struct interfile f;
+	struct err err;
+	char *large;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *text = WITH({cases[i].from, cases[i].to});
+		int rc = parse(text, &f, &err);
+
+		if (rc != -cases[i].code || err.code != cases[i].code || !strstr(err.msg, cases[i].says))
+			fail_msg("case %zu (%s): %d, \"%s\"; wanted %d, \"%s\"", i, cases[i].to, rc, err.msg, -cases[i].code,
+				 cases[i].says);
+	}
+	assert_int_equal(parse("", &f, &err), -EBADMSG);
+	assert_int_equal(interfile_parse("!INTERFILE :=\n\0", 15, &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "byte 0"));
+	large = calloc(1, INTERFILE_TEXT_MAX + 2);
+	memset(large, '\n', INTERFILE_TEXT_MAX + 1);
+	assert_int_equal(interfile_parse(large, INTERFILE_TEXT_MAX + 1, &f, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "more than 65536 bytes: this is no Interfile header"));
+	free(large);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_write),
+		cmocka_unit_test(test_image),
+		cmocka_unit_test(test_refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* When is a case complete? By what there is, in whatever order it came; never by silence alone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/jobs/assemble.h"
+
+#define QUIET 60.0
+
+static struct assemble_answer decide(const struct assemble *a, double now)
+{
+	struct assemble_answer answer;
+
+	assemble_decide(a, now, QUIET, &answer);
+	return answer;
+}
+
+static struct assemble with(long n, long expected)
+{
+	struct assemble a = {0};
+
+	for (long i = 0; i < n; i++)
+		assemble_add(&a, expected, 1, 100.0 + (double)i);
+	return a;
+}
+
+static void complete_by_content(void **state)
+{
+	struct assemble a = {.last = 100};
+
+	(void)state;
+	for (long i = 0; i < 25; i++) {
+		assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_WAIT);
+		assemble_add(&a, 25, 1, 100);
+	}
+	assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_COMPLETE); /* at once, without quiet time */
+	assert_non_null(strstr(decide(&a, 100).reason, "25 of 25"));
+	a = with(1, 1); /* one multi-frame instance */
+	assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_COMPLETE);
+}
+
+/* Parallel associations: the order of arrival, also of times that run backwards, changes nothing. */
+static void any_order(void **state)
+{
+	static const double times[] = {105, 101, 109, 100, 107};
+	struct assemble a = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		assemble_add(&a, 5, 1, times[i]);
+	assert_true(a.first == 100 && a.last == 109);
+	assert_int_equal(a.instances, 5);
+	assert_int_equal(a.frames, 5);
+	assert_int_equal(decide(&a, 101).verdict, ASSEMBLE_COMPLETE);
+}
+
+static void incomplete_is_held_after_quiet(void **state)
+{
+	struct assemble a = with(12, 25); /* the last at 111 */
+	struct assemble_answer w;
+
+	(void)state;
+	w = decide(&a, 111);
+	assert_int_equal(w.verdict, ASSEMBLE_WAIT);
+	assert_true(w.again == 111 + QUIET);
+	assert_int_equal(decide(&a, 111 + QUIET - 0.001).verdict, ASSEMBLE_WAIT);
+	w = decide(&a, 111 + QUIET);
+	assert_int_equal(w.verdict, ASSEMBLE_HOLD);
+	assert_non_null(strstr(w.reason, "12 of 25 instances"));
+	assert_non_null(strstr(w.reason, "60 s"));
+	/* The missing ones come: complete. */
+	for (int i = 0; i < 13; i++)
+		assemble_add(&a, 25, 1, 500);
+	assert_int_equal(decide(&a, 500).verdict, ASSEMBLE_COMPLETE);
+}
+
+static void another_instance_starts_the_quiet_anew(void **state)
+{
+	struct assemble a = with(12, 25);
+
+	(void)state;
+	assemble_add(&a, 25, 1, 150);
+	assert_int_equal(decide(&a, 111 + QUIET).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, 150 + QUIET).verdict, ASSEMBLE_HOLD);
+}
+
+static void too_many_are_held(void **state)
+{
+	struct assemble a = with(26, 25);
+
+	(void)state;
+	assert_int_equal(decide(&a, a.last).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_HOLD);
+	assert_non_null(strstr(decide(&a, a.last + QUIET).reason, "26 instances, but the headers expect 25"));
+}
+
+static void silence_is_not_completeness(void **state)
+{
+	struct assemble a = with(25, 0);
+
+	(void)state;
+	assert_int_equal(decide(&a, a.last + QUIET).verdict, ASSEMBLE_HOLD);
+	assert_non_null(strstr(decide(&a, a.last + QUIET).reason, "no header says"));
+	/* One header that says it is enough. */
+	a = with(24, 0);
+	assemble_add(&a, 25, 1, 200);
+	assert_int_equal(decide(&a, 200).verdict, ASSEMBLE_COMPLETE);
+}
+
+static void contradictions_are_held(void **state)
+{
+	struct assemble a = with(9, 9);
+
+	(void)state;
+	a.instances--; /* as if the ninth had said 25 */
+	assemble_add(&a, 25, 1, 200);
+	assert_int_equal(decide(&a, 200).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, 200 + QUIET).verdict, ASSEMBLE_HOLD);
+	assert_non_null(strstr(decide(&a, 200 + QUIET).reason, "9 and 25"));
+}
+
+static void a_person_may_take_it_as_it_is(void **state)
+{
+	struct assemble a = with(12, 25);
+
+	(void)state;
+	a.as_is = true;
+	assert_int_equal(decide(&a, 111).verdict, ASSEMBLE_COMPLETE);
+	assert_non_null(strstr(decide(&a, 111).reason, "by a person"));
+	assemble_add(&a, 25, 1, 200); /* what the person saw is not what there is now */
+	assert_int_equal(decide(&a, 200).verdict, ASSEMBLE_WAIT);
+	memset(&a, 0, sizeof(a));
+	a.as_is = true;
+	assert_int_equal(decide(&a, QUIET).verdict, ASSEMBLE_HOLD); /* nothing is not a case */
+}
+
+static void an_opened_case_without_instances(void **state)
+{
+	struct assemble a = {.last = 100};
+
+	(void)state;
+	assert_int_equal(decide(&a, 100).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, 100 + QUIET).verdict, ASSEMBLE_HOLD);
+}
+
+/* A clock that was set back by an hour must not make a case wait an hour. */
+static void clock_set_back(void **state)
+{
+	struct assemble a = with(12, 25);
+
+	(void)state;
+	assert_int_equal(decide(&a, a.last - 3600).verdict, ASSEMBLE_WAIT);
+	assert_true(decide(&a, a.last - 3600).again <= a.last - 3600 + QUIET);
+	a.last += 3600;
+	assemble_settle(&a, 111); /* counts as now: quiet time begins, and ends */
+	assert_int_equal(decide(&a, 111 + QUIET - 1).verdict, ASSEMBLE_WAIT);
+	assert_int_equal(decide(&a, 111 + QUIET).verdict, ASSEMBLE_HOLD);
+	assemble_settle(&a, 500); /* what is past stays */
+	assert_true(a.first == 100 && a.last == 111);
+}
+
+static void frames_are_counted(void **state)
+{
+	struct assemble a = {0};
+
+	(void)state;
+	assemble_add(&a, 2, 25, 100);
+	assemble_add(&a, 2, 0, 100); /* a header without a number of frames holds one */
+	assert_int_equal(a.frames, 26);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(complete_by_content),
+		cmocka_unit_test(any_order),
+		cmocka_unit_test(incomplete_is_held_after_quiet),
+		cmocka_unit_test(another_instance_starts_the_quiet_anew),
+		cmocka_unit_test(too_many_are_held),
+		cmocka_unit_test(silence_is_not_completeness),
+		cmocka_unit_test(contradictions_are_held),
+		cmocka_unit_test(a_person_may_take_it_as_it_is),
+		cmocka_unit_test(an_opened_case_without_instances),
+		cmocka_unit_test(clock_set_back),
+		cmocka_unit_test(frames_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

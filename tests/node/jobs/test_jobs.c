@@ -1,0 +1,596 @@
+/* The view of all jobs: what replay makes of events, good and damaged; retention's rule; back-off; the stage table. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/base/backoff.h"
+#include "node/deliver/deliver.h"
+#include "node/jobs/job_report.h"
+#include "node/jobs/jobs.h"
+#include "node/serve/retention.h"
+
+#define DAY 86400.0
+
+static int64_t seq;
+
+static struct job_view *apply_at(struct jobs *jobs, int64_t job, enum job_event event, const char *detail, double time)
+{
+	struct event_row row = {.seq = ++seq, .time = time, .job = job, .event = event, .known = true, .detail = (char *)detail};
+
+	assert_int_equal(jobs_apply(jobs, &row), 0);
+	assert_int_equal(jobs->last_seq, seq);
+	return jobs_find(jobs, job);
+}
+
+static struct job_view *apply(struct jobs *jobs, int64_t job, enum job_event event, const char *detail)
+{
+	return apply_at(jobs, job, event, detail, 1000);
+}
+
+#define OPENED "{\"key\":\"a|b\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"revision\":1,\"of\":0}"
+#define INSTANCE "{\"instance\":1,\"received\":900.5,\"expected\":1,\"frames\":25}"
+#define COMPLETE "{\"why\":\"1 of 1\",\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\",\"ws\"]}"
+#define MADE(uid) "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"" uid "\",\"sop_class\":\"1.2\"}"
+
+static struct job_view *reconstructed(struct jobs *jobs, int64_t job)
+{
+	apply(jobs, job, EVENT_OPENED, OPENED);
+	apply(jobs, job, EVENT_INSTANCE, INSTANCE);
+	apply(jobs, job, EVENT_COMPLETE, COMPLETE);
+	apply(jobs, job, EVENT_STARTED, "{}");
+	return apply(jobs, job, EVENT_RECONSTRUCTED, MADE("1.5"));
+}
+
+static void a_whole_life(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7);
+
+	(void)state;
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_string_equal(v->protocol, "dbt-osem");
+	assert_int_equal(v->members.instances, 1);
+	assert_int_equal(v->members.frames, 25);
+	assert_true(v->members.last == 900.5);
+	assert_int_equal(v->n_sends, 2);
+	assert_int_equal(v->n_objects, 1);
+	assert_string_equal(v->objects[0].file, "outbox/1/x.dcm");
+	apply(&jobs, 7, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"status\":\"\",\"reason\":\"refused\",\"next\":1060}");
+	assert_int_equal(job_view_send(v, "pacs")->failures, 1);
+	assert_true(job_view_send(v, "pacs")->next == 1060);
+	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}");
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"ws\",\"status\":\"0122\",\"reason\":\"no such class\"}");
+	assert_int_equal(job_view_sends(v, SEND_DUE), 0);
+	assert_int_equal(job_view_sends(v, SEND_REFUSED), 1);
+	apply(&jobs, 7, EVENT_DEAD_LETTER, "{\"reason\":\"refused by ws\"}");
+	assert_int_equal(v->state, JOB_DEAD_LETTER);
+	/* Retry: only who refused is asked again. */
+	apply(&jobs, 7, EVENT_RETRY, "{}");
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_send(v, "ws")->state, SEND_DUE);
+	assert_string_equal(v->reason, "");
+	jobs_clear(&jobs);
+}
+
+/* A destination that has the very object is not sent it again; another object it does not have. */
+static void sent_is_kept_over_a_retry(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7);
+
+	(void)state;
+	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	apply(&jobs, 7, EVENT_RETRY, "{}");
+	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
+	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_send(v, "ws")->state, SEND_DUE);
+	/* The result was damaged: made again, as often as it may crash. */
+	assert_int_equal(v->crashes, 0);
+	apply(&jobs, 7, EVENT_RESULT_LOST, "{\"reason\":\"lost\"}");
+	assert_int_equal(v->state, JOB_READY);
+	assert_int_equal(v->crashes, 1);
+	assert_string_equal(v->reason, "lost");
+	assert_true(v->not_before == 0);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_RECONSTRUCTED,
+	      "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.6\",\"objects\":[{\"file\":\"outbox/1/x.dcm\","
+	      "\"sop_instance\":\"1.6\",\"digest\":\"00ff\"},{\"file\":\"outbox/1/y.dcm\",\"sop_instance\":\"1.7\"}]}");
+	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DUE);
+	assert_string_equal(v->objects[0].digest, "00ff");
+	assert_string_equal(v->objects[1].digest, "");
+	jobs_clear(&jobs);
+}
+
+#define SEVERAL(a, b, c)                                                                                                         \
+	"{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"" a "\",\"sop_class\":\"1.2\",\"objects\":["                            \
+	"{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"" a "\",\"sop_class\":\"1.2\",\"series\":\"9\"},"                       \
+	"{\"file\":\"outbox/1/b.dcm\",\"sop_instance\":\"" b "\",\"sop_class\":\"1.2\"},"                                        \
+	"{\"file\":\"outbox/1/c.dcm\",\"sop_instance\":\"" c "\",\"sop_class\":\"1.3\"}]}"
+#define SENT(to, uid) "{\"destination\":\"" to "\",\"sop_instance\":\"" uid "\",\"status\":\"0000\"}"
+
+static void start_again(struct jobs *jobs, int64_t job, const char *made)
+{
+	apply(jobs, job, EVENT_RETRY, "{}");
+	apply(jobs, job, EVENT_COMPLETE, COMPLETE);
+	apply(jobs, job, EVENT_STARTED, "{}");
+	apply(jobs, job, EVENT_RECONSTRUCTED, made);
+}
+
+/* Each object of a result is accepted, refused and resumed for itself; a destination is done when it has all. */
+static void several_objects(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_send *pacs, *ws;
+	struct job_view *v;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_OPENED, OPENED);
+	apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	v = apply(&jobs, 7, EVENT_RECONSTRUCTED, SEVERAL("1.5", "1.6", "1.7"));
+	pacs = job_view_send(v, "pacs");
+	ws = job_view_send(v, "ws");
+	assert_int_equal(v->n_objects, 3);
+	assert_string_equal(v->objects[0].series, "9");
+	assert_string_equal(v->objects[2].file, "outbox/1/c.dcm");
+	assert_string_equal(v->objects[2].sop_class, "1.3");
+	apply(&jobs, 7, EVENT_SENT, SENT("pacs", "1.5"));
+	assert_int_equal(pacs->state, SEND_DUE);
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
+	assert_true(job_view_wanted(v, 0)); /* by ws */
+	apply(&jobs, 7, EVENT_SENT, SENT("ws", "1.5"));
+	assert_false(job_view_wanted(v, 0));
+	apply(&jobs, 7, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"reason\":\"timeout\",\"next\":1060}");
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->state == SEND_DUE);
+	/* refused: this one, while the others are still due */
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"sop_instance\":\"1.6\",\"status\":\"0122\"}");
+	assert_true(pacs->objects[1] == SEND_REFUSED && pacs->state == SEND_DUE);
+	apply(&jobs, 7, EVENT_SENT, SENT("pacs", "1.7"));
+	assert_int_equal(pacs->state, SEND_REFUSED);
+	/* one that no object has any more changes nothing */
+	apply(&jobs, 7, EVENT_SENT, SENT("ws", "1.99"));
+	assert_true(ws->objects[1] == SEND_DUE && ws->objects[2] == SEND_DUE);
+	/* without a UID: all that is due */
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"ws\",\"reason\":\"given up\"}");
+	assert_true(ws->objects[0] == SEND_DONE && ws->objects[1] == SEND_REFUSED && ws->objects[2] == SEND_REFUSED);
+	assert_int_equal(job_view_sends(v, SEND_REFUSED), 2);
+	/* retry: what was refused alone */
+	apply(&jobs, 7, EVENT_DEAD_LETTER, "{}");
+	apply(&jobs, 7, EVENT_RETRY, "{}");
+	assert_true(pacs->state == SEND_DUE && pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE &&
+		    pacs->objects[2] == SEND_DONE);
+	/* made again: what is the same object is not sent again, in whatever order they come */
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	start_again(&jobs, 7, SEVERAL("1.7", "1.5", "1.8"));
+	pacs = job_view_send(v, "pacs");
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DONE && pacs->objects[2] == SEND_DUE);
+	assert_int_equal(pacs->state, SEND_DUE);
+	/* one object alone again: there already */
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	start_again(&jobs, 7, MADE("1.5"));
+	assert_int_equal(v->n_objects, 1);
+	assert_int_equal(job_view_send(v, "pacs")->state, SEND_DONE);
+	assert_int_equal(job_view_send(v, "ws")->state, SEND_DONE);
+	jobs_clear(&jobs);
+}
+
+/* A series of hundreds of objects: answers come in lists, and what is there stays there over a retry in another order. */
+static void many_objects(void **state)
+{
+	enum { N = 500 };
+	static char made[N * 120], sent[N * 12 + 200];
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7);
+	struct job_send *pacs;
+	size_t n = 0;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	n = (size_t)snprintf(made, sizeof(made), "{\"objects\":[");
+	for (int i = 0; i < N; i++)
+		n += (size_t)snprintf(
+			made + n, sizeof(made) - n,
+			"%s{\"file\":\"outbox/7/%d.dcm\",\"sop_instance\":\"1.%d\",\"sop_class\":\"1.2\",\"series\":\"9.9\"}",
+			i ? "," : "", i, i);
+	snprintf(made + n, sizeof(made) - n, "]}");
+	start_again(&jobs, 7, made);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_int_equal(v->n_objects, N);
+	assert_string_equal(v->objects[499].file, "outbox/7/499.dcm");
+	assert_string_equal(v->objects[499].series, "9.9");
+	assert_ptr_equal(v->objects[499].series, v->objects[0].series);
+	n = (size_t)snprintf(sent, sizeof(sent), "{\"destination\":\"pacs\",\"status\":\"0000\",\"sop_instances\":[");
+	for (int i = 0; i < N - 1; i++)
+		n += (size_t)snprintf(sent + n, sizeof(sent) - n, "%s\"1.%d\"", i ? "," : "", i);
+	snprintf(sent + n, sizeof(sent) - n, "]}");
+	apply(&jobs, 7, EVENT_SENT, sent);
+	pacs = job_view_send(v, "pacs");
+	assert_int_equal(pacs->state, SEND_DUE);
+	assert_true(pacs->objects[498] == SEND_DONE && pacs->objects[499] == SEND_DUE);
+	assert_true(job_view_wanted(v, 499) && job_view_wanted(v, 0)); /* the other destination has none */
+	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"ws\"}");
+	assert_false(job_view_wanted(v, 0));
+	assert_true(job_view_wanted(v, 499));
+	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"sop_instances\":[\"1.499\",\"1.0\"]}");
+	assert_int_equal(pacs->state, SEND_REFUSED);
+	assert_true(pacs->objects[0] == SEND_DONE); /* what was stored stays stored */
+	/* made again without the first: the others are known by their UIDs */
+	apply(&jobs, 7, EVENT_CANCEL, "{}");
+	start_again(&jobs, 7, SEVERAL("1.3", "1.499", "1.700"));
+	pacs = job_view_send(v, "pacs");
+	assert_int_equal(v->n_objects, 3);
+	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
+	assert_int_equal(job_view_send(v, "ws")->objects[1], SEND_DONE);
+	assert_int_equal(apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"sop_instances\":[1]}")->state, JOB_IMPOSSIBLE);
+	jobs_clear(&jobs);
+}
+
+static void damaged_objects(void **state)
+{
+	static const char *const bad[] = {
+		"{\"objects\":[]}",
+		"{\"objects\":7}",
+		"{\"file\":\"outbox/1/a.dcm\",\"sop_instance\":\"1.5\",\"objects\":[{}]}",
+		"{\"objects\":[{\"file\":\"outbox/../a.dcm\",\"sop_instance\":\"1.5\"}]}",
+		"{\"objects\":[1,2,3,4,5,6,7,8,9]}",
+		"{}",
+	};
+	struct jobs jobs = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int64_t job = 10 + (int64_t)i;
+
+		apply(&jobs, job, EVENT_OPENED, OPENED);
+		apply(&jobs, job, EVENT_COMPLETE, COMPLETE);
+		apply(&jobs, job, EVENT_STARTED, "{}");
+		assert_int_equal(apply(&jobs, job, EVENT_RECONSTRUCTED, bad[i])->state, JOB_IMPOSSIBLE);
+	}
+	jobs_clear(&jobs);
+}
+
+static void attempts_are_counted(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_OPENED, OPENED);
+	v = apply(&jobs, 7, EVENT_COMPLETE, COMPLETE);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_CRASHED, "{\"reason\":\"signal 11\",\"next\":1002}");
+	assert_int_equal(v->crashes, 1);
+	assert_true(v->not_before == 1002);
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_INTERRUPTED, "{\"reason\":\"told to stop\"}");
+	assert_int_equal(v->crashes, 1); /* not counted as a failure */
+	assert_int_equal(v->attempts, 2);
+	apply(&jobs, 7, EVENT_FAILED, "{\"reason\":\"given up\"}");
+	apply(&jobs, 7, EVENT_RETRY, "{\"as_is\":true}");
+	assert_int_equal(v->crashes, 0);
+	assert_true(v->members.as_is);
+	jobs_clear(&jobs);
+}
+
+/* What is damaged quarantines its own job; its neighbours go on. */
+static void damage(void **state)
+{
+	static const struct {
+		enum job_event event;
+		const char *detail;
+		const char *reason;
+	} bad[] = {
+		{EVENT_SENT, "{}", "'sent' does not fit state 'collecting'"},
+		{EVENT_INSTANCE, "{\"instance\":", "detail of event 'instance'"},
+		{EVENT_INSTANCE, "", "detail of event 'instance'"},
+		{EVENT_INSTANCE, "[1]", "detail of event 'instance'"},
+		{EVENT_INSTANCE, "{\"instance\":1}", "detail of event 'instance'"},
+		{EVENT_INSTANCE, "{\"a\":1,\"a\":2}", "detail of event 'instance'"},
+		{EVENT_COMPLETE, "{\"protocol\":\"p\"}", "detail of event 'complete'"},
+		{EVENT_COMPLETE, "{\"destinations\":[]}", "detail of event 'complete'"},
+		{EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[7]}", "detail of event 'complete'"},
+		{EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[1,2,3,4,5,6,7,8,9]}", "detail of event 'complete'"},
+	};
+	struct jobs jobs = {0};
+	struct event_row unknown = {.job = 500, .time = 1, .known = false, .detail = (char *)"{}"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct job_view *v;
+
+		apply(&jobs, 10 + (int64_t)i, EVENT_OPENED, OPENED);
+		v = apply(&jobs, 10 + (int64_t)i, bad[i].event, bad[i].detail);
+		assert_int_equal(v->state, JOB_IMPOSSIBLE);
+		assert_non_null(strstr(v->reason, bad[i].reason));
+		apply(&jobs, 10 + (int64_t)i, EVENT_CANCEL, "{}"); /* changes nothing, and not the reason */
+		assert_int_equal(v->state, JOB_IMPOSSIBLE);
+		assert_non_null(strstr(v->reason, bad[i].reason));
+	}
+	unknown.seq = ++seq;
+	assert_int_equal(jobs_apply(&jobs, &unknown), 0);
+	assert_int_equal(jobs_find(&jobs, 500)->state, JOB_IMPOSSIBLE);
+	assert_int_equal(reconstructed(&jobs, 600)->state, JOB_RECONSTRUCTED);
+	/* Its result must stay in the spool. */
+	apply(&jobs, 600, EVENT_CRASHED, "{}");
+	apply(&jobs, 600, EVENT_STARTED, "{}");
+	apply(&jobs, 600, EVENT_RECONSTRUCTED, "{\"file\":\"outbox/../../etc/passwd\",\"sop_instance\":\"1.5\"}");
+	assert_int_equal(jobs_find(&jobs, 600)->state, JOB_IMPOSSIBLE);
+	jobs_clear(&jobs);
+}
+
+/* What is over needs little: it is still found, cleaned, and followed by a revision; what is not over stays whole. */
+static void shrunk_when_it_is_over(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 7), *open = reconstructed(&jobs, 8);
+
+	(void)state;
+	for (int64_t job = 7; job <= 8; job++) {
+		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
+		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"ws\"}");
+	}
+	assert_int_equal(jobs_shrink(&jobs, 1e9), 0); /* sent, but not yet delivered */
+	apply_at(&jobs, 7, EVENT_DELIVERED, "{}", 2000);
+	assert_int_equal(jobs_shrink(&jobs, 2000), 0);
+	assert_int_equal(jobs_shrink(&jobs, 2001), 1);
+	assert_int_equal(jobs_shrink(&jobs, 2001), 0);
+	assert_int_equal(v->n_sends + v->n_objects, 0);
+	assert_null(job_view_send(v, "pacs"));
+	assert_int_equal(open->n_sends, 2);
+	assert_string_equal(v->key, "a|b");
+	assert_true(v->finished == 2000);
+	assert_true(retention_is_safe(v));
+	assert_false(retention_is_safe(open));
+	apply(&jobs, 8, EVENT_DELIVERED, "{}");
+	assert_true(retention_may_clean(&jobs, v, &(struct retention_rule){1, 0}, 2000 + DAY));
+	apply(&jobs, 7, EVENT_CLEANED, "{}");
+	assert_int_equal(v->state, JOB_CLEANED);
+	jobs_clear(&jobs);
+}
+
+/* A route without destinations is done at once, and never safe to remove. */
+static void never_sent_is_never_safe(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+
+	(void)state;
+	apply(&jobs, 7, EVENT_OPENED, OPENED);
+	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
+	apply(&jobs, 7, EVENT_STARTED, "{}");
+	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
+	v = apply(&jobs, 7, EVENT_DELIVERED, "{}");
+	assert_int_equal(jobs_shrink(&jobs, 1e9), 0);
+	assert_false(retention_is_safe(v));
+	jobs_clear(&jobs);
+}
+
+static void found_by_id_and_key(void **state)
+{
+	struct jobs jobs = {0};
+
+	(void)state;
+	for (int64_t id = 100; id > 0; id--) /* also in an order that replay never gives */
+		apply(&jobs, id, EVENT_OPENED, id % 2 ? OPENED : "{\"key\":\"other\"}");
+	for (int64_t id = 1; id <= 100; id++)
+		assert_int_equal(jobs_find(&jobs, id)->id, id);
+	assert_null(jobs_find(&jobs, 101));
+	assert_int_equal(jobs_latest(&jobs, "a|b")->id, 99);
+	assert_int_equal(jobs_latest(&jobs, "other")->id, 100);
+	assert_null(jobs_latest(&jobs, "none"));
+	jobs_clear(&jobs);
+}
+
+static bool may_clean(const struct jobs *jobs, const struct job_view *v, int days, int apart_days, double now)
+{
+	return retention_may_clean(jobs, v, &(struct retention_rule){days, apart_days}, now);
+}
+
+static void retention_rule(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 1), *w;
+
+	(void)state;
+	assert_false(may_clean(&jobs, v, 1, 0, 1000 + 99 * DAY)); /* not delivered: never */
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
+	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
+	assert_false(may_clean(&jobs, v, 0, 0, 2000 + 99 * DAY)); /* 0: never */
+	/* A revision shares the instances: not before it is delivered as well. */
+	w = reconstructed(&jobs, 2);
+	assert_false(may_clean(&jobs, v, 3, 0, 2000 + 99 * DAY));
+	apply_at(&jobs, 2, EVENT_DELIVERED, "{}", 3000);
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	assert_true(may_clean(&jobs, w, 3, 0, 3000 + 3 * DAY));
+	/* Another case does not matter; a job whose case cannot be known does. */
+	apply(&jobs, 3, EVENT_OPENED, "{\"key\":\"other\"}");
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	apply(&jobs, 4, EVENT_OPENED, "damaged");
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	jobs_clear(&jobs);
+	/* Delivered to nobody is not delivered. */
+	apply(&jobs, 5, EVENT_OPENED, OPENED);
+	apply(&jobs, 5, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
+	apply(&jobs, 5, EVENT_STARTED, "{}");
+	apply(&jobs, 5, EVENT_RECONSTRUCTED, MADE("1.5"));
+	v = apply_at(&jobs, 5, EVENT_DELIVERED, "{}", 10);
+	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
+	jobs_clear(&jobs);
+}
+
+/* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
+ * own, where they are named, and behind those whose images it shares. */
+static void retention_of_cancelled(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 1), *w;
+
+	(void)state;
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
+	apply(&jobs, 2, EVENT_OPENED, OPENED);
+	w = jobs_find(&jobs, 2);
+	assert_false(may_clean(&jobs, v, 3, 1, 2000 + 99 * DAY));
+	apply_at(&jobs, 2, EVENT_CANCEL, "{\"reason\":\"no\"}", 3000);
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	assert_false(may_clean(&jobs, w, 3, 1, 3000 + 99 * DAY)); /* it has images of the delivered one */
+	apply_at(&jobs, 1, EVENT_CLEANED, "{\"why\":\"age\"}", 4000);
+	assert_false(may_clean(&jobs, w, 3, 0, 3000 + 99 * DAY));
+	assert_false(may_clean(&jobs, w, 3, 5, 3000 + 5 * DAY - 1));
+	assert_true(may_clean(&jobs, w, 0, 5, 3000 + 5 * DAY));
+	apply(&jobs, 2, EVENT_RETRY, "{}");
+	assert_false(may_clean(&jobs, w, 3, 5, 3000 + 99 * DAY));
+	apply_at(&jobs, 2, EVENT_CANCEL, "{}", 5000);
+	apply_at(&jobs, 2, EVENT_CLEANED, "{\"why\":\"cancelled\"}", 6000);
+	assert_int_equal(w->state, JOB_CLEANED);
+	assert_true(w->given_up && !v->given_up);
+	jobs_clear(&jobs);
+}
+
+/* Delivered when the clock was years ahead: it goes when it was seen for so long, not years later. */
+static void retention_after_a_clock_ahead(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v = reconstructed(&jobs, 1);
+
+	(void)state;
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000 + 1000 * DAY);
+	jobs_settle(&jobs, 2000 + 1000 * DAY);
+	jobs_settle(&jobs, 3000); /* the clock is right again */
+	jobs_settle(&jobs, 4000);
+	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
+	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
+	/* What is past counts from when it was, whenever it is seen. */
+	jobs_clear(&jobs);
+	v = reconstructed(&jobs, 1);
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
+	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
+	jobs_settle(&jobs, 2000 + DAY);
+	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
+	jobs_clear(&jobs);
+}
+
+static void statuses(void **state)
+{
+	static const struct {
+		uint16_t status;
+		enum deliver_outcome outcome;
+	} table[] = {
+		{0x0000, DELIVER_STORED},    {0xb000, DELIVER_STORED},	  {0xb006, DELIVER_STORED},
+		{0xb007, DELIVER_STORED},    {0x0111, DELIVER_STORED},	  {0xa700, DELIVER_TRANSIENT},
+		{0xa7ff, DELIVER_TRANSIENT}, {0x0122, DELIVER_PERMANENT}, {0xa900, DELIVER_PERMANENT},
+		{0xa9ff, DELIVER_PERMANENT}, {0xc000, DELIVER_PERMANENT}, {0xcfff, DELIVER_PERMANENT},
+		{0x0110, DELIVER_TRANSIENT}, {0x4242, DELIVER_TRANSIENT}, {0xa801, DELIVER_TRANSIENT},
+	};
+	const char *meaning;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		meaning = NULL;
+		assert_int_equal(deliver_classify(table[i].status, &meaning), table[i].outcome);
+		assert_true(meaning && meaning[0]);
+	}
+}
+
+static void backoff(void **state)
+{
+	(void)state;
+	assert_true(backoff_seconds(1, 5, 600) == 5);
+	assert_true(backoff_seconds(2, 5, 600) == 10);
+	assert_true(backoff_seconds(4, 5, 600) == 40);
+	assert_true(backoff_seconds(8, 5, 600) == 600);
+	assert_true(backoff_seconds(1000000, 5, 600) == 600);
+	assert_true(backoff_seconds(1, 5, 2) == 2);
+	assert_true(backoff_seconds(0, 5, 600) == 5);
+}
+
+static double sum_stages(const json_t *stages, size_t *ret_n)
+{
+	double sum = 0;
+
+	*ret_n = json_array_size(stages);
+	for (size_t i = 0; i < *ret_n; i++) {
+		const json_t *one = json_array_get(stages, i);
+
+		if (strcmp(json_string_value(json_object_get(one, "stage")), "receive"))
+			sum += json_real_value(json_object_get(one, "seconds"));
+	}
+	return sum;
+}
+
+/* From the last C-STORE to the destination: the stages leave no gap. */
+static void stages_add_up(void **state)
+{
+	json_t *view = json_pack("{s:i, s:f, s:f}", "instances", 25, "first_received", 90.0, "last_received", 100.0), *stages,
+	       *none;
+	json_t *events =
+		json_pack("[{s:s,s:f},{s:s,s:f},{s:s,s:f,s:{s:{s:f,s:f,s:f,s:f,s:f,s:f}}},{s:s,s:f},{s:s,s:f}]", "event",
+			  "complete", "time", 100.5, "event", "started", "time", 101.0, "event", "reconstructed", "time", 110.0,
+			  "detail", "seconds", "open", 0.5, "read", 1.0, "prepare", 0.8, "reconstruct", 5.0, "write", 1.0,
+			  "total", 8.0, "event", "sent", "time", 112.0, "event", "delivered", "time", 112.25);
+	size_t n;
+
+	(void)state;
+	assert_non_null(events);
+	stages = job_report_stages(view, events);
+	assert_true(sum_stages(stages, &n) > 12.2499 && sum_stages(stages, &n) < 12.2501);
+	assert_int_equal(n, 12);
+	/* The parts take 8.3 s within 8.0: some ran side by side. */
+	assert_string_equal(json_string_value(json_object_get(json_array_get(stages, 5), "stage")), "prepare");
+	assert_true(json_real_value(json_object_get(json_array_get(stages, 5), "seconds")) > 0.8 * 8.0 / 8.3 - 1e-4);
+	assert_true(json_real_value(json_object_get(json_array_get(stages, 5), "seconds")) < 0.8 * 8.0 / 8.3 + 1e-4);
+	json_decref(stages);
+	while (json_array_size(events) > 1)
+		json_array_remove(events, json_array_size(events) - 1);
+	stages = job_report_stages(view, events);
+	assert_int_equal(json_array_size(stages), 2); /* receive, assemble: the rest is not over */
+	json_decref(stages);
+	none = json_array();
+	stages = job_report_stages(view, none);
+	assert_int_equal(json_array_size(stages), 1);
+	json_decref(stages);
+	json_decref(none);
+	json_decref(view);
+	json_decref(events);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_whole_life),
+		cmocka_unit_test(sent_is_kept_over_a_retry),
+		cmocka_unit_test(several_objects),
+		cmocka_unit_test(many_objects),
+		cmocka_unit_test(damaged_objects),
+		cmocka_unit_test(attempts_are_counted),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(shrunk_when_it_is_over),
+		cmocka_unit_test(never_sent_is_never_safe),
+		cmocka_unit_test(found_by_id_and_key),
+		cmocka_unit_test(retention_rule),
+		cmocka_unit_test(retention_of_cancelled),
+		cmocka_unit_test(retention_after_a_clock_ahead),
+		cmocka_unit_test(statuses),
+		cmocka_unit_test(backoff),
+		cmocka_unit_test(stages_add_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* What a service manager hears, over sockets of the test's own: a path, an abstract name, and names that are neither. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/process/service_notify.h"
+
+static int listen_at(const struct service_notify *n)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&n->address, n->size), 0);
+	return fd;
+}
+
+static void heard(const char *name)
+{
+	struct service_notify n;
+	struct err err = {0};
+	char text[32] = "";
+	int fd;
+
+	assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+	assert_int_equal(service_notify_take(&n, &err), 0);
+	assert_null(getenv("NOTIFY_SOCKET")); /* for whoever is started now */
+	assert_int_equal(service_notify_send(&n, SERVICE_READY, &err), name[0] == '@' ? -ECONNREFUSED : -ENOENT);
+	assert_non_null(strstr(err.msg, "READY=1"));
+	fd = listen_at(&n);
+	assert_int_equal(service_notify_send(&n, SERVICE_READY, &err), 0);
+	assert_int_equal(recv(fd, text, sizeof(text) - 1, 0), 7);
+	assert_string_equal(text, "READY=1");
+	assert_int_equal(service_notify_send(&n, SERVICE_STOPPING, &err), 0);
+	assert_int_equal(recv(fd, text, sizeof(text) - 1, 0), 10);
+	assert_string_equal(text, "STOPPING=1");
+	close(fd);
+}
+
+static void at_a_path(void **state)
+{
+	char dir[] = "/tmp/test_notify.XXXXXX", name[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(name, sizeof(name), "%s/notify", dir);
+	heard(name);
+	unlink(name);
+	rmdir(dir);
+}
+
+static void at_an_abstract_name(void **state)
+{
+	char name[64];
+
+	(void)state;
+	snprintf(name, sizeof(name), "@tomonode-test-notify-%ld", (long)getpid());
+	heard(name);
+}
+
+static void nobody_or_nowhere(void **state)
+{
+	char longer[200];
+	struct service_notify n;
+	struct err err = {0};
+
+	(void)state;
+	unsetenv("NOTIFY_SOCKET");
+	assert_int_equal(service_notify_take(&n, &err), 0);
+	assert_int_equal(service_notify_send(&n, SERVICE_READY, &err), 0);
+	setenv("NOTIFY_SOCKET", "", 1);
+	assert_int_equal(service_notify_take(&n, &err), 0);
+	assert_int_equal(n.size, 0);
+	setenv("NOTIFY_SOCKET", "vsock:2:1234", 1);
+	assert_int_equal(service_notify_take(&n, &err), -EAFNOSUPPORT);
+	assert_non_null(strstr(err.msg, "vsock:2:1234"));
+	assert_null(getenv("NOTIFY_SOCKET"));
+	memset(longer, 'a', sizeof(longer));
+	longer[0] = '/';
+	longer[sizeof(longer) - 1] = '\0';
+	setenv("NOTIFY_SOCKET", longer, 1);
+	assert_int_equal(service_notify_take(&n, &err), -ENAMETOOLONG);
+	assert_int_equal(n.size, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(at_a_path),
+		cmocka_unit_test(at_an_abstract_name),
+		cmocka_unit_test(nobody_or_nowhere),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

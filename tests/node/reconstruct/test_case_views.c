@@ -1,0 +1,185 @@
+/* Views read side by side: the same image whatever the number of threads, errors and cancelling with readers at work. */
+#include "tests/node/tomo/exam_fixture.h"
+
+#include <errno.h>
+
+#include "kernels/device.h"
+#include "node/reconstruct/case_views.h"
+
+#define VOXELS ((size_t)COLUMNS * ROWS * 4) /* 12 mm in slices of 3 */
+
+struct one {
+	struct exam *exam;
+	struct device *dev;
+	struct dbt_protocol protocol;
+	struct dbt_plan plan;
+	struct dbt_session *session;
+};
+
+static void begin(struct one *o, int files)
+{
+	struct err err = {0};
+
+	*o = (struct one){.protocol = config_protocol(fixture_config, "dbt-osem")->dbt};
+	o->protocol.voxel = 1;
+	o->protocol.slice_spacing = 3;
+	o->protocol.deterministic = true;
+	if (fixture_open(files, &o->exam, &err) < 0 || device_open("cpu:1", &o->dev, &err) < 0 ||
+	    dbt_plan(&o->protocol, o->exam->scan, o->exam->support, o->exam->thickness, o->dev, &o->plan, &err) < 0 ||
+	    dbt_open(&o->protocol, &o->plan, o->exam->scan, o->dev, &o->session, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(grid_size(&o->plan.grid), VOXELS);
+}
+
+static void end(struct one *o)
+{
+	dbt_close(o->session);
+	device_close(o->dev);
+	exam_close(o->exam);
+}
+
+static void image(int files, int threads, bool mask, float ret_volume[VOXELS], struct case_views_report *ret_report)
+{
+	struct err err = {0};
+	struct one o;
+
+	begin(&o, files);
+	o.protocol.breast_mask = mask;
+	if (case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, ret_report, &err) < 0 ||
+	    dbt_run(o.session, NULL, NULL, &err) < 0 || dbt_read_slices(o.session, 0, o.plan.grid.n[2], ret_volume, &err) < 0)
+		fail_msg("%s", err.msg);
+	end(&o);
+}
+
+/* The i-th file at its angle, the i-th frame at its: files and frames give the same, on any number of threads. */
+static void test_any_number(void **state)
+{
+	static const int threads[] = {-1, 1, 2, 3, 5, 16, 1000};
+	static float want[VOXELS], have[VOXELS];
+	struct case_views_report report;
+
+	(void)state;
+	for (int multi = 0; multi < 2; multi++) {
+		if (multi)
+			fixture_write_bp(NULL);
+		else
+			fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+		for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
+			image(multi ? 1 : N_VIEWS, threads[i], false, i == 0 ? want : have, &report);
+			if (i > 0)
+				assert_memory_equal(have, want, sizeof(want));
+			assert_int_equal(report.padded + report.saturated + report.air, 0);
+			assert_int_equal(report.unmasked, 0); /* not asked for */
+			assert_true(report.seconds_read > 0 && report.seconds_prepare > 0 && report.seconds_upload >= 0);
+		}
+		assert_true(want[VOXELS / 2] > 0);
+	}
+}
+
+/* The fixture's brightest corner lies opposite the chest wall: the mask takes it for air. */
+static void test_mask(void **state)
+{
+	static float with[VOXELS], without[VOXELS];
+	struct case_views_report report;
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	image(N_VIEWS, 2, false, without, &report);
+	assert_int_equal(report.air, 0);
+	image(N_VIEWS, 2, true, with, &report);
+	assert_true(report.air > 0 && report.air < (size_t)N_VIEWS * COLUMNS * ROWS / 2);
+	assert_int_equal(report.unmasked, 0);
+	assert_memory_not_equal(with, without, sizeof(with));
+}
+
+static void refused(int threads, int code, const char *part)
+{
+	struct case_views_report report = {.unmasked = 7};
+	struct err err = {0};
+	struct one o;
+
+	begin(&o, N_VIEWS);
+	assert_int_equal(truncate(fixture_path("3.dcm"), 2200), 0); /* within the pixels, after the headers are read */
+	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, threads, NULL, &report, &err), -code);
+	if (err.code != code || !strstr(err.msg, part))
+		fail_msg("'%s' does not hold '%s'", err.msg, part);
+	assert_int_equal(report.unmasked, 7); /* untouched */
+	end(&o);
+}
+
+static void test_a_reader_fails(void **state)
+{
+	(void)state;
+	for (int threads = 1; threads <= 5; threads += 2) {
+		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+		refused(threads, EIO, "3.dcm");
+	}
+}
+
+static void test_wrong_plan(void **state)
+{
+	struct case_views_report report;
+	struct err err = {0};
+	struct one o;
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	begin(&o, N_VIEWS);
+	o.plan.n_views--;
+	assert_int_equal(case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, NULL, &report, &err), -EINVAL);
+	o.plan.n_views++;
+	end(&o);
+}
+
+struct stop {
+	int asked, after;
+	double last;
+};
+
+static bool is_cancelled(void *ctx)
+{
+	struct stop *s = ctx;
+
+	return s->asked++ >= s->after;
+}
+
+static void on_progress(void *ctx, const char *stage, double fraction)
+{
+	struct stop *s = ctx;
+
+	assert_string_equal(stage, "read");
+	assert_true(fraction >= s->last && fraction <= 1);
+	s->last = fraction;
+}
+
+static void test_cancel(void **state)
+{
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	for (int after = 0; after < 2; after++) {
+		struct stop stop = {.after = after};
+		struct monitor monitor = {.ctx = &stop, .progress = on_progress, .cancelled = is_cancelled};
+		struct case_views_report report;
+		struct err err = {0};
+		struct one o;
+		int rc;
+
+		begin(&o, N_VIEWS);
+		rc = case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, &monitor, &report, &err);
+		if (after == 0 || rc < 0) { /* the second time readers may have been faster than the first look */
+			assert_int_equal(rc, -ECANCELED);
+			assert_non_null(strstr(err.msg, "cancelled"));
+		}
+		end(&o);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_any_number), cmocka_unit_test(test_mask),	  cmocka_unit_test(test_a_reader_fails),
+		cmocka_unit_test(test_wrong_plan), cmocka_unit_test(test_cancel),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}

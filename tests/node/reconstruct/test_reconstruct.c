@@ -1,0 +1,191 @@
+/* One case from files to a file: the report, and that nothing is left behind when it is cancelled, too large or refused. */
+#include "tests/node/tomo/exam_fixture.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "node/reconstruct/case_files.h"
+#include "node/reconstruct/reconstruct.h"
+
+struct stop {
+	const char *stage; /* cancel once this stage is seen */
+	bool seen;
+	char stages[256];
+};
+
+static void on_progress(void *ctx, const char *stage, double fraction)
+{
+	struct stop *s = ctx;
+	size_t n = strlen(s->stages);
+
+	assert_true(fraction >= 0 && fraction <= 1);
+	if (!strstr(s->stages, stage))
+		snprintf(s->stages + n, sizeof(s->stages) - n, "%s,", stage);
+	if (s->stage && !strcmp(stage, s->stage))
+		s->seen = true;
+}
+
+static bool is_cancelled(void *ctx)
+{
+	return ((struct stop *)ctx)->seen;
+}
+
+static int entries(void)
+{
+	DIR *d = opendir(fixture_folder);
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+static int reconstruct(struct protocol_conf *p, const char *device, struct stop *stop, struct reconstruct_report *ret_report,
+		       struct err *err)
+{
+	struct monitor monitor = {.ctx = stop, .progress = on_progress, .cancelled = is_cancelled};
+	char names[N_VIEWS][256];
+	const char *paths[N_VIEWS];
+	struct device *dev = NULL;
+	int rc;
+
+	for (int i = 0; i < N_VIEWS; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i);
+		paths[i] = names[i];
+	}
+	assert_int_equal(device_open(device, &dev, NULL), 0);
+	rc = reconstruct_case(fixture_config, p, dev, paths, N_VIEWS, false, fixture_folder, stop ? &monitor : NULL, ret_report,
+			      err);
+	device_close(dev);
+	return rc;
+}
+
+static struct protocol_conf protocol(void)
+{
+	struct protocol_conf p = *config_protocol(fixture_config, "dbt-osem");
+	struct err err = {0};
+
+	assert_int_equal(config_set(&p, "voxel=2", &err), 0);
+	assert_int_equal(config_set(&p, "slice_spacing=3", &err), 0);
+	return p;
+}
+
+static void test_whole(void **state)
+{
+	struct protocol_conf p = protocol();
+	struct reconstruct_report report = {0};
+	struct stop stop = {0};
+	struct dicom_pixel_info info;
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	char uid[DICOM_UID_SIZE];
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	if (reconstruct(&p, "cpu:2", &stop, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(entries(), N_VIEWS + 1); /* the sources and one result */
+	assert_int_equal(dicom_open(fixture_path(report.result.objects[0].file), &file, &err), 0);
+	assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
+	assert_true(info.columns == COLUMNS / 2 && info.rows == ROWS / 2 && info.frames == 4); /* 2 mm; 12 mm in slices of 3 */
+	assert_true(report.n[0] == info.columns && report.n[1] == info.rows && report.n[2] == info.frames);
+	assert_true(report.voxel[0] == 2 && report.voxel[1] == 2 && report.voxel[2] == 3 && report.n_views == N_VIEWS);
+	assert_int_equal(dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), &err), 1);
+	assert_string_equal(uid, report.result.objects[0].sop_instance);
+	assert_int_equal(dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, uid, sizeof(uid), &err), 1);
+	assert_string_equal(uid, report.result.objects[0].series);
+	assert_string_equal(report.profile, "bench");
+	assert_non_null(strstr(report.device, "cpu"));
+	assert_true(report.bytes_device > 0 && report.seconds_total > 0);
+	assert_int_equal(report.padded + report.saturated, 0);
+	assert_non_null(strstr(stop.stages, "read,"));
+	assert_non_null(strstr(stop.stages, "write,"));
+	dicom_close(file);
+}
+
+static void nothing_left(int code, const char *part, struct protocol_conf *p, const char *device, struct stop *stop)
+{
+	struct reconstruct_report report = {0};
+	struct err err = {0};
+	int before = entries();
+
+	assert_int_equal(reconstruct(p, device, stop, &report, &err), -code);
+	if (err.code != code || !strstr(err.msg, part))
+		fail_msg("'%s' does not hold '%s'", err.msg, part);
+	assert_int_equal(report.result.n_objects, 0);
+	assert_int_equal(entries(), before);
+}
+
+static void test_nothing_left(void **state)
+{
+	struct protocol_conf p = protocol();
+	struct err err = {0};
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "read"});
+	nothing_left(ECANCELED, "cancelled", &p, "cpu", &(struct stop){.stage = "write"});
+	assert_int_equal(config_set(&p, "memory_limit=1000", &err), 0);
+	nothing_left(ENOMEM, "limit", &p, "cpu", NULL);
+	p = protocol();
+	assert_int_equal(unlink(fixture_path("3.dcm")), 0);
+	nothing_left(ENOENT, "3.dcm", &p, "cpu", NULL);
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	assert_int_equal(truncate(fixture_path("3.dcm"), 2200), 0); /* within the pixels */
+	nothing_left(EBADMSG, "3.dcm", &p, "cpu", NULL);
+}
+
+/* Folders into cases: two views, a duplicate, a stranger's file, a broken one, text. */
+static void test_cases(void **state)
+{
+	struct case_list *list = NULL;
+	struct err err = {0};
+	char *paths[] = {fixture_folder, NULL};
+	char beside[128];
+	FILE *f;
+
+	(void)state;
+	snprintf(beside, sizeof(beside), "%s.dcm", fixture_folder);
+	fixture_write_bp(NULL);
+	assert_int_equal(rename(fixture_path("0.dcm"), beside), 0);
+	fixture_write_mg(&(struct fixture_mg){.n = 3});
+	assert_int_equal(rename(beside, fixture_path("bp.dcm")), 0);
+	assert_int_equal(link(fixture_path("1.dcm"), fixture_path("1-again.dcm")), 0);
+	f = fopen(fixture_path("notes.txt"), "w");
+	assert_non_null(f);
+	fputs("no images", f);
+	fclose(f);
+	f = fopen(fixture_path("broken.dcm"), "w");
+	assert_non_null(f);
+	for (int i = 0; i < 128; i++)
+		fputc(0, f);
+	fputs("DICM and no more", f);
+	fclose(f);
+	if (case_list_create(paths, &list, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(list->n_files, 7);
+	assert_int_equal(list->n, 2);
+	assert_int_equal(list->cases[0].n + list->cases[1].n, 4);
+	assert_int_equal(list->n_duplicates, 1);
+	assert_int_equal(list->n_other, 1);
+	assert_int_equal(list->n_refused, 1);
+	assert_non_null(strstr(list->refused[0].path, "broken.dcm"));
+	assert_true(list->refused[0].reason[0]);
+	case_list_free(list);
+	paths[0] = (char[]){"/no/such/folder"};
+	list = NULL;
+	assert_true(case_list_create(paths, &list, &err) < 0);
+	assert_non_null(strstr(err.msg, "/no/such/folder"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_nothing_left),
+		cmocka_unit_test(test_cases),
+	};
+
+	return cmocka_run_group_tests_name("reconstruct", tests, fixture_start, fixture_stop);
+}

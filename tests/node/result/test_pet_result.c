@@ -1,0 +1,284 @@
+/* A PET series read back: every voxel at its place in the patient, values to half a step, UIDs, provenance, all or nothing. */
+#include "tests/node/result/pet_result_fixture.h"
+
+static void test_places(void **state)
+{
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	for (size_t k = 0; k < N_POSITIONS; k++) {
+		struct pet_result_report report;
+		double before = INFINITY;
+		int n = 0;
+
+		snprintf(in.s.facts.patient_position, sizeof(in.s.facts.patient_position), "%s", positions[k].name);
+		memcpy(in.s.axis, positions[k].axis, sizeof(in.s.axis));
+		report = write_series(&in);
+		for (int i = 0; i < report.n; i++) {
+			struct image im = image_open(report.file[i]);
+			double z = number(im.root, TAG_SLICE_LOCATION, 0);
+
+			/* the usual orientation, and from the head down */
+			assert_true(im.row[0] == 1 && im.column[1] == 1);
+			assert_true(fabs(z - im.position[2]) < 1e-9);
+			assert_true(i == 0 || fabs(before - z - 3.27) < 1e-9);
+			before = z;
+			assert_int_equal(number(im.root, TAG_INSTANCE_NUMBER, 0), i + 1);
+			assert_int_equal(number(im.root, TAG_IMAGE_INDEX, 0), i + 1);
+			n += compare_places(&in, &im, report.factor);
+			dicom_close(im.file);
+		}
+		assert_int_equal(n, N_VOXELS);
+		pet_result_report_clear(&report);
+	}
+	input_clear(&in);
+}
+
+/* A patient who lies obliquely in the scanner's axes: positions and values all the same. */
+static void test_tilted(void **state)
+{
+	double a = 0.2, c = cos(a), s = sin(a), tilted[3][3] = {{c, s, 0}, {-s, c, 0}, {0, 0, 1}};
+	struct pet_result_report report;
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	memcpy(in.s.axis, tilted, sizeof(tilted));
+	report = write_series(&in);
+	for (int i = 0; i < report.n; i++) {
+		struct image im = image_open(report.file[i]);
+
+		compare_places(&in, &im, report.factor);
+		dicom_close(im.file);
+	}
+	pet_result_report_clear(&report);
+	input_clear(&in);
+}
+
+/* Values of every size, negative ones, empty slices; plain and compressed. */
+static void test_values(void **state)
+{
+	static const double sizes[] = {1e-9, 1, 3.7e4, 1e12};
+	struct pet_result_report report;
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++)
+		for (int negative = 0; negative < 2; negative++) {
+			for (int i = 0; i < N_VOXELS; i++)
+				in.volume[i] = i < NX * NY ? 0
+							   : (float)(sizes[k] * (sin(i * 1.7) + (negative ? -0.3 : 1.001)) *
+								     (1 + i / (NX * NY)));
+			in.protocol.compression = negative ? COMPRESSION_JPEGLS : COMPRESSION_NONE;
+			report = write_series(&in);
+			for (int i = 0; i < report.n; i++) {
+				struct image im = image_open(report.file[i]);
+
+				assert_int_equal(im.is_signed, negative);
+				compare_places(&in, &im, report.factor);
+				assert_true(number(im.root, TAG_RESCALE_INTERCEPT, 0) == 0);
+				assert_int_equal(number(im.root, TAG_BITS_STORED, 0), 16);
+				dicom_close(im.file);
+			}
+			pet_result_report_clear(&report);
+		}
+	input_clear(&in);
+}
+
+/* ---- identity and provenance ---- */
+
+static void test_uids(void **state)
+{
+	struct pet_result_report first, second;
+	struct dicom_file *swap;
+	char other[DICOM_UID_SIZE];
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	first = write_series(&in);
+	in.info.now += 1000;
+	snprintf(in.info.device, sizeof(in.info.device), "another");
+	swap = in.files[0]; /* whatever the order of the files */
+	in.files[0] = in.files[2];
+	in.files[2] = swap;
+	second = write_series(&in);
+	assert_string_equal(first.series, second.series);
+	for (int i = 0; i < NZ; i++) {
+		assert_string_equal(first.sop_instance[i], second.sop_instance[i]);
+		assert_string_equal(first.file[i], second.file[i]);
+		pet_result_uid(&in.s, &in.protocol, NZ - 1 - i, other); /* the head is at high z */
+		assert_string_equal(first.sop_instance[i], other);
+		assert_string_not_equal(first.sop_instance[i], first.sop_instance[(i + 1) % NZ]);
+	}
+	in.protocol.pet.iterations++;
+	pet_result_series(&in.s, &in.protocol, other);
+	assert_string_not_equal(other, first.series);
+	in.protocol.pet.iterations--;
+	in.s.facts.calibration *= 2;
+	pet_result_series(&in.s, &in.protocol, other);
+	assert_string_not_equal(other, first.series);
+	in.s.facts.calibration /= 2;
+	pet_result_series(&in.s, &in.protocol, other);
+	assert_string_equal(other, first.series);
+	in.s.n_files = 2; /* another set of sources */
+	pet_result_series(&in.s, &in.protocol, other);
+	assert_string_not_equal(other, first.series);
+	pet_result_report_clear(&first);
+	pet_result_report_clear(&second);
+	input_clear(&in);
+}
+
+static void test_provenance(void **state)
+{
+	static const struct {
+		uint32_t tag;
+		const char *text;
+	} wanted[] = {
+		{TAG_PATIENT_NAME, "M\xc3\xbcller^Erika"},
+		{TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 192"},
+		{TAG_PATIENT_AGE, "066Y"},
+		{TAG_ACCESSION_NUMBER, "A-77"},
+		{TAG_STUDY_INSTANCE_UID, "1.2.3.1"},
+		{TAG_FRAME_OF_REFERENCE_UID, "1.2.3.3"},
+		{TAG_SERIES_NUMBER, "1041"},
+		{TAG_MODALITY, "PT"},
+		{TAG_SERIES_TYPE, "STATIC\\IMAGE"},
+		{TAG_COUNTS_SOURCE, "EMISSION"},
+		{TAG_SERIES_DATE, "20260629"}, /* of the acquisition, not of the reconstruction */
+		{TAG_SERIES_TIME, "081000.5"},
+		{TAG_ACQUISITION_TIME, "081000.5"},
+		{TAG_ACTUAL_FRAME_DURATION, "600000"},
+		{TAG_NUMBER_OF_SLICES, "4"},
+		{TAG_RECONSTRUCTION_METHOD, "OSEM 3i7s, siddon"},
+		{TAG_CONVOLUTION_KERNEL, "Gauss 4 mm"},
+		{TAG_RECONSTRUCTION_DIAMETER, "16"},
+		{TAG_BODY_PART_EXAMINED, "BRAIN"},
+		{TAG_MANUFACTURER, "tomonode"},
+		{TAG_CONTENT_QUALIFICATION, "RESEARCH"},
+	};
+	struct pet_result_report report;
+	const struct dicom_item *item;
+	struct input in;
+	struct image im;
+	const char *recipe;
+
+	(void)state;
+	input_make(&in);
+	report = write_series(&in);
+	im = image_open(report.file[2]);
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		if (strcmp(text(im.root, wanted[i].tag), wanted[i].text))
+			fail_msg("%08x: \"%s\" instead of \"%s\"", wanted[i].tag, text(im.root, wanted[i].tag), wanted[i].text);
+	assert_string_equal(text(im.root, TAG_SERIES_INSTANCE_UID), report.series);
+	assert_string_equal(text(im.root, TAG_SOP_INSTANCE_UID), report.sop_instance[2]);
+	assert_false(dicom_has(im.root, TAG_PATIENT_POSITION));
+	assert_string_not_equal(text(im.root, TAG_CONTENT_TIME), "081000.5");
+	item = dicom_item_at(im.root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
+	assert_string_equal(text(item, TAG_CODE_MEANING), "recumbent");
+	item = dicom_item_at(item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, 0);
+	assert_string_equal(text(item, TAG_CODE_VALUE), "40199007");
+	item = dicom_item_at(im.root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, 0);
+	assert_string_equal(text(item, TAG_CODE_VALUE), "102540008");
+	item = dicom_item_at(im.root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
+	assert_true(number(item, TAG_RADIONUCLIDE_TOTAL_DOSE, 0) == 370e6);
+	assert_string_equal(text(dicom_item_at(item, DICOM_TAG(0x0054, 0x0300), 0), TAG_CODE_VALUE), "77004003");
+
+	assert_int_equal(dicom_item_count(im.root, TAG_SOURCE_INSTANCE_SEQUENCE), 3);
+	assert_int_equal(dicom_item_count(im.root, TAG_REFERENCED_SERIES_SEQUENCE), 1);
+	item = dicom_item_at(im.root, TAG_REFERENCED_SERIES_SEQUENCE, 0);
+	assert_int_equal(dicom_item_count(item, TAG_REFERENCED_INSTANCE_SEQUENCE), 3);
+	item = dicom_item_at(im.root, TAG_SOURCE_INSTANCE_SEQUENCE, 2);
+	assert_string_equal(text(item, TAG_REFERENCED_SOP_INSTANCE_UID), "1.2.3.4.3");
+	assert_int_equal(dicom_item_count(im.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE), 2);
+	item = dicom_item_at(im.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 0);
+	assert_string_equal(text(item, TAG_MANUFACTURER_MODEL_NAME), "Ring");
+	item = dicom_item_at(im.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 1);
+	recipe = text(item, TAG_CONTRIBUTION_DESCRIPTION);
+	assert_int_equal(strncmp(recipe, "sha256=", 7), 0);
+	assert_non_null(strstr(recipe, "device=\"cpu (test)\""));
+	assert_non_null(strstr(recipe, "protocol=\"pet-test: algorithm=osem"));
+	assert_non_null(strstr(recipe, "rings=2"));
+	dicom_close(im.file);
+	pet_result_report_clear(&report);
+	input_clear(&in);
+}
+
+/* ---- all or nothing ---- */
+
+static void test_all_or_nothing(void **state)
+{
+	struct pet_result_report report;
+	struct err err = {0};
+	char name[64], block[128];
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	in.volume[N_VOXELS - 1] = NAN;
+	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err), -EIO);
+	assert_non_null(strstr(err.msg, "slice 4"));
+	assert_int_equal(entries(), 0);
+	in.volume[N_VOXELS - 1] = 1;
+
+	report = write_series(&in);
+	snprintf(name, sizeof(name), "%s", report.file[2]);
+	pet_result_report_clear(&report);
+	clean();
+	/* the third file cannot get its name: the first two lose theirs */
+	assert_int_equal(mkdir(path_of(name), 0700), 0);
+	assert_true(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err) < 0);
+	assert_int_equal(entries(), 1);
+	clean();
+	/* nor can it be written at all */
+	snprintf(block, sizeof(block), "%s.part", name);
+	assert_int_equal(mkdir(path_of(block), 0700), 0);
+	assert_true(pet_result_write(&in.s, &in.info, in.volume, folder, &report, &err) < 0);
+	assert_int_equal(entries(), 1);
+	clean();
+	assert_true(pet_result_write(&in.s, &in.info, in.volume, path_of("not there"), &report, &err) < 0);
+	assert_int_equal(entries(), 0);
+	input_clear(&in);
+}
+
+/* More files than are open at a time. */
+static void test_many(void **state)
+{
+	enum { MANY = 150 };
+	float *volume = calloc((size_t)NX * NY * MANY, sizeof(*volume));
+	struct pet_result_report report;
+	struct err err = {0};
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	for (int i = 0; i < NX * NY * MANY; i++)
+		volume[i] = (float)(1 + i / (NX * NY));
+	in.plan.grid.n[2] = MANY;
+	in.plan.grid.lo[2] = -MANY / 2 * 3.27;
+	if (pet_result_write(&in.s, &in.info, volume, folder, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(entries(), MANY);
+	for (int i = 0; i < MANY; i++) {
+		struct image im = image_open(report.file[i]);
+
+		assert_true(fabs(value_at(&im, 0, 0) / report.factor - (MANY - i)) < 1e-3);
+		dicom_close(im.file);
+	}
+	pet_result_report_clear(&report);
+	free(volume);
+	input_clear(&in);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places), cmocka_unit_test(test_tilted),	  cmocka_unit_test(test_values),
+		cmocka_unit_test(test_uids),   cmocka_unit_test(test_provenance), cmocka_unit_test(test_all_or_nothing),
+		cmocka_unit_test(test_many),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

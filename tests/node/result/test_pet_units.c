@@ -1,0 +1,154 @@
+/* Units of a PET series and all that depends on them: what they take, where it may come from,
+ * what is said where it is missing. */
+#include "tests/node/result/pet_result_fixture.h"
+
+static bool has(const char *values, const char *term)
+{
+	const char *at = strstr(values, term);
+
+	return at && (at[strlen(term)] == '\\' || !at[strlen(term)]);
+}
+
+/* Every combination of what quantity takes, and where it comes from. */
+static void test_units(void **state)
+{
+	double lambda = log(2) / HALF_LIFE, decay = lambda * DURATION / (1 - exp(-lambda * DURATION));
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	for (unsigned bits = 0; bits < 128; bits++) {
+		bool factor = bits & 1, half_life = bits & 2, attn = bits & 4, norm = bits & 8, attenuation = bits & 16,
+		     normalisation = bits & 32, multiplicative = bits & 64;
+		bool attenuated = attn || attenuation || multiplicative, normalised = norm || normalisation || multiplicative;
+		bool twice = attn + attenuation + multiplicative > 1 || norm + normalisation + multiplicative > 1;
+		bool bqml = factor && attenuated && normalised && !twice;
+		struct pet_result_report report;
+		struct image im;
+
+		in.s.facts.calibration = factor ? CALIBRATION : NAN;
+		in.s.facts.half_life = half_life ? HALF_LIFE : NAN;
+		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "%s%s%s", attn ? "ATTN" : "",
+			 attn && norm ? "\\" : "", norm ? "NORM" : "");
+		in.s.part[SINOGRAM_ATTENUATION].present = attenuation;
+		in.s.part[SINOGRAM_NORMALISATION].present = normalisation;
+		in.s.part[SINOGRAM_MULTIPLICATIVE].present = multiplicative;
+		report = write_series(&in);
+		im = image_open(report.file[0]);
+		assert_string_equal(report.units, bqml ? "BQML" : "CNTS");
+		assert_string_equal(text(im.root, TAG_UNITS), report.units);
+		assert_string_equal(text(im.root, TAG_CORRECTED_IMAGE), report.corrected);
+		assert_int_equal(has(report.corrected, "ATTN"), attenuated);
+		assert_int_equal(has(report.corrected, "NORM"), normalised);
+		assert_int_equal(has(report.corrected, "DCAL"), bqml);
+		assert_int_equal(has(report.corrected, "DECY"), bqml && half_life);
+		assert_false(has(report.corrected, "SCAT") || has(report.corrected, "RAN"));
+		assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), bqml && half_life ? "START" : "NONE");
+		assert_int_equal(dicom_has(im.root, TAG_DECAY_FACTOR), bqml && half_life);
+		assert_int_equal(dicom_has(im.root, TAG_DOSE_CALIBRATION_FACTOR), bqml);
+		assert_true(fabs(report.factor / (!bqml ? 1 : CALIBRATION / DURATION * (half_life ? decay : 1)) - 1) < 1e-9);
+		assert_true(fabs(number(im.root, TAG_FRAME_REFERENCE_TIME, 0) -
+				 1000 * (half_life ? log(decay) / lambda : DURATION / 2)) < 1e-3);
+		assert_int_equal(strstr(report.warnings, "Not in Bq/ml") != NULL, !bqml);
+		assert_int_equal(strstr(report.warnings, "No SUV") != NULL, !half_life);
+		assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), report.warnings));
+		compare_places(&in, &im, report.factor);
+		dicom_close(im.file);
+		pet_result_report_clear(&report);
+	}
+	input_clear(&in);
+}
+
+/* Randoms and scatter in the model; a scanner's calibration; data that come corrected for decay; no weight. */
+static void test_units_further(void **state)
+{
+	struct scanner_conf scanner = {.name = "bench", .calibration = 10};
+	struct pet_result_report report;
+	struct err err = {0};
+	struct input in;
+	struct image im;
+
+	(void)state;
+	input_make(&in);
+	in.s.part[SINOGRAM_ADDITIVE].present = true;
+	in.s.scanner = &scanner;
+	in.s.facts.calibration = NAN;
+	in.s.facts.weight = NAN;
+	report = write_series(&in);
+	im = image_open(report.file[0]);
+	assert_string_equal(report.corrected, "ATTN\\NORM\\DTIM\\RAN\\SCAT\\RADL\\DCAL\\DECY");
+	assert_true(number(im.root, TAG_DOSE_CALIBRATION_FACTOR, 0) == 10);
+	assert_string_equal(report.warnings, "No SUV can be computed: not in the data: patient's weight.");
+	assert_string_equal(text(im.root, TAG_RANDOMS_CORRECTION_METHOD), "DLYD");
+	assert_string_equal(text(im.root, TAG_ATTENUATION_CORRECTION_METHOD), "measured, by the source");
+	assert_string_equal(text(im.root, TAG_SCATTER_CORRECTION_METHOD), "background in the system model");
+	dicom_close(im.file);
+	pet_result_report_clear(&report);
+
+	/* a scanner is calibrated with F-18 */
+	for (int i = 0; i < 3; i++) {
+		in.s.facts.half_life = i == 0 ? 4057.7 : i == 1 ? NAN : 6584.0; /* Ga-68, unknown, F-18 as some write it */
+		report = write_series(&in);
+		assert_string_equal(report.units, i < 2 ? "CNTS" : "BQML");
+		assert_int_equal(strstr(report.warnings, "the configured calibration is for F-18") != NULL, i < 2);
+		assert_null(strstr(report.warnings, "no calibration factor"));
+		pet_result_report_clear(&report);
+	}
+	in.s.facts.half_life = HALF_LIFE;
+
+	/* one of the two may be in the data and the other in the model, not both in both */
+	for (int scatter = 0; scatter < 2; scatter++) {
+		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\RAN%s", scatter ? "\\SCAT" : "");
+		report = write_series(&in);
+		assert_string_equal(report.units, scatter ? "CNTS" : "BQML");
+		assert_int_equal(strstr(report.warnings, "corrected for RAN and SCAT and come with a background") != NULL,
+				 scatter);
+		pet_result_report_clear(&report);
+	}
+
+	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
+	assert_int_equal(pet_result_check(&in.s, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "(0054,1102)"));
+	put(dicom_root(in.files[1]), TAG_DECAY_CORRECTION, "ADMIN");
+	put(dicom_root(in.files[1]), TAG_DECAY_FACTOR, "1.5");
+	report = write_series(&in);
+	im = image_open(report.file[0]);
+	assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), "ADMIN");
+	assert_true(number(im.root, TAG_DECAY_FACTOR, 0) == 1.5);
+	assert_true(fabs(report.factor - 10 / DURATION) < 1e-12); /* not a second time */
+	dicom_close(im.file);
+	pet_result_report_clear(&report);
+	input_clear(&in);
+}
+
+static void test_refused(void **state)
+{
+	struct err err = {0};
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	assert_int_equal(pet_result_check(&in.s, &err), 0);
+	in.s.facts.duration = NAN;
+	assert_int_equal(pet_result_check(&in.s, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "(0018,1242)"));
+	in.s.part[SINOGRAM_EMISSION].header.duration = 60;
+	assert_int_equal(pet_result_check(&in.s, &err), 0);
+	in.s.facts.acquisition_time[0] = '\0';
+	assert_int_equal(pet_result_check(&in.s, &err), 0);
+	in.s.facts.series_date[0] = '\0';
+	assert_int_equal(pet_result_check(&in.s, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "(0008,0022)"));
+	input_clear(&in);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_units),
+		cmocka_unit_test(test_units_further),
+		cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

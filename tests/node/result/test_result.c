@@ -1,0 +1,294 @@
+/* The object of the slices: places, identity, what is copied, scale, all or nothing. */
+#include <errno.h>
+
+#include "tests/node/result/result_fixture.h"
+
+static int fixture_entries(void)
+{
+	DIR *d = opendir(fixture_folder);
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct made make(const struct fixture_mg *f)
+{
+	const struct protocol_conf *protocol = config_protocol(fixture_config, "dbt-osem");
+
+	assert_non_null(protocol);
+	return make_as(f, protocol);
+}
+
+static void lie_so(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_PATIENT_ORIENTATION, ctx);
+}
+
+/* Every stored pixel, through position, orientation and spacing, is the voxel at that point of the patient. */
+static void test_places(void **state)
+{
+	static const char *const orientations[] = {"A\\R", "A\\L", "P\\L", "P\\R"};
+
+	(void)state;
+	for (size_t o = 0; o < 4; o++) {
+		struct dicom_pixel_info info;
+		uint16_t values[NX * NY];
+		struct err err = {0};
+		struct made m;
+
+		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = lie_so, .ctx = orientations[o]});
+		assert_int_equal(dicom_pixels_info(m.file, &info, &err), 0);
+		assert_true(info.columns == NX && info.rows == NY && info.frames == NZ && info.bits_stored == 16);
+		const struct dicom_item *plane = group(m.root, shared_group, 0, TAG_PLANE_ORIENTATION_SEQUENCE);
+		const struct dicom_item *measures = group(m.root, shared_group, 0, TAG_PIXEL_MEASURES_SEQUENCE);
+		for (size_t k = 0; k < NZ; k++) {
+			const struct dicom_item *position = group(m.root, frame_group, k, TAG_PLANE_POSITION_SEQUENCE);
+
+			assert_int_equal(dicom_read_frame(m.file, (long)k, values, &err), 0);
+			for (int r = 0; r < NY; r++)
+				for (int c = 0; c < NX; c++) {
+					double at[3], x, y, z;
+					int i, j, kk;
+					float mu;
+
+					for (unsigned a = 0; a < 3; a++)
+						at[a] = number_of(position, TAG_IMAGE_POSITION_PATIENT, a) +
+							c * number_of(measures, TAG_PIXEL_SPACING, 1) *
+								number_of(plane, TAG_IMAGE_ORIENTATION_PATIENT, a) +
+							r * number_of(measures, TAG_PIXEL_SPACING, 0) *
+								number_of(plane, TAG_IMAGE_ORIENTATION_PATIENT, a + 3);
+					x = -at[1], y = at[0], z = at[2]; /* a CC view: anterior, left, head */
+					i = (int)floor(x / 2), j = (int)floor((y + ROWS / 2.0) / 2),
+					kk = (int)floor((z - 20) / 1.5);
+					assert_true(fabs(x - 2 * (i + 0.5)) < 1e-3 &&
+						    fabs(y + ROWS / 2.0 - 2 * (j + 0.5)) < 1e-3);
+					assert_int_equal(kk, k);
+					mu = m.volume[(kk * NY + j) * NX + i];
+					assert_int_equal(values[r * NX + c], mu > 1 ? 65535 : mu < 0 ? 0 : lround(mu * 1e5));
+				}
+		}
+		/* the first letter of each direction is the source's */
+		for (unsigned d = 0; d < 2; d++) {
+			char letter = orientations[o][2 * d];
+			unsigned axis = letter == 'A' || letter == 'P' ? 1 : 0;
+			double cosine = number_of(plane, TAG_IMAGE_ORIENTATION_PATIENT, 3 * d + axis);
+
+			assert_true(cosine == (letter == 'A' || letter == 'R' ? -1 : 1));
+		}
+		unmake(&m);
+	}
+}
+
+static void test_identity(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	char uid[DICOM_UID_SIZE], again[DICOM_UID_SIZE];
+	struct protocol_conf other = *config_protocol(fixture_config, "dbt-osem");
+	struct err err = {0};
+	struct exam *turned = NULL;
+	const char *paths[N_VIEWS];
+
+	(void)state;
+	result_uid(m.exam, &other, RESULT_SLICES, uid);
+	assert_string_equal(text_of(m.root, TAG_SOP_INSTANCE_UID), uid);
+	assert_string_equal(text_of(m.root, TAG_SOP_CLASS_UID), RESULT_CLASS);
+	/* the files in another order: the same result */
+	for (int i = 0; i < N_VIEWS; i++)
+		paths[i] = m.exam->paths[N_VIEWS - 1 - i];
+	assert_int_equal(exam_open(paths, N_VIEWS, fixture_config, &turned, &err), 0);
+	result_uid(turned, &other, RESULT_SLICES, again);
+	assert_string_equal(uid, again);
+	exam_close(turned);
+	/* another protocol, or one projection less: another result */
+	other.dbt.iterations = 2;
+	result_uid(m.exam, &other, RESULT_SLICES, again);
+	assert_string_not_equal(uid, again);
+	assert_string_not_equal(text_of(m.root, TAG_SERIES_INSTANCE_UID), "1.2.3.2");
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS - 1});
+	assert_int_equal(fixture_open(N_VIEWS - 1, &turned, &err), 0);
+	result_uid(turned, config_protocol(fixture_config, "dbt-osem"), RESULT_SLICES, again);
+	assert_string_not_equal(uid, again);
+	exam_close(turned);
+	unmake(&m);
+}
+
+static void test_copied(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	const struct dicom_item *derivation = group(m.root, shared_group, 0, TAG_DERIVATION_IMAGE_SEQUENCE);
+	static const char *const parts[] = {
+		"sha256=",	" clipped=1 ",	    "step=1e-05 offset=0", "device=\"cpu (test)\"", "protocol=\"dbt-osem: ",
+		"iterations=1", "projector=slices", "profile=\"bench: ",   "source_axis=600",	    "i0_mode=fixed"};
+	const char *recipe;
+	const struct dicom_item *map = group(m.root, shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+
+	(void)state;
+	assert_string_equal(text_of(m.root, TAG_PATIENT_NAME), "M\xFCller^Test"); /* byte for byte, in its character set */
+	assert_string_equal(text_of(m.root, TAG_SPECIFIC_CHARACTER_SET), "ISO_IR 100");
+	assert_string_equal(text_of(m.root, TAG_STUDY_INSTANCE_UID), "1.2.3.1");
+	assert_string_equal(text_of(m.root, TAG_FRAME_OF_REFERENCE_UID), "1.2.3.3");
+	assert_string_equal(text_of(m.root, TAG_PATIENT_AGE), "055Y"); /* a day before the birthday */
+	assert_string_equal(text_of(m.root, TAG_IMAGE_TYPE), "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE");
+	assert_string_equal(text_of(m.root, TAG_CONTENT_QUALIFICATION), "RESEARCH");
+	assert_int_equal(dicom_item_count(derivation, TAG_SOURCE_IMAGE_SEQUENCE), N_VIEWS);
+	for (size_t i = 0; i < N_VIEWS; i++) {
+		char uid[32];
+
+		snprintf(uid, sizeof(uid), "1.2.3.4.%zu", i + 1);
+		assert_string_equal(
+			text_of(dicom_item_at(derivation, TAG_SOURCE_IMAGE_SEQUENCE, i), TAG_REFERENCED_SOP_INSTANCE_UID), uid);
+	}
+	assert_true(number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0) == 1e-5 &&
+		    number_of(map, TAG_REAL_WORLD_VALUE_INTERCEPT, 0) == 0);
+	assert_int_equal(dicom_item_count(m.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE), 2);
+	assert_string_equal(text_of(dicom_item_at(m.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 0), TAG_MANUFACTURER),
+			    "Bench Works");
+	/* the recipe, whole, with one clipped voxel */
+	recipe = text_of(dicom_item_at(m.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 1), TAG_CONTRIBUTION_DESCRIPTION);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strstr(recipe, parts[i]))
+			fail_msg("'%s' does not hold '%s'", recipe, parts[i]);
+	/* this source says nothing about detector and exposure: nothing is invented */
+	assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE));
+	assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
+	unmake(&m);
+}
+
+/* A machine that keeps the gantry's angle in (0018,1510) and the projection's in (0018,1531). */
+static void complete_other_angle(struct dicom_item *root, int i, const void *ctx)
+{
+	char angle[16];
+
+	complete(root, i, ctx);
+	snprintf(angle, sizeof(angle), "%d", 4 * i - 8);
+	put(root, TAG_MANUFACTURER_MODEL_NAME, "Scaled");
+	put(root, TAG_POSITIONER_PRIMARY_ANGLE, "0");
+	put(root, TAG_DETECTOR_SECONDARY_ANGLE, angle);
+}
+
+static void test_all_or_nothing(void **state)
+{
+	static const uint32_t one_less[] = {TAG_DETECTOR_ID, TAG_PADDLE_DESCRIPTION, TAG_RELATIVE_X_RAY_EXPOSURE,
+					    TAG_ACQUISITION_TIME};
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete});
+	const struct dicom_item *acquisition = dicom_item_at(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, 0);
+
+	(void)state;
+	assert_int_equal(dicom_item_count(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE), 1);
+	assert_int_equal(dicom_item_count(acquisition, TAG_PER_PROJECTION_ACQUISITION_SEQUENCE), N_VIEWS);
+	for (size_t i = 0; i < N_VIEWS; i++) {
+		const struct dicom_item *p = dicom_item_at(acquisition, TAG_PER_PROJECTION_ACQUISITION_SEQUENCE, i);
+
+		assert_true(number_of(p, TAG_POSITIONER_PRIMARY_ANGLE, 0) == -10 + 5 * (double)i);
+		assert_true(fabs(number_of(p, TAG_EXPOSURE_IN_MAS, 0) - 4.2) < 1e-9); /* 4200 uAs */
+	}
+	assert_true(fabs(number_of(acquisition, TAG_ORGAN_DOSE, 0) - 0.01) < 1e-9); /* of all projections */
+	assert_true(fabs(number_of(acquisition, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, 0) - 640.0 / 620) < 1e-6);
+	unmake(&m);
+	m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete_other_angle});
+	assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE)); /* five times 0 degrees would not be true */
+	unmake(&m);
+	for (size_t i = 0; i < sizeof(one_less) / sizeof(one_less[0]); i++) {
+		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete, .ctx = &one_less[i]});
+		assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE));
+		assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
+		unmake(&m);
+	}
+}
+
+static void no_frame_of_reference(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	(void)ctx;
+	put(root, DICOM_TAG(0x0008, 0x0201), "-0330");
+	assert_true(dicom_put_empty(root, TAG_FRAME_OF_REFERENCE_UID, NULL) >= 0);
+}
+
+static void test_made_up(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS, .change = no_frame_of_reference});
+
+	(void)state;
+	assert_int_equal(strncmp(text_of(m.root, TAG_FRAME_OF_REFERENCE_UID), "2.25.", 5), 0);
+	/* 1782726000 s is 2026-06-29 09:40:00 UTC */
+	assert_string_equal(text_of(m.root, TAG_CONTENT_DATE), "20260629");
+	assert_int_equal(strncmp(text_of(m.root, TAG_CONTENT_TIME), "061000.25", 9), 0);
+	unmake(&m);
+}
+
+/* The scale of the protocol: stored = round((mu - offset) / step), the mapping says so,
+ * the pixel transformation stays identity. */
+static void test_scale(void **state)
+{
+	struct protocol_conf p = protocol_with((const char *const[]){"stored_offset=-0.005", "stored_step=2e-5", NULL});
+	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p), other;
+	const struct dicom_item *map = group(m.root, shared_group, 0, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+	const struct dicom_item *transform = group(m.root, shared_group, 0, TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE);
+	uint16_t values[NX * NY];
+	char uid[DICOM_UID_SIZE];
+	struct err err = {0};
+
+	(void)state;
+	assert_true(number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0) == 2e-5);
+	assert_true(number_of(map, TAG_REAL_WORLD_VALUE_INTERCEPT, 0) == -0.005);
+	assert_true(number_of(transform, TAG_RESCALE_SLOPE, 0) == 1 && number_of(transform, TAG_RESCALE_INTERCEPT, 0) == 0);
+	assert_true(m.report.below == 1 && m.report.above == 1); /* -0.01 and 2 */
+	for (int k = 0; k < NZ; k++) {
+		assert_int_equal(dicom_read_frame(m.file, k, values, &err), 0);
+		for (int i = 0; i < NX * NY; i++) {
+			/* this fixture's images lie as the volume does but for their directions: look at the set of values */
+			double mu = -0.005 + 2e-5 * values[i];
+
+			assert_true(values[i] == 0 || values[i] == 65535 || (mu > 0.0099 && mu < 0.05));
+		}
+	}
+	snprintf(uid, sizeof(uid), "%s", m.report.objects[0].sop_instance);
+	unmake(&m);
+	other = make(&(struct fixture_mg){.n = N_VIEWS});
+	assert_string_not_equal(other.report.objects[0].sop_instance, uid);
+	assert_string_not_equal(other.report.objects[0].series, "");
+	unmake(&other);
+}
+
+static void test_not_written(void **state)
+{
+	struct made m = make(&(struct fixture_mg){.n = N_VIEWS});
+	struct result_info info = {.protocol = config_protocol(fixture_config, "dbt-osem"), .plan = &m.plan, .device = "cpu"};
+	struct result_report report = {0};
+	struct dbt_session session = session_of(&m);
+	struct err err = {0};
+	int before;
+
+	(void)state;
+	assert_true(result_write(m.exam, &info, &session, fixture_path("no/such"), &report, &err) < 0);
+	before = fixture_entries();
+	m.volume[77] = NAN;
+	session = session_of(&m);
+	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -EIO);
+	assert_non_null(strstr(err.msg, "1 of"));
+	m.volume[77] = 0;
+	/* a device that dies under way: its error, and no file */
+	unlink(path_of(&m.report.objects[0]));
+	session.broken = 1;
+	session.next = 0;
+	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -ENODEV);
+	assert_non_null(strstr(err.msg, "the device is gone"));
+	assert_int_equal(fixture_entries(), before - 1);
+	assert_int_equal(report.n_objects, 0);
+	unmake(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_places),	       cmocka_unit_test(test_identity), cmocka_unit_test(test_copied),
+		cmocka_unit_test(test_all_or_nothing), cmocka_unit_test(test_made_up),	cmocka_unit_test(test_not_written),
+		cmocka_unit_test(test_scale),
+	};
+
+	return cmocka_run_group_tests_name("result", tests, fixture_start, fixture_stop);
+}

@@ -1,0 +1,214 @@
+/* The further objects of a result: slabs, a synthetic view; and compressed ones. */
+#include <errno.h>
+
+#include "tests/node/result/result_fixture.h"
+
+static struct dicom_file *open_object(const struct made *m, size_t i)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	if (dicom_open(path_of(&m->report.objects[i]), &file, &err) < 0)
+		fail_msg("%s", err.msg);
+	return file;
+}
+
+/* The voxel that a stored pixel of a slice shows. */
+static float voxel_of(const struct made *m, int slice, int pixel)
+{
+	int row = pixel / NX, column = pixel % NX;
+	int i = m->exam->columns_toward_chest ? NX - 1 - column : column;
+	int j = m->exam->rows_toward_minus_y ? NY - 1 - row : row;
+
+	return m->volume[(slice * NY + j) * NX + i];
+}
+
+/* Slabs of the slices [first, first + n): values, places, thickness, what they say they are and where they come from. */
+static void check_slabs(const char *const *settings, bool maximum, const int (*slabs)[2], size_t n, bool even)
+{
+	struct protocol_conf p = protocol_with(settings);
+	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p);
+	struct dicom_file *file;
+	struct dicom_item *root;
+	const struct dicom_item *derivation;
+	uint16_t values[NX * NY];
+	struct err err = {0};
+
+	assert_int_equal(m.report.n_objects, 2);
+	assert_int_equal(m.report.objects[1].kind, RESULT_SLABS);
+	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS);
+	assert_string_not_equal(m.report.objects[1].series, m.report.objects[0].series);
+	file = open_object(&m, 1);
+	root = dicom_root(file);
+	assert_string_equal(text_of(root, TAG_SOP_INSTANCE_UID), m.report.objects[1].sop_instance);
+	assert_string_equal(text_of(root, TAG_SERIES_INSTANCE_UID), m.report.objects[1].series);
+	assert_string_equal(text_of(root, TAG_VOLUMETRIC_PROPERTIES), "SAMPLED");
+	assert_string_equal(text_of(root, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE), maximum ? "MAX_IP" : "TOMOSYNTHESIS");
+	assert_string_equal(text_of(root, TAG_IMAGE_TYPE), "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE");
+	assert_true(number_of(root, TAG_NUMBER_OF_FRAMES, 0) == (double)n);
+	/* one step of derivation from the projections, one from the slices, which are referred to as another series */
+	derivation = dicom_item_at(dicom_item_at(root, shared_group, 0), TAG_DERIVATION_IMAGE_SEQUENCE, 1);
+	assert_string_equal(text_of(dicom_item_at(derivation, TAG_SOURCE_IMAGE_SEQUENCE, 0), TAG_REFERENCED_SOP_INSTANCE_UID),
+			    m.report.objects[0].sop_instance);
+	assert_string_equal(text_of(dicom_item_at(derivation, TAG_DERIVATION_CODE_SEQUENCE, 0), TAG_CODE_VALUE),
+			    maximum ? "113078" : "113049");
+	assert_int_equal(dicom_item_count(root, TAG_REFERENCED_SERIES_SEQUENCE), 2);
+	assert_int_equal(dicom_has(dicom_item_at(root, shared_group, 0), TAG_PIXEL_MEASURES_SEQUENCE), even);
+	for (size_t k = 0; k < n; k++) {
+		const struct dicom_item *frame = dicom_item_at(root, frame_group, k);
+		const struct dicom_item *measures =
+			group(root, even ? shared_group : frame_group, even ? 0 : k, TAG_PIXEL_MEASURES_SEQUENCE);
+		const struct dicom_item *position = group(root, frame_group, k, TAG_PLANE_POSITION_SEQUENCE);
+
+		assert_non_null(frame);
+		assert_true(fabs(number_of(measures, TAG_SLICE_THICKNESS, 0) - 1.5 * slabs[k][1]) < 1e-6);
+		assert_true(fabs(number_of(position, TAG_IMAGE_POSITION_PATIENT, 2) -
+				 (20 + 1.5 * (slabs[k][0] + slabs[k][1] / 2.0))) < 1e-3); /* a CC view: z is the patient's */
+		if (even)
+			assert_true(fabs(number_of(measures, TAG_SPACING_BETWEEN_SLICES, 0) -
+					 1.5 * (n > 1 ? slabs[1][0] - slabs[0][0] : slabs[0][1])) < 1e-6);
+		assert_int_equal(dicom_read_frame(file, (long)k, values, &err), 0);
+		for (int i = 0; i < NX * NY; i++) {
+			double want = maximum ? -1 : 0;
+
+			for (int s = slabs[k][0]; s < slabs[k][0] + slabs[k][1]; s++)
+				want = maximum ? fmax(want, voxel_of(&m, s, i)) : want + voxel_of(&m, s, i) / slabs[k][1];
+			want = fmin(fmax(want * 1e5, 0), 65535);
+			if (fabs(values[i] - want) > 0.51)
+				fail_msg("slab %zu, pixel %d: %u, not %g", k, i, values[i], want);
+		}
+	}
+	dicom_close(file);
+	unmake(&m);
+}
+
+static void test_slabs(void **state)
+{
+	(void)state;
+	/* slices of 1.5 mm; half of the thickness is the default's step */
+	check_slabs((const char *const[]){"slab_thickness=3", NULL}, false, (const int[][2]){{0, 2}, {1, 2}}, 2, true);
+	check_slabs((const char *const[]){"slab_thickness=3", "slab_mode=maximum", NULL}, true, (const int[][2]){{0, 2}, {1, 2}},
+		    2, true);
+	check_slabs((const char *const[]){"slab_thickness=1.5", NULL}, false, (const int[][2]){{0, 1}, {1, 1}, {2, 1}}, 3, true);
+	check_slabs((const char *const[]){"slab_thickness=30", NULL}, false, (const int[][2]){{0, 3}}, 1, true);
+	/* the upper one holds one slice alone: thickness is told frame by frame */
+	check_slabs((const char *const[]){"slab_thickness=3", "slab_step=3", NULL}, false, (const int[][2]){{0, 2}, {2, 1}}, 2,
+		    false);
+}
+
+static void test_slabs_refused(void **state)
+{
+	struct protocol_conf p = protocol_with((const char *const[]){"slab_thickness=1", NULL});
+	struct dbt_plan plan = {.grid = {.n = {NX, NY, NZ}, .h = {2, 2, 1.5}}};
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(result_check(&p, &plan, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "1.5 mm"));
+	p.slab_thickness = 3;
+	p.slab_step = 1;
+	assert_int_equal(result_check(&p, &plan, &err), -EINVAL);
+	p.slab_step = 0;
+	assert_int_equal(result_check(&p, &plan, &err), 0);
+}
+
+/* The view: a mammogram, its pixels on those of the slices, its values an integral, nothing of an exposure. */
+static void test_view(void **state)
+{
+	struct protocol_conf p = protocol_with((const char *const[]){"synthetic=true", NULL});
+	struct made m = make_as(&(struct fixture_mg){.n = N_VIEWS, .change = complete}, &p);
+	struct dicom_file *file = open_object(&m, 1);
+	struct dicom_item *root = dicom_root(file);
+	const struct dicom_item *map = dicom_item_at(root, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE, 0);
+	double step = number_of(map, TAG_REAL_WORLD_VALUE_SLOPE, 0);
+	struct dicom_pixel_info info;
+	uint16_t values[NX * NY];
+	struct err err = {0};
+	size_t n;
+
+	(void)state;
+	assert_int_equal(m.report.n_objects, 2);
+	assert_string_equal(m.report.objects[1].sop_class, RESULT_CLASS_VIEW);
+	assert_string_equal(text_of(root, TAG_SOP_CLASS_UID), RESULT_CLASS_VIEW);
+	assert_string_equal(text_of(root, TAG_IMAGE_TYPE), "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D");
+	assert_string_equal(text_of(root, DICOM_TAG(0x0008, 0x0068)), "FOR PRESENTATION");
+	assert_string_equal(text_of(root, TAG_PATIENT_ORIENTATION),
+			    text_of(dicom_root(m.exam->files[0]), TAG_PATIENT_ORIENTATION));
+	assert_true(number_of(root, TAG_IMAGER_PIXEL_SPACING, 0) == 2 && number_of(root, TAG_IMAGER_PIXEL_SPACING, 1) == 2);
+	assert_string_equal(text_of(root, TAG_ANODE_TARGET_MATERIAL), "TUNGSTEN");
+	assert_false(dicom_has(root, TAG_ORGAN_DOSE) || dicom_has(root, TAG_ENTRANCE_DOSE_IN_MGY) ||
+		     dicom_has(root, TAG_EXPOSURE));
+	n = dicom_item_count(root, TAG_SOURCE_IMAGE_SEQUENCE);
+	assert_int_equal(n, N_VIEWS + 1);
+	assert_string_equal(text_of(dicom_item_at(root, TAG_SOURCE_IMAGE_SEQUENCE, n - 1), TAG_REFERENCED_SOP_INSTANCE_UID),
+			    m.report.objects[0].sop_instance);
+	assert_true(fabs(step - 2e-4) < 1e-12);
+	assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
+	assert_true(info.columns == NX && info.rows == NY && info.frames == 1);
+	assert_int_equal(dicom_read_frame(file, 0, values, &err), 0);
+	for (int i = 0; i < NX * NY; i++) {
+		double sum = 0;
+
+		for (int k = 0; k < NZ; k++)
+			sum += 1.5 * voxel_of(&m, k, i);
+		/* the volume is smooth but for two voxels at a corner: there is no detail to enhance beside them */
+		if (voxel_of(&m, 0, i) > 1 || voxel_of(&m, 0, i) < 0)
+			continue;
+		if (fabs(values[i] * step - sum) > step)
+			fail_msg("pixel %d: %g, not %g", i, values[i] * step, sum);
+	}
+	dicom_close(file);
+	unmake(&m);
+}
+
+/* JPEG-LS: the same objects, bit by bit the same pixels. */
+static void test_compressed(void **state)
+{
+	static const char *const settings[] = {"slab_thickness=3", "synthetic=true", NULL};
+	struct protocol_conf p = protocol_with(settings), q = p;
+	struct made plain = make_as(&(struct fixture_mg){.n = N_VIEWS}, &p), packed;
+	uint16_t frames[3][NZ][NX * NY], values[NX * NY];
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(plain.report.n_objects, 3);
+	for (size_t i = 0; i < 3; i++) {
+		struct dicom_file *file = open_object(&plain, i);
+		struct dicom_pixel_info info;
+
+		assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
+		for (long k = 0; k < info.frames; k++)
+			assert_int_equal(dicom_read_frame(file, k, frames[i][k], &err), 0);
+		dicom_close(file);
+	}
+	unmake(&plain);
+	q.compression = COMPRESSION_JPEGLS;
+	packed = make_as(&(struct fixture_mg){.n = N_VIEWS}, &q);
+	for (size_t i = 0; i < 3; i++) {
+		struct dicom_file *file = open_object(&packed, i);
+		struct dicom_pixel_info info;
+
+		assert_string_equal(packed.report.objects[i].sop_instance, plain.report.objects[i].sop_instance);
+		assert_string_equal(dicom_transfer_syntax(file), "1.2.840.10008.1.2.4.80");
+		assert_string_equal(text_of(dicom_root(file), TAG_LOSSY_IMAGE_COMPRESSION), "00");
+		assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
+		for (long k = 0; k < info.frames; k++) {
+			assert_int_equal(dicom_read_frame(file, k, values, &err), 0);
+			assert_memory_equal(values, frames[i][k], sizeof(values));
+		}
+		dicom_close(file);
+	}
+	unmake(&packed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slabs),
+		cmocka_unit_test(test_slabs_refused),
+		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_compressed),
+	};
+
+	return cmocka_run_group_tests_name("result objects", tests, fixture_start, fixture_stop);
+}

@@ -1,0 +1,148 @@
+/* A scheduler with a journal and without processes: it is told that it is stopping, so it starts none, and the ends of work
+ * processes are made up. */
+#ifndef TOMONODE_TESTS_SCHEDULE_FIXTURE_H
+#define TOMONODE_TESTS_SCHEDULE_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/base/log.h"
+#include "node/serve/schedule.h"
+#include "node/store/spool.h"
+
+#define NOW 5000.0
+#define EXIT_STATUS(code) ((code) << 8) /* as waitpid() gives them, wait(2) */
+#define SIGNAL_STATUS(number) (number)
+#define MADE "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}"
+
+struct stage {
+	char dir[64], path[96];
+	struct config *config;
+	struct schedule s;
+};
+
+static inline void remove_all(const char *dir)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static inline int setup(void **state)
+{
+	struct stage *t = calloc(1, sizeof(*t));
+	struct err err = {0};
+	char text[400];
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(t->dir, "/tmp/test_schedule.XXXXXX");
+	if (!mkdtemp(t->dir))
+		return -1;
+	snprintf(text, sizeof(text), "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n",
+		 t->dir);
+	if (config_parse(text, "test", NULL, NULL, &t->config, &err) < 0)
+		return -1;
+	snprintf(t->path, sizeof(t->path), "%s/journal.db", t->dir);
+	if (spool_prepare(t->dir, &err) < 0 || journal_open(t->path, &t->s.journal, &err) < 0)
+		return -1;
+	t->s.config = t->config;
+	t->s.processes.lock_fd = t->s.processes.notify_fd = -1;
+	t->s.stopping = true;
+	*state = t;
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	struct stage *t = *state;
+
+	journal_close(t->s.journal);
+	jobs_clear(&t->s.jobs);
+	config_free(t->config);
+	remove_all(t->dir);
+	free(t);
+	return 0;
+}
+
+static inline int64_t add_instance(struct stage *t, const char *uid)
+{
+	static int serial;
+	struct instance_row row = {.received = NOW};
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "%s", uid);
+	snprintf(row.file, sizeof(row.file), "instances/%d.dcm", serial++);
+	assert_int_equal(journal_add_instance(t->s.journal, &row, NULL), 0);
+	return row.id;
+}
+
+/* A job with `n` instances that expect `expected`. */
+static inline int64_t add_job(struct stage *t, const char *kind, int n, int expected)
+{
+	char detail[200];
+	int64_t job = 0;
+
+	snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"%s\",\"calling\":\"MOD\"}", kind, kind);
+	assert_int_equal(journal_open_job(t->s.journal, detail, NOW, &job, NULL), 0);
+	for (int i = 0; i < n; i++) {
+		char uid[65];
+		int64_t id;
+
+		snprintf(uid, sizeof(uid), "1.%lld.%d", (long long)job, i);
+		id = add_instance(t, uid);
+		snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}",
+			 (long long)id, NOW, expected);
+		assert_int_equal(journal_add_finding(t->s.journal, id, FINDING_MEMBER, job, detail, NOW, NULL), 0);
+	}
+	return job;
+}
+
+static inline void append(struct stage *t, int64_t job, enum job_event event, const char *detail)
+{
+	struct err err = {0};
+
+	if (journal_append(t->s.journal, job, event, detail, NOW, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static inline const struct job_view *step(struct stage *t, int64_t job, double now)
+{
+	schedule_step(&t->s, now);
+	return jobs_find(&t->s.jobs, job);
+}
+
+/* Reconstructed: the first job's result, with_file with a file where it says. */
+static inline const struct job_view *made(struct stage *t, int64_t job, bool with_file)
+{
+	char path[128];
+	int fd;
+
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_RECONSTRUCTED, MADE);
+	if (with_file) {
+		snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
+		mkdir(path, 0700);
+		strcat(path, "/x.dcm");
+		fd = open(path, O_WRONLY | O_CREAT, 0600);
+		assert_true(fd >= 0);
+		close(fd);
+	}
+	return step(t, job, NOW);
+}
+
+#endif

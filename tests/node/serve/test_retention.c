@@ -1,0 +1,390 @@
+/* Retention by space, and the journal's reserve on a disk without a byte left. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/base/folder.h"
+#include "node/base/log.h"
+#include "node/serve/retention.h"
+#include "node/store/journal.h"
+#include "node/store/spool.h"
+
+#define FILE_BYTES (64 << 10) /* a multiple of every usual block */
+#define RESERVE (4u << 20)
+
+struct place {
+	char dir[64], path[96];
+	struct journal *journal;
+	struct jobs jobs;
+	bool mounted;
+};
+
+static int prepare(struct place *p)
+{
+	struct err err = {0};
+
+	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->dir);
+	return spool_prepare(p->dir, &err) < 0 || journal_open(p->path, &p->journal, &err) < 0 ? -1 : 0;
+}
+
+static int setup(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(p->dir, "/tmp/test_retention.XXXXXX");
+	if (!mkdtemp(p->dir))
+		return -1;
+	*state = p;
+	return prepare(p);
+}
+
+/* The same on a tmpfs of 12 MiB, where we may. */
+static int setup_small(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(p->dir, "/tmp/test_retention.XXXXXX");
+	if (!mkdtemp(p->dir))
+		return -1;
+	*state = p;
+	p->mounted = mount("tmpfs", p->dir, "tmpfs", 0, "size=12m") == 0;
+	return p->mounted ? prepare(p) : 0;
+}
+
+static int teardown(void **state)
+{
+	struct place *p = *state;
+	char command[128];
+
+	journal_close(p->journal);
+	jobs_clear(&p->jobs);
+	if (p->mounted)
+		umount(p->dir);
+	snprintf(command, sizeof(command), "rm -rf '%s'", p->dir);
+	free(p);
+	return system(command);
+}
+
+static void put_file(const struct place *p, const char *file)
+{
+	static const char zeros[FILE_BYTES];
+	char path[200];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
+	close(fd);
+}
+
+static bool there(const struct place *p, const char *file)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", p->dir, file);
+	return access(path, F_OK) == 0;
+}
+
+/* A job of case `key` with one image, instances/KEY.dcm, up to where `delivered` says when (0: not yet delivered). */
+static int64_t add_case(struct place *p, const char *key, double delivered)
+{
+	static const char *const before[] = {"{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", "{}",
+					     "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\"}",
+					     "{\"destination\":\"pacs\"}"};
+	static const enum job_event events[] = {EVENT_COMPLETE, EVENT_STARTED, EVENT_RECONSTRUCTED, EVENT_SENT};
+	struct instance_row row = {.received = 1000};
+	char detail[200];
+	int64_t job = 0;
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "1.%s", key);
+	snprintf(row.file, sizeof(row.file), "instances/%s.dcm", key);
+	put_file(p, row.file);
+	snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", key);
+	assert_int_equal(journal_open_job(p->journal, detail, 1000, &job, NULL), 0);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_add_finding(p->journal, row.id, FINDING_MEMBER, job, "{\"received\":1000}", 1000, NULL), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(journal_append(p->journal, job, events[i], before[i], 1000, NULL), 0);
+	if (delivered > 0)
+		assert_int_equal(journal_append(p->journal, job, EVENT_DELIVERED, "{}", delivered, NULL), 0);
+	return job;
+}
+
+static enum job_state state_of(struct place *p, int64_t job)
+{
+	enum job_state state = JOB_NONE;
+
+	assert_int_equal(journal_job_state(p->journal, job, &state, NULL), 0);
+	return state;
+}
+
+static void refresh(struct place *p)
+{
+	assert_int_equal(jobs_refresh(&p->jobs, p->journal, 0, NULL), 0);
+}
+
+static void space_takes_the_oldest(void **state)
+{
+	struct place *p = *state;
+	int64_t second = add_case(p, "2", 3000), first = add_case(p, "1", 2000), open = add_case(p, "3", 0);
+	int64_t third = add_case(p, "4", 4000);
+
+	refresh(p);
+	assert_int_equal(retention_used(p->dir), 4 * FILE_BYTES);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 4 * FILE_BYTES, 5000), 0);
+	assert_true(there(p, "instances/1.dcm"));
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 3 * FILE_BYTES, 5000), 0);
+	assert_false(there(p, "instances/1.dcm"));
+	assert_int_equal(state_of(p, first), JOB_CLEANED);
+	assert_int_equal(state_of(p, second), JOB_DELIVERED);
+	/* One that is not delivered stays, whatever the space. */
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 5000), FILE_BYTES - 1);
+	assert_int_equal(state_of(p, second), JOB_CLEANED);
+	assert_int_equal(state_of(p, third), JOB_CLEANED);
+	assert_int_equal(state_of(p, open), JOB_RECONSTRUCTED);
+	assert_true(there(p, "instances/3.dcm"));
+}
+
+/* Others are opened between every look and the removal, as on a busy day: that holds nothing up. */
+static void space_is_made_while_exams_arrive(void **state)
+{
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), next = 0;
+
+	refresh(p);
+	next = add_case(p, "2", 0);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, FILE_BYTES, 5000), 0);
+	assert_int_equal(state_of(p, done), JOB_CLEANED);
+	assert_false(there(p, "instances/1.dcm"));
+	assert_true(there(p, "instances/2.dcm"));
+	assert_int_equal(state_of(p, next), JOB_RECONSTRUCTED);
+}
+
+/* A revision shares the images of its case: neither goes before both are done. */
+static void space_spares_open_cases(void **state)
+{
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), open = 0;
+
+	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 2500, &open, NULL),
+			 0);
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 5000), FILE_BYTES - 1);
+	assert_int_equal(state_of(p, done), JOB_DELIVERED);
+	assert_true(there(p, "instances/1.dcm"));
+}
+
+/* An image comes between the look and the removal, and opens a revision with all images of the case: they stay. */
+static void a_revision_in_between_keeps_its_images(void **state)
+{
+	const struct retention_rule rule = {1, 0};
+	struct instance_row late = {.received = 3000, .file = "instances/late.dcm", .sop_instance = "1.9"};
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), other = add_case(p, "2", 2000), revision = 0;
+
+	refresh(p);
+	put_file(p, late.file);
+	assert_int_equal(journal_add_instance(p->journal, &late, NULL), 0);
+	assert_int_equal(journal_open_revision(p->journal, done, late.id, "{}",
+					       "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 3000, &revision, NULL),
+			 0);
+	assert_false(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1e9));
+	assert_true(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 1e9) > 0);
+	assert_true(there(p, "instances/1.dcm"));
+	assert_int_equal(journal_names_file(p->journal, "instances/1.dcm", NULL), 1);
+	assert_int_equal(state_of(p, done), JOB_DELIVERED);
+	/* That is nothing to a case which has none of these images. */
+	assert_int_equal(state_of(p, other), JOB_CLEANED);
+	assert_false(there(p, "instances/2.dcm"));
+	/* The next look knows of it. */
+	refresh(p);
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1e9));
+	assert_true(there(p, "instances/1.dcm"));
+	/* And the other way round: of what is cleaned there is no revision. */
+	assert_int_equal(journal_open_revision(p->journal, other, late.id, "{}", "{}", 3000, &revision, NULL), -ESTALE);
+}
+
+/* A cancelled revision keeps its case from nothing; a cancelled case goes after days of its own. */
+static void cancelled_cases(void **state)
+{
+	struct place *p = *state;
+	int64_t done = add_case(p, "1", 2000), given_up = add_case(p, "2", 0), revision = 0;
+
+	assert_int_equal(
+		journal_open_job(p->journal, "{\"key\":\"1\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", 2500, &revision, NULL), 0);
+	assert_int_equal(journal_append(p->journal, revision, EVENT_CANCEL, "{}", 2500, NULL), 0);
+	assert_int_equal(journal_append(p->journal, given_up, EVENT_CANCEL, "{}", 2500, NULL), 0);
+	refresh(p);
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &(struct retention_rule){1, 0}, 1e9));
+	assert_int_equal(state_of(p, done), JOB_CLEANED);
+	assert_int_equal(state_of(p, given_up), JOB_CANCELLED);
+	assert_false(there(p, "instances/1.dcm"));
+	refresh(p);
+	assert_int_equal(retention_clean_space(p->journal, &p->jobs, p->dir, 1, 1e9), FILE_BYTES - 1); /* never for space */
+	assert_true(retention_clean(p->journal, &p->jobs, p->dir, &(struct retention_rule){0, 1}, 1e9));
+	assert_int_equal(state_of(p, given_up), JOB_CLEANED);
+	assert_int_equal(state_of(p, revision), JOB_CLEANED);
+	assert_false(there(p, "instances/2.dcm"));
+}
+
+static int64_t add_apart(struct place *p, const char *name, enum finding_kind kind, double time)
+{
+	struct instance_row row = {.received = time};
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "2.%s", name);
+	snprintf(row.file, sizeof(row.file), "instances/%s.dcm", name);
+	snprintf(row.digest, sizeof(row.digest), "d");
+	put_file(p, row.file);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_add_finding(p->journal, row.id, kind, 0, "{\"reason\":\"\"}", time, NULL), 0);
+	return row.id;
+}
+
+/* What belongs to no case goes after the days that a person has named, and nothing else does: neither younger ones, nor one that
+ * nobody has looked at yet, nor images of a case, whatever its state. */
+static void objects_of_no_case(void **state)
+{
+	const double day = 86400, now = 1000 * day;
+	struct instance_row row = {.received = 1, .file = "instances/new.dcm", .sop_instance = "3.1"};
+	struct place *p = *state;
+	char name[16];
+	int64_t open;
+
+	add_case(p, "done", 2000);
+	open = add_case(p, "open", 0);
+	assert_int_equal(journal_append(p->journal, open, EVENT_CANCEL, "{}", 1000, NULL), 0);
+	add_apart(p, "ignored", FINDING_IGNORED, now - 3 * day);
+	add_apart(p, "refused", FINDING_REFUSED, now - 2 * day - 1);
+	add_apart(p, "young", FINDING_CONFLICT, now - 2 * day + 1);
+	add_apart(p, "tomorrow", FINDING_IGNORED, now + 1); /* the clock was set back */
+	put_file(p, row.file);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 2, now), 2);
+	assert_false(there(p, "instances/ignored.dcm"));
+	assert_false(there(p, "instances/refused.dcm"));
+	assert_int_equal(journal_has_instance(p->journal, "2.ignored", "d", NULL, NULL), 0); /* sent again, it is stored again */
+	assert_int_equal(journal_names_file(p->journal, "instances/ignored.dcm", NULL), 0);  /* a file that is left is swept */
+	assert_true(there(p, "instances/young.dcm") && there(p, "instances/tomorrow.dcm") && there(p, "instances/new.dcm"));
+	assert_true(there(p, "instances/done.dcm") && there(p, "instances/open.dcm"));
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 2, now), 0);
+	for (int i = 0; i < RETENTION_APART_MAX + 3; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		add_apart(p, name, FINDING_IGNORED, 1);
+	}
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 1, 3 * day), RETENTION_APART_MAX);
+	assert_int_equal(retention_clean_apart(p->journal, p->dir, 1, 3 * day), 3);
+}
+
+/* Fill what is left of the disk, to the last byte. */
+static void fill(const struct place *p)
+{
+	char path[200], block[4096] = {0};
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/filler", p->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	assert_true(fd >= 0);
+	do
+		n = write(fd, block, sizeof(block));
+	while (n > 0);
+	assert_int_equal(errno, ENOSPC);
+	close(fd);
+}
+
+static void reserved_journal_commits_on_a_full_disk(void **state)
+{
+	struct place *p = *state;
+	struct err err = {0};
+	int64_t job;
+	int rc;
+
+	if (!p->mounted) {
+		print_message("skipped: not allowed to mount a tmpfs\n");
+		skip();
+	}
+	job = add_case(p, "1", 0);
+	rc = journal_reserve(p->journal, RESERVE, &err);
+	if (rc == -EOPNOTSUPP) {
+		print_message("skipped: %s\n", err.msg);
+		skip();
+	}
+	assert_int_equal(rc, 0);
+	fill(p);
+	assert_int_equal(spool_free(p->dir), 0);
+	for (int i = 0; i < 400; i++)
+		if (journal_append(p->journal, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1.0}", 1000 + i,
+				   &err) < 0)
+			fail_msg("append %d on a full disk: %s", i, err.msg);
+	refresh(p);
+	assert_int_equal(jobs_find(&p->jobs, job)->sends[0].failures, 400);
+	assert_int_equal(journal_check(p->journal, NULL, NULL, NULL), 0);
+}
+
+/* What the reserve is for: without it, the same ends soon. */
+static void bare_journal_meets_the_end(void **state)
+{
+	struct place *p = *state;
+	struct err err = {0};
+	int64_t job;
+	int n = 0;
+
+	if (!p->mounted)
+		skip();
+	job = add_case(p, "1", 0);
+	fill(p);
+	while (n < 400 &&
+	       journal_append(p->journal, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1.0}", 1000 + n, &err) == 0)
+		n++;
+	assert_in_range(n, 0, 399);
+	assert_int_equal(err.code, ENOSPC);
+}
+
+static void bytes_of_folders(void **state)
+{
+	struct place *p = *state;
+	char path[128];
+
+	assert_int_equal(folder_bytes("/nonexistent"), 0);
+	snprintf(path, sizeof(path), "%s/outbox/7", p->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	put_file(p, "outbox/7/a.dcm");
+	put_file(p, "outbox/7/b.dcm");
+	put_file(p, "work/c"); /* not counted */
+	assert_int_equal(folder_bytes(path), 2 * FILE_BYTES);
+	assert_int_equal(retention_used(p->dir), 2 * FILE_BYTES);
+}
+
+int main(void)
+{
+#define T(f, begin) cmocka_unit_test_setup_teardown(f, begin, teardown)
+	const struct CMUnitTest tests[] = {
+		T(space_takes_the_oldest, setup),
+		T(space_is_made_while_exams_arrive, setup),
+		T(space_spares_open_cases, setup),
+		T(a_revision_in_between_keeps_its_images, setup),
+		T(cancelled_cases, setup),
+		T(reserved_journal_commits_on_a_full_disk, setup_small),
+		T(bare_journal_meets_the_end, setup_small),
+		T(objects_of_no_case, setup),
+		T(bytes_of_folders, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

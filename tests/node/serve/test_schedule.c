@@ -1,0 +1,531 @@
+/* What the node decides about cases, workers and slots. */
+#include "tests/node/serve/schedule_fixture.h"
+
+#include "node/base/exit_code.h"
+#include "node/process/channel.h"
+#include "node/serve/retention.h"
+
+static void complete_gets_its_route(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 3, 3);
+	const struct job_view *v = step(t, job, NOW);
+
+	assert_int_equal(v->state, JOB_READY);
+	assert_string_equal(v->protocol, "dbt-osem");
+	assert_int_equal(v->n_sends, 1);
+	assert_string_equal(v->sends[0].destination, "pacs");
+}
+
+static void no_route_is_held(void **state)
+{
+	struct stage *t = *state;
+	const struct job_view *v = step(t, add_job(t, "ct", 1, 1), NOW);
+
+	assert_int_equal(v->state, JOB_HELD);
+	assert_non_null(strstr(v->reason, "no route"));
+	assert_non_null(strstr(v->reason, "'ct' from 'MOD'"));
+}
+
+static void incomplete_waits_then_holds(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3);
+
+	assert_int_equal(step(t, job, NOW + 59)->state, JOB_COLLECTING);
+	assert_true(t->s.next == NOW + 60);
+	assert_int_equal(step(t, job, NOW + 60)->state, JOB_HELD);
+	assert_non_null(strstr(jobs_find(&t->s.jobs, job)->reason, "2 of 3"));
+	/* Held once, not at every look. */
+	step(t, job, NOW + 70);
+	step(t, job, NOW + 80);
+	assert_int_equal(t->s.jobs.last_seq, 4);
+}
+
+/* Quiet is not quiet while a large object is still coming in, or while one waits to be looked at. What the files' own times are,
+ * and where the wall clock jumps, does not matter: here they are years old. */
+static void not_held_while_arriving(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3), waiting;
+	struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/incoming/1.part", t->dir);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(futimens(fd, times), 0);
+	t->s.clock = 1000;
+	assert_int_equal(step(t, job, NOW + 300)->state, JOB_COLLECTING);
+	assert_true(t->s.next > NOW + 300 && t->s.next < NOW + 310);
+	t->s.clock = 1059;
+	assert_int_equal(step(t, job, NOW + 86400)->state, JOB_COLLECTING);
+	assert_int_equal(write(fd, "more", 4), 4); /* it grows: quiet time begins anew */
+	t->s.clock = 1070;
+	assert_int_equal(step(t, job, NOW + 300)->state, JOB_COLLECTING);
+	t->s.clock = 1129;
+	assert_int_equal(step(t, job, NOW + 300)->state, JOB_COLLECTING);
+	close(fd);
+	waiting = add_instance(t, "1.77");
+	t->s.clock = 1131;
+	assert_int_equal(step(t, job, NOW + 400)->state,
+			 JOB_COLLECTING); /* the file does not grow; the instance is not indexed */
+	assert_int_equal(journal_add_finding(t->s.journal, waiting, FINDING_IGNORED, 0, "{}", NOW, NULL), 0);
+	assert_int_equal(step(t, job, NOW + 400)->state, JOB_HELD);
+}
+
+static void running_without_a_worker_starts_again(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+	assert_int_equal(jobs_find(&t->s.jobs, job)->crashes, 0);
+}
+
+static void worker_end(struct stage *t, int64_t job, int status, double kill_at, double now)
+{
+	struct process p = {.role = PROCESS_WORKER, .job = job, .kill_at = kill_at, .channel = -1};
+
+	append(t, job, EVENT_STARTED, "{}");
+	schedule_ended(&t->s, &p, status, now);
+}
+
+static void crashes_back_off_and_end(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+
+	worker_end(t, job, SIGNAL_STATUS(SIGSEGV), 0, NOW);
+	assert_int_equal(v->state, JOB_READY);
+	assert_non_null(strstr(v->reason, "signal 11"));
+	assert_true(v->not_before == NOW + 1);
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+	worker_end(t, job, EXIT_STATUS(3), 0, NOW + 2); /* the second of two attempts */
+	assert_int_equal(step(t, job, NOW + 2)->state, JOB_FAILED);
+	assert_non_null(strstr(v->reason, "2 attempts"));
+	assert_non_null(strstr(v->reason, "exit code 3"));
+	append(t, job, EVENT_RETRY, "{}");
+	assert_int_equal(step(t, job, NOW + 3)->state, JOB_READY);
+	assert_int_equal(v->crashes, 0);
+}
+
+static void told_to_stop_is_no_crash(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+
+	worker_end(t, job, EXIT_STATUS(CODE_CANCELLED), 0, NOW);
+	assert_true(v->state == JOB_READY && v->crashes == 0);
+	worker_end(t, job, SIGNAL_STATUS(SIGKILL), NOW + 5, NOW);
+	assert_true(v->state == JOB_READY && v->crashes == 0);
+	append(t, job, EVENT_STARTED, "{}");
+	schedule_interrupt(&t->s, NOW);
+	assert_true(v->state == JOB_READY && v->crashes == 0);
+}
+
+static void every_destination_done(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = made(t, job, true);
+
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_RECONSTRUCTED);
+	assert_true(t->s.next == 5030);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
+	assert_true(v->finished == NOW);
+}
+
+/* A time that was written while the clock was days ahead. */
+static void clock_set_back_delays_nothing(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	made(t, job, true);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1005000}");
+	t->s.stopping = false; /* so that it would start: the slot of the destination is taken, and nothing is waited for */
+	t->s.processes.list[0] = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs", .channel = -1};
+	t->s.processes.n = 1;
+	step(t, job, NOW);
+	assert_true(t->s.next == NOW + 3600);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5060}");
+	step(t, job, NOW);
+	assert_true(t->s.next == 5060);
+	t->s.processes.n = 0;
+	t->s.stopping = true;
+}
+
+static void refused_ends_as_dead_letter(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = made(t, job, true);
+
+	append(t, job, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DEAD_LETTER);
+	assert_string_equal(v->reason, "refused by pacs");
+}
+
+static void delivery_that_died(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = made(t, job, true);
+	struct process p = {.role = PROCESS_DELIVER, .job = job, .destination = "pacs"};
+
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGABRT), NOW);
+	assert_int_equal(v->sends[0].failures, 1);
+	assert_true(v->sends[0].next == NOW + 5); /* the default's retry_first */
+	assert_non_null(strstr(v->sends[0].reason, "signal 6"));
+	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
+	assert_true(v->sends[0].next == NOW + 10);
+	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_OK), NOW); /* it has written down itself */
+	assert_int_equal(v->sends[0].failures, 2);
+}
+
+static void lost_result_is_made_again(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	assert_int_equal(made(t, job, false)->state, JOB_READY);
+}
+
+/* A header that kills the indexer is set apart at the second death; others are not touched. */
+static void index_deaths(void **state)
+{
+	struct stage *t = *state;
+	struct process p = {.role = PROCESS_INDEX};
+	int64_t first = add_instance(t, "1.1"), second = add_instance(t, "1.2");
+	struct instance_row row;
+
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(row.id, first);
+	assert_true(t->s.index_not_before > t->s.clock);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	assert_int_equal(row.id, second);
+	/* A failing journal is nobody's fault: nothing is set apart, however often. */
+	for (int i = 0; i < 50; i++)
+		schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW + 3);
+	/* Nor is being told to stop. */
+	p.kill_at = NOW;
+	for (int i = 0; i < 5; i++)
+		schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGTERM), NOW + 3);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
+	p.kill_at = 0;
+	for (int i = 0; i < 10; i++)
+		schedule_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + 4);
+	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 0);
+}
+
+/* Without a journal nothing is decided and nothing breaks; when it is back, what is due is done. */
+static void no_journal_decides_nothing(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process p = {.role = PROCESS_WORKER, .job = job, .channel = -1};
+
+	t->s.journal = journal_close(t->s.journal);
+	schedule_step(&t->s, NOW);
+	assert_true(t->s.next > NOW);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	schedule_interrupt(&t->s, NOW);
+	assert_int_equal(t->s.jobs.n, 0);
+	assert_int_equal(journal_open(t->path, &t->s.journal, NULL), 0);
+	assert_int_equal(step(t, job, NOW)->state, JOB_READY);
+}
+
+/* The wall clock goes back an hour after the last instance: the alarm comes after quiet time, not an hour late. */
+static void clock_set_back_delays_no_alarm(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 2, 3);
+	const double back = NOW - 3600;
+
+	assert_int_equal(step(t, job, back)->state, JOB_COLLECTING);
+	assert_true(t->s.next <= back + 60);
+	assert_int_equal(step(t, job, back + 59)->state, JOB_COLLECTING);
+	assert_int_equal(step(t, job, back + 60)->state, JOB_HELD);
+}
+
+/* SIGKILL comes when its grace is over, also when the wall clock goes back in between; so do the other deadlines. */
+static void clock_set_back_delays_no_deadline(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process p = {.role = PROCESS_INDEX};
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		signal(SIGTERM, SIG_IGN);
+		for (;;)
+			pause();
+	}
+	assert_true(pid > 0);
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_CANCEL, "{}");
+	t->s.processes.list[0] = (struct process){.pid = pid, .role = PROCESS_WORKER, .job = job, .channel = -1};
+	t->s.processes.n = 1;
+	t->s.clock = 100;
+	step(t, job, NOW);
+	assert_true(t->s.processes.list[0].kill_at == 105);
+	step(t, job, NOW - 3600);
+	assert_true(process_tick(&t->s.processes, 104) == 105);
+	process_tick(&t->s.processes, 105);
+	kill(pid, SIGKILL); /* the child may not have come to ignoring SIGTERM: how it ends is not what is tested */
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	t->s.processes.n = 0;
+	/* An indexer that ended badly is started again a second later on the same clock. */
+	add_instance(t, "1.9");
+	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
+	assert_true(t->s.index_not_before == 101);
+	t->s.stopping = false;
+	step(t, job, NOW - 7200);
+	assert_true(t->s.next == NOW - 7200 + 1);
+	t->s.stopping = true;
+}
+
+/* ---- slots with made-up workers: the other ends of their channels are ours ---- */
+
+static void add_worker(struct stage *t, size_t slot, int ret_fd[2])
+{
+	struct process *p = &t->s.processes.list[t->s.processes.n++];
+	char device[32];
+
+	assert_int_equal(channel_pair(ret_fd), 0);
+	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .channel = ret_fd[0]};
+	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
+	snprintf(device, sizeof(device), "device %zu", slot);
+	assert_true(channel_send(ret_fd[1], CHANNEL_READY, 0, 0, device, true));
+}
+
+/* The job that a worker was given; 0: none. */
+static int64_t given(int fd)
+{
+	struct channel_message m;
+
+	if (channel_receive(fd, &m, false) <= 0)
+		return 0;
+	assert_int_equal(m.kind, CHANNEL_JOB);
+	return m.job;
+}
+
+static void close_pair(int fd[2])
+{
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void jobs_go_to_their_slots(void **state)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1), second = add_job(t, "dbt", 2, 2), third = add_job(t, "dbt", 3, 3);
+	int a[2], b[2];
+
+	slots_configure(&t->s.slots, "cuda:0, cuda:1", t->s.clock);
+	add_worker(t, 0, a);
+	add_worker(t, 1, b);
+	t->s.stopping = false;
+	assert_int_equal(step(t, third, NOW)->state, JOB_READY);
+	assert_int_equal(given(a[1]), first);
+	assert_int_equal(given(b[1]), second);
+	assert_true(given(a[1]) == 0 && given(b[1]) == 0);
+	assert_string_equal(jobs_find(&t->s.jobs, first)->device, "device 0");
+	assert_string_equal(jobs_find(&t->s.jobs, second)->device, "device 1");
+	/* Journal first, then the word. */
+	append(t, second, EVENT_HELD, "{\"reason\":\"data\"}");
+	assert_true(channel_send(b[1], CHANNEL_DONE, second, 0, NULL, true));
+	assert_int_equal(step(t, second, NOW)->state, JOB_HELD);
+	assert_int_equal(given(b[1]), third);
+	assert_int_equal(jobs_find(&t->s.jobs, first)->state, JOB_RUNNING);
+	/* A worker that is done without a word in the journal: the job starts again. */
+	assert_true(channel_send(a[1], CHANNEL_DONE, first, 0, NULL, true));
+	step(t, first, NOW);
+	step(t, first, NOW);
+	assert_int_equal(given(a[1]), first);
+	assert_int_equal(jobs_find(&t->s.jobs, first)->crashes, 0);
+	/* One that hangs up without ending is not listened to any more. */
+	close(b[1]);
+	schedule_hear(&t->s, NOW);
+	assert_int_equal(t->s.processes.list[1].channel, -1);
+	t->s.stopping = true;
+	close_pair(a);
+}
+
+/* The device's fault: not the case's. Another slot takes it at once. */
+static void broken_device_hands_its_job_on(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+	const struct slot *slot;
+	int a[2], b[2];
+
+	slots_configure(&t->s.slots, "cuda:0, cuda:1", t->s.clock);
+	add_worker(t, 0, a);
+	add_worker(t, 1, b);
+	t->s.stopping = false;
+	v = step(t, job, NOW);
+	assert_int_equal(given(a[1]), job);
+	assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "device 0: an illegal address", true));
+	assert_int_equal(step(t, job, NOW)->state, JOB_RUNNING);
+	assert_int_equal(given(b[1]), job);
+	assert_string_equal(v->device, "device 1");
+	assert_int_equal(v->crashes, 0);
+	slot = &t->s.slots.list[0];
+	assert_true(slot->out && slot->state == SLOT_ENDING);
+	assert_string_equal(slot->reason, "device 0: an illegal address");
+	/* Said again, as it ends: nothing more happens to the job. */
+	assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "again", true));
+	step(t, job, NOW);
+	assert_int_equal(v->state, JOB_RUNNING);
+	assert_int_equal(process_find(&t->s.processes, PROCESS_WORKER, job, NULL)->slot, t->s.slots.list[1].id);
+	t->s.stopping = true;
+	close_pair(a);
+	close_pair(b);
+}
+
+/* What a worker said before it died is heard; what it had not said costs its job an attempt. */
+static void last_words(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v = step(t, job, NOW);
+	struct process p = {.role = PROCESS_WORKER, .job = job};
+	int a[2];
+
+	slots_configure(&t->s.slots, "cuda:0", t->s.clock);
+	p.slot = t->s.slots.list[0].id;
+	for (int said = 0; said < 2; said++) {
+		assert_int_equal(channel_pair(a), 0);
+		p.channel = a[0];
+		append(t, job, EVENT_STARTED, "{}");
+		slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
+		slots_update(&t->s.slots, p.slot, SLOT_READY, 0, "x", 0);
+		slots_update(&t->s.slots, p.slot, SLOT_GIVEN, 0, NULL, 0);
+		if (said)
+			assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "an uncorrectable error", true));
+		schedule_ended(&t->s, &p, said ? EXIT_STATUS(CODE_DEVICE) : SIGNAL_STATUS(SIGKILL), NOW);
+		assert_int_equal(v->state, JOB_READY);
+		assert_int_equal(v->crashes, 1); /* of the first one */
+		assert_int_equal(slots_find(&t->s.slots, p.slot)->state, SLOT_DOWN);
+		assert_true(slots_find(&t->s.slots, p.slot)->out == said);
+		close_pair(a);
+	}
+	assert_string_equal(v->reason, "an uncorrectable error");
+	/* Killed because it hung: that is counted, being told to stop is not. */
+	p = (struct process){.role = PROCESS_WORKER, .job = job, .channel = -1, .kill_at = 1, .hung = true};
+	append(t, job, EVENT_STARTED, "{}");
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
+	assert_int_equal(v->crashes, 2);
+	assert_non_null(strstr(v->reason, "no progress for 1800 s"));
+}
+
+/* A slot is free again although nothing can be written. */
+static void slot_without_a_journal(void **state)
+{
+	struct stage *t = *state;
+	struct process p = {.role = PROCESS_WORKER, .job = 1, .channel = -1};
+
+	slots_configure(&t->s.slots, "cpu", 0);
+	p.slot = t->s.slots.list[0].id;
+	slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
+	t->s.journal = journal_close(t->s.journal);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
+	assert_int_equal(t->s.slots.list[0].state, SLOT_DOWN);
+	assert_int_equal(t->s.slots.list[0].deaths, 1);
+}
+
+static bool is_busy(void *ctx, int64_t job)
+{
+	return job == *(int64_t *)ctx;
+}
+
+static bool has_outbox(struct stage *t, const char *name)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/outbox/%s", t->dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void add_outbox(struct stage *t, const char *name)
+{
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/outbox/%s", t->dir, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/x.dcm");
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void outbox_of_what_is_given_up(void **state)
+{
+	struct stage *t = *state;
+	int64_t made_job = add_job(t, "dbt", 1, 1), cancelled, busy;
+	char name[4][24] = {"", "", "", "x1"};
+
+	made(t, made_job, true);
+	cancelled = add_job(t, "pet", 1, 2);
+	busy = add_job(t, "ct", 1, 2);
+	append(t, cancelled, EVENT_CANCEL, "{}");
+	append(t, busy, EVENT_CANCEL, "{}");
+	assert_int_equal(jobs_refresh(&t->s.jobs, t->s.journal, 0, NULL), 0);
+	snprintf(name[0], sizeof(name[0]), "%lld", (long long)cancelled);
+	snprintf(name[1], sizeof(name[1]), "%lld", (long long)busy);
+	snprintf(name[2], sizeof(name[2]), "4711"); /* of no job that is known */
+	for (size_t i = 0; i < 4; i++)
+		add_outbox(t, name[i]);
+	retention_clean_outbox(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_true(has_outbox(t, "1") && !has_outbox(t, name[0]));
+	assert_true(has_outbox(t, name[1]) && has_outbox(t, name[2]) && has_outbox(t, name[3]));
+	busy = 0;
+	retention_clean_outbox(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_true(has_outbox(t, "1") && !has_outbox(t, name[1]));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(complete_gets_its_route),
+		T(no_route_is_held),
+		T(incomplete_waits_then_holds),
+		T(not_held_while_arriving),
+		T(running_without_a_worker_starts_again),
+		T(crashes_back_off_and_end),
+		T(told_to_stop_is_no_crash),
+		T(every_destination_done),
+		T(clock_set_back_delays_nothing),
+		T(refused_ends_as_dead_letter),
+		T(delivery_that_died),
+		T(lost_result_is_made_again),
+		T(index_deaths),
+		T(clock_set_back_delays_no_alarm),
+		T(clock_set_back_delays_no_deadline),
+		T(no_journal_decides_nothing),
+		T(jobs_go_to_their_slots),
+		T(broken_device_hands_its_job_on),
+		T(last_words),
+		T(slot_without_a_journal),
+		T(outbox_of_what_is_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

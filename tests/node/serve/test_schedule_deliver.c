@@ -1,0 +1,391 @@
+/* What the node decides about destinations: fallback, commitment, order and priority; and what it leaves behind and forgets. */
+#include "tests/node/serve/schedule_fixture.h"
+
+#include "node/jobs/history.h"
+#include "node/serve/retention.h"
+#include "node/status/status.h"
+
+/* The node with other destinations; `route` names those of the route. */
+static void configure(struct stage *t, const char *destinations, const char *route)
+{
+	struct config *config = NULL;
+	struct err err = {0};
+	char text[1200];
+
+	snprintf(text, sizeof(text),
+		 "node = { spool = \"%s\"; quiet_time = 60.0; attempts = 2; retention_days = 0; };\n"
+		 "destinations = ( %s );\n"
+		 "routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ %s ]; } );\n",
+		 t->dir, destinations, route);
+	if (config_parse(text, "test", NULL, NULL, &config, &err) < 0)
+		fail_msg("%s", err.msg);
+	config_free(t->config);
+	t->config = config;
+	t->s.config = config;
+}
+
+#define PACS "{ name = \"pacs\"; aet = \"A\"; host = \"h\"; fallback = \"b\"; fallback_after = 100.0; }"
+#define BACKUP "{ name = \"b\"; aet = \"B\"; host = \"h\"; }"
+#define COMMITS                                                                                                                  \
+	"{ name = \"pacs\"; aet = \"A\"; host = \"h\"; commitment = true; commitment_timeout = 50.0; commitment_attempts = 2; "  \
+	"retry_first = 5.0; }"
+
+static void refused_goes_to_the_fallback(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	v = made(t, job, true);
+	append(t, job, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
+	step(t, job, NOW);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_int_equal(v->n_sends, 2);
+	assert_true(v->sends[0].replaced && !v->sends[1].replaced && v->sends[1].state == SEND_DUE);
+	assert_int_equal(job_view_sends(v, SEND_REFUSED), 0);
+	append(t, job, EVENT_SENT, "{\"destination\":\"b\",\"status\":\"0000\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
+}
+
+/* Both refused: the dead letter; a retry begins with the first again, and comes to the second again. */
+static void fallback_that_fails_too(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	v = made(t, job, true);
+	append(t, job, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
+	step(t, job, NOW);
+	append(t, job, EVENT_SEND_REFUSED, "{\"destination\":\"b\",\"status\":\"A900\",\"reason\":\"no match\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DEAD_LETTER);
+	assert_string_equal(v->reason, "refused by b: no match");
+	append(t, job, EVENT_RETRY, "{}");
+	step(t, job, NOW);
+	assert_true(!v->sends[0].replaced && v->sends[0].state == SEND_DUE && v->sends[1].standby);
+	append(t, job, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"status\":\"0122\"}");
+	step(t, job, NOW);
+	assert_true(v->sends[0].replaced && !v->sends[1].standby && v->sends[1].state == SEND_DUE);
+	assert_int_equal(v->n_sends, 2);
+	append(t, job, EVENT_SENT, "{\"destination\":\"b\"}");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
+}
+
+static void fallback_after_a_time(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1), other = add_job(t, "dbt", 1, 1);
+	const struct job_view *v, *w;
+
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	v = made(t, job, true);
+	w = made(t, other, true);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5010,\"down\":true}");
+	step(t, job, NOW + 50);
+	assert_true(!v->sends[0].replaced && t->s.next <= NOW + 100);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5200,\"down\":true}");
+	step(t, job, NOW + 100);
+	assert_true(v->sends[0].replaced);
+	assert_true(w->sends[0].replaced); /* it waited behind the first for as long */
+}
+
+static const struct job_view *stored_at(struct stage *t, int64_t job)
+{
+	made(t, job, true);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\",\"commit\":true}");
+	return step(t, job, NOW);
+}
+
+#define ASKED "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\"}"
+#define TAKEN "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"status\":\"0000\",\"until\":5050}"
+
+static void commitment_is_awaited(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+
+	configure(t, COMMITS, "\"pacs\"");
+	v = stored_at(t, job);
+	assert_int_equal(v->state, JOB_STORED);
+	assert_false(retention_may_clean(&t->s.jobs, v, &(struct retention_rule){1, 1}, NOW + 1e9));
+	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	assert_int_equal(step(t, job, NOW + 40)->state, JOB_STORED);
+	assert_true(t->s.next == NOW + 50);
+	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
+	assert_int_equal(step(t, job, NOW + 41)->state, JOB_DELIVERED);
+	assert_string_equal(job_send_name(&v->sends[0]), "committed");
+	assert_string_equal(v->sends[0].status, "0000");
+}
+
+static void commitment_that_never_comes(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+
+	configure(t, COMMITS, "\"pacs\"");
+	v = stored_at(t, job);
+	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	step(t, job, NOW + 50);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_int_equal(v->sends[0].state, SEND_DUE); /* sent again first */
+	assert_true(v->sends[0].next == NOW + 55);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\",\"commit\":true}");
+	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	step(t, job, NOW + 120);
+	assert_int_equal(v->state, JOB_DEAD_LETTER);
+	assert_non_null(strstr(v->reason, "not committed after 2 requests"));
+	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.0\",\"sop_instances\":[\"1.5\"]}");
+	assert_int_equal(step(t, job, NOW + 130)->state, JOB_DELIVERED); /* late, and of another transaction */
+}
+
+static void commitment_switched_off(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+
+	configure(t, COMMITS, "\"pacs\"");
+	assert_int_equal(stored_at(t, job)->state, JOB_STORED);
+	configure(t, BACKUP ", { name = \"pacs\"; aet = \"A\"; host = \"h\"; }", "\"pacs\"");
+	assert_int_equal(step(t, job, NOW)->state, JOB_DELIVERED);
+	assert_string_equal(job_send_name(&jobs_find(&t->s.jobs, job)->sends[0]), "sent"); /* nobody has committed himself */
+}
+
+static void commitment_process_that_died(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process p = {.role = PROCESS_COMMIT, .job = job, .destination = "pacs"};
+	const struct job_view *v;
+
+	configure(t, COMMITS, "\"pacs\"");
+	v = stored_at(t, job);
+	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	assert_true(v->sends[0].failures == 1 && v->sends[0].next == NOW + 5 && !v->sends[0].transaction[0]);
+	assert_int_equal(v->state, JOB_STORED);
+}
+
+#define OTHER "{ name = \"other\"; aet = \"O\"; host = \"h\"; }"
+
+/* A destination taken out of the configuration, or misspelt there: the cases wait for it, said once each, and no failure of it.
+ */
+static void destination_not_configured(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1), other = add_job(t, "dbt", 1, 1), seq;
+	const struct job_view *v, *w;
+
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	v = made(t, job, true);
+	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5010,\"down\":true}");
+	configure(t, OTHER, "\"other\"");
+	step(t, job, NOW);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_DUE && v->sends[0].failures == 1);
+	assert_string_equal(v->sends[0].reason, "destination 'pacs' is not in the configuration");
+	assert_int_equal(t->s.n_lines, 0);
+	seq = t->s.jobs.last_seq;
+	step(t, job, NOW + 1e5);
+	assert_int_equal(t->s.jobs.last_seq, seq); /* nothing more is written, however long */
+	append(t, job, EVENT_RETRY, "{}");
+	step(t, job, NOW + 1e5);
+	assert_true(v->sends[0].absent && v->state == JOB_RECONSTRUCTED); /* said to who asked */
+
+	/* Another one, reconstructed meanwhile: its route is of before. */
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	w = made(t, other, true);
+	configure(t, OTHER, "\"other\"");
+	step(t, other, NOW);
+	assert_true(w->sends[0].absent && w->state == JOB_RECONSTRUCTED);
+
+	/* It is back: tried at once, and not given to the fallback for the time that it was not there. */
+	configure(t, PACS ", " BACKUP, "\"pacs\"");
+	step(t, job, NOW + 2e5);
+	assert_false(v->sends[0].replaced);
+	assert_int_equal(t->s.n_lines, 1);
+	assert_int_equal(t->s.lines[0].job, job);
+	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	assert_int_equal(step(t, job, NOW + 2e5)->state, JOB_DELIVERED);
+	assert_false(v->sends[0].alarm || v->sends[0].absent);
+}
+
+static void commitment_of_one_not_configured(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	const struct job_view *v;
+
+	configure(t, COMMITS, "\"pacs\"");
+	v = stored_at(t, job);
+	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	configure(t, OTHER, "\"other\"");
+	step(t, job, NOW + 1e5); /* long after the report should have come */
+	assert_int_equal(v->state, JOB_STORED);
+	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_STORED);
+	configure(t, COMMITS, "\"pacs\"");
+	step(t, job, NOW + 1e5);
+	assert_int_equal(t->s.lines[0].job, job); /* asked anew */
+	assert_true(t->s.lines[0].role == PROCESS_COMMIT && v->sends[0].commit_tries == 0);
+	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
+	assert_int_equal(step(t, job, NOW + 1e5)->state, JOB_DELIVERED); /* the old report, late */
+}
+
+/* Who would be served: the line's choice, made without starting anything. */
+static int64_t first_in_line(struct stage *t, const char *destination)
+{
+	step(t, 1, NOW);
+	for (size_t i = 0; i < t->s.n_lines; i++)
+		if (!strcmp(t->s.lines[i].destination, destination))
+			return t->s.lines[i].job;
+	return -1;
+}
+
+static void priority_and_order(void **state)
+{
+	struct stage *t = *state;
+	int64_t a = add_job(t, "dbt", 1, 1), b = add_job(t, "pet", 1, 1), c = add_job(t, "parallel", 1, 1);
+
+	made(t, a, true);
+	made(t, b, true);
+	made(t, c, true);
+	assert_int_equal(first_in_line(t, "pacs"), a);
+	append(t, c, EVENT_PRIORITY, "{\"priority\":1}");
+	assert_int_equal(first_in_line(t, "pacs"), c);
+	append(t, b, EVENT_RETRY, "{}"); /* a person waits for it */
+	assert_int_equal(first_in_line(t, "pacs"), b);
+	append(t, b, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	append(t, c, EVENT_PRIORITY, "{\"priority\":-1}");
+	assert_int_equal(first_in_line(t, "pacs"), a);
+}
+
+/* One attempt at a destination that is down, not one for each case; a person's retry does not wait. */
+static void down_holds_the_line(void **state)
+{
+	struct stage *t = *state;
+	int64_t a = add_job(t, "dbt", 1, 1), b = add_job(t, "pet", 1, 1);
+
+	made(t, a, true);
+	made(t, b, true);
+	append(t, a, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030,\"down\":true}");
+	assert_int_equal(first_in_line(t, "pacs"), b);
+	assert_true(t->s.lines[0].hold == 5030 && !t->s.lines[0].hurry);
+	append(t, b, EVENT_RETRY, "{}");
+	assert_int_equal(first_in_line(t, "pacs"), b);
+	assert_true(t->s.lines[0].hurry);
+	append(t, a, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030}"); /* it got there this time */
+	first_in_line(t, "pacs");
+	assert_true(t->s.lines[0].hold == 0);
+}
+
+static void revision_waits_for_its_predecessor(void **state)
+{
+	struct stage *t = *state;
+	int64_t a = add_job(t, "dbt", 1, 1), late, b = 0;
+	char detail[200];
+
+	made(t, a, true);
+	late = add_instance(t, "1.99");
+	snprintf(detail, sizeof(detail),
+		 "{\"key\":\"dbt\",\"kind\":\"dbt\",\"calling\":\"M\",\"revision\":2,\"of\":%lld,\"priority\":1}", (long long)a);
+	assert_int_equal(journal_open_revision(t->s.journal, a, late, "{\"received\":5000,\"expected\":2,\"frames\":1}", detail,
+					       NOW, &b, NULL),
+			 0);
+	append(t, b, EVENT_COMPLETE, "{\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\"]}");
+	made(t, b, true);
+	assert_int_equal(first_in_line(t, "pacs"), a); /* although the revision has the higher priority */
+	append(t, a, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030}");
+	assert_int_equal(first_in_line(t, "pacs"), 0);
+	append(t, a, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	assert_int_equal(first_in_line(t, "pacs"), b);
+}
+
+/* What a crash between `cleaned` and the removal left, and what a cancelled job has, is gone after the first look. */
+static void outboxes_that_were_left(void **state)
+{
+	struct stage *t = *state;
+	int64_t a = add_job(t, "dbt", 1, 1);
+	char path[128];
+
+	made(t, a, true);
+	append(t, a, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	append(t, a, EVENT_DELIVERED, "{}");
+	append(t, a, EVENT_CLEANED, "{}");
+	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
+	assert_int_equal(access(path, F_OK), 0);
+	t->s.stopping = false;
+	t->s.slots.n = 0;
+	step(t, a, NOW);
+	t->s.stopping = true;
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+static void old_cases_are_forgotten(void **state)
+{
+	struct stage *t = *state;
+	int64_t a = add_job(t, "dbt", 2, 2), b = add_job(t, "pet", 1, 1), ids[1];
+	struct config config = *t->s.config;
+	struct status page;
+	char path[128];
+
+	config.node.history_days = 1;
+	status_begin(&page, &config);
+	for (int i = 0; i < 2; i++) {
+		made(t, i ? b : a, true);
+		append(t, i ? b : a, EVENT_SENT, "{\"destination\":\"pacs\"}");
+		append(t, i ? b : a, EVENT_DELIVERED, "{}");
+	}
+	for (int64_t id = 1; id <= 2; id++)
+		assert_int_equal(journal_remove_instance(t->s.journal, id, NOW, NULL), 0);
+	append(t, a, EVENT_CLEANED, "{}");
+	step(t, a, NOW);
+	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86000));
+	assert_true(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86401));
+	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
+	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9));	/* 0: never */
+	assert_int_equal(history_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 0); /* its result lies there still */
+	status_look(&page, NOW + 86401); /* the status page knows what the journal knows */
+	assert_int_equal(page.by_state[JOB_CLEANED], 1);
+	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
+	remove_all(path);
+	assert_int_equal(history_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
+	status_look(&page, NOW + 86402);
+	assert_int_equal(page.by_state[JOB_CLEANED], 0);
+	assert_int_equal(page.by_state[JOB_DELIVERED], 1);
+	status_end(&page);
+	assert_null(jobs_find(&t->s.jobs, a));
+	assert_non_null(jobs_find(&t->s.jobs, b));
+	ids[0] = b;
+	assert_int_equal(journal_forget(t->s.journal, ids, 1, NULL), -ESTALE); /* delivered, not cleaned */
+
+	/* A new replay sees the same: all of one, nothing of the other; and what comes now gets numbers of its own. */
+	jobs_clear(&t->s.jobs);
+	assert_int_equal(step(t, b, NOW)->state, JOB_DELIVERED);
+	assert_int_equal(t->s.jobs.n, 1);
+	assert_int_equal(journal_get_instance(t->s.journal, 1, &(struct instance_row){0}, NULL), 0);
+	assert_int_equal(journal_unindexed(t->s.journal, &(struct instance_row){0}, 1, NULL), 0);
+	assert_true(add_job(t, "dbt", 1, 1) > b);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(refused_goes_to_the_fallback), T(fallback_that_fails_too),
+		T(fallback_after_a_time),	 T(commitment_is_awaited),
+		T(commitment_that_never_comes),	 T(commitment_switched_off),
+		T(commitment_process_that_died), T(priority_and_order),
+		T(down_holds_the_line),		 T(revision_waits_for_its_predecessor),
+		T(outboxes_that_were_left),	 T(old_cases_are_forgotten),
+		T(destination_not_configured),	 T(commitment_of_one_not_configured),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

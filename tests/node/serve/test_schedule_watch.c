@@ -1,0 +1,200 @@
+/* Work processes that do nothing any more are killed, on a clock of the test's; those that do something are not, however long. */
+#include "tests/node/serve/schedule_fixture.h"
+
+#include <sys/mman.h>
+#include <time.h>
+
+#define DESTINATION "{ name = \"pacs\"; aet = \"A\"; host = \"h\"; connect_timeout = 1; acse_timeout = 1; dimse_timeout = %d; }"
+
+static void configure(struct stage *t, int worker_timeout, int dimse_timeout)
+{
+	struct config *config = NULL;
+	struct err err = {0};
+	char text[800], destination[200];
+
+	snprintf(destination, sizeof(destination), DESTINATION, dimse_timeout);
+	snprintf(text, sizeof(text),
+		 "node = { spool = \"%s\"; quiet_time = 60.0; retention_days = 0; worker_timeout = %d; };\n"
+		 "destinations = ( %s );\n"
+		 "routes = ( { name = \"r\"; protocol = \"dbt-osem\"; destinations = [ \"pacs\" ]; } );\n",
+		 t->dir, worker_timeout, destination);
+	if (config_parse(text, "test", NULL, NULL, &config, &err) < 0)
+		fail_msg("%s", err.msg);
+	config_free(t->config);
+	t->config = config;
+	t->s.config = config;
+}
+
+static int sleep_for_ever(void *ctx)
+{
+	(void)ctx;
+	for (;;)
+		pause();
+	return 0;
+}
+
+/* A slow line: a little work each time that the test asks for it; ctx: how often it asked, how often it was done. */
+static int work_now_and_then(void *ctx)
+{
+	volatile int *count = ctx;
+
+	for (;;) {
+		while (count[1] == count[0])
+			usleep(1000);
+		count[1] = count[0];
+	}
+	return 0;
+}
+
+static int work_for_nothing(void *ctx)
+{
+	volatile int *count = ctx;
+
+	for (;;)
+		count[1]++;
+	return 0;
+}
+
+static struct process *start(struct stage *t, enum process_role role, int64_t job, int (*run)(void *), void *ctx)
+{
+	struct process p = {.role = role, .job = job};
+	struct err err = {0};
+
+	strcpy(p.destination, role == PROCESS_INDEX ? "" : "pacs");
+	t->s.clock = 100;
+	assert_int_equal(process_fork(&t->s.processes, &p, run, ctx, t->s.clock, &err), 0);
+	return &t->s.processes.list[t->s.processes.n - 1];
+}
+
+/* The end of a process that is being killed. */
+static struct process reap(struct stage *t, int *ret_status)
+{
+	struct process p = {0};
+
+	while (process_reap(&t->s.processes, &p, ret_status) != 1)
+		usleep(1000);
+	return p;
+}
+
+/* Let it come to where it sleeps: it has used no processor between two looks. */
+static void settle(const struct process *p)
+{
+	double before = -1, cpu;
+
+	while ((cpu = process_cpu(p)) > before || cpu == 0) { /* a busy machine may not have let it begin */
+		before = cpu;
+		usleep(200000);
+	}
+	assert_true(cpu > 0);
+}
+
+static void at(struct stage *t, double clock)
+{
+	t->s.clock = clock;
+	schedule_step(&t->s, NOW + clock);
+}
+
+static void silent_delivery_is_killed(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	struct process *p, gone;
+	const struct job_view *v;
+	int status;
+
+	configure(t, 600, 500);
+	v = made(t, job, true);
+	p = start(t, PROCESS_DELIVER, job, sleep_for_ever, NULL);
+	settle(p);
+	at(t, 200);
+	assert_true(t->s.next < NOW + 200 + 1004); /* it is looked at again without being asked */
+	at(t, 200 + 1003);			   /* longer than 600 s, not than twice 1 + 1 + 500 s */
+	assert_false(p->hung);
+	at(t, 200 + 1004);
+	assert_true(p->hung && p->kill_at > 0);
+	gone = reap(t, &status);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	schedule_ended(&t->s, &gone, status, NOW + 1204);
+	assert_int_equal(v->state, JOB_RECONSTRUCTED);
+	assert_true(v->sends[0].state == SEND_DUE && v->sends[0].failures == 1 && v->sends[0].next > NOW + 1204);
+	assert_string_equal(v->sends[0].reason, "the delivery process hung and was killed");
+}
+
+static void slow_delivery_is_not(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	volatile int *count = mmap(NULL, 2 * sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct process *p;
+	int status;
+
+	assert_true(count != MAP_FAILED);
+	configure(t, 600, 1);
+	made(t, job, true);
+	p = start(t, PROCESS_DELIVER, job, work_now_and_then, (void *)count);
+	for (double clock = 200; clock < 10000; clock += 500) {
+		count[0]++;
+		while (count[1] != count[0])
+			usleep(1000);
+		at(t, clock);
+		assert_false(p->hung);
+	}
+	process_kill(p, t->s.clock);
+	reap(t, &status);
+	munmap((void *)count, 2 * sizeof(int));
+}
+
+static void circling_delivery_is_killed(void **state)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1);
+	int count[2] = {0}, status;
+	struct process *p;
+
+	configure(t, 600, 1);
+	made(t, job, true);
+	p = start(t, PROCESS_DELIVER, job, work_for_nothing, count);
+	at(t, 101);
+	p->cpu_at_event = -601; /* as if it had begun so long ago: an event of its job is the beginning anew */
+	append(t, job, EVENT_PRIORITY, "{\"priority\":1}");
+	p->event = 0;
+	at(t, 102);
+	assert_false(p->hung);
+	p->cpu_at_event = -601;
+	at(t, 103);
+	assert_true(p->hung);
+	reap(t, &status);
+}
+
+static void silent_indexer_is_killed(void **state)
+{
+	struct stage *t = *state;
+	struct process *p, gone;
+	int status;
+
+	add_instance(t, "1.7");
+	configure(t, 600, 1);
+	p = start(t, PROCESS_INDEX, 0, sleep_for_ever, NULL);
+	settle(p);
+	at(t, 200);
+	assert_false(p->hung);
+	at(t, 800);
+	assert_true(p->hung);
+	gone = reap(t, &status);
+	schedule_ended(&t->s, &gone, status, NOW + 800);
+	assert_int_equal(t->s.index_tries, 1); /* counted: an instance at which it hangs each time is set apart in the end */
+	assert_true(t->s.index_not_before > t->s.clock);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(silent_delivery_is_killed),
+		T(slow_delivery_is_not),
+		T(circling_delivery_is_killed),
+		T(silent_indexer_is_killed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,537 @@
+/* Slots as pure logic: events and times in, what is due out. The texts of node.device, too. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/serve/slots.h"
+
+#define TIMEOUT 100.0
+#define NOW 1000.0
+
+static enum slot_action due(struct slots *all, int id, double now)
+{
+	double next;
+
+	return slots_due(slots_find(all, id), TIMEOUT, now, &next);
+}
+
+static double next_look(struct slots *all, int id, double now)
+{
+	double next;
+
+	slots_due(slots_find(all, id), TIMEOUT, now, &next);
+	return next;
+}
+
+static void say(struct slots *all, int id, enum slot_event event, double now)
+{
+	slots_update(all, id, event, 0, "a word", now);
+}
+
+/* From down to idle. */
+static void bring_up(struct slots *all, int id, double now)
+{
+	assert_int_equal(due(all, id, now), SLOT_START);
+	say(all, id, SLOT_SPAWNED, now);
+	assert_int_equal(due(all, id, now), SLOT_NOTHING);
+	slots_update(all, id, SLOT_READY, 0, "device of a test", now);
+}
+
+/* The names of those that do not leave, with '!' where they are out, '+' where they are spare. */
+static const char *names(const struct slots *all)
+{
+	static char text[400];
+
+	text[0] = '\0';
+	for (size_t i = 0; i < all->n; i++) {
+		const struct slot *slot = &all->list[i];
+
+		if (slot->leaving)
+			continue;
+		if (text[0])
+			strcat(text, " ");
+		strcat(text, slot->name);
+		strcat(text, slot->out ? "!" : "");
+		strcat(text, slot->spare ? "+" : "");
+	}
+	return text;
+}
+
+static int id_of(const struct slots *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->list[i].leaving && !strcmp(all->list[i].name, name))
+			return all->list[i].id;
+	fail_msg("no slot '%s' in '%s'", name, names(all));
+	return 0;
+}
+
+static void texts(void **state)
+{
+	static const struct {
+		const char *text;
+		int n;
+	} cases[] = {
+		{"auto", 1},
+		{"cpu", 1},
+		{"cpu:12", 1},
+		{"cuda", 1},
+		{"cuda:0", 1},
+		{"cuda:0, cuda:2", 2},
+		{"cuda:0,cuda:2 , cpu:4", 3},
+		{" cpu:1 ,cpu:1 ", 2},
+		{"cuda, cpu", 2},
+		{"cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", DEVICE_NAMES_MAX},
+		{"cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", -1},
+		{"", -1},
+		{" ", -1},
+		{"auto, cpu", -1},
+		{"cpu,", -1},
+		{",cpu", -1},
+		{"cpu cpu", -1},
+		{"cpu:0", -1},
+		{"cpu:", -1},
+		{"cpu:-1", -1},
+		{"cpu:1000", -1},
+		{"cuda:x", -1},
+		{"cuda:1234", -1},
+		{"cuda, cuda:1", -1},
+		{"cuda, cuda", -1},
+		{"gpu", -1},
+		{"cuda:00000000000000000000000000001", -1},
+	};
+	char found[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (device_names_parse(cases[i].text, found) != cases[i].n)
+			fail_msg("'%s' is %d, not %d", cases[i].text, device_names_parse(cases[i].text, found), cases[i].n);
+	assert_int_equal(device_names_parse(" cuda:3 ,cpu:2", found), 2);
+	assert_string_equal(found[0], "cuda:3");
+	assert_string_equal(found[1], "cpu:2");
+	assert_true(device_name_is_open("auto") && device_name_is_open("cuda") && !device_name_is_open("cuda:0"));
+}
+
+/* The first name that opens counts, the last error is told. */
+static void first_that_opens(void **state)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(device_names_open("cuda:255, cpu:2", &dev, &err), 0);
+	assert_string_equal(dev->ops->kind, "cpu");
+	device_close(dev);
+	dev = NULL;
+	assert_true(device_names_open("cuda:254, cuda:255", &dev, &err) < 0);
+	assert_non_null(strstr(err.msg, "cuda:255"));
+	assert_true(device_names_open("gpu", &dev, &err) < 0);
+	assert_non_null(strstr(err.msg, "gpu"));
+	assert_null(dev);
+}
+
+static void one_case_after_the_other(void **state)
+{
+	struct slots all = {0};
+	int id;
+
+	(void)state;
+	slots_configure(&all, "cpu", NOW);
+	assert_string_equal(names(&all), "cpu");
+	assert_null(slots_idle(&all));
+	id = id_of(&all, "cpu");
+	bring_up(&all, id, NOW);
+	for (int i = 0; i < 3; i++) {
+		assert_ptr_equal(slots_idle(&all), slots_find(&all, id));
+		assert_string_equal(slots_idle(&all)->device, "device of a test");
+		say(&all, id, SLOT_GIVEN, NOW + i);
+		assert_null(slots_idle(&all));
+		slots_update(&all, id, SLOT_DONE, 1, NULL, NOW + i);
+	}
+	assert_int_equal(due(&all, id, NOW + 1e9), SLOT_NOTHING); /* waits for ever */
+}
+
+/* A worker that dies over a case is started at once; one that dies without having done anything, later each time,
+ * then it is out. */
+static void workers_that_die(void **state)
+{
+	struct slots all = {0};
+	double now = NOW;
+	int id;
+
+	(void)state;
+	slots_configure(&all, "cuda:0", now);
+	id = id_of(&all, "cuda:0");
+	bring_up(&all, id, now);
+	for (int i = 0; i < 10; i++) {
+		say(&all, id, SLOT_GIVEN, now);
+		slots_update(&all, id, SLOT_ENDED, 0, "died with signal 11", now);
+		bring_up(&all, id, now);
+	}
+	say(&all, id, SLOT_ENDED, now); /* idle */
+	assert_int_equal(due(&all, id, now), SLOT_NOTHING);
+	assert_true(next_look(&all, id, now) == now + 1);
+	say(&all, id, SLOT_SPAWNED, now += 1);
+	say(&all, id, SLOT_ENDED, now); /* starting */
+	assert_true(next_look(&all, id, now) == now + 2);
+	assert_string_equal(names(&all), "cuda:0");
+	say(&all, id, SLOT_SPAWNED, now += 2);
+	slots_update(&all, id, SLOT_ENDED, 0, "died with signal 6", now);
+	assert_string_equal(names(&all), "cuda:0! cpu+");
+	assert_non_null(strstr(slots_find(&all, id)->reason, "signal 6"));
+	assert_true(next_look(&all, id, now) == now + SLOT_OUT_FIRST);
+}
+
+static void taken_out_and_back(void **state)
+{
+	struct slots all = {0};
+	double now = NOW, wait = SLOT_OUT_FIRST;
+	int id, spare;
+
+	(void)state;
+	slots_configure(&all, "cuda:0", now);
+	id = id_of(&all, "cuda:0");
+	bring_up(&all, id, now);
+	say(&all, id, SLOT_GIVEN, now);
+	slots_update(&all, id, SLOT_TAKEN_OUT, 0, "an illegal address", now);
+	assert_string_equal(slots_find(&all, id)->reason, "an illegal address");
+	assert_string_equal(names(&all), "cuda:0! cpu+");
+	spare = id_of(&all, "cpu");
+	bring_up(&all, spare, now); /* at once, while the other still ends */
+	assert_ptr_equal(slots_idle(&all), slots_find(&all, spare));
+	say(&all, id, SLOT_ENDED, now);
+	/* The self-test fails again and again: twice as long each time, up to a day. */
+	for (int i = 0; i < 12; i++) {
+		assert_int_equal(due(&all, id, now + wait - 1), SLOT_NOTHING);
+		assert_true(next_look(&all, id, now) == now + wait);
+		now += wait;
+		wait = fmin(2 * wait, SLOT_OUT_CAP);
+		assert_int_equal(due(&all, id, now), SLOT_START);
+		say(&all, id, SLOT_SPAWNED, now);
+		assert_string_equal(names(&all), "cuda:0! cpu+"); /* not in before it is ready */
+		say(&all, id, SLOT_TAKEN_OUT, now);
+		say(&all, id, SLOT_ENDED, now);
+	}
+	assert_true(wait == SLOT_OUT_CAP);
+	/* In again: the spare one does its case and leaves. */
+	say(&all, spare, SLOT_GIVEN, now);
+	bring_up(&all, id, now += wait);
+	say(&all, spare, SLOT_ALIVE, now);
+	assert_string_equal(names(&all), "cuda:0");
+	assert_int_equal(due(&all, spare, now), SLOT_NOTHING);
+	slots_update(&all, spare, SLOT_DONE, 1, NULL, now);
+	assert_int_equal(due(&all, spare, now), SLOT_STOP);
+	assert_ptr_equal(slots_idle(&all), slots_find(&all, id));
+	say(&all, spare, SLOT_TOLD, now);
+	say(&all, spare, SLOT_ENDED, now);
+	assert_null(slots_find(&all, spare));
+	/* A case that was refused proves nothing; one that was done does. */
+	say(&all, id, SLOT_GIVEN, now);
+	slots_update(&all, id, SLOT_DONE, 0, NULL, now);
+	say(&all, id, SLOT_GIVEN, now);
+	say(&all, id, SLOT_TAKEN_OUT, now);
+	say(&all, id, SLOT_ENDED, now);
+	assert_true(next_look(&all, id, now) == now + SLOT_OUT_CAP);
+	bring_up(&all, id, now += SLOT_OUT_CAP);
+	say(&all, id, SLOT_GIVEN, now);
+	slots_update(&all, id, SLOT_DONE, 1, NULL, now);
+	say(&all, id, SLOT_GIVEN, now);
+	say(&all, id, SLOT_TAKEN_OUT, now);
+	say(&all, id, SLOT_ENDED, now);
+	assert_true(next_look(&all, id, now) == now + SLOT_OUT_FIRST);
+}
+
+/* As long as one is in there is no spare one, of whatever kind it is. */
+static void spare_when_all_are_out(void **state)
+{
+	struct slots all = {0};
+	int first, second;
+
+	(void)state;
+	slots_configure(&all, "cuda:0, cuda:1", NOW);
+	first = id_of(&all, "cuda:0");
+	second = id_of(&all, "cuda:1");
+	say(&all, first, SLOT_SPAWNED, NOW);
+	say(&all, second, SLOT_SPAWNED, NOW);
+	say(&all, first, SLOT_TAKEN_OUT, NOW);
+	assert_string_equal(names(&all), "cuda:0! cuda:1");
+	say(&all, second, SLOT_TAKEN_OUT, NOW);
+	assert_string_equal(names(&all), "cuda:0! cuda:1! cpu+");
+	say(&all, id_of(&all, "cpu"), SLOT_SPAWNED, NOW);
+	say(&all, id_of(&all, "cpu"), SLOT_TAKEN_OUT, NOW); /* nothing is left: all are tried again later */
+	assert_string_equal(names(&all), "cuda:0! cuda:1! cpu!+");
+	slots_configure(&all, "cuda:0, cuda:1", NOW + 5); /* at once when a person says so */
+	say(&all, first, SLOT_ENDED, NOW + 6);
+	bring_up(&all, first, NOW + 6);
+	assert_string_equal(names(&all), "cuda:0 cuda:1!");
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "cuda:0, cpu:2", NOW);
+	say(&all, id_of(&all, "cuda:0"), SLOT_SPAWNED, NOW);
+	say(&all, id_of(&all, "cuda:0"), SLOT_TAKEN_OUT, NOW);
+	assert_string_equal(names(&all), "cuda:0! cpu:2");
+}
+
+static void counting(void **state)
+{
+	struct slots all = {0};
+	int id;
+
+	(void)state;
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	assert_int_equal(due(&all, id, NOW), SLOT_START);
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_update(&all, id, SLOT_COUNTED, 3, NULL, NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:1 cuda:2");
+	assert_int_equal(due(&all, id_of(&all, "cuda:2"), NOW), SLOT_START);
+	say(&all, id, SLOT_ENDED, NOW);
+	assert_null(slots_find(&all, id));
+	/* None, or the counting died: "auto" is the CPU, "cuda" is a device that will say what is wrong. */
+	for (int died = 0; died < 2; died++)
+		for (int automatic = 0; automatic < 2; automatic++) {
+			memset(&all, 0, sizeof(all));
+			slots_configure(&all, automatic ? "auto" : "cuda", NOW);
+			id = id_of(&all, automatic ? "auto" : "cuda");
+			say(&all, id, SLOT_SPAWNED, NOW);
+			if (!died)
+				slots_update(&all, id, SLOT_COUNTED, 0, NULL, NOW);
+			for (int i = 1; died && i < SLOT_DEATHS_MAX; i++) { /* once may be an accident */
+				say(&all, id, SLOT_ENDED, NOW);
+				assert_string_equal(names(&all), automatic ? "auto" : "cuda");
+				assert_int_equal(due(&all, id, NOW), SLOT_NOTHING);
+				assert_int_equal(due(&all, id, NOW + 10), SLOT_START);
+				say(&all, id, SLOT_SPAWNED, NOW);
+			}
+			say(&all, id, SLOT_ENDED, NOW);
+			assert_string_equal(names(&all), automatic ? "cpu" : "cuda:0");
+			assert_null(slots_find(&all, id));
+		}
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "cuda, cpu:1", NOW);
+	id = id_of(&all, "cuda");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cpu:1 cuda:0 cuda:1");
+	bring_up(&all, id_of(&all, "cpu:1"), NOW);
+	assert_string_equal(slots_idle(&all)->name, "cpu:1");
+	bring_up(&all, id_of(&all, "cuda:1"), NOW);
+	assert_string_equal(slots_idle(&all)->name, "cuda:1"); /* the faster one first */
+}
+
+/* What a worker has counted counts once, and only where it is still asked for. */
+static void counted_in_vain(void **state)
+{
+	struct slots all = {0};
+	int id;
+
+	(void)state;
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_configure(&all, "cpu:2", NOW);
+	slots_update(&all, id, SLOT_COUNTED, 4, NULL, NOW);
+	assert_string_equal(names(&all), "cpu:2");
+	say(&all, id, SLOT_ENDED, NOW);
+	assert_string_equal(names(&all), "cpu:2");
+	assert_int_equal(all.n, 1);
+	/* It was killed for taking too long, and had said it just before. */
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_update(&all, id, SLOT_COUNTED, 0, NULL, NOW);
+	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cpu");
+	/* Asked for again before it has answered: its answer is as good. */
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "auto", NOW);
+	id = id_of(&all, "auto");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	slots_configure(&all, "auto", NOW);
+	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:1");
+}
+
+/* What runs goes on; then its worker is a new one. What is not asked for leaves. */
+static void configured_anew(void **state)
+{
+	struct slots all = {0};
+	int busy, idle, gone;
+
+	(void)state;
+	slots_configure(&all, "cpu:1, cpu:1, cpu:2", NOW);
+	assert_string_equal(names(&all), "cpu:1 cpu:1 cpu:2");
+	busy = all.list[0].id;
+	idle = all.list[1].id;
+	gone = all.list[2].id;
+	for (size_t i = 0; i < 3; i++)
+		bring_up(&all, all.list[i].id, NOW);
+	say(&all, busy, SLOT_GIVEN, NOW);
+	say(&all, gone, SLOT_GIVEN, NOW);
+	slots_configure(&all, "cpu:1, cpu:1", NOW);
+	assert_string_equal(names(&all), "cpu:1 cpu:1");
+	assert_null(slots_idle(&all)); /* its worker has the old configuration */
+	assert_int_equal(due(&all, busy, NOW), SLOT_NOTHING);
+	assert_int_equal(due(&all, gone, NOW), SLOT_NOTHING);
+	assert_int_equal(due(&all, idle, NOW), SLOT_STOP);
+	say(&all, idle, SLOT_TOLD, NOW);
+	assert_int_equal(due(&all, idle, NOW), SLOT_NOTHING);
+	say(&all, idle, SLOT_ENDED, NOW);
+	bring_up(&all, idle, NOW);
+	assert_ptr_equal(slots_idle(&all), slots_find(&all, idle));
+	slots_update(&all, busy, SLOT_DONE, 1, NULL, NOW);
+	slots_update(&all, gone, SLOT_DONE, 1, NULL, NOW);
+	assert_int_equal(due(&all, busy, NOW), SLOT_STOP);
+	assert_int_equal(due(&all, gone, NOW), SLOT_STOP);
+	say(&all, gone, SLOT_TOLD, NOW);
+	say(&all, gone, SLOT_ENDED, NOW);
+	assert_null(slots_find(&all, gone));
+	say(&all, busy, SLOT_TOLD, NOW);
+	say(&all, busy, SLOT_ENDED, NOW);
+	bring_up(&all, busy, NOW);
+	assert_int_equal(all.n, 2);
+	/* A slot that works while the devices are counted again is not doubled. */
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "auto", NOW);
+	say(&all, all.list[0].id, SLOT_SPAWNED, NOW);
+	slots_update(&all, all.list[0].id, SLOT_COUNTED, 1, NULL, NOW);
+	say(&all, all.list[0].id, SLOT_ENDED, NOW);
+	busy = id_of(&all, "cuda:0");
+	bring_up(&all, busy, NOW);
+	say(&all, busy, SLOT_GIVEN, NOW);
+	slots_configure(&all, "auto", NOW);
+	assert_string_equal(names(&all), "auto");
+	idle = id_of(&all, "auto");
+	say(&all, idle, SLOT_SPAWNED, NOW);
+	slots_update(&all, idle, SLOT_COUNTED, 2, NULL, NOW);
+	assert_string_equal(names(&all), "cuda:0 cuda:1");
+	assert_int_equal(id_of(&all, "cuda:0"), busy);
+}
+
+static void without_progress(void **state)
+{
+	struct slots all = {0};
+	int id;
+
+	(void)state;
+	slots_configure(&all, "cpu", NOW);
+	id = id_of(&all, "cpu");
+	say(&all, id, SLOT_SPAWNED, NOW);
+	assert_true(next_look(&all, id, NOW) == NOW + SLOT_START_LIMIT);
+	assert_int_equal(due(&all, id, NOW + SLOT_START_LIMIT), SLOT_KILL);
+	say(&all, id, SLOT_READY, NOW + 3);
+	say(&all, id, SLOT_GIVEN, NOW + 10);
+	assert_int_equal(due(&all, id, NOW + 9 + TIMEOUT), SLOT_NOTHING);
+	say(&all, id, SLOT_ALIVE, NOW + 50);
+	assert_true(next_look(&all, id, NOW + 60) == NOW + 50 + TIMEOUT);
+	assert_int_equal(due(&all, id, NOW + 49 + TIMEOUT), SLOT_NOTHING);
+	assert_int_equal(due(&all, id, NOW + 50 + TIMEOUT), SLOT_KILL);
+	say(&all, id, SLOT_TOLD, NOW + 200);
+	assert_int_equal(due(&all, id, NOW + 200), SLOT_NOTHING);
+	/* What it says after it was killed for not being ready does not bring it in again. */
+	{
+		struct slots late = {0};
+
+		slots_configure(&late, "cpu", NOW);
+		say(&late, late.list[0].id, SLOT_SPAWNED, NOW);
+		say(&late, late.list[0].id, SLOT_TAKEN_OUT, NOW);
+		say(&late, late.list[0].id, SLOT_READY, NOW);
+		assert_string_equal(names(&late), "cpu! cpu+");
+		assert_null(slots_idle(&late));
+	}
+	/* Not even SIGKILL ends it: it is out until it does. */
+	assert_int_equal(due(&all, id, NOW + 200 + SLOT_END_LIMIT), SLOT_ABANDON);
+	say(&all, id, SLOT_ABANDONED, NOW + 300);
+	assert_string_equal(names(&all), "cpu! cpu+");
+	assert_int_equal(due(&all, id, NOW + 1e6), SLOT_NOTHING);
+	say(&all, id, SLOT_ENDED, NOW + 400);
+	assert_true(next_look(&all, id, NOW + 400) == NOW + 300 + SLOT_OUT_FIRST);
+	bring_up(&all, id, NOW + 300 + SLOT_OUT_FIRST);
+	assert_string_equal(names(&all), "cpu");
+}
+
+static void threads(void **state)
+{
+	struct slots all = {0};
+
+	(void)state;
+	slots_configure(&all, "cuda:0, cuda:1, cuda:2, cuda:3", NOW);
+	assert_int_equal(slots_threads(&all, &all.list[0], 64), 16);
+	assert_int_equal(slots_threads(&all, &all.list[0], 2), 1);
+	say(&all, all.list[3].id, SLOT_TAKEN_OUT, NOW);
+	assert_int_equal(slots_threads(&all, &all.list[0], 63), 21);
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "cpu:3, cpu", NOW);
+	assert_int_equal(slots_threads(&all, &all.list[0], 8), 3);
+	assert_int_equal(slots_threads(&all, &all.list[1], 8), 4);
+	memset(&all, 0, sizeof(all));
+	slots_configure(&all, "cuda:0", NOW);
+	say(&all, all.list[0].id, SLOT_TAKEN_OUT, NOW);
+	assert_int_equal(slots_threads(&all, &all.list[1], 8), 8); /* the spare one */
+}
+
+/* Configured again and again while nothing ends: the list is full, nothing is overwritten, and what there is goes on. */
+static void no_more_room(void **state)
+{
+	struct slots all = {0};
+	char text[] = "cpu:1,cpu:1,cpu:1,cpu:1,cpu:1,cpu:1,cpu:1,cpu:1";
+
+	(void)state;
+	for (int round = 1; round < 10; round++) {
+		for (char *c = strchr(text, ':'); c; c = strchr(c + 1, ':'))
+			c[1] = (char)('0' + round);
+		slots_configure(&all, text, NOW);
+		assert_true(all.n <= SLOTS_MAX);
+		for (size_t i = 0; i < all.n; i++)
+			if (all.list[i].state == SLOT_DOWN) {
+				say(&all, all.list[i].id, SLOT_SPAWNED, NOW);
+				say(&all, all.list[i].id, SLOT_READY, NOW);
+				say(&all, all.list[i].id, SLOT_GIVEN, NOW);
+			}
+	}
+	assert_int_equal(all.n, SLOTS_MAX);
+	for (size_t i = SLOTS_MAX; i-- > 0;)
+		say(&all, all.list[i].id, SLOT_ENDED, NOW);
+	slots_configure(&all, text, NOW);
+	assert_int_equal(all.n, 8);
+}
+
+/* An event about a slot that is gone does nothing. */
+static void strangers(void **state)
+{
+	struct slots all = {0};
+
+	(void)state;
+	slots_configure(&all, "cpu", NOW);
+	for (int event = SLOT_SPAWNED; event <= SLOT_ABANDONED; event++)
+		say(&all, 4711, (enum slot_event)event, NOW);
+	assert_string_equal(names(&all), "cpu");
+	assert_int_equal(due(&all, id_of(&all, "cpu"), NOW), SLOT_START);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(texts),
+		cmocka_unit_test(first_that_opens),
+		cmocka_unit_test(one_case_after_the_other),
+		cmocka_unit_test(workers_that_die),
+		cmocka_unit_test(taken_out_and_back),
+		cmocka_unit_test(spare_when_all_are_out),
+		cmocka_unit_test(counting),
+		cmocka_unit_test(counted_in_vain),
+		cmocka_unit_test(configured_anew),
+		cmocka_unit_test(without_progress),
+		cmocka_unit_test(threads),
+		cmocka_unit_test(no_more_room),
+		cmocka_unit_test(strangers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* Volumes of labels as phantoms: the materials file, labels without a material, the digest that UIDs are made of. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/simulate/simulate_voxels.h"
+
+#define MATERIALS "# comment\n0 0 air air\n\n1\t0.05 fat tissue # more\n50 0.07 pmma paddle\n300 0.09 mass lesion"
+
+static struct materials m;
+
+static int parse(const char *text, struct err *err)
+{
+	memset(err, 0, sizeof(*err));
+	return materials_parse(text, strlen(text), "test.conf", &m, err);
+}
+
+static void test_materials(void **state)
+{
+	struct err err;
+	(void)state;
+
+	assert_int_equal(parse(MATERIALS, &err), 0);
+	assert_int_equal(m.n, 4);
+	assert_int_equal(m.of[0], 0);
+	assert_int_equal(m.of[300], 3);
+	assert_int_equal(m.of[2], MATERIALS_NONE);
+	assert_true(m.material[1].mu == 0.05 && m.material[1].role == VOXEL_TISSUE);
+	assert_int_equal(m.material[2].role, VOXEL_PADDLE);
+	assert_int_equal(m.material[3].role, VOXEL_LESION);
+}
+
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{"", "names no material"},
+		{"# nothing\n", "names no material"},
+		{"0 0 air air\n1 0.05 fat\n", "test.conf:2: \"1 0.05 fat\""},
+		{"1 0.05 fat tissue more\n", "expected"},
+		{"-1 0.05 fat tissue\n", "label -1"},
+		{"65536 0.05 fat tissue\n", "label 65536"},
+		{"1x 0.05 fat tissue\n", "label 1x"},
+		{"1 -0.05 fat tissue\n", "attenuation -0.05"},
+		{"1 nan fat tissue\n", "attenuation nan"},
+		{"1 11 fat tissue\n", "attenuation 11"},
+		{"1 0.05 fat flesh\n", "role flesh"},
+		{"1 0.05 fat tissue\n1 0.05 fat tissue\n", "test.conf:2: label 1 stands there twice"},
+	};
+	char *many = malloc(257 * 32), *at = many;
+	struct err err;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int rc = parse(cases[i].text, &err);
+
+		if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
+			fail_msg("\"%s\": %d \"%s\", expected \"%s\"", cases[i].text, rc, err.msg, cases[i].says);
+	}
+	for (int i = 0; i < 257; i++)
+		at += sprintf(at, "%d 0.1 x tissue\n", i);
+	assert_int_equal(parse(many, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "more than 256"));
+	free(many);
+	assert_int_equal(materials_parse("0 0 air\0air\n", 12, "test.conf", &m, &err), -EBADMSG);
+}
+
+static void write_file(const char *path, const void *bytes, size_t n)
+{
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* 2 x 2 x 4 voxels between paddles of one plane each. */
+static void test_load(void **state)
+{
+	static const char header[] = "NDims = 3\nElementSpacing = 0.5 0.5 0.25\nDimSize = 2 2 4\nElementType = MET_USHORT\n"
+				     "ElementDataFile = labels.raw\n";
+	uint16_t label[16] = {50, 50, 50, 50, 1, 1, 300, 1, 0, 1, 1, 0, 50, 50, 50, 0};
+	char folder[] = "/tmp/test-voxels-XXXXXX", volume[64], data[64], materials[64], digest[3][65];
+	struct voxel_phantom *p = NULL;
+	struct err err = {0};
+	(void)state;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(volume, sizeof(volume), "%s/labels.mhd", folder);
+	snprintf(data, sizeof(data), "%s/labels.raw", folder);
+	snprintf(materials, sizeof(materials), "%s/materials.conf", folder);
+	write_file(volume, header, strlen(header));
+	write_file(data, label, sizeof(label));
+	write_file(materials, MATERIALS, strlen(MATERIALS));
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[i], &err), 0);
+		assert_int_equal(p->grid.n[2], 2);
+		assert_true(p->grid.h[2] == 0.25 && p->grid.lo[1] == -0.5);
+		assert_int_equal(p->voxel[2], 3); /* the index of label 300 */
+		assert_int_equal(p->voxel[4], 0);
+		p = voxel_phantom_free(p);
+	}
+	assert_string_equal(digest[0], digest[1]);
+	label[5] = 300;
+	write_file(data, label, sizeof(label));
+	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), 0);
+	p = voxel_phantom_free(p);
+	assert_string_not_equal(digest[0], digest[2]);
+	label[6] = 77;
+	write_file(data, label, sizeof(label));
+	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "label 77 of voxel (0, 1, 1)"));
+	assert_null(p);
+	unlink(materials);
+	assert_int_equal(simulate_voxels_load(volume, materials, &p, digest[2], &err), -ENOENT);
+	unlink(volume);
+	unlink(data);
+	rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_materials), cmocka_unit_test(test_refusals),
+					   cmocka_unit_test(test_load)};
+
+	return cmocka_run_group_tests_name("simulate_voxels", tests, NULL, NULL);
+}

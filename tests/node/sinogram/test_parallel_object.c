@@ -1,0 +1,418 @@
+/* Parallel beams as files: the header (PARALLEL_1) and every way in which it can be wrong, its numbers in other encodings,
+ * objects out of arrays and back in any order of chunks, and what is no scan of parallel beams. Pictures. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <unistd.h>
+
+#include "dicom/object/dicom_tags.h"
+#include "dicom/pixels/pixels.h"
+#include "dicom/pixels/start.h"
+#include "node/format/picture.h"
+#include "node/sinogram/sinogram.h"
+#include "node/tomo/exam.h"
+
+#define SLICES 3
+#define ANGLES 4
+#define RADIAL 5
+#define BINS (SLICES * ANGLES * RADIAL)
+
+static char folder[64];
+
+static const char *in_folder(const char *name)
+{
+	static char path[8][400];
+	static int k;
+
+	k = (k + 1) % 8;
+	snprintf(path[k], sizeof(path[k]), "%s/%s", folder, name);
+	return path[k];
+}
+
+static int make_folder(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/tomonode-test-XXXXXX");
+	return mkdtemp(folder) && dicom_start(&err) == 0 ? 0 : -1;
+}
+
+static int clean(void **state)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+
+	(void)state;
+	while (d && (e = readdir(d)))
+		if (e->d_name[0] != '.')
+			unlinkat(dirfd(d), e->d_name, 0);
+	closedir(d);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	clean(state);
+	dicom_stop();
+	return rmdir(folder);
+}
+
+/* ---- the header ---- */
+
+#define GOOD                                                                                                                     \
+	"!INTERFILE :=\nname of data file := a.s\n!type of data := PARALLEL\n!number format := float\n"                          \
+	"!number of bytes per pixel := 4\nimagedata byte order := LITTLEENDIAN\nnumber of slices := 3\nnumber of angles := 4\n"  \
+	"number of radial bins := 5\nbin size (mm) := 1.5\nslice spacing (cm) := 0.2\naxis offset (mm) := -0.25\n"               \
+	"first angle (degrees) := 10\narc (degrees) := 360\nunit := 1/mm\n!END OF INTERFILE :=\n"
+
+/* GOOD with one text replaced; malloc'ed. */
+static char *changed(const char *from, const char *to)
+{
+	const char *at = strstr(GOOD, from);
+	char *text = malloc(sizeof(GOOD) + strlen(to));
+
+	assert_non_null(at);
+	sprintf(text, "%.*s%s%s", (int)(at - GOOD), GOOD, to, at + strlen(from));
+	return text;
+}
+
+static void test_header(void **state)
+{
+	struct interfile f;
+	struct err err = {0};
+	char *text;
+
+	(void)state;
+	if (interfile_parse(GOOD, strlen(GOOD), &f, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(f.kind, INTERFILE_PARALLEL);
+	assert_int_equal(f.beams.n_slices, 3);
+	assert_int_equal(f.beams.n_angles, 4);
+	assert_int_equal(f.beams.n_radial, 5);
+	assert_true(f.beams.bin == 1.5 && f.beams.slice == 2 && f.beams.offset == -0.25);
+	assert_true(f.beams.first_angle == 10 && f.beams.arc == 360 && !f.beams.angle);
+	assert_string_equal(f.unit, "1/mm");
+	assert_int_equal(interfile_bytes(&f), BINS * 4);
+	interfile_clear(&f);
+
+	text = changed("first angle (degrees) := 10\narc (degrees) := 360\nunit := 1/mm\n",
+		       "angles (degrees) := {0, -30,\n 45.5, 400}\n");
+	if (interfile_parse(text, strlen(text), &f, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_non_null(f.beams.angle);
+	assert_true(parallel_angle(&f.beams, 1) == -30 && parallel_angle(&f.beams, 2) == 45.5 &&
+		    parallel_angle(&f.beams, 3) == 400);
+	assert_string_equal(f.unit, "1/mm"); /* of attenuation, where none is given */
+	interfile_clear(&f);
+	free(text);
+
+	text = changed("first angle (degrees) := 10\narc (degrees) := 360\n", "");
+	assert_int_equal(interfile_parse(text, strlen(text), &f, &err), 0);
+	assert_true(f.beams.first_angle == 0 && f.beams.arc == 180);
+	interfile_clear(&f);
+	free(text);
+}
+
+static void test_bad_headers(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"number of slices := 3\n", "", EBADMSG, "\"number of slices\" is missing"},
+		{"number of angles := 4\n", "", EBADMSG, "\"number of angles\" is missing"},
+		{"number of radial bins := 5\n", "", EBADMSG, "\"number of radial bins\" is missing"},
+		{"bin size (mm) := 1.5\n", "", EBADMSG, "\"bin size (mm)\" is missing"},
+		{"slice spacing (cm) := 0.2\n", "", EBADMSG, "\"slice spacing (mm)\" is missing"},
+		{"slices := 3", "slices := 0", EBADMSG, "line 7: number of slices := 0; allowed: a number from 1 to 65535"},
+		{"slices := 3", "slices := 70000", EBADMSG, "line 7: number of slices := 70000"},
+		{"angles := 4", "angles := 1.5", EBADMSG, "line 8: number of angles := 1.5 is not whole"},
+		{"angles := 4", "angles := 20000", EBADMSG,
+		 "line 8: number of angles := 20000; allowed: a number from 1 to 16384"},
+		{"bins := 5", "bins := -5", EBADMSG, "line 9: number of radial bins := -5"},
+		{"mm) := 1.5", "mm) := 0", EBADMSG, "line 10: bin size (mm) := 0"},
+		{"mm) := 1.5", "mm) := nan", EBADMSG, "line 10: bin size (mm) := nan"},
+		{"cm) := 0.2", "cm) := -1", EBADMSG, "line 11: slice spacing (cm) := -1"},
+		{"mm) := -0.25", "mm) := 1e9", EBADMSG, "line 12: axis offset (mm) := 1e9"},
+		{"degrees) := 10", "degrees) := 720", EBADMSG, "line 13: first angle (degrees) := 720"},
+		{"degrees) := 360", "degrees) := 361", EBADMSG, "line 14: arc (degrees) := 361"},
+		{"degrees) := 360", "degrees) := 0", EBADMSG, "line 14: arc (degrees) := 0"},
+		{"arc (degrees) := 360", "angles (degrees) := {1,2,3,4}", EBADMSG,
+		 "\"angles (degrees)\" and \"first angle (degrees)\" in one header"},
+		{"first angle (degrees) := 10", "angles (degrees) := {1,2,3,4}", EBADMSG,
+		 "\"angles (degrees)\" and \"arc (degrees)\" in one header"},
+		{"first angle (degrees) := 10\narc (degrees) := 360", "angles (degrees) := {1,2,3}", EBADMSG,
+		 "3 angles in \"angles (degrees)\", number of angles := 4"},
+		{"first angle (degrees) := 10\narc (degrees) := 360", "angles (degrees) := {1,2,3,4,5}", EBADMSG,
+		 "line 13: angles (degrees) := {1,2,3,4,5}; allowed: at most 4 numbers"},
+		{"first angle (degrees) := 10\narc (degrees) := 360", "angles (degrees) := {1,2,x,4}", EBADMSG, "line 13"},
+		{"unit := 1/mm", "unit := a\\b", EBADMSG, "line 15: unit := a\\b; allowed: printable ASCII"},
+		{"unit := 1/mm", "unit := 123456789012345678901234567890123", EBADMSG, "at most 32 letters"},
+		{"PARALLEL", "SPECT", ENOTSUP, "line 3: !type of data := SPECT; read: PET, PARALLEL"},
+		{"name of data file := a.s\n", "", EBADMSG, "\"name of data file\" is missing"},
+		{":= float", ":= bit", ENOTSUP, "number format := bit"},
+		{"pixel := 4", "pixel := 2", EBADMSG, "a float has 4 or 8"},
+		{"number of slices := 3\n", "number of slices := 3\nnumber of slices := 4\n", EBADMSG, "line 8"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = changed(cases[i].from, cases[i].to);
+		struct err err = {0};
+		struct interfile f;
+
+		if (interfile_parse(text, strlen(text), &f, &err) != -cases[i].code || !strstr(err.msg, cases[i].says))
+			fail_msg("case %zu: \"%s\" wanted, not: %s", i, cases[i].says, err.msg);
+		free(text);
+	}
+}
+
+/* What is written says the same when it is read. */
+static void test_written_header(void **state)
+{
+	double angle[ANGLES] = {1.0 / 3, -77.123456789012345, 0, 359};
+	struct err err = {0};
+
+	(void)state;
+	for (int list = 0; list < 2; list++) {
+		struct interfile f = {.kind = INTERFILE_PARALLEL,
+				      .number = INTERFILE_SIGNED,
+				      .bytes = 2,
+				      .big_endian = true,
+				      .offset = 17,
+				      .scale = 1e-3,
+				      .data_file = "x.s",
+				      .unit = "Bq/ml",
+				      .duration = NAN,
+				      .start = NAN,
+				      .beams = {.n_slices = 2, .n_angles = ANGLES, .n_radial = 7, .bin = 0.1, .slice = 1.0 / 3}},
+				 g;
+		char *text;
+
+		f.beams.offset = 0.7;
+		if (list)
+			f.beams.angle = angle;
+		else
+			f.beams.first_angle = -1.0 / 7, f.beams.arc = 123.456;
+		if (interfile_write(&f, &text, &err) < 0 || interfile_parse(text, strlen(text), &g, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_true(g.kind == f.kind && g.number == f.number && g.bytes == 2 && g.big_endian && g.offset == 17);
+		assert_true(g.scale == f.scale && !strcmp(g.unit, "Bq/ml") && !strcmp(g.data_file, "x.s"));
+		assert_true(g.beams.bin == f.beams.bin && g.beams.slice == f.beams.slice && g.beams.offset == f.beams.offset);
+		for (int a = 0; a < ANGLES; a++)
+			assert_true(parallel_angle(&g.beams, a) == parallel_angle(&f.beams, a));
+		interfile_clear(&g);
+		free(text);
+	}
+}
+
+static void test_values(void **state)
+{
+	uint8_t bytes[17 + BINS * 2] = {0};
+	struct interfile f = {.kind = INTERFILE_PARALLEL,
+			      .number = INTERFILE_SIGNED,
+			      .bytes = 2,
+			      .big_endian = true,
+			      .offset = 17,
+			      .scale = 0.5,
+			      .beams = {.n_slices = SLICES, .n_angles = ANGLES, .n_radial = RADIAL}};
+	float slice[ANGLES * RADIAL];
+
+	(void)state;
+	for (int i = 0; i < BINS; i++) {
+		bytes[17 + 2 * i] = (uint8_t)((i * 99 - 3000) >> 8);
+		bytes[18 + 2 * i] = (uint8_t)(i * 99 - 3000);
+	}
+	for (int k = 0; k < SLICES; k++) {
+		interfile_plane(&f, bytes, (size_t)k, slice);
+		for (int i = 0; i < ANGLES * RADIAL; i++)
+			assert_true(slice[i] == 0.5f * (float)((k * ANGLES * RADIAL + i) * 99 - 3000));
+	}
+}
+
+/* ---- objects ---- */
+
+static float values[BINS];
+static const struct parallel_scan beams = {
+	.n_slices = SLICES, .n_angles = ANGLES, .n_radial = RADIAL, .bin = 1.5, .slice = 2, .offset = 0.5, .arc = 180};
+
+static size_t write_objects(uint64_t chunk, const char *position)
+{
+	char text[64], *set[] = {text, "ScannerCentre=1\\2\\3.5"};
+	struct sinogram_arrays a = {.beams = &beams, .duration = NAN};
+	struct sinogram_import conf = {.set = set, .n_set = 2, .folder = folder, .chunk = chunk, .now = 1782726000};
+	struct err err = {0};
+	size_t n = 0;
+
+	snprintf(text, sizeof(text), "PatientPosition=%s", position);
+	for (int i = 0; i < BINS; i++)
+		values[i] = (float)i * 0.37f - 5;
+	a.values[SINOGRAM_LINES] = values;
+	if (sinogram_write(&a, &conf, &n, &err) < 0)
+		fail_msg("%s", err.msg);
+	return n;
+}
+
+static void test_objects(void **state)
+{
+	const char *paths[3];
+	struct sinogram *s;
+	struct sinogram_facts facts;
+	struct exam_facts exam;
+	struct err err = {0};
+	uint8_t *bytes;
+	char modality[17], key[400];
+
+	(void)state;
+	assert_int_equal(write_objects(100, "FFP"), 3);
+	paths[0] = in_folder("lines-0003.dcm");
+	paths[1] = in_folder("lines-0001.dcm");
+	paths[2] = in_folder("lines-0002.dcm");
+	assert_int_equal(sinogram_read_facts(paths[0], &facts, &err), 1);
+	assert_string_equal(facts.format, "PARALLEL_1");
+	assert_int_equal(facts.role, SINOGRAM_LINES);
+	assert_int_equal(facts.instances, 3);
+	assert_int_equal(exam_read_facts(paths[0], &exam, &err), 0);
+	assert_string_equal(exam.kind, "parallel");
+	assert_int_equal(exam.expected, 3);
+	exam_case_key(&exam, key, sizeof(key));
+	assert_non_null(strstr(key, facts.series));
+	if (sinogram_open(paths, 3, NULL, &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(sinogram_first_role(s), SINOGRAM_LINES);
+	assert_true(s->part[SINOGRAM_LINES].header.beams.offset == 0.5);
+	assert_true(s->axis[0][0] == 1 && s->axis[1][1] == -1 && s->axis[2][2] == -1);
+	assert_true(s->centre[0] == 1 && s->centre[1] == 2 && s->centre[2] == 3.5);
+	dicom_get_text(dicom_root(s->files[0]), TAG_MODALITY, modality, sizeof(modality), NULL);
+	assert_string_equal(modality, "CT");
+	if (sinogram_read(s, SINOGRAM_LINES, &bytes, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_memory_equal(bytes, values, sizeof(values));
+	free(bytes);
+	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EINVAL);
+	sinogram_close(s);
+	assert_int_equal(sinogram_open(paths, 2, NULL, &s, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "LINES: chunk 2 of 3 is missing"));
+}
+
+/* One element of the only object changed. */
+static void test_bad_objects(void **state)
+{
+	static const struct {
+		enum sinogram_element element;
+		const char *vr, *value;
+		int code;
+		const char *says;
+	} cases[] = {
+		{SINOGRAM_FORMAT_ID, "LO", "INTERFILE_3.3", EBADMSG, "role \"LINES\"; allowed: EMISSION"},
+		{SINOGRAM_FORMAT_ID, "LO", "PARALLEL_2", ENOTSUP, "format \"PARALLEL_2\"; read is INTERFILE_3.3, PARALLEL_1"},
+		{SINOGRAM_ROLE, "CS", "EMISSION", EBADMSG, "role \"EMISSION\"; allowed: LINES"},
+		{SINOGRAM_LENGTH, "UL", "236", EBADMSG, "240 bytes in 1 chunks, 236 are promised"},
+		{SINOGRAM_HEADER, "UT", "!INTERFILE :=\nname of data file := a", EBADMSG, "LINES: \"number format\" is missing"},
+		{SINOGRAM_HEADER, "UT", GOOD, 0, ""},
+	};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *path = in_folder("lines.dcm");
+		struct dicom_file *file = NULL;
+		struct sinogram *s = NULL;
+		int rc;
+
+		write_objects(0, "HFS");
+		assert_int_equal(dicom_open(path, &file, &err), 0);
+		assert_true(dicom_put_private(dicom_root(file), SINOGRAM_GROUP, SINOGRAM_CREATOR, (uint8_t)cases[i].element,
+					      cases[i].vr, cases[i].value, &err) >= 0);
+		assert_true(dicom_write(in_folder("changed.dcm"), file, &err) >= 0);
+		dicom_close(file);
+		path = in_folder("changed.dcm");
+		rc = sinogram_open(&path, 1, NULL, &s, &err);
+		if (rc != -cases[i].code || (rc < 0 && !strstr(err.msg, cases[i].says)))
+			fail_msg("case %zu: %d, \"%s\" wanted, not: %s", i, cases[i].code, cases[i].says, err.msg);
+		sinogram_close(s);
+		clean(NULL);
+	}
+}
+
+/* ---- pictures ---- */
+
+static void write_text(const char *name, const void *text, size_t n)
+{
+	FILE *f = fopen(in_folder(name), "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, n, f), n);
+	fclose(f);
+}
+
+static void test_pictures(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t n;
+		const char *says; /* NULL: 3 x 2 pixels, of which the last is white and the first black */
+	} cases[] = {
+#define TEXT(t) t, sizeof(t) - 1
+		{TEXT("P2\n# a comment\n3 2 # another\n10\n0 5 5\n5 5 10\n"), NULL},
+		{TEXT("P5 3 2 255\n\0\1\2\3\4\377"), NULL},
+		{TEXT("P5 3 2 512\n\0\0\0\1\0\2\0\3\0\4\2\0"), NULL},
+		{TEXT("P5 3 2 255\n\0\1\2\3\4"), "value 6 of 6 is missing"},
+		{TEXT("P5 3 2 100\n\0\1\2\3\4\377"), "value 6 of 6 is missing or above 100"},
+		{TEXT("P2 3 2 10 0 5 5 5 5 11"), "value 6 of 6 is missing or above 10"},
+		{TEXT("P5 3 2 0\n"), "largest value (1 to 65535)"},
+		{TEXT("P5 3"), "the header of a PGM"},
+		{TEXT("P5 0 2 255\n"), "0 x 2 pixels; allowed: sides of 1 to 8192"},
+		{TEXT("P5 99999 99999 255\n"), "99999 x 99999 pixels"},
+		{TEXT("P6 3 2 255\n"), "neither PNG nor PGM"},
+		{TEXT(""), "nothing in it"},
+		{TEXT("\x89PNG\r\n\x1a\nnothing more"), "a.pgm: "},
+	};
+	struct picture p;
+	struct err err = {0};
+
+	(void)state;
+	assert_true(picture_named("a.png") && picture_named("B.PGM") && !picture_named("a.hs") && !picture_named(".png"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int rc;
+
+		write_text("a.pgm", cases[i].text, cases[i].n);
+		rc = picture_read(in_folder("a.pgm"), &p, &err);
+		if (cases[i].says) {
+			if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
+				fail_msg("case %zu: \"%s\" wanted, not: %s", i, cases[i].says, err.msg);
+			continue;
+		}
+		if (rc < 0)
+			fail_msg("case %zu: %s", i, err.msg);
+		assert_true(p.width == 3 && p.height == 2 && p.value[0] == 0 && p.value[5] == 1);
+		picture_clear(&p);
+	}
+	assert_int_equal(picture_read(in_folder("nothing.png"), &p, &err), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_header),
+		cmocka_unit_test(test_bad_headers),
+		cmocka_unit_test(test_written_header),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test_teardown(test_objects, clean),
+		cmocka_unit_test_teardown(test_bad_objects, clean),
+		cmocka_unit_test_teardown(test_pictures, clean),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,155 @@
+/* Sinogram objects: what goes in comes out, in any order of roles and chunks; quantification and orientation out of standard
+ * attributes. */
+#include <math.h>
+
+#include "tests/node/sinogram/sinogram_fixture.h"
+
+static void test_roundtrip(void **state)
+{
+	static const unsigned roles[] = {EMISSION, EMISSION | ADDITIVE, ALL};
+	struct err err;
+	struct sinogram *s;
+	(void)state;
+
+	for (size_t i = 0; i < 3; i++)
+		for (int chunked = 0; chunked < 2; chunked++) {
+			size_t n = write_objects(roles[i], chunked ? 100 : 0, N_BASICS, basics);
+
+			s = open_all(&err);
+			if (!s)
+				fail_msg("%s", err.msg);
+			assert_int_equal(s->n_files, n);
+			assert_int_equal(s->part[SINOGRAM_EMISSION].n_chunks, chunked ? (BINS * 4 + 99) / 100 : 1);
+			check_values(s, roles[i]);
+			assert_true(s->centre[0] == 1 && s->centre[1] == 2 && s->centre[2] == 3.5);
+			sinogram_close(s);
+			list_folder(true);
+		}
+	assert_null(sinogram_close(NULL));
+}
+
+/* The same data give the same UIDs; others give others. */
+static void test_uids(void **state)
+{
+	struct sinogram_facts f[4];
+	char *other[] = {"PatientPosition=HFP"};
+	struct err err = {0};
+	(void)state;
+
+	for (int i = 0; i < 4; i++) {
+		write_objects(i == 2 ? EMISSION | ADDITIVE : EMISSION, 0, i == 3 ? 1 : N_BASICS, i == 3 ? other : basics);
+		assert_int_equal(sinogram_read_facts(in_folder("emission.dcm"), &f[i], &err), 1);
+		list_folder(true);
+	}
+	assert_string_equal(f[0].sop_instance, f[1].sop_instance);
+	assert_string_equal(f[0].series, f[1].series);
+	assert_string_not_equal(f[0].series, f[2].series);
+	assert_string_not_equal(f[0].series, f[3].series);
+	assert_int_equal(f[0].role, SINOGRAM_EMISSION);
+	assert_true(f[0].chunk == 0 && f[0].n_chunks == 1 && f[0].instances == 1 && f[2].instances == 2);
+	assert_true(f[0].bytes == BINS * 4 && f[0].chunk_bytes == BINS * 4);
+}
+
+static void test_facts(void **state)
+{
+	char *few[] = {"PatientPosition=FFDR"};
+	struct err err;
+	struct sinogram *s;
+	(void)state;
+
+	write_objects(EMISSION, 0, N_BASICS, basics);
+	s = open_all(&err);
+	assert_non_null(s);
+	assert_true(s->facts.weight == 70 && isnan(s->facts.size) && s->facts.dose == 3.7e8);
+	assert_true(fabs(s->facts.half_life - 6586.2) < 1e-9 && s->facts.duration == 600 && s->facts.calibration == 0.25);
+	assert_string_equal(s->facts.radionuclide, "^18^Fluorine");
+	assert_string_equal(s->facts.acquisition_date, "20260601");
+	assert_string_equal(s->facts.acquisition_time, "101500");
+	assert_string_equal(s->facts.patient_position, "HFS");
+	sinogram_close(s);
+	list_folder(true);
+
+	/* weight, half-life: not known is allowed */
+	write_objects(EMISSION, 0, 1, few);
+	s = open_all(&err);
+	assert_non_null(s);
+	assert_true(isnan(s->facts.weight) && isnan(s->facts.half_life) && isnan(s->facts.dose) && isnan(s->facts.calibration));
+	assert_true(s->facts.acquisition_date[0] == '\0' && s->facts.injected[0] == '\0');
+	assert_true(s->axis[0][1] == -1 && s->axis[1][0] == -1 && s->axis[2][2] == -1);
+	assert_true(s->centre[0] == 0 && s->centre[1] == 0 && s->centre[2] == 0);
+	sinogram_close(s);
+	list_folder(true);
+
+	/* how the patient lies must be */
+	write_objects(EMISSION, 0, 0, NULL);
+	must_refuse(EBADMSG, "how the patient lies is \"\" in (0054,0410) and (0054,0414), or (0018,5100); read: HFS");
+}
+
+static void code_position(struct dicom_item *root, const char *first, const char *on)
+{
+	struct err err = {0};
+	struct dicom_item *item;
+
+	assert_int_equal(dicom_put_empty(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, &err), 0);
+	assert_int_equal(dicom_put_empty(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, &err), 0);
+	assert_int_equal(dicom_add_code(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "F-10450", "SRT", "recumbent", &err), 0);
+	item = dicom_item_at(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
+	assert_int_equal(dicom_add_code(item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, on, "X", "so", &err), 0);
+	assert_int_equal(dicom_add_code(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, first, "X", "so", &err), 0);
+}
+
+/* Codes of both vocabularies; they win over the old attribute. */
+static void test_positions(void **state)
+{
+	static const struct {
+		const char *first, *on, *want;
+	} cases[] = {
+		{"F-10470", "F-10340", "HFS"},	    {"F-10480", "F-10310", "FFP"},  {"102540008", "102535000", "HFDR"},
+		{"102541007", "102536004", "FFDL"}, {"F-10480", "F-10317", "FFDR"}, {"102540008", "1240000", "HFP"},
+		{"102541007", "40199007", "FFS"},   {"F-10470", "F-10319", "HFDL"}, {"F-10470", "F-10320", "FFP"}, /* standing */
+	};
+	static const char *const names[] = {"HFS", "HFP", "FFS", "FFP", "HFDL", "HFDR", "FFDL", "FFDR"};
+	struct dicom_file *file = NULL;
+	struct pet_facts f;
+	double a[3][3];
+	struct err err = {0};
+	(void)state;
+
+	assert_int_equal(dicom_new(SINOGRAM_CLASS, "1.2.3", &file, &err), 0);
+	assert_int_equal(dicom_put_text(dicom_root(file), TAG_PATIENT_POSITION, "FFP", &err), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		code_position(dicom_root(file), cases[i].first, cases[i].on);
+		pet_facts_read(dicom_root(file), &f);
+		assert_string_equal(f.patient_position, cases[i].want);
+	}
+	dicom_close(file);
+	for (size_t i = 0; i < 8; i++) { /* right-handed; z to the head or the feet; y to the side the patient lies on */
+		const char *n = names[i];
+
+		assert_true(pet_facts_axes(n, a));
+		for (int c = 0; c < 3; c++) {
+			int d = (c + 1) % 3, e = (c + 2) % 3;
+
+			assert_true(a[2][c] == a[0][d] * a[1][e] - a[0][e] * a[1][d]);
+		}
+		assert_true(a[2][2] == (n[0] == 'H' ? 1 : -1));
+		if (n[2] == 'D')
+			assert_true(a[1][0] == (n[3] == 'L' ? 1 : -1)); /* left is +x of LPS */
+		else
+			assert_true(a[1][1] == (n[2] == 'S' ? 1 : -1)); /* the back is +y */
+	}
+	assert_false(pet_facts_axes("HFX", a));
+	assert_false(pet_facts_axes("", a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_roundtrip, clean),
+		cmocka_unit_test_teardown(test_uids, clean),
+		cmocka_unit_test_teardown(test_facts, clean),
+		cmocka_unit_test_teardown(test_positions, clean),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,221 @@
+/* Sinogram objects out of Interfile files: the patient of another object, what is refused, all objects or none. */
+#include <math.h>
+#include <sys/stat.h>
+
+#include "tests/node/sinogram/sinogram_fixture.h"
+
+static void save(const char *name, const void *bytes, size_t n)
+{
+	FILE *f = fopen(in_folder(name), "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+}
+
+static char *header_text(const char *data_file, const char *scanner)
+{
+	struct interfile f = {.kind = INTERFILE_PROJECTIONS,
+			      .number = INTERFILE_SIGNED,
+			      .bytes = 2,
+			      .big_endian = true,
+			      .offset = 3,
+			      .scale = 0.5,
+			      .order = INTERFILE_BY_VIEW,
+			      .m = geometry,
+			      .duration = 90,
+			      .start = NAN,
+			      .date = "20100629",
+			      .time = "102030",
+			      .position = "HFP"};
+	struct err err = {0};
+	char *text = NULL;
+
+	snprintf(f.data_file, sizeof(f.data_file), "%s", data_file);
+	snprintf(f.scanner, sizeof(f.scanner), "%s", scanner);
+	if (interfile_write(&f, &text, &err) < 0)
+		fail_msg("%s", err.msg);
+	return text;
+}
+
+static void test_import(void **state)
+{
+	char *set[] = {"0010,1020=1.8", "RadiopharmaceuticalStartDateTime=20100629090000", "CorrectedImage=NORM\\DTIM",
+		       "PatientID=P-7"};
+	char warnings[600] = "";
+	struct sinogram_import conf = {.set = set,
+				       .n_set = 4,
+				       .folder = folder,
+				       .now = 1782726000,
+				       .warnings = warnings,
+				       .warnings_size = sizeof(warnings)};
+	uint8_t data[BINS * 2 + 3], *bytes = NULL;
+	char *text = header_text("a.s", "Bench"), found[17];
+	struct err err = {0};
+	struct sinogram *s;
+	size_t n = 0;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 37);
+	save("a.hs", text, strlen(text));
+	save("a.s", data, sizeof(data));
+	conf.header[SINOGRAM_EMISSION] = in_folder("a.hs");
+	if (sinogram_import(&conf, &n, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(n, 1);
+	assert_string_equal(warnings, "The half-life is not known, so decay will not be corrected for: --set Radionuclide=F18.");
+	s = open_all(&err);
+	if (!s)
+		fail_msg("%s", err.msg);
+	assert_string_equal(s->part[SINOGRAM_EMISSION].text, text);	  /* verbatim */
+	assert_int_equal(s->part[SINOGRAM_EMISSION].bytes, sizeof(data)); /* an odd number: the chunk is padded */
+	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), 0);
+	assert_memory_equal(bytes, data, sizeof(data));
+	free(bytes);
+	assert_string_equal(s->facts.patient_position, "HFP"); /* from the header */
+	assert_string_equal(s->facts.acquisition_date, "20100629");
+	assert_string_equal(s->facts.acquisition_time, "102030");
+	assert_true(s->facts.duration == 90 && s->facts.size == 1.8);
+	assert_string_equal(s->facts.injected, "20100629090000");
+	assert_string_equal(s->facts.corrected, "NORM\\DTIM");
+	assert_int_equal(dicom_get_text(dicom_root(s->files[0]), TAG_PATIENT_ID, found, sizeof(found), &err), 1);
+	assert_string_equal(found, "P-7");
+	sinogram_close(s);
+	free(text);
+}
+
+/* The patient and the acquisition of another object. What describes an image is not taken from one. */
+static void test_like(void **state)
+{
+	struct sinogram_arrays a = {.m = &geometry, .duration = 60};
+	struct sinogram_import conf = {.folder = folder, .like = in_folder("like"), .now = 1782726000};
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	struct sinogram *s;
+	size_t n;
+	(void)state;
+
+	for (int sinogram = 0; sinogram < 2; sinogram++) {
+		assert_int_equal(dicom_new(sinogram ? SINOGRAM_CLASS : "1.2.840.10008.5.1.4.1.1.128", "1.2.3.4", &file, &err), 0);
+		const struct {
+			uint32_t tag;
+			const char *text;
+		} texts[] = {{TAG_PATIENT_NAME, "Somebody^Else"}, {TAG_STUDY_INSTANCE_UID, "1.2.3"},
+			     {TAG_SERIES_INSTANCE_UID, "1.2.4"},  {TAG_FRAME_OF_REFERENCE_UID, "1.2.5"},
+			     {TAG_PATIENT_POSITION, "FFS"},	  {TAG_CORRECTED_IMAGE, "ATTN\\DECY"},
+			     {TAG_DOSE_CALIBRATION_FACTOR, "3"},  {TAG_PATIENT_WEIGHT, "55"},
+			     {TAG_MANUFACTURER, "Maker"}};
+
+		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+			assert_int_equal(dicom_put_text(dicom_root(file), texts[i].tag, texts[i].text, &err), 0);
+		assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
+		dicom_close(file);
+		a.values[SINOGRAM_EMISSION] = values[SINOGRAM_EMISSION];
+		if (sinogram_write(&a, &conf, &n, &err) < 0)
+			fail_msg("%s", err.msg);
+		s = open_all(&err);
+		if (!s)
+			fail_msg("%s", err.msg);
+		char text[65];
+		const struct dicom_item *root = dicom_root(s->files[0]);
+
+		assert_int_equal(dicom_get_text(root, TAG_PATIENT_NAME, text, sizeof(text), &err), 1);
+		assert_string_equal(text, "Somebody^Else");
+		assert_int_equal(dicom_get_text(root, TAG_STUDY_INSTANCE_UID, text, sizeof(text), &err), 1);
+		assert_string_equal(text, "1.2.3");
+		assert_int_equal(dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, text, sizeof(text), &err), 1);
+		assert_string_equal(text, "1.2.5");
+		assert_int_equal(dicom_get_text(root, TAG_SERIES_INSTANCE_UID, text, sizeof(text), &err), 1);
+		assert_string_not_equal(text, "1.2.4"); /* a new one */
+		assert_string_equal(s->facts.patient_position, "FFS");
+		assert_true(s->facts.weight == 55);
+		assert_string_equal(s->facts.corrected, sinogram ? "ATTN\\DECY" : "");
+		assert_true(sinogram ? s->facts.calibration == 3 : isnan(s->facts.calibration));
+		sinogram_close(s);
+		list_folder(true);
+	}
+}
+
+static void test_import_refusals(void **state)
+{
+	static const struct {
+		const char *data_file;
+		size_t size;
+		char *set;
+		int code;
+		const char *says;
+	} cases[] = {
+		{"a.s", BINS * 2 + 2, "PatientWeight=70", EBADMSG,
+		 "a.hs: a.s has 322 bytes; its header asks for 320 (8 planes, 4 angles, 5"},
+		{"a.s", BINS * 2 + 4, "PatientWeight=70", EBADMSG, "a.s has 324 bytes"},
+		{"b.s", BINS * 2 + 3, "PatientWeight=70", EBADMSG, "b.s: No such file"},
+		{"../a.s", BINS * 2 + 3, "PatientWeight=70", ENOTSUP, "name of data file := ../a.s; allowed"},
+		{"/etc/passwd", BINS * 2 + 3, "PatientWeight=70", ENOTSUP, "name of data file := /etc/passwd"},
+		{"a.s", BINS * 2 + 3, "PatientWeight=heavy", EINVAL, "PatientWeight=heavy: a number"},
+		{"a.s", BINS * 2 + 3, "PatientPosition=HF", EINVAL, "PatientPosition=HF; allowed: HFS"},
+		{"a.s", BINS * 2 + 3, "AcquisitionDate=1.6.2026", EINVAL, "AcquisitionDate=1.6.2026: a date"},
+		{"a.s", BINS * 2 + 3, "AcquisitionTime=9:30", EINVAL, "AcquisitionTime=9:30: a time"},
+		{"a.s", BINS * 2 + 3, "Radionuclide=U235", EINVAL, "Radionuclide=U235; known: C11"},
+		{"a.s", BINS * 2 + 3, "ScannerCentre=1\\2", EINVAL, "ScannerCentre=1\\2; three numbers"},
+		{"a.s", BINS * 2 + 3, "PatientWeigth=70", EINVAL, "\"PatientWeigth\" is no keyword"},
+		{"a.s", BINS * 2 + 3, "PatientWeight", EINVAL, "Keyword=value"},
+		{"a.s", BINS * 2 + 3, "SOPInstanceUID=1.2", EINVAL, "SOPInstanceUID cannot be set"},
+		{"a.s", BINS * 2 + 3, "0071,1003=EMISSION", EINVAL, "0071,1003 cannot be set"},
+	};
+	uint8_t data[BINS * 2 + 4] = {0};
+	struct err err;
+	size_t n;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = header_text(cases[i].data_file, ""), *set[] = {cases[i].set};
+		struct sinogram_import conf = {.set = set, .n_set = 1, .folder = folder};
+
+		save("a.hs", text, strlen(text));
+		save("a.s", data, cases[i].size);
+		conf.header[SINOGRAM_EMISSION] = in_folder("a.hs");
+		memset(&err, 0, sizeof(err));
+		if (sinogram_import(&conf, &n, &err) >= 0 || err.code != cases[i].code || !strstr(err.msg, cases[i].says))
+			fail_msg("case %zu: %d \"%s\"; wanted %d \"%s\"", i, err.code, err.msg, cases[i].code, cases[i].says);
+		free(text);
+		list_folder(true);
+	}
+}
+
+/* All objects or none. */
+static void test_all_or_none(void **state)
+{
+	struct sinogram_arrays a = {.m = &geometry, .duration = NAN, .values = {NULL, values[1]}};
+	struct sinogram_import conf = {.folder = "/nowhere/at/all"};
+	struct err err = {0};
+	size_t n = 77;
+	(void)state;
+
+	assert_true(sinogram_write(&a, &conf, &n, &err) < 0);
+	conf.folder = folder;
+	conf.chunk = 1; /* no whole pair of bytes */
+	assert_int_equal(sinogram_write(&a, &conf, &n, &err), -EINVAL);
+	conf.chunk = SINOGRAM_CHUNK_MAX + 2;
+	assert_int_equal(sinogram_write(&a, &conf, &n, &err), -EINVAL);
+	conf.chunk = 100;
+	assert_int_equal(mkdir(in_folder("emission-0004.dcm.part"), 0700), 0); /* in the way of the fourth */
+	assert_true(sinogram_write(&a, &conf, &n, &err) < 0);
+	assert_int_equal(rmdir(in_folder("emission-0004.dcm.part")), 0);
+	assert_int_equal(list_folder(false), 0);
+	assert_int_equal(n, 77);
+	a.values[SINOGRAM_EMISSION] = NULL;
+	assert_int_equal(sinogram_write(&a, &conf, &n, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_import, clean),
+		cmocka_unit_test_teardown(test_like, clean),
+		cmocka_unit_test_teardown(test_import_refusals, clean),
+		cmocka_unit_test_teardown(test_all_or_none, clean),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

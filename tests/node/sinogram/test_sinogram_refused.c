@@ -1,0 +1,246 @@
+/* Sinogram objects that are missing, twice, damaged or of another acquisition: each with the sentence that names it. */
+#include "tests/node/sinogram/sinogram_fixture.h"
+
+/* An object once more, with another private value, under the same or another name. */
+static void change(const char *from, const char *to, enum sinogram_element element, const char *vr, const char *value)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	if (dicom_open(in_folder(from), &file, &err) < 0 ||
+	    dicom_put_private(dicom_root(file), SINOGRAM_GROUP, SINOGRAM_CREATOR, (uint8_t)element, vr, value, &err) < 0 ||
+	    dicom_write(in_folder(to), file, &err) < 0)
+		fail_msg("%s", err.msg);
+	dicom_close(file);
+}
+
+static void change_text(const char *name, uint32_t tag, const char *value)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	if (dicom_open(in_folder(name), &file, &err) < 0 || dicom_put_text(dicom_root(file), tag, value, &err) < 0 ||
+	    dicom_write(in_folder(name), file, &err) < 0)
+		fail_msg("%s", err.msg);
+	dicom_close(file);
+}
+
+/* The first of the eight bytes, where they lie in a file. */
+static void flip_byte(const char *name, const uint8_t *bytes)
+{
+	static uint8_t all[100000];
+	FILE *f = fopen(in_folder(name), "r+b");
+	uint8_t *at;
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(all, 1, sizeof(all), f);
+	at = memmem(all, n, bytes, 8);
+	assert_non_null(at);
+	assert_int_equal(fseek(f, at - all, SEEK_SET), 0);
+	assert_true(fputc(*at ^ 1, f) != EOF);
+	assert_int_equal(fclose(f), 0);
+}
+
+#define EMISSION_2 "emission-0002.dcm"
+#define OTHER_HASH "00000000000000000000000000000000000000000000000000000000000000ff"
+
+static void test_chunks(void **state)
+{
+	struct err err;
+	struct sinogram *s;
+	uint8_t *bytes = NULL;
+	(void)state;
+
+	/* a chunk is missing; one is there twice; one has changed */
+	write_objects(EMISSION, 300, N_BASICS, basics); /* 640 bytes in 3 chunks */
+	unlink(in_folder(EMISSION_2));
+	must_refuse(EBADMSG, "EMISSION: chunk 2 of 3 is missing");
+	write_objects(EMISSION, 300, N_BASICS, basics);
+	change(EMISSION_2, "again.dcm", SINOGRAM_ROLE, "CS", "EMISSION");
+	must_refuse(EBADMSG, "chunk 2 of EMISSION twice: again.dcm, " EMISSION_2);
+	list_folder(true);
+
+	write_objects(EMISSION, 300, N_BASICS, basics);
+	change(EMISSION_2, EMISSION_2, SINOGRAM_SHA256, "LO", OTHER_HASH);
+	must_refuse(EBADMSG, "with another SHA-256");
+	for (int i = 1; i <= 3; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "emission-%04d.dcm", i);
+		change(name, name, SINOGRAM_SHA256, "LO", OTHER_HASH);
+	}
+	s = open_all(&err); /* the data are looked at when they are read */
+	assert_non_null(s);
+	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "EMISSION: the data's SHA-256 is "));
+	assert_non_null(strstr(err.msg, OTHER_HASH));
+	assert_null(bytes);
+	sinogram_close(s);
+	list_folder(true);
+
+	/* one byte of the data is another */
+	write_objects(EMISSION, 300, N_BASICS, basics);
+	flip_byte(EMISSION_2, (const uint8_t *)values[SINOGRAM_EMISSION] + 300 + 17);
+	s = open_all(&err);
+	assert_non_null(s);
+	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, s->part[SINOGRAM_EMISSION].sha256));
+	sinogram_close(s);
+	list_folder(true);
+
+	write_objects(EMISSION, 300, N_BASICS, basics);
+	change(EMISSION_2, EMISSION_2, SINOGRAM_HEADER, "UT", "!INTERFILE :=");
+	must_refuse(EBADMSG, EMISSION_2 " has another Interfile header");
+}
+
+static void test_object_refusals(void **state)
+{
+	static const struct {
+		enum sinogram_element element;
+		const char *vr, *value;
+		int code;
+		const char *says;
+	} cases[] = {
+		{SINOGRAM_FORMAT_ID, "LO", "INTERFILE_4", ENOTSUP,
+		 "emission.dcm: sinogram object: format \"INTERFILE_4\"; read is"},
+		{SINOGRAM_FORMAT_ID, "LO", "", EBADMSG, "format (0071,1001) is missing"},
+		{SINOGRAM_ROLE, "CS", "RANDOMS", EBADMSG, "role \"RANDOMS\"; allowed: EMISSION"},
+		{SINOGRAM_ROLE, "CS", "ADDITIVE", EBADMSG, "no object of role EMISSION among 1"},
+		{SINOGRAM_CHUNK_INDEX, "UL", "1", EBADMSG, "index of the chunk (0071,1011) is 1; allowed: 0 to 0"},
+		{SINOGRAM_CHUNK_COUNT, "UL", "0", EBADMSG, "count of chunks (0071,1012) is 0"},
+		{SINOGRAM_CHUNK_COUNT, "UL", "4000000000", EBADMSG, "count of chunks (0071,1012) is 4000000000"},
+		{SINOGRAM_CHUNK_COUNT, "LO", "many", EBADMSG, "no number"},
+		{SINOGRAM_LENGTH, "UL", "4294967295", EBADMSG, "640 bytes in 1 chunks, 4294967295 are promised"},
+		{SINOGRAM_LENGTH, "UL", "0", EBADMSG, "length of the data is 0"},
+		{SINOGRAM_LENGTH, "UL", "636", EBADMSG, "640 bytes in 1 chunks, 636 are promised"},
+		{SINOGRAM_SHA256, "LO", "12ab", EBADMSG, "SHA-256 \"12ab\" has not 64"},
+		{SINOGRAM_INSTANCES, "UL", "2", EBADMSG, "the acquisition has 2 instances, and 1 is here"},
+		{SINOGRAM_INSTANCES, "UL", "0", EBADMSG, "instances of the acquisition (0071,1015) is 0"},
+		{SINOGRAM_HEADER, "UT", "", EBADMSG, "the Interfile header (0071,1002) is missing"},
+		{SINOGRAM_HEADER, "UT", "!INTERFILE :=\nname of data file := a", EBADMSG,
+		 "EMISSION: \"number format\" is missing"},
+		{SINOGRAM_CENTRE, "FD", "1\\2", EBADMSG, "centre is not three numbers"},
+		{SINOGRAM_CENTRE, "FD", "1\\2\\1e9", EBADMSG, "centre is 1, 2, 1e+09 mm"},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		write_objects(EMISSION, 0, N_BASICS, basics);
+		change("emission.dcm", "emission.dcm", cases[i].element, cases[i].vr, cases[i].value);
+		must_refuse(cases[i].code, cases[i].says);
+		list_folder(true);
+	}
+}
+
+/* A length that UL cannot hold stands in an element of its own. */
+static void test_large_length(void **state)
+{
+	struct err err;
+	struct sinogram *s;
+	(void)state;
+
+	write_objects(EMISSION, 0, N_BASICS, basics);
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH, "UL", "0");
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH_LARGE, "UV", "5000000000");
+	must_refuse(EBADMSG, "640 bytes in 1 chunks, 5000000000 are promised");
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH_LARGE, "UV", "640");
+	s = open_all(&err);
+	if (!s)
+		fail_msg("%s", err.msg);
+	check_values(s, EMISSION);
+	sinogram_close(s);
+	change("emission.dcm", "emission.dcm", SINOGRAM_LENGTH_LARGE, "UV", "18446744073709551615");
+	must_refuse(EBADMSG, "(0071,1017)");
+}
+
+/* The role's header with a text replaced by one of the same length. */
+static void change_header(const char *name, const char *from, const char *to)
+{
+	struct dicom_file *file = NULL;
+	static char text[INTERFILE_TEXT_MAX + 1];
+	struct err err = {0};
+	char *at;
+
+	assert_int_equal(dicom_open(in_folder(name), &file, &err), 0);
+	assert_int_equal(dicom_get_text(dicom_root(file), 0x00711002, text, sizeof(text), &err), 1);
+	dicom_close(file);
+	at = strstr(text, from);
+	assert_non_null(at);
+	assert_int_equal(strlen(from), strlen(to));
+	memcpy(at, to, strlen(to));
+	change(name, name, SINOGRAM_HEADER, "UT", text);
+}
+
+static void test_together(void **state)
+{
+	static const struct {
+		const char *from, *to, *says;
+	} geometries[] = {
+		{"View offset (degrees) := 10", "View offset (degrees) := 11",
+		 "EMISSION and ADDITIVE: another geometry: first angle"},
+		{"Distance between rings (cm) := 0.654", "Distance between rings (cm) := 0.655",
+		 "another geometry: distance of rings"},
+		{"!matrix size [1] := 5", "!matrix size [1] := 7",
+		 "ADDITIVE: the header asks for 896 bytes (8 planes, 4 angles, 7"},
+		{"Number of rings := 4", "Number of rings := 5", "ADDITIVE: michelogram: segment 0 has 7 planes"},
+		{":= { 7,1}", ":= { 8,1}", "ADDITIVE: michelogram: segment 0 has 8 planes"},
+	};
+	struct err err;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(geometries) / sizeof(geometries[0]); i++) {
+		write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
+		change_header("additive.dcm", geometries[i].from, geometries[i].to);
+		must_refuse(EBADMSG, geometries[i].says);
+		list_folder(true);
+	}
+	write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
+	change_text("additive.dcm", TAG_SERIES_INSTANCE_UID, "1.2.3");
+	must_refuse(EBADMSG, "emission.dcm are of two acquisitions (series 1.2.3 and 2.25.");
+	list_folder(true);
+	write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
+	change_text("additive.dcm", TAG_FRAME_OF_REFERENCE_UID, "1.2.3");
+	must_refuse(EBADMSG, "two frames of reference");
+	list_folder(true);
+	write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
+	unlink(in_folder("additive.dcm"));
+	must_refuse(EBADMSG, "the acquisition has 2 instances, and 1 is here");
+	list_folder(true);
+	assert_int_equal(sinogram_open(NULL, 0, config, &(struct sinogram *){NULL}, &err), -EBADMSG);
+}
+
+/* Neither ours nor broken. */
+static void test_others(void **state)
+{
+	struct sinogram_facts f;
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+	const char *reason = NULL;
+	(void)state;
+
+	write_objects(EMISSION, 0, N_BASICS, basics);
+	change_text("emission.dcm", DICOM_TAG(0x0008, 0x9123), "1.2.3");
+	assert_int_equal(sinogram_read_facts(in_folder("emission.dcm"), &f, &err), 0);
+	assert_non_null(strstr(err.msg, "Raw Data Storage of another maker"));
+	must_refuse(EBADMSG, "emission.dcm: Raw Data Storage of another maker");
+	assert_int_equal(dicom_new(CLASS_CT, "1.2.3", &file, &err), 0);
+	assert_int_equal(sinogram_facts_of(file, &f, &err), 0);
+	assert_non_null(strstr(err.msg, "CTImageStorage, no Raw Data Storage"));
+	dicom_close(file);
+	assert_true(sinogram_vendor("1.3.12.2.1107.5.9.1", &reason) && strstr(reason, "Siemens"));
+	assert_true(sinogram_vendor("1.2.840.113619.4.30", &reason) && strstr(reason, "GE"));
+	assert_false(sinogram_vendor(SINOGRAM_CLASS, &reason));
+	assert_int_equal(sinogram_read_facts(in_folder("nothing.dcm"), &f, &err), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_chunks, clean),	     cmocka_unit_test_teardown(test_object_refusals, clean),
+		cmocka_unit_test_teardown(test_large_length, clean), cmocka_unit_test_teardown(test_together, clean),
+		cmocka_unit_test_teardown(test_others, clean),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

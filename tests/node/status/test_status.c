@@ -1,0 +1,374 @@
+/* The status page's parts that need no process: what a browser may ask for, what is escaped, words, counters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/jobs/job_report.h"
+#include "node/status/html.h"
+#include "node/status/metrics.h"
+#include "node/status/status_request.h"
+#include "node/status/status_words.h"
+
+static void test_paths(void **state)
+{
+	static const struct {
+		const char *path;
+		enum status_page page;
+		int64_t job;
+	} cases[] = {
+		{"/", STATUS_OVERVIEW, 0},
+		{"/status.json", STATUS_JSON, 0},
+		{"/jobs/1", STATUS_CASE, 1},
+		{"/jobs/907/thumbnail.png", STATUS_THUMBNAIL, 907},
+		{"/jobs/12/retry", STATUS_RETRY, 12},
+		{"/jobs/12/as-is", STATUS_AS_IS, 12},
+		{"/jobs/999999999999999999/cancel", STATUS_CANCEL, 999999999999999999},
+		{"/jobs/9999999999999999999", STATUS_NONE, 0},
+		{"/jobs/012", STATUS_NONE, 0},
+		{"/jobs/0", STATUS_NONE, 0},
+		{"/jobs/", STATUS_NONE, 0},
+		{"/jobs/-1", STATUS_NONE, 0},
+		{"/jobs/1/", STATUS_NONE, 0},
+		{"/jobs/1/retry/", STATUS_NONE, 0},
+		{"", STATUS_NONE, 0},
+		{"//", STATUS_NONE, 0},
+		{"/status.json?x", STATUS_NONE, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t job = 0;
+
+		assert_int_equal(status_request_page(cases[i].path, &job), cases[i].page);
+		assert_int_equal(job, cases[i].job);
+	}
+	assert_true(status_page_acts(STATUS_CANCEL) && status_page_acts(STATUS_RETRY) && status_page_acts(STATUS_AS_IS));
+	assert_false(status_page_acts(STATUS_CASE) || status_page_acts(STATUS_NONE));
+}
+
+static void test_hosts(void **state)
+{
+	static const char *const good[] = {"localhost", "LocalHost:1",	"127.0.0.1", "10.0.0.9:65535",
+					   "[::1]",	"[fe80::1]:80", "pc7",	     "PC7:443"};
+	static const char *const bad[] = {"",
+					  "evil.example",
+					  "localhost.evil.example",
+					  "127.0.0.1.nip.io",
+					  "1.2.3",
+					  "[::1",
+					  "[]",
+					  "[127.0.0.1]",
+					  "::1",
+					  "localhost:",
+					  "localhost:x",
+					  "localhost:123456",
+					  "pc7@evil.example",
+					  "pc7 ",
+					  ":80",
+					  "pc70",
+					  "[::1]x"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(status_request_host(good[i], "pc7"));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(status_request_host(bad[i], "pc7"));
+	assert_false(status_request_host(NULL, "pc7"));
+	assert_false(status_request_host("pc7", "")); /* none is configured */
+	assert_false(status_request_host("", ""));
+}
+
+static void test_origins_and_tokens(void **state)
+{
+	static const char token[STATUS_TOKEN_SIZE] = "0123456789abcdef0123456789abcdef";
+	char form[64];
+
+	(void)state;
+	assert_true(status_request_origin(NULL, "h:1"));
+	assert_true(status_request_origin("http://h:1", "h:1"));
+	assert_true(status_request_origin("https://H:1", "h:1"));
+	assert_false(status_request_origin("null", "h:1"));
+	assert_false(status_request_origin("http://h", "h:1"));
+	assert_false(status_request_origin("http://h:12", "h:1"));
+	assert_false(status_request_origin("file://h:1", "h:1"));
+	assert_false(status_request_origin("http://h:1", NULL));
+
+	snprintf(form, sizeof(form), "token=%s", token);
+	assert_true(status_request_token(form, strlen(form), token));
+	assert_false(status_request_token(form, strlen(form) - 1, token));
+	assert_false(status_request_token(form, strlen(form) + 1, token));
+	form[37] ^= 1;
+	assert_false(status_request_token(form, strlen(form), token));
+	form[37] ^= 1;
+	form[0] = 'T';
+	assert_false(status_request_token(form, strlen(form), token));
+	assert_false(status_request_token("", 0, token));
+}
+
+#define LOST "\xef\xbf\xbd"
+
+static void expect_text(const char *in, const char *out)
+{
+	struct html h = {0};
+
+	html_put(&h, "");
+	html_text(&h, in);
+	assert_false(h.failed);
+	assert_string_equal(h.text, out);
+	html_clear(&h);
+}
+
+static void test_escaping(void **state)
+{
+	struct html h = {0};
+
+	(void)state;
+	expect_text("<a href=\"x\" b='y'>&amp;", "&lt;a href=&quot;x&quot; b=&#39;y&#39;&gt;&amp;amp;");
+	expect_text("J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80", "J\xc3\xb6rg \xe2\x82\xac \xf0\x9f\x98\x80");
+	expect_text("a\nb\tc\x01"
+		    "d\x7f",
+		    "a b c" LOST "d" LOST);
+	expect_text("\xc0\xaf\xed\xa0\x80", LOST LOST LOST LOST LOST); /* overlong, a surrogate */
+	expect_text("J\xf6rg\xc3", "J" LOST "rg" LOST);
+	expect_text("a\xe2\x80\xae"
+		    "b\xe2\x81\xa6\xef\xbb\xbf",
+		    "a" LOST "b" LOST LOST); /* U+202E, U+2066, U+FEFF */
+
+	html_label(&h, "a\"b\\c\nd<");
+	assert_string_equal(h.text, "a\\\"b\\\\c\\nd<");
+	html_clear(&h);
+	html_bytes(&h, "", HTML_MAX + 1u); /* refused before a byte is read */
+	assert_true(h.failed && h.n == 0);
+	html_put(&h, "x");
+	assert_true(h.n == 0);
+	html_clear(&h);
+}
+
+static void test_words(void **state)
+{
+	struct job_send send = {.destination = "pacs", .state = SEND_DUE, .failures = 3, .next = 2e9, .reason = "no answer"};
+	struct job_view v = {.id = 7, .kind = "dbt", .key = "1.2|1.3|R|MLO|1.4", .revision = 1, .sends = &send, .n_sends = 1};
+	const char *word;
+	char text[600];
+
+	(void)state;
+	status_words_title(&v, text, sizeof(text));
+	assert_string_equal(text, "Tomosynthesis, right MLO");
+	v.key = "";
+	v.revision = 2;
+	status_words_title(&v, text, sizeof(text));
+	assert_string_equal(text, "Tomosynthesis (revision 2)");
+
+	v.state = JOB_HELD;
+	v.members = (struct assemble){.instances = 12, .expected = 25, .frames = 12};
+	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
+	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	assert_string_equal(text, "Only 12 of 25 images came.");
+	assert_string_equal(status_words_as_is(&v), "Take what is here");
+	assert_null(status_words_retry(&v));
+	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
+	v.kind[0] = 'x';
+	assert_null(status_words_as_is(&v));
+	assert_non_null(strstr(job_view_no_as_is(&v), "cannot be reconstructed"));
+	assert_non_null(strstr(status_words_hint(&v), "Without them it cannot"));
+	v.kind[0] = 'd';
+	v.members.frames = 1;
+	assert_null(status_words_as_is(&v));
+	assert_non_null(strstr(job_view_no_as_is(&v), "at least 2 projections"));
+	v.members.frames = 12;
+	assert_null(job_view_no_as_is(&v));
+	v.members.as_is = true;
+	assert_null(status_words_as_is(&v));
+	v.members.expected = 12;
+	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
+	assert_string_equal(status_words_retry(&v), "Try again");
+
+	assert_non_null(strstr(status_words_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
+	v.state = JOB_RECONSTRUCTED;
+	send.since = 9e8;
+	assert_int_equal(status_words_state(&v, &word), TONE_WARN);
+	assert_string_equal(word, "Not sent yet");
+	assert_non_null(strstr(status_words_hint(&v), "Nothing is lost"));
+	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	assert_non_null(strstr(text, "pacs did not take it in 3 attempts: no answer. The next attempt is at "));
+	assert_string_equal(status_words_retry(&v), "Try now");
+	send.failures = 0;
+	send.since = 0;
+	assert_int_equal(status_words_state(&v, &word), TONE_WORK);
+	assert_string_equal(word, "Sending");
+	assert_string_equal(status_words_hint(&v), "");
+	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	assert_string_equal(text, "It is being sent to pacs.");
+	assert_null(status_words_retry(&v));
+	v.state = JOB_READY;
+	v.reason[0] = '\0';
+	status_words_sentence(&v, 2, 1e9, text, sizeof(text));
+	assert_string_equal(text, "Complete. It waits for a free device; 2 cases are before it.");
+	/* Every state has a word, and no button that its table does not allow. */
+	for (int s = JOB_COLLECTING; s <= JOB_IMPOSSIBLE; s++) {
+		v.state = (enum job_state)s;
+		status_words_state(&v, &word);
+		assert_true(word[0]);
+		assert_true(!status_words_cancel(&v) == (job_next(v.state, EVENT_CANCEL) == JOB_IMPOSSIBLE));
+		if (status_words_retry(&v))
+			assert_int_not_equal(job_next(v.state, EVENT_RETRY), JOB_IMPOSSIBLE);
+	}
+	status_words_span(9.96, text, sizeof(text));
+	assert_string_equal(text, "10.0 s");
+	status_words_span(7000, text, sizeof(text));
+	assert_string_equal(text, "117 min");
+	status_words_bytes(76068573184.0, text, sizeof(text));
+	assert_string_equal(text, "76 GB");
+	status_words_bytes(999.9e6, text, sizeof(text));
+	assert_string_equal(text, "1.0 GB");
+	status_words_bytes(512, text, sizeof(text));
+	assert_string_equal(text, "512 bytes");
+}
+
+static void event(struct metrics *m, struct job_view *v, enum job_event e, double time, const char *detail)
+{
+	struct event_row row = {.time = time, .job = v->id, .event = e, .known = true, .detail = (char *)detail};
+
+	metrics_count(m, v, &row);
+}
+
+static void test_counting(void **state)
+{
+	static const char one[] = "{\"destination\": \"pacs\", \"sop_instance\": \"1\"}";
+	static const char three[] = "{\"destination\": \"pacs\", \"sop_instances\": [\"1\", \"2\", \"3\"]}";
+	struct job_view v = {.id = 1, .state = JOB_RUNNING, .completed = 100, .started = 103, .attempts = 1};
+	struct metrics m = {0};
+
+	(void)state;
+	event(&m, &v, EVENT_STARTED, 103, "{}");
+	event(&m, &v, EVENT_RECONSTRUCTED, 104.5, "{}");
+	v.reconstructed = 104.5;
+	v.members.last = 99;
+	event(&m, &v, EVENT_SEND_FAILED, 105, one);
+	event(&m, &v, EVENT_SENT, 106, one);
+	event(&m, &v, EVENT_SENT, 106, three);
+	event(&m, &v, EVENT_SEND_REFUSED, 107, one);
+	event(&m, &v, EVENT_SENT, 106, "no JSON"); /* its job is quarantined by jobs_apply() */
+	v.reconstructed = 2000;
+	event(&m, &v, EVENT_DELIVERED, 1000, "{}"); /* the clock was set back */
+	assert_int_equal(m.events[EVENT_SENT], 3);
+	assert_int_equal(m.wait.count, 1);
+	assert_true(m.wait.sum == 3 && m.reconstruction.sum == 1.5 && m.delivery.sum == 0 && m.all.sum == 901);
+	assert_int_equal(m.wait.bucket[3], 1); /* up to 5 s */
+	assert_int_equal(m.all.bucket[8], 1);
+	assert_int_equal(m.n_destinations, 1);
+	assert_int_equal(m.destinations[0].sent, 4);
+	assert_int_equal(m.destinations[0].refused, 1);
+	assert_int_equal(m.destinations[0].failed, 1);
+	v.attempts = 2; /* it waits once */
+	event(&m, &v, EVENT_STARTED, 110, "{}");
+	assert_int_equal(m.wait.count, 1);
+	for (int i = 0; i < 2 * METRICS_DESTINATIONS; i++) { /* more names than there is room for */
+		char detail[80];
+
+		snprintf(detail, sizeof(detail), "{\"destination\": \"d%d\"}", i);
+		event(&m, &v, EVENT_SENT, 110, detail);
+	}
+	assert_int_equal(m.n_destinations, METRICS_DESTINATIONS);
+}
+
+/* Whatever a worker leaves where its progress belongs is read at once, or not at all. */
+static void test_progress_files(void **state)
+{
+	char dir[] = "/tmp/test_status.XXXXXX", work[64], folder[80], path[100];
+	json_t *progress;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(work, sizeof(work), "%s/work", dir);
+	snprintf(folder, sizeof(folder), "%s/7", work);
+	snprintf(path, sizeof(path), "%s/status", folder);
+	assert_true(mkdir(work, 0700) == 0 && mkdir(folder, 0700) == 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_int_equal(unlink(path), 0);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fprintf(f, "{\"stage\":\"read\",\"fraction\":0.25}\n");
+	assert_int_equal(fclose(f), 0);
+	progress = job_report_progress(dir, 7);
+	assert_string_equal(json_string_value(json_object_get(progress, "stage")), "read");
+	json_decref(progress);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	assert_null(job_report_progress(dir, 7));
+	assert_true(unlink(path) == 0 && rmdir(folder) == 0 && rmdir(work) == 0 && rmdir(dir) == 0);
+}
+
+static void apart(json_t *list, int instance, const char *finding, const char *association, double received, const char *reason)
+{
+	json_array_append_new(list,
+			      json_pack("{s:i, s:s, s:s, s:s, s:f, s:s}", "instance", instance, "finding", finding, "calling",
+					"MODALITY", "association", association, "received", received, "reason", reason));
+}
+
+static long long group(const json_t *groups, size_t i, const char *key)
+{
+	return (long long)json_number_value(json_object_get(json_array_get(groups, i), key));
+}
+
+/* An exam that is sent again is one line, whether it comes over one association or over one for each image. */
+static void test_set_apart_groups(void **state)
+{
+	json_t *list = json_array(), *groups;
+	char reason[100];
+
+	(void)state;
+	for (int i = 0; i < 25; i++)
+		apart(list, 100 - i, "ignored", "a", 5000 - 100 * i, "the same object, sent again");
+	for (int i = 0; i < 3; i++)
+		apart(list, 70 - i, "ignored", i ? "c" : "b", 1000 - 30 * i, "the same object, sent again");
+	for (int i = 0; i < 4; i++) {
+		snprintf(reason, sizeof(reason), "another content under the UID of instance %d (in/%d.dcm), which counts", 9 + i,
+			 i);
+		apart(list, 60 - i, "conflict", "d", 900, reason);
+	}
+	apart(list, 50, "conflict", "d", 900, "another content under no UID of instance 9 (in/9.dcm), which counts");
+	groups = job_report_apart_groups(list);
+	assert_int_equal(json_array_size(groups), 4);
+	assert_int_equal(group(groups, 0, "count"), 25);
+	assert_int_equal(group(groups, 0, "instance"), 100);
+	assert_int_equal(group(groups, 0, "received"), 5000);
+	assert_int_equal(group(groups, 0, "first_received"), 2600);
+	assert_int_equal(group(groups, 1, "count"), 3);
+	assert_int_equal(group(groups, 2, "count"), 4);
+	assert_int_equal(group(groups, 3, "count"), 1);
+	assert_non_null(strstr(job_report_apart_hint(json_array_get(groups, 0)), "Nothing has to be done"));
+	assert_non_null(strstr(job_report_apart_hint(json_array_get(groups, 2)), "first one counts"));
+	json_decref(groups);
+	json_decref(list);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_origins_and_tokens),
+		cmocka_unit_test(test_escaping),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_counting),
+		cmocka_unit_test(test_progress_files),
+		cmocka_unit_test(test_set_apart_groups),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

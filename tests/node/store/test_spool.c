@@ -1,0 +1,288 @@
+/* test_spool.c - names, durability order, lock and sweep of the spool folder. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/store/spool.h"
+#include "node/store/unknown.h"
+
+static char spool[64];
+
+static const char *in_spool(const char *name)
+{
+	static char path[4][400];
+	static unsigned n;
+
+	n = (n + 1) % 4;
+	snprintf(path[n], sizeof(path[n]), "%s/%s", spool, name);
+	return path[n];
+}
+
+static bool there(const char *name)
+{
+	struct stat st;
+
+	return lstat(in_spool(name), &st) == 0;
+}
+
+static void put_file(const char *name)
+{
+	int fd = open(in_spool(name), O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+}
+
+static void prepare_makes_folders(void **state)
+{
+	static const char *const folders[] = {"", "incoming", "instances", "outbox", "work"};
+	struct err err = {0};
+	struct stat st;
+	char deep[128], file[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		assert_int_equal(stat(in_spool(folders[i]), &st), 0);
+		assert_true(S_ISDIR(st.st_mode));
+		assert_int_equal(st.st_mode & 0777, 0700);
+	}
+	assert_int_equal(spool_prepare(spool, &err), 0); /* again: nothing to do */
+	snprintf(deep, sizeof(deep), "%s/work/a/b/", spool);
+	assert_int_equal(spool_prepare(deep, &err), 0);
+	assert_true(there("work/a/b/outbox"));
+	put_file("work/plain");
+	snprintf(file, sizeof(file), "%s/work/plain", spool);
+	assert_int_equal(spool_prepare(file, &err), -ENOTDIR);
+	assert_non_null(strstr(err.msg, file));
+}
+
+static void commit_moves_the_whole_file(void **state)
+{
+	char name[64], file[128], part[128];
+	struct err err = {0};
+	struct stat st;
+	int fd = spool_begin(spool, name, &err);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	snprintf(part, sizeof(part), "incoming/%s.part", name);
+	assert_true(there(part));
+	assert_int_equal(write(fd, "hello", 5), 5);
+	assert_int_equal(spool_commit(spool, name, fd, file, &err), 0);
+	assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed */
+	assert_false(there(part));
+	assert_int_equal(stat(in_spool(file), &st), 0);
+	assert_int_equal(st.st_size, 5);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_string_equal(file + strlen(file) - 4, ".dcm");
+}
+
+static void commit_fails_whole(void **state)
+{
+	char name[64], file[128] = "untouched";
+	struct err err = {0};
+	int fd = spool_begin(spool, name, &err);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(rename(in_spool("instances"), in_spool("elsewhere")), 0);
+	assert_true(spool_commit(spool, name, fd, file, &err) < 0);
+	assert_int_equal(rename(in_spool("elsewhere"), in_spool("instances")), 0);
+	assert_string_equal(file, "untouched");
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	spool_discard(spool, name, -1);
+	snprintf(file, sizeof(file), "incoming/%s.part", name);
+	assert_false(there(file));
+}
+
+/* Processes that begin files at the same time never meet. */
+static void names_are_unique(void **state)
+{
+	struct err err = {0};
+	int status;
+
+	(void)state;
+	for (int p = 0; p < 4; p++) {
+		if (fork() == 0) {
+			for (int i = 0; i < 200; i++) {
+				char name[64];
+				int fd = spool_begin(spool, name, &err);
+
+				if (fd < 0)
+					_exit(1);
+				spool_discard(spool, name, fd);
+				if (access(in_spool(name), F_OK) == 0)
+					_exit(2);
+			}
+			_exit(0);
+		}
+	}
+	for (int p = 0; p < 4; p++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+}
+
+static void lock_names_its_holder(void **state)
+{
+	struct err err = {0};
+	int fd = spool_lock(spool, &err), again, ready[2];
+	char who[32], byte;
+	pid_t pid;
+
+	(void)state;
+	assert_true(fd >= 0);
+	snprintf(who, sizeof(who), "process %ld", (long)getpid());
+	assert_int_equal(spool_lock(spool, &err), -EBUSY);
+	assert_non_null(strstr(err.msg, who));
+	close(fd);
+	again = spool_lock(spool, &err);
+	assert_true(again >= 0);
+	close(again);
+
+	/* A process that dies gives it back, however it dies. */
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (spool_lock(spool, NULL) < 0 || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(spool_lock(spool, &err), -EBUSY);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fd = spool_lock(spool, &err);
+	assert_true(fd >= 0);
+	close(fd);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static int keep_kept(void *ctx, const char *file)
+{
+	(*(int *)ctx)++;
+	if (!strcmp(file, "instances/unclear.dcm"))
+		return -EIO;
+	return !strcmp(file, "instances/kept.dcm")   ? SPOOL_NAMED
+	       : !strcmp(file, "instances/past.dcm") ? SPOOL_REMOVED
+						     : SPOOL_NO_ROW;
+}
+
+static void sweep_removes_what_a_crash_left(void **state)
+{
+	static const char *const gone[] = {"incoming/a.part", "instances/past.dcm", "outbox/7/r.dcm.part", "work/9/scratch",
+					   "work/9"};
+	static const char *const stays[] = {
+		"instances/kept.dcm", "instances/unclear.dcm", "instances/README", "outbox/7/r.dcm", "outbox/7", "outside"};
+	struct err err = {0};
+	int asked = 0;
+
+	(void)state;
+	assert_int_equal(mkdir(in_spool("outbox/7"), 0700), 0);
+	assert_int_equal(mkdir(in_spool("work/9"), 0700), 0);
+	for (size_t i = 0; i < 4; i++)
+		put_file(gone[i]);
+	for (size_t i = 0; i < 4; i++)
+		put_file(stays[i]);
+	put_file("outside");
+	assert_int_equal(symlink(in_spool("outside"), in_spool("work/9/link")), 0);
+	assert_true(spool_sweep(spool, keep_kept, &asked, &err) >= 5);
+	assert_int_equal(asked, 3 + 1); /* with the one that an earlier test committed */
+	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		assert_false(there(gone[i]));
+	for (size_t i = 0; i < sizeof(stays) / sizeof(stays[0]); i++)
+		assert_true(there(stays[i]));
+	assert_int_equal(spool_sweep(spool, keep_kept, &asked, &err), 0);
+}
+
+static int names_orphan(void *ctx, const char *file)
+{
+	(void)ctx;
+	return !strcmp(file, "instances/orphan.dcm") ? 1 : !strcmp(file, "instances/odd.dcm") ? -EIO : 0;
+}
+
+/* What no row names may have been acknowledged all the same: it is set aside, comes back with its row, and goes after its time.
+ */
+static void unknown_images_are_set_aside(void **state)
+{
+	const double day = 86400, now = (double)time(NULL);
+	struct timespec ahead[2] = {{.tv_sec = (time_t)(now + 100 * day)}, {.tv_sec = (time_t)(now + 100 * day)}};
+	struct err err = {0};
+	int asked = 0;
+
+	(void)state;
+	assert_int_equal(unknown_remove_old(spool, 0, now + 9 * day, &err), unknown_count(spool)); /* of an earlier test */
+	put_file("instances/orphan.dcm");
+	put_file("instances/odd.dcm");
+	assert_int_equal(spool_sweep(spool, keep_kept, &asked, &err), 0);
+	assert_false(there("instances/orphan.dcm"));
+	assert_true(there("unknown/orphan.dcm") && there("unknown/odd.dcm"));
+	assert_int_equal(unknown_count(spool), 2);
+	assert_int_equal(unknown_bring_back(spool, names_orphan, NULL, &err), 1);
+	assert_true(there("instances/orphan.dcm") && there("unknown/odd.dcm"));
+	assert_int_equal(unknown_remove_old(spool, 30, now + 29 * day, &err), 0);
+	/* A clock that was ahead makes nothing stay for ever. */
+	assert_int_equal(utimensat(AT_FDCWD, in_spool("unknown/odd.dcm"), ahead, 0), 0);
+	assert_int_equal(unknown_remove_old(spool, 30, now, &err), 0);
+	assert_int_equal(unknown_remove_old(spool, 30, now + 29 * day, &err), 0);
+	assert_int_equal(unknown_remove_old(spool, 30, now + 31 * day, &err), 1);
+	assert_int_equal(unknown_count(spool), 0);
+	assert_int_equal(unlink(in_spool("instances/orphan.dcm")), 0);
+	assert_int_equal(unknown_count("/nonexistent"), 0);
+}
+
+static void free_space_is_known(void **state)
+{
+	(void)state;
+	assert_true(spool_free(spool) > 0);
+	assert_int_equal(spool_free("/nonexistent"), 0); /* not known counts as none */
+}
+
+static int set_up(void **state)
+{
+	struct err err;
+
+	(void)state;
+	snprintf(spool, sizeof(spool), "%s/test_spool.XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+	if (!mkdtemp(spool))
+		return -1;
+	return spool_prepare(spool, &err);
+}
+
+static int tear_down(void **state)
+{
+	char command[128];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf '%s'", spool);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prepare_makes_folders),	cmocka_unit_test(commit_moves_the_whole_file),
+		cmocka_unit_test(commit_fails_whole),		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(lock_names_its_holder),	cmocka_unit_test(sweep_removes_what_a_crash_left),
+		cmocka_unit_test(unknown_images_are_set_aside), cmocka_unit_test(free_space_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,444 @@
+/* Cases that are read: order, angles, orientation, intensity, the flat field; what the indexer takes from a header. */
+#include <math.h>
+
+#include "tests/node/tomo/exam_edits.h"
+
+static struct exam *opened(const struct edit *edits)
+{
+	struct exam *exam = NULL;
+	struct err err = {0};
+
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edits ? edit : NULL, .ctx = edits});
+	if (fixture_open(N_VIEWS, &exam, &err) < 0)
+		fail_msg("refused: %s", err.msg);
+	return exam;
+}
+
+static void test_series(void **state)
+{
+	/* angles out of order against names and instance numbers */
+	struct exam *e = opened(EDITS({0, TAG_POSITIONER_PRIMARY_ANGLE, "3.5"}, {3, TAG_POSITIONER_PRIMARY_ANGLE, "-11.25"}));
+	static const int files[] = {3, 1, 2, 0, 4};
+	static const double angles[] = {-11.25, -5, 0, 3.5, 10};
+
+	(void)state;
+	assert_int_equal(e->source, EXAM_MG_SERIES);
+	assert_string_equal(e->profile->name, "bench");
+	assert_int_equal(e->n_views, N_VIEWS);
+	for (int i = 0; i < N_VIEWS; i++) {
+		double a = angles[i] * M_PI / 180;
+
+		assert_int_equal(e->views[i].file, files[i]);
+		assert_true(fabs(e->views[i].angle - angles[i]) < 1e-9);
+		assert_true(fabs(e->scan->views[i].src[1] - 600 * sin(a)) < 1e-6);
+		assert_true(fabs(e->scan->views[i].src[2] - (40 + 600 * cos(a))) < 1e-6);
+	}
+	assert_int_equal(e->scan->n_u, COLUMNS);
+	assert_int_equal(e->scan->n_v, ROWS);
+	assert_true(e->scan->h[0] == 1 && e->scan->lo[0] == 0 && e->scan->lo[1] == -ROWS / 2.0);
+	assert_true(e->thickness == 12 && e->support == 20);
+	assert_true(e->laterality == 'L' && !strcmp(e->view, "CC") && e->gantry == 0);
+	exam_close(e);
+}
+
+/* Three of five: refused, but where a person said so. One projection is none. */
+static void test_as_is(void **state)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+	char names[3][256];
+	const char *paths[3];
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	for (int i = 0; i < 3; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i + 1);
+		paths[i] = names[i];
+	}
+	assert_int_equal(exam_open_as_is(paths, 3, false, fixture_config, &e, &err), -EBADMSG);
+	assert_int_equal(exam_open_as_is(paths, 1, true, fixture_config, &e, &err), -EBADMSG);
+	assert_null(e);
+	if (exam_open_as_is(paths, 3, true, fixture_config, &e, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(e->n_views, 3);
+	assert_int_equal(e->announced, N_VIEWS);
+	assert_true(e->views[0].angle == -5 && e->views[2].angle == 5);
+	exam_close(e);
+}
+
+static void test_projection_object(void **state)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+
+	(void)state;
+	fixture_write_bp(NULL);
+	if (fixture_open(1, &e, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(e->source, EXAM_BREAST_PROJECTION);
+	assert_int_equal(e->n_views, N_VIEWS);
+	for (int i = 0; i < N_VIEWS; i++) { /* a = Ab1 - As1, docs/geometry.md */
+		assert_true(fabs(e->views[i].angle - (-10 + 5 * i)) < 1e-9);
+		assert_int_equal(e->views[i].frame, i);
+	}
+	assert_true(e->laterality == 'R' && !strcmp(e->view, "MLO"));
+	assert_true(fabs(e->gantry - 50) < 1e-9 && e->gantry_recorded);
+	/* right MLO: the tube is superior-medial, and medial is to the left of a right breast */
+	assert_true(fabs(e->axis[2][0] - sin(50 * M_PI / 180)) < 1e-12 && fabs(e->axis[2][2] - cos(50 * M_PI / 180)) < 1e-12);
+	assert_true(e->columns_toward_chest && !e->rows_toward_minus_y);
+	exam_close(e);
+}
+
+static void no_isocenter(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	for (int i = 0; i < N_VIEWS; i++) {
+		put_number(dicom_item_at(frames[i], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
+			   TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, 0);
+		assert_true(dicom_put_empty(dicom_item_at(frames[i], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
+					    TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, NULL) >= 0);
+		put_number(add(frames[i], TAG_POSITIONER_POSITION_SEQUENCE), TAG_POSITIONER_PRIMARY_ANGLE, 10 - 5 * i);
+	}
+}
+
+static void test_projection_positioner(void **state)
+{
+	struct exam *e = NULL;
+	struct err err = {0};
+
+	(void)state;
+	fixture_write_bp(no_isocenter);
+	if (fixture_open(1, &e, &err) < 0)
+		fail_msg("%s", err.msg);
+	for (int i = 0; i < N_VIEWS; i++)
+		assert_int_equal(e->views[i].frame, N_VIEWS - 1 - i); /* sorted by the positioner's angle */
+	exam_close(e);
+}
+
+/* Directions from the patient's axes alone: +L = +x, +P = +y, +H = +z. */
+static void test_axes(void **state)
+{
+	static const struct lie cases[] = {
+		{"L", "R-10242", "A\\R", false, true, 1, 0},   {"R", "R-10242", "P\\L", true, false, 1, 0},
+		{"L", "R-10226", "A\\F", false, true, 1, 1},   {"L", "R-10226", "A\\FR", false, true, 1, 1},
+		{"R", "R-10226", "P\\FL", true, false, 1, -1}, {"R", "R-10226", "P\\F", true, false, 1, -1},
+		{"L", "R-10242", "A\\L", false, false, 1, 0},  {"R", "R-10242", "A\\R", false, true, 1, 0},
+		{"R", "R-10226", "P\\H", true, true, 1, -1},   {"L", "399162004", "P\\L", true, false, 1, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct exam *e = NULL;
+		struct err err = {0};
+
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = lie_so, .ctx = &cases[i]});
+		if (fixture_open(2, &e, &err) < 0)
+			fail_msg("%s: %s", cases[i].orientation, err.msg);
+		assert_int_equal(e->columns_toward_chest, cases[i].columns_toward_chest);
+		assert_int_equal(e->rows_toward_minus_y, cases[i].rows_toward_minus_y);
+		assert_true(e->axis[0][0] == 0 && e->axis[0][1] == -1 &&
+			    e->axis[0][2] == 0); /* away from the chest wall: anterior */
+		assert_true(e->axis[1][0] * cases[i].y_left > 0);
+		if (cases[i].y_head != 0)
+			assert_true(e->axis[1][2] * cases[i].y_head > 0);
+		for (int c = 0; c < 3; c++) { /* right-handed: z = x cross y */
+			const double *x = e->axis[0], *y = e->axis[1];
+			int a = (c + 1) % 3, b = (c + 2) % 3;
+
+			assert_true(fabs(x[a] * y[b] - x[b] * y[a] - e->axis[2][c]) < 1e-12);
+		}
+		assert_true(e->axis[2][2] > 0); /* the tube is above */
+		exam_close(e);
+	}
+}
+
+/* Stored row r, column c lands where the directions say. */
+static void test_read_view(void **state)
+{
+	static const struct {
+		const char *orientation;
+		bool mirror_u, mirror_v;
+	} cases[] = {{"A\\L", false, false}, {"A\\R", false, true}, {"P\\L", true, false}, {"P\\R", true, true}};
+	uint16_t raw[ROWS * COLUMNS];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct exam *e = opened(EDITS({-1, TAG_PATIENT_ORIENTATION, cases[i].orientation}));
+		struct err err = {0};
+		struct prep prep;
+
+		for (int view = 0; view < N_VIEWS; view++) {
+			if (exam_read_view(e, view, raw, &prep, &err) < 0)
+				fail_msg("%s", err.msg);
+			for (int v = 0; v < ROWS; v++)
+				for (int u = 0; u < COLUMNS; u++) {
+					int row = cases[i].mirror_v ? ROWS - 1 - v : v,
+					    column = cases[i].mirror_u ? COLUMNS - 1 - u : u;
+
+					assert_int_equal(raw[v * COLUMNS + u], 100 + 20 * row + column + view);
+				}
+			assert_true(prep.i0 == 1000 && prep.offset == 0 && !prep.is_log && !prep.inverted && !prep.has_padding);
+			assert_true(prep.max_value == 4095 && prep.saturation == 0);
+		}
+		exam_close(e);
+	}
+}
+
+static void test_intensity(void **state)
+{
+	uint16_t raw[ROWS * COLUMNS];
+	struct err err = {0};
+	struct prep prep;
+	struct exam *e;
+
+	(void)state;
+	/* exposure scaling in uAs, angle in (0018,1531) with sign and offset, sign -1, padding with a range limit */
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
+			 {2, TAG_EXPOSURE_IN_UAS, "9000"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "-8"},
+			 {1, TAG_DETECTOR_SECONDARY_ANGLE, "-4"}, {2, TAG_DETECTOR_SECONDARY_ANGLE, "0"},
+			 {3, TAG_DETECTOR_SECONDARY_ANGLE, "4"}, {4, TAG_DETECTOR_SECONDARY_ANGLE, "8"},
+			 {-1, TAG_POSITIONER_PRIMARY_ANGLE, "0"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"},
+			 {-1, TAG_PIXEL_PADDING_VALUE, "4095"}, {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "4090"},
+			 {-1, TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"}));
+	assert_true(fabs(e->views[0].angle - (-8 + 1.5)) < 1e-9 && e->views[0].file == 4); /* -1 * 8 + 1.5 */
+	assert_int_equal(exam_read_view(e, 2, raw, &prep, &err), 0);
+	assert_true(prep.inverted && prep.has_padding && prep.padding_lo == 4090 && prep.padding_hi == 4095);
+	assert_true(fabs(prep.i0 - (4095 - 1050 - 50) * 9000.0 / 5000) <
+		    1e-6); /* mean 5000 uAs; a stored 1050 of inverted values */
+	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
+	assert_true(fabs(prep.i0 - (4095 - 1050 - 50) * 4000.0 / 5000) < 1e-6);
+	exam_close(e);
+
+	/* logarithmic values, and the chest wall from the profile because (0020,0020) is missing */
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
+			 {-1, TAG_PATIENT_ORIENTATION, NULL}));
+	assert_true(e->columns_toward_chest && !e->rows_toward_minus_y);
+	assert_int_equal(exam_read_view(e, 2, raw, &prep, &err), 0);
+	assert_true(prep.is_log && prep.log_zero == 4000 && prep.log_scale == 0.001);
+	exam_close(e);
+
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Top"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
+	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
+	assert_true(prep.i0 == 4095 && prep.saturation == 0);
+	assert_int_equal(exam_read_view(e, 3, raw, &prep, &err), 0);
+	assert_true(prep.i0 == 3000);
+	exam_close(e);
+
+	/* the largest value of an image follows its exposure, the top of the range does not */
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "TopScaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
+			 {3, TAG_EXPOSURE_IN_UAS, "9000"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
+	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
+	assert_true(fabs(prep.i0 - 4095 * 4000.0 / 5000) < 1e-6);
+	assert_int_equal(exam_read_view(e, 3, raw, &prep, &err), 0);
+	assert_true(prep.i0 == 3000);
+	exam_close(e);
+
+	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}));
+	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
+	assert_true(prep.i0 > 600 && prep.i0 < 743); /* 90 % of 100 .. 743 */
+	exam_close(e);
+}
+
+static void class_of(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, ctx);
+}
+
+static void hologic_ct(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, ctx);
+	put(root, TAG_MODALITY, "CT");
+	put(root, TAG_MANUFACTURER, "HOLOGIC, Inc.");
+}
+
+/* ctx: Image Type of a mammogram for processing */
+static void image_type(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_IMAGE_TYPE, ctx);
+}
+
+static void hologic_capture(struct dicom_item *root, int i, const void *ctx)
+{
+	struct err err = {0};
+
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, ctx);
+	assert_true(dicom_put_private(root, 0x7E01, "HOLOGIC, Inc.", 0x10, "LO", "payload", &err) >= 0);
+}
+
+static void breast_ct(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	put(root, TAG_SOP_CLASS_UID, ctx);
+	put(root, TAG_MODALITY, "CT");
+	put(root, TAG_BODY_PART_EXAMINED, "BREAST");
+	assert_true(dicom_put_empty(root, TAG_VIEW_CODE_SEQUENCE, NULL) >= 0);
+}
+
+static void strange_words(struct dicom_item *root, int i, const void *ctx)
+{
+	(void)i;
+	(void)ctx;
+	put(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_CODE_VALUE, "C|\xFC-1");
+	put(root, TAG_IMAGE_LATERALITY, "\xFC");
+}
+
+/* A flat field is turned by its own orientation; bin by bin it takes the place of I0. */
+static void test_flatfield(void **state)
+{
+	static const struct {
+		const char *orientation;
+		bool mirror_columns, mirror_rows;
+	} lies[] = {{"A\\L", false, false}, {"A\\R", false, true}, {"P\\L", true, false}, {"P\\R", true, true}};
+	static const struct edit flat[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Flat"}, {0}};
+	uint16_t values[ROWS * COLUMNS], raw[ROWS * COLUMNS];
+	struct config *fixed = fixture_config;
+	struct err err = {0};
+	char conf[1024], path[256];
+	double mean = 0;
+	struct exam *e = NULL;
+	struct prep prep;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/5.dcm", fixture_folder);
+	snprintf(conf, sizeof(conf),
+		 "profiles = ( { name = \"flat\"; manufacturer = \"Bench*\"; model = \"Flat\"; axis_height = 40.0;"
+		 "  source_axis = 600.0; support = 20.0; pitch = 1.0; i0_mode = \"flatfield\"; flatfield = \"%s\"; offset = "
+		 "20.0; } );",
+		 path);
+	assert_int_equal(config_parse(conf, "flat.conf", NULL, NULL, &fixture_config, &err), 0);
+	fixture_pixels(N_VIEWS, values); /* the sixth image is the flat field */
+	for (size_t i = 0; i < ROWS * COLUMNS; i++)
+		mean += (values[i] - 20.0) / (ROWS * COLUMNS);
+	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+		struct edit edits[] = {flat[0],
+				       {N_VIEWS, TAG_PATIENT_ORIENTATION, lies[k].orientation},
+				       {-1, TAG_IMAGES_IN_ACQUISITION, "5"},
+				       {0}};
+
+		fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS + 1, .change = edit, .ctx = edits});
+		if (fixture_open(N_VIEWS, &e, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_int_equal(exam_read_view(e, 1, raw, &prep, &err), 0);
+		assert_true(fabs(prep.i0 - mean) < 1e-9 * mean);
+		assert_ptr_equal(prep.flatfield, e->flatfield);
+		for (int v = 0; v < ROWS; v++)
+			for (int u = 0; u < COLUMNS; u++) {
+				int row = lies[k].mirror_rows ? ROWS - 1 - v : v,
+				    column = lies[k].mirror_columns ? COLUMNS - 1 - u : u;
+				double want = values[row * COLUMNS + column] - 20.0;
+
+				assert_true(fabs(prep.i0 * (double)prep.flatfield[v * COLUMNS + u] - want) < 1e-4 * want);
+			}
+		e = exam_close(e);
+	}
+	fixture_write_mg(&(struct fixture_mg){
+		.n = N_VIEWS + 1,
+		.change = edit,
+		.ctx = (const struct edit[]){
+			flat[0], {N_VIEWS, TAG_PATIENT_ORIENTATION, NULL}, {-1, TAG_IMAGES_IN_ACQUISITION, "5"}, {0}}});
+	expect_refusal(fixture_open(N_VIEWS, &e, &err), EBADMSG, &err, e,
+		       PARTS("flat field of the profile 'flat'", "no Patient Orientation"));
+	fixture_write_mg(&(struct fixture_mg){
+		.n = N_VIEWS + 1,
+		.change = edit,
+		.ctx = (const struct edit[]){
+			flat[0], {N_VIEWS, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_IMAGES_IN_ACQUISITION, "5"}, {0}}});
+	expect_refusal(fixture_open(N_VIEWS, &e, &err), EBADMSG, &err, e, PARTS("flat field of the profile 'flat'", "signed"));
+	unlink(path);
+	expect_refusal(fixture_open(N_VIEWS, &e, &err), ENOENT, &err, e,
+		       PARTS("flat field of the profile 'flat'", "No such file"));
+	config_free(fixture_config);
+	fixture_config = fixed;
+}
+
+static void test_facts(void **state)
+{
+	static const struct {
+		const char *sop_class;
+		void (*change)(struct dicom_item *, int, const void *);
+		bool refused;
+		const char *part;
+	} cases[] = {
+		{CLASS_SECONDARY_CAPTURE, hologic_capture, true, "Hologic SCO"},
+		{CLASS_SECONDARY_CAPTURE, class_of, false, "no projections"},
+		{CLASS_CT, hologic_ct, true, "Hologic CTO"},
+		{CLASS_CT, breast_ct, false, "no projections"},
+		{CLASS_RAW_DATA, class_of, true, "without the private block of sinogram objects"},
+		{"1.2.840.113619.4.30", class_of, true, "GE raw data (private class 1.2.840.113619.4.30)"},
+		{"1.3.12.2.1107.5.9.1", class_of, true, "Siemens raw data (private class 1.3.12.2.1107.5.9.1)"},
+		{"1.2.840.113619.4.99", class_of, true, "private SOP class 1.2.840.113619.4.99"},
+		{CLASS_MG_PRESENTATION, class_of, false, "For Presentation"},
+		{"ORIGINAL\\PRIMARY\\STEREO_PLUS", image_type, false, "STEREO_PLUS: a stereotactic image"},
+		{"DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D", image_type, false, "GENERATED_2D: computed"},
+		{CLASS_TOMOSYNTHESIS, class_of, false, "reconstructed already"},
+	};
+	static const char *const projections[] = {"ORIGINAL\\PRIMARY\\TOMO_PROJ", "ORIGINAL\\PRIMARY\\TOMO_SCOUT",
+						  "ORIGINAL\\PRIMARY\\", "ORIGINAL\\PRIMARY", "DERIVED\\PRIMARY\\POSTBIOPSY"};
+	struct exam_facts f;
+	struct err err = {0};
+	char key[400];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct exam *exam = NULL;
+
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = cases[i].change, .ctx = cases[i].sop_class});
+		if (exam_read_facts(fixture_path("0.dcm"), &f, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_string_equal(f.kind, "");
+		assert_int_equal(f.refused, cases[i].refused);
+		if (!strstr(f.reason, cases[i].part))
+			fail_msg("'%s' does not hold '%s'", f.reason, cases[i].part);
+		expect_refusal(fixture_open(2, &exam, &err), ENOTSUP, &err, exam, PARTS(cases[i].part));
+	}
+	for (size_t i = 0; i < sizeof(projections) / sizeof(projections[0]); i++) { /* these are, or may be, projections */
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = image_type, .ctx = projections[i]});
+		assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+		assert_string_equal(f.kind, "dbt");
+	}
+	fixture_write_mg(&(struct fixture_mg){.n = 1, .change = strange_words});
+	assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+	assert_string_equal(f.view, "C?"
+				    "?-1");
+	assert_string_equal(f.laterality, "?");
+	fixture_write_mg(&(struct fixture_mg){.n = 3});
+	assert_int_equal(exam_read_facts(fixture_path("1.dcm"), &f, &err), 0);
+	assert_string_equal(f.kind, "dbt");
+	assert_string_equal(f.reason, "");
+	assert_string_equal(f.laterality, "L");
+	assert_string_equal(f.view, "CC");
+	assert_int_equal(f.expected, 3);
+	assert_int_equal(f.frames, 1);
+	assert_true(f.angle == -5);
+	exam_case_key(&f, key, sizeof(key));
+	assert_string_equal(key, "1.2.3.1|1.2.3.2|L|CC|1.2.3.3");
+	fixture_write_bp(NULL);
+	assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
+	assert_string_equal(f.kind, "dbt");
+	assert_string_equal(f.laterality, "R");
+	assert_string_equal(f.view, "MLO");
+	assert_int_equal(f.expected, 1);
+	assert_int_equal(f.frames, N_VIEWS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_series),
+		cmocka_unit_test(test_as_is),
+		cmocka_unit_test(test_projection_object),
+		cmocka_unit_test(test_projection_positioner),
+		cmocka_unit_test(test_axes),
+		cmocka_unit_test(test_read_view),
+		cmocka_unit_test(test_intensity),
+		cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_flatfield),
+	};
+
+	return cmocka_run_group_tests_name("exam", tests, fixture_start, fixture_stop);
+}

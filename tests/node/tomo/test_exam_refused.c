@@ -1,0 +1,246 @@
+/* Cases that are not read: each with the sentence that names the cause. */
+#include <math.h>
+
+#include "tests/node/tomo/exam_edits.h"
+
+static void test_series_refused(void **state)
+{
+	(void)state;
+	refused_n(1, EDITS({0, TAG_IMAGES_IN_ACQUISITION, NULL}), EBADMSG, PARTS("1 projection", "at least 2"));
+	refused(EDITS({3, TAG_POSITIONER_PRIMARY_ANGLE, "-5"}), EBADMSG, PARTS("same angle", "-5 degrees", "1.dcm", "3.dcm"));
+	refused(EDITS({-1, TAG_POSITIONER_PRIMARY_ANGLE, "45"}), EBADMSG, PARTS("(0018,1510)", "same in all 5", "bench"));
+	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, NULL}), EBADMSG, PARTS("2.dcm", "(0018,1510)", "missing"));
+	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "NaN"}), EBADMSG, PARTS("2.dcm", "(0018,1510)"));
+	refused(EDITS({2, TAG_POSITIONER_PRIMARY_ANGLE, "170"}), EBADMSG, PARTS("2.dcm", "170 degrees", "out of range"));
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, "25"}), EBADMSG, PARTS("5 projections", "(0020,1002)", "25"));
+	refused(EDITS({-1, TAG_IMAGES_IN_ACQUISITION, NULL}, {-1, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, "4"}), EBADMSG,
+		PARTS("5 projections", "(0018,1495)", "4"));
+}
+
+/* "A projection from another exam": the attribute, both values, the file. */
+static void test_stranger_refused(void **state)
+{
+	(void)state;
+	refused(EDITS({4, TAG_STUDY_INSTANCE_UID, "1.2.9"}), EBADMSG,
+		PARTS("study (0020,000D)", "'1.2.9' in 4.dcm", "'1.2.3.1' in 0.dcm", "another exam"));
+	refused(EDITS({2, TAG_SERIES_INSTANCE_UID, "1.2.9"}), EBADMSG, PARTS("series (0020,000E)", "2.dcm", "another exam"));
+	refused(EDITS({2, TAG_FRAME_OF_REFERENCE_UID, "1.2.9"}), EBADMSG, PARTS("frame of reference (0020,0052)", "2.dcm"));
+	refused(EDITS({3, TAG_IMAGE_LATERALITY, "R"}), EBADMSG, PARTS("laterality", "'R' in 3.dcm", "'L' in 0.dcm"));
+	refused(EDITS({3, TAG_PATIENT_ORIENTATION, "P\\L"}), EBADMSG, PARTS("patient orientation (0020,0020)", "P\\L", "3.dcm"));
+	refused(EDITS({1, TAG_BODY_PART_THICKNESS, "13"}), EBADMSG,
+		PARTS("compressed thickness (0018,11A0)", "'13' in 1.dcm", "'12' in 0.dcm"));
+	refused(EDITS({1, TAG_IMAGER_PIXEL_SPACING, "1\\2"}), EBADMSG, PARTS("pixel pitch (0018,1164)", "'2'", "1.dcm"));
+	refused(EDITS({1, TAG_MANUFACTURER_MODEL_NAME, "Log"}), EBADMSG, PARTS("model (0008,1090)", "1.dcm"));
+	refused(EDITS({1, TAG_PIXEL_REPRESENTATION, "1"}), EBADMSG, PARTS("pixel representation (0028,0103)", "'1' in 1.dcm"));
+	refused(EDITS({4, TAG_SOP_INSTANCE_UID, "1.2.3.4.2"}), EBADMSG, PARTS("1.2.3.4.2", "1.dcm", "4.dcm"));
+}
+
+static void test_geometry_refused(void **state)
+{
+	(void)state;
+	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Other"}), ENOKEY,
+		PARTS("no geometry profile", "'Bench Works'", "'Other'"));
+	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "0.8\\0.8"}), EBADMSG, PARTS("(0018,1164)", "0.8 mm", "bench", "1 mm"));
+	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "1\\1.5"}), EBADMSG, PARTS("(0018,1164)", "square"));
+	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, NULL}), EBADMSG, PARTS("(0018,1164)", "missing"));
+	refused(EDITS({-1, TAG_DISTANCE_SOURCE_TO_DETECTOR, "700"}), EBADMSG,
+		PARTS("(0018,1110)", "700 mm", "640 mm", "tolerance 2"));
+	refused(EDITS({-1, TAG_DISTANCE_SOURCE_TO_DETECTOR, "1e999"}), EBADMSG, PARTS("0018,1110"));
+	refused(EDITS({-1, TAG_DISTANCE_SOURCE_TO_PATIENT, "700"}), EBADMSG, PARTS("(0018,1111)", "700 mm", "640 mm"));
+	refused(EDITS({-1, TAG_BODY_PART_THICKNESS, NULL}), EBADMSG, PARTS("(0018,11A0)", "missing"));
+	refused(EDITS({-1, TAG_BODY_PART_THICKNESS, "4.5"}), EBADMSG, PARTS("(0018,11A0)", "4.5 mm", "5 to 200"));
+	refused(EDITS({-1, TAG_BODY_PART_THICKNESS, "NaN"}), EBADMSG, PARTS("0018,11A0"));
+	refused(EDITS({-1, TAG_PATIENT_ORIENTATION, NULL}), EBADMSG, PARTS("(0020,0020)", "missing", "chest_wall"));
+	refused(EDITS({-1, TAG_PATIENT_ORIENTATION, "L\\A"}), EBADMSG, PARTS("(0020,0020)", "L\\A"));
+	refused(EDITS({-1, TAG_PATIENT_ORIENTATION, "A\\H"}), EBADMSG, PARTS("(0020,0020)", "rows", "H"));
+	refused(EDITS({-1, TAG_IMAGE_LATERALITY, "B"}), EBADMSG, PARTS("laterality", "'B'"));
+	refused(EDITS({-1, TAG_IMAGE_LATERALITY, NULL}), EBADMSG, PARTS("laterality"));
+}
+
+static void test_intensity_refused(void **state)
+{
+	(void)state;
+	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, NULL}), EBADMSG, PARTS("(0028,1040)", "LIN or LOG"));
+	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "DISP"}), ENOTSUP, PARTS("(0028,1040)", "'DISP'"));
+	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"}), ENOTSUP, PARTS("logarithmic", "bench", "log_scale"));
+	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
+		      {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"}),
+		EBADMSG, PARTS("(0028,1041)", "-1", "upside down"));
+	refused(EDITS({2, TAG_LOSSY_IMAGE_COMPRESSION, "01"}), ENOTSUP, PARTS("2.dcm", "(0028,2110)"));
+	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "3"}), EBADMSG, PARTS("(0028,1041)", "3"));
+	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "1"},
+		      {1, TAG_DETECTOR_SECONDARY_ANGLE, "2"}, {2, TAG_DETECTOR_SECONDARY_ANGLE, "3"},
+		      {3, TAG_DETECTOR_SECONDARY_ANGLE, "4"}, {4, TAG_DETECTOR_SECONDARY_ANGLE, "5"},
+		      {-1, TAG_EXPOSURE_IN_UAS, "4000"}, {2, TAG_EXPOSURE_IN_UAS, "4"}),
+		EBADMSG, PARTS("(0018,1153)", "mix of units"));
+}
+
+static void test_lie_refused(void **state)
+{
+	static const struct {
+		struct lie lie;
+		int code;
+		const char *parts[3];
+	} cases[] = {
+		{{"L", "R-10224", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view ML", "(0054,0220)", NULL}},
+		{{"L", "R-10228", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view LM", "(0054,0220)", NULL}},
+		{{"L", "R-99999", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view R-99999", NULL}},
+		{{"L", "R-10226", "A\\FL", 0, 0, 0, 0},
+		 EBADMSG,
+		 {"(0020,0020)", "A\\FL", NULL}}, /* feet and left: no way along y */
+		{{"L", "R-10242", "A", 0, 0, 0, 0}, EBADMSG, {"(0020,0020)", "two directions", NULL}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct exam *exam = NULL;
+		struct err err = {0};
+
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = lie_so, .ctx = &cases[i].lie});
+		expect_refusal(fixture_open(2, &exam, &err), cases[i].code, &err, exam, cases[i].parts);
+	}
+}
+
+static void view_lm(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)shared;
+	(void)frames;
+	put(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_CODE_VALUE, "399352003");
+}
+
+static void view_magnified(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	struct err err = {0};
+
+	(void)shared;
+	(void)frames;
+	assert_true(dicom_add_code(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_VIEW_MODIFIER_CODE_SEQUENCE, "399163009",
+				   "SCT", "Magnification", &err) >= 0);
+}
+
+static void equal_frames(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	put_number(dicom_item_at(frames[3], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0), TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE,
+		   -50);
+}
+
+static void nan_angle(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	struct dicom_item *item = dicom_item_at(frames[2], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0);
+	struct err err = {0};
+
+	(void)root;
+	(void)shared;
+	if (dicom_put_double(item, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, NAN, &err) <
+	    0) /* the writer refuses it: then nothing at all */
+		assert_true(dicom_put_empty(item, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, &err) >= 0);
+}
+
+static void gantry_flat(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	put_number(dicom_item_at(frames[0], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
+		   TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, 0);
+}
+
+static void no_support_angle(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	for (int i = 0; i < N_VIEWS; i++) /* 30 to 50 degrees would pass for projection angles */
+		assert_true(dicom_put_empty(dicom_item_at(frames[i], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
+					    TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, NULL) >= 0);
+}
+
+/* R MLO is at -50 degrees, L MLO at +50 */
+static void other_side(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)frames;
+	put(dicom_item_at(shared, TAG_FRAME_ANATOMY_SEQUENCE, 0), TAG_FRAME_LATERALITY, "L");
+	put(dicom_item_at(shared, TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE, 0), TAG_PATIENT_ORIENTATION, "A\\F");
+}
+
+static void oblique_cc(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)shared;
+	(void)frames;
+	put(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_CODE_VALUE, "399162004");
+}
+
+static void other_sign(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	put_number(dicom_item_at(frames[3], TAG_FRAME_PIXEL_DATA_PROPERTIES_SEQUENCE, 0), TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN,
+		   -1);
+}
+
+static void turned_frame(struct dicom_item *root, struct dicom_item *shared, struct dicom_item *const *frames)
+{
+	(void)root;
+	(void)shared;
+	put(add(frames[1], TAG_PATIENT_ORIENTATION_IN_FRAME_SEQUENCE), TAG_PATIENT_ORIENTATION, "A\\FL");
+}
+
+static void test_projection_refused(void **state)
+{
+	static const struct {
+		void (*change)(struct dicom_item *, struct dicom_item *, struct dicom_item *const *);
+		int code;
+		const char *parts[4];
+	} cases[] = {
+		{view_lm, ENOTSUP, {"view LM", "(0054,0220)", NULL}},
+		{view_magnified, ENOTSUP, {"magnification", NULL}},
+		{equal_frames, EBADMSG, {"same angle", "frame 3", "frame 4", NULL}},
+		{nan_angle, EBADMSG, {"0.dcm, frame 3", NULL}},
+		{gantry_flat, EBADMSG, {"gantry", "(0018,9545)", "MLO", NULL}},
+		{oblique_cc, EBADMSG, {"(0018,9545) is -50 degrees", "no CC view", NULL}},
+		{other_side, EBADMSG, {"(0018,9545) is -50 degrees", "other breast than L", NULL}},
+		{no_support_angle, EBADMSG, {"(0018,9545) is missing", "frame 1", NULL}},
+		{other_sign, EBADMSG, {"(0028,1041) is '-1' in frame", "'1' in frame", NULL}},
+		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct exam *exam = NULL;
+		struct err err = {0};
+
+		fixture_write_bp(cases[i].change);
+		expect_refusal(fixture_open(1, &exam, &err), cases[i].code, &err, exam, cases[i].parts);
+	}
+}
+
+static void test_broken_files(void **state)
+{
+	struct exam_facts f;
+	struct exam *exam = NULL;
+	struct err err = {0};
+
+	(void)state;
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	assert_int_equal(truncate(fixture_path("2.dcm"), 1200), 0);
+	assert_int_equal(exam_read_facts(fixture_path("2.dcm"), &f, &err), -EBADMSG);
+	expect_refusal(fixture_open(N_VIEWS, &exam, &err), EBADMSG, &err, exam, PARTS("2.dcm"));
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	assert_int_equal(unlink(fixture_path("4.dcm")), 0);
+	assert_true(fixture_open(N_VIEWS, &exam, &err) < 0);
+	assert_non_null(strstr(err.msg, "4.dcm"));
+	assert_int_equal(fixture_open(0, &exam, &err), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_series_refused),	 cmocka_unit_test(test_stranger_refused),
+		cmocka_unit_test(test_geometry_refused), cmocka_unit_test(test_intensity_refused),
+		cmocka_unit_test(test_lie_refused),	 cmocka_unit_test(test_projection_refused),
+		cmocka_unit_test(test_broken_files),
+	};
+
+	return cmocka_run_group_tests_name("exam refused", tests, fixture_start, fixture_stop);
+}

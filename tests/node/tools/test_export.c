@@ -1,0 +1,221 @@
+/* A PET series read back as a volume, and what NIfTI and Interfile make of it. */
+#include "tests/node/result/pet_result_fixture.h"
+
+#include "node/tools/export_image.h"
+#include "node/tools/export_sinogram.h"
+#include "node/tools/pet_series.h"
+
+/* Paths of the objects, from the last to the first, and each one twice. */
+static size_t shuffled(const struct pet_result_report *r, char *ret_paths[2 * NZ])
+{
+	size_t n = 0;
+
+	for (int twice = 0; twice < 2; twice++)
+		for (int i = r->n - 1; i >= 0; i--)
+			ret_paths[n++] = strdup(path_of(r->file[i]));
+	return n;
+}
+
+static void paths_free(char **paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+}
+
+static struct pet_series *series_open(char **paths, size_t n)
+{
+	struct pet_series *s = NULL;
+	struct err err = {0};
+
+	if (pet_series_open(paths, n, &s, &err) < 0)
+		fail_msg("%s", err.msg);
+	return s;
+}
+
+static void expect_refused(char **paths, size_t n, const char *word)
+{
+	struct pet_series *s = NULL;
+	struct err err = {0};
+
+	assert_true(pet_series_open(paths, n, &s, &err) < 0);
+	assert_null(s);
+	if (!strstr(err.msg, word))
+		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);
+}
+
+/* The value of the volume that lies at a point of the patient. */
+static double truth_at(const struct input *in, const double p[3])
+{
+	const struct grid *g = &in->plan.grid;
+	int at[3];
+
+	for (int a = 0; a < 3; a++) {
+		double v = 0;
+
+		for (int c = 0; c < 3; c++)
+			v += (p[c] - in->s.centre[c]) * in->s.axis[a][c];
+		v = (v - g->lo[a]) / g->h[a] - 0.5;
+		at[a] = (int)lround(v);
+		assert_true(fabs(v - at[a]) < 1e-4);
+		assert_in_range(at[a], 0, g->n[a] - 1);
+	}
+	return in->volume[(at[2] * NY + at[1]) * NX + at[0]];
+}
+
+/* Each voxel of the NIfTI file, by its own header: RAS is LPS with the first two turned round. */
+static void compare_nifti(const struct input *in, const char *path, double factor)
+{
+	uint8_t header[352];
+	float row[3][4], v;
+	int16_t dim[8], type, code;
+	FILE *f = fopen(path, "rb");
+
+	assert_non_null(f);
+	assert_int_equal(fread(header, 1, sizeof(header), f), sizeof(header));
+	memcpy(dim, header + 40, sizeof(dim));
+	memcpy(&type, header + 70, sizeof(type));
+	memcpy(&code, header + 254, sizeof(code));
+	memcpy(row, header + 280, sizeof(row));
+	assert_int_equal(dim[0], 3);
+	assert_int_equal(type, 16);
+	assert_int_equal(code, 1);
+	assert_memory_equal(header + 344, "n+1", 4);
+	for (int k = 0; k < dim[3]; k++)
+		for (int j = 0; j < dim[2]; j++)
+			for (int i = 0; i < dim[1]; i++) {
+				double p[3], want;
+
+				for (int c = 0; c < 3; c++)
+					p[c] = (c < 2 ? -1 : 1) *
+					       ((double)row[c][0] * i + row[c][1] * j + row[c][2] * k + row[c][3]);
+				want = factor * truth_at(in, p);
+				assert_int_equal(fread(&v, sizeof(v), 1, f), 1);
+				assert_true(fabs(v - want) < want / 32767 * 8); /* half a step of the slice's largest */
+			}
+	assert_int_equal(fread(&v, 1, 1, f), 0);
+	fclose(f);
+}
+
+static void test_series(void **state)
+{
+	struct pet_result_report report;
+	char *paths[2 * NZ];
+	struct err err = {0};
+	struct input in;
+
+	(void)state;
+	input_make(&in);
+	for (size_t k = 0; k < N_POSITIONS; k++) {
+		struct pet_series *s;
+		size_t n;
+
+		memcpy(in.s.axis, positions[k].axis, sizeof(in.s.axis));
+		report = write_series(&in);
+		n = shuffled(&report, paths);
+		s = series_open(paths, n);
+		assert_int_equal(s->n[0] * s->n[1] * s->n[2], N_VOXELS);
+		assert_string_equal(s->units, "BQML");
+		assert_string_equal(s->series, report.series);
+		assert_true(s->duration == DURATION);
+		for (int z = 0; z < s->n[2]; z++)
+			for (int y = 0; y < s->n[1]; y++)
+				for (int x = 0; x < s->n[0]; x++) {
+					double p[3], want;
+
+					for (int c = 0; c < 3; c++)
+						p[c] = s->corner[c] + x * s->spacing[0] * s->across[c] +
+						       y * s->spacing[1] * s->down[c] + z * s->spacing[2] * s->normal[c];
+					want = report.factor * truth_at(&in, p);
+					assert_true(fabs(pet_series_slice(s, z)[y * s->n[0] + x] - want) < want / 32767 * 40);
+				}
+		if (export_nifti(s, path_of("out.nii"), &err) < 0)
+			fail_msg("%s", err.msg);
+		compare_nifti(&in, path_of("out.nii"), report.factor);
+		pet_series_close(s);
+		paths_free(paths, n);
+		pet_result_report_clear(&report);
+	}
+	input_clear(&in);
+}
+
+static void test_refused(void **state)
+{
+	struct pet_result_report report, other;
+	char *paths[2 * NZ], *mixed[2];
+	struct input in;
+	size_t n;
+
+	(void)state;
+	input_make(&in);
+	report = write_series(&in);
+	n = shuffled(&report, paths);
+	expect_refused(paths, NZ - 1, "incomplete: 3 of 4");
+	expect_refused(paths, 0, "neither PET nor CT images among");
+	mixed[0] = strdup(paths[0]);
+	in.protocol.pet.iterations++; /* another series, in the same folder */
+	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &other, NULL), 0);
+	mixed[1] = strdup(path_of(other.file[1]));
+	expect_refused(mixed, 2, "another series");
+	paths_free(mixed, 2);
+	paths_free(paths, n);
+	pet_result_report_clear(&report);
+	pet_result_report_clear(&other);
+	input_clear(&in);
+}
+
+/* A scanner of one ring has one slice. */
+static void test_one_slice(void **state)
+{
+	struct pet_result_report report;
+	struct pet_series *s;
+	struct input in;
+	char *path;
+
+	(void)state;
+	input_make(&in);
+	in.plan.grid.n[2] = 1;
+	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, NULL), 0);
+	path = strdup(path_of(report.file[0]));
+	s = series_open(&path, 1);
+	assert_int_equal(s->n[2], 1);
+	assert_true(fabs(s->spacing[2] - 3.27) < 1e-9);
+	pet_series_close(s);
+	free(path);
+	pet_result_report_clear(&report);
+	input_clear(&in);
+}
+
+static void test_rename_data(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"!INTERFILE :=\nname of data file := old.s\n!END :=\n", "!INTERFILE :=\nname of data file := new.s\n!END :=\n"},
+		{"a := 1\r\n!Name of  Data File:=/x/y z.s\r\nb := 2", "a := 1\r\n!Name of  Data File:= new.s\r\nb := 2"},
+		{"name of data file :=", "name of data file := new.s"},
+		{"!name_of_data_file:=old.s\n", "!name_of_data_file:= new.s\n"},
+		{"NAME OF DATAFILE\t:= old.s\n", "NAME OF DATAFILE\t:= new.s\n"},
+	};
+	struct err err = {0};
+	char *text = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(export_rename_data(cases[i].text, "new.s", &text, &err), 0);
+		assert_string_equal(text, cases[i].want);
+		free(text);
+	}
+	assert_int_equal(export_rename_data("name of data files := x\n", "new.s", &text, &err), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_series),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_one_slice),
+		cmocka_unit_test(test_rename_data),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}

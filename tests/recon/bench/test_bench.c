@@ -1,0 +1,313 @@
+/* The benchmark: every work runs on the CPU and on memory that is poisoned, computes what is known beforehand, and its figures
+ * make sense; what computes nothing or something else is found; medians; random data.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/bench/bench.h"
+#include "recon/bench/bench_parts.h"
+
+static const struct bench_ceiling round_ceiling = {1e10, 1e9}; /* bytes and steps a second */
+
+static void assert_figures(const struct bench_result *r)
+{
+	assert_true(isfinite(r->seconds.median) && r->seconds.median > 0);
+	assert_true(r->seconds.least > 0 && r->seconds.least <= r->seconds.median && r->seconds.median <= r->seconds.most);
+	assert_true(r->seconds.spread >= 0 && r->seconds.spread <= r->seconds.most - r->seconds.least);
+	assert_true(r->seconds_open > 0 && isfinite(r->seconds_open));
+	assert_true(r->steps > 0 && isfinite(r->steps) && r->bytes > 0 && isfinite(r->bytes));
+	assert_float_equal(r->floor, fmax(r->bytes / round_ceiling.copy_bytes, r->steps / round_ceiling.steps), 1e-12 * r->floor);
+	assert_int_equal(r->floor_memory, r->bytes / round_ceiling.copy_bytes >= r->steps / round_ceiling.steps);
+	assert_true(isfinite(r->found) && r->expected > 0);
+	assert_true(fabs(r->found / r->expected - 1) < 0.02);
+	assert_true(strlen(r->sizes) > 10 && strlen(r->device) > 0);
+}
+
+static void run_all(struct device *dev)
+{
+	const struct bench_work *work;
+	struct bench_result result;
+	struct err err = {0};
+	size_t i;
+
+	for (i = 0; (work = bench_work_at(i)); i++) {
+		if (bench_run(work, dev, BENCH_TINY, 2, &round_ceiling, &result, &err) < 0)
+			fail_msg("%s: %s", work->name, err.msg);
+		assert_ptr_equal(result.work, work);
+		assert_ptr_equal(bench_work_find(work->name), work);
+		assert_int_equal(result.seconds.n, 2);
+		assert_figures(&result);
+	}
+	assert_true(i >= 8);
+	assert_null(bench_work_find("none"));
+}
+
+static void on_cpu(void **state)
+{
+	struct device *dev = NULL;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
+	run_all(dev);
+	device_close(dev);
+}
+
+static void on_poison(void **state)
+{
+	struct device *dev = NULL;
+
+	(void)state;
+	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
+	run_all(dev);
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	device_close(dev);
+}
+
+static void on_cuda(void **state)
+{
+	struct bench_ceiling ceiling;
+	struct device *dev = NULL;
+
+	(void)state;
+	if (device_cuda_count() == 0)
+		skip();
+	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
+	run_all(dev);
+	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, NULL), 0);
+	assert_true(ceiling.steps > 1e9 && isfinite(ceiling.steps)); /* the slowest GPU there is does more */
+	device_close(dev);
+}
+
+/* Steps and bytes that were counted by hand. */
+static void counts(void **state)
+{
+	const double each = 4; /* bytes */
+	struct bench_result r;
+	struct device *dev = NULL;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	assert_int_equal(bench_run(bench_work_find("bp"), dev, BENCH_TINY, 1, &round_ceiling, &r, NULL), 0);
+	assert_float_equal(r.steps, 48. * 48 * 72, 0); /* pixels, views */
+	assert_float_equal(r.bytes, each * (48 * 48 + 48 * 72), 0);
+	assert_int_equal(bench_run(bench_work_find("art-stack"), dev, BENCH_TINY, 1, &round_ceiling, &r, NULL), 0);
+	assert_float_equal(r.steps, 2. * 40 * 40 * 60 * 5, 0);
+	assert_float_equal(r.bytes, each * (2 * 40 * 40 + 40 * 60) * 5, 0);
+	assert_int_equal(bench_run(bench_work_find("dbt-osem"), dev, BENCH_TINY, 1, &round_ceiling, &r, NULL), 0);
+	assert_float_equal(r.steps, 2. * 40 * 48 * 6 * 5, 0);
+	assert_float_equal(r.bytes, each * (3. * 40 * 48 * 6 * 5 + 40 * 48 * 5), 0);
+	device_close(dev);
+}
+
+/* A device that forgets to do something: works that rest on it are found out. */
+static int idle_back(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
+{
+	(void)a, (void)y, (void)add, (void)x, (void)err;
+	return 0;
+}
+
+static int idle_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
+{
+	(void)a, (void)relaxation, (void)y, (void)x, (void)err;
+	return 0;
+}
+
+static int idle_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
+{
+	(void)a, (void)rule, (void)pair, (void)x, (void)err;
+	return 0;
+}
+
+static int idle_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
+{
+	(void)rule, (void)num, (void)den, (void)x, (void)err;
+	return 0;
+}
+
+static void found_out(void **state)
+{
+	static const char *const names[] = {"bp", "fbp-convolution", "fbp-fourier", "art", "dbt-osem", "dbt-mlem", "pet-mlem"};
+	struct bench_result result = {.steps = -1};
+	struct device *dev = NULL;
+	struct device_ops ops;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	ops = *dev->ops;
+	ops.back_interpolated = idle_back;
+	ops.row_sweep = idle_sweep;
+	ops.back_update = idle_update;
+	ops.rule_voxels = idle_voxels;
+	dev->ops = &ops;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(bench_run(bench_work_find(names[i]), dev, BENCH_TINY, 1, &round_ceiling, &result, &err),
+				 -EHWPOISON);
+		assert_non_null(strstr(err.msg, names[i]));
+		assert_non_null(strstr(err.msg, "wrong numbers"));
+		assert_true(result.steps == -1); /* not written */
+	}
+	device_close(dev);
+}
+
+static void refusals(void **state)
+{
+	const struct bench_work *work = bench_work_find("radon"), *big = bench_work_find("dbt-osem");
+	struct bench_ceiling ceiling;
+	struct bench_result result;
+	struct device *dev = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	assert_int_equal(bench_run(work, dev, BENCH_SIZES, 1, &round_ceiling, &result, &err), -EINVAL);
+	assert_int_equal(bench_run(work, dev, BENCH_TINY, -1, &round_ceiling, &result, &err), -EINVAL);
+	assert_int_equal(bench_run(work, dev, BENCH_TINY, BENCH_REPEAT_MAX + 1, &round_ceiling, &result, &err), -EINVAL);
+	dev->memory = 1000000;
+	assert_int_equal(bench_run(big, dev, BENCH_FULL, 1, &round_ceiling, &result, &err), -ENOMEM);
+	assert_non_null(strstr(err.msg, "GB"));
+	assert_int_equal(bench_run(bench_work_find("pet-mlem"), dev, BENCH_NORMAL, 1, &round_ceiling, &result, &err), -ENOMEM);
+	assert_int_equal(bench_run(bench_work_find("bp-stack"), dev, BENCH_NORMAL, 1, &round_ceiling, &result, &err), -ENOMEM);
+	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, &err), -ENOMEM);
+	dev->memory = 0;
+	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, &err), 0);
+	assert_true(ceiling.copy_bytes > 0 && isfinite(ceiling.copy_bytes));
+	assert_true(ceiling.steps > 0 && isfinite(ceiling.steps));
+	device_close(dev);
+}
+
+static void medians(void **state)
+{
+	double one[] = {3}, even[] = {4, 1, 2, 3}, odd[] = {9, 1, 5, 3, 7};
+	struct bench_times t;
+
+	(void)state;
+	bench_median(one, 1, &t);
+	assert_true(t.n == 1 && t.median == 3 && t.least == 3 && t.most == 3 && t.spread == 0);
+	bench_median(even, 4, &t);
+	assert_true(t.n == 4 && t.median == 2.5 && t.least == 1 && t.most == 4);
+	bench_median(odd, 5, &t);
+	assert_true(t.n == 5 && t.median == 5 && t.least == 1 && t.most == 9 && t.spread == 4);
+}
+
+static int count_call(void *ctx, struct err *err)
+{
+	(void)err;
+	++*(int *)ctx;
+	return 0;
+}
+
+static int fail_late(void *ctx, struct err *err)
+{
+	return ++*(int *)ctx == 3 ? err_set(err, EIO, "third call") : 0;
+}
+
+static void measuring(void **state)
+{
+	struct bench_times t = {.n = -1};
+	struct device *dev = NULL;
+	int calls = 0;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	assert_int_equal(bench_measure(dev, 5, count_call, &calls, &t, NULL), 0);
+	assert_int_equal(calls, 6); /* and the warm-up */
+	assert_int_equal(t.n, 5);
+	calls = 0;
+	assert_int_equal(bench_measure(dev, 0, count_call, &calls, &t, NULL), 0);
+	assert_int_equal(calls, 101); /* a second is never full of nothing */
+	calls = 0;
+	t.n = -1;
+	assert_int_equal(bench_measure(dev, 5, fail_late, &calls, &t, NULL), -EIO);
+	assert_int_equal(calls, 3);
+	assert_int_equal(t.n, -1);
+	device_close(dev);
+}
+
+static void random_data(void **state)
+{
+	struct device *dev = NULL;
+	struct buf a = {0}, b = {0}, c = {0};
+	double sum, squares, other;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
+	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 1, &a, NULL), 0);
+	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 1, &b, NULL), 0);
+	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 2, &c, NULL), 0);
+	assert_memory_equal(a.mem, b.mem, 10000 * sizeof(float));
+	assert_memory_not_equal(a.mem, c.mem, 10000 * sizeof(float));
+	assert_int_equal(dev->ops->sum(&a, &sum, NULL), 0);
+	assert_int_equal(dev->ops->dot(&a, &a, &squares, NULL), 0);
+	assert_int_equal(dev->ops->dot(&a, &c, &other, NULL), 0);
+	assert_float_equal(sum / 10000, 3, 0.03);	       /* 5 sigma: 5 * 2 / sqrt(12 * 10000) */
+	assert_float_equal(squares / 10000, 9 + 4 / 12., 0.2); /* of a uniform */
+	assert_float_equal(other / 10000, 9, 0.1);	       /* independent */
+	for (size_t i = 0; i < a.n; i++)
+		assert_true(a.mem[i] >= 2 && a.mem[i] <= 4);
+	buf_release(&a);
+	buf_release(&b);
+	buf_release(&c);
+	device_close(dev);
+}
+
+struct written {
+	int texts, numbers;
+};
+
+static void count_text(void *ctx, const char *name, const char *value)
+{
+	assert_true(name[0] && value[0]);
+	((struct written *)ctx)->texts++;
+}
+
+static void count_number(void *ctx, const char *name, double value)
+{
+	assert_true(isfinite(value));
+	if (!strcmp(name, "gsteps_per_s"))
+		assert_float_equal(value, 3, 1e-12);
+	if (!strcmp(name, "gb_per_s"))
+		assert_float_equal(value, 5, 1e-12);
+	if (!strcmp(name, "floor_share"))
+		assert_float_equal(value, 0.25, 1e-12);
+	((struct written *)ctx)->numbers++;
+}
+
+static void writing(void **state)
+{
+	struct bench_result r = {.work = bench_work_at(0),
+				 .device = "cpu",
+				 .size = BENCH_QUICK,
+				 .sizes = "some",
+				 .seconds = {.n = 3, .median = 2, .least = 1, .most = 3, .spread = 1},
+				 .steps = 6e9,
+				 .bytes = 1e10,
+				 .floor = 0.5,
+				 .ceiling = round_ceiling};
+	struct written written = {0};
+	const struct bench_writer writer = {&written, count_text, count_number};
+
+	(void)state;
+	bench_write(&r, &writer);
+	assert_true(written.texts >= 6 && written.numbers >= 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(on_cpu),  cmocka_unit_test(on_poison), cmocka_unit_test(on_cuda),
+		cmocka_unit_test(counts),  cmocka_unit_test(found_out), cmocka_unit_test(refusals),
+		cmocka_unit_test(medians), cmocka_unit_test(measuring), cmocka_unit_test(random_data),
+		cmocka_unit_test(writing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

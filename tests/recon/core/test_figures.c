@@ -1,0 +1,97 @@
+/* Figures of image quality against closed answers. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/core/figures.h"
+#include "tests/near.h"
+
+static void sums(void **state)
+{
+	struct figure_sum s = {0};
+
+	(void)state;
+	assert_near(figure_sd(&s), 0, 0);
+	for (int i = 0; i < 1000; i++)
+		figure_add(&s, 1e6 + (i % 2 ? 3 : -3)); /* far from zero: a sum of squares would lose it */
+	assert_near(s.mean, 1e6, 1e-6);
+	assert_near(figure_sd(&s), 3 * sqrt(1000.0 / 999), 1e-9);
+}
+
+static void peaks(void **state)
+{
+	(void)state;
+	for (int k = 0; k < 60; k++) {
+		double sigma = 0.5 + 0.05 * k, centre = 10.3 + 0.07 * k, height = 0.2 + k, background = k % 3 - 1;
+		double x[31], v[31];
+		struct figure_peak p;
+
+		for (int i = 0; i < 31; i++) {
+			x[i] = i;
+			v[i] = background + height * exp(-pow((i - centre) / sigma, 2) / 2);
+		}
+		assert_int_equal(figure_fit_peak(x, v, 31, &p, NULL), 0);
+		assert_near(p.centre, centre, 1e-6);
+		assert_near(p.sigma, sigma, 1e-6);
+		assert_near(p.height, height, 1e-6 * height);
+		assert_near(p.background, background, 1e-6 * height);
+		assert_near(p.residual, 0, 1e-6);
+		assert_near(figure_fwhm(&p), 2.354820045 * sigma, 1e-5);
+	}
+}
+
+/* A triangle that a Gaussian fits but for a few percent: symmetric, so its centre is exact. */
+static void other_shapes(void **state)
+{
+	double x[21], v[21];
+	struct figure_peak p;
+
+	(void)state;
+	for (int i = 0; i < 21; i++) {
+		x[i] = 0.34 * i;
+		v[i] = fmax(0, 1 - fabs(i - 10.0) / 4);
+	}
+	assert_int_equal(figure_fit_peak(x, v, 21, &p, NULL), 0);
+	assert_near(p.centre, 3.4, 1e-6);
+	assert_near(figure_fwhm(&p), 4 * 0.34, 0.2 * 0.34);
+	assert_true(p.residual > 0.001 && p.residual < 0.05);
+	assert_near(figure_half_width(x, v, 21, 10), 4 * 0.34, 1e-9);
+}
+
+static void no_peak(void **state)
+{
+	double x[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8}, flat[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, slope[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+	struct figure_peak p;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(figure_fit_peak(x, flat, 9, &p, &err), -EDOM);
+	assert_non_null(strstr(err.msg, "9 samples"));
+	assert_int_equal(figure_fit_peak(x, slope, 9, &p, NULL), -EDOM);
+	assert_int_equal(figure_fit_peak(x, slope, 4, &p, NULL), -EDOM);
+}
+
+static void half_widths(void **state)
+{
+	double x[7] = {0, 1, 2, 3, 4, 5, 6}, cut[7] = {2, 1, 0.5, 0, 0, 0, 0}, never[7] = {3, 3, 4, 4, 4, 3, 3};
+
+	(void)state;
+	assert_near(figure_half_width(x, cut, 7, 0), 2, 1e-12); /* one side at the edge: twice the other */
+	assert_true(isnan(figure_half_width(x, never, 7, 3)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sums),	   cmocka_unit_test(peaks),	  cmocka_unit_test(other_shapes),
+		cmocka_unit_test(no_peak), cmocka_unit_test(half_widths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

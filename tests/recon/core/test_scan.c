@@ -1,0 +1,234 @@
+/* Scans: geometry, binning, order, refusals. Subsets: every view once, far apart. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "recon/core/scan.h"
+#include "recon/core/subsets.h"
+#include "tests/near.h"
+
+static const double angles[] = {-25, -10.5, 0, 12, 25};
+static const struct dbt_geometry siemens = {2816, 3584, 0.085, 47, 608.5, 3, 5, angles};
+
+static void geometry(void **state)
+{
+	struct scan *scan = NULL;
+	double a[3], b[3];
+
+	(void)state;
+	assert_int_equal(scan_create_dbt(&siemens, &scan, NULL), 0);
+	assert_int_equal(scan->kind, SCAN_DBT);
+	assert_int_equal(scan->n_views, 5);
+	/* Doubles of a few hundred mm: 1e-12. */
+	assert_near(scan->views[2].src[2], 655.5, 1e-12);
+	assert_near(scan->views[2].src[1], 0, 1e-12);
+	assert_near(scan->views[4].src[1], 608.5 * sin(25 * acos(-1) / 180), 1e-10);
+	assert_near(scan->views[0].src[1], -scan->views[4].src[1], 1e-10);
+	assert_near(scan->views[4].src[2], 47 + 608.5 * cos(25 * acos(-1) / 180), 1e-10);
+	for (int i = 0; i < 5; i++) {
+		assert_near(scan->views[i].src[0], 3, 0);
+		assert_near(scan->views[i].shift[0], 0, 0);
+	}
+	scan_ray(scan, &scan->views[0], 0, 0, a, b);
+	assert_near(b[0], 0.0425, 1e-12);
+	assert_near(b[1], -152.32 + 0.0425, 1e-12);
+	scan_ray(scan, &scan->views[0], 2815, 3583, a, b);
+	assert_near(b[0], 239.36 - 0.0425, 1e-10);
+	assert_near(b[1], 152.32 - 0.0425, 1e-10);
+	assert_null(scan_free(scan));
+	assert_null(scan_free(NULL));
+}
+
+static void binned(void **state)
+{
+	static const int order[] = {3, 0, 4, 1, 2}, wrong[] = {0, 1, 2, 3, 5};
+	struct scan *scan, *four, *bad = NULL;
+	struct err err;
+	double a[3], b[3], middle = 0;
+
+	(void)state;
+	assert_int_equal(scan_create_dbt(&siemens, &scan, NULL), 0);
+	assert_int_equal(scan_create_binned(scan, 4, order, &four, NULL), 0);
+	assert_int_equal(four->n_u, 704);
+	assert_int_equal(four->n_v, 896);
+	assert_near(four->h[0], 0.34, 1e-15);
+	for (int i = 0; i < 5; i++)
+		assert_memory_equal(&four->views[i], &scan->views[order[i]], sizeof(struct scan_view));
+	/* A merged bin's centre is the mean of its bins' centres. */
+	for (int u = 8; u < 12; u++) {
+		scan_ray(scan, &scan->views[0], u, 0, a, b);
+		middle += b[0] / 4;
+	}
+	scan_ray(four, &four->views[1], 2, 0, a, b);
+	assert_near(b[0], middle, 1e-12);
+	assert_int_equal(scan_create_binned(scan, 0, NULL, &bad, &err), -EINVAL);
+	assert_int_equal(scan_create_binned(scan, 2817, NULL, &bad, &err), -EINVAL);
+	assert_int_equal(scan_create_binned(scan, 1, wrong, &bad, &err), -EINVAL);
+	assert_null(bad);
+	four->kind = SCAN_PARALLEL;
+	assert_int_equal(scan_create_binned(four, 1, NULL, &bad, &err), -EINVAL);
+	assert_null(bad);
+	scan_free(four);
+	assert_int_equal(scan_create_binned(scan, 3, NULL, &four, NULL), 0);
+	assert_int_equal(four->n_u, 938); /* two columns remain and are dropped */
+	scan_free(four);
+	scan_free(scan);
+}
+
+static void refuse(const struct dbt_geometry *g, const char *word)
+{
+	struct scan *scan = NULL;
+	struct err err = {0};
+
+	assert_int_equal(scan_create_dbt(g, &scan, &err), -EINVAL);
+	assert_null(scan);
+	if (!strstr(err.msg, word))
+		print_error("'%s' does not name '%s'\n", err.msg, word);
+	assert_non_null(strstr(err.msg, word));
+}
+
+static void refusals(void **state)
+{
+	struct dbt_geometry g = siemens;
+	double bad[5];
+
+	(void)state;
+	g.n_views = 1;
+	refuse(&g, "1 projection;");
+	g.n_views = 0;
+	refuse(&g, "0 projections");
+	g.n_views = -3;
+	refuse(&g, "projections");
+	g = siemens;
+	g.angle = bad;
+	memcpy(bad, angles, sizeof(bad));
+	bad[3] = bad[1] + 0.009;
+	refuse(&g, "projections 1 and 3 have the same angle");
+	bad[3] = NAN;
+	refuse(&g, "projection 3");
+	bad[3] = 90;
+	refuse(&g, "projection 3");
+	bad[3] = INFINITY;
+	refuse(&g, "projection 3");
+	g = siemens;
+	g.pitch = NAN;
+	refuse(&g, "pitch");
+	g.pitch = 0;
+	refuse(&g, "pitch");
+	g = siemens;
+	g.source_axis = -608.5;
+	refuse(&g, "source");
+	g.source_axis = NAN;
+	refuse(&g, "source");
+	g = siemens;
+	g.axis_height = -1;
+	refuse(&g, "axis");
+	g = siemens;
+	g.source_x = INFINITY;
+	refuse(&g, "source");
+	g = siemens;
+	g.n_u = 0;
+	refuse(&g, "0 x 3584");
+	g.n_u = 100000;
+	refuse(&g, "100000");
+}
+
+/* Every number of subsets of every number of views: each view once, sizes differ by at most one, neighbours far apart. */
+static void subsets(void **state)
+{
+	double position[40];
+	int order[40], first[41], seen[40];
+
+	(void)state;
+	for (int n = 1; n <= 40; n++) {
+		for (int i = 0; i < n; i++)
+			position[i] = (i * 17 % 41) * 1.5 - 20; /* in any order, all different */
+		for (int s = 0; s <= n; s++) {
+			int got = subsets_make(position, n, s, order, first, NULL), want = s ? s : n;
+
+			assert_int_equal(got, want);
+			assert_int_equal(first[0], 0);
+			assert_int_equal(first[got], n);
+			memset(seen, 0, sizeof(seen));
+			for (int i = 0; i < n; i++)
+				seen[order[i]]++;
+			for (int i = 0; i < n; i++)
+				assert_int_equal(seen[i], 1);
+			for (int i = 0; i < got; i++)
+				assert_true(first[i + 1] - first[i] == n / got || first[i + 1] - first[i] == n / got + 1);
+		}
+	}
+}
+
+/* As many views as a scan may have, in a moment, because a plan does this many times. Positions fall, so that
+ * order and rank differ. */
+static void subsets_of_many_views(void **state)
+{
+	enum { N = 4096 };
+	double *position = malloc(N * sizeof(*position));
+	int *order = malloc(N * sizeof(*order)), *first = malloc((N + 1) * sizeof(*first));
+	clock_t begin = clock();
+
+	(void)state;
+	assert_true(position && order && first);
+	for (int i = 0; i < N; i++)
+		position[i] = -i;
+	assert_int_equal(subsets_make(position, N, 2, order, first, NULL), 2);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(order[i], N - 1 - (i < N / 2 ? 2 * i : 2 * (i - N / 2) + 1));
+	assert_true(clock() - begin < 2 * CLOCKS_PER_SEC); /* of processor time; a search for each view takes longer */
+	free(position);
+	free(order);
+	free(first);
+}
+
+static void subsets_are_far_apart(void **state)
+{
+	double position[25];
+	int order[25], first[26];
+
+	(void)state;
+	for (int i = 0; i < 25; i++)
+		position[i] = i;
+	assert_int_equal(subsets_make(position, 25, 0, order, first, NULL), 25);
+	for (int i = 1; i < 25; i++)
+		assert_true(abs(order[i] - order[i - 1]) >= 8); /* of 25; at random the mean is 8.7, and neighbours occur */
+}
+
+static void subsets_refuse(void **state)
+{
+	double position[3] = {0, 1, 2};
+	int order[3], first[4];
+	struct err err;
+
+	(void)state;
+	assert_int_equal(subsets_make(position, 3, 4, order, first, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "subsets=4"));
+	assert_int_equal(subsets_make(position, 3, -1, order, first, &err), -EINVAL);
+	assert_int_equal(subsets_make(position, 0, 0, order, first, &err), -EINVAL);
+	position[1] = NAN;
+	assert_int_equal(subsets_make(position, 3, 0, order, first, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(geometry),
+		cmocka_unit_test(binned),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(subsets),
+		cmocka_unit_test(subsets_of_many_views),
+		cmocka_unit_test(subsets_are_far_apart),
+		cmocka_unit_test(subsets_refuse),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

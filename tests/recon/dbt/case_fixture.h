@@ -1,0 +1,119 @@
+/* A small case for tests of sessions: a compressed breast with a lesion over a coarse detector, with air, noise and bins without
+ * data; include after cmocka.h. Voxels are 1.9 bins wide, so that a slice is small beside a view. */
+#ifndef TOMONODE_TESTS_CASE_FIXTURE_H
+#define TOMONODE_TESTS_CASE_FIXTURE_H
+
+#include <errno.h>
+
+#include "recon/dbt/dbt.h"
+#include "recon/phantom/phantom.h"
+#include "tests/recon/dbt_fixture.h"
+
+#define CASE_VIEWS 7
+#define CASE_SLICES 11
+#define CASE_SUPPORT 17
+
+struct test_case {
+	struct scan *scan;
+	float *line, *valid; /* CASE_VIEWS views */
+	size_t view_bins;
+};
+
+static const struct dbt_protocol case_protocol = {
+	.algorithm = DBT_OSEM,
+	.iterations = 2,
+	.relaxation = 0.7,
+	.filter = DBT_FILTER_HANN,
+	.filter_cut = 0.8,
+	.voxel = 1.9,
+	.slice_spacing = 2,
+	.projector = PROJECTION_SLICES,
+};
+
+static const struct case_algorithm {
+	const char *name;
+	enum dbt_algorithm algorithm;
+	int subsets;
+} case_algorithms[] = {
+	{"osem", DBT_OSEM, 0}, {"osem, 3 subsets", DBT_OSEM, 3},
+	{"mlem", DBT_MLEM, 0}, {"ostr", DBT_OSTR, 0},
+	{"mltr", DBT_MLTR, 0}, {"sart", DBT_SART, 0},
+	{"bp", DBT_BP, 0},     {"sart, 2 subsets", DBT_SART, 2},
+	{"fbp", DBT_FBP, 0},
+};
+
+#define CASE_ALGORITHMS (sizeof(case_algorithms) / sizeof(case_algorithms[0]))
+
+static inline struct dbt_protocol case_with(const struct case_algorithm *a, enum projection_model model)
+{
+	struct dbt_protocol p = case_protocol;
+
+	p.algorithm = a->algorithm;
+	p.subsets = a->subsets;
+	p.projector = model;
+	return p;
+}
+
+static inline struct test_case case_open(void)
+{
+	struct shape shapes[] = {
+		{SHAPE_BREAST, ROLE_BODY, {0, 3, CASE_SUPPORT + 10}, {30, 24, 10}, 0.05},
+		{SHAPE_ELLIPSOID, ROLE_LESION, {12, -4, CASE_SUPPORT + 8}, {4, 4, 4}, 0.03},
+	};
+	struct phantom phantom = {"case", 2, shapes};
+	struct test_case c = {.scan = fixture_scan(44, 62, 1, CASE_VIEWS)};
+	size_t n = scan_view_size(c.scan) * CASE_VIEWS;
+	uint32_t seed = 5;
+
+	c.view_bins = scan_view_size(c.scan);
+	c.line = malloc(n * sizeof(float));
+	c.valid = malloc(n * sizeof(float));
+	assert_true(c.line && c.valid);
+	for (int i = 0; i < CASE_VIEWS; i++)
+		assert_int_equal(phantom_project(&phantom, c.scan, i, c.line + (size_t)i * c.view_bins, NULL), 0);
+	for (size_t i = 0; i < n; i++) {
+		c.valid[i] = c.line[i] > 0 ? 1 : -1;
+		c.line[i] *= 0.98f + 0.04f * fixture_random(&seed);
+		if (fixture_random(&seed) < 0.02f)
+			c.valid[i] = 0;
+	}
+	return c;
+}
+
+static inline void case_close(struct test_case *c)
+{
+	free(c->line);
+	free(c->valid);
+	scan_free(c->scan);
+}
+
+static inline struct dbt_plan case_plan(const struct test_case *c, const struct dbt_protocol *p, struct device *dev)
+{
+	struct dbt_plan plan;
+	struct err err = {0};
+
+	if (dbt_plan(p, c->scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, &err) < 0)
+		fail_msg("%s", err.msg);
+	return plan;
+}
+
+/* NULL: not in this build. */
+static inline float *case_run(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan,
+			      struct device *dev)
+{
+	float *volume = malloc(grid_size(&plan->grid) * sizeof(*volume));
+	struct err err = {0};
+	int r;
+
+	assert_non_null(volume);
+	r = dbt_reconstruct(p, plan, c->scan, dev, c->line, c->valid, NULL, volume, NULL, &err);
+	if (r == -ENOTSUP) {
+		free(volume);
+		return NULL;
+	}
+	if (r < 0)
+		fail_msg("%s", err.msg);
+	return volume;
+}
+
+#endif

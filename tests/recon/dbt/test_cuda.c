@@ -1,0 +1,502 @@
+/* The CUDA device against the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (77) where
+ * there is no CUDA device. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/dbt/dbt.h"
+#include "tests/recon/dbt_fixture.h"
+
+/* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; 1e-5 is what is asked
+ * for. */
+#define DEVICE_TOL 1e-5
+/* A ray that grazes the volume has a small A x, and y / A x the relative error of that: a position rounded to 2^-24 of some tens
+ * of voxels against a weight of a few hundredths. */
+#define RATIO_TOL 1e-4
+#define ADJOINT_TOL 1e-5
+
+struct setup {
+	const char *name;
+	int n_u, n_v, n_views;
+	double pitch;
+	struct grid grid;
+};
+
+/* Odd sizes; bins finer than, as fine as, coarser than voxels; a detector larger than the volume. */
+static const struct setup setups[] = {
+	{"as fine", 97, 141, 5, 1.0, {{97, 141, 31}, {1, 1, 1.5}, {0, -70.5, 17}}},
+	{"finer bins", 161, 167, 3, 0.4, {{63, 67, 19}, {1.1, 1.05, 2}, {0.3, -34, 20}}},
+	{"coarser bins", 33, 47, 3, 3.0, {{101, 143, 17}, {0.9, 1, 3}, {0, -66, 17}}},
+	{"large detector", 180, 190, 3, 1.0, {{20, 22, 6}, {1, 1, 2}, {60, -33, 40}}},
+	{"one voxel", 5, 5, 2, 1.0, {{1, 1, 1}, {2, 2, 2}, {1, -1, 17}}},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+
+static struct device *cuda_device(void)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+
+	if (device_cuda_open(0, &dev, &err) < 0)
+		print_error("%s\n", err.msg);
+	assert_non_null(dev);
+	return dev;
+}
+
+/* 70 % count, 20 % have no data, 10 % show air. */
+static float *random_mask(size_t n)
+{
+	float *mask = fixture_floats(n, 77, 0, 1);
+
+	for (size_t i = 0; i < n; i++)
+		mask[i] = mask[i] < 0.7f ? 1 : mask[i] < 0.9f ? 0 : -1;
+	return mask;
+}
+
+struct side {
+	struct device *dev;
+	struct buf mask, x, y, row, pair, out_x, out_den, out_y;
+	struct projection *a;
+};
+
+static void side_open(struct side *s, struct device *dev, const struct setup *setup, const struct scan *scan,
+		      enum projection_model model, bool deterministic)
+{
+	size_t n_bins = scan_view_size(scan) * (size_t)setup->n_views, n_voxels = grid_size(&setup->grid);
+	float *mask = random_mask(n_bins), *x = fixture_floats(n_voxels, 1, 0.1f, 1), *y = fixture_floats(n_bins, 2, 0.1f, 1);
+	struct projection_spec spec = {.model = model,
+				       .scan = scan,
+				       .n_views = setup->n_views,
+				       .grid = &setup->grid,
+				       .mask = &s->mask,
+				       .deterministic = deterministic};
+
+	s->dev = dev;
+	s->mask = fixture_upload(dev, mask, n_bins);
+	s->x = fixture_upload(dev, x, n_voxels);
+	s->y = fixture_upload(dev, y, n_bins);
+	s->row = fixture_upload(dev, y, n_bins);
+	s->pair = fixture_upload(dev, NULL, 2 * n_bins);
+	s->out_x = fixture_upload(dev, NULL, n_voxels);
+	s->out_den = fixture_upload(dev, NULL, n_voxels);
+	s->out_y = fixture_upload(dev, NULL, n_bins);
+	assert_int_equal(dev->ops->projection_create(dev, &spec, &s->a, NULL), 0);
+	free(mask);
+	free(x);
+	free(y);
+}
+
+static void side_close(struct side *s)
+{
+	s->dev->ops->projection_free(s->a);
+	buf_release(&s->mask);
+	buf_release(&s->x);
+	buf_release(&s->y);
+	buf_release(&s->row);
+	buf_release(&s->pair);
+	buf_release(&s->out_x);
+	buf_release(&s->out_den);
+	buf_release(&s->out_y);
+	device_close(s->dev);
+}
+
+/* Fill the output with NaN first, so that an element that is not written shows. */
+static void poison(struct buf *b)
+{
+	assert_int_equal(b->dev->ops->fill(b, NAN, NULL), 0);
+}
+
+static void same(const struct buf *found, const struct buf *expected, double tolerance, const char *what)
+{
+	float *a = fixture_download(found), *b = fixture_download(expected);
+	double d = fixture_difference(a, b, found->n);
+
+	if (!(d <= tolerance))
+		print_error("%s: CPU and CUDA differ by %g\n", what, d);
+	assert_true(d <= tolerance);
+	free(a);
+	free(b);
+}
+
+static const struct rule rules[] = {
+	{RULE_EM, 1e-6f, 1e-6f, 1},	 {RULE_EM_ROWS, 1e-6f, 1e-6f, 1},     {RULE_TRANSMISSION, 1e-6f, 1e-12f, 1},
+	{RULE_SART, 1e-6f, 1e-6f, 0.5f}, {RULE_BACKPROJECT, 1e-6f, 1e-6f, 1},
+};
+#define N_RULES (sizeof(rules) / sizeof(rules[0]))
+
+/* Attenuations with line integrals of some tenths: behind more, e^-p is lost in rounding, and with it what transmission divides
+ * by. */
+static void set_volume(struct side *s)
+{
+	float *x = fixture_floats(s->x.n, 1, 0.004f, 0.04f);
+
+	for (size_t i = 0; i < s->x.n; i += 7)
+		x[i] = 0; /* outside the support */
+	assert_int_equal(s->dev->ops->upload(&s->x, x, NULL), 0);
+	free(x);
+}
+
+/* One sub-iteration, pass by pass and fused. */
+static void both_rules(struct side *cpu, struct side *cuda, const char *name)
+{
+	struct side *sides[2] = {cpu, cuda};
+
+	for (size_t k = 0; k < N_RULES; k++) {
+		const struct rule *rule = &rules[k];
+
+		for (int i = 0; i < 2; i++) {
+			struct side *s = sides[i];
+			const struct device_ops *ops = s->dev->ops;
+			const struct buf *row = rule_wants_length(rule->kind) ? &s->row : NULL;
+
+			set_volume(s);
+			poison(&s->pair);
+			poison(&s->out_x);
+			poison(&s->out_den);
+			assert_int_equal(ops->forward(s->a, &s->x, false, &s->out_y, NULL), 0);
+			assert_int_equal(ops->make_pair(s->a, rule, &s->y, &s->out_y, row, &s->pair, NULL), 0);
+			assert_int_equal(ops->back_sums(s->a, &s->pair, false, &s->out_x, &s->out_den, NULL), 0);
+			assert_int_equal(ops->back_sums(s->a, &s->pair, true, &s->out_x, &s->out_den, NULL), 0);
+			assert_int_equal(ops->rule_voxels(rule, &s->out_x, &s->out_den, &s->x, NULL), 0);
+		}
+		same(&cuda->out_x, &cpu->out_x, RATIO_TOL, name);
+		same(&cuda->out_den, &cpu->out_den, DEVICE_TOL, name);
+		same(&cuda->x, &cpu->x, RATIO_TOL, name);
+		if (!cuda->dev->ops->fused(cuda->a))
+			continue;
+		for (int i = 0; i < 2; i++) {
+			struct side *s = sides[i];
+			const struct device_ops *ops = s->dev->ops;
+			const struct buf *row = rule_wants_length(rule->kind) ? &s->row : NULL;
+
+			set_volume(s);
+			poison(&s->pair);
+			assert_int_equal(ops->forward_pair(s->a, rule, &s->x, &s->y, row, &s->pair, NULL), 0);
+			assert_int_equal(ops->back_update(s->a, rule, &s->pair, &s->x, NULL), 0);
+		}
+		same(&cuda->x, &cpu->x, RATIO_TOL, name);
+	}
+}
+
+static void both_pass(struct side *cpu, struct side *cuda, const char *name)
+{
+	struct side *sides[2] = {cpu, cuda};
+
+	for (int i = 0; i < 2; i++) {
+		struct side *s = sides[i];
+		const struct device_ops *ops = s->dev->ops;
+
+		poison(&s->out_y);
+		poison(&s->out_x);
+		assert_int_equal(ops->forward(s->a, &s->x, false, &s->out_y, NULL), 0);
+		assert_int_equal(ops->adjoint(s->a, &s->y, false, &s->out_x, NULL), 0);
+	}
+	same(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name);
+	same(&cuda->out_x, &cpu->out_x, DEVICE_TOL, name);
+	for (int i = 0; i < 2; i++) {
+		struct side *s = sides[i];
+
+		assert_int_equal(s->dev->ops->forward(s->a, &s->x, true, &s->out_y, NULL), 0);
+		assert_int_equal(s->dev->ops->fill(&s->out_x, 0, NULL), 0);
+		assert_int_equal(s->dev->ops->mark(s->a, &s->out_x, NULL), 0);
+	}
+	same(&cuda->out_y, &cpu->out_y, DEVICE_TOL, name);
+	same(&cuda->out_x, &cpu->out_x, 0, name);
+	both_rules(cpu, cuda, name);
+	if (!cuda->dev->ops->fused(cuda->a))
+		for (int i = 0; i < 2; i++) {
+			struct side *s = sides[i];
+			const struct device_ops *ops = s->dev->ops;
+
+			assert_int_equal(ops->forward_pair(s->a, rules, &s->x, &s->y, NULL, &s->pair, NULL), -ENOTSUP);
+			assert_int_equal(ops->back_update(s->a, rules, &s->pair, &s->x, NULL), -ENOTSUP);
+		}
+}
+
+static void operators(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		const struct setup *s = &setups[i];
+		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+
+		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
+			for (int deterministic = 0; deterministic < 2; deterministic++) {
+				struct side cpu, cuda;
+
+				side_open(&cpu, fixture_device(FIXTURE_CPU, 2), s, scan, model, deterministic);
+				side_open(&cuda, cuda_device(), s, scan, model, deterministic);
+				both_pass(&cpu, &cuda, s->name);
+				side_close(&cpu);
+				side_close(&cuda);
+			}
+		scan_free(scan);
+	}
+}
+
+static void adjoint_gap(void **state)
+{
+	struct device *dev = cuda_device();
+
+	(void)state;
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		const struct setup *s = &setups[i];
+		struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+
+		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+			struct projection_spec spec = {.model = model, .scan = scan, .n_views = s->n_views, .grid = &s->grid};
+			struct linop *op = fixture_projector(dev, &spec);
+			double gap = linop_adjoint_gap(op, (unsigned)i, NULL);
+
+			if (!(gap >= 0 && gap <= ADJOINT_TOL))
+				print_error("%s, model %d: gap %g\n", s->name, model, gap);
+			assert_true(gap >= 0 && gap <= ADJOINT_TOL);
+			linop_free(op);
+		}
+		scan_free(scan);
+	}
+	device_close(dev);
+}
+
+static void repeatable(void **state)
+{
+	const struct setup *s = &setups[0];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+
+	(void)state;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+		float *first = NULL;
+		struct side cuda;
+
+		side_open(&cuda, cuda_device(), s, scan, model, true);
+		for (int run = 0; run < 5; run++) {
+			float *x;
+
+			poison(&cuda.out_x);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
+			x = fixture_download(&cuda.out_x);
+			if (first)
+				assert_memory_equal(x, first, cuda.out_x.n * sizeof(*x));
+			else
+				first = x;
+			if (x != first)
+				free(x);
+		}
+		free(first);
+		side_close(&cuda);
+	}
+	scan_free(scan);
+}
+
+/* What a bin holds that does not count never matters, not even as a scale. */
+static void masked_bins_do_not_count(void **state)
+{
+	const struct setup *s = &setups[0];
+	struct scan *scan = fixture_scan(s->n_u, s->n_v, s->pitch, s->n_views);
+
+	(void)state;
+	for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
+		for (int deterministic = 0; deterministic < 2; deterministic++) {
+			struct side cuda;
+			float *mask, *y, *before, *after;
+
+			side_open(&cuda, cuda_device(), s, scan, model, deterministic);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
+			before = fixture_download(&cuda.out_x);
+			mask = fixture_download(&cuda.mask);
+			y = fixture_download(&cuda.y);
+			for (size_t i = 0; i < cuda.y.n; i++)
+				y[i] = mask[i] > 0 ? y[i] : NAN;
+			assert_int_equal(cuda.dev->ops->upload(&cuda.y, y, NULL), 0);
+			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
+			after = fixture_download(&cuda.out_x);
+			assert_true(fixture_difference(after, before, cuda.out_x.n) <= DEVICE_TOL);
+			free(mask);
+			free(y);
+			free(before);
+			free(after);
+			side_close(&cuda);
+		}
+	scan_free(scan);
+}
+
+static float *reconstruct(struct device *dev, const struct scan *scan, const struct dbt_protocol *p, size_t *ret_n)
+{
+	size_t n_bins = scan_view_size(scan) * (size_t)scan->n_views;
+	float *line = fixture_floats(n_bins, 5, 0.5f, 2), *valid = fixture_floats(n_bins, 77, 0, 1), *volume;
+	struct dbt_plan plan;
+	struct err err = {0};
+
+	for (size_t i = 0; i < n_bins; i++)
+		valid[i] = valid[i] < 0.9f;
+	if (dbt_plan(p, scan, 17, 40, dev, &plan, &err) < 0)
+		print_error("%s\n", err.msg);
+	assert_int_equal(err.code, 0);
+	*ret_n = grid_size(&plan.grid);
+	volume = fixture_floats(*ret_n, 9, 0, 1);
+	if (dbt_reconstruct(p, &plan, scan, dev, line, valid, NULL, volume, NULL, &err) < 0)
+		print_error("%s\n", err.msg);
+	assert_int_equal(err.code, 0);
+	free(line);
+	free(valid);
+	return volume;
+}
+
+/* Two passes over 7 subsets: 14 updates, each with the relative error of an operator. */
+static void whole_reconstruction(void **state)
+{
+	static const enum dbt_algorithm algorithms[] = {DBT_OSEM, DBT_MLEM, DBT_OSTR, DBT_MLTR, DBT_SART, DBT_BP, DBT_FBP};
+	struct scan *scan = fixture_scan(111, 137, 1.0, 7);
+	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = cuda_device();
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(algorithms) / sizeof(algorithms[0]); i++) {
+		struct dbt_protocol p = {.algorithm = algorithms[i / 2],
+					 .iterations = 2,
+					 .slice_spacing = 1.5,
+					 .relaxation = 0.5,
+					 .filter = DBT_FILTER_HANN,
+					 .filter_cut = 0.8,
+					 .projector = i % 2 ? PROJECTION_EXACT : PROJECTION_SLICES};
+		size_t n = 0, m = 0;
+		float *a = reconstruct(cpu, scan, &p, &n), *b = reconstruct(cuda, scan, &p, &m);
+		double d;
+
+		assert_int_equal(n, m);
+		d = fixture_difference(b, a, n);
+		if (!(d <= DEVICE_TOL))
+			print_error("algorithm %d, model %d: CPU and CUDA images differ by %g\n", (int)p.algorithm,
+				    (int)p.projector, d);
+		assert_true(d <= DEVICE_TOL);
+		free(b);
+		p.memory_limit = 3500000; /* streams slabs */
+		b = reconstruct(cuda, scan, &p, &m);
+		d = fixture_difference(b, a, n);
+		if (!(d <= DEVICE_TOL))
+			print_error("algorithm %d, model %d: streamed image differs by %g\n", (int)p.algorithm, (int)p.projector,
+				    d);
+		assert_true(d <= DEVICE_TOL);
+		free(a);
+		free(b);
+	}
+	device_close(cpu);
+	device_close(cuda);
+	scan_free(scan);
+}
+
+/* Slabs through three buffers, up, changed, down, all queues at work: every number must come back as if done one by one. */
+static void queues(void **state)
+{
+	enum { SLABS = 17, N = 250007 };
+	struct device *dev = cuda_device();
+	const struct device_ops *v = dev->ops;
+	struct buf slab[3];
+	float *host = NULL, *expected = fixture_floats((size_t)SLABS * N, 3, -1, 1);
+
+	(void)state;
+	assert_int_equal(v->host_alloc(dev, (size_t)SLABS * N * sizeof(float), (void **)&host, NULL), 0);
+	memcpy(host, expected, (size_t)SLABS * N * sizeof(float));
+	for (int i = 0; i < 3; i++)
+		slab[i] = fixture_upload(dev, NULL, N);
+	assert_int_equal(v->upload_begin(&slab[0], host, NULL), 0);
+	for (int i = 0; i < SLABS; i++) {
+		struct buf *here = &slab[i % 3];
+
+		assert_int_equal(v->order(dev, QUEUE_UP, QUEUE_WORK, NULL), 0);
+		assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
+		assert_int_equal(v->order(dev, QUEUE_DOWN, QUEUE_UP, NULL), 0);
+		if (i + 1 < SLABS)
+			assert_int_equal(v->upload_begin(&slab[(i + 1) % 3], host + (size_t)(i + 1) * N, NULL), 0);
+		if (i > 0)
+			assert_int_equal(v->download_begin(&slab[(i - 1) % 3], host + (size_t)(i - 1) * N, NULL), 0);
+		for (int k = 0; k < 4; k++)
+			assert_int_equal(v->axpy(0.5f, here, here, NULL), 0);
+	}
+	assert_int_equal(v->order(dev, QUEUE_WORK, QUEUE_DOWN, NULL), 0);
+	assert_int_equal(v->download_begin(&slab[(SLABS - 1) % 3], host + (size_t)(SLABS - 1) * N, NULL), 0);
+	assert_int_equal(v->wait(dev, QUEUE_DOWN, NULL), 0);
+	for (size_t i = 0; i < (size_t)SLABS * N; i++)
+		assert_near(host[i], expected[i] * 5.0625, 1e-5);
+	v->host_free(dev, host);
+	for (int i = 0; i < 3; i++)
+		buf_release(&slab[i]);
+	free(expected);
+	device_close(dev);
+}
+
+static void vectors(void **state)
+{
+	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), cuda_device()};
+	size_t n = 100003;
+	float *x = fixture_floats(n, 3, -1, 1), *y = fixture_floats(n, 4, 0.1f, 2);
+	struct buf out[2];
+	double sum[2], dot[2], likelihood[2];
+	uint64_t *bins[2] = {calloc(65536, sizeof(uint64_t)), calloc(65536, sizeof(uint64_t))}, differ = 0;
+	struct tally tally[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const struct device_ops *ops = devs[i]->ops;
+		struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], y, n),
+			   c = fixture_upload(devs[i], NULL, n);
+
+		assert_int_equal(ops->sum(&a, &sum[i], NULL), 0);
+		assert_int_equal(ops->dot(&a, &b, &dot[i], NULL), 0);
+		assert_int_equal(ops->log_likelihood(&b, &b, 0.5f, &likelihood[i], NULL), 0);
+		assert_int_equal(ops->multiply(&a, &b, &c, NULL), 0);
+		assert_int_equal(ops->axpy(0.5f, &a, &c, NULL), 0);
+		assert_int_equal(ops->copy(&c, &a, NULL), 0);
+		assert_int_equal(ops->rule_voxels(&rules[0], &b, &b, &c, NULL), 0);
+		assert_int_equal(ops->tally(&c, -0.5f, 1e-5f, 3, bins[i], &tally[i], NULL), 0);
+		assert_int_equal(ops->threshold(&a, 0.25f, 3, NULL), 0);
+		assert_int_equal(ops->axpy(1, &a, &c, NULL), 0);
+		out[i] = c;
+		buf_release(&a);
+		buf_release(&b);
+	}
+	assert_near(sum[1], sum[0], 1e-9 * (double)n);
+	assert_near(dot[1], dot[0], 1e-9 * (double)n);
+	assert_near(likelihood[1], likelihood[0], 1e-6 * (double)n);
+	same(&out[1], &out[0], DEVICE_TOL, "vectors");
+	assert_int_equal(tally[0].below, tally[1].below);
+	assert_int_equal(tally[0].above, tally[1].above);
+	assert_int_equal(tally[0].bad, tally[1].bad);
+	for (int k = 0; k < 65536; k++)
+		differ += bins[0][k] > bins[1][k] ? bins[0][k] - bins[1][k] : bins[1][k] - bins[0][k];
+	assert_true(differ <= n / 300); /* one in a hundred of the n / 3 may lie at the edge of a step */
+	free(bins[0]);
+	free(bins[1]);
+	for (int i = 0; i < 2; i++) {
+		buf_release(&out[i]);
+		device_close(devs[i]);
+	}
+	free(x);
+	free(y);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(vectors),
+		cmocka_unit_test(operators),
+		cmocka_unit_test(adjoint_gap),
+		cmocka_unit_test(repeatable),
+		cmocka_unit_test(masked_bins_do_not_count),
+		cmocka_unit_test(queues),
+		cmocka_unit_test(whole_reconstruction),
+	};
+
+	if (device_cuda_count() == 0) {
+		printf("no CUDA device: skipped\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,354 @@
+/* The pipeline from line integrals to a volume: plans and their refusals, a uniform slab, missing data, cancel. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/recon/dbt/slab_fixture.h"
+
+static const struct dbt_protocol osem = {
+	.algorithm = DBT_OSEM, .iterations = 1, .voxel = 0.34, .slice_spacing = 1, .projector = PROJECTION_SLICES};
+
+static void plan_of_the_inspiration(void **state)
+{
+	struct scan *scan = fixture_scan(2816, 3584, 0.085, 25);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct dbt_protocol p = osem;
+	struct dbt_plan plan;
+
+	(void)state;
+	assert_int_equal(dbt_plan(&p, scan, 17, 59.2, dev, &plan, NULL), 0);
+	assert_int_equal(plan.bin, 4);
+	assert_int_equal(plan.n_u, 704);
+	assert_int_equal(plan.n_v, 896);
+	assert_int_equal(plan.subsets, 25);
+	assert_int_equal(plan.grid.n[0], 704);
+	assert_int_equal(plan.grid.n[1], 896);
+	assert_int_equal(plan.grid.n[2], 60);
+	assert_near(plan.grid.lo[1], -152.32, 1e-9);
+	assert_near(plan.grid.lo[2], 17, 0);
+	assert_true(plan.bytes_volume == (size_t)4 * 704 * 896 * 60);
+	assert_true(plan.bytes_total == plan.bytes_volume + plan.bytes_projections + plan.bytes_work);
+	/* one volume, the projections with their mask, one ratio, and little else */
+	assert_true(plan.bytes_total < plan.bytes_volume + plan.bytes_projections + (size_t)64 * 1000 * 1000);
+	p.voxel = 0;
+	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
+	assert_int_equal(plan.bin, 1);
+	assert_int_equal(plan.grid.n[0], 2816);
+	assert_int_equal(plan.grid.n[2], 60);
+	p.voxel = 0.3; /* no whole number of bins: finer bins than voxels, and voxels that cover the detector */
+	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
+	assert_int_equal(plan.bin, 3);
+	assert_true(plan.grid.n[0] * 0.3 >= 239.36 && (plan.grid.n[0] - 1) * 0.3 < 239.36);
+	p.algorithm = DBT_MLEM;
+	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
+	assert_int_equal(plan.subsets, 1);
+	scan_free(scan);
+	device_close(dev);
+}
+
+static void refuse(const struct dbt_protocol *p, double support, double thickness, int code, const char *word)
+{
+	struct scan *scan = fixture_scan(2816, 3584, 0.085, 25);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct dbt_plan plan;
+	struct err err = {0};
+
+	assert_int_equal(dbt_plan(p, scan, support, thickness, dev, &plan, &err), -code);
+	if (!strstr(err.msg, word))
+		print_error("'%s' does not name '%s'\n", err.msg, word);
+	assert_non_null(strstr(err.msg, word));
+	scan_free(scan);
+	device_close(dev);
+}
+
+static void plan_refusals(void **state)
+{
+	struct dbt_protocol p = osem;
+
+	(void)state;
+	refuse(&p, 17, 0, EINVAL, "thickness=0");
+	refuse(&p, 17, NAN, EINVAL, "thickness=nan");
+	refuse(&p, 17, 301, EINVAL, "thickness=301");
+	refuse(&p, -1, 60, EINVAL, "support=-1");
+	refuse(&p, NAN, 60, EINVAL, "support=nan");
+	refuse(&p, 500, 290, EINVAL, "source of projection 0");
+	p.iterations = 0;
+	refuse(&p, 17, 60, EINVAL, "iterations=0");
+	p = osem;
+	p.subsets = 26;
+	refuse(&p, 17, 60, EINVAL, "subsets=26");
+	p.subsets = -1;
+	refuse(&p, 17, 60, EINVAL, "subsets=-1");
+	p = osem;
+	p.voxel = NAN;
+	refuse(&p, 17, 60, EINVAL, "voxel=nan");
+	p.voxel = 0.001;
+	refuse(&p, 17, 60, EINVAL, "voxel=0.001");
+	p = osem;
+	p.voxel = 5;
+	{ /* bins so small that their number in a voxel is no int */
+		struct dbt_geometry g = {64, 64, 1e-12, 47, 608.5, 0, 2, (double[]){-5, 5}};
+		struct device *dev = fixture_device(FIXTURE_CPU, 1);
+		struct scan *scan = NULL;
+		struct dbt_plan plan;
+		struct err err = {0};
+
+		assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+		assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, "larger than the detector"));
+		scan_free(scan);
+		device_close(dev);
+	}
+	p = osem;
+	p.slice_spacing = 0;
+	refuse(&p, 17, 60, EINVAL, "slice_spacing=0");
+	p = osem;
+	p.tile[1] = -2;
+	refuse(&p, 17, 60, EINVAL, "tile=0x-2");
+	p = osem;
+	p.algorithm = 8;
+	refuse(&p, 17, 60, EINVAL, "algorithm=8");
+	p = osem;
+	p.projector = 7;
+	refuse(&p, 17, 60, EINVAL, "projector=7");
+	p = osem;
+	p.memory_limit = 10 * 1000 * 1000; /* one view takes 2.5 MB, of which there are six; one slice as much, three times */
+	refuse(&p, 17, 60, ENOMEM, "the limit is 0.010 GB");
+	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");
+	p.memory_limit = 1000;
+	refuse(&p, 17, 60, ENOMEM, "no voxel size");
+}
+
+/* Does the plan fit where it says it fits, and no lower? Below, it streams. */
+static void plan_limit_is_sharp(void **state)
+{
+	struct scan *scan = fixture_scan(64, 80, 0.34, 5);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct dbt_protocol p = osem;
+	struct dbt_plan plan, again;
+
+	(void)state;
+	p.tile[0] = 16;
+	p.tile[1] = 16;
+	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &plan, NULL), 0);
+	assert_int_equal(plan.slab_slices, 30);
+	p.memory_limit = plan.bytes_total;
+	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
+	assert_int_equal(again.slab_slices, 30);
+	p.memory_limit--;
+	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
+	assert_true(again.slab_slices < 30 && again.slab_slices > 0);
+	assert_true(again.bytes_total <= p.memory_limit);
+	while (again.slab_slices > 1) { /* down to a slice at a time */
+		p.memory_limit = again.bytes_total - 1;
+		assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
+		assert_true(again.bytes_total <= p.memory_limit);
+	}
+	p.memory_limit = again.bytes_total - 1;
+	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), -ENOMEM);
+	scan_free(scan);
+	device_close(dev);
+}
+
+/* With true lengths the slab comes back flat in depth and at its attenuation. Data and model agree exactly, so what remains is
+ * what truncation at the sides reaches within the iterations: less than the 1 % that is asked for. */
+static void uniform_slab(void **state)
+{
+	static const struct {
+		enum dbt_algorithm algorithm;
+		enum projection_model projector;
+		int iterations, device;
+	} runs[] = {
+		{DBT_OSEM, PROJECTION_SLICES, 1, FIXTURE_CPU}, {DBT_OSEM, PROJECTION_SLICES, 1, FIXTURE_POISON},
+		{DBT_OSEM, PROJECTION_EXACT, 1, FIXTURE_CPU},  {DBT_MLEM, PROJECTION_SLICES, 20, FIXTURE_POISON},
+		{DBT_MLEM, PROJECTION_EXACT, 2, FIXTURE_CPU},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		struct dbt_protocol p = osem;
+		struct slab s;
+		double lo = INFINITY, hi = 0, total = 0;
+
+		p.algorithm = runs[i].algorithm;
+		p.projector = runs[i].projector;
+		p.iterations = runs[i].iterations;
+		p.voxel = 2;
+		s = slab_open(&p, runs[i].device);
+		slab_run(&s, &p);
+		for (int k = 0; k < HEIGHT; k++) {
+			double mean = slice_mean(&s, k);
+
+			lo = fmin(lo, mean);
+			hi = fmax(hi, mean);
+			total += mean;
+		}
+		print_message("run %zu: mean %.5f, depth %.5f to %.5f\n", i, total / HEIGHT, lo, hi);
+		assert_near(total / HEIGHT, MU, 0.01 * MU);
+		assert_true((hi - lo) / MU < 0.01);
+		if (p.algorithm == DBT_MLEM)
+			assert_near(s.report.sum_model, s.report.sum_data, 1e-5 * s.report.sum_data); /* see test_iterate.c */
+		else
+			assert_near(s.report.sum_model, 0, 0);
+		slab_close(&s);
+	}
+}
+
+/* The same slab with an end on every side, air around it and a start that knows nothing of it: depth is still flat in its middle,
+ * which shadows of the ends do not reach (50 mm * tan 25 degrees = 23 mm, 80 mm away). */
+static void slab_in_air(void **state)
+{
+	struct dbt_protocol p = osem;
+	double lo = INFINITY, hi = 0;
+	struct slab s;
+
+	(void)state;
+	p.voxel = 2;
+	s = slab_open(&p, FIXTURE_CPU);
+	slab_ends(&s);
+	slab_run(&s, &p);
+	for (int k = 0; k < HEIGHT; k++) {
+		double mean = slice_mean(&s, k);
+
+		lo = fmin(lo, mean);
+		hi = fmax(hi, mean);
+	}
+	print_message("in air: depth %.5f to %.5f\n", lo, hi);
+	assert_near(lo, MU, 0.01 * MU);
+	assert_near(hi, MU, 0.01 * MU);
+	slab_close(&s);
+}
+
+/* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0,
+ * and flat elsewhere. */
+static void missing_data(void **state)
+{
+	struct dbt_protocol p = osem;
+	struct slab s;
+	size_t per_view, n;
+
+	(void)state;
+	p.voxel = 2;
+	s = slab_open(&p, FIXTURE_POISON);
+	per_view = scan_view_size(s.scan);
+	for (size_t i = 0; i < per_view; i++) {
+		s.line[7 * per_view + i] = NAN; /* whatever stands in bins that do not count */
+		s.valid[7 * per_view + i] = 0;
+	}
+	for (int view = 0; view < 25; view++) {
+		for (int v = 0; v < 12; v++) {
+			for (int u = 25; u < 40; u++) {
+				s.line[(size_t)view * per_view + (size_t)v * 40 + (size_t)u] = 0;
+				s.valid[(size_t)view * per_view + (size_t)v * 40 + (size_t)u] = 0;
+			}
+		}
+	}
+	for (int u = 0; u < 5; u++) /* air in a corner: a zero that counts */
+		s.line[119 * 40 + u] = 0;
+	slab_run(&s, &p);
+	n = grid_size(&s.plan.grid);
+	for (size_t i = 0; i < n; i++)
+		assert_true(s.volume[i] >= 0 && isfinite(s.volume[i]));
+	for (int k = 0; k < HEIGHT; k++)
+		assert_near(slice_mean(&s, k), MU, 0.01 * MU);
+	/* No ray meets the far edge of the top slice (rays converge toward the source): air, not the starting value. */
+	assert_near(s.volume[n - 1], 0, 0);
+	/* Nor what lies right above the missing block. */
+	assert_near(s.volume[5 * 40 + 35], 0, 0);
+	assert_true(s.volume[60 * 40 + 20] > 0);
+	slab_close(&s);
+}
+
+/* Tiles and threads change nothing; so does `deterministic`. */
+static void tiles_change_nothing(void **state)
+{
+	static const int tiles[][2] = {{88, 56}, {7, 9}, {16, 16}, {1000, 5}};
+	struct dbt_protocol p = osem;
+	struct slab whole;
+
+	(void)state;
+	p.voxel = 2;
+	whole = slab_open(&p, FIXTURE_CPU);
+	slab_run(&whole, &p);
+	for (size_t t = 0; t < sizeof(tiles) / sizeof(tiles[0]); t++) {
+		struct slab tiled;
+
+		p.tile[0] = tiles[t][0];
+		p.tile[1] = tiles[t][1];
+		p.deterministic = t % 2;
+		tiled = slab_open(&p, FIXTURE_CPU);
+		slab_run(&tiled, &p);
+		/* 25 updates of tiles that agree to 1e-6; what is asked of the image is 1e-6, too */
+		assert_true(fixture_difference(tiled.volume, whole.volume, grid_size(&whole.plan.grid)) <= 1e-6);
+		slab_close(&tiled);
+	}
+	slab_close(&whole);
+}
+
+static void all_zero_and_bad_data(void **state)
+{
+	struct dbt_protocol p = osem;
+	struct err err = {0};
+	struct slab s;
+
+	(void)state;
+	p.voxel = 2;
+	s = slab_open(&p, FIXTURE_POISON);
+	memset(s.line, 0, scan_view_size(s.scan) * 25 * sizeof(float));
+	slab_run(&s, &p);
+	for (size_t i = 0; i < grid_size(&s.plan.grid); i++)
+		assert_near(s.volume[i], 0, 2 * RULE_TINY); /* what stands for 0 in a voxel that was seen */
+	s.line[4321] = NAN;				    /* in a bin that counts */
+	assert_int_equal(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "projection 0, bin (1, 108)"));
+	s.line[4321] = -1;
+	assert_int_equal(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), -EINVAL);
+	slab_close(&s);
+}
+
+static bool stop(void *ctx)
+{
+	return --*(int *)ctx < 0;
+}
+
+static void cancel(void **state)
+{
+	struct dbt_protocol p = osem;
+	struct err err = {0};
+
+	(void)state;
+	p.voxel = 2;
+	for (int after = 0; after < 60; after += 20) {
+		int left = after;
+		struct monitor m = {&left, NULL, stop};
+		struct slab s = slab_open(&p, FIXTURE_POISON);
+		int r = dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, &m, s.volume, NULL, &err);
+
+		assert_int_equal(r, after < 50 ? -ECANCELED : 0); /* asked before each of 25 uploads and 25 updates */
+		slab_close(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plan_of_the_inspiration),
+		cmocka_unit_test(plan_refusals),
+		cmocka_unit_test(plan_limit_is_sharp),
+		cmocka_unit_test(uniform_slab),
+		cmocka_unit_test(slab_in_air),
+		cmocka_unit_test(missing_data),
+		cmocka_unit_test(tiles_change_nothing),
+		cmocka_unit_test(all_zero_and_bad_data),
+		cmocka_unit_test(cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

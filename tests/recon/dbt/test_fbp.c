@@ -1,0 +1,393 @@
+/* Filtered backprojection: the filter against a convolution in double, and details of known contrast through
+ * filter and average. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/dbt/fbp_filter.h"
+#include "recon/phantom/phantom.h"
+#include "tests/recon/dbt_fixture.h"
+
+#define PI 3.14159265358979323846
+
+static float *filtered(const struct scan *scan, int view, enum dbt_filter filter, double cut, const float *line,
+		       const float *valid)
+{
+	float *q = malloc(scan_view_size(scan) * sizeof(*q));
+	struct err err = {0};
+	int r;
+
+	assert_non_null(q);
+	memcpy(q, line, scan_view_size(scan) * sizeof(*q));
+	r = fbp_filter_view(scan, view, filter, cut, q, valid, &err);
+	if (r == -ENOTSUP)
+		skip();
+	if (r < 0)
+		fail_msg("%s", err.msg);
+	return q;
+}
+
+/* The kernel by numerical integration of the frequency response (midpoint rule), times the pitch. */
+static double kernel_by_integral(enum dbt_filter filter, double cut, double pitch, int j)
+{
+	enum { STEPS = 20000 };
+	double end = (filter == DBT_FILTER_HANN ? cut : 1) / (2 * pitch), sum = 0;
+
+	for (int i = 0; i < STEPS; i++) {
+		double f = end * (i + 0.5) / STEPS;
+		double window = filter == DBT_FILTER_HANN ? 0.5 * (1 + cos(PI * f / end)) : 1;
+
+		sum += 2 * f * window * cos(2 * PI * f * j * pitch);
+	}
+	return sum * end / STEPS * pitch;
+}
+
+/* The header's formulas written down a second time: weights, continuation `far` bins beyond the detector, convolution. */
+static void by_hand(const struct scan *scan, int view, enum dbt_filter filter, double cut, const float *line, int far,
+		    double *ret)
+{
+	int n_u = scan->n_u, n_v = scan->n_v, n = scan->n_views;
+	const struct scan_view *s = scan->views;
+	double *h = malloc((size_t)(n_v + far) * sizeof(*h)), *g = malloc((size_t)n_v * sizeof(*g));
+	int lo = view > 0 ? view - 1 : view, hi = view < n - 1 ? view + 1 : view; /* fixture_scan's angles rise */
+	double a_y = (s[hi].src[1] - s[lo].src[1]) / (hi - lo), a_z = (s[hi].src[2] - s[lo].src[2]) / (hi - lo);
+
+	assert_non_null(h);
+	assert_non_null(g);
+	for (int j = 0; j < n_v + far; j++)
+		h[j] = kernel_by_integral(filter, cut, scan->h[1], j);
+	for (int u = 0; u < n_u; u++) {
+		for (int v = 0; v < n_v; v++) {
+			double a[3], b[3], d[3];
+
+			scan_ray(scan, &s[view], u, v, a, b);
+			for (int c = 0; c < 3; c++)
+				d[c] = b[c] - a[c];
+			g[v] = line[v * n_u + u] * (a_y + a_z * a[2] * d[1] / (a[2] * a[2] + d[0] * d[0])) /
+			       sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
+		}
+		for (int v = 0; v < n_v; v++) {
+			double sum = 0, mean = 0, own = 0;
+
+			for (int w = -far; w < n_v + far; w++)
+				sum += h[abs(v - w)] * g[w < 0 ? 0 : w >= n_v ? n_v - 1 : w];
+			for (int i = 0; i < n; i++) {
+				double a[3], b[3], k = 0;
+
+				scan_ray(scan, &s[i], u, v, a, b);
+				for (int c = 0; c < 3; c++)
+					k += (b[c] - a[c]) * (b[c] - a[c]) / (a[2] * a[2]);
+				mean += k / n;
+				own = i == view ? k : own;
+			}
+			ret[v * n_u + u] = sum * n * sqrt(mean / own);
+		}
+	}
+	free(h);
+	free(g);
+}
+
+enum { FAR = 2000 };
+
+static void compare(int n_u, int n_v, int view, enum dbt_filter filter, double cut, bool ends_in_air)
+{
+	struct scan *scan = fixture_scan(n_u, n_v, 0.34, 7);
+	size_t n = scan_view_size(scan);
+	float *line = fixture_floats(n, (uint32_t)n, 0, 3), *valid = fixture_floats(n, 1, 1, 1), *q;
+	double *expected = malloc(n * sizeof(*expected)), most = 0, scale = 0;
+
+	assert_non_null(expected);
+	if (ends_in_air)
+		memset(line, 0, (size_t)n_u * sizeof(*line)), memset(line + n - (size_t)n_u, 0, (size_t)n_u * sizeof(*line));
+	q = filtered(scan, view, filter, cut, line, valid);
+	by_hand(scan, view, filter, cut, line, ends_in_air ? 0 : FAR, expected);
+	for (size_t i = 0; i < n; i++) {
+		most = fmax(most, fabs(q[i] - expected[i]));
+		scale = fmax(scale, fabs(expected[i]));
+	}
+	/* float32. Where rows do not end in air, the tails of the convolution by hand lack what lies beyond FAR bins, at either
+	 * end: end value * 1 / (2 pi^2 FAR pitch), up to 2 * 3 * 7.5e-5 = 4.5e-4 of values up to 0.5. */
+	if (!(most <= (ends_in_air ? 1e-5 : 1e-3) * scale))
+		fail_msg("%d x %d, view %d, filter %d: off by %g of %g", n_u, n_v, view, filter, most, scale);
+	free(line);
+	free(valid);
+	free(q);
+	free(expected);
+	scan_free(scan);
+}
+
+static void the_convolution(void **state)
+{
+	(void)state;
+	compare(3, 101, 0, DBT_FILTER_RAMP, 1, true);
+	compare(17, 64, 3, DBT_FILTER_RAMP, 1, true);
+	compare(18, 97, 6, DBT_FILTER_HANN, 1, true);
+	compare(5, 130, 2, DBT_FILTER_HANN, 0.63, true);
+	compare(1, 3585, 3, DBT_FILTER_RAMP, 1, true); /* as long as a detector */
+	compare(2, 101, 4, DBT_FILTER_RAMP, 1, false);
+	compare(3, 66, 1, DBT_FILTER_HANN, 0.8, false);
+}
+
+/* What depends on v by the weight alone is constant once weighted, and the filter takes constants away:
+ * also over gaps and air. */
+static void a_constant_gives_nothing(void **state)
+{
+	static const int sizes[][2] = {{1, 1}, {2, 2}, {3, 1}, {1, 7}, {33, 50}};
+	(void)state;
+
+	for (int i = 0; i < 10; i++) {
+		struct scan *scan = fixture_scan(sizes[i / 2][0], sizes[i / 2][1], 0.5, 5);
+		size_t n = scan_view_size(scan);
+		float *line = malloc(n * sizeof(*line)), *valid = fixture_floats(n, 9, -1, 1), *q;
+		double a[3], b[3], a_y = (scan->views[4].src[1] - scan->views[3].src[1]),
+				   a_z = (scan->views[4].src[2] - scan->views[3].src[2]), most = 0;
+
+		assert_non_null(line);
+		for (int v = 0; v < scan->n_v; v++)
+			for (int u = 0; u < scan->n_u; u++) {
+				size_t at = (size_t)(v * scan->n_u + u);
+
+				scan_ray(scan, &scan->views[4], u, v, a, b);
+				double d_x = b[0] - a[0], d_y = b[1] - a[1], flat = a[2] * a[2] + d_x * d_x;
+				line[at] = (float)(100 / ((a_y + a_z * a[2] * d_y / flat) / sqrt(flat + d_y * d_y)) / 2000);
+				if (n > 10 && (v + u) % 7 == 3)
+					valid[at] = 0, line[at] = v % 2 ? NAN : 55;
+			}
+		q = filtered(scan, 4, i % 2 ? DBT_FILTER_RAMP : DBT_FILTER_HANN, 0.9, line, valid);
+		for (size_t k = 0; k < n; k++)
+			most = fmax(most, isfinite(q[k]) ? fabs(q[k]) : INFINITY);
+		assert_true(most < 1e-5);
+		free(line);
+		free(valid);
+		free(q);
+		scan_free(scan);
+	}
+}
+
+/* A row with air at both ends: its filtered values, those beyond the detector included, have the mean 0. Half of a single bin's
+ * negative lobe that lies outside of m bins on a side is 1 / (2 pi^2 m) of the kernel's sum of absolute values' half. */
+static void the_mean_is_lost(void **state)
+{
+	struct scan *scan = fixture_scan(1, 4001, 0.1, 3);
+	size_t n = scan_view_size(scan);
+	float *line = calloc(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *q;
+	double sum = 0, positive = 0;
+
+	(void)state;
+	assert_non_null(line);
+	for (int v = 1950; v < 2050; v++)
+		line[v] = 1;
+	q = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
+	for (size_t i = 0; i < n; i++) {
+		sum += q[i];
+		positive += fmax(0, q[i]);
+	}
+	assert_true(positive > 0);
+	/* outside: 2 * 100 bins * sum over j > 2000 of 1 / (pi^2 j^2) / 2 = 0.0051 / pitch; inside the edges: about
+	 * (ln 100 + 2) / pi^2 = 0.67 / pitch. The weights differ by 2.5 % across 200 mm. */
+	assert_near(sum / positive, 0.0076, 0.01);
+	free(line);
+	free(valid);
+	free(q);
+	scan_free(scan);
+}
+
+static void it_is_linear(void **state)
+{
+	struct scan *scan = fixture_scan(19, 77, 0.34, 9);
+	size_t n = scan_view_size(scan);
+	float *a = fixture_floats(n, 5, 0, 2), *b = fixture_floats(n, 6, 0, 2), *sum = malloc(n * sizeof(*sum));
+	float *valid = fixture_floats(n, 1, 1, 1), *q_a, *q_b, *q_sum;
+
+	(void)state;
+	assert_non_null(sum);
+	for (size_t i = 0; i < n; i++) {
+		valid[i] = i % 11 == 4 ? 0 : i % 3 ? 1 : -1;
+		sum[i] = 3 * a[i] - 2 * b[i];
+	}
+	q_a = filtered(scan, 2, DBT_FILTER_HANN, 0.8, a, valid);
+	q_b = filtered(scan, 2, DBT_FILTER_HANN, 0.8, b, valid);
+	q_sum = filtered(scan, 2, DBT_FILTER_HANN, 0.8, sum, valid);
+	for (size_t i = 0; i < n; i++)
+		q_a[i] = 3 * q_a[i] - 2 * q_b[i];
+	assert_true(fixture_difference(q_a, q_sum, n) < 1e-5);
+	free(a);
+	free(b);
+	free(sum);
+	free(valid);
+	free(q_a);
+	free(q_b);
+	free(q_sum);
+	scan_free(scan);
+}
+
+/* Gaps are bridged: a straight weighted row keeps its filtered values when bins are taken out of its middle. */
+static void gaps_are_bridged(void **state)
+{
+	struct scan *scan = fixture_scan(4, 120, 0.5, 3);
+	size_t n = scan_view_size(scan);
+	float *line = calloc(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *whole, *holes, *empty;
+
+	(void)state;
+	assert_non_null(line);
+	for (int v = 0; v < 120; v++)
+		for (int u = 0; u < 4; u++)
+			line[v * 4 + u] = 0.01f * (float)(v < 60 ? v : 119 - v);
+	whole = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
+	for (int v = 0; v < 120; v++)
+		for (int u = 0; u < 4; u++)
+			if ((v > 20 && v < 25) || v == 90)
+				valid[v * 4 + u] = 0, line[v * 4 + u] = u ? INFINITY : 1e6f;
+	holes = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
+	/* The weight bends by 1e-3 over the gap of 2 mm. */
+	assert_true(fixture_difference(holes, whole, n) < 2e-3);
+	memset(valid, 0, n * sizeof(*valid));
+	empty = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
+	for (size_t i = 0; i < n; i++)
+		assert_true(empty[i] == 0);
+	free(line);
+	free(valid);
+	free(whole);
+	free(holes);
+	free(empty);
+	scan_free(scan);
+}
+
+/* The weighted average A'q / A'1 of all views in one slice whose middle is at z, times the slice's scale. */
+static float *average(const struct scan *scan, enum projection_model model, const float *q, double z)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct grid grid = {{scan->n_u, scan->n_v, 1}, {scan->h[0], scan->h[1], 1}, {scan->lo[0], scan->lo[1], z - 0.5}};
+	struct projection_spec spec = {.model = model, .scan = scan, .n_views = scan->n_views, .grid = &grid};
+	struct linop *op = fixture_projector(dev, &spec);
+	struct buf y = fixture_upload(dev, q, op->n_out), x = fixture_upload(dev, NULL, op->n_in),
+		   one = fixture_upload(dev, NULL, op->n_in);
+	float *num, *den;
+
+	assert_int_equal(op->adjoint(op, &y, &x, NULL), 0);
+	assert_int_equal(linop_sensitivity(op, &one, NULL), 0);
+	num = fixture_download(&x);
+	den = fixture_download(&one);
+	for (size_t i = 0; i < op->n_in; i++)
+		num[i] = den[i] > 0 ? (float)(num[i] / den[i] * fbp_slice_scale(scan, z)) : 0;
+	free(den);
+	buf_release(&y);
+	buf_release(&x);
+	buf_release(&one);
+	linop_free(op);
+	device_close(dev);
+	return num;
+}
+
+/* A cylinder along x, elliptic in y and z (an ellipsoid that is very long in x). The ramp makes a constant of the shadow of an
+ * ellipse, mu a b / (pi (a^2 cos^2 g + b^2 sin^2 g)) in the direction g, so its middle becomes
+ *   mu / pi * (arctan(b / a tan g)) between the first and the last direction under which the views see it:
+ * mu for b >> a, mu * arc / 180 for a circle. */
+static void check_contrast(enum projection_model model, enum dbt_filter filter, double at_x, double y, double z, double a,
+			   double b)
+{
+	struct scan *scan = fixture_scan(64, 500, 0.4, 51);
+	size_t n = scan_view_size(scan);
+	float *q = malloc(n * 51 * sizeof(*q)), *valid = fixture_floats(n, 1, 1, 1), *slice;
+	struct shape s = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .c = {at_x, y, z}, .r = {1e5, a, b}, .mu = 0.5};
+	struct phantom p = {.name = "one", .n = 1, .shapes = &s};
+	double sum = 0, g[2] = {0, 0};
+	int count = 0;
+
+	assert_non_null(q);
+	scan->lo[0] = at_x - 6 * 0.4;
+	for (int i = 0; i < 51; i++) {
+		const struct scan_view *view = &scan->views[i];
+		float *line = q + (size_t)i * n;
+		int r;
+
+		assert_int_equal(phantom_project(&p, scan, i, line, NULL), 0);
+		r = fbp_filter_view(scan, i, filter, 1, line, valid, NULL);
+		if (r == -ENOTSUP)
+			skip();
+		assert_int_equal(r, 0);
+		if (i < 2)
+			g[0] += (i ? -0.5 : 1.5) * atan2(view->src[1] - y, view->src[2] - z);
+		if (i >= 49)
+			g[1] += (i < 50 ? -0.5 : 1.5) * atan2(view->src[1] - y, view->src[2] - z);
+	}
+	slice = average(scan, model, q, z);
+	for (int v = 0; v < 500; v++)
+		if (fabs(scan->lo[1] + (v + 0.5) * 0.4 - y) < 0.3 * a) {
+			sum += slice[v * 64 + 6];
+			count++;
+		}
+	assert_true(count > 4);
+	double expected = 0.5 / PI * (atan(b / a * tan(g[1])) - atan(b / a * tan(g[0])));
+	/* Angular steps of 1 degree, a slice of 1 mm, the average's weights to second order: 1.5 %. */
+	if (!(fabs(sum / count / expected - 1) < 0.015))
+		fail_msg("model %d, filter %d, x %g, y %g, z %g, half axes %g, %g: %g instead of %g", model, filter, at_x, y, z,
+			 a, b, sum / count, expected);
+	free(q);
+	free(valid);
+	free(slice);
+	scan_free(scan);
+}
+
+static void contrast_in_the_plane(void **state)
+{
+	(void)state;
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 20, 8, 8);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 0, 70, 8, 8);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 20, 5, 45, 6, 18);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 200, 0, 45, 8, 8);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_RAMP, 20, 40, 50, 8, 8);
+	check_contrast(PROJECTION_SLICES, DBT_FILTER_HANN, 150, -40, 40, 8, 4);
+	check_contrast(PROJECTION_EXACT, DBT_FILTER_RAMP, 20, 5, 45, 8, 8);
+}
+
+static void refuse(const struct scan *scan, int view, enum dbt_filter filter, double cut, const char *word)
+{
+	float line[64] = {1}, valid[64] = {1};
+	struct err err = {0};
+	int r = fbp_filter_view(scan, view, filter, cut, line, valid, &err);
+
+	if (r == -ENOTSUP)
+		skip();
+	assert_int_equal(r, -EINVAL);
+	assert_non_null(strstr(err.msg, word));
+	assert_true(line[0] == 1);
+}
+
+static void refusals(void **state)
+{
+	struct scan *scan = fixture_scan(4, 4, 1, 3);
+	struct scan_view *views = (struct scan_view *)(uintptr_t)scan->views;
+	(void)state;
+
+	refuse(scan, 3, DBT_FILTER_RAMP, 1, "view 3 of 3");
+	refuse(scan, -1, DBT_FILTER_RAMP, 1, "view -1");
+	refuse(scan, 0, (enum dbt_filter)3, 1, "filter 3");
+	refuse(scan, 0, DBT_FILTER_HANN, 0, "Nyquist");
+	refuse(scan, 0, DBT_FILTER_HANN, NAN, "Nyquist");
+	refuse(scan, 0, DBT_FILTER_HANN, 1.01, "1.01");
+	views[2].src[1] = views[1].src[1];
+	refuse(scan, 1, DBT_FILTER_RAMP, 1, "views 1 and 2");
+	views[2].src[2] = 0;
+	refuse(scan, 0, DBT_FILTER_RAMP, 1, "view 2 is 0 mm");
+	scan_free(scan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_convolution),  cmocka_unit_test(a_constant_gives_nothing),
+		cmocka_unit_test(the_mean_is_lost), cmocka_unit_test(it_is_linear),
+		cmocka_unit_test(gaps_are_bridged), cmocka_unit_test(contrast_in_the_plane),
+		cmocka_unit_test(refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

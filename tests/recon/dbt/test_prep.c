@@ -1,0 +1,306 @@
+/* Stored values to line integrals: worked examples of every branch, the two ways of summing against each other, hostile input. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/dbt/prep.h"
+#include "recon/phantom/poisson.h"
+
+/* float32 of a logarithm below 8: half an ulp is 2.4e-7; the double arithmetic before it adds nothing visible. */
+#define TOL 5e-7
+
+static const struct prep plain = {.n_u = 4, .n_v = 2, .bin = 1, .max_value = 65535, .i0 = 1000, .floor = 1e-4};
+
+static void near(double have, double want)
+{
+	if (!(fabs(have - want) <= TOL))
+		fail_msg("%.9g, not %.9g", have, want);
+}
+
+static void test_values(void **state)
+{
+	const uint16_t raw[8] = {1000, 500, 100, 10, 1, 999, 368, 2000};
+	float line[8], valid[8];
+	struct prep_stats stats;
+	struct err err = {0};
+	(void)state;
+
+	assert_int_equal(prep_view(&plain, raw, line, valid, &stats, &err), 0);
+	for (int i = 0; i < 7; i++)
+		near(line[i], log(1000.0 / raw[i]));
+	near(line[7], 0); /* brighter than air */
+	for (int i = 0; i < 8; i++)
+		assert_true(valid[i] == 1);
+	assert_int_equal(stats.clamped, 1);
+	assert_int_equal(stats.floored, 0);
+
+	struct prep offset = plain;
+	offset.offset = 50;
+	assert_int_equal(prep_view(&offset, raw, line, valid, &stats, &err), 0);
+	near(line[1], log(1000.0 / 450));
+	near(line[3], log(1e4)); /* 10 - 50 is below the floor */
+	assert_int_equal(stats.floored, 2);
+}
+
+static void test_polarity(void **state)
+{
+	const uint16_t raw[8] = {4095 - 1000, 4095 - 500, 4095 - 100, 4095 - 10, 4095, 4095 - 999, 4095 - 368, 4095 - 250};
+	const double counts[8] = {1000, 500, 100, 10, 0.1, 999, 368, 250};
+	struct prep p = plain;
+	float line[8], valid[8];
+	struct prep_stats stats;
+	struct err err = {0};
+	(void)state;
+
+	p.inverted = true;
+	p.max_value = 4095;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	for (int i = 0; i < 8; i++)
+		near(line[i], log(1000.0 / counts[i]));
+	assert_int_equal(stats.floored, 1);
+
+	p.offset = 20; /* I = max - value - offset */
+	assert_int_equal(prep_view(&p, raw, line, valid, NULL, &err), 0);
+	near(line[1], log(1000.0 / 480));
+}
+
+static void test_masks(void **state)
+{
+	const uint16_t raw[8] = {0, 500, 3, 4, 60000, 59999, 65535, 5};
+	struct prep p = plain;
+	float line[8], valid[8];
+	struct prep_stats stats;
+	struct err err = {0};
+	(void)state;
+
+	p.i0 = 70000;
+	p.has_padding = true;
+	p.padding_lo = 0;
+	p.padding_hi = 4;
+	p.saturation = 59999.5; /* "at or above": 60000 is, 59999 is not */
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	const float want[8] = {0, 1, 0, 0, 0, 1, 0, 1};
+	for (int i = 0; i < 8; i++) {
+		assert_true(valid[i] == want[i]);
+		near(line[i], want[i] > 0 ? fmin(log(70000.0 / raw[i]), log(1e4)) : 0);
+	}
+	assert_int_equal(stats.padded, 3);
+	assert_int_equal(stats.saturated, 2);
+	assert_int_equal(stats.floored, 1); /* 5 / 70000 < 1e-4 */
+}
+
+/* 5 x 4 detector bins merged 2 x 2: the last column is dropped, padding is left out of the mean.
+ *   100 300 | 1000  0 | 7        (100 + 300 + 500 + 700) / 4 = 400       (1000 + 600) / 2 = 800, two padded
+ *   500 700 |  600  0 | 7
+ *   -----------------
+ *     0   0 |  200 65535 | 7     nothing valid                           200, the rest padded or over range
+ *     0   0 |    0 65535 | 7 */
+static void test_binning(void **state)
+{
+	const uint16_t raw[20] = {100, 300, 1000, 0, 7, 500, 700, 600, 0, 7, 0, 0, 200, 65535, 7, 0, 0, 0, 65535, 7};
+	struct prep p = plain;
+	float line[4], valid[4];
+	struct prep_stats stats;
+	struct err err = {0};
+	(void)state;
+
+	p.n_u = 5;
+	p.n_v = 4;
+	p.bin = 2;
+	p.has_padding = true;
+	p.saturation = 65535;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	near(line[0], log(1000.0 / 400));
+	near(line[1], log(1000.0 / 800));
+	near(line[3], log(1000.0 / 200));
+	assert_true(line[2] == 0 && valid[2] == 0);
+	assert_true(valid[0] == 1 && valid[1] == 1 && valid[3] == 1);
+	assert_int_equal(stats.padded, 7);
+	assert_int_equal(stats.saturated, 2);
+}
+
+static void test_log_data(void **state)
+{
+	const uint16_t raw[8] = {4000, 3000, 2000, 1000, 3500, 2500, 4050, 0};
+	struct prep p = plain;
+	float line[8], valid[8];
+	struct prep_stats stats;
+	struct err err = {0};
+	(void)state;
+
+	p.is_log = true;
+	p.log_zero = 4000;
+	p.log_scale = 1e-3;
+	p.i0 = 0; /* not used */
+	p.floor = exp(-3.5);
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	for (int i = 0; i < 6; i++)
+		near(line[i], (4000 - raw[i]) * 1e-3);
+	assert_true(line[6] == 0);
+	near(line[7], 3.5);
+	assert_int_equal(stats.clamped, 1);
+	assert_int_equal(stats.floored, 1);
+
+	p.bin = 2; /* intensities are averaged, not logarithms */
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	near(line[0], -log((exp(0) + exp(-1) + exp(-0.5) + exp(-1.5)) / 4));
+}
+
+static void test_flatfield(void **state)
+{
+	const uint16_t raw[8] = {1000, 500, 500, 500, 1000, 500, 500, 500};
+	const float flat[8] = {2, 1, 0, NAN, 2, 1, -1, 0.5f};
+	struct prep p = plain;
+	float line[8], valid[8];
+	struct prep_stats stats;
+	struct err err = {0};
+	(void)state;
+
+	p.flatfield = flat;
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	near(line[0], log(2000.0 / 1000));
+	near(line[1], log(1000.0 / 500));
+	near(line[7], log(500.0 / 500));
+	assert_true(valid[2] == 0 && valid[3] == 0 && valid[6] == 0);
+	assert_true(line[2] == 0 && line[3] == 0 && line[6] == 0);
+
+	p.bin = 2; /* sum of I0 over sum of I: (2 + 1 + 2 + 1) * 1000 over 3000; 0.5 * 1000 over 500 */
+	assert_int_equal(prep_view(&p, raw, line, valid, &stats, &err), 0);
+	near(line[0], log(2));
+	near(line[1], 0);
+	assert_true(valid[1] == 1);
+}
+
+/* A flat field of 1 goes another way than plain values and looked-up ones and must give the same; sizes that fill no block
+ * evenly. */
+static void test_both_ways(void **state)
+{
+	static const int bins[] = {1, 2, 3, 4, 7, 64};
+	enum { U = 2819, V = 131 };
+	uint16_t *raw = malloc((size_t)U * V * sizeof *raw);
+	float *flat = malloc((size_t)U * V * sizeof *flat), *out = malloc((size_t)U * V * 4 * sizeof *out);
+	struct prep p = plain;
+	struct err err = {0};
+	(void)state;
+
+	assert_true(raw && flat && out);
+	for (size_t i = 0; i < (size_t)U * V; i++) {
+		raw[i] = (uint16_t)(poisson_stream(1, i) >> 48);
+		flat[i] = 1;
+	}
+	p.n_u = U;
+	p.n_v = V;
+	p.i0 = 60000;
+	p.offset = 12.5;
+	p.has_padding = true;
+	p.padding_lo = 100;
+	p.padding_hi = 3000;
+	p.saturation = 65000;
+	p.log_zero = 40000;
+	p.log_scale = 2e-4;
+	for (size_t k = 0; k < 3 * sizeof bins / sizeof *bins; k++) {
+		struct prep_stats a, b;
+		size_t n;
+
+		p.bin = bins[k / 3];
+		p.inverted = k % 3 == 1;
+		p.is_log = k % 3 == 2;
+		n = (size_t)(U / p.bin) * (size_t)(V / p.bin);
+		p.flatfield = NULL;
+		assert_int_equal(prep_view(&p, raw, out, out + n, &a, &err), 0);
+		p.flatfield = flat;
+		assert_int_equal(prep_view(&p, raw, out + 2 * n, out + 3 * n, &b, &err), 0);
+		assert_memory_equal(&a, &b, sizeof a);
+		assert_memory_equal(out + n, out + 3 * n, n * sizeof *out);
+		for (size_t i = 0; i < n; i++) {
+			near(out[i], out[2 * n + i]);
+			assert_true(isfinite(out[i]) && out[i] >= 0);
+		}
+	}
+	free(raw);
+	free(flat);
+	free(out);
+}
+
+static void test_percentile(void **state)
+{
+	uint16_t raw[200];
+	struct prep p = {.n_u = 20, .n_v = 10};
+	double value = -1;
+	struct err err = {0};
+	(void)state;
+
+	for (int i = 0; i < 100; i++) { /* 1..100 in some order, and as many that do not count */
+		raw[2 * i] = (uint16_t)(1 + (i * 37) % 100);
+		raw[2 * i + 1] = i % 2 ? 60000 : 0;
+	}
+	p.has_padding = true;
+	p.saturation = 50000;
+	assert_int_equal(prep_percentile(&p, raw, 50, &value, &err), 0);
+	assert_true(value == 50);
+	assert_int_equal(prep_percentile(&p, raw, 100, &value, &err), 0);
+	assert_true(value == 100);
+	assert_int_equal(prep_percentile(&p, raw, 0.001, &value, &err), 0);
+	assert_true(value == 1);
+	p.has_padding = false;
+	p.saturation = 0;
+	assert_int_equal(prep_percentile(&p, raw, 100, &value, &err), 0);
+	assert_true(value == 60000);
+	assert_int_equal(prep_percentile(&p, raw, 20, &value, &err), 0);
+	assert_true(value == 0);
+
+	value = -1;
+	p.saturation = 1;
+	p.has_padding = true;
+	assert_int_equal(prep_percentile(&p, raw, 50, &value, &err), -ENODATA);
+	assert_int_equal(prep_percentile(&p, raw, NAN, &value, &err), -EINVAL);
+	assert_true(value == -1);
+}
+
+static void test_refused(void **state)
+{
+	uint16_t raw[8] = {0};
+	float line[8], valid[8];
+	struct err err = {0};
+	(void)state;
+#define REFUSED(field, v)                                                                                                        \
+	do {                                                                                                                     \
+		struct prep bad = plain;                                                                                         \
+		bad.field = (v);                                                                                                 \
+		assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL);                                        \
+	} while (0)
+
+	REFUSED(n_u, 0);
+	REFUSED(n_v, -1);
+	REFUSED(bin, 0);
+	REFUSED(bin, 3); /* more than the 2 rows */
+	REFUSED(i0, 0);
+	REFUSED(i0, NAN);
+	REFUSED(i0, INFINITY);
+	REFUSED(floor, 0);
+	REFUSED(floor, 1);
+	REFUSED(floor, NAN);
+	REFUSED(offset, NAN);
+	REFUSED(saturation, NAN);
+	struct prep bad = plain;
+	bad.is_log = true;
+	assert_int_equal(prep_view(&bad, raw, line, valid, NULL, &err), -EINVAL); /* log_scale 0 */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),	  cmocka_unit_test(test_polarity),   cmocka_unit_test(test_masks),
+		cmocka_unit_test(test_binning),	  cmocka_unit_test(test_log_data),   cmocka_unit_test(test_flatfield),
+		cmocka_unit_test(test_both_ways), cmocka_unit_test(test_percentile), cmocka_unit_test(test_refused),
+	};
+
+	return cmocka_run_group_tests_name("prep", tests, NULL, NULL);
+}

@@ -1,0 +1,532 @@
+/* A session's manners: views in any order from several threads, what it refuses, slices in any order, its histogram, cancelling,
+ * and devices that fail: resident and streamed. */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/recon/dbt/case_fixture.h"
+#include "tests/recon/faulty_device.h"
+
+enum { RESIDENT, STREAMED, WAYS };
+
+/* What every test here works with. */
+struct work {
+	struct test_case c;
+	struct dbt_protocol p;
+	struct device *dev;
+	struct dbt_plan plan;
+	struct dbt_session *s;
+	size_t slice; /* voxels */
+};
+
+static void work_open(struct work *w, int way, int device)
+{
+	*w = (struct work){.c = case_open(), .p = case_protocol, .dev = fixture_device(device, 2)};
+	w->plan = case_plan(&w->c, &w->p, w->dev);
+	if (way == STREAMED)
+		w->plan.slab_slices = 4;
+	w->slice = (size_t)w->plan.grid.n[0] * (size_t)w->plan.grid.n[1];
+	assert_int_equal(dbt_open(&w->p, &w->plan, w->c.scan, w->dev, &w->s, NULL), 0);
+}
+
+static void work_close(struct work *w)
+{
+	dbt_close(w->s);
+	device_close(w->dev);
+	case_close(&w->c);
+}
+
+static int give_view(struct work *w, int view, struct err *err)
+{
+	float *line, *valid;
+	int r = dbt_view_begin(w->s, view, &line, &valid, err);
+
+	if (r < 0)
+		return r;
+	memcpy(line, w->c.line + (size_t)view * w->c.view_bins, w->c.view_bins * sizeof(*line));
+	memcpy(valid, w->c.valid + (size_t)view * w->c.view_bins, w->c.view_bins * sizeof(*valid));
+	return dbt_view_end(w->s, view, err);
+}
+
+static void give_all(struct work *w)
+{
+	for (int i = 0; i < CASE_VIEWS; i++)
+		assert_int_equal(give_view(w, i, NULL), 0);
+}
+
+static float *whole_result(struct work *w)
+{
+	float *x = malloc(grid_size(&w->plan.grid) * sizeof(*x));
+
+	assert_non_null(x);
+	assert_int_equal(dbt_read_slices(w->s, 0, CASE_SLICES, x, NULL), 0);
+	return x;
+}
+
+struct crowd {
+	struct work *w;
+	int order[CASE_VIEWS];
+	atomic_int next, failed;
+};
+
+static void *bring_views(void *arg)
+{
+	struct crowd *crowd = arg;
+	int i;
+
+	while ((i = atomic_fetch_add(&crowd->next, 1)) < CASE_VIEWS)
+		if (give_view(crowd->w, crowd->order[i], NULL) < 0)
+			atomic_fetch_add(&crowd->failed, 1);
+	return NULL;
+}
+
+/* The same bits, whatever the order and the threads. */
+static void any_order_from_threads(void **state)
+{
+	uint32_t seed = 1;
+
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		float *expected;
+		struct work w;
+
+		work_open(&w, way, FIXTURE_CPU);
+		give_all(&w);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		expected = whole_result(&w);
+		work_close(&w);
+		for (int round = 0; round < 12; round++) {
+			struct crowd crowd = {.w = &w};
+			pthread_t thread[4];
+			float *found;
+
+			work_open(&w, way, round % 2 ? FIXTURE_POISON : FIXTURE_CPU);
+			for (int i = 0; i < CASE_VIEWS; i++) { /* a random permutation */
+				int j = (int)(fixture_random(&seed) * (float)(i + 1));
+
+				crowd.order[i] = crowd.order[j];
+				crowd.order[j] = i;
+			}
+			for (int i = 0; i < 4; i++)
+				assert_int_equal(pthread_create(&thread[i], NULL, bring_views, &crowd), 0);
+			for (int i = 0; i < 4; i++)
+				assert_int_equal(pthread_join(thread[i], NULL), 0);
+			assert_int_equal(crowd.failed, 0);
+			assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+			found = whole_result(&w);
+			assert_memory_equal(found, expected, grid_size(&w.plan.grid) * sizeof(*found));
+			free(found);
+			work_close(&w);
+		}
+		free(expected);
+	}
+}
+
+static void *bring_one(void *arg)
+{
+	struct crowd *crowd = arg;
+
+	if (give_view(crowd->w, 3, NULL) < 0)
+		atomic_fetch_add(&crowd->failed, 1);
+	return NULL;
+}
+
+/* Of four threads that bring the same view one may. */
+static void one_of_a_kind(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		struct work w;
+		struct crowd crowd = {.w = &w};
+		pthread_t thread[4];
+
+		work_open(&w, round % WAYS, FIXTURE_CPU);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, bring_one, &crowd), 0);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_join(thread[i], NULL), 0);
+		assert_int_equal(crowd.failed, 3);
+		work_close(&w);
+	}
+}
+
+static void refused(int r, const struct err *err, const char *words)
+{
+	assert_int_equal(r, -EINVAL);
+	if (!strstr(err->msg, words))
+		print_error("'%s' does not say '%s'\n", err->msg, words);
+	assert_non_null(strstr(err->msg, words));
+}
+
+static void refusals(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		float *line, *valid, *slices;
+		static uint64_t bins[65536];
+		struct tally tally;
+		struct err err = {0};
+		struct work w;
+		size_t counted;
+
+		work_open(&w, way, FIXTURE_POISON);
+		slices = malloc(grid_size(&w.plan.grid) * sizeof(*slices));
+		assert_non_null(slices);
+		refused(dbt_view_begin(w.s, -1, &line, &valid, &err), &err, "projection -1 of 7");
+		refused(dbt_view_begin(w.s, CASE_VIEWS, &line, &valid, &err), &err, "projection 7 of 7");
+		refused(dbt_view_end(w.s, CASE_VIEWS, &err), &err, "projection 7 of 7");
+		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun");
+		assert_int_equal(give_view(&w, 2, NULL), 0);
+		refused(give_view(&w, 2, &err), &err, "projection 2 is here already");
+		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun"); /* not twice, either */
+		assert_int_equal(dbt_view_begin(w.s, 4, &line, &valid, NULL), 0);
+		refused(dbt_view_begin(w.s, 4, &line, &valid, &err), &err, "projection 4 is here already");
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "1 of 7 projections are here");
+		refused(dbt_read_slices(w.s, 0, 1, slices, &err), &err, "before it was run");
+		refused(dbt_tally(w.s, 0, 1e-5, bins, &counted, &tally, &err), &err, "before it was run");
+		memcpy(line, w.c.line + 4 * w.c.view_bins, w.c.view_bins * sizeof(*line));
+		memcpy(valid, w.c.valid + 4 * w.c.view_bins, w.c.view_bins * sizeof(*valid));
+		assert_int_equal(dbt_view_end(w.s, 4, NULL), 0);
+		for (int i = 0; i < CASE_VIEWS - 1; i++)
+			if (i != 2 && i != 4)
+				assert_int_equal(give_view(&w, i, NULL), 0);
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "6 of 7 projections are here");
+		assert_int_equal(give_view(&w, CASE_VIEWS - 1, NULL), 0);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "has been run");
+		refused(give_view(&w, 2, &err), &err, "projection 2 of 7 after the run");
+		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 of 7 after the run");
+		refused(dbt_read_slices(w.s, -1, 1, slices, &err), &err, "slices -1 to -1 of 11");
+		refused(dbt_read_slices(w.s, 0, 0, slices, &err), &err, "slices 0 to -1 of 11");
+		refused(dbt_read_slices(w.s, 10, 2, slices, &err), &err, "slices 10 to 11 of 11");
+		refused(dbt_read_slices(w.s, 11, 1, slices, &err), &err, "slices 11 to 11 of 11");
+		assert_int_equal(dbt_read_slices(w.s, 0, CASE_SLICES, slices, NULL), 0); /* and it is still there */
+		free(slices);
+		work_close(&w);
+	}
+}
+
+/* A view that is bad is refused by name and holds nothing: more bad ones than there are rooms, then all of them, good. */
+static void bad_views_lock_nothing(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		struct err err = {0};
+		struct work w;
+		float *found;
+
+		work_open(&w, way, FIXTURE_POISON);
+		for (int i = 0; i < CASE_VIEWS; i++) {
+			float *line, *valid;
+			size_t bad = 300 + (size_t)i;
+
+			assert_int_equal(dbt_view_begin(w.s, i, &line, &valid, NULL), 0);
+			for (size_t b = 0; b < w.c.view_bins; b++) {
+				line[b] = 1;
+				valid[b] = b != 5; /* what does not count may be anything */
+			}
+			line[5] = NAN;
+			line[bad] = i % 3 == 0 ? -0.5f : i % 3 == 1 ? NAN : INFINITY;
+			assert_int_equal(dbt_view_end(w.s, i, &err), -EINVAL);
+			if (i == 0)
+				assert_string_equal(err.msg, "projection 0, bin (36, 6): line integral -0.5");
+		}
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "0 of 7 projections are here");
+		give_all(&w);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		found = whole_result(&w);
+		for (size_t i = 0; i < grid_size(&w.plan.grid); i++)
+			assert_true(found[i] >= 0 && isfinite(found[i]));
+		free(found);
+		work_close(&w);
+	}
+}
+
+static void slices_in_any_order(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		uint32_t seed = 9;
+		float *whole, *some;
+		struct work w;
+
+		work_open(&w, way, FIXTURE_POISON);
+		give_all(&w);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		whole = whole_result(&w);
+		some = malloc(grid_size(&w.plan.grid) * sizeof(*some));
+		assert_non_null(some);
+		for (int round = 0; round < 200; round++) {
+			int first = (int)(fixture_random(&seed) * CASE_SLICES);
+			int n = 1 + (int)(fixture_random(&seed) * (float)(CASE_SLICES - first));
+
+			if (round < CASE_SLICES) /* backwards, one by one */
+				first = CASE_SLICES - 1 - round, n = 1;
+			memset(some, 0xff, grid_size(&w.plan.grid) * sizeof(*some));
+			assert_int_equal(dbt_read_slices(w.s, first, n, some, NULL), 0);
+			assert_memory_equal(some, whole + (size_t)first * w.slice, (size_t)n * w.slice * sizeof(*some));
+		}
+		free(some);
+		free(whole);
+		work_close(&w);
+	}
+}
+
+/* The same as counting in plain C, with values below, above and within the range; and what is there already is added to. */
+static void histogram(void **state)
+{
+	static const struct {
+		double offset, step;
+	} scales[] = {{0, 1e-6}, {0, 1e-5}, {0.02, 1e-5}, {0.01, 2e-7}, {-0.1, 1e-3}};
+
+	(void)state;
+	for (int way = 0; way < WAYS; way++) {
+		uint64_t *found = calloc(65536, sizeof(*found)), *expected = calloc(65536, sizeof(*expected));
+		size_t n, below_seen = 0, above_seen = 0;
+		float *whole;
+		struct work w;
+
+		assert_true(found && expected);
+		work_open(&w, way, FIXTURE_POISON);
+		give_all(&w);
+		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
+		whole = whole_result(&w);
+		n = grid_size(&w.plan.grid);
+		for (size_t k = 0; k < sizeof(scales) / sizeof(scales[0]); k++) {
+			float offset = (float)scales[k].offset, step = (float)scales[k].step;
+			size_t below = 0, above = 0, counted = 0;
+			struct tally tally;
+
+			for (size_t i = 0; i < n; i++) {
+				float at = floorf((whole[i] - offset) / step + 0.5f);
+
+				below += at < 0;
+				above += at > 65535;
+				expected[at < 0 ? 0 : at > 65535 ? 65535 : (size_t)at]++;
+			}
+			assert_int_equal(dbt_tally(w.s, scales[k].offset, scales[k].step, found, &counted, &tally, NULL), 0);
+			assert_int_equal(counted, n);
+			assert_int_equal(tally.below, below);
+			assert_int_equal(tally.above, above);
+			assert_int_equal(tally.bad, 0);
+			assert_memory_equal(found, expected, 65536 * sizeof(*found));
+			below_seen += below;
+			above_seen += above;
+		}
+		assert_true(below_seen > 0 && above_seen > 0 && found[0] < n * 5);
+		{ /* counting changes nothing */
+			float *again = whole_result(&w);
+
+			assert_memory_equal(again, whole, n * sizeof(*whole));
+			free(again);
+		}
+		free(whole);
+		free(found);
+		free(expected);
+		work_close(&w);
+	}
+}
+
+static bool stop(void *ctx)
+{
+	return --*(int *)ctx < 0;
+}
+
+/* Asked before every step; a session that was cancelled has no result. */
+static void cancel(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int after = 0; after <= 2 * CASE_VIEWS; after++) {
+			int left = after, r;
+			struct monitor m = {&left, NULL, stop};
+			struct err err = {0};
+			struct work w;
+			float *slice;
+
+			work_open(&w, way, FIXTURE_POISON);
+			slice = malloc(w.slice * sizeof(*slice));
+			assert_non_null(slice);
+			give_all(&w);
+			r = dbt_run(w.s, &m, NULL, &err);
+			assert_int_equal(r, after < 2 * CASE_VIEWS ? -ECANCELED : 0);
+			if (r < 0) {
+				assert_non_null(strstr(err.msg, "cancelled"));
+				refused(dbt_read_slices(w.s, 0, 1, slice, &err), &err, "before it was run");
+				refused(dbt_run(w.s, NULL, NULL, &err), &err, "has been run");
+			} else {
+				assert_int_equal(dbt_read_slices(w.s, 0, 1, slice, NULL), 0);
+			}
+			free(slice);
+			assert_int_equal(device_poison_check(w.dev, NULL), 0);
+			work_close(&w);
+		}
+}
+
+/* Every call of a run fails once: the error comes out, memory is given back, nothing is written where it must not be (the
+ * poisoning device and the sanitizers look at that), and in the end a run passes. */
+static void faults(void **state)
+{
+	static const struct {
+		enum dbt_algorithm algorithm;
+		int slices, views, least; /* calls that such a run has at least */
+	} ways[] = {{DBT_OSEM, CASE_SLICES, 0, 60}, {DBT_SART, CASE_SLICES, 0, 60}, {DBT_OSEM, 4, 0, 100}, {DBT_MLTR, 6, 3, 100}};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
+		struct test_case c = case_open();
+		int calls = 0, r;
+
+		do {
+			struct device *dev = fixture_device(FIXTURE_POISON, 1);
+			struct device_ops faulty = faulty_ops(dev->ops);
+			struct dbt_protocol p = case_protocol;
+			struct dbt_plan plan;
+			struct err err = {0};
+			float *x;
+
+			p.algorithm = ways[k].algorithm;
+			p.iterations = 1;
+			plan = case_plan(&c, &p, dev);
+			plan.slab_slices = ways[k].slices;
+			plan.group_views = ways[k].views;
+			x = malloc(grid_size(&plan.grid) * sizeof(*x));
+			assert_non_null(x);
+			fault.ops = dev->ops;
+			fault.left = calls++;
+			dev->ops = &faulty;
+			r = dbt_reconstruct(&p, &plan, c.scan, dev, c.line, c.valid, NULL, x, NULL, &err);
+			if (r < 0) {
+				assert_int_equal(r, -EIO);
+				assert_true(err.msg[0]);
+			}
+			dev->ops = fault.ops;
+			free(x);
+			device_close(dev);
+			assert_true(calls < 5000);
+		} while (r < 0);
+		print_message("algorithm %d: %d calls\n", (int)ways[k].algorithm, calls - 1);
+		assert_true(calls > ways[k].least);
+		case_close(&c);
+	}
+}
+
+/* A device that remembers what has not been waited for, and of which the n-th update fails. */
+static struct {
+	const struct device_ops *ops;
+	int under_way[QUEUE_DOWN + 1]; /* begun on a queue, since it was waited for */
+	int early;		       /* memory given up meanwhile */
+	int updates;		       /* until one fails; -1: none does */
+} watch;
+
+static int watched_upload_begin(struct buf *to, const float *from, struct err *err)
+{
+	watch.under_way[QUEUE_UP]++;
+	return watch.ops->upload_begin(to, from, err);
+}
+
+static int watched_download_begin(const struct buf *from, float *to, struct err *err)
+{
+	watch.under_way[QUEUE_DOWN]++;
+	return watch.ops->download_begin(from, to, err);
+}
+
+static int watched_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
+{
+	watch.under_way[QUEUE_WORK]++;
+	return watch.updates >= 0 && watch.updates-- == 0 ? err_set(err, EIO, "back_update")
+							  : watch.ops->back_update(a, rule, pair, x, err);
+}
+
+static int watched_wait(struct device *dev, enum device_queue queue, struct err *err)
+{
+	watch.under_way[queue] = 0;
+	return watch.ops->wait(dev, queue, err);
+}
+
+static void look(void)
+{
+	watch.early += watch.under_way[QUEUE_UP] || watch.under_way[QUEUE_WORK] || watch.under_way[QUEUE_DOWN];
+}
+
+static void watched_release(struct buf *b)
+{
+	look();
+	watch.ops->release(b);
+}
+
+static void watched_host_free(struct device *dev, void *memory)
+{
+	if (memory)
+		look();
+	watch.ops->host_free(dev, memory);
+}
+
+/* A session that is closed with a slice on its way that nobody asked for, or after an error between a transfer's begin and its
+ * end, gives up no memory before all queues are idle. */
+static void closed_in_full_swing(void **state)
+{
+	(void)state;
+	for (int way = 0; way < WAYS; way++)
+		for (int updates = -1; updates < 12; updates++) {
+			struct device_ops watched;
+			struct work w;
+			int r, open;
+
+			work_open(&w, way, FIXTURE_POISON);
+			watched = *w.dev->ops;
+			watched.upload_begin = watched_upload_begin;
+			watched.download_begin = watched_download_begin;
+			watched.back_update = watched_update;
+			watched.wait = watched_wait;
+			watched.release = watched_release;
+			watched.host_free = watched_host_free;
+			memset(&watch, 0, sizeof(watch));
+			watch.ops = w.dev->ops;
+			watch.updates = updates;
+			w.dev->ops = &watched;
+			give_all(&w);
+			r = dbt_run(w.s, NULL, NULL, NULL);
+			assert_int_equal(r, updates < 0 ? 0 : -EIO);
+			if (r == 0) {
+				float *slices = malloc(2 * w.slice * sizeof(*slices));
+
+				assert_non_null(slices);
+				assert_int_equal(dbt_read_slices(w.s, 0, 2, slices, NULL), 0);
+				free(slices);
+			}
+			open = watch.under_way[QUEUE_UP] + watch.under_way[QUEUE_WORK] + watch.under_way[QUEUE_DOWN];
+			assert_true(open > 0); /* else this shows nothing */
+			w.s = dbt_close(w.s);
+			assert_int_equal(watch.early, 0);
+			w.dev->ops = watch.ops;
+			assert_int_equal(device_poison_check(w.dev, NULL), 0);
+			work_close(&w);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_order_from_threads),
+		cmocka_unit_test(one_of_a_kind),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(bad_views_lock_nothing),
+		cmocka_unit_test(slices_in_any_order),
+		cmocka_unit_test(histogram),
+		cmocka_unit_test(cancel),
+		cmocka_unit_test(faults),
+		cmocka_unit_test(closed_in_full_swing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,209 @@
+/* Thick slabs: which slices are in which, means and maxima with closed answers. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/dbt/slabs.h"
+#include "tests/recon/dbt_fixture.h"
+
+static struct grid grid_of(int n_x, int n_y, int n_z, double h_z)
+{
+	return (struct grid){{n_x, n_y, n_z}, {0.34, 0.34, h_z}, {0, -10, 17}};
+}
+
+/* Slices of which pixel i of slice k is value(i, k); every slab against a loop over all slices. */
+static float value(size_t i, int k)
+{
+	return (float)((i * 7 + (size_t)k * 13) % 31) + (float)k * 0.125f - 3;
+}
+
+static void check(enum slabs_mode mode, int n_x, int n_y, int n_z, double h_z, double thickness, double step)
+{
+	struct grid g = grid_of(n_x, n_y, n_z, h_z);
+	size_t n = (size_t)n_x * (size_t)n_y;
+	float *slice = malloc(n * sizeof(*slice));
+	struct slabs *s = NULL;
+	int done = 0;
+
+	assert_non_null(slice);
+	assert_int_equal(slabs_open(mode, thickness, step, &g, &s, NULL), 0);
+	for (int k = 0; k < n_z; k++) {
+		const float *slab = NULL;
+
+		for (size_t i = 0; i < n; i++)
+			slice[i] = value(i, k);
+		assert_int_equal(slabs_add(s, slice, &slab, NULL), 0);
+		if (!slab)
+			continue;
+		struct slabs_range r = slabs_range(s, done);
+		assert_int_equal(k, r.first + r.n - 1);
+		/* The slices whose centres lie in [lo, hi), counted one by one; spacings are powers of 2 here, so nothing is
+		 * rounded. */
+		double lo = done * step, hi = done * step + thickness;
+		int first = n_z, count = 0;
+		for (int j = n_z - 1; j >= 0; j--)
+			if ((j + 0.5) * h_z >= lo && (j + 0.5) * h_z < hi) {
+				first = j;
+				count++;
+			}
+		assert_int_equal(r.first, first);
+		assert_int_equal(r.n, count);
+		assert_near(r.z[0], 17 + first * h_z, 1e-12);
+		assert_near(r.z[1], 17 + (first + count) * h_z, 1e-12);
+		for (size_t i = 0; i < n; i++) {
+			double mean = 0, most = -INFINITY;
+
+			for (int j = first; j < first + count; j++) {
+				mean += (double)value(i, j) / count;
+				most = fmax(most, value(i, j));
+			}
+			if (mode == SLABS_MEAN)
+				assert_near(slab[i], mean, 1e-5);
+			else
+				assert_true(slab[i] == (float)most);
+		}
+		done++;
+	}
+	assert_int_equal(done, slabs_count(s));
+	slabs_close(s);
+	free(slice);
+}
+
+static void means_and_maxima(void **state)
+{
+	(void)state;
+	for (enum slabs_mode mode = SLABS_MEAN; mode <= SLABS_MAXIMUM; mode++) {
+		check(mode, 5, 3, 12, 1, 4, 2);
+		check(mode, 5, 3, 13, 1, 4, 3);
+		check(mode, 17, 1000, 11, 0.5, 10, 0.5); /* more blocks than one; slabs higher than the volume */
+		check(mode, 1, 1, 20, 1, 2.25, 1.75);
+		check(mode, 1, 1, 20, 1, 2, 5); /* gaps */
+		check(mode, 4, 4, 7, 1, 1, 1);	/* the slices themselves */
+		check(mode, 2, 1, 1, 1, 1, 1);
+		check(mode, 3, 2, 60, 1, 10, 1);
+	}
+}
+
+static void ranges(void **state)
+{
+	static const struct {
+		int n_z, count, last_first, last_n;
+		double h_z, thickness, step;
+	} cases[] = {
+		{50, 9, 40, 10, 1, 10, 5},	  {52, 10, 45, 7, 1, 10, 5},   {60, 60, 59, 1, 1, 1, 1}, {60, 12, 55, 5, 1, 5, 5},
+		{3, 1, 0, 3, 1, 100, 50},	  {60, 51, 50, 10, 1, 10, 1},  {20, 4, 15, 2, 1, 2, 5},	 {11, 2, 10, 1, 1, 2, 10},
+		{30, 10, 27, 3, 0.1, 0.3, 0.3},				       /* decimals that do not */
+		{300, 99, 294, 6, 0.1, 0.6, 0.3}, {7, 7, 6, 1, 0.7, 0.7, 0.7}, /* meet in binary */
+		{10, 2, 5, 5, 1, 5, 5.4},
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct grid g = grid_of(2, 2, cases[i].n_z, cases[i].h_z);
+		struct slabs *s = NULL;
+
+		assert_int_equal(slabs_open(SLABS_MEAN, cases[i].thickness, cases[i].step, &g, &s, NULL), 0);
+		assert_int_equal(slabs_count(s), cases[i].count);
+		struct slabs_range r = slabs_range(s, cases[i].count - 1);
+		assert_int_equal(r.first, cases[i].last_first);
+		assert_int_equal(r.n, cases[i].last_n);
+		slabs_close(s);
+	}
+}
+
+/* Heights about where a centre counts as lying on a slab's face, and a step that is a slice up to rounding: all slabs come out,
+ * and each has a slice. */
+static void none_is_lost(void **state)
+{
+	(void)state;
+	for (int more = -60; more <= 60; more++)
+		for (int less = 0; less < 2; less++) {
+			struct grid g = grid_of(1, 1, 60, 0.7);
+			double step = 0.7 * (1 - less * 5e-7), thickness = 0.7 * (1.500001 + more * 1e-7);
+			const float slice = 1, *slab;
+			struct slabs *s = NULL;
+			int done = 0;
+
+			assert_int_equal(slabs_open(SLABS_MEAN, thickness, step, &g, &s, NULL), 0);
+			for (int k = 0; k < 60; k++) {
+				assert_int_equal(slabs_add(s, &slice, &slab, NULL), 0);
+				if (slab)
+					assert_true(slabs_range(s, done++).n > 0 && *slab == 1);
+			}
+			assert_int_equal(done, slabs_count(s));
+			assert_true(done >= 59);
+			slabs_close(s);
+		}
+}
+
+/* Memory: the slabs that are open at a time, never the volume. */
+static void memory(void **state)
+{
+	struct grid g = grid_of(100, 100, 200, 1);
+	struct slabs *s = NULL;
+	(void)state;
+
+	assert_int_equal(slabs_open(SLABS_MEAN, 10, 5, &g, &s, NULL), 0);
+	assert_true(slabs_bytes(s) < 2 * 40000 + 1000);
+	slabs_close(s);
+	assert_int_equal(slabs_open(SLABS_MEAN, 10, 10, &g, &s, NULL), 0);
+	assert_true(slabs_bytes(s) < 40000 + 1000);
+	slabs_close(s);
+	assert_int_equal(slabs_open(SLABS_MEAN, 10, 1, &g, &s, NULL), 0);
+	assert_true(slabs_bytes(s) < 10 * 40000 + 1000);
+	slabs_close(s);
+}
+
+static void refuse(enum slabs_mode mode, double thickness, double step, struct grid g, const char *word)
+{
+	struct slabs *s = NULL;
+	struct err err = {0};
+
+	assert_int_equal(slabs_open(mode, thickness, step, &g, &s, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, word));
+	assert_null(s);
+}
+
+static void refusals(void **state)
+{
+	struct grid g = grid_of(2, 2, 3, 1), flat = grid_of(2, 0, 3, 1), bad = grid_of(2, 2, 3, NAN);
+	const float slice[4] = {1, 2, 3, 4}, *slab;
+	struct slabs *s = NULL;
+	struct err err = {0};
+	(void)state;
+
+	refuse(SLABS_MEAN, 0.9, 1, g, "0.9 mm out of slices of 1 mm");
+	refuse(SLABS_MEAN, 2, 0.5, g, "every 0.5 mm");
+	refuse(SLABS_MEAN, NAN, 1, g, "nan");
+	refuse(SLABS_MEAN, INFINITY, 1, g, "inf");
+	refuse(SLABS_MEAN, 1, INFINITY, g, "inf");
+	refuse((enum slabs_mode)3, 2, 1, g, "mode 3");
+	refuse(SLABS_MEAN, 2, 1, flat, "n=0");
+	refuse(SLABS_MEAN, 2, 1, bad, "axis 2");
+	refuse(SLABS_MEAN, 2, 1, grid_of(2, 2, 1000001, 1), "1000001 slices");
+	assert_null(slabs_close(NULL));
+	assert_int_equal(slabs_open(SLABS_MEAN, 3, 3, &g, &s, NULL), 0);
+	for (int k = 0; k < 3; k++)
+		assert_int_equal(slabs_add(s, slice, &slab, NULL), 0);
+	assert_non_null(slab);
+	assert_int_equal(slabs_add(s, slice, &slab, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "last of 3"));
+	slabs_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(means_and_maxima), cmocka_unit_test(ranges),	cmocka_unit_test(none_is_lost),
+		cmocka_unit_test(memory),	    cmocka_unit_test(refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* A volume that passes through the device in slabs is the volume that lies there: every algorithm, both models, every plan that a
+ * memory limit leads to; and a plan's bytes are those that are taken. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/dbt/dbt_parts.h"
+#include "tests/recon/dbt/case_fixture.h"
+
+/* Two iterations, in units of the largest voxel. Line integrals are summed slab by slab, in an order of their own: some 1e-7 of
+ * each, which the updates average. */
+#define STREAM_TOL 1e-6
+
+static int groups_of(const struct dbt_plan *plan)
+{
+	int n = 0;
+
+	for (int s = 0; s < plan->subsets; s++) {
+		int views = plan->n_views / plan->subsets + (s < plan->n_views % plan->subsets);
+
+		n += plan->group_views > 0 ? (views + plan->group_views - 1) / plan->group_views : 1;
+	}
+	return n;
+}
+
+/* What the plans of a descent have covered. */
+struct covered {
+	int plans, one_group, odd, even, shorter, grouped;
+};
+
+static void compare(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan, int which,
+		    const float *whole, const char *name, struct covered *covered)
+{
+	struct device *dev = fixture_device(which, 1);
+	float *volume = case_run(c, p, plan, dev);
+	double d = fixture_difference(volume, whole, grid_size(&plan->grid));
+	int groups = groups_of(plan);
+
+	if (!(d <= STREAM_TOL))
+		print_error("%s, model %d: %g with slabs of %d slices and groups of %d views\n", name, (int)p->projector, d,
+			    plan->slab_slices, plan->group_views);
+	assert_true(d <= STREAM_TOL);
+	free(volume);
+	if (which == FIXTURE_POISON)
+		assert_int_equal(device_poison_check(dev, NULL), 0);
+	device_close(dev);
+	covered->plans++;
+	covered->one_group += groups == 1;
+	covered->odd += groups > 1 && groups % 2;
+	covered->even += groups % 2 == 0;
+	covered->shorter += plan->slab_slices < CASE_SLICES && CASE_SLICES % plan->slab_slices > 0;
+	covered->grouped += groups > plan->subsets;
+}
+
+/* Does nothing fit that could be tried? */
+static void nothing_fits(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev)
+{
+	struct dbt_layout layout;
+	size_t tables, host;
+
+	assert_int_equal(dbt_layout_make(p, plan, c->scan, &layout, NULL), 0);
+	for (int slices = 1; slices <= CASE_SLICES; slices++)
+		for (int views = 1; views <= CASE_VIEWS; views++)
+			assert_true(dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &tables, &host) >
+				    p->memory_limit);
+	dbt_layout_clear(&layout);
+}
+
+/* From the whole volume down to the smallest slabs and groups: a byte less each time than the last plan took. */
+static void descend(const struct test_case *c, const struct case_algorithm *a, enum projection_model model, int which,
+		    struct covered *covered)
+{
+	struct dbt_protocol p = case_with(a, model);
+	struct device *dev = fixture_device(which, 1);
+	struct dbt_plan plan = case_plan(c, &p, dev);
+	float *whole = case_run(c, &p, &plan, dev), most = 0;
+
+	assert_int_equal(plan.slab_slices, CASE_SLICES);
+	assert_int_equal(plan.group_views, 0);
+	for (size_t i = 0; whole && i < grid_size(&plan.grid); i++)
+		most = fmaxf(most, whole[i]);
+	assert_true(!whole || (most > 0.01f && most < 1)); /* there is something to compare */
+	for (int steps = 0; whole; steps++) {
+		int r;
+
+		assert_true(steps < 200);
+		p.memory_limit = plan.bytes_total - 1;
+		r = dbt_plan(&p, c->scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, NULL);
+		if (r < 0) {
+			assert_int_equal(r, -ENOMEM);
+			nothing_fits(c, &p, &plan, dev);
+			break;
+		}
+		assert_true(plan.bytes_total <= p.memory_limit);
+		if (plan.group_views > 0)
+			compare(c, &p, &plan, which, whole, a->name, covered);
+	}
+	free(whole);
+	device_close(dev);
+}
+
+static void limits(void **state)
+{
+	struct test_case c = case_open();
+	struct covered covered = {0};
+
+	(void)state;
+	for (size_t k = 0; k < CASE_ALGORITHMS; k++)
+		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
+			for (int which = 0; which < FIXTURE_DEVICES; which++)
+				descend(&c, &case_algorithms[k], model, which, &covered);
+	print_message("%d plans: %d of one group, %d of an odd and %d of an even number of groups, %d with sums that travel, "
+		      "%d with a shorter last slab\n",
+		      covered.plans, covered.one_group, covered.odd, covered.even, covered.grouped, covered.shorter);
+	assert_true(covered.one_group > 0 && covered.odd > 0 && covered.even > 0 && covered.grouped > 0 && covered.shorter > 0);
+	case_close(&c);
+}
+
+/* Plans that no limit leads to are carried out as well: each number of slices with each number of views. */
+static void slabs_and_groups(void **state)
+{
+	struct test_case c = case_open();
+	struct covered covered = {0};
+
+	(void)state;
+	for (size_t k = 0; k < CASE_ALGORITHMS; k++) {
+		struct dbt_protocol p = case_with(&case_algorithms[k], PROJECTION_SLICES);
+		struct device *dev = fixture_device(FIXTURE_CPU, 2);
+		struct dbt_plan plan = case_plan(&c, &p, dev);
+		float *whole = case_run(&c, &p, &plan, dev);
+
+		for (plan.slab_slices = 1; whole && plan.slab_slices <= CASE_SLICES; plan.slab_slices += 3)
+			for (plan.group_views = 1; plan.group_views <= CASE_VIEWS; plan.group_views++)
+				compare(&c, &p, &plan, FIXTURE_CPU, whole, case_algorithms[k].name, &covered);
+		free(whole);
+		device_close(dev);
+	}
+	case_close(&c);
+}
+
+/* The device's table with a count of what is taken. */
+static struct {
+	const struct device_ops *ops;
+	size_t floats, tables, scratch;
+	int live;
+} book;
+
+static int count_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct err *err)
+{
+	int r = book.ops->alloc(dev, n, ret_buf, err);
+
+	if (r == 0) {
+		book.floats += n;
+		book.live++;
+	}
+	return r;
+}
+
+static void count_release(struct buf *b)
+{
+	book.floats -= b->n;
+	book.live--;
+	book.ops->release(b);
+}
+
+static int count_projection(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
+{
+	size_t scratch = book.ops->scratch_bytes(dev, spec);
+
+	book.tables += book.ops->projection_bytes(dev, spec);
+	book.scratch = scratch > book.scratch ? scratch : book.scratch;
+	book.live++;
+	return book.ops->projection_create(dev, spec, ret, err);
+}
+
+static void count_projection_free(struct projection *a)
+{
+	book.live--;
+	book.ops->projection_free(a);
+}
+
+static void check_bytes(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev)
+{
+	struct dbt_session *s = NULL;
+	size_t opened;
+
+	book.floats = book.tables = book.scratch = 0;
+	assert_int_equal(dbt_open(p, plan, c->scan, dev, &s, NULL), 0);
+	opened = book.floats * sizeof(float) + book.tables + book.scratch;
+	if (opened != plan->bytes_total)
+		print_error("algorithm %d, model %d, slabs of %d, groups of %d: %zu bytes for %zu planned\n", (int)p->algorithm,
+			    (int)p->projector, plan->slab_slices, plan->group_views, opened, plan->bytes_total);
+	assert_true(opened == plan->bytes_total);
+	assert_true(plan->bytes_total == plan->bytes_volume + plan->bytes_projections + plan->bytes_work);
+	for (int i = 0; i < CASE_VIEWS; i++) {
+		float *line, *valid;
+		int r;
+
+		assert_int_equal(dbt_view_begin(s, i, &line, &valid, NULL), 0);
+		memcpy(line, c->line + (size_t)i * c->view_bins, c->view_bins * sizeof(float));
+		memcpy(valid, c->valid + (size_t)i * c->view_bins, c->view_bins * sizeof(float));
+		r = dbt_view_end(s, i, NULL);
+		if (r == -ENOTSUP)
+			break;
+		assert_int_equal(r, 0);
+		if (i == CASE_VIEWS - 1)
+			assert_int_equal(dbt_run(s, NULL, NULL, NULL), 0);
+	}
+	assert_true(book.floats * sizeof(float) + book.tables + book.scratch == opened); /* nothing more while it runs */
+	dbt_close(s);
+	assert_true(book.floats == 0 && book.live == 0);
+}
+
+static void bytes_are_those_taken(void **state)
+{
+	struct test_case c = case_open();
+
+	(void)state;
+	for (size_t k = 0; k < 2 * CASE_ALGORITHMS; k++) {
+		struct dbt_protocol p = case_with(&case_algorithms[k / 2], k % 2 ? PROJECTION_EXACT : PROJECTION_SLICES);
+		struct device *dev = fixture_device(FIXTURE_CPU, 2);
+		struct device_ops counting = *dev->ops;
+		struct dbt_plan plan;
+
+		p.iterations = 1;
+		book.ops = dev->ops;
+		counting.alloc = count_alloc;
+		counting.release = count_release;
+		counting.projection_create = count_projection;
+		counting.projection_free = count_projection_free;
+		dev->ops = &counting;
+		plan = case_plan(&c, &p, dev);
+		check_bytes(&c, &p, &plan, dev);
+		for (;;) {
+			p.memory_limit = plan.bytes_total - 1;
+			if (dbt_plan(&p, c.scan, CASE_SUPPORT, 2 * CASE_SLICES, dev, &plan, NULL) < 0)
+				break;
+			check_bytes(&c, &p, &plan, dev);
+		}
+		dev->ops = book.ops;
+		device_close(dev);
+	}
+	case_close(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits),
+		cmocka_unit_test(slabs_and_groups),
+		cmocka_unit_test(bytes_are_those_taken),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,256 @@
+/* The CUDA device against the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution, voxel-driven
+ * backprojection, whole reconstructions. Skipped (77) where there is no CUDA device. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/parallel/parallel.h"
+#include "tests/recon/dbt_fixture.h"
+
+/* Some hundred float32 terms in another order: 1e-5 of the largest value is what is asked for. */
+#define DEVICE_TOL 1e-5
+
+struct setup {
+	const char *name;
+	int pixels, slices, angles, radial;
+	double pixel, bin, fov;
+	bool z_fastest;
+};
+
+static const struct setup setups[] = {
+	{"one slice", 41, 1, 8, 59, 1, 1, 40, false},	 {"a stack", 37, 5, 12, 51, 1.1, 0.9, 19, true},
+	{"a deep stack", 20, 72, 4, 31, 1, 1, 20, true}, {"fine rays", 33, 4, 4, 151, 1, 0.31, 24, true},
+	{"many rays", 160, 1, 4, 231, 1, 1, 120, false},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
+
+enum op { FORWARD, ADJOINT, REPEATABLE, SWEEP, INTERPOLATED, CONVOLVE, N_OPS };
+
+static double difference(const float *a, const float *b, size_t n)
+{
+	double largest = 0, worst = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		assert_true(isfinite(a[i]) && isfinite(b[i]));
+		largest = fmax(largest, fabs((double)b[i]));
+		worst = fmax(worst, fabs((double)a[i] - b[i]));
+	}
+	return worst / largest;
+}
+
+/* What an operation makes of the same random numbers. */
+static float *done(struct device *dev, const struct setup *s, enum projection_model model, enum op op, size_t *ret_n)
+{
+	const struct parallel_scan p = {
+		.n_slices = s->slices, .n_angles = s->angles, .n_radial = s->radial, .bin = s->bin, .slice = 2, .arc = 180};
+	struct grid g = {{s->pixels, s->pixels - 3, s->slices},
+			 {s->pixel, s->pixel, 2},
+			 {-0.5 * s->pixels * s->pixel, -0.5 * (s->pixels - 3) * s->pixel, -s->slices},
+			 s->z_fastest};
+	struct projection_spec spec = {.model = model,
+				       .n_views = s->angles,
+				       .grid = &g,
+				       .deterministic = op == REPEATABLE,
+				       .sampling = 0.17,
+				       .sweeps = true};
+	struct scan *scan;
+	struct projection *a;
+	struct buf x, y, other;
+	float *hx, *hy, *out;
+	size_t n_x = grid_size(&g), n_y = parallel_size(&p);
+
+	assert_int_equal(scan_create_parallel(&p, s->slices, s->fov, NULL, &scan, NULL), 0);
+	spec.scan = scan;
+	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	hx = fixture_floats(n_x, 1, 0.1f, 1);
+	hy = fixture_floats(n_y, 2, 0.1f, 1);
+	for (size_t i = 0; s->z_fastest && i < n_x; i++) /* the padding */
+		hx[i] = i % grid_column(&g) < (size_t)g.n[2] ? hx[i] : 0;
+	x = fixture_upload(dev, hx, n_x);
+	y = fixture_upload(dev, hy, n_y);
+	other = fixture_upload(dev, hy, n_y);
+	switch (op) {
+	case FORWARD:
+		assert_int_equal(dev->ops->forward(a, &x, true, &y, NULL), 0);
+		break;
+	case ADJOINT:
+	case REPEATABLE:
+		assert_int_equal(dev->ops->adjoint(a, &y, op == REPEATABLE, &x, NULL), 0);
+		break;
+	case SWEEP:
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(dev->ops->row_sweep(a, 0.7f, &y, &x, NULL), 0);
+		break;
+	case INTERPOLATED:
+		assert_int_equal(dev->ops->back_interpolated(a, &y, true, &x, NULL), 0);
+		break;
+	default:
+		assert_int_equal(dev->ops->convolve(&y, (size_t)s->angles, s->radial, (size_t)s->slices, hx, &other, NULL), 0);
+		break;
+	}
+	*ret_n = op == FORWARD || op == CONVOLVE ? n_y : n_x;
+	out = fixture_download(op == FORWARD ? &y : op == CONVOLVE ? &other : &x);
+	dev->ops->projection_free(a);
+	buf_release(&x);
+	buf_release(&y);
+	buf_release(&other);
+	free(hx);
+	free(hy);
+	scan_free(scan);
+	return out;
+}
+
+static void operations_agree(void **state)
+{
+	struct device *cuda, *cpu;
+
+	(void)state;
+	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
+	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
+	for (size_t i = 0; i < N_SETUPS; i++)
+		for (int m = 0; m < 3; m++)
+			for (enum op op = FORWARD; op < N_OPS; op++) {
+				size_t n;
+				float *a = done(cuda, &setups[i], models[m], op, &n),
+				      *b = done(cpu, &setups[i], models[m], op, &n);
+				double d = difference(a, b, n);
+
+				if (!(d < DEVICE_TOL))
+					fail_msg("%s, model %d, operation %d: %g", setups[i].name, (int)models[m], (int)op, d);
+				free(a);
+				free(b);
+			}
+	device_close(cpu);
+	device_close(cuda);
+}
+
+/* Entries of all lines would take more than an eighth of the memory: they are made some views at a time. */
+static void large_tables_come_in_parts(void **state)
+{
+	static const struct setup large = {"large tables", 2000, 1, 720, 2001, 1, 1, 1000, false};
+	struct device *cuda, *cpu;
+
+	(void)state;
+	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
+	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
+	for (enum op op = FORWARD; op <= SWEEP; op++) {
+		size_t n;
+		float *a = done(cuda, &large, PROJECTION_PATHS, op, &n), *b = done(cpu, &large, PROJECTION_PATHS, op, &n);
+		double d = difference(a, b, n);
+
+		if (!(d < DEVICE_TOL))
+			fail_msg("operation %d: %g", (int)op, d);
+		free(a);
+		free(b);
+	}
+	device_close(cpu);
+	device_close(cuda);
+}
+
+static void sweeps_and_sums_repeat(void **state)
+{
+	struct device *dev;
+
+	(void)state;
+	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		for (enum op op = REPEATABLE; op <= SWEEP; op++) {
+			size_t n;
+			float *a = done(dev, &setups[i], PROJECTION_PATHS, op, &n);
+			float *b = done(dev, &setups[i], PROJECTION_PATHS, op, &n);
+
+			assert_memory_equal(a, b, n * sizeof(float));
+			free(a);
+			free(b);
+		}
+	device_close(dev);
+}
+
+static float *image(struct device *dev, const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines,
+		    size_t *ret_n)
+{
+	struct parallel_plan plan;
+	struct parallel_report report;
+	struct err err = {0};
+	float *volume;
+
+	if (parallel_plan(p, s, dev, &plan, &err) < 0)
+		fail_msg("%s", err.msg);
+	*ret_n = (size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2];
+	volume = malloc(*ret_n * sizeof(*volume));
+	assert_non_null(volume);
+	if (parallel_reconstruct(p, &plan, s, dev, lines, NULL, volume, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	return volume;
+}
+
+/* A disc beside the middle, one slice and several, every algorithm and every route. */
+static void images_agree(void **state)
+{
+	struct device *cuda, *cpu;
+
+	(void)state;
+	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
+	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
+	for (int slices = 1; slices <= 6; slices += 5)
+		for (enum parallel_algorithm algorithm = PARALLEL_BP; algorithm <= PARALLEL_OSEM; algorithm++)
+			for (enum parallel_route route = PARALLEL_FOURIER; route <= PARALLEL_CONVOLUTION; route++) {
+				const struct parallel_scan s = {
+					.n_slices = slices, .n_angles = 30, .n_radial = 61, .bin = 1, .slice = 2, .arc = 180};
+				const struct parallel_protocol p = {.algorithm = algorithm,
+								    .iterations = 5,
+								    .subsets = 5,
+								    .relaxation = 0.6,
+								    .filter = PARALLEL_SHEPP_LOGAN,
+								    .filter_cut = 1,
+								    .route = route,
+								    .projector = PROJECTION_PATHS};
+				float *lines = malloc(parallel_size(&s) * sizeof(*lines)), *a, *b;
+				size_t n, i = 0;
+				double d;
+
+				assert_non_null(lines);
+				for (int k = 0; k < slices; k++)
+					for (int v = 0; v < s.n_angles; v++)
+						for (int t = 0; t < s.n_radial; t++, i++) {
+							double r = t - 30 - 6 * cos(v * 3.14159265358979 / 30);
+
+							lines[i] = r * r < 225 ? (float)(2 * sqrt(225 - r * r) * (k + 1)) : 0;
+						}
+				a = image(cuda, &p, &s, lines, &n);
+				b = image(cpu, &p, &s, lines, &n);
+				d = difference(a, b, n);
+				if (!(d < DEVICE_TOL))
+					fail_msg("%d slices, algorithm %d, route %d: %g", slices, (int)algorithm, (int)route, d);
+				free(a);
+				free(b);
+				free(lines);
+			}
+	device_close(cpu);
+	device_close(cuda);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(operations_agree),
+		cmocka_unit_test(large_tables_come_in_parts),
+		cmocka_unit_test(sweeps_and_sums_repeat),
+		cmocka_unit_test(images_agree),
+	};
+
+	if (device_cuda_count() == 0) {
+		print_message("skipped: no CUDA device\n");
+		return 77;
+	}
+	if (argc > 1 && !strcmp(argv[1], "--small")) /* for compute-sanitizer */
+		cmocka_set_skip_filter("large*");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

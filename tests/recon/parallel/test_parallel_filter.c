@@ -1,0 +1,121 @@
+/* The filter of parallel beams: its kernels, its ends, its two routes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "recon/core/ramp.h"
+#include "tests/recon/parallel/parallel_fixture.h"
+
+#define PI 3.14159265358979323846
+
+/* Both routes have the same kernel in float; sums of some hundred terms. */
+#define ROUTE_TOL 1e-5
+
+/* Kernels are exact transforms of |f| times a window, and their sum is 0: no bias at frequency 0. */
+static void kernels_and_windows(void **state)
+{
+	enum { N = 64, STEPS = 20000 };
+	static const enum ramp_filter filters[] = {RAMP_PLAIN, RAMP_SHEPP_LOGAN, RAMP_COSINE, RAMP_HANN, RAMP_HANN};
+	const double pitch = 0.7, nyquist = 0.5 / pitch;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		double cut = i == 4 ? 0.6 : 1;
+		struct ramp *r = NULL;
+		const float *h;
+
+		assert_int_equal(ramp_create(filters[i], cut, pitch, N, &r, NULL), 0);
+		h = ramp_kernel(r);
+		for (int j = 0; j < N; j++) {
+			double sum = 0, df = nyquist / STEPS;
+
+			for (int k = 0; k < STEPS; k++) {
+				double f = (k + 0.5) * df, u = f / nyquist;
+				double window = i == 0	  ? 1
+						: i == 1  ? sin(PI * u / 2) / (PI * u / 2)
+						: i == 2  ? cos(PI * u / 2)
+						: u < cut ? 0.5 * (1 + cos(PI * u / cut))
+							  : 0;
+
+				sum += 2 * df * f * window * cos(2 * PI * f * j * pitch);
+			}
+			assert_near(h[j], pitch * sum, 2e-6 * h[0]);
+			if (i == 1)
+				assert_near(h[j], 2 / (PI * PI * pitch * (1 - 4.0 * j * j)), 1e-6 * h[0]);
+		}
+		assert_near(ramp_tail(r, 0), h[0] / 2, 1e-6 * h[0]); /* from 1 on as much below 0 as half the middle is above */
+		ramp_free(r);
+	}
+}
+
+/* One bin, one view: the image is the kernel. Transforms that were not padded would wrap around. */
+static void filter_does_not_wrap(void **state)
+{
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct parallel_scan s = {.n_slices = 1, .n_angles = 1, .n_radial = 33, .bin = 1, .slice = 1, .arc = 180};
+	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, 33);
+	float lines[33] = {0};
+
+	(void)state;
+	lines[0] = 1;
+	for (int route = PARALLEL_FOURIER; route <= PARALLEL_CONVOLUTION; route++) {
+		float *image;
+
+		p.route = (enum parallel_route)route;
+		image = parallel_image(&p, &s, dev, lines, NULL);
+		for (int i = 0; i < 33; i++)
+			for (int j = 0; j < 33; j++)
+				assert_near(image[j * 33 + i], PI * 2 / (PI * PI * (1 - 4.0 * i * i)), 2e-6);
+		free(image);
+	}
+	device_close(dev);
+}
+
+static void routes_agree(void **state)
+{
+	static const struct {
+		int slices, angles, matrix;
+	} sizes[] = {{1, 31, 40}, {1, 2, 37}, {2, 15, 33}, {19, 11, 35}};
+
+	(void)state;
+	for (int device = 0; device < FIXTURE_DEVICES; device++) {
+		struct device *dev = fixture_device(device, 2);
+
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			for (int filter = PARALLEL_RAM_LAK; filter <= PARALLEL_HANN; filter++) {
+				struct parallel_scan s = parallel_scan_of(sizes[i].matrix, sizes[i].angles, sizes[i].slices);
+				struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, sizes[i].matrix);
+				size_t n = (size_t)(sizes[i].matrix * sizes[i].matrix * sizes[i].slices);
+				float *lines = fixture_floats(parallel_size(&s), 5, -1, 3), *a, *b;
+
+				p.filter = (enum parallel_filter)filter;
+				p.filter_cut = 0.8;
+				a = parallel_image(&p, &s, dev, lines, NULL);
+				p.route = PARALLEL_CONVOLUTION;
+				b = parallel_image(&p, &s, dev, lines, NULL);
+				assert_true(largest(a, n) > 0.1);
+				assert_true(farthest(a, b, n) <= ROUTE_TOL * largest(a, n));
+				free(lines);
+				free(a);
+				free(b);
+			}
+		assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
+		device_close(dev);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernels_and_windows),
+		cmocka_unit_test(filter_does_not_wrap),
+		cmocka_unit_test(routes_agree),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

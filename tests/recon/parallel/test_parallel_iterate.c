@@ -1,0 +1,477 @@
+/* ART, SART, MLEM and OSEM of parallel beams: order of the rays, what a small system is solved to, residuals, negative values,
+ * parts, cancelling. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "kernels/lines.h"
+#include "tests/recon/parallel/parallel_fixture.h"
+
+static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
+
+static const struct parallel_shape ellipses[] = {{.c = {3, -2}, .r = {9, 6}, .turn = 30, .mu = 0.02},
+						 {.c = {-5, 4}, .r = {3, 4}, .turn = -70, .mu = 0.03}};
+
+/* A picture that pixels can show, and its line integrals by the same rays: an answer exists. */
+static float *consistent(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev, float lo, float hi,
+			 float **ret_lines)
+{
+	struct parallel_plan plan = parallel_plan_made(p, s, dev);
+	float *truth = fixture_floats(parallel_pixels(&plan), 11, lo, hi);
+
+	*ret_lines = parallel_project(p, s, dev, truth);
+	return truth;
+}
+
+/* The matrix of one slice, rays by pixels, from pictures of one pixel each. */
+static double *dense(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev)
+{
+	size_t n = (size_t)p->matrix * (size_t)p->matrix, rays = (size_t)s->n_angles * (size_t)s->n_radial;
+	struct parallel_scan stack = *s;
+	float *pixels = calloc(n * n, sizeof(*pixels)), *lines;
+	double *a = malloc(rays * n * sizeof(*a));
+
+	assert_true(pixels && a);
+	for (size_t i = 0; i < n; i++)
+		pixels[i * n + i] = 1;
+	stack.n_slices = (int)n;
+	lines = parallel_project(p, &stack, dev, pixels);
+	for (size_t i = 0; i < n; i++)
+		for (size_t r = 0; r < rays; r++)
+			a[r * n + i] = lines[i * rays + r];
+	free(lines);
+	free(pixels);
+	return a;
+}
+
+/* Kaczmarz' method, one ray. */
+static void kaczmarz(const double *a, size_t n, size_t ray, double relaxation, double y, double *x)
+{
+	double along = 0, norm = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		along += a[ray * n + i] * x[i];
+		norm += a[ray * n + i] * a[ray * n + i];
+	}
+	for (size_t i = 0; norm > 0 && i < n; i++)
+		x[i] += relaxation * (y - along) / norm * a[ray * n + i];
+}
+
+/* Views as they come; in each the bins 0, s, 2 s ..., 1, s + 1 ...: kernels/device.h. The data have no solution, so the order
+ * shows. */
+static void order_of_rays(void **state)
+{
+	enum { N = 14, ANGLES = 9 };
+
+	(void)state;
+	for (int device = 0; device < FIXTURE_DEVICES; device++)
+		for (int m = 0; m < 3; m++) {
+			struct device *dev = fixture_device(device, 2);
+			struct parallel_scan s = parallel_scan_of(N, ANGLES, 1);
+			struct parallel_protocol p = parallel_protocol_of(PARALLEL_ART, N);
+			struct parallel_plan plan;
+			struct scan *scan = NULL;
+			double *a, x[N * N] = {0}, most = 0, apart = 0;
+			float *lines = fixture_floats(parallel_size(&s), 5, 0, 1), *image;
+			int stride;
+
+			s.bin = 0.8;
+			s.offset = 0.15;
+			p.projector = models[m];
+			p.relaxation = 0.7;
+			p.iterations = 3;
+			p.in_sequence = true;
+			a = dense(&p, &s, dev);
+			plan = parallel_plan_made(&p, &s, dev);
+			assert_int_equal(scan_create_parallel(&s, 1, plan.fov_radius, NULL, &scan, NULL), 0);
+			stride = lines_stride(models[m], scan, &plan.grid);
+			assert_true(stride > 1 && stride < s.n_radial);
+			for (int k = 0; k < p.iterations; k++)
+				for (int view = 0; view < ANGLES; view++)
+					for (int first = 0; first < stride; first++)
+						for (int v = first; v < s.n_radial; v += stride) {
+							size_t ray = (size_t)(view * s.n_radial + v);
+
+							kaczmarz(a, N * N, ray, p.relaxation, lines[ray], x);
+						}
+			for (int i = 0; i < N * N; i++)
+				most = fmax(most, fabs(x[i]));
+			image = parallel_image(&p, &s, dev, lines, NULL);
+			for (int i = 0; i < N * N; i++)
+				assert_near(image[i], x[i], 1e-5 * most);
+			free(image);
+			p.in_sequence = false;
+			image = parallel_image(&p, &s, dev, lines, NULL);
+			for (int i = 0; i < N * N; i++)
+				apart = fmax(apart, fabs(image[i] - x[i]));
+			assert_true(apart > 0.01 * most);
+			free(image);
+			free(lines);
+			free(a);
+			scan_free(scan);
+			assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
+			device_close(dev);
+		}
+}
+
+/* A'A x = A'y by elimination; n unknowns. */
+static void solve(const double *a, size_t rays, size_t n, const float *y, double *ret_x)
+{
+	double *m = calloc(n * (n + 1), sizeof(*m));
+
+	assert_non_null(m);
+	for (size_t r = 0; r < rays; r++)
+		for (size_t i = 0; i < n; i++) {
+			for (size_t j = 0; j < n; j++)
+				m[i * (n + 1) + j] += a[r * n + i] * a[r * n + j];
+			m[i * (n + 1) + n] += a[r * n + i] * y[r];
+		}
+	for (size_t i = 0; i < n; i++) {
+		assert_true(m[i * (n + 1) + i] > 1e-6); /* positive definite: no pivoting */
+		for (size_t k = i + 1; k < n; k++) {
+			double f = m[k * (n + 1) + i] / m[i * (n + 1) + i];
+
+			for (size_t j = i; j <= n; j++)
+				m[k * (n + 1) + j] -= f * m[i * (n + 1) + j];
+		}
+	}
+	for (size_t i = n; i-- > 0;) {
+		double sum = m[i * (n + 1) + n];
+
+		for (size_t j = i + 1; j < n; j++)
+			sum -= m[i * (n + 1) + j] * ret_x[j];
+		ret_x[i] = sum / m[i * (n + 1) + i];
+	}
+	free(m);
+}
+
+/* More rays than pixels, and an answer with negative values in it: ART and SART find it. */
+static void small_system(void **state)
+{
+	enum { N = 7 };
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
+	struct parallel_scan s = parallel_scan_of(N, 16, 1);
+
+	(void)state;
+	s.bin = 0.6;
+	s.n_radial = 19;
+	for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_SART; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+		size_t rays = (size_t)(s.n_angles * s.n_radial);
+		float *lines, *truth = consistent(&p, &s, dev, -0.5, 1, &lines), *image;
+		struct parallel_report report;
+		double *a = dense(&p, &s, dev), x[N * N];
+
+		solve(a, rays, N * N, lines, x);
+		p.iterations = 400;
+		p.subsets = 4;
+		image = parallel_image(&p, &s, dev, lines, &report);
+		for (int i = 0; i < N * N; i++) {
+			assert_near(x[i], truth[i], 1e-4);
+			assert_near(image[i], x[i], 2e-3);
+		}
+		assert_true(report.residual < 1e-3);
+		free(truth);
+		free(lines);
+		free(image);
+		free(a);
+	}
+	device_close(dev);
+}
+
+/* Consistent data: every sweep lowers the residual, and what is reported is that of the image. */
+static void residual_falls(void **state)
+{
+	enum { N = 31, SLICES = 3 };
+
+	(void)state;
+	for (int device = 0; device < FIXTURE_DEVICES; device++)
+		for (int m = 0; m < 3; m++)
+			for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_SART; algorithm++) {
+				struct device *dev = fixture_device(device, 2);
+				struct parallel_scan s = parallel_scan_of(N, 20, SLICES);
+				struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+				float *lines, *truth;
+				double before = 1;
+
+				p.projector = models[m];
+				p.subsets = 5;
+				truth = consistent(&p, &s, dev, 0, 1, &lines);
+				for (int k = 1; k <= 6; k++) {
+					struct parallel_report report;
+					float *image, *again;
+					double gap = 0, all = 0;
+
+					p.iterations = k;
+					image = parallel_image(&p, &s, dev, lines, &report);
+					again = parallel_project(&p, &s, dev, image);
+					for (size_t i = 0; i < parallel_size(&s); i++) {
+						gap += (again[i] - lines[i]) * (again[i] - lines[i]);
+						all += lines[i] * lines[i];
+					}
+					assert_near(report.residual, sqrt(gap / all), 1e-6 + 1e-3 * report.residual);
+					assert_true(report.residual < before);
+					before = report.residual;
+					free(image);
+					free(again);
+				}
+				assert_true(before < 0.1);
+				free(truth);
+				free(lines);
+				assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
+				device_close(dev);
+			}
+}
+
+/* Two projections: sums of rows and columns are met, whatever the image. */
+static void two_projections(void **state)
+{
+	enum { N = 40 };
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct parallel_scan s = {.n_slices = 1, .n_angles = 2, .n_radial = N, .bin = 1, .slice = 1, .arc = 180};
+	struct parallel_protocol p = parallel_protocol_of(PARALLEL_ART, N);
+	float *lines, *truth = consistent(&p, &s, dev, 0, 1, &lines), *image;
+	struct parallel_report report;
+
+	(void)state;
+	p.iterations = 100;
+	image = parallel_image(&p, &s, dev, lines, &report);
+	assert_true(report.residual < 1e-5);
+	for (int i = 0; i < N; i++) {
+		double row = 0, column = 0;
+
+		for (int j = 0; j < N; j++) {
+			column += image[j * N + i];
+			row += image[i * N + j];
+		}
+		assert_near(column, lines[i], 1e-3);
+		assert_near(row, lines[N + i], 1e-3);
+	}
+	free(truth);
+	free(lines);
+	free(image);
+	device_close(dev);
+}
+
+/* Nothing is cut off at 0 unless that is wanted; then nothing is below. */
+static void negative_values(void **state)
+{
+	enum { N = 24 };
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct parallel_scan s = parallel_scan_of(N, 24, 2);
+
+	(void)state;
+	for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_SART; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+		float *lines = parallel_lines(&s, ellipses, 2, 0), *plus, *minus, *cut;
+		double least = 0, sum = 0;
+		size_t n = 2 * N * N;
+
+		p.subsets = 6;
+		plus = parallel_image(&p, &s, dev, lines, NULL);
+		p.non_negative = true;
+		cut = parallel_image(&p, &s, dev, lines, NULL);
+		p.non_negative = false;
+		for (size_t i = 0; i < parallel_size(&s); i++)
+			lines[i] = -lines[i];
+		minus = parallel_image(&p, &s, dev, lines, NULL);
+		for (size_t i = 0; i < n; i++) {
+			assert_near(plus[i], -minus[i], 1e-6);
+			assert_true(cut[i] >= 0);
+			least = fmin(least, plus[i]);
+			sum += cut[i];
+		}
+		assert_true(least < -1e-4);
+		assert_true(sum > 0.5);
+		p.non_negative = true;
+		free(minus);
+		minus = parallel_image(&p, &s, dev, lines, NULL);
+		for (size_t i = 0; i < n; i++)
+			assert_true(algorithm == PARALLEL_SART ? minus[i] == 0 : minus[i] >= 0); /* ART: cut once a sweep */
+		free(lines);
+		free(plus);
+		free(minus);
+		free(cut);
+	}
+	device_close(dev);
+}
+
+/* A disc has its value in all algorithms, whatever the unit of the data. */
+static void values(void **state)
+{
+	static const struct {
+		enum parallel_algorithm algorithm;
+		int iterations, subsets;
+	} ways[] = {{PARALLEL_ART, 10, 1},
+		    {PARALLEL_SART, 30, 1},
+		    {PARALLEL_SART, 10, 6},
+		    {PARALLEL_MLEM, 60, 1},
+		    {PARALLEL_OSEM, 6, 10}};
+	static const double units[] = {1, 1e-9, 1e12};
+	enum { N = 40 };
+	const struct parallel_shape disc = {.c = {2.3, -1.4}, .r = {12, 12}, .mu = 0.02};
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct parallel_scan s = parallel_scan_of(N, 60, 1);
+
+	(void)state;
+	for (int a = 0; a < 5; a++)
+		for (int u = 0; u < 3; u++) {
+			struct parallel_protocol p = parallel_protocol_of(ways[a].algorithm, N);
+			float *lines = parallel_lines(&s, &disc, 1, 0), *image;
+			double sum = 0;
+			int n = 0;
+
+			for (size_t i = 0; i < parallel_size(&s); i++)
+				lines[i] *= (float)units[u];
+			p.iterations = ways[a].iterations;
+			p.subsets = ways[a].subsets;
+			p.relaxation = ways[a].algorithm == PARALLEL_ART ? 0.2 : 1;
+			image = parallel_image(&p, &s, dev, lines, NULL);
+			for (int i = 0; i < N * N; i++)
+				if (hypot(i % N - 19.5 - 2.3, i / N - 19.5 + 1.4) < 9) {
+					sum += image[i] / units[u];
+					n++;
+					assert_near(image[i] / units[u], 0.02, 0.003);
+				}
+			assert_near(sum / n, 0.02, 0.0003);
+			free(lines);
+			free(image);
+		}
+	device_close(dev);
+}
+
+/* After every iteration of MLEM the model adds up to what the data do, slice by slice; a slice without any is 0. */
+static void mlem_keeps_sums(void **state)
+{
+	enum { N = 24, SLICES = 3 };
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
+	struct parallel_scan s = parallel_scan_of(N, 18, SLICES);
+	struct parallel_protocol p = parallel_protocol_of(PARALLEL_MLEM, N);
+	size_t slice = parallel_size(&s) / SLICES;
+	float *lines = parallel_lines(&s, ellipses, 2, 0.6);
+
+	(void)state;
+	for (size_t i = 0; i < slice; i++)
+		lines[slice + i] = 0;
+	for (p.iterations = 1; p.iterations < 5; p.iterations++) {
+		float *image = parallel_image(&p, &s, dev, lines, NULL), *model = parallel_project(&p, &s, dev, image);
+
+		for (size_t k = 0; k < SLICES; k++) {
+			double data = 0, sum = 0;
+
+			for (size_t i = 0; i < slice; i++) {
+				data += lines[k * slice + i];
+				sum += model[k * slice + i];
+			}
+			assert_near(sum, data, 2e-5 * data);
+		}
+		for (int i = 0; i < N * N; i++)
+			assert_true(image[N * N + i] == 0);
+		free(image);
+		free(model);
+	}
+	free(lines);
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	device_close(dev);
+}
+
+static void parts_change_nothing(void **state)
+{
+	enum { N = 26, SLICES = 5 };
+
+	(void)state;
+	for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_OSEM; algorithm++) {
+		struct device *dev = fixture_device(FIXTURE_POISON, 2);
+		struct parallel_scan s = parallel_scan_of(N, 20, SLICES);
+		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+		float *lines = parallel_lines(&s, ellipses, 2, 0.5), *whole, *image;
+		struct parallel_report all, parts;
+		struct parallel_plan plan;
+		size_t n = N * N * SLICES;
+
+		p.subsets = 4;
+		p.iterations = 4;
+		p.non_negative = true;
+		plan = parallel_plan_made(&p, &s, dev);
+		whole = parallel_image(&p, &s, dev, lines, &all);
+		for (int part = SLICES; part > 0; part--) {
+			plan.part_slices = part;
+			image = malloc(n * sizeof(*image));
+			assert_non_null(image);
+			assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, &parts, NULL), 0);
+			assert_true(farthest(image, whole, n) <= 3e-6 * largest(whole, n));
+			assert_near(parts.residual, all.residual, 1e-5);
+			free(image);
+		}
+		free(lines);
+		free(whole);
+		assert_int_equal(device_poison_check(dev, NULL), 0);
+		device_close(dev);
+	}
+}
+
+struct watch {
+	int calls, stop_at;
+	double last;
+};
+
+static void watch_progress(void *ctx, const char *stage, double fraction)
+{
+	struct watch *w = ctx;
+
+	assert_string_equal(stage, "reconstruct");
+	assert_true(fraction >= w->last && fraction <= 1 + 1e-9);
+	w->last = fraction;
+	w->calls++;
+}
+
+static bool watch_cancelled(void *ctx)
+{
+	struct watch *w = ctx;
+
+	return w->stop_at && w->calls >= w->stop_at;
+}
+
+static void progress_and_cancel(void **state)
+{
+	struct device *dev = fixture_device(FIXTURE_POISON, 1);
+	struct parallel_scan s = parallel_scan_of(20, 10, 3);
+	float *lines = parallel_lines(&s, ellipses, 2, 0), *image = malloc(1200 * sizeof(*image));
+
+	(void)state;
+	assert_non_null(image);
+	for (int algorithm = PARALLEL_BP; algorithm <= PARALLEL_OSEM; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, 20);
+		struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
+		struct watch w = {0};
+		struct monitor monitor = {&w, watch_progress, watch_cancelled};
+
+		plan.part_slices = 2;
+		assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, &monitor, image, NULL, NULL), 0);
+		assert_near(w.last, 1, 1e-9);
+		w = (struct watch){.stop_at = 1};
+		assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, &monitor, image, NULL, NULL), -ECANCELED);
+		assert_true(w.last < 1);
+	}
+	free(lines);
+	free(image);
+	assert_int_equal(device_poison_check(dev, NULL), 0); /* nothing is left behind */
+	device_close(dev);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(order_of_rays),   cmocka_unit_test(small_system),	   cmocka_unit_test(residual_falls),
+		cmocka_unit_test(two_projections), cmocka_unit_test(negative_values),	   cmocka_unit_test(values),
+		cmocka_unit_test(mlem_keeps_sums), cmocka_unit_test(parts_change_nothing), cmocka_unit_test(progress_and_cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,140 @@
+/* A small PET scanner and noise-free data of shapes in it; include after cmocka.h. */
+#ifndef TOMONODE_TESTS_PET_FIXTURE_H
+#define TOMONODE_TESTS_PET_FIXTURE_H
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "recon/pet/pet.h"
+#include "recon/phantom/pet_phantom.h"
+#include "tests/recon/dbt_fixture.h"
+
+#define PET_RINGS 6
+#define PET_FOV 80.0 /* mm */
+#define PET_MATRIX 32
+#define PET_SLICES (2 * PET_RINGS - 1)
+
+/* Angles of 4.5 degrees: 0, 45 and 90 are among them. Span 3, ring differences up to 4: 25 planes. */
+static inline struct michelogram pet_scanner_small(bool arc_corrected)
+{
+	struct michelogram m = {
+		.scanner = {PET_RINGS, 96, 6, 120, 5, 4},
+		.n_radial = arc_corrected ? 49 : 51,
+		.n_angles = 40,
+		.arc_corrected = arc_corrected,
+	};
+
+	assert_int_equal(michelogram_segments(PET_RINGS, 3, 4, &m.segments, &m.n_segments, NULL), 0);
+	return m;
+}
+
+static const struct pet_protocol pet_protocol_small = {
+	.algorithm = PET_MLEM,
+	.iterations = 10,
+	.subsets = 5,
+	.matrix = PET_MATRIX,
+	.fov_radius = PET_FOV,
+	.projector = PROJECTION_EXACT,
+	.filter_cut = 1,
+};
+
+/* Line integrals along the rays of the michelogram, in its order. */
+static inline float *pet_lines(const struct michelogram *m, const struct shape *shapes, size_t n)
+{
+	struct phantom phantom = {"", n, (struct shape *)(uintptr_t)shapes};
+	float *line = malloc(michelogram_size(m) * sizeof(*line));
+	int *u_of = malloc(michelogram_planes(m) * sizeof(*u_of));
+	struct scan *scan = NULL;
+	int *plane = NULL;
+
+	assert_true(line && u_of);
+	assert_int_equal(scan_create_michelogram(m, PET_FOV, NULL, &scan, &plane, NULL), 0);
+	for (int u = 0; u < scan->n_u; u++)
+		u_of[plane[u]] = u;
+	assert_int_equal(pet_phantom_project(&phantom, scan, u_of, scan->n_u, line, NULL), 0);
+	free(u_of);
+	scan_free(scan);
+	free(plane);
+	return line;
+}
+
+static inline struct pet_plan pet_plan_of(const struct pet_protocol *p, const struct michelogram *m, bool factors,
+					  bool background, struct device *dev)
+{
+	struct pet_plan plan;
+	struct err err = {0};
+
+	if (pet_plan(p, m, factors, background, dev, &plan, &err) < 0)
+		fail_msg("%s", err.msg);
+	return plan;
+}
+
+static inline size_t pet_voxels(const struct pet_plan *plan)
+{
+	return (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * (size_t)plan->grid.n[2];
+}
+
+static inline float *pet_image(const struct pet_protocol *p, const struct michelogram *m, struct device *dev, const float *y,
+			       const float *factors, const float *background, struct pet_report *ret_report)
+{
+	struct pet_plan plan = pet_plan_of(p, m, factors, background, dev);
+	float *x = malloc(pet_voxels(&plan) * sizeof(*x));
+	struct err err = {0};
+	int r;
+
+	assert_non_null(x);
+	r = pet_reconstruct(p, &plan, m, dev, y, factors, background, NULL, x, ret_report, &err);
+	if (r == -ENOTSUP && p->algorithm == PET_FBP) /* a build without an FFT */
+		skip();
+	if (r < 0)
+		fail_msg("%s", err.msg);
+	return x;
+}
+
+/* Mean over the voxels whose middle is within `radius` of the axis, in the slices first <= k < end. */
+static inline double pet_mean(const struct pet_plan *plan, const float *x, double radius, int first, int end)
+{
+	const struct grid *g = &plan->grid;
+	double sum = 0;
+	size_t n = 0;
+
+	for (int k = first; k < end; k++)
+		for (int j = 0; j < g->n[1]; j++)
+			for (int i = 0; i < g->n[0]; i++) {
+				double at_x = g->lo[0] + (i + 0.5) * g->h[0], at_y = g->lo[1] + (j + 0.5) * g->h[1];
+
+				if (at_x * at_x + at_y * at_y >= radius * radius)
+					continue;
+				sum += x[((size_t)k * (size_t)g->n[1] + (size_t)j) * (size_t)g->n[0] + (size_t)i];
+				n++;
+			}
+	assert_true(n > 0);
+	return sum / (double)n;
+}
+
+/* Centre of mass of what is above half of the maximum, mm. */
+static inline void pet_centre(const struct pet_plan *plan, const float *x, double ret_centre[3])
+{
+	const struct grid *g = &plan->grid;
+	size_t n = pet_voxels(plan);
+	double mass = 0, most = 0;
+
+	for (size_t i = 0; i < n; i++)
+		most = fmax(most, x[i]);
+	ret_centre[0] = ret_centre[1] = ret_centre[2] = 0;
+	for (size_t i = 0; i < n; i++) {
+		size_t at[3] = {i % (size_t)g->n[0], i / (size_t)g->n[0] % (size_t)g->n[1],
+				i / (size_t)g->n[0] / (size_t)g->n[1]};
+
+		if (x[i] < most / 2)
+			continue;
+		mass += x[i];
+		for (int c = 0; c < 3; c++)
+			ret_centre[c] += x[i] * (g->lo[c] + ((double)at[c] + 0.5) * g->h[c]);
+	}
+	for (int c = 0; c < 3; c++)
+		ret_centre[c] /= mass;
+}
+
+#endif

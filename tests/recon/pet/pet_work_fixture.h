@@ -1,0 +1,62 @@
+/* A PET session with data, factors and background, and the device it is on. */
+#ifndef TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
+#define TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/recon/pet/pet_fixture.h"
+
+#define PLANES 25
+
+/* What every test here works with: data, factors and background. */
+struct work {
+	struct michelogram m;
+	struct pet_protocol p;
+	struct device *dev;
+	struct pet_plan plan;
+	struct pet_session *s;
+	size_t bins, plane_bins;
+	float *data[PET_BACKGROUND + 1];
+};
+
+static inline void work_make(struct work *w, int device)
+{
+	static const struct shape shapes[] = {
+		{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {65, 65, 200}, 1},
+		{SHAPE_ELLIPSOID, ROLE_LESION, {30, -15, 6}, {14, 14, 10}, 20},
+	};
+
+	*w = (struct work){.m = pet_scanner_small(true), .p = pet_protocol_small, .dev = fixture_device(device, 2)};
+	w->p.iterations = 2;
+	w->bins = michelogram_size(&w->m);
+	w->plane_bins = w->bins / PLANES;
+	assert_int_equal(michelogram_planes(&w->m), PLANES);
+	w->data[PET_DATA] = pet_lines(&w->m, shapes, 2);
+	w->data[PET_FACTORS] = fixture_floats(w->bins, 1, 0.2f, 1);
+	w->data[PET_BACKGROUND] = fixture_floats(w->bins, 2, 1, 3);
+	for (size_t i = 0; i < w->bins; i++)
+		w->data[PET_DATA][i] = w->data[PET_DATA][i] * w->data[PET_FACTORS][i] + w->data[PET_BACKGROUND][i];
+}
+
+static inline void work_close(struct work *w)
+{
+	pet_close(w->s);
+	pet_forget(w->dev);
+	device_close(w->dev);
+	for (int role = 0; role <= PET_BACKGROUND; role++)
+		free(w->data[role]);
+	free(w->m.segments);
+}
+
+static inline float *image(struct work *w, struct pet_report *ret_report)
+{
+	return pet_image(&w->p, &w->m, w->dev, w->data[PET_DATA], w->data[PET_FACTORS], w->data[PET_BACKGROUND], ret_report);
+}
+
+#endif

@@ -1,0 +1,449 @@
+/* The CUDA device against the CPU device on parallel rays: the three models, forward and back, what PET asks of volumes, and a
+ * whole reconstruction. Skipped (77) where there is no CUDA device. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/core/linop.h"
+#include "recon/core/projector.h"
+#include "recon/core/scan.h"
+#include "recon/pet/michelogram.h"
+#include "recon/pet/pet.h"
+#include "tests/recon/dbt_fixture.h"
+
+/* Some hundred float32 terms in another order, ends of steps rounded to 2^-24 of some hundred mm: 1e-5 of the largest value is
+ * what is asked for. */
+#define DEVICE_TOL 1e-5
+#define ADJOINT_TOL 1e-5
+#define IMAGE_TOL 1e-4 /* after 40 iterations, which amplify what differs */
+
+#define RINGS 9
+#define RADIAL 37
+#define ANGLES 12 /* 0, 45 and 90 degrees among them */
+
+struct setup {
+	const char *name;
+	int span, pixels, slices;
+	double slice, fov, pixel;
+};
+
+static const struct setup setups[] = {
+	{"pitch of one and two slices", 2, 41, 17, 3, 60, 3},
+	{"odd span", 3, 40, 17, 3, 60, 3.1},
+	{"every ring pair", 1, 37, 17, 3, 55, 3},
+	{"slices of another height", 2, 33, 15, 3.4, 60, 3.7},
+	{"thin slices", 2, 24, 51, 1, 60, 5},
+	{"a short volume that rays leave", 3, 40, 7, 3, 60, 3},
+	{"more slices than a warp holds", 2, 20, 131, 0.39, 58, 6},
+	{"a volume smaller than the field of view", 2, 11, 17, 3, 60, 3},
+};
+#define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
+static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_EXACT};
+
+static struct device *cuda_device(void)
+{
+	struct device *dev = NULL;
+	struct err err = {0};
+
+	if (device_cuda_open(0, &dev, &err) < 0)
+		print_error("%s\n", err.msg);
+	assert_non_null(dev);
+	return dev;
+}
+
+static struct michelogram small_scanner(int span)
+{
+	struct michelogram m = {
+		.scanner = {.rings = RINGS, .detectors = 80, .ring_spacing = 6, .radius = 78, .interaction_depth = 2, .bin = 3.3},
+		.n_radial = RADIAL,
+		.n_angles = ANGLES,
+		.arc_corrected = true,
+	};
+
+	assert_int_equal(michelogram_segments(RINGS, span, RINGS - 1, &m.segments, &m.n_segments, NULL), 0);
+	return m;
+}
+
+static struct grid grid_of(const struct setup *s)
+{
+	struct grid g = {.n = {s->pixels, s->pixels - 2, s->slices},
+			 .h = {s->pixel, s->pixel, s->slice},
+			 .lo = {-0.5 * s->pixels * s->pixel, -0.5 * (s->pixels - 2) * s->pixel, -0.5 * s->slices * s->slice},
+			 .z_fastest = true};
+
+	return g;
+}
+
+static struct scan *scan_of(const struct setup *s)
+{
+	struct michelogram m = small_scanner(s->span);
+	struct scan *scan;
+	int *plane;
+
+	assert_int_equal(scan_create_michelogram(&m, s->fov, NULL, &scan, &plane, NULL), 0);
+	free(plane);
+	free(m.segments);
+	return scan;
+}
+
+/* y += A x and x += A'y onto random numbers. */
+static void both_ways(struct device *dev, const struct scan *scan, const struct grid *g, enum projection_model model,
+		      bool deterministic, float **ret_y, float **ret_x)
+{
+	size_t n_x = grid_size(g), n_y = scan_view_size(scan) * (size_t)scan->n_views;
+	struct projection_spec spec = {
+		.model = model, .scan = scan, .n_views = scan->n_views, .grid = g, .deterministic = deterministic};
+	float *x = fixture_floats(n_x, 1, 0.1f, 1), *y = fixture_floats(n_y, 2, 0.1f, 1);
+	struct buf bx = fixture_upload(dev, x, n_x), by = fixture_upload(dev, y, n_y), to_x = fixture_upload(dev, x, n_x),
+		   to_y = fixture_upload(dev, y, n_y);
+	struct projection *a;
+
+	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	assert_int_equal(dev->ops->forward(a, &bx, true, &to_y, NULL), 0);
+	assert_int_equal(dev->ops->adjoint(a, &by, true, &to_x, NULL), 0);
+	*ret_y = fixture_download(&to_y);
+	*ret_x = fixture_download(&to_x);
+	dev->ops->projection_free(a);
+	buf_release(&bx);
+	buf_release(&by);
+	buf_release(&to_x);
+	buf_release(&to_y);
+	free(x);
+	free(y);
+}
+
+static double difference(const float *a, const float *b, size_t n)
+{
+	double largest = 0, worst = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		assert_true(isfinite(a[i]) && isfinite(b[i]));
+		largest = fmax(largest, fabs((double)b[i]));
+		worst = fmax(worst, fabs((double)a[i] - b[i]));
+	}
+	return worst / largest;
+}
+
+static void models_agree(void **state)
+{
+	struct device *cuda = cuda_device(), *cpu;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		struct scan *scan = scan_of(&setups[i]);
+		struct grid g = grid_of(&setups[i]);
+		size_t n_y = scan_view_size(scan) * (size_t)scan->n_views;
+
+		for (size_t m = 0; m < 3; m++) {
+			float *y[3], *x[3];
+
+			both_ways(cpu, scan, &g, models[m], false, &y[0], &x[0]);
+			both_ways(cuda, scan, &g, models[m], false, &y[1], &x[1]);
+			both_ways(cuda, scan, &g, models[m], true, &y[2], &x[2]);
+			for (int side = 1; side < 3; side++) {
+				double forward = difference(y[side], y[0], n_y), back = difference(x[side], x[0], grid_size(&g));
+
+				if (!(forward < DEVICE_TOL) || !(back < DEVICE_TOL))
+					fail_msg("%s, model %d, %s: forward %g, back %g", setups[i].name, (int)models[m],
+						 side == 2 ? "repeatable" : "atomics", forward, back);
+			}
+			for (int side = 0; side < 3; side++) {
+				free(y[side]);
+				free(x[side]);
+			}
+		}
+		scan_free(scan);
+	}
+	device_close(cpu);
+	device_close(cuda);
+}
+
+static void adjoint_gap(void **state)
+{
+	struct device *dev = cuda_device();
+
+	(void)state;
+	for (size_t i = 0; i < N_SETUPS; i++) {
+		struct scan *scan = scan_of(&setups[i]);
+		struct grid g = grid_of(&setups[i]);
+
+		for (size_t m = 0; m < 3; m++) {
+			struct projection_spec spec = {.model = models[m], .scan = scan, .first = 3, .n_views = 8, .grid = &g};
+			struct linop *op;
+			double gap;
+
+			assert_int_equal(projector_create(dev, &spec, &op, NULL), 0);
+			gap = linop_adjoint_gap(op, (unsigned)i, NULL);
+			if (!(gap >= 0 && gap < ADJOINT_TOL))
+				fail_msg("%s, model %d: adjoint gap %g", setups[i].name, (int)models[m], gap);
+			linop_free(op);
+		}
+		scan_free(scan);
+	}
+	device_close(dev);
+}
+
+/* Lines through a volume of ones, grid larger than the field of view and no ray out of it along z: 2 sqrt(fov^2 - r^2) and its
+ * slant; nothing where there is no ray. */
+static void chords(void **state)
+{
+	const struct setup setup = {"", 2, 48, 17, 3, 58, 2.6};
+	struct device *dev = cuda_device();
+	struct scan *scan = scan_of(&setup);
+	struct grid g = grid_of(&setup);
+
+	(void)state;
+	for (size_t m = 0; m < 3; m += 2) {
+		struct projection_spec spec = {.model = models[m], .scan = scan, .n_views = scan->n_views, .grid = &g};
+		size_t n_x = grid_size(&g), missing = 0;
+		float *ones = fixture_floats(n_x, 1, 1, 1), *line;
+		struct buf x = fixture_upload(dev, ones, n_x), y;
+		struct linop *op;
+
+		assert_int_equal(projector_create(dev, &spec, &op, NULL), 0);
+		assert_int_equal(dev->ops->alloc(dev, op->n_out, &y, NULL), 0);
+		assert_int_equal(op->apply(op, &x, &y, NULL), 0);
+		line = fixture_download(&y);
+		for (size_t i = 0; i < op->n_out; i++) {
+			int u = (int)(i % (size_t)scan->n_u), v = (int)(i / (size_t)scan->n_u % (size_t)scan->n_v);
+			double t = scan_reach(scan, v), slope = t > 0 ? scan_slope(scan, scan->planes[u].rise, v) : 0;
+			double want = 2 * t * sqrt(1 + slope * slope);
+
+			missing += want == 0;
+			if (want == 0 ? line[i] != 0 : !(fabs(line[i] / want - 1) < 1e-5))
+				fail_msg("model %d, plane %d, radius %g: %g instead of %g", (int)models[m], u, scan->radius[v],
+					 (double)line[i], want);
+		}
+		assert_true(missing > 0);
+		free(line);
+		free(ones);
+		buf_release(&x);
+		buf_release(&y);
+		linop_free(op);
+	}
+	scan_free(scan);
+	device_close(dev);
+}
+
+static void repeatable(void **state)
+{
+	struct device *dev = cuda_device();
+	struct scan *scan = scan_of(&setups[1]);
+	struct grid g = grid_of(&setups[1]);
+
+	(void)state;
+	for (size_t m = 0; m < 3; m++) {
+		float *y[2], *x[2];
+
+		for (int i = 0; i < 2; i++)
+			both_ways(dev, scan, &g, models[m], true, &y[i], &x[i]);
+		assert_memory_equal(y[0], y[1], scan_view_size(scan) * (size_t)scan->n_views * sizeof(float));
+		assert_memory_equal(x[0], x[1], grid_size(&g) * sizeof(float));
+		for (int i = 0; i < 2; i++) {
+			free(y[i]);
+			free(x[i]);
+		}
+	}
+	scan_free(scan);
+	device_close(dev);
+}
+
+/* What an op makes of the same random volume on either device. */
+enum volume_op { BLUR, PRIOR, BINS };
+
+static float *volume_op(struct device *dev, enum volume_op op, const struct grid *g)
+{
+	const struct prior prior = {.beta = 0.7f, .gamma = 2, .epsilon = 0.01f};
+	const struct rule rule = {.kind = RULE_EM, .bin_floor = 1e-3f, .voxel_floor = 1e-3f};
+	const double sigma[3] = {2.1, 0, 4.4};
+	size_t n = grid_size(g);
+	float *host = fixture_floats(n, 3, 0.1f, 1);
+	struct buf x, work, ret, out;
+
+	for (size_t i = 0; i < n; i += 7)
+		host[i] = 0;
+	x = fixture_upload(dev, host, n);
+	work = fixture_upload(dev, host, n);
+	ret = fixture_upload(dev, host, n);
+	out = fixture_upload(dev, host, n);
+	switch (op) {
+	case BLUR:
+		assert_int_equal(dev->ops->blur(&x, g, sigma, &work, &out, NULL), 0);
+		break;
+	case PRIOR:
+		assert_int_equal(dev->ops->prior_gradient(&prior, &x, g, &out, NULL), 0);
+		break;
+	case BINS:
+		assert_int_equal(dev->ops->rule_bins(&rule, &ret, &x, NULL, &work, &x, &out, NULL), 0);
+		break;
+	}
+	free(host);
+	host = fixture_download(&out);
+	buf_release(&x);
+	buf_release(&work);
+	buf_release(&ret);
+	buf_release(&out);
+	return host;
+}
+
+static void volumes_agree(void **state)
+{
+	const struct grid grids[] = {{{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, true},
+				     {{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, false}};
+	struct device *cuda = cuda_device(), *cpu;
+
+	(void)state;
+	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		for (enum volume_op op = BLUR; op <= BINS; op++) {
+			float *a = volume_op(cuda, op, &grids[i]), *b = volume_op(cpu, op, &grids[i]);
+			double d = difference(a, b, grid_size(&grids[i]));
+
+			if (!(d < DEVICE_TOL))
+				fail_msg("operation %d, layout %d: %g", (int)op, i, d);
+			free(a);
+			free(b);
+		}
+	device_close(cpu);
+	device_close(cuda);
+}
+
+static float *reconstructed(struct device *dev, const struct pet_protocol *p, const float *y, const float *factors)
+{
+	struct michelogram m = small_scanner(2);
+	struct pet_plan plan;
+	struct pet_report report;
+	struct err err = {0};
+	float *volume;
+
+	if (pet_plan(p, &m, factors != NULL, false, dev, &plan, &err) < 0)
+		fail_msg("%s", err.msg);
+	volume = malloc((size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2] * sizeof(float));
+	assert_non_null(volume);
+	if (pet_reconstruct(p, &plan, &m, dev, y, factors, NULL, NULL, volume, &report, &err) < 0)
+		fail_msg("%s", err.msg);
+	pet_forget(dev);
+	free(m.segments);
+	return volume;
+}
+
+/* Smooth data (a ball off the centre), random factors: 40 iterations of MLEM, OSEM, FBP, with and without a resolution model. */
+static void images_agree(void **state)
+{
+	const struct pet_protocol base = {.algorithm = PET_MLEM,
+					  .iterations = 40,
+					  .subsets = 1,
+					  .matrix = 40,
+					  .fov_radius = 55,
+					  .projector = PROJECTION_PATHS,
+					  .filter_cut = 1};
+	struct pet_protocol p[5] = {base, base, base, base, base};
+	struct michelogram m = small_scanner(2);
+	struct device *cuda = cuda_device(), *cpu;
+	float *y = malloc(michelogram_size(&m) * sizeof(*y)), *factors = fixture_floats(michelogram_size(&m), 9, 0.3f, 1);
+	size_t n = 40 * 40 * (2 * RINGS - 1), i = 0;
+
+	(void)state;
+	p[1].psf = 5;
+	p[1].postfilter = 4;
+	p[2].algorithm = PET_OSEM;
+	p[2].iterations = 4;
+	p[2].subsets = 4;
+	p[3].projector = PROJECTION_JOSEPH;
+	p[4].algorithm = PET_FBP;
+	assert_non_null(y);
+	for (size_t plane = 0; plane < michelogram_planes(&m); plane++)
+		for (int a = 0; a < m.n_angles; a++)
+			for (int t = 0; t < m.n_radial; t++, i++) {
+				double s = michelogram_radius(&m, t) - 15 * cos(a * 3.14159265 / m.n_angles);
+
+				y[i] = s * s < 625 ? (float)(factors[i] * 2 * sqrt(625 - s * s)) : 0;
+			}
+	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
+	for (i = 0; i < 5; i++) {
+		float *a = reconstructed(cuda, &p[i], y, factors), *b = reconstructed(cpu, &p[i], y, factors);
+		double d = difference(a, b, n);
+
+		if (!(d < IMAGE_TOL))
+			fail_msg("protocol %zu: images differ by %g", i, d);
+		free(a);
+		free(b);
+	}
+	free(y);
+	free(factors);
+	free(m.segments);
+	device_close(cpu);
+	device_close(cuda);
+}
+
+/* Level planes at unequal distances to slices that hold several, one or none of them. */
+static void interpolated_agrees(void **state)
+{
+	struct scan_plane planes[] = {{-7, 0}, {-5.5, 0}, {-1, 0}, {0.5, 0}, {5.9, 0}, {40, 0}};
+	struct scan_view views[5] = {0};
+	double radius[31];
+	struct scan scan = {.kind = SCAN_PARALLEL,
+			    .n_u = 6,
+			    .n_v = 31,
+			    .n_views = 5,
+			    .views = views,
+			    .planes = planes,
+			    .radius = radius,
+			    .fov_radius = 27};
+	const struct grid g = {{27, 25, 7}, {2, 2.1, 3}, {-27, -26.25, -10.5}, true};
+	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = &scan, .n_views = 5, .grid = &g};
+	struct device *dev[2] = {cuda_device(), NULL};
+	float *host = fixture_floats(6 * 31 * 5, 4, -1, 1), *out[2];
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		views[i].turn[0] = cos(0.7853981633974483 * i);
+		views[i].turn[1] = sin(0.7853981633974483 * i);
+	}
+	for (int i = 0; i < 31; i++)
+		radius[i] = 1.9 * (i - 15);
+	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		struct buf y = fixture_upload(dev[i], host, 6 * 31 * 5), x;
+		struct projection *a;
+
+		assert_int_equal(dev[i]->ops->alloc(dev[i], grid_size(&g), &x, NULL), 0);
+		assert_int_equal(dev[i]->ops->projection_create(dev[i], &spec, &a, NULL), 0);
+		assert_int_equal(dev[i]->ops->back_interpolated(a, &y, false, &x, NULL), 0);
+		assert_int_equal(dev[i]->ops->back_interpolated(a, &y, true, &x, NULL), 0);
+		out[i] = fixture_download(&x);
+		dev[i]->ops->projection_free(a);
+		buf_release(&x);
+		buf_release(&y);
+	}
+	assert_true(difference(out[0], out[1], grid_size(&g)) < DEVICE_TOL);
+	for (int i = 0; i < 2; i++) {
+		free(out[i]);
+		device_close(dev[i]);
+	}
+	free(host);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(models_agree), cmocka_unit_test(adjoint_gap),	 cmocka_unit_test(chords),
+		cmocka_unit_test(repeatable),	cmocka_unit_test(volumes_agree), cmocka_unit_test(interpolated_agrees),
+		cmocka_unit_test(images_agree),
+	};
+
+	if (device_cuda_count() == 0) {
+		print_message("skipped: no CUDA device\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/* Michelograms: published counts of planes and bins, positions and rises worked out by hand, ring pairs one by one, refusals. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "recon/core/scan.h"
+#include "recon/pet/michelogram.h"
+#include "tests/near.h"
+
+static const struct pet_scanner ste = {24, 560, 6.54, 443.1, 8.4, 2.397};
+static const struct pet_scanner mmr = {64, 504, 4.0625, 328, 6.7, 2.0445};
+
+static struct michelogram make(const struct pet_scanner *scanner, int n_radial, int n_angles, int span, int largest)
+{
+	struct michelogram m = {.scanner = *scanner, .n_radial = n_radial, .n_angles = n_angles, .arc_corrected = true};
+
+	assert_int_equal(michelogram_segments(scanner->rings, span, largest, &m.segments, &m.n_segments, NULL), 0);
+	assert_int_equal(michelogram_check(&m, NULL), 0);
+	return m;
+}
+
+static void counts(void **state)
+{
+	static const int span_11[] = {127, 115, 93, 71, 49, 27};
+	struct michelogram m = make(&ste, 329, 280, 2, 23);
+
+	(void)state;
+	assert_int_equal(m.n_segments, 23);
+	assert_int_equal(m.segments[0].n_planes, 47);
+	for (int i = 1; i < 23; i++) {
+		int k = (i + 1) / 2, first = i % 2 ? 2 * k : -2 * k - 1; /* (2, 3), (-3, -2), (4, 5) ... */
+
+		assert_int_equal(m.segments[i].first, first);
+		assert_int_equal(m.segments[i].last, first + 1);
+		assert_int_equal(m.segments[i].n_planes, 47 - 4 * k); /* 43, 43, 39, 39 ... 3, 3 */
+	}
+	assert_int_equal(michelogram_planes(&m), 553);
+	assert_int_equal(michelogram_size(&m), (size_t)553 * 280 * 329); /* 50.94 M */
+	free(m.segments);
+
+	m = make(&mmr, 344, 252, 11, 60); /* as Delso et al. 2011 and NiftyPET have them: 837 planes */
+	assert_int_equal(m.n_segments, 11);
+	for (int i = 0; i < 11; i++)
+		assert_int_equal(m.segments[i].n_planes, span_11[(i + 1) / 2]);
+	assert_int_equal(michelogram_planes(&m), 837);
+	free(m.segments);
+	m = make(&mmr, 344, 252, 1, 60);
+	assert_int_equal(m.n_segments, 121);
+	assert_int_equal(michelogram_planes(&m), 4084);
+	free(m.segments);
+	m = make(&mmr, 344, 252, 1, 63);
+	assert_int_equal(michelogram_planes(&m), 4096); /* every ring pair */
+	free(m.segments);
+	/* What does not fill a segment is left out: 23 here. */
+	m = make(&ste, 329, 280, 3, 23);
+	assert_int_equal(m.segments[m.n_segments - 1].first, -22);
+	free(m.segments);
+}
+
+/* Plane u of the scan that is plane `number` of the michelogram. */
+static struct scan_plane plane_of(const struct scan *scan, const int *number, int wanted)
+{
+	for (int u = 0; u < scan->n_u; u++)
+		if (number[u] == wanted)
+			return scan->planes[u];
+	fail_msg("plane %d is not there", wanted);
+	return scan->planes[0];
+}
+
+static void check_plane(const struct scan *scan, const int *number, int wanted, double z, double rise)
+{
+	struct scan_plane p = plane_of(scan, number, wanted);
+
+	assert_near(p.z, z, 1e-12); /* doubles of some 100 mm */
+	assert_near(p.rise, rise, 1e-12);
+}
+
+static void planes(void **state)
+{
+	struct michelogram m = make(&ste, 329, 280, 2, 23);
+	struct scan *scan;
+	int *number;
+
+	(void)state;
+	assert_int_equal(scan_create_michelogram(&m, 350, NULL, &scan, &number, NULL), 0);
+	assert_int_equal(scan->n_u, 553);
+	assert_near(scan->ring_radius, 451.5, 1e-12);
+	check_plane(scan, number, 0, -75.21, 0); /* ring 0 with itself: -11.5 * 6.54 */
+	check_plane(scan, number, 1, -71.94, 0); /* rings 0 and 1 */
+	check_plane(scan, number, 23, 0, 0);
+	check_plane(scan, number, 46, 75.21, 0);
+	/* Segment (2, 3) from 47 on: ring 2 with 0 at sum 2, ring 3 with 0 at sum 3; then the negative one with rings changed. */
+	check_plane(scan, number, 47, -68.67, 6.54);
+	check_plane(scan, number, 48, -65.4, 9.81);
+	check_plane(scan, number, 49, -62.13, 6.54);
+	check_plane(scan, number, 89, 68.67, 6.54);
+	check_plane(scan, number, 90, -68.67, -6.54);
+	check_plane(scan, number, 91, -65.4, -9.81);
+	/* The last: rings 0 and 22, 0 and 23, 1 and 23. */
+	check_plane(scan, number, 550, -3.27, -71.94);
+	check_plane(scan, number, 551, 0, -75.21);
+	check_plane(scan, number, 552, 3.27, -71.94);
+	scan_free(scan);
+	free(number);
+	free(m.segments);
+
+	m = make(&mmr, 344, 252, 11, 60);
+	assert_int_equal(scan_create_michelogram(&m, 290, NULL, &scan, &number, NULL), 0);
+	check_plane(scan, number, 0, -127.96875, 0); /* -31.5 * 4.0625 */
+	/* Segment 6 .. 16: sums 6 .. 120, mean difference 11 whatever the parity. */
+	check_plane(scan, number, 127, -31.5 * 4.0625 + 6 * 2.03125, 11 * 2.03125);
+	check_plane(scan, number, 128, -31.5 * 4.0625 + 7 * 2.03125, 11 * 2.03125);
+	check_plane(scan, number, 127 + 115, -31.5 * 4.0625 + 6 * 2.03125, -11 * 2.03125);
+	scan_free(scan);
+	free(number);
+	free(m.segments);
+}
+
+/* Every plane once; equal rises side by side, z ascending. */
+static void order_of_planes(const struct michelogram *m)
+{
+	size_t n = michelogram_planes(m);
+	char *seen = calloc(n, 1);
+	struct scan *scan;
+	int *number;
+
+	assert_int_equal(scan_create_michelogram(m, 100, NULL, &scan, &number, NULL), 0);
+	assert_int_equal(scan->n_u, n);
+	for (int u = 0; u < scan->n_u; u++) {
+		const struct scan_plane *p = &scan->planes[u];
+
+		assert_in_range(number[u], 0, n - 1);
+		assert_int_equal(seen[number[u]]++, 0);
+		if (u && p->rise == p[-1].rise)
+			assert_true(p->z > p[-1].z);
+		else
+			for (int i = 0; i < u; i++)
+				assert_true(scan->planes[i].rise != p->rise);
+	}
+	free(seen);
+	scan_free(scan);
+	free(number);
+}
+
+static void every_plane(void **state)
+{
+	static const struct {
+		int rings, span, largest;
+	} cases[] = {{24, 2, 23}, {64, 11, 60}, {64, 1, 60}, {24, 3, 22}, {24, 7, 17}, {2, 2, 1}, {1, 1, 0}, {5, 1, 4}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pet_scanner scanner = ste;
+		struct michelogram m;
+
+		scanner.rings = cases[i].rings;
+		m = make(&scanner, 5, 3, cases[i].span, cases[i].largest);
+		order_of_planes(&m);
+		free(m.segments);
+	}
+}
+
+/* Span 1: each plane is one ring pair, whose rays go from the middle of one ring to the middle of the other. */
+static void ring_pairs(void **state)
+{
+	struct michelogram m = make(&ste, 9, 4, 1, 23);
+	struct scan *scan;
+	double a[3], b[3], c[3];
+	int *number, at = 0;
+
+	(void)state;
+	assert_int_equal(scan_create_michelogram(&m, 451.4, NULL, &scan, &number, NULL), 0);
+	for (int i = 0; i < m.n_segments; i++)
+		for (int k = 0; k < m.segments[i].n_planes; k++, at++) {
+			int d = m.segments[i].first, low = k, high = k + abs(d);
+			double z_low = (low - 11.5) * 6.54, z_high = (high - 11.5) * 6.54;
+			struct scan_plane p = plane_of(scan, number, at);
+
+			/* The first end, at positive t, is ring `high` where d > 0. */
+			assert_near(p.z + p.rise, d > 0 ? z_high : z_low, 1e-10);
+			assert_near(p.z - p.rise, d > 0 ? z_low : z_high, 1e-10);
+		}
+	assert_int_equal(at, 576);
+	/* And so the ray itself: bin 4 is the middle, phi = 0, along y; the field of view ends 0.1 mm inside the ring. */
+	for (int u = 0; u < scan->n_u; u++) {
+		assert_true(scan_ray(scan, &scan->views[0], u, 4, a, b));
+		assert_near(a[1], -451.4, 1e-9);
+		assert_near(b[1], 451.4, 1e-9);
+		for (int i = 0; i < 3; i++)
+			c[i] = a[i] + (b[i] - a[i]) * (451.4 + 451.5) / (2 * 451.4);
+		assert_near(c[2], scan->planes[u].z + scan->planes[u].rise, 1e-9);
+	}
+	scan_free(scan);
+	free(number);
+	free(m.segments);
+}
+
+static void angles_and_radii(void **state)
+{
+	static const int order[] = {3, 0, 2, 1}, twice[] = {0, 1, 2, 1}, beyond[] = {0, 1, 2, 4};
+	struct michelogram m = make(&ste, 329, 4, 2, 23);
+	struct scan *scan, *none = NULL;
+	int *number, *no_number = NULL;
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(scan_create_michelogram(&m, 350, order, &scan, &number, NULL), 0);
+	/* 135, 0, 90, 45 degrees; exact where the axes are. */
+	assert_near(scan->views[0].turn[0], -sqrt(0.5), 1e-15);
+	assert_near(scan->views[0].turn[1], sqrt(0.5), 1e-15);
+	assert_true(scan->views[1].turn[0] == 1 && scan->views[1].turn[1] == 0);
+	assert_true(scan->views[2].turn[0] == 0 && scan->views[2].turn[1] == 1);
+	assert_near(scan->views[3].turn[0], sqrt(0.5), 1e-15);
+	assert_near(scan->views[3].turn[1], sqrt(0.5), 1e-15);
+	assert_near(scan->radius[0], -164 * 2.397, 1e-10);
+	assert_near(scan->radius[164], 0, 0);
+	assert_near(scan->radius[328], 164 * 2.397, 1e-10);
+	scan_free(scan);
+	free(number);
+	assert_int_equal(scan_create_michelogram(&m, 350, twice, &none, &no_number, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "angle 1 twice"));
+	assert_int_equal(scan_create_michelogram(&m, 350, beyond, &none, &no_number, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "angle 4 of 4"));
+	assert_null(none);
+	assert_null(no_number);
+	/* A tilt; angles that go around. */
+	m.angle_offset = -90;
+	assert_int_equal(scan_create_michelogram(&m, 350, NULL, &scan, &number, NULL), 0);
+	assert_true(scan->views[0].turn[0] == 0 && scan->views[0].turn[1] == -1);
+	assert_true(scan->views[2].turn[0] == 1 && scan->views[2].turn[1] == 0);
+	scan_free(scan);
+	free(number);
+	/* Without arc correction: a bin to a detector pair, R sin(); an even number of bins has its middle at n / 2. */
+	m.arc_corrected = false;
+	m.n_radial = 560;
+	assert_near(michelogram_radius(&m, 280), 0, 0);
+	assert_near(michelogram_radius(&m, 0), -451.5, 1e-10);
+	assert_near(michelogram_radius(&m, 281), 451.5 * sin(acos(-1) / 560), 1e-10);
+	assert_int_equal(scan_create_michelogram(&m, 350, NULL, &scan, &number, NULL), 0);
+	for (int t = 1; t < 560; t++)
+		assert_true(scan->radius[t] > scan->radius[t - 1]);
+	scan_free(scan);
+	free(number);
+	free(m.segments);
+}
+
+static void refuse(const struct michelogram *m, double fov, const char *words)
+{
+	struct scan *scan = NULL;
+	int *number = NULL;
+	struct err err = {0};
+
+	assert_int_equal(scan_create_michelogram(m, fov, NULL, &scan, &number, &err), -EINVAL);
+	assert_null(scan);
+	assert_null(number);
+	if (!strstr(err.msg, words))
+		print_error("'%s' does not say '%s'\n", err.msg, words);
+	assert_non_null(strstr(err.msg, words));
+}
+
+static void refusals(void **state)
+{
+	struct michelogram good = make(&ste, 329, 280, 2, 23), m = good;
+	struct michelogram_segment *list = NULL, some[3];
+	struct err err = {0};
+	int n = -1;
+
+	(void)state;
+#define REFUSE(field, value, words)                                                                                              \
+	do {                                                                                                                     \
+		m = good;                                                                                                        \
+		m.field = (value);                                                                                               \
+		refuse(&m, 350, words);                                                                                          \
+	} while (0)
+	REFUSE(scanner.rings, 0, "0 rings");
+	REFUSE(scanner.rings, 1025, "1025 rings");
+	REFUSE(scanner.rings, 1, "ring differences -1 to 1; 1 rings have -0 to 0");
+	REFUSE(scanner.rings, 25, "segment 0 has 47 planes; ring differences -1 to 1 of 25 rings have 49");
+	REFUSE(scanner.ring_spacing, NAN, "rings nan mm apart");
+	REFUSE(scanner.ring_spacing, 0, "rings 0 mm apart");
+	REFUSE(scanner.radius, -1, "rings of -1 mm radius");
+	REFUSE(scanner.radius, INFINITY, "rings of inf mm radius");
+	REFUSE(scanner.interaction_depth, -1, "depth of interaction -1 mm");
+	REFUSE(scanner.bin, NAN, "radial bins of nan mm");
+	REFUSE(n_radial, 0, "0 radial bins");
+	REFUSE(n_angles, 4097, "4097 angles");
+	REFUSE(angle_offset, NAN, "first angle at nan degrees");
+	REFUSE(n_segments, 0, "0 segments");
+	REFUSE(segments, NULL, "segments");
+	m = good;
+	m.arc_corrected = false;
+	m.scanner.detectors = 0;
+	refuse(&m, 350, "0 detectors");
+	m.scanner.detectors = 328;
+	refuse(&m, 350, "329 radial bins of 328 detectors");
+	m = good;
+	refuse(&m, 0, "field of view of 0 mm");
+	refuse(&m, NAN, "field of view of nan mm");
+	refuse(&m, 451.5, "field of view of 451.5 mm radius in rings of 451.5 mm");
+	memcpy(some, good.segments, sizeof(some));
+	m.segments = some;
+	m.n_segments = 3;
+	some[2] = some[1];
+	refuse(&m, 350, "segments 1 (2 to 3) and 2 (2 to 3) share");
+	some[2] = (struct michelogram_segment){3, 2, 1};
+	refuse(&m, 350, "segment 2 of ring differences 3 to 2");
+	some[2] = (struct michelogram_segment){-2147483647 - 1, 2147483647, 1};
+	refuse(&m, 350, "segment 2 of");
+	free(good.segments);
+
+	assert_int_equal(michelogram_segments(24, 4, 23, &list, &n, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "span 4"));
+	assert_int_equal(michelogram_segments(24, -1, 23, &list, &n, &err), -EINVAL);
+	assert_int_equal(michelogram_segments(24, 3, 24, &list, &n, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "ring difference 24; 24 rings have 0 to 23"));
+	assert_int_equal(michelogram_segments(24, 11, 4, &list, &n, &err), -EINVAL);
+	assert_int_equal(michelogram_segments(0, 1, 0, &list, &n, &err), -EINVAL);
+	assert_int_equal(michelogram_segments(1000, 1, 999, &list, &n, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "1999 segments"));
+	assert_null(list);
+	assert_int_equal(n, -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts),     cmocka_unit_test(planes),		  cmocka_unit_test(every_plane),
+		cmocka_unit_test(ring_pairs), cmocka_unit_test(angles_and_radii), cmocka_unit_test(refusals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

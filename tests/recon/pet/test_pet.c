@@ -1,0 +1,436 @@
+/* PET images of a small scanner: what theory says of every step, values, positions, factors and background, subsets, the
+ * resolution model, filtered backprojection, groups of angles under a memory limit. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/recon/pet/pet_fixture.h"
+
+#define SUM_TOL 1e-5	    /* float32 sums of some thousand terms */
+#define LIKELIHOOD_TOL 1e-6 /* of a sum of float32 projections */
+
+static const struct shape cylinder[] = {{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 200}, 2.0}};
+
+/* No mirror and no rotation brings it back to itself. */
+static const struct shape lopsided[] = {
+	{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {65, 65, 200}, 1},
+	{SHAPE_ELLIPSOID, ROLE_LESION, {30, -15, 6}, {14, 14, 10}, 20},
+	{SHAPE_ELLIPSOID, ROLE_LESION, {-20, 25, -8}, {12, 20, 8}, 5},
+};
+static const size_t n_lopsided = sizeof(lopsided) / sizeof(lopsided[0]);
+
+/* A x of an image that lies x fastest, in the order of the michelogram, with the reference operator. */
+static float *model(const struct michelogram *m, const struct pet_plan *plan, const float *x)
+{
+	struct grid grid = plan->grid;
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	size_t plane_bins = (size_t)m->n_angles * (size_t)m->n_radial;
+	struct projection_spec spec = {.model = PROJECTION_EXACT, .n_views = m->n_angles, .grid = &grid};
+	float *lines, *sorted = malloc(michelogram_size(m) * sizeof(*sorted));
+	struct scan *scan = NULL;
+	struct linop *op;
+	struct buf b, p;
+	int *plane = NULL;
+
+	assert_non_null(sorted);
+	grid.z_fastest = false;
+	assert_int_equal(scan_create_michelogram(m, plan->fov_radius, NULL, &scan, &plane, NULL), 0);
+	spec.scan = scan;
+	op = fixture_projector(dev, &spec);
+	b = fixture_upload(dev, x, op->n_in);
+	p = fixture_upload(dev, NULL, op->n_out);
+	assert_int_equal(op->apply(op, &b, &p, NULL), 0);
+	lines = fixture_download(&p);
+	for (size_t i = 0; i < op->n_out; i++) {
+		size_t u = i % (size_t)scan->n_u, v = i / (size_t)scan->n_u % (size_t)scan->n_v,
+		       a = i / (size_t)scan->n_u / (size_t)scan->n_v;
+
+		sorted[(size_t)plane[u] * plane_bins + a * (size_t)m->n_radial + v] = lines[i];
+	}
+	free(lines);
+	free(plane);
+	buf_release(&b);
+	buf_release(&p);
+	linop_free(op);
+	scan_free(scan);
+	device_close(dev);
+	return sorted;
+}
+
+static double likelihood(const float *y, const float *p, size_t n, double *ret_sum)
+{
+	double sum = 0, likely = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		sum += p[i];
+		if (p[i] > 0)
+			likely += y[i] * log(p[i]) - p[i];
+	}
+	*ret_sum = sum;
+	return likely;
+}
+
+/* An image, and data that it explains to the last digit. */
+static float *consistent(const struct michelogram *m, struct device *dev, float **ret_y)
+{
+	struct pet_plan plan = pet_plan_of(&pet_protocol_small, m, false, false, dev);
+	float *y = pet_lines(m, lopsided, n_lopsided), *x = pet_image(&pet_protocol_small, m, dev, y, NULL, NULL, NULL);
+
+	free(y);
+	*ret_y = model(m, &plan, x);
+	return x;
+}
+
+/* After every iteration: as many counts in the model as in the data, and a likelihood that does not fall;
+ * on memory full of NaN. */
+static void mlem_identities(void **state)
+{
+	struct michelogram m = pet_scanner_small(true);
+	float *y = pet_lines(&m, lopsided, n_lopsided);
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
+	struct pet_protocol p = pet_protocol_small;
+	struct pet_plan plan = pet_plan_of(&p, &m, false, false, dev);
+	double before = -INFINITY;
+
+	(void)state;
+	for (int k = 1; k <= 8; k++) {
+		struct pet_report report;
+		double sum, likely;
+		float *x, *lines;
+
+		p.iterations = k;
+		x = pet_image(&p, &m, dev, y, NULL, NULL, &report);
+		assert_true(report.sum_data > 1000);
+		assert_near(report.sum_model, report.sum_data, SUM_TOL * report.sum_data);
+		lines = model(&m, &plan, x);
+		likely = likelihood(y, lines, michelogram_size(&m), &sum);
+		free(lines);
+		assert_near(sum, report.sum_model, SUM_TOL * sum);
+		assert_true(likely >= before - LIKELIHOOD_TOL * fabs(likely));
+		before = likely;
+		for (size_t i = 0; i < pet_voxels(&plan); i++)
+			assert_true(x[i] >= 0 && isfinite(x[i]));
+		free(x);
+	}
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	pet_forget(dev);
+	device_close(dev);
+	free(y);
+	free(m.segments);
+}
+
+static void algorithms_on_a_cylinder(void **state)
+{
+	static const struct {
+		enum pet_algorithm algorithm;
+		enum projection_model projector;
+		int iterations;
+		double tolerance;
+	} ways[] = {
+		{PET_MLEM, PROJECTION_EXACT, 30, 0.01},	 {PET_MLEM, PROJECTION_PATHS, 30, 0.01},
+		{PET_MLEM, PROJECTION_JOSEPH, 30, 0.01}, {PET_OSEM, PROJECTION_EXACT, 6, 0.01},
+		{PET_BSREM, PROJECTION_EXACT, 6, 0.01},	 {PET_FBP, PROJECTION_EXACT, 1, 0.02},
+	};
+
+	(void)state;
+	for (int arc = 0; arc < 2; arc++)
+		for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+			struct michelogram m = pet_scanner_small(arc);
+			float *y = pet_lines(&m, cylinder, 1), *x;
+			struct device *dev = fixture_device(arc ? FIXTURE_CPU : FIXTURE_POISON, 2);
+			struct pet_protocol p = pet_protocol_small;
+			struct pet_plan plan;
+
+			p.algorithm = ways[i].algorithm;
+			p.projector = ways[i].projector;
+			p.iterations = ways[i].iterations;
+			plan = pet_plan_of(&p, &m, false, false, dev);
+			x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
+			for (int k = 0; k < PET_SLICES; k++)
+				assert_near(pet_mean(&plan, x, 45, k, k + 1), 2, 2 * ways[i].tolerance);
+			for (size_t v = 0; v < pet_voxels(&plan); v += (size_t)PET_MATRIX * PET_MATRIX)
+				assert_true(x[v] == 0); /* outside the field of view */
+			free(x);
+			free(y);
+			free(m.segments);
+			pet_forget(dev);
+			device_close(dev);
+		}
+}
+
+/* Right, down, into the gantry: in x, y and z, with every algorithm. */
+static void not_mirrored(void **state)
+{
+	struct michelogram m = pet_scanner_small(true);
+	float *y = pet_lines(&m, lopsided, n_lopsided);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+
+	(void)state;
+	for (int algorithm = PET_MLEM; algorithm <= PET_FBP; algorithm++) {
+		struct pet_protocol p = pet_protocol_small;
+		struct pet_plan plan;
+		double centre[3];
+		float *x;
+
+		p.algorithm = algorithm;
+		plan = pet_plan_of(&p, &m, false, false, dev);
+		x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
+		pet_centre(&plan, x, centre);
+		for (int c = 0; c < 3; c++)
+			assert_near(centre[c], lopsided[1].c[c], 0.3 * plan.grid.h[c]);
+		free(x);
+	}
+	pet_forget(dev);
+	device_close(dev);
+	free(y);
+	free(m.segments);
+}
+
+/* Known m and b, data that an image explains: MLEM with them finds it as MLEM of the corrected data does; FBP gives the same. */
+static void factors_and_background(void **state)
+{
+	struct michelogram m = pet_scanner_small(true);
+	size_t n = michelogram_size(&m);
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
+	float *line, *factors = fixture_floats(n, 5, 0.2f, 1), *background = fixture_floats(n, 7, 20, 40),
+		     *y = malloc(n * sizeof(*y)), *x = consistent(&m, dev, &line);
+
+	(void)state;
+	assert_non_null(y);
+	for (size_t i = 0; i < n; i++)
+		y[i] = factors[i] * line[i] + background[i];
+	for (int fbp = 0; fbp < 2; fbp++) {
+		struct pet_protocol p = pet_protocol_small;
+		struct pet_plan plan;
+		float *plain, *modelled, *scaled;
+		double centre[3];
+
+		p.algorithm = fbp ? PET_FBP : PET_MLEM;
+		p.iterations = 60;
+		plan = pet_plan_of(&p, &m, true, true, dev);
+		plain = pet_image(&p, &m, dev, line, NULL, NULL, NULL);
+		modelled = pet_image(&p, &m, dev, y, factors, background, NULL);
+		if (!fbp)
+			assert_true(fixture_difference(plain, x, pet_voxels(&plan)) < 0.01);
+		assert_true(fixture_difference(modelled, plain, pet_voxels(&plan)) < (fbp ? 0.03 : 0.01));
+		assert_near(pet_mean(&plan, modelled, 60, 2, 9), pet_mean(&plan, plain, 60, 2, 9), fbp ? 0.01 : 2e-3);
+		pet_centre(&plan, modelled, centre);
+		for (int c = 0; c < 3; c++)
+			assert_near(centre[c], lopsided[1].c[c], 0.3 * plan.grid.h[c]);
+		/* factors of another unit: an image of another unit */
+		for (size_t i = 0; i < n; i++)
+			factors[i] *= 0.125f;
+		scaled = pet_image(&p, &m, dev, y, factors, background, NULL);
+		for (size_t i = 0; i < n; i++)
+			factors[i] *= 8;
+		for (size_t i = 0; i < pet_voxels(&plan); i++)
+			scaled[i] /= 8;
+		assert_true(fixture_difference(scaled, modelled, pet_voxels(&plan)) < 1e-5);
+		free(plain);
+		free(modelled);
+		free(scaled);
+	}
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	pet_forget(dev);
+	device_close(dev);
+	free(x);
+	free(line);
+	free(factors);
+	free(background);
+	free(y);
+	free(m.segments);
+}
+
+/* Bins with m = 0 do not count, whatever they hold. */
+static void bins_that_do_not_count(void **state)
+{
+	struct michelogram m = pet_scanner_small(true);
+	size_t n = michelogram_size(&m);
+	float *y = pet_lines(&m, cylinder, 1), *factors = malloc(n * sizeof(*factors));
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct pet_protocol p = pet_protocol_small;
+	struct pet_plan plan = pet_plan_of(&p, &m, true, false, dev);
+	struct pet_report report;
+	uint32_t seed = 3;
+	float *x;
+
+	(void)state;
+	assert_non_null(factors);
+	for (size_t i = 0; i < n; i++) {
+		factors[i] = fixture_random(&seed) < 0.8f;
+		if (factors[i] == 0)
+			y[i] = 1000;
+	}
+	for (int fbp = 0; fbp < 2; fbp++) {
+		p.algorithm = fbp ? PET_FBP : PET_MLEM;
+		p.iterations = 30;
+		x = pet_image(&p, &m, dev, y, factors, NULL, &report);
+		assert_near(pet_mean(&plan, x, 45, 0, PET_SLICES), 2, fbp ? 0.04 : 0.02);
+		if (!fbp)
+			assert_near(report.sum_model, report.sum_data, SUM_TOL * report.sum_data);
+		free(x);
+	}
+	pet_forget(dev);
+	device_close(dev);
+	free(y);
+	free(factors);
+	free(m.segments);
+}
+
+/* Counts in units a trillion times larger or smaller give the same image in that unit, to the bit. */
+static void any_unit(void **state)
+{
+	struct michelogram m = pet_scanner_small(true);
+	size_t n = michelogram_size(&m);
+	float *y = pet_lines(&m, lopsided, n_lopsided), *other = malloc(n * sizeof(*other));
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct pet_protocol p = pet_protocol_small;
+	struct pet_plan plan = pet_plan_of(&p, &m, false, false, dev);
+	float *x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
+
+	(void)state;
+	assert_non_null(other);
+	for (int sign = -1; sign <= 1; sign += 2) {
+		double unit = exp2(40 * sign);
+		float *scaled;
+
+		for (size_t i = 0; i < n; i++)
+			other[i] = (float)(y[i] * unit);
+		scaled = pet_image(&p, &m, dev, other, NULL, NULL, NULL);
+		for (size_t i = 0; i < pet_voxels(&plan); i++)
+			scaled[i] = (float)(scaled[i] / unit);
+		/* the least value of a voxel is absolute */
+		assert_true(fixture_difference(scaled, x, pet_voxels(&plan)) < 1e-6);
+		free(scaled);
+	}
+	pet_forget(dev);
+	device_close(dev);
+	free(x);
+	free(y);
+	free(other);
+	free(m.segments);
+}
+
+/* Subsets: as far in one pass as MLEM in as many as there are subsets, to the same image. BSREM without a penalty: the same
+ * again, with steps that fall, too. */
+static void subsets(void **state)
+{
+	static const struct {
+		enum pet_algorithm algorithm;
+		int iterations;
+		double relaxation, apart, from_truth;
+	} ways[] = {
+		{PET_MLEM, 100, 0, 0, 0.01},
+		{PET_OSEM, 20, 0, 0.005, 0.01},
+		{PET_BSREM, 20, 0, 0.01, 0.01},
+		{PET_BSREM, 40, 0.05, 0.01, 0.01},
+	};
+	struct michelogram m = pet_scanner_small(true);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	float *y, *truth = consistent(&m, dev, &y), *mlem = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct pet_protocol p = pet_protocol_small;
+		struct pet_plan plan;
+		float *x;
+
+		p.algorithm = ways[i].algorithm;
+		p.iterations = ways[i].iterations;
+		p.relaxation = ways[i].relaxation;
+		plan = pet_plan_of(&p, &m, false, false, dev);
+		x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
+		if (!mlem)
+			mlem = x;
+		assert_true(fixture_difference(x, truth, pet_voxels(&plan)) < ways[i].from_truth);
+		assert_true(fixture_difference(x, mlem, pet_voxels(&plan)) <= ways[i].apart);
+		if (x != mlem)
+			free(x);
+	}
+	free(mlem);
+	free(truth);
+	pet_forget(dev);
+	device_close(dev);
+	free(y);
+	free(m.segments);
+}
+
+/* Roughness: mean squared difference of neighbours along x. */
+static double roughness(const float *x, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 1; i < n; i++)
+		sum += ((double)x[i] - x[i - 1]) * ((double)x[i] - x[i - 1]);
+	return sum / (double)n;
+}
+
+/* With a penalty: one maximum, whatever the subsets, from few counts; the more weight the smoother, and the counts stay. */
+static void penalty(void **state)
+{
+	static const double weights[] = {0, 0.03, 0.1};
+	struct michelogram m = pet_scanner_small(true);
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
+	struct pet_protocol p = pet_protocol_small;
+	struct pet_plan plan = pet_plan_of(&p, &m, false, false, dev);
+	size_t n = pet_voxels(&plan), bins = michelogram_size(&m);
+	float *y = pet_lines(&m, lopsided, n_lopsided);
+	double before = INFINITY, mean = 0;
+
+	(void)state;
+	for (size_t i = 0; i < bins; i++)
+		y[i] *= 0.05f;
+	assert_int_equal(pet_phantom_noise(y, bins, 0, 7, NULL), 0);
+	p.algorithm = PET_BSREM;
+	p.prior_gamma = 2;
+	for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+		float *x, *other;
+
+		p.prior_weight = weights[i];
+		p.subsets = 5;
+		p.iterations = 20;
+		p.relaxation = 0.1;
+		x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
+		if (i) {
+			p.subsets = 1;
+			p.iterations = 50;
+			p.relaxation = 0;
+			other = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
+			assert_true(fixture_difference(x, other, n) < 0.02);
+			free(other);
+			assert_near(pet_mean(&plan, x, 60, 0, PET_SLICES), mean, 0.05 * mean);
+		} else {
+			mean = pet_mean(&plan, x, 60, 0, PET_SLICES);
+		}
+		assert_true(roughness(x, n) < before);
+		before = roughness(x, n);
+		free(x);
+	}
+	assert_int_equal(device_poison_check(dev, NULL), 0);
+	pet_forget(dev);
+	device_close(dev);
+	free(y);
+	free(m.segments);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mlem_identities),
+		cmocka_unit_test(algorithms_on_a_cylinder),
+		cmocka_unit_test(not_mirrored),
+		cmocka_unit_test(factors_and_background),
+		cmocka_unit_test(bins_that_do_not_count),
+		cmocka_unit_test(any_unit),
+		cmocka_unit_test(subsets),
+		cmocka_unit_test(penalty),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

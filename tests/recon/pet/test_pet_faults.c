@@ -1,0 +1,72 @@
+/* PET on a device that fails, at every call once. */
+#include "tests/recon/faulty_device.h"
+#include "tests/recon/pet/pet_work_fixture.h"
+
+/* Every call of a run fails once: the error comes out, memory is given back, and in the end a run passes. */
+static void faults(void **state)
+{
+	static const struct {
+		enum pet_algorithm algorithm;
+		int group_views, subsets;
+		bool keep;
+		int least; /* calls that such a run has at least */
+	} ways[] = {
+		{PET_MLEM, 0, 1, true, 30}, {PET_BSREM, 2, 2, false, 60}, {PET_OSEM, 2, 2, true, 60}, {PET_FBP, 2, 1, true, 12}};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
+		struct work w;
+		int calls = 0, r;
+
+		work_make(&w, FIXTURE_POISON);
+		w.m.n_angles = 4; /* the first of the data, as planes of fewer angles */
+		w.p.matrix = 8;
+		w.p.algorithm = ways[k].algorithm;
+		w.p.subsets = ways[k].subsets;
+		w.p.iterations = 1;
+		w.p.prior_weight = 0.1;
+		w.p.psf = 6;
+		w.p.postfilter = 5;
+		w.dev = device_close(w.dev);
+		do {
+			struct device *dev = fixture_device(FIXTURE_POISON, 1);
+			struct device_ops faulty = faulty_ops(dev->ops);
+			struct err err = {0};
+			float *x;
+
+			w.plan = pet_plan_of(&w.p, &w.m, true, true, dev);
+			w.plan.group_views = ways[k].group_views;
+			w.plan.keep_tables = ways[k].keep;
+			x = malloc(pet_voxels(&w.plan) * sizeof(*x));
+			assert_non_null(x);
+			fault.ops = dev->ops;
+			fault.left = calls++;
+			dev->ops = &faulty;
+			r = pet_reconstruct(&w.p, &w.plan, &w.m, dev, w.data[1], w.data[2], w.data[3], NULL, x, NULL, &err);
+			if (r == -ENOTSUP && w.p.algorithm == PET_FBP)
+				skip();
+			if (r < 0) {
+				assert_int_equal(r, -EIO);
+				assert_true(err.msg[0]);
+			}
+			dev->ops = fault.ops;
+			free(x);
+			pet_forget(dev);
+			device_close(dev);
+			assert_true(calls < 5000);
+		} while (r < 0);
+		print_message("algorithm %d: %d calls\n", (int)ways[k].algorithm, calls - 1);
+		assert_true(calls > ways[k].least);
+		w.dev = fixture_device(FIXTURE_POISON, 1);
+		work_close(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(faults),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/* PET in little memory: the image of the resident run under every limit, groups of angles. */
+#include <errno.h>
+
+#include "tests/recon/pet/pet_work_fixture.h"
+
+/* A device that counts. */
+static struct {
+	const struct device_ops *ops;
+	size_t floats, most; /* of vectors */
+	int tables, most_tables;
+	size_t host;
+} meter;
+
+static int metered_alloc(struct device *dev, size_t n, struct buf *ret, struct err *err)
+{
+	meter.floats += n;
+	meter.most = meter.floats > meter.most ? meter.floats : meter.most;
+	return meter.ops->alloc(dev, n, ret, err);
+}
+
+static void metered_release(struct buf *b)
+{
+	meter.floats -= b->n;
+	meter.ops->release(b);
+}
+
+static int metered_host_alloc(struct device *dev, size_t bytes, void **ret, struct err *err)
+{
+	meter.host += bytes;
+	return meter.ops->host_alloc(dev, bytes, ret, err);
+}
+
+static int metered_create(struct device *dev, const struct projection_spec *spec, struct projection **ret, struct err *err)
+{
+	meter.tables++;
+	meter.most_tables = meter.tables > meter.most_tables ? meter.tables : meter.most_tables;
+	return meter.ops->projection_create(dev, spec, ret, err);
+}
+
+static void metered_free(struct projection *a)
+{
+	meter.tables -= a != NULL;
+	meter.ops->projection_free(a);
+}
+
+/* Tables of a size that matters, which no CPU device would tell. */
+static size_t metered_bytes(struct device *dev, const struct projection_spec *spec)
+{
+	(void)dev;
+	return (size_t)spec->n_views * 40000;
+}
+
+/* Under every limit down to where it is refused: the image of the resident run, in the memory that was announced. */
+static void limits(void **state)
+{
+	static const struct {
+		enum pet_algorithm algorithm;
+		double prior_weight, psf, postfilter;
+	} ways[] = {{PET_MLEM, 0, 0, 0}, {PET_OSEM, 0, 0, 6},	 {PET_BSREM, 0, 0, 0},
+		    {PET_MLEM, 0, 8, 0}, {PET_BSREM, 0.1, 8, 0}, {PET_FBP, 0, 0, 5}};
+	int grouped = 0, anew = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct pet_report report;
+		struct err err = {0};
+		struct work w;
+		size_t whole, all;
+		float *expected;
+
+		work_make(&w, FIXTURE_POISON);
+		w.p.algorithm = ways[i].algorithm;
+		w.p.prior_weight = ways[i].prior_weight;
+		w.p.psf = ways[i].psf;
+		w.p.postfilter = ways[i].postfilter;
+		expected = image(&w, &report);
+		pet_forget(w.dev);
+		meter.ops = w.dev->ops;
+		{
+			struct device_ops metered = *w.dev->ops;
+
+			metered.alloc = metered_alloc;
+			metered.release = metered_release;
+			metered.host_alloc = metered_host_alloc;
+			metered.projection_create = metered_create;
+			metered.projection_free = metered_free;
+			metered.projection_bytes = metered_bytes;
+			w.dev->ops = &metered;
+			all = whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total;
+			for (size_t limit = whole;; limit = whole - 1) {
+				struct pet_plan plan;
+				struct pet_report found_report;
+				float *x;
+				int r;
+
+				w.p.memory_limit = limit;
+				r = pet_plan(&w.p, &w.m, true, true, w.dev, &plan, &err);
+				if (r < 0) {
+					assert_int_equal(r, -ENOMEM);
+					assert_non_null(strstr(err.msg, "with one angle at a time"));
+					break;
+				}
+				assert_true(plan.bytes_total <= limit);
+				assert_int_equal(plan.bytes_total, plan.bytes_volume + plan.bytes_data + plan.bytes_projection);
+				whole = plan.bytes_total;
+				if (limit < all && plan.group_views > 1 && plan.group_views % 3)
+					continue; /* every third plan and the last ones */
+				meter.floats = meter.most = meter.host = 0;
+				meter.tables = meter.most_tables = 0;
+				x = image(&w, &found_report);
+				/* the resolution model rounds once more for each group */
+				assert_true(fixture_difference(x, expected, pet_voxels(&plan)) < (w.p.psf > 0 ? 3e-6 : 1e-6));
+				assert_near(found_report.sum_data, report.sum_data, 1e-6 * report.sum_data);
+				assert_near(found_report.sum_model, report.sum_model, 1e-5 * report.sum_model);
+				assert_int_equal(meter.most * sizeof(float), plan.bytes_volume + plan.bytes_data);
+				assert_true(meter.host <= plan.bytes_host);
+				assert_int_equal(meter.floats, 0);
+				assert_int_equal(meter.tables, 0);
+				if (!plan.keep_tables)
+					assert_int_equal(meter.most_tables, 1);
+				grouped += plan.group_views > 0;
+				anew += !plan.keep_tables;
+				free(x);
+				pet_forget(w.dev);
+			}
+			assert_true(whole < all / 2);
+			w.dev->ops = meter.ops;
+		}
+		assert_int_equal(device_poison_check(w.dev, NULL), 0);
+		free(expected);
+		work_close(&w);
+	}
+	assert_true(grouped > 8 && anew > 2);
+}
+
+/* Subsets of one angle each cannot be cut further, but streamed they need one sensitivity image on the device instead of all. */
+static void subsets_of_an_angle(void **state)
+{
+	struct pet_report report;
+	struct pet_plan whole, plan;
+	float *expected, *found;
+	struct work w;
+
+	(void)state;
+	work_make(&w, FIXTURE_POISON);
+	w.p.algorithm = PET_OSEM;
+	w.p.subsets = w.m.n_angles;
+	w.p.iterations = 1;
+	whole = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+	expected = image(&w, &report);
+	w.p.memory_limit = whole.bytes_total / 2;
+	plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+	assert_int_equal(plan.group_views, 1);
+	assert_true(plan.bytes_total <= whole.bytes_total / 2);
+	found = image(&w, &report);
+	assert_true(fixture_difference(found, expected, pet_voxels(&plan)) < 1e-6);
+	free(expected);
+	free(found);
+	work_close(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits),
+		cmocka_unit_test(subsets_of_an_angle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,376 @@
+/* A PET session's manners: planes in any order from several threads, what it refuses, sensitivity images that are kept,
+ * cancelling. Memory and its limit: test_pet_memory.c; devices that fail: test_pet_faults.c. */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tests/recon/pet/pet_work_fixture.h"
+
+static void session_open(struct work *w)
+{
+	w->plan = pet_plan_of(&w->p, &w->m, true, true, w->dev);
+	assert_int_equal(pet_open(&w->p, &w->plan, &w->m, true, true, w->dev, &w->s, NULL), 0);
+}
+
+static int put(struct work *w, int role, int first, int n, struct err *err)
+{
+	return pet_put(w->s, role, first, n, w->data[role] + (size_t)first * w->plane_bins, err);
+}
+
+static void put_all(struct work *w)
+{
+	for (int role = PET_DATA; role <= PET_BACKGROUND; role++)
+		assert_int_equal(put(w, role, 0, PLANES, NULL), 0);
+}
+
+static float *result(struct work *w)
+{
+	float *x = malloc(pet_voxels(&w->plan) * sizeof(*x));
+
+	assert_non_null(x);
+	assert_int_equal(pet_read_slices(w->s, 0, w->plan.grid.n[2], x, NULL), 0);
+	return x;
+}
+
+struct crowd {
+	struct work *w;
+	int order[3 * PLANES];
+	atomic_int next, failed;
+};
+
+static void *bring_planes(void *arg)
+{
+	struct crowd *c = arg;
+	int i;
+
+	while ((i = atomic_fetch_add(&c->next, 1)) < 3 * PLANES)
+		if (put(c->w, 1 + c->order[i] / PLANES, c->order[i] % PLANES, 1, NULL) < 0)
+			atomic_fetch_add(&c->failed, 1);
+	return NULL;
+}
+
+/* The same bits, whatever the order and the threads. */
+static void any_order_from_threads(void **state)
+{
+	struct work w;
+	float *expected, *found;
+	uint32_t seed = 4;
+
+	(void)state;
+	work_make(&w, FIXTURE_POISON);
+	expected = image(&w, NULL);
+	for (int round = 0; round < 4; round++) {
+		struct crowd c = {.w = &w};
+		pthread_t thread[4];
+
+		pet_forget(w.dev);
+		session_open(&w);
+		for (int i = 0; i < 3 * PLANES; i++) {
+			int j = (int)(fixture_random(&seed) * (float)(i + 1));
+
+			c.order[i] = c.order[j];
+			c.order[j] = i;
+		}
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, bring_planes, &c), 0);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_join(thread[i], NULL), 0);
+		assert_int_equal(c.failed, 0);
+		assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
+		found = result(&w);
+		assert_memory_equal(found, expected, pet_voxels(&w.plan) * sizeof(*found));
+		free(found);
+		w.s = pet_close(w.s);
+	}
+	assert_int_equal(device_poison_check(w.dev, NULL), 0);
+	free(expected);
+	work_close(&w);
+}
+
+static void refused(int r, const struct err *err, const char *words)
+{
+	assert_int_equal(r, -EINVAL);
+	if (!strstr(err->msg, words))
+		print_error("'%s' does not say '%s'\n", err->msg, words);
+	assert_non_null(strstr(err->msg, words));
+}
+
+static void refusals(void **state)
+{
+	struct pet_session *s = NULL;
+	struct err err = {0};
+	struct work w;
+	float *x;
+
+	(void)state;
+	work_make(&w, FIXTURE_POISON);
+	session_open(&w);
+	x = malloc(pet_voxels(&w.plan) * sizeof(*x));
+	assert_non_null(x);
+	refused(pet_put(w.s, 4, 0, 1, w.data[1], &err), &err, "role 4 was not announced");
+	refused(pet_put(w.s, PET_DATA, -1, 1, w.data[1], &err), &err, "planes -1 to -1 of 25");
+	refused(pet_put(w.s, PET_DATA, 0, 0, w.data[1], &err), &err, "planes 0 to -1 of 25");
+	refused(pet_put(w.s, PET_DATA, 20, 6, w.data[1], &err), &err, "planes 20 to 25 of 25");
+	assert_int_equal(put(&w, PET_DATA, 3, 7, NULL), 0);
+	refused(put(&w, PET_DATA, 9, 2, &err), &err, "data of plane 9 are here already");
+	refused(put(&w, PET_DATA, 0, 4, &err), &err, "data of plane 3 are here already");
+	refused(pet_run(w.s, NULL, NULL, &err), &err, "data of 7 of 25 planes are here");
+	assert_int_equal(put(&w, PET_DATA, 10, 15, NULL), 0);
+	assert_int_equal(put(&w, PET_DATA, 0, 3, NULL), 0);
+	assert_int_equal(put(&w, PET_BACKGROUND, 0, PLANES, NULL), 0);
+	assert_int_equal(put(&w, PET_FACTORS, 0, PLANES - 1, NULL), 0);
+	refused(pet_run(w.s, NULL, NULL, &err), &err, "factors of 24 of 25 planes are here");
+	refused(pet_read_slices(w.s, 0, 1, x, &err), &err, "before it was run");
+	assert_int_equal(put(&w, PET_FACTORS, PLANES - 1, 1, NULL), 0);
+	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
+	refused(pet_run(w.s, NULL, NULL, &err), &err, "has been run");
+	refused(put(&w, PET_DATA, 0, 1, &err), &err, "planes 0 to 0 of 25 after the run");
+	refused(pet_read_slices(w.s, -1, 1, x, &err), &err, "slices -1 to -1 of 11");
+	refused(pet_read_slices(w.s, 10, 2, x, &err), &err, "slices 10 to 11 of 11");
+	for (int k = PET_SLICES - 1; k >= 0; k--) { /* backwards, one by one */
+		float *whole = result(&w);
+		size_t slice = (size_t)PET_MATRIX * PET_MATRIX;
+
+		assert_int_equal(pet_read_slices(w.s, k, 1, x, NULL), 0);
+		assert_memory_equal(x, whole + (size_t)k * slice, slice * sizeof(*x));
+		free(whole);
+	}
+	free(x);
+	/* a role that was not announced */
+	w.plan = pet_plan_of(&w.p, &w.m, false, false, w.dev);
+	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, &s, NULL), 0);
+	refused(pet_put(s, PET_FACTORS, 0, 1, w.data[1], &err), &err, "factors was not announced");
+	pet_close(s);
+	w.plan.subsets = 3;
+	refused(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, &s, &err), &err, "the plan is for 3 subsets");
+	work_close(&w);
+}
+
+/* A bin that is no count is named, and the planes can be put again. */
+static void bad_bins(void **state)
+{
+	static const struct {
+		float value;
+		const char *text;
+	} bad[] = {{-0.5f, "-0.5"}, {NAN, "nan"}, {INFINITY, "inf"}, {-INFINITY, "-inf"}};
+	static const char *const names[] = {"", "data", "factors", "background"};
+	struct work w;
+	float *found, *expected;
+
+	(void)state;
+	work_make(&w, FIXTURE_POISON);
+	expected = image(&w, NULL);
+	session_open(&w);
+	for (int role = PET_DATA; role <= PET_BACKGROUND; role++) {
+		for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+			size_t plane = 4 + i, angle = 39 - i, t = 48 * (i % 2), at = (plane * 40 + angle) * 49 + t;
+			float kept = w.data[role][at];
+			struct err err = {0};
+			char words[160];
+
+			w.data[role][at] = bad[i].value;
+			w.data[role][w.bins - 1] = -1; /* the first one is named */
+			snprintf(words, sizeof(words),
+				 "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %s; allowed: finite, not negative",
+				 names[role], plane, angle, t, bad[i].text);
+			refused(put(&w, role, 2, PLANES - 2, &err), &err, words);
+			w.data[role][at] = kept;
+			w.data[role][w.bins - 1] = 2;
+		}
+		w.data[role][w.bins - 1] = expected ? w.data[role][w.bins - 2] : 0;
+	}
+	free(expected);
+	expected = image(&w, NULL);
+	put_all(&w);
+	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
+	found = result(&w);
+	assert_memory_equal(found, expected, pet_voxels(&w.plan) * sizeof(*found));
+	free(found);
+	free(expected);
+	work_close(&w);
+}
+
+static void nothing_there(void **state)
+{
+	(void)state;
+	for (int algorithm = PET_MLEM; algorithm <= PET_BSREM; algorithm++)
+		for (int role = PET_DATA; role <= PET_FACTORS; role++) {
+			struct err err = {0};
+			struct work w;
+
+			work_make(&w, FIXTURE_POISON);
+			w.p.algorithm = algorithm;
+			memset(w.data[role], 0, w.bins * sizeof(float));
+			session_open(&w);
+			put_all(&w);
+			assert_int_equal(pet_run(w.s, NULL, NULL, &err), -EDOM);
+			assert_non_null(strstr(err.msg, role == PET_DATA ? "no counts" : "all factors are 0"));
+			refused(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, "before it was run");
+			work_close(&w);
+		}
+}
+
+static void plan_refusals(void **state)
+{
+	static const struct {
+		size_t at; /* of the key in the protocol */
+		double value;
+		const char *words;
+	} bad[] = {
+		{offsetof(struct pet_protocol, voxel), -1, "voxel=-1; allowed: 0"},
+		{offsetof(struct pet_protocol, voxel), NAN, "voxel=nan"},
+		{offsetof(struct pet_protocol, slice), 0.001, "slice=0.001; allowed: 0"},
+		{offsetof(struct pet_protocol, fov_radius), 124, "fov_radius=124 mm; allowed: more than 0, up to 122.5"},
+		{offsetof(struct pet_protocol, fov_radius), NAN, "fov_radius=nan"},
+		{offsetof(struct pet_protocol, postfilter), 51, "postfilter=51; allowed: 0 (none) to 50 mm"},
+		{offsetof(struct pet_protocol, psf), -3, "psf=-3; allowed"},
+		{offsetof(struct pet_protocol, prior_weight), -1, "prior_weight=-1; allowed: 0 to 1e6"},
+		{offsetof(struct pet_protocol, prior_gamma), NAN, "prior_gamma=nan"},
+		{offsetof(struct pet_protocol, relaxation), -1, "relaxation=-1"},
+	};
+	struct work w;
+	struct pet_plan plan;
+	struct err err = {0};
+
+	(void)state;
+	work_make(&w, FIXTURE_CPU);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct pet_protocol p = w.p;
+
+		p.algorithm = PET_BSREM;
+		memcpy((char *)&p + bad[i].at, &bad[i].value, sizeof(double));
+		refused(pet_plan(&p, &w.m, false, false, w.dev, &plan, &err), &err, bad[i].words);
+	}
+	w.p.algorithm = 9;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "algorithm=9; allowed: mlem, osem, bsrem, fbp");
+	w.p.algorithm = PET_OSEM;
+	w.p.subsets = 41;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "subsets=41; allowed: 1 to 40");
+	w.p.subsets = 5;
+	w.p.iterations = 0;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "iterations=0; allowed: 1 to 1000");
+	w.p.iterations = 1;
+	w.p.matrix = 1;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "matrix=1; allowed");
+	w.p.matrix = 0;
+	w.p.projector = PROJECTION_SLICES;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "projector=2; allowed: paths, joseph, exact");
+	w.p.algorithm = PET_FBP;
+	w.p.filter_cut = 0;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "filter_cut=0; allowed");
+	w.p.filter_cut = 1;
+	w.p.slice = 2;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "slice=2 mm; fbp has a plane every 3 mm");
+	work_close(&w);
+}
+
+/* The seed's scanner with nothing said: 256 x 256 x 47 voxels over 700 mm. */
+static void defaults(void **state)
+{
+	struct michelogram m = {
+		.scanner = {24, 560, 6.54, 443.1, 8.4, 2.397}, .n_radial = 329, .n_angles = 280, .arc_corrected = true};
+	struct pet_protocol p = {.algorithm = PET_MLEM, .iterations = 40, .projector = PROJECTION_EXACT};
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
+	struct pet_plan plan;
+
+	(void)state;
+	assert_int_equal(michelogram_segments(24, 2, 23, &m.segments, &m.n_segments, NULL), 0);
+	plan = pet_plan_of(&p, &m, false, false, dev);
+	assert_int_equal(plan.grid.n[0], 256);
+	assert_int_equal(plan.grid.n[1], 256);
+	assert_int_equal(plan.grid.n[2], 47);
+	assert_true(plan.grid.z_fastest);
+	assert_near(plan.fov_radius, 350, 1e-9);
+	assert_near(plan.grid.h[0], 700.0 / 256, 1e-9);
+	assert_near(plan.grid.h[2], 3.27, 1e-9);
+	for (int c = 0; c < 3; c++)
+		assert_near(plan.grid.lo[c], -0.5 * plan.grid.n[c] * plan.grid.h[c], 1e-9);
+	/* x, num and a sensitivity image; data and line integrals */
+	assert_int_equal(plan.bytes_volume, 3 * sizeof(float) * 256 * 256 * 48);
+	assert_int_equal(plan.bytes_data, 2 * sizeof(float) * 553 * 280 * 329);
+	free(m.segments);
+	device_close(dev);
+}
+
+/* Made once for the same geometry and factors; the image does not change by it. */
+static void sensitivity_is_kept(void **state)
+{
+	(void)state;
+	for (int algorithm = PET_MLEM; algorithm <= PET_BSREM; algorithm++)
+		for (int streamed = 0; streamed < 2; streamed++) {
+			struct pet_report report;
+			struct pet_plan plan;
+			float *x[5];
+			struct work w;
+
+			work_make(&w, FIXTURE_POISON);
+			w.p.algorithm = algorithm;
+			plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+			w.p.memory_limit = streamed ? plan.bytes_total - 1 : 0;
+			x[0] = image(&w, &report);
+			assert_false(report.sensitivity_cached);
+			x[1] = image(&w, &report);
+			assert_true(report.sensitivity_cached);
+			assert_memory_equal(x[0], x[1], pet_voxels(&plan) * sizeof(float));
+			w.data[PET_FACTORS][1234] *= 1.001f; /* one bin */
+			x[2] = image(&w, &report);
+			assert_false(report.sensitivity_cached);
+			w.p.fov_radius = 79; /* another geometry */
+			x[3] = image(&w, &report);
+			assert_false(report.sensitivity_cached);
+			w.p.fov_radius = PET_FOV;
+			w.data[PET_FACTORS][1234] /= 1.001f;
+			pet_forget(w.dev);
+			x[4] = image(&w, &report);
+			assert_false(report.sensitivity_cached);
+			for (int i = 0; i < 5; i++)
+				free(x[i]);
+			work_close(&w);
+		}
+}
+
+static bool stop(void *ctx)
+{
+	return --*(int *)ctx < 0;
+}
+
+/* Asked before every step; a session that was cancelled has no result. */
+static void cancel(void **state)
+{
+	(void)state;
+	for (int streamed = 0; streamed < 2; streamed++)
+		for (int after = 0; after <= 10; after += 5) { /* OSEM, 2 passes of 5 subsets */
+			int left = after, r;
+			struct monitor monitor = {&left, NULL, stop};
+			struct err err = {0};
+			struct work w;
+
+			work_make(&w, FIXTURE_POISON);
+			w.p.algorithm = PET_OSEM;
+			if (streamed)
+				w.p.memory_limit = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total - 1;
+			session_open(&w);
+			put_all(&w);
+			r = pet_run(w.s, &monitor, NULL, &err);
+			assert_int_equal(r, after < 10 ? -ECANCELED : 0);
+			if (r < 0) {
+				assert_non_null(strstr(err.msg, "cancelled"));
+				refused(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, "before it was run");
+			} else {
+				assert_int_equal(pet_read_slices(w.s, 0, 1, w.data[1], NULL), 0);
+			}
+			work_close(&w);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_order_from_threads), cmocka_unit_test(refusals),	   cmocka_unit_test(bad_bins),
+		cmocka_unit_test(nothing_there),	  cmocka_unit_test(plan_refusals), cmocka_unit_test(defaults),
+		cmocka_unit_test(sensitivity_is_kept),	  cmocka_unit_test(cancel),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
