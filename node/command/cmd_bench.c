@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "node/base/version.h"
 #include "node/command/commands.h"
 #include "node/process/options.h"
 #include "node/tools/bench_compare.h"
-#include "node/version.h"
 #include "recon/bench/bench.h"
 #include "recon/core/threads.h"
 

@@ -11,7 +11,7 @@
 
 #include "node/config/config_read.h"
 #include "node/config/config_value.h"
-#include "node/defaults_conf.h"
+#include "node/config/defaults_conf.h"
 
 #define EMBEDDED_NAME "defaults.conf (embedded)"
 

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/base/version.h"
 #include "node/result/ct_result_parts.h"
-#include "node/version.h"
 
 #define HU_LEAST (-32768) /* of 16 bits */
 #define HU_MOST 32767

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "node/base/plural.h"
+#include "node/base/version.h"
 #include "node/result/ct_result_parts.h"
 #include "node/result/result_series.h"
-#include "node/version.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/base/version.h"
 #include "node/result/result_parts.h"
-#include "node/version.h"
 
 /* `sources`: of the instances too. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,

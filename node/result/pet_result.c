@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "node/base/version.h"
 #include "node/result/pet_result_parts.h"
-#include "node/version.h"
 
 /* ---- identity ---- */
 

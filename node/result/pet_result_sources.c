@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "node/base/plural.h"
+#include "node/base/version.h"
 #include "node/result/pet_result_parts.h"
-#include "node/version.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 

@@ -6,6 +6,7 @@
 
 #include "node/audit/audit_queue.h"
 #include "node/base/log.h"
+#include "node/base/version.h"
 #include "node/config/config_path.h"
 #include "node/process/options.h"
 #include "node/process/sandbox.h"
@@ -13,7 +14,6 @@
 #include "node/serve/cmd_serve.h"
 #include "node/serve/serve.h"
 #include "node/store/spool.h"
-#include "node/version.h"
 
 #define LOCK_TRIES 50 /* an old node's processes may still be dying (kill -9): they hold the lock */
 #define LOCK_WAIT_US 100000

@@ -3,8 +3,8 @@
 
 #include "dicom/object/dicom_tags.h"
 #include "dicom/object/fill.h"
+#include "node/base/version.h"
 #include "node/simulate/simulate.h"
-#include "node/version.h"
 
 static void fill_fixed(struct fill *f)
 {

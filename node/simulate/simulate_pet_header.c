@@ -7,9 +7,9 @@
 #include "dicom/object/dicom_tags.h"
 #include "dicom/object/fill.h"
 #include "dicom/pixels/pixels.h"
+#include "node/base/version.h"
 #include "node/simulate/simulate_pet.h"
 #include "node/sinogram/sinogram.h"
-#include "node/version.h"
 
 static void fill_fixed(struct fill *f)
 {

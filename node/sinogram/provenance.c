@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
-#include "node/version.h"
+#include "node/base/version.h"
 
 static int by_text(const void *a, const void *b)
 {

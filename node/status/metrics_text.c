@@ -1,7 +1,7 @@
 /* metrics_text.c - the metrics in the text format of Prometheus 0.0.4. Names, units and suffixes as its conventions have them:
  * base units (seconds, bytes), `_total` on counters. */
+#include "node/base/version.h"
 #include "node/status/status.h"
-#include "node/version.h"
 
 static void head(struct html *h, const char *name, const char *type, const char *help)
 {

@@ -13,7 +13,7 @@
 
 #include "kernels/clock.h"
 #include "node/status/status_channel.h"
-#include "node/web.h"
+#include "node/status/web.h"
 
 #define CONNECTIONS 64
 #define CROWDED 40	      /* from so many on the oldest have to hurry */

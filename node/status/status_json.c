@@ -1,10 +1,10 @@
 /* status_json.c - the same as the page, for programs. Names of patients are there where the page has them. */
 #include <string.h>
 
+#include "node/base/version.h"
 #include "node/status/status.h"
 #include "node/status/status_words.h"
 #include "node/store/event.h"
-#include "node/version.h"
 
 static json_t *sends_json(const struct job_view *v)
 {

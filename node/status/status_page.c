@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "node/base/plural.h"
+#include "node/base/version.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_parts.h"
-#include "node/version.h"
 
 void status_page_begin(struct html *h, const struct status *s, const char *title)
 {

@@ -13,8 +13,8 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/file_out.h"
 #include "node/base/folder.h"
+#include "node/base/version.h"
 #include "node/format/interfile.h"
-#include "node/version.h"
 
 static int write_values(const struct pet_series *s, struct file_out *f, struct err *err)
 {

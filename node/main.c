@@ -11,11 +11,11 @@
 #include "dicom/core/dataset.h"
 #include "dicom/pixels/start.h"
 #include "node/base/exit_code.h"
+#include "node/base/version.h"
 #include "node/command/commands.h"
 #include "node/deliver/cmd_deliver.h"
 #include "node/serve/cmd_serve.h"
 #include "node/status/cmd_status.h"
-#include "node/version.h"
 #include "node/worker/cmd_worker.h"
 
 struct command {
