@@ -36,7 +36,7 @@ out=$(realpath -m "${out:-$name.tar.gz}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/$name
-mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/{gpu,system}}
+mkdir -p "$top"/{bin,lib,libexec,share/dcmtk,share/licenses,etc/tomonode,tests/{gpu,system/tools}}
 
 cp "$program" "$top/libexec/tomonode"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
@@ -46,7 +46,8 @@ for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/benc
     [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
 done
 cp "$root"/tests/gpu/* "$top/tests/gpu/"
-cp "$root"/tests/system/{test_kill,kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/"
+cp "$root"/tests/system/test_kill.py "$top/tests/system/"
+cp "$root"/tests/system/tools/{kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/tools/"
 licence() { # licence FILE: that of the distribution's package the file is of, where it tells
     local real package
     real=$(realpath "$1") # dpkg may know it without the /usr that /lib is a link into

@@ -10,7 +10,6 @@
 #include "node/base/digest.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
-#include "node/deliver/deliver.h"
 #include "node/jobs/jobs.h"
 #include "node/reconstruct/reconstruct.h"
 #include "node/result/thumbnail.h"

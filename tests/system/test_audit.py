@@ -11,8 +11,8 @@ import threading
 import time
 import xml.etree.ElementTree as ET
 
-import node_harness as h
-from node_harness import check, run, wait_for
+from tools import node_harness as h
+from tools.node_harness import check, run, wait_for
 
 try:
     import pydicom

@@ -11,7 +11,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 
 RIGHT, UP = np.array([-1.0, 0, 0]), np.array([0, 0, 1.0])
 BINNING = {"siemens-inspiration": 4, "ge-essential": 2}  # half the angle, so twice the detail for the same certainty in depth

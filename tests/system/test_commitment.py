@@ -6,9 +6,9 @@ import sqlite3
 import sys
 import time
 
-import node_harness as h
-from commit_peer import Partner, report
-from dicom_peer import Gone
+from tools import node_harness as h
+from tools.commit_peer import Partner, report
+from tools.dicom_peer import Gone
 
 h.need("storescu", "echoscu")
 

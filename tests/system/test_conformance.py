@@ -10,7 +10,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 
 
 def code(sequence):

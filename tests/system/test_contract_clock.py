@@ -9,10 +9,10 @@ import os
 import re
 import signal
 
-import contract_tools as c
-import dicom_peer as peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 DAY = 86400
 h.need(h.TOMONODE, "echoscu")

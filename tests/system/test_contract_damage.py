@@ -7,10 +7,10 @@ import os
 import signal
 import sqlite3
 
-import contract_tools as c
-import dicom_peer as peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "echoscu")
 OPTIONS, RNG = c.arguments()

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import time
 
-import contract_tools as c
-import dicom_peer as peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 KILO, MEGA, BLOCK = 1 << 10, 1 << 20, 4096
 HANG = 25  # s: the node's own timeouts are shorter

@@ -10,12 +10,12 @@ random ones. What is checked from outside: what the sender was told against spoo
 import os
 import time
 
-import contract_tools as c
-import dicom_peer as peer
-import kill_tools
-import node_harness as h
-from kill_tools import ROLES
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import kill_tools
+from tools import node_harness as h
+from tools.kill_tools import ROLES
+from tools.node_harness import check, wait_for
 
 # answer: of the archive, not yet written down
 EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "commit-asked", "committed", "delivered", "answer"]

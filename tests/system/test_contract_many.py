@@ -8,10 +8,10 @@ import os
 import threading
 import time
 
-import contract_tools as c
-import dicom_peer as peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 VIEWS = 10  # images of an exam
 MB_EACH = 6  # allowed for an association: Pss, of which its own is about a third

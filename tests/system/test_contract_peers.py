@@ -14,10 +14,10 @@ import subprocess
 import threading
 import time
 
-import contract_tools as c
-import dicom_peer as peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 TIMEOUT = 2  # s: the node's, here
 h.need(h.TOMONODE, "echoscu", "storescu")

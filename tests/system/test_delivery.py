@@ -7,8 +7,8 @@ import socket
 import threading
 import time
 
-import node_harness as h
-from dicom_peer import SUCCESS, Archive, Gone, Object, Wire, pdu, store_all
+from tools import node_harness as h
+from tools.dicom_peer import SUCCESS, Archive, Gone, Object, Wire, pdu, store_all
 
 h.need("storescu", "echoscu")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 
 BTO, MG = "1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.5.1.4.1.1.1.2"
 # dicom3tools of 2022 does not know the values that PS3.3 C.8.11.7.1.4 has for views computed from tomosynthesis (as with TOMO_PROJ).

@@ -10,7 +10,7 @@ import sys
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 import test_python_exam as maker  # noqa: E402
 
 PATIENT = ("PYTHON", "19601130", "OPERATOR", "SECRET-7")

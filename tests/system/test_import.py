@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import pydicom
 
-import dbt_tools as tools
+from tools import dbt_tools as tools
 
 SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 DEMO = os.path.join(SOURCE, "..", "shared", "data", "stir-recon-demo")

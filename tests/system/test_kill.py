@@ -13,10 +13,10 @@ import shutil
 import threading
 import time
 
-import contract_tools as c
-import kill_tools
-import node_harness as h
-from node_harness import check
+from tools import contract_tools as c
+from tools import kill_tools
+from tools import node_harness as h
+from tools.node_harness import check
 
 ROLES = kill_tools.ROLES + ["all", "manager", "worker"]  # more often those that hold most
 

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-from node_harness import Node, check, main, need, run, wait_for
+from tools.node_harness import Node, check, main, need, run, wait_for
 
 need("echoscu", "storescu", "img2dcm")
 

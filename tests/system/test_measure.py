@@ -9,7 +9,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from dbt_tools import reconstruct, run, simulate  # noqa: E402
+from tools.dbt_tools import reconstruct, run, simulate  # noqa: E402
 
 STEP = "stored_step=2e-5"  # 1.3/mm at the top: no bead is cut off
 DISTANCE_PERCENT = 0.1  # of every distance, in space and in the plane, with voxels of 0.34 mm

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import urllib.request
 
-import node_harness as h
-from node_harness import check
+from tools import node_harness as h
+from tools.node_harness import check
 
 try:
     import numpy as np

@@ -13,7 +13,7 @@ try:
 except ImportError:
     print("skipped: pydicom and numpy are not installed")
     sys.exit(77)
-import pet_tools as t
+from tools import pet_tools as t
 
 
 def check(what, message):

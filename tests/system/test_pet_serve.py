@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 
-import node_harness as h
-from node_harness import check, wait_for
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 try:
     import numpy as np

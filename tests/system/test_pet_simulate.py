@@ -14,7 +14,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 
 # The scanner `small` (conf/defaults.conf), and the ring differences of span 3 up to 7.
 RINGS, SPACING, REACH, BIN, RADIAL, ANGLES = 8, 6.5, 105.0, 2.5, 65, 48

@@ -16,7 +16,7 @@ from pydicom.sequence import Sequence
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 
 AXIS, ARM, SUPPORT, PITCH = 47.0, 608.5, 17.0, 0.34  # the Siemens system of the profile, its detector binned by 4
 NX, NY, THICKNESS, I0 = 352, 448, 30.0, 60000.0

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 
-from quality_tools import Checks, Script  # and tests/ is where modules are looked for
+from tools.quality_tools import Checks, Script  # and tests/ is where modules are looked for
 
 try:
     import numpy as np

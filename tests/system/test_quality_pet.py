@@ -8,7 +8,7 @@ import os
 import tempfile
 
 import numpy as np
-from quality_tools import Checks, Script  # and tests/ is where modules are looked for
+from tools.quality_tools import Checks, Script  # and tests/ is where modules are looked for
 
 import quality_pet_figures as figures
 

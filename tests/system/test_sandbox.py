@@ -11,8 +11,8 @@ import subprocess
 import threading
 import urllib.request
 
-import node_harness as h
-from node_harness import check, wait_for
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 INSIDE = os.path.join(os.environ.get("TOMONODE_BUILD", "."), "tests", "sandbox_inside")
 ROLES = ("listener", "association", "index", "worker:cpu", "worker:cuda:0", "deliver", "names", "http")

@@ -9,8 +9,8 @@ import time
 import urllib.error
 import urllib.request
 
-import node_harness as h
-from node_harness import check, wait_for
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 try:
     import pydicom

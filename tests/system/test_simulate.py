@@ -12,7 +12,7 @@ import numpy as np
 import pydicom
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import dbt_tools as tools  # noqa: E402
+from tools import dbt_tools as tools  # noqa: E402
 
 PITCH, SUPPORT, AXIS_HEIGHT, SOURCE_AXIS = 0.085, 17.0, 47.0, 608.5  # mm, siemens-inspiration
 COLUMNS, ROWS, VIEWS, ARC = 2816, 3584, 25, 50.0

@@ -6,9 +6,9 @@ import signal
 import sys
 import time
 
-import node_harness as h
-from contract_tools import events_of
-from node_harness import check, wait_for
+from tools import node_harness as h
+from tools.contract_tools import events_of
+from tools.node_harness import check, wait_for
 
 try:
     import pydicom

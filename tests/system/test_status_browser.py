@@ -17,8 +17,8 @@ import tempfile
 import time
 import urllib.request
 
-import node_harness as h
-from node_harness import check, wait_for
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 CHROMIUM = next((c for c in ("chromium", "chromium-browser", "google-chrome") if shutil.which(c)), None)
 if not CHROMIUM:

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 
-import contract_tools as c
-import dicom_peer as peer
-import node_harness as h
-import tls_tools as tls
-from node_harness import check, wait_for
+from tools import contract_tools as c
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools import tls_tools as tls
+from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "echoscu")
 

@@ -10,8 +10,8 @@ import threading
 import time
 import urllib.request
 
-from node_harness import Node, Orthanc, TOMONODE, check, free_port, main, need, run, simulate, wait_for
-from tls_tools import Pki, fingerprint
+from tools.node_harness import Node, Orthanc, TOMONODE, check, free_port, main, need, run, simulate, wait_for
+from tools.tls_tools import Pki, fingerprint
 
 need("openssl", "storescu", "storescp", "echoscu", "Orthanc")
 CODE_CONFIG, CODE_PEER = 3, 7

@@ -19,7 +19,7 @@ import sys
 
 import numpy as np
 
-import dbt_tools as tools
+from tools import dbt_tools as tools
 
 SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 VOLUME = os.path.join(SOURCE, "..", "shared", "data", "victre", "pcl_1.mhd")

@@ -40,7 +40,7 @@ static void test_places(void **state)
 static void test_of_no_installation(void **state)
 {
 	(void)state;
-	check("/home/me/tomonode/build/release/tomonode", NULL, NULL);
+	check("/srv/me/tomonode/build/release/tomonode", NULL, NULL);
 	check("/opt/cabin/tomonode", NULL, NULL);
 	check("/tomonode", NULL, NULL);
 	check("tomonode", NULL, NULL);

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", ".."))
+SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", ".."))
 TOMONODE = os.environ.get("TOMONODE", os.path.join(SOURCE, "build", "release", "tomonode"))
 sys.path.insert(0, os.path.join(SOURCE, "tests"))
 

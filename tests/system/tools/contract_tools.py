@@ -17,9 +17,9 @@ import sys
 import threading
 import time
 
-import dicom_peer as peer
-import node_harness as h
-from node_harness import check, wait_for
+from tools import dicom_peer as peer
+from tools import node_harness as h
+from tools.node_harness import check, wait_for
 
 UID = re.compile(rb"2\.25\.[0-9]{20,39}")
 PIXEL_DATA = b"\xe0\x7f\x10\x00"

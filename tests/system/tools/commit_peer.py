@@ -4,7 +4,7 @@ import struct
 import threading
 import time
 
-from dicom_peer import (APPLICATION, IMPLICIT, SUCCESS, Archive, Gone, Wire, command_set, data_pdus, item, padded, pdu,
+from tools.dicom_peer import (APPLICATION, IMPLICIT, SUCCESS, Archive, Gone, Wire, command_set, data_pdus, item, padded, pdu,
                         user_information)
 
 COMMITMENT, WELL_KNOWN = "1.2.840.10008.1.20.1", "1.2.840.10008.1.20.1.1"

@@ -3,7 +3,7 @@ import functools
 import os
 import re
 
-from node_harness import run
+from tools.node_harness import run
 
 CA_CONF = """
 [ca]

@@ -1,0 +1,79 @@
+/* device.c - what is the same for all devices. */
+#include "kernels/device.h"
+
+#include <errno.h>
+
+struct device *device_close(struct device *dev)
+{
+	if (dev)
+		dev->ops->destroy(dev);
+	return NULL;
+}
+
+int device_check(const struct device_ops *ops, struct err *err)
+{
+#define SLOT(f)                                                                                                                  \
+	if (!ops->f)                                                                                                             \
+	return err_set(err, EINVAL, "device table '%s': slot %s is empty", ops->kind ? ops->kind : "?", #f)
+	SLOT(kind);
+	SLOT(destroy);
+	SLOT(alloc);
+	SLOT(release);
+	SLOT(upload);
+	SLOT(download);
+	SLOT(host_alloc);
+	SLOT(host_free);
+	SLOT(upload_begin);
+	SLOT(download_begin);
+	SLOT(order);
+	SLOT(wait);
+	SLOT(fill);
+	SLOT(copy);
+	SLOT(multiply);
+	SLOT(axpy);
+	SLOT(threshold);
+	SLOT(blur);
+	SLOT(convolve);
+	SLOT(prior_gradient);
+	SLOT(rule_bins);
+	SLOT(rule_voxels);
+	SLOT(sum);
+	SLOT(dot);
+	SLOT(tally);
+	SLOT(log_likelihood);
+	SLOT(step_rate);
+	SLOT(projection_bytes);
+	SLOT(scratch_bytes);
+	SLOT(projection_create);
+	SLOT(projection_free);
+	SLOT(forward);
+	SLOT(adjoint);
+	SLOT(back_interpolated);
+	SLOT(row_sweep);
+	SLOT(make_pair);
+	SLOT(back_sums);
+	SLOT(fused);
+	SLOT(forward_pair);
+	SLOT(back_update);
+	SLOT(mark);
+#undef SLOT
+	return 0;
+}
+
+struct buf buf_part(const struct buf *b, size_t at, size_t n)
+{
+	struct buf part = {b->dev, b->mem + at, n};
+
+	return part;
+}
+
+void buf_release(struct buf *b)
+{
+	if (!b)
+		return;
+	if (b->dev && b->mem)
+		b->dev->ops->release(b);
+	b->dev = NULL;
+	b->mem = NULL;
+	b->n = 0;
+}

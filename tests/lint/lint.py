@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""The lint of the tree: the rooms (rooms.py), and what must not be in any file.
+
+usage: lint.py ROOT [BUILD]     BUILD: a build folder, whose libraries are checked, too. Exit 0: clean, 1: findings (file:line: why)
+It first proves on made-up trees that each rule finds what it is there for.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import rooms  # noqa: E402
+
+# Lines that must not be anywhere: (pattern, why). This file and its tests quote them.
+MARKS = (
+    (re.compile(r"/(home|Users)/[A-Za-z0-9]"), "a path of one machine"),
+    (re.compile(r"(^|[^A-Za-z0-9_])(TODO|FIXME|XXX)([^A-Za-z0-9_]|$)"), "unfinished work belongs into an issue"),
+)
+TEXT = rooms.SOURCE + (".py", ".sh", ".md", ".in", ".txt", ".conf", ".cmake", ".json", ".yml", ".yaml", ".css", ".js", ".service")
+
+
+def text_files(root):
+    for top in rooms.LAYERS + ("tests", "conf", "deploy", "docs", ".ci", ".github", "."):
+        for at, folders, files in os.walk(os.path.join(root, top)):
+            folders[:] = sorted(f for f in folders if f not in ("corpus", "__pycache__") and top != ".")
+            for name in sorted(files):
+                path = os.path.normpath(os.path.relpath(os.path.join(at, name), root))
+                if name.endswith(TEXT) and not path.startswith("tests/lint/"):
+                    yield path
+
+
+def check_marks(root):
+    for path in text_files(root):
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            for number, line in enumerate(f, 1):
+                for pattern, why in MARKS:
+                    if pattern.search(line):
+                        yield f"{path}:{number}: {why}: {line.strip()[:100]}"
+
+
+def check(root, build=None):
+    return rooms.check(root, build) + list(check_marks(root))
+
+
+# ---- the lint's own test ----
+
+TABLE = {
+    "kernels": "tomonode_room(.)\ntomonode_room(cuda USES kernels FOREIGN cuda)\n",
+    "recon": "tomonode_room(core USES kernels)\n",
+    "dicom": "tomonode_room(core USES kernels FOREIGN dcmtk)\ntomonode_room(network USES dicom/core FOREIGN dcmtk libssl libcrypto)\n",
+    "node": "tomonode_room(base USES recon/core FOREIGN syslog)\ntomonode_room(config USES node/base FOREIGN libconfig)\n"
+            "tomonode_room(store USES node/base FOREIGN sqlite3)\ntomonode_room(process USES node/store FOREIGN libseccomp)\n"
+            "tomonode_room(status USES node/process dicom/network FOREIGN libmicrohttpd)\n",
+}
+# Where it is planted, what, and the word that the finding must have; None: it is allowed.
+CASES = (
+    ("kernels/a.c", '#include "kernels/err.h"', None),
+    ("kernels/a.c", '#include "recon/core/scan.h"', "does not use"),
+    ("kernels/cuda/a.cu", '#include <cuda_runtime.h>', None),
+    ("kernels/a.c", '#  include <cuda_runtime.h>', "cuda lives in"),
+    ("kernels/cuda/a.cuh", '#include "node/base/log.h"', "does not use"),
+    ("recon/core/a.c", '#include "kernels/device.h"', None),
+    ("recon/core/a.c", '#include "kernels/cuda/cuda.cuh"', "does not use"),
+    ("recon/core/a.h", '#include "dicom/core/dataset.h"', "does not use"),
+    ("recon/core/a.c", '#include <cuda.h>', "cuda lives in"),
+    ("recon/core/a.c", '#include "../kernels/err.h"', "starts at the root"),
+    ("recon/core/deep/a.c", 'int x;', "lies in no room"),
+    ("recon/a.c", 'int x;', "lies in no room"),
+    ("dicom/core/a.cc", '#include "kernels/err.h"', None),
+    ("dicom/core/a.cc", '#include "kernels/device.h"', "may use kernels/err.h alone"),
+    ("dicom/core/a.cc", '#include "dicom/network/association.hh"', "does not use"),
+    ("dicom/network/a.cc", '#include "dicom/core/layout.hh"', None),
+    ("dicom/network/a.cc", '#include "dicom/core/file_internal.hh"', "for dicom/core alone"),
+    ("dicom/network/a.cc", '#include <openssl/ssl.h>', None),
+    ("dicom/core/a.cc", '#include <openssl/ssl.h>', "libssl lives in"),
+    ("dicom/core/a.cc", '#include "dcmtk/dcmdata/dctk.h"', None),
+    ("node/base/a.c", '#include <dcmtk/config/osconfig.h>', "dcmtk lives in"),
+    ("node/status/a.c", '#include "dicom/network/association.hh"', "a .hh is for dicom/ alone"),
+    ("node/base/a.c", '#include "node/store/journal.h"', "does not use"),
+    ("node/status/a.c", '#include "node/store/journal.h"', None),
+    ("node/status/a.c", '#include "node/store/journal_internal.h"', "for node/store alone"),
+    ("node/store/a.c", '#include "node/store/journal_internal.h"', None),
+    ("tests/node/store/a.c", '#include "node/store/journal_internal.h"', None),
+    ("tests/node/status/a.c", '#include "node/store/journal_internal.h"', "for node/store alone"),
+    ("tests/node/store/a.c", '#include <libconfig.h>', "libconfig lives in"),
+    ("node/config/a.c", '#include <libconfig.h>', None),
+    ("node/status/a.c", '#include <libconfig.h>', "libconfig lives in"),
+    ("node/store/a.c", '#include <sqlite3.h>', None),
+    ("node/status/a.c", '#include <sqlite3.h>', "sqlite3 lives in"),
+    ("node/base/a.c", '#include <syslog.h>', None),
+    ("node/status/a.c", '#include <sys/syslog.h>', "syslog lives in"),
+    ("node/status/a.c", '#include <microhttpd.h>', None),
+    ("node/process/a.c", '#include <microhttpd.h>', "libmicrohttpd lives in"),
+    ("node/process/a.c", '#include <linux/landlock.h>', None),
+    ("node/status/a.c", '#include <seccomp.h>', "libseccomp lives in"),
+    ("node/base/CMakeLists.txt", "", None),
+    ("node/CMakeLists.txt", "tomonode_room(base USES node/late)\ntomonode_room(late USES node/base)", "a circle, or upward"),
+    ("node/CMakeLists.txt", "tomonode_room(base FOREIGN libnew)", "rooms.py does not know"),
+    ("node/README.md", "| `base/` | logs |", "has no line for the room `config/`"),
+    ("docs/developing.md", "the rooms", 'no passage "rooms"'),
+    ("conf/a.conf", 'spool = "/home/someone/spool";', "a path of one machine"),
+    ("node/base/a.c", "/* TODO: the rest */", "unfinished work"),
+    ("node/base/a.c", "/* the method of the other */", None),
+)
+
+
+def plant(root, path, text):
+    full = os.path.join(root, path)
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    with open(full, "w", encoding="utf-8") as f:
+        f.write(text + "\n")
+
+
+def made_up_tree(root):
+    for layer, calls in TABLE.items():
+        plant(root, f"{layer}/CMakeLists.txt", calls)
+        folders = re.findall(r"tomonode_room\((\S+?)[ )]", calls)
+        plant(root, f"{layer}/README.md", "".join(f"| `{'.' if f == '.' else f + '/'}` | something |\n" for f in folders))
+    for document, (name, _) in rooms.PASSAGES.items():
+        plant(root, document, f"<!-- {name}: made by tests/lint/rooms.py write -->\n<!-- {name}: end -->")
+    rooms.main(["rooms.py", "write", root])
+
+
+def test_case(path, text, word):
+    with tempfile.TemporaryDirectory() as root:
+        made_up_tree(root)
+        if check(root):
+            return f"the made-up tree has findings: {check(root)}"
+        plant(root, path, text)
+        if path.endswith(rooms.SOURCE) and not path.startswith("tests/"):
+            rooms.main(["rooms.py", "write", root])  # its picture counts files
+        found = check(root)
+        if word is None and found:
+            return f"{path}: {text!r} is allowed, but: {found}"
+        if word and not any(word in f for f in found):
+            return f"{path}: {text!r}: no finding with {word!r}, but {found}"
+    return None
+
+
+def test_files():
+    with tempfile.TemporaryDirectory() as root:
+        made_up_tree(root)
+        for i in range(rooms.FILES_MAX + 1):
+            plant(root, f"docs/page{i}.md", "text")
+        return None if any("files in one folder" in f for f in check(root)) else "too many files in a folder were not found"
+
+
+def test_symbols():
+    """A function that is declared below and defined above: only the libraries show it."""
+    with tempfile.TemporaryDirectory() as root:
+        made_up_tree(root)
+        for layer in rooms.LAYERS:
+            os.makedirs(os.path.join(root, "build", layer))
+        for room in rooms.read_rooms(root).values():
+            name = "ground" if room.folder == "." else room.folder
+            text = {"node/store": "int status_of(void); int store_of(void) { return status_of(); }",
+                    "node/status": "int status_of(void) { return 1; }"}.get(room.name, f"int {room.layer}_{name}_x;")
+            plant(root, "a.c", text)
+            subprocess.run(["cc", "-c", "-o", f"{root}/a.o", f"{root}/a.c"], check=True)
+            subprocess.run(["ar", "rc", f"{root}/build/{room.layer}/lib{room.layer}_{name}.a", f"{root}/a.o"], check=True)
+        found = rooms.check(root, f"{root}/build")
+        return None if len(found) == 1 and "node/store: calls status_of()" in found[0] else f"an upward call was not found: {found}"
+
+
+def self_test():
+    failures = [f for f in [test_case(*case) for case in CASES] + [test_files(), test_symbols()] if f]
+    for failure in failures:
+        print(f"lint: self-test: {failure}", file=sys.stderr)
+    return not failures
+
+
+def main(argv):
+    if len(argv) < 2 or not os.path.exists(os.path.join(argv[1], "kernels", "err.h")):
+        print(__doc__, file=sys.stderr)
+        return 2
+    if not self_test():
+        return 1
+    findings = check(argv[1], argv[2] if len(argv) > 2 else None)
+    for finding in findings:
+        print(finding)
+    print("lint: findings, see above" if findings else "lint: clean")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
