@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """A breast of labelled voxels with spiculated masses, simulated and reconstructed: the masses are found again where they are.
 
-The volume is ../shared/data/victre/pcl_1.mhd beside the source tree (a compressed breast of the VICTRE pipeline, CC0); without it the
-test is skipped (77). It has one mass. A second volume is made of it, with three further copies of that mass in fatty tissue at other depths, as
-16-bit big-endian elements. The detector is binned by 4; a mass attenuates 5 % more than the glandular tissue that most of it lies in.
+The volume is that of tools/voxel_breast.py, with one mass, as bytes in a gzip. A second volume is made of it, with three further copies of that mass
+in fatty tissue at other depths, as 16-bit big-endian elements. Where $TOMONODE_TEST_DATA names a folder with victre/pcl_1.mhd (a compressed
+breast of the VICTRE pipeline, CC0), the same is done with that. The detector is binned by 4; a mass attenuates 5 % more than
+glandular tissue does.
 
 What is asked of each mass:
 * truth.json names its centre of mass (computed here once more), to a tenth of a voxel
@@ -11,46 +12,38 @@ What is asked of each mass:
 * the slice, smoothed over the size of the mass, is brightest within 2 mm of the centre (seen among places up to 5 mm away)
 * against the same breast with glandular tissue in place of the masses, the difference is largest within 3 mm of the centre's height:
   the arc of 50 degrees blurs a mass of 8 mm over its own height in z, and only the difference is free of the tissue above and below
+Of the calcifications truth.json names the centres.
 """
-import glob
 import gzip
 import os
-import sys
 
 import numpy as np
 
 from tools import dbt_tools as tools
+from tools import voxel_breast
+from tools.voxel_breast import CALCIUM, MASS, PADDLE
 
 SOURCE = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
-VOLUME = os.path.join(SOURCE, "..", "shared", "data", "victre", "pcl_1.mhd")
+VICTRE = os.path.join(os.environ.get("TOMONODE_TEST_DATA", ""), "victre", "pcl_1.mhd")
 MATERIALS = os.path.join(SOURCE, "conf", "materials-20keV.conf")
-MASS, PADDLE, GLANDULAR, SPACING, SUPPORT = 200, 50, "0.0802", 0.2, 17.0
-COPIES = ((160, 316, 64), (108, 300, 104), (96, 292, 208))  # voxels: where the further masses have their centres
+GLANDULAR, SUPPORT = "0.0802", 17.0  # 1/mm, mm
+# Voxels, x y z: where the further masses have their centres.
+COPIES = ((90, 90, 20), (30, 236, 50), (70, 72, 68))
+VICTRE_COPIES = ((160, 316, 64), (108, 300, 104), (96, 292, 208))
 
 
-def read_volume():
+def read_victre():
     size = (258, 539, 331)
-    with gzip.open(os.path.join(os.path.dirname(VOLUME), "pcl_1.raw.gz")) as f:
+    with gzip.open(VICTRE.replace(".mhd", ".raw.gz")) as f:
         return np.frombuffer(f.read(), np.uint8).reshape(size)
 
 
-def write_volume(folder, labels):
-    """As MET_USHORT, most significant byte first."""
-    labels.astype(">u2").tofile(os.path.join(folder, "four.raw"))
-    path = os.path.join(folder, "four.mhd")
-    with open(path, "w", encoding="ascii") as f:
-        f.write("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = True\nCompressedData = False\n"
-                f"ElementSpacing = {SPACING} {SPACING} {SPACING}\nDimSize = {' '.join(str(n) for n in labels.shape[::-1])}\n"
-                "ElementType = MET_USHORT\nElementDataFile = four.raw\n")
-    return path
-
-
-def with_copies(labels):
+def with_copies(labels, places):
     """The volume with the mass at further places, and the centres of all: x, y, z in voxels."""
     where = np.argwhere(labels == MASS)
     centre = where.mean(axis=0)
     out, centres = labels.copy(), [centre[::-1]]
-    for place in COPIES:
+    for place in places:
         shift = np.round(np.array(place[::-1]) - centre).astype(int)
         at = where + shift
         assert (out[tuple(at.T)] != 0).all() and (out[tuple(at.T)] != PADDLE).all(), f"the mass at {place} leaves the breast"
@@ -59,12 +52,19 @@ def with_copies(labels):
     return out, centres
 
 
-def in_scan(centre, labels):
+def in_scan(centre, labels, spacing):
     """Voxels to mm in the axes of the scan: the first plane above the lower paddle lies on the breast support."""
     paddle = (labels == PADDLE).sum(axis=(1, 2)) * 2 > labels[0].size
     first = int(np.argmin(paddle))
-    return np.array([(centre[0] + 0.5) * SPACING, (centre[1] + 0.5 - labels.shape[1] / 2) * SPACING,
-                     SUPPORT + (centre[2] + 0.5 - first) * SPACING])
+    return np.array([(centre[0] + 0.5) * spacing[0], (centre[1] + 0.5 - labels.shape[1] / 2) * spacing[1],
+                     SUPPORT + (centre[2] + 0.5 - first) * spacing[2]])
+
+
+def calcifications(labels, spacing):
+    """Their centres in the axes of the scan: each lies in a half of y of its own."""
+    at = np.argwhere(labels == CALCIUM)
+    halves = (at[at[:, 1] < labels.shape[1] / 2], at[at[:, 1] >= labels.shape[1] / 2])
+    return [in_scan(half.mean(axis=0)[::-1], labels, spacing) for half in halves if len(half)]
 
 
 def smooth(image, sigma):
@@ -107,7 +107,7 @@ def find(result, without, mass, name, failures):
     tools.check(abs(depth) <= 3, f"{name}: a mass at {mass['center_mm']} is {depth:.1f} mm off in z", failures)
 
 
-def simulate_and_find(folder, name, volume, centres, failures):
+def simulate_and_find(folder, name, volume, centres, spacing, failures):
     options = {"phantom": "voxels", "from": volume, "binning": 4, "i0": 4000, "seed": 2}
     no_mass = os.path.join(folder, "no-mass.conf")
     with open(MATERIALS, encoding="ascii") as f, open(no_mass, "w", encoding="ascii") as out:
@@ -120,14 +120,25 @@ def simulate_and_find(folder, name, volume, centres, failures):
         truths.append(tools.simulate(exam, materials=materials, **options))
         _, path = tools.reconstruct(os.path.join(folder, f"out{len(results)}"), exam, settings=("voxel=0",))
         results.append(tools.Result(path))
-    lesions = [s for s in truths[0]["shapes"] if s["role"] == "lesion"]
-    tools.check(len(lesions) == len(centres), f"{name}: truth.json names {len(lesions)} lesions of {len(centres)}", failures)
-    tools.check(not [s for s in truths[1]["shapes"] if s["role"] == "lesion"], f"{name}: a lesion without one", failures)
-    tools.check(truths[0]["series"] != truths[1]["series"], f"{name}: other materials, the same series", failures)
-    for mass in lesions:
-        nearest = min(np.abs(np.array(mass["center_mm"]) - centre).max() for centre in centres)
-        tools.check(nearest < 0.1 * SPACING, f"{name}: {mass['center_mm']} is {nearest:.3f} mm from any mass", failures)
+    check_truth(truths, name, centres, spacing, failures)
+    for mass in named(truths[0], "lesion"):
         find(results[0], results[1], mass, name, failures)
+
+
+def named(truth, role):
+    return [s for s in truth["shapes"] if s["role"] == role]
+
+
+def check_truth(truths, name, centres, spacing, failures):
+    """Of both exams, that with masses and that without; centres: {role: places in the scan}."""
+    for role, places in centres.items():
+        pieces = named(truths[0], role)
+        tools.check(len(pieces) == len(places), f"{name}: truth.json names {len(pieces)} of {len(places)}: {role}", failures)
+        for piece in pieces:
+            nearest = min((np.abs(np.array(piece["center_mm"]) - place) / spacing).max() for place in places)
+            tools.check(nearest < 0.1, f"{name}: {piece['center_mm']} is {nearest:.3f} voxels from any {role}", failures)
+    tools.check(not named(truths[1], "lesion"), f"{name}: a lesion without one", failures)
+    tools.check(truths[0]["series"] != truths[1]["series"], f"{name}: other materials, the same series", failures)
 
 
 def check_usage(failures):
@@ -138,19 +149,26 @@ def check_usage(failures):
     tools.check(not os.path.exists("nowhere"), "a folder for an exam that was refused", failures)
 
 
+def one_and_four(name, labels, spacing, volume, places, failures):
+    """volume: makes a header with its data in a folder, or returns one that is there."""
+    beads = calcifications(labels, spacing)
+    with tools.folder() as folder:
+        one = in_scan(np.argwhere(labels == MASS).mean(axis=0)[::-1], labels, spacing)
+        simulate_and_find(folder, name, volume(folder), {"lesion": [one], "bead": beads}, spacing, failures)
+    with tools.folder() as folder:
+        four, centres = with_copies(labels, places)
+        lesions = [in_scan(c, labels, spacing) for c in centres]
+        simulate_and_find(folder, name + ", four masses", voxel_breast.write(folder, "four", four, spacing), {"lesion": lesions, "bead": beads},
+                          spacing, failures)
+
+
 def main():
     failures = []
     check_usage(failures)
-    if not os.path.exists(VOLUME):
-        print(f"skipped: {VOLUME} is not there")
-        sys.exit(1 if failures else 77)
-    labels = read_volume()
-    with tools.folder() as folder:
-        one = [in_scan(np.argwhere(labels == MASS).mean(axis=0)[::-1], labels)]
-        simulate_and_find(folder, "as it is", VOLUME, one, failures)
-    with tools.folder() as folder:
-        four, centres = with_copies(labels)
-        simulate_and_find(folder, "four masses", write_volume(folder, four), [in_scan(c, labels) for c in centres], failures)
+    labels, spacing = voxel_breast.breast(), voxel_breast.SPACING
+    one_and_four("computed", labels, spacing, lambda folder: voxel_breast.write(folder, "one", labels, compressed=True), COPIES, failures)
+    if "TOMONODE_TEST_DATA" in os.environ:
+        one_and_four("VICTRE", read_victre(), (0.2, 0.2, 0.2), lambda folder: VICTRE, VICTRE_COPIES, failures)
     tools.finish(failures, "all masses found")
 
 
