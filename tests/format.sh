@@ -13,5 +13,5 @@ for program in clang-format-14 clang-format; do
         exit 0
     fi
 done
-echo "format: no clang-format 14 here: skipped"
+echo "skipped: clang-format 14 is not installed (Debian 12: clang-format)"
 exit 77

@@ -111,11 +111,7 @@ def main():
     options, _ = c.arguments(exams=10000, batch=100)
 
     def day(folder, things):
-        try:
-            run = Day(folder, things, options.exams, options.minutes, options.batch)
-        except c.Skipped as e:
-            print(f"        {e}, skipped")
-            return
+        run = Day(folder, things, options.exams, options.minutes, options.batch)
         run.run()
         run.judge()
 

@@ -215,5 +215,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1 or h.shutil.which("Orthanc"):
         tests.append(orthanc)
     else:
-        print("skipped: Orthanc is not installed")
+        print("skipped: orthanc: Orthanc is not installed")
     h.main(tests)

@@ -56,7 +56,7 @@ def cut_off(sender, obj):
     """Its machine is gone: neither FIN nor RST."""
     half(sender, obj)
     if not sender.vanish():
-        print("        only root may close a socket without a word: it is silent instead")
+        print("skipped: cut_off: only root may close a socket without FIN and RST; the peer is silent instead")
 
 
 def closes(sender, obj):

@@ -342,8 +342,7 @@ def through_the_node(folder, things):
 
 def in_orthanc(folder, things):
     if not shutil.which("Orthanc"):
-        print("        in_orthanc left out: Orthanc is not installed")
-        return
+        raise h.Skipped("Orthanc is not installed")
     pacs = h.Orthanc(os.path.join(folder, "orthanc"))
     n = h.Node(os.path.join(folder, "node"), pacs.port)
     set_protocol(n)

@@ -408,7 +408,7 @@ def main():
             began = time.time()
             try:
                 note = getattr(t, name)()
-                print(f"{'skip' if note else 'ok  '} {name} ({time.time() - began:.1f} s) {note or ''}", flush=True)
+                print(f"skipped: {name}: {note}" if note else f"ok   {name} ({time.time() - began:.1f} s)", flush=True)
             except Exception as e:  # each test is reported, then the next one runs
                 failed += 1
                 print(f"FAIL {name}: {type(e).__name__}: {e}", flush=True)

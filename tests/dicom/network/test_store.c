@@ -1,5 +1,6 @@
 /* test_store.c - storage SCU and SCP against each other: what is stored, refused, rejected; full disks; memory. */
 #include "tests/dicom/network/store_fixture.h"
+#include "tests/skip.h"
 
 #define META 500 /* more than a meta header of ours has */
 
@@ -383,7 +384,7 @@ static void an_ipv6_peer(void **state)
 	(void)state;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
 		close(fd);
-		skip(); /* no IPv6 here */
+		skip_because("no IPv6");
 	}
 	peer.port = port_of(fd);
 	assert_int_equal(scu_open(&peer, NULL, 0, &scu, &err), -ECONNREFUSED);

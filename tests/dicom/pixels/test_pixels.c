@@ -3,6 +3,7 @@
 
 #include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
+#include "tests/skip.h"
 
 #define JPEGLS "1.2.840.10008.1.2.4.80"
 
@@ -81,7 +82,7 @@ static void test_jpegls(void **state)
 	snprintf(in, sizeof(in), "%s", sample_jpegls());
 	check_sample(in, JPEGLS);
 	if (tool("dcmdjpls", NULL, in, out) < 0)
-		skip();
+		skip_because("dcmdjpls is not installed");
 	check_sample(out, EXPLICIT);
 }
 
@@ -151,7 +152,7 @@ static void test_encodings(void **state)
 		const char *out = in_folder("encoded.dcm");
 
 		if (tool(made[k].tool, made[k].option, in, out) < 0)
-			skip();
+			skip_because("%s is not installed", made[k].tool);
 		check_sample(out, made[k].syntax);
 	}
 }
@@ -250,10 +251,10 @@ static void test_pydicom_agrees(void **state)
 
 	(void)state;
 	if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) != 0)
-		skip();
+		skip_because("%s is not installed", argv[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
-		skip();
+		skip_because("pydicom or numpy is not installed");
 	assert_int_equal(status, 0);
 }
 
@@ -266,7 +267,7 @@ static void test_split_fragments(void **state)
 
 	(void)state;
 	if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
-		skip();
+		skip_because("%s is not installed", argv[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	check_sample(in_folder("split.dcm"), "1.2.840.10008.1.2.4.80");

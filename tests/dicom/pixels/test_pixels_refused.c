@@ -1,6 +1,7 @@
 /* Frames that are not read: lossy ones, descriptions that do not fit, fragments and runs that lie. */
 #include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
+#include "tests/skip.h"
 
 static void test_lossy_is_refused(void **state)
 {
@@ -11,7 +12,7 @@ static void test_lossy_is_refused(void **state)
 
 	(void)state;
 	if (tool("dcmcjpls", "+en", sample(), in_folder("lossy.dcm")) < 0)
-		skip();
+		skip_because("dcmcjpls is not installed");
 	ok(dicom_open(in_folder("lossy.dcm"), &file, &err), &err); /* its header is as good as any */
 	assert_int_equal(dicom_pixels_info(file, &info, &err), -ENOTSUP);
 	assert_non_null(strstr(err.msg, "1.2.840.10008.1.2.4.81"));
@@ -240,7 +241,7 @@ static void test_code_stream_of_another_size(void **state)
 		struct err err = {0};
 
 		if (tool(changes[k].tool, changes[k].option, in, out) < 0)
-			skip();
+			skip_because("%s is not installed", changes[k].tool);
 		FILE *f = fopen(out, "r+");
 		size_t n = fread(bytes, 1, sizeof(bytes), f);
 		p = memmem(bytes, n, mark, 2);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "node/base/progress.h"
+#include "tests/skip.h"
 
 static char caught[8192];
 
@@ -69,10 +70,10 @@ static void test_terminal(void **state)
 
 	(void)state;
 	if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0)
-		skip();
+		skip_because("no pseudoterminal");
 	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
 	if (slave < 0)
-		skip();
+		skip_because("no pseudoterminal");
 	ioctl(slave, TIOCSWINSZ, &size);
 	draw(slave, master, false, 100);
 	assert_string_equal(caught, "");

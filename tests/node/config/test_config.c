@@ -342,6 +342,7 @@ static void test_reals_read_back(void **state)
 
 static void test_spool_place(void **state)
 {
+	const uid_t user = geteuid();
 	struct config *c;
 
 	(void)state;
@@ -353,11 +354,11 @@ static void test_spool_place(void **state)
 	assert_string_equal(c->node.spool, "/x");
 	config_free(c);
 	unsetenv("TOMONODE_SPOOL");
-	if (geteuid() == 0) {
+	if (user == 0) {
 		c = good("");
 		assert_string_equal(c->node.spool, "/var/lib/tomonode");
 		config_free(c);
-		return;
+		assert_int_equal(seteuid(65534), 0);
 	}
 	setenv("XDG_STATE_HOME", "/state", 1);
 	c = good("");
@@ -368,6 +369,7 @@ static void test_spool_place(void **state)
 	c = good("");
 	assert_string_equal(c->node.spool, "/users/u/.local/state/tomonode");
 	config_free(c);
+	assert_int_equal(seteuid(user), 0);
 }
 
 static void test_patterns(void **state)

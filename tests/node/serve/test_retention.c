@@ -20,6 +20,7 @@
 #include "node/serve/retention.h"
 #include "node/store/journal.h"
 #include "node/store/spool.h"
+#include "tests/skip.h"
 
 #define FILE_BYTES (64 << 10) /* a multiple of every usual block */
 #define RESERVE (4u << 20)
@@ -315,16 +316,12 @@ static void reserved_journal_commits_on_a_full_disk(void **state)
 	int64_t job;
 	int rc;
 
-	if (!p->mounted) {
-		print_message("skipped: not allowed to mount a tmpfs\n");
-		skip();
-	}
+	if (!p->mounted)
+		skip_because("no tmpfs can be mounted");
 	job = add_case(p, "1", 0);
 	rc = journal_reserve(p->journal, RESERVE, &err);
-	if (rc == -EOPNOTSUPP) {
-		print_message("skipped: %s\n", err.msg);
-		skip();
-	}
+	if (rc == -EOPNOTSUPP)
+		skip_because("%s", err.msg);
 	assert_int_equal(rc, 0);
 	fill(p);
 	assert_int_equal(spool_free(p->dir), 0);
@@ -346,7 +343,7 @@ static void bare_journal_meets_the_end(void **state)
 	int n = 0;
 
 	if (!p->mounted)
-		skip();
+		skip_because("no tmpfs can be mounted");
 	job = add_case(p, "1", 0);
 	fill(p);
 	while (n < 400 &&

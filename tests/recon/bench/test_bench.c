@@ -14,6 +14,7 @@
 
 #include "recon/bench/bench.h"
 #include "recon/bench/bench_parts.h"
+#include "tests/skip.h"
 
 static const struct bench_ceiling round_ceiling = {1e10, 1e9}; /* bytes and steps a second */
 
@@ -78,7 +79,7 @@ static void on_cuda(void **state)
 
 	(void)state;
 	if (device_cuda_count() == 0)
-		skip();
+		skip_because("no CUDA device");
 	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
 	run_all(dev);
 	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, NULL), 0);

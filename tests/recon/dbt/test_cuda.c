@@ -495,7 +495,7 @@ int main(void)
 	};
 
 	if (device_cuda_count() == 0) {
-		printf("no CUDA device: skipped\n");
+		print_message("skipped: no CUDA device\n");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);

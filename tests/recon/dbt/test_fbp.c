@@ -14,6 +14,7 @@
 #include "recon/dbt/fbp_filter.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/skip.h"
 
 #define PI 3.14159265358979323846
 
@@ -28,7 +29,7 @@ static float *filtered(const struct scan *scan, int view, enum dbt_filter filter
 	memcpy(q, line, scan_view_size(scan) * sizeof(*q));
 	r = fbp_filter_view(scan, view, filter, cut, q, valid, &err);
 	if (r == -ENOTSUP)
-		skip();
+		skip_because("this build has no FFT (kissfft)");
 	if (r < 0)
 		fail_msg("%s", err.msg);
 	return q;
@@ -311,7 +312,7 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 		assert_int_equal(phantom_project(&p, scan, i, line, NULL), 0);
 		r = fbp_filter_view(scan, i, filter, 1, line, valid, NULL);
 		if (r == -ENOTSUP)
-			skip();
+			skip_because("this build has no FFT (kissfft)");
 		assert_int_equal(r, 0);
 		if (i < 2)
 			g[0] += (i ? -0.5 : 1.5) * atan2(view->src[1] - y, view->src[2] - z);
@@ -355,7 +356,7 @@ static void refuse(const struct scan *scan, int view, enum dbt_filter filter, do
 	int r = fbp_filter_view(scan, view, filter, cut, line, valid, &err);
 
 	if (r == -ENOTSUP)
-		skip();
+		skip_because("this build has no FFT (kissfft)");
 	assert_int_equal(r, -EINVAL);
 	assert_non_null(strstr(err.msg, word));
 	assert_true(line[0] == 1);

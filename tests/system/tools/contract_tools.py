@@ -27,10 +27,6 @@ CLASS, EXPLICIT = "1.2.840.10008.5.1.4.1.1.7", "1.2.840.10008.1.2.1"  # Secondar
 SMALL = ("--detector", "512x512", "--binning", "8", "--views", "3")  # three images of 10 kB
 
 
-class Skipped(Exception):
-    """The test needs what is not here; the sentence says what."""
-
-
 # ---- exams ----
 
 class Exams:
@@ -303,11 +299,11 @@ class Watch(threading.Thread):
 def small_disk(path, size, *options):
     """A tmpfs of `size` bytes."""
     if os.geteuid() != 0:
-        raise Skipped("only root may mount a tmpfs")
+        raise h.Skipped("only root may mount a tmpfs")
     os.makedirs(path, exist_ok=True)
     p = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join((f"size={size}", *options)), "tmpfs", path], capture_output=True, text=True)
     if p.returncode != 0:
-        raise Skipped(f"no tmpfs can be mounted here: {p.stderr.strip()}")
+        raise h.Skipped(f"no tmpfs can be mounted here: {p.stderr.strip()}")
     try:
         yield path
     finally:
@@ -371,7 +367,7 @@ class Clock:
     def __init__(self, folder):
         library = os.path.join(os.environ.get("TOMONODE_BUILD", ""), "tests", "clock_offset.so")
         if not os.path.exists(library):
-            raise Skipped("no clock_offset.so below TOMONODE_BUILD")
+            raise h.Skipped("no clock_offset.so below TOMONODE_BUILD")
         self.path = os.path.join(folder, "clock")
         self.set(0)
         self.variables = {"LD_PRELOAD": library, "CLOCK_OFFSET_FILE": self.path,

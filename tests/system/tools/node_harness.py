@@ -21,6 +21,10 @@ import urllib.request
 TOMONODE = os.environ.get("TOMONODE", "tomonode")
 
 
+class Skipped(Exception):
+    """A test needs something that this machine does not have; the sentence says what. Raised before anything is tested."""
+
+
 def need(*programs):
     """Exit 77 (skipped) where a program is missing, and say which."""
     for program in programs:
@@ -335,6 +339,8 @@ def main(tests):
         try:
             test(folder, things)
             print(f"ok      {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
+        except Skipped as e:
+            print(f"skipped: {test.__name__}: {e}", flush=True)
         except Exception as e:  # pylint: disable=broad-except
             failed += 1
             if not isinstance(e, (AssertionError, subprocess.TimeoutExpired)):

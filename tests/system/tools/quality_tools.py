@@ -50,7 +50,7 @@ class Script:
 
     def check_page(self, results, folder, page, needs, pictures):
         if not importlib.util.find_spec(needs):
-            print(f"no {needs}: the report is not made")
+            print(f"skipped: report: {needs} is not installed")
             return
         if not self.call("report", results, "-o", folder):
             return
