@@ -112,7 +112,7 @@ for test in "$top"/tests/*_test_*; do
     code=$?
     case $code in
     0) echo "passed  $(basename "$test")" ;;
-    77) echo "skipped $(basename "$test")" ;;
+    77) echo "skipped $(basename "$test"): $(sed -n 's/^skipped: //p' "${TMPDIR:-/tmp}/tomonode-test.$$" | tail -n 1)" ;;
     *)
         echo "FAILED  $(basename "$test")"
         cat "${TMPDIR:-/tmp}/tomonode-test.$$"

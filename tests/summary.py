@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""What a run of the tests left out, with the reason of each.
+
+usage: tests/summary.py FILE [--longest N]     FILE: what `ctest --output-junit` wrote; --longest N: the N tests that took longest as well
+
+A test that cannot run here ends with exit code 77 after a line "skipped: REASON"; a part of a test that cannot run prints "skipped: PART: REASON",
+a cmocka program calls skip_because() (tests/skip.h).
+Exit code: 0; 1 if a test was skipped without a reason; 2 if FILE cannot be read.
+"""
+import argparse
+import re
+import sys
+import xml.etree.ElementTree as tree
+
+REASON = re.compile(r"\s*skipped: (.+)")
+CMOCKA = re.compile(r"\[\s*(RUN|SKIPPED|OK|FAILED)\s*\] (\w+)$")
+NONE = "no reason given"
+
+
+def reasons(output):
+    """Of each part of a test that was skipped: its reason, with the part's name in front where cmocka names it."""
+    found, running, given = [], None, False
+    for line in output.splitlines():
+        event, reason = CMOCKA.match(line), REASON.match(line)
+        if reason:
+            found.append(f"{running}: {reason[1]}" if running else reason[1])
+            given = True
+        elif event and event[1] == "RUN":
+            running, given = event[2], False
+        elif event and event[2] == running:
+            if event[1] == "SKIPPED" and not given:
+                found.append(f"{running}: {NONE}")
+            running = None
+    return found
+
+
+class Test:
+    """What a <testcase> says. state: "passed", "failed", "skipped" or "disabled"; skipped: [reasons]."""
+
+    def __init__(self, case):
+        status = case.get("status")
+        self.name, self.seconds = case.get("name"), float(case.get("time", 0))
+        self.state = {"run": "passed", "notrun": "skipped", "disabled": "disabled"}.get(status, "failed")
+        self.skipped = reasons(case.findtext("system-out") or "")
+        if self.state == "skipped":
+            skipped = case.find("skipped")
+            message = skipped.get("message", "") if skipped is not None else ""
+            if not message.startswith("SKIP_"):  # CTest found no program, or a fixture failed
+                self.state, self.skipped = "failed", []
+            else:
+                self.skipped = self.skipped[-1:] or [NONE]
+        elif self.state == "failed":
+            self.skipped = []
+
+
+def duration(seconds):
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def summary(tests, seconds, longest=0):
+    """The report's lines, and whether each test that was skipped says why."""
+    count = {state: sum(t.state == state for t in tests) for state in ("passed", "failed", "skipped", "disabled")}
+    lines = [f"{len(tests)} test{'s' * (len(tests) != 1)} in {duration(seconds)}: " + ", ".join(f"{n} {state}" for state, n in count.items() if n or state == "passed")]
+    parts = [t for t in tests if t.state == "passed" and t.skipped]
+    for title, some in (("Skipped", [t for t in tests if t.state == "skipped"]), ("Skipped in part", parts)):
+        if some:
+            lines += [f"{title}, {sum(len(t.skipped) for t in some)}:"] + [f"  {t.name}: {why}" for t in some for why in t.skipped]
+    if not any(t.skipped for t in tests):
+        lines.append("Nothing was skipped.")
+    if longest:
+        lines += ["Longest:"] + [f"  {t.seconds:7.1f} s  {t.name}" for t in sorted(tests, key=lambda t: -t.seconds)[:longest]]
+    return lines, not any(why.endswith(NONE) for t in tests for why in t.skipped)
+
+
+def read(path):
+    root = tree.parse(path).getroot()
+    return [Test(case) for case in root.iter("testcase")], float(root.get("time", 0))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file")
+    parser.add_argument("--longest", type=int, default=0)
+    options = parser.parse_args()
+    try:
+        tests, seconds = read(options.file)
+    except (OSError, ValueError, tree.ParseError) as e:
+        print(f"tests/summary.py: {options.file}: {e}", file=sys.stderr)
+        return 2
+    lines, reasoned = summary(tests, seconds, options.longest)
+    print("\n".join(lines))
+    return 0 if reasoned else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
