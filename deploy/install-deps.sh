@@ -2,7 +2,7 @@
 # Installs from the distribution what tomonode needs to be built, tested and demonstrated (Debian 12 and its kin).
 # Does nothing, and asks for nothing, when everything is there. Root is asked for only to install packages.
 #
-# usage: deploy/install-deps.sh [build] [test] [demo] [browser] [nightly]     (no argument: the first three)
+# usage: deploy/install-deps.sh [build] [test] [demo] [checks] [browser] [nightly]     (no argument: the first three)
 #        deploy/install-deps.sh --list [GROUP...]         (print the package names and end)
 set -euo pipefail
 
@@ -11,6 +11,8 @@ build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libco
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev"
 # The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
+# Tests are skipped without them: the format of the sources; what is installed for systemd, rsyslog and logrotate.
+checks="clang-format systemd rsyslog logrotate"
 # For tests/system/test_status_browser.py, which is skipped without it: some 350 MB.
 browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into.
@@ -29,10 +31,11 @@ for group in "$@"; do
     build) wanted="$wanted $build" ;;
     test) wanted="$wanted $test" ;;
     demo) wanted="$wanted $demo" ;;
+    checks) wanted="$wanted $checks" ;;
     browser) wanted="$wanted $browser" ;;
     nightly) wanted="$wanted $nightly" ;;
     *)
-        echo "install-deps: no group \"$group\"; there are: build test demo browser nightly" >&2
+        echo "install-deps: no group \"$group\"; there are: build test demo checks browser nightly" >&2
         exit 2
         ;;
     esac
@@ -71,24 +74,27 @@ else
     exit 1
 fi
 
-# Debian's orthanc package starts a PACS of its own on ports 4242 and 8042. Nobody asked for that here: the program alone is
-# wanted, so on a machine where the package is new its service stays off.
-quiet_orthanc=""
-case " $missing " in
-*" orthanc "*)
-    if [ -d /run/systemd/system ]; then
-        quiet_orthanc="systemctl mask --quiet orthanc.service;"
-        echo "install-deps: Debian's own Orthanc service stays off (systemctl unmask orthanc turns it on)."
-    else
-        # Without systemd the package goes by policy-rc.d (101: start nothing), unless the machine has a policy already.
-        quiet_orthanc="if [ ! -e /usr/sbin/policy-rc.d ]; then
-            trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-            printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; fi;"
-    fi
-    ;;
-esac
+# Debian's packages start services: a PACS on ports 4242 and 8042 (orthanc), a system log (rsyslog), a daily timer (logrotate). The programs
+# alone are needed, so on a machine where such a package is new its service stays off.
+services=""
+for package in $missing; do
+    case "$package" in
+    orthanc | rsyslog) services="$services $package.service" ;;
+    logrotate) services="$services logrotate.timer" ;;
+    esac
+done
+quiet=""
+if [ -n "$services" ] && [ -d /run/systemd/system ]; then
+    quiet="systemctl mask --quiet$services;"
+    echo "install-deps: these services stay off (systemctl unmask turns them on):$services"
+elif [ -n "$services" ]; then
+    # Without systemd the packages go by policy-rc.d (101: start nothing), unless the machine has a policy already.
+    quiet="if [ ! -e /usr/sbin/policy-rc.d ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; fi;"
+fi
 
 # The package lists of a fresh machine are empty or old, so they are fetched first.
-as_root "set -e; export DEBIAN_FRONTEND=noninteractive; $quiet_orthanc
+as_root "set -e; export DEBIAN_FRONTEND=noninteractive; $quiet
     apt-get -q -o DPkg::Lock::Timeout=120 update
     apt-get -q -y -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing"

@@ -1,9 +1,11 @@
 #!/bin/bash
-# Builds tomonode and runs all its tests; installs first what is missing (see deploy/install-deps.sh).
+# Builds tomonode and runs all its tests; installs first what is missing (see deploy/install-deps.sh). Where the browser and the programs of
+# the group `checks` cannot be installed, their tests alone are skipped.
 #
 # usage: tests/run.sh [PRESET] [-R REGEX]     PRESET: dev (default), release, asan, tsan, cuda, kernels
 #        -R REGEX  run the tests alone whose name matches (CTest)
-# Ends with CTest's summary and its exit code.
+# Ends with CTest's summary and a list of what was skipped, each with its reason. Exit code: CTest's; 1 if a test was skipped without a
+# reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +19,7 @@ while [ $# -gt 0 ]; do
         shift 2
         ;;
     -h | --help)
-        sed -n '2,7s/^# \{0,1\}//p' "$0"
+        sed -n '2,9s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     -*)
@@ -31,9 +33,22 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-deploy/install-deps.sh build test
+needed=(build test)
+[ "$preset" != tsan ] || needed+=(nightly)
+if ! deploy/install-deps.sh "${needed[@]}" checks browser; then
+    deploy/install-deps.sh "${needed[@]}"
+    echo "tests/run.sh: what needs the packages that could not be installed is skipped" >&2
+fi
 jobs=$(nproc)
+results=build/$preset/tests.xml # CTest's, see the test presets in CMakePresets.json
+rm -f "$results"
 cmake --preset "$preset"
 cmake --build --preset "$preset" -j "$jobs"
 # System tests run alone (they measure, and they listen); the unit tests share the cores.
-ctest --preset "$preset" -j "$jobs" --output-on-failure --no-tests=error "${regex[@]}"
+code=0
+ctest --preset "$preset" -j "$jobs" --no-tests=error "${regex[@]}" || code=$?
+if [ -f "$results" ]; then
+    echo
+    tests/summary.py "$results" || [ "$code" -ne 0 ] || code=1
+fi
+exit "$code"
