@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+"""The built program has the protection that TOMONODE_HARDENING asks for: read from the ELF file and from the commands that compiled it.
+
+Each check is first made to fail on a program that is compiled without protection.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from tools import node_harness as h
+
+BUILD = os.environ["TOMONODE_BUILD"]
+SOURCE = os.environ["TOMONODE_SOURCE"]
+UNPROTECTED = """
+#include <string.h>
+int main(int argc, char **argv)
+{
+	char text[16];
+	strcpy(text, argv[argc - 1]);
+	return text[0];
+}
+"""
+FLAGS = ("-fstack-protector-strong", "-D_FORTIFY_SOURCE=")
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "-W", option, path], check=True, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}).stdout
+
+
+def faults(path, fortified=True):
+    """What the program at `path` lacks, as a set of words."""
+    segments, dynamic, symbols = (readelf(option, path) for option in ("--segments", "--dynamic", "--dyn-syms"))
+    checked = set(re.findall(r"\b(__\w+_chk)\b", symbols))
+    lacks = {
+        "PIE": not (re.search(r"file type is DYN", segments) and re.search(r"FLAGS_1.*\bPIE\b", dynamic)),
+        "BIND_NOW": not re.search(r"\(FLAGS\).*\bBIND_NOW\b|FLAGS_1.*\bNOW\b", dynamic),
+        "RELRO": not re.search(r"^ *GNU_RELRO ", segments, re.M),
+        "stack that is not executable": not re.search(r"^ *GNU_STACK .* RW ", segments, re.M),
+        "stack protector": not re.search(r"\b__stack_chk_fail\b", symbols),
+        "fortified calls": fortified and not {"__memcpy_chk", "__vsnprintf_chk"} <= checked,
+    }
+    return {what for what, lacking in lacks.items() if lacking}
+
+
+def unflagged(commands, folders):
+    """Sources of the product that were compiled without one of FLAGS."""
+    own = [c for c in commands if os.path.relpath(c["file"], SOURCE).split(os.sep)[0] in folders and c["file"].endswith((".c", ".cc"))]
+    if not own:
+        return ["no source of " + ", ".join(folders)]
+    return [c["file"] for c in own if not all(flag in c["command"] for flag in FLAGS)]
+
+
+def cached(name):
+    with open(os.path.join(BUILD, "CMakeCache.txt")) as file:
+        found = re.search(rf"^{name}:\w+=(.*)$", file.read(), re.M)
+    return found.group(1) if found else ""
+
+
+def planted():
+    """What `faults` finds in a program without any protection."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = os.path.join(folder, "a.c"), os.path.join(folder, "a")
+        with open(source, "w") as file:
+            file.write(UNPROTECTED)
+        subprocess.run([cached("CMAKE_C_COMPILER"), "-O2", "-no-pie", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-w", "-Wl,-z,norelro,-z,lazy",
+                        "-Wl,-z,execstack", source, "-o", program], check=True)
+        return faults(program)
+
+
+def main():
+    h.need("readelf", cached("CMAKE_C_COMPILER"))
+    if cached("TOMONODE_SANITIZE") or cached("TOMONODE_HARDENING") not in ("ON", "1", "TRUE", "YES"):
+        print("skipped: a build with sanitizers or without TOMONODE_HARDENING is not hardened")
+        return 77
+    fortified = cached("CMAKE_BUILD_TYPE") != "Debug"
+    failed = []
+    everything = {"PIE", "BIND_NOW", "RELRO", "stack that is not executable", "stack protector", "fortified calls"}
+    missed = everything - planted()
+    if missed:
+        failed.append("not found in a program that has none: " + ", ".join(sorted(missed)))
+    if not unflagged([{"file": os.path.join(SOURCE, "node/a.c"), "command": "cc -c a.c"}], ("node",)):
+        failed.append("a source that was compiled without protection is not found")
+    failed += [f"{h.TOMONODE} lacks {what}" for what in sorted(faults(h.TOMONODE, fortified))]
+    if fortified:
+        with open(os.path.join(BUILD, "compile_commands.json")) as file:
+            failed += [f"{path}: compiled without " + " or ".join(FLAGS)
+                       for path in unflagged(json.load(file), ("kernels", "recon", "dicom", "node"))]
+    print("\n".join(failed) if failed else "the program is hardened")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
