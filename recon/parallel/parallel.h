@@ -7,7 +7,8 @@
  * Axes: x to the right, y down, z from slice to slice; (0, 0) in the middle of the image. Angles: first_angle + a arc / n_angles
  * degrees, or any list. Radial bin t lies at (t - (n_radial - 1) / 2) bin + offset.
  *
- * parallel_plan() decides everything and refuses with numbers; a session carries it out, like recon/pet/pet.h.
+ * parallel_plan() decides everything and refuses with numbers; parallel_reconstruct() and parallel_radon() carry a plan out, each
+ * in one call: all lines are in host memory at once, so there is no public session like that of recon/pet/pet.h.
  */
 #ifndef TOMONODE_RECON_PARALLEL_H
 #define TOMONODE_RECON_PARALLEL_H
