@@ -5,43 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Bytes of the well-formed UTF-8 character at p (Unicode, table 3-7); 0: there is none. */
-static size_t utf8_size(const unsigned char *p)
-{
-	unsigned lo = 0x80, hi = 0xbf; /* of the second byte: no overlong forms, no surrogates, nothing above U+10FFFF */
-	size_t n;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	if (p[0] == 0xe0)
-		lo = 0xa0;
-	else if (p[0] == 0xed)
-		hi = 0x9f;
-	else if (p[0] == 0xf0)
-		lo = 0x90;
-	else if (p[0] == 0xf4)
-		hi = 0x8f;
-	if (p[1] < lo || p[1] > hi)
-		return 0;
-	for (size_t i = 2; i < n; i++)
-		if (p[i] < 0x80 || p[i] > 0xbf)
-			return 0;
-	return n;
-}
+#include "kernels/utf8.h"
 
 void err_clean(char *text)
 {
-	unsigned char *p = (unsigned char *)text;
+	while (*text) {
+		uint32_t code;
+		size_t n = utf8_decode(text, &code);
 
-	while (*p) {
-		size_t n = *p < 0x20 || *p == 0x7f ? 0 : utf8_size(p);
-
-		if (n == 0)
-			*p = '?';
-		p += n ? n : 1;
+		if (n == 0 || code < 0x20 || code == 0x7f) {
+			*text = '?';
+			n = 1;
+		}
+		text += n;
 	}
 }
 

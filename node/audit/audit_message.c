@@ -14,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "kernels/utf8.h"
+
 #define VALUE_MAX 512 /* bytes of a text that are written; a datagram has an end */
 
 #define DCM(name, number, text) const struct audit_code name = {number, "DCM", text}
@@ -41,40 +43,26 @@ static const struct audit_code id_patient = {"2", "RFC-3881", "Patient Number"};
 
 /* ---- text ---- */
 
-/* Bytes of the UTF-8 character at `p` that XML 1.0 can hold (its 2.2); 0: none. Overlong forms, surrogates and values beyond
- * U+10FFFF are none. */
-static size_t character(const unsigned char *p, size_t left)
+/* Bytes of the UTF-8 character at `p` that XML 1.0 can hold (its 2.2) and that is no control character; 0: none, or not all of
+ * its bytes are among the `left` ones. */
+static size_t character(const char *p, size_t left)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = p[0] < 0x80 ? 1 : (p[0] & 0xe0) == 0xc0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : (p[0] & 0xf8) == 0xf0 ? 4 : 0;
-	uint32_t value;
+	uint32_t code;
+	size_t n = utf8_decode(p, &code);
 
-	if (n <= 1)
-		return n == 1 && p[0] >= 0x20 && p[0] < 0x7f;
-	if (n > left)
-		return 0;
-	value = p[0] & (0xffu >> (n + 1));
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		value = value << 6 | (p[i] & 0x3f);
-	}
-	if (value < least[n] || value < 0xa0 || (value >= 0xd800 && value < 0xe000) || (value & 0xfffe) == 0xfffe ||
-	    value > 0x10ffff)
-		return 0;
-	return n;
+	return n > 0 && n <= left && code >= 0x20 && (code < 0x7f || code >= 0xa0) && (code & 0xfffe) != 0xfffe ? n : 0;
 }
 
 static void put_text(FILE *to, const char *text)
 {
-	const unsigned char *p = (const unsigned char *)text;
+	const char *p = text;
 	size_t left = strnlen(text, VALUE_MAX);
 
 	while (left > 0) {
 		size_t n = character(p, left);
 
 		if (n == 0)
-			fprintf(to, "\\x%02x", *p);
+			fprintf(to, "\\x%02x", (unsigned char)*p);
 		else if (*p == '&')
 			fputs("&amp;", to);
 		else if (*p == '<')

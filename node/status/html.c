@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/utf8.h"
+
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 void html_clear(struct html *h)
@@ -66,24 +68,6 @@ void html_printf(struct html *h, const char *fmt, ...)
 		html_bytes(h, text, (size_t)n);
 }
 
-/* One character of UTF-8 (RFC 3629): its length, or 0 where the bytes are none. */
-static size_t decode(const unsigned char *s, uint32_t *ret_code)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
-	uint32_t code = n == 1 ? s[0] : n ? s[0] & (0x7fu >> n) : 0;
-
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80) /* the terminator, too */
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	if (n > 1 && (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)))
-		return 0;
-	*ret_code = code;
-	return n;
-}
-
 /* Control characters, and those by which a text can look like another one. */
 static bool misleads(uint32_t c)
 {
@@ -94,11 +78,11 @@ static bool misleads(uint32_t c)
 
 void html_text(struct html *h, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const char *s = text;
 	uint32_t code;
 
 	while (*s) {
-		size_t n = decode(s, &code);
+		size_t n = utf8_decode(s, &code);
 
 		if (n == 0)
 			html_put(h, REPLACEMENT);
@@ -124,11 +108,11 @@ void html_text(struct html *h, const char *text)
 
 void html_label(struct html *h, const char *text)
 {
-	const unsigned char *s = (const unsigned char *)text;
+	const char *s = text;
 	uint32_t code;
 
 	while (*s) {
-		size_t n = decode(s, &code);
+		size_t n = utf8_decode(s, &code);
 
 		if (n == 1 && (*s == '\\' || *s == '"')) {
 			html_put(h, "\\");
