@@ -112,8 +112,3 @@ struct in6_addr network_sender(const struct in6_addr *address)
 		clear_behind(&a, 64);
 	return a;
 }
-
-bool network_is_loopback(const struct in6_addr *address)
-{
-	return IN6_IS_ADDR_V4MAPPED(address) ? address->s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(address);
-}

@@ -30,6 +30,5 @@ bool network_address(const struct sockaddr *from, struct in6_addr *ret_address);
 void network_print(const struct in6_addr *address, char *ret_text, size_t size);
 /* What one sender has for itself: an IPv4 address, or the /64 of an IPv6 one, in which it can change its address at will. */
 struct in6_addr network_sender(const struct in6_addr *address);
-bool network_is_loopback(const struct in6_addr *address);
 
 #endif

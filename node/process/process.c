@@ -162,15 +162,6 @@ struct process *process_of_slot(struct processes *all, int slot)
 	return NULL;
 }
 
-size_t process_count(const struct processes *all, enum process_role role)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < all->n; i++)
-		n += all->list[i].role == role;
-	return n;
-}
-
 void process_stop(struct process *p, double now, double grace)
 {
 	if (p->kill_at == 0 && p->pid > 0) /* 0: it has ended */

@@ -57,7 +57,6 @@ int process_fork(struct processes *all, const struct process *p, int (*run)(void
 struct process *process_find(struct processes *all, enum process_role role, int64_t job,
 			     const char *destination);		  /* NULL: none */
 struct process *process_of_slot(struct processes *all, int slot); /* NULL: none */
-size_t process_count(const struct processes *all, enum process_role role);
 /* SIGTERM now, SIGKILL `grace` seconds later (process_tick). Once: a second call only shortens. */
 void process_stop(struct process *p, double now, double grace);
 /* SIGKILL now. */
