@@ -233,36 +233,6 @@ int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, s
 	return insert(item, tag, std::move(elem), err);
 }
 
-int put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err)
-{
-	std::unique_ptr<DcmElement> elem;
-	OFCondition cond = EC_Normal;
-	DcmEVR vr = dictionary_vr(tag);
-	int r;
-
-	if (vr == EVR_UNKNOWN || vr == EVR_UN) {
-		vr = EVR_UN;
-	} else {
-		r = vr_for(item, tag, &vr, err);
-		if (r < 0)
-			return r;
-	}
-	if (vr == EVR_OW) /* "OB or OW" in the dictionary: bytes say that it is OB */
-		vr = dictionary_vr(tag) == EVR_OW ? EVR_OW : EVR_OB;
-	if (vr != EVR_OB && vr != EVR_UN)
-		return refuse_vr(tag, vr, "bytes", err);
-	if (!item || n > 0xfffffffeul)
-		return err_set(err, EINVAL, "%s: %zu bytes are no value of an item", tag_name(tag).c_str(), n);
-	r = new_element(tag, vr, &elem, err);
-	if (r < 0)
-		return r;
-	if (n > 0)
-		cond = elem->putUint8Array(static_cast<const Uint8 *>(bytes), (unsigned long)n);
-	if (cond.bad())
-		return err_set(err, EINVAL, "%s: %s", tag_name(tag).c_str(), cond.text());
-	return insert(item, tag, std::move(elem), err);
-}
-
 int put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr_name,
 		const char *text, struct err *err)
 {
@@ -356,11 +326,6 @@ int dicom_put_int(struct dicom_item *item, uint32_t tag, long value, struct err 
 int dicom_put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err)
 {
 	return guarded(err, "dicom_put_uint32s", [&] { return put_uint32s(item, tag, values, n, err); });
-}
-
-int dicom_put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err)
-{
-	return guarded(err, "dicom_put_bytes", [&] { return put_bytes(item, tag, bytes, n, err); });
 }
 
 int dicom_put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr,

@@ -71,7 +71,6 @@ int dicom_put_double(struct dicom_item *item, uint32_t tag, double value, struct
 int dicom_put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err);
 int dicom_put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err);
 int dicom_put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err); /* US, UL, AT */
-int dicom_put_bytes(struct dicom_item *item, uint32_t tag, const void *bytes, size_t n, struct err *err);	 /* OB, UN */
 /* Text or number of the named VR as element xx10EE; reserves the block at xx10 for the creator. EEXIST: it is another's. */
 int dicom_put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr,
 		      const char *text, struct err *err);

@@ -66,7 +66,6 @@ struct sinogram_facts {
 /* 1: one of our objects; 0: something else, err says what (nothing is wrong); EBADMSG, ENOTSUP: ours, but broken. Costs a few
  * reads whatever the size of the chunk: the chunk itself is not touched. Instances of one series make up one acquisition. */
 int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_facts, struct err *err);
-int sinogram_read_facts(const char *path, struct sinogram_facts *ret_facts, struct err *err);
 
 /* Is it a vendor's private class for raw PET data? *ret_reason: why it is not read, a sentence without a full stop. */
 bool sinogram_vendor(const char *sop_class, const char **ret_reason);

@@ -227,17 +227,6 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	return 1;
 }
 
-int sinogram_read_facts(const char *path, struct sinogram_facts *ret_facts, struct err *err)
-{
-	struct dicom_file *file = NULL;
-	int rc = dicom_open(path, &file, err);
-
-	if (rc == 0)
-		rc = sinogram_facts_of(file, ret_facts, err);
-	dicom_close(file);
-	return rc;
-}
-
 int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text, struct err *err)
 {
 	char *text = malloc(INTERFILE_TEXT_MAX + 1);

@@ -49,7 +49,6 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_HAS_INSTANCE] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE
 		" ORDER BY i.id LIMIT 1",
-	[JOURNAL_GET_INSTANCE] = "SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.id=?",
 	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
 	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
 			      " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
@@ -74,7 +73,6 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		" WHERE m.job=?1 AND m.name='instance')) LIMIT 1",
 	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
 	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_HERE,
-	[JOURNAL_HAS_ANY] = "SELECT 1 FROM instance LIMIT 1",
 	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MAX(instance) FROM finding), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
@@ -384,16 +382,6 @@ int journal_has_instance(struct journal *j, const char *sop_instance, const char
 	return journal_step(j, s, "look for an instance", ret_row ? journal_read_instance : NULL, ret_row, err);
 }
 
-int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err)
-{
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_GET_INSTANCE, err);
-
-	if (!s)
-		return -EIO;
-	sqlite3_bind_int64(s, 1, id);
-	return journal_step(j, s, "get an instance", journal_read_instance, ret_row, err);
-}
-
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_UNINDEXED, err);
@@ -451,11 +439,6 @@ int journal_removed_file(struct journal *j, const char *file, struct err *err)
 		return -EIO;
 	journal_bind(s, 1, file);
 	return journal_step(j, s, "look for a removed file", NULL, NULL, err);
-}
-
-int journal_has_any(struct journal *j, struct err *err)
-{
-	return journal_do(j, JOURNAL_HAS_ANY, "look for any instance", err);
 }
 
 /* ---- the file itself ---- */

@@ -61,7 +61,6 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 /* 1: an acknowledged instance with this UID and this digest is on record (ret_row may be NULL); 0: not. */
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
 			 struct err *err);
-int journal_get_instance(struct journal *j, int64_t id, struct instance_row *ret_row, struct err *err); /* 1 found, 0 not */
 /* Instances that have no finding yet, oldest first, at most `max`; answers how many. */
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
 /* One finding an instance; with FINDING_MEMBER an `instance` event of the job is appended in the same transaction. */
@@ -125,8 +124,6 @@ int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err 
 int journal_names_file(struct journal *j, const char *file, struct err *err);
 /* 1: retention has removed an instance that named this file. */
 int journal_removed_file(struct journal *j, const char *file, struct err *err);
-/* Is there any instance at all? 1 or 0. */
-int journal_has_any(struct journal *j, struct err *err);
 /* SQLite's own check of the file; each problem goes to `report`. Answers how many there are. */
 int journal_check(struct journal *j, void (*report)(void *ctx, const char *problem), void *ctx, struct err *err);
 

@@ -64,11 +64,6 @@ static size_t pixels(const struct slabs *s)
 	return (size_t)s->grid.n[0] * (size_t)s->grid.n[1];
 }
 
-size_t slabs_bytes(const struct slabs *s)
-{
-	return sizeof(*s) + (size_t)s->n_rooms * pixels(s) * sizeof(float);
-}
-
 /* How many slabs there are, and how many of them are open at most. */
 static void count(struct slabs *s)
 {

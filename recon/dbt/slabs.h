@@ -34,7 +34,6 @@ struct slabs *slabs_close(struct slabs *s); /* takes NULL, returns NULL */
 
 int slabs_count(const struct slabs *s);
 struct slabs_range slabs_range(const struct slabs *s, int slab); /* 0 <= slab < slabs_count() */
-size_t slabs_bytes(const struct slabs *s);			 /* that it holds */
 
 /* The next slice, n[0] * n[1] floats of host memory, in the unit of the slices. *ret_slab: the slab that it completes, if any (at
  * most one, in order), to be used before the next call; else NULL. EINVAL after the last slice. */

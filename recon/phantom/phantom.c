@@ -1,8 +1,4 @@
-/* phantom.c - analytic phantoms and their exact line integrals; chord() of recon/phantom/phantom_body.h does the work.
- *
- * phantom_line() and phantom_project() share it and add shapes in the same order: equal to the last bit before the rounding to
- * float.
- */
+/* phantom.c - analytic phantoms and their exact line integrals; chord() of recon/phantom/phantom_body.h does the work. */
 #include "recon/phantom/phantom.h"
 
 #include <errno.h>
@@ -35,20 +31,6 @@ double phantom_value(const struct phantom *p, const double at[3])
 			mu += s.mu;
 	}
 	return mu;
-}
-
-double phantom_line(const struct phantom *p, const double a[3], const double b[3])
-{
-	double d[3] = {b[0] - a[0], b[1] - a[1], b[2] - a[2]};
-	double sum = 0;
-
-	for (size_t k = 0; k < p->n; k++) {
-		struct body s;
-
-		body_set(&p->shapes[k], &s);
-		sum += s.mu * chord(&s, a, d);
-	}
-	return sum * sqrt(d[0] * d[0] + d[1] * d[1] + d[2] * d[2]);
 }
 
 /* Bins whose rays may meet the shape: u0 <= u < u1, v0 <= v < v1. The shadow of a box on z = 0 is the hull of its corners'

@@ -56,8 +56,7 @@ struct phantom *phantom_free(struct phantom *p);
  * where a small bead would fall between the rays. */
 void phantom_grow_beads(struct phantom *p, double radius);
 
-double phantom_value(const struct phantom *p, const double at[3]);		    /* mu at a point, 1/mm */
-double phantom_line(const struct phantom *p, const double a[3], const double b[3]); /* integral from a to b */
+double phantom_value(const struct phantom *p, const double at[3]); /* mu at a point, 1/mm */
 
 /* All bins of one view: ret_line[n_v * n_u], threaded. Shapes are visited only where their shadow falls. */
 int phantom_project(const struct phantom *p, const struct scan *scan, int view, float *ret_line, struct err *err);

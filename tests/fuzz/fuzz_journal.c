@@ -147,7 +147,6 @@ static void walk(struct journal *j)
 	journal_has_instance(j, "1.2.3", "00", &row, NULL);
 	journal_find_member(j, "1.2.3", INT64_MAX, &row, NULL);
 	journal_names_file(j, "instances/1.dcm", NULL);
-	journal_has_any(j, NULL);
 	jobs_clear(&jobs);
 }
 

@@ -16,6 +16,7 @@
 #include "dicom/pixels/start.h"
 #include "node/config/config.h"
 #include "node/sinogram/sinogram.h"
+#include "tests/node/sinogram/sinogram_facts.h"
 
 #define LINE "====\n"
 
@@ -38,7 +39,7 @@ static void facts(const char *file)
 {
 	struct sinogram_facts f;
 	struct err err = {0};
-	int rc = sinogram_read_facts(file, &f, &err);
+	int rc = read_facts(file, &f, &err);
 
 	if (rc <= 0) {
 		must(err.msg[0], "no object of ours, and no reason");

@@ -1,4 +1,5 @@
 /* Data sets: building, getting, copying, opening; every getter's found, absent and unreadable answers. */
+#include "dicom/core/bulk.h"
 #include "tests/dicom/core/fixture.h"
 
 #include <math.h>
@@ -267,10 +268,21 @@ static void test_copy(void **state)
 	unlink(in_folder("copy.dcm"));
 }
 
+static int read_blob(void *ctx, void *ret_bytes, size_t n, struct err *err)
+{
+	const unsigned char **from = ctx;
+
+	(void)err;
+	memcpy(ret_bytes, *from, n);
+	*from += n;
+	return 0;
+}
+
 /* A value too large to be read at opening is copied whole, also after its file is closed and gone. */
 static void test_large_values(void **state)
 {
 	static unsigned char blob[300001];
+	const unsigned char *from = blob;
 	const uint32_t tag = DICOM_TAG(0x0042, 0x0011); /* EncapsulatedDocument, OB */
 	struct dicom_file *file = fresh(), *copy = fresh();
 	struct err err = {0};
@@ -279,8 +291,7 @@ static void test_large_values(void **state)
 	(void)state;
 	for (size_t k = 0; k < sizeof(blob); k++)
 		blob[k] = (unsigned char)(k * 7 >> 3);
-	ok(dicom_put_bytes(dicom_root(file), tag, blob, sizeof(blob), &err), &err);
-	ok(dicom_write(in_folder("large.dcm"), file, &err), &err);
+	ok(dicom_write_bulk(in_folder("large.dcm"), file, tag, sizeof(blob), read_blob, &from, &err), &err);
 	dicom_close(file);
 	ok(dicom_open(in_folder("large.dcm"), &file, &err), &err);
 	unlink(in_folder("large.dcm"));

@@ -39,9 +39,9 @@ static void test_writer_refusals(void **state)
 	assert_int_equal(folder_entries(), before);
 	w = NULL;
 	/* headers that are not fit */
-	ok(dicom_put_bytes(dicom_root(file), 0xfffcfffc, "\0\0", 2, &err), &err);
+	ok(dicom_put_private(dicom_root(file), 0x7fe1, "MAKER", 1, "LO", "x", &err), &err);
 	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, &w, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "(FFFC,FFFC)"));
+	assert_non_null(strstr(err.msg, "(7FE1,0010)"));
 	dicom_close(file);
 	file = header(4, 4, 2);
 	ok(dicom_put_int(dicom_root(file), ALLOCATED, 8, &err), &err);

@@ -20,6 +20,7 @@
 #include "node/format/picture.h"
 #include "node/sinogram/sinogram.h"
 #include "node/tomo/exam.h"
+#include "tests/node/sinogram/sinogram_facts.h"
 
 #define SLICES 3
 #define ANGLES 4
@@ -279,7 +280,7 @@ static void test_objects(void **state)
 	paths[0] = in_folder("lines-0003.dcm");
 	paths[1] = in_folder("lines-0001.dcm");
 	paths[2] = in_folder("lines-0002.dcm");
-	assert_int_equal(sinogram_read_facts(paths[0], &facts, &err), 1);
+	assert_int_equal(read_facts(paths[0], &facts, &err), 1);
 	assert_string_equal(facts.format, "PARALLEL_1");
 	assert_int_equal(facts.role, SINOGRAM_LINES);
 	assert_int_equal(facts.instances, 3);

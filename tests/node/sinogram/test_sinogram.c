@@ -2,6 +2,7 @@
  * attributes. */
 #include <math.h>
 
+#include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 
 static void test_roundtrip(void **state)
@@ -38,7 +39,7 @@ static void test_uids(void **state)
 
 	for (int i = 0; i < 4; i++) {
 		write_objects(i == 2 ? EMISSION | ADDITIVE : EMISSION, 0, i == 3 ? 1 : N_BASICS, i == 3 ? other : basics);
-		assert_int_equal(sinogram_read_facts(in_folder("emission.dcm"), &f[i], &err), 1);
+		assert_int_equal(read_facts(in_folder("emission.dcm"), &f[i], &err), 1);
 		list_folder(true);
 	}
 	assert_string_equal(f[0].sop_instance, f[1].sop_instance);

@@ -128,14 +128,10 @@ static void instances(void **state)
 	struct journal *j = open_journal(*state);
 	struct instance_row row, rows[3], sent;
 
-	assert_int_equal(journal_has_any(j, NULL), 0);
 	sent = instance("1.2.3", "aa");
 	assert_int_equal(journal_add_instance(j, &sent, NULL), 0);
-	assert_int_equal(journal_get_instance(j, sent.id, &row, NULL), 1);
+	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", &row, NULL), 1);
 	assert_memory_equal(&row, &sent, sizeof(row));
-	assert_int_equal(journal_get_instance(j, sent.id + 1, &row, NULL), 0);
-	assert_int_equal(journal_has_any(j, NULL), 1);
-	assert_int_equal(journal_has_instance(j, "1.2.3", "aa", NULL, NULL), 1);
 	assert_int_equal(journal_has_instance(j, "1.2.3", "bb", NULL, NULL), 0);
 	assert_int_equal(journal_has_instance(j, "1.2.4", "aa", NULL, NULL), 0);
 	assert_int_equal(journal_names_file(j, sent.file, NULL), 1);

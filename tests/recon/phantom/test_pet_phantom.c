@@ -14,6 +14,7 @@
 #include "recon/pet/michelogram.h"
 #include "recon/phantom/pet_phantom.h"
 #include "tests/near.h"
+#include "tests/recon/phantom/phantom_line.h"
 
 #define PI 3.14159265358979323846
 

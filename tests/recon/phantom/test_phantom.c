@@ -12,6 +12,7 @@
 
 #include "recon/phantom/phantom.h"
 #include "recon/phantom/poisson.h"
+#include "tests/recon/phantom/phantom_line.h"
 
 static const double size[2] = {239.36, 304.64};
 
