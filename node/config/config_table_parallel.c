@@ -31,53 +31,51 @@ static const struct key_choice projectors[] = {
 /* name, type, field, unit, lo, hi, zero, choices, default, flags, meaning */
 static const struct config_key protocol_keys[] = {
 	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED,
-	 "what routes and --protocol call it"},
+	 "name of the protocol in `routes` and `--protocol`"},
 	{"kind", KEY_CHOICE, AT(protocol_conf, kind), "", 0, 0, NULL, config_kinds, "parallel", KEY_UNDESCRIBED,
-	 "kind of case it is for"},
+	 "kind of case that the protocol is for"},
 	{"algorithm", KEY_CHOICE, AT(protocol_conf, parallel.algorithm), "", 0, 0, NULL, algorithms, "fbp", 0,
-	 "`fbp` (filtered backprojection), `bp` (backprojection alone: blurred, in the unit of line integrals), `art` (ray by "
-	 "ray: "
-	 "Kaczmarz), `sart` (algebraic, subsets of angles; one subset is SIRT), `mlem` and `osem` (emission model on line "
-	 "integrals, all angles or subsets of them)"},
+	 "`fbp` (filtered backprojection), `bp` (backprojection without filter: blurred, in the unit of line integrals), `art` "
+	 "(Kaczmarz, ray by ray), `sart` (algebraic, subsets of angles; with one subset: SIRT), `mlem` and `osem` (emission "
+	 "model on line integrals, all angles or subsets of them)"},
 	{"iterations", KEY_INT, AT(protocol_conf, parallel.iterations), "", 1, 100000, NULL, NULL, "20", 0,
-	 "passes over all angles; `bp` and `fbp` make one whatever stands here"},
+	 "passes over all angles; `bp` and `fbp` always make one"},
 	{"subsets", KEY_INT, AT(protocol_conf, parallel.subsets), "", 1, 16384, NULL, NULL, "1", 0,
 	 "subsets of the angles for `sart` and `osem`, at most as many as there are angles"},
 	{"relaxation", KEY_REAL, AT(protocol_conf, parallel.relaxation), "", 0.001, 1.999, NULL, NULL, "0.5", 0,
-	 "`art`, `sart`: part of the correction that each update applies"},
+	 "`art`, `sart`: fraction of the correction that each update applies"},
 	{"non_negative", KEY_BOOL, AT(protocol_conf, parallel.non_negative), "", 0, 0, NULL, NULL, "false", 0,
-	 "`art`, `sart`: values below 0 become 0 after each pass (`art`) or subset (`sart`)"},
+	 "`art`, `sart`: set negative values to 0 after each pass (`art`) or subset (`sart`)"},
 	{"in_sequence", KEY_BOOL, AT(protocol_conf, parallel.in_sequence), "", 0, 0, NULL, NULL, "false", 0,
-	 "`art`: angles one after the other; else each far from those before it, which converges faster"},
+	 "`art`: process the angles in order; false: each angle far from those before it, which converges faster"},
 	{"filter", KEY_CHOICE, AT(protocol_conf, parallel.filter), "", 0, 0, NULL, filters, "shepp-logan", 0,
-	 "`fbp`: `ram-lak` (the ramp alone, sharpest), `shepp-logan`, `cosine`, `hann`"},
+	 "`fbp`: `ram-lak` (the ramp without window, sharpest), `shepp-logan`, `cosine`, `hann`"},
 	{"filter_cut", KEY_REAL, AT(protocol_conf, parallel.filter_cut), "", 0.01, 1, NULL, NULL, "1", 0,
 	 "`hann`: fraction of the Nyquist frequency where the window reaches 0"},
 	{"route", KEY_CHOICE, AT(protocol_conf, parallel.route), "", 0, 0, NULL, routes, "fourier", 0,
-	 "`fbp`: filter by `fourier` transform or by `convolution`: the same image, slower"},
+	 "`fbp`: filter by `fourier` transform or by `convolution`; the same image, `convolution` is slower"},
 	{"matrix", KEY_INT, AT(protocol_conf, parallel.matrix), "pixels", 2, 16384, "as many as radial bins", NULL, "0", 0,
-	 "along x and along y"},
-	{"pixel", KEY_REAL, AT(protocol_conf, parallel.pixel), "mm", 0.001, 1000, "distance of rays", NULL, "0", 0,
+	 "number of pixels along x and along y"},
+	{"pixel", KEY_REAL, AT(protocol_conf, parallel.pixel), "mm", 0.001, 1000, "the distance between rays", NULL, "0", 0,
 	 "size of a pixel"},
-	{"fov_radius", KEY_REAL, AT(protocol_conf, parallel.fov_radius), "mm", 0.001, 1e5, "the whole image, corners too", NULL,
-	 "0", 0, "radius of the field of view; what lies outside comes out as 0"},
+	{"fov_radius", KEY_REAL, AT(protocol_conf, parallel.fov_radius), "mm", 0.001, 1e5,
+	 "the whole image, including the corners", NULL, "0", 0, "radius of the field of view; values outside are set to 0"},
 	{"projector", KEY_CHOICE, AT(protocol_conf, parallel.projector), "", 0, 0, NULL, projectors, "siddon", 0,
-	 "of the iterations: `siddon` (path lengths through pixels), `joseph` (linear between pixels), `sampled` (steps along "
-	 "the "
-	 "ray), `exact` (path lengths, ray by ray, the reference; not of `art`)"},
+	 "of the iterative algorithms: `siddon` (path lengths through pixels), `joseph` (linear interpolation between pixels), "
+	 "`sampled` (steps along the ray), `exact` (path lengths, ray by ray, the reference; not for `art`)"},
 	{"sampling", KEY_REAL, AT(protocol_conf, parallel.sampling), "mm", 0.001, 100, "a tenth of a pixel", NULL, "0", 0,
-	 "`sampled`: length of a step"},
-	{"memory_limit", KEY_BYTES, AT(protocol_conf, parallel.memory_limit), "bytes", 1, 1e15, "all that the device has", NULL,
-	 "0", 0,
-	 "memory on the device; where the data do not fit, slices come in parts; a plan that still needs more is refused"},
+	 "`sampled`: length of a step along the ray"},
+	{"memory_limit", KEY_BYTES, AT(protocol_conf, parallel.memory_limit), "bytes", 1, 1e15,
+	 "no limit but the device's memory", NULL, "0", 0,
+	 "maximum memory on the device; if the data do not fit, slices are processed in parts; a plan that still needs more is "
+	 "refused"},
 	{"deterministic", KEY_BOOL, AT(protocol_conf, parallel.deterministic), "", 0, 0, NULL, NULL, "false", 0,
-	 "bitwise the same image in every run"},
+	 "compute bitwise the same image in every run"},
 	{"mu_water", KEY_REAL, AT(protocol_conf, mu_water), "1/mm", 1e-6, 100, "no Hounsfield units", NULL, "0", 0,
-	 "attenuation of water at the energy of the scan: values become Hounsfield units, 1000 (value / mu_water - 1); without "
-	 "it "
-	 "they keep the unit of the data"},
+	 "attenuation of water at the energy of the scan, for values in Hounsfield units: 1000 (value / mu_water - 1); without "
+	 "it, values keep the unit of the data"},
 	{"compression", KEY_CHOICE, AT(protocol_conf, compression), "", 0, 0, NULL, config_compressions, "none", KEY_UNDESCRIBED,
-	 "of the results' pixels: `jpeg-ls` is lossless"},
+	 "compression of the results' pixels; `jpeg-ls` is lossless"},
 	{"description", KEY_TEXT, AT(protocol_conf, description), "", 0, 64, NULL, NULL, "", KEY_UNDESCRIBED,
 	 "SeriesDescription of the result; empty: made from the protocol's name"},
 };
