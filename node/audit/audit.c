@@ -184,7 +184,7 @@ static void alert(const struct audit_code *type, enum audit_outcome outcome, con
 		parties[1] = them(peer, NULL);
 		parties[1].requestor = true;
 	}
-	report_within(&m, peer ? AUDIT_QUEUE_STRANGERS : AUDIT_QUEUE_MAX);
+	report_within(&m, peer ? AUDIT_QUEUE_UNKNOWN_PEERS : AUDIT_QUEUE_MAX);
 }
 
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason)

@@ -14,7 +14,7 @@
 
 #define AUDIT_QUEUE_MAX (64ull << 20) /* bytes; about 40 000 messages */
 /* What is said of strangers may fill so much of it: while syslog is away they cannot take the place of what peers do. */
-#define AUDIT_QUEUE_STRANGERS (AUDIT_QUEUE_MAX / 2)
+#define AUDIT_QUEUE_UNKNOWN_PEERS (AUDIT_QUEUE_MAX / 2)
 
 /* One line without its end. EFBIG: the queue would hold more than `most` bytes; ENOSPC, ...: the disk. Nothing of the line is
  * left then. */

@@ -18,7 +18,7 @@
 #include <xxh_x86dispatch.h> /* the same functions, with the widest vectors that the processor has */
 #endif
 
-#include "node/base/crew.h"
+#include "node/base/thread_pool.h"
 
 #define BUFFER (256u << 10)
 #define PIECE ((uint64_t)8 << 20)
@@ -189,15 +189,15 @@ static int list_pieces(struct pieces *p, size_t n, int *ret_code, struct err *er
 int digest_files(const char *const *paths, size_t n, int threads, char (*ret_hex)[DIGEST_SIZE], int *ret_code, struct err *err)
 {
 	struct pieces p = {.paths = paths};
-	struct crew *crew = NULL;
+	struct thread_pool *pool = NULL;
 	struct digest *d = digest_create();
 	int ret = d ? list_pieces(&p, n, ret_code, err) : err_set(err, ENOMEM, "no memory for a digest");
 
 	if (ret == 0)
-		ret = crew_create(p.n < 2 ? 1 : threads, &crew, err);
+		ret = thread_pool_create(p.n < 2 ? 1 : threads, &pool, err);
 	if (ret < 0)
 		goto out;
-	crew_run(crew, p.n, do_piece, &p);
+	thread_pool_run(pool, p.n, do_piece, &p);
 	for (size_t i = 0, at = 0; i < n; i++) {
 		ret_hex[i][0] = '\0';
 		digest_begin(d);
@@ -210,7 +210,7 @@ int digest_files(const char *const *paths, size_t n, int threads, char (*ret_hex
 			digest_end(d, ret_hex[i]);
 	}
 out:
-	crew_free(crew);
+	thread_pool_free(pool);
 	free(p.list);
 	digest_free(d);
 	return ret;

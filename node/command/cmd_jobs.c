@@ -11,15 +11,15 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/command/commands.h"
+#include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
-#include "node/jobs/jobs_lines.h"
-#include "node/jobs/notes.h"
+#include "node/jobs/operator_warnings.h"
 #include "node/process/options.h"
 #include "node/store/event.h"
 #include "node/store/node_file.h"
-#include "node/store/unknown.h"
+#include "node/store/orphans.h"
 
-#define SET_APART_MAX 200 /* instances of each finding */
+#define UNASSIGNED_MAX 200 /* instances of each finding */
 #define OPTION_AS_IS OPTION_LONG
 
 static const struct option_spec config_option[] = {
@@ -151,21 +151,21 @@ static bool node_runs(const struct config *config)
 	return runs;
 }
 
-static void print_notes(const char *spool, const json_t *report)
+static void print_warnings(const char *spool, const json_t *report)
 {
-	char note[NOTE_SIZE];
+	char warning[OPERATOR_WARNING_SIZE];
 
-	if (note_journal(json_string_value(json_object_get(report, "journal")), note))
-		printf("\nNote: %s\n", note);
-	if (note_unknown(spool, unknown_count(spool), note))
-		printf("\nNote: %s\n", note);
+	if (operator_warning_journal(json_string_value(json_object_get(report, "journal")), warning))
+		printf("\nWarning: %s\n", warning);
+	if (operator_warning_orphans(spool, orphans_count(spool), warning))
+		printf("\nWarning: %s\n", warning);
 }
 
 int cmd_list(int argc, char **argv)
 {
 	struct jobs_command c = {0};
 	struct err err = {0};
-	json_t *list, *set_apart, *report;
+	json_t *list, *unassigned, *report;
 	const char *problem;
 	bool stop;
 	int code = begin(&c, &list_spec, argc, argv, &stop);
@@ -175,27 +175,27 @@ int cmd_list(int argc, char **argv)
 	report = node_file_read(c.config->node.spool);
 	problem = json_string_value(json_object_get(report, "journal"));
 	list = json_array();
-	jobs_lines_look(&c.jobs);
+	delivery_queue_update(&c.jobs);
 	for (size_t i = 0; i < c.jobs.n; i++)
 		json_array_append_new(list, job_report_view(c.jobs.list[i], c.config->node.spool));
-	set_apart = c.journal ? job_report_set_apart(c.journal, SET_APART_MAX, &err) : json_array();
-	if (!set_apart) {
+	unassigned = c.journal ? job_report_unassigned(c.journal, UNASSIGNED_MAX, &err) : json_array();
+	if (!unassigned) {
 		code = options_fail_err(&c.o, &err);
 		json_decref(list);
 	} else if (c.o.json) {
-		code = options_json(json_pack("{s:b, s:o, s:o, s:I, s:s}", "node", node_runs(c.config), "jobs", list, "set_apart",
-					      set_apart, "unknown_images", (json_int_t)unknown_count(c.config->node.spool),
-					      "journal_problem", problem ? problem : ""));
+		code = options_json(json_pack(
+			"{s:b, s:o, s:o, s:I, s:s}", "node", node_runs(c.config), "jobs", list, "unassigned", unassigned,
+			"orphans", (json_int_t)orphans_count(c.config->node.spool), "journal_problem", problem ? problem : ""));
 	} else {
-		job_report_print_list(stdout, list, set_apart);
-		print_notes(c.config->node.spool, report);
+		job_report_print_list(stdout, list, unassigned);
+		print_warnings(c.config->node.spool, report);
 		if (!c.journal)
 			fprintf(stderr,
 				"tomonode list: %s holds no journal: no node has run there, or yours has another spool, "
 				"which its configuration names (read: %s; another: -c FILE)\n",
 				c.config->node.spool, c.config->path[0] ? c.config->path : "the embedded defaults alone");
 		json_decref(list);
-		json_decref(set_apart);
+		json_decref(unassigned);
 	}
 	json_decref(report);
 	end(&c);
@@ -235,7 +235,7 @@ int cmd_show(int argc, char **argv)
 
 	if (stop)
 		return code;
-	jobs_lines_look(&c.jobs);
+	delivery_queue_update(&c.jobs);
 	v = jobs_find(&c.jobs, c.id);
 	code = v ? show(&c, v) : options_fail(&c.o, CODE_NOT_FOUND, "no job %lld in %s", (long long)c.id, c.config->node.spool);
 	end(&c);

@@ -42,7 +42,7 @@ struct node_conf {
 	uint64_t peer_bytes;	 /* that it may send within peer_window; 0: no limit */
 	double peer_window;	 /* s */
 	int peer_refusals;	 /* refused attempts within peer_window until an address is shut out; 0: never */
-	double refusal_pause;	 /* s that it is shut out */
+	double peer_block_time;	 /* s that it is shut out */
 	uint64_t reserve;	 /* bytes that stay free on the spool's disk: below, A700 at once */
 	double quiet_time;	 /* s without a new instance until an incomplete case is held */
 	bool check_called;	 /* reject associations to another AE title */
@@ -55,12 +55,12 @@ struct node_conf {
 	int retention_days;	     /* delivered cases are removed after this; 0: never */
 	uint64_t
 		retention_space; /* bytes of the spool's images and results above which delivered cases go earlier; 0: no limit */
-	int retention_apart_days;  /* objects of no case are removed after this; 0: never */
-	int history_days;	   /* what the journal says of cases that were removed goes after this; 0: never */
-	int attempts;		   /* reconstruction attempts before a job fails */
-	int worker_timeout;	   /* s without progress until a worker is killed */
-	enum sandbox_mode sandbox; /* see node/process/sandbox.h */
-	char user[33];		   /* started as root, the node becomes this user; "": none is named */
+	int retention_unassigned_days; /* objects of no case are removed after this; 0: never */
+	int journal_retention_days;    /* what the journal says of cases that were removed goes after this; 0: never */
+	int attempts;		       /* reconstruction attempts before a job fails */
+	int worker_timeout;	       /* s without progress until a worker is killed */
+	enum sandbox_mode sandbox;     /* see node/process/sandbox.h */
+	char user[33];		       /* started as root, the node becomes this user; "": none is named */
 };
 
 #define LISTENERS_MAX 16

@@ -102,7 +102,7 @@ static const struct config_key node_keys[] = {
 	{"peer_refusals", KEY_INT, AT(node_conf, peer_refusals), "", 1, 10000, "no address is blocked", NULL, "", KEY_COMPUTED,
 	 "number of refused attempts from one address within `peer_window` after which its connections are closed at once; "
 	 "default: 0 if the node listens on loopback addresses only, else 20"},
-	{"refusal_pause", KEY_REAL, AT(node_conf, refusal_pause), "s", 1, 86400, NULL, NULL, "60", 0,
+	{"peer_block_time", KEY_REAL, AT(node_conf, peer_block_time), "s", 1, 86400, NULL, NULL, "60", 0,
 	 "time during which connections of such an address are closed at once"},
 	{"reserve", KEY_BYTES, AT(node_conf, reserve), "bytes", 0, 1e15, NULL, NULL, "512 MB", 0,
 	 "space to keep free on the spool's disk; with less free space, objects are refused with status A700"},
@@ -132,12 +132,13 @@ static const struct config_key node_keys[] = {
 	{"retention_space", KEY_BYTES, AT(node_conf, retention_space), "bytes", 1e6, 1e15, "no limit", NULL, "0", 0,
 	 "maximum size of all images and results in the spool; above it delivered cases are removed, in the order of their "
 	 "delivery; undelivered cases are never removed"},
-	{"retention_apart_days", KEY_INT, AT(node_conf, retention_apart_days), "days", 1, 36500, "keep for ever", NULL, "0", 0,
+	{"retention_unassigned_days", KEY_INT, AT(node_conf, retention_unassigned_days), "days", 1, 36500, "keep for ever", NULL,
+	 "0", 0,
 	 "time after which unassigned objects (received, but not part of a case: nothing to reconstruct, refused, sent again, or "
 	 "different content under a known UID) and cancelled cases are removed from the spool, even if there is enough free "
 	 "space"},
-	{"history_days", KEY_INT, AT(node_conf, history_days), "days", 1, 36500, "keep for ever", NULL, "365", 0,
-	 "time after the removal of a case, or of an unassigned object, after which its rows are deleted from the journal"},
+	{"journal_retention_days", KEY_INT, AT(node_conf, journal_retention_days), "days", 1, 36500, "keep for ever", NULL, "365",
+	 0, "time after the removal of a case, or of an unassigned object, after which its rows are deleted from the journal"},
 	{"attempts", KEY_INT, AT(node_conf, attempts), "", 1, 100, NULL, NULL, "3", 0,
 	 "number of crashed reconstructions after which a case fails"},
 	{"worker_timeout", KEY_INT, AT(node_conf, worker_timeout), "s", 2, 604800, NULL, NULL, "1800", 0,

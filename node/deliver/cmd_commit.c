@@ -18,11 +18,11 @@
 #include "node/deliver/destination.h"
 #include "node/jobs/jobs.h"
 #include "node/process/options.h"
-#include "node/process/task.h"
+#include "node/process/work_process.h"
 #include "node/store/event.h"
 
 struct commitment {
-	struct task task;
+	struct work_process process;
 	struct jobs jobs;
 	int64_t job;
 	const struct job_view *view;
@@ -34,9 +34,9 @@ struct commitment {
 static uint16_t on_report(void *ctx, const struct commit_report *report)
 {
 	struct commitment *c = ctx;
-	uint16_t status = commit_take(c->task.journal, c->task.config, report, c->destination->aet, clock_wall());
+	uint16_t status = commit_take(c->process.journal, c->process.config, report, c->destination->aet, clock_wall());
 
-	task_notify(&c->task);
+	work_process_notify(&c->process);
 	return status;
 }
 
@@ -44,7 +44,7 @@ static uint16_t on_report(void *ctx, const struct commit_report *report)
 static int write_down(struct commitment *c, enum job_event event, json_t *detail)
 {
 	struct err err = {0};
-	int ret = event_append(c->task.journal, c->job, event, detail, clock_wall(), &err);
+	int ret = event_append(c->process.journal, c->job, event, detail, clock_wall(), &err);
 
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
@@ -52,7 +52,7 @@ static int write_down(struct commitment *c, enum job_event event, json_t *detail
 		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)c->job, log_quote(err.msg));
 		return CODE_FAILED;
 	}
-	task_notify(&c->task);
+	work_process_notify(&c->process);
 	return CODE_OK;
 }
 
@@ -102,10 +102,10 @@ static bool still_open(struct commitment *c)
 {
 	const struct job_send *send;
 
-	if (jobs_refresh(&c->jobs, c->task.journal, c->job, NULL) < 0)
+	if (jobs_refresh(&c->jobs, c->process.journal, c->job, NULL) < 0)
 		return false;
 	c->view = jobs_find(&c->jobs, c->job);
-	send = job_view_send(c->view, c->task.argument[1]);
+	send = job_view_send(c->view, c->process.argument[1]);
 	return send && !strcmp(send->transaction, c->transaction);
 }
 
@@ -126,7 +126,7 @@ static int ask(struct commitment *c, const struct commit_object *objects, size_t
 {
 	struct scu_context context = {.sop_class = COMMIT_CLASS, .transfer_syntax = "1.2.840.10008.1.2"};
 	struct commit_handler handler = {.ctx = c, .report = on_report};
-	struct scu_peer peer = destination_commitment_peer(c->task.config, c->destination);
+	struct scu_peer peer = destination_commitment_peer(c->process.config, c->destination);
 	enum deliver_outcome outcome;
 	struct scu *scu = NULL;
 	struct err err = {0};
@@ -169,7 +169,7 @@ static int commit(struct commitment *c)
 	json_t *detail;
 	int code;
 
-	c->destination = config_destination(c->task.config, c->send->destination);
+	c->destination = config_destination(c->process.config, c->send->destination);
 	if ((c->view->state != JOB_RECONSTRUCTED && c->view->state != JOB_STORED) || c->send->state != SEND_STORED ||
 	    (c->send->transaction[0] && c->send->taken) || !c->destination || !c->destination->commitment)
 		return CODE_CANCELLED;
@@ -194,24 +194,24 @@ int cmd_commit(int argc, char **argv)
 	struct commitment c = {0};
 	struct err err = {0};
 	long long job;
-	int code = task_begin(&c.task, "commit", "-c FILE JOB DESTINATION", 2, argc, argv);
+	int code = work_process_begin(&c.process, "commit", "-c FILE JOB DESTINATION", 2, argc, argv);
 
 	if (code)
 		return code;
-	if (task_sandbox(&c.task, SANDBOX_DELIVER, NULL) < 0)
+	if (work_process_enter_sandbox(&c.process, SANDBOX_DELIVER, NULL) < 0)
 		code = CODE_FAILED;
-	else if (options_integer(c.task.argument[0], 1, INT64_MAX, &job) < 0) {
+	else if (options_integer(c.process.argument[0], 1, INT64_MAX, &job) < 0) {
 		code = CODE_USAGE;
-	} else if (jobs_refresh(&c.jobs, c.task.journal, job, &err) < 0) {
+	} else if (jobs_refresh(&c.jobs, c.process.journal, job, &err) < 0) {
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	} else {
 		c.job = job;
 		c.view = jobs_find(&c.jobs, job);
-		c.send = c.view ? job_view_send(c.view, c.task.argument[1]) : NULL;
+		c.send = c.view ? job_view_send(c.view, c.process.argument[1]) : NULL;
 		code = c.send ? commit(&c) : CODE_NOT_FOUND;
 	}
 	jobs_clear(&c.jobs);
-	task_end(&c.task);
+	work_process_end(&c.process);
 	return code;
 }

@@ -29,7 +29,7 @@
 #include "node/deliver/outbox_check.h"
 #include "node/jobs/jobs.h"
 #include "node/process/options.h"
-#include "node/process/task.h"
+#include "node/process/work_process.h"
 #include "node/store/event.h"
 
 #define TOGETHER_FROM 9	     /* objects that are due: fewer have an event each */
@@ -37,7 +37,7 @@
 #define TOGETHER_MAX 256     /* UIDs in an event */
 
 struct delivery {
-	struct task task;
+	struct work_process process;
 	struct jobs jobs;
 	const struct job_view *view;
 	const struct job_send *send;
@@ -119,7 +119,7 @@ static int write_down(struct delivery *d)
 		json_object_set_new(detail, "commit", json_true());
 	if (detail && event == EVENT_SEND_FAILED)
 		alarm = destination_failed(detail, d->destination, d->send, d->down, d->rejected, now);
-	ret = event_append(d->task.journal, d->view->id, event, detail, now, &err);
+	ret = event_append(d->process.journal, d->view->id, event, detail, now, &err);
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
 	if (ret < 0) {
@@ -131,7 +131,7 @@ static int write_down(struct delivery *d)
 	if (event == EVENT_SENT && d->alarmed)
 		destination_back(d->view->id, d->send->destination);
 	d->alarmed = d->alarmed && event != EVENT_SENT;
-	task_notify(&d->task);
+	work_process_notify(&d->process);
 	return CODE_OK;
 }
 
@@ -201,7 +201,7 @@ static int list_due(struct delivery *d, size_t *ret_list, struct scu_context *re
 
 		if (d->send->objects[i] != SEND_DUE)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", d->task.config->node.spool, object->file);
+		snprintf(path, sizeof(path), "%s/%s", d->process.config->node.spool, object->file);
 		ret = read_context(path, &ret_contexts[n], &err);
 		if (ret == 0) {
 			ret_list[n++] = i;
@@ -220,8 +220,8 @@ static int list_due(struct delivery *d, size_t *ret_list, struct scu_context *re
 static int make_again(struct delivery *d, const char *reason)
 {
 	struct err err = {0};
-	int ret = event_append(d->task.journal, d->view->id, EVENT_RESULT_LOST, json_pack("{s:o}", "reason", event_text(reason)),
-			       clock_wall(), &err);
+	int ret = event_append(d->process.journal, d->view->id, EVENT_RESULT_LOST,
+			       json_pack("{s:o}", "reason", event_text(reason)), clock_wall(), &err);
 
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
@@ -229,15 +229,15 @@ static int make_again(struct delivery *d, const char *reason)
 		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
 		return CODE_FAILED;
 	}
-	task_notify(&d->task);
+	work_process_notify(&d->process);
 	return CODE_OK;
 }
 
 static int send_due(struct delivery *d)
 {
 	const struct destination_conf *c = d->destination;
-	const struct node_conf *node = &d->task.config->node;
-	struct scu_peer peer = destination_peer(d->task.config, c);
+	const struct node_conf *node = &d->process.config->node;
+	struct scu_peer peer = destination_peer(d->process.config, c);
 	struct scu_context *contexts = calloc(d->view->n_objects, sizeof(contexts[0]));
 	size_t *list = calloc(d->view->n_objects, sizeof(list[0])), n = 0;
 	struct scu *scu = NULL;
@@ -288,10 +288,10 @@ static int deliver(struct delivery *d)
 	d->alarmed = d->send->alarm;
 	if (d->view->state != JOB_RECONSTRUCTED || d->send->state != SEND_DUE)
 		return CODE_CANCELLED;
-	d->destination = config_destination(d->task.config, d->send->destination);
+	d->destination = config_destination(d->process.config, d->send->destination);
 	if (!d->destination) /* the manager knows it, or will in a moment: node/serve/schedule_deliver.c */
 		return CODE_CANCELLED;
-	ret = outbox_check(d->task.config->node.spool, d->view, d->send, &why);
+	ret = outbox_check(d->process.config->node.spool, d->view, d->send, &why);
 	if (ret == -EBADMSG)
 		return make_again(d, why.msg);
 	if (ret < 0) {
@@ -306,23 +306,23 @@ int cmd_deliver(int argc, char **argv)
 	struct delivery d = {0};
 	struct err err = {0};
 	long long job;
-	int code = task_begin(&d.task, "deliver", "-c FILE JOB DESTINATION", 2, argc, argv);
+	int code = work_process_begin(&d.process, "deliver", "-c FILE JOB DESTINATION", 2, argc, argv);
 
 	if (code)
 		return code;
-	if (task_sandbox(&d.task, SANDBOX_DELIVER, NULL) < 0)
+	if (work_process_enter_sandbox(&d.process, SANDBOX_DELIVER, NULL) < 0)
 		code = CODE_FAILED;
-	else if (options_integer(d.task.argument[0], 1, INT64_MAX, &job) < 0) {
+	else if (options_integer(d.process.argument[0], 1, INT64_MAX, &job) < 0) {
 		code = CODE_USAGE;
-	} else if (jobs_refresh(&d.jobs, d.task.journal, job, &err) < 0) {
+	} else if (jobs_refresh(&d.jobs, d.process.journal, job, &err) < 0) {
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	} else {
 		d.view = jobs_find(&d.jobs, job);
-		d.send = d.view ? job_view_send(d.view, d.task.argument[1]) : NULL;
+		d.send = d.view ? job_view_send(d.view, d.process.argument[1]) : NULL;
 		code = d.send ? deliver(&d) : CODE_NOT_FOUND;
 	}
 	jobs_clear(&d.jobs);
-	task_end(&d.task);
+	work_process_end(&d.process);
 	return code;
 }

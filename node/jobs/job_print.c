@@ -101,23 +101,24 @@ static void remark(const json_t *job, char *ret, size_t size)
 	}
 }
 
-static void print_apart(FILE *to, const json_t *set_apart)
+static void print_unassigned(FILE *to, const json_t *unassigned)
 {
-	json_t *groups = job_report_apart_groups(set_apart);
+	json_t *groups = job_report_unassigned_groups(unassigned);
 	const json_t *one;
 	char when[24];
 	size_t i;
 
 	if (json_array_size(groups) > 0)
-		fprintf(to, "\nObjects set apart (no job has them; the newest of each finding):\n%8s  %-9s  %-19s  %-16s  %s\n",
+		fprintf(to, "\nUnassigned objects (no job has them; the newest of each finding):\n%8s  %-9s  %-19s  %-16s  %s\n",
 			"OBJECTS", "FINDING", "LAST RECEIVED", "FROM", "REASON");
-	json_array_foreach(groups, i, one) fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"),
-						   text(one, "finding"), clock_text(number(one, "received"), when),
-						   text(one, "calling"), text(one, "reason"), "", job_report_apart_hint(one));
+	json_array_foreach(groups, i, one)
+		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"), text(one, "finding"),
+			clock_text(number(one, "received"), when), text(one, "calling"), text(one, "reason"), "",
+			job_report_unassigned_hint(one));
 	json_decref(groups);
 }
 
-void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart)
+void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned)
 {
 	char when[24], count[32], device[16], note[400];
 	const json_t *one;
@@ -135,7 +136,7 @@ void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart
 			text(one, "kind"), count_text(one, count), text(one, "protocol"), device_text(one, device),
 			clock_text(number(one, "changed"), when), note);
 	}
-	print_apart(to, set_apart);
+	print_unassigned(to, unassigned);
 }
 
 #define RESULTS_LISTED 8 /* objects of a result; of more, how many there are */

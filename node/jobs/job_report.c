@@ -16,10 +16,10 @@ static json_t *destination(const struct job_send *s, json_t *objects)
 			      job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
 			      "next", s->next, "since", s->since, "alarm", s->alarm, "absent", s->absent, "objects", objects);
 
-	if (s->behind)
+	if (s->blocked_by)
 		json_object_set_new(d, "waits",
-				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->behind->reason), "status",
-					      s->behind->status, "since", s->behind->since, "next", s->behind->next));
+				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->blocked_by->reason), "status",
+					      s->blocked_by->status, "since", s->blocked_by->since, "next", s->blocked_by->next));
 	if (s->replaced)
 		json_object_set_new(d, "fallback", event_text(s->fallback));
 	if (s->transaction[0])
@@ -164,14 +164,14 @@ json_t *job_report_instances(struct journal *j, int64_t job, struct err *err)
 	return list;
 }
 
-struct set_apart {
+struct unassigned {
 	json_t *list;
 	const char *finding;
 };
 
-static int add_set_apart(void *ctx, const struct instance_row *row, const char *detail)
+static int add_unassigned(void *ctx, const struct instance_row *row, const char *detail)
 {
-	struct set_apart *c = ctx;
+	struct unassigned *c = ctx;
 	json_t *one = instance(row), *why = json_loads(detail, 0, NULL), *reason = json_object_get(why, "reason");
 
 	if (one) {
@@ -182,17 +182,17 @@ static int add_set_apart(void *ctx, const struct instance_row *row, const char *
 	return json_array_append_new(c->list, one) < 0 ? -ENOMEM : 0;
 }
 
-json_t *job_report_set_apart(struct journal *j, int max, struct err *err)
+json_t *job_report_unassigned(struct journal *j, int max, struct err *err)
 {
 	static const struct {
 		enum finding_kind kind;
 		const char *name;
 	} kinds[] = {{FINDING_REFUSED, "refused"}, {FINDING_CONFLICT, "conflict"}, {FINDING_IGNORED, "ignored"}};
-	struct set_apart c = {.list = json_array()};
+	struct unassigned c = {.list = json_array()};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		c.finding = kinds[i].name;
-		if (journal_findings(j, kinds[i].kind, max, add_set_apart, &c, err) < 0) {
+		if (journal_findings(j, kinds[i].kind, max, add_unassigned, &c, err) < 0) {
 			json_decref(c.list);
 			return NULL;
 		}

@@ -7,8 +7,8 @@
 
 #include "node/jobs/jobs.h"
 
-/* One job; a destination that it waits for behind others has "waits" after jobs_lines_look(). `spool` is where a running worker
- * leaves its progress. New reference, NULL: no memory. */
+/* One job; a destination that it waits for behind others has "waits" after delivery_queue_update(). `spool` is where a running
+ * worker leaves its progress. New reference, NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
 /* What a running worker says of itself: {"stage", "fraction", ...}; NULL: nothing that can be read. Its folder is the worker's,
@@ -22,18 +22,18 @@ const char *job_report_study(const json_t *events);
 json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
 /* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "association", "received", "file",
  * "reason"}]; `max` of each finding. */
-json_t *job_report_set_apart(struct journal *j, int max, struct err *err);
-/* The same by groups (node/jobs/job_apart.c): [{"count", and of the newest "instance", "finding", "calling", "association",
+json_t *job_report_unassigned(struct journal *j, int max, struct err *err);
+/* The same by groups (node/jobs/job_unassigned.c): [{"count", and of the newest "instance", "finding", "calling", "association",
  * "received", "reason"; of the oldest "first_received"}]. And what to do about a group, in a sentence. */
-json_t *job_report_apart_groups(const json_t *set_apart);
-const char *job_report_apart_hint(const json_t *group);
+json_t *job_report_unassigned_groups(const json_t *unassigned);
+const char *job_report_unassigned_hint(const json_t *group);
 
 /* Where the time went: [{"stage", "seconds"}], in order, out of job_report_view() and job_report_events(). "receive" comes before
  * the last C-STORE response; all others follow it one upon the other, so that they add up to the time from there to the last
  * destination. Only stages that are over. A pure function of its arguments. */
 json_t *job_report_stages(const json_t *view, const json_t *events);
 
-void job_report_print_list(FILE *to, const json_t *jobs, const json_t *set_apart);
+void job_report_print_list(FILE *to, const json_t *jobs, const json_t *unassigned);
 void job_report_print_show(FILE *to, const json_t *show);
 
 #endif

@@ -42,7 +42,7 @@ struct job_send {
 	bool alarm;		  /* ... for so long, or in such a way, that a person should look */
 	bool down;		  /* the last attempt got no association: others need not try before `next` */
 	bool absent;		  /* the configuration did not have it: it waits until one has it again */
-	bool hurry;		  /* a person said retry: it does not wait for others */
+	bool immediate;		  /* a person said retry: it does not wait for others */
 	bool committed;		  /* the peer answers for what it was last asked about, and nothing was sent since */
 	bool replaced;		  /* `fallback` gets the result in its place: nobody waits for this one */
 	bool standby;		  /* a fallback that is not needed for now */
@@ -53,7 +53,8 @@ struct job_send {
 	int commit_tries; /* requests that failed, since the last time a person said retry */
 	char status[8];	  /* "0000"; "" where the peer did not answer */
 	char reason[240];
-	const struct job_send *behind; /* of jobs_lines_look() alone: another job's, that holds the queue up; NULL: nobody */
+	const struct job_send
+		*blocked_by; /* of delivery_queue_update() alone: another job's, that holds the queue up; NULL: nobody */
 };
 
 struct job_view {

@@ -111,7 +111,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 		well(s);
 		s->committed = false;
 	}
-	s->hurry = false;
+	s->immediate = false;
 	s->time = row->time;
 	if (row->event != EVENT_COMMITTED || strcmp(s->status, "0000") != 0) /* a report has none, and takes no success away */
 		snprintf(s->status, sizeof(s->status), "%s", get_text(detail, "status"));
@@ -184,7 +184,7 @@ void job_sends_retry(struct job_view *v)
 		well(s);
 		s->failures = s->commit_tries = 0;
 		s->next = s->until = 0;
-		s->hurry = true;
+		s->immediate = true;
 		s->transaction[0] = '\0'; /* what is stored is asked for anew; a report of the old request is believed, too */
 		job_send_again(v, s);
 	}

@@ -341,7 +341,7 @@ static void allow_role(struct calls *c, enum sandbox_role role)
 		all(c, SCMP_ACT_ALLOW, forking);
 		rule(c, SCMP_ACT_ALLOW, "clone", 0, NULL);
 		rule(c, SCMP_ACT_ALLOW, "tgkill", 0, NULL);		  /* the pid of an association is not known yet */
-		allow_if(c, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* node/receive/gate.h */
+		allow_if(c, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)); /* node/receive/association_ipc.h */
 		all(c, SCMP_ACT_ALLOW, talk);
 		all(c, SCMP_ACT_ALLOW, change);
 		break;

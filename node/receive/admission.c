@@ -121,7 +121,7 @@ static bool at_address(const struct known_peer *peer, const struct network *from
 	return false;
 }
 
-bool admission_names(const struct admission *a, const struct in6_addr *address)
+bool admission_has_address(const struct admission *a, const struct in6_addr *address)
 {
 	for (size_t i = 0; i < a->n_peers; i++)
 		for (size_t k = 0; k < a->peers[i].n_networks; k++) {
@@ -214,7 +214,7 @@ enum scp_admission admission_check(const struct admission *a, const struct scp_r
 		}
 	}
 	if (!a->node->require_known_peer) {
-		*ret_peer = ADMISSION_STRANGER;
+		*ret_peer = ADMISSION_UNKNOWN_PEER;
 		return SCP_ADMIT;
 	}
 	say_why(nearest, best, request, why, why_size);

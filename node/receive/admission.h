@@ -7,7 +7,7 @@
 #include "dicom/network/store_scp.h"
 #include "node/config/config.h"
 
-#define ADMISSION_STRANGER (-1)
+#define ADMISSION_UNKNOWN_PEER (-1)
 
 struct admission;
 
@@ -15,13 +15,13 @@ struct admission;
 int admission_create(const struct config *config, struct admission **ret_admission, struct err *err);
 struct admission *admission_free(struct admission *a); /* takes NULL, returns NULL */
 
-/* SCP_ADMIT, with *ret_peer: which of the configured peers it is, or ADMISSION_STRANGER (only where require_known_peer is off).
- * The reason for a rejection goes to why. */
+/* SCP_ADMIT, with *ret_peer: which of the configured peers it is, or ADMISSION_UNKNOWN_PEER (only where require_known_peer is
+ * off). The reason for a rejection goes to why. */
 enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
 				   size_t why_size);
 
 /* Is it the address of a configured peer, by itself or by its name, not as one of a network? */
-bool admission_names(const struct admission *a, const struct in6_addr *address);
+bool admission_has_address(const struct admission *a, const struct in6_addr *address);
 
 /* Does the certificate (NULL: none was shown) fit the pattern (node/config/certificate_pattern.h)? "" fits everything. */
 bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate);

@@ -25,25 +25,25 @@
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/deliver/commit.h"
-#include "node/receive/alerts.h"
-#include "node/receive/gate.h"
+#include "node/receive/association_ipc.h"
+#include "node/receive/refusal_log.h"
 #include "node/store/journal.h"
 #include "node/store/spool.h"
 
 #define BUSY_SECONDS 5
-#define ASK_STEP (256u << 10) /* bytes between two questions about the peer's limit */
-#define WAIT_MAX 10.0	      /* s at a time: several associations of one peer wait for each other, and no sender may give up */
+#define REQUEST_STEP (256u << 10) /* bytes between two questions about the peer's limit */
+#define WAIT_MAX 10.0 /* s at a time: several associations of one peer wait for each other, and no sender may give up */
 #define RESERVE_CHECK_STEP (32u << 20) /* bytes of an object between two looks at the free space */
 
 struct intake {
 	const struct intake_place *place;
 	const struct config *config;
-	struct gate gate;
-	bool counted;		  /* the peer's bytes are limited */
-	char association[40];	  /* the same for all objects of this association */
-	char calling[17];	  /* of an association that was admitted */
-	char asked[17], host[64]; /* who asked */
-	struct journal *journal;  /* opened with the first object */
+	struct association_ipc ipc;
+	bool counted;		      /* the peer's bytes are limited */
+	char association[40];	      /* the same for all objects of this association */
+	char calling[17];	      /* of an association that was admitted */
+	char requestor[17], host[64]; /* who asked */
+	struct journal *journal;      /* opened with the first object */
 	struct digest *digest;
 	unsigned long stored, refused;
 	uint64_t bytes;
@@ -55,8 +55,8 @@ struct intake {
 	double object_began;
 	uint64_t since_check;
 
-	uint64_t since_asked;
-	double slowed; /* s */
+	uint64_t since_request;
+	double throttled; /* s */
 };
 
 static void peer_host(int fd, char *ret, size_t size)
@@ -86,12 +86,12 @@ static void notify(const struct intake *in)
 static enum scp_admission admit(void *ctx, const struct scp_request *request, char *why, size_t why_size)
 {
 	struct intake *in = ctx;
-	struct gate_question q = {.kind = GATE_ADMIT};
+	struct association_request q = {.kind = ASSOCIATION_ADMIT};
 	const struct tls_peer *certificate = request->certificate;
-	struct gate_answer answer;
+	struct association_reply answer;
 	enum scp_admission a;
 
-	snprintf(in->asked, sizeof(in->asked), "%s", request->calling);
+	snprintf(in->requestor, sizeof(in->requestor), "%s", request->calling);
 	snprintf(in->host, sizeof(in->host), "%s", request->host);
 	if (in->place->busy) {
 		snprintf(why, why_size, "too many associations: node.max_associations is %d", in->config->node.max_associations);
@@ -100,7 +100,7 @@ static enum scp_admission admit(void *ctx, const struct scp_request *request, ch
 	a = admission_check(in->place->admission, request, &q.peer, why, why_size);
 	if (a != SCP_ADMIT)
 		return a;
-	if (!gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer)) {
+	if (!association_ipc_request(&in->ipc, &q, ASSOCIATION_REPLY_MS, &answer)) {
 		snprintf(why, why_size, "'%s' from %s: the listener does not answer", request->calling, request->host);
 		return SCP_REJECT_BUSY;
 	}
@@ -142,7 +142,7 @@ static void log_refused(struct intake *in, const struct scp_object *o, unsigned 
 		  o->sop_instance, status, log_quote(reason));
 }
 
-static int need_journal(struct intake *in, struct err *err)
+static int open_journal(struct intake *in, struct err *err)
 {
 	char path[512];
 
@@ -165,7 +165,7 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 		log_refused(in, o, *ret_status, full);
 		return -1;
 	}
-	if (need_journal(in, &err) < 0) {
+	if (open_journal(in, &err) < 0) {
 		log_refused(in, o, *ret_status, err.msg);
 		return -1;
 	}
@@ -179,22 +179,22 @@ static int begin(void *ctx, const struct scp_object *o, uint16_t *ret_status)
 }
 
 /* Who sends more than it may is read more slowly: TCP holds it back, and nothing is lost. */
-static void slow_down(struct intake *in, size_t n)
+static void throttle(struct intake *in, size_t n)
 {
-	struct gate_question q = {.kind = GATE_BYTES};
-	struct gate_answer a;
+	struct association_request q = {.kind = ASSOCIATION_BYTES};
+	struct association_reply a;
 	double wait;
 
-	in->since_asked += n;
-	if (in->since_asked < ASK_STEP)
+	in->since_request += n;
+	if (in->since_request < REQUEST_STEP)
 		return;
-	q.bytes = in->since_asked;
-	in->since_asked = 0;
-	if (!gate_ask(&in->gate, &q, GATE_ANSWER_MS, &a) || !(a.wait > 0))
+	q.bytes = in->since_request;
+	in->since_request = 0;
+	if (!association_ipc_request(&in->ipc, &q, ASSOCIATION_REPLY_MS, &a) || !(a.wait > 0))
 		return;
 	wait = a.wait < WAIT_MAX ? a.wait : WAIT_MAX;
 	nanosleep(&(struct timespec){.tv_sec = (time_t)wait, .tv_nsec = (long)(1e9 * (wait - (double)(time_t)wait))}, NULL);
-	in->slowed += wait;
+	in->throttled += wait;
 }
 
 static int data(void *ctx, const void *bytes, size_t n)
@@ -205,7 +205,7 @@ static int data(void *ctx, const void *bytes, size_t n)
 	digest_add(in->digest, bytes, n);
 	in->since_check += n;
 	if (in->counted)
-		slow_down(in, n);
+		throttle(in, n);
 	if (in->since_check < RESERVE_CHECK_STEP)
 		return 0;
 	in->since_check = 0;
@@ -213,7 +213,7 @@ static int data(void *ctx, const void *bytes, size_t n)
 }
 
 /* The file is durable: put it on record. When the journal fails but has the row after all, the object is stored. */
-static int record(struct intake *in, struct instance_row *row, struct err *err)
+static int record_instance(struct intake *in, struct instance_row *row, struct err *err)
 {
 	char path[512];
 	int rc = journal_add_instance(in->journal, row, err);
@@ -232,7 +232,7 @@ static int record(struct intake *in, struct instance_row *row, struct err *err)
 	return rc;
 }
 
-static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
+static int store_object(struct intake *in, const struct scp_object *o, uint64_t bytes, bool *ret_again, struct err *err)
 {
 	struct instance_row row = {.received = clock_wall(), .bytes = bytes}, old;
 	bool lost;
@@ -264,7 +264,7 @@ static int keep(struct intake *in, const struct scp_object *o, uint64_t bytes, b
 		return rc;
 	}
 	if (!lost)
-		return record(in, &row, err);
+		return record_instance(in, &row, err);
 	rc = spool_replace(in->config->node.spool, row.file, old.file, err);
 	if (rc < 0)
 		return rc;
@@ -290,7 +290,7 @@ static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int w
 						      : strerror(write_error));
 		return status;
 	}
-	rc = keep(in, o, bytes, &again, &err);
+	rc = store_object(in, o, bytes, &again, &err);
 	in->fd = -1;
 	if (rc < 0) {
 		log_refused(in, o, status, err.msg);
@@ -311,7 +311,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	struct err err = {0};
 	uint16_t status;
 
-	if (need_journal(in, &err) < 0) {
+	if (open_journal(in, &err) < 0) {
 		log_event(LOG_CRIT, "journal-trouble", "association=%s reason=%s", in->association, log_quote(err.msg));
 		return COMMIT_FAILED;
 	}
@@ -320,7 +320,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	return status;
 }
 
-static void over(void *ctx, bool released)
+static void on_end(void *ctx, bool released)
 {
 	(void)released; /* the caller knows more: it logs */
 	notify(ctx);
@@ -334,7 +334,7 @@ static void audit_end(const struct intake *in, int rc, const struct err *err)
 	bool harmless = rc == 0 || rc == -ENODATA || (gone && !in->place->tls);
 
 	if (!in->calling[0] && !harmless)
-		audit_refused(&(struct audit_peer){in->asked, in->host}, rc == -EBUSY, err->msg);
+		audit_refused(&(struct audit_peer){in->requestor, in->host}, rc == -EBUSY, err->msg);
 }
 
 static void log_end(const struct intake *in, int rc, const struct err *err)
@@ -352,23 +352,23 @@ static void log_end(const struct intake *in, int rc, const struct err *err)
 			  "association=%s calling=%s how=%s stored=%lu refused=%lu bytes=%llu s=%.3f%s%s", in->association,
 			  log_quote(in->calling), how, in->stored, in->refused, (unsigned long long)in->bytes, seconds,
 			  rc == 0 ? "" : " reason=", rc == 0 ? "" : log_quote(err->msg));
-	if (in->slowed > 0)
-		log_event(LOG_NOTICE, "sender-slowed", "association=%s calling=%s s=%.1f", in->association,
-			  log_quote(in->calling), in->slowed);
+	if (in->throttled > 0)
+		log_event(LOG_NOTICE, "sender-throttled", "association=%s calling=%s s=%.1f", in->association,
+			  log_quote(in->calling), in->throttled);
 }
 
-static int alert_of(int rc)
+static int refusal_kind_of(int rc)
 {
-	return rc == -ENODATA ? ALERTS_SILENT : ALERTS_REFUSED;
+	return rc == -ENODATA ? REFUSAL_SILENT : REFUSAL_REJECTED;
 }
 
 /* Of who was admitted each end is told; of strangers as many as the listener allows. */
-static bool may_tell(struct intake *in, int rc)
+static bool may_log(struct intake *in, int rc)
 {
-	struct gate_question q = {.kind = GATE_TELL, .alert = alert_of(rc)};
-	struct gate_answer answer;
+	struct association_request q = {.kind = ASSOCIATION_MAY_LOG, .refusal = refusal_kind_of(rc)};
+	struct association_reply answer;
 
-	return in->calling[0] || !gate_ask(&in->gate, &q, GATE_ANSWER_MS, &answer) || answer.yes;
+	return in->calling[0] || !association_ipc_request(&in->ipc, &q, ASSOCIATION_REPLY_MS, &answer) || answer.yes;
 }
 
 /* Does the attempt count against its sender? Not where we had no room. */
@@ -395,7 +395,7 @@ void intake_run(int fd, const struct intake_place *place)
 	const struct node_conf *node = &place->config->node;
 	bool busy = place->busy;
 	struct intake in = {
-		.place = place, .config = place->config, .gate = {.fd = place->gate_fd}, .fd = -1, .began = clock_seconds()};
+		.place = place, .config = place->config, .ipc = {.fd = place->ipc_fd}, .fd = -1, .began = clock_seconds()};
 	/* A peer that will only hear that we are busy gets less time to say its name. */
 	struct scp_conf conf = {.tls = place->tls,
 				.max_pdu = node->max_pdu,
@@ -403,7 +403,7 @@ void intake_run(int fd, const struct intake_place *place)
 				.dimse_timeout = node->dimse_timeout};
 	struct commit_handler commit = {.ctx = &in, .report = report};
 	struct scp_handler handler = {
-		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .over = over};
+		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .over = on_end};
 	struct err err = {0};
 	int rc;
 
@@ -416,12 +416,13 @@ void intake_run(int fd, const struct intake_place *place)
 	}
 	peer_host(fd, in.host, sizeof(in.host));
 	rc = scp_associate(fd, &conf, &handler, &err);
-	if (may_tell(&in, rc)) {
+	if (may_log(&in, rc)) {
 		log_end(&in, rc, &err);
 		audit_end(&in, rc, &err);
 	}
 	if (is_refusal(&in, rc))
-		gate_tell(&in.gate, &(struct gate_question){.kind = GATE_REFUSED, .alert = alert_of(rc)});
+		association_ipc_notify(
+			&in.ipc, &(struct association_request){.kind = ASSOCIATION_REFUSED, .refusal = refusal_kind_of(rc)});
 	in.journal = journal_close(in.journal);
 	digest_free(in.digest);
 }

@@ -11,7 +11,7 @@ struct intake_place { /* all borrowed */
 	const struct listener_conf *listener;
 	const struct tls_context *tls; /* NULL: plain */
 	int notify_fd;		       /* one byte for each stored object and at the end; -1: none */
-	int gate_fd;		       /* see node/receive/gate.h; -1: none */
+	int ipc_fd;		       /* see node/receive/association_ipc.h; -1: none */
 	bool busy;		       /* reject it, the node has too many associations */
 };
 

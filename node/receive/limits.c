@@ -130,7 +130,7 @@ double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, 
 	return level > limit ? (level - limit) / rate : 0;
 }
 
-bool limits_shut_out(struct limits *l, const struct in6_addr *sender, double now)
+bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double now)
 {
 	struct sender *s = l->over_at > 0 ? find(l, sender) : NULL;
 
@@ -153,7 +153,7 @@ bool limits_refused(struct limits *l, const struct in6_addr *sender, double weig
 		return false;
 	if (fill(&s->refusals, weight, node->peer_refusals / node->peer_window, now) <= node->peer_refusals)
 		return false;
-	s->until = now + node->refusal_pause;
+	s->until = now + node->peer_block_time;
 	s->closed = 0;
 	if (l->over_at <= 0 || s->until < l->over_at)
 		l->over_at = s->until;

@@ -3,7 +3,7 @@
  *
  * - Bytes: a sender may be `limit` ahead of limit/window each second; beyond that it is told how long to wait. It is slowed down,
  *   never refused: a modality that sends a large exam loses nothing.
- * - Refusals: more than `peer_refusals` within `peer_window` shut an address out for `refusal_pause`. Attempts while it is shut
+ * - Refusals: more than `peer_refusals` within `peer_window` shut an address out for `peer_block_time`. Attempts while it is shut
  *   out are counted, and do not prolong it.
  *
  * Configured peers are known by their index, others by what network_sender() makes of their address: of IPv6 the /64, within
@@ -28,7 +28,7 @@
 #define LIMITS_ADDRESSES 4096
 
 struct limits_who {
-	int peer;		/* index of config->peers, or ADMISSION_STRANGER */
+	int peer;		/* index of config->peers, or ADMISSION_UNKNOWN_PEER */
 	struct in6_addr sender; /* limits_sender() */
 };
 
@@ -46,7 +46,7 @@ bool limits_has_bytes(const struct limits *l, const struct limits_who *who);   /
 double limits_bytes(struct limits *l, const struct limits_who *who, uint64_t n, double now);
 
 /* A connection of that sender: close it at once? */
-bool limits_shut_out(struct limits *l, const struct in6_addr *sender, double now);
+bool limits_is_blocked(struct limits *l, const struct in6_addr *sender, double now);
 /* Who only looks whether the port is open, as monitoring does once a second, is not to be shut out, who does it all the time is.
  */
 #define LIMITS_SILENT 0.05 /* of a refused attempt */

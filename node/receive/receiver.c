@@ -2,8 +2,8 @@
  *
  * - It parses nothing and opens no journal: a peer can only harm the process of its own association. TLS contexts (certificates,
  *   keys) are made here, before any fork; handshakes are made there.
- * - It alone knows of all associations, so it keeps the limits of each sender; processes ask it (node/receive/gate.h) and are
- * believed about themselves only.
+ * - It alone knows of all associations, so it keeps the limits of each sender; processes ask it (node/receive/association_ipc.h)
+ * and are believed about themselves only.
  * - A place belongs to who uses it: while all are taken, connections of which no association comes make room for others.
  * - An association dies with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
  *   dead node can go on writing beside a new one.
@@ -30,26 +30,26 @@
 #include "node/base/network.h"
 #include "node/process/sandbox.h"
 #include "node/receive/admission.h"
-#include "node/receive/gate.h"
+#include "node/receive/association_ipc.h"
 #include "node/receive/intake.h"
 #include "node/receive/limits.h"
-#include "node/receive/senders.h"
+#include "node/receive/peer_limits.h"
 #include "node/receive/tls_files.h"
 
-#define CUT_MAX 16	 /* ended to make room, and not yet gone */
+#define EVICTED_MAX 16	 /* ended to make room, and not yet gone */
 #define REJECTERS_MAX 16 /* processes beyond max_associations that say so; beyond these a connection is closed at once */
 #define CONNECTIONS_AT_ONCE 64
-#define QUESTIONS_AT_ONCE 16 /* of one process, before the others get their turn */
-#define ROOM_SECONDS 5.0     /* that a connection has to become an association while all places are taken */
-#define TICK_SECONDS 1	     /* how often the listener looks whether its node is still there */
+#define REQUESTS_AT_ONCE 16 /* of one process, before the others get their turn */
+#define ADMIT_SECONDS 5.0   /* that a connection has to become an association while all places are taken */
+#define TICK_SECONDS 1	    /* how often the listener looks whether its node is still there */
 
 struct child {	   /* of an association, or one that rejects it */
 	pid_t pid; /* 0: the place is free */
-	int gate_fd;
+	int ipc_fd;
 	struct limits_who who;
 	bool admitted; /* it counts among the associations of `who` */
 	bool rejecter; /* it only says that all places are taken */
-	bool cut;      /* it was ended to make room */
+	bool evicted;  /* it was ended to make room */
 	double began;
 };
 
@@ -59,7 +59,7 @@ struct receiver {
 	int notify_fd;
 	const struct config *config;
 	struct admission *admission;
-	struct senders *senders;
+	struct peer_limits *peer_limits;
 	struct limits *limits; /* theirs */
 	pid_t node;	       /* who started us */
 	struct child *children;
@@ -69,12 +69,12 @@ struct receiver {
 	sigset_t waiting;   /* the mask while waiting */
 };
 
-static volatile sig_atomic_t stop_asked;
+static volatile sig_atomic_t stop_requested;
 
 static void on_stop(int signal_number)
 {
 	(void)signal_number;
-	stop_asked = 1;
+	stop_requested = 1;
 }
 
 static void on_child(int signal_number)
@@ -93,49 +93,49 @@ static int associations_of(const struct receiver *r, const struct limits_who *wh
 	return n;
 }
 
-static void answer_admit(struct receiver *r, struct child *c, const struct gate_question *q)
+static void reply_admit(struct receiver *r, struct child *c, const struct association_request *q)
 {
-	struct gate_answer a = {.yes = false};
+	struct association_reply a = {.yes = false};
 
-	if (q->peer < ADMISSION_STRANGER || q->peer >= (int)r->config->n_peers || c->admitted)
+	if (q->peer < ADMISSION_UNKNOWN_PEER || q->peer >= (int)r->config->n_peers || c->admitted)
 		return;
 	c->who.peer = q->peer;
 	a.limit = limits_associations(r->limits, &c->who);
 	a.yes = a.limit == 0 || associations_of(r, &c->who) < a.limit;
 	a.counted = limits_has_bytes(r->limits, &c->who);
 	c->admitted = a.yes;
-	gate_reply(c->gate_fd, q, &a);
+	association_ipc_reply(c->ipc_fd, q, &a);
 }
 
-static enum alerts_kind kind_of(const struct gate_question *q)
+static enum refusal_kind refusal_kind_of(const struct association_request *q)
 {
-	return q->alert == ALERTS_SILENT ? ALERTS_SILENT : ALERTS_REFUSED;
+	return q->refusal == REFUSAL_SILENT ? REFUSAL_SILENT : REFUSAL_REJECTED;
 }
 
 /* Some of what waits there, one after the other: who asks without end does not keep the others waiting. false: the process is
  * gone. */
-static bool answer(struct receiver *r, struct child *c)
+static bool serve_requests(struct receiver *r, struct child *c)
 {
-	struct gate_question q;
-	struct gate_answer a = {.yes = true};
+	struct association_request q;
+	struct association_reply a = {.yes = true};
 	double now = clock_seconds();
 	int got = 1;
 
-	for (int i = 0; i < QUESTIONS_AT_ONCE && (got = gate_receive(c->gate_fd, &q)) > 0; i++) {
+	for (int i = 0; i < REQUESTS_AT_ONCE && (got = association_ipc_receive(c->ipc_fd, &q)) > 0; i++) {
 		switch (q.kind) {
-		case GATE_ADMIT:
-			answer_admit(r, c, &q);
+		case ASSOCIATION_ADMIT:
+			reply_admit(r, c, &q);
 			break;
-		case GATE_BYTES:
+		case ASSOCIATION_BYTES:
 			a.wait = limits_bytes(r->limits, &c->who, q.bytes, now);
-			gate_reply(c->gate_fd, &q, &a);
+			association_ipc_reply(c->ipc_fd, &q, &a);
 			break;
-		case GATE_TELL:
-			a.yes = senders_may_tell(r->senders, &c->who.sender, kind_of(&q), now);
-			gate_reply(c->gate_fd, &q, &a);
+		case ASSOCIATION_MAY_LOG:
+			a.yes = peer_limits_may_log(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
+			association_ipc_reply(c->ipc_fd, &q, &a);
 			break;
-		case GATE_REFUSED:
-			senders_refused(r->senders, &c->who.sender, kind_of(&q), now);
+		case ASSOCIATION_REFUSED:
+			peer_limits_refused(r->peer_limits, &c->who.sender, refusal_kind_of(&q), now);
 			break;
 		}
 	}
@@ -144,11 +144,11 @@ static bool answer(struct receiver *r, struct child *c)
 
 /* ---- processes ---- */
 
-static void close_gate(struct child *c)
+static void close_ipc(struct child *c)
 {
-	if (c->gate_fd >= 0)
-		close(c->gate_fd);
-	c->gate_fd = -1;
+	if (c->ipc_fd >= 0)
+		close(c->ipc_fd);
+	c->ipc_fd = -1;
 }
 
 static void reap(struct receiver *r)
@@ -157,22 +157,22 @@ static void reap(struct receiver *r)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		bool cut = false;
+		bool evicted = false;
 
 		for (size_t i = 0; i < r->n_slots; i++) {
 			struct child *c = &r->children[i];
 
 			if (c->pid != pid)
 				continue;
-			if (c->gate_fd >= 0)
-				answer(r, c); /* its last words */
-			close_gate(c);
+			if (c->ipc_fd >= 0)
+				serve_requests(r, c); /* its last words */
+			close_ipc(c);
 			c->pid = 0;
 			r->n_children--;
-			r->n_serving -= !c->rejecter && !c->cut;
-			cut = c->cut;
+			r->n_serving -= !c->rejecter && !c->evicted;
+			evicted = c->evicted;
 		}
-		if (cut)
+		if (evicted)
 			continue;
 		if (WIFSIGNALED(status))
 			log_event(LOG_ERR, "association-crashed", "process=%ld signal=%d", (long)pid, WTERMSIG(status));
@@ -197,14 +197,14 @@ static void set_signal(int signal_number, void (*handler)(int))
 }
 
 /* In the new process: serve one association, then leave without running what the parent registered for its own exit. */
-static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pid_t listener, bool busy)
+static void run_association(struct receiver *r, int fd, size_t socket, int ipc_fd, pid_t listener, bool busy)
 {
 	struct intake_place place = {.config = r->config,
 				     .admission = r->admission,
 				     .listener = &r->sockets->list[socket].conf,
 				     .tls = r->tls[socket],
 				     .notify_fd = r->notify_fd,
-				     .gate_fd = gate_fd,
+				     .ipc_fd = ipc_fd,
 				     .busy = busy};
 	struct err err = {0};
 
@@ -214,7 +214,7 @@ static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pi
 	listen_close(r->sockets);
 	for (size_t i = 0; i < r->n_slots; i++) /* what others say to the listener is not for us */
 		if (r->children[i].pid > 0)
-			close_gate(&r->children[i]);
+			close_ipc(&r->children[i]);
 	set_signal(SIGTERM, SIG_DFL);
 	set_signal(SIGINT, SIG_IGN); /* Ctrl-C in the foreground: the listener decides */
 	set_signal(SIGCHLD, SIG_DFL);
@@ -229,95 +229,95 @@ static void child_run(struct receiver *r, int fd, size_t socket, int gate_fd, pi
 }
 
 /* Has it been there for long enough to have been admitted, and was not? */
-static bool dawdles(const struct child *c, double now)
+static bool is_idle(const struct child *c, double now)
 {
-	return c->pid > 0 && !c->admitted && !c->rejecter && !c->cut && now - c->began >= ROOM_SECONDS;
+	return c->pid > 0 && !c->admitted && !c->rejecter && !c->evicted && now - c->began >= ADMIT_SECONDS;
 }
 
 /* How many of its sender's do so; of two alike the older one counts more. */
-static double weight(const struct receiver *r, const struct child *c, double now)
+static double idle_of_sender(const struct receiver *r, const struct child *c, double now)
 {
 	double n = 1 - 1 / (1 + now - c->began);
 
 	for (size_t i = 0; i < r->n_slots; i++)
-		n += dawdles(&r->children[i], now) && limits_same(&r->children[i].who, &c->who);
+		n += is_idle(&r->children[i], now) && limits_same(&r->children[i].who, &c->who);
 	return n;
 }
 
 /* All places are taken: end a connection that has not become an association, of the sender that has most of these. Whoever is
- * allowed to says who he is within ROOM_SECONDS. false: there is none. */
-static bool make_room(struct receiver *r)
+ * allowed to says who he is within ADMIT_SECONDS. false: there is none. */
+static bool evict_idle(struct receiver *r)
 {
 	double now = clock_seconds(), most = 0;
 	struct child *victim = NULL;
 
 	for (size_t i = 0; i < r->n_slots; i++) {
 		struct child *c = &r->children[i];
-		double heavy = dawdles(c, now) ? weight(r, c, now) : 0;
+		double idle = is_idle(c, now) ? idle_of_sender(r, c, now) : 0;
 
-		if (heavy > most) {
-			most = heavy;
+		if (idle > most) {
+			most = idle;
 			victim = c;
 		}
 	}
 	if (!victim)
 		return false;
-	victim->cut = true;
+	victim->evicted = true;
 	r->n_serving--;
 	kill(victim->pid, SIGKILL);
-	senders_turned_away(r->senders, &victim->who.sender, "no association came of it in time, and others wait for its place",
-			    now);
-	senders_refused(r->senders, &victim->who.sender, ALERTS_REFUSED, now);
+	peer_limits_closed(r->peer_limits, &victim->who.sender,
+			   "no association came of it in time, and others wait for its place", now);
+	peer_limits_refused(r->peer_limits, &victim->who.sender, REFUSAL_REJECTED, now);
 	return true;
 }
 
-static void take(struct receiver *r, int fd, size_t socket, const struct in6_addr *from)
+static void accept_connection(struct receiver *r, int fd, size_t socket, const struct in6_addr *from)
 {
 	pid_t listener = getpid(), pid;
-	int gate[2] = {-1, -1};
-	struct in6_addr sender = limits_sender(from, admission_names(r->admission, from));
+	int pair[2] = {-1, -1};
+	struct in6_addr sender = limits_sender(from, admission_has_address(r->admission, from));
 	double now = clock_seconds();
 	struct child *c;
 	size_t slot = 0;
 	bool busy;
 
-	if (senders_shut_out(r->senders, &sender, now)) {
+	if (peer_limits_is_blocked(r->peer_limits, &sender, now)) {
 		close(fd);
 		return;
 	}
 	if (r->sockets->list[socket].conf.tls && !r->tls[socket]) {
-		senders_turned_away(r->senders, &sender, "this port has no certificate that it could show (listener-failed)",
-				    now);
+		peer_limits_closed(r->peer_limits, &sender, "this port has no certificate that it could show (listener-failed)",
+				   now);
 		close(fd);
 		return;
 	}
-	busy = r->n_serving >= (size_t)r->config->node.max_associations && !make_room(r);
+	busy = r->n_serving >= (size_t)r->config->node.max_associations && !evict_idle(r);
 	while (slot < r->n_slots && r->children[slot].pid != 0)
 		slot++;
 	if (slot == r->n_slots || (busy && r->n_children - r->n_serving >= REJECTERS_MAX)) {
-		senders_turned_away(r->senders, &sender, "far too many connections at a time (node.max_associations)", now);
+		peer_limits_closed(r->peer_limits, &sender, "far too many connections at a time (node.max_associations)", now);
 		close(fd);
 		return;
 	}
 	c = &r->children[slot];
-	if (gate_pair(gate) < 0 || (pid = fork()) < 0) {
-		senders_turned_away(r->senders, &sender, strerror(errno), now);
-		if (gate[0] >= 0)
-			close(gate[0]);
+	if (association_ipc_pair(pair) < 0 || (pid = fork()) < 0) {
+		peer_limits_closed(r->peer_limits, &sender, strerror(errno), now);
+		if (pair[0] >= 0)
+			close(pair[0]);
 	} else if (pid == 0) {
-		close(gate[0]);
-		child_run(r, fd, socket, gate[1], listener, busy);
+		close(pair[0]);
+		run_association(r, fd, socket, pair[1], listener, busy);
 	} else {
 		*c = (struct child){.pid = pid,
-				    .gate_fd = gate[0],
-				    .who = {.peer = ADMISSION_STRANGER, .sender = sender},
+				    .ipc_fd = pair[0],
+				    .who = {.peer = ADMISSION_UNKNOWN_PEER, .sender = sender},
 				    .rejecter = busy,
 				    .began = now};
 		r->n_children++;
 		r->n_serving += !busy;
 	}
-	if (gate[1] >= 0)
-		close(gate[1]);
+	if (pair[1] >= 0)
+		close(pair[1]);
 	close(fd);
 }
 
@@ -332,7 +332,7 @@ static void accept_all(struct receiver *r, size_t socket)
 
 		if (fd >= 0) {
 			network_address((const struct sockaddr *)&address, &from);
-			take(r, fd, socket, &from);
+			accept_connection(r, fd, socket, &from);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -353,7 +353,7 @@ static bool node_is_gone(const struct receiver *r)
 }
 
 /* Wait for at most `wait` for connections (of the first n_sockets sockets) and questions, and deal with all of them. */
-static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
+static void poll_once(struct receiver *r, size_t n_sockets, struct timespec wait)
 {
 	size_t n = n_sockets;
 	int ready;
@@ -361,17 +361,17 @@ static void turn(struct receiver *r, size_t n_sockets, struct timespec wait)
 	for (size_t i = 0; i < n_sockets; i++)
 		r->fds[i] = (struct pollfd){.fd = r->sockets->list[i].fd, .events = POLLIN};
 	for (size_t i = 0; i < r->n_slots; i++) /* poll() leaves negative ones out */
-		r->fds[n++] = (struct pollfd){.fd = r->children[i].pid > 0 ? r->children[i].gate_fd : -1, .events = POLLIN};
+		r->fds[n++] = (struct pollfd){.fd = r->children[i].pid > 0 ? r->children[i].ipc_fd : -1, .events = POLLIN};
 	ready = ppoll(r->fds, n, &wait, &r->waiting);
 	for (size_t i = 0; ready > 0 && i < r->n_slots; i++) {
 		struct child *c = &r->children[i];
 
-		if (r->fds[n_sockets + i].revents && c->pid > 0 && c->gate_fd >= 0 && !answer(r, c))
-			close_gate(c);
+		if (r->fds[n_sockets + i].revents && c->pid > 0 && c->ipc_fd >= 0 && !serve_requests(r, c))
+			close_ipc(c);
 	}
 	reap(r);
-	senders_tick(r->senders, clock_seconds(), false);
-	for (size_t i = 0; ready > 0 && !stop_asked && i < n_sockets; i++)
+	peer_limits_tick(r->peer_limits, clock_seconds(), false);
+	for (size_t i = 0; ready > 0 && !stop_requested && i < n_sockets; i++)
 		if (r->fds[i].revents)
 			accept_all(r, i);
 }
@@ -382,7 +382,7 @@ static void drain(struct receiver *r, int grace)
 	double until = clock_seconds() + grace;
 
 	while (r->n_children > 0 && clock_seconds() < until && !node_is_gone(r)) {
-		turn(r, 0, (struct timespec){.tv_nsec = 200 * 1000 * 1000});
+		poll_once(r, 0, (struct timespec){.tv_nsec = 200 * 1000 * 1000});
 	}
 	if (r->n_children > 0) {
 		log_event(LOG_WARNING, "associations-cut", "count=%zu grace=%d", r->n_children, grace);
@@ -421,17 +421,17 @@ static int prepare(struct receiver *r, struct err *err)
 {
 	int rc;
 
-	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX + CUT_MAX;
+	r->n_slots = (size_t)r->config->node.max_associations + REJECTERS_MAX + EVICTED_MAX;
 	r->children = calloc(r->n_slots, sizeof(r->children[0]));
 	r->fds = calloc(r->n_slots + LISTENERS_MAX, sizeof(r->fds[0]));
 	if (!r->children || !r->fds)
 		return err_set(err, ENOMEM, "receiver: no memory for %zu associations", r->n_slots);
 	rc = admission_create(r->config, &r->admission, err);
 	if (rc == 0)
-		rc = senders_create(r->config, &r->senders, err);
+		rc = peer_limits_create(r->config, &r->peer_limits, err);
 	if (rc < 0)
 		return rc;
-	r->limits = senders_limits(r->senders);
+	r->limits = peer_limits_table(r->peer_limits);
 	open_tls(r);
 	raise_descriptors(r);
 	for (size_t i = 0; i < r->sockets->n; i++) {
@@ -448,7 +448,7 @@ static void set_signals(struct receiver *r)
 	sigset_t blocked;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a node that died before this line is seen by node_is_gone() */
-	stop_asked = 0;
+	stop_requested = 0;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGTERM);
 	sigaddset(&blocked, SIGINT);
@@ -476,16 +476,16 @@ int receiver_run(struct listen_sockets *sockets, const struct config *config, in
 	rc = sandbox_enter(SANDBOX_LISTENER, config, NULL, err);
 	if (rc < 0)
 		goto out;
-	while (!stop_asked && !node_is_gone(&r))
-		turn(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
+	while (!stop_requested && !node_is_gone(&r))
+		poll_once(&r, sockets->n, (struct timespec){.tv_sec = TICK_SECONDS});
 	listen_close(sockets);
 	drain(&r, node_is_gone(&r) ? 0 : grace);
-	senders_tick(r.senders, clock_seconds(), true);
+	peer_limits_tick(r.peer_limits, clock_seconds(), true);
 out:
 	for (size_t i = 0; i < LISTENERS_MAX; i++)
 		r.tls[i] = tls_free(r.tls[i]);
 	r.admission = admission_free(r.admission);
-	r.senders = senders_free(r.senders);
+	r.peer_limits = peer_limits_free(r.peer_limits);
 	free(r.children);
 	free(r.fds);
 	return rc;

@@ -4,7 +4,7 @@
  * response (node/receive/intake.h)
  * The listener never opens the journal, so that forking is safe; each association opens its own. Each stored object and each end
  * of an association writes one byte to `notify_fd`, to wake the node. What associations ask the listener about limits goes over
- * node/receive/gate.h.
+ * node/receive/association_ipc.h.
  */
 #ifndef TOMONODE_NODE_RECEIVER_H
 #define TOMONODE_NODE_RECEIVER_H

@@ -1,7 +1,7 @@
 /* case_planes.c - from the objects' bytes to planes in the session.
  *
  * - Role of the model by role: the objects' roles that it is made of are read and hashed side by side, then GROUP planes at a
- *   time are turned into numbers by a crew of threads and handed over. Their bytes are kept until the last plane, nothing else
+ *   time are turned into numbers by a pool of threads and handed over. Their bytes are kept until the last plane, nothing else
  *   is.
  * - A correction factor of 0 or below would make a factor that is no number: refused with its place. Everything else that is no
  *   count is found by the session, which looks at every bin anyway.
@@ -15,7 +15,7 @@
 #include <strings.h>
 
 #include "kernels/clock.h"
-#include "node/base/crew.h"
+#include "node/base/thread_pool.h"
 
 #define GROUP 64 /* planes */
 
@@ -124,13 +124,13 @@ static int check_group(const struct planes *p, int n, struct err *err)
 }
 
 /* All planes of a role of the model, out of the sources. done, all: planes, for the monitor. */
-static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct crew *crew,
+static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
 {
 	int n_planes = (int)michelogram_planes(&p->s->part[SINOGRAM_EMISSION].header.m), rc = 0;
 	double begun = clock_seconds(), made;
 
-	crew_run(crew, (size_t)p->n_sources, read_source, p);
+	thread_pool_run(pool, (size_t)p->n_sources, read_source, p);
 	report->seconds_read += clock_seconds() - begun;
 	for (int i = 0; i < p->n_sources; i++)
 		if (p->sources[i].rc < 0) {
@@ -145,7 +145,7 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 		if (monitor_cancelled(monitor))
 			return err_set(err, ECANCELED, "cancelled while reading");
 		begun = clock_seconds();
-		crew_run(crew, (size_t)n, make_plane, p);
+		thread_pool_run(pool, (size_t)n, make_plane, p);
 		rc = check_group(p, n, err);
 		made = clock_seconds();
 		report->seconds_prepare += made - begun;
@@ -167,7 +167,7 @@ static void add_source(struct planes *p, enum sinogram_role role)
 		p->sources[p->n_sources++] = (struct source){.role = role};
 }
 
-static int read_role(const struct sinogram *s, enum pet_role role, struct pet_session *session, struct crew *crew,
+static int read_role(const struct sinogram *s, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t all, struct case_planes_report *report, struct err *err)
 {
 	struct planes p = {.s = s};
@@ -185,7 +185,7 @@ static int read_role(const struct sinogram *s, enum pet_role role, struct pet_se
 	p.group = malloc(GROUP * n * sizeof(float));
 	p.scratch = malloc(GROUP * n * sizeof(float));
 	if (p.group && p.scratch)
-		rc = hand_over(&p, role, session, crew, monitor, report->planes, all, report, err);
+		rc = hand_over(&p, role, session, pool, monitor, report->planes, all, report, err);
 	else
 		rc = err_set(err, ENOMEM, "no memory for %d planes of sinograms", GROUP);
 	for (int i = 0; i < p.n_sources; i++)
@@ -201,7 +201,7 @@ int case_read_planes(const struct sinogram *s, struct pet_session *session, int 
 {
 	static const enum pet_role roles[] = {PET_DATA, PET_FACTORS, PET_BACKGROUND};
 	struct case_planes_report report = {0};
-	struct crew *crew = NULL;
+	struct thread_pool *pool = NULL;
 	bool factors, background;
 	size_t all;
 	int rc = case_planes_roles(s, &factors, &background, err);
@@ -209,10 +209,10 @@ int case_read_planes(const struct sinogram *s, struct pet_session *session, int 
 	if (rc < 0)
 		return rc;
 	all = michelogram_planes(&s->part[SINOGRAM_EMISSION].header.m) * (1 + (size_t)factors + (size_t)background);
-	rc = crew_create(threads, &crew, err);
+	rc = thread_pool_create(threads, &pool, err);
 	for (size_t i = 0; rc == 0 && i < sizeof(roles) / sizeof(roles[0]); i++)
-		rc = read_role(s, roles[i], session, crew, monitor, all, &report, err);
-	crew_free(crew);
+		rc = read_role(s, roles[i], session, pool, monitor, all, &report, err);
+	thread_pool_free(pool);
 	if (rc < 0)
 		return rc;
 	monitor_progress(monitor, "read", 1);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "kernels/clock.h"
-#include "node/base/crew.h"
+#include "node/base/thread_pool.h"
 #include "node/reconstruct/case_views.h"
 #include "node/reconstruct/reconstruct_parts.h"
 #include "node/result/result.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "node/base/crew.h"
+#include "node/base/thread_pool.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_parts.h"
 

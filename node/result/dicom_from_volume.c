@@ -203,9 +203,10 @@ static int open_flow(struct flow *f, struct err *err)
 	if (rc == 0 && p->synthetic)
 		rc = synthetic_open(&SYNTHETIC_CONF, g, &f->synthetic, err);
 	if (rc == 0)
-		rc = crew_create(0, &f->crew, err);
+		rc = thread_pool_create(0, &f->pool, err);
 	if (rc == 0)
-		rc = frames_open(g->n[0], g->n[1], p->compression == COMPRESSION_JPEGLS, crew_size(f->crew), &f->frames, err);
+		rc = frames_open(g->n[0], g->n[1], p->compression == COMPRESSION_JPEGLS, thread_pool_size(f->pool), &f->frames,
+				 err);
 	return rc;
 }
 
@@ -357,7 +358,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 	if (rc >= 0)
 		rc = frames_finish(w.flow.frames, err);
 	frames_close(w.flow.frames); /* before the writers: its thread may be using one */
-	crew_free(w.flow.crew);
+	thread_pool_free(w.flow.pool);
 	if (rc >= 0)
 		rc = publish(&w, err);
 	clean_up(&w, rc < 0);

@@ -165,12 +165,12 @@ void result_store(struct flow *f, const float *plane, double offset, double step
 		.values = ret_values,
 		.columns = (size_t)g->n[0],
 		.rows = (size_t)g->n[1],
-		.parts = (size_t)crew_size(f->crew) * 2,
+		.parts = (size_t)thread_pool_size(f->pool) * 2,
 		.offset = (float)offset,
 		.per_step = (float)(1 / step),
 	};
 
-	crew_run(f->crew, c.parts, convert_rows, &c);
+	thread_pool_run(f->pool, c.parts, convert_rows, &c);
 }
 
 /* false: a frame before could not be written. */

@@ -5,7 +5,7 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "dicom/object/fill.h"
-#include "node/base/crew.h"
+#include "node/base/thread_pool.h"
 #include "node/result/result.h"
 #include "node/result/result_frames.h"
 #include "node/sinogram/provenance.h"
@@ -58,7 +58,7 @@ struct flow {
 	const struct exam *exam;
 	const struct result_info *info;
 	struct dbt_session *session;
-	struct crew *crew;
+	struct thread_pool *pool;
 	struct frames *frames;
 	struct dicom_writer *slice_writer, *slab_writer;
 	struct slabs *slabs;	     /* NULL: none */

@@ -16,7 +16,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/jpegls.h"
 #include "dicom/pixels/pixels.h"
-#include "node/base/crew.h"
+#include "node/base/thread_pool.h"
 
 #define WRITERS 8     /* threads; they wait for the disk most of the time */
 #define OPEN_FILES 64 /* files at a time */
@@ -240,7 +240,7 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], uint64_t *ret_bytes, struct err *err)
 {
 	struct writing w = {.r = r, .volume = volume, .lock = PTHREAD_MUTEX_INITIALIZER};
-	struct crew *crew = NULL;
+	struct thread_pool *pool = NULL;
 	int n = r->grid->n[2], rc;
 	uint64_t bytes = 0;
 
@@ -250,7 +250,7 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 		rc = err_set(err, ENOMEM, "no memory for %d slices", n);
 		goto out;
 	}
-	rc = crew_create(WRITERS, &crew, err);
+	rc = thread_pool_create(WRITERS, &pool, err);
 	for (int first = 0; rc >= 0 && first < n; first += OPEN_FILES) {
 		int many = n - first < OPEN_FILES ? n - first : OPEN_FILES;
 
@@ -259,7 +259,7 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 		if (rc < 0)
 			break;
 		w.first = first;
-		crew_run(crew, (size_t)many, write_part, &w);
+		thread_pool_run(pool, (size_t)many, write_part, &w);
 		rc = w.rc;
 		if (rc < 0 && err)
 			*err = w.err;
@@ -271,7 +271,7 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 	if (rc >= 0)
 		*ret_bytes = bytes;
 out:
-	crew_free(crew);
+	thread_pool_free(pool);
 	for (int i = 0; w.writers && i < n; i++)
 		dicom_writer_abort(w.writers[i]);
 	free(w.writers);

@@ -51,7 +51,7 @@ static int lock_spool(const char *spool, struct err *err)
 }
 
 /* What serve_run() did not take over. */
-static void put_down(struct serve_conf *conf)
+static void release(struct serve_conf *conf)
 {
 	config_free(conf->config);
 	free(conf->text);
@@ -99,7 +99,7 @@ static int take(struct serve_conf *conf, const struct user *user, struct err *er
 }
 
 /* After the change: what a reload reads must be readable. */
-static void tell_protection(const struct serve_conf *conf, const char *missing)
+static void log_sandbox(const struct serve_conf *conf, const char *missing)
 {
 	static const char *const modes[] = {[SANDBOX_AUTO] = "auto", [SANDBOX_ON] = "on", [SANDBOX_OFF] = "off"};
 	struct sandbox_support s;
@@ -122,14 +122,14 @@ static int run(const struct options *o, struct serve_conf *conf)
 
 	if (user_choose(node->user, geteuid(), &user, &err) < 0 ||
 	    sandbox_check(conf->config, missing, sizeof(missing), &err) < 0) {
-		put_down(conf);
+		release(conf);
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
 	}
 	if (take(conf, &user, &err) < 0) {
 		bool address = conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* not the spool */
 
 		listen_close(&conf->sockets);
-		put_down(conf);
+		release(conf);
 		if (address)
 			return options_fail(o, err.code == EADDRINUSE ? CODE_BUSY : CODE_CONFIG, "%s", err.msg);
 		return options_fail_err(o, &err);
@@ -144,7 +144,7 @@ static int run(const struct options *o, struct serve_conf *conf)
 		log_event(LOG_NOTICE, "listening", "listener=%s bind=%s port=%d tls=%s", log_quote(s->conf.name),
 			  log_quote(s->conf.bind), s->port, s->conf.tls ? "yes" : "no");
 	}
-	tell_protection(conf, missing);
+	log_sandbox(conf, missing);
 	if (serve_run(conf, &err) < 0) {
 		log_event(LOG_CRIT, "serve-failed", "reason=%s", log_quote(err.msg));
 		return options_fail_err(o, &err);

@@ -17,7 +17,7 @@ static const char *state_name(enum slot_state state)
 	return names[state];
 }
 
-/* `process_find()` for a schedule that is only looked at. */
+/* `process_table_find()` for a schedule that is only looked at. */
 static bool receiver_runs(const struct schedule *s)
 {
 	for (size_t i = 0; i < s->processes.n; i++)

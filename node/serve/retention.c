@@ -11,7 +11,7 @@
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/store/event.h"
-#include "node/store/unknown.h"
+#include "node/store/orphans.h"
 
 #define DAY 86400.0
 
@@ -55,7 +55,7 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now)
 {
-	int days = v->state == JOB_CANCELLED ? rule->apart_days : rule->days;
+	int days = v->state == JOB_CANCELLED ? rule->unassigned_days : rule->days;
 	double done = days > 0 ? case_done(jobs, v) : -1;
 
 	return done >= 0 && now - done >= days * DAY;
@@ -156,22 +156,22 @@ bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spo
 	return all;
 }
 
-void retention_clean_unknown(const char *spool, int days, double now)
+void retention_clean_orphans(const char *spool, int days, double now)
 {
 	struct err err = {0};
-	int removed = unknown_remove_old(spool, days > 0 ? days : UNKNOWN_DAYS, now, &err);
+	int removed = orphans_remove_old(spool, days > 0 ? days : ORPHANS_DAYS, now, &err);
 
 	if (removed < 0)
 		log_event(LOG_ERR, "retention-failed", "reason=%s", log_quote(err.msg));
 	else if (removed > 0)
-		log_event(LOG_WARNING, "images-unknown-removed", "images=%d", removed);
+		log_event(LOG_WARNING, "orphans-removed", "images=%d", removed);
 }
 
 /* ---- by space ---- */
 
 uint64_t retention_used(const char *spool)
 {
-	static const char *const folders[] = {"instances", UNKNOWN_FOLDER, "outbox"};
+	static const char *const folders[] = {"instances", ORPHANS_FOLDER, "outbox"};
 	char path[400];
 	uint64_t used = 0;
 

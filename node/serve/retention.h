@@ -1,6 +1,6 @@
 /* Retention: removes the files of cases that every destination has had for so many days, or earlier, when the spool holds more
  * bytes than it may; results that nobody will ask for; objects of no case, where a person has said so, after so many days; and
- * images that the journal does not know (node/store/unknown.h) after such a time. Nothing else is ever removed. */
+ * images that the journal does not know (node/store/orphans.h) after such a time. Nothing else is ever removed. */
 #ifndef TOMONODE_NODE_RETENTION_H
 #define TOMONODE_NODE_RETENTION_H
 
@@ -10,8 +10,8 @@
 
 /* For how long what is done stays, in days; 0: for ever. */
 struct retention_rule {
-	int days;	/* delivered cases (node.retention_days) */
-	int apart_days; /* what a person cancelled (node.retention_apart_days) */
+	int days;	     /* delivered cases (node.retention_days) */
+	int unassigned_days; /* what a person cancelled (node.retention_unassigned_days) */
 };
 
 /* Was this job delivered to all, so that its images and its result may be removed at all? The one place where this is decided:
@@ -25,9 +25,9 @@ bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, cons
 bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule,
 		     double now);
 
-/* Remove images that the journal does not know and that were set aside `days` ago; 0: UNKNOWN_DAYS. Never for want of space: they
+/* Remove images that the journal does not know and that were set aside `days` ago; 0: ORPHANS_DAYS. Never for want of space: they
  * may have been acknowledged. Logs. */
-void retention_clean_unknown(const char *spool, int days, double now);
+void retention_clean_orphans(const char *spool, int days, double now);
 
 /* Bytes of the disk that images and results take. */
 uint64_t retention_used(const char *spool);
@@ -35,10 +35,10 @@ uint64_t retention_used(const char *spool);
  * how many bytes there are still too many, 0: none. Logs. */
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now);
 
-#define RETENTION_APART_MAX 256 /* objects at a time */
-/* Remove objects that belong to no case and were found to be so at least `days` ago. Answers how many; RETENTION_APART_MAX: there
- * may be more. Logs. */
-size_t retention_clean_apart(struct journal *j, const char *spool, int days, double now);
+#define RETENTION_UNASSIGNED_MAX 256 /* objects at a time */
+/* Remove objects that belong to no case and were found to be so at least `days` ago. Answers how many; RETENTION_UNASSIGNED_MAX:
+ * there may be more. Logs. */
+size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now);
 
 /* Will this job never send what lies in its outbox? Then it is made again, if anything: it was cancelled, failed, held,
  * cleaned. */

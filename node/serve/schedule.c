@@ -12,7 +12,7 @@
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
-#include "node/jobs/history.h"
+#include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"
 #include "node/serve/schedule_parts.h"
 #include "node/store/event.h"
@@ -50,7 +50,7 @@ bool schedule_not_yet(struct schedule *s, double until, double longest, double n
 	return true;
 }
 
-static void journal_trouble(struct schedule *s, const struct err *err, double now)
+static void journal_error(struct schedule *s, const struct err *err, double now)
 {
 	if (s->retry_at < s->clock) /* once a wait, not once an attempt */
 		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err->msg));
@@ -68,7 +68,7 @@ static int refresh(struct schedule *s, double now)
 		return -EIO;
 	ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
 	if (ret < 0) {
-		journal_trouble(s, &err, now);
+		journal_error(s, &err, now);
 		return ret;
 	}
 	jobs_settle(&s->jobs, now);
@@ -86,7 +86,7 @@ static int refresh(struct schedule *s, double now)
 	return 0;
 }
 
-bool schedule_say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
+bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now)
 {
 	struct err err = {0};
 	int ret;
@@ -98,7 +98,7 @@ bool schedule_say(struct schedule *s, const struct job_view *v, enum job_event e
 	ret = event_append(s->journal, v->id, event, detail, now, &err);
 
 	if (ret < 0 && ret != -ESTALE) {
-		journal_trouble(s, &err, now);
+		journal_error(s, &err, now);
 		return false;
 	}
 	return refresh(s, now) == 0 && ret == 0;
@@ -137,20 +137,21 @@ static bool complete(struct schedule *s, const struct job_view *v, const char *w
 
 	if (!route) {
 		snprintf(reason, sizeof(reason), "no route for a case of kind '%s' from '%s' (%s)", v->kind, v->calling, why);
-		return schedule_say(s, v, EVENT_HELD, schedule_reason(reason), now);
+		return schedule_append_event(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	if (!config_protocol(s->config, route->protocol)) {
 		snprintf(reason, sizeof(reason), "route '%s' wants protocol '%s', which the configuration does not have",
 			 route->name, route->protocol);
-		return schedule_say(s, v, EVENT_HELD, schedule_reason(reason), now);
+		return schedule_append_event(s, v, EVENT_HELD, schedule_reason(reason), now);
 	}
 	destinations = json_array();
 	for (size_t i = 0; i < route->n_destinations; i++)
 		json_array_append_new(destinations, json_string(route->destination[i]));
-	return schedule_say(s, v, EVENT_COMPLETE,
-			    json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances", (json_int_t)v->members.instances,
-				      "route", route->name, "protocol", route->protocol, "destinations", destinations),
-			    now);
+	return schedule_append_event(s, v, EVENT_COMPLETE,
+				     json_pack("{s:s, s:I, s:s, s:s, s:o}", "why", why, "instances",
+					       (json_int_t)v->members.instances, "route", route->name, "protocol",
+					       route->protocol, "destinations", destinations),
+				     now);
 }
 
 static bool collect(struct schedule *s, const struct job_view *v, double now)
@@ -168,19 +169,20 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
-	return schedule_say(s, v, EVENT_HELD,
-			    json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
-				      (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
-			    now);
+	return schedule_append_event(s, v, EVENT_HELD,
+				     json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
+					       (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
+				     now);
 }
 
 /* A case that was held for damaged files goes on when they have come again. */
-static bool mended(struct schedule *s, const struct job_view *v, double now)
+static bool retry_repaired(struct schedule *s, const struct job_view *v, double now)
 {
 	if (v->damaged == 0 || journal_count_damaged(s->journal, v->id, NULL) != 0)
 		return false;
-	return schedule_say(s, v, EVENT_RETRY,
-			    json_pack("{s:s, s:b}", "reason", "what was damaged has come again", "as_is", v->members.as_is), now);
+	return schedule_append_event(
+		s, v, EVENT_RETRY,
+		json_pack("{s:s, s:b}", "reason", "what was damaged has come again", "as_is", v->members.as_is), now);
 }
 
 /* ---- the indexer ---- */
@@ -193,18 +195,18 @@ static void index_new(struct schedule *s, double now)
 	struct err err = {0};
 	int n;
 
-	if (s->stopping || process_find(&s->processes, PROCESS_INDEX, 0, NULL))
+	if (s->stopping || process_table_find(&s->processes, PROCESS_INDEX, 0, NULL))
 		return;
 	n = journal_unindexed(s->journal, &row, 1, &err);
 	if (n < 0)
-		journal_trouble(s, &err, now);
+		journal_error(s, &err, now);
 	if (n <= 0)
 		return;
 	if (s->index_not_before > s->clock) {
 		schedule_wake_on_clock(s, s->index_not_before, now);
 		return;
 	}
-	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
+	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "index-not-started", "reason=%s", log_quote(err.msg));
 		s->index_not_before = s->clock + INDEX_WAIT;
 		schedule_wake_on_clock(s, s->index_not_before, now);
@@ -245,7 +247,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 			   event_text(reason));
 	text = event_dump(detail);
 	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
-		journal_trouble(s, &err, now);
+		journal_error(s, &err, now);
 	else
 		log_event(LOG_WARNING, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id,
 			  row.sop_instance, row.file, log_quote(reason));
@@ -260,7 +262,7 @@ static void stop_work(struct schedule *s, int64_t job)
 	static const enum process_role roles[] = {PROCESS_WORKER, PROCESS_DELIVER, PROCESS_COMMIT};
 
 	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-		struct process *p = process_find(&s->processes, roles[i], job, NULL);
+		struct process *p = process_table_find(&s->processes, roles[i], job, NULL);
 
 		if (p)
 			process_stop(p, s->clock, SCHEDULE_CANCEL_GRACE);
@@ -275,14 +277,14 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 		stop_work(s, v->id); /* cancelled and wanted again between two looks */
 		return collect(s, v, now);
 	case JOB_HELD:
-		return mended(s, v, now);
+		return retry_repaired(s, v, now);
 	case JOB_READY:
 		return schedule_give_up(s, v, now); /* schedule_slots_step() starts it */
 	case JOB_RUNNING:
-		if (process_find(&s->processes, PROCESS_WORKER, v->id, NULL))
+		if (process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL))
 			return false;
-		return schedule_say(s, v, EVENT_INTERRUPTED, schedule_reason("its worker is gone: the node ended while it ran"),
-				    now);
+		return schedule_append_event(s, v, EVENT_INTERRUPTED,
+					     schedule_reason("its worker is gone: the node ended while it ran"), now);
 	case JOB_RECONSTRUCTED:
 	case JOB_STORED:
 		return schedule_deliver(s, v, now);
@@ -296,10 +298,10 @@ static bool act(struct schedule *s, const struct job_view *v, double now)
 
 static bool has_process(void *ctx, int64_t job)
 {
-	struct processes *all = ctx;
+	struct process_table *all = ctx;
 
-	return process_find(all, PROCESS_WORKER, job, NULL) || process_find(all, PROCESS_DELIVER, job, NULL) ||
-	       process_find(all, PROCESS_COMMIT, job, NULL);
+	return process_table_find(all, PROCESS_WORKER, job, NULL) || process_table_find(all, PROCESS_DELIVER, job, NULL) ||
+	       process_table_find(all, PROCESS_COMMIT, job, NULL);
 }
 
 /* Of a small disk a quarter of what is free. A file system that cannot is no trouble that a person could mend: its journal then
@@ -352,11 +354,11 @@ static void shrink(struct schedule *s, double now)
 static void clean(struct schedule *s, double now)
 {
 	const struct node_conf *node = &s->config->node;
-	const struct retention_rule rule = {node->retention_days, node->retention_apart_days};
+	const struct retention_rule rule = {node->retention_days, node->retention_unassigned_days};
 	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock, all = true;
 
 	shrink(s, now);
-	if (due && (rule.days > 0 || rule.apart_days > 0))
+	if (due && (rule.days > 0 || rule.unassigned_days > 0))
 		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
 	if (space_due)
 		clean_space(s, now);
@@ -366,17 +368,18 @@ static void clean(struct schedule *s, double now)
 	if (due)
 		s->clean_at = s->clock + (all ? CLEAN_EVERY : 1);
 	if (due)
-		retention_clean_unknown(node->spool, node->retention_apart_days, now);
-	if (due && node->retention_apart_days > 0 &&
-	    retention_clean_apart(s->journal, node->spool, node->retention_apart_days, now) == RETENTION_APART_MAX)
+		retention_clean_orphans(node->spool, node->retention_unassigned_days, now);
+	if (due && node->retention_unassigned_days > 0 &&
+	    retention_clean_unassigned(s->journal, node->spool, node->retention_unassigned_days, now) == RETENTION_UNASSIGNED_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */
-	if (due && history_forget_apart(s->journal, node->history_days, now) == JOURNAL_APART_MAX)
+	if (due && journal_retention_forget_unassigned(s->journal, node->journal_retention_days, now) == JOURNAL_UNASSIGNED_MAX)
 		s->clean_at = s->clock + 1;
-	if (due && history_compact(s->journal, &s->jobs, node->spool, node->history_days, now) == HISTORY_CASES_MAX)
+	if (due && journal_retention_compact(s->journal, &s->jobs, node->spool, node->journal_retention_days, now) ==
+			   JOURNAL_RETENTION_CASES_MAX)
 		s->clean_at = s->clock + 1; /* there may be more */
 	if (space_due)
 		s->space_at = s->clock + SPACE_EVERY;
-	if (node->retention_days > 0 || node->retention_apart_days > 0)
+	if (node->retention_days > 0 || node->retention_unassigned_days > 0)
 		schedule_wake_on_clock(s, s->clean_at, now);
 	if (node->retention_space > 0)
 		schedule_wake_on_clock(s, s->space_at, now);
@@ -385,7 +388,7 @@ static void clean(struct schedule *s, double now)
 void schedule_step(struct schedule *s, double now)
 {
 	s->next = now + 3600;
-	schedule_hear(s, now);
+	schedule_read_workers(s, now);
 	if (refresh(s, now) < 0)
 		return;
 	if (s->retry_at > s->clock) {
@@ -393,18 +396,18 @@ void schedule_step(struct schedule *s, double now)
 		return;
 	}
 	index_new(s, now);
-	schedule_lines_look(s, now);
+	schedule_queues_update(s, now);
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (int rounds = 0; rounds < 8 && act(s, s->jobs.list[i], now); rounds++)
 			;
-	schedule_lines_serve(s, now);
+	schedule_queues_run(s, now);
 	schedule_slots_step(s, now);
 	schedule_watch(s, now);
 	if (!s->stopping)
 		clean(s, now);
 }
 
-void schedule_ended(struct schedule *s, const struct process *p, int status, double now)
+void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now)
 {
 	int ret = refresh(s, now);
 
@@ -425,5 +428,6 @@ void schedule_interrupt(struct schedule *s, double now)
 		return;
 	for (size_t i = 0; i < s->jobs.n; i++)
 		if (s->jobs.list[i]->state == JOB_RUNNING)
-			schedule_say(s, s->jobs.list[i], EVENT_INTERRUPTED, schedule_reason("the node was told to stop"), now);
+			schedule_append_event(s, s->jobs.list[i], EVENT_INTERRUPTED, schedule_reason("the node was told to stop"),
+					      now);
 }

@@ -12,22 +12,22 @@
 
 #include "node/config/config.h"
 #include "node/jobs/jobs.h"
-#include "node/process/process.h"
+#include "node/process/process_table.h"
 #include "node/serve/slots.h"
 #include "node/store/journal.h"
 
-#define SCHEDULE_LINES_MAX PROCESS_MAX
+#define SCHEDULE_QUEUES_MAX PROCESS_MAX
 
 /* The queue of a destination; made anew in each step. */
-struct schedule_line {
+struct schedule_queue {
 	enum process_role role; /* DELIVER, COMMIT */
 	char destination[CONFIG_NAME_SIZE];
-	double hold;  /* s since the epoch: no association could be had, nobody tries before; 0: it could */
-	double since; /* ... since then; 0: not */
-	int64_t job;  /* who goes first, and what decides it; 0: nobody */
+	double blocked_until; /* s since the epoch: no association could be had, nobody tries before; 0: it could */
+	double blocked_since; /* ... since then; 0: not */
+	int64_t job;	      /* who goes first, and what decides it; 0: nobody */
 	int64_t seq;
 	int priority;
-	bool hurry;
+	bool immediate;
 };
 
 struct schedule {
@@ -35,10 +35,10 @@ struct schedule {
 	const char *config_path; /* what work processes read; NULL: the embedded defaults */
 	struct journal *journal; /* NULL: it cannot be opened for now; nothing is decided then */
 	struct jobs jobs;
-	struct processes processes;
+	struct process_table processes;
 	struct slots slots; /* slots_configure() before the first step */
-	struct schedule_line lines[SCHEDULE_LINES_MAX];
-	size_t n_lines;
+	struct schedule_queue queues[SCHEDULE_QUEUES_MAX];
+	size_t n_queues;
 	bool stopping;	 /* start nothing more */
 	double clock;	 /* clock_seconds(), set by the caller before each call: deadlines count on it, not on the wall clock */
 	double next;	 /* on the wall clock of this step: look again then, at the latest */
@@ -61,9 +61,9 @@ struct schedule {
 /* Catch up with the journal and do what is due. Errors are logged; `next` says when to come again. */
 void schedule_step(struct schedule *s, double now);
 /* Read what workers say; each step begins with it. */
-void schedule_hear(struct schedule *s, double now);
+void schedule_read_workers(struct schedule *s, double now);
 /* A work process has ended. A worker's channel is read here, not closed. */
-void schedule_ended(struct schedule *s, const struct process *p, int status, double now);
+void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now);
 /* Write down that the running jobs were interrupted: the node ends. */
 void schedule_interrupt(struct schedule *s, double now);
 

@@ -1,8 +1,8 @@
 /* schedule_deliver.c - what becomes of results: deliveries, storage commitments, fallbacks.
  *
- * - A line is the queue of a destination for one kind of work, deliveries or requests of commitment; one process at a time
+ * - A queue is that of a destination for one kind of work, deliveries or requests of commitment; one process at a time
  *   serves it. Who goes first: what a person asked for just now, the higher priority, what was complete first.
- * - Where no association could be had, the whole line waits for the next attempt of that one job: a destination that is down
+ * - Where no association could be had, the whole queue waits for the next attempt of that one job: a destination that is down
  *   costs an attempt and an event a time, not one for each case.
  * - What is for a destination that the configuration does not have (any more, or misspelt) waits, with an alarm, until one has
  *   it: a slip of the pen in a reload is no refusal by an archive.
@@ -20,40 +20,40 @@
 #include "node/base/log.h"
 #include "node/deliver/commit.h"
 #include "node/deliver/destination.h"
-#include "node/jobs/jobs_lines.h"
+#include "node/jobs/delivery_queue.h"
 #include "node/serve/schedule_parts.h"
 #include "node/store/event.h"
 
-/* ---- lines ---- */
+/* ---- queues ---- */
 
 /* What a destination of a job waits for, and whether it waits. */
-static bool in_line(struct schedule *s, const struct job_view *v, const struct job_send *send, enum process_role *ret_role)
+static bool is_queued(struct schedule *s, const struct job_view *v, const struct job_send *send, enum process_role *ret_role)
 {
-	bool commit, waits = job_send_in_line(v, send, &commit);
+	bool commit, waits = job_send_is_queued(v, send, &commit);
 
 	*ret_role = commit ? PROCESS_COMMIT : PROCESS_DELIVER;
 	return waits && config_destination(s->config, send->destination);
 }
 
-static struct schedule_line *find_line(struct schedule *s, enum process_role role, const char *destination)
+static struct schedule_queue *find_queue(struct schedule *s, enum process_role role, const char *destination)
 {
-	for (size_t i = 0; i < s->n_lines; i++)
-		if (s->lines[i].role == role && !strcmp(s->lines[i].destination, destination))
-			return &s->lines[i];
+	for (size_t i = 0; i < s->n_queues; i++)
+		if (s->queues[i].role == role && !strcmp(s->queues[i].destination, destination))
+			return &s->queues[i];
 	return NULL;
 }
 
-/* NULL: there are too many at once; what is in such a line waits for one of the others to become empty. */
-static struct schedule_line *the_line(struct schedule *s, enum process_role role, const char *destination)
+/* NULL: there are too many at once; what is in such a queue waits for one of the others to become empty. */
+static struct schedule_queue *get_queue(struct schedule *s, enum process_role role, const char *destination)
 {
-	struct schedule_line *line = find_line(s, role, destination);
+	struct schedule_queue *queue = find_queue(s, role, destination);
 
-	if (line || s->n_lines == SCHEDULE_LINES_MAX)
-		return line;
-	line = &s->lines[s->n_lines++];
-	*line = (struct schedule_line){.role = role};
-	snprintf(line->destination, sizeof(line->destination), "%s", destination);
-	return line;
+	if (queue || s->n_queues == SCHEDULE_QUEUES_MAX)
+		return queue;
+	queue = &s->queues[s->n_queues++];
+	*queue = (struct schedule_queue){.role = role};
+	snprintf(queue->destination, sizeof(queue->destination), "%s", destination);
+	return queue;
 }
 
 static double longest_wait(const struct destination_conf *d)
@@ -61,27 +61,27 @@ static double longest_wait(const struct destination_conf *d)
 	return d && d->retry_cap > SCHEDULE_CRASH_WAIT_CAP ? d->retry_cap : SCHEDULE_CRASH_WAIT_CAP;
 }
 
-void schedule_lines_look(struct schedule *s, double now)
+void schedule_queues_update(struct schedule *s, double now)
 {
-	s->n_lines = 0;
+	s->n_queues = 0;
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
 
 		for (size_t k = 0; k < v->n_sends; k++) {
 			const struct job_send *send = &v->sends[k];
 			enum process_role role;
-			struct schedule_line *line;
+			struct schedule_queue *queue;
 
-			if (!in_line(s, v, send, &role))
+			if (!is_queued(s, v, send, &role))
 				continue;
-			line = the_line(s, role, send->destination);
-			if (!line || !send->down)
+			queue = get_queue(s, role, send->destination);
+			if (!queue || !send->down)
 				continue;
-			if (line->since <= 0 || send->since < line->since)
-				line->since = send->since;
-			if (send->next > line->hold &&
+			if (queue->blocked_since <= 0 || send->since < queue->blocked_since)
+				queue->blocked_since = send->since;
+			if (send->next > queue->blocked_until &&
 			    send->next - now <= longest_wait(config_destination(s->config, send->destination)))
-				line->hold = send->next;
+				queue->blocked_until = send->next;
 		}
 	}
 }
@@ -89,18 +89,18 @@ void schedule_lines_look(struct schedule *s, double now)
 /* s for which this destination has failed for this job, itself or because it waits behind another one; 0: it has not. */
 static double failing_for(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
-	const struct schedule_line *line = find_line(s, PROCESS_DELIVER, send->destination);
+	const struct schedule_queue *queue = find_queue(s, PROCESS_DELIVER, send->destination);
 	double since = send->since;
 
-	if (since <= 0 && line && line->since > 0)
-		since = line->since > v->reconstructed ? line->since : v->reconstructed;
+	if (since <= 0 && queue && queue->blocked_since > 0)
+		since = queue->blocked_since > v->reconstructed ? queue->blocked_since : v->reconstructed;
 	return since > 0 && now > since ? now - since : 0;
 }
 
 /* ---- decisions about a job ---- */
 
 /* Every object that somebody still wants. */
-static bool result_is_there(struct schedule *s, const struct job_view *v)
+static bool result_exists(struct schedule *s, const struct job_view *v)
 {
 	char path[500];
 
@@ -113,7 +113,7 @@ static bool result_is_there(struct schedule *s, const struct job_view *v)
 }
 
 /* Does a case wait for this destination already, although the configuration does not have it? */
-static bool is_missed(struct schedule *s, const char *destination)
+static bool is_waited_for(struct schedule *s, const char *destination)
 {
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
@@ -126,23 +126,23 @@ static bool is_missed(struct schedule *s, const char *destination)
 }
 
 /* A destination that the configuration does not have: once in each case's record, one alarm for all of them. */
-static bool missing(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+static bool append_unconfigured(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	bool stored = send->state == SEND_STORED, known;
 	char reason[160], destination[CONFIG_NAME_SIZE];
 	int64_t job = v->id;
 
 	if (send->absent || (send->state != SEND_DUE && !stored) || config_destination(s->config, send->destination) ||
-	    process_find(&s->processes, stored ? PROCESS_COMMIT : PROCESS_DELIVER, v->id,
-			 send->destination)) /* its end wakes us */
+	    process_table_find(&s->processes, stored ? PROCESS_COMMIT : PROCESS_DELIVER, v->id,
+			       send->destination)) /* its end wakes us */
 		return false;
-	known = is_missed(s, send->destination);
+	known = is_waited_for(s, send->destination);
 	snprintf(destination, sizeof(destination), "%s", send->destination); /* what is said changes the view */
 	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration", destination);
-	if (!schedule_say(s, v, stored ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED,
-			  json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
-				    send->transaction, "status", "", "reason", event_text(reason), "absent", 1),
-			  now))
+	if (!schedule_append_event(s, v, stored ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED,
+				   json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
+					     send->transaction, "status", "", "reason", event_text(reason), "absent", 1),
+				   now))
 		return false;
 	if (!known)
 		destination_alarm(job, destination, reason);
@@ -150,22 +150,22 @@ static bool missing(struct schedule *s, const struct job_view *v, const struct j
 }
 
 /* A person has switched commitment off: what is stored is as good as committed. */
-static bool waive(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+static bool waive_commitment(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	json_t *uids = json_array();
 
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (send->objects[i] == SEND_STORED)
 			json_array_append_new(uids, json_string(v->objects[i].sop_instance));
-	return schedule_say(s, v, EVENT_COMMITTED,
-			    json_pack("{s:s, s:s, s:s, s:s, s:o}", "destination", send->destination, "transaction",
-				      send->transaction, "status", "", "reason", "storage commitment is not asked for any more",
-				      "sop_instances", uids),
-			    now);
+	return schedule_append_event(s, v, EVENT_COMMITTED,
+				     json_pack("{s:s, s:s, s:s, s:s, s:o}", "destination", send->destination, "transaction",
+					       send->transaction, "status", "", "reason",
+					       "storage commitment is not asked for any more", "sop_instances", uids),
+				     now);
 }
 
 /* Commitments that will not come. */
-static bool commitment_over(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+static bool commitment_ended(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	const struct destination_conf *d = config_destination(s->config, send->destination);
 	enum job_event event;
@@ -175,12 +175,12 @@ static bool commitment_over(struct schedule *s, const struct job_view *v, const 
 	if (!d)
 		return false; /* missing() has said it */
 	if (!d->commitment)
-		return waive(s, v, send, now);
+		return waive_commitment(s, v, send, now);
 	if (!send->transaction[0] || !send->taken || schedule_not_yet(s, send->until, d->commitment_timeout, now))
 		return false;
 	snprintf(reason, sizeof(reason), "no report within %g s", d->commitment_timeout);
 	event = commit_not_kept(d, send, reason, NULL, now, &detail);
-	return schedule_say(s, v, event, detail, now);
+	return schedule_append_event(s, v, event, detail, now);
 }
 
 static bool fall_back(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
@@ -203,11 +203,11 @@ static bool fall_back(struct schedule *s, const struct job_view *v, const struct
 			schedule_wake_at(s, now + d->fallback_after - failing);
 			return false;
 		}
-		if (process_find(&s->processes, PROCESS_DELIVER, v->id, send->destination))
+		if (process_table_find(&s->processes, PROCESS_DELIVER, v->id, send->destination))
 			return false; /* its end wakes us */
 		snprintf(reason, sizeof(reason), "%s has failed for %.0f s", send->destination, failing);
 	}
-	return schedule_say(
+	return schedule_append_event(
 		s, v, EVENT_FALLBACK,
 		json_pack("{s:s, s:s, s:s}", "destination", send->destination, "fallback", d->fallback, "reason", reason), now);
 }
@@ -220,7 +220,8 @@ static bool finish(struct schedule *s, const struct job_view *v, double now)
 	size_t n = 0;
 
 	if (job_view_sends(v, SEND_REFUSED) == 0)
-		return schedule_say(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
+		return schedule_append_event(s, v, EVENT_DELIVERED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends),
+					     now);
 	for (size_t i = 0; i < v->n_sends && n < sizeof(reason); i++) {
 		const struct job_send *send = &v->sends[i];
 
@@ -230,7 +231,7 @@ static bool finish(struct schedule *s, const struct job_view *v, double now)
 				      send->reason[0] ? ": " : "", send->reason);
 		before = "; by ";
 	}
-	return schedule_say(s, v, EVENT_DEAD_LETTER, schedule_reason(reason), now);
+	return schedule_append_event(s, v, EVENT_DEAD_LETTER, schedule_reason(reason), now);
 }
 
 bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
@@ -240,29 +241,29 @@ bool schedule_deliver(struct schedule *s, const struct job_view *v, double now)
 
 		if (!job_send_counts(send))
 			continue;
-		if (missing(s, v, send, now))
+		if (append_unconfigured(s, v, send, now))
 			return true;
-		if (send->state == SEND_STORED && commitment_over(s, v, send, now))
+		if (send->state == SEND_STORED && commitment_ended(s, v, send, now))
 			return true;
 		if (fall_back(s, v, send, now))
 			return true;
 	}
 	if (job_view_sends(v, SEND_DUE) > 0) {
-		if (result_is_there(s, v))
+		if (result_exists(s, v))
 			return false;
-		return schedule_say(s, v, EVENT_RESULT_LOST,
-				    schedule_reason("the result is not in the outbox any more: it is made again"), now);
+		return schedule_append_event(s, v, EVENT_RESULT_LOST,
+					     schedule_reason("the result is not in the outbox any more: it is made again"), now);
 	}
 	if (job_view_sends(v, SEND_STORED) > 0)
 		return v->state == JOB_RECONSTRUCTED &&
-		       schedule_say(s, v, EVENT_STORED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
+		       schedule_append_event(s, v, EVENT_STORED, json_pack("{s:I}", "destinations", (json_int_t)v->n_sends), now);
 	return finish(s, v, now);
 }
 
 /* ---- who goes first ---- */
 
 /* A predecessor that may still be sent goes before its revision. */
-static bool in_turn(struct schedule *s, const struct job_view *v, const struct job_send *send)
+static bool predecessor_done(struct schedule *s, const struct job_view *v, const struct job_send *send)
 {
 	const struct job_view *o = v;
 
@@ -277,36 +278,36 @@ static bool in_turn(struct schedule *s, const struct job_view *v, const struct j
 	return true;
 }
 
-static bool goes_before(const struct job_view *v, const struct job_send *send, const struct schedule_line *line)
+static bool goes_before(const struct job_view *v, const struct job_send *send, const struct schedule_queue *queue)
 {
-	if (!line->job || send->hurry != line->hurry)
-		return !line->job || send->hurry;
-	if (v->priority != line->priority)
-		return v->priority > line->priority;
-	return v->completed_seq < line->seq;
+	if (!queue->job || send->immediate != queue->immediate)
+		return !queue->job || send->immediate;
+	if (v->priority != queue->priority)
+		return v->priority > queue->priority;
+	return v->completed_seq < queue->seq;
 }
 
-static void stand_in_line(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
+static void enqueue(struct schedule *s, const struct job_view *v, const struct job_send *send, double now)
 {
 	enum process_role role;
-	struct schedule_line *line;
+	struct schedule_queue *queue;
 
-	if (!in_line(s, v, send, &role))
+	if (!is_queued(s, v, send, &role))
 		return;
-	line = the_line(s, role, send->destination);
-	if (!line)
+	queue = get_queue(s, role, send->destination);
+	if (!queue)
 		return;
-	if (role == PROCESS_DELIVER && (v->state != JOB_RECONSTRUCTED || !in_turn(s, v, send)))
+	if (role == PROCESS_DELIVER && (v->state != JOB_RECONSTRUCTED || !predecessor_done(s, v, send)))
 		return;
 	if (schedule_not_yet(s, send->next, longest_wait(config_destination(s->config, send->destination)), now) ||
-	    !goes_before(v, send, line))
+	    !goes_before(v, send, queue))
 		return;
-	if (process_find(&s->processes, role, 0, send->destination))
+	if (process_table_find(&s->processes, role, 0, send->destination))
 		return; /* its end wakes us */
-	line->job = v->id;
-	line->seq = v->completed_seq;
-	line->priority = v->priority;
-	line->hurry = send->hurry;
+	queue->job = v->id;
+	queue->seq = v->completed_seq;
+	queue->priority = v->priority;
+	queue->immediate = send->immediate;
 }
 
 /* What is about to be sent goes into the audit trail first. */
@@ -325,41 +326,41 @@ static void audit_delivery(struct schedule *s, const struct job_view *v, const s
 	audit_begin(&(struct audit_peer){d->aet, d->host}, &study);
 }
 
-static void serve_line(struct schedule *s, const struct schedule_line *line, double now)
+static void start_delivery(struct schedule *s, const struct schedule_queue *queue, double now)
 {
-	struct process p = {.role = line->role, .job = line->job};
+	struct process p = {.role = queue->role, .job = queue->job};
 	struct err err = {0};
 	char job[24];
 	const char *args[] = {
-		process_role_name(line->role), job, line->destination, s->config_path ? "-c" : NULL, s->config_path, NULL};
+		process_role_name(queue->role), job, queue->destination, s->config_path ? "-c" : NULL, s->config_path, NULL};
 
-	if (!line->hurry && line->hold > now) {
-		schedule_wake_at(s, line->hold);
+	if (!queue->immediate && queue->blocked_until > now) {
+		schedule_wake_at(s, queue->blocked_until);
 		return;
 	}
-	snprintf(job, sizeof(job), "%lld", (long long)line->job);
-	snprintf(p.destination, sizeof(p.destination), "%s", line->destination);
-	if (line->role == PROCESS_DELIVER) {
-		const struct job_view *v = jobs_find(&s->jobs, line->job);
+	snprintf(job, sizeof(job), "%lld", (long long)queue->job);
+	snprintf(p.destination, sizeof(p.destination), "%s", queue->destination);
+	if (queue->role == PROCESS_DELIVER) {
+		const struct job_view *v = jobs_find(&s->jobs, queue->job);
 
-		audit_delivery(s, v, job_view_send(v, line->destination));
+		audit_delivery(s, v, job_view_send(v, queue->destination));
 	}
-	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
-		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)line->job, log_quote(err.msg));
+	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
+		log_event(LOG_ERR, "delivery-not-started", "job=%lld reason=%s", (long long)queue->job, log_quote(err.msg));
 		schedule_wake_at(s, now + SCHEDULE_CRASH_WAIT_FIRST);
 	}
 }
 
-void schedule_lines_serve(struct schedule *s, double now)
+void schedule_queues_run(struct schedule *s, double now)
 {
-	for (size_t i = 0; i < s->n_lines; i++)
-		s->lines[i].job = 0;
+	for (size_t i = 0; i < s->n_queues; i++)
+		s->queues[i].job = 0;
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++)
-			stand_in_line(s, s->jobs.list[i], &s->jobs.list[i]->sends[k], now);
-	for (size_t i = 0; i < s->n_lines && !s->stopping; i++)
-		if (s->lines[i].job)
-			serve_line(s, &s->lines[i], now);
+			enqueue(s, s->jobs.list[i], &s->jobs.list[i]->sends[k], now);
+	for (size_t i = 0; i < s->n_queues && !s->stopping; i++)
+		if (s->queues[i].job)
+			start_delivery(s, &s->queues[i], now);
 }
 
 /* ---- ends ---- */
@@ -385,6 +386,6 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 			   "", "reason", event_text(reason), "next", now + SCHEDULE_CRASH_WAIT_CAP);
 	if (detail && d)
 		alarm = destination_failed(detail, d, send, false, false, now);
-	if (schedule_say(s, v, commit ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED, detail, now) && alarm)
+	if (schedule_append_event(s, v, commit ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED, detail, now) && alarm)
 		destination_alarm(p->job, p->destination, reason);
 }

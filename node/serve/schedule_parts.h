@@ -12,7 +12,7 @@
 
 /* schedule.c: append and catch up. false: nothing was written (somebody else acted first, or the journal is in trouble:
  * later). */
-bool schedule_say(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
+bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 void schedule_wake_at(struct schedule *s, double when);
 void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /* a deadline on s->clock */
@@ -20,9 +20,9 @@ void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /*
 bool schedule_not_yet(struct schedule *s, double until, double longest, double now);
 
 /* schedule_deliver.c */
-void schedule_lines_look(struct schedule *s, double now);			 /* which destinations are down */
+void schedule_queues_update(struct schedule *s, double now);			 /* which destinations are down */
 bool schedule_deliver(struct schedule *s, const struct job_view *v, double now); /* true: the job has changed */
-void schedule_lines_serve(struct schedule *s, double now);			 /* start what is due */
+void schedule_queues_run(struct schedule *s, double now);			 /* start what is due */
 void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now);
 
 /* schedule_watch.c: end processes that do nothing any more */

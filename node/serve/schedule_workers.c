@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "node/base/backoff.h"
-#include "node/base/crew.h"
 #include "node/base/exit_code.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
 #include "node/base/plural.h"
+#include "node/base/thread_pool.h"
 #include "node/deliver/deliver.h"
-#include "node/process/channel.h"
+#include "node/process/worker_ipc.h"
 #include "node/serve/schedule_parts.h"
 #include "node/store/event.h"
 
@@ -71,7 +71,8 @@ static void crashed(struct schedule *s, int64_t job, const char *reason, double 
 	if (!v || v->state != JOB_RUNNING)
 		return;
 	wait = backoff_seconds(v->crashes + 1, SCHEDULE_CRASH_WAIT_FIRST, SCHEDULE_CRASH_WAIT_CAP);
-	schedule_say(s, v, EVENT_CRASHED, json_pack("{s:o, s:f}", "reason", event_text(reason), "next", now + wait), now);
+	schedule_append_event(s, v, EVENT_CRASHED, json_pack("{s:o, s:f}", "reason", event_text(reason), "next", now + wait),
+			      now);
 }
 
 static void interrupted(struct schedule *s, int64_t job, const char *reason, double now)
@@ -79,7 +80,7 @@ static void interrupted(struct schedule *s, int64_t job, const char *reason, dou
 	const struct job_view *v = jobs_find(&s->jobs, job);
 
 	if (v && v->state == JOB_RUNNING)
-		schedule_say(s, v, EVENT_INTERRUPTED, schedule_reason(reason), now);
+		schedule_append_event(s, v, EVENT_INTERRUPTED, schedule_reason(reason), now);
 }
 
 bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
@@ -90,7 +91,7 @@ bool schedule_give_up(struct schedule *s, const struct job_view *v, double now)
 		return false;
 	snprintf(reason, sizeof(reason), "given up after %d attempt%s; the last one: %s", v->crashes, plural(v->crashes),
 		 v->reason);
-	return schedule_say(s, v, EVENT_FAILED, schedule_reason(reason), now);
+	return schedule_append_event(s, v, EVENT_FAILED, schedule_reason(reason), now);
 }
 
 /* The job of the highest priority that has waited longest; NULL: none may start now. */
@@ -102,7 +103,7 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 		const struct job_view *v = s->jobs.list[i];
 
 		if (v->state == JOB_READY && v->crashes < s->config->node.attempts &&
-		    !process_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
+		    !process_table_find(&s->processes, PROCESS_WORKER, v->id, NULL) &&
 		    !schedule_not_yet(s, v->not_before, READY_WAIT_LONGEST, now) &&
 		    (!first || v->priority > first->priority ||
 		     (v->priority == first->priority && v->completed_seq < first->completed_seq)))
@@ -112,17 +113,17 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 }
 
 /* Journal first. false: it could not be written, nothing more is given now. */
-static bool give(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
+static bool assign(struct schedule *s, const struct slot *slot, struct process *p, const struct job_view *v, double now)
 {
 	int64_t job = v->id;
 	char device[96];
 	int id = slot->id;
 
 	snprintf(device, sizeof(device), "%s", slot->device);
-	if (!schedule_say(s, v, EVENT_STARTED, json_pack("{s:o, s:i}", "device", event_text(device), "attempt", v->attempts + 1),
-			  now))
+	if (!schedule_append_event(s, v, EVENT_STARTED,
+				   json_pack("{s:o, s:i}", "device", event_text(device), "attempt", v->attempts + 1), now))
 		return false;
-	if (!channel_send(p->channel, CHANNEL_JOB, job, 0, NULL, false)) {
+	if (!worker_ipc_send(p->ipc_fd, WORKER_JOB, job, 0, NULL, false)) {
 		update(s, id, SLOT_TOLD, 0, NULL);
 		process_stop(p, s->clock, STOP_GRACE);
 		interrupted(s, job, "its worker was gone before it began", now);
@@ -133,19 +134,19 @@ static bool give(struct schedule *s, const struct slot *slot, struct process *p,
 	return true;
 }
 
-static void give_jobs(struct schedule *s, double now)
+static void assign_jobs(struct schedule *s, double now)
 {
 	struct slot *slot;
 
 	while ((slot = slots_idle(&s->slots))) {
-		struct process *p = process_of_slot(&s->processes, slot->id);
+		struct process *p = process_table_of_slot(&s->processes, slot->id);
 		const struct job_view *v = first_ready(s, now);
 
 		if (!v)
 			return;
 		if (!p || p->kill_at > 0)
 			update(s, slot->id, SLOT_TOLD, 0, NULL);
-		else if (!give(s, slot, p, v, now))
+		else if (!assign(s, slot, p, v, now))
 			return;
 	}
 }
@@ -172,47 +173,47 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 	interrupted(s, job, reason, now);
 }
 
-static void on_message(struct schedule *s, struct process *p, const struct channel_message *m, double now)
+static void on_message(struct schedule *s, struct process *p, const struct worker_message *m, double now)
 {
 	if (m->job != p->job)
 		return; /* about a job that was taken from it */
 	switch (m->kind) {
-	case CHANNEL_COUNTED:
+	case WORKER_COUNTED:
 		counted(s, p->slot, m->number, m->text);
 		process_stop(p, s->clock, STOP_GRACE); /* it ends by itself, unless it hangs in the driver */
 		break;
-	case CHANNEL_READY:
+	case WORKER_READY:
 		on_ready(s, p->slot, m->text);
 		break;
-	case CHANNEL_REFUSED:
+	case WORKER_REFUSED:
 		update(s, p->slot, SLOT_TAKEN_OUT, 0, m->text);
 		process_stop(p, s->clock, STOP_GRACE);
 		break;
-	case CHANNEL_ALIVE:
+	case WORKER_ALIVE:
 		update(s, p->slot, SLOT_ALIVE, 0, NULL);
 		break;
-	case CHANNEL_DONE:
+	case WORKER_DONE:
 		leave_job(s, p->job);
 		p->job = 0;
 		if (p->kill_at == 0) /* else it has heard of that, too, and ends */
 			update(s, p->slot, SLOT_DONE, m->number, NULL);
 		break;
-	case CHANNEL_BROKEN:
+	case WORKER_BROKEN:
 		on_broken(s, p, m->text, now);
 		process_stop(p, s->clock, STOP_GRACE);
 		break;
-	case CHANNEL_JOB:
+	case WORKER_JOB:
 		break;
 	}
 }
 
 /* false: nothing more will come. */
-static bool hear(struct schedule *s, struct process *p, double now)
+static bool read_messages(struct schedule *s, struct process *p, double now)
 {
-	struct channel_message m;
+	struct worker_message m;
 	int got = -1;
 
-	while (p->channel >= 0 && (got = channel_receive(p->channel, &m, false)) > 0)
+	while (p->ipc_fd >= 0 && (got = worker_ipc_receive(p->ipc_fd, &m, false)) > 0)
 		on_message(s, p, &m, now);
 	return got >= 0;
 }
@@ -223,7 +224,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 	char how[120], reason[160];
 
 	p->pid = 0; /* whatever it says now, it needs no signal */
-	hear(s, p, now);
+	read_messages(s, p, now);
 	process_describe(status, how, sizeof(how));
 	update(s, p->slot, SLOT_ENDED, 0, how);
 	if (p->job == 0)
@@ -248,7 +249,7 @@ static void start(struct schedule *s, int id)
 	const char *args[] = {"worker", slot->name, s->config_path ? "-c" : NULL, s->config_path, NULL};
 	struct err err = {0};
 
-	if (process_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
+	if (process_table_spawn(&s->processes, &p, args, s->clock, &err) < 0) {
 		log_event(LOG_ERR, "worker-not-started", "device=%s reason=%s", log_quote(slot->name), log_quote(err.msg));
 		update(s, id, SLOT_SPAWNED, 0, NULL); /* and gone: it waits longer each time */
 		update(s, id, SLOT_ENDED, 0, err.msg);
@@ -259,7 +260,7 @@ static void start(struct schedule *s, int id)
 
 static void stop(struct schedule *s, int id)
 {
-	struct process *p = process_of_slot(&s->processes, id);
+	struct process *p = process_table_of_slot(&s->processes, id);
 
 	update(s, id, SLOT_TOLD, 0, NULL);
 	if (p)
@@ -268,7 +269,7 @@ static void stop(struct schedule *s, int id)
 
 static void kill_hung(struct schedule *s, int id)
 {
-	struct process *p = process_of_slot(&s->processes, id);
+	struct process *p = process_table_of_slot(&s->processes, id);
 	const struct slot *slot = slots_find(&s->slots, id);
 	bool busy = slot->state == SLOT_BUSY;
 	char reason[120];
@@ -291,7 +292,7 @@ static void kill_hung(struct schedule *s, int id)
 static void abandon(struct schedule *s, int id, double now)
 {
 	static const char reason[] = "its worker hangs in the driver and cannot be killed";
-	struct process *p = process_of_slot(&s->processes, id);
+	struct process *p = process_table_of_slot(&s->processes, id);
 	int64_t job = p ? p->job : 0;
 
 	update(s, id, SLOT_ABANDONED, 0, reason);
@@ -318,15 +319,15 @@ static void act_on(struct schedule *s, int id, double now)
 		abandon(s, id, now);
 }
 
-void schedule_hear(struct schedule *s, double now)
+void schedule_read_workers(struct schedule *s, double now)
 {
 	for (size_t i = 0; i < s->processes.n; i++) {
 		struct process *p = &s->processes.list[i];
 
 		/* One that is closed and whose process does not end would be readable for ever. */
-		if (p->role == PROCESS_WORKER && p->channel >= 0 && !hear(s, p, now)) {
-			close(p->channel);
-			p->channel = -1;
+		if (p->role == PROCESS_WORKER && p->ipc_fd >= 0 && !read_messages(s, p, now)) {
+			close(p->ipc_fd);
+			p->ipc_fd = -1;
 		}
 	}
 }
@@ -342,5 +343,5 @@ void schedule_slots_step(struct schedule *s, double now)
 		if (slots_find(&s->slots, ids[i]))
 			act_on(s, ids[i], now);
 	if (!s->stopping)
-		give_jobs(s, now);
+		assign_jobs(s, now);
 }

@@ -38,8 +38,8 @@ static void wait_for_work(struct serve *v, double until)
 	char bytes[256];
 
 	for (size_t i = 0; i < v->s.processes.n; i++)
-		if (v->s.processes.list[i].channel >= 0)
-			fds[n_fds++] = (struct pollfd){.fd = v->s.processes.list[i].channel, .events = POLLIN};
+		if (v->s.processes.list[i].ipc_fd >= 0)
+			fds[n_fds++] = (struct pollfd){.fd = v->s.processes.list[i].ipc_fd, .events = POLLIN};
 	for (;;) {
 		double left = until - clock_seconds(), wait = left < TICK ? left : TICK;
 		int64_t version = v->version;
@@ -57,9 +57,9 @@ static void wait_for_work(struct serve *v, double until)
 }
 
 /* Not before somebody accepts what the sockets take in. */
-static void tell_ready(struct serve *v)
+static void notify_ready(struct serve *v)
 {
-	if (v->ready || v->s.stopping || !process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL))
+	if (v->ready || v->s.stopping || !process_table_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL))
 		return;
 	v->ready = true;
 	serve_notify(v, SERVICE_READY);
@@ -110,13 +110,13 @@ static void loop(struct serve *v)
 			serve_watch_certificates(v, clock);
 		if (v->stop_at > 0 && v->stop_at <= clock)
 			serve_stop_rest(v, clock);
-		tell_ready(v);
+		notify_ready(v);
 		open_trail(v);
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
 		node_report_write(&v->report, &v->s, now);
 		until = clock + (v->s.next - now);
-		sooner(&until, process_tick(&v->s.processes, clock));
+		sooner(&until, process_table_tick(&v->s.processes, clock));
 		sooner(&until, v->receiver_at);
 		sooner(&until, v->journal_at);
 		sooner(&until, audit(v, now, clock, false));

@@ -60,7 +60,7 @@ void serve_start_receiver(struct serve *v, double clock)
 
 	v->receiver_at = 0;
 	v->s.journal = journal_close(v->s.journal);
-	if (process_fork(&v->s.processes, &p, receiver_child, v, clock, &why) < 0) {
+	if (process_table_fork(&v->s.processes, &p, receiver_child, v, clock, &why) < 0) {
 		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
 		v->receiver_at = clock + RECEIVER_WAIT;
 	}
@@ -69,7 +69,7 @@ void serve_start_receiver(struct serve *v, double clock)
 
 void serve_stop(struct serve *v, double clock)
 {
-	struct processes *all = &v->s.processes;
+	struct process_table *all = &v->s.processes;
 	bool again = v->s.stopping;
 
 	v->s.stopping = true;
@@ -106,16 +106,16 @@ void serve_reap(struct serve *v, double now)
 	char how[120];
 	int status;
 
-	while (process_reap(&v->s.processes, &p, &status)) {
+	while (process_table_reap(&v->s.processes, &p, &status)) {
 		process_describe(status, how, sizeof(how));
 		log_event(LOG_DEBUG, "process-ended", "role=%s pid=%ld job=%lld how=%s", process_role_name(p.role), (long)p.pid,
 			  (long long)p.job, log_quote(how));
 		if (p.role == PROCESS_STATUS) {
 			status_watch_ended(&v->status, &p, how, v->s.clock);
 		} else if (p.role != PROCESS_RECEIVER) {
-			schedule_ended(&v->s, &p, status, now);
-			if (p.channel >= 0)
-				close(p.channel);
+			schedule_process_ended(&v->s, &p, status, now);
+			if (p.ipc_fd >= 0)
+				close(p.ipc_fd);
 		} else if (!p.retired && !v->s.stopping) {
 			log_event(LOG_CRIT, "receiver-ended", "how=%s", log_quote(how));
 			v->receiver_at = v->s.clock + (v->s.clock - p.started > 10 * RECEIVER_WAIT ? 0 : RECEIVER_WAIT);

@@ -175,7 +175,7 @@ void serve_reload(struct serve *v, double clock)
 		  v->conf.sockets.list[0].port, config->n_protocols, config->n_destinations);
 	audit_configured(true, "the configuration was read again");
 	v->trail = audit_trail_close(v->trail); /* it may have been switched on or off */
-	p = process_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
+	p = process_table_find(&v->s.processes, PROCESS_RECEIVER, 0, NULL);
 	if (p) {
 		p->retired = true;
 		process_stop(p, clock, SERVE_GRACE + 5);

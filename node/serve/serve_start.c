@@ -1,7 +1,7 @@
 /* serve_start.c - from a checked configuration to a node whose receiver runs.
  *
  * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
- * - No image is removed because the journal does not know it: it may have been lost, or be an older one (node/store/unknown.h).
+ * - No image is removed because the journal does not know it: it may have been lost, or be an older one (node/store/orphans.h).
  * - A full disk keeps no node from starting: the receiver refuses until there is space.
  */
 #include <errno.h>
@@ -15,26 +15,26 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/serve/serve_parts.h"
+#include "node/store/orphans.h"
 #include "node/store/spool.h"
-#include "node/store/unknown.h"
 
 #define RECEIVERS_MAX 1000 /* node.max_associations is no more */
 
 struct sweep_ctx {
 	struct journal *journal;
 	bool damaged; /* it may have lost rows: no image is judged by it */
-	int unknown;  /* images that no row names */
+	int orphans;  /* images that no row names */
 	bool more;    /* than a crash leaves: one of each process that received */
 	int n_receivers, max_receivers;
 	long receivers[RECEIVERS_MAX];
 };
 
 /* The process that received an image is in its name (spool_begin()). */
-static void count_unknown(struct sweep_ctx *c, const char *file)
+static void count_orphan(struct sweep_ctx *c, const char *file)
 {
 	long pid;
 
-	c->unknown++;
+	c->orphans++;
 	if (c->more || sscanf(file, "instances/%*x-%*x-%ld-", &pid) != 1)
 		return;
 	c->more = c->n_receivers >= c->max_receivers;
@@ -53,7 +53,7 @@ static int judge_file(void *ctx, const char *file)
 		return ret < 0 || c->damaged ? -EIO : SPOOL_NAMED;
 	ret = journal_removed_file(c->journal, file, NULL);
 	if (ret == 0)
-		count_unknown(c, file);
+		count_orphan(c, file);
 	return ret < 0 || c->damaged ? -EIO : ret == 1 ? SPOOL_REMOVED : SPOOL_NO_ROW;
 }
 
@@ -74,21 +74,21 @@ static void report_damage(void *ctx, const char *problem)
 }
 
 /* One that a crash left was never acknowledged. More of them were, and the journal is not the one that knew them. */
-static void report_unknown(const struct sweep_ctx *c)
+static void report_orphans(const struct sweep_ctx *c)
 {
-	if (c->unknown == 0)
+	if (c->orphans == 0)
 		return;
 	if (c->damaged)
-		log_event(LOG_ALERT, "images-unknown", "images=%d reason=%s", c->unknown,
+		log_event(LOG_ALERT, "orphans-found", "images=%d reason=%s", c->orphans,
 			  log_quote("the damaged journal does not name them; they stay in instances/: stop the node, move its "
 				    "spool away, start it, send them again"));
 	else
 		log_event(
-			c->more ? LOG_ALERT : LOG_NOTICE, "images-unknown", "images=%d reason=%s", c->unknown,
+			c->more ? LOG_ALERT : LOG_NOTICE, "orphans-found", "images=%d reason=%s", c->orphans,
 			log_quote(
 				c->more ? "no row of the journal names them, and a crash does not leave so many: it was lost or "
-					  "is an older one. They are in unknown/ of the spool: send them to this node again"
-					: "no row of the journal names them, as a crash leaves it. They are in unknown/ of the "
+					  "is an older one. They are in orphans/ of the spool: send them to this node again"
+					: "no row of the journal names them, as a crash leaves it. They are in orphans/ of the "
 					  "spool: their senders send them again"));
 }
 
@@ -109,15 +109,15 @@ static int clean_up(struct serve *v, struct err *err)
 		report_damage(&v->report, why.msg);
 	c.damaged = found != 0;
 	if (!c.damaged)
-		back = unknown_bring_back(node->spool, names_file, &c, &why);
+		back = orphans_restore(node->spool, names_file, &c, &why);
 	if (back > 0)
-		log_event(LOG_NOTICE, "images-back", "images=%d", back);
+		log_event(LOG_NOTICE, "orphans-restored", "images=%d", back);
 	removed = back < 0 ? back : spool_sweep(node->spool, judge_file, &c, &why);
 	if (removed < 0)
 		log_event(LOG_ERR, "sweep-failed", "reason=%s", log_quote(why.msg));
 	else if (removed > 0)
 		log_event(LOG_NOTICE, "spool-swept", "removed=%d", removed);
-	report_unknown(&c);
+	report_orphans(&c);
 	journal_close(c.journal);
 	return 0;
 }

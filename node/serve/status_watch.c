@@ -24,9 +24,9 @@ static void stop_listening(struct status_watch *w)
 	w->listen_fd = -1;
 }
 
-void status_watch_configure(struct status_watch *w, const struct config *config, struct processes *all, double clock)
+void status_watch_configure(struct status_watch *w, const struct config *config, struct process_table *all, double clock)
 {
-	struct process *p = process_find(all, PROCESS_STATUS, 0, NULL);
+	struct process *p = process_table_find(all, PROCESS_STATUS, 0, NULL);
 
 	if (p) {
 		p->retired = true;
@@ -54,7 +54,7 @@ static int start_listening(struct status_watch *w, const struct status_conf *con
 	return 0;
 }
 
-void status_watch_step(struct status_watch *w, const struct config *config, const char *config_path, struct processes *all,
+void status_watch_step(struct status_watch *w, const struct config *config, const char *config_path, struct process_table *all,
 		       double clock)
 {
 	struct process p = {.role = PROCESS_STATUS};
@@ -74,7 +74,7 @@ void status_watch_step(struct status_watch *w, const struct config *config, cons
 	snprintf(listen_number, sizeof(listen_number), "%d", w->listen_fd);
 	p.listen_fd = w->listen_fd;
 	w->at = 0;
-	if (process_spawn(all, &p, args, clock, &err) < 0) {
+	if (process_table_spawn(all, &p, args, clock, &err) < 0) {
 		log_event(LOG_ERR, "status-page-not-served", "reason=%s", log_quote(err.msg));
 		w->at = clock + AGAIN;
 	}

@@ -3,7 +3,7 @@
 #ifndef TOMONODE_NODE_STATUS_WATCH_H
 #define TOMONODE_NODE_STATUS_WATCH_H
 
-#include "node/process/process.h"
+#include "node/process/process_table.h"
 
 struct status_watch {
 	int listen_fd; /* -1: none */
@@ -15,9 +15,9 @@ struct status_watch {
 
 void status_watch_begin(struct status_watch *w);
 /* After a configuration was read: a process with the earlier one ends. */
-void status_watch_configure(struct status_watch *w, const struct config *config, struct processes *all, double clock);
+void status_watch_configure(struct status_watch *w, const struct config *config, struct process_table *all, double clock);
 /* Listen and start what is due. */
-void status_watch_step(struct status_watch *w, const struct config *config, const char *config_path, struct processes *all,
+void status_watch_step(struct status_watch *w, const struct config *config, const char *config_path, struct process_table *all,
 		       double clock);
 void status_watch_ended(struct status_watch *w, const struct process *p, const char *how, double clock);
 void status_watch_end(struct status_watch *w); /* nothing is started any more */

@@ -6,7 +6,7 @@
 
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
-#include "node/process/task.h"
+#include "node/process/work_process.h"
 #include "node/status/cmd_status.h"
 #include "node/status/status_http.h"
 
@@ -26,14 +26,15 @@ int cmd_http(int argc, char **argv)
 	struct sigaction sa = {.sa_handler = on_stop};
 	struct status_http_conf conf;
 	struct err err = {0};
-	struct task t = {0};
-	int code = task_options(&t, "http", "-c FILE --listen FD --channel FD", 0, argc, argv);
+	struct work_process process = {0};
+	int code = work_process_options(&process, "http", "-c FILE --listen FD --ipc FD", 0, argc, argv);
 
 	if (code)
 		return code;
-	conf = (struct status_http_conf){.listen_fd = t.listen_fd, .channel_fd = t.channel_fd, .host = t.config->status.host};
-	if (conf.listen_fd < 0 || conf.channel_fd < 0) {
-		task_end(&t);
+	conf = (struct status_http_conf){
+		.listen_fd = process.listen_fd, .ipc_fd = process.ipc_fd, .host = process.config->status.host};
+	if (conf.listen_fd < 0 || conf.ipc_fd < 0) {
+		work_process_end(&process);
 		return CODE_USAGE;
 	}
 	sigemptyset(&sa.sa_mask);
@@ -41,10 +42,10 @@ int cmd_http(int argc, char **argv)
 	setrlimit(RLIMIT_NOFILE, &files);
 	setrlimit(RLIMIT_CORE, &none);
 	setrlimit(RLIMIT_FSIZE, &none);
-	if (task_sandbox(&t, SANDBOX_HTTP, NULL) < 0 || status_http_run(&conf, &stop_asked, &err) < 0) {
+	if (work_process_enter_sandbox(&process, SANDBOX_HTTP, NULL) < 0 || status_http_run(&conf, &stop_asked, &err) < 0) {
 		log_event(LOG_DEBUG, "http-ended", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	}
-	task_end(&t);
+	work_process_end(&process);
 	return code;
 }

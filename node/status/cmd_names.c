@@ -9,7 +9,7 @@
 #include "dicom/core/dataset.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/exit_code.h"
-#include "node/process/task.h"
+#include "node/process/work_process.h"
 #include "node/status/cmd_status.h"
 #include "node/status/status_names.h"
 
@@ -72,27 +72,27 @@ static void read_one(const char *path, struct status_name *ret)
 
 int cmd_names(int argc, char **argv)
 {
-	struct task t = {0};
-	struct status_name_question q;
+	struct work_process process = {0};
+	struct status_name_request q;
 	char path[400];
-	int code = task_options(&t, "names", "-c FILE --channel FD", 0, argc, argv);
+	int code = work_process_options(&process, "names", "-c FILE --ipc FD", 0, argc, argv);
 
 	if (code)
 		return code;
-	if (task_sandbox(&t, SANDBOX_NAMES, NULL) < 0) {
-		task_end(&t);
+	if (work_process_enter_sandbox(&process, SANDBOX_NAMES, NULL) < 0) {
+		work_process_end(&process);
 		return CODE_FAILED;
 	}
-	while (recv(t.channel_fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
+	while (recv(process.ipc_fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
 		struct status_name one = {.job = q.job};
 
 		q.file[sizeof(q.file) - 1] = '\0';
 		alarm(WATCHDOG_SECONDS);
-		if (snprintf(path, sizeof(path), "%s/%s", t.config->node.spool, q.file) < (int)sizeof(path))
+		if (snprintf(path, sizeof(path), "%s/%s", process.config->node.spool, q.file) < (int)sizeof(path))
 			read_one(path, &one);
-		if (send(t.channel_fd, &one, sizeof(one), MSG_NOSIGNAL) < 0)
+		if (send(process.ipc_fd, &one, sizeof(one), MSG_NOSIGNAL) < 0)
 			break;
 	}
-	task_end(&t);
+	work_process_end(&process);
 	return CODE_OK;
 }

@@ -2,7 +2,7 @@
  * that speaks HTTP, and writes down what a person wants, as `tomonode retry` and `cancel` do.
  *
  * - The process that speaks HTTP (node/status/cmd_http.c) is its child, with the listening socket and a channel
- *   (node/status/status_channel.h) and nothing else. When it dies another one is started; what it asks for is checked here again.
+ *   (node/status/status_ipc.h) and nothing else. When it dies another one is started; what it asks for is checked here again.
  * - Needs: reading the journal and the spool, fork and exec of this program, and, where actions are allowed, writing the journal.
  *   No network: the listening socket is only handed on.
  * - Nothing here is the truth, and nobody waits for this process: it may be killed at any moment.
@@ -21,71 +21,71 @@
 #include "kernels/clock.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
-#include "node/process/child.h"
-#include "node/process/task.h"
+#include "node/process/spawn.h"
+#include "node/process/work_process.h"
 #include "node/result/thumbnail.h"
 #include "node/status/cmd_status.h"
 #include "node/status/status.h"
-#include "node/status/status_channel.h"
+#include "node/status/status_ipc.h"
 #include "node/status/status_words.h"
 #include "node/store/event.h"
 
 #define ANSWER_SECONDS 5.0  /* for the other end to take an answer */
 #define HTTP_WAIT_FIRST 0.5 /* s until an ended HTTP process is started again, doubled each time ... */
 #define HTTP_WAIT_CAP 30.0  /* ... up to this */
-#define LOOK_SECONDS 0.25   /* what was read is good for so long: many browsers cost no more than one */
+#define UPDATE_SECONDS 0.25 /* what was read is good for so long: many browsers cost no more than one */
 
 struct reporter {
-	struct task task;
+	struct work_process process;
 	struct status status;
-	double looked; /* on clock_seconds(), as all below; 0: look anew */
-	pid_t http;    /* 0: none */
-	int channel;   /* to it; -1: none */
+	double updated; /* on clock_seconds(), as all below; 0: look anew */
+	pid_t http;	/* 0: none */
+	int ipc_fd;	/* to it; -1: none */
 	double http_at, http_wait, http_since;
 };
 
-static volatile sig_atomic_t stop_asked;
+static volatile sig_atomic_t stop_requested;
 
 static void on_stop(int signal_number)
 {
 	(void)signal_number;
-	stop_asked = 1;
+	stop_requested = 1;
 }
 
-static void look(struct reporter *r)
+static void update(struct reporter *r)
 {
-	if (r->looked > 0 && clock_seconds() - r->looked < LOOK_SECONDS)
+	if (r->updated > 0 && clock_seconds() - r->updated < UPDATE_SECONDS)
 		return;
 	status_look(&r->status, clock_wall());
-	r->looked = clock_seconds();
+	r->updated = clock_seconds();
 }
 
 /* ---- answers ---- */
 
 /* The text into the answer; what could not be made is an answer, too. */
-static void give_text(struct status_answer *a, struct html *h, int code, enum status_type type)
+static void reply_text(struct status_reply *a, struct html *h, int code, enum status_type type)
 {
 	static const char trouble[] = "out of memory\n";
 
 	if (h->failed) {
 		html_clear(h);
 		a->bytes = strdup(trouble);
-		*a = (struct status_answer){
+		*a = (struct status_reply){
 			.code = 503, .type = STATUS_TYPE_TEXT, .bytes = a->bytes, .n = a->bytes ? strlen(trouble) : 0};
 		return;
 	}
-	*a = (struct status_answer){.code = code, .type = type, .n = h->n, .bytes = h->text};
+	*a = (struct status_reply){.code = code, .type = type, .n = h->n, .bytes = h->text};
 }
 
-static void give_sentence(struct status_answer *a, int code, const char *title, const char *sentence)
+static void reply_sentence(struct status_reply *a, int code, const char *title, const char *sentence)
 {
 	struct html h = {0};
 
 	status_write_sentence(&h, title, sentence);
-	give_text(a, &h, code, STATUS_TYPE_HTML);
+	reply_text(a, &h, code, STATUS_TYPE_HTML);
 }
 
-static void give_json(struct status_answer *a, struct status *s)
+static void reply_json(struct status_reply *a, struct status *s)
 {
 	char *text = event_dump(status_json(s));
 	struct html h = {.failed = !text};
@@ -94,10 +94,10 @@ static void give_json(struct status_answer *a, struct status *s)
 		html_put(&h, text);
 	free(text);
 	html_put(&h, "\n");
-	give_text(a, &h, 200, STATUS_TYPE_JSON);
+	reply_text(a, &h, 200, STATUS_TYPE_JSON);
 }
 
-static void give_health(struct status_answer *a, const struct status *s)
+static void reply_health(struct status_reply *a, const struct status *s)
 {
 	bool healthy = status_is_healthy(s);
 	struct html h = {0};
@@ -108,10 +108,10 @@ static void give_health(struct status_answer *a, const struct status *s)
 		html_label(&h, s->problems[i].text);
 		html_put(&h, "\n");
 	}
-	give_text(a, &h, healthy ? 200 : 503, STATUS_TYPE_TEXT);
+	reply_text(a, &h, healthy ? 200 : 503, STATUS_TYPE_TEXT);
 }
 
-static void give_thumbnail(struct status_answer *a, const struct status *s, int64_t job)
+static void reply_thumbnail(struct status_reply *a, const struct status *s, int64_t job)
 {
 	const struct job_view *v = jobs_find(&s->jobs, job);
 	struct html h = {0};
@@ -128,99 +128,99 @@ static void give_thumbnail(struct status_answer *a, const struct status *s, int6
 	if (fd >= 0)
 		close(fd);
 	if (n == 0 && h.n > 8 && !memcmp(h.text, "\x89PNG\r\n\x1a\n", 8)) {
-		give_text(a, &h, 200, STATUS_TYPE_PNG);
+		reply_text(a, &h, 200, STATUS_TYPE_PNG);
 		return;
 	}
 	html_clear(&h);
-	give_sentence(a, 404, "No picture", "This case has no picture (yet).");
+	reply_sentence(a, 404, "No picture", "This case has no picture (yet).");
 }
 
-static void give_case(struct status_answer *a, struct status *s, const struct status_question *q)
+static void reply_case(struct status_reply *a, struct status *s, const struct status_request *q)
 {
 	const struct job_view *v = jobs_find(&s->jobs, q->job);
 	struct html h = {0};
 	bool whole;
 
 	if (!v || !s->journal) {
-		give_sentence(a, s->journal ? 404 : 503, "No such case",
-			      s->journal ? "The journal has no case of this number." : "The journal cannot be read.");
+		reply_sentence(a, s->journal ? 404 : 503, "No such case",
+			       s->journal ? "The journal has no case of this number." : "The journal cannot be read.");
 		return;
 	}
 	whole = status_write_case(&h, s, v, q->token);
-	give_text(a, &h, whole ? 200 : 503, STATUS_TYPE_HTML);
+	reply_text(a, &h, whole ? 200 : 503, STATUS_TYPE_HTML);
 }
 
 /* ---- what a person wants ---- */
 
-static int write_down(struct reporter *r, const struct status_question *q, struct err *err)
+static int append_action(struct reporter *r, const struct status_request *q, struct err *err)
 {
 	bool cancel = q->page == STATUS_CANCEL;
 	json_t *detail =
 		cancel ? json_pack("{s:s}", "reason", "cancelled on the status page")
 		       : json_pack("{s:s, s:b}", "reason", "asked for on the status page", "as_is", q->page == STATUS_AS_IS);
-	int ret = task_journal(&r->task, err);
+	int ret = work_process_open_journal(&r->process, err);
 
 	if (ret == 0)
-		ret = event_append(r->task.journal, q->job, cancel ? EVENT_CANCEL : EVENT_RETRY, detail, clock_wall(), err);
+		ret = event_append(r->process.journal, q->job, cancel ? EVENT_CANCEL : EVENT_RETRY, detail, clock_wall(), err);
 	else
 		json_decref(detail);
-	r->task.journal = journal_close(r->task.journal);
+	r->process.journal = journal_close(r->process.journal);
 	if (ret == 0)
-		task_notify(&r->task);
+		work_process_notify(&r->process);
 	return ret;
 }
 
-static void act(struct reporter *r, const struct status_question *q, struct status_answer *a)
+static void act(struct reporter *r, const struct status_request *q, struct status_reply *a)
 {
 	const struct job_view *v = jobs_find(&r->status.jobs, q->job);
 	struct err err = {0};
 	int ret;
 
-	if (!config_status_may_act(r->task.config)) {
-		give_sentence(
+	if (!config_status_may_act(r->process.config)) {
+		reply_sentence(
 			a, 403, "Not allowed here",
 			"The configuration allows no actions on this page (status.actions). Use tomonode retry and cancel.");
 		return;
 	}
 	if (!v || (q->page == STATUS_AS_IS && !status_words_as_is(v))) {
-		give_sentence(a, v ? 409 : 404, v ? "Nothing was done" : "No such case",
-			      v ? "The case is not held for want of images any more."
-				: "The journal has no case of this number.");
+		reply_sentence(a, v ? 409 : 404, v ? "Nothing was done" : "No such case",
+			       v ? "The case is not held for want of images any more."
+				 : "The journal has no case of this number.");
 		return;
 	}
-	ret = write_down(r, q, &err);
-	r->looked = 0;
+	ret = append_action(r, q, &err);
+	r->updated = 0;
 	if (ret == 0)
-		*a = (struct status_answer){.code = 303, .type = STATUS_TYPE_TEXT};
+		*a = (struct status_reply){.code = 303, .type = STATUS_TYPE_TEXT};
 	else
-		give_sentence(a, ret == -ESTALE ? 409 : 503, "Nothing was done", err.msg);
+		reply_sentence(a, ret == -ESTALE ? 409 : 503, "Nothing was done", err.msg);
 }
 
-static void answer(struct reporter *r, const struct status_question *q, struct status_answer *a)
+static void answer(struct reporter *r, const struct status_request *q, struct status_reply *a)
 {
 	struct html h = {0};
 
-	look(r);
+	update(r);
 	switch (q->page) {
 	case STATUS_OVERVIEW:
 		status_write_overview(&h, &r->status, q->token);
-		give_text(a, &h, 200, STATUS_TYPE_HTML);
+		reply_text(a, &h, 200, STATUS_TYPE_HTML);
 		break;
 	case STATUS_CASE:
-		give_case(a, &r->status, q);
+		reply_case(a, &r->status, q);
 		break;
 	case STATUS_JSON:
-		give_json(a, &r->status);
+		reply_json(a, &r->status);
 		break;
 	case STATUS_METRICS:
 		status_write_metrics(&h, &r->status);
-		give_text(a, &h, 200, STATUS_TYPE_METRICS);
+		reply_text(a, &h, 200, STATUS_TYPE_METRICS);
 		break;
 	case STATUS_HEALTH:
-		give_health(a, &r->status);
+		reply_health(a, &r->status);
 		break;
 	case STATUS_THUMBNAIL:
-		give_thumbnail(a, &r->status, q->job);
+		reply_thumbnail(a, &r->status, q->job);
 		break;
 	default:
 		act(r, q, a);
@@ -231,30 +231,30 @@ static void answer(struct reporter *r, const struct status_question *q, struct s
 
 static void start_http(struct reporter *r)
 {
-	const char *path = r->task.config->path;
-	char listen_number[16], channel_number[16];
-	char *argv[] = {"tomonode", "http", "--listen", listen_number, "--channel", channel_number, NULL, NULL, NULL};
+	const char *path = r->process.config->path;
+	char listen_number[16], ipc_number[16];
+	char *argv[] = {"tomonode", "http", "--listen", listen_number, "--ipc", ipc_number, NULL, NULL, NULL};
 	struct err err = {0};
 	int pair[2];
 
 	r->http_since = clock_seconds();
 	r->http_at = r->http_since + r->http_wait; /* where it is not started */
-	if (status_channel_pair(pair) < 0) {
+	if (status_ipc_pair(pair) < 0) {
 		log_event(LOG_ERR, "status-http-not-started", "reason=%s", log_quote(strerror(errno)));
 		return;
 	}
-	snprintf(listen_number, sizeof(listen_number), "%d", r->task.listen_fd);
-	snprintf(channel_number, sizeof(channel_number), "%d", pair[1]);
+	snprintf(listen_number, sizeof(listen_number), "%d", r->process.listen_fd);
+	snprintf(ipc_number, sizeof(ipc_number), "%d", pair[1]);
 	if (path[0]) {
 		argv[6] = "-c";
 		argv[7] = (char *)path;
 	}
-	if (child_start(argv, (int[]){r->task.listen_fd, pair[1]}, 2, &r->http, &err) < 0) {
+	if (spawn_start(argv, (int[]){r->process.listen_fd, pair[1]}, 2, &r->http, &err) < 0) {
 		log_event(LOG_ERR, "status-http-not-started", "reason=%s", log_quote(err.msg));
 		close(pair[0]);
 		r->http = 0;
 	} else {
-		r->channel = pair[0];
+		r->ipc_fd = pair[0];
 	}
 	close(pair[1]);
 }
@@ -264,9 +264,9 @@ static void drop_http(struct reporter *r)
 {
 	bool lived = clock_seconds() - r->http_since > 60;
 
-	if (r->channel >= 0)
-		close(r->channel);
-	r->channel = -1;
+	if (r->ipc_fd >= 0)
+		close(r->ipc_fd);
+	r->ipc_fd = -1;
 	if (r->http > 0) {
 		kill(r->http, SIGKILL);
 		while (waitpid(r->http, NULL, 0) < 0 && errno == EINTR)
@@ -281,14 +281,14 @@ static void drop_http(struct reporter *r)
 
 static void serve_one(struct reporter *r)
 {
-	struct status_answer a = {0};
-	struct status_question q;
-	int got = status_channel_hear(r->channel, &q);
+	struct status_reply a = {0};
+	struct status_request q;
+	int got = status_ipc_receive(r->ipc_fd, &q);
 	bool taken = got >= 0;
 
 	if (got > 0) {
 		answer(r, &q, &a);
-		taken = status_channel_answer(r->channel, &a, ANSWER_SECONDS);
+		taken = status_ipc_reply(r->ipc_fd, &a, ANSWER_SECONDS);
 		free(a.bytes);
 	}
 	if (taken)
@@ -299,8 +299,8 @@ static void serve_one(struct reporter *r)
 
 static void loop(struct reporter *r, const sigset_t *waiting)
 {
-	while (!stop_asked) {
-		struct pollfd fds[2] = {{.fd = r->channel, .events = POLLIN}, {.fd = r->status.names.fd, .events = POLLIN}};
+	while (!stop_requested) {
+		struct pollfd fds[2] = {{.fd = r->ipc_fd, .events = POLLIN}, {.fd = r->status.names.fd, .events = POLLIN}};
 		struct timespec tick = {.tv_sec = 1};
 		double left;
 
@@ -309,7 +309,7 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 		left = r->http_at - clock_seconds();
 		if (r->http == 0 && left < 1)
 			tick = (struct timespec){.tv_nsec = (long)(left > 0 ? 1e9 * left : 0)};
-		fds[0].fd = r->channel;
+		fds[0].fd = r->ipc_fd;
 		if (ppoll(fds, 2, &tick, waiting) < 0)
 			continue;
 		if (fds[0].revents)
@@ -320,15 +320,15 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 
 int cmd_status(int argc, char **argv)
 {
-	struct reporter r = {.channel = -1};
+	struct reporter r = {.ipc_fd = -1};
 	struct sigaction sa = {.sa_handler = on_stop};
 	sigset_t blocked, waiting;
-	int code = task_options(&r.task, "status", "-c FILE --listen FD", 0, argc, argv);
+	int code = work_process_options(&r.process, "status", "-c FILE --listen FD", 0, argc, argv);
 
 	if (code)
 		return code;
-	if (r.task.listen_fd < 0) {
-		task_end(&r.task);
+	if (r.process.listen_fd < 0) {
+		work_process_end(&r.process);
 		return CODE_USAGE;
 	}
 	sigemptyset(&blocked);
@@ -337,10 +337,10 @@ int cmd_status(int argc, char **argv)
 	sigdelset(&waiting, SIGTERM);
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGTERM, &sa, NULL);
-	status_begin(&r.status, r.task.config);
+	status_begin(&r.status, r.process.config);
 	loop(&r, &waiting);
 	drop_http(&r);
 	status_end(&r.status);
-	task_end(&r.task);
+	work_process_end(&r.process);
 	return CODE_OK;
 }

@@ -5,7 +5,7 @@
 #define TOMONODE_NODE_CMD_STATUS_H
 
 int cmd_status(int argc, char **argv); /* status -c FILE --listen FD: answer for the status page */
-int cmd_http(int argc, char **argv);   /* http -c FILE --listen FD --channel FD: started by `status`, speaks HTTP */
-int cmd_names(int argc, char **argv);  /* names -c FILE --channel FD: started by `status`, reads patients' names */
+int cmd_http(int argc, char **argv);   /* http -c FILE --listen FD --ipc FD: started by `status`, speaks HTTP */
+int cmd_names(int argc, char **argv);  /* names -c FILE --ipc FD: started by `status`, reads patients' names */
 
 #endif

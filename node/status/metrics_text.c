@@ -131,8 +131,8 @@ static void node(struct html *h, const struct status *s)
 	}
 	number(h, "spool_free_bytes", "gauge", "Free on the spool's disk.", (double)s->disk_free);
 	number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->disk_size);
-	number(h, "spool_unknown_images", "gauge", "Images in unknown/ of the spool, which the journal does not name.",
-	       (double)s->unknown);
+	number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which the journal does not name.",
+	       (double)s->orphans);
 	number(h, "spool_reserve_bytes", "gauge", "What must stay free: below it, objects are refused.",
 	       (double)s->config->node.reserve);
 }

@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "node/base/log.h"
+#include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
-#include "node/jobs/jobs_lines.h"
 #include "node/result/thumbnail.h"
 #include "node/store/node_file.h"
-#include "node/store/unknown.h"
+#include "node/store/orphans.h"
 
 void status_begin(struct status *s, const struct config *config)
 {
@@ -42,8 +42,8 @@ static void forget_look(struct status *s)
 	list_clear(&s->work);
 	list_clear(&s->done);
 	json_decref(s->node);
-	json_decref(s->set_apart);
-	s->node = s->set_apart = NULL;
+	json_decref(s->unassigned);
+	s->node = s->unassigned = NULL;
 	memset(s->by_state, 0, sizeof(s->by_state));
 	memset(s->destinations, 0, sizeof(s->destinations));
 	s->n_destinations = s->n_problems = 0;
@@ -88,10 +88,10 @@ static int apply(void *ctx, const struct event_row *row)
 
 #define FORGET_MAX 16 /* jobs a look that are looked up */
 
-/* What history has taken out of the journal (node/jobs/history.h) is not shown any more, and takes no memory. */
+/* What history has taken out of the journal (node/jobs/journal_retention.h) is not shown any more, and takes no memory. */
 static int forget_history(struct status *s, double now, struct err *err)
 {
-	const double age = s->config->node.history_days * 86400.0;
+	const double age = s->config->node.journal_retention_days * 86400.0;
 	size_t looked = 0, i = 0;
 	int ret = 0;
 
@@ -114,7 +114,7 @@ static int forget_history(struct status *s, double now, struct err *err)
 
 static int read_journal(struct status *s, double now, struct err *err)
 {
-	json_t *apart;
+	json_t *unassigned;
 	char path[300];
 	int ret = 0;
 
@@ -130,10 +130,10 @@ static int read_journal(struct status *s, double now, struct err *err)
 	if (ret == 0)
 		ret = journal_count_unindexed(s->journal, &s->unindexed, err);
 	if (ret == 0) {
-		apart = job_report_set_apart(s->journal, STATUS_SET_APART_READ, err);
-		s->set_apart = apart ? job_report_apart_groups(apart) : NULL;
-		json_decref(apart);
-		ret = s->set_apart ? 0 : -EIO;
+		unassigned = job_report_unassigned(s->journal, STATUS_UNASSIGNED_READ, err);
+		s->unassigned = unassigned ? job_report_unassigned_groups(unassigned) : NULL;
+		json_decref(unassigned);
+		ret = s->unassigned ? 0 : -EIO;
 	}
 	return ret;
 }
@@ -313,13 +313,13 @@ static void look_at_node(struct status *s)
 
 static void look_at_spool(struct status *s)
 {
-	char note[NOTE_SIZE];
+	char warning[OPERATOR_WARNING_SIZE];
 
-	if (note_journal(json_string_value(json_object_get(s->node, "journal")), note))
-		problem(s, true, "%s", note);
-	s->unknown = unknown_count(s->config->node.spool);
-	if (note_unknown(s->config->node.spool, s->unknown, note))
-		problem(s, false, "%s", note);
+	if (operator_warning_journal(json_string_value(json_object_get(s->node, "journal")), warning))
+		problem(s, true, "%s", warning);
+	s->orphans = orphans_count(s->config->node.spool);
+	if (operator_warning_orphans(s->config->node.spool, s->orphans, warning))
+		problem(s, false, "%s", warning);
 }
 
 static void look_at_cases(struct status *s)
@@ -345,10 +345,10 @@ void status_look(struct status *s, double now)
 	if (read_journal(s, now, &err) < 0) {
 		problem(s, err.code != ENOENT, "The journal cannot be read: %s.", err.msg);
 		forget(s);
-		json_decref(s->set_apart);
-		s->set_apart = NULL;
+		json_decref(s->unassigned);
+		s->unassigned = NULL;
 	}
-	jobs_lines_look(&s->jobs);
+	delivery_queue_update(&s->jobs);
 	look_at_disk(s);
 	look_at_node(s);
 	look_at_spool(s);

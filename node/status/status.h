@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "node/jobs/jobs.h"
-#include "node/jobs/notes.h"
+#include "node/jobs/operator_warnings.h"
 #include "node/status/html.h"
 #include "node/status/metrics.h"
 #include "node/status/status_names.h"
@@ -23,8 +23,8 @@
 #define STATUS_ATTENTION_MAX 60 /* cases shown; of more, how many there are */
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
-#define STATUS_SET_APART_MAX 8	  /* groups shown */
-#define STATUS_SET_APART_READ 200 /* instances of each finding that make the groups */
+#define STATUS_UNASSIGNED_MAX 8	   /* groups shown */
+#define STATUS_UNASSIGNED_READ 200 /* instances of each finding that make the groups */
 
 struct status_destination {
 	char name[CONFIG_NAME_SIZE];
@@ -39,7 +39,7 @@ struct status_destination {
 
 struct status_problem {
 	bool grave; /* the node does not do its work: /health says so */
-	char text[NOTE_SIZE];
+	char text[OPERATOR_WARNING_SIZE];
 };
 
 struct status_list {
@@ -57,13 +57,13 @@ struct status {
 	/* as of the last status_look(): */
 	double now; /* s since the epoch */
 	uint64_t unindexed;
-	uint64_t unknown; /* images that the journal does not name */
+	uint64_t orphans; /* images that the journal does not name */
 	size_t by_state[STATUS_STATES];
 	struct status_list attention, work, done;
 	struct status_destination destinations[STATUS_DESTINATIONS];
 	size_t n_destinations;
-	json_t *node;	   /* node/serve/node_report.h; NULL: not there */
-	json_t *set_apart; /* job_report_apart_groups() of the newest */
+	json_t *node;	    /* node/serve/node_report.h; NULL: not there */
+	json_t *unassigned; /* job_report_unassigned_groups() of the newest */
 	uint64_t disk_free, disk_size;
 	struct status_problem problems[STATUS_PROBLEMS];
 	size_t n_problems;

@@ -100,7 +100,7 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 		    "<thead><tr><th scope=\"col\">Name</th><th scope=\"col\">State</th><th scope=\"col\">Objects</th>"
 		    "<th scope=\"col\">More</th></tr></thead><tbody>\n");
 	for (size_t i = 0; i < v->n_sends; i++) {
-		const struct job_send *d = &v->sends[i], *why = d->behind ? d->behind : d;
+		const struct job_send *d = &v->sends[i], *why = d->blocked_by ? d->blocked_by : d;
 		size_t sent = 0;
 
 		for (size_t k = 0; k < v->n_objects; k++)
@@ -117,9 +117,10 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 		else if (d->state == SEND_REFUSED)
 			status_page_badge(h, TONE_BAD, "Refused");
 		else
-			status_page_badge(h, d->failures || d->behind ? TONE_WARN : TONE_WORK, d->behind ? "Waits" : "Due");
+			status_page_badge(h, d->failures || d->blocked_by ? TONE_WARN : TONE_WORK,
+					  d->blocked_by ? "Waits" : "Due");
 		html_printf(h, "</td><td>%zu of %zu</td><td>", sent, v->n_objects);
-		if (d->behind) {
+		if (d->blocked_by) {
 			status_words_time(why->since, s->now, when, sizeof(when));
 			html_printf(h, "not reached since <time>%s</time>: ", when);
 		}
@@ -129,7 +130,7 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 			html_put(h, why->reason[0] ? ": " : "");
 		}
 		html_text(h, why->reason);
-		if ((d->behind || d->state == SEND_DUE) && why->next > s->now) {
+		if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now) {
 			status_words_time(why->next, s->now, when, sizeof(when));
 			html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "", when);
 		}

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 
 #include "kernels/clock.h"
-#include "node/status/status_channel.h"
+#include "node/status/status_ipc.h"
 #include "node/status/web.h"
 
 #define CONNECTIONS 64
@@ -112,12 +112,12 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int code, const char *al
 
 static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, enum status_page page, int64_t job)
 {
-	struct status_question q = {.page = page, .job = job};
-	struct status_answer a = {0};
+	struct status_request q = {.page = page, .job = job};
+	struct status_reply a = {0};
 	struct MHD_Response *r;
 
 	memcpy(q.token, s->token, sizeof(q.token));
-	if (s->broken || !status_channel_ask(s->conf->channel_fd, &q, ASK_SECONDS, &a)) {
+	if (s->broken || !status_ipc_request(s->conf->ipc_fd, &q, ASK_SECONDS, &a)) {
 		s->broken = true;
 		return refuse(c, 503, NULL, "The node does not answer. Try again in a moment.");
 	}
@@ -254,9 +254,9 @@ static void end_old(struct http *s)
 			shutdown(s->open[i].fd, SHUT_RDWR);
 }
 
-static bool is_gone(int channel_fd)
+static bool is_gone(int ipc_fd)
 {
-	struct pollfd p = {.fd = channel_fd, .events = 0};
+	struct pollfd p = {.fd = ipc_fd, .events = 0};
 
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
@@ -288,7 +288,7 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 			     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (!d)
 		return err_set(err, EIO, "the HTTP library does not start");
-	while (!*stop && !s.broken && !is_gone(conf->channel_fd)) {
+	while (!*stop && !s.broken && !is_gone(conf->ipc_fd)) {
 		if (MHD_run_wait(d, TICK_MS) != MHD_YES)
 			break;
 		end_old(&s);

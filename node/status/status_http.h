@@ -1,5 +1,5 @@
 /* The status page's HTTP: libmicrohttpd in one thread, behind limits of its own. It parses what strangers send and therefore may
- * do nothing: pages come over the channel (node/status/status_channel.h) from the process that may.
+ * do nothing: pages come over the channel (node/status/status_ipc.h) from the process that may.
  *
  * What it needs once status_http_run() is called, for whoever puts it into a sandbox: the two descriptors it is given, an epoll
  * descriptor, stderr or syslog's socket for its log, accept4, recv, send, shutdown, getsockname and the like on those, memory,
@@ -19,7 +19,7 @@
 
 struct status_http_conf {
 	int listen_fd;	  /* not blocking */
-	int channel_fd;	  /* of node/status/status_channel.h */
+	int ipc_fd;	  /* of node/status/status_ipc.h */
 	const char *host; /* status.host; "" none */
 };
 

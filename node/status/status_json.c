@@ -20,10 +20,11 @@ static json_t *sends_json(const struct job_view *v)
 		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination), "state",
 				job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
 				"next", s->next, "sent", (json_int_t)sent);
-		if (s->behind)
+		if (s->blocked_by)
 			json_object_set_new(one, "waits",
-					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->behind->reason), "status",
-						      s->behind->status, "since", s->behind->since, "next", s->behind->next));
+					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->blocked_by->reason),
+						      "status", s->blocked_by->status, "since", s->blocked_by->since, "next",
+						      s->blocked_by->next));
 		json_array_append_new(list, one);
 	}
 	return list;
@@ -80,7 +81,7 @@ static json_t *destinations_json(const struct status *s)
 
 json_t *status_json(const struct status *s)
 {
-	json_t *cases = json_array(), *counts = json_object(), *problems = json_array(), *apart = json_array(), *one;
+	json_t *cases = json_array(), *counts = json_object(), *problems = json_array(), *unassigned = json_array(), *one;
 	json_t *devices = json_object_get(s->node, "devices");
 	size_t i;
 
@@ -92,14 +93,14 @@ json_t *status_json(const struct status *s)
 	for (i = 0; i < s->n_problems; i++)
 		json_array_append_new(problems, json_pack("{s:b, s:o}", "grave", s->problems[i].grave, "text",
 							  event_text(s->problems[i].text)));
-	json_array_foreach(s->set_apart, i, one)
+	json_array_foreach(s->unassigned, i, one)
 	{
 		json_t *copy = json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "instance", json_object_get(one, "instance"),
 					 "finding", json_object_get(one, "finding"), "calling", json_object_get(one, "calling"),
 					 "received", json_object_get(one, "received"), "reason", json_object_get(one, "reason"),
 					 "count", json_object_get(one, "count"));
 
-		json_array_append_new(apart, copy);
+		json_array_append_new(unassigned, copy);
 	}
 	return json_pack("{s:s, s:s, s:f, s:b, s:o, s:o, s:o, s:{s:I, s:I, s:I}, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:I}",
 			 "version", TOMONODE_VERSION, "aet", s->config->node.aet, "time", s->now, "healthy", status_is_healthy(s),
@@ -107,6 +108,6 @@ json_t *status_json(const struct status *s)
 			 (json_int_t)s->totals.instances, "bytes", (json_int_t)s->totals.bytes, "waiting",
 			 (json_int_t)s->unindexed, "destinations", destinations_json(s), "disk", "free", (json_int_t)s->disk_free,
 			 "size", (json_int_t)s->disk_size, "reserve", (json_int_t)s->config->node.reserve, "devices",
-			 devices ? json_incref(devices) : json_array(), "set_apart", apart, "unknown_images",
-			 (json_int_t)s->unknown);
+			 devices ? json_incref(devices) : json_array(), "unassigned", unassigned, "orphans",
+			 (json_int_t)s->orphans);
 }

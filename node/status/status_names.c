@@ -10,7 +10,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/log.h"
-#include "node/process/child.h"
+#include "node/process/spawn.h"
 #include "node/status/status.h"
 
 #define PROCESS_SECONDS 20.0
@@ -86,7 +86,7 @@ void status_names_hear(struct status_names *names)
 }
 
 struct first {
-	struct status_name_question *q;
+	struct status_name_request *q;
 	bool found;
 };
 
@@ -101,11 +101,11 @@ static int take_first(void *ctx, const struct instance_row *row, const char *det
 }
 
 static void collect(struct status_names *names, const struct status *s, const struct status_list *l,
-		    struct status_name_question *questions)
+		    struct status_name_request *questions)
 {
 	for (size_t i = 0; i < l->n && names->n_asked < STATUS_NAMES_ASKED; i++) {
 		const struct job_view *v = l->list[i];
-		struct status_name_question q = {.job = v->id};
+		struct status_name_request q = {.job = v->id};
 		struct first first = {.q = &q};
 
 		if (v->state == JOB_CLEANED || v->members.instances == 0 || status_names_find(names, v->id))
@@ -120,10 +120,10 @@ static void collect(struct status_names *names, const struct status *s, const st
 
 void status_names_want(struct status_names *names, const struct status *s)
 {
-	struct status_name_question questions[STATUS_NAMES_ASKED];
+	struct status_name_request questions[STATUS_NAMES_ASKED];
 	const char *path = s->config->path;
 	char number[16];
-	char *argv[8] = {"tomonode", "names", "--channel", number, NULL};
+	char *argv[8] = {"tomonode", "names", "--ipc", number, NULL};
 	struct err err = {0};
 	int pair[2];
 
@@ -140,7 +140,7 @@ void status_names_want(struct status_names *names, const struct status *s)
 		argv[4] = "-c";
 		argv[5] = (char *)path;
 	}
-	if (child_start(argv, &pair[1], 1, &names->pid, &err) < 0) {
+	if (spawn_start(argv, &pair[1], 1, &names->pid, &err) < 0) {
 		log_event(LOG_WARNING, "names-not-read", "reason=%s", log_quote(err.msg));
 		close(pair[0]);
 		close(pair[1]);

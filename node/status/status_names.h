@@ -19,7 +19,7 @@ struct status_name { /* what the process answers */
 	char name[200], id[72]; /* UTF-8, or what the image had; "" not known */
 };
 
-struct status_name_question {
+struct status_name_request {
 	int64_t job;
 	char file[128]; /* relative to the spool */
 };

@@ -348,23 +348,23 @@ static void disk(struct html *h, const struct status *s)
 		    reserve);
 }
 
-static void set_apart(struct html *h, const struct status *s)
+static void unassigned(struct html *h, const struct status *s)
 {
 	const json_t *one;
 	char when[40];
 	size_t i;
 
-	if (json_array_size(s->set_apart) == 0) {
-		html_put(h, "<section id=\"apart\" hidden></section>\n");
+	if (json_array_size(s->unassigned) == 0) {
+		html_put(h, "<section id=\"unassigned\" hidden></section>\n");
 		return;
 	}
-	html_put(h, "<section id=\"apart\" aria-labelledby=\"h-apart\"><h2 id=\"h-apart\">Set apart</h2>"
+	html_put(h, "<section id=\"unassigned\" aria-labelledby=\"h-unassigned\"><h2 id=\"h-unassigned\">Unassigned</h2>"
 		    "<p class=\"quiet\">Objects that were received and kept, but belong to no case. The newest:</p><ul>\n");
-	json_array_foreach(s->set_apart, i, one)
+	json_array_foreach(s->unassigned, i, one)
 	{
 		long long count = json_integer_value(json_object_get(one, "count"));
 
-		if (i == STATUS_SET_APART_MAX)
+		if (i == STATUS_UNASSIGNED_MAX)
 			break;
 		status_words_time(json_number_value(json_object_get(one, "received")), s->now, when, sizeof(when));
 		html_printf(h, "<li><p>%lld object%s, <time>%s</time> from ", count, plural(count), when);
@@ -374,7 +374,7 @@ static void set_apart(struct html *h, const struct status *s)
 		html_put(h, "</span></p><p class=\"facts\">");
 		html_text(h, text_of(one, "reason"));
 		html_put(h, "</p><p class=\"hint\">");
-		html_put(h, job_report_apart_hint(one));
+		html_put(h, job_report_unassigned_hint(one));
 		html_put(h, "</p></li>\n");
 	}
 	html_put(h, "</ul></section>\n");
@@ -428,7 +428,7 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	destinations(h, s);
 	devices(h, s);
 	disk(h, s);
-	set_apart(h, s);
+	unassigned(h, s);
 	html_put(h, "</div></div>\n");
 	status_page_end(h);
 }

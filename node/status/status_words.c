@@ -18,8 +18,8 @@ static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
 	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
 		return false;
 	for (size_t i = 0; i < v->n_sends; i++)
-		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].behind)) {
-			*ret_alarm = v->sends[i].alarm || (v->sends[i].behind && v->sends[i].behind->alarm);
+		if (job_send_counts(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].blocked_by)) {
+			*ret_alarm = v->sends[i].alarm || (v->sends[i].blocked_by && v->sends[i].blocked_by->alarm);
 			return true;
 		}
 	return false;
@@ -157,14 +157,14 @@ static void ready(const struct job_view *v, size_t before, double now, char *ret
 }
 
 /* Another case was the last to try. */
-static void add_behind(const struct job_send *s, double now, char *ret, size_t size)
+static void add_blocked_by(const struct job_send *s, double now, char *ret, size_t size)
 {
 	char when[40];
 
-	status_words_time(s->behind->since, now, when, sizeof(when));
+	status_words_time(s->blocked_by->since, now, when, sizeof(when));
 	add(ret, size, "%s has not been reached since %s: ", s->destination, when);
-	add_reason(ret, size, s->behind->reason[0] ? s->behind->reason : "no answer");
-	add_next(ret, size, s->behind->next, now);
+	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no answer");
+	add_next(ret, size, s->blocked_by->next, now);
 }
 
 static void sends(const struct job_view *v, double now, char *ret, size_t size)
@@ -184,9 +184,9 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 			    s->reason[0] ? ": " : ".");
 			if (s->reason[0])
 				add_reason(ret, size, s->reason);
-			add(ret, size, "%s", s->behind ? " " : "");
-			if (s->behind)
-				add_behind(s, now, ret, size);
+			add(ret, size, "%s", s->blocked_by ? " " : "");
+			if (s->blocked_by)
+				add_blocked_by(s, now, ret, size);
 		} else if (s->state == SEND_DONE) {
 			status_words_time(s->time, now, when, sizeof(when));
 			add(ret, size, "%s has it since %s.", s->destination, when);
@@ -199,8 +199,8 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 			    s->failures);
 			add_reason(ret, size, s->reason[0] ? s->reason : "no answer");
 			add_next(ret, size, s->next, now);
-		} else if (s->behind) {
-			add_behind(s, now, ret, size);
+		} else if (s->blocked_by) {
+			add_blocked_by(s, now, ret, size);
 		} else {
 			add(ret, size, "It is being sent to %s.", s->destination);
 		}

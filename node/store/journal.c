@@ -320,7 +320,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	 * else, and who misses the table says so. */
 	(void)sqlite3_exec(j->db,
 			   "CREATE INDEX IF NOT EXISTS event_asked ON event(seq) WHERE name='commit-asked';"
-			   "CREATE INDEX IF NOT EXISTS finding_apart ON finding(time) WHERE kind<>1;"
+			   "CREATE INDEX IF NOT EXISTS finding_unassigned ON finding(time) WHERE kind<>1;"
 			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
 			   NULL, NULL, NULL);
 	*ret_journal = j;

@@ -1,7 +1,7 @@
 /* The journal: the only durable truth about instances and jobs. SQLite in WAL mode, synchronous=FULL.
  *
- * - Append only, but for cases that are forgotten as a whole (node/jobs/history.h). A function that appends returns after the
- * rows are on disk.
+ * - Append only, but for cases that are forgotten as a whole (node/jobs/journal_retention.h). A function that appends returns
+ * after the rows are on disk.
  * - Five tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance), `event`
  *   (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose bytes
  *   are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
@@ -95,8 +95,8 @@ int journal_find_member(struct journal *j, const char *sop_instance, int64_t bef
 int journal_findings(struct journal *j, enum finding_kind kind, int max,
 		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Instances of no case that are here and whose finding was written at `until` or before, oldest first, at most `max`. */
-int journal_apart(struct journal *j, double until, int max,
-		  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+int journal_unassigned(struct journal *j, double until, int max,
+		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Instances behind `after` that have a finding, in the order of arrival, at most `max`. */
 int journal_indexed(struct journal *j, int64_t after, int max,
 		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
@@ -114,10 +114,10 @@ int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct
 int journal_mark_sound(struct journal *j, int64_t instance, struct err *err);
 int journal_is_damaged(struct journal *j, int64_t instance, struct err *err);
 int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err);
-/* Remove all that is on record of instances that belonged to no job and were removed before `before`, at most JOURNAL_APART_MAX
- * at a time; answers how many. */
-#define JOURNAL_APART_MAX 500
-int journal_forget_apart(struct journal *j, double before, struct err *err);
+/* Remove all that is on record of instances that belonged to no job and were removed before `before`, at most
+ * JOURNAL_UNASSIGNED_MAX at a time; answers how many. */
+#define JOURNAL_UNASSIGNED_MAX 500
+int journal_forget_unassigned(struct journal *j, double before, struct err *err);
 /* Remove all that is on record of these jobs, which must all be cleaned (else ESTALE): they are the whole of a case. */
 int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err);
 /* 1: an instance that was not removed names this file; 0: none does. */

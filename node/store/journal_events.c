@@ -354,8 +354,8 @@ int journal_findings(struct journal *j, enum finding_kind kind, int max,
 			      kind, max, each, ctx, err);
 }
 
-int journal_apart(struct journal *j, double until, int max,
-		  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+int journal_unassigned(struct journal *j, double until, int max,
+		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	/* 1: a member of a case, journal.h */
 	return walk_instances(j,

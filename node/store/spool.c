@@ -4,7 +4,7 @@
  * - Durable means: fsync of the file, rename, fsync of the folder it went to. The folder it came from needs none: should a crash
  *   bring the old name back, the sweep at start removes it.
  * - An instance file without a row of the journal was never acknowledged, if this is the journal that its sender was answered
- *   by. Who put an older one back cannot be told from a crash, so the sweep sets such files aside (node/store/unknown.h).
+ *   by. Who put an older one back cannot be told from a crash, so the sweep sets such files aside (node/store/orphans.h).
  */
 #include "node/store/spool.h"
 
@@ -21,11 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "node/store/unknown.h"
+#include "node/store/orphans.h"
 
 #define SPOOL_PATH_SIZE 1024
 
-static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", UNKNOWN_FOLDER};
+static const char *const folders[] = {"incoming", "instances", "outbox", "work", "audit", ORPHANS_FOLDER};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
 
 static int join(char *ret, const char *a, const char *b, const char *suffix, struct err *err)
@@ -288,7 +288,7 @@ struct sweep {
 	const char *spool;
 	int (*keep)(void *ctx, const char *file);
 	void *ctx;
-	int removed, unknown;
+	int removed, orphans;
 };
 
 enum verdict { VERDICT_KEEP, VERDICT_REMOVE, VERDICT_DESCEND, VERDICT_UNKNOWN };
@@ -350,8 +350,8 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judg
 			if (code < 0)
 				rc = err_set(err, -code, "spool: cannot remove %s/%s: %s", path, e->d_name, strerror(-code));
 		} else if (v == VERDICT_UNKNOWN) {
-			rc = unknown_put(s->spool, e->d_name, err);
-			s->unknown += rc == 0;
+			rc = orphans_set_aside(s->spool, e->d_name, err);
+			s->orphans += rc == 0;
 		} else if (v == VERDICT_DESCEND && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
 			rc = join(below, folder, e->d_name, "", err);
 			if (rc == 0)
@@ -369,8 +369,8 @@ int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), voi
 
 	if (rc == 0)
 		rc = sweep_folder(&s, "instances", judge_instance, err);
-	if (rc == 0 && s.unknown > 0)
-		rc = unknown_sync(spool, err);
+	if (rc == 0 && s.orphans > 0)
+		rc = orphans_sync(spool, err);
 	if (rc == 0)
 		rc = sweep_folder(&s, "outbox", judge_outbox, err);
 	if (rc == 0)

@@ -3,7 +3,7 @@
  *   SPOOL/journal.db      the journal
  *   SPOOL/incoming/       *.part while an object arrives; emptied at start
  *   SPOOL/instances/      NAME.dcm, one acknowledged object each
- *   SPOOL/unknown/        images that no row of the journal names (node/store/unknown.h)
+ *   SPOOL/orphans/        images that no row of the journal names (node/store/orphans.h)
  *   SPOOL/outbox/JOB/     results waiting for delivery
  *   SPOOL/work/JOB/       a worker's scratch; emptied at start
  *   SPOOL/audit/          audit messages that wait for syslog, and how far the journal was reported (node/audit/audit_*.h)
@@ -23,7 +23,7 @@ int spool_prepare(const char *spool, struct err *err);
 /* Take the lock: returns the descriptor to keep open; EBUSY names the process that holds it. */
 int spool_lock(const char *spool, struct err *err);
 /* Remove what a crash left: *.part in incoming, unfinished files in outbox and work, and instance files that retention had
- * removed from the journal. Instance files that no row names go into unknown/. keep() answers what the journal says of one
+ * removed from the journal. Instance files that no row names go into orphans/. keep() answers what the journal says of one
  * (negative: not known, it stays). Returns how many were removed. */
 enum spool_row { SPOOL_NO_ROW, SPOOL_NAMED, SPOOL_REMOVED };
 int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), void *ctx, struct err *err);

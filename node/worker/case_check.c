@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "node/base/crew.h"
 #include "node/base/digest.h"
+#include "node/base/thread_pool.h"
 
 #define HEAD_MAX 2048	   /* preamble, mark and group 0002: 1 KiB at most as we write them */
 #define META_AT 132	   /* behind the preamble and "DICM" */
@@ -177,17 +177,18 @@ static void check_part(void *ctx, size_t part)
 
 static int check_all(struct check *c, struct err *err)
 {
-	struct crew *crew = NULL;
-	int ret = crew_create(c->n < 2 ? 1 : 0, &crew, err);
+	struct thread_pool *pool = NULL;
+	int ret = thread_pool_create(c->n < 2 ? 1 : 0, &pool, err);
 
 	for (c->first = 0; ret == 0 && c->first < c->n; c->first += FILES_AT_A_TIME) {
 		monitor_progress(c->monitor, "open", 0);
 		if (monitor_cancelled(c->monitor))
 			ret = err_set(err, ECANCELED, "cancelled while the files were checked");
 		else
-			crew_run(crew, c->n - c->first < FILES_AT_A_TIME ? c->n - c->first : FILES_AT_A_TIME, check_part, c);
+			thread_pool_run(pool, c->n - c->first < FILES_AT_A_TIME ? c->n - c->first : FILES_AT_A_TIME, check_part,
+					c);
 	}
-	crew_free(crew);
+	thread_pool_free(pool);
 	return ret;
 }
 

@@ -18,7 +18,7 @@
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
 #include "node/jobs/jobs.h"
-#include "node/process/task.h"
+#include "node/process/work_process.h"
 #include "node/store/event.h"
 #include "node/tomo/exam.h"
 #include "node/worker/cmd_worker.h"
@@ -30,7 +30,7 @@
 #define JOIN_TRIES 8 /* the job may be started between our look and our append */
 
 struct indexer {
-	struct task task;
+	struct work_process process;
 	struct jobs jobs;
 };
 
@@ -45,8 +45,8 @@ static json_t *with_subject(json_t *detail, const struct exam_facts *f)
 }
 
 /* Set an instance apart, with the reason in journal and log. */
-static int set_apart(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, enum finding_kind kind,
-		     const char *reason, struct err *err)
+static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, enum finding_kind kind,
+			    const char *reason, struct err *err)
 {
 	static const char *const names[] = {[FINDING_IGNORED] = "instance-ignored",
 					    [FINDING_REFUSED] = "instance-refused",
@@ -54,7 +54,7 @@ static int set_apart(struct indexer *x, const struct instance_row *row, const st
 	char *detail = event_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
 							 event_text(row->sop_instance), "reason", event_text(reason)),
 					       f));
-	int ret = detail ? journal_add_finding(x->task.journal, row->id, kind, 0, detail, clock_wall(), err)
+	int ret = detail ? journal_add_finding(x->process.journal, row->id, kind, 0, detail, clock_wall(), err)
 			 : err_set(err, ENOMEM, "no memory for a finding");
 
 	free(detail);
@@ -88,7 +88,7 @@ static char *opening_detail(const struct instance_row *row, const struct exam_fa
 static int join(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, const char *key,
 		const char *member, struct err *err)
 {
-	struct journal *j = x->task.journal;
+	struct journal *j = x->process.journal;
 	const struct job_view *v;
 	char *opening = NULL;
 	int64_t job = 0;
@@ -163,8 +163,8 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	char path[400], reason[600];
 	int ret;
 
-	if (snprintf(path, sizeof(path), "%s/%s", x->task.config->node.spool, row->file) >= (int)sizeof(path))
-		return set_apart(x, row, NULL, FINDING_REFUSED, "the path of its file is too long", err);
+	if (snprintf(path, sizeof(path), "%s/%s", x->process.config->node.spool, row->file) >= (int)sizeof(path))
+		return store_unassigned(x, row, NULL, FINDING_REFUSED, "the path of its file is too long", err);
 	alarm(WATCHDOG_SECONDS);
 	ret = exam_read_facts(path, &f, err);
 	alarm(0);
@@ -172,25 +172,25 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return 1;
 	if (ret < 0) {
 		snprintf(reason, sizeof(reason), "%s", err->msg);
-		return set_apart(x, row, NULL, FINDING_REFUSED, reason, err);
+		return store_unassigned(x, row, NULL, FINDING_REFUSED, reason, err);
 	}
 	if (strcmp(f.sop_instance, row->sop_instance)) {
 		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'",
 			 f.sop_instance, row->sop_instance);
-		return set_apart(x, row, &f, FINDING_REFUSED, reason, err);
+		return store_unassigned(x, row, &f, FINDING_REFUSED, reason, err);
 	}
 	if (f.refused || !f.kind[0])
-		return set_apart(x, row, &f, f.refused ? FINDING_REFUSED : FINDING_IGNORED, f.reason, err);
-	ret = journal_find_member(x->task.journal, row->sop_instance, row->id, &earlier, err);
+		return store_unassigned(x, row, &f, f.refused ? FINDING_REFUSED : FINDING_IGNORED, f.reason, err);
+	ret = journal_find_member(x->process.journal, row->sop_instance, row->id, &earlier, err);
 	if (ret < 0)
 		return ret;
 	if (ret == 0)
 		return add_member(x, row, &f, err);
 	if (!strcmp(earlier.digest, row->digest))
-		return set_apart(x, row, &f, FINDING_IGNORED, "the same object, sent again", err);
+		return store_unassigned(x, row, &f, FINDING_IGNORED, "the same object, sent again", err);
 	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts",
 		 (long long)earlier.id, earlier.file);
-	return set_apart(x, row, &f, FINDING_CONFLICT, reason, err);
+	return store_unassigned(x, row, &f, FINDING_CONFLICT, reason, err);
 }
 
 /* Work until nothing has come for a while. */
@@ -202,7 +202,7 @@ static int index_all(struct indexer *x)
 	int n, ret;
 
 	for (;;) {
-		n = journal_unindexed(x->task.journal, &row, 1, &err);
+		n = journal_unindexed(x->process.journal, &row, 1, &err);
 		if (n < 0)
 			break;
 		if (n == 0) {
@@ -218,7 +218,7 @@ static int index_all(struct indexer *x)
 			log_event(LOG_ERR, "index-failed", "instance=%lld reason=%s", (long long)row.id, log_quote(err.msg));
 			return CODE_INPUT;
 		}
-		task_notify(&x->task);
+		work_process_notify(&x->process);
 		idle_since = clock_seconds();
 	}
 	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
@@ -228,16 +228,16 @@ static int index_all(struct indexer *x)
 int cmd_index(int argc, char **argv)
 {
 	struct indexer x = {0};
-	int code = task_begin(&x.task, "index", "-c FILE", 0, argc, argv);
+	int code = work_process_begin(&x.process, "index", "-c FILE", 0, argc, argv);
 
 	if (code)
 		return code;
-	if (task_sandbox(&x.task, SANDBOX_INDEX, NULL) < 0) {
-		task_end(&x.task);
+	if (work_process_enter_sandbox(&x.process, SANDBOX_INDEX, NULL) < 0) {
+		work_process_end(&x.process);
 		return CODE_FAILED;
 	}
 	code = index_all(&x);
 	jobs_clear(&x.jobs);
-	task_end(&x.task);
+	work_process_end(&x.process);
 	return code;
 }

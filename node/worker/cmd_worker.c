@@ -1,7 +1,7 @@
 /* tomonode worker DEVICE: opens a device, tests it, and reconstructs one case after the other on it, as the node says.
  *
- * - What goes wrong with a case is written down by the attempt (node/worker/attempt.h); what goes wrong with the device is said
- * over the channel (node/process/channel.h), and the process ends: a broken CUDA context is mended by a new process alone.
+ * - What goes wrong with a case is written down by the attempt (node/worker/job_run.h); what goes wrong with the device is said
+ * over the channel (node/process/worker_ipc.h), and the process ends: a broken CUDA context is mended by a new process alone.
  * - It waits without the journal, and gives back the memory of each case; what it keeps is the device.
  * - "auto" and "cuda" are no devices: it counts those that there are, says how many, and ends.
  * - SIGTERM ends it, in the midst of a case, too: shutting the channel down makes it readable, so that no signal is missed.
@@ -14,56 +14,56 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
-#include "node/base/crew.h"
 #include "node/base/device_names.h"
 #include "node/base/exit_code.h"
 #include "node/base/log.h"
-#include "node/process/channel.h"
-#include "node/process/task.h"
-#include "node/worker/attempt.h"
+#include "node/base/thread_pool.h"
+#include "node/process/work_process.h"
+#include "node/process/worker_ipc.h"
 #include "node/worker/cmd_worker.h"
+#include "node/worker/job_run.h"
 #include "recon/core/self_test.h"
 #include "recon/pet/pet.h"
 
 #define ALIVE_EVERY 0.5 /* s */
 
 struct worker {
-	struct task task;
+	struct work_process process;
 	struct device *dev;
 	int64_t job;
-	double alive_at; /* on clock_seconds() */
+	double progress_at; /* on clock_seconds() */
 };
 
-static volatile sig_atomic_t stop_asked;
-static int channel_to_shut;
+static volatile sig_atomic_t stop_requested;
+static int ipc_to_shut;
 
 static void on_stop(int signal_number)
 {
 	(void)signal_number;
-	stop_asked = 1;
-	shutdown(channel_to_shut, SHUT_RD);
+	stop_requested = 1;
+	shutdown(ipc_to_shut, SHUT_RD);
 }
 
 static bool stopped(void *ctx)
 {
 	(void)ctx;
-	return stop_asked;
+	return stop_requested;
 }
 
-static void alive(void *ctx)
+static void report_progress(void *ctx)
 {
 	struct worker *w = ctx;
 	double clock = clock_seconds();
 
-	if (clock - w->alive_at < ALIVE_EVERY)
+	if (clock - w->progress_at < ALIVE_EVERY)
 		return;
-	w->alive_at = clock;
-	channel_send(w->task.channel_fd, CHANNEL_ALIVE, w->job, 0, NULL, false); /* lost where the node does not listen */
+	w->progress_at = clock;
+	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, 0, NULL, false); /* lost where the node does not listen */
 }
 
-static bool say(const struct worker *w, enum channel_kind kind, int number, const char *text)
+static bool send_message(const struct worker *w, enum worker_message_kind kind, int number, const char *text)
 {
-	return channel_send(w->task.channel_fd, kind, w->job, number, text, true);
+	return worker_ipc_send(w->process.ipc_fd, kind, w->job, number, text, true);
 }
 
 static int count(const struct worker *w)
@@ -74,7 +74,7 @@ static int count(const struct worker *w)
 
 	if (n <= 0 && device_cuda_open(0, &dev, &why) == 0)
 		device_close(dev); /* one that came in between: the next count finds it */
-	return say(w, CHANNEL_COUNTED, n, why.msg) ? CODE_OK : CODE_FAILED;
+	return send_message(w, WORKER_COUNTED, n, why.msg) ? CODE_OK : CODE_FAILED;
 }
 
 static int open_device(struct worker *w, const char *name)
@@ -86,7 +86,7 @@ static int open_device(struct worker *w, const char *name)
 	if (ret == 0)
 		ret = self_test(w->dev, &report, &err);
 	if (ret < 0) {
-		say(w, CHANNEL_REFUSED, 0, err.msg);
+		send_message(w, WORKER_REFUSED, 0, err.msg);
 		return CODE_DEVICE;
 	}
 	log_event(LOG_INFO, "device-tested", "device=%s gap=%.2g difference=%.2g ms=%.0f threads=%d", log_quote(w->dev->name),
@@ -102,36 +102,37 @@ static int begin(struct worker *w, const char *name)
 	bool cpu = !strncmp(name, "cpu", 3);
 	int code;
 
-	if (cpu && task_sandbox(&w->task, SANDBOX_WORKER, name) < 0)
+	if (cpu && work_process_enter_sandbox(&w->process, SANDBOX_WORKER, name) < 0)
 		return CODE_FAILED;
 	code = open_device(w, name);
-	if (code == CODE_OK && !cpu && task_sandbox(&w->task, SANDBOX_WORKER, name) < 0)
+	if (code == CODE_OK && !cpu && work_process_enter_sandbox(&w->process, SANDBOX_WORKER, name) < 0)
 		return CODE_FAILED;
-	return code == CODE_OK && !say(w, CHANNEL_READY, 0, w->dev->name) ? CODE_FAILED : code;
+	return code == CODE_OK && !send_message(w, WORKER_READY, 0, w->dev->name) ? CODE_FAILED : code;
 }
 
 /* CODE_OK: the next one may come. */
 static int do_job(struct worker *w)
 {
-	struct attempt_conf conf = {.task = &w->task, .dev = w->dev, .job = w->job, .ctx = w, .alive = alive, .stopped = stopped};
-	enum attempt_end end = ATTEMPT_UNWRITTEN;
+	struct job_run_conf conf = {
+		.process = &w->process, .dev = w->dev, .job = w->job, .ctx = w, .alive = report_progress, .stopped = stopped};
+	enum job_run_end end = JOB_RUN_JOURNAL_FAILED;
 	struct err err = {0};
 
-	if (task_journal(&w->task, &err) == 0)
-		end = attempt_run(&conf, &err);
-	w->task.journal = journal_close(w->task.journal);
+	if (work_process_open_journal(&w->process, &err) == 0)
+		end = job_run(&conf, &err);
+	w->process.journal = journal_close(w->process.journal);
 	malloc_trim(0);
 	switch (end) {
-	case ATTEMPT_MADE:
-	case ATTEMPT_REFUSED:
-	case ATTEMPT_NOT_OURS:
-		return say(w, CHANNEL_DONE, end == ATTEMPT_MADE, NULL) ? CODE_OK : CODE_FAILED;
-	case ATTEMPT_BROKEN:
-		say(w, CHANNEL_BROKEN, 0, err.msg);
+	case JOB_RUN_RECONSTRUCTED:
+	case JOB_RUN_REFUSED:
+	case JOB_RUN_NOT_RUNNING:
+		return send_message(w, WORKER_DONE, end == JOB_RUN_RECONSTRUCTED, NULL) ? CODE_OK : CODE_FAILED;
+	case JOB_RUN_DEVICE_FAILED:
+		send_message(w, WORKER_BROKEN, 0, err.msg);
 		return CODE_DEVICE;
-	case ATTEMPT_STOPPED:
+	case JOB_RUN_STOPPED:
 		return CODE_CANCELLED;
-	case ATTEMPT_UNWRITTEN:
+	case JOB_RUN_JOURNAL_FAILED:
 		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
 		return CODE_FAILED;
 	}
@@ -142,16 +143,16 @@ static int work(struct worker *w)
 {
 	int code = CODE_OK;
 
-	while (code == CODE_OK && !stop_asked) {
-		struct channel_message m;
-		int got = channel_receive(w->task.channel_fd, &m, true);
+	while (code == CODE_OK && !stop_requested) {
+		struct worker_message m;
+		int got = worker_ipc_receive(w->process.ipc_fd, &m, true);
 
 		if (got < 0)
 			break;
-		if (got == 0 || m.kind != CHANNEL_JOB)
+		if (got == 0 || m.kind != WORKER_JOB)
 			continue;
 		w->job = m.job;
-		w->alive_at = 0;
+		w->progress_at = 0;
 		code = do_job(w);
 		w->job = 0;
 	}
@@ -162,27 +163,27 @@ int cmd_worker(int argc, char **argv)
 {
 	struct worker w = {0};
 	struct sigaction sa = {.sa_handler = on_stop};
-	int code = task_options(&w.task, "worker", "-c FILE --channel FD DEVICE", 1, argc, argv);
+	int code = work_process_options(&w.process, "worker", "-c FILE --ipc FD DEVICE", 1, argc, argv);
 
 	if (code)
 		return code;
-	if (w.task.channel_fd < 0) {
-		fprintf(stderr, "tomonode worker: --channel FD is missing\n");
-		task_end(&w.task);
+	if (w.process.ipc_fd < 0) {
+		fprintf(stderr, "tomonode worker: --ipc FD is missing\n");
+		work_process_end(&w.process);
 		return CODE_USAGE;
 	}
-	channel_to_shut = w.task.channel_fd;
+	ipc_to_shut = w.process.ipc_fd;
 	sigaction(SIGTERM, &sa, NULL);
-	if (device_name_is_open(w.task.argument[0])) {
+	if (device_name_is_open(w.process.argument[0])) {
 		code = count(&w);
 	} else {
-		code = begin(&w, w.task.argument[0]);
+		code = begin(&w, w.process.argument[0]);
 		if (code == CODE_OK)
 			code = work(&w);
 	}
 	pet_forget(w.dev);
 	if (code != CODE_DEVICE) /* one that is broken may not come back from it */
 		w.dev = device_close(w.dev);
-	task_end(&w.task);
+	work_process_end(&w.process);
 	return code;
 }

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "node/base/log.h"
+#include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/jobs.h"
-#include "node/jobs/jobs_lines.h"
 #include "node/serve/retention.h"
 #include "node/store/event.h"
 
@@ -35,7 +35,7 @@ static void must(bool holds, const char *what)
 /* What manager and commands ask of every job. */
 static void ask(struct jobs *jobs)
 {
-	jobs_lines_look(jobs);
+	delivery_queue_update(jobs);
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
 		struct assemble_answer answer;

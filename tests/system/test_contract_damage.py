@@ -135,8 +135,8 @@ def damaged_before_it_is_indexed(folder, things):
     for obj, way in zip(objects, (garbage, emptied, header_hit)):
         way(file_of(n, obj))
     n.process.send_signal(signal.SIGCONT)
-    wait_for("they are set apart", lambda: len(n.list()["set_apart"]) == 3, 20)
-    check(all(x["reason"] for x in n.list()["set_apart"]), n.list()["set_apart"])
+    wait_for("they are set apart", lambda: len(n.list()["unassigned"]) == 3, 20)
+    check(all(x["reason"] for x in n.list()["unassigned"]), n.list()["unassigned"])
     study, objects = exams.number(2)
     check(ledger.send(n.port, objects), "another exam is not taken")
     wait_for("another exam is delivered", lambda: study in archive.studies, 30)

@@ -122,7 +122,7 @@ def the_indexer_killed_again_and_again(folder, things):
         wait_for("an indexer is killed, or done", lambda: c.kill_role(node, "index") or c.jobs_of(node.spool, study), 20, 0.0005)
         killed = node.log_text().count(" index-ended ")
     wait_for("the exam is delivered", lambda: study in archive.studies, 30)
-    check(not node.list()["set_apart"], f"set apart: {node.list()['set_apart']}")
+    check(not node.list()["unassigned"], f"set apart: {node.list()['unassigned']}")
 
 
 def main():

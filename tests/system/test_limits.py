@@ -74,24 +74,24 @@ def test_bytes(folder, things):
     took = time.monotonic() - began
     check(took > 1.5, f"3 MB in {took:.2f} s")
     check(len(node.stored_files()) == 1, "and stored")
-    wait_for("the log says so", lambda: "sender-slowed" in node.log_text(), 10)
+    wait_for("the log says so", lambda: "sender-throttled" in node.log_text(), 10)
 
 
 def test_refusals(folder, things):
-    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=60, refusal_pause=3)
+    node = Node(folder, 4242, require_known_peer="true", peer_refusals=4, peer_window=60, peer_block_time=3)
     things.append(node)
     node.write_conf('peers = ( { name = "m"; aet = "MODALITY"; }, { name = "e"; aet = "ECHOSCU"; } );\n')
     node.start()
     for _ in range(5):
         check(echo(node, "STRANGER").returncode != 0, "a stranger is rejected")
-    wait_for("the address is shut out", lambda: "sender-shut-out host=127.0.0.1 refusals=4" in node.log_text(), 10)
+    wait_for("the address is shut out", lambda: "sender-blocked host=127.0.0.1 refusals=4" in node.log_text(), 10)
     check(node.log_text().count("association-rejected") == 5, "each refusal before is on record")
     for _ in range(10):
         s, answer = associate(node, "STRANGER")
         s.close()
         check(answer == b"", "closed at once")
-    wait_for("it is let in again", lambda: "sender-let-in host=127.0.0.1 closed=10" in node.log_text(), 20)
-    check(node.log_text().count("association-rejected") == 5 and node.log_text().count("sender-shut-out") == 1, "logged once, not for each attempt")
+    wait_for("it is let in again", lambda: "sender-unblocked host=127.0.0.1 closed=10" in node.log_text(), 20)
+    check(node.log_text().count("association-rejected") == 5 and node.log_text().count("sender-blocked") == 1, "logged once, not for each attempt")
     check(echo(node).returncode == 0, "and a peer is served")
     check("association-crashed" not in node.log_text(), "no process crashed")
 
@@ -157,12 +157,12 @@ def test_floods(folder, things):
 
 def test_shut_out_in_the_audit_trail(folder, things):
     path = os.path.join(folder, "audit.log")
-    node = Node(folder, 4242, audit='"file"', audit_file=f'"{path}"', peer_refusals=3, refusal_pause=60)
+    node = Node(folder, 4242, audit='"file"', audit_file=f'"{path}"', peer_refusals=3, peer_block_time=60)
     things.append(node)
     node.start()
     for _ in range(4):
         knock(node, b"GET / HTTP/1.0\r\n\r\n")
-    wait_for("the sender is shut out", lambda: "sender-shut-out" in node.log_text(), 10)
+    wait_for("the sender is shut out", lambda: "sender-blocked" in node.log_text(), 10)
     for _ in range(9):
         knock(node, b"")
     check(node.stop() == 0, "SIGTERM")

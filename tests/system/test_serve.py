@@ -75,7 +75,7 @@ def arrives_exactly_once(folder, things):
     # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have been, too.
     check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")
     h.send(n.port, [changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
-    wait_for("other bytes after them are set apart", lambda: n.list()["set_apart"])
+    wait_for("other bytes after them are set apart", lambda: n.list()["unassigned"])
     check(n.states() == ["delivered"] and len(n.stored_files()) == len(files) + 1, "a re-send did something")
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     # After a restart everything is as before, and nothing is sent again: what is due is begun before a worker is ready.
@@ -161,8 +161,8 @@ def other_content_is_kept_apart(folder, things):
     n.start()
     h.send(n.port, files[:-1])
     h.send(n.port, [changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
-    apart = wait_for("it is set apart", lambda: n.list()["set_apart"])
-    check(len(apart) == 1 and apart[0]["finding"] == "conflict" and "UID" in apart[0]["reason"], apart)
+    unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
+    check(len(unassigned) == 1 and unassigned[0]["finding"] == "conflict" and "UID" in unassigned[0]["reason"], unassigned)
     check("instance-conflict" in n.log_text(), "not in the log")
     h.send(n.port, files[-1:])
     n.wait_states("delivered")
@@ -178,11 +178,11 @@ def what_is_no_exam_is_set_apart(folder, things):
     ct.Modality = "CT"
     ct.save_as(os.path.join(folder, "ct.dcm"))
     h.send(n.port, [os.path.join(folder, "ct.dcm")])
-    apart = wait_for("it is set apart", lambda: n.list()["set_apart"])
-    check(apart[0]["finding"] in ("ignored", "refused") and apart[0]["reason"], apart)
+    unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
+    check(unassigned[0]["finding"] in ("ignored", "refused") and unassigned[0]["reason"], unassigned)
     check(n.jobs() == [] and len(n.stored_files()) == 1, "kept, and no job")
     told = n.command("list").stdout
-    check(apart[0]["reason"] in told and ("Nothing has to be done" in told or "let the sender send" in told), f"reason and hint: {told}")
+    check(unassigned[0]["reason"] in told and ("Nothing has to be done" in told or "let the sender send" in told), f"reason and hint: {told}")
 
 
 def no_profile_is_held(folder, things):
@@ -369,17 +369,17 @@ def images_that_the_journal_does_not_know(folder, things):
     alarm, are there after any number of starts, come back with their journal, and can be sent again."""
     n, pacs = both(folder, things)
     kept, files = os.path.join(folder, "kept"), h.simulate(os.path.join(folder, "exam"))
-    unknown = os.path.join(n.spool, "unknown")
+    orphans = os.path.join(n.spool, "orphans")
     journal = lambda at: [os.path.join(at, f) for f in os.listdir(at) if f.startswith("journal.db")]
 
     def start_with(names):
-        """The node with these files as its journal; answers what is in unknown/."""
+        """The node with these files as its journal; answers what is in orphans/."""
         for path in journal(n.spool):
             os.unlink(path)
         for path in names:
             shutil.copy(path, n.spool)
         n.start()
-        return sorted(os.listdir(unknown))
+        return sorted(os.listdir(orphans))
 
     os.mkdir(kept)
     os.mkdir(os.path.join(folder, "newer"))
@@ -393,26 +393,26 @@ def images_that_the_journal_does_not_know(folder, things):
     h.send(n.port, files[2:-1])
     wait_for("all images of the case", lambda: n.jobs()[0]["instances"] == len(files) - 1)
     check(n.stop() == 0, "SIGTERM")
-    check("images-unknown" not in n.log_text(), "said of a journal that knows them")
+    check("orphans-found" not in n.log_text(), "said of a journal that knows them")
     all_names, newer = n.stored_files(), os.path.join(folder, "newer")
     for path in journal(n.spool):
         shutil.copy(path, newer)
     lost = len(files) - 3
     check(len(start_with(journal(kept))) == lost and len(n.stored_files()) == 2, "an older journal")
-    check(f" alert serve[{n.process.pid}] images-unknown images={lost} " in n.log_text(), "no alarm")
-    check(n.list()["unknown_images"] == lost, "not in list --json")
+    check(f" alert serve[{n.process.pid}] orphans-found images={lost} " in n.log_text(), "no alarm")
+    check(n.list()["orphans"] == lost, "not in list --json")
     text = n.command("list").stdout
-    check(f"{lost} images lie in {unknown} " in text and "storescu" in text, text)
+    check(f"{lost} images lie in {orphans} " in text and "storescu" in text, text)
     check(n.stop() == 0, "SIGTERM")
     check(start_with(journal(newer)) == [] and n.stored_files() == all_names, "not put back")
-    check(f"images-back images={lost}" in n.log_text(), "not said")
+    check(f"orphans-restored images={lost}" in n.log_text(), "not said")
     check(n.stop() == 0, "SIGTERM")
     check(start_with([]) == all_names and not n.stored_files(), "without a journal")
     check(n.stop() == 0, "SIGTERM")
     n.start()
-    check(sorted(os.listdir(unknown)) == all_names, "gone at a second start")
+    check(sorted(os.listdir(orphans)) == all_names, "gone at a second start")
     pacs.start()
-    h.send(n.port, [os.path.join(unknown, f) for f in all_names] + files[-1:])
+    h.send(n.port, [os.path.join(orphans, f) for f in all_names] + files[-1:])
     n.wait_states("delivered")
     check(list(pacs.objects().values()) == [1], pacs.objects())
     check(n.stop() == 0, "SIGTERM")

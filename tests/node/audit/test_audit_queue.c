@@ -129,14 +129,14 @@ static void the_queue_is_bounded(void **state)
 	assert_int_equal(truncate(p->queue, (off_t)AUDIT_QUEUE_MAX), 0);
 	assert_int_equal(audit_queue_append(p->dir, "<2>b", 4, AUDIT_QUEUE_MAX, &err), -EFBIG);
 	/* Strangers fill half of it, the rest is for what peers do. */
-	assert_int_equal(truncate(p->queue, (off_t)AUDIT_QUEUE_STRANGERS), 0);
+	assert_int_equal(truncate(p->queue, (off_t)AUDIT_QUEUE_UNKNOWN_PEERS), 0);
 	audit_start(&p->config->node, AUDIT_QUEUED, "test");
 	audit_refused(&(struct audit_peer){"WHO", "10.0.0.1"}, false, "who is that?"); /* to the file instead */
 	assert_int_equal(stat(p->queue, &st), 0);
-	assert_int_equal(st.st_size, AUDIT_QUEUE_STRANGERS);
+	assert_int_equal(st.st_size, AUDIT_QUEUE_UNKNOWN_PEERS);
 	audit_application(false);
 	assert_int_equal(stat(p->queue, &st), 0);
-	assert_true(st.st_size > (off_t)AUDIT_QUEUE_STRANGERS);
+	assert_true(st.st_size > (off_t)AUDIT_QUEUE_UNKNOWN_PEERS);
 	assert_int_equal(truncate(p->queue, HEAD + 5), 0);
 	assert_int_equal(drain(p, &t, &sent, &dropped), 0);
 	assert_string_equal(t.text, "<1>a|");

@@ -390,9 +390,9 @@ static void found_by_id_and_key(void **state)
 	jobs_clear(&jobs);
 }
 
-static bool may_clean(const struct jobs *jobs, const struct job_view *v, int days, int apart_days, double now)
+static bool may_clean(const struct jobs *jobs, const struct job_view *v, int days, int unassigned_days, double now)
 {
-	return retention_may_clean(jobs, v, &(struct retention_rule){days, apart_days}, now);
+	return retention_may_clean(jobs, v, &(struct retention_rule){days, unassigned_days}, now);
 }
 
 static void retention_rule(void **state)

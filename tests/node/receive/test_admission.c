@@ -178,7 +178,7 @@ static void allow_list(void **state)
 	c = config_of("node = { require_known_peer = false; }; peers = ( { name = \"one\"; aet = \"A\"; } );");
 	assert_int_equal(admission_create(c, &a, &err), 0);
 	assert_int_equal(admitted(a, "A", "10.0.0.1", NULL), 0);
-	assert_int_equal(admitted(a, "B", "10.0.0.1", NULL), ADMISSION_STRANGER);
+	assert_int_equal(admitted(a, "B", "10.0.0.1", NULL), ADMISSION_UNKNOWN_PEER);
 	admission_free(a);
 	config_free(c);
 }
@@ -295,7 +295,7 @@ static void note_let_in(void *ctx, const struct in6_addr *from, unsigned long cl
 
 static void refusals(void **state)
 {
-	struct config *c = config_of("node = { peer_refusals = 3; peer_window = 30; refusal_pause = 100; };");
+	struct config *c = config_of("node = { peer_refusals = 3; peer_window = 30; peer_block_time = 100; };");
 	struct in6_addr x = who(-1, "10.0.0.1").sender, y = who(-1, "10.0.0.2").sender;
 	struct limits *l = NULL;
 	struct let_in seen = {0};
@@ -306,16 +306,16 @@ static void refusals(void **state)
 	assert_int_equal(limits_create(c, &l, &err), 0);
 	for (int i = 0; i < 3; i++)
 		assert_false(limits_refused(l, &x, 1, 1000));
-	assert_false(limits_shut_out(l, &x, 1000));
+	assert_false(limits_is_blocked(l, &x, 1000));
 	assert_true(limits_refused(l, &x, 1, 1001)); /* said once */
 	assert_false(limits_refused(l, &x, 1, 1001));
-	assert_false(limits_shut_out(l, &y, 1002));
+	assert_false(limits_is_blocked(l, &y, 1002));
 	for (int i = 0; i < 7; i++)
-		assert_true(limits_shut_out(l, &x, 1002 + i));
+		assert_true(limits_is_blocked(l, &x, 1002 + i));
 	limits_tick(l, 1100, note_let_in, &seen);
 	assert_int_equal(seen.n, 0);
-	assert_true(limits_shut_out(l, &x, 1100.9));
-	assert_false(limits_shut_out(l, &x, 1101));
+	assert_true(limits_is_blocked(l, &x, 1100.9));
+	assert_false(limits_is_blocked(l, &x, 1101));
 	limits_tick(l, 1101, note_let_in, &seen);
 	limits_tick(l, 1101, note_let_in, &seen);
 	assert_int_equal(seen.n, 1);
@@ -353,7 +353,7 @@ static struct in6_addr one_of_many(int i)
  * while the others come. */
 static void many_senders(void **state)
 {
-	struct config *c = config_of("node = { peer_refusals = 1; refusal_pause = 1000; };");
+	struct config *c = config_of("node = { peer_refusals = 1; peer_block_time = 1000; };");
 	struct in6_addr x = who(-1, "10.0.0.1").sender;
 	struct limits *l = NULL;
 	struct err err = {0};
@@ -366,10 +366,10 @@ static void many_senders(void **state)
 		struct in6_addr other = one_of_many(i);
 
 		assert_false(limits_refused(l, &other, 1, 2 + 0.001 * i));
-		assert_false(limits_shut_out(l, &other, 2 + 0.001 * i));
+		assert_false(limits_is_blocked(l, &other, 2 + 0.001 * i));
 	}
-	assert_true(limits_shut_out(l, &x, 1000));
-	assert_false(limits_shut_out(l, &x, 1001));
+	assert_true(limits_is_blocked(l, &x, 1000));
+	assert_false(limits_is_blocked(l, &x, 1001));
 	limits_free(l);
 	config_free(c);
 }
@@ -378,7 +378,7 @@ static void many_senders(void **state)
 static void all_places_shut_out(void **state)
 {
 	struct config *c =
-		config_of("node = { peer_refusals = 1; peer_window = 10; refusal_pause = 100; peer_bytes = 10000000; };");
+		config_of("node = { peer_refusals = 1; peer_window = 10; peer_block_time = 100; peer_bytes = 10000000; };");
 	struct limits_who a = who(-1, "10.0.0.1"), b = who(-1, "10.0.0.2");
 	struct in6_addr other;
 	struct limits *l = NULL;
@@ -394,11 +394,11 @@ static void all_places_shut_out(void **state)
 	}
 	for (int i = 0; i < 100; i++) {
 		assert_false(limits_refused(l, &a.sender, 1, 10)); /* no place: not counted, and not shut out */
-		assert_false(limits_shut_out(l, &a.sender, 10));
+		assert_false(limits_is_blocked(l, &a.sender, 10));
 	}
 	for (int i = 0; i < LIMITS_ADDRESSES; i++) {
 		other = one_of_many(i);
-		assert_true(limits_shut_out(l, &other, 10)); /* none of them was forgotten */
+		assert_true(limits_is_blocked(l, &other, 10)); /* none of them was forgotten */
 	}
 	assert_true(limits_bytes(l, &a, 9000000, 10) == 0); /* bytes are counted together */
 	assert_true(limits_bytes(l, &b, 9000000, 10) > 0);
@@ -406,7 +406,7 @@ static void all_places_shut_out(void **state)
 	assert_int_equal(seen.n, 1);
 	assert_false(limits_refused(l, &a.sender, 1, 102));
 	assert_true(limits_refused(l, &a.sender, 1, 102));
-	assert_true(limits_shut_out(l, &a.sender, 103));
+	assert_true(limits_is_blocked(l, &a.sender, 103));
 	limits_tick(l, 110, note_let_in, &seen);
 	assert_int_equal(seen.n, LIMITS_ADDRESSES);
 	limits_tick(l, 202, note_let_in, &seen);
@@ -430,15 +430,15 @@ static void a_peer_and_its_neighbour(void **state)
 	(void)state;
 	assert_int_equal(admission_create(c, &a, &err), 0);
 	assert_int_equal(limits_create(c, &l, &err), 0);
-	assert_true(admission_names(a, &peer));
-	assert_false(admission_names(a, &neighbour));
+	assert_true(admission_has_address(a, &peer));
+	assert_false(admission_has_address(a, &neighbour));
 	sender = limits_sender(&neighbour, false);
 	assert_false(limits_refused(l, &sender, 1, 1));
 	assert_true(limits_refused(l, &sender, 1, 1));
 	sender = limits_sender(&peer, false);
-	assert_true(limits_shut_out(l, &sender, 1)); /* as one of the network it would be */
+	assert_true(limits_is_blocked(l, &sender, 1)); /* as one of the network it would be */
 	sender = limits_sender(&peer, true);
-	assert_false(limits_shut_out(l, &sender, 1));
+	assert_false(limits_is_blocked(l, &sender, 1));
 	limits_free(l);
 	admission_free(a);
 	config_free(c);

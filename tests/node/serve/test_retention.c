@@ -244,7 +244,7 @@ static void cancelled_cases(void **state)
 	assert_false(there(p, "instances/2.dcm"));
 }
 
-static int64_t add_apart(struct place *p, const char *name, enum finding_kind kind, double time)
+static int64_t add_unassigned(struct place *p, const char *name, enum finding_kind kind, double time)
 {
 	struct instance_row row = {.received = time};
 
@@ -270,26 +270,26 @@ static void objects_of_no_case(void **state)
 	add_case(p, "done", 2000);
 	open = add_case(p, "open", 0);
 	assert_int_equal(journal_append(p->journal, open, EVENT_CANCEL, "{}", 1000, NULL), 0);
-	add_apart(p, "ignored", FINDING_IGNORED, now - 3 * day);
-	add_apart(p, "refused", FINDING_REFUSED, now - 2 * day - 1);
-	add_apart(p, "young", FINDING_CONFLICT, now - 2 * day + 1);
-	add_apart(p, "tomorrow", FINDING_IGNORED, now + 1); /* the clock was set back */
+	add_unassigned(p, "ignored", FINDING_IGNORED, now - 3 * day);
+	add_unassigned(p, "refused", FINDING_REFUSED, now - 2 * day - 1);
+	add_unassigned(p, "young", FINDING_CONFLICT, now - 2 * day + 1);
+	add_unassigned(p, "tomorrow", FINDING_IGNORED, now + 1); /* the clock was set back */
 	put_file(p, row.file);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	assert_int_equal(retention_clean_apart(p->journal, p->dir, 2, now), 2);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 2, now), 2);
 	assert_false(there(p, "instances/ignored.dcm"));
 	assert_false(there(p, "instances/refused.dcm"));
 	assert_int_equal(journal_has_instance(p->journal, "2.ignored", "d", NULL, NULL), 0); /* sent again, it is stored again */
 	assert_int_equal(journal_names_file(p->journal, "instances/ignored.dcm", NULL), 0);  /* a file that is left is swept */
 	assert_true(there(p, "instances/young.dcm") && there(p, "instances/tomorrow.dcm") && there(p, "instances/new.dcm"));
 	assert_true(there(p, "instances/done.dcm") && there(p, "instances/open.dcm"));
-	assert_int_equal(retention_clean_apart(p->journal, p->dir, 2, now), 0);
-	for (int i = 0; i < RETENTION_APART_MAX + 3; i++) {
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 2, now), 0);
+	for (int i = 0; i < RETENTION_UNASSIGNED_MAX + 3; i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		add_apart(p, name, FINDING_IGNORED, 1);
+		add_unassigned(p, name, FINDING_IGNORED, 1);
 	}
-	assert_int_equal(retention_clean_apart(p->journal, p->dir, 1, 3 * day), RETENTION_APART_MAX);
-	assert_int_equal(retention_clean_apart(p->journal, p->dir, 1, 3 * day), 3);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 3 * day), RETENTION_UNASSIGNED_MAX);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 3 * day), 3);
 }
 
 /* Fill what is left of the disk, to the last byte. */

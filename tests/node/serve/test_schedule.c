@@ -2,7 +2,7 @@
 #include "tests/node/serve/schedule_fixture.h"
 
 #include "node/base/exit_code.h"
-#include "node/process/channel.h"
+#include "node/process/worker_ipc.h"
 #include "node/serve/retention.h"
 
 static void complete_gets_its_route(void **state)
@@ -88,10 +88,10 @@ static void running_without_a_worker_starts_again(void **state)
 
 static void worker_end(struct stage *t, int64_t job, int status, double kill_at, double now)
 {
-	struct process p = {.role = PROCESS_WORKER, .job = job, .kill_at = kill_at, .channel = -1};
+	struct process p = {.role = PROCESS_WORKER, .job = job, .kill_at = kill_at, .ipc_fd = -1};
 
 	append(t, job, EVENT_STARTED, "{}");
-	schedule_ended(&t->s, &p, status, now);
+	schedule_process_ended(&t->s, &p, status, now);
 }
 
 static void crashes_back_off_and_end(void **state)
@@ -153,7 +153,7 @@ static void clock_set_back_delays_nothing(void **state)
 	made(t, job, true);
 	append(t, job, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":1005000}");
 	t->s.stopping = false; /* so that it would start: the slot of the destination is taken, and nothing is waited for */
-	t->s.processes.list[0] = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs", .channel = -1};
+	t->s.processes.list[0] = (struct process){.role = PROCESS_DELIVER, .job = job, .destination = "pacs", .ipc_fd = -1};
 	t->s.processes.n = 1;
 	step(t, job, NOW);
 	assert_true(t->s.next == NOW + 3600);
@@ -182,13 +182,13 @@ static void delivery_that_died(void **state)
 	const struct job_view *v = made(t, job, true);
 	struct process p = {.role = PROCESS_DELIVER, .job = job, .destination = "pacs"};
 
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGABRT), NOW);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGABRT), NOW);
 	assert_int_equal(v->sends[0].failures, 1);
 	assert_true(v->sends[0].next == NOW + 5); /* the default's retry_first */
 	assert_non_null(strstr(v->sends[0].reason, "signal 6"));
-	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
+	schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
 	assert_true(v->sends[0].next == NOW + 10);
-	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_OK), NOW); /* it has written down itself */
+	schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_OK), NOW); /* it has written down itself */
 	assert_int_equal(v->sends[0].failures, 2);
 }
 
@@ -208,24 +208,24 @@ static void index_deaths(void **state)
 	int64_t first = add_instance(t, "1.1"), second = add_instance(t, "1.2");
 	struct instance_row row;
 
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
 	assert_int_equal(row.id, first);
 	assert_true(t->s.index_not_before > t->s.clock);
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW + 2);
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
 	assert_int_equal(row.id, second);
 	/* A failing journal is nobody's fault: nothing is set apart, however often. */
 	for (int i = 0; i < 50; i++)
-		schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW + 3);
+		schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW + 3);
 	/* Nor is being told to stop. */
 	p.kill_at = NOW;
 	for (int i = 0; i < 5; i++)
-		schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGTERM), NOW + 3);
+		schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGTERM), NOW + 3);
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 1);
 	p.kill_at = 0;
 	for (int i = 0; i < 10; i++)
-		schedule_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + 4);
+		schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_INPUT), NOW + 4);
 	assert_int_equal(journal_unindexed(t->s.journal, &row, 1, NULL), 0);
 }
 
@@ -234,12 +234,12 @@ static void no_journal_decides_nothing(void **state)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1);
-	struct process p = {.role = PROCESS_WORKER, .job = job, .channel = -1};
+	struct process p = {.role = PROCESS_WORKER, .job = job, .ipc_fd = -1};
 
 	t->s.journal = journal_close(t->s.journal);
 	schedule_step(&t->s, NOW);
 	assert_true(t->s.next > NOW);
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
 	schedule_interrupt(&t->s, NOW);
 	assert_int_equal(t->s.jobs.n, 0);
 	assert_int_equal(journal_open(t->path, &t->s.journal, NULL), 0);
@@ -277,20 +277,20 @@ static void clock_set_back_delays_no_deadline(void **state)
 	step(t, job, NOW);
 	append(t, job, EVENT_STARTED, "{}");
 	append(t, job, EVENT_CANCEL, "{}");
-	t->s.processes.list[0] = (struct process){.pid = pid, .role = PROCESS_WORKER, .job = job, .channel = -1};
+	t->s.processes.list[0] = (struct process){.pid = pid, .role = PROCESS_WORKER, .job = job, .ipc_fd = -1};
 	t->s.processes.n = 1;
 	t->s.clock = 100;
 	step(t, job, NOW);
 	assert_true(t->s.processes.list[0].kill_at == 105);
 	step(t, job, NOW - 3600);
-	assert_true(process_tick(&t->s.processes, 104) == 105);
-	process_tick(&t->s.processes, 105);
+	assert_true(process_table_tick(&t->s.processes, 104) == 105);
+	process_table_tick(&t->s.processes, 105);
 	kill(pid, SIGKILL); /* the child may not have come to ignoring SIGTERM: how it ends is not what is tested */
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	t->s.processes.n = 0;
 	/* An indexer that ended badly is started again a second later on the same clock. */
 	add_instance(t, "1.9");
-	schedule_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
+	schedule_process_ended(&t->s, &p, EXIT_STATUS(CODE_FAILED), NOW);
 	assert_true(t->s.index_not_before == 101);
 	t->s.stopping = false;
 	step(t, job, NOW - 7200);
@@ -305,21 +305,21 @@ static void add_worker(struct stage *t, size_t slot, int ret_fd[2])
 	struct process *p = &t->s.processes.list[t->s.processes.n++];
 	char device[32];
 
-	assert_int_equal(channel_pair(ret_fd), 0);
-	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .channel = ret_fd[0]};
+	assert_int_equal(worker_ipc_pair(ret_fd), 0);
+	*p = (struct process){.role = PROCESS_WORKER, .slot = t->s.slots.list[slot].id, .ipc_fd = ret_fd[0]};
 	slots_update(&t->s.slots, p->slot, SLOT_SPAWNED, 0, NULL, t->s.clock);
 	snprintf(device, sizeof(device), "device %zu", slot);
-	assert_true(channel_send(ret_fd[1], CHANNEL_READY, 0, 0, device, true));
+	assert_true(worker_ipc_send(ret_fd[1], WORKER_READY, 0, 0, device, true));
 }
 
 /* The job that a worker was given; 0: none. */
 static int64_t given(int fd)
 {
-	struct channel_message m;
+	struct worker_message m;
 
-	if (channel_receive(fd, &m, false) <= 0)
+	if (worker_ipc_receive(fd, &m, false) <= 0)
 		return 0;
-	assert_int_equal(m.kind, CHANNEL_JOB);
+	assert_int_equal(m.kind, WORKER_JOB);
 	return m.job;
 }
 
@@ -347,20 +347,20 @@ static void jobs_go_to_their_slots(void **state)
 	assert_string_equal(jobs_find(&t->s.jobs, second)->device, "device 1");
 	/* Journal first, then the word. */
 	append(t, second, EVENT_HELD, "{\"reason\":\"data\"}");
-	assert_true(channel_send(b[1], CHANNEL_DONE, second, 0, NULL, true));
+	assert_true(worker_ipc_send(b[1], WORKER_DONE, second, 0, NULL, true));
 	assert_int_equal(step(t, second, NOW)->state, JOB_HELD);
 	assert_int_equal(given(b[1]), third);
 	assert_int_equal(jobs_find(&t->s.jobs, first)->state, JOB_RUNNING);
 	/* A worker that is done without a word in the journal: the job starts again. */
-	assert_true(channel_send(a[1], CHANNEL_DONE, first, 0, NULL, true));
+	assert_true(worker_ipc_send(a[1], WORKER_DONE, first, 0, NULL, true));
 	step(t, first, NOW);
 	step(t, first, NOW);
 	assert_int_equal(given(a[1]), first);
 	assert_int_equal(jobs_find(&t->s.jobs, first)->crashes, 0);
 	/* One that hangs up without ending is not listened to any more. */
 	close(b[1]);
-	schedule_hear(&t->s, NOW);
-	assert_int_equal(t->s.processes.list[1].channel, -1);
+	schedule_read_workers(&t->s, NOW);
+	assert_int_equal(t->s.processes.list[1].ipc_fd, -1);
 	t->s.stopping = true;
 	close_pair(a);
 }
@@ -380,7 +380,7 @@ static void broken_device_hands_its_job_on(void **state)
 	t->s.stopping = false;
 	v = step(t, job, NOW);
 	assert_int_equal(given(a[1]), job);
-	assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "device 0: an illegal address", true));
+	assert_true(worker_ipc_send(a[1], WORKER_BROKEN, job, 0, "device 0: an illegal address", true));
 	assert_int_equal(step(t, job, NOW)->state, JOB_RUNNING);
 	assert_int_equal(given(b[1]), job);
 	assert_string_equal(v->device, "device 1");
@@ -389,10 +389,10 @@ static void broken_device_hands_its_job_on(void **state)
 	assert_true(slot->out && slot->state == SLOT_ENDING);
 	assert_string_equal(slot->reason, "device 0: an illegal address");
 	/* Said again, as it ends: nothing more happens to the job. */
-	assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "again", true));
+	assert_true(worker_ipc_send(a[1], WORKER_BROKEN, job, 0, "again", true));
 	step(t, job, NOW);
 	assert_int_equal(v->state, JOB_RUNNING);
-	assert_int_equal(process_find(&t->s.processes, PROCESS_WORKER, job, NULL)->slot, t->s.slots.list[1].id);
+	assert_int_equal(process_table_find(&t->s.processes, PROCESS_WORKER, job, NULL)->slot, t->s.slots.list[1].id);
 	t->s.stopping = true;
 	close_pair(a);
 	close_pair(b);
@@ -410,15 +410,15 @@ static void last_words(void **state)
 	slots_configure(&t->s.slots, "cuda:0", t->s.clock);
 	p.slot = t->s.slots.list[0].id;
 	for (int said = 0; said < 2; said++) {
-		assert_int_equal(channel_pair(a), 0);
-		p.channel = a[0];
+		assert_int_equal(worker_ipc_pair(a), 0);
+		p.ipc_fd = a[0];
 		append(t, job, EVENT_STARTED, "{}");
 		slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
 		slots_update(&t->s.slots, p.slot, SLOT_READY, 0, "x", 0);
 		slots_update(&t->s.slots, p.slot, SLOT_GIVEN, 0, NULL, 0);
 		if (said)
-			assert_true(channel_send(a[1], CHANNEL_BROKEN, job, 0, "an uncorrectable error", true));
-		schedule_ended(&t->s, &p, said ? EXIT_STATUS(CODE_DEVICE) : SIGNAL_STATUS(SIGKILL), NOW);
+			assert_true(worker_ipc_send(a[1], WORKER_BROKEN, job, 0, "an uncorrectable error", true));
+		schedule_process_ended(&t->s, &p, said ? EXIT_STATUS(CODE_DEVICE) : SIGNAL_STATUS(SIGKILL), NOW);
 		assert_int_equal(v->state, JOB_READY);
 		assert_int_equal(v->crashes, 1); /* of the first one */
 		assert_int_equal(slots_find(&t->s.slots, p.slot)->state, SLOT_DOWN);
@@ -427,9 +427,9 @@ static void last_words(void **state)
 	}
 	assert_string_equal(v->reason, "an uncorrectable error");
 	/* Killed because it hung: that is counted, being told to stop is not. */
-	p = (struct process){.role = PROCESS_WORKER, .job = job, .channel = -1, .kill_at = 1, .hung = true};
+	p = (struct process){.role = PROCESS_WORKER, .job = job, .ipc_fd = -1, .kill_at = 1, .hung = true};
 	append(t, job, EVENT_STARTED, "{}");
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
 	assert_int_equal(v->crashes, 2);
 	assert_non_null(strstr(v->reason, "no progress for 1800 s"));
 }
@@ -438,13 +438,13 @@ static void last_words(void **state)
 static void slot_without_a_journal(void **state)
 {
 	struct stage *t = *state;
-	struct process p = {.role = PROCESS_WORKER, .job = 1, .channel = -1};
+	struct process p = {.role = PROCESS_WORKER, .job = 1, .ipc_fd = -1};
 
 	slots_configure(&t->s.slots, "cpu", 0);
 	p.slot = t->s.slots.list[0].id;
 	slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
 	t->s.journal = journal_close(t->s.journal);
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW);
 	assert_int_equal(t->s.slots.list[0].state, SLOT_DOWN);
 	assert_int_equal(t->s.slots.list[0].deaths, 1);
 }

@@ -1,7 +1,7 @@
 /* What the node decides about destinations: fallback, commitment, order and priority; and what it leaves behind and forgets. */
 #include "tests/node/serve/schedule_fixture.h"
 
-#include "node/jobs/history.h"
+#include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"
 #include "node/status/status.h"
 
@@ -167,7 +167,7 @@ static void commitment_process_that_died(void **state)
 	configure(t, COMMITS, "\"pacs\"");
 	v = stored_at(t, job);
 	append(t, job, EVENT_COMMIT_ASKED, ASKED);
-	schedule_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
+	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
 	assert_true(v->sends[0].failures == 1 && v->sends[0].next == NOW + 5 && !v->sends[0].transaction[0]);
 	assert_int_equal(v->state, JOB_STORED);
 }
@@ -190,7 +190,7 @@ static void destination_not_configured(void **state)
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_DUE && v->sends[0].failures == 1);
 	assert_string_equal(v->sends[0].reason, "destination 'pacs' is not in the configuration");
-	assert_int_equal(t->s.n_lines, 0);
+	assert_int_equal(t->s.n_queues, 0);
 	seq = t->s.jobs.last_seq;
 	step(t, job, NOW + 1e5);
 	assert_int_equal(t->s.jobs.last_seq, seq); /* nothing more is written, however long */
@@ -209,8 +209,8 @@ static void destination_not_configured(void **state)
 	configure(t, PACS ", " BACKUP, "\"pacs\"");
 	step(t, job, NOW + 2e5);
 	assert_false(v->sends[0].replaced);
-	assert_int_equal(t->s.n_lines, 1);
-	assert_int_equal(t->s.lines[0].job, job);
+	assert_int_equal(t->s.n_queues, 1);
+	assert_int_equal(t->s.queues[0].job, job);
 	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	assert_int_equal(step(t, job, NOW + 2e5)->state, JOB_DELIVERED);
 	assert_false(v->sends[0].alarm || v->sends[0].absent);
@@ -232,8 +232,8 @@ static void commitment_of_one_not_configured(void **state)
 	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_STORED);
 	configure(t, COMMITS, "\"pacs\"");
 	step(t, job, NOW + 1e5);
-	assert_int_equal(t->s.lines[0].job, job); /* asked anew */
-	assert_true(t->s.lines[0].role == PROCESS_COMMIT && v->sends[0].commit_tries == 0);
+	assert_int_equal(t->s.queues[0].job, job); /* asked anew */
+	assert_true(t->s.queues[0].role == PROCESS_COMMIT && v->sends[0].commit_tries == 0);
 	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
 	assert_int_equal(step(t, job, NOW + 1e5)->state, JOB_DELIVERED); /* the old report, late */
 }
@@ -242,9 +242,9 @@ static void commitment_of_one_not_configured(void **state)
 static int64_t first_in_line(struct stage *t, const char *destination)
 {
 	step(t, 1, NOW);
-	for (size_t i = 0; i < t->s.n_lines; i++)
-		if (!strcmp(t->s.lines[i].destination, destination))
-			return t->s.lines[i].job;
+	for (size_t i = 0; i < t->s.n_queues; i++)
+		if (!strcmp(t->s.queues[i].destination, destination))
+			return t->s.queues[i].job;
 	return -1;
 }
 
@@ -276,13 +276,13 @@ static void down_holds_the_line(void **state)
 	made(t, b, true);
 	append(t, a, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030,\"down\":true}");
 	assert_int_equal(first_in_line(t, "pacs"), b);
-	assert_true(t->s.lines[0].hold == 5030 && !t->s.lines[0].hurry);
+	assert_true(t->s.queues[0].blocked_until == 5030 && !t->s.queues[0].immediate);
 	append(t, b, EVENT_RETRY, "{}");
 	assert_int_equal(first_in_line(t, "pacs"), b);
-	assert_true(t->s.lines[0].hurry);
+	assert_true(t->s.queues[0].immediate);
 	append(t, a, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"next\":5030}"); /* it got there this time */
 	first_in_line(t, "pacs");
-	assert_true(t->s.lines[0].hold == 0);
+	assert_true(t->s.queues[0].blocked_until == 0);
 }
 
 static void revision_waits_for_its_predecessor(void **state)
@@ -343,7 +343,7 @@ static void old_cases_are_forgotten(void **state)
 	struct status page;
 	char path[128];
 
-	config.node.history_days = 1;
+	config.node.journal_retention_days = 1;
 	assert_int_equal(journal_members(t->s.journal, a, keep_row, &member, NULL), 0);
 	status_begin(&page, &config);
 	for (int i = 0; i < 2; i++) {
@@ -355,17 +355,18 @@ static void old_cases_are_forgotten(void **state)
 		assert_int_equal(journal_remove_instance(t->s.journal, id, NOW, NULL), 0);
 	append(t, a, EVENT_CLEANED, "{}");
 	step(t, a, NOW);
-	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86000));
-	assert_true(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86401));
-	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
-	assert_false(history_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9));	/* 0: never */
-	assert_int_equal(history_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 0); /* its result lies there still */
+	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86000));
+	assert_true(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 1, NOW + 86401));
+	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
+	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9)); /* 0: never */
+	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401),
+			 0);		 /* its result lies there still */
 	status_look(&page, NOW + 86401); /* the status page knows what the journal knows */
 	assert_int_equal(page.by_state[JOB_CLEANED], 1);
 	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
 	remove_all(path);
 	assert_int_equal(journal_removed_file(t->s.journal, member.file, NULL), 1);
-	assert_int_equal(history_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
+	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
 	status_look(&page, NOW + 86402);
 	assert_int_equal(page.by_state[JOB_CLEANED], 0);
 	assert_int_equal(page.by_state[JOB_DELIVERED], 1);

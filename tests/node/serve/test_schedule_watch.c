@@ -62,7 +62,7 @@ static struct process *start(struct stage *t, enum process_role role, int64_t jo
 
 	strcpy(p.destination, role == PROCESS_INDEX ? "" : "pacs");
 	t->s.clock = 100;
-	assert_int_equal(process_fork(&t->s.processes, &p, run, ctx, t->s.clock, &err), 0);
+	assert_int_equal(process_table_fork(&t->s.processes, &p, run, ctx, t->s.clock, &err), 0);
 	return &t->s.processes.list[t->s.processes.n - 1];
 }
 
@@ -71,7 +71,7 @@ static struct process reap(struct stage *t, int *ret_status)
 {
 	struct process p = {0};
 
-	while (process_reap(&t->s.processes, &p, ret_status) != 1)
+	while (process_table_reap(&t->s.processes, &p, ret_status) != 1)
 		usleep(1000);
 	return p;
 }
@@ -114,7 +114,7 @@ static void silent_delivery_is_killed(void **state)
 	assert_true(p->hung && p->kill_at > 0);
 	gone = reap(t, &status);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	schedule_ended(&t->s, &gone, status, NOW + 1204);
+	schedule_process_ended(&t->s, &gone, status, NOW + 1204);
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_true(v->sends[0].state == SEND_DUE && v->sends[0].failures == 1 && v->sends[0].next > NOW + 1204);
 	assert_string_equal(v->sends[0].reason, "the delivery process hung and was killed");
@@ -181,7 +181,7 @@ static void silent_indexer_is_killed(void **state)
 	at(t, 800);
 	assert_true(p->hung);
 	gone = reap(t, &status);
-	schedule_ended(&t->s, &gone, status, NOW + 800);
+	schedule_process_ended(&t->s, &gone, status, NOW + 800);
 	assert_int_equal(t->s.index_tries, 1); /* counted: an instance at which it hangs each time is set apart in the end */
 	assert_true(t->s.index_not_before > t->s.clock);
 }

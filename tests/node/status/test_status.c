@@ -313,7 +313,8 @@ static void test_progress_files(void **state)
 	assert_true(unlink(path) == 0 && rmdir(folder) == 0 && rmdir(work) == 0 && rmdir(dir) == 0);
 }
 
-static void apart(json_t *list, int instance, const char *finding, const char *association, double received, const char *reason)
+static void unassigned(json_t *list, int instance, const char *finding, const char *association, double received,
+		       const char *reason)
 {
 	json_array_append_new(list,
 			      json_pack("{s:i, s:s, s:s, s:s, s:f, s:s}", "instance", instance, "finding", finding, "calling",
@@ -333,16 +334,16 @@ static void test_set_apart_groups(void **state)
 
 	(void)state;
 	for (int i = 0; i < 25; i++)
-		apart(list, 100 - i, "ignored", "a", 5000 - 100 * i, "the same object, sent again");
+		unassigned(list, 100 - i, "ignored", "a", 5000 - 100 * i, "the same object, sent again");
 	for (int i = 0; i < 3; i++)
-		apart(list, 70 - i, "ignored", i ? "c" : "b", 1000 - 30 * i, "the same object, sent again");
+		unassigned(list, 70 - i, "ignored", i ? "c" : "b", 1000 - 30 * i, "the same object, sent again");
 	for (int i = 0; i < 4; i++) {
 		snprintf(reason, sizeof(reason), "another content under the UID of instance %d (in/%d.dcm), which counts", 9 + i,
 			 i);
-		apart(list, 60 - i, "conflict", "d", 900, reason);
+		unassigned(list, 60 - i, "conflict", "d", 900, reason);
 	}
-	apart(list, 50, "conflict", "d", 900, "another content under no UID of instance 9 (in/9.dcm), which counts");
-	groups = job_report_apart_groups(list);
+	unassigned(list, 50, "conflict", "d", 900, "another content under no UID of instance 9 (in/9.dcm), which counts");
+	groups = job_report_unassigned_groups(list);
 	assert_int_equal(json_array_size(groups), 4);
 	assert_int_equal(group(groups, 0, "count"), 25);
 	assert_int_equal(group(groups, 0, "instance"), 100);
@@ -351,8 +352,8 @@ static void test_set_apart_groups(void **state)
 	assert_int_equal(group(groups, 1, "count"), 3);
 	assert_int_equal(group(groups, 2, "count"), 4);
 	assert_int_equal(group(groups, 3, "count"), 1);
-	assert_non_null(strstr(job_report_apart_hint(json_array_get(groups, 0)), "Nothing has to be done"));
-	assert_non_null(strstr(job_report_apart_hint(json_array_get(groups, 2)), "first one counts"));
+	assert_non_null(strstr(job_report_unassigned_hint(json_array_get(groups, 0)), "Nothing has to be done"));
+	assert_non_null(strstr(job_report_unassigned_hint(json_array_get(groups, 2)), "first one counts"));
 	json_decref(groups);
 	json_decref(list);
 }

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
+#include "node/store/orphans.h"
 #include "node/store/spool.h"
-#include "node/store/unknown.h"
 
 static char spool[64];
 
@@ -228,24 +228,24 @@ static void unknown_images_are_set_aside(void **state)
 	int asked = 0;
 
 	(void)state;
-	assert_int_equal(unknown_remove_old(spool, 0, now + 9 * day, &err), unknown_count(spool)); /* of an earlier test */
+	assert_int_equal(orphans_remove_old(spool, 0, now + 9 * day, &err), orphans_count(spool)); /* of an earlier test */
 	put_file("instances/orphan.dcm");
 	put_file("instances/odd.dcm");
 	assert_int_equal(spool_sweep(spool, keep_kept, &asked, &err), 0);
 	assert_false(there("instances/orphan.dcm"));
-	assert_true(there("unknown/orphan.dcm") && there("unknown/odd.dcm"));
-	assert_int_equal(unknown_count(spool), 2);
-	assert_int_equal(unknown_bring_back(spool, names_orphan, NULL, &err), 1);
-	assert_true(there("instances/orphan.dcm") && there("unknown/odd.dcm"));
-	assert_int_equal(unknown_remove_old(spool, 30, now + 29 * day, &err), 0);
+	assert_true(there("orphans/orphan.dcm") && there("orphans/odd.dcm"));
+	assert_int_equal(orphans_count(spool), 2);
+	assert_int_equal(orphans_restore(spool, names_orphan, NULL, &err), 1);
+	assert_true(there("instances/orphan.dcm") && there("orphans/odd.dcm"));
+	assert_int_equal(orphans_remove_old(spool, 30, now + 29 * day, &err), 0);
 	/* A clock that was ahead makes nothing stay for ever. */
-	assert_int_equal(utimensat(AT_FDCWD, in_spool("unknown/odd.dcm"), ahead, 0), 0);
-	assert_int_equal(unknown_remove_old(spool, 30, now, &err), 0);
-	assert_int_equal(unknown_remove_old(spool, 30, now + 29 * day, &err), 0);
-	assert_int_equal(unknown_remove_old(spool, 30, now + 31 * day, &err), 1);
-	assert_int_equal(unknown_count(spool), 0);
+	assert_int_equal(utimensat(AT_FDCWD, in_spool("orphans/odd.dcm"), ahead, 0), 0);
+	assert_int_equal(orphans_remove_old(spool, 30, now, &err), 0);
+	assert_int_equal(orphans_remove_old(spool, 30, now + 29 * day, &err), 0);
+	assert_int_equal(orphans_remove_old(spool, 30, now + 31 * day, &err), 1);
+	assert_int_equal(orphans_count(spool), 0);
 	assert_int_equal(unlink(in_spool("instances/orphan.dcm")), 0);
-	assert_int_equal(unknown_count("/nonexistent"), 0);
+	assert_int_equal(orphans_count("/nonexistent"), 0);
 }
 
 static void free_space_is_known(void **state)

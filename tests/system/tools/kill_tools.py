@@ -91,7 +91,7 @@ class Run:
         self.lost = len(self.ledger.missing(self.node.spool, set(self.ledger.acknowledged) - self.removed))
         results = [self.archive.results(study) for study in self.studies]
         self.missing, self.double = sum(not r for r in results), sum(len(r) > 1 for r in results)
-        self.by_hand = sum(state not in ("delivered", "cleaned") for state in self.node.states()) + len(self.node.list()["set_apart"])
+        self.by_hand = sum(state not in ("delivered", "cleaned") for state in self.node.states()) + len(self.node.list()["unassigned"])
 
     def rows(self):
         killed = sorted(self.killed.items())

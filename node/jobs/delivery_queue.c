@@ -1,0 +1,64 @@
+#include "node/jobs/delivery_queue.h"
+
+#include <string.h>
+
+#define QUEUES_MAX 64 /* two for each of a configuration's destinations at most; of more, some waiters are not told why */
+
+struct queue {
+	const char *destination;
+	bool commit;
+	const struct job_send *down; /* the one whose next attempt is last: all wait for that */
+};
+
+bool job_send_is_queued(const struct job_view *v, const struct job_send *s, bool *ret_commit)
+{
+	*ret_commit = s->state == SEND_STORED;
+	if (!job_send_counts(s) || (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED))
+		return false;
+	return s->state == SEND_DUE || (s->state == SEND_STORED && !(s->transaction[0] && s->taken));
+}
+
+static struct queue *find(struct queue *queues, size_t n, const char *destination, bool commit)
+{
+	for (size_t i = 0; i < n; i++)
+		if (queues[i].commit == commit && !strcmp(queues[i].destination, destination))
+			return &queues[i];
+	return NULL;
+}
+
+static size_t add_blocked(struct queue *queues, size_t n, const struct job_view *v, const struct job_send *s)
+{
+	struct queue *queue;
+	bool commit;
+
+	if (!s->down || !job_send_is_queued(v, s, &commit))
+		return n;
+	queue = find(queues, n, s->destination, commit);
+	if (queue && s->next > queue->down->next)
+		queue->down = s;
+	if (queue || n == QUEUES_MAX)
+		return n;
+	queues[n] = (struct queue){s->destination, commit, s};
+	return n + 1;
+}
+
+void delivery_queue_update(struct jobs *jobs)
+{
+	struct queue queues[QUEUES_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < jobs->n; i++)
+		for (size_t k = 0; k < jobs->list[i]->n_sends; k++)
+			n = add_blocked(queues, n, jobs->list[i], &jobs->list[i]->sends[k]);
+	for (size_t i = 0; i < jobs->n; i++)
+		for (size_t k = 0; k < jobs->list[i]->n_sends; k++) {
+			struct job_send *s = &jobs->list[i]->sends[k];
+			const struct queue *queue;
+			bool commit, waits = job_send_is_queued(jobs->list[i], s, &commit);
+
+			/* One that failed itself says why; one that a person wants now does not wait. */
+			waits = waits && !s->immediate && !(s->since > 0);
+			queue = waits ? find(queues, n, s->destination, commit) : NULL;
+			s->blocked_by = queue && queue->down != s ? queue->down : NULL;
+		}
+}

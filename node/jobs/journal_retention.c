@@ -1,0 +1,112 @@
+#include "node/jobs/journal_retention.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/base/log.h"
+
+#define DAY 86400.0
+
+static bool of_case(const struct job_view *v, const struct job_view *other)
+{
+	return !strcmp(v->key, other->key);
+}
+
+bool journal_retention_may_forget(const struct jobs *jobs, const struct job_view *v, int days, double now)
+{
+	if (days <= 0 || !v->key[0] || v->state != JOB_CLEANED || now - v->changed < days * DAY)
+		return false;
+	for (size_t i = 0; i < jobs->n; i++) {
+		const struct job_view *other = jobs->list[i];
+
+		if (of_case(v, other) && (other->state != JOB_CLEANED || now - other->changed < days * DAY))
+			return false;
+	}
+	return true;
+}
+
+/* Something of it may still lie there: the journal alone says whose it is. */
+static bool has_folder(const char *spool, int64_t job)
+{
+	static const char *const in[] = {"outbox", "work"};
+	char path[400];
+
+	for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++)
+		if (snprintf(path, sizeof(path), "%s/%s/%lld", spool, in[i], (long long)job) >= (int)sizeof(path) ||
+		    access(path, F_OK) == 0 || errno != ENOENT)
+			return true;
+	return false;
+}
+
+/* The case's jobs; NULL: no memory. */
+static int64_t *jobs_of_case(const struct jobs *jobs, const struct job_view *v, size_t *ret_n)
+{
+	int64_t *ids = calloc(jobs->n, sizeof(ids[0]));
+	size_t n = 0;
+
+	for (size_t i = 0; ids && i < jobs->n; i++)
+		if (of_case(v, jobs->list[i]))
+			ids[n++] = jobs->list[i]->id;
+	*ret_n = n;
+	return ids;
+}
+
+/* 1: forgotten; 0: not, for now; negative: the journal is in trouble. */
+static int forget_case(struct journal *j, struct jobs *jobs, const struct job_view *v, const char *spool, size_t *ret_jobs)
+{
+	struct err err = {0};
+	size_t n;
+	int64_t *ids = jobs_of_case(jobs, v, &n);
+	bool left = false;
+	int ret = 0;
+
+	for (size_t i = 0; ids && i < n; i++)
+		left = left || has_folder(spool, ids[i]);
+	if (ids && !left) {
+		ret = journal_forget(j, ids, n, &err);
+		for (size_t i = 0; ret == 0 && i < n; i++)
+			jobs_forget(jobs, ids[i]);
+		if (ret == 0)
+			*ret_jobs += n;
+		if (ret < 0 && ret != -ESTALE)
+			log_event(LOG_ERR, "journal-not-compacted", "reason=%s", log_quote(err.msg));
+		ret = ret == 0 ? 1 : ret == -ESTALE ? 0 : ret;
+	}
+	free(ids);
+	return ret;
+}
+
+size_t journal_retention_compact(struct journal *j, struct jobs *jobs, const char *spool, int days, double now)
+{
+	size_t cases = 0, forgotten = 0, i = 0;
+
+	while (i < jobs->n && cases < JOURNAL_RETENTION_CASES_MAX) {
+		const struct job_view *v = jobs->list[i];
+		int ret = journal_retention_may_forget(jobs, v, days, now) ? forget_case(j, jobs, v, spool, &forgotten) : 0;
+
+		if (ret < 0)
+			break;
+		if (ret > 0)
+			cases++; /* and i is another job now */
+		else
+			i++;
+	}
+	if (cases > 0)
+		log_event(LOG_INFO, "journal-compacted", "cases=%zu jobs=%zu", cases, forgotten);
+	return cases;
+}
+
+size_t journal_retention_forget_unassigned(struct journal *j, int days, double now)
+{
+	struct err err = {0};
+	int n = days > 0 ? journal_forget_unassigned(j, now - days * DAY, &err) : 0;
+
+	if (n < 0)
+		log_event(LOG_ERR, "journal-not-compacted", "reason=%s", log_quote(err.msg));
+	if (n > 0)
+		log_event(LOG_INFO, "journal-compacted", "instances=%d", n);
+	return n > 0 ? (size_t)n : 0;
+}

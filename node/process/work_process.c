@@ -1,0 +1,108 @@
+#include "node/process/work_process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "node/audit/audit.h"
+#include "node/base/exit_code.h"
+#include "node/base/log.h"
+#include "node/process/options.h"
+
+enum { OPTION_NOTIFY = OPTION_LONG, OPTION_IPC, OPTION_LISTEN };
+
+static const struct option_spec options[] = {
+	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
+	{OPTION_NOTIFY, "notify", "FD", "descriptor to wake the node with"},
+	{OPTION_IPC, "ipc", "FD", "descriptor to talk to the node with"},
+	{OPTION_LISTEN, "listen", "FD", "descriptor that listens for browsers"},
+	{0},
+};
+
+int work_process_open_journal(struct work_process *p, struct err *err)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/journal.db", p->config->node.spool);
+	return journal_open(path, &p->journal, err);
+}
+
+int work_process_options(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv)
+{
+	struct command_spec spec = {
+		.name = name,
+		.usage = usage,
+		.summary = "Run by the node itself.",
+		.options = options,
+		.min_arguments = n_arguments,
+		.max_arguments = n_arguments,
+	};
+	struct work_process process = {.notify_fd = -1, .ipc_fd = -1, .listen_fd = -1};
+	const char *path = NULL;
+	struct options o;
+	long long fd;
+	int id, code;
+
+	options_begin(&o, &spec, argc, argv);
+	while ((id = options_next(&o)) >= 0) {
+		if (id == 'c')
+			path = o.value;
+		if (id == OPTION_NOTIFY || id == OPTION_IPC || id == OPTION_LISTEN) {
+			if (options_integer(o.value, 0, 1 << 20, &fd) < 0)
+				return options_fail(&o, CODE_USAGE, "'%s' is no descriptor", o.value);
+			*(id == OPTION_NOTIFY ? &process.notify_fd
+			  : id == OPTION_IPC  ? &process.ipc_fd
+					      : &process.listen_fd) = (int)fd;
+		}
+	}
+	if (id == OPTION_STOP)
+		return o.code;
+	for (int i = 0; i < n_arguments; i++)
+		process.argument[i] = argv[o.first + i];
+	code = options_config_of_node(&o, path, &process.config);
+	if (code != CODE_OK)
+		return code;
+	log_start(process.config->node.log_syslog ? LOG_TO_SYSLOG : LOG_TO_STDERR, process.config->node.log_facility,
+		  process.config->node.log_level, name);
+	audit_start(&process.config->node, AUDIT_QUEUED, name);
+	*p = process;
+	return 0;
+}
+
+int work_process_begin(struct work_process *p, const char *name, const char *usage, int n_arguments, int argc, char **argv)
+{
+	struct err err = {0};
+	int code = work_process_options(p, name, usage, n_arguments, argc, argv);
+
+	if (code || work_process_open_journal(p, &err) == 0)
+		return code;
+	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+	work_process_end(p);
+	return CODE_FAILED;
+}
+
+int work_process_enter_sandbox(const struct work_process *p, enum sandbox_role role, const char *detail)
+{
+	struct err err = {0};
+	int ret = sandbox_enter(role, p->config, detail, &err);
+
+	if (ret < 0)
+		log_event(LOG_CRIT, "sandbox-failed", "role=%s reason=%s", sandbox_role_name(role), log_quote(err.msg));
+	return ret;
+}
+
+void work_process_notify(const struct work_process *p)
+{
+	ssize_t n;
+
+	if (p->notify_fd < 0)
+		return;
+	n = write(p->notify_fd, "", 1); /* a full pipe is as good: the node has not looked yet */
+	(void)n;
+}
+
+void work_process_end(struct work_process *p)
+{
+	p->journal = journal_close(p->journal);
+	p->config = config_free(p->config);
+}

@@ -1,0 +1,89 @@
+/* retention_unassigned.c - objects that belong to no case: nothing to reconstruct, refused, sent again, other content under a
+ * known UID.
+ *
+ * - They were acknowledged, and nobody will ever be sent them: they stay until a person says for how long
+ *   (node.retention_unassigned_days).
+ * - Journal first, file second, as with cases: what a crash leaves is swept at the next start. The row stays and says what came;
+ *   the same object sent again is stored again.
+ * - A member of a case is never among them, whatever became of the case.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "node/audit/audit.h"
+#include "node/base/log.h"
+#include "node/serve/retention.h"
+
+#define DAY 86400.0
+
+struct unassigned {
+	size_t n;
+	struct one {
+		struct instance_row row;
+		json_t *detail; /* of the finding: study and patient, where there is an audit trail */
+	} list[RETENTION_UNASSIGNED_MAX];
+};
+
+static int add(void *ctx, const struct instance_row *row, const char *detail)
+{
+	struct unassigned *u = ctx;
+	struct one *o = &u->list[u->n++];
+
+	o->row = *row;
+	o->detail = audit_is_on() ? json_loads(detail, 0, NULL) : NULL;
+	return 0;
+}
+
+static void audit_removal(const struct one *o)
+{
+	struct audit_study study = {.study = json_string_value(json_object_get(o->detail, "study")),
+				    .patient = json_string_value(json_object_get(o->detail, "patient"))};
+
+	if (!study.study)
+		return; /* its header could not be read */
+	study.patient = study.patient ? study.patient : "";
+	audit_study_count(&study, o->row.sop_class, 1);
+	audit_removed(&study);
+}
+
+static int remove_one(struct journal *j, const struct one *o, const char *spool, double now, struct err *err)
+{
+	char path[500];
+	int ret = journal_remove_instance(j, o->row.id, now, err);
+
+	if (ret < 0)
+		return ret;
+	if (!strncmp(o->row.file, "instances/", 10) && !strchr(o->row.file + 10, '/')) {
+		snprintf(path, sizeof(path), "%s/%s", spool, o->row.file);
+		if (unlink(path) < 0 && errno != ENOENT)
+			return err_set(err, errno, "cannot remove %s: %s", path, strerror(errno));
+	}
+	audit_removal(o);
+	return 0;
+}
+
+size_t retention_clean_unassigned(struct journal *j, const char *spool, int days, double now)
+{
+	struct unassigned *u = calloc(1, sizeof(*u));
+	struct err err = {0};
+	size_t removed = 0;
+	int ret = u ? journal_unassigned(j, now - days * DAY, RETENTION_UNASSIGNED_MAX, add, u, &err)
+		    : err_set(&err, ENOMEM, "no memory");
+
+	for (size_t i = 0; u && i < u->n; i++) {
+		if (ret == 0)
+			ret = remove_one(j, &u->list[i], spool, now, &err);
+		removed += ret == 0;
+		json_decref(u->list[i].detail);
+	}
+	if (ret < 0)
+		log_event(LOG_ERR, "retention-failed", "reason=%s", log_quote(err.msg));
+	if (removed > 0)
+		log_event(LOG_INFO, "retention-unassigned", "removed=%zu days=%d", removed, days);
+	free(u);
+	return removed;
+}

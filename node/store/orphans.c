@@ -1,0 +1,154 @@
+#include "node/store/orphans.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DAY 86400.0
+#define PATH_MAX_BYTES 1024
+#define AHEAD 60.0 /* s that a file's time may lie ahead: file systems count time on their own */
+
+static int path_of(char ret[PATH_MAX_BYTES], const char *spool, const char *folder, const char *name, struct err *err)
+{
+	if (snprintf(ret, PATH_MAX_BYTES, "%s/%s/%s", spool, folder, name) >= PATH_MAX_BYTES)
+		return err_set(err, ENAMETOOLONG, "spool: the path of %s/%.200s is too long", folder, name);
+	return 0;
+}
+
+/* Calls each for every image; ends at its first negative answer. Else the sum of the answers. */
+static int64_t walk(const char *spool, int (*each)(void *ctx, int folder, const char *name), void *ctx, struct err *err)
+{
+	char path[PATH_MAX_BYTES];
+	int64_t sum = 0;
+	DIR *dir;
+
+	if (path_of(path, spool, ORPHANS_FOLDER, "", err) < 0)
+		return -ENAMETOOLONG;
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? 0 : err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
+	for (struct dirent *e = readdir(dir); e && sum >= 0; e = readdir(dir)) {
+		size_t n = strlen(e->d_name);
+		int ret = n > 4 && !strcmp(e->d_name + n - 4, ".dcm") ? each(ctx, dirfd(dir), e->d_name) : 0;
+
+		sum = ret < 0 ? ret : sum + ret;
+	}
+	closedir(dir);
+	return sum;
+}
+
+int orphans_set_aside(const char *spool, const char *name, struct err *err)
+{
+	char from[PATH_MAX_BYTES], to[PATH_MAX_BYTES];
+	int ret = path_of(from, spool, "instances", name, err);
+
+	if (ret == 0)
+		ret = path_of(to, spool, ORPHANS_FOLDER, name, err);
+	if (ret == 0 && (utimensat(AT_FDCWD, from, NULL, AT_SYMLINK_NOFOLLOW) < 0 || rename(from, to) < 0))
+		ret = err_set(err, errno, "spool: cannot put %s into %s: %s", from, ORPHANS_FOLDER, strerror(errno));
+	return ret;
+}
+
+static int sync_folder(const char *spool, const char *folder, struct err *err)
+{
+	char path[PATH_MAX_BYTES];
+	int ret = path_of(path, spool, folder, "", err), fd;
+
+	if (ret < 0)
+		return ret;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		ret = err_set(err, errno, "spool: cannot sync %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/* Where it went first: a crash between the two leaves it in both, never in none. */
+int orphans_sync(const char *spool, struct err *err)
+{
+	int ret = sync_folder(spool, ORPHANS_FOLDER, err);
+
+	return ret < 0 ? ret : sync_folder(spool, "instances", err);
+}
+
+struct back {
+	const char *spool;
+	int (*names)(void *ctx, const char *file);
+	void *ctx;
+	struct err *err;
+};
+
+static int restore_one(void *ctx, int folder, const char *name)
+{
+	struct back *b = ctx;
+	char file[384], to[PATH_MAX_BYTES];
+
+	if (snprintf(file, sizeof(file), "instances/%s", name) >= (int)sizeof(file) || b->names(b->ctx, file) != 1)
+		return 0;
+	if (path_of(to, b->spool, "instances", name, b->err) < 0)
+		return -ENAMETOOLONG;
+	if (access(to, F_OK) == 0)
+		return 0; /* it was restored there, too: the sender's bytes are there once */
+	if (renameat(folder, name, AT_FDCWD, to) < 0)
+		return err_set(b->err, errno, "spool: cannot put %s back: %s", to, strerror(errno));
+	return 1;
+}
+
+int orphans_restore(const char *spool, int (*names)(void *ctx, const char *file), void *ctx, struct err *err)
+{
+	struct back b = {.spool = spool, .names = names, .ctx = ctx, .err = err};
+	int64_t n = walk(spool, restore_one, &b, err);
+	int ret = n > 0 ? orphans_sync(spool, err) : 0;
+
+	return ret < 0 ? ret : (int)n;
+}
+
+static int count_one(void *ctx, int folder, const char *name)
+{
+	(void)ctx;
+	(void)folder;
+	(void)name;
+	return 1;
+}
+
+uint64_t orphans_count(const char *spool)
+{
+	int64_t n = walk(spool, count_one, NULL, NULL);
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+struct old {
+	double until, now;
+	struct err *err;
+};
+
+static int remove_old(void *ctx, int folder, const char *name)
+{
+	struct old *o = ctx;
+	struct stat st;
+	double at;
+
+	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0; /* a person was faster */
+	at = (double)st.st_mtim.tv_sec;
+	if (at > o->now + AHEAD) /* the clock was ahead then: else it would stay as long as that */
+		utimensat(folder, name, NULL, AT_SYMLINK_NOFOLLOW);
+	if (at > o->until)
+		return 0;
+	if (unlinkat(folder, name, 0) < 0 && errno != ENOENT)
+		return err_set(o->err, errno, "cannot remove %s/%.200s: %s", ORPHANS_FOLDER, name, strerror(errno));
+	return 1;
+}
+
+int orphans_remove_old(const char *spool, int days, double now, struct err *err)
+{
+	struct old o = {.until = now - days * DAY, .now = now, .err = err};
+
+	return (int)walk(spool, remove_old, &o, err);
+}

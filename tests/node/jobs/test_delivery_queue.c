@@ -1,0 +1,142 @@
+/* Who waits for a destination behind whom, and what people read of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/jobs/delivery_queue.h"
+#include "node/jobs/job_report.h"
+#include "node/status/status_words.h"
+
+static int64_t seq;
+
+static struct job_view *apply(struct jobs *jobs, int64_t job, enum job_event event, const char *detail, double time)
+{
+	struct event_row row = {.seq = ++seq, .time = time, .job = job, .event = event, .known = true, .detail = (char *)detail};
+
+	assert_int_equal(jobs_apply(jobs, &row), 0);
+	return jobs_find(jobs, job);
+}
+
+static void made(struct jobs *jobs, int64_t job)
+{
+	static const struct {
+		enum job_event event;
+		const char *detail;
+	} life[] = {{EVENT_OPENED, "{\"key\":\"k\",\"kind\":\"dbt\"}"},
+		    {EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\",\"ws\"]}"},
+		    {EVENT_STARTED, "{}"},
+		    {EVENT_RECONSTRUCTED, "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"1.5\"}"}};
+
+	for (size_t i = 0; i < sizeof(life) / sizeof(life[0]); i++)
+		apply(jobs, job, life[i].event, life[i].detail, 1000);
+}
+
+#define FAILED(next, down)                                                                                                       \
+	"{\"destination\":\"pacs\",\"status\":\"\",\"reason\":\"Connection refused\",\"next\":" next ",\"down\":" down           \
+	",\"alarm\":true}"
+
+static const struct job_send *blocked_by(struct jobs *jobs, int64_t job, const char *destination)
+{
+	delivery_queue_update(jobs);
+	return job_view_send(jobs_find(jobs, job), destination)->blocked_by;
+}
+
+static void waits_behind_the_one_that_tried(void **state)
+{
+	struct jobs jobs = {0};
+
+	(void)state;
+	for (int64_t job = 1; job <= 4; job++)
+		made(&jobs, job);
+	assert_null(blocked_by(&jobs, 2, "pacs"));
+	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
+	assert_ptr_equal(blocked_by(&jobs, 2, "pacs"), job_view_send(jobs_find(&jobs, 1), "pacs"));
+	assert_null(blocked_by(&jobs, 1, "pacs")); /* it says itself */
+	assert_null(blocked_by(&jobs, 2, "ws"));   /* another destination */
+	/* Several tried: the last next attempt counts. One that failed itself has its own reason. */
+	apply(&jobs, 3, EVENT_SEND_FAILED, FAILED("3000", "true"), 1200);
+	assert_ptr_equal(blocked_by(&jobs, 2, "pacs"), job_view_send(jobs_find(&jobs, 3), "pacs"));
+	assert_null(blocked_by(&jobs, 1, "pacs"));
+	/* A person does not want to wait; what is sent, replaced or over does not. */
+	apply(&jobs, 2, EVENT_RETRY, "{}", 1300);
+	assert_null(blocked_by(&jobs, 2, "pacs"));
+	apply(&jobs, 4, EVENT_SENT, "{\"destination\":\"pacs\"}", 1300);
+	assert_null(blocked_by(&jobs, 4, "pacs"));
+	jobs_clear(&jobs);
+}
+
+/* A failure within an association is that object's alone: nobody waits. */
+static void a_failed_object_holds_nobody_up(void **state)
+{
+	struct jobs jobs = {0};
+
+	(void)state;
+	made(&jobs, 1);
+	made(&jobs, 2);
+	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "false"), 1100);
+	assert_null(blocked_by(&jobs, 2, "pacs"));
+	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1200);
+	assert_non_null(blocked_by(&jobs, 2, "pacs"));
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}", 1300); /* it is back */
+	assert_null(blocked_by(&jobs, 2, "pacs"));
+	jobs_clear(&jobs);
+}
+
+static void what_people_read(void **state)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+	const char *word;
+	char text[600];
+	FILE *to = tmpfile();
+	json_t *view, *list;
+	size_t n;
+
+	(void)state;
+	made(&jobs, 1);
+	made(&jobs, 2);
+	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
+	delivery_queue_update(&jobs);
+	v = jobs_find(&jobs, 2);
+	status_words_sentence(v, 0, 1500, text, sizeof(text));
+	assert_non_null(strstr(text, "pacs has not been reached since "));
+	assert_non_null(strstr(text, ": Connection refused. The next attempt is at "));
+	assert_non_null(strstr(text, "It is being sent to ws."));
+	assert_int_equal(status_words_state(v, &word), TONE_BAD); /* the alarm is everybody's */
+	assert_string_equal(word, "Not sent yet");
+	assert_non_null(strstr(status_words_hint(v), "Nothing is lost"));
+
+	view = job_report_view(v, "/nonexistent");
+	list = json_pack("[o]", view);
+	view = json_array_get(json_object_get(view, "destinations"), 0);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(view, "waits"), "reason")), "Connection refused");
+	assert_true(json_number_value(json_object_get(json_object_get(view, "waits"), "since")) == 1100);
+	assert_true(json_number_value(json_object_get(json_object_get(view, "waits"), "next")) == 2000);
+	job_report_print_list(to, list, NULL);
+	rewind(to);
+	n = fread(text, 1, sizeof(text) - 1, to);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "pacs: due (not reached since "));
+	assert_non_null(strstr(text, ": Connection refused; next attempt "));
+	assert_non_null(strstr(text, "), ws: due"));
+	fclose(to);
+	json_decref(list);
+	jobs_clear(&jobs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_behind_the_one_that_tried),
+		cmocka_unit_test(a_failed_object_holds_nobody_up),
+		cmocka_unit_test(what_people_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

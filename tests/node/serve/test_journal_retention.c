@@ -1,0 +1,181 @@
+/* What belonged to no case is forgotten after its files were removed, and nothing of a case with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node/base/folder.h"
+#include "node/base/log.h"
+#include "node/jobs/journal_retention.h"
+#include "node/serve/retention.h"
+#include "node/store/journal.h"
+#include "node/store/spool.h"
+
+#define DAY 86400.0
+#define NOW (1000 * DAY)
+
+struct place {
+	char dir[64], path[96];
+	struct journal *journal;
+	int64_t job, n; /* n: instances */
+};
+
+static int setup(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	log_start(LOG_TO_NOWHERE, 0, LOG_ERR, "test");
+	strcpy(p->dir, "/tmp/test_journal_retention.XXXXXX");
+	if (!mkdtemp(p->dir))
+		return -1;
+	*state = p;
+	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->dir);
+	return spool_prepare(p->dir, NULL) < 0 || journal_open(p->path, &p->journal, NULL) < 0 ||
+	       journal_open_job(p->journal, "{\"key\":\"k\"}", NOW, &p->job, NULL) < 0;
+}
+
+static int teardown(void **state)
+{
+	struct place *p = *state;
+	char command[128];
+
+	journal_close(p->journal);
+	snprintf(command, sizeof(command), "rm -rf '%s'", p->dir);
+	free(p);
+	return system(command);
+}
+
+static bool there(const struct place *p, int64_t number)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/instances/%lld.dcm", p->dir, (long long)number);
+	return access(path, F_OK) == 0;
+}
+
+/* Does the journal have a row of the instance, removed or not? */
+static bool on_record(const struct place *p, int64_t number)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "instances/%lld.dcm", (long long)number);
+	return journal_names_file(p->journal, file, NULL) == 1 || journal_removed_file(p->journal, file, NULL) == 1;
+}
+
+/* An instance that the indexer saw `days` before NOW; its file has the same number. */
+static int64_t add(struct place *p, enum finding_kind kind, int days)
+{
+	struct instance_row row = {.received = 1000, .bytes = 1};
+	int64_t number = ++p->n;
+	char path[200];
+	int fd;
+
+	snprintf(row.sop_instance, sizeof(row.sop_instance), "1.%lld", (long long)number);
+	snprintf(row.file, sizeof(row.file), "instances/%lld.dcm", (long long)number);
+	snprintf(path, sizeof(path), "%s/%s", p->dir, row.file);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
+	assert_int_equal(journal_add_finding(p->journal, row.id, kind, kind == FINDING_MEMBER ? p->job : 0, "{\"received\":1}",
+					     NOW - days * DAY, NULL),
+			 0);
+	return row.id;
+}
+
+static int count(void *ctx, const struct instance_row *row, const char *detail)
+{
+	(void)row;
+	(void)detail;
+	++*(int *)ctx;
+	return 0;
+}
+
+static int listed(struct place *p)
+{
+	int n = 0;
+
+	for (int kind = FINDING_IGNORED; kind <= FINDING_CONFLICT; kind++)
+		assert_int_equal(journal_findings(p->journal, (enum finding_kind)kind, 1000, count, &n, NULL), 0);
+	return n;
+}
+
+static void goes_after_its_files(void **state)
+{
+	struct place *p = *state;
+	int64_t member = add(p, FINDING_MEMBER, 90), ids[3], young, last, event;
+	struct instance_row row;
+
+	for (int i = 0; i < 3; i++)
+		ids[i] = add(p, (enum finding_kind)(FINDING_IGNORED + i), 31 + i);
+	young = add(p, FINDING_REFUSED, 29);
+	assert_int_equal(listed(p), 4);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 40, NOW), 0);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 30, NOW), 3);
+	for (int i = 0; i < 3; i++)
+		assert_false(there(p, ids[i]));
+	assert_true(there(p, member));
+	assert_true(there(p, young));
+	assert_int_equal(listed(p), 1);
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 30, NOW), 0);
+	/* The same again is stored again. */
+	assert_int_equal(journal_has_instance(p->journal, "1.2", "", NULL, NULL), 0);
+	/* Rows go later, those of the member and of what is still there never. */
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 0, NOW + 20 * DAY), 0);
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 10, NOW + 9 * DAY), 0);
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 10, NOW + 11 * DAY), 3);
+	for (int i = 0; i < 3; i++)
+		assert_false(on_record(p, ids[i]));
+	assert_true(on_record(p, member));
+	assert_true(on_record(p, young));
+	/* The newest one, too: nothing waits for the indexer then, and its number is not given again. */
+	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 30, NOW + 2 * DAY), 1);
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 10, NOW + 20 * DAY), 1);
+	assert_int_equal(journal_unindexed(p->journal, &row, 1, NULL), 0);
+	assert_int_equal(journal_last(p->journal, &last, &event, NULL), 0);
+	assert_int_equal(last, member);
+	assert_true(add(p, FINDING_MEMBER, 0) > young);
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 1000 * DAY), 0);
+	assert_true(on_record(p, member));
+}
+
+/* A member whose file retention removed is the case's, and forgotten with it alone. */
+static void not_of_a_case(void **state)
+{
+	struct place *p = *state;
+	int64_t member = add(p, FINDING_MEMBER, 90);
+
+	assert_int_equal(journal_remove_instance(p->journal, member, NOW - 80 * DAY, NULL), 0);
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW), 0);
+	assert_true(on_record(p, member));
+}
+
+static void many_take_turns(void **state)
+{
+	struct place *p = *state;
+
+	for (int i = 0; i < JOURNAL_UNASSIGNED_MAX + 7; i++)
+		add(p, FINDING_IGNORED, 31);
+	while (retention_clean_unassigned(p->journal, p->dir, 30, NOW) == RETENTION_UNASSIGNED_MAX)
+		;
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 2 * DAY), JOURNAL_UNASSIGNED_MAX);
+	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 2 * DAY), 7);
+	for (int64_t i = 1; i <= p->n; i++)
+		assert_false(on_record(p, i));
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {T(goes_after_its_files), T(not_of_a_case), T(many_take_turns)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
