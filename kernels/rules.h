@@ -3,7 +3,7 @@
  *   p = A x;   (q, d) = rule_bin(y, p, l);   (num, den) = (A'q, A'd);   x = rule_voxel(x, num, den)
  *
  * A: lengths in mm of the rays of one subset in the voxels, x: attenuation in 1/mm, y and p: line integrals, l = A 1 over the
- * support: the length of each ray in the volume, mm (rules for which rule_wants_length() is true).
+ * support: the length of each ray in the volume, mm (rules for which rule_needs_length() is true).
  *
  * - A bin that does not count has q = d = 0.
  * - A voxel that is exactly 0 lies outside the support and stays 0; one inside never becomes 0.
@@ -55,13 +55,13 @@ static inline TOMONODE_HD float rule_divide(float a, float b)
 
 #define RULE_TINY 1e-9f /* 1/mm: instead of 0 in a voxel of the support; a thousandth of air */
 
-static inline TOMONODE_HD bool rule_wants_length(enum rule_kind kind)
+static inline TOMONODE_HD bool rule_needs_length(enum rule_kind kind)
 {
 	return kind == RULE_EM_ROWS || kind == RULE_SART || kind == RULE_BACKPROJECT;
 }
 
 /* Does the rule look at p = A x at all? */
-static inline TOMONODE_HD bool rule_wants_line(enum rule_kind kind)
+static inline TOMONODE_HD bool rule_needs_line(enum rule_kind kind)
 {
 	return kind != RULE_BACKPROJECT;
 }

@@ -225,7 +225,7 @@ int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf 
 int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 		  struct buf *ret_pair, struct err *err)
 {
-	bool line = rule_wants_line(rule->kind), length = rule_wants_length(rule->kind);
+	bool line = rule_needs_line(rule->kind), length = rule_needs_length(rule->kind);
 	int r = cpu_rule_check(rule, err);
 
 	r = r < 0 ? r : bins_size(a, "make_pair", y, 1, err);
@@ -261,7 +261,7 @@ bool cpu_fused(const struct projection *a)
 int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct buf *x, const struct buf *y,
 		     const struct buf *row, struct buf *ret_pair, struct err *err)
 {
-	bool length = rule_wants_length(rule->kind);
+	bool length = rule_needs_length(rule->kind);
 	struct cpu_forward f = {.x = x ? x->mem : NULL,
 				.rule = rule,
 				.y = y->mem,
@@ -272,7 +272,7 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 
 	if (!cpu_fused(a))
 		return err_set(err, ENOTSUP, "forward_pair: the exact projection has no fused passes");
-	if (!rule_wants_line(rule->kind))
+	if (!rule_needs_line(rule->kind))
 		return cpu_make_pair(a, rule, y, NULL, row, ret_pair, err);
 	r = cpu_rule_check(rule, err);
 	r = r < 0 ? r : volume_size(a, "forward_pair", x, err);

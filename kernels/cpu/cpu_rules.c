@@ -27,7 +27,7 @@ int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf
 		  const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err)
 {
 	const struct cpu_state *state = cpu_state(ret_q->dev);
-	bool length = rule_wants_length(rule->kind);
+	bool length = rule_needs_length(rule->kind);
 	size_t n = ret_q->n;
 	int threads = n < 4 * CHUNK ? 1 : state->threads, r = cpu_rule_check(rule, err);
 

@@ -10,7 +10,7 @@ ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restri
 
 	r.kind = kind;
 	for (int i = 0; i < n; i++) {
-		float line = rule_wants_line(kind) ? p[i] : 0, length = rule_wants_length(kind) ? row[i] : 0;
+		float line = rule_needs_line(kind) ? p[i] : 0, length = rule_needs_length(kind) ? row[i] : 0;
 		struct rule_pair pair = rule_bin(&r, y[i], line, length);
 		bool on = !mask || mask[i] > 0;
 
@@ -84,7 +84,7 @@ ROWS_TARGET static inline __attribute__((always_inline)) void ROWS(bins_of)(enum
 
 	r.kind = kind;
 	for (int i = 0; i < n; i++) /* p may be q */
-		q[i] = rule_data_bin(&r, y[i], p[i], rule_wants_length(kind) ? row[i] : 0, mult ? mult[i] : 1, add ? add[i] : 0);
+		q[i] = rule_data_bin(&r, y[i], p[i], rule_needs_length(kind) ? row[i] : 0, mult ? mult[i] : 1, add ? add[i] : 0);
 }
 
 ROWS_TARGET static void ROWS(bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,

@@ -210,7 +210,7 @@ static int check_rule(const struct projection *a, const char *what, const struct
 	if (y->n != n_bins || pair->n != 2 * n_bins || (row && row->n != n_bins))
 		return err_set(err, EINVAL, "%s: %s: %zu data, %zu row lengths and %zu pair values for %zu bins", a->dev->name,
 			       what, y->n, row ? row->n : 0, pair->n, n_bins);
-	if (rule_wants_length(rule->kind) && !row)
+	if (rule_needs_length(rule->kind) && !row)
 		return err_set(err, EINVAL, "%s: %s: rule %d wants the lengths of the rows", a->dev->name, what, (int)rule->kind);
 	return 0;
 }

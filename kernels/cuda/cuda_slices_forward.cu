@@ -108,7 +108,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, FORWARD_BLOCKS)
 			    bin_counts(job.mask, (size_t)view * scan_view_size(&job.scan) + (size_t)(v + r) * job.scan.n_u + u);
 		any = any || counts[r];
 	}
-	any = __any_sync(0xffffffff, any) && (!job.pairs || rule_wants_line(job.rule.kind));
+	any = __any_sync(0xffffffff, any) && (!job.pairs || rule_needs_line(job.rule.kind));
 	for (int k0 = 0; k0 < nz; k0 += CHUNK) {
 		int n = min(nz - k0, CHUNK);
 

@@ -106,7 +106,7 @@ int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct bu
 	float *q = ret_q->mem;
 
 	if (y->n != ret_q->n || p->n != ret_q->n || (row && row->n != ret_q->n) || (mult && mult->n != ret_q->n) ||
-	    (add && add->n != ret_q->n) || (rule_wants_length(r.kind) && !row))
+	    (add && add->n != ret_q->n) || (rule_needs_length(r.kind) && !row))
 		return err_set(err, EINVAL, "%s: rule_bins: data of other sizes than %zu bins, or no row lengths", y->dev->name,
 			       ret_q->n);
 	return each(ret_q, "rule_bins", err, [=] __device__(size_t i) {

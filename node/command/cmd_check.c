@@ -188,7 +188,7 @@ int cmd_check(int argc, char **argv)
 	const struct tls_files_report files = {&m, add_problem, add_expiry, add_warning};
 	const char *path = NULL;
 	struct err err = {0};
-	char room[CONFIG_PATH_ROOM];
+	char buffer[CONFIG_PATH_BUFFER];
 	struct options o;
 	bool reference = false, verbose = false;
 	int id, rc, code = CODE_OK;
@@ -209,7 +209,7 @@ int cmd_check(int argc, char **argv)
 		return fflush(stdout) == 0 ? CODE_OK : CODE_FAILED;
 	}
 	if (!path)
-		path = config_path_default(room);
+		path = config_path_default(buffer);
 	m.problems = json_array();
 	m.warnings = json_array();
 	rc = config_load(path, add_problem, &m, &config, &err);

@@ -140,9 +140,9 @@ static int list_fill(struct list *l, char *const *paths, const char *const sop_c
 
 static int export_series(struct options *o, const struct list *l, enum format format, const char *out)
 {
-	struct pet_series *s = NULL;
+	struct image_series *s = NULL;
 	struct err err = {0};
-	int rc = pet_series_open(l->paths, l->n, &s, &err);
+	int rc = image_series_open(l->paths, l->n, &s, &err);
 
 	if (rc == 0)
 		rc = format == FORMAT_NIFTI ? export_nifti(s, out, &err) : export_interfile_image(s, out, &err);
@@ -156,7 +156,7 @@ static int export_series(struct options *o, const struct list *l, enum format fo
 		       s->spacing[1], s->spacing[2], s->units);
 	else
 		rc = options_fail_err(o, &err);
-	pet_series_close(s);
+	image_series_close(s);
 	return rc;
 }
 

@@ -31,7 +31,7 @@ static bool ends(const char *text, size_t n, const char *tail, size_t *ret_head)
 	return true;
 }
 
-const char *config_path_place(const char *program, size_t n, char room[CONFIG_PATH_ROOM])
+const char *config_path_place(const char *program, size_t n, char buffer[CONFIG_PATH_BUFFER])
 {
 	const char *slash = strrchr(program, '/'), *etc = TOMONODE_SYSCONFDIR;
 	size_t folder = slash ? (size_t)(slash - program) : 0, head = 0;
@@ -42,15 +42,15 @@ const char *config_path_place(const char *program, size_t n, char room[CONFIG_PA
 	if (tar)
 		etc = "etc";
 	if (n == 0 && etc[0] == '/')
-		snprintf(room, CONFIG_PATH_ROOM, "%s/" FILE_NAME, etc);
+		snprintf(buffer, CONFIG_PATH_BUFFER, "%s/" FILE_NAME, etc);
 	else if (n == 0 || (n == 1 && !tar && etc[0] != '/' && ends(program, head, "/usr", &head)))
-		snprintf(room, CONFIG_PATH_ROOM, "%.*s/%s/" FILE_NAME, (int)head, program, etc);
+		snprintf(buffer, CONFIG_PATH_BUFFER, "%.*s/%s/" FILE_NAME, (int)head, program, etc);
 	else
 		return NULL;
-	return room;
+	return buffer;
 }
 
-const char *config_path_default(char room[CONFIG_PATH_ROOM])
+const char *config_path_default(char buffer[CONFIG_PATH_BUFFER])
 {
 	const char *named = getenv("TOMONODE_CONF"), *place;
 	char program[PATH_MAX];
@@ -60,7 +60,7 @@ const char *config_path_default(char room[CONFIG_PATH_ROOM])
 		return named[0] ? named : NULL;
 	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = '\0';
-	for (size_t i = 0; (place = config_path_place(program, i, room)) != NULL; i++)
+	for (size_t i = 0; (place = config_path_place(program, i, buffer)) != NULL; i++)
 		if (access(place, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) /* one that cannot be read is to be said */
 			return place;
 	return NULL;

@@ -7,7 +7,7 @@
 
 #include "node/base/log.h" /* syslog levels and facilities */
 #include "node/config/config.h"
-#include "node/config/config_rows.h"
+#include "node/config/config_internal.h"
 
 static const struct key_choice log_targets[] = {{"stderr", 0}, {"syslog", 1}, {NULL, 0}};
 static const struct key_choice audit_targets[] = {

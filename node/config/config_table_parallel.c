@@ -1,7 +1,7 @@
 /* config_table_parallel.c - the keys of parallel beams: protocols whose kind is parallel. */
 #include <stddef.h>
 
-#include "node/config/config_rows.h"
+#include "node/config/config_internal.h"
 
 static const struct key_choice algorithms[] = {
 	{"bp", PARALLEL_BP},

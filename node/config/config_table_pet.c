@@ -1,7 +1,7 @@
 /* config_table_pet.c - the keys of PET: protocols whose kind is pet, and scanners. */
 #include <stddef.h>
 
-#include "node/config/config_rows.h"
+#include "node/config/config_internal.h"
 
 static const struct key_choice algorithms[] = {
 	{"mlem", PET_MLEM}, {"osem", PET_OSEM}, {"bsrem", PET_BSREM}, {"fbp", PET_FBP}, {NULL, 0},

@@ -1,7 +1,7 @@
 /* config_table_status.c - the keys of the status page; see node/config/config_table.c. */
 #include <stddef.h>
 
-#include "node/config/config_rows.h"
+#include "node/config/config_internal.h"
 
 static const struct key_choice actions[] = {
 	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};

@@ -5,7 +5,7 @@
  * stored.
  */
 #include "node/format/mhd.h"
-#include "node/base/text_in.h"
+#include "node/base/text_file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -281,7 +281,7 @@ int mhd_open(const char *path, struct mhd *ret_header, struct err *err)
 	const char *slash = strrchr(path, '/');
 	char *text = NULL;
 	size_t size = 0;
-	int rc = text_in_read(path, MHD_HEADER_MAX, "MetaImage header", &text, &size, err);
+	int rc = text_file_read(path, MHD_HEADER_MAX, "MetaImage header", &text, &size, err);
 
 	if (rc == 0)
 		rc = mhd_parse(text, size, slash ? slash + 1 : path, ret_header, err);

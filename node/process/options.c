@@ -307,9 +307,9 @@ int options_config_of_node(const struct options *o, const char *path, struct con
 
 int options_config(const struct options *o, const char *path, struct config **ret_config)
 {
-	char room[CONFIG_PATH_ROOM];
+	char buffer[CONFIG_PATH_BUFFER];
 
-	return options_config_of_node(o, path ? path : config_path_default(room), ret_config);
+	return options_config_of_node(o, path ? path : config_path_default(buffer), ret_config);
 }
 
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value)

@@ -1,4 +1,4 @@
-#include "node/process/sandbox_parts.h"
+#include "node/process/sandbox_internal.h"
 
 #include <errno.h>
 #include <linux/capability.h>

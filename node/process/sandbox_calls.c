@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "node/process/sandbox_parts.h"
+#include "node/process/sandbox_internal.h"
 
 /* Memory, time, threads, and files that Landlock has a say in: every role. */
 static const char *const common[] = {

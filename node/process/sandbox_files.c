@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "node/process/sandbox_parts.h"
+#include "node/process/sandbox_internal.h"
 
 /* Rights and fields that came after Debian 12's headers, as in Linux 6.12's. */
 #define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */

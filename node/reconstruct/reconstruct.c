@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "kernels/clock.h"
-#include "node/reconstruct/reconstruct_parts.h"
+#include "node/reconstruct/reconstruct_internal.h"
 #include "node/tomo/exam.h"
 
 /* The first file tells. One that cannot be read is for the reconstruction of the protocol's kind to refuse. */
@@ -110,7 +110,7 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 	return rc;
 }
 
-int reconstruct_hold(int rc, int from, int to, struct err *err)
+int err_remap(int rc, int from, int to, struct err *err)
 {
 	if (rc != -from)
 		return rc;

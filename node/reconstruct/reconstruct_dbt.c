@@ -5,7 +5,7 @@
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_views.h"
-#include "node/reconstruct/reconstruct_parts.h"
+#include "node/reconstruct/reconstruct_internal.h"
 #include "node/result/result.h"
 #include "node/tomo/exam.h"
 
@@ -26,7 +26,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = dbt_plan(&base->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, base->dev, &w->plan, err);
 	if (rc == 0)
 		rc = result_check(base->protocol, &w->plan, err);
-	rc = reconstruct_hold(rc, EINVAL, ENOTSUP, err); /* the protocol and this case do not fit */
+	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol and this case do not fit */
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;

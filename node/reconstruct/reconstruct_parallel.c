@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "node/reconstruct/reconstruct_parts.h"
+#include "node/reconstruct/reconstruct_internal.h"
 
 struct parallel_work {
 	struct reconstruct_work base;
@@ -25,7 +25,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 		return err_set(err, EBADMSG, "a PET acquisition, no parallel beams");
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&base->protocol->parallel, &w->header->beams, base->dev, &w->plan, err);
-	return reconstruct_hold(rc, EINVAL, ENOTSUP, err);
+	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
 /* The bytes, then floats of them. Values that are no line integrals are refused by parallel_reconstruct(). */
@@ -65,8 +65,8 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 			       w->plan.grid.n[1]);
 	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->beams, base->dev, w->lines, base->monitor,
 				  w->volume, &base->report.parallel.run, err);
-	rc = reconstruct_hold(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
-	return reconstruct_hold(rc, EDOM, EBADMSG, err);
+	rc = err_remap(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
+	return err_remap(rc, EDOM, EBADMSG, err);
 }
 
 static int write_case(struct reconstruct_work *base, struct err *err)

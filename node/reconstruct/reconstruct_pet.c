@@ -6,7 +6,7 @@
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_planes.h"
-#include "node/reconstruct/reconstruct_parts.h"
+#include "node/reconstruct/reconstruct_internal.h"
 
 #define SLICES_AT_A_TIME 16
 
@@ -37,7 +37,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
 	if (rc == 0)
 		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, &w->session, err);
-	return reconstruct_hold(rc, EINVAL, ENOTSUP, err);
+	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
 static int read_case(struct reconstruct_work *base, struct err *err)
@@ -57,7 +57,7 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	struct pet_work *w = (struct pet_work *)base;
 	int rc = pet_run(w->session, base->monitor, &base->report.pet.run, err);
 
-	return reconstruct_hold(rc, EDOM, EBADMSG, err); /* no counts */
+	return err_remap(rc, EDOM, EBADMSG, err); /* no counts */
 }
 
 static int read_volume(struct pet_work *w, struct err *err)

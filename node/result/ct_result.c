@@ -14,7 +14,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/version.h"
-#include "node/result/ct_result_parts.h"
+#include "node/result/ct_result_internal.h"
 
 #define HU_LEAST (-32768) /* of 16 bits */
 #define HU_MOST 32767
@@ -70,7 +70,7 @@ static void choose_unit(struct ct_result *r)
 		return;
 	}
 	r->is_signed = r->lo < 0;
-	r->slope = top > 0 ? top / SLICE_TOP : 1;
+	r->slope = top > 0 ? top / SLICE_STORED_MAX : 1;
 	if (back && attenuation)
 		snprintf(r->unit, sizeof(r->unit), "1"); /* 1/mm times mm */
 	else
@@ -120,7 +120,7 @@ static int describe(struct ct_result *r, const float *volume, struct err *err)
 static int make_header(struct ct_result *r, struct dicom_file **ret_header, struct err *err)
 {
 	struct dicom_file *header = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	char uid[DICOM_UID_SIZE];
 	double slope;
 
@@ -131,7 +131,7 @@ static int make_header(struct ct_result *r, struct dicom_file **ret_header, stru
 	root.item = dicom_root(header);
 	ct_result_fill_header(r, &root);
 	if (root.rc >= 0 && (dicom_get_double(root.item, TAG_RESCALE_SLOPE, 0, &slope, err) != 1 || !(slope > 0)))
-		root.rc = err_set(err, EIO, "the largest value, %g, cannot be a Rescale Slope", r->slope * SLICE_TOP);
+		root.rc = err_set(err, EIO, "the largest value, %g, cannot be a Rescale Slope", r->slope * SLICE_STORED_MAX);
 	if (root.rc < 0) {
 		dicom_close(header);
 		return root.rc;
@@ -141,7 +141,7 @@ static int make_header(struct ct_result *r, struct dicom_file **ret_header, stru
 	return 0;
 }
 
-static int fill_slice(void *ctx, int index, struct fill *root, struct slice_scale *ret_scale)
+static int fill_slice(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale)
 {
 	const struct ct_result *r = ctx;
 
@@ -149,7 +149,7 @@ static int fill_slice(void *ctx, int index, struct fill *root, struct slice_scal
 	if (r->hounsfield)
 		*ret_scale = (struct slice_scale){1000 / r->info->protocol->mu_water, -1000, HU_LEAST, HU_MOST};
 	else
-		*ret_scale = (struct slice_scale){1 / r->slope, 0, -SLICE_TOP, SLICE_TOP};
+		*ret_scale = (struct slice_scale){1 / r->slope, 0, -SLICE_STORED_MAX, SLICE_STORED_MAX};
 	return root->rc < 0 ? root->rc : 0;
 }
 

@@ -12,7 +12,7 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
-#include "node/result/ct_result_parts.h"
+#include "node/result/ct_result_internal.h"
 #include "node/result/result_series.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
@@ -59,41 +59,41 @@ static const char *filter_name(const struct parallel_protocol *p)
 
 /* ---- series and image ---- */
 
-static void fill_series(const struct ct_result *r, struct fill *f)
+static void fill_series(const struct ct_result *r, struct item_writer *w)
 {
 	const struct result_series series = {r->source, r->info->protocol, "CT", "CT", r->series};
 
-	result_series_fill(&series, f);
+	result_series_fill(&series, w);
 	/* a source that gives codes alone has its position in the facts, too */
-	fill_text(f, TAG_PATIENT_POSITION, r->s->facts.patient_position);
+	item_put_text(w, TAG_PATIENT_POSITION, r->s->facts.patient_position);
 }
 
-static void fill_values(const struct ct_result *r, struct fill *f)
+static void fill_values(const struct ct_result *r, struct item_writer *w)
 {
-	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
-	fill_double(f, TAG_RESCALE_SLOPE, r->slope);
-	fill_text(f, TAG_RESCALE_TYPE, r->hounsfield ? "HU" : "US");
+	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
+	item_put_double(w, TAG_RESCALE_SLOPE, r->slope);
+	item_put_text(w, TAG_RESCALE_TYPE, r->hounsfield ? "HU" : "US");
 	if (r->hounsfield) { /* a usual one for soft tissue */
-		fill_double(f, TAG_WINDOW_CENTER, 40);
-		fill_double(f, TAG_WINDOW_WIDTH, 400);
+		item_put_double(w, TAG_WINDOW_CENTER, 40);
+		item_put_double(w, TAG_WINDOW_WIDTH, 400);
 	} else {
-		result_series_fill_window(r->lo, r->hi, f);
+		result_series_fill_window(r->lo, r->hi, w);
 	}
 }
 
-static void fill_image(const struct ct_result *r, struct fill *f)
+static void fill_image(const struct ct_result *r, struct item_writer *w)
 {
 	const struct parallel_protocol *p = &r->info->protocol->parallel;
 	const struct grid *g = &r->info->plan->grid;
 
-	result_series_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, f);
-	result_slices_fill_plane(&r->view, g, r->is_signed, f);
-	fill_int(f, TAG_IMAGES_IN_ACQUISITION, g->n[2]);
-	fill_values(r, f);
+	result_series_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, w);
+	result_slices_fill_plane(&r->view, g, r->is_signed, w);
+	item_put_int(w, TAG_IMAGES_IN_ACQUISITION, g->n[2]);
+	fill_values(r, w);
 	if (p->fov_radius > 0)
-		fill_double(f, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
+		item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
 	if (p->algorithm == PARALLEL_FBP)
-		fill_text(f, TAG_CONVOLUTION_KERNEL, filter_name(p));
+		item_put_text(w, TAG_CONVOLUTION_KERNEL, filter_name(p));
 }
 
 /* ---- where it comes from ---- */
@@ -147,27 +147,27 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 		snprintf(ret_text + n, size - n, "%s%.300s Research use only.", r->warnings[0] ? " " : "", r->warnings);
 }
 
-static void fill_sources(const struct ct_result *r, struct fill *root)
+static void fill_sources(const struct ct_result *r, struct item_writer *root)
 {
 	const struct algorithm *a = &algorithms[r->info->protocol->parallel.algorithm];
 	char text[1025];
 
 	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
-	fill_text(root, TAG_DERIVATION_DESCRIPTION, text);
+	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
 	if (a->code)
-		fill_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
 	describe_recipe(r, text, sizeof(text));
-	provenance_fill_machines(r->source, &r->now, text, root);
+	provenance_fill_contributing_equipment(r->source, &r->now, text, root);
 }
 
-void ct_result_fill_header(const struct ct_result *r, struct fill *root)
+void ct_result_fill_header(const struct ct_result *r, struct item_writer *root)
 {
 	provenance_fill_patient(r->source, root);
-	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
+	item_copy_all(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
 	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
-		fill_empty(root, copied_or_empty[i]);
-		fill_copy(root, copied_or_empty[i], r->source);
+		item_put_empty(root, copied_or_empty[i]);
+		item_copy(root, copied_or_empty[i], r->source);
 	}
 	fill_series(r, root);
 	provenance_fill_equipment(root);
@@ -175,7 +175,7 @@ void ct_result_fill_header(const struct ct_result *r, struct fill *root)
 	fill_sources(r, root);
 }
 
-void ct_result_fill_slice(const struct ct_result *r, int index, struct fill *root)
+void ct_result_fill_slice(const struct ct_result *r, int index, struct item_writer *root)
 {
 	const struct grid *g = &r->info->plan->grid;
 	char uid[DICOM_UID_SIZE];
@@ -183,7 +183,7 @@ void ct_result_fill_slice(const struct ct_result *r, int index, struct fill *roo
 
 	slice_view_position(&r->view, r->s->centre, r->s->axis, g, index, position);
 	ct_result_uid(r->s, r->info->protocol, slice_view_slice(&r->view, g, index), uid);
-	fill_text(root, TAG_SOP_INSTANCE_UID, uid);
-	fill_int(root, TAG_INSTANCE_NUMBER, index + 1);
+	item_put_text(root, TAG_SOP_INSTANCE_UID, uid);
+	item_put_int(root, TAG_INSTANCE_NUMBER, index + 1);
 	result_slices_fill_place(&r->view, position, root);
 }

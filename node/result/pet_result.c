@@ -13,7 +13,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/version.h"
-#include "node/result/pet_result_parts.h"
+#include "node/result/pet_result_internal.h"
 
 /* ---- identity ---- */
 
@@ -66,25 +66,25 @@ static int measure_volume(struct pet_result *r, const float *volume, struct slic
 }
 
 /* What a slice has for itself, and how its values are stored: with the slope as the header has it. */
-static int fill_slice(void *ctx, int index, struct fill *root, struct slice_scale *ret_scale)
+static int fill_slice(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale)
 {
 	const struct pet_result *r = ctx;
 	const struct slice_range *range = &r->range[slice_view_slice(&r->view, &r->info->plan->grid, index)];
 	double top = r->quantity.factor * fmax(range->hi, -range->lo), slope;
 
-	pet_result_fill_slice(r, index, top > 0 ? top / SLICE_TOP : 1, root);
+	pet_result_fill_slice(r, index, top > 0 ? top / SLICE_STORED_MAX : 1, root);
 	if (root->rc < 0)
 		return root->rc;
 	if (dicom_get_double(root->item, TAG_RESCALE_SLOPE, 0, &slope, root->err) != 1 || !(slope > 0))
 		return err_set(root->err, EIO, "slice %d: its largest value %g cannot be a Rescale Slope", index + 1, top);
-	*ret_scale = (struct slice_scale){.gain = r->quantity.factor / slope, .lo = -SLICE_TOP, .hi = SLICE_TOP};
+	*ret_scale = (struct slice_scale){.gain = r->quantity.factor / slope, .lo = -SLICE_STORED_MAX, .hi = SLICE_STORED_MAX};
 	return 0;
 }
 
 static int make_header(const struct pet_result *r, struct dicom_file **ret_header, struct err *err)
 {
 	struct dicom_file *header = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	char uid[DICOM_UID_SIZE];
 
 	pet_result_uid(r->s, r->info->protocol, 0, uid);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "node/result/pet_result_parts.h"
+#include "node/result/pet_result_internal.h"
 #include "node/result/result_series.h"
 
 /* As the source has them: isotope and dose with their codes, the place in the body, the detection. */
@@ -44,89 +44,89 @@ static const struct lie {
 	{"DL", "102536004", "left lateral decubitus"},
 };
 
-static void fill_code_into(struct fill *f, uint32_t sequence, const char *value, const char *meaning)
+static void item_put_code_into(struct item_writer *w, uint32_t sequence, const char *value, const char *meaning)
 {
-	fill_code(f, sequence, value, "SCT", meaning);
+	item_put_code(w, sequence, value, "SCT", meaning);
 }
 
 /* The source's codes, or those that its PatientPosition means. */
-static void fill_patient_orientation(const struct pet_result *r, struct fill *f)
+static void fill_patient_orientation(const struct pet_result *r, struct item_writer *w)
 {
 	const char *position = r->s->facts.patient_position;
-	struct fill item;
+	struct item_writer item;
 
 	if (dicom_item_count(r->source, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE) > 0) {
-		fill_copy(f, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, r->source);
+		item_copy(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, r->source);
 	} else {
-		fill_empty(f, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE);
+		item_put_empty(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE);
 		for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 			if (strlen(position) < 3 || strcmp(position + 2, lies[i].position))
 				continue;
-			fill_code_into(f, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "102538003", "recumbent");
-			item = *f;
-			if (f->rc >= 0)
-				item.item = dicom_item_at(f->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
-			fill_code_into(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, lies[i].code, lies[i].meaning);
-			fill_join(f, &item);
+			item_put_code_into(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "102538003", "recumbent");
+			item = *w;
+			if (w->rc >= 0)
+				item.item = dicom_item_at(w->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
+			item_put_code_into(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, lies[i].code, lies[i].meaning);
+			item_end(w, &item);
 		}
 	}
 	if (dicom_item_count(r->source, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE) > 0) {
-		fill_copy(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, r->source);
+		item_copy(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, r->source);
 		return;
 	}
-	fill_empty(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE);
+	item_put_empty(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE);
 	if (!strncmp(position, "HF", 2))
-		fill_code_into(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102540008", "headfirst");
+		item_put_code_into(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102540008", "headfirst");
 	else if (!strncmp(position, "FF", 2))
-		fill_code_into(f, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102541007", "feet-first");
+		item_put_code_into(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102541007", "feet-first");
 }
 
-static void fill_series(const struct pet_result *r, struct fill *f)
+static void fill_series(const struct pet_result *r, struct item_writer *w)
 {
 	const struct result_series series = {r->source, r->info->protocol, "PT", "PET", r->series};
 
-	result_series_fill(&series, f);
-	fill_text(f, TAG_SERIES_DATE, r->quantity.date);
-	fill_text(f, TAG_SERIES_TIME, r->quantity.time);
-	fill_text(f, TAG_ACQUISITION_DATE, r->quantity.date);
-	fill_text(f, TAG_ACQUISITION_TIME, r->quantity.time);
+	result_series_fill(&series, w);
+	item_put_text(w, TAG_SERIES_DATE, r->quantity.date);
+	item_put_text(w, TAG_SERIES_TIME, r->quantity.time);
+	item_put_text(w, TAG_ACQUISITION_DATE, r->quantity.date);
+	item_put_text(w, TAG_ACQUISITION_TIME, r->quantity.time);
 }
 
-static void fill_quantity(const struct pet_result *r, struct fill *f)
+static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 {
 	const struct pet_quantity *q = &r->quantity;
 
-	fill_text(f, TAG_SERIES_TYPE, "STATIC\\IMAGE");
-	fill_int(f, TAG_NUMBER_OF_SLICES, r->info->plan->grid.n[2]);
-	fill_text(f, TAG_COUNTS_SOURCE, "EMISSION");
-	fill_text(f, TAG_UNITS, q->calibrated ? "BQML" : "CNTS");
-	fill_text(f, TAG_CORRECTED_IMAGE, q->corrected);
-	fill_text(f, TAG_DECAY_CORRECTION, q->decay);
+	item_put_text(w, TAG_SERIES_TYPE, "STATIC\\IMAGE");
+	item_put_int(w, TAG_NUMBER_OF_SLICES, r->info->plan->grid.n[2]);
+	item_put_text(w, TAG_COUNTS_SOURCE, "EMISSION");
+	item_put_text(w, TAG_UNITS, q->calibrated ? "BQML" : "CNTS");
+	item_put_text(w, TAG_CORRECTED_IMAGE, q->corrected);
+	item_put_text(w, TAG_DECAY_CORRECTION, q->decay);
 	if (strcmp(q->decay, "NONE"))
-		fill_double(f, TAG_DECAY_FACTOR, q->decay_before > 0 ? q->decay_before : q->decay_factor);
+		item_put_double(w, TAG_DECAY_FACTOR, q->decay_before > 0 ? q->decay_before : q->decay_factor);
 	if (q->calibrated)
-		fill_double(f, TAG_DOSE_CALIBRATION_FACTOR, q->calibration);
-	fill_double(f, TAG_FRAME_REFERENCE_TIME, q->reference_ms);
-	fill_int(f, TAG_ACTUAL_FRAME_DURATION, lround(1000 * q->duration));
-	fill_double(f, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
+		item_put_double(w, TAG_DOSE_CALIBRATION_FACTOR, q->calibration);
+	item_put_double(w, TAG_FRAME_REFERENCE_TIME, q->reference_ms);
+	item_put_int(w, TAG_ACTUAL_FRAME_DURATION, lround(1000 * q->duration));
+	item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
 }
 
-static void fill_image(const struct pet_result *r, struct fill *f)
+static void fill_image(const struct pet_result *r, struct item_writer *w)
 {
 	/* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
-	result_series_fill_image("ORIGINAL\\PRIMARY", &r->now, f);
-	result_slices_fill_plane(&r->view, &r->info->plan->grid, r->is_signed, f);
-	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
-	result_series_fill_window(0, r->largest, f);
+	result_series_fill_image("ORIGINAL\\PRIMARY", &r->now, w);
+	result_slices_fill_plane(&r->view, &r->info->plan->grid, r->is_signed, w);
+	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
+	result_series_fill_window(0, r->largest, w);
 }
 
-void pet_result_fill_header(const struct pet_result *r, struct fill *root)
+void pet_result_fill_header(const struct pet_result *r, struct item_writer *root)
 {
 	provenance_fill_patient(r->source, root);
-	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
+	item_copy_all(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
 	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
-		fill_empty(root, copied_or_empty[i]);
-		fill_copy(root, copied_or_empty[i], r->source);
+		item_put_empty(root, copied_or_empty[i]);
+		item_copy(root, copied_or_empty[i], r->source);
 	}
 	fill_patient_orientation(r, root);
 	fill_series(r, root);
@@ -135,7 +135,7 @@ void pet_result_fill_header(const struct pet_result *r, struct fill *root)
 	fill_image(r, root);
 }
 
-void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct fill *root)
+void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct item_writer *root)
 {
 	const struct grid *g = &r->info->plan->grid;
 	char uid[DICOM_UID_SIZE];
@@ -143,9 +143,9 @@ void pet_result_fill_slice(const struct pet_result *r, int index, double slope, 
 
 	slice_view_position(&r->view, r->s->centre, r->s->axis, g, index, position);
 	pet_result_uid(r->s, r->info->protocol, slice_view_slice(&r->view, g, index), uid);
-	fill_text(root, TAG_SOP_INSTANCE_UID, uid);
-	fill_int(root, TAG_INSTANCE_NUMBER, index + 1);
-	fill_int(root, TAG_IMAGE_INDEX, index + 1);
+	item_put_text(root, TAG_SOP_INSTANCE_UID, uid);
+	item_put_int(root, TAG_INSTANCE_NUMBER, index + 1);
+	item_put_int(root, TAG_IMAGE_INDEX, index + 1);
 	result_slices_fill_place(&r->view, position, root);
-	fill_double(root, TAG_RESCALE_SLOPE, slope);
+	item_put_double(root, TAG_RESCALE_SLOPE, slope);
 }

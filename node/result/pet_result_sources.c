@@ -13,7 +13,7 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
-#include "node/result/pet_result_parts.h"
+#include "node/result/pet_result_internal.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 
@@ -42,7 +42,7 @@ static const char *projector_name(const struct protocol_conf *p)
 /* ---- methods ---- */
 
 /* LO: 64 characters at most. */
-static void fill_method(const struct pet_result *r, struct fill *f)
+static void fill_method(const struct pet_result *r, struct item_writer *w)
 {
 	const struct protocol_conf *p = r->info->protocol;
 	const struct algorithm *a = &algorithms[p->pet.algorithm];
@@ -55,42 +55,42 @@ static void fill_method(const struct pet_result *r, struct fill *f)
 			 projector_name(p));
 	else
 		snprintf(text, sizeof(text), "%s", a->name);
-	fill_text(f, TAG_RECONSTRUCTION_METHOD, text);
+	item_put_text(w, TAG_RECONSTRUCTION_METHOD, text);
 	if (p->pet.postfilter > 0)
 		snprintf(kernel, sizeof(kernel), "Gauss %.3g mm", p->pet.postfilter);
 	else if (!a->iterates)
 		snprintf(kernel, sizeof(kernel), "Hann %.3g", p->pet.filter_cut);
 	kernel[16] = '\0'; /* SH */
 	if (kernel[0])
-		fill_text(f, TAG_CONVOLUTION_KERNEL, kernel);
+		item_put_text(w, TAG_CONVOLUTION_KERNEL, kernel);
 }
 
 /* A method of the source's own where its data came corrected, ours where the model does it, nothing where nothing was done. */
-static void fill_correction(const struct pet_result *r, struct fill *f, uint32_t tag, bool corrected, bool in_model,
+static void fill_correction(const struct pet_result *r, struct item_writer *w, uint32_t tag, bool corrected, bool in_model,
 			    const char *model)
 {
 	if (!corrected)
 		return;
 	if (in_model)
-		fill_text(f, tag, model);
+		item_put_text(w, tag, model);
 	else
-		fill_copy(f, tag, r->source);
+		item_copy(w, tag, r->source);
 }
 
-static void fill_corrections(const struct pet_result *r, struct fill *f)
+static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 {
 	const struct sinogram_part *part = r->s->part;
 	const struct pet_quantity *q = &r->quantity;
 	bool additive = part[SINOGRAM_ADDITIVE].present;
 	bool factors = part[SINOGRAM_ATTENUATION].present || part[SINOGRAM_MULTIPLICATIVE].present;
 
-	fill_correction(r, f, TAG_ATTENUATION_CORRECTION_METHOD, q->has_attn, factors, "factors in the system model");
-	fill_correction(r, f, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
+	fill_correction(r, w, TAG_ATTENUATION_CORRECTION_METHOD, q->has_attn, factors, "factors in the system model");
+	fill_correction(r, w, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
 	/* how randoms were estimated is the source's knowledge: DLYD, SING */
 	if (q->has_ran)
-		fill_copy(f, TAG_RANDOMS_CORRECTION_METHOD, r->source);
+		item_copy(w, TAG_RANDOMS_CORRECTION_METHOD, r->source);
 	else
-		fill_text(f, TAG_RANDOMS_CORRECTION_METHOD, "NONE");
+		item_put_text(w, TAG_RANDOMS_CORRECTION_METHOD, "NONE");
 }
 
 /* ---- words ---- */
@@ -155,17 +155,17 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 			 r->quantity.warnings);
 }
 
-void pet_result_fill_sources(const struct pet_result *r, struct fill *root)
+void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root)
 {
 	const struct algorithm *a = &algorithms[r->info->protocol->pet.algorithm];
 	char text[1025];
 
 	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
-	fill_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	fill_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
+	item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
 	fill_method(r, root);
 	fill_corrections(r, root);
 	describe_recipe(r, text, sizeof(text));
-	provenance_fill_machines(r->source, &r->now, text, root);
+	provenance_fill_contributing_equipment(r->source, &r->now, text, root);
 }

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/result/pet_result_parts.h"
+#include "node/result/pet_result_internal.h"
 
 /* Is `term` among the values? */
 static bool has_term(const char *values, const char *term)

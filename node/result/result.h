@@ -4,7 +4,7 @@
  *   series of its own. A synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4:
  *   GENERATED_2D), the class that also workstations without tomosynthesis hang; a series of its own.
  * - Stored value = round((mu - stored_offset) / stored_step) of the protocol, limited to 0..65535: exams of one protocol compare.
- * - node/result/dicom_from_volume.c and the files result_*.c, the one place where geometry becomes tags, implement it.
+ * - node/result/result_write.c and the files result_*.c, the one place where geometry becomes tags, implement it.
  */
 #ifndef TOMONODE_NODE_RESULT_H
 #define TOMONODE_NODE_RESULT_H

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
 /* Copied from the first view; each is required by the modules. */
 static const uint32_t source_values[] = {
@@ -36,14 +36,14 @@ static const uint32_t acquisition_values[] = {
 };
 
 /* Copy values that must all be there: 1, or 0 when one is missing. */
-static int copy_all(const struct header *h, const uint32_t *tags, size_t n, struct fill *f)
+static int copy_all(const struct header *h, const uint32_t *tags, size_t n, struct item_writer *w)
 {
-	for (size_t i = 0; i < n && f->rc >= 0; i++) {
+	for (size_t i = 0; i < n && w->rc >= 0; i++) {
 		const struct dicom_item *from = header_find(h, tags[i]);
 
 		if (!from)
 			return 0;
-		fill_copy(f, tags[i], from);
+		item_copy(w, tags[i], from);
 	}
 	return 1;
 }
@@ -60,7 +60,7 @@ static bool exposure_mas(const struct header *h, double *ret_mas)
 	return header_double(h, TAG_EXPOSURE, 0, ret_mas, NULL) == 1;
 }
 
-static int fill_projection(const struct result *r, int view, struct fill *f)
+static int fill_projection(const struct result *r, int view, struct item_writer *w)
 {
 	struct header h = exam_header(r->exam, view);
 	double angle, ms, mas, relative;
@@ -73,10 +73,10 @@ static int fill_projection(const struct result *r, int view, struct fill *f)
 	     header_double(&h, TAG_EXPOSURE_TIME, 0, &ms, NULL) != 1) ||
 	    header_double(&h, TAG_RELATIVE_X_RAY_EXPOSURE, 0, &relative, NULL) != 1)
 		return 0;
-	fill_double(f, TAG_POSITIONER_PRIMARY_ANGLE, angle);
-	fill_double(f, TAG_EXPOSURE_TIME_IN_MS, ms);
-	fill_double(f, TAG_EXPOSURE_IN_MAS, mas);
-	fill_int(f, TAG_RELATIVE_X_RAY_EXPOSURE, lround(relative));
+	item_put_double(w, TAG_POSITIONER_PRIMARY_ANGLE, angle);
+	item_put_double(w, TAG_EXPOSURE_TIME_IN_MS, ms);
+	item_put_double(w, TAG_EXPOSURE_IN_MAS, mas);
+	item_put_int(w, TAG_RELATIVE_X_RAY_EXPOSURE, lround(relative));
 	return 1;
 }
 
@@ -89,7 +89,7 @@ static bool is_per_frame(const struct header *h, uint32_t tag)
 }
 
 /* Doses are the sum over all projections; an object that gives one value for all gives that. */
-static void fill_dose(const struct result *r, uint32_t tag, struct fill *f)
+static void fill_dose(const struct result *r, uint32_t tag, struct item_writer *w)
 {
 	double sum = 0, value;
 
@@ -102,84 +102,84 @@ static void fill_dose(const struct result *r, uint32_t tag, struct fill *f)
 		if (h.frame >= 0 && !is_per_frame(&h, tag))
 			break;
 	}
-	fill_double(f, tag, sum);
+	item_put_double(w, tag, sum);
 }
 
-static int fill_contributing(const struct result *r, struct fill *f)
+static int fill_contributing(const struct result *r, struct item_writer *w)
 {
 	struct header h = exam_header(r->exam, 0);
 	char date[20], time[30], both[64];
 
-	fill_empty(f, TAG_MANUFACTURER);
-	fill_copy(f, TAG_MANUFACTURER, r->source);
-	fill_copy(f, TAG_MANUFACTURER_MODEL_NAME, r->source);
-	fill_copy(f, TAG_DEVICE_SERIAL_NUMBER, r->source);
-	fill_copy(f, TAG_SOFTWARE_VERSIONS, r->source);
+	item_put_empty(w, TAG_MANUFACTURER);
+	item_copy(w, TAG_MANUFACTURER, r->source);
+	item_copy(w, TAG_MANUFACTURER_MODEL_NAME, r->source);
+	item_copy(w, TAG_DEVICE_SERIAL_NUMBER, r->source);
+	item_copy(w, TAG_SOFTWARE_VERSIONS, r->source);
 	if (header_find(&h, TAG_ACQUISITION_DATE_TIME)) {
-		fill_copy(f, TAG_ACQUISITION_DATE_TIME, header_find(&h, TAG_ACQUISITION_DATE_TIME));
+		item_copy(w, TAG_ACQUISITION_DATE_TIME, header_find(&h, TAG_ACQUISITION_DATE_TIME));
 	} else if (header_text(&h, TAG_ACQUISITION_DATE, date, sizeof(date), NULL) == 1 &&
 		   header_text(&h, TAG_ACQUISITION_TIME, time, sizeof(time), NULL) == 1) {
 		snprintf(both, sizeof(both), "%s%s", date, time);
-		fill_text(f, TAG_ACQUISITION_DATE_TIME, both);
+		item_put_text(w, TAG_ACQUISITION_DATE_TIME, both);
 	} else {
 		return 0;
 	}
-	fill_int(f, TAG_ROWS, r->exam->pixels.rows);
-	fill_int(f, TAG_COLUMNS, r->exam->pixels.columns);
-	fill_int(f, TAG_BITS_STORED, r->exam->pixels.bits_stored);
-	fill_text(f, TAG_LOSSY_IMAGE_COMPRESSION, "00"); /* lossy sources are not read */
-	return copy_all(&h, source_values, sizeof(source_values) / sizeof(source_values[0]), f);
+	item_put_int(w, TAG_ROWS, r->exam->pixels.rows);
+	item_put_int(w, TAG_COLUMNS, r->exam->pixels.columns);
+	item_put_int(w, TAG_BITS_STORED, r->exam->pixels.bits_stored);
+	item_put_text(w, TAG_LOSSY_IMAGE_COMPRESSION, "00"); /* lossy sources are not read */
+	return copy_all(&h, source_values, sizeof(source_values) / sizeof(source_values[0]), w);
 }
 
-static int fill_acquisition(const struct result *r, struct fill *f)
+static int fill_acquisition(const struct result *r, struct item_writer *w)
 {
 	const struct exam *e = r->exam;
 	struct header h = exam_header(e, 0);
 	double size[2] = {(double)e->pixels.rows * e->scan->h[1], (double)e->pixels.columns * e->scan->h[0]};
 	double sid, sod;
 
-	if (!copy_all(&h, acquisition_values, sizeof(acquisition_values) / sizeof(acquisition_values[0]), f))
+	if (!copy_all(&h, acquisition_values, sizeof(acquisition_values) / sizeof(acquisition_values[0]), w))
 		return 0;
 	if (header_double(&h, TAG_DISTANCE_SOURCE_TO_DETECTOR, 0, &sid, NULL) != 1 ||
 	    header_double(&h, TAG_DISTANCE_SOURCE_TO_PATIENT, 0, &sod, NULL) != 1 || !(sod > 0))
 		return 0;
-	fill_text(f, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
-	fill_text(f, TAG_X_RAY_RECEPTOR_TYPE, "DIGITAL_DETECTOR");
-	fill_double(f, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, sid / sod);
-	fill_doubles(f, TAG_FIELD_OF_VIEW_DIMENSIONS_IN_FLOAT, size, 2);
-	fill_copy(f, TAG_KVP, header_find(&h, TAG_KVP));
-	fill_dose(r, TAG_ORGAN_DOSE, f);
-	fill_dose(r, TAG_ENTRANCE_DOSE_IN_MGY, f);
-	for (int i = 0; i < e->n_views && f->rc >= 0; i++) {
-		struct fill item = fill_item(f, TAG_PER_PROJECTION_ACQUISITION_SEQUENCE);
+	item_put_text(w, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
+	item_put_text(w, TAG_X_RAY_RECEPTOR_TYPE, "DIGITAL_DETECTOR");
+	item_put_double(w, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, sid / sod);
+	item_put_doubles(w, TAG_FIELD_OF_VIEW_DIMENSIONS_IN_FLOAT, size, 2);
+	item_copy(w, TAG_KVP, header_find(&h, TAG_KVP));
+	fill_dose(r, TAG_ORGAN_DOSE, w);
+	fill_dose(r, TAG_ENTRANCE_DOSE_IN_MGY, w);
+	for (int i = 0; i < e->n_views && w->rc >= 0; i++) {
+		struct item_writer item = item_begin(w, TAG_PER_PROJECTION_ACQUISITION_SEQUENCE);
 		int all = fill_projection(r, i, &item);
 
-		fill_join(f, &item);
+		item_end(w, &item);
 		if (!all)
 			return 0;
 	}
 	return 1;
 }
 
-void result_fill_acquisition(const struct result *r, struct fill *root)
+void result_fill_acquisition(const struct result *r, struct item_writer *root)
 {
 	struct dicom_file *scratch = NULL; /* built aside: whether it is complete is known at the end */
-	struct fill f = {.err = root->err}, sources, acquisition;
+	struct item_writer f = {.err = root->err}, sources, acquisition;
 
 	if (root->rc < 0)
 		return;
 	f.rc = dicom_new(CLASS_TOMOSYNTHESIS, r->sop_instance, &scratch, root->err);
 	if (f.rc >= 0) {
 		f.item = dicom_root(scratch);
-		sources = fill_item(&f, TAG_CONTRIBUTING_SOURCES_SEQUENCE);
-		acquisition = fill_item(&f, TAG_X_RAY_3D_ACQUISITION_SEQUENCE);
+		sources = item_begin(&f, TAG_CONTRIBUTING_SOURCES_SEQUENCE);
+		acquisition = item_begin(&f, TAG_X_RAY_3D_ACQUISITION_SEQUENCE);
 		if (fill_contributing(r, &sources) && fill_acquisition(r, &acquisition)) {
-			fill_copy(root, TAG_CONTRIBUTING_SOURCES_SEQUENCE, f.item);
-			fill_copy(root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, f.item);
+			item_copy(root, TAG_CONTRIBUTING_SOURCES_SEQUENCE, f.item);
+			item_copy(root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE, f.item);
 		}
-		fill_join(&f, &sources);
-		fill_join(&f, &acquisition);
+		item_end(&f, &sources);
+		item_end(&f, &acquisition);
 	}
-	fill_join(root, &f);
+	item_end(root, &f);
 	dicom_close(scratch);
 }

@@ -184,7 +184,7 @@ struct frames *frames_close(struct frames *f)
 	return NULL;
 }
 
-uint16_t *frames_take(struct frames *f)
+uint16_t *frames_acquire(struct frames *f)
 {
 	uint16_t *values = NULL;
 
@@ -197,7 +197,7 @@ uint16_t *frames_take(struct frames *f)
 	return values;
 }
 
-void frames_give(struct frames *f, struct dicom_writer *writer)
+void frames_submit(struct frames *f, struct dicom_writer *writer)
 {
 	struct slot *s;
 

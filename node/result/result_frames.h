@@ -15,10 +15,10 @@ struct frames *frames_close(struct frames *f);
 
 /* Room for one frame; waits while all is taken. NULL: a frame given before could not be written, frames_finish()
  * has the reason. */
-uint16_t *frames_take(struct frames *f);
+uint16_t *frames_acquire(struct frames *f);
 /* The frame just taken is filled: it becomes the next one of `writer` (plain or JPEG-LS, as the frames are). Frames are written
  * in the order in which they were given, over all writers; no other thread may use a writer until frames_finish(). */
-void frames_give(struct frames *f, struct dicom_writer *writer);
+void frames_submit(struct frames *f, struct dicom_writer *writer);
 /* Wait until all are written. The first error, if there was one. */
 int frames_finish(struct frames *f, struct err *err);
 

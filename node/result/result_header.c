@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
 /* Of the mammographic image beside what every object copies. */
 static const uint32_t copied[] = {TAG_PARTIAL_VIEW, TAG_PARTIAL_VIEW_DESCRIPTION, TAG_BREAST_IMPLANT_PRESENT};
@@ -30,7 +30,7 @@ const char *result_calculation_technique(const struct result *r)
 
 /* The source's series number with a digit for the view behind it: right and left CC, right and left MLO. Each kind has a thousand
  * of its own. */
-static void fill_series(const struct result *r, struct fill *f)
+static void fill_series(const struct result *r, struct item_writer *w)
 {
 	static const char *const what[] = {
 		[RESULT_SLICES] = "tomosynthesis", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic view"};
@@ -41,7 +41,7 @@ static void fill_series(const struct result *r, struct fill *f)
 
 	if (dicom_get_int(r->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > 10000000)
 		number = 0;
-	fill_int(f, TAG_SERIES_NUMBER, number * 10 + 1000 * (1 + (int)r->kind) + view);
+	item_put_int(w, TAG_SERIES_NUMBER, number * 10 + 1000 * (1 + (int)r->kind) + view);
 	if (p->description[0] && r->kind == RESULT_SLICES)
 		snprintf(description, sizeof(description), "%.64s", p->description);
 	else if (p->description[0])
@@ -53,31 +53,31 @@ static void fill_series(const struct result *r, struct fill *f)
 		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
 		snprintf(description, sizeof(description), "%.64s", text);
 	}
-	fill_text(f, TAG_SERIES_DESCRIPTION, description);
-	fill_text(f, TAG_SERIES_INSTANCE_UID, r->series);
-	fill_text(f, TAG_MODALITY, "MG");
-	fill_text(f, TAG_BODY_PART_EXAMINED, "BREAST");
+	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
+	item_put_text(w, TAG_SERIES_INSTANCE_UID, r->series);
+	item_put_text(w, TAG_MODALITY, "MG");
+	item_put_text(w, TAG_BODY_PART_EXAMINED, "BREAST");
 }
 
-static void fill_view(const struct result *r, struct fill *f)
+static void fill_view(const struct result *r, struct item_writer *w)
 {
 	const struct dicom_item *from = dicom_item_at(r->source, TAG_VIEW_CODE_SEQUENCE, 0);
 	bool cc = !strcmp(r->exam->view, "CC");
 	struct dicom_item *code;
 
-	fill_code(f, TAG_VIEW_CODE_SEQUENCE, cc ? "399162004" : "399368009", "SCT",
-		  cc ? "cranio-caudal" : "medio-lateral oblique");
-	if (f->rc < 0)
+	item_put_code(w, TAG_VIEW_CODE_SEQUENCE, cc ? "399162004" : "399368009", "SCT",
+		      cc ? "cranio-caudal" : "medio-lateral oblique");
+	if (w->rc < 0)
 		return;
-	code = dicom_item_at(f->item, TAG_VIEW_CODE_SEQUENCE, 0);
+	code = dicom_item_at(w->item, TAG_VIEW_CODE_SEQUENCE, 0);
 	if (from && dicom_item_count(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE) > 0)
-		f->rc = dicom_copy(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE, code, f->err);
+		w->rc = dicom_copy(from, TAG_VIEW_MODIFIER_CODE_SEQUENCE, code, w->err);
 	else
-		f->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, f->err);
+		w->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, w->err);
 }
 
 /* What slices, slabs and the synthetic view have in common. */
-static void fill_image(const struct result *r, struct fill *f)
+static void fill_image(const struct result *r, struct item_writer *w)
 {
 	static const struct {
 		uint32_t tag;
@@ -97,36 +97,36 @@ static void fill_image(const struct result *r, struct fill *f)
 		{TAG_BITS_STORED, 16},	       {TAG_HIGH_BIT, 15},	   {TAG_INSTANCE_NUMBER, 1},
 	};
 
-	fill_text(f, TAG_IMAGE_TYPE, result_image_type(r));
+	item_put_text(w, TAG_IMAGE_TYPE, result_image_type(r));
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		fill_text(f, texts[i].tag, texts[i].text);
+		item_put_text(w, texts[i].tag, texts[i].text);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		fill_int(f, numbers[i].tag, numbers[i].value);
-	fill_int(f, TAG_ROWS, r->info->plan->grid.n[1]);
-	fill_int(f, TAG_COLUMNS, r->info->plan->grid.n[0]);
-	fill_text(f, TAG_CONTENT_DATE, r->now.date);
-	fill_text(f, TAG_CONTENT_TIME, r->now.time);
-	fill_text(f, TAG_INSTANCE_CREATION_DATE, r->now.date);
-	fill_text(f, TAG_INSTANCE_CREATION_TIME, r->now.time);
-	fill_empty(f, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+		item_put_int(w, numbers[i].tag, numbers[i].value);
+	item_put_int(w, TAG_ROWS, r->info->plan->grid.n[1]);
+	item_put_int(w, TAG_COLUMNS, r->info->plan->grid.n[0]);
+	item_put_text(w, TAG_CONTENT_DATE, r->now.date);
+	item_put_text(w, TAG_CONTENT_TIME, r->now.time);
+	item_put_text(w, TAG_INSTANCE_CREATION_DATE, r->now.date);
+	item_put_text(w, TAG_INSTANCE_CREATION_TIME, r->now.time);
+	item_put_empty(w, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
-static void fill_volume(const struct result *r, struct fill *f)
+static void fill_volume(const struct result *r, struct item_writer *w)
 {
-	fill_text(f, TAG_PIXEL_PRESENTATION, "MONOCHROME");
-	fill_text(f, TAG_VOLUMETRIC_PROPERTIES, result_volumetric_properties(r));
-	fill_text(f, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE, result_calculation_technique(r));
-	fill_text(f, TAG_CONTENT_QUALIFICATION, "RESEARCH");
-	fill_int(f, TAG_NUMBER_OF_FRAMES, r->n_planes);
-	fill_text(f, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference);
-	fill_empty(f, TAG_POSITION_REFERENCE_INDICATOR);
-	fill_copy(f, TAG_POSITION_REFERENCE_INDICATOR, r->source);
+	item_put_text(w, TAG_PIXEL_PRESENTATION, "MONOCHROME");
+	item_put_text(w, TAG_VOLUMETRIC_PROPERTIES, result_volumetric_properties(r));
+	item_put_text(w, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE, result_calculation_technique(r));
+	item_put_text(w, TAG_CONTENT_QUALIFICATION, "RESEARCH");
+	item_put_int(w, TAG_NUMBER_OF_FRAMES, r->n_planes);
+	item_put_text(w, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference);
+	item_put_empty(w, TAG_POSITION_REFERENCE_INDICATOR);
+	item_copy(w, TAG_POSITION_REFERENCE_INDICATOR, r->source);
 }
 
-void result_fill_header(const struct result *r, struct fill *root)
+void result_fill_header(const struct result *r, struct item_writer *root)
 {
 	provenance_fill_patient(r->source, root);
-	fill_copies(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
+	item_copy_all(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
 	fill_series(r, root);
 	provenance_fill_equipment(root);
 	fill_view(r, root);

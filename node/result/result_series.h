@@ -2,7 +2,7 @@
 #ifndef TOMONODE_NODE_RESULT_SERIES_H
 #define TOMONODE_NODE_RESULT_SERIES_H
 
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "node/config/config.h"
 #include "node/sinogram/provenance.h"
 
@@ -14,10 +14,10 @@ struct result_series {
 };
 
 /* Series and frame of reference. Body Part Examined is there already where the source has it. */
-void result_series_fill(const struct result_series *s, struct fill *root);
+void result_series_fill(const struct result_series *s, struct item_writer *root);
 /* What all images of it are, and when they were made. */
-void result_series_fill_image(const char *image_type, const struct provenance_time *now, struct fill *root);
+void result_series_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *root);
 /* One window for the whole series, which may be narrower than the width of 1 that LINEAR wants; none where lo == hi. */
-void result_series_fill_window(double lo, double hi, struct fill *root);
+void result_series_fill_window(double lo, double hi, struct item_writer *root);
 
 #endif

@@ -68,31 +68,31 @@ void slice_view_position(const struct slice_view *view, const double centre[3], 
 		ret_position[c] = centre[c] + at[0] * axis[0][c] + at[1] * axis[1][c] + at[2] * axis[2][c] + 0.0;
 }
 
-void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct fill *f)
+void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *w)
 {
 	double spacing[2] = {g->h[view->down], g->h[view->across]}, cosines[6];
 
-	fill_int(f, TAG_PIXEL_REPRESENTATION, is_signed);
-	fill_int(f, TAG_SAMPLES_PER_PIXEL, 1);
-	fill_int(f, TAG_BITS_ALLOCATED, 16);
-	fill_int(f, TAG_BITS_STORED, 16);
-	fill_int(f, TAG_HIGH_BIT, 15);
-	fill_int(f, TAG_ROWS, g->n[view->down]);
-	fill_int(f, TAG_COLUMNS, g->n[view->across]);
-	fill_doubles(f, TAG_PIXEL_SPACING, spacing, 2);
-	fill_double(f, TAG_SLICE_THICKNESS, g->h[2]);
-	fill_double(f, TAG_SPACING_BETWEEN_SLICES, g->h[2]);
+	item_put_int(w, TAG_PIXEL_REPRESENTATION, is_signed);
+	item_put_int(w, TAG_SAMPLES_PER_PIXEL, 1);
+	item_put_int(w, TAG_BITS_ALLOCATED, 16);
+	item_put_int(w, TAG_BITS_STORED, 16);
+	item_put_int(w, TAG_HIGH_BIT, 15);
+	item_put_int(w, TAG_ROWS, g->n[view->down]);
+	item_put_int(w, TAG_COLUMNS, g->n[view->across]);
+	item_put_doubles(w, TAG_PIXEL_SPACING, spacing, 2);
+	item_put_double(w, TAG_SLICE_THICKNESS, g->h[2]);
+	item_put_double(w, TAG_SPACING_BETWEEN_SLICES, g->h[2]);
 	memcpy(cosines, view->row, sizeof(view->row));
 	memcpy(cosines + 3, view->column, sizeof(view->column));
-	fill_doubles(f, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6);
+	item_put_doubles(w, TAG_IMAGE_ORIENTATION_PATIENT, cosines, 6);
 }
 
-void result_slices_fill_place(const struct slice_view *view, const double position[3], struct fill *f)
+void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *w)
 {
 	const double *normal = view->normal;
 
-	fill_doubles(f, TAG_IMAGE_POSITION_PATIENT, position, 3);
-	fill_double(f, TAG_SLICE_LOCATION, position[0] * normal[0] + position[1] * normal[1] + position[2] * normal[2] + 0.0);
+	item_put_doubles(w, TAG_IMAGE_POSITION_PATIENT, position, 3);
+	item_put_double(w, TAG_SLICE_LOCATION, position[0] * normal[0] + position[1] * normal[1] + position[2] * normal[2] + 0.0);
 }
 
 /* ---- values ---- */
@@ -221,7 +221,7 @@ static int open_file(struct writing *w, struct dicom_file *header, const char *f
 		     char ret_sop_instance[DICOM_UID_SIZE], struct err *err)
 {
 	const struct result_slices *r = w->r;
-	struct fill root = {.item = dicom_root(header), .err = err};
+	struct item_writer root = {.item = dicom_root(header), .err = err};
 	char path[4096];
 	int rc = r->fill(r->ctx, index, &root, &w->scale[index]);
 

@@ -4,12 +4,12 @@
 #ifndef TOMONODE_NODE_RESULT_SLICES_H
 #define TOMONODE_NODE_RESULT_SLICES_H
 
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "node/config/config.h"
 
 /* Stored values reach to 32767 although 16 bits are stored: readers that take them for signed are right all the same, and images
  * with negative values differ by Pixel Representation alone. */
-#define SLICE_TOP 32767
+#define SLICE_STORED_MAX 32767
 
 /* How the volume's x and y become columns and rows: rows run toward the patient's left, columns toward the back, as far as the
  * axes allow, so that every viewer shows the usual orientation. Slices are numbered from the head down. */
@@ -45,7 +45,7 @@ struct result_slices {
 	enum compression compression;
 	const char *prefix; /* of the files' names: "pt" */
 	/* Puts what instance `index` has for itself, its SOP Instance UID among it, into the header that all share. */
-	int (*fill)(void *ctx, int index, struct fill *root, struct slice_scale *ret_scale);
+	int (*fill)(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale);
 	void *ctx;
 };
 
@@ -56,7 +56,7 @@ int result_slices_write(const struct result_slices *w, struct dicom_file *header
 
 /* Geometry as tags: Image Orientation, Pixel Spacing, Slice Thickness, Spacing Between Slices, Rows, Columns, 16 bits, one
  * sample; and of an instance its place. */
-void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct fill *root);
-void result_slices_fill_place(const struct slice_view *view, const double position[3], struct fill *root);
+void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *root);
+void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *root);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 
@@ -29,53 +29,53 @@ static void describe_recipe(const struct result *r, char *ret_text, size_t size)
 		memcpy(ret_text + size - 4, "...", 4);
 }
 
-void result_fill_source_images(const struct result *r, struct fill *f, uint32_t sequence, bool purpose)
+void result_fill_source_images(const struct result *r, struct item_writer *w, uint32_t sequence, bool purpose)
 {
 	const struct exam *e = r->exam;
 	char sop_class[DICOM_UID_SIZE] = "";
 
 	/* Sorted by angle; the views of a multi-frame object are one image. */
-	for (int i = 0; i < (e->source == EXAM_BREAST_PROJECTION ? 1 : e->n_views) && f->rc >= 0; i++) {
-		struct fill item = fill_item(f, sequence);
+	for (int i = 0; i < (e->source == EXAM_BREAST_PROJECTION ? 1 : e->n_views) && w->rc >= 0; i++) {
+		struct item_writer item = item_begin(w, sequence);
 
 		if (item.rc >= 0)
 			item.rc = dicom_get_text(dicom_root(e->files[e->views[i].file]), TAG_SOP_CLASS_UID, sop_class,
-						 sizeof(sop_class), f->err);
-		fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
-		fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, e->views[i].sop_instance);
+						 sizeof(sop_class), w->err);
+		item_put_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
+		item_put_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, e->views[i].sop_instance);
 		if (purpose)
-			fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
-				  "Source image for image processing operation");
-		fill_join(f, &item);
+			item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+				      "Source image for image processing operation");
+		item_end(w, &item);
 	}
 }
 
-void result_fill_source_slices(const struct result *r, struct fill *f, uint32_t sequence, bool purpose)
+void result_fill_source_slices(const struct result *r, struct item_writer *w, uint32_t sequence, bool purpose)
 {
-	struct fill item = fill_item(f, sequence);
+	struct item_writer item = item_begin(w, sequence);
 
-	fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, RESULT_CLASS);
-	fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, r->slices);
+	item_put_text(&item, TAG_REFERENCED_SOP_CLASS_UID, RESULT_CLASS);
+	item_put_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, r->slices);
 	if (purpose)
-		fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
-			  "Source image for image processing operation");
-	fill_join(f, &item);
+		item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+			      "Source image for image processing operation");
+	item_end(w, &item);
 }
 
 /* Common Instance Reference: all projections lie in one series; the slices have one of their own. */
-static void fill_series_reference(const struct result *r, struct fill *root)
+static void fill_series_reference(const struct result *r, struct item_writer *root)
 {
-	struct fill item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
+	struct item_writer item = item_begin(root, TAG_REFERENCED_SERIES_SEQUENCE);
 
-	fill_copy(&item, TAG_SERIES_INSTANCE_UID, r->source);
+	item_copy(&item, TAG_SERIES_INSTANCE_UID, r->source);
 	result_fill_source_images(r, &item, TAG_REFERENCED_INSTANCE_SEQUENCE, false);
-	fill_join(root, &item);
+	item_end(root, &item);
 	if (r->kind == RESULT_SLICES)
 		return;
-	item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
-	fill_text(&item, TAG_SERIES_INSTANCE_UID, r->slices_series);
+	item = item_begin(root, TAG_REFERENCED_SERIES_SEQUENCE);
+	item_put_text(&item, TAG_SERIES_INSTANCE_UID, r->slices_series);
 	result_fill_source_slices(r, &item, TAG_REFERENCED_INSTANCE_SEQUENCE, false);
-	fill_join(root, &item);
+	item_end(root, &item);
 }
 
 /* How each algorithm is called: a name, the defined term of Algorithm Type (0018,9527), a code of CID 7203 (extensible). */
@@ -93,27 +93,27 @@ static const struct algorithm {
 	[DBT_FBP] = {"FBP", "FILTER_BACK_PROJ", "113962", "Filtered Back Projection", false},
 };
 
-void result_fill_reconstruction_code(const struct result *r, struct fill *f)
+void result_fill_reconstruction_code(const struct result *r, struct item_writer *w)
 {
 	const struct algorithm *a = &algorithms[r->info->protocol->dbt.algorithm];
 
-	fill_code(f, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
 }
 
-void result_fill_further_code(const struct result *r, struct fill *f)
+void result_fill_further_code(const struct result *r, struct item_writer *w)
 {
 	bool maximum = r->kind == RESULT_SLABS && r->info->protocol->slab_mode == SLAB_MAXIMUM;
 
 	if (r->kind == RESULT_SYNTHETIC)
-		fill_code(f, TAG_DERIVATION_CODE_SEQUENCE, "113074", "DCM", "Volume rendering");
+		item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, "113074", "DCM", "Volume rendering");
 	else
-		fill_code(f, TAG_DERIVATION_CODE_SEQUENCE, maximum ? "113078" : "113049", "DCM",
-			  maximum ? "Maximum intensity projection" : "Pixel by pixel mean");
+		item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, maximum ? "113078" : "113049", "DCM",
+			      maximum ? "Maximum intensity projection" : "Pixel by pixel mean");
 }
 
-static void fill_reconstruction(const struct result *r, struct fill *root)
+static void fill_reconstruction(const struct result *r, struct item_writer *root)
 {
-	struct fill item = fill_item(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
+	struct item_writer item = item_begin(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
 	const struct dbt_protocol *p = &r->info->protocol->dbt;
 	const struct algorithm *a = &algorithms[p->algorithm];
 	char text[65]; /* both descriptions are LO; the recipe has the rest */
@@ -123,19 +123,19 @@ static void fill_reconstruction(const struct result *r, struct fill *root)
 			 r->info->plan->subsets, plural(r->info->plan->subsets));
 	else
 		snprintf(text, sizeof(text), "%s", a->name);
-	fill_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);
-	fill_text(&item, TAG_APPLICATION_NAME, "tomonode");
-	fill_text(&item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
-	fill_text(&item, TAG_APPLICATION_MANUFACTURER, "tomonode");
-	fill_text(&item, TAG_ALGORITHM_TYPE, a->type);
+	item_put_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);
+	item_put_text(&item, TAG_APPLICATION_NAME, "tomonode");
+	item_put_text(&item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
+	item_put_text(&item, TAG_APPLICATION_MANUFACTURER, "tomonode");
+	item_put_text(&item, TAG_ALGORITHM_TYPE, a->type);
 	snprintf(text, sizeof(text), "projector %s, %.40s", p->projector == PROJECTION_EXACT ? "exact" : "slices",
 		 r->info->device);
-	fill_text(&item, TAG_ALGORITHM_DESCRIPTION, text);
-	fill_int(&item, TAG_ACQUISITION_INDEX, 1);
-	fill_join(root, &item);
+	item_put_text(&item, TAG_ALGORITHM_DESCRIPTION, text);
+	item_put_int(&item, TAG_ACQUISITION_INDEX, 1);
+	item_end(root, &item);
 }
 
-void result_fill_sources(const struct result *r, struct fill *root)
+void result_fill_sources(const struct result *r, struct item_writer *root)
 {
 	char recipe[1025];
 
@@ -143,5 +143,5 @@ void result_fill_sources(const struct result *r, struct fill *root)
 	if (r->kind != RESULT_SYNTHETIC)
 		fill_reconstruction(r, root);
 	describe_recipe(r, recipe, sizeof(recipe));
-	provenance_fill_machines(r->source, &r->now, recipe, root);
+	provenance_fill_contributing_equipment(r->source, &r->now, recipe, root);
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
 /* Type 2 or 3: those of the first projection, wherever its object keeps them. */
 static const uint32_t copied[] = {
@@ -56,7 +56,7 @@ static void direction_text(const double v[3], char ret_text[4])
 }
 
 /* The view lies as the source's images lie: in their words, where they have some. */
-static void fill_orientation(const struct result *r, const struct header *h, struct fill *f)
+static void fill_orientation(const struct result *r, const struct header *h, struct item_writer *w)
 {
 	const struct dicom_item *from = header_find(h, TAG_PATIENT_ORIENTATION);
 	const struct exam *e = r->exam;
@@ -64,7 +64,7 @@ static void fill_orientation(const struct result *r, const struct header *h, str
 	char a[4], b[4], text[12];
 
 	if (from) {
-		fill_copy(f, TAG_PATIENT_ORIENTATION, from);
+		item_copy(w, TAG_PATIENT_ORIENTATION, from);
 		return;
 	}
 	for (int c = 0; c < 3; c++) {
@@ -74,63 +74,63 @@ static void fill_orientation(const struct result *r, const struct header *h, str
 	direction_text(columns, a);
 	direction_text(rows, b);
 	snprintf(text, sizeof(text), "%s\\%s", a, b);
-	fill_text(f, TAG_PATIENT_ORIENTATION, text);
+	item_put_text(w, TAG_PATIENT_ORIENTATION, text);
 }
 
-static void fill_values(const struct result *r, struct fill *f)
+static void fill_values(const struct result *r, struct item_writer *w)
 {
-	struct fill item;
+	struct item_writer item;
 
-	fill_text(f, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG");	/* attenuation: the logarithm is taken */
-	fill_int(f, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, -1); /* larger values: less X-ray intensity */
-	fill_double(f, TAG_RESCALE_INTERCEPT, 0);
-	fill_double(f, TAG_RESCALE_SLOPE, 1);
-	fill_text(f, TAG_RESCALE_TYPE, "US");
-	fill_double(f, TAG_WINDOW_CENTER, (r->window_lo + r->window_hi) / 2);
-	fill_double(f, TAG_WINDOW_WIDTH, r->window_hi - r->window_lo);
-	fill_text(f, DICOM_TAG(0x0028, 0x1055), "NORMAL"); /* Window Center & Width Explanation */
-	fill_text(f, DICOM_TAG(0x0028, 0x1056), "LINEAR"); /* VOI LUT Function */
+	item_put_text(w, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG");  /* attenuation: the logarithm is taken */
+	item_put_int(w, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, -1); /* larger values: less X-ray intensity */
+	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
+	item_put_double(w, TAG_RESCALE_SLOPE, 1);
+	item_put_text(w, TAG_RESCALE_TYPE, "US");
+	item_put_double(w, TAG_WINDOW_CENTER, (r->window_lo + r->window_hi) / 2);
+	item_put_double(w, TAG_WINDOW_WIDTH, r->window_hi - r->window_lo);
+	item_put_text(w, DICOM_TAG(0x0028, 0x1055), "NORMAL"); /* Window Center & Width Explanation */
+	item_put_text(w, DICOM_TAG(0x0028, 0x1056), "LINEAR"); /* VOI LUT Function */
 
-	item = fill_item(f, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
-	fill_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
-	fill_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, RESULT_TOP);
-	fill_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->offset);
-	fill_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->step);
-	fill_text(&item, TAG_LUT_EXPLANATION, "Integral of attenuation, fine detail enhanced");
-	fill_text(&item, TAG_LUT_LABEL, "INTEGRAL");
-	fill_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, "1", "UCUM", "no units");
-	fill_join(f, &item);
+	item = item_begin(w, TAG_REAL_WORLD_VALUE_MAPPING_SEQUENCE);
+	item_put_int(&item, TAG_REAL_WORLD_VALUE_FIRST_VALUE_MAPPED, 0);
+	item_put_int(&item, TAG_REAL_WORLD_VALUE_LAST_VALUE_MAPPED, RESULT_STORED_MAX);
+	item_put_double(&item, TAG_REAL_WORLD_VALUE_INTERCEPT, r->offset);
+	item_put_double(&item, TAG_REAL_WORLD_VALUE_SLOPE, r->step);
+	item_put_text(&item, TAG_LUT_EXPLANATION, "Integral of attenuation, fine detail enhanced");
+	item_put_text(&item, TAG_LUT_LABEL, "INTEGRAL");
+	item_put_code(&item, TAG_MEASUREMENT_UNITS_CODE_SEQUENCE, "1", "UCUM", "no units");
+	item_end(w, &item);
 }
 
-void result_fill_view(const struct result *r, struct fill *root)
+void result_fill_view(const struct result *r, struct item_writer *root)
 {
 	const struct grid *g = &r->info->plan->grid;
 	struct header h = exam_header(r->exam, 0);
 	char laterality[2] = {r->exam->laterality, '\0'};
 	double spacing[2] = {g->h[1], g->h[0]}; /* between rows, then between columns */
 
-	fill_text(root, DICOM_TAG(0x0008, 0x0068), "FOR PRESENTATION"); /* Presentation Intent Type */
-	fill_text(root, DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC");	/* Positioner Type */
-	fill_text(root, DICOM_TAG(0x0040, 0x0318), "BREAST");		/* Organ Exposed */
-	fill_text(root, TAG_CONTENT_QUALIFICATION, "RESEARCH");
-	fill_text(root, TAG_IMAGE_LATERALITY, laterality);
-	fill_code(root, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
+	item_put_text(root, DICOM_TAG(0x0008, 0x0068), "FOR PRESENTATION"); /* Presentation Intent Type */
+	item_put_text(root, DICOM_TAG(0x0018, 0x1508), "MAMMOGRAPHIC");	    /* Positioner Type */
+	item_put_text(root, DICOM_TAG(0x0040, 0x0318), "BREAST");	    /* Organ Exposed */
+	item_put_text(root, TAG_CONTENT_QUALIFICATION, "RESEARCH");
+	item_put_text(root, TAG_IMAGE_LATERALITY, laterality);
+	item_put_code(root, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
 	fill_orientation(r, &h, root);
-	fill_empty(root, TAG_DETECTOR_TYPE);
-	fill_copy(root, TAG_DETECTOR_TYPE, header_find(&h, TAG_DETECTOR_TYPE));
+	item_put_empty(root, TAG_DETECTOR_TYPE);
+	item_copy(root, TAG_DETECTOR_TYPE, header_find(&h, TAG_DETECTOR_TYPE));
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
 		const struct dicom_item *from = header_find(&h, copied[i]);
 
 		if (from)
-			fill_copy(root, copied[i], from);
+			item_copy(root, copied[i], from);
 	}
-	fill_doubles(root, TAG_IMAGER_PIXEL_SPACING, spacing, 2);
-	fill_doubles(root, TAG_PIXEL_SPACING, spacing, 2);
-	fill_text(root, DICOM_TAG(0x0028, 0x0A02), "GEOMETRY"); /* Pixel Spacing Calibration Type */
-	fill_text(root, DICOM_TAG(0x0028, 0x0A04), "orthographic view of the reconstructed volume");
-	fill_double(root, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, 1);
+	item_put_doubles(root, TAG_IMAGER_PIXEL_SPACING, spacing, 2);
+	item_put_doubles(root, TAG_PIXEL_SPACING, spacing, 2);
+	item_put_text(root, DICOM_TAG(0x0028, 0x0A02), "GEOMETRY"); /* Pixel Spacing Calibration Type */
+	item_put_text(root, DICOM_TAG(0x0028, 0x0A04), "orthographic view of the reconstructed volume");
+	item_put_double(root, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, 1);
 	fill_values(r, root);
-	fill_text(root, TAG_DERIVATION_DESCRIPTION, r->derivation);
+	item_put_text(root, TAG_DERIVATION_DESCRIPTION, r->derivation);
 	result_fill_reconstruction_code(r, root);
 	result_fill_further_code(r, root);
 	result_fill_source_images(r, root, TAG_SOURCE_IMAGE_SEQUENCE, true);

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
-#define BINS (RESULT_TOP + 1)
+#define BINS (RESULT_STORED_MAX + 1)
 
 /* The stored value below which this part of `bins` from `first` on lies. */
 static double quantile(const uint64_t *bins, size_t first, double part)
@@ -35,7 +35,7 @@ static void widen(double *lo, double *hi)
 /* `zero`: the stored value of no attenuation. */
 static size_t tissue_begins(const uint64_t *bins, double zero)
 {
-	size_t air = zero > 0 ? (size_t)fmin(zero, RESULT_TOP - 1) : 0;
+	size_t air = zero > 0 ? (size_t)fmin(zero, RESULT_STORED_MAX - 1) : 0;
 
 	return air + (size_t)((quantile(bins, air + 1, 0.9) - (double)air) / 4) + 1;
 }

@@ -157,7 +157,7 @@ int cmd_serve(int argc, char **argv)
 {
 	struct serve_conf conf = {.lock_fd = -1};
 	struct err err = {0};
-	char room[CONFIG_PATH_ROOM];
+	char buffer[CONFIG_PATH_BUFFER];
 	struct options o;
 	int id;
 
@@ -168,7 +168,7 @@ int cmd_serve(int argc, char **argv)
 	if (id == OPTION_STOP)
 		return o.code;
 	if (!conf.path)
-		conf.path = config_path_default(room);
+		conf.path = config_path_default(buffer);
 	if (serve_load(conf.path, print_problem, NULL, &conf.text, &conf.config, &err) < 0)
 		return CODE_CONFIG;
 	return run(&o, &conf);

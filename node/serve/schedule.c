@@ -14,7 +14,7 @@
 #include "node/base/log.h"
 #include "node/jobs/journal_retention.h"
 #include "node/serve/retention.h"
-#include "node/serve/schedule_parts.h"
+#include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
 #include "node/store/spool.h"
 

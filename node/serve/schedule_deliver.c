@@ -21,7 +21,7 @@
 #include "node/deliver/commit.h"
 #include "node/deliver/destination.h"
 #include "node/jobs/delivery_queue.h"
-#include "node/serve/schedule_parts.h"
+#include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
 
 /* ---- queues ---- */

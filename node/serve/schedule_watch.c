@@ -9,7 +9,7 @@
  * - What is killed here has failed in a way that may pass: schedule_delivery_ended() and the indexer's end see to that.
  */
 #include "node/base/log.h"
-#include "node/serve/schedule_parts.h"
+#include "node/serve/schedule_internal.h"
 
 #define WAITS 2.0 /* times connect, ACSE and DIMSE timeout together: a name may have two addresses */
 #define LOOKS 8	  /* within the limit: it is late by so much at most */

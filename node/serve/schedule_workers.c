@@ -20,7 +20,7 @@
 #include "node/base/thread_pool.h"
 #include "node/deliver/deliver.h"
 #include "node/process/worker_ipc.h"
-#include "node/serve/schedule_parts.h"
+#include "node/serve/schedule_internal.h"
 #include "node/store/event.h"
 
 #define READY_WAIT_LONGEST 600.0 /* s, of all waits that a job can be given: the worker's for space */

@@ -14,7 +14,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/log.h"
-#include "node/serve/serve_parts.h"
+#include "node/serve/serve_internal.h"
 
 #define TICK 0.25 /* s between two looks for what other processes wrote: the command line's retry and cancel */
 

@@ -12,7 +12,7 @@
 #include "kernels/clock.h"
 #include "node/base/log.h"
 #include "node/receive/receiver.h"
-#include "node/serve/serve_parts.h"
+#include "node/serve/serve_internal.h"
 
 #define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
 #define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */

@@ -18,7 +18,7 @@
 #include "node/audit/audit.h"
 #include "node/base/log.h"
 #include "node/receive/tls_files.h"
-#include "node/serve/serve_parts.h"
+#include "node/serve/serve_internal.h"
 
 #define CERTIFICATES_EVERY 86400.0 /* s */
 #define COPY_ROOM (64 << 10)	   /* bytes that the copy of the configuration may grow to on a full disk */

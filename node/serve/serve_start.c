@@ -14,7 +14,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/log.h"
-#include "node/serve/serve_parts.h"
+#include "node/serve/serve_internal.h"
 #include "node/store/orphans.h"
 #include "node/store/spool.h"
 

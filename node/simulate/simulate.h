@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "dicom/core/dataset.h"
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "node/config/config.h"
 #include "recon/core/monitor.h"
 #include "recon/core/scan.h"
@@ -82,7 +82,7 @@ struct simulation {
 void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system);
 
 /* A text that a profile's pattern fits: without its stars; `other` where nothing is left. */
-void simulate_fitting_text(const char *pattern, const char *other, char *ret_text, size_t size);
+void simulate_matching_text(const char *pattern, const char *other, char *ret_text, size_t size);
 
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
 struct simulation *simulate_free(struct simulation *s);
@@ -106,7 +106,7 @@ void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DIC
 void simulate_axes(const struct simulation *s, double ret_axes[3][3]);
 
 /* What both formats have: patient, study, series, equipment, pixels. */
-void simulate_fill_header(const struct simulation *s, struct fill *root);
+void simulate_fill_header(const struct simulation *s, struct item_writer *root);
 const char *simulate_orientation(const struct simulation *s); /* (0020,0020) */
 int simulate_new_mg(const struct simulation *s, int view, struct dicom_file **ret_file, struct err *err);
 int simulate_new_bp(const struct simulation *s, struct dicom_file **ret_file, struct err *err);

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "node/base/version.h"
 #include "node/simulate/simulate.h"
 
-static void fill_fixed(struct fill *f)
+static void fill_fixed(struct item_writer *w)
 {
 	static const struct {
 		uint32_t tag;
@@ -56,53 +56,53 @@ static void fill_fixed(struct fill *f)
 	};
 
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
-		fill_text(f, entries[i].tag, entries[i].text);
+		item_put_text(w, entries[i].tag, entries[i].text);
 }
 
-static void fill_view_code(const struct simulation *s, struct fill *root)
+static void fill_view_code(const struct simulation *s, struct item_writer *root)
 {
 	bool cc = strcmp(s->o.view, "CC") == 0;
-	struct fill code = fill_item(root, TAG_VIEW_CODE_SEQUENCE);
+	struct item_writer code = item_begin(root, TAG_VIEW_CODE_SEQUENCE);
 
-	fill_text(&code, TAG_CODE_VALUE, cc ? "399162004" : "399368009");
-	fill_text(&code, TAG_CODING_SCHEME_DESIGNATOR, "SCT");
-	fill_text(&code, TAG_CODE_MEANING, cc ? "cranio-caudal" : "medio-lateral oblique");
-	fill_empty(&code, TAG_VIEW_MODIFIER_CODE_SEQUENCE);
-	fill_join(root, &code);
+	item_put_text(&code, TAG_CODE_VALUE, cc ? "399162004" : "399368009");
+	item_put_text(&code, TAG_CODING_SCHEME_DESIGNATOR, "SCT");
+	item_put_text(&code, TAG_CODE_MEANING, cc ? "cranio-caudal" : "medio-lateral oblique");
+	item_put_empty(&code, TAG_VIEW_MODIFIER_CODE_SEQUENCE);
+	item_end(root, &code);
 }
 
-static void fill_pixels(const struct simulation *s, struct fill *f)
+static void fill_pixels(const struct simulation *s, struct item_writer *w)
 {
-	fill_int(f, TAG_SAMPLES_PER_PIXEL, 1);
-	fill_text(f, TAG_PHOTOMETRIC_INTERPRETATION, s->o.inverted ? "MONOCHROME2" : "MONOCHROME1");
-	fill_text(f, TAG_PRESENTATION_LUT_SHAPE, s->o.inverted ? "IDENTITY" : "INVERSE");
-	fill_int(f, TAG_ROWS, s->n_v);
-	fill_int(f, TAG_COLUMNS, s->n_u);
-	fill_int(f, TAG_BITS_ALLOCATED, 16);
-	fill_int(f, TAG_BITS_STORED, 16);
-	fill_int(f, TAG_HIGH_BIT, 15);
-	fill_int(f, TAG_PIXEL_REPRESENTATION, 0);
+	item_put_int(w, TAG_SAMPLES_PER_PIXEL, 1);
+	item_put_text(w, TAG_PHOTOMETRIC_INTERPRETATION, s->o.inverted ? "MONOCHROME2" : "MONOCHROME1");
+	item_put_text(w, TAG_PRESENTATION_LUT_SHAPE, s->o.inverted ? "IDENTITY" : "INVERSE");
+	item_put_int(w, TAG_ROWS, s->n_v);
+	item_put_int(w, TAG_COLUMNS, s->n_u);
+	item_put_int(w, TAG_BITS_ALLOCATED, 16);
+	item_put_int(w, TAG_BITS_STORED, 16);
+	item_put_int(w, TAG_HIGH_BIT, 15);
+	item_put_int(w, TAG_PIXEL_REPRESENTATION, 0);
 	if (s->o.collimate == 0)
 		return;
-	fill_int(f, TAG_PIXEL_PADDING_VALUE, s->o.inverted ? s->max_value : 0);
-	fill_int(f, TAG_PIXEL_PADDING_RANGE_LIMIT, s->o.inverted ? s->max_value : 0);
+	item_put_int(w, TAG_PIXEL_PADDING_VALUE, s->o.inverted ? s->max_value : 0);
+	item_put_int(w, TAG_PIXEL_PADDING_RANGE_LIMIT, s->o.inverted ? s->max_value : 0);
 }
 
-void simulate_fill_header(const struct simulation *s, struct fill *root)
+void simulate_fill_header(const struct simulation *s, struct item_writer *root)
 {
 	fill_fixed(root);
-	fill_text(root, TAG_STUDY_INSTANCE_UID, s->study);
-	fill_text(root, TAG_SERIES_INSTANCE_UID, s->series);
-	fill_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference);
-	fill_text(root, TAG_MANUFACTURER, s->o.system.manufacturer);
-	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system.model);
-	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system.serial);
-	fill_text(root, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
-	fill_doubles(root, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
-	fill_double(root, TAG_BODY_PART_THICKNESS, s->o.thickness);
+	item_put_text(root, TAG_STUDY_INSTANCE_UID, s->study);
+	item_put_text(root, TAG_SERIES_INSTANCE_UID, s->series);
+	item_put_text(root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference);
+	item_put_text(root, TAG_MANUFACTURER, s->o.system.manufacturer);
+	item_put_text(root, TAG_MANUFACTURER_MODEL_NAME, s->o.system.model);
+	item_put_text(root, TAG_DEVICE_SERIAL_NUMBER, s->o.system.serial);
+	item_put_text(root, TAG_ANODE_TARGET_MATERIAL, s->o.system.anode);
+	item_put_doubles(root, TAG_DETECTOR_ELEMENT_SPACING, (double[]){s->pitch, s->pitch}, 2);
+	item_put_double(root, TAG_BODY_PART_THICKNESS, s->o.thickness);
 	fill_view_code(s, root);
 	fill_pixels(s, root);
-	fill_empty(root, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+	item_put_empty(root, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
 /* Which way the stored columns and rows run, docs/geometry.md "How an image is stored". */

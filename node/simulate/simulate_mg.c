@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "node/simulate/simulate.h"
 
 /* What is the same for every projection. */
-static void fill_series(const struct simulation *s, struct fill *f)
+static void fill_series(const struct simulation *s, struct item_writer *w)
 {
 	const struct profile_conf *p = s->o.profile;
 	double pitch[2] = {s->pitch, s->pitch};
@@ -18,57 +18,57 @@ static void fill_series(const struct simulation *s, struct fill *f)
 	snprintf(image_type, sizeof(image_type), "ORIGINAL\\PRIMARY\\TOMO_PROJ\\%c%s", s->o.side, s->o.view);
 	snprintf(field, sizeof(field), "%ld\\%ld", lround(s->n_v * s->pitch), lround(s->n_u * s->pitch)); /* mm, rows first */
 	simulate_uid(s, "irradiation event", event);
-	fill_text(f, TAG_IMAGE_TYPE, image_type);
-	fill_text(f, TAG_IMAGE_LATERALITY, side);
-	fill_text(f, TAG_PATIENT_ORIENTATION, simulate_orientation(s));
-	fill_text(f, TAG_ACQUISITION_DATE, "20260601");
-	fill_text(f, TAG_ACQUISITION_TIME, "101800");
-	fill_text(f, TAG_IRRADIATION_EVENT_UID, event);
-	fill_text(f, DICOM_TAG(0x0040, 0x0318), "BREAST"); /* Organ Exposed */
-	fill_code(f, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
-	fill_double(f, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
-	fill_double(f, TAG_DISTANCE_SOURCE_TO_PATIENT, sid - p->support);
-	fill_doubles(f, TAG_IMAGER_PIXEL_SPACING, pitch, 2);
-	fill_text(f, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
-	fill_text(f, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */
-	fill_text(f, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
-	fill_text(f, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
-	fill_text(f, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
-	fill_text(f, TAG_FILTER_TYPE, "STRIP");
-	fill_text(f, TAG_FILTER_MATERIAL, s->o.system.filter);
-	fill_text(f, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LIN");
-	fill_int(f, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, s->o.inverted ? -1 : 1);
-	fill_text(f, TAG_RESCALE_INTERCEPT, "0");
-	fill_text(f, TAG_RESCALE_SLOPE, "1");
-	fill_text(f, TAG_RESCALE_TYPE, "US");
-	fill_int(f, TAG_IMAGES_IN_ACQUISITION, s->o.views);
-	fill_int(f, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, s->o.views);
-	fill_int(f, DICOM_TAG(0x0020, 0x0012), 1); /* Acquisition Number */
+	item_put_text(w, TAG_IMAGE_TYPE, image_type);
+	item_put_text(w, TAG_IMAGE_LATERALITY, side);
+	item_put_text(w, TAG_PATIENT_ORIENTATION, simulate_orientation(s));
+	item_put_text(w, TAG_ACQUISITION_DATE, "20260601");
+	item_put_text(w, TAG_ACQUISITION_TIME, "101800");
+	item_put_text(w, TAG_IRRADIATION_EVENT_UID, event);
+	item_put_text(w, DICOM_TAG(0x0040, 0x0318), "BREAST"); /* Organ Exposed */
+	item_put_code(w, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
+	item_put_double(w, TAG_DISTANCE_SOURCE_TO_DETECTOR, sid);
+	item_put_double(w, TAG_DISTANCE_SOURCE_TO_PATIENT, sid - p->support);
+	item_put_doubles(w, TAG_IMAGER_PIXEL_SPACING, pitch, 2);
+	item_put_text(w, TAG_FIELD_OF_VIEW_SHAPE, "RECTANGLE");
+	item_put_text(w, DICOM_TAG(0x0018, 0x1149), field); /* Field of View Dimensions */
+	item_put_text(w, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0");
+	item_put_text(w, TAG_FIELD_OF_VIEW_ROTATION, s->o.side == 'R' ? "180" : "0");
+	item_put_text(w, TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP, "NO");
+	item_put_text(w, TAG_FILTER_TYPE, "STRIP");
+	item_put_text(w, TAG_FILTER_MATERIAL, s->o.system.filter);
+	item_put_text(w, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LIN");
+	item_put_int(w, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, s->o.inverted ? -1 : 1);
+	item_put_text(w, TAG_RESCALE_INTERCEPT, "0");
+	item_put_text(w, TAG_RESCALE_SLOPE, "1");
+	item_put_text(w, TAG_RESCALE_TYPE, "US");
+	item_put_int(w, TAG_IMAGES_IN_ACQUISITION, s->o.views);
+	item_put_int(w, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES, s->o.views);
+	item_put_int(w, DICOM_TAG(0x0020, 0x0012), 1); /* Acquisition Number */
 }
 
-static void fill_view(const struct simulation *s, int view, struct fill *f)
+static void fill_view(const struct simulation *s, int view, struct item_writer *w)
 {
 	const struct profile_conf *p = s->o.profile;
 	bool primary = p->angle_tag == TAG_POSITIONER_PRIMARY_ANGLE, mlo = strcmp(s->o.view, "MLO") == 0;
 	double stored = p->angle_sign * (s->angle[view] - p->angle_offset), mas = SIMULATE_MAS * s->exposure[view];
 	double dose = SIMULATE_DOSE / s->o.views * s->exposure[view];
 
-	fill_int(f, TAG_INSTANCE_NUMBER, view + 1);
-	fill_double(f, TAG_POSITIONER_PRIMARY_ANGLE, primary ? stored : mlo ? s->o.gantry : 0);
-	fill_double(f, TAG_DETECTOR_SECONDARY_ANGLE, primary ? 0 : stored);
-	fill_int(f, TAG_EXPOSURE, lround(mas));
-	fill_int(f, TAG_EXPOSURE_IN_UAS, lround(mas * 1000));
-	fill_int(f, TAG_EXPOSURE_TIME, 50);
-	fill_int(f, TAG_RELATIVE_X_RAY_EXPOSURE, 400);
-	fill_double(f, TAG_HALF_VALUE_LAYER, 0.55);
-	fill_double(f, TAG_ORGAN_DOSE, dose / 100); /* dGy */
-	fill_double(f, TAG_ENTRANCE_DOSE_IN_MGY, 4 * dose);
+	item_put_int(w, TAG_INSTANCE_NUMBER, view + 1);
+	item_put_double(w, TAG_POSITIONER_PRIMARY_ANGLE, primary ? stored : mlo ? s->o.gantry : 0);
+	item_put_double(w, TAG_DETECTOR_SECONDARY_ANGLE, primary ? 0 : stored);
+	item_put_int(w, TAG_EXPOSURE, lround(mas));
+	item_put_int(w, TAG_EXPOSURE_IN_UAS, lround(mas * 1000));
+	item_put_int(w, TAG_EXPOSURE_TIME, 50);
+	item_put_int(w, TAG_RELATIVE_X_RAY_EXPOSURE, 400);
+	item_put_double(w, TAG_HALF_VALUE_LAYER, 0.55);
+	item_put_double(w, TAG_ORGAN_DOSE, dose / 100); /* dGy */
+	item_put_double(w, TAG_ENTRANCE_DOSE_IN_MGY, 4 * dose);
 }
 
 int simulate_new_mg(const struct simulation *s, int view, struct dicom_file **ret_file, struct err *err)
 {
 	struct dicom_file *file = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	char part[32], uid[DICOM_UID_SIZE];
 	int rc;
 

@@ -15,7 +15,7 @@
 #include "kernels/clock.h"
 #include "kernels/device.h"
 #include "node/base/device_names.h"
-#include "node/base/json_out.h"
+#include "node/base/json_file.h"
 #include "node/format/picture.h"
 #include "node/simulate/simulate.h"
 #include "node/sinogram/sinogram.h"
@@ -193,7 +193,7 @@ static int write_truth(const struct run *r, const char *folder, struct err *err)
 				 s->arc, "taper", o->taper, "counts", o->counts, "seed", (json_int_t)o->seed, "position",
 				 o->position, "mu_water", PARALLEL_WATER, "shapes", shapes_json(r->phantom));
 
-	return json_out_write(root, folder, "truth.json", err);
+	return json_file_write(root, folder, "truth.json", err);
 }
 
 static int check(const struct simulate_parallel_options *o, struct err *err)

@@ -101,8 +101,8 @@ static void plan_equipment(struct simulate_pet *s)
 					       {"siemens-mmr", "SIEMENS", "Biograph mMR", "Siemens mMR"}};
 	const struct scanner_conf *c = s->o.scanner;
 
-	simulate_fitting_text(c->manufacturer, "SIMULATED", s->manufacturer, sizeof(s->manufacturer));
-	simulate_fitting_text(c->model, "SIMULATED", s->model, sizeof(s->model));
+	simulate_matching_text(c->manufacturer, "SIMULATED", s->manufacturer, sizeof(s->manufacturer));
+	simulate_matching_text(c->model, "SIMULATED", s->model, sizeof(s->model));
 	snprintf(s->interfile_scanner, sizeof(s->interfile_scanner), "%s", s->model);
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (strcmp(known[i][0], c->name) == 0) {

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "dicom/pixels/pixels.h"
 #include "node/base/version.h"
 #include "node/simulate/simulate_pet.h"
 #include "node/sinogram/sinogram.h"
 
-static void fill_fixed(struct fill *f)
+static void fill_fixed(struct item_writer *w)
 {
 	static const struct {
 		uint32_t tag;
@@ -45,39 +45,39 @@ static void fill_fixed(struct fill *f)
 	};
 
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
-		fill_text(f, entries[i].tag, entries[i].text);
+		item_put_text(w, entries[i].tag, entries[i].text);
 }
 
-static void fill_radiopharmaceutical(const struct simulate_pet *s, struct fill *root)
+static void fill_radiopharmaceutical(const struct simulate_pet *s, struct item_writer *root)
 {
-	struct fill f = fill_item(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+	struct item_writer f = item_begin(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
 
-	fill_text(&f, DICOM_TAG(0x0018, 0x0031), "Fluorodeoxyglucose"); /* Radiopharmaceutical */
-	fill_text(&f, DICOM_TAG(0x0018, 0x1070), "Intravenous");	/* Radiopharmaceutical Route */
-	fill_double(&f, DICOM_TAG(0x0018, 0x1071), 0);			/* Radiopharmaceutical Volume, ml */
-	fill_text(&f, TAG_RADIOPHARMACEUTICAL_START_TIME, SIMULATE_PET_INJECTED);
-	fill_text(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, SIMULATE_PET_DATE SIMULATE_PET_INJECTED);
-	fill_double(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, s->dose);
-	fill_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, SIMULATE_PET_HALF_LIFE);
-	fill_double(&f, DICOM_TAG(0x0018, 0x1076), 0.9673); /* Radionuclide Positron Fraction */
-	fill_code(&f, DICOM_TAG(0x0054, 0x0300), "77004003", "SCT", "^18^Fluorine");
-	fill_code(&f, DICOM_TAG(0x0054, 0x0304), "35321007", "SCT", "Fluorodeoxyglucose F^18^");
-	fill_join(root, &f);
+	item_put_text(&f, DICOM_TAG(0x0018, 0x0031), "Fluorodeoxyglucose"); /* Radiopharmaceutical */
+	item_put_text(&f, DICOM_TAG(0x0018, 0x1070), "Intravenous");	    /* Radiopharmaceutical Route */
+	item_put_double(&f, DICOM_TAG(0x0018, 0x1071), 0);		    /* Radiopharmaceutical Volume, ml */
+	item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_TIME, SIMULATE_PET_INJECTED);
+	item_put_text(&f, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME, SIMULATE_PET_DATE SIMULATE_PET_INJECTED);
+	item_put_double(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, s->dose);
+	item_put_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, SIMULATE_PET_HALF_LIFE);
+	item_put_double(&f, DICOM_TAG(0x0018, 0x1076), 0.9673); /* Radionuclide Positron Fraction */
+	item_put_code(&f, DICOM_TAG(0x0054, 0x0300), "77004003", "SCT", "^18^Fluorine");
+	item_put_code(&f, DICOM_TAG(0x0054, 0x0304), "35321007", "SCT", "Fluorodeoxyglucose F^18^");
+	item_end(root, &f);
 }
 
 /* What is not simulated need not be corrected for any more. */
-static void fill_corrections(const struct simulate_pet *s, struct fill *root)
+static void fill_corrections(const struct simulate_pet *s, struct item_writer *root)
 {
 	char text[64];
 
 	snprintf(text, sizeof(text), "NORM\\DTIM\\SCAT%s%s", s->o.attenuation ? "" : "\\ATTN", s->o.randoms > 0 ? "" : "\\RAN");
-	fill_text(root, TAG_CORRECTED_IMAGE, text);
+	item_put_text(root, TAG_CORRECTED_IMAGE, text);
 }
 
 int simulate_pet_header(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *path, struct err *err)
 {
 	struct dicom_file *file = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	char uid[DICOM_UID_SIZE];
 
 	simulate_pet_uid(s, "header", uid);
@@ -87,19 +87,19 @@ int simulate_pet_header(const struct simulate_pet *s, const struct simulate_pet_
 	root.item = dicom_root(file);
 	fill_fixed(&root);
 	simulate_pet_uid(s, "series", uid);
-	fill_text(&root, TAG_STUDY_INSTANCE_UID, s->study);
-	fill_text(&root, TAG_SERIES_INSTANCE_UID, uid);
-	fill_text(&root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference);
-	fill_text(&root, TAG_MANUFACTURER, s->manufacturer);
-	fill_text(&root, TAG_MANUFACTURER_MODEL_NAME, s->model);
-	fill_text(&root, TAG_PATIENT_POSITION, s->o.position);
-	fill_double(&root, TAG_PATIENT_WEIGHT, s->weight);
-	fill_double(&root, DICOM_TAG(0x0010, 0x1020), 2e-3 * s->phantom->attenuation->shapes[0].r[2]); /* Patient's Size, m */
-	fill_int(&root, TAG_ACTUAL_FRAME_DURATION, lround(1000 * SIMULATE_PET_DURATION));
-	fill_double(&root, TAG_DOSE_CALIBRATION_FACTOR, known->calibration);
+	item_put_text(&root, TAG_STUDY_INSTANCE_UID, s->study);
+	item_put_text(&root, TAG_SERIES_INSTANCE_UID, uid);
+	item_put_text(&root, TAG_FRAME_OF_REFERENCE_UID, s->frame_of_reference);
+	item_put_text(&root, TAG_MANUFACTURER, s->manufacturer);
+	item_put_text(&root, TAG_MANUFACTURER_MODEL_NAME, s->model);
+	item_put_text(&root, TAG_PATIENT_POSITION, s->o.position);
+	item_put_double(&root, TAG_PATIENT_WEIGHT, s->weight);
+	item_put_double(&root, DICOM_TAG(0x0010, 0x1020), 2e-3 * s->phantom->attenuation->shapes[0].r[2]); /* Patient's Size, m */
+	item_put_int(&root, TAG_ACTUAL_FRAME_DURATION, lround(1000 * SIMULATE_PET_DURATION));
+	item_put_double(&root, TAG_DOSE_CALIBRATION_FACTOR, known->calibration);
 	fill_corrections(s, &root);
 	fill_radiopharmaceutical(s, &root);
-	fill_empty(&root, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+	item_put_empty(&root, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 	if (root.rc == 0)
 		root.rc = dicom_write(path, file, err);
 	dicom_close(file);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <jansson.h>
 
-#include "node/base/json_out.h"
+#include "node/base/json_file.h"
 #include "node/simulate/simulate_pet.h"
 
 static json_t *shape_json(const struct simulate_pet *s, const struct shape *shape, const char *unit)
@@ -58,5 +58,5 @@ static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pe
 
 int simulate_pet_truth(const struct simulate_pet *s, const struct simulate_pet_report *known, const char *folder, struct err *err)
 {
-	return json_out_write(truth_json(s, known), folder, "truth.json", err);
+	return json_file_write(truth_json(s, known), folder, "truth.json", err);
 }

@@ -11,7 +11,7 @@ static const struct simulate_system systems[] = {
 	{"victre", "VICTRE", "VICTRE DBT", "SIMULATED", "TUNGSTEN", "RHODIUM", 1500, 3000, 25, 50},
 };
 
-void simulate_fitting_text(const char *pattern, const char *other, char *ret_text, size_t size)
+void simulate_matching_text(const char *pattern, const char *other, char *ret_text, size_t size)
 {
 	size_t n = 0;
 
@@ -32,7 +32,7 @@ void simulate_system_find(const struct profile_conf *profile, struct simulate_sy
 		}
 	*ret_system = systems[0];
 	snprintf(ret_system->profile, sizeof(ret_system->profile), "%s", profile->name);
-	simulate_fitting_text(profile->manufacturer, "SIMULATED", ret_system->manufacturer, sizeof(ret_system->manufacturer));
-	simulate_fitting_text(profile->model, "SIMULATED", ret_system->model, sizeof(ret_system->model));
-	simulate_fitting_text(profile->serial, "SIMULATED", ret_system->serial, sizeof(ret_system->serial));
+	simulate_matching_text(profile->manufacturer, "SIMULATED", ret_system->manufacturer, sizeof(ret_system->manufacturer));
+	simulate_matching_text(profile->model, "SIMULATED", ret_system->model, sizeof(ret_system->model));
+	simulate_matching_text(profile->serial, "SIMULATED", ret_system->serial, sizeof(ret_system->serial));
 }

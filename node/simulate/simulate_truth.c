@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "node/base/json_out.h"
+#include "node/base/json_file.h"
 #include "node/simulate/simulate.h"
 
 static const char *role_name(enum shape_role role)
@@ -70,5 +70,5 @@ static json_t *truth_json(const struct simulation *s)
 
 int simulate_truth(const struct simulation *s, const char *folder, struct err *err)
 {
-	return json_out_write(truth_json(s), folder, "truth.json", err);
+	return json_file_write(truth_json(s), folder, "truth.json", err);
 }

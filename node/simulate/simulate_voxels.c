@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "dicom/core/dataset.h"
-#include "node/base/text_in.h"
+#include "node/base/text_file.h"
 #include "node/format/mhd.h"
 
 #define MU_MAX 10.0 /* 1/mm */
@@ -104,7 +104,7 @@ static int materials_open(const char *path, struct materials *ret_materials, str
 	const char *slash = strrchr(path, '/');
 	char *text = NULL;
 	size_t size = 0;
-	int rc = text_in_read(path, MATERIALS_FILE_MAX, "materials file", &text, &size, err);
+	int rc = text_file_read(path, MATERIALS_FILE_MAX, "materials file", &text, &size, err);
 
 	if (rc == 0)
 		rc = materials_parse(text, size, slash ? slash + 1 : path, ret_materials, err);

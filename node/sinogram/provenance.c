@@ -117,32 +117,32 @@ static void age_text(const char *birth, const char *on, char *ret_text, size_t s
 		snprintf(ret_text, size, "%03ldY", years);
 }
 
-static void fill_age(const struct dicom_item *source, struct fill *f)
+static void fill_age(const struct dicom_item *source, struct item_writer *w)
 {
 	char birth[65], on[65], age[24];
 
-	fill_copy(f, TAG_PATIENT_AGE, source);
-	if (f->rc != 0) /* copied, or failed */
+	item_copy(w, TAG_PATIENT_AGE, source);
+	if (w->rc != 0) /* copied, or failed */
 		return;
 	if (dicom_get_text(source, TAG_PATIENT_BIRTH_DATE, birth, sizeof(birth), NULL) != 1 ||
 	    dicom_get_text(source, TAG_STUDY_DATE, on, sizeof(on), NULL) != 1)
 		return;
 	age_text(birth, on, age, sizeof(age));
 	if (age[0])
-		fill_text(f, TAG_PATIENT_AGE, age);
+		item_put_text(w, TAG_PATIENT_AGE, age);
 }
 
-void provenance_fill_patient(const struct dicom_item *source, struct fill *root)
+void provenance_fill_patient(const struct dicom_item *source, struct item_writer *root)
 {
-	fill_copies(root, source, copied, sizeof(copied) / sizeof(copied[0]));
+	item_copy_all(root, source, copied, sizeof(copied) / sizeof(copied[0]));
 	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
-		fill_empty(root, copied_or_empty[i]);
-		fill_copy(root, copied_or_empty[i], source);
+		item_put_empty(root, copied_or_empty[i]);
+		item_copy(root, copied_or_empty[i], source);
 	}
 	fill_age(source, root);
 }
 
-void provenance_fill_frame(const struct dicom_item *source, struct fill *root)
+void provenance_fill_frame(const struct dicom_item *source, struct item_writer *root)
 {
 	char frame[DICOM_UID_SIZE], series[DICOM_UID_SIZE] = "", text[DICOM_UID_SIZE + 64];
 
@@ -151,11 +151,11 @@ void provenance_fill_frame(const struct dicom_item *source, struct fill *root)
 		snprintf(text, sizeof(text), "tomonode frame of reference|%s", series);
 		dicom_uid_from_text(text, frame);
 	}
-	fill_text(root, TAG_FRAME_OF_REFERENCE_UID, frame);
+	item_put_text(root, TAG_FRAME_OF_REFERENCE_UID, frame);
 }
 
 /* Software has no serial number: the host it runs on stands for it. */
-void provenance_fill_equipment(struct fill *root)
+void provenance_fill_equipment(struct item_writer *root)
 {
 	char host[HOST_NAME_MAX + 1] = "", station[17], creator[HOST_NAME_MAX + 64];
 	char uid[DICOM_UID_SIZE];
@@ -165,16 +165,16 @@ void provenance_fill_equipment(struct fill *root)
 	snprintf(station, sizeof(station), "%.16s", host);
 	snprintf(creator, sizeof(creator), "tomonode instance creator|%s", host);
 	dicom_uid_from_text(creator, uid);
-	fill_text(root, TAG_MANUFACTURER, "tomonode");
-	fill_text(root, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
-	fill_text(root, TAG_DEVICE_SERIAL_NUMBER, host);
-	fill_text(root, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
-	fill_text(root, TAG_STATION_NAME, station);
-	fill_text(root, TAG_INSTANCE_CREATOR_UID, uid);
+	item_put_text(root, TAG_MANUFACTURER, "tomonode");
+	item_put_text(root, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
+	item_put_text(root, TAG_DEVICE_SERIAL_NUMBER, host);
+	item_put_text(root, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
+	item_put_text(root, TAG_STATION_NAME, station);
+	item_put_text(root, TAG_INSTANCE_CREATOR_UID, uid);
 }
 
-void provenance_fill_machines(const struct dicom_item *source, const struct provenance_time *time, const char *recipe,
-			      struct fill *root)
+void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
+					    const char *recipe, struct item_writer *root)
 {
 	static const uint32_t modality[] = {
 		TAG_INSTITUTION_NAME,
@@ -187,42 +187,42 @@ void provenance_fill_machines(const struct dicom_item *source, const struct prov
 		DICOM_TAG(0x0018, 0x1200), /* last calibration */
 		DICOM_TAG(0x0018, 0x1201),
 	};
-	struct fill item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	struct item_writer item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
 	char maker[65];
 
 	if (dicom_get_text(source, TAG_MANUFACTURER, maker, sizeof(maker), NULL) == 0) /* empty, and here it is type 1 */
-		fill_text(&item, TAG_MANUFACTURER, "unknown");
+		item_put_text(&item, TAG_MANUFACTURER, "unknown");
 	else
-		fill_copy(&item, TAG_MANUFACTURER, source);
-	fill_copies(&item, source, modality, sizeof(modality) / sizeof(modality[0]));
-	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
-	fill_join(root, &item);
+		item_copy(&item, TAG_MANUFACTURER, source);
+	item_copy_all(&item, source, modality, sizeof(modality) / sizeof(modality[0]));
+	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
+	item_end(root, &item);
 
-	item = fill_item(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	fill_text(&item, TAG_MANUFACTURER, "tomonode");
-	fill_text(&item, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
-	fill_text(&item, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
-	fill_text(&item, TAG_CONTRIBUTION_DATE_TIME, time->date_time);
-	fill_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
-	fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
-	fill_join(root, &item);
+	item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
+	item_put_text(&item, TAG_MANUFACTURER, "tomonode");
+	item_put_text(&item, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
+	item_put_text(&item, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
+	item_put_text(&item, TAG_CONTRIBUTION_DATE_TIME, time->date_time);
+	item_put_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
+	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
+	item_end(root, &item);
 }
 
 /* ---- references ---- */
 
-static void fill_reference(struct fill *f, uint32_t sequence, struct dicom_file *file, bool purpose)
+static void fill_reference(struct item_writer *w, uint32_t sequence, struct dicom_file *file, bool purpose)
 {
-	struct fill item = fill_item(f, sequence);
+	struct item_writer item = item_begin(w, sequence);
 	char sop_class[DICOM_UID_SIZE] = "", instance[DICOM_UID_SIZE] = "";
 
 	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, instance, sizeof(instance), NULL);
-	fill_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
-	fill_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, instance);
+	item_put_text(&item, TAG_REFERENCED_SOP_CLASS_UID, sop_class);
+	item_put_text(&item, TAG_REFERENCED_SOP_INSTANCE_UID, instance);
 	if (purpose)
-		fill_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
-			  "Source image for image processing operation");
-	fill_join(f, &item);
+		item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "121322", "DCM",
+			      "Source image for image processing operation");
+	item_end(w, &item);
 }
 
 static void series_of(struct dicom_file *file, char ret_uid[DICOM_UID_SIZE])
@@ -232,12 +232,12 @@ static void series_of(struct dicom_file *file, char ret_uid[DICOM_UID_SIZE])
 }
 
 /* One item for each series that a source is of. */
-static void fill_series_references(struct dicom_file *const *files, size_t n_files, struct fill *root)
+static void fill_series_references(struct dicom_file *const *files, size_t n_files, struct item_writer *root)
 {
 	for (size_t i = 0; i < n_files && root->rc >= 0; i++) {
 		char series[DICOM_UID_SIZE], other[DICOM_UID_SIZE];
 		bool done = false;
-		struct fill item;
+		struct item_writer item;
 
 		series_of(files[i], series);
 		for (size_t k = 0; k < i && !done; k++) {
@@ -246,18 +246,18 @@ static void fill_series_references(struct dicom_file *const *files, size_t n_fil
 		}
 		if (done)
 			continue;
-		item = fill_item(root, TAG_REFERENCED_SERIES_SEQUENCE);
-		fill_text(&item, TAG_SERIES_INSTANCE_UID, series);
+		item = item_begin(root, TAG_REFERENCED_SERIES_SEQUENCE);
+		item_put_text(&item, TAG_SERIES_INSTANCE_UID, series);
 		for (size_t k = i; k < n_files; k++) {
 			series_of(files[k], other);
 			if (!strcmp(series, other))
 				fill_reference(&item, TAG_REFERENCED_INSTANCE_SEQUENCE, files[k], false);
 		}
-		fill_join(root, &item);
+		item_end(root, &item);
 	}
 }
 
-void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct fill *root)
+void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct item_writer *root)
 {
 	for (size_t i = 0; i < n_files && root->rc >= 0; i++)
 		fill_reference(root, TAG_SOURCE_INSTANCE_SEQUENCE, files[i], true);

@@ -14,7 +14,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/base/plural.h"
-#include "node/sinogram/sinogram_parts.h"
+#include "node/sinogram/sinogram_internal.h"
 
 static const char *base_name(const char *path)
 {

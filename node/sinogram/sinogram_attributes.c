@@ -13,7 +13,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 #include "node/sinogram/provenance.h"
-#include "node/sinogram/sinogram_parts.h"
+#include "node/sinogram/sinogram_internal.h"
 
 #define TAG_RADIONUCLIDE_CODE DICOM_TAG(0x0054, 0x0300)
 
@@ -89,18 +89,18 @@ static const struct nuclide {
 	{"I124", "40937006", "^124^Iodine", 4.176 * 86400},
 };
 
-static struct fill radiopharmaceutical_item(struct fill *root)
+static struct item_writer radiopharmaceutical_item(struct item_writer *root)
 {
 	struct dicom_item *item = dicom_item_at(root->item, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
-	struct fill f = {.item = item, .err = root->err, .rc = root->rc};
+	struct item_writer f = {.item = item, .err = root->err, .rc = root->rc};
 
-	return item ? f : fill_item(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+	return item ? f : item_begin(root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
 }
 
-static int set_radionuclide(struct fill *root, const char *value)
+static int set_radionuclide(struct item_writer *root, const char *value)
 {
 	const struct nuclide *found = NULL;
-	struct fill f;
+	struct item_writer f;
 
 	for (size_t i = 0; i < sizeof(nuclides) / sizeof(nuclides[0]); i++)
 		if (!strcasecmp(value, nuclides[i].name))
@@ -112,10 +112,10 @@ static int set_radionuclide(struct fill *root, const char *value)
 			       value);
 	f = radiopharmaceutical_item(root);
 	if (dicom_item_count(f.item, TAG_RADIONUCLIDE_CODE) > 0)
-		fill_empty(&f, TAG_RADIONUCLIDE_CODE); /* another one's */
-	fill_code(&f, TAG_RADIONUCLIDE_CODE, found->code, "SCT", found->meaning);
-	fill_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, found->half_life);
-	fill_join(root, &f);
+		item_put_empty(&f, TAG_RADIONUCLIDE_CODE); /* another one's */
+	item_put_code(&f, TAG_RADIONUCLIDE_CODE, found->code, "SCT", found->meaning);
+	item_put_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, found->half_life);
+	item_end(root, &f);
 	return root->rc;
 }
 
@@ -170,7 +170,7 @@ static bool is_ours(uint32_t tag)
 	return tag >> 16 & 1 || tag >> 16 <= 2;
 }
 
-static int set_value(struct sinogram_source *s, const char *assignment, struct fill *root)
+static int set_value(struct sinogram_source *s, const char *assignment, struct item_writer *root)
 {
 	const char *equals = strchr(assignment, '=');
 	unsigned group, element;
@@ -195,38 +195,38 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct f
 	if (rc < 0)
 		return rc;
 	if (is_radiopharmaceutical(tag)) {
-		struct fill f = radiopharmaceutical_item(root);
+		struct item_writer f = radiopharmaceutical_item(root);
 
-		fill_text(&f, tag, equals + 1);
-		fill_join(root, &f);
+		item_put_text(&f, tag, equals + 1);
+		item_end(root, &f);
 	} else {
-		fill_text(root, tag, equals + 1);
+		item_put_text(root, tag, equals + 1);
 	}
 	return root->rc < 0 ? root->rc : 0;
 }
 
 /* ---- what is there before anything is set ---- */
 
-static void fill_anonymous(const struct sinogram_source *s, struct fill *f)
+static void fill_anonymous(const struct sinogram_source *s, struct item_writer *w)
 {
 	char id[32], text[100], uid[DICOM_UID_SIZE];
 	static const uint32_t empty[] = {
 		TAG_PATIENT_BIRTH_DATE,	      TAG_PATIENT_SEX, TAG_STUDY_DATE, TAG_STUDY_TIME, TAG_ACCESSION_NUMBER,
 		TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID};
 
-	fill_text(f, TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 192");
+	item_put_text(w, TAG_SPECIFIC_CHARACTER_SET, "ISO_IR 192");
 	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
-		fill_empty(f, empty[i]);
-	fill_text(f, TAG_PATIENT_NAME, "ANONYMOUS^");
+		item_put_empty(w, empty[i]);
+	item_put_text(w, TAG_PATIENT_NAME, "ANONYMOUS^");
 	snprintf(id, sizeof(id), "ANONYMOUS-%.12s", s->seed);
-	fill_text(f, TAG_PATIENT_ID, id);
+	item_put_text(w, TAG_PATIENT_ID, id);
 	snprintf(text, sizeof(text), "%s|study", s->seed);
 	dicom_uid_from_text(text, uid);
-	fill_text(f, TAG_STUDY_INSTANCE_UID, uid);
+	item_put_text(w, TAG_STUDY_INSTANCE_UID, uid);
 }
 
 /* Names of corrections as the header has them, as values of CorrectedImage. Decay is not among them: it takes a factor. */
-static void fill_corrected(const struct interfile *h, struct fill *f)
+static void fill_corrected(const struct interfile *h, struct item_writer *w)
 {
 	static const struct {
 		const char *part, *term;
@@ -239,49 +239,49 @@ static void fill_corrected(const struct interfile *h, struct fill *f)
 		if (strstr(lower, terms[i].part))
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", list[0] ? "\\" : "", terms[i].term);
 	if (list[0])
-		fill_text(f, TAG_CORRECTED_IMAGE, list);
+		item_put_text(w, TAG_CORRECTED_IMAGE, list);
 }
 
-static void fill_from_header(const struct interfile *h, struct fill *f)
+static void fill_from_header(const struct interfile *h, struct item_writer *w)
 {
-	if (!dicom_has(f->item, TAG_MANUFACTURER))
-		fill_empty(f, TAG_MANUFACTURER);
-	if (h->scanner[0] && !dicom_has(f->item, TAG_MANUFACTURER_MODEL_NAME))
-		fill_text(f, TAG_MANUFACTURER_MODEL_NAME, h->scanner);
-	if (h->duration > 0 && !dicom_has(f->item, TAG_ACTUAL_FRAME_DURATION))
-		fill_int(f, TAG_ACTUAL_FRAME_DURATION, lround(h->duration * 1000));
-	if (h->date[0] && h->time[0] && !dicom_has(f->item, TAG_ACQUISITION_DATE)) {
-		fill_text(f, TAG_ACQUISITION_DATE, h->date);
-		fill_text(f, TAG_ACQUISITION_TIME, h->time);
+	if (!dicom_has(w->item, TAG_MANUFACTURER))
+		item_put_empty(w, TAG_MANUFACTURER);
+	if (h->scanner[0] && !dicom_has(w->item, TAG_MANUFACTURER_MODEL_NAME))
+		item_put_text(w, TAG_MANUFACTURER_MODEL_NAME, h->scanner);
+	if (h->duration > 0 && !dicom_has(w->item, TAG_ACTUAL_FRAME_DURATION))
+		item_put_int(w, TAG_ACTUAL_FRAME_DURATION, lround(h->duration * 1000));
+	if (h->date[0] && h->time[0] && !dicom_has(w->item, TAG_ACQUISITION_DATE)) {
+		item_put_text(w, TAG_ACQUISITION_DATE, h->date);
+		item_put_text(w, TAG_ACQUISITION_TIME, h->time);
 	}
-	if (h->position[0] && !dicom_has(f->item, TAG_PATIENT_POSITION) &&
-	    !dicom_has(f->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE))
-		fill_text(f, TAG_PATIENT_POSITION, h->position);
+	if (h->position[0] && !dicom_has(w->item, TAG_PATIENT_POSITION) &&
+	    !dicom_has(w->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE))
+		item_put_text(w, TAG_PATIENT_POSITION, h->position);
 }
 
-static void fill_series(const struct sinogram_source *s, struct fill *f)
+static void fill_series(const struct sinogram_source *s, struct item_writer *w)
 {
 	char text[100], uid[DICOM_UID_SIZE];
 
-	fill_text(f, TAG_MODALITY, s->stream[SINOGRAM_LINES].present ? "CT" : "PT");
+	item_put_text(w, TAG_MODALITY, s->stream[SINOGRAM_LINES].present ? "CT" : "PT");
 	snprintf(text, sizeof(text), "%s|series", s->seed);
 	dicom_uid_from_text(text, uid);
-	fill_text(f, TAG_SERIES_INSTANCE_UID, uid);
-	if (!dicom_has(f->item, TAG_SERIES_NUMBER))
-		fill_int(f, TAG_SERIES_NUMBER, 1);
-	if (!dicom_has(f->item, TAG_FRAME_OF_REFERENCE_UID)) {
+	item_put_text(w, TAG_SERIES_INSTANCE_UID, uid);
+	if (!dicom_has(w->item, TAG_SERIES_NUMBER))
+		item_put_int(w, TAG_SERIES_NUMBER, 1);
+	if (!dicom_has(w->item, TAG_FRAME_OF_REFERENCE_UID)) {
 		snprintf(text, sizeof(text), "%s|frame of reference", s->seed);
 		dicom_uid_from_text(text, uid);
-		fill_text(f, TAG_FRAME_OF_REFERENCE_UID, uid);
+		item_put_text(w, TAG_FRAME_OF_REFERENCE_UID, uid);
 	}
-	if (!dicom_has(f->item, TAG_POSITION_REFERENCE_INDICATOR))
-		fill_empty(f, TAG_POSITION_REFERENCE_INDICATOR);
-	fill_empty(f, TAG_ACQUISITION_CONTEXT_SEQUENCE);
+	if (!dicom_has(w->item, TAG_POSITION_REFERENCE_INDICATOR))
+		item_put_empty(w, TAG_POSITION_REFERENCE_INDICATOR);
+	item_put_empty(w, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
 /* Type 2C (PS3.3 C.7.3.1): of one of a pair of body parts, and where it is not known what was examined, empty when the side is
  * not known; not of a body part that there is once (PS3.16 annex L). */
-static void fill_laterality(const struct dicom_item *like, struct fill *f)
+static void fill_laterality(const struct dicom_item *like, struct item_writer *w)
 {
 	static const char *const single[] = {
 		"ABDOMEN",
@@ -347,20 +347,20 @@ static void fill_laterality(const struct dicom_item *like, struct fill *f)
 	};
 	char part[17] = "", side[17];
 
-	if (dicom_has(f->item, TAG_LATERALITY))
+	if (dicom_has(w->item, TAG_LATERALITY))
 		return;
 	if (like && dicom_get_text(like, TAG_LATERALITY, side, sizeof(side), NULL) == 1) {
-		fill_text(f, TAG_LATERALITY, side);
+		item_put_text(w, TAG_LATERALITY, side);
 		return;
 	}
-	dicom_get_text(f->item, TAG_BODY_PART_EXAMINED, part, sizeof(part), NULL);
+	dicom_get_text(w->item, TAG_BODY_PART_EXAMINED, part, sizeof(part), NULL);
 	for (size_t i = 0; i < sizeof(single) / sizeof(single[0]); i++)
 		if (!strcmp(part, single[i]))
 			return;
-	fill_empty(f, TAG_LATERALITY);
+	item_put_empty(w, TAG_LATERALITY);
 }
 
-int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct fill *root)
+int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root)
 {
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
 	char sop_class[DICOM_UID_SIZE] = "";
@@ -368,15 +368,15 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 
 	if (like) {
 		provenance_fill_patient(like, root);
-		fill_copies(root, like, copied, sizeof(copied) / sizeof(copied[0]));
+		item_copy_all(root, like, copied, sizeof(copied) / sizeof(copied[0]));
 		dicom_get_text(like, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	} else {
 		fill_anonymous(s, root);
 	}
 	if (!strcmp(sop_class, SINOGRAM_CLASS)) {
-		fill_copies(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
+		item_copy_all(root, like, copied_from_sinogram, sizeof(copied_from_sinogram) / sizeof(copied_from_sinogram[0]));
 		if (role == SINOGRAM_EMISSION)
-			fill_copy(root, TAG_CORRECTED_IMAGE, like);
+			item_copy(root, TAG_CORRECTED_IMAGE, like);
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");

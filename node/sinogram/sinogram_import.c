@@ -13,8 +13,8 @@
 
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/base/text_in.h"
-#include "node/sinogram/sinogram_parts.h"
+#include "node/base/text_file.h"
+#include "node/sinogram/sinogram_internal.h"
 
 /* The data file and its size. */
 static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
@@ -47,7 +47,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 {
 	const char *slash = strrchr(header, '/');
 	size_t size;
-	int rc = text_in_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
+	int rc = text_file_read(header, INTERFILE_TEXT_MAX, "Interfile header", &s->text, &size, err);
 
 	if (rc < 0)
 		return rc;
@@ -162,7 +162,7 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 static int try_attributes(struct sinogram_source *s, char *warnings, size_t size, struct err *err)
 {
 	struct dicom_file *file = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	int rc = dicom_new(SINOGRAM_CLASS, "2.25.1", &file, err);
 
 	if (rc < 0)

@@ -11,7 +11,7 @@
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
-#include "node/sinogram/sinogram_parts.h"
+#include "node/sinogram/sinogram_internal.h"
 
 static const char *const role_names[SINOGRAM_ROLES + 1] = {
 	"", "EMISSION", "MULTIPLICATIVE", "ADDITIVE", "ATTENUATION", "NORMALISATION", "LINES"};

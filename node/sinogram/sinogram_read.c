@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "dicom/core/bulk.h"
-#include "node/sinogram/sinogram_parts.h"
+#include "node/sinogram/sinogram_internal.h"
 
 #define PIECE ((size_t)1 << 20) /* bytes at a time: what a cache holds */
 
@@ -41,7 +41,7 @@ static void *follow(void *ctx)
 	return NULL;
 }
 
-static void tell(struct follower *f, uint64_t ready, bool end)
+static void signal_ready(struct follower *f, uint64_t ready, bool end)
 {
 	pthread_mutex_lock(&f->lock);
 	f->ready = ready;
@@ -72,7 +72,7 @@ static int read_chunks(const struct sinogram *s, const struct sinogram_part *par
 			in += piece;
 			at += piece;
 			if (rc == 0)
-				tell(f, at, false);
+				signal_ready(f, at, false);
 		}
 	}
 	*ret_n = at;
@@ -95,7 +95,7 @@ static int read_hashed(const struct sinogram *s, const struct sinogram_part *par
 		return err_set(err, ENOMEM, "no memory for a digest");
 	alone = pthread_create(&f.thread, NULL, follow, &f) != 0; /* then one after the other */
 	rc = read_chunks(s, part, bytes, &f, &n, err);
-	tell(&f, rc == 0 ? n : f.ready, true);
+	signal_ready(&f, rc == 0 ? n : f.ready, true);
 	if (alone)
 		follow(&f);
 	else

@@ -15,7 +15,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "dicom/pixels/pixels.h"
 #include "node/sinogram/provenance.h"
-#include "node/sinogram/sinogram_parts.h"
+#include "node/sinogram/sinogram_internal.h"
 
 #define PIECE ((size_t)4 << 20)
 #define PATH_SIZE 4096
@@ -96,39 +96,39 @@ struct object {
 	size_t number, n_objects; /* of the acquisition, from 0 */
 };
 
-static void put(struct fill *f, enum sinogram_element element, const char *vr, const char *text)
+static void put(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
 {
-	if (f->rc >= 0)
-		f->rc = dicom_put_private(f->item, SINOGRAM_GROUP, SINOGRAM_CREATOR, (uint8_t)element, vr, text, f->err);
+	if (w->rc >= 0)
+		w->rc = dicom_put_private(w->item, SINOGRAM_GROUP, SINOGRAM_CREATOR, (uint8_t)element, vr, text, w->err);
 }
 
-static void put_count(struct fill *f, enum sinogram_element element, const char *vr, uint64_t value)
+static void put_count(struct item_writer *w, enum sinogram_element element, const char *vr, uint64_t value)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
-	put(f, element, vr, text);
+	put(w, element, vr, text);
 }
 
-static void fill_block(const struct object *o, struct fill *f)
+static void fill_block(const struct object *o, struct item_writer *w)
 {
 	const struct sinogram_stream *stream = &o->s->stream[o->role];
 	char centre[100];
 
-	put(f, SINOGRAM_FORMAT_ID, "LO", o->role == SINOGRAM_LINES ? SINOGRAM_FORMAT_PARALLEL : SINOGRAM_FORMAT);
-	put(f, SINOGRAM_HEADER, "UT", stream->text);
-	put(f, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
-	put_count(f, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);
-	put_count(f, SINOGRAM_CHUNK_COUNT, "UL", o->n_chunks);
-	put_count(f, SINOGRAM_LENGTH, "UL", stream->bytes <= UINT32_MAX ? stream->bytes : 0);
-	put(f, SINOGRAM_SHA256, "LO", stream->sha256);
-	put_count(f, SINOGRAM_INSTANCES, "UL", o->n_objects);
+	put(w, SINOGRAM_FORMAT_ID, "LO", o->role == SINOGRAM_LINES ? SINOGRAM_FORMAT_PARALLEL : SINOGRAM_FORMAT);
+	put(w, SINOGRAM_HEADER, "UT", stream->text);
+	put(w, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
+	put_count(w, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);
+	put_count(w, SINOGRAM_CHUNK_COUNT, "UL", o->n_chunks);
+	put_count(w, SINOGRAM_LENGTH, "UL", stream->bytes <= UINT32_MAX ? stream->bytes : 0);
+	put(w, SINOGRAM_SHA256, "LO", stream->sha256);
+	put_count(w, SINOGRAM_INSTANCES, "UL", o->n_objects);
 	if (isfinite(o->s->centre[0])) {
 		snprintf(centre, sizeof(centre), "%.17g\\%.17g\\%.17g", o->s->centre[0], o->s->centre[1], o->s->centre[2]);
-		put(f, SINOGRAM_CENTRE, "FD", centre);
+		put(w, SINOGRAM_CENTRE, "FD", centre);
 	}
 	if (stream->bytes > UINT32_MAX)
-		put_count(f, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
+		put_count(w, SINOGRAM_LENGTH_LARGE, "UV", stream->bytes);
 }
 
 static void object_path(const struct object *o, char *ret, size_t size)
@@ -148,7 +148,7 @@ static int make_object(const struct object *o, struct dicom_file **ret_file, str
 {
 	char text[160], uid[DICOM_UID_SIZE];
 	struct dicom_file *file = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	struct provenance_time now;
 
 	snprintf(text, sizeof(text), "%s|%s|%zu", o->s->seed, sinogram_role_name(o->role), o->chunk);
@@ -158,12 +158,12 @@ static int make_object(const struct object *o, struct dicom_file **ret_file, str
 		return root.rc;
 	root.item = dicom_root(file);
 	provenance_time(o->s->like ? dicom_root(o->s->like) : NULL, o->s->conf->now, &now);
-	fill_text(&root, TAG_CONTENT_DATE, now.date);
-	fill_text(&root, TAG_CONTENT_TIME, now.time);
-	fill_text(&root, TAG_INSTANCE_CREATION_DATE, now.date);
-	fill_text(&root, TAG_INSTANCE_CREATION_TIME, now.time);
-	fill_int(&root, TAG_INSTANCE_NUMBER, (long)o->number + 1);
-	fill_text(&root, DICOM_TAG(0x0008, 0x9123), SINOGRAM_CREATOR_VERSION);
+	item_put_text(&root, TAG_CONTENT_DATE, now.date);
+	item_put_text(&root, TAG_CONTENT_TIME, now.time);
+	item_put_text(&root, TAG_INSTANCE_CREATION_DATE, now.date);
+	item_put_text(&root, TAG_INSTANCE_CREATION_TIME, now.time);
+	item_put_int(&root, TAG_INSTANCE_NUMBER, (long)o->number + 1);
+	item_put_text(&root, DICOM_TAG(0x0008, 0x9123), SINOGRAM_CREATOR_VERSION);
 	if (root.rc >= 0)
 		root.rc = sinogram_fill_attributes(o->s, o->role, &root);
 	fill_block(o, &root);

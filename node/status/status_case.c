@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "node/jobs/job_report.h"
-#include "node/status/status_parts.h"
+#include "node/status/status_internal.h"
 
 static const char *text_of(const json_t *object, const char *key)
 {

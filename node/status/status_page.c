@@ -11,7 +11,7 @@
 #include "node/base/plural.h"
 #include "node/base/version.h"
 #include "node/jobs/job_report.h"
-#include "node/status/status_parts.h"
+#include "node/status/status_internal.h"
 
 void status_page_begin(struct html *h, const struct status *s, const char *title)
 {

@@ -10,7 +10,7 @@
  *   (node/process/sandbox_files.c)
  * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
  */
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  */
 #include <stddef.h>
 
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 static void read_count(void *ctx, sqlite3_stmt *s)
 {

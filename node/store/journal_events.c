@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 static int insert_event(struct journal *j, int64_t job, enum job_event event, int64_t instance, const char *detail, double now,
 			struct err *err)

@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 /* ?1: the job. Its members, before its events are gone. */
 #define MEMBERS "(SELECT instance FROM event WHERE job=?1 AND name='instance')"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 int journal_reserve(struct journal *j, uint64_t bytes, struct err *err)
 {

@@ -2,7 +2,7 @@
  * by adding what lies behind the last row that is in it. */
 #include <stddef.h>
 
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 /* Each row of a statement with one parameter. */
 static int walk(struct journal *j, const char *what, int64_t after, void (*each)(void *ctx, sqlite3_stmt *s), void *ctx,

@@ -6,7 +6,7 @@
  */
 #include <stddef.h>
 
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 /* The numbers of those that were removed before then: at most `max`; answers how many. */
 static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max, struct err *err)

@@ -1,6 +1,6 @@
 /* A case's projections as the reconstruction wants them: geometry, orientation, intensity scale; pixels stay on disk.
  *
- * node/tomo/scan_from_dicom.c and the files exam_*.c, the one place where tags become geometry, implement it. Whatever cannot be
+ * node/tomo/tomo_open.c and the files exam_*.c, the one place where tags become geometry, implement it. Whatever cannot be
  * known for sure is refused with a sentence (EBADMSG: the data contradict themselves or miss a value; ENOTSUP: an encoding we do
  * not read; ENOKEY: no geometry profile for this system), never guessed.
  */

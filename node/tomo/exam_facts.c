@@ -10,7 +10,7 @@
 #include <strings.h>
 
 #include "node/sinogram/sinogram.h"
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 #define STANDARD_ROOT "1.2.840.10008."
 
@@ -31,7 +31,7 @@ static bool from_hologic(const struct dicom_item *root)
 
 /* Hologic's own formats wear standard classes: projections as Secondary Capture of modality MG with a private payload ("SCO"),
  * slices as CT images ("CTO"). Screen shots of other makers' mammograms and breasts in an ordinary CT are neither. */
-static const char *disguise(const struct dicom_item *root, const char *sop_class)
+static const char *hologic_format(const struct dicom_item *root, const char *sop_class)
 {
 	bool mammography = text_is(root, TAG_MODALITY, "MG");
 
@@ -88,7 +88,7 @@ const char *exam_class(const struct dicom_item *root, enum exam_source *ret_sour
 	*ret_refused = false;
 	reason[0] = '\0';
 	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
-	hidden = disguise(root, sop_class);
+	hidden = hologic_format(root, sop_class);
 	if (!strcmp(sop_class, CLASS_MG_PROCESSING)) {
 		*ret_source = EXAM_MG_SERIES;
 		other_mammogram(root, reason, size);

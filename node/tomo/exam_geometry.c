@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 #define PITCH_TOLERANCE 0.01 /* relative */
 #define BINNING_MAX 8	     /* the detector's own binning: its bins are whole multiples of the profile's pitch */

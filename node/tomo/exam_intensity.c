@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 #define EXPOSURE_RATIO_MAX 50.0 /* between two projections of one exam: more is a mix of units */
 

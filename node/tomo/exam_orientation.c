@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 #define NOMINAL_MLO 45.0 /* degrees */
 #define MLO_MIN 20	 /* degrees of the gantry, of either sign */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 struct view_code {
 	const char *srt, *sct, *name;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 #define ANGLE_MAX 75.0	/* degrees; no tomosynthesis goes that far, and the source must stay above the detector */
 #define ANGLE_SAME 0.01 /* degrees; closer projections are the same, as in scan_create_dbt() */

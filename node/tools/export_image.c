@@ -11,24 +11,24 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/base/file_out.h"
+#include "node/base/atomic_file.h"
 #include "node/base/folder.h"
 #include "node/base/version.h"
 #include "node/format/interfile.h"
 
-static int write_values(const struct pet_series *s, struct file_out *f, struct err *err)
+static int write_values(const struct image_series *s, struct atomic_file *f, struct err *err)
 {
 	size_t bytes = (size_t)s->n[0] * (size_t)s->n[1] * sizeof(float);
 	int rc = 0;
 
 	for (int k = 0; k < s->n[2] && rc == 0; k++)
-		rc = file_out_write(f, pet_series_slice(s, k), bytes, err);
+		rc = atomic_file_write(f, image_series_slice(s, k), bytes, err);
 	return rc;
 }
 
 /* ---- Interfile ---- */
 
-int export_interfile_image(const struct pet_series *s, const char *path, struct err *err)
+int export_interfile_image(const struct image_series *s, const char *path, struct err *err)
 {
 	struct interfile header = {.kind = INTERFILE_IMAGE,
 				   .number = INTERFILE_FLOAT,
@@ -37,7 +37,7 @@ int export_interfile_image(const struct pet_series *s, const char *path, struct 
 				   .duration = s->duration,
 				   .start = NAN};
 	size_t length = strlen(path);
-	struct file_out *f = NULL;
+	struct atomic_file *f = NULL;
 	char data[4096], *text = NULL;
 	int rc;
 
@@ -50,19 +50,19 @@ int export_interfile_image(const struct pet_series *s, const char *path, struct 
 	memcpy(header.first, s->corner, sizeof(header.first));
 	rc = interfile_write(&header, &text, err);
 	if (rc == 0)
-		rc = file_out_open(data, &f, err);
+		rc = atomic_file_open(data, &f, err);
 	if (rc == 0)
 		rc = write_values(s, f, err);
 	if (rc == 0) {
-		rc = file_out_close(f, err);
+		rc = atomic_file_close(f, err);
 		f = NULL;
 	}
 	if (rc == 0) {
-		rc = file_out_put(path, text, strlen(text), err);
+		rc = atomic_file_put(path, text, strlen(text), err);
 		if (rc < 0)
 			remove(data);
 	}
-	file_out_abort(f);
+	atomic_file_abort(f);
 	free(text);
 	return rc;
 }
@@ -102,7 +102,7 @@ static void set_float(uint8_t *header, int at, double value)
 	memcpy(header + at, &v, sizeof(v));
 }
 
-static void fill_nifti(const struct pet_series *s, uint8_t header[NIFTI_HEADER + 4])
+static void fill_nifti(const struct image_series *s, uint8_t header[NIFTI_HEADER + 4])
 {
 	const double *axis[3] = {s->across, s->down, s->normal};
 	int32_t size = NIFTI_HEADER;
@@ -134,23 +134,23 @@ static void fill_nifti(const struct pet_series *s, uint8_t header[NIFTI_HEADER +
 	memcpy(header + NIFTI_MAGIC, "n+1", 4);
 }
 
-int export_nifti(const struct pet_series *s, const char *path, struct err *err)
+int export_nifti(const struct image_series *s, const char *path, struct err *err)
 {
 	uint8_t header[NIFTI_HEADER + 4];
-	struct file_out *f = NULL;
+	struct atomic_file *f = NULL;
 	int rc;
 
 	for (int a = 0; a < 3; a++)
 		if (s->n[a] > INT16_MAX)
 			return err_set(err, EFBIG, "%d voxels along an axis: NIfTI-1 has room for %d", s->n[a], INT16_MAX);
 	fill_nifti(s, header);
-	rc = file_out_open(path, &f, err);
+	rc = atomic_file_open(path, &f, err);
 	if (rc == 0)
-		rc = file_out_write(f, header, sizeof(header), err);
+		rc = atomic_file_write(f, header, sizeof(header), err);
 	if (rc == 0)
 		rc = write_values(s, f, err);
 	if (rc == 0)
-		return file_out_close(f, err);
-	file_out_abort(f);
+		return atomic_file_close(f, err);
+	atomic_file_abort(f);
 	return rc;
 }

@@ -5,12 +5,12 @@
 #ifndef TOMONODE_NODE_EXPORT_IMAGE_H
 #define TOMONODE_NODE_EXPORT_IMAGE_H
 
-#include "node/tools/pet_series.h"
+#include "node/tools/image_series.h"
 
 /* Interfile 3.3: `path` (.hv) is the header, the values lie beside it (.v). */
-int export_interfile_image(const struct pet_series *s, const char *path, struct err *err);
+int export_interfile_image(const struct image_series *s, const char *path, struct err *err);
 
 /* NIfTI-1, one file (.nii); sform: millimetres in RAS, from the DICOM attributes (which are LPS). */
-int export_nifti(const struct pet_series *s, const char *path, struct err *err);
+int export_nifti(const struct image_series *s, const char *path, struct err *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
-#include "node/base/file_out.h"
+#include "node/base/atomic_file.h"
 #include "node/base/folder.h"
 
 /* ---- the header's text ---- */
@@ -81,9 +81,9 @@ static int export_role(const struct sinogram *s, enum sinogram_role role, const 
 	if (rc == 0)
 		rc = sinogram_read(s, role, &bytes, err);
 	if (rc == 0)
-		rc = file_out_put(data, bytes, (size_t)s->part[role].bytes, err);
+		rc = atomic_file_put(data, bytes, (size_t)s->part[role].bytes, err);
 	if (rc == 0) {
-		rc = file_out_put(header, renamed, strlen(renamed), err);
+		rc = atomic_file_put(header, renamed, strlen(renamed), err);
 		if (rc < 0)
 			remove(data);
 	}

@@ -193,7 +193,7 @@ static int check_all(struct check *c, struct err *err)
 }
 
 /* What one file or some of them have, and what to do: the sentence that the case is held with. */
-static int tell(const struct check *c, size_t damaged, const struct err *first, struct err *err)
+static int describe_damage(const struct check *c, size_t damaged, const struct err *first, struct err *err)
 {
 	char which[80] = "";
 
@@ -202,7 +202,7 @@ static int tell(const struct check *c, size_t damaged, const struct err *first, 
 	return err_set(err, EBADMSG, "%s%s: send the exam again, and the case goes on by itself", which, first->msg);
 }
 
-static int judge(struct check *c, struct journal *j, double now, size_t *ret_damaged, bool *ret_journal, struct err *err)
+static int evaluate(struct check *c, struct journal *j, double now, size_t *ret_damaged, bool *ret_journal, struct err *err)
 {
 	const struct err *first = NULL;
 	size_t damaged = 0;
@@ -221,7 +221,7 @@ static int judge(struct check *c, struct journal *j, double now, size_t *ret_dam
 		damaged += found->code != 0;
 	}
 	*ret_damaged = damaged;
-	return damaged ? tell(c, damaged, first, err) : 0;
+	return damaged ? describe_damage(c, damaged, first, err) : 0;
 }
 
 /* Marks of an earlier look: those files may have come again, or been put back. */
@@ -248,7 +248,7 @@ int case_check(struct journal *j, const char *spool, int64_t job, double now, co
 	if (ret == 0)
 		ret = check_all(&c, err);
 	if (ret == 0)
-		ret = judge(&c, j, now, &ret_report->damaged, ret_journal, err);
+		ret = evaluate(&c, j, now, &ret_report->damaged, ret_journal, err);
 	ret_report->files = c.n;
 	ret_report->seconds = clock_seconds() - begun;
 	free(c.files);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 
 #define CEILING_RUNS 7
 

@@ -26,7 +26,7 @@ enum bench_size {
 };
 const char *bench_size_name(enum bench_size size); /* NULL: there is none */
 
-struct bench_job; /* recon/bench/bench_parts.h */
+struct bench_job; /* recon/bench/bench_job.h */
 
 struct bench_work {
 	const char *name;  /* "dbt-osem" */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 #include "recon/core/iterate.h"
 #include "recon/core/projector.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 
 #define LEAST 3	   /* runs */
 #define ENOUGH 100 /* runs */

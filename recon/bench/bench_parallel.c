@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 #include "recon/core/ramp.h"
-#include "recon/parallel/parallel_parts.h"
+#include "recon/parallel/parallel_session.h"
 #include "recon/phantom/parallel_phantom.h"
 
 #define SIDE 0.95 /* of the picture's */

@@ -86,7 +86,7 @@ static int check_part(const struct rule *rule, const struct iterate_part *part, 
 	const struct linop *op = part->op;
 
 	if (op->dev != x->dev || op->n_in != x->n || op->n_out != part->y.n || op->n_out > w->p.n ||
-	    (rule_wants_length(rule->kind) && op->n_out != part->row.n))
+	    (rule_needs_length(rule->kind) && op->n_out != part->row.n))
 		return err_set(err, EINVAL, "iteration: operator of %zu x %zu for %zu data and a volume of %zu, %zu to work with",
 			       op->n_out, op->n_in, part->y.n, x->n, w->p.n);
 	return 0;
@@ -101,7 +101,7 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 		return r;
 	for (size_t s = 0; s < n_subsets; s++) {
 		const struct linop *op = subset[s].op;
-		bool rows = rule_wants_length(conf->rule.kind);
+		bool rows = rule_needs_length(conf->rule.kind);
 
 		if (subset[s].n_parts) {
 			if ((r = check_kept(conf, &subset[s], s, w, x, err)) < 0)
@@ -136,7 +136,7 @@ static int step_plain(const struct rule *rule, const struct iterate_subset *s, s
 	struct buf p = buf_part(&w->p, 0, s->y.n);
 	int r;
 
-	if (rule_wants_line(rule->kind))
+	if (rule_needs_line(rule->kind))
 		r = s->op->apply(s->op, x, &p, err); /* p = A x */
 	else
 		r = x->dev->ops->fill(&p, 0, err);
@@ -162,7 +162,7 @@ static int back_part(const struct iterate_conf *conf, struct iterate_part *part,
 	if (r < 0 || (r = check_part(&conf->rule, part, w, x, err)) < 0)
 		return r;
 	p = buf_part(&w->p, 0, part->y.n);
-	if (rule_wants_line(conf->rule.kind))
+	if (rule_needs_line(conf->rule.kind))
 		r = part->op->apply(part->op, x, &p, err); /* p = A x */
 	else
 		r = x->dev->ops->fill(&p, 0, err);

@@ -188,7 +188,7 @@ static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct b
 		if (r == 0 && g->last)
 			r = s->dev->ops->rule_voxels(step->rule, num, den, x, err);
 	}
-	if (r == 0 && step->next && rule_wants_line(step->rule->kind))
+	if (r == 0 && step->next && rule_needs_line(step->rule->kind))
 		r = forward_slab(s, slab, x, num, den, (void *)step->next, err);
 	return r;
 }
@@ -208,7 +208,7 @@ static int turn(struct iterate_stream *s, const struct step *step, struct err *e
 	}
 	if (r == 0)
 		r = g->op[0]->make_pair(g->op[0], step->rule, &y, &p, g->row ? &row : NULL, &pair, err);
-	if (r == 0 && step->next && rule_wants_line(step->rule->kind)) {
+	if (r == 0 && step->next && rule_needs_line(step->rule->kind)) {
 		struct buf mask = step->next->mask, p_next = buf_part(&s->p, 0, step->next->bins);
 
 		if (step->next != g)
@@ -222,7 +222,7 @@ static int turn(struct iterate_stream *s, const struct step *step, struct err *e
 int iterate_stream_run(struct iterate_stream *s, const struct iterate_conf *conf, const struct monitor *monitor, struct err *err)
 {
 	size_t steps = (size_t)s->n_groups * (size_t)(conf->iterations > 0 ? conf->iterations : 0);
-	bool line = rule_wants_line(conf->rule.kind);
+	bool line = rule_needs_line(conf->rule.kind);
 	int r = iterate_check(conf, err);
 
 	if (r == 0 && line)

@@ -7,14 +7,14 @@
 
 #include "kernels/blur.h"
 
-#define D (PSF_ROOMS - 1) /* the room that holds it */
+#define D (PSF_WORK_VOLUMES - 1) /* the room that holds it */
 
 struct psf {
 	struct linop op; /* first */
 	struct linop *a; /* owned */
 	struct grid grid;
 	double sigma[3]; /* mm */
-	struct buf room[PSF_ROOMS];
+	struct buf work[PSF_WORK_VOLUMES];
 };
 
 static struct psf *psf_of(const struct linop *op)
@@ -24,45 +24,45 @@ static struct psf *psf_of(const struct linop *op)
 
 static int psf_blur(struct psf *p, const struct buf *x, struct buf *ret, struct err *err)
 {
-	return p->op.dev->ops->blur(x, &p->grid, p->sigma, &p->room[1], ret, err);
+	return p->op.dev->ops->blur(x, &p->grid, p->sigma, &p->work[1], ret, err);
 }
 
 static int psf_apply(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err)
 {
 	struct psf *p = psf_of(op);
-	int r = psf_blur(p, x, &p->room[0], err);
+	int r = psf_blur(p, x, &p->work[0], err);
 
 	if (r == 0)
-		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
-	return r < 0 ? r : p->a->apply(p->a, &p->room[0], ret_y, err);
+		r = op->dev->ops->multiply(&p->work[0], &p->work[D], &p->work[0], err);
+	return r < 0 ? r : p->a->apply(p->a, &p->work[0], ret_y, err);
 }
 
 static int psf_apply_add(const struct linop *op, const struct buf *x, struct buf *y, struct err *err)
 {
 	struct psf *p = psf_of(op);
-	int r = psf_blur(p, x, &p->room[0], err);
+	int r = psf_blur(p, x, &p->work[0], err);
 
 	if (r == 0)
-		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
-	return r < 0 ? r : p->a->apply_add(p->a, &p->room[0], y, err);
+		r = op->dev->ops->multiply(&p->work[0], &p->work[D], &p->work[0], err);
+	return r < 0 ? r : p->a->apply_add(p->a, &p->work[0], y, err);
 }
 
 static int psf_adjoint(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err)
 {
 	struct psf *p = psf_of(op);
-	int r = p->a->adjoint(p->a, y, &p->room[0], err);
+	int r = p->a->adjoint(p->a, y, &p->work[0], err);
 
 	if (r == 0)
-		r = op->dev->ops->multiply(&p->room[0], &p->room[D], &p->room[0], err);
-	return r < 0 ? r : psf_blur(p, &p->room[0], ret_x, err);
+		r = op->dev->ops->multiply(&p->work[0], &p->work[D], &p->work[0], err);
+	return r < 0 ? r : psf_blur(p, &p->work[0], ret_x, err);
 }
 
 static int psf_adjoint_add(const struct linop *op, const struct buf *y, struct buf *x, struct err *err)
 {
 	struct psf *p = psf_of(op);
-	int r = psf_adjoint(op, y, &p->room[2], err);
+	int r = psf_adjoint(op, y, &p->work[2], err);
 
-	return r < 0 ? r : op->dev->ops->axpy(1, &p->room[2], x, err);
+	return r < 0 ? r : op->dev->ops->axpy(1, &p->work[2], x, err);
 }
 
 static int psf_make_pair(const struct linop *op, const struct rule *rule, const struct buf *y, const struct buf *p,
@@ -107,31 +107,32 @@ static int make_weights(const struct grid *grid, double fwhm, struct buf *ret_d,
 	return r;
 }
 
-int psf_rooms_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_room[PSF_ROOMS], struct err *err)
+int psf_work_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_work[PSF_WORK_VOLUMES],
+		   struct err *err)
 {
-	struct buf room[PSF_ROOMS] = {{0}};
+	struct buf work[PSF_WORK_VOLUMES] = {{0}};
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < PSF_ROOMS; i++)
-		r = dev->ops->alloc(dev, grid_size(grid), &room[i], err);
+	for (int i = 0; r == 0 && i < PSF_WORK_VOLUMES; i++)
+		r = dev->ops->alloc(dev, grid_size(grid), &work[i], err);
 	if (r == 0)
-		r = make_weights(grid, fwhm, &room[D], err);
+		r = make_weights(grid, fwhm, &work[D], err);
 	if (r < 0)
-		psf_rooms_release(room);
+		psf_work_release(work);
 	else
-		for (int i = 0; i < PSF_ROOMS; i++)
-			ret_room[i] = room[i];
+		for (int i = 0; i < PSF_WORK_VOLUMES; i++)
+			ret_work[i] = work[i];
 	return r;
 }
 
-void psf_rooms_release(struct buf room[PSF_ROOMS])
+void psf_work_release(struct buf work[PSF_WORK_VOLUMES])
 {
-	for (int i = 0; i < PSF_ROOMS; i++)
-		buf_release(&room[i]);
+	for (int i = 0; i < PSF_WORK_VOLUMES; i++)
+		buf_release(&work[i]);
 }
 
-int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf room[PSF_ROOMS], struct linop **ret_op,
-	       struct err *err)
+int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf work[PSF_WORK_VOLUMES],
+	       struct linop **ret_op, struct err *err)
 {
 	struct psf *p;
 
@@ -140,9 +141,9 @@ int psf_create(struct linop *a, const struct grid *grid, double fwhm, const stru
 	if (a->n_in != grid_size(grid))
 		return err_set(err, EINVAL, "resolution model: operator of %zu voxels for a grid of %zu", a->n_in,
 			       grid_size(grid));
-	for (int i = 0; i < PSF_ROOMS; i++)
-		if (room[i].dev != a->dev || room[i].n != a->n_in)
-			return err_set(err, EINVAL, "resolution model: room of %zu floats for %zu voxels", room[i].n, a->n_in);
+	for (int i = 0; i < PSF_WORK_VOLUMES; i++)
+		if (work[i].dev != a->dev || work[i].n != a->n_in)
+			return err_set(err, EINVAL, "resolution model: room of %zu floats for %zu voxels", work[i].n, a->n_in);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(err, ENOMEM, "resolution model: out of memory");
@@ -150,8 +151,8 @@ int psf_create(struct linop *a, const struct grid *grid, double fwhm, const stru
 	p->grid = *grid;
 	for (int c = 0; c < 3; c++)
 		p->sigma[c] = fwhm / PSF_FWHM_PER_SIGMA;
-	for (int i = 0; i < PSF_ROOMS; i++)
-		p->room[i] = room[i];
+	for (int i = 0; i < PSF_WORK_VOLUMES; i++)
+		p->work[i] = work[i];
 	p->op = (struct linop){
 		.n_in = a->n_in,
 		.n_out = a->n_out,

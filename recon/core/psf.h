@@ -9,7 +9,7 @@
 
 #include "recon/core/linop.h"
 
-#define PSF_ROOMS 4			      /* three to work in, and D */
+#define PSF_WORK_VOLUMES 4		      /* three to work in, and D */
 #define PSF_FWHM_PER_SIGMA 2.3548200450309493 /* 2 sqrt(2 ln 2) */
 
 /* Part of a Gaussian's weight about slice k that lies in the volume; weight, reach: of blur_weights() along z. */
@@ -23,13 +23,14 @@ static inline double psf_inside(const float *weight, int reach, int n, int k)
 }
 
 /* Allocates the volumes and makes D. */
-int psf_rooms_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_room[PSF_ROOMS], struct err *err);
-void psf_rooms_release(struct buf room[PSF_ROOMS]); /* empty ones are fine */
+int psf_work_alloc(struct device *dev, const struct grid *grid, double fwhm, struct buf ret_work[PSF_WORK_VOLUMES],
+		   struct err *err);
+void psf_work_release(struct buf work[PSF_WORK_VOLUMES]); /* empty ones are fine */
 
 /* `a` is taken over on success; its n_in is the size of the grid, which is copied. fwhm: mm. room: of the same device,
  * grid and fwhm, borrowed; operators whose calls do not overlap may share them. It has no passes with pairs: subsets keep their
  * den. */
-int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf room[PSF_ROOMS], struct linop **ret_op,
-	       struct err *err);
+int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf work[PSF_WORK_VOLUMES],
+	       struct linop **ret_op, struct err *err);
 
 #endif

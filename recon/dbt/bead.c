@@ -35,18 +35,18 @@ static int ascending(const void *a, const void *b)
 }
 
 /* NaN: the slice has no image here. room: n[0] * n[1] floats. */
-static double slice_median(const struct bead_window *w, int slice, float *room)
+static double slice_median(const struct bead_window *w, int slice, float *scratch)
 {
 	size_t n = (size_t)w->n[0] * (size_t)w->n[1], used = 0;
 	const float *values = w->values + (size_t)slice * n;
 
 	for (size_t i = 0; i < n; i++)
 		if (!isnan(values[i]))
-			room[used++] = values[i];
+			scratch[used++] = values[i];
 	if (!used)
 		return NAN;
-	qsort(room, used, sizeof(*room), ascending);
-	return (room[(used - 1) / 2] + room[used / 2]) / 2;
+	qsort(scratch, used, sizeof(*scratch), ascending);
+	return (scratch[(used - 1) / 2] + scratch[used / 2]) / 2;
 }
 
 struct centroid {
@@ -162,17 +162,17 @@ int bead_locate(const struct bead_window *w, const int top[3], double radius, st
 {
 	size_t n = (size_t)w->n[0] * (size_t)w->n[1];
 	double *median = calloc((size_t)w->n[2], sizeof(*median)), fwhm = NAN;
-	float *room = malloc(n * sizeof(*room));
+	float *scratch = malloc(n * sizeof(*scratch));
 	struct line line = {.at = {top[0] * w->h[0], top[1] * w->h[1], w->depth[top[2]]}};
 	double spacing = w->n[2] > 1 ? (w->depth[w->n[2] - 1] - w->depth[0]) / (w->n[2] - 1) : 1;
 	int rc = 0;
 
-	if (!median || !room) {
+	if (!median || !scratch) {
 		rc = err_set(err, ENOMEM, "no memory for a window of %zu voxels a slice", n);
 		goto out;
 	}
 	for (int k = 0; k < w->n[2]; k++)
-		median[k] = slice_median(w, k, room);
+		median[k] = slice_median(w, k, scratch);
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		double before[3], now[2], depth;
 
@@ -191,6 +191,6 @@ int bead_locate(const struct bead_window *w, const int top[3], double radius, st
 		(struct bead){.at = {line.at[0], line.at[1], line.at[2]}, .slope = {line.slope[0], line.slope[1]}, .fwhm = fwhm};
 out:
 	free(median);
-	free(room);
+	free(scratch);
 	return rc;
 }

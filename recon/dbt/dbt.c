@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
 
 static int check_plan(const struct dbt_plan *plan, const struct scan *detector, struct err *err)
@@ -48,8 +48,8 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 	};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	for (int i = 0; i < DBT_ROOMS; i++)
-		s->room[i].view = -1;
+	for (int i = 0; i < DBT_STAGING_BUFFERS; i++)
+		s->staging[i].view = -1;
 	s->view = calloc((size_t)plan->n_views, sizeof(*s->view));
 	s->view_sums = calloc((size_t)plan->n_views, sizeof(*s->view_sums));
 	r = s->view && s->view_sums ? dbt_layout_make(p, plan, detector, &s->layout, err)

@@ -3,7 +3,7 @@
  * bytes_total is the sum of everything dbt_reconstruct() allocates on the device; the CPU device's vectors may be rounded up by a
  * page.
  */
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -112,11 +112,11 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	plan->group_views = 0;
 	plan->bytes_volume = voxels * sizeof(float);
 	/* line integrals, mask, and where the rule wants them the rows' lengths */
-	plan->bytes_projections = (rule_wants_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
+	plan->bytes_projections = (rule_needs_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
 	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
 			   tables + scratch;
 	plan->bytes_total = plan->bytes_volume + plan->bytes_projections + plan->bytes_work;
-	plan->bytes_host = (2 * (size_t)(plan->n_views < DBT_ROOMS ? plan->n_views : DBT_ROOMS) * view +
+	plan->bytes_host = (2 * (size_t)(plan->n_views < DBT_STAGING_BUFFERS ? plan->n_views : DBT_STAGING_BUFFERS) * view +
 			    2 * (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1]) *
 			   sizeof(float);
 	return 0;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "recon/core/projector.h"
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 
 static int largest_subset(const struct dbt_layout *l)
 {
@@ -51,15 +51,15 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 	if ((r = v->alloc(s->dev, voxels, &s->x, err)) < 0 || (r = v->alloc(s->dev, bins, &s->y, err)) < 0 ||
 	    (r = v->alloc(s->dev, bins, &s->mask, err)) < 0)
 		return r;
-	if (rule_wants_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
+	if (rule_needs_length(s->conf.rule.kind) && (r = v->alloc(s->dev, bins, &s->row, err)) < 0)
 		return r;
 	r = iterate_work_alloc(s->dev, voxels, (size_t)largest_subset(&s->layout) * s->view_bins,
 			       s->p->projector == PROJECTION_SLICES, &s->work, err);
 	if (r < 0)
 		return r;
-	for (int i = 0; i < DBT_ROOMS && i < s->plan->n_views; i++)
-		if ((r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->room[i].line, err)) < 0 ||
-		    (r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->room[i].valid, err)) < 0)
+	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++)
+		if ((r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->staging[i].line, err)) < 0 ||
+		    (r = v->host_alloc(s->dev, s->view_bins * sizeof(float), (void **)&s->staging[i].valid, err)) < 0)
 			return r;
 	return open_subsets(s, err);
 }
@@ -72,9 +72,9 @@ void dbt_resident_clear(struct dbt_session *s)
 	free(s->masks);
 	free(s->subsets);
 	iterate_work_release(&s->work);
-	for (int i = 0; i < DBT_ROOMS; i++) {
-		s->dev->ops->host_free(s->dev, s->room[i].line);
-		s->dev->ops->host_free(s->dev, s->room[i].valid);
+	for (int i = 0; i < DBT_STAGING_BUFFERS; i++) {
+		s->dev->ops->host_free(s->dev, s->staging[i].line);
+		s->dev->ops->host_free(s->dev, s->staging[i].valid);
 	}
 	buf_release(&s->x);
 	buf_release(&s->y);
@@ -100,7 +100,7 @@ static int make_rows(struct dbt_session *s, float start, struct err *err)
 
 	if (!s->row.mem)
 		return 0;
-	if (dbt_wants_ones(s->p))
+	if (dbt_needs_ones(s->p))
 		return v->fill(&s->row, 1, err);
 	for (int i = 0; r == 0 && i < s->layout.n_subsets; i++)
 		r = s->ops[i]->apply(s->ops[i], &s->x, &s->subsets[i].row, err);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 
 #define SAMPLES 4000000 /* of a volume, for its histogram */
 

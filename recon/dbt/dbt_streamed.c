@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "recon/core/projector.h"
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 
 static int slabs_of(int slices, int slab)
 {
@@ -43,7 +43,7 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 	int n_groups, n_slabs = slabs_of(plan->grid.n[2], slices);
 	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], view = (size_t)plan->n_u * (size_t)plan->n_v;
 	size_t volume = grid_size(&plan->grid), bins, tables = 0, scratch = 0, bytes;
-	bool rows = rule_wants_length(dbt_rule(p).rule.kind), grouped;
+	bool rows = rule_needs_length(dbt_rule(p).rule.kind), grouped;
 
 	if (!first)
 		return (size_t)-1; /* nothing fits */
@@ -73,7 +73,7 @@ static int open_device(struct dbt_session *s, size_t slab, size_t bins, bool gro
 {
 	struct iterate_stream *t = &s->stream;
 	const struct device_ops *v = s->dev->ops;
-	bool rows = rule_wants_length(s->conf.rule.kind), fused = s->p->projector == PROJECTION_SLICES;
+	bool rows = rule_needs_length(s->conf.rule.kind), fused = s->p->projector == PROJECTION_SLICES;
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < 3; i++) {
@@ -100,7 +100,7 @@ static int open_host(struct dbt_session *s, bool grouped, struct err *err)
 	    (r = v->host_alloc(s->dev, data, (void **)&s->host_y, err)) < 0 ||
 	    (r = v->host_alloc(s->dev, data, (void **)&s->host_valid, err)) < 0)
 		return r;
-	if (rule_wants_length(s->conf.rule.kind) && (r = v->host_alloc(s->dev, data, (void **)&s->host_row, err)) < 0)
+	if (rule_needs_length(s->conf.rule.kind) && (r = v->host_alloc(s->dev, data, (void **)&s->host_row, err)) < 0)
 		return r;
 	if (grouped && ((r = v->host_alloc(s->dev, volume, (void **)&s->stream.num, err)) < 0 ||
 			(r = v->host_alloc(s->dev, volume, (void **)&s->stream.den, err)) < 0))
@@ -223,7 +223,7 @@ void dbt_streamed_clear(struct dbt_session *s)
 
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err)
 {
-	bool wants = rule_wants_length(s->conf.rule.kind), ones = dbt_wants_ones(s->p);
+	bool wants = rule_needs_length(s->conf.rule.kind), ones = dbt_needs_ones(s->p);
 	int r = iterate_stream_begin(&s->stream, start, wants && !ones, wants && ones, monitor, err);
 
 	return r < 0 ? r : iterate_stream_run(&s->stream, &s->conf, monitor, err);

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 #include "recon/dbt/fbp_filter.h"
 
 static int check_view(const struct dbt_session *s, int view, struct err *err)
@@ -21,48 +21,48 @@ static int check_view(const struct dbt_session *s, int view, struct err *err)
 }
 
 /* -1: one that is free. */
-static struct dbt_room *room_of(struct dbt_session *s, int view)
+static struct dbt_staging *staging_of(struct dbt_session *s, int view)
 {
-	for (int i = 0; i < DBT_ROOMS && i < s->plan->n_views; i++)
-		if (s->room[i].view == view)
-			return &s->room[i];
+	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++)
+		if (s->staging[i].view == view)
+			return &s->staging[i];
 	return NULL;
 }
 
 /* Where the view is filled: in a room of its own or, streamed, in its final place. */
-static void place_of(struct dbt_session *s, int view, const struct dbt_room *room, float **ret_line, float **ret_valid)
+static void place_of(struct dbt_session *s, int view, const struct dbt_staging *staging, float **ret_line, float **ret_valid)
 {
 	size_t at = (size_t)s->layout.place[view] * s->view_bins;
 
-	*ret_line = room ? room->line : s->host_y + at;
-	*ret_valid = room ? room->valid : s->host_valid + at;
+	*ret_line = staging ? staging->line : s->host_y + at;
+	*ret_valid = staging ? staging->valid : s->host_valid + at;
 }
 
 int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err)
 {
-	struct dbt_room *room = NULL;
+	struct dbt_staging *staging = NULL;
 	int r;
 
 	pthread_mutex_lock(&s->lock);
 	r = check_view(s, view, err);
-	if (r == 0 && s->view[view] != DBT_VIEW_AWAITED)
+	if (r == 0 && s->view[view] != DBT_VIEW_PENDING)
 		r = err_set(err, EINVAL, "reconstruction: projection %d is here already", view);
 	if (r == 0) {
 		s->view[view] = DBT_VIEW_BEGUN;
-		while (!s->streamed && !(room = room_of(s, -1)))
+		while (!s->streamed && !(staging = staging_of(s, -1)))
 			pthread_cond_wait(&s->changed, &s->lock);
-		if (room)
-			room->view = view;
+		if (staging)
+			staging->view = view;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (r == 0)
-		place_of(s, view, room, ret_line, ret_valid);
+		place_of(s, view, staging, ret_line, ret_valid);
 	return r;
 }
 
 /* Bins that do not count become 0 (the filter uses what air there is), valid one of 1, 0 and -1, whatever they held. Adds up what
  * counts. Whether all that counts is a line integral. */
-static bool settle_row(bool filtered, size_t n, float *restrict line, float *restrict valid, struct dbt_view_sums *ret_sums)
+static bool finish_row(bool filtered, size_t n, float *restrict line, float *restrict valid, struct dbt_view_sums *ret_sums)
 {
 	double sum = 0, squares = 0;
 	int bad = 0;
@@ -93,7 +93,8 @@ static int refuse_row(const struct dbt_session *s, int view, int row, const floa
 }
 
 /* Sums of rows, then of the rows: the same whatever the number of threads. */
-static int settle(const struct dbt_session *s, int view, float *line, float *valid, struct dbt_view_sums *sums, struct err *err)
+static int finish_lines(const struct dbt_session *s, int view, float *line, float *valid, struct dbt_view_sums *sums,
+			struct err *err)
 {
 	size_t n_u = (size_t)s->plan->n_u;
 	bool filtered = s->p->algorithm == DBT_FBP;
@@ -104,7 +105,7 @@ static int settle(const struct dbt_session *s, int view, float *line, float *val
 		return err_set(err, ENOMEM, "reconstruction: out of memory");
 #pragma omp parallel for schedule(static) reduction(min : bad)
 	for (int v = 0; v < n_v; v++)
-		if (!settle_row(filtered, n_u, line + (size_t)v * n_u, valid + (size_t)v * n_u, &rows[v]) && v < bad)
+		if (!finish_row(filtered, n_u, line + (size_t)v * n_u, valid + (size_t)v * n_u, &rows[v]) && v < bad)
 			bad = v;
 	for (int v = 0; v < n_v; v++) {
 		sums->y += rows[v].y;
@@ -135,7 +136,7 @@ static int send(struct dbt_session *s, int view, const float *line, const float 
 int dbt_view_end(struct dbt_session *s, int view, struct err *err)
 {
 	struct dbt_view_sums sums = {0};
-	struct dbt_room *room = NULL;
+	struct dbt_staging *staging = NULL;
 	float *line, *valid;
 	int r;
 
@@ -145,19 +146,19 @@ int dbt_view_end(struct dbt_session *s, int view, struct err *err)
 		r = err_set(err, EINVAL, "reconstruction: projection %d was not begun", view);
 	if (r == 0) {
 		s->view[view] = DBT_VIEW_ENDING;
-		room = s->streamed ? NULL : room_of(s, view);
+		staging = s->streamed ? NULL : staging_of(s, view);
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (r < 0)
 		return r;
-	place_of(s, view, room, &line, &valid);
-	r = settle(s, view, line, valid, &sums, err);
+	place_of(s, view, staging, &line, &valid);
+	r = finish_lines(s, view, line, valid, &sums, err);
 	pthread_mutex_lock(&s->lock);
-	if (r == 0 && room)
+	if (r == 0 && staging)
 		r = send(s, view, line, valid, err);
-	if (room)
-		room->view = -1;
-	s->view[view] = r == 0 ? DBT_VIEW_HERE : DBT_VIEW_AWAITED;
+	if (staging)
+		staging->view = -1;
+	s->view[view] = r == 0 ? DBT_VIEW_PRESENT : DBT_VIEW_PENDING;
 	if (r == 0) {
 		s->view_sums[view] = sums;
 		s->n_here++;

@@ -1,7 +1,7 @@
 /* slabs.c - thick slabs of slices that come one by one.
  *
- * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_rooms` slabs in a row are
- *   open, and slab i has room i % n_rooms.
+ * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_buffers` slabs in a row are
+ *   open, and slab i has buffer i % n_buffers.
  * - Heights are whole numbers of QUANTA to a slice. So slabs that are a slice apart end a slice apart, whatever their height,
  *   and one slice never completes two.
  * - Pixels are worked on in blocks: a block of the slice is read once from memory for all slabs that are open.
@@ -22,10 +22,10 @@ struct slabs {
 	enum slabs_mode mode;
 	long long thickness, step; /* of QUANTA to a slice */
 	struct grid grid;
-	int count, n_rooms;
+	int count, n_buffers;
 	int slice; /* the next */
 	int done;  /* slabs that are complete */
-	float *rooms;
+	float *buffers;
 };
 
 /* At least a slice, at most the volume. */
@@ -81,8 +81,8 @@ static void count(struct slabs *s)
 			if (old.first + old.n > r.first)
 				break;
 		}
-		if (s->count - oldest + 1 > s->n_rooms)
-			s->n_rooms = s->count - oldest + 1;
+		if (s->count - oldest + 1 > s->n_buffers)
+			s->n_buffers = s->count - oldest + 1;
 	}
 }
 
@@ -109,9 +109,9 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 	s->thickness = quanta(thickness, grid);
 	s->step = quanta(step, grid);
 	count(s);
-	s->rooms = malloc((size_t)s->n_rooms * pixels(s) * sizeof(float));
-	if (!s->rooms) {
-		err_set(err, ENOMEM, "slabs: no memory for %d of %d x %d pixels", s->n_rooms, grid->n[0], grid->n[1]);
+	s->buffers = malloc((size_t)s->n_buffers * pixels(s) * sizeof(float));
+	if (!s->buffers) {
+		err_set(err, ENOMEM, "slabs: no memory for %d of %d x %d pixels", s->n_buffers, grid->n[0], grid->n[1]);
 		slabs_close(s);
 		return -ENOMEM;
 	}
@@ -122,7 +122,7 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 struct slabs *slabs_close(struct slabs *s)
 {
 	if (s)
-		free(s->rooms);
+		free(s->buffers);
 	free(s);
 	return NULL;
 }
@@ -159,14 +159,14 @@ int slabs_add(struct slabs *s, const float *slice, const float **ret_slab, struc
 			if (r.first > s->slice)
 				break;
 			add_block(s->mode, r.first == s->slice, r.first + r.n - 1 == s->slice, 1 / (float)r.n, slice + at, m,
-				  s->rooms + (size_t)(i % s->n_rooms) * n + at);
+				  s->buffers + (size_t)(i % s->n_buffers) * n + at);
 		}
 	}
 	*ret_slab = NULL;
 	if (s->done < s->count) {
 		oldest = slabs_range(s, s->done);
 		if (oldest.first + oldest.n - 1 == s->slice)
-			*ret_slab = s->rooms + (size_t)(s->done++ % s->n_rooms) * n;
+			*ret_slab = s->buffers + (size_t)(s->done++ % s->n_buffers) * n;
 	}
 	s->slice++;
 	return 0;

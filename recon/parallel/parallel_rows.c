@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/parallel/parallel_parts.h"
+#include "recon/parallel/parallel_session.h"
 
 struct parallel_rows {
 	struct buf gap;	     /* A x - y */
@@ -79,7 +79,7 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 		r = v->row_sweep(s->a, (float)s->p->relaxation, &s->y, &s->x, err);
 		if (r == 0 && s->p->non_negative)
 			r = cut_negative(s, err);
-		if (r == 0 && !parallel_goes_on(s, (double)(i + 1) / s->plan->iterations))
+		if (r == 0 && !parallel_continues(s, (double)(i + 1) / s->plan->iterations))
 			r = err_set(err, ECANCELED, "reconstruction cancelled after %d of %d sweeps", i + 1, s->plan->iterations);
 	}
 	if (r == 0)

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/parallel/parallel_parts.h"
+#include "recon/parallel/parallel_session.h"
 
 #define BLOCK 16 /* slices: a line of cache */
 
-bool parallel_goes_on(const struct parallel_session *s, double fraction)
+bool parallel_continues(const struct parallel_session *s, double fraction)
 {
 	if (monitor_cancelled(s->monitor))
 		return false;

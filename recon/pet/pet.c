@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 static int open_planes(struct pet_session *s, struct err *err)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 #define FLOOR 1e-6	   /* of the mean */
 #define LEVEL_LEAST 0.01   /* of what it is without background: an image cannot start at 0 or below */
@@ -32,8 +32,8 @@ static int alloc_volumes(struct pet_session *s, struct err *err)
 		r = s->dev->ops->alloc(s->dev, n, &s->den[k], err);
 	if (r == 0 && v.scale)
 		r = s->dev->ops->alloc(s->dev, n, &s->scale, err);
-	if (r == 0 && v.rooms)
-		r = psf_rooms_alloc(s->dev, &s->plan->grid, s->p->psf, s->room, err);
+	if (r == 0 && v.psf)
+		r = psf_work_alloc(s->dev, &s->plan->grid, s->p->psf, s->psf_work, err);
 	for (int k = v.den; r == 0 && k < s->layout.n_subsets; k++)
 		s->den[k] = s->den[0];
 	return r;
@@ -55,7 +55,7 @@ void pet_em_clear(struct pet_session *s)
 			buf_release(&s->den[k]);
 	free(s->den);
 	buf_release(&s->scale);
-	psf_rooms_release(s->room);
+	psf_work_release(s->psf_work);
 }
 
 static double sum_of(const struct pet_session *s, enum pet_role role)

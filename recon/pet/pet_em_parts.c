@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "recon/core/projector.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 static size_t part_bins(const struct pet_session *s, int i)
 {
@@ -23,7 +23,7 @@ static int make_op(struct pet_session *s, int i, struct err *err)
 	int r = projector_create(s->dev, &spec, &op, err);
 
 	if (r == 0 && s->p->psf > 0)
-		r = psf_create(op, &s->plan->grid, s->p->psf, s->room, &op, err);
+		r = psf_create(op, &s->plan->grid, s->p->psf, s->psf_work, &op, err);
 	if (r < 0)
 		linop_free(op);
 	else

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "recon/core/ramp.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 /* What all threads read. */
 struct rebinning {

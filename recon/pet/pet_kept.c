@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 #define KEPT_BYTES ((size_t)1 << 30)
 

@@ -6,7 +6,7 @@
 
 #include "recon/core/scan.h"
 #include "recon/core/subsets.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 /* Direct planes: one for each slice half a ring spacing apart. Radial bins: those there are, or R pi / detectors apart, as dense
  * as they are in the middle, where the data are not arc-corrected. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "recon/core/plan.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 #define MATRIX_DEFAULT 256
 #define MATRIX_MAX 4096
@@ -108,7 +108,7 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 		.den = streamed ? 1 : n_subsets,
 		.scale = p->algorithm == PET_BSREM,
 		.gradient = p->algorithm == PET_BSREM && p->prior_weight > 0,
-		.rooms = p->psf > 0,
+		.psf = p->psf > 0,
 	};
 }
 
@@ -133,7 +133,7 @@ static int count(const struct question *q, int views, bool keep, struct pet_plan
 		largest = spec.n_views > largest ? spec.n_views : largest;
 	}
 	free(first);
-	volumes = 1 + (size_t)(v.em + v.den + v.scale + v.gradient + (v.rooms ? PSF_ROOMS : 0) + (v.spare ? 2 : 0));
+	volumes = 1 + (size_t)(v.em + v.den + v.scale + v.gradient + (v.psf ? PSF_WORK_VOLUMES : 0) + (v.spare ? 2 : 0));
 	plan->group_views = views;
 	plan->keep_tables = all;
 	plan->bytes_volume = volumes * voxels * sizeof(float);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 #define BLOCK 16
 #define PIECES 8 /* of the angles of a plane */

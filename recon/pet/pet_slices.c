@@ -8,17 +8,17 @@
 #include <stdlib.h>
 
 #include "kernels/blur.h"
-#include "recon/pet/pet_parts.h"
+#include "recon/pet/pet_internal.h"
 
 /* 1 / (part of the filter's weight about each slice that lies in the volume); room: a float for each slice. */
-static void scale_slices(const struct pet_session *s, int first, int n, float *room, float *ret_scale)
+static void scale_slices(const struct pet_session *s, int first, int n, float *scratch, float *ret_scale)
 {
 	const struct grid *g = &s->plan->grid;
 	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA;
-	int reach = blur_weights(sigma, g->h[2], g->n[2], room);
+	int reach = blur_weights(sigma, g->h[2], g->n[2], scratch);
 
 	for (int k = first; k < first + n; k++)
-		ret_scale[k - first] = (float)(1 / s->unit / psf_inside(room, reach, g->n[2], k));
+		ret_scale[k - first] = (float)(1 / s->unit / psf_inside(scratch, reach, g->n[2], k));
 }
 
 int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err)

@@ -189,10 +189,10 @@ static void shadow(const struct body *s, const struct shape *shape, const struct
 
 /* One angle of a plane. Arrays of all radial bins, so that the loop over them vectorises. */
 static void project_row(const struct phantom *p, const struct body *bodies, const struct scan *scan, const struct scan_view *view,
-			int plane, double *room, float *ret_line)
+			int plane, double *scratch, float *ret_line)
 {
 	size_t n = (size_t)scan->n_v;
-	double *ax = room, *ay = ax + n, *az = ay + n, *dx = az + n, *dy = dx + n, *dz = dy + n, *sum = dz + n;
+	double *ax = scratch, *ay = ax + n, *az = ay + n, *dx = az + n, *dy = dx + n, *dz = dy + n, *sum = dz + n;
 
 	for (int v = 0; v < scan->n_v; v++) {
 		double a[3], b[3];
@@ -239,15 +239,15 @@ int pet_phantom_project(const struct phantom *p, const struct scan *scan, const 
 	}
 #pragma omp parallel reduction(+ : without)
 	{
-		double *room = malloc(7 * n_v * sizeof(*room));
+		double *scratch = malloc(7 * n_v * sizeof(*scratch));
 
-		without += !room;
+		without += !scratch;
 #pragma omp for schedule(dynamic, 16)
 		for (size_t i = 0; i < n_rows; i++)
-			if (room)
-				project_row(p, bodies, scan, &scan->views[i % n_views], planes[i / n_views], room,
+			if (scratch)
+				project_row(p, bodies, scan, &scan->views[i % n_views], planes[i / n_views], scratch,
 					    ret_line + i * n_v);
-		free(room);
+		free(scratch);
 	}
 	if (without)
 		return err_set(err, ENOMEM, "PET phantom: no memory for %d radial bins", scan->n_v);

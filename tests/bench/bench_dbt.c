@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "kernels/device.h"
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
 
@@ -178,7 +178,7 @@ static int prepare(struct work *w, struct err *err)
 	    ((r = v->alloc(w->dev, in_subset, &w->p, err)) < 0 || (r = v->alloc(w->dev, w->x.n, &w->num, err)) < 0 ||
 	     (r = v->alloc(w->dev, w->x.n, &w->den, err)) < 0))
 		return r;
-	if (rule_wants_length(w->rule.kind) &&
+	if (rule_needs_length(w->rule.kind) &&
 	    ((r = v->alloc(w->dev, w->y.n, &w->row, err)) < 0 || (r = make_lengths(w, err)) < 0))
 		return r;
 	return bench_random(&w->x, 0.03f, 0.06f, 1, err);
@@ -191,7 +191,7 @@ static int sub_iteration(struct work *w, int i, struct err *err)
 	const struct buf *row = NULL;
 	int r;
 
-	if (rule_wants_length(w->rule.kind)) {
+	if (rule_needs_length(w->rule.kind)) {
 		row_part = subset_of(w, &w->row, i);
 		row = &row_part;
 	}
@@ -199,7 +199,7 @@ static int sub_iteration(struct work *w, int i, struct err *err)
 		r = op->apply_pair(op, &w->rule, &w->x, &y, row, &pair, err);
 		return r < 0 ? r : op->adjoint_update(op, &w->rule, &pair, &w->x, err);
 	}
-	if (rule_wants_line(w->rule.kind) && (r = op->apply(op, &w->x, &p, err)) < 0)
+	if (rule_needs_line(w->rule.kind) && (r = op->apply(op, &w->x, &p, err)) < 0)
 		return r;
 	if ((r = op->make_pair(op, &w->rule, &y, &p, row, &pair, err)) < 0 ||
 	    (r = op->adjoint_sums(op, &pair, false, &w->num, &w->den, err)) < 0)
@@ -245,7 +245,7 @@ int main(int argc, char **argv)
 	    bench_measure(w.dev, 5, copy, &w, &copied, &err) < 0)
 		goto out;
 	voxels = (double)w.x.n * w.views;
-	moved = (rule_wants_line(w.rule.kind) ? 3.0 : 2.0) * (double)w.x.n * w.subsets * sizeof(float);
+	moved = (rule_needs_line(w.rule.kind) ? 3.0 : 2.0) * (double)w.x.n * w.subsets * sizeof(float);
 	printf("{\"bench\":\"dbt\",\"device\":\"%s\",\"model\":\"%s\",\"rule\":\"%s\",\"size\":[%d,%d,%d],\"views\":%d,"
 	       "\"subsets\":%d,\"tile\":[%d,%d],\"repeat\":%d,"
 	       "\"seconds\":%.6f,\"giga_voxel_updates_per_s\":%.3f,\"moved_gb_per_s\":%.2f,\"copy_gb_per_s\":%.2f}\n",

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 #include "recon/core/ramp.h"
 #include "recon/parallel/parallel.h"
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 #include "recon/core/linop.h"
 #include "recon/core/projector.h"
 

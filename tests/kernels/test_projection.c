@@ -329,7 +329,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		assert_int_equal(f->v->back_update(a, &rules[0], &f->pair[0], &plain, &err), -ENOTSUP);
 	}
 	for (size_t k = 0; k < N_RULES && f->v->fused(a); k++) {
-		const struct buf *row = rule_wants_length(rules[k].kind) ? &f->row : NULL;
+		const struct buf *row = rule_needs_length(rules[k].kind) ? &f->row : NULL;
 		float *x = fetched(&f->x), *got, *pair;
 
 		for (size_t i = 0; i < f->n_in; i += 3)

@@ -137,8 +137,8 @@ static void pairs_of_every_set(void **state)
 	random_bins(b);
 	for (int set = 0; (rows = cpu_rows_at(set)); set++) {
 		for (size_t k = 0; k < N_RULES; k++) {
-			const float *p = rule_wants_line(rules[k].kind) ? b->p : NULL;
-			const float *row = rule_wants_length(rules[k].kind) ? b->row : NULL;
+			const float *p = rule_needs_line(rules[k].kind) ? b->p : NULL;
+			const float *row = rule_needs_length(rules[k].kind) ? b->row : NULL;
 
 			for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 				for (int masked = 0; masked < 2; masked++) {

@@ -11,11 +11,11 @@
 
 static void check(const char *program, const char *first, const char *second)
 {
-	char room[CONFIG_PATH_ROOM];
+	char buffer[CONFIG_PATH_BUFFER];
 	const char *expected[] = {first, second, NULL};
 
 	for (size_t i = 0; i < 3; i++) {
-		const char *place = config_path_place(program, i, room);
+		const char *place = config_path_place(program, i, buffer);
 
 		if (expected[i])
 			assert_string_equal(place ? place : "none", expected[i]);
@@ -49,15 +49,15 @@ static void test_of_no_installation(void **state)
 
 static void test_named(void **state)
 {
-	char room[CONFIG_PATH_ROOM];
+	char buffer[CONFIG_PATH_BUFFER];
 
 	(void)state;
 	setenv("TOMONODE_CONF", "/some/node.conf", 1);
-	assert_string_equal(config_path_default(room), "/some/node.conf");
+	assert_string_equal(config_path_default(buffer), "/some/node.conf");
 	setenv("TOMONODE_CONF", "", 1);
-	assert_null(config_path_default(room));
+	assert_null(config_path_default(buffer));
 	unsetenv("TOMONODE_CONF"); /* a test lies where it was built */
-	assert_null(config_path_default(room));
+	assert_null(config_path_default(buffer));
 }
 
 int main(void)

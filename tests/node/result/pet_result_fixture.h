@@ -21,7 +21,7 @@
 
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
-#include "node/result/pet_result_parts.h"
+#include "node/result/pet_result_internal.h"
 
 #define NX 7
 #define NY 5

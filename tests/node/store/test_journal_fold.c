@@ -15,7 +15,7 @@
 
 #include "node/base/folder.h"
 #include "node/store/journal.h"
-#include "node/store/journal_sql.h"
+#include "node/store/journal_internal.h"
 
 struct place {
 	char dir[64], path[96];

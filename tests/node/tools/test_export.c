@@ -3,7 +3,7 @@
 
 #include "node/tools/export_image.h"
 #include "node/tools/export_sinogram.h"
-#include "node/tools/pet_series.h"
+#include "node/tools/image_series.h"
 
 /* Paths of the objects, from the last to the first, and each one twice. */
 static size_t shuffled(const struct pet_result_report *r, char *ret_paths[2 * NZ])
@@ -22,22 +22,22 @@ static void paths_free(char **paths, size_t n)
 		free(paths[i]);
 }
 
-static struct pet_series *series_open(char **paths, size_t n)
+static struct image_series *series_open(char **paths, size_t n)
 {
-	struct pet_series *s = NULL;
+	struct image_series *s = NULL;
 	struct err err = {0};
 
-	if (pet_series_open(paths, n, &s, &err) < 0)
+	if (image_series_open(paths, n, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 	return s;
 }
 
 static void expect_refused(char **paths, size_t n, const char *word)
 {
-	struct pet_series *s = NULL;
+	struct image_series *s = NULL;
 	struct err err = {0};
 
-	assert_true(pet_series_open(paths, n, &s, &err) < 0);
+	assert_true(image_series_open(paths, n, &s, &err) < 0);
 	assert_null(s);
 	if (!strstr(err.msg, word))
 		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);
@@ -106,7 +106,7 @@ static void test_series(void **state)
 	(void)state;
 	input_make(&in);
 	for (size_t k = 0; k < N_POSITIONS; k++) {
-		struct pet_series *s;
+		struct image_series *s;
 		size_t n;
 
 		memcpy(in.s.axis, positions[k].axis, sizeof(in.s.axis));
@@ -126,12 +126,12 @@ static void test_series(void **state)
 						p[c] = s->corner[c] + x * s->spacing[0] * s->across[c] +
 						       y * s->spacing[1] * s->down[c] + z * s->spacing[2] * s->normal[c];
 					want = report.factor * truth_at(&in, p);
-					assert_true(fabs(pet_series_slice(s, z)[y * s->n[0] + x] - want) < want / 32767 * 40);
+					assert_true(fabs(image_series_slice(s, z)[y * s->n[0] + x] - want) < want / 32767 * 40);
 				}
 		if (export_nifti(s, path_of("out.nii"), &err) < 0)
 			fail_msg("%s", err.msg);
 		compare_nifti(&in, path_of("out.nii"), report.factor);
-		pet_series_close(s);
+		image_series_close(s);
 		paths_free(paths, n);
 		pet_result_report_clear(&report);
 	}
@@ -167,7 +167,7 @@ static void test_refused(void **state)
 static void test_one_slice(void **state)
 {
 	struct pet_result_report report;
-	struct pet_series *s;
+	struct image_series *s;
 	struct input in;
 	char *path;
 
@@ -179,7 +179,7 @@ static void test_one_slice(void **state)
 	s = series_open(&path, 1);
 	assert_int_equal(s->n[2], 1);
 	assert_true(fabs(s->spacing[2] - 3.27) < 1e-9);
-	pet_series_close(s);
+	image_series_close(s);
 	free(path);
 	pet_result_report_clear(&report);
 	input_clear(&in);

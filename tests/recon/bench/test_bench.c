@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "recon/bench/bench.h"
-#include "recon/bench/bench_parts.h"
+#include "recon/bench/bench_job.h"
 #include "tests/skip.h"
 
 static const struct bench_ceiling round_ceiling = {1e10, 1e9}; /* bytes and steps a second */

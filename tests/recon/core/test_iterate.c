@@ -140,7 +140,7 @@ static float *ordered(struct device *dev, const struct rule *rule, const struct 
 		spec.mask = &masks[i];
 		op[i] = fixture_projector(dev, &spec);
 		subset[i] = (struct iterate_subset){.op = op[i], .y = buf_part(y, (size_t)i * n, n)};
-		if (rule_wants_length(rule->kind))
+		if (rule_needs_length(rule->kind))
 			subset[i].row = buf_part(&row, (size_t)i * n, n);
 		if (plain) {
 			kept[i] = *op[i];
@@ -212,7 +212,7 @@ static void support_stays(void **state)
 		free(xs);
 		all.y = y;
 		assert_int_equal(dev->ops->fill(&row, 13.5f, NULL), 0);
-		if (rule_wants_length(rules[k].kind))
+		if (rule_needs_length(rules[k].kind))
 			all.row = row;
 		assert_int_equal(iterate_work_alloc(dev, op->n_in, op->n_out, false, &work, NULL), 0);
 		assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, NULL), 0);

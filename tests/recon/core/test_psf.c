@@ -18,7 +18,7 @@ struct bench {
 	struct scan *scan;
 	int *plane;
 	struct grid grid;
-	struct buf room[PSF_ROOMS];
+	struct buf room[PSF_WORK_VOLUMES];
 };
 
 static struct bench bench_open(int device, double fwhm)
@@ -27,13 +27,13 @@ static struct bench bench_open(int device, double fwhm)
 
 	b.grid = (struct grid){{23, 29, 11}, {6, 5, 3}, {-69, -72.5, -16.5}, true};
 	assert_int_equal(scan_create_michelogram(&b.m, PET_FOV, NULL, &b.scan, &b.plane, NULL), 0);
-	assert_int_equal(psf_rooms_alloc(b.dev, &b.grid, fwhm, b.room, NULL), 0);
+	assert_int_equal(psf_work_alloc(b.dev, &b.grid, fwhm, b.room, NULL), 0);
 	return b;
 }
 
 static void bench_close(struct bench *b)
 {
-	psf_rooms_release(b->room);
+	psf_work_release(b->room);
 	device_close(b->dev);
 	scan_free(b->scan);
 	free(b->plane);

@@ -155,7 +155,7 @@ static void both_rules(struct side *cpu, struct side *cuda, const char *name)
 		for (int i = 0; i < 2; i++) {
 			struct side *s = sides[i];
 			const struct device_ops *ops = s->dev->ops;
-			const struct buf *row = rule_wants_length(rule->kind) ? &s->row : NULL;
+			const struct buf *row = rule_needs_length(rule->kind) ? &s->row : NULL;
 
 			set_volume(s);
 			poison(&s->pair);
@@ -175,7 +175,7 @@ static void both_rules(struct side *cpu, struct side *cuda, const char *name)
 		for (int i = 0; i < 2; i++) {
 			struct side *s = sides[i];
 			const struct device_ops *ops = s->dev->ops;
-			const struct buf *row = rule_wants_length(rule->kind) ? &s->row : NULL;
+			const struct buf *row = rule_needs_length(rule->kind) ? &s->row : NULL;
 
 			set_volume(s);
 			poison(&s->pair);

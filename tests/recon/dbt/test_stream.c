@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "recon/dbt/dbt_parts.h"
+#include "recon/dbt/dbt_internal.h"
 #include "tests/recon/dbt/case_fixture.h"
 
 /* Two iterations, in units of the largest voxel. Line integrals are summed slab by slab, in an order of their own: some 1e-7 of

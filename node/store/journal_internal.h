@@ -1,7 +1,7 @@
 /* Shared by journal.c (the file, the statements, the instances) and journal_events.c (findings, events, replay), and by nobody
  * else. */
-#ifndef TOMONODE_NODE_JOURNAL_SQL_H
-#define TOMONODE_NODE_JOURNAL_SQL_H
+#ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
+#define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
 #include <sqlite3.h>
 

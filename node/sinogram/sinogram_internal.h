@@ -1,10 +1,10 @@
 /* What the files that make up node/sinogram/sinogram.h share; nobody else but their tests includes it. */
-#ifndef TOMONODE_NODE_SINOGRAM_PARTS_H
-#define TOMONODE_NODE_SINOGRAM_PARTS_H
+#ifndef TOMONODE_NODE_SINOGRAM_INTERNAL_H
+#define TOMONODE_NODE_SINOGRAM_INTERNAL_H
 
 #include <stdlib.h>
 
-#include "dicom/object/fill.h"
+#include "dicom/object/item_writer.h"
 #include "node/sinogram/sinogram.h"
 
 #define SINOGRAM_FILES_MAX 10000 /* objects of an acquisition */
@@ -41,7 +41,7 @@ int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
 int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
 
 /* sinogram_attributes.c: patient to acquisition, everything but the private block. */
-int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct fill *root);
+int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
 /* What a reconstruction will miss, as sentences. */
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
 

@@ -1,7 +1,7 @@
 /* How rows of the configuration's table are written, and the tables of PET and parallel beams (node/config/config_table_*.c).
  * Private to node/config/config_table*.c. */
-#ifndef TOMONODE_NODE_CONFIG_ROWS_H
-#define TOMONODE_NODE_CONFIG_ROWS_H
+#ifndef TOMONODE_NODE_CONFIG_INTERNAL_H
+#define TOMONODE_NODE_CONFIG_INTERNAL_H
 
 #include "node/config/config.h"
 #include "node/config/config_table.h"

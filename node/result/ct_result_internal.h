@@ -1,6 +1,6 @@
 /* What the files that make up node/result/ct_result.h share; nobody else but their test includes it. */
-#ifndef TOMONODE_NODE_CT_RESULT_PARTS_H
-#define TOMONODE_NODE_CT_RESULT_PARTS_H
+#ifndef TOMONODE_NODE_CT_RESULT_INTERNAL_H
+#define TOMONODE_NODE_CT_RESULT_INTERNAL_H
 
 #include "dicom/object/dicom_tags.h"
 #include "node/result/ct_result.h"
@@ -25,7 +25,7 @@ struct ct_result {
 /* The scan in words, for provenance. */
 void ct_result_describe_beams(const struct sinogram *s, char *ret_text, size_t size);
 /* Everything that the slices have in common, and what each has for itself (index: 0..). */
-void ct_result_fill_header(const struct ct_result *r, struct fill *root);
-void ct_result_fill_slice(const struct ct_result *r, int index, struct fill *root);
+void ct_result_fill_header(const struct ct_result *r, struct item_writer *root);
+void ct_result_fill_slice(const struct ct_result *r, int index, struct item_writer *root);
 
 #endif

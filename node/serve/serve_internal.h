@@ -1,6 +1,6 @@
 /* What the files of the node's loop share; for node/serve/serve*.c alone. */
-#ifndef TOMONODE_NODE_SERVE_PARTS_H
-#define TOMONODE_NODE_SERVE_PARTS_H
+#ifndef TOMONODE_NODE_SERVE_INTERNAL_H
+#define TOMONODE_NODE_SERVE_INTERNAL_H
 
 #include "node/audit/audit_trail.h"
 #include "node/process/service_notify.h"

@@ -1,6 +1,6 @@
-/* Private to parallel beams: what their files share. */
-#ifndef TOMONODE_RECON_PARALLEL_PARTS_H
-#define TOMONODE_RECON_PARALLEL_PARTS_H
+/* The steps of a session of parallel beams: what its files share, and what the benchmark (recon/bench) measures one by one. */
+#ifndef TOMONODE_RECON_PARALLEL_SESSION_H
+#define TOMONODE_RECON_PARALLEL_SESSION_H
 
 #include "recon/core/iterate.h"
 #include "recon/parallel/parallel.h"
@@ -89,7 +89,7 @@ void parallel_volume_level(const struct parallel_session *s, const double *level
 bool parallel_inside(const struct parallel_session *s, int i, int j);
 
 /* Progress over all parts: `fraction` of this one. False: cancelled. */
-bool parallel_goes_on(const struct parallel_session *s, double fraction);
+bool parallel_continues(const struct parallel_session *s, double fraction);
 
 /* Made for s->n slices; run for [first, first + n). Each leaves its volume in s->x. */
 int parallel_back_open(struct parallel_session *s, struct err *err);

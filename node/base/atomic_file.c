@@ -1,5 +1,5 @@
-/* file_out.c - see node/base/file_out.h. */
-#include "node/base/file_out.h"
+/* atomic_file.c - see node/base/atomic_file.h. */
+#include "node/base/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,14 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
-struct file_out {
+struct atomic_file {
 	char path[PATH_MAX], part[PATH_MAX];
 	int fd;
 };
 
-int file_out_open(const char *path, struct file_out **ret_file, struct err *err)
+int atomic_file_open(const char *path, struct atomic_file **ret_file, struct err *err)
 {
-	struct file_out *f = calloc(1, sizeof(*f));
+	struct atomic_file *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return err_set(err, ENOMEM, "no memory for a file");
@@ -36,7 +36,7 @@ int file_out_open(const char *path, struct file_out **ret_file, struct err *err)
 	return 0;
 }
 
-int file_out_write(struct file_out *f, const void *bytes, size_t n, struct err *err)
+int atomic_file_write(struct atomic_file *f, const void *bytes, size_t n, struct err *err)
 {
 	const char *at = bytes;
 
@@ -71,7 +71,7 @@ static int sync_folder(const char *path, struct err *err)
 	return rc;
 }
 
-int file_out_close(struct file_out *f, struct err *err)
+int atomic_file_close(struct atomic_file *f, struct err *err)
 {
 	int rc = 0;
 
@@ -90,7 +90,7 @@ int file_out_close(struct file_out *f, struct err *err)
 	return rc;
 }
 
-void file_out_abort(struct file_out *f)
+void atomic_file_abort(struct atomic_file *f)
 {
 	if (!f)
 		return;
@@ -99,15 +99,15 @@ void file_out_abort(struct file_out *f)
 	free(f);
 }
 
-int file_out_put(const char *path, const void *bytes, size_t n, struct err *err)
+int atomic_file_put(const char *path, const void *bytes, size_t n, struct err *err)
 {
-	struct file_out *f = NULL;
-	int rc = file_out_open(path, &f, err);
+	struct atomic_file *f = NULL;
+	int rc = atomic_file_open(path, &f, err);
 
 	if (rc == 0)
-		rc = file_out_write(f, bytes, n, err);
+		rc = atomic_file_write(f, bytes, n, err);
 	if (rc == 0)
-		return file_out_close(f, err);
-	file_out_abort(f);
+		return atomic_file_close(f, err);
+	atomic_file_abort(f);
 	return rc;
 }

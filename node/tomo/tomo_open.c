@@ -1,13 +1,13 @@
-/* scan_from_dicom.c - opens a case: from the files' tags to a scan and to prepared views. See node/tomo/exam.h.
+/* tomo_open.c - opens a case: from the files' tags to a scan and to prepared views. See node/tomo/exam.h.
  *
- * The steps, each in a file of its own: what the objects are (exam_facts.c), whether they belong together (exam_agree.c), the
- * system's geometry profile, how the image lies in the patient (exam_orientation.c), the angles (exam_views.c), the geometry
+ * The steps, each in a file of its own: what the objects are (exam_facts.c), whether they belong together (exam_consistency.c),
+ * the system's geometry profile, how the image lies in the patient (exam_orientation.c), the angles (exam_views.c), the geometry
  * (exam_geometry.c), the intensity scale (exam_intensity.c). Headers stay open; pixels are read one view at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 #define ELEMENTS_MAX 1000000 /* of all headers of a case together: some 200 MB; an honest projection has a few hundred */
 
@@ -111,7 +111,7 @@ int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct
 	rc = check_classes(exam, err);
 	if (rc < 0)
 		goto out;
-	rc = exam_agree(exam, err);
+	rc = exam_check_consistency(exam, err);
 	if (rc < 0)
 		goto out;
 	rc = check_pixels(exam, err);
@@ -126,7 +126,7 @@ int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct
 	rc = exam_list_views(exam, as_is, err);
 	if (rc < 0)
 		goto out;
-	rc = exam->source == EXAM_BREAST_PROJECTION ? exam_agree_frames(exam, err) : 0;
+	rc = exam->source == EXAM_BREAST_PROJECTION ? exam_check_frames(exam, err) : 0;
 	if (rc < 0)
 		goto out;
 	rc = exam_make_scan(exam, err);

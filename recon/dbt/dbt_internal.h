@@ -1,25 +1,25 @@
 /* Private to the DBT session: what its files share. */
-#ifndef TOMONODE_RECON_DBT_PARTS_H
-#define TOMONODE_RECON_DBT_PARTS_H
+#ifndef TOMONODE_RECON_DBT_INTERNAL_H
+#define TOMONODE_RECON_DBT_INTERNAL_H
 
 #include <pthread.h>
 
 #include "recon/core/iterate_stream.h"
 #include "recon/dbt/dbt_layout.h"
 
-#define DBT_ROOMS 4		/* views that may be filled at the same time */
+#define DBT_STAGING_BUFFERS 4	/* views that may be filled at the same time */
 #define DBT_START_DEFAULT 0.05f /* 1/mm, where the data are all zero: glandular tissue at 20 keV is about that */
 
-struct dbt_room {
+struct dbt_staging {
 	float *line, *valid; /* host memory of the device */
 	int view;	     /* -1: free */
 };
 
 enum dbt_view_state {
-	DBT_VIEW_AWAITED = 0,
+	DBT_VIEW_PENDING = 0,
 	DBT_VIEW_BEGUN,	 /* the caller fills it, or waits for a room */
 	DBT_VIEW_ENDING, /* it is looked at, and sent */
-	DBT_VIEW_HERE,
+	DBT_VIEW_PRESENT,
 };
 
 /* What starting_value() is made of; one for each view, so that their sum does not depend on the order in which they come. */
@@ -41,7 +41,7 @@ struct dbt_session {
 	/* views on their way in; `lock` guards this and the device until dbt_run() */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct dbt_room room[DBT_ROOMS]; /* resident only: streamed views stay where they are filled */
+	struct dbt_staging staging[DBT_STAGING_BUFFERS]; /* resident only: streamed views stay where they are filled */
 	enum dbt_view_state *view;
 	struct dbt_view_sums *view_sums;
 	int n_here;
@@ -67,7 +67,7 @@ struct dbt_session {
 	int coming;    /* the slice that is on its way, -1: none */
 };
 
-static inline bool dbt_wants_ones(const struct dbt_protocol *p)
+static inline bool dbt_needs_ones(const struct dbt_protocol *p)
 {
 	return p->algorithm == DBT_FBP;
 }

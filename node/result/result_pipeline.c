@@ -1,15 +1,15 @@
-/* result_flow.c - one pass over the slices: read, convert, give to the files; slabs and synthetic view on the way.
+/* result_pipeline.c - one pass over the slices: read, convert, give to the files; slabs and synthetic view on the way.
  *
  * - One thread reads the next slice out of the session while all others convert this one, and the writer (result_frames.c) is
  *   busy with those before: the slowest of the three sets the pace. Two slices of floats are here at a time.
- * - stored = round((mu - offset) / step), limited to 0..RESULT_TOP.
+ * - stored = round((mu - offset) / step), limited to 0..RESULT_STORED_MAX.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
 #define READ_AHEAD 2
 
@@ -56,7 +56,7 @@ static void *read_slices(void *arg)
 	return NULL;
 }
 
-static int reader_start(struct reader *r, const struct flow *f, struct err *err)
+static int reader_start(struct reader *r, const struct result_pipeline *f, struct err *err)
 {
 	const struct grid *g = &f->info->plan->grid;
 	size_t slice = (size_t)g->n[0] * (size_t)g->n[1];
@@ -132,7 +132,7 @@ static inline uint16_t stored_value(float mu, float offset, float per_step)
 	float steps = (mu - offset) * per_step + 0.5f;
 
 	steps = steps > 0 ? steps : 0;
-	return (uint16_t)(int)(steps < RESULT_TOP ? steps : RESULT_TOP);
+	return (uint16_t)(int)(steps < RESULT_STORED_MAX ? steps : RESULT_STORED_MAX);
 }
 
 __attribute__((optimize("O3"))) static void convert_row(const float *from, uint16_t *to, size_t n, float offset, float per_step,
@@ -156,7 +156,7 @@ static void convert_rows(void *ctx, size_t part)
 			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->exam->columns_toward_chest);
 }
 
-void result_store(struct flow *f, const float *plane, double offset, double step, uint16_t *ret_values)
+void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values)
 {
 	const struct grid *g = &f->info->plan->grid;
 	struct convert c = {
@@ -174,29 +174,29 @@ void result_store(struct flow *f, const float *plane, double offset, double step
 }
 
 /* false: a frame before could not be written. */
-static bool give(struct flow *f, const float *plane, struct dicom_writer *writer)
+static bool submit(struct result_pipeline *f, const float *plane, struct dicom_writer *writer)
 {
 	const struct protocol_conf *p = f->info->protocol;
-	uint16_t *values = frames_take(f->frames);
+	uint16_t *values = frames_acquire(f->frames);
 
 	if (!values)
 		return false;
 	result_store(f, plane, p->stored_offset, p->stored_step, values);
-	frames_give(f->frames, writer);
+	frames_submit(f->frames, writer);
 	return true;
 }
 
 /* 1; 0: a frame before could not be written, frames_finish() has the reason; negative: another error. */
-static int use_slice(struct flow *f, const float *slice, struct err *err)
+static int use_slice(struct result_pipeline *f, const float *slice, struct err *err)
 {
 	const float *slab = NULL;
 	int rc = 0;
 
-	if (!give(f, slice, f->slice_writer))
+	if (!submit(f, slice, f->slice_writer))
 		return 0;
 	if (f->slabs)
 		rc = slabs_add(f->slabs, slice, &slab, err);
-	if (rc == 0 && slab && !give(f, slab, f->slab_writer))
+	if (rc == 0 && slab && !submit(f, slab, f->slab_writer))
 		return 0;
 	if (rc == 0 && f->synthetic)
 		rc = synthetic_add(f->synthetic, slice, err);
@@ -205,7 +205,7 @@ static int use_slice(struct flow *f, const float *slice, struct err *err)
 
 /* ---- all of it ---- */
 
-int result_flow(struct flow *f, struct err *err)
+int result_pipeline_run(struct result_pipeline *f, struct err *err)
 {
 	struct reader reader;
 	int rc, going = 1;

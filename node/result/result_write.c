@@ -1,4 +1,4 @@
-/* dicom_from_volume.c - one reconstructed view to its objects. See node/result/result.h.
+/* result_write.c - one reconstructed view to its objects. See node/result/result.h.
  *
  * The UIDs are pure functions of the sources, the recipe and the program's version: a retry gives the same object again, a
  * changed protocol or profile another one. The series is that of the case (source series, laterality, view, frame of reference)
@@ -13,7 +13,7 @@
 
 #include "kernels/clock.h"
 #include "node/base/version.h"
-#include "node/result/result_parts.h"
+#include "node/result/result_internal.h"
 
 /* `sources`: of the instances too. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,
@@ -145,7 +145,7 @@ static int name_object(struct making *m, const char *folder, struct err *err)
 static int open_object(struct making *m, struct err *err)
 {
 	struct dicom_file *file = NULL;
-	struct fill root = {.err = err};
+	struct item_writer root = {.err = err};
 	int rc = dicom_new(m->object.sop_class, m->r.sop_instance, &file, err);
 
 	if (rc < 0)
@@ -183,7 +183,7 @@ static int close_object(struct making *m, struct err *err)
 /* ---- all of them ---- */
 
 struct work {
-	struct flow flow;
+	struct result_pipeline flow;
 	struct volume_summary summary;
 	struct making objects[RESULT_OBJECTS_MAX]; /* by kind; without a writer: not asked for, or not yet */
 	struct result_report report;
@@ -191,7 +191,7 @@ struct work {
 };
 
 /* Threads and memory for what the protocol asks for; the sizes of slabs are known then. */
-static int open_flow(struct flow *f, struct err *err)
+static int open_pipeline(struct result_pipeline *f, struct err *err)
 {
 	const struct protocol_conf *p = f->info->protocol;
 	const struct grid *g = &f->info->plan->grid;
@@ -210,7 +210,7 @@ static int open_flow(struct flow *f, struct err *err)
 	return rc;
 }
 
-static int list_planes(const struct flow *f, struct result *r, struct err *err)
+static int list_planes(const struct result_pipeline *f, struct result *r, struct err *err)
 {
 	const struct grid *g = &f->info->plan->grid;
 
@@ -260,7 +260,7 @@ static int begin(struct work *w, struct err *err)
 	w->report.seconds_tally = clock_seconds() - begun;
 	w->report.below = w->summary.below;
 	w->report.above = w->summary.above;
-	rc = open_flow(&w->flow, err);
+	rc = open_pipeline(&w->flow, err);
 	if (rc == 0)
 		rc = begin_object(w, RESULT_SLICES, err);
 	if (rc == 0 && w->flow.slabs)
@@ -284,14 +284,14 @@ static int add_view(struct work *w, struct err *err)
 
 	rc = image ? synthetic_image(w->flow.synthetic, image, err)
 		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
-	values = rc == 0 ? frames_take(w->flow.frames) : NULL; /* NULL: frames_finish() has the reason */
+	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: frames_finish() has the reason */
 	if (values) {
 		result_store(&w->flow, image, m->r.offset, m->r.step, values);
 		rc = result_window(values, n, -m->r.offset / m->r.step, &m->r.window_lo, &m->r.window_hi, err);
 		if (rc == 0)
 			rc = open_object(m, err);
 		if (rc == 0)
-			frames_give(w->flow.frames, m->writer);
+			frames_submit(w->flow.frames, m->writer);
 	}
 	free(image);
 	return rc;
@@ -316,7 +316,7 @@ static int publish(struct work *w, struct err *err)
 /* Also after an error: then what is there already goes, too. */
 static void clean_up(struct work *w, bool failed)
 {
-	struct flow *f = &w->flow;
+	struct result_pipeline *f = &w->flow;
 
 	f->synthetic = synthetic_close(f->synthetic);
 	f->slabs = slabs_close(f->slabs);
@@ -352,7 +352,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 
 	rc = begin(&w, err);
 	if (rc >= 0)
-		rc = result_flow(&w.flow, err);
+		rc = result_pipeline_run(&w.flow, err);
 	if (rc >= 0 && w.flow.synthetic)
 		rc = add_view(&w, err);
 	if (rc >= 0)

@@ -1,6 +1,6 @@
 /* Private to the PET session: what its files share. */
-#ifndef TOMONODE_RECON_PET_PARTS_H
-#define TOMONODE_RECON_PET_PARTS_H
+#ifndef TOMONODE_RECON_PET_INTERNAL_H
+#define TOMONODE_RECON_PET_INTERNAL_H
 
 #include <pthread.h>
 #include <stdint.h>
@@ -39,7 +39,7 @@ struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct 
 struct pet_volumes {
 	int den;			 /* sensitivity images */
 	bool em, gradient, scale, spare; /* x and num; BSREM; FBP with a post-filter: two */
-	bool rooms;			 /* PSF_ROOMS of the resolution model */
+	bool psf;			 /* PSF_WORK_VOLUMES of the resolution model */
 };
 struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed);
 
@@ -73,7 +73,7 @@ struct pet_session {
 	int v_first, v_end; /* radial bins that have rays */
 
 	/* device */
-	struct buf x, scale, spare[2], room[PSF_ROOMS];
+	struct buf x, scale, spare[2], psf_work[PSF_WORK_VOLUMES];
 	struct iterate_work work;
 	struct buf *den;	       /* n_subsets; all the same where they are brought */
 	struct buf data[2][PET_ROLES]; /* resident: [0] holds everything; streamed: of a group each */

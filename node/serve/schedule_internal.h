@@ -1,6 +1,6 @@
 /* What the files of the scheduler share; for node/serve/schedule*.c alone. */
-#ifndef TOMONODE_NODE_SCHEDULE_PARTS_H
-#define TOMONODE_NODE_SCHEDULE_PARTS_H
+#ifndef TOMONODE_NODE_SCHEDULE_INTERNAL_H
+#define TOMONODE_NODE_SCHEDULE_INTERNAL_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* What the files that make up node/reconstruct/reconstruct.h share; nobody else includes it. */
-#ifndef TOMONODE_NODE_RECONSTRUCT_PARTS_H
-#define TOMONODE_NODE_RECONSTRUCT_PARTS_H
+#ifndef TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
+#define TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
 
 #include "node/reconstruct/reconstruct.h"
 
@@ -32,6 +32,6 @@ struct reconstruct_kind {
 extern const struct reconstruct_kind reconstruct_dbt, reconstruct_pet, reconstruct_parallel;
 
 /* What does not fit together today will not tomorrow: an error `from` becomes one to be held, `to`. */
-int reconstruct_hold(int rc, int from, int to, struct err *err);
+int err_remap(int rc, int from, int to, struct err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* What the files that make up node/tomo/exam.h share; nobody else includes it. */
-#ifndef TOMONODE_NODE_EXAM_PARTS_H
-#define TOMONODE_NODE_EXAM_PARTS_H
+#ifndef TOMONODE_NODE_EXAM_INTERNAL_H
+#define TOMONODE_NODE_EXAM_INTERNAL_H
 
 #include <math.h>
 
@@ -28,10 +28,10 @@ int orientation_parse(const char *text, const double axis[3][3], bool *ret_colum
 /* Turn a stored image so that u runs along +x and v along +y, or back: the same operation. */
 void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror_columns, bool mirror_rows);
 
-/* exam_agree.c: do all files belong to one exposure series? */
-int exam_agree(const struct exam *exam, struct err *err);
+/* exam_consistency.c: do all files belong to one exposure series? */
+int exam_check_consistency(const struct exam *exam, struct err *err);
 /* Do all frames of a multi-frame object say the same? After exam_list_views(). */
-int exam_agree_frames(const struct exam *exam, struct err *err);
+int exam_check_frames(const struct exam *exam, struct err *err);
 
 #define EXAM_VIEWS_MAX 1024
 

@@ -1,15 +1,15 @@
 /* A PET or CT series (one slice an object), read from its own attributes alone: where each voxel lies in the patient
  * and what its value means. Objects may come in any order, of any maker and in any encoding that dicom/pixels/pixels.h reads.
  */
-#ifndef TOMONODE_NODE_PET_SERIES_H
-#define TOMONODE_NODE_PET_SERIES_H
+#ifndef TOMONODE_NODE_IMAGE_SERIES_H
+#define TOMONODE_NODE_IMAGE_SERIES_H
 
 #include "dicom/pixels/pixels.h"
 
 #define PET_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.128"
 #define CT_IMAGE_CLASS "1.2.840.10008.5.1.4.1.1.2"
 
-struct pet_series {
+struct image_series {
 	int n[3]; /* columns, rows, slices */
 	char series[DICOM_UID_SIZE];
 	char units[17];	   /* (0054,1001); of CT the Rescale Type (0028,1054) */
@@ -25,9 +25,9 @@ struct pet_series {
 
 /* EBADMSG: the objects are not of one series, some are missing or contradict each other; the sentence says which. ENOTSUP: a
  * series of several volumes (dynamic, gated). Files that repeat an object are passed over. */
-int pet_series_open(char *const *paths, size_t n, struct pet_series **ret_series, struct err *err);
-struct pet_series *pet_series_close(struct pet_series *s); /* takes NULL, returns NULL */
+int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);
+struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
 
-const float *pet_series_slice(const struct pet_series *s, int k); /* columns fastest */
+const float *image_series_slice(const struct image_series *s, int k); /* columns fastest */
 
 #endif

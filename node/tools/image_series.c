@@ -1,6 +1,6 @@
-/* pet_series.c - see node/tools/pet_series.h. Each file is opened once: header and values are taken, then it is closed. Whether
- * the series is whole shows at the end, from Number of Slices and from the distances. */
-#include "node/tools/pet_series.h"
+/* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are taken, then it is closed.
+ * Whether the series is whole shows at the end, from Number of Slices and from the distances. */
+#include "node/tools/image_series.h"
 
 #include <errno.h>
 #include <math.h>
@@ -22,7 +22,7 @@ struct placed {
 };
 
 struct reading {
-	struct pet_series *s;
+	struct image_series *s;
 	struct placed *placed;
 	size_t n, room;
 	long announced;	    /* of slices; 0: not given */
@@ -105,7 +105,7 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 /* The first object says what the others must be like. */
 static int begin_series(struct reading *r, const struct dicom_item *root, const struct plane *p, struct err *err)
 {
-	struct pet_series *s = r->s;
+	struct image_series *s = r->s;
 	size_t slice = (size_t)p->info.rows * (size_t)p->info.columns;
 	char type[65] = "";
 	double ms;
@@ -138,7 +138,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	return 0;
 }
 
-static int compare_with_first(const struct pet_series *s, const struct plane *p, struct err *err)
+static int compare_with_first(const struct image_series *s, const struct plane *p, struct err *err)
 {
 	if (strcmp(p->series, s->series))
 		return err_set(err, EBADMSG, "it belongs to another series (%s) than the objects before it (%s)", p->series,
@@ -208,7 +208,7 @@ static int by_depth(const void *a, const void *b)
 /* Are the slices equally spaced, one right behind the other, and all there? */
 static int place_slices(struct reading *r, struct err *err)
 {
-	struct pet_series *s = r->s;
+	struct image_series *s = r->s;
 	double step, last[3];
 
 	if (r->n == 0)
@@ -237,7 +237,7 @@ static int place_slices(struct reading *r, struct err *err)
 	return 0;
 }
 
-int pet_series_open(char *const *paths, size_t n, struct pet_series **ret_series, struct err *err)
+int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err)
 {
 	struct reading r = {.room = n};
 	int rc = 0;
@@ -268,13 +268,13 @@ int pet_series_open(char *const *paths, size_t n, struct pet_series **ret_series
 	r.s = NULL;
 	rc = 0;
 out:
-	pet_series_close(r.s);
+	image_series_close(r.s);
 	free(r.placed);
 	free(r.stored);
 	return rc;
 }
 
-struct pet_series *pet_series_close(struct pet_series *s)
+struct image_series *image_series_close(struct image_series *s)
 {
 	if (s) {
 		free(s->values);
@@ -284,7 +284,7 @@ struct pet_series *pet_series_close(struct pet_series *s)
 	return NULL;
 }
 
-const float *pet_series_slice(const struct pet_series *s, int k)
+const float *image_series_slice(const struct image_series *s, int k)
 {
 	return s->values + s->order[k] * (size_t)s->n[0] * (size_t)s->n[1];
 }

@@ -1,6 +1,6 @@
 /* The layers of node/process/sandbox.h, for its own files alone. */
-#ifndef TOMONODE_NODE_SANDBOX_PARTS_H
-#define TOMONODE_NODE_SANDBOX_PARTS_H
+#ifndef TOMONODE_NODE_SANDBOX_INTERNAL_H
+#define TOMONODE_NODE_SANDBOX_INTERNAL_H
 
 #include "node/process/sandbox.h"
 

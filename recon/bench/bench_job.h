@@ -1,6 +1,6 @@
 /* Private to the benchmark, and for programs that ask questions of their own: medians, random data, the geometries. */
-#ifndef TOMONODE_RECON_BENCH_PARTS_H
-#define TOMONODE_RECON_BENCH_PARTS_H
+#ifndef TOMONODE_RECON_BENCH_JOB_H
+#define TOMONODE_RECON_BENCH_JOB_H
 
 #include "recon/bench/bench.h"
 #include "recon/core/scan.h"

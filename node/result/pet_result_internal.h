@@ -1,6 +1,6 @@
 /* What the files that make up node/result/pet_result.h share; nobody else but their test includes it. */
-#ifndef TOMONODE_NODE_PET_RESULT_PARTS_H
-#define TOMONODE_NODE_PET_RESULT_PARTS_H
+#ifndef TOMONODE_NODE_PET_RESULT_INTERNAL_H
+#define TOMONODE_NODE_PET_RESULT_INTERNAL_H
 
 #include "dicom/object/dicom_tags.h"
 #include "node/result/pet_result.h"
@@ -43,9 +43,9 @@ struct pet_result {
 void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_t size);
 
 /* pet_result_header.c: everything that the slices have in common, and what each has for itself (index: 0..). */
-void pet_result_fill_header(const struct pet_result *r, struct fill *root);
-void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct fill *root);
+void pet_result_fill_header(const struct pet_result *r, struct item_writer *root);
+void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct item_writer *root);
 /* pet_result_sources.c: references to every source, derivation, methods, equipment with the recipe. */
-void pet_result_fill_sources(const struct pet_result *r, struct fill *root);
+void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root);
 
 #endif

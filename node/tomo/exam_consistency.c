@@ -1,4 +1,4 @@
-/* exam_agree.c - do all files belong to one exposure series? The first file is the measure; what differs is named with both
+/* exam_consistency.c - do all files belong to one exposure series? The first file is the measure; what differs is named with both
  * values.
  *
  * Names of patients are never compared or printed: a study's UID tells patients apart. */
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/tomo/exam_parts.h"
+#include "node/tomo/exam_internal.h"
 
 struct agreement {
 	uint32_t tag;
@@ -125,7 +125,7 @@ static int no_duplicate(const struct exam *exam, size_t file, struct err *err)
 }
 
 /* What every frame of a multi-frame object must say alike, because the first one is asked for all. */
-int exam_agree_frames(const struct exam *exam, struct err *err)
+int exam_check_frames(const struct exam *exam, struct err *err)
 {
 	static const struct agreement same[] = {
 		{TAG_PATIENT_ORIENTATION, "patient orientation", 0, 0},
@@ -158,7 +158,7 @@ int exam_agree_frames(const struct exam *exam, struct err *err)
 	return 0;
 }
 
-int exam_agree(const struct exam *exam, struct err *err)
+int exam_check_consistency(const struct exam *exam, struct err *err)
 {
 	int rc = 0;
 

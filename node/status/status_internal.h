@@ -1,6 +1,6 @@
 /* What the files of the status page share; for node/status/status_page.c and node/status/status_case.c alone. */
-#ifndef TOMONODE_NODE_STATUS_PARTS_H
-#define TOMONODE_NODE_STATUS_PARTS_H
+#ifndef TOMONODE_NODE_STATUS_INTERNAL_H
+#define TOMONODE_NODE_STATUS_INTERNAL_H
 
 #include "node/status/status.h"
 #include "node/status/status_words.h"

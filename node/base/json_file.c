@@ -1,10 +1,10 @@
-/* json_out.c - what is written for others to read: indented, in the order in which it was put together. */
-#include "node/base/json_out.h"
+/* json_file.c - what is written for others to read: indented, in the order in which it was put together. */
+#include "node/base/json_file.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-int json_out_write(json_t *root, const char *folder, const char *name, struct err *err)
+int json_file_write(json_t *root, const char *folder, const char *name, struct err *err)
 {
 	char path[4096];
 	int rc = 0;

@@ -1,12 +1,12 @@
-/* text_in.c - reads one byte more than is allowed, so that nobody has to believe what a file says about its size. */
-#include "node/base/text_in.h"
+/* text_file.c - reads one byte more than is allowed, so that nobody has to believe what a file says about its size. */
+#include "node/base/text_file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int text_in_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err)
+int text_file_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err)
 {
 	char *text = malloc(most + 2);
 	FILE *f = fopen(path, "rbe");
