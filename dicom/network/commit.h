@@ -20,7 +20,7 @@ extern "C" {
 
 /* DIMSE status values of an N-EVENT-REPORT response (PS3.7 annex C). */
 enum commit_status {
-	COMMIT_TAKEN = 0x0000,
+	COMMIT_ACCEPTED = 0x0000,
 	COMMIT_FAILED = 0x0110,	   /* processing failure: the peer may report again */
 	COMMIT_NO_EVENT = 0x0113,  /* no such event type */
 	COMMIT_INVALID = 0x0115,   /* invalid argument: no report, or of a transaction that we do not know */
@@ -46,7 +46,7 @@ struct commit_report {
 
 struct commit_handler {
 	void *ctx;
-	/* A report, checked for form. The answer is the status of the response: COMMIT_TAKEN when it is written down. */
+	/* A report, checked for form. The answer is the status of the response: COMMIT_ACCEPTED when it is written down. */
 	uint16_t (*report)(void *ctx, const struct commit_report *report);
 };
 
@@ -64,7 +64,7 @@ int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct co
 void commit_report_clear(struct commit_report *report);
 
 /* "0112 no such object" and the like, of PS3.3 C.14.1.1. */
-const char *commit_failure_words(uint16_t failure);
+const char *commit_failure_text(uint16_t failure);
 
 #ifdef __cplusplus
 }

@@ -245,7 +245,7 @@ extern "C" void commit_report_clear(struct commit_report *report)
 	memset(report, 0, sizeof(*report));
 }
 
-extern "C" const char *commit_failure_words(uint16_t failure)
+extern "C" const char *commit_failure_text(uint16_t failure)
 {
 	switch (failure) {
 	case 0x0110:

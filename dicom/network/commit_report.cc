@@ -41,8 +41,8 @@ bool commit_transfer_syntax(const char *uid, bool *ret_explicit)
 	return *ret_explicit || !strcmp(uid, UID_LittleEndianImplicitTransferSyntax);
 }
 
-static uint16_t judge(const T_DIMSE_N_EventReportRQ *rq, const bounded &data, bool explicit_vr,
-		      const struct commit_handler *handler)
+static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const bounded &data, bool explicit_vr,
+			 const struct commit_handler *handler)
 {
 	struct commit_report report = {"", nullptr, 0};
 	struct err ignored = {};
@@ -98,7 +98,7 @@ int commit_report_serve(T_ASC_Association *assoc, const struct association_io *i
 	if (cond.good() && rq->DataSetType != DIMSE_DATASET_NULL && data_id != id)
 		cond = DIMSE_NOVALIDPRESENTATIONCONTEXTID;
 	if (cond.good())
-		cond = respond(assoc, rq, id, readable ? judge(rq, data, explicit_vr, handler) : (uint16_t)COMMIT_NO_CLASS);
+		cond = respond(assoc, rq, id, readable ? evaluate(rq, data, explicit_vr, handler) : (uint16_t)COMMIT_NO_CLASS);
 	return cond.bad() ? association_fail(err, io, cond, what) : 0;
 }
 

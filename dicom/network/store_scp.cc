@@ -16,7 +16,7 @@
 #include "dicom/core/consumer.hh"
 #include "dicom/network/association.hh"
 #include "dicom/network/commit_report.hh"
-#include "dicom/network/outflow.hh"
+#include "dicom/network/file_writer.hh"
 #include "dicom/network/store_scp.h"
 #include "dicom/network/tls.hh"
 
@@ -37,7 +37,7 @@
 class sink : public tomonode::Consumer
 {
       public:
-	explicit sink(outflow *o) : to(o)
+	explicit sink(file_writer *o) : to(o)
 	{
 	}
 
@@ -48,7 +48,7 @@ class sink : public tomonode::Consumer
 		return n;
 	}
 
-	outflow *to;
+	file_writer *to;
 	uint64_t received = 0; /* bytes of the data set */
 };
 
@@ -69,7 +69,7 @@ struct scp {
 	T_ASC_Association *assoc = nullptr;
 	char calling[17] = "", called[17] = "", host[64] = "";
 	bool admitted = false;
-	std::unique_ptr<outflow> file; /* made with the first object */
+	std::unique_ptr<file_writer> file; /* made with the first object */
 
 	~scp()
 	{
@@ -329,7 +329,7 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 	snprintf(o.host, sizeof(o.host), "%s", s->host);
 
 	if (!s->file)
-		s->file.reset(new outflow(h->data, h->ctx));
+		s->file.reset(new file_writer(h->data, h->ctx));
 	if (check_request(rq, &pc, &status))
 		fd = h->begin(h->ctx, &o, &status);
 

@@ -9,7 +9,7 @@
 #include "dicom/network/tls.hh"
 #include "dicom/network/association.hh"
 #include "dicom/network/tls_context.hh"
-#include "dicom/network/tls_words.hh"
+#include "dicom/network/tls_text.hh"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ struct tls_stream {
 	int error = 0;	    /* errno of the socket */
 	bool failed = false;
 	struct tls_doubt doubt;
-	int objection = 0; /* errno value; 0: none */
+	int peer_alert = 0; /* errno value; 0: none */
 	char words[700] = "";
 	/* A few bytes that go out with the next ones. */
 	uint8_t held[RECORD_MAX];
@@ -210,19 +210,19 @@ static void note_failure(struct tls_stream *s)
 	bool library = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;
 
 	s->failed = true;
-	if (!s->objection && s->doubt.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
+	if (!s->peer_alert && s->doubt.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
 		struct tls_names_of of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
 
 		tls_doubt_words(&s->doubt, &of, s->words, sizeof(s->words));
-		s->objection = EKEYREJECTED;
-	} else if (!s->objection && library) {
-		s->objection = tls_reason_words(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));
+		s->peer_alert = EKEYREJECTED;
+	} else if (!s->peer_alert && library) {
+		s->peer_alert = tls_reason_words(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));
 	}
 	ERR_clear_error();
 }
 
 /* 1: done, 0: wait for s->wants, -1: failed; what SSL_*() answered. */
-static int judge(struct tls_stream *s, int answer)
+static int check_result(struct tls_stream *s, int answer)
 {
 	if (answer > 0)
 		return 1;
@@ -249,8 +249,8 @@ static int handshake_failed(struct tls_stream *s, const char *who, struct err *e
 			"%s does not speak TLS on this port: its answer to the handshake began with 0x%02x%s; take its TLS port, "
 			"or set tls = false",
 			who, s->first, s->first >= 1 && s->first <= 7 ? ", as plain DICOM does" : "");
-	if (s->objection)
-		return err_set(err, s->objection, "%s: %s", who, s->words);
+	if (s->peer_alert)
+		return err_set(err, s->peer_alert, "%s: %s", who, s->words);
 	if (!s->heard && !s->context->server)
 		return err_set(
 			err, ECONNRESET,
@@ -266,7 +266,7 @@ static int handshake(struct tls_stream *s, int64_t deadline, const char *who, st
 		int done, ready;
 
 		ERR_clear_error();
-		done = judge(s, s->context->server ? SSL_accept(s->ssl) : SSL_connect(s->ssl));
+		done = check_result(s, s->context->server ? SSL_accept(s->ssl) : SSL_connect(s->ssl));
 		if (done > 0)
 			return 0;
 		if (done < 0)
@@ -376,18 +376,18 @@ ssize_t tls_read(struct tls_stream *s, void *buf, size_t n)
 	done = SSL_read_ex(s->ssl, buf, n, &got);
 	if (done <= 0 && SSL_get_error(s->ssl, done) == SSL_ERROR_ZERO_RETURN)
 		return 0;
-	return io_result(s, judge(s, done), got);
+	return io_result(s, check_result(s, done), got);
 }
 
 /* After a write that failed: the peer said why and closed, and what it said may still lie there. */
-static void hear_out(struct tls_stream *s)
+static void read_last_alert(struct tls_stream *s)
 {
 	uint8_t bytes[256];
 	size_t got;
 	int code = s->error;
 
 	ERR_clear_error();
-	if (!s->objection && code && SSL_read_ex(s->ssl, bytes, sizeof(bytes), &got) <= 0)
+	if (!s->peer_alert && code && SSL_read_ex(s->ssl, bytes, sizeof(bytes), &got) <= 0)
 		note_failure(s);
 	s->error = code;
 }
@@ -402,9 +402,9 @@ static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 		memcpy(s->held + s->n_held, p, s->n_taken);
 		s->n_held += s->n_taken;
 	}
-	done = judge(s, SSL_write_ex(s->ssl, s->held, s->n_held, &sent));
+	done = check_result(s, SSL_write_ex(s->ssl, s->held, s->n_held, &sent));
 	if (done < 0)
-		hear_out(s);
+		read_last_alert(s);
 	if (done > 0) { /* it is one record, and so all of it */
 		sent = s->n_taken;
 		s->n_held = s->n_taken = 0;
@@ -429,9 +429,9 @@ ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more)
 	}
 	if (s->n_held > 0)
 		return write_held(s, (const uint8_t *)buf, n);
-	done = judge(s, SSL_write_ex(s->ssl, buf, n, &sent));
+	done = check_result(s, SSL_write_ex(s->ssl, buf, n, &sent));
 	if (done < 0)
-		hear_out(s);
+		read_last_alert(s);
 	return io_result(s, done, sent);
 }
 
@@ -442,9 +442,9 @@ short tls_wants(const struct tls_stream *s)
 
 int tls_objection(const struct tls_stream *s, char *ret_words, size_t size)
 {
-	if (s->objection)
+	if (s->peer_alert)
 		snprintf(ret_words, size, "%s", s->words);
-	return s->objection;
+	return s->peer_alert;
 }
 
 void tls_goodbye(struct tls_stream *s)

@@ -122,7 +122,7 @@ double audit_flush(double clock)
 				  log_quote("damaged in the queue, or longer than syslog takes"));
 		if (rc < 0) {
 			if (state.retry_at == 0)
-				log_event(LOG_CRIT, "audit-waits", "to=%s reason=%s",
+				log_event(LOG_CRIT, "audit-delayed", "to=%s reason=%s",
 					  log_quote(state.node.audit == AUDIT_FILE ? state.node.audit_file
 										   : state.node.audit_socket),
 					  log_quote(err.msg));
@@ -130,7 +130,7 @@ double audit_flush(double clock)
 			return state.retry_at;
 		}
 		if (state.retry_at > 0 && !audit_queue_waiting(state.node.spool)) {
-			log_event(LOG_NOTICE, "audit-back", "lines=%zu", state.waited);
+			log_event(LOG_NOTICE, "audit-recovered", "lines=%zu", state.waited);
 			state.retry_at = 0;
 			state.waited = 0;
 		}

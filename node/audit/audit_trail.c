@@ -229,7 +229,7 @@ static int take_event(void *ctx, const struct event_row *row)
 		return 0;
 	}
 	detail = json_loads(row->detail, 0, NULL);
-	if (json_is_true(json_object_get(detail, "absent"))) { /* nobody was called */
+	if (json_is_true(json_object_get(detail, "unconfigured"))) { /* nobody was called */
 		t->event = row->seq;
 		json_decref(detail);
 		return 0;

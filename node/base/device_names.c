@@ -20,7 +20,7 @@ static bool name_allowed(const char *name)
 	return !strncmp(name, "cuda:", 5) && number_allowed(name + 5, 0);
 }
 
-bool device_name_is_open(const char *name)
+bool device_name_is_wildcard(const char *name)
 {
 	return !strcmp(name, "auto") || !strcmp(name, "cuda");
 }

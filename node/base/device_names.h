@@ -16,7 +16,7 @@
 /* How many names there are, in the order given; negative: the text is none of the above. */
 int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE]);
 /* "auto" and "cuda" stand for as many devices as there are. */
-bool device_name_is_open(const char *name);
+bool device_name_is_wildcard(const char *name);
 
 /* The first of them that opens; the error is that of the last. */
 int device_names_open(const char *text, struct device **ret_dev, struct err *err);

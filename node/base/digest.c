@@ -111,7 +111,7 @@ int digest_rest(int fd, bool (*stopped)(void *ctx), void *ctx, char ret_hex[DIGE
 	return ret < 0 ? err_set(err, -ret, "%s", ret == -ECANCELED ? "cancelled" : strerror(-ret)) : 0;
 }
 
-bool digest_may_pass(int code)
+bool digest_error_is_transient(int code)
 {
 	return code == ENOMEM || code == EMFILE || code == ENFILE || code == EACCES || code == EPERM || code == ECANCELED;
 }

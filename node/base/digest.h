@@ -24,7 +24,7 @@ void digest_end(const struct digest *d, char ret_hex[DIGEST_SIZE]);
 int digest_rest(int fd, bool (*stopped)(void *ctx), void *ctx, char ret_hex[DIGEST_SIZE], struct err *err);
 
 /* Does this error (errno) of reading a file say something about us, not about the file? */
-bool digest_may_pass(int code);
+bool digest_error_is_transient(int code);
 
 /* Of whole files, read side by side in pieces of 8 MiB: the digest of the pieces' digests, in order, each as its 16 bytes with
  * the highest first. ret_hex[i] of a file that cannot be read is "", ret_code[i] says why (errno; 0: it could). threads 0: those

@@ -77,7 +77,7 @@ bool network_parse(const char *text, struct network *ret_network)
 	return true;
 }
 
-bool network_holds(const struct network *n, const struct network *address)
+bool network_contains(const struct network *n, const struct network *address)
 {
 	struct in6_addr a = address->address;
 
@@ -104,7 +104,7 @@ void network_print(const struct in6_addr *address, char *ret_text, size_t size)
 		snprintf(ret_text, size, "unknown");
 }
 
-struct in6_addr network_sender(const struct in6_addr *address)
+struct in6_addr network_client_prefix(const struct in6_addr *address)
 {
 	struct in6_addr a = *address;
 

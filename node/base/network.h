@@ -22,13 +22,13 @@ struct network {
  * none of these. */
 bool network_parse(const char *text, struct network *ret_network);
 /* Is the address (of it, address and zone count) in the network? One that names a zone holds the addresses of that zone alone. */
-bool network_holds(const struct network *n, const struct network *address);
+bool network_contains(const struct network *n, const struct network *address);
 
 /* false: neither IPv4 nor IPv6. */
 bool network_address(const struct sockaddr *from, struct in6_addr *ret_address);
 /* As people write it: an IPv4 one as such. */
 void network_print(const struct in6_addr *address, char *ret_text, size_t size);
 /* What one sender has for itself: an IPv4 address, or the /64 of an IPv6 one, in which it can change its address at will. */
-struct in6_addr network_sender(const struct in6_addr *address);
+struct in6_addr network_client_prefix(const struct in6_addr *address);
 
 #endif

@@ -54,7 +54,7 @@ static void show_check(struct listing *listing, const char *device, json_t *entr
 		json_object_set_new(entry, "check",
 				    json_pack("{s:b, s:f, s:f, s:f, s:o}", "ok", ret == 0, "adjoint_gap", report.gap,
 					      "difference", report.difference, "seconds", report.seconds, "reason",
-					      event_text(err.msg)));
+					      event_json_text(err.msg)));
 	else if (ret < 0)
 		printf("%-10s FAILED: %s\n", "", err.msg);
 	else

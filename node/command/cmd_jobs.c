@@ -243,7 +243,7 @@ int cmd_show(int argc, char **argv)
 }
 
 /* Append what a person wants, and say what will come of it. */
-static int want(struct jobs_command *c, enum job_event event, json_t *detail)
+static int append_request(struct jobs_command *c, enum job_event event, json_t *detail)
 {
 	const char *name = job_event_name(event);
 	struct err err = {0};
@@ -282,8 +282,8 @@ int cmd_retry(int argc, char **argv)
 	if (refusal)
 		code = options_fail(&c.o, CODE_INPUT, "job %lld: %s", (long long)c.id, refusal);
 	else
-		code = want(&c, EVENT_RETRY,
-			    json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
+		code = append_request(&c, EVENT_RETRY,
+				      json_pack("{s:s, s:b}", "reason", "asked for on the command line", "as_is", c.as_is));
 	end(&c);
 	return code;
 }
@@ -296,7 +296,7 @@ int cmd_cancel(int argc, char **argv)
 
 	if (stop)
 		return code;
-	code = want(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
+	code = append_request(&c, EVENT_CANCEL, json_pack("{s:s}", "reason", "cancelled on the command line"));
 	end(&c);
 	return code;
 }
@@ -312,8 +312,8 @@ int cmd_priority(int argc, char **argv)
 	if (job_priority_parse(argv[c.o.first + 1], &level) < 0)
 		code = options_fail(&c.o, CODE_USAGE, "'%s' is no priority; allowed: low, normal, high", argv[c.o.first + 1]);
 	else
-		code = want(&c, EVENT_PRIORITY,
-			    json_pack("{s:s, s:i}", "reason", "asked for on the command line", "priority", level));
+		code = append_request(&c, EVENT_PRIORITY,
+				      json_pack("{s:s, s:i}", "reason", "asked for on the command line", "priority", level));
 	end(&c);
 	return code;
 }

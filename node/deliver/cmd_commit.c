@@ -1,9 +1,9 @@
 /* tomonode commit JOB DESTINATION: asks a destination whether it answers for what it stored of one result, and waits a moment for
  * the report.
  *
- * - The transaction is written down (`commit-asked`) before the request goes out. Whoever dies in between is asked for again at
- *   once, under another transaction; a report on the first one would still be believed.
- * - `commit-taken` says until when the report is waited for; it may come here or on an association of the peer's.
+ * - The transaction is written down (`commit-requested`) before the request goes out. Whoever dies in between is asked for again
+ * at once, under another transaction; a report on the first one would still be believed.
+ * - `commit-accepted` says until when the report is waited for; it may come here or on an association of the peer's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,14 +34,14 @@ struct commitment {
 static uint16_t on_report(void *ctx, const struct commit_report *report)
 {
 	struct commitment *c = ctx;
-	uint16_t status = commit_take(c->process.journal, c->process.config, report, c->destination->aet, clock_wall());
+	uint16_t status = commit_apply_report(c->process.journal, c->process.config, report, c->destination->aet, clock_wall());
 
 	work_process_notify(&c->process);
 	return status;
 }
 
 /* CODE_OK, CODE_CANCELLED: the job went on without us, CODE_FAILED. */
-static int write_down(struct commitment *c, enum job_event event, json_t *detail)
+static int append_event(struct commitment *c, enum job_event event, json_t *detail)
 {
 	struct err err = {0};
 	int ret = event_append(c->process.journal, c->job, event, detail, clock_wall(), &err);
@@ -49,7 +49,7 @@ static int write_down(struct commitment *c, enum job_event event, json_t *detail
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
 	if (ret < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)c->job, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)c->job, log_quote(err.msg));
 		return CODE_FAILED;
 	}
 	work_process_notify(&c->process);
@@ -59,22 +59,22 @@ static int write_down(struct commitment *c, enum job_event event, json_t *detail
 static json_t *detail_of(const struct commitment *c, const char *status, const char *reason)
 {
 	return json_pack("{s:s, s:s, s:s, s:o}", "destination", c->send->destination, "transaction", c->transaction, "status",
-			 status, "reason", event_text(reason));
+			 status, "reason", event_json_text(reason));
 }
 
 /* The request did not get there, or was not taken. */
-static int not_taken(struct commitment *c, enum deliver_outcome outcome, const char *status, const char *reason, bool down,
-		     bool rejected)
+static int request_failed(struct commitment *c, enum deliver_outcome outcome, const char *status, const char *reason, bool down,
+			  bool rejected)
 {
 	json_t *detail = detail_of(c, status, reason);
 	bool alarm = false;
 	int code;
 
 	if (outcome == DELIVER_PERMANENT)
-		return write_down(c, EVENT_COMMIT_REFUSED, detail);
+		return append_event(c, EVENT_COMMIT_REFUSED, detail);
 	if (detail)
 		alarm = destination_failed(detail, c->destination, c->send, down, rejected, clock_wall());
-	code = write_down(c, EVENT_COMMIT_NOT_TAKEN, detail);
+	code = append_event(c, EVENT_COMMIT_REQUEST_FAILED, detail);
 	if (code == CODE_OK && alarm)
 		destination_alarm(c->job, c->send->destination, reason);
 	return code;
@@ -122,7 +122,7 @@ static void wait_for_report(struct commitment *c, struct scu *scu, const struct 
 		}
 }
 
-static int ask(struct commitment *c, const struct commit_object *objects, size_t n)
+static int request_commitment(struct commitment *c, const struct commit_object *objects, size_t n)
 {
 	struct scu_context context = {.sop_class = COMMIT_CLASS, .transfer_syntax = "1.2.840.10008.1.2"};
 	struct commit_handler handler = {.ctx = c, .report = on_report};
@@ -137,24 +137,24 @@ static int ask(struct commitment *c, const struct commit_object *objects, size_t
 	int code, ret = scu_open(&peer, &context, 1, &scu, &err);
 
 	if (ret < 0)
-		return not_taken(c, deliver_classify_error(-ret), "", err.msg, true, deliver_is_lasting(-ret));
+		return request_failed(c, deliver_classify_error(-ret), "", err.msg, true, deliver_is_lasting(-ret));
 	ret = scu_commit(scu, c->transaction, objects, n, &handler, &status, &err);
 	if (ret < 0) {
 		scu_close(scu);
-		return not_taken(c, deliver_classify_error(-ret), "", err.msg, false, false);
+		return request_failed(c, deliver_classify_error(-ret), "", err.msg, false, false);
 	}
 	outcome = commit_classify(status, &meaning);
 	snprintf(text, sizeof(text), "%04X", status);
 	if (outcome != DELIVER_STORED) {
 		scu_close(scu);
-		return not_taken(c, outcome, text, meaning, false, false);
+		return request_failed(c, outcome, text, meaning, false, false);
 	}
 	detail = detail_of(c, text, "");
 	if (detail)
 		json_object_set_new(detail, "until", json_real(clock_wall() + c->destination->commitment_timeout));
-	code = write_down(c, EVENT_COMMIT_TAKEN, detail);
+	code = append_event(c, EVENT_COMMIT_ACCEPTED, detail);
 	if (code == CODE_OK && c->send->alarm)
-		destination_back(c->job, c->send->destination);
+		destination_recovered(c->job, c->send->destination);
 	if (code == CODE_OK)
 		wait_for_report(c, scu, &handler);
 	scu_close(scu);
@@ -171,7 +171,7 @@ static int commit(struct commitment *c)
 
 	c->destination = config_destination(c->process.config, c->send->destination);
 	if ((c->view->state != JOB_RECONSTRUCTED && c->view->state != JOB_STORED) || c->send->state != SEND_STORED ||
-	    (c->send->transaction[0] && c->send->taken) || !c->destination || !c->destination->commitment)
+	    (c->send->transaction[0] && c->send->accepted) || !c->destination || !c->destination->commitment)
 		return CODE_CANCELLED;
 	objects = list_stored(c, &n);
 	if (!objects)
@@ -181,10 +181,10 @@ static int commit(struct commitment *c)
 	detail = detail_of(c, "", "");
 	if (detail)
 		json_object_set_new(detail, "objects", json_integer((json_int_t)n));
-	code = write_down(c, EVENT_COMMIT_ASKED, detail);
+	code = append_event(c, EVENT_COMMIT_REQUESTED, detail);
 	c->send = &before;
 	if (code == CODE_OK)
-		code = ask(c, objects, n);
+		code = request_commitment(c, objects, n);
 	free(objects);
 	return code;
 }
@@ -203,7 +203,7 @@ int cmd_commit(int argc, char **argv)
 	else if (options_integer(c.process.argument[0], 1, INT64_MAX, &job) < 0) {
 		code = CODE_USAGE;
 	} else if (jobs_refresh(&c.jobs, c.process.journal, job, &err) < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	} else {
 		c.job = job;

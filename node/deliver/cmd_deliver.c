@@ -99,14 +99,14 @@ static enum job_event outcome_event(struct delivery *d)
 }
 
 /* CODE_OK, or why to stop. */
-static int write_down(struct delivery *d)
+static int append_event(struct delivery *d)
 {
 	enum job_event event = outcome_event(d);
 	double now = clock_wall();
 	struct err err = {0};
 	json_t *detail =
 		json_pack("{s:s, s:s, s:o, s:i, s:f}", "destination", d->send->destination, "status", d->status, "reason",
-			  event_text(d->reason), "attempt", d->send->failures + 1, "seconds", clock_seconds() - d->began);
+			  event_json_text(d->reason), "attempt", d->send->failures + 1, "seconds", clock_seconds() - d->began);
 	bool alarm = false;
 	int ret;
 
@@ -123,13 +123,13 @@ static int write_down(struct delivery *d)
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
 	if (ret < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
 		return CODE_FAILED;
 	}
 	if (alarm)
 		destination_alarm(d->view->id, d->send->destination, d->reason);
 	if (event == EVENT_SENT && d->alarmed)
-		destination_back(d->view->id, d->send->destination);
+		destination_recovered(d->view->id, d->send->destination);
 	d->alarmed = d->alarmed && event != EVENT_SENT;
 	work_process_notify(&d->process);
 	return CODE_OK;
@@ -138,7 +138,7 @@ static int write_down(struct delivery *d)
 /* CODE_OK, or why to stop. */
 static int write_stored(struct delivery *d)
 {
-	int code = d->stored ? write_down(d) : CODE_OK;
+	int code = d->stored ? append_event(d) : CODE_OK;
 
 	json_decref(d->stored);
 	d->stored = NULL;
@@ -166,7 +166,7 @@ static int note_answer(struct delivery *d, bool last)
 			return code;
 		answer(d, now.object, now.outcome, now.status, now.reason);
 	}
-	return write_down(d);
+	return append_event(d);
 }
 
 /* One object over the association: its answer. */
@@ -208,7 +208,7 @@ static int list_due(struct delivery *d, size_t *ret_list, struct scu_context *re
 			continue;
 		}
 		answer(d, object, ret == -EBADMSG ? DELIVER_PERMANENT : DELIVER_TRANSIENT, "", err.msg);
-		code = write_down(d);
+		code = append_event(d);
 		if (code != CODE_OK || d->outcome != DELIVER_PERMANENT)
 			return code == CODE_OK ? -1 : code;
 	}
@@ -221,12 +221,12 @@ static int make_again(struct delivery *d, const char *reason)
 {
 	struct err err = {0};
 	int ret = event_append(d->process.journal, d->view->id, EVENT_RESULT_LOST,
-			       json_pack("{s:o}", "reason", event_text(reason)), clock_wall(), &err);
+			       json_pack("{s:o}", "reason", event_json_text(reason)), clock_wall(), &err);
 
 	if (ret == -ESTALE)
 		return CODE_CANCELLED;
 	if (ret < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)d->view->id, log_quote(err.msg));
 		return CODE_FAILED;
 	}
 	work_process_notify(&d->process);
@@ -257,7 +257,7 @@ static int send_due(struct delivery *d)
 		answer(d, NULL, deliver_classify_error(-ret), "", err.msg);
 		d->down = true;
 		d->rejected = deliver_is_lasting(-ret);
-		code = write_down(d);
+		code = append_event(d);
 		goto out;
 	}
 	d->together = n >= TOGETHER_FROM;
@@ -296,7 +296,7 @@ static int deliver(struct delivery *d)
 		return make_again(d, why.msg);
 	if (ret < 0) {
 		answer(d, NULL, DELIVER_TRANSIENT, "", why.msg);
-		return write_down(d);
+		return append_event(d);
 	}
 	return send_due(d);
 }
@@ -315,7 +315,7 @@ int cmd_deliver(int argc, char **argv)
 	else if (options_integer(d.process.argument[0], 1, INT64_MAX, &job) < 0) {
 		code = CODE_USAGE;
 	} else if (jobs_refresh(&d.jobs, d.process.journal, job, &err) < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 		code = CODE_FAILED;
 	} else {
 		d.view = jobs_find(&d.jobs, job);

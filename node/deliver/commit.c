@@ -12,7 +12,7 @@
 
 enum verdict { SAID_NOTHING, SAID_COMMITTED, SAID_FAILED };
 
-struct taking {
+struct report_job {
 	struct journal *journal;
 	const struct config *config;
 	const struct commit_report *report;
@@ -54,8 +54,8 @@ enum deliver_outcome commit_classify(uint16_t status, const char **ret_meaning)
 											       : DELIVER_TRANSIENT;
 }
 
-enum job_event commit_not_kept(const struct destination_conf *d, const struct job_send *send, const char *reason, json_t *uids,
-			       double now, json_t **ret_detail)
+enum job_event commit_expired_event(const struct destination_conf *d, const struct job_send *send, const char *reason,
+				    json_t *uids, double now, json_t **ret_detail)
 {
 	int tries = send->commit_tries + 1;
 	bool last = tries >= d->commitment_attempts;
@@ -66,7 +66,7 @@ enum job_event commit_not_kept(const struct destination_conf *d, const struct jo
 		snprintf(text, sizeof(text), "not committed after %d request%s; the last one: %.300s", tries, plural(tries),
 			 reason);
 	*ret_detail = json_pack("{s:s, s:s, s:s, s:o, s:i}", "destination", send->destination, "transaction", send->transaction,
-				"status", "", "reason", event_text(text), "attempt", tries);
+				"status", "", "reason", event_json_text(text), "attempt", tries);
 	if (*ret_detail && !last)
 		json_object_set_new(*ret_detail, "next", json_real(now + backoff_seconds(tries, d->retry_first, d->retry_cap)));
 	if (*ret_detail && uids)
@@ -77,7 +77,7 @@ enum job_event commit_not_kept(const struct destination_conf *d, const struct jo
 }
 
 /* What the report says of each object. That it fails wins; UIDs that are no objects of the result say nothing. */
-static int judge(struct taking *t)
+static int evaluate_report(struct report_job *t)
 {
 	size_t n = t->view->n_objects, at = 0;
 
@@ -102,7 +102,7 @@ static int judge(struct taking *t)
 	return 0;
 }
 
-static json_t *uids_where(const struct taking *t, bool committed)
+static json_t *uids_where(const struct report_job *t, bool committed)
 {
 	json_t *list = json_array();
 
@@ -117,7 +117,7 @@ static json_t *uids_where(const struct taking *t, bool committed)
 	return list;
 }
 
-static int append(struct taking *t, enum job_event event, json_t *detail)
+static int append(struct report_job *t, enum job_event event, json_t *detail)
 {
 	struct err err = {0};
 	int ret = event_append(t->journal, t->view->id, event, detail, t->now, &err);
@@ -125,11 +125,11 @@ static int append(struct taking *t, enum job_event event, json_t *detail)
 	if (ret == -ESTALE) /* the job was taken up anew: what it sends then is asked for anew */
 		return 0;
 	if (ret < 0)
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)t->view->id, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)t->view->id, log_quote(err.msg));
 	return ret;
 }
 
-static int write_committed(struct taking *t)
+static int write_committed(struct report_job *t)
 {
 	json_t *uids = uids_where(t, true);
 
@@ -139,10 +139,11 @@ static int write_committed(struct taking *t)
 	}
 	return append(t, EVENT_COMMITTED,
 		      json_pack("{s:s, s:s, s:s, s:o, s:o}", "destination", t->send->destination, "transaction",
-				t->report->transaction, "status", "", "calling", event_text(t->calling), "sop_instances", uids));
+				t->report->transaction, "status", "", "calling", event_json_text(t->calling), "sop_instances",
+				uids));
 }
 
-static int write_failed(struct taking *t)
+static int write_failed(struct report_job *t)
 {
 	const struct destination_conf *d = config_destination(t->config, t->send->destination);
 	json_t *uids = uids_where(t, false), *detail;
@@ -155,21 +156,21 @@ static int write_failed(struct taking *t)
 	}
 	if (t->failure)
 		snprintf(reason, sizeof(reason), "%zu of %zu object%s, reason %04X: %s", json_array_size(uids),
-			 t->view->n_objects, plural(t->view->n_objects), t->failure, commit_failure_words(t->failure));
+			 t->view->n_objects, plural(t->view->n_objects), t->failure, commit_failure_text(t->failure));
 	else
 		snprintf(reason, sizeof(reason), "the report names %zu of %zu object%s neither as committed nor as failed",
 			 json_array_size(uids), t->view->n_objects, plural(t->view->n_objects));
-	event = commit_not_kept(d, t->send, reason, uids, t->now, &detail);
+	event = commit_expired_event(d, t->send, reason, uids, t->now, &detail);
 	return append(t, event, detail);
 }
 
 /* Committed first: what is killed in between leaves a transaction that is open for the rest. */
-static uint16_t take(struct taking *t, struct jobs *jobs, int64_t job, const char *destination)
+static uint16_t apply_report(struct report_job *t, struct jobs *jobs, int64_t job, const char *destination)
 {
 	struct err err = {0};
 
 	if (jobs_refresh(jobs, t->journal, job, &err) < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)job, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)job, log_quote(err.msg));
 		return COMMIT_FAILED;
 	}
 	t->view = jobs_find(jobs, job);
@@ -177,9 +178,9 @@ static uint16_t take(struct taking *t, struct jobs *jobs, int64_t job, const cha
 	if (!t->send)
 		return COMMIT_FAILED;
 	t->open = !strcmp(t->send->transaction, t->report->transaction);
-	if (judge(t) < 0 || write_committed(t) < 0 || (t->open && write_failed(t) < 0))
+	if (evaluate_report(t) < 0 || write_committed(t) < 0 || (t->open && write_failed(t) < 0))
 		return COMMIT_FAILED;
-	return COMMIT_TAKEN;
+	return COMMIT_ACCEPTED;
 }
 
 /* Retention deletes what is committed, so a transaction UID alone, which anybody on the line may have read, is not enough. A
@@ -191,10 +192,10 @@ static bool is_partner(const struct config *config, const char *destination, con
 	return !d || !strcmp(calling, d->aet) || !strcmp(calling, d->commitment_aet);
 }
 
-uint16_t commit_take(struct journal *j, const struct config *config, const struct commit_report *report, const char *calling,
-		     double now)
+uint16_t commit_apply_report(struct journal *j, const struct config *config, const struct commit_report *report,
+			     const char *calling, double now)
 {
-	struct taking t = {.journal = j, .config = config, .report = report, .calling = calling, .now = now};
+	struct report_job t = {.journal = j, .config = config, .report = report, .calling = calling, .now = now};
 	char destination[CONFIG_NAME_SIZE] = "";
 	struct jobs jobs = {0};
 	struct err err = {0};
@@ -203,7 +204,7 @@ uint16_t commit_take(struct journal *j, const struct config *config, const struc
 	int found = journal_find_transaction(j, report->transaction, &job, destination, sizeof(destination), &err);
 
 	if (found < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 		return COMMIT_FAILED;
 	}
 	if (found == 0) {
@@ -212,12 +213,12 @@ uint16_t commit_take(struct journal *j, const struct config *config, const struc
 		return COMMIT_INVALID;
 	}
 	if (!is_partner(config, destination, calling)) {
-		log_event(LOG_WARNING, "commitment-stranger", "transaction=%s destination=%s calling=%s reason=%s",
+		log_event(LOG_WARNING, "commitment-wrong-peer", "transaction=%s destination=%s calling=%s reason=%s",
 			  report->transaction, destination, log_quote(calling),
 			  log_quote("the report comes from another AE title than aet and commitment_aet of the destination"));
 		return COMMIT_FAILED;
 	}
-	status = take(&t, &jobs, job, destination);
+	status = apply_report(&t, &jobs, job, destination);
 	log_event(LOG_INFO, "commitment-report",
 		  "job=%lld destination=%s transaction=%s calling=%s items=%zu open=%d status=%04X", (long long)job, destination,
 		  report->transaction, log_quote(calling), report->n, t.open, status);

@@ -49,7 +49,7 @@ bool destination_alarming(const struct destination_conf *d, const struct job_sen
 {
 	bool long_since = d->alarm_after > 0 && send->since > 0 && now - send->since >= d->alarm_after;
 
-	return (send->alarm && !send->absent) || long_since ||
+	return (send->alarm && !send->unconfigured) || long_since ||
 	       (rejected && d->alarm_rejections > 0 && send->failures + 1 >= d->alarm_rejections);
 }
 
@@ -63,7 +63,7 @@ bool destination_failed(json_t *detail, const struct destination_conf *d, const 
 		json_object_set_new(detail, "down", json_true());
 	if (alarm)
 		json_object_set_new(detail, "alarm", json_true());
-	return alarm && (!send->alarm || send->absent);
+	return alarm && (!send->alarm || send->unconfigured);
 }
 
 void destination_alarm(int64_t job, const char *destination, const char *reason)
@@ -72,7 +72,7 @@ void destination_alarm(int64_t job, const char *destination, const char *reason)
 		  log_quote(reason));
 }
 
-void destination_back(int64_t job, const char *destination)
+void destination_recovered(int64_t job, const char *destination)
 {
-	log_event(LOG_NOTICE, "delivery-back", "job=%lld destination=%s", (long long)job, destination);
+	log_event(LOG_NOTICE, "delivery-recovered", "job=%lld destination=%s", (long long)job, destination);
 }

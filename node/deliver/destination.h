@@ -21,6 +21,6 @@ bool destination_alarming(const struct destination_conf *d, const struct job_sen
 bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
 			double now);
 void destination_alarm(int64_t job, const char *destination, const char *reason); /* log: alert */
-void destination_back(int64_t job, const char *destination);			  /* log: it is over */
+void destination_recovered(int64_t job, const char *destination);		  /* log: it is over */
 
 #endif

@@ -40,7 +40,7 @@ static int compare(const struct outbox *o, struct err *err)
 		const struct job_object *object = o->objects[i];
 		int code = o->codes[i];
 
-		if (code && digest_may_pass(code))
+		if (code && digest_error_is_transient(code))
 			return err_set(err, code, "%s cannot be read: %s", object->file, strerror(code));
 		if (code)
 			return err_set(err, EBADMSG, "%s cannot be read any more (%s): the result is made again", object->file,

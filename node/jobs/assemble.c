@@ -18,7 +18,7 @@ void assemble_add(struct assemble *a, long expected, long frames, double receive
 	a->as_is = false;
 }
 
-void assemble_settle(struct assemble *a, double now)
+void assemble_clamp_time(struct assemble *a, double now)
 {
 	if (a->last > now)
 		a->last = now;

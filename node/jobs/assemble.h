@@ -35,7 +35,7 @@ struct assemble_answer {
 void assemble_add(struct assemble *a, long expected, long frames, double received);
 
 /* A last arrival in the future was written before the clock was set back: it counts as now, so that quiet time begins. */
-void assemble_settle(struct assemble *a, double now);
+void assemble_clamp_time(struct assemble *a, double now);
 
 void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_answer *ret_answer);
 

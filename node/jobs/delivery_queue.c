@@ -15,7 +15,7 @@ bool job_send_is_queued(const struct job_view *v, const struct job_send *s, bool
 	*ret_commit = s->state == SEND_STORED;
 	if (!job_send_counts(s) || (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED))
 		return false;
-	return s->state == SEND_DUE || (s->state == SEND_STORED && !(s->transaction[0] && s->taken));
+	return s->state == SEND_DUE || (s->state == SEND_STORED && !(s->transaction[0] && s->accepted));
 }
 
 static struct queue *find(struct queue *queues, size_t n, const char *destination, bool commit)

@@ -12,20 +12,21 @@
 
 static json_t *destination(const struct job_send *s, json_t *objects)
 {
-	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_text(s->destination), "state",
-			      job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
-			      "next", s->next, "since", s->since, "alarm", s->alarm, "absent", s->absent, "objects", objects);
+	json_t *d = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:f, s:b, s:b, s:o}", "name", event_json_text(s->destination),
+			      "state", job_send_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
+			      s->failures, "next", s->next, "since", s->since, "alarm", s->alarm, "unconfigured", s->unconfigured,
+			      "objects", objects);
 
 	if (s->blocked_by)
 		json_object_set_new(d, "waits",
-				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->blocked_by->reason), "status",
+				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_json_text(s->blocked_by->reason), "status",
 					      s->blocked_by->status, "since", s->blocked_by->since, "next", s->blocked_by->next));
 	if (s->replaced)
-		json_object_set_new(d, "fallback", event_text(s->fallback));
+		json_object_set_new(d, "fallback", event_json_text(s->fallback));
 	if (s->transaction[0])
 		json_object_set_new(d, "commitment",
-				    json_pack("{s:s, s:b, s:f, s:i}", "transaction", s->transaction, "taken", s->taken, "until",
-					      s->until, "failed", s->commit_tries));
+				    json_pack("{s:s, s:b, s:f, s:i}", "transaction", s->transaction, "accepted", s->accepted,
+					      "until", s->until, "failed", s->commit_tries));
 	return d;
 }
 
@@ -56,11 +57,11 @@ static json_t *result_of(const struct job_view *v)
 	for (size_t i = 0; i < v->n_objects; i++) {
 		const struct job_object *o = &v->objects[i];
 
-		json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:s}", "file", event_text(o->file), "sop_instance",
+		json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:s}", "file", event_json_text(o->file), "sop_instance",
 						      o->sop_instance, "sop_class", o->sop_class, "series", o->series));
 	}
-	first = json_pack("{s:o, s:s, s:s}", "file", event_text(v->objects[0].file), "sop_instance", v->objects[0].sop_instance,
-			  "sop_class", v->objects[0].sop_class);
+	first = json_pack("{s:o, s:s, s:s}", "file", event_json_text(v->objects[0].file), "sop_instance",
+			  v->objects[0].sop_instance, "sop_class", v->objects[0].sop_class);
 	json_object_set_new(first, "objects", list);
 	return first;
 }
@@ -85,13 +86,13 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, "
 			 "s:o, s:o, s:o}",
 			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority),
-			 "kind", event_text(v->kind), "calling", event_text(v->calling), "revision", v->revision, "of",
+			 "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "of",
 			 (json_int_t)v->of, "instances", (json_int_t)v->members.instances, "expected",
 			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
-			 event_text(v->protocol), "device", event_text(v->device), "opened", v->opened, "first_received",
-			 v->members.first, "last_received", v->members.last, "changed", v->changed, "finished", v->finished,
-			 "attempts", v->attempts, "crashes", v->crashes, "reason", event_text(v->reason), "destinations",
-			 destinations, "result", result_of(v), "progress", progress ? progress : json_null());
+			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened,
+			 "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed, "finished",
+			 v->finished, "attempts", v->attempts, "crashes", v->crashes, "reason", event_json_text(v->reason),
+			 "destinations", destinations, "result", result_of(v), "progress", progress ? progress : json_null());
 }
 
 /* ---- out of the journal ---- */
@@ -137,9 +138,9 @@ const char *job_report_study(const json_t *events)
 static json_t *instance(const struct instance_row *row)
 {
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I}", "instance", (json_int_t)row->id, "sop",
-			 event_text(row->sop_instance), "sop_class", event_text(row->sop_class), "transfer_syntax",
-			 event_text(row->transfer_syntax), "calling", event_text(row->calling), "association",
-			 event_text(row->association), "received", row->received, "file", row->file, "bytes",
+			 event_json_text(row->sop_instance), "sop_class", event_json_text(row->sop_class), "transfer_syntax",
+			 event_json_text(row->transfer_syntax), "calling", event_json_text(row->calling), "association",
+			 event_json_text(row->association), "received", row->received, "file", row->file, "bytes",
 			 (json_int_t)row->bytes);
 }
 

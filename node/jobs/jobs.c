@@ -316,9 +316,9 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_SEND_FAILED:
 	case EVENT_SENT:
 	case EVENT_SEND_REFUSED:
-	case EVENT_COMMIT_ASKED:
-	case EVENT_COMMIT_TAKEN:
-	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMIT_REQUESTED:
+	case EVENT_COMMIT_ACCEPTED:
+	case EVENT_COMMIT_REQUEST_FAILED:
 	case EVENT_COMMITTED:
 	case EVENT_COMMIT_FAILED:
 	case EVENT_COMMIT_REFUSED:
@@ -357,12 +357,12 @@ static void quarantine(struct job_view *v, const struct event_row *row, const ch
 	snprintf(v->reason, sizeof(v->reason), "journal row %lld: %s", (long long)row->seq, why);
 }
 
-void jobs_settle(struct jobs *jobs, double now)
+void jobs_observe_clock(struct jobs *jobs, double now)
 {
 	for (size_t i = 0; i < jobs->n; i++) {
 		struct job_view *v = jobs->list[i];
 
-		assemble_settle(&v->members, now);
+		assemble_clamp_time(&v->members, now);
 		if (v->finished > 0 && (v->seen <= 0 || v->seen > now))
 			v->seen = now;
 	}

@@ -41,14 +41,14 @@ struct job_send {
 	double since;		  /* s since the epoch: it has failed from then on without progress; 0: it has not */
 	bool alarm;		  /* ... for so long, or in such a way, that a person should look */
 	bool down;		  /* the last attempt got no association: others need not try before `next` */
-	bool absent;		  /* the configuration did not have it: it waits until one has it again */
+	bool unconfigured;	  /* the configuration did not have it: it waits until one has it again */
 	bool immediate;		  /* a person said retry: it does not wait for others */
 	bool committed;		  /* the peer answers for what it was last asked about, and nothing was sent since */
 	bool replaced;		  /* `fallback` gets the result in its place: nobody waits for this one */
 	bool standby;		  /* a fallback that is not needed for now */
 	char fallback[CONFIG_NAME_SIZE];
 	char transaction[65]; /* of the commitment that is asked for; "": none is */
-	bool taken;	      /* the peer has the request, and may take until `until` (s since the epoch) for its report */
+	bool accepted;	      /* the peer has the request, and may take until `until` (s since the epoch) for its report */
 	double until;
 	int commit_tries; /* requests that failed, since the last time a person said retry */
 	char status[8];	  /* "0000"; "" where the peer did not answer */
@@ -66,7 +66,7 @@ struct job_view {
 	int priority;							     /* of the case: the highest goes first */
 	char *key;							     /* of the case; "" when its opening is damaged */
 	double opened, changed, completed, started, reconstructed, finished; /* s since the epoch, 0: not yet */
-	double seen;	       /* s since the epoch: when jobs_settle() first saw that it had finished; 0: not yet */
+	double seen;	       /* s since the epoch: when jobs_observe_clock() first saw that it had finished; 0: not yet */
 	int64_t completed_seq; /* first come, first served */
 	struct assemble members;
 	long damaged; /* held for want of so many files that are as they were received; 0: for another reason, or not held */
@@ -102,7 +102,7 @@ void jobs_forget(struct jobs *jobs, int64_t id);
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
 
 /* What only the clock can say, for whoever lives long: once a look. */
-void jobs_settle(struct jobs *jobs, double now);
+void jobs_observe_clock(struct jobs *jobs, double now);
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id);		   /* NULL: none */
 struct job_view *jobs_latest(const struct jobs *jobs, const char *key);		   /* the newest job of a case; NULL: none */
@@ -110,7 +110,7 @@ struct job_send *job_view_send(const struct job_view *v, const char *destination
 size_t job_view_sends(const struct job_view *v, enum send_state state);		   /* how many of those that count */
 /* Why it cannot be reconstructed out of what is there of it, whatever a person says: a sentence; NULL: it can be tried. */
 const char *job_view_no_as_is(const struct job_view *v);
-bool job_view_wanted(const struct job_view *v, size_t object); /* is it due somewhere? */
+bool job_view_is_due(const struct job_view *v, size_t object); /* is it due somewhere? */
 const char *send_state_name(enum send_state state);	       /* "due", "stored", "sent", "refused" */
 const char *job_send_name(const struct job_send *s);	       /* ... or "committed", "replaced", "standby" */
 bool job_send_counts(const struct job_send *s);		       /* neither replaced nor on standby */

@@ -23,7 +23,7 @@ struct job_send *job_sends_free(struct job_send *sends, size_t n)
 	return NULL;
 }
 
-bool job_view_wanted(const struct job_view *v, size_t object)
+bool job_view_is_due(const struct job_view *v, size_t object)
 {
 	for (size_t i = 0; i < v->n_sends; i++)
 		if (v->sends[i].objects[object] == SEND_DUE && job_send_counts(&v->sends[i]))
@@ -58,7 +58,7 @@ const char *job_send_name(const struct job_send *s)
 }
 
 /* A destination's state out of those of the objects. */
-static void settle(const struct job_view *v, struct job_send *s)
+static void update_send_state(const struct job_view *v, struct job_send *s)
 {
 	size_t due = 0, refused = 0, stored = 0;
 
@@ -77,7 +77,7 @@ void job_send_again(const struct job_view *v, struct job_send *s)
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (s->objects[i] == SEND_REFUSED)
 			s->objects[i] = SEND_DUE;
-	settle(v, s);
+	update_send_state(v, s);
 }
 
 /* States of n objects, all due. */
@@ -223,7 +223,7 @@ int job_objects_replace(struct job_view *v, const json_t *detail)
 	for (size_t i = 0; i < v->n_sends; i++) {
 		free(v->sends[i].objects);
 		v->sends[i].objects = states[i];
-		settle(v, &v->sends[i]);
+		update_send_state(v, &v->sends[i]);
 	}
 	return 0;
 }
@@ -279,7 +279,7 @@ static int mark(const struct job_view *v, struct job_send *s, const json_t *deta
 		if (at < v->n_objects)
 			s->objects[at] = to(s->objects[at]);
 	}
-	settle(v, s);
+	update_send_state(v, s);
 	return 0;
 }
 
@@ -306,5 +306,5 @@ void job_objects_uncommitted(const struct job_view *v, struct job_send *s)
 {
 	for (size_t i = 0; i < v->n_objects; i++)
 		s->objects[i] = given_up_state(s->objects[i]);
-	settle(v, s);
+	update_send_state(v, s);
 }

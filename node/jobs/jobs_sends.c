@@ -23,14 +23,14 @@ static double get_number(const json_t *detail, const char *key)
 static void well(struct job_send *s)
 {
 	s->since = 0;
-	s->alarm = s->down = s->absent = false;
+	s->alarm = s->down = s->unconfigured = false;
 }
 
 /* One that the configuration does not have was not tried: that counts as no failure, and it is tried as soon as it is back. */
 static void failed(struct job_send *s, const json_t *detail, const struct event_row *row)
 {
-	s->absent = json_is_true(json_object_get(detail, "absent"));
-	if (s->absent) {
+	s->unconfigured = json_is_true(json_object_get(detail, "unconfigured"));
+	if (s->unconfigured) {
 		s->alarm = true;
 		s->down = false;
 		s->next = s->since = 0;
@@ -51,21 +51,21 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 	int ret = 0;
 
 	switch (row->event) {
-	case EVENT_COMMIT_ASKED:
+	case EVENT_COMMIT_REQUESTED:
 		if (!transaction[0] || strlen(transaction) >= sizeof(s->transaction))
 			return -EBADMSG;
 		strcpy(s->transaction, transaction);
-		s->taken = false;
+		s->accepted = false;
 		s->until = 0;
 		break;
-	case EVENT_COMMIT_TAKEN:
+	case EVENT_COMMIT_ACCEPTED:
 		if (open) {
 			well(s);
-			s->taken = true;
+			s->accepted = true;
 			s->until = get_number(detail, "until");
 		}
 		break;
-	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMIT_REQUEST_FAILED:
 		failed(s, detail, row);
 		s->transaction[0] = '\0';
 		break;

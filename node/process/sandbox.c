@@ -46,10 +46,10 @@ const char *sandbox_role_name(enum sandbox_role role)
 	return names[role];
 }
 
-void sandbox_look(struct sandbox_support *ret_support)
+void sandbox_probe(struct sandbox_support *ret_support)
 {
-	*ret_support =
-		(struct sandbox_support){.calls = sandbox_calls_there(), .files = sandbox_files_abi(), .sanitizer = SANITIZER};
+	*ret_support = (struct sandbox_support){
+		.calls = sandbox_calls_supported(), .files = sandbox_files_abi(), .sanitizer = SANITIZER};
 }
 
 int sandbox_check(const struct config *config, char *ret_missing, size_t size, struct err *err)
@@ -60,7 +60,7 @@ int sandbox_check(const struct config *config, char *ret_missing, size_t size, s
 	snprintf(ret_missing, size, "%s", "");
 	if (config->node.sandbox == SANDBOX_OFF)
 		return 0;
-	sandbox_look(&s);
+	sandbox_probe(&s);
 	if (s.sanitizer)
 		snprintf(missing, sizeof(missing), "everything (this is a build with a sanitizer)");
 	else
@@ -139,13 +139,13 @@ int sandbox_enter(enum sandbox_role role, const struct config *config, const cha
 	ret = sandbox_check(config, missing, sizeof(missing), err);
 	if (ret < 0 || config->node.sandbox == SANDBOX_OFF)
 		return ret;
-	sandbox_look(&s);
+	sandbox_probe(&s);
 	if (s.sanitizer)
 		return 0;
 	ret = role == SANDBOX_ASSOCIATION ? 0 : give_up_privileges(role, config, err);
 	/* What a CUDA driver opens late is not known for every one of them: under auto no case is put at risk for that. */
 	if (ret == 0 && s.files >= FILES_ABI_LEAST && role != SANDBOX_LISTENER && !(gpu && config->node.sandbox == SANDBOX_AUTO))
-		ret = sandbox_files_fence(role, config, gpu, s.files, err);
+		ret = sandbox_files_restrict(role, config, gpu, s.files, err);
 	if (ret == 0 && s.calls)
 		ret = sandbox_calls_limit(role, config, gpu, err);
 	return ret;

@@ -43,7 +43,7 @@ struct sandbox_support {
 };
 
 const char *sandbox_role_name(enum sandbox_role role); /* "listener", ... */
-void sandbox_look(struct sandbox_support *ret_support);
+void sandbox_probe(struct sandbox_support *ret_support);
 /* Would sandbox_enter() do all that `config` asks for? Negative: with node.sandbox = on it would refuse, and why. 0: yes. 1: with
  * auto, and ret_missing says what is left out. */
 int sandbox_check(const struct config *config, char *ret_missing, size_t size, struct err *err);

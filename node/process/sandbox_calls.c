@@ -381,7 +381,7 @@ static void forbid_for_gpu(struct calls *c)
 	rule(c, SCMP_ACT_ERRNO(EPERM), "ioctl", 1, &pasting);
 }
 
-bool sandbox_calls_there(void)
+bool sandbox_calls_supported(void)
 {
 	uint32_t action = SECCOMP_RET_KILL_PROCESS;
 

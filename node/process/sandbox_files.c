@@ -216,7 +216,7 @@ static int allow_role(struct fence *f, enum sandbox_role role, const struct conf
 	return err_set(f->err, EINVAL, "sandbox: no files for role %d", (int)role);
 }
 
-int sandbox_files_fence(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err)
+int sandbox_files_restrict(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err)
 {
 	struct ruleset_attr attr = {.fs = LANDLOCK_ACCESS_FS_EXECUTE | FS_WORK_FOLDERS | LANDLOCK_ACCESS_FS_MAKE_CHAR |
 					  LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |

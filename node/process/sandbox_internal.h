@@ -7,9 +7,9 @@
 /* Landlock's ABI; 0: none. */
 int sandbox_files_abi(void);
 /* Fence the files of this role in, with what ABI `abi` can do. */
-int sandbox_files_fence(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err);
+int sandbox_files_restrict(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err);
 
-bool sandbox_calls_there(void);
+bool sandbox_calls_supported(void);
 int sandbox_calls_limit(enum sandbox_role role, const struct config *config, bool gpu, struct err *err);
 
 #endif

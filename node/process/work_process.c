@@ -76,7 +76,7 @@ int work_process_begin(struct work_process *p, const char *name, const char *usa
 
 	if (code || work_process_open_journal(p, &err) == 0)
 		return code;
-	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+	log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 	work_process_end(p);
 	return CODE_FAILED;
 }

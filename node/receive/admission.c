@@ -116,7 +116,7 @@ static bool same_aet(const char *a, const char *b)
 static bool at_address(const struct known_peer *peer, const struct network *from)
 {
 	for (size_t i = 0; i < peer->n_networks; i++)
-		if (network_holds(&peer->network[i], from))
+		if (network_contains(&peer->network[i], from))
 			return true;
 	return false;
 }
@@ -167,7 +167,7 @@ static enum fit fit_of(const struct known_peer *p, const struct scp_request *r, 
 	return p->conf->aet[0] || p->conf->host[0] ? FIT_HOST : FIT_NONE;
 }
 
-static void say_why(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
+static void explain(const struct known_peer *nearest, enum fit fit, const struct scp_request *r, char *why, size_t size)
 {
 	if (fit == FIT_AET)
 		snprintf(why, size, "calling AE title '%s' is a known peer's, but %s is not its host", r->calling, r->host);
@@ -217,6 +217,6 @@ enum scp_admission admission_check(const struct admission *a, const struct scp_r
 		*ret_peer = ADMISSION_UNKNOWN_PEER;
 		return SCP_ADMIT;
 	}
-	say_why(nearest, best, request, why, why_size);
+	explain(nearest, best, request, why, why_size);
 	return SCP_REJECT_CALLING;
 }

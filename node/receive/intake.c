@@ -270,7 +270,7 @@ static int store_object(struct intake *in, const struct scp_object *o, uint64_t 
 		return rc;
 	log_event(LOG_ALERT, "instance-restored", "instance=%lld sop=%s file=%s reason=%s", (long long)old.id, o->sop_instance,
 		  old.file, log_quote("the journal had it, but its file was lost or damaged"));
-	return journal_mark_sound(in->journal, old.id, err);
+	return journal_mark_intact(in->journal, old.id, err);
 }
 
 static uint16_t end(void *ctx, const struct scp_object *o, uint64_t bytes, int write_error)
@@ -312,10 +312,10 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	uint16_t status;
 
 	if (open_journal(in, &err) < 0) {
-		log_event(LOG_CRIT, "journal-trouble", "association=%s reason=%s", in->association, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "association=%s reason=%s", in->association, log_quote(err.msg));
 		return COMMIT_FAILED;
 	}
-	status = commit_take(in->journal, in->config, r, in->calling, clock_wall());
+	status = commit_apply_report(in->journal, in->config, r, in->calling, clock_wall());
 	notify(in);
 	return status;
 }

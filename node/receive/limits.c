@@ -46,7 +46,7 @@ struct limits *limits_free(struct limits *l)
 
 struct in6_addr limits_sender(const struct in6_addr *address, bool peers_own)
 {
-	return peers_own ? *address : network_sender(address);
+	return peers_own ? *address : network_client_prefix(address);
 }
 
 static struct sender *find(struct limits *l, const struct in6_addr *address)

@@ -6,9 +6,9 @@
  * - Refusals: more than `peer_refusals` within `peer_window` shut an address out for `peer_block_time`. Attempts while it is shut
  *   out are counted, and do not prolong it.
  *
- * Configured peers are known by their index, others by what network_sender() makes of their address: of IPv6 the /64, within
- * which anybody can change his address at will. Only an address that a peer is configured with (limits_sender()) is always one of
- * its own: what others in its network do does not shut it out.
+ * Configured peers are known by their index, others by what network_client_prefix() makes of their address: of IPv6 the /64,
+ * within which anybody can change his address at will. Only an address that a peer is configured with (limits_sender()) is always
+ * one of its own: what others in its network do does not shut it out.
  *
  * The table is finite, and who has many addresses must neither get rid of a record nor shut out others with it:
  * - A sender that is shut out keeps its place until its time is over. Of the others the one makes room that was seen longest ago:

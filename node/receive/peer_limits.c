@@ -112,7 +112,7 @@ static void log_counted(void *ctx, const struct in6_addr *sender, const unsigned
 	(void)ctx;
 	if (sender)
 		network_print(sender, host, sizeof(host));
-	log_event(LOG_WARNING, "connections-counted", "host=%s refused=%lu silent=%lu seconds=%.0f", sender ? host : "several",
+	log_event(LOG_WARNING, "connections-summary", "host=%s refused=%lu silent=%lu seconds=%.0f", sender ? host : "several",
 		  count[REFUSAL_REJECTED], count[REFUSAL_SILENT], seconds);
 	if (count[REFUSAL_REJECTED] == 0)
 		return;

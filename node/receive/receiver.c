@@ -385,7 +385,7 @@ static void drain(struct receiver *r, int grace)
 		poll_once(r, 0, (struct timespec){.tv_nsec = 200 * 1000 * 1000});
 	}
 	if (r->n_children > 0) {
-		log_event(LOG_WARNING, "associations-cut", "count=%zu grace=%d", r->n_children, grace);
+		log_event(LOG_WARNING, "associations-aborted", "count=%zu grace=%d", r->n_children, grace);
 		signal_children(r, SIGKILL);
 	}
 	while (waitpid(-1, NULL, 0) > 0 || errno == EINTR)

@@ -19,7 +19,7 @@ struct tls_conf listener_tls(const struct listener_conf *l)
 				 .client_certificate = l->client_certificate};
 }
 
-static void say_date(double at, char *ret_text, size_t size)
+static void format_date(double at, char *ret_text, size_t size)
 {
 	time_t t = (time_t)at;
 	struct tm parts;
@@ -36,7 +36,7 @@ static void check_time(const struct tls_context *context, const char *whose, con
 
 	if (!report->expiry || !tls_validity(context, &from, &until))
 		return;
-	say_date(now < from ? from : until, date, sizeof(date));
+	format_date(now < from ? from : until, date, sizeof(date));
 	if (now < from)
 		snprintf(text, sizeof(text), "%s: the certificate in %s is not valid before %s: look at the clock", whose, file,
 			 date);
@@ -58,7 +58,7 @@ static void check_crl(const struct tls_context *context, const char *whose, cons
 
 	if (!report->expiry || !tls_crl_until(context, &until) || until - now >= TLS_FILES_CRL_DAYS * DAY)
 		return;
-	say_date(until, date, sizeof(date));
+	format_date(until, date, sizeof(date));
 	snprintf(text, sizeof(text), "%s: a list of revoked certificates in %s %s on %s: %s", whose, file,
 		 now >= until ? "ended" : "ends", date,
 		 now >= until ? "no peer of its authority is let in until the new one is there" : "get the new one, and reload");

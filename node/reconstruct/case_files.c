@@ -97,7 +97,7 @@ static int add_file(struct case_list *list, const struct exam_facts *facts, cons
 	return 0;
 }
 
-static int look_at(struct case_list *list, const char *path, struct err *err)
+static int inspect(struct case_list *list, const char *path, struct err *err)
 {
 	struct exam_facts facts;
 	struct err why = {0};
@@ -140,7 +140,7 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 	}
 	while (!rc && (entry = fts_read(fts))) {
 		if (entry->fts_info == FTS_F)
-			rc = look_at(list, entry->fts_path, err);
+			rc = inspect(list, entry->fts_path, err);
 		else if (entry->fts_info == FTS_NS || entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR)
 			rc = err_set(err, entry->fts_errno == EACCES ? EPERM : ENOENT, "%s: %s", entry->fts_path,
 				     strerror(entry->fts_errno));

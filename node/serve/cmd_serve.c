@@ -104,7 +104,7 @@ static void log_sandbox(const struct serve_conf *conf, const char *missing)
 	static const char *const modes[] = {[SANDBOX_AUTO] = "auto", [SANDBOX_ON] = "on", [SANDBOX_OFF] = "off"};
 	struct sandbox_support s;
 
-	sandbox_look(&s);
+	sandbox_probe(&s);
 	log_event(missing[0] || geteuid() == 0 ? LOG_WARNING : LOG_INFO, "sandbox", "mode=%s calls=%s files=%d uid=%ld%s%s",
 		  modes[conf->config->node.sandbox], s.calls ? "yes" : "no", s.files, (long)geteuid(),
 		  missing[0] ? " missing=" : "", missing[0] ? log_quote(missing) : "");

@@ -33,20 +33,21 @@ json_t *node_report_make(const struct node_report *r, const struct schedule *s, 
 	for (size_t i = 0; i < s->slots.n; i++) {
 		const struct slot *slot = &s->slots.list[i];
 		/* In whole seconds: it is written anew where it changes. */
-		double again = slot->out && slot->state == SLOT_DOWN ? round(now + slot->at - s->clock) : 0;
+		double again = slot->disabled && slot->state == SLOT_DOWN ? round(now + slot->at - s->clock) : 0;
 
-		json_array_append_new(devices, json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f}", "name", event_text(slot->name),
-							 "device", event_text(slot->device), "state", state_name(slot->state),
-							 "out", slot->out, "spare", slot->spare, "reason",
-							 event_text(slot->out ? slot->reason : ""), "again", again));
+		json_array_append_new(devices,
+				      json_pack("{s:o, s:o, s:s, s:b, s:b, s:o, s:f}", "name", event_json_text(slot->name),
+						"device", event_json_text(slot->device), "state", state_name(slot->state),
+						"disabled", slot->disabled, "spare", slot->spare, "reason",
+						event_json_text(slot->disabled ? slot->reason : ""), "again", again));
 	}
-	return json_pack("{s:f, s:o, s:b, s:b, s:o}", "started", r->started, "journal", event_text(r->journal), "receiver",
+	return json_pack("{s:f, s:o, s:b, s:b, s:o}", "started", r->started, "journal", event_json_text(r->journal), "receiver",
 			 receiver_runs(s), "stopping", s->stopping, "devices", devices);
 }
 
 void node_report_write(struct node_report *r, const struct schedule *s, double now)
 {
-	char *text = event_dump(node_report_make(r, s, now));
+	char *text = event_json_dump(node_report_make(r, s, now));
 
 	if (!text || (r->text && !strcmp(text, r->text)) || !node_file_write(s->config->node.spool, text)) {
 		free(text);

@@ -13,8 +13,8 @@ struct node_report {
 	char *text;	   /* as it was written last; NULL: not yet */
 };
 
-/* {"started", "journal", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "out", "spare", "reason",
- * "again"}]}; again: s since the epoch when a device that is out is tried. New reference. */
+/* {"started", "journal", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "disabled", "spare",
+ * "reason", "again"}]}; again: s since the epoch when a device that is out is tried. New reference. */
 json_t *node_report_make(const struct node_report *r, const struct schedule *s, double now);
 /* Written where it differs from the last time. */
 void node_report_write(struct node_report *r, const struct schedule *s, double now);

@@ -261,7 +261,7 @@ void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*b
 		if (!v || !retention_outbox_idle(v) || busy(ctx, v->id))
 			continue;
 		if (folder_path(spool, "outbox", v->id, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
-			log_event(LOG_WARNING, "outbox-left", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
+			log_event(LOG_WARNING, "outbox-not-removed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
 		else
 			log_event(LOG_INFO, "outbox-removed", "job=%lld", (long long)v->id);
 	}

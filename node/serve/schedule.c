@@ -53,7 +53,7 @@ bool schedule_not_yet(struct schedule *s, double until, double longest, double n
 static void journal_error(struct schedule *s, const struct err *err, double now)
 {
 	if (s->retry_at < s->clock) /* once a wait, not once an attempt */
-		log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err->msg));
+		log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err->msg));
 	s->retry_at = s->clock + JOURNAL_WAIT;
 	schedule_wake_on_clock(s, s->retry_at, now);
 }
@@ -71,7 +71,7 @@ static int refresh(struct schedule *s, double now)
 		journal_error(s, &err, now);
 		return ret;
 	}
-	jobs_settle(&s->jobs, now);
+	jobs_observe_clock(&s->jobs, now);
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		struct job_view *v = s->jobs.list[i];
 
@@ -106,7 +106,7 @@ bool schedule_append_event(struct schedule *s, const struct job_view *v, enum jo
 
 json_t *schedule_reason(const char *reason)
 {
-	return json_pack("{s:o}", "reason", event_text(reason));
+	return json_pack("{s:o}", "reason", event_json_text(reason));
 }
 
 /* ---- collecting ---- */
@@ -170,7 +170,7 @@ static bool collect(struct schedule *s, const struct job_view *v, double now)
 		return false;
 	}
 	return schedule_append_event(s, v, EVENT_HELD,
-				     json_pack("{s:o, s:I, s:I}", "reason", event_text(answer.reason), "instances",
+				     json_pack("{s:o, s:I, s:I}", "reason", event_json_text(answer.reason), "instances",
 					       (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
 				     now);
 }
@@ -243,9 +243,9 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(reason, sizeof(reason), "the header could not be read in %d attempts", s->index_tries);
-	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_text(row.sop_instance), "reason",
-			   event_text(reason));
-	text = event_dump(detail);
+	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_json_text(row.sop_instance), "reason",
+			   event_json_text(reason));
+	text = event_json_dump(detail);
 	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
 		journal_error(s, &err, now);
 	else

@@ -105,7 +105,7 @@ static bool result_exists(struct schedule *s, const struct job_view *v)
 	char path[500];
 
 	for (size_t i = 0; i < v->n_objects; i++)
-		if (job_view_wanted(v, i) &&
+		if (job_view_is_due(v, i) &&
 		    (snprintf(path, sizeof(path), "%s/%s", s->config->node.spool, v->objects[i].file) >= (int)sizeof(path) ||
 		     access(path, R_OK) < 0))
 			return false;
@@ -119,7 +119,8 @@ static bool is_waited_for(struct schedule *s, const char *destination)
 		const struct job_view *v = s->jobs.list[i];
 		const struct job_send *send = job_view_send(v, destination);
 
-		if ((v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && send && send->absent && job_send_counts(send))
+		if ((v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && send && send->unconfigured &&
+		    job_send_counts(send))
 			return true;
 	}
 	return false;
@@ -132,16 +133,17 @@ static bool append_unconfigured(struct schedule *s, const struct job_view *v, co
 	char reason[160], destination[CONFIG_NAME_SIZE];
 	int64_t job = v->id;
 
-	if (send->absent || (send->state != SEND_DUE && !stored) || config_destination(s->config, send->destination) ||
+	if (send->unconfigured || (send->state != SEND_DUE && !stored) || config_destination(s->config, send->destination) ||
 	    process_table_find(&s->processes, stored ? PROCESS_COMMIT : PROCESS_DELIVER, v->id,
 			       send->destination)) /* its end wakes us */
 		return false;
 	known = is_waited_for(s, send->destination);
 	snprintf(destination, sizeof(destination), "%s", send->destination); /* what is said changes the view */
 	snprintf(reason, sizeof(reason), "destination '%s' is not in the configuration", destination);
-	if (!schedule_append_event(s, v, stored ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED,
+	if (!schedule_append_event(s, v, stored ? EVENT_COMMIT_REQUEST_FAILED : EVENT_SEND_FAILED,
 				   json_pack("{s:s, s:s, s:s, s:o, s:b}", "destination", send->destination, "transaction",
-					     send->transaction, "status", "", "reason", event_text(reason), "absent", 1),
+					     send->transaction, "status", "", "reason", event_json_text(reason), "unconfigured",
+					     1),
 				   now))
 		return false;
 	if (!known)
@@ -176,10 +178,10 @@ static bool commitment_ended(struct schedule *s, const struct job_view *v, const
 		return false; /* missing() has said it */
 	if (!d->commitment)
 		return waive_commitment(s, v, send, now);
-	if (!send->transaction[0] || !send->taken || schedule_not_yet(s, send->until, d->commitment_timeout, now))
+	if (!send->transaction[0] || !send->accepted || schedule_not_yet(s, send->until, d->commitment_timeout, now))
 		return false;
 	snprintf(reason, sizeof(reason), "no report within %g s", d->commitment_timeout);
-	event = commit_not_kept(d, send, reason, NULL, now, &detail);
+	event = commit_expired_event(d, send, reason, NULL, now, &detail);
 	return schedule_append_event(s, v, event, detail, now);
 }
 
@@ -374,7 +376,8 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 	char how[120], reason[160];
 	json_t *detail;
 
-	if (!send || (p->kill_at > 0 && !p->hung) || send->state != (commit ? SEND_STORED : SEND_DUE) || (commit && send->taken))
+	if (!send || (p->kill_at > 0 && !p->hung) || send->state != (commit ? SEND_STORED : SEND_DUE) ||
+	    (commit && send->accepted))
 		return;
 	if (WIFEXITED(status) && (WEXITSTATUS(status) == CODE_OK || WEXITSTATUS(status) == CODE_CANCELLED))
 		return; /* it wrote down itself how it went */
@@ -383,9 +386,9 @@ void schedule_delivery_ended(struct schedule *s, const struct process *p, int st
 		snprintf(how, sizeof(how), "hung and was killed");
 	snprintf(reason, sizeof(reason), "the %s process %s", commit ? "commitment" : "delivery", how);
 	detail = json_pack("{s:s, s:s, s:s, s:o, s:f}", "destination", p->destination, "transaction", send->transaction, "status",
-			   "", "reason", event_text(reason), "next", now + SCHEDULE_CRASH_WAIT_CAP);
+			   "", "reason", event_json_text(reason), "next", now + SCHEDULE_CRASH_WAIT_CAP);
 	if (detail && d)
 		alarm = destination_failed(detail, d, send, false, false, now);
-	if (schedule_append_event(s, v, commit ? EVENT_COMMIT_NOT_TAKEN : EVENT_SEND_FAILED, detail, now) && alarm)
+	if (schedule_append_event(s, v, commit ? EVENT_COMMIT_REQUEST_FAILED : EVENT_SEND_FAILED, detail, now) && alarm)
 		destination_alarm(p->job, p->destination, reason);
 }

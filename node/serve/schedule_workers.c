@@ -30,15 +30,15 @@
 static void update(struct schedule *s, int id, enum slot_event event, int number, const char *text)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
-	bool counting = slot && device_name_is_open(slot->name) && !slot->leaving;
-	int outs = slot ? slot->outs : 0;
+	bool counting = slot && device_name_is_wildcard(slot->name) && !slot->retiring;
+	int outs = slot ? slot->disabled_count : 0;
 
 	slots_update(&s->slots, id, event, number, text, s->clock);
 	slot = slots_find(&s->slots, id);
 	if (event == SLOT_ENDED && counting && !slot)
 		log_event(LOG_ERR, "devices-not-counted", "reason=%s", log_quote(text));
-	if (slot && slot->outs > outs)
-		log_event(LOG_CRIT, "device-out", "device=%s reason=%s again=%.0f", log_quote(slot->name),
+	if (slot && slot->disabled_count > outs)
+		log_event(LOG_CRIT, "device-disabled", "device=%s reason=%s again=%.0f", log_quote(slot->name),
 			  log_quote(slot->reason), slot->at - s->clock);
 }
 
@@ -60,7 +60,7 @@ static void leave_job(struct schedule *s, int64_t job)
 	char path[400];
 
 	if (folder_path(s->config->node.spool, "work", job, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
-		log_event(LOG_WARNING, "work-left", "reason=%s", log_quote(err.msg));
+		log_event(LOG_WARNING, "work-not-removed", "reason=%s", log_quote(err.msg));
 }
 
 static void crashed(struct schedule *s, int64_t job, const char *reason, double now)
@@ -71,7 +71,7 @@ static void crashed(struct schedule *s, int64_t job, const char *reason, double 
 	if (!v || v->state != JOB_RUNNING)
 		return;
 	wait = backoff_seconds(v->crashes + 1, SCHEDULE_CRASH_WAIT_FIRST, SCHEDULE_CRASH_WAIT_CAP);
-	schedule_append_event(s, v, EVENT_CRASHED, json_pack("{s:o, s:f}", "reason", event_text(reason), "next", now + wait),
+	schedule_append_event(s, v, EVENT_CRASHED, json_pack("{s:o, s:f}", "reason", event_json_text(reason), "next", now + wait),
 			      now);
 }
 
@@ -121,16 +121,16 @@ static bool assign(struct schedule *s, const struct slot *slot, struct process *
 
 	snprintf(device, sizeof(device), "%s", slot->device);
 	if (!schedule_append_event(s, v, EVENT_STARTED,
-				   json_pack("{s:o, s:i}", "device", event_text(device), "attempt", v->attempts + 1), now))
+				   json_pack("{s:o, s:i}", "device", event_json_text(device), "attempt", v->attempts + 1), now))
 		return false;
 	if (!worker_ipc_send(p->ipc_fd, WORKER_JOB, job, 0, NULL, false)) {
-		update(s, id, SLOT_TOLD, 0, NULL);
+		update(s, id, SLOT_STOPPING, 0, NULL);
 		process_stop(p, s->clock, STOP_GRACE);
 		interrupted(s, job, "its worker was gone before it began", now);
 		return true;
 	}
 	p->job = job;
-	update(s, id, SLOT_GIVEN, 0, NULL);
+	update(s, id, SLOT_ASSIGNED, 0, NULL);
 	return true;
 }
 
@@ -145,7 +145,7 @@ static void assign_jobs(struct schedule *s, double now)
 		if (!v)
 			return;
 		if (!p || p->kill_at > 0)
-			update(s, slot->id, SLOT_TOLD, 0, NULL);
+			update(s, slot->id, SLOT_STOPPING, 0, NULL);
 		else if (!assign(s, slot, p, v, now))
 			return;
 	}
@@ -159,7 +159,7 @@ static void on_ready(struct schedule *s, int id, const char *device)
 
 	if (!slot || slot->state != SLOT_STARTING)
 		return;
-	log_event(LOG_NOTICE, slot->out ? "device-back" : "device-ready", "device=%s", log_quote(device));
+	log_event(LOG_NOTICE, slot->disabled ? "device-recovered" : "device-ready", "device=%s", log_quote(device));
 	update(s, id, SLOT_READY, 0, device);
 }
 
@@ -167,7 +167,7 @@ static void on_broken(struct schedule *s, struct process *p, const char *reason,
 {
 	int64_t job = p->job;
 
-	update(s, p->slot, SLOT_TAKEN_OUT, 0, reason);
+	update(s, p->slot, SLOT_DISABLED, 0, reason);
 	p->job = 0;
 	leave_job(s, job);
 	interrupted(s, job, reason, now);
@@ -186,7 +186,7 @@ static void on_message(struct schedule *s, struct process *p, const struct worke
 		on_ready(s, p->slot, m->text);
 		break;
 	case WORKER_REFUSED:
-		update(s, p->slot, SLOT_TAKEN_OUT, 0, m->text);
+		update(s, p->slot, SLOT_DISABLED, 0, m->text);
 		process_stop(p, s->clock, STOP_GRACE);
 		break;
 	case WORKER_ALIVE:
@@ -262,7 +262,7 @@ static void stop(struct schedule *s, int id)
 {
 	struct process *p = process_table_of_slot(&s->processes, id);
 
-	update(s, id, SLOT_TOLD, 0, NULL);
+	update(s, id, SLOT_STOPPING, 0, NULL);
 	if (p)
 		process_stop(p, s->clock, STOP_GRACE);
 }
@@ -275,13 +275,13 @@ static void kill_hung(struct schedule *s, int id)
 	char reason[120];
 
 	snprintf(reason, sizeof(reason), "its worker was not ready after %.0f s", SLOT_START_LIMIT);
-	log_event(LOG_ERR, "worker-hangs", "device=%s job=%lld", log_quote(slot->name), p ? (long long)p->job : 0LL);
+	log_event(LOG_ERR, "worker-hung", "device=%s job=%lld", log_quote(slot->name), p ? (long long)p->job : 0LL);
 	if (busy)
-		update(s, id, SLOT_TOLD, 0, NULL);
-	else if (device_name_is_open(slot->name))
+		update(s, id, SLOT_STOPPING, 0, NULL);
+	else if (device_name_is_wildcard(slot->name))
 		counted(s, id, 0, reason);
 	else
-		update(s, id, SLOT_TAKEN_OUT, 0, reason);
+		update(s, id, SLOT_DISABLED, 0, reason);
 	if (p) {
 		p->hung = true;
 		process_kill(p, s->clock);
@@ -305,7 +305,7 @@ static void abandon(struct schedule *s, int id, double now)
 static void act_on(struct schedule *s, int id, double now)
 {
 	double next;
-	enum slot_action action = slots_due(slots_find(&s->slots, id), s->config->node.worker_timeout, s->clock, &next);
+	enum slot_action action = slots_next_action(slots_find(&s->slots, id), s->config->node.worker_timeout, s->clock, &next);
 
 	if (next < s->clock + 86400)
 		schedule_wake_on_clock(s, next, now);

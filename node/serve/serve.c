@@ -109,7 +109,7 @@ static void loop(struct serve *v)
 		if (v->certificates_at <= clock)
 			serve_watch_certificates(v, clock);
 		if (v->stop_at > 0 && v->stop_at <= clock)
-			serve_stop_rest(v, clock);
+			serve_stop_children(v, clock);
 		notify_ready(v);
 		open_trail(v);
 		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);

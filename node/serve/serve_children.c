@@ -40,12 +40,12 @@ void serve_open_journal(struct serve *v, double clock)
 	if (journal_open(v->journal_path, &v->s.journal, &err) < 0) {
 		v->s.journal = NULL;
 		if (v->journal_at == 0)
-			log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+			log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 		v->journal_at = clock + JOURNAL_WAIT;
 		return;
 	}
 	if (v->journal_at > 0)
-		log_event(LOG_NOTICE, "journal-back", "path=%s", log_quote(v->journal_path));
+		log_event(LOG_NOTICE, "journal-reopened", "path=%s", log_quote(v->journal_path));
 	v->journal_at = 0;
 	v->version = -1;
 	v->s.journal_reserved = 0; /* its log may be a new file */
@@ -93,7 +93,7 @@ void serve_stop(struct serve *v, double clock)
 }
 
 /* The deliveries' grace is over. */
-void serve_stop_rest(struct serve *v, double clock)
+void serve_stop_children(struct serve *v, double clock)
 {
 	for (size_t i = 0; i < v->s.processes.n; i++)
 		process_stop(&v->s.processes.list[i], clock, 1);

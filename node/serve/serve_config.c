@@ -122,7 +122,7 @@ static void log_expiry(void *ctx, const char *text, bool is_over)
 static void log_open_key(void *ctx, const char *text)
 {
 	(void)ctx;
-	log_event(LOG_WARNING, "key-open", "reason=%s", log_quote(text));
+	log_event(LOG_WARNING, "key-unprotected", "reason=%s", log_quote(text));
 }
 
 /* Certificates end while the node runs. */
@@ -156,7 +156,7 @@ void serve_reload(struct serve *v, double clock)
 	if (ret == 0)
 		ret = listen_open(config, &v->conf.sockets, &v->conf.sockets, &why);
 	if (ret < 0) {
-		log_event(LOG_ERR, "config-kept", "reason=%s", log_quote(why.msg));
+		log_event(LOG_ERR, "config-not-reloaded", "reason=%s", log_quote(why.msg));
 		audit_configured(false, why.msg);
 		config_free(config);
 		free(text);

@@ -46,6 +46,6 @@ void serve_start_receiver(struct serve *v, double clock);
 void serve_open_journal(struct serve *v, double clock); /* where that fails, again at journal_at */
 void serve_reap(struct serve *v, double now);
 void serve_stop(struct serve *v, double clock); /* the second call does not wait */
-void serve_stop_rest(struct serve *v, double clock);
+void serve_stop_children(struct serve *v, double clock);
 
 #endif

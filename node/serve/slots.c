@@ -33,8 +33,8 @@ static void claim(struct slots *all, const char *name, double now)
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
-		if (slot->leaving && !slot->spare && !slot->abandoned && !strcmp(slot->name, name)) {
-			slot->leaving = false;
+		if (slot->retiring && !slot->spare && !slot->abandoned && !strcmp(slot->name, name)) {
+			slot->retiring = false;
 			return;
 		}
 	}
@@ -46,7 +46,7 @@ static void remove_gone(struct slots *all)
 	size_t n = 0;
 
 	for (size_t i = 0; i < all->n; i++)
-		if (!all->list[i].leaving || all->list[i].state != SLOT_DOWN)
+		if (!all->list[i].retiring || all->list[i].state != SLOT_DOWN)
 			all->list[n++] = all->list[i];
 	all->n = n;
 }
@@ -62,12 +62,12 @@ static void balance(struct slots *all, double now)
 
 		if (slot->spare && !slot->abandoned)
 			spare = slot;
-		else if (!slot->leaving)
-			*(slot->out ? &wanted : &in) = true;
+		else if (!slot->retiring)
+			*(slot->disabled ? &wanted : &in) = true;
 	}
 	wanted = wanted && !in;
 	if (spare)
-		spare->leaving = !wanted;
+		spare->retiring = !wanted;
 	else if (wanted && (spare = add(all, "cpu", now)))
 		spare->spare = true;
 	remove_gone(all);
@@ -81,7 +81,7 @@ void slots_configure(struct slots *all, const char *device, double now)
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
-		slot->leaving = true;
+		slot->retiring = true;
 		slot->old = slot->state != SLOT_DOWN;
 		slot->deaths = 0;
 		slot->at = now;
@@ -98,16 +98,16 @@ static void enter(struct slot *slot, enum slot_state state, double now)
 	slot->seen = now;
 }
 
-static void take_out(struct slot *slot, const char *reason, double now)
+static void disable(struct slot *slot, const char *reason, double now)
 {
-	double wait = SLOT_OUT_FIRST;
+	double wait = SLOT_RETRY_FIRST;
 
-	for (int i = 0; i < slot->outs && wait < SLOT_OUT_CAP; i++)
+	for (int i = 0; i < slot->disabled_count && wait < SLOT_RETRY_CAP; i++)
 		wait *= 2;
-	slot->out = true;
-	slot->outs++;
+	slot->disabled = true;
+	slot->disabled_count++;
 	slot->deaths = 0;
-	slot->at = now + (wait < SLOT_OUT_CAP ? wait : SLOT_OUT_CAP);
+	slot->at = now + (wait < SLOT_RETRY_CAP ? wait : SLOT_RETRY_CAP);
 	snprintf(slot->reason, sizeof(slot->reason), "%s", reason);
 }
 
@@ -116,7 +116,7 @@ static void expand(struct slots *all, int id, int count, double now)
 	bool instead_of_none = !strcmp(slots_find(all, id)->name, "auto");
 	char name[DEVICE_NAME_SIZE];
 
-	slots_find(all, id)->leaving = true;
+	slots_find(all, id)->retiring = true;
 	for (int i = 0; i < count && i < DEVICE_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "cuda:%d", i);
 		claim(all, name, now);
@@ -135,19 +135,19 @@ static void ended(struct slots *all, int id, const char *how, double now)
 	slot->old = false;
 	slot->device[0] = '\0';
 	slot->abandoned = false;
-	if (slot->leaving || slot->out)
+	if (slot->retiring || slot->disabled)
 		return;
 	slot->at = now;
 	if (was != SLOT_STARTING && was != SLOT_IDLE)
 		return;
 	if (++slot->deaths < SLOT_DEATHS_MAX) {
 		slot->at = now + DEATH_WAIT * (double)(1 << (slot->deaths - 1));
-	} else if (device_name_is_open(slot->name)) {
+	} else if (device_name_is_wildcard(slot->name)) {
 		expand(all, id, 0, now);
 	} else {
 		snprintf(reason, sizeof(reason), "%d workers ended before they had done anything; the last one %.200s",
 			 slot->deaths, how);
-		take_out(slot, reason, now);
+		disable(slot, reason, now);
 	}
 }
 
@@ -163,22 +163,22 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 		break;
 	case SLOT_COUNTED:
 		enter(slot, SLOT_ENDING, now);
-		if (!slot->leaving) /* nobody asks any more, or it is said twice */
+		if (!slot->retiring) /* nobody asks any more, or it is said twice */
 			expand(all, id, number, now);
 		break;
 	case SLOT_READY:
 		if (slot->state != SLOT_STARTING) /* too late: it was killed, and what was said about it stands */
 			break;
 		enter(slot, SLOT_IDLE, now);
-		slot->out = false;
+		slot->disabled = false;
 		snprintf(slot->device, sizeof(slot->device), "%s", text);
 		break;
-	case SLOT_TAKEN_OUT:
-		take_out(slot, text, now);
+	case SLOT_DISABLED:
+		disable(slot, text, now);
 		if (slot->state != SLOT_DOWN)
 			enter(slot, SLOT_ENDING, now);
 		break;
-	case SLOT_GIVEN:
+	case SLOT_ASSIGNED:
 		enter(slot, SLOT_BUSY, now);
 		break;
 	case SLOT_ALIVE:
@@ -187,16 +187,16 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 	case SLOT_DONE:
 		enter(slot, SLOT_IDLE, now);
 		slot->deaths = 0;
-		slot->outs = number ? 0 : slot->outs;
+		slot->disabled_count = number ? 0 : slot->disabled_count;
 		break;
-	case SLOT_TOLD:
+	case SLOT_STOPPING:
 		enter(slot, SLOT_ENDING, now);
 		break;
 	case SLOT_ENDED:
 		ended(all, id, text, now);
 		break;
 	case SLOT_ABANDONED:
-		take_out(slot, text, now);
+		disable(slot, text, now);
 		slot->abandoned = true;
 		break;
 	}
@@ -211,7 +211,7 @@ static bool over(double limit, double now, double *ret_next)
 	return false;
 }
 
-enum slot_action slots_due(const struct slot *slot, double timeout, double now, double *ret_next)
+enum slot_action slots_next_action(const struct slot *slot, double timeout, double now, double *ret_next)
 {
 	*ret_next = INFINITY;
 	switch (slot->state) {
@@ -220,7 +220,7 @@ enum slot_action slots_due(const struct slot *slot, double timeout, double now, 
 	case SLOT_STARTING:
 		return over(slot->since + SLOT_START_LIMIT, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
 	case SLOT_IDLE:
-		return slot->old || slot->leaving ? SLOT_STOP : SLOT_NOTHING;
+		return slot->old || slot->retiring ? SLOT_STOP : SLOT_NOTHING;
 	case SLOT_BUSY:
 		return over(slot->seen + timeout, now, ret_next) ? SLOT_KILL : SLOT_NOTHING;
 	case SLOT_ENDING:
@@ -238,7 +238,7 @@ struct slot *slots_idle(struct slots *all)
 	for (size_t i = 0; i < all->n; i++) {
 		struct slot *slot = &all->list[i];
 
-		if (slot->state != SLOT_IDLE || slot->old || slot->leaving)
+		if (slot->state != SLOT_IDLE || slot->old || slot->retiring)
 			continue;
 		if (!strncmp(slot->name, "cuda", 4))
 			return slot;
@@ -255,6 +255,6 @@ int slots_threads(const struct slots *all, const struct slot *slot, int cores)
 	if (!strncmp(slot->name, "cpu:", 4))
 		return atoi(slot->name + 4);
 	for (size_t i = 0; i < all->n; i++)
-		n += !all->list[i].leaving && !all->list[i].out;
+		n += !all->list[i].retiring && !all->list[i].disabled;
 	return cores > n && n > 0 ? cores / n : n > 0 ? 1 : cores;
 }

@@ -9,7 +9,7 @@
  *	  └──── ended ──── ending ◄──────────────┴──────────────────┘
  *
  * - A device that fails its self-test, or an error that is the device's own, takes the slot out: it is tried again after
- *   SLOT_OUT_FIRST seconds, twice as long each time up to SLOT_OUT_CAP, and at once when the configuration is read. It is in
+ *   SLOT_RETRY_FIRST seconds, twice as long each time up to SLOT_RETRY_CAP, and at once when the configuration is read. It is in
  *   again when its worker is ready; the waiting starts from the beginning when it has done a case.
  * - A worker that dies before it has done anything is started again SLOT_DEATHS_MAX times; then the slot is taken out.
  * - While all slots are out, there is a spare one on the CPU. It ends, after its case, when another is in again.
@@ -25,9 +25,9 @@
 
 #include "node/base/device_names.h"
 
-#define SLOTS_MAX 48	     /* those of a configuration, those that leave, the spare one */
-#define SLOT_OUT_FIRST 600.0 /* s */
-#define SLOT_OUT_CAP 86400.0
+#define SLOTS_MAX 48	       /* those of a configuration, those that leave, the spare one */
+#define SLOT_RETRY_FIRST 600.0 /* s */
+#define SLOT_RETRY_CAP 86400.0
 #define SLOT_DEATHS_MAX 3
 #define SLOT_START_LIMIT 180.0 /* s that a worker may take to open and test its device */
 #define SLOT_END_LIMIT 60.0    /* s that a worker may take to end, SIGKILL included; then it hangs in the driver */
@@ -44,18 +44,18 @@ struct slot {
 	int id; /* never given twice */
 	char name[DEVICE_NAME_SIZE];
 	enum slot_state state;
-	char device[96];  /* what its worker opened: "cuda:0 (NVIDIA H200)"; "": none yet */
-	bool out;	  /* taken out, and not in again */
-	bool spare;	  /* not configured: the CPU, because all others are out */
-	bool old;	  /* its worker works with an earlier configuration */
-	bool leaving;	  /* gone as soon as there is no process */
-	bool abandoned;	  /* its process does not even end */
-	int outs;	  /* taken out so often, since it last did a case */
-	int deaths;	  /* of workers that had done nothing yet, in a row */
-	double at;	  /* DOWN: start then */
-	double since;	  /* of the state */
-	double seen;	  /* BUSY: last sign of progress */
-	char reason[300]; /* why it was taken out last */
+	char device[96];    /* what its worker opened: "cuda:0 (NVIDIA H200)"; "": none yet */
+	bool disabled;	    /* taken out, and not in again */
+	bool spare;	    /* not configured: the CPU, because all others are out */
+	bool old;	    /* its worker works with an earlier configuration */
+	bool retiring;	    /* gone as soon as there is no process */
+	bool abandoned;	    /* its process does not even end */
+	int disabled_count; /* taken out so often, since it last did a case */
+	int deaths;	    /* of workers that had done nothing yet, in a row */
+	double at;	    /* DOWN: start then */
+	double since;	    /* of the state */
+	double seen;	    /* BUSY: last sign of progress */
+	char reason[300];   /* why it was taken out last */
 };
 
 struct slots {
@@ -68,11 +68,11 @@ enum slot_event {
 	SLOT_SPAWNED,	/* its process is started */
 	SLOT_COUNTED,	/* number: so many CUDA devices; the slot becomes them */
 	SLOT_READY,	/* text: the device's name */
-	SLOT_TAKEN_OUT, /* text: the reason; its process ends or never came up */
-	SLOT_GIVEN,	/* a case */
+	SLOT_DISABLED,	/* text: the reason; its process ends or never came up */
+	SLOT_ASSIGNED,	/* a case */
 	SLOT_ALIVE,	/* the case goes on */
 	SLOT_DONE,	/* number: did the device do it (1), or was the case refused (0) */
-	SLOT_TOLD,	/* its process is told to end */
+	SLOT_STOPPING,	/* its process is told to end */
 	SLOT_ENDED,	/* its process ended; text: how */
 	SLOT_ABANDONED, /* its process does not end: the slot counts as out */
 };
@@ -92,7 +92,7 @@ void slots_update(struct slots *all, int id, enum slot_event event, int number, 
 struct slot *slots_find(struct slots *all, int id); /* NULL: none */
 /* What is to be done about a slot now. *ret_next: when to ask again at the latest. timeout: s that a case may go without
  * progress. */
-enum slot_action slots_due(const struct slot *slot, double timeout, double now, double *ret_next);
+enum slot_action slots_next_action(const struct slot *slot, double timeout, double now, double *ret_next);
 /* One that waits for a case, on a CUDA device where there is one; NULL: none. */
 struct slot *slots_idle(struct slots *all);
 /* How many threads a worker there may use, with `cores` for all of them. */

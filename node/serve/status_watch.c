@@ -35,7 +35,7 @@ void status_watch_configure(struct status_watch *w, const struct config *config,
 	if (!config->status.enabled || strcmp(w->bind, config->status.bind) != 0 || w->port != config->status.port)
 		stop_listening(w);
 	w->at = config->status.enabled ? clock : 0;
-	w->told = false;
+	w->logged = false;
 }
 
 static int start_listening(struct status_watch *w, const struct status_conf *conf, struct err *err)
@@ -65,9 +65,9 @@ void status_watch_step(struct status_watch *w, const struct config *config, cons
 	if (w->at == 0 || w->at > clock)
 		return;
 	if (w->listen_fd < 0 && start_listening(w, &config->status, &err) < 0) {
-		if (!w->told)
+		if (!w->logged)
 			log_event(LOG_ERR, "status-page-not-served", "reason=%s", log_quote(err.msg));
-		w->told = true;
+		w->logged = true;
 		w->at = clock + LISTEN_AGAIN;
 		return;
 	}

@@ -9,8 +9,8 @@ struct status_watch {
 	int listen_fd; /* -1: none */
 	char bind[64]; /* where that listens */
 	int port;
-	double at; /* start the process then, on clock_seconds(); 0: none is wanted */
-	bool told; /* what is in the way is logged */
+	double at;   /* start the process then, on clock_seconds(); 0: none is wanted */
+	bool logged; /* what is in the way is logged */
 };
 
 void status_watch_begin(struct status_watch *w);

@@ -27,7 +27,7 @@
 #include "node/status/cmd_status.h"
 #include "node/status/status.h"
 #include "node/status/status_ipc.h"
-#include "node/status/status_words.h"
+#include "node/status/status_text.h"
 #include "node/store/event.h"
 
 #define ANSWER_SECONDS 5.0  /* for the other end to take an answer */
@@ -56,7 +56,7 @@ static void update(struct reporter *r)
 {
 	if (r->updated > 0 && clock_seconds() - r->updated < UPDATE_SECONDS)
 		return;
-	status_look(&r->status, clock_wall());
+	status_update(&r->status, clock_wall());
 	r->updated = clock_seconds();
 }
 
@@ -87,7 +87,7 @@ static void reply_sentence(struct status_reply *a, int code, const char *title, 
 
 static void reply_json(struct status_reply *a, struct status *s)
 {
-	char *text = event_dump(status_json(s));
+	char *text = event_json_dump(status_json(s));
 	struct html h = {.failed = !text};
 
 	if (text)
@@ -182,7 +182,7 @@ static void act(struct reporter *r, const struct status_request *q, struct statu
 			"The configuration allows no actions on this page (status.actions). Use tomonode retry and cancel.");
 		return;
 	}
-	if (!v || (q->page == STATUS_AS_IS && !status_words_as_is(v))) {
+	if (!v || (q->page == STATUS_AS_IS && !status_text_as_is(v))) {
 		reply_sentence(a, v ? 409 : 404, v ? "Nothing was done" : "No such case",
 			       v ? "The case is not held for want of images any more."
 				 : "The journal has no case of this number.");
@@ -314,7 +314,7 @@ static void loop(struct reporter *r, const sigset_t *waiting)
 			continue;
 		if (fds[0].revents)
 			serve_one(r);
-		status_names_hear(&r->status.names);
+		status_names_receive(&r->status.names);
 	}
 }
 

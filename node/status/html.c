@@ -69,7 +69,7 @@ void html_printf(struct html *h, const char *fmt, ...)
 }
 
 /* Control characters, and those by which a text can look like another one. */
-static bool misleads(uint32_t c)
+static bool is_misleading(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb) ||
@@ -98,7 +98,7 @@ void html_text(struct html *h, const char *text)
 			html_put(h, "&#39;");
 		else if (code == '\n' || code == '\t')
 			html_put(h, " ");
-		else if (misleads(code))
+		else if (is_misleading(code))
 			html_put(h, REPLACEMENT);
 		else
 			html_bytes(h, s, n);
@@ -119,7 +119,7 @@ void html_label(struct html *h, const char *text)
 			html_bytes(h, s, 1);
 		} else if (n == 1 && *s == '\n') {
 			html_put(h, "\\n");
-		} else if (n == 0 || misleads(code)) {
+		} else if (n == 0 || is_misleading(code)) {
 			html_put(h, REPLACEMENT);
 		} else {
 			html_bytes(h, s, n);

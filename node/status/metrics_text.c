@@ -119,14 +119,14 @@ static void node(struct html *h, const struct status *s)
 		       json_string_length(json_object_get(s->node, "journal")) > 0);
 		number(h, "receiver_running", "gauge", "1 while the receiver runs.",
 		       json_is_true(json_object_get(s->node, "receiver")));
-		head(h, "device_out", "gauge", "1 while a device is out of use.");
+		head(h, "device_disabled", "gauge", "1 while a device is out of use.");
 		json_array_foreach(json_object_get(s->node, "devices"), i, device)
 		{
 			const char *name = json_string_value(json_object_get(device, "name"));
 
-			html_printf(h, "tomonode_device_out{slot=\"%zu\",device=\"", i);
+			html_printf(h, "tomonode_device_disabled{slot=\"%zu\",device=\"", i);
 			html_label(h, name ? name : "");
-			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "out")));
+			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "disabled")));
 		}
 	}
 	number(h, "spool_free_bytes", "gauge", "Free on the spool's disk.", (double)s->disk_free);

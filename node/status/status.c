@@ -218,7 +218,7 @@ static struct status_destination *destination(struct status *s, const char *name
 	return d;
 }
 
-static void look_at_send(struct status *s, const struct job_view *v, const struct job_send *send)
+static void update_send(struct status *s, const struct job_view *v, const struct job_send *send)
 {
 	bool due = send->state == SEND_DUE && v->state == JOB_RECONSTRUCTED && job_send_counts(send);
 	struct status_destination *d;
@@ -232,7 +232,7 @@ static void look_at_send(struct status *s, const struct job_view *v, const struc
 	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_counts(send);
 	if (send->state == SEND_DONE && send->time > d->last_sent)
 		d->last_sent = send->time;
-	if (!due || (send->failures == 0 && !send->absent))
+	if (!due || (send->failures == 0 && !send->unconfigured))
 		return;
 	if (d->next == 0 || send->next < d->next)
 		d->next = send->next;
@@ -244,13 +244,13 @@ static void look_at_send(struct status *s, const struct job_view *v, const struc
 	}
 }
 
-static void look_at_destinations(struct status *s)
+static void update_destinations(struct status *s)
 {
 	for (size_t i = 0; i < s->config->n_destinations; i++)
 		destination(s, s->config->destinations[i].name);
 	for (size_t i = 0; i < s->jobs.n; i++)
 		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++)
-			look_at_send(s, s->jobs.list[i], &s->jobs.list[i]->sends[k]);
+			update_send(s, s->jobs.list[i], &s->jobs.list[i]->sends[k]);
 	for (size_t i = 0; i < s->n_destinations; i++) {
 		struct status_destination *d = &s->destinations[i];
 
@@ -264,7 +264,7 @@ static void look_at_destinations(struct status *s)
 
 /* ---- the node itself ---- */
 
-static void look_at_disk(struct status *s)
+static void update_disk(struct status *s)
 {
 	struct statvfs v;
 
@@ -285,7 +285,7 @@ static void look_at_disk(struct status *s)
 			(double)s->disk_free / 1e9, (double)s->config->node.reserve / 1e9);
 }
 
-static void look_at_node(struct status *s)
+static void update_node(struct status *s)
 {
 	const json_t *slots, *slot;
 	size_t i, out = 0;
@@ -301,7 +301,7 @@ static void look_at_node(struct status *s)
 		const char *name = json_string_value(json_object_get(slot, "name"));
 		const char *reason = json_string_value(json_object_get(slot, "reason"));
 
-		if (!json_is_true(json_object_get(slot, "out")))
+		if (!json_is_true(json_object_get(slot, "disabled")))
 			continue;
 		out++;
 		problem(s, false, "Device %s is out of use: %s.", name ? name : "?",
@@ -311,7 +311,7 @@ static void look_at_node(struct status *s)
 		problem(s, true, "No device can reconstruct: cases wait.");
 }
 
-static void look_at_spool(struct status *s)
+static void update_spool(struct status *s)
 {
 	char warning[OPERATOR_WARNING_SIZE];
 
@@ -322,7 +322,7 @@ static void look_at_spool(struct status *s)
 		problem(s, false, "%s", warning);
 }
 
-static void look_at_cases(struct status *s)
+static void update_cases(struct status *s)
 {
 	size_t n = 0;
 
@@ -336,7 +336,7 @@ static void look_at_cases(struct status *s)
 		problem(s, false, n == 1 ? "%zu case needs attention, see below." : "%zu cases need attention, see below.", n);
 }
 
-void status_look(struct status *s, double now)
+void status_update(struct status *s, double now)
 {
 	struct err err = {0};
 
@@ -349,13 +349,13 @@ void status_look(struct status *s, double now)
 		s->unassigned = NULL;
 	}
 	delivery_queue_update(&s->jobs);
-	look_at_disk(s);
-	look_at_node(s);
-	look_at_spool(s);
-	look_at_destinations(s);
-	look_at_cases(s);
+	update_disk(s);
+	update_node(s);
+	update_spool(s);
+	update_destinations(s);
+	update_cases(s);
 	if (s->config->status.show_patient)
-		status_names_want(&s->names, s);
+		status_names_request(&s->names, s);
 }
 
 bool status_is_healthy(const struct status *s)

@@ -54,7 +54,7 @@ struct status {
 	struct metrics metrics;
 	struct journal_totals totals;
 	struct status_names names;
-	/* as of the last status_look(): */
+	/* as of the last status_update(): */
 	double now; /* s since the epoch */
 	uint64_t unindexed;
 	uint64_t orphans; /* images that the journal does not name */
@@ -72,7 +72,7 @@ struct status {
 void status_begin(struct status *s, const struct config *config);
 void status_end(struct status *s);
 /* Bring all of it up to date. */
-void status_look(struct status *s, double now);
+void status_update(struct status *s, double now);
 bool status_is_healthy(const struct status *s); /* no grave problem */
 /* How far a running job is: its stage and 0..1; false: not known. */
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction);

@@ -48,9 +48,9 @@ static void events(struct html *h, const struct status *s, const json_t *list)
 		run = images ? run + 1 : 0;
 		if (images && i + 1 < n && !strcmp(text_of(json_array_get(list, i + 1), "event"), "instance"))
 			continue; /* a run of images is one line */
-		status_words_time(json_number_value(json_object_get(e, "time")), s->now, when, sizeof(when));
+		status_text_time(json_number_value(json_object_get(e, "time")), s->now, when, sizeof(when));
 		html_printf(h, "<tr><td><time>%s</time></td><td>", when);
-		html_text(h, job_event_parse(name, &event) == 0 ? status_words_event(event) : name);
+		html_text(h, job_event_parse(name, &event) == 0 ? status_text_event(event) : name);
 		html_put(h, "</td><td>");
 		if (images)
 			html_printf(h, "%zu", run);
@@ -76,14 +76,14 @@ static void stages(struct html *h, const json_t *list)
 	{
 		double seconds = json_number_value(json_object_get(one, "seconds"));
 
-		status_words_span(seconds, span, sizeof(span));
+		status_text_duration(seconds, span, sizeof(span));
 		html_put(h, "<tr><td>");
 		html_text(h, text_of(one, "stage"));
 		html_printf(h, "</td><td class=\"figure\">%s</td></tr>\n", span);
 		if (strcmp(text_of(one, "stage"), "receive") != 0)
 			total += seconds;
 	}
-	status_words_span(total, span, sizeof(span));
+	status_text_duration(total, span, sizeof(span));
 	html_printf(
 		h,
 		"</tbody><tfoot><tr><td>from the last image on</td><td class=\"figure\">%s</td></tr></tfoot></table></section>\n",
@@ -121,7 +121,7 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 					  d->blocked_by ? "Waits" : "Due");
 		html_printf(h, "</td><td>%zu of %zu</td><td>", sent, v->n_objects);
 		if (d->blocked_by) {
-			status_words_time(why->since, s->now, when, sizeof(when));
+			status_text_time(why->since, s->now, when, sizeof(when));
 			html_printf(h, "not reached since <time>%s</time>: ", when);
 		}
 		if (why->status[0]) {
@@ -131,7 +131,7 @@ static void sends(struct html *h, const struct status *s, const struct job_view 
 		}
 		html_text(h, why->reason);
 		if ((d->blocked_by || d->state == SEND_DUE) && why->next > s->now) {
-			status_words_time(why->next, s->now, when, sizeof(when));
+			status_text_time(why->next, s->now, when, sizeof(when));
 			html_printf(h, "%sagain at <time>%s</time>", why->status[0] || why->reason[0] ? "; " : "", when);
 		}
 		html_put(h, "</td></tr>\n");
@@ -145,7 +145,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	json_t *view = job_report_view(v, s->config->node.spool), *list = job_report_events(s->journal, v->id, &err);
 	json_t *times = view && list ? job_report_stages(view, list) : NULL;
 	const char *word;
-	enum status_tone tone = status_words_state(v, &word);
+	enum status_tone tone = status_text_state(v, &word);
 	char title[120], head[200];
 
 	if (!times) {
@@ -154,12 +154,12 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		json_decref(list);
 		return false;
 	}
-	status_words_title(v, title, sizeof(title));
+	status_text_title(v, title, sizeof(title));
 	snprintf(head, sizeof(head), "Case %lld: %s", (long long)v->id, title);
 	status_page_begin(h, s, head);
 	html_printf(h,
 		    "<p class=\"back\"><a href=\"/\" id=\"back\">All cases</a></p><section class=\"case single %s\" id=\"case\">",
-		    status_words_tone(tone));
+		    status_text_tone(tone));
 	status_page_picture(h, s, v, 256);
 	html_put(h, "<div class=\"what\"><h1>");
 	html_text(h, title);

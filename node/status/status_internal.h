@@ -3,7 +3,7 @@
 #define TOMONODE_NODE_STATUS_INTERNAL_H
 
 #include "node/status/status.h"
-#include "node/status/status_words.h"
+#include "node/status/status_text.h"
 
 /* From the doctype to the opened <main>; title is escaped. */
 void status_page_begin(struct html *h, const struct status *s, const char *title);

@@ -3,7 +3,7 @@
 
 #include "node/base/version.h"
 #include "node/status/status.h"
-#include "node/status/status_words.h"
+#include "node/status/status_text.h"
 #include "node/store/event.h"
 
 static json_t *sends_json(const struct job_view *v)
@@ -17,12 +17,12 @@ static json_t *sends_json(const struct job_view *v)
 
 		for (size_t k = 0; k < v->n_objects; k++)
 			sent += s->objects[k] == SEND_DONE || s->objects[k] == SEND_STORED;
-		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_text(s->destination), "state",
-				job_send_name(s), "status", s->status, "reason", event_text(s->reason), "failures", s->failures,
-				"next", s->next, "sent", (json_int_t)sent);
+		one = json_pack("{s:o, s:s, s:s, s:o, s:i, s:f, s:I}", "name", event_json_text(s->destination), "state",
+				job_send_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
+				s->failures, "next", s->next, "sent", (json_int_t)sent);
 		if (s->blocked_by)
 			json_object_set_new(one, "waits",
-					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_text(s->blocked_by->reason),
+					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_json_text(s->blocked_by->reason),
 						      "status", s->blocked_by->status, "since", s->blocked_by->since, "next",
 						      s->blocked_by->next));
 		json_array_append_new(list, one);
@@ -37,23 +37,25 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 	double fraction;
 	json_t *one;
 
-	status_words_title(v, title, sizeof(title));
-	status_words_sentence(v, 0, s->now, sentence, sizeof(sentence));
+	status_text_title(v, title, sizeof(title));
+	status_text_sentence(v, 0, s->now, sentence, sizeof(sentence));
 	one = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:i, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:i, s:o, s:o}",
-			"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_text(title), "sentence",
-			event_text(sentence), "kind", event_text(v->kind), "calling", event_text(v->calling), "hint",
-			status_words_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances, "expected",
-			(json_int_t)v->members.expected, "protocol", event_text(v->protocol), "device", event_text(v->device),
-			"opened", v->opened, "last_received", v->members.last, "changed", v->changed, "finished", v->finished,
-			"attempts", v->attempts, "objects", (int)v->n_objects, "reason", event_text(v->reason), "destinations",
-			sends_json(v));
+			"id", (json_int_t)v->id, "state", job_state_name(v->state), "title", event_json_text(title), "sentence",
+			event_json_text(sentence), "kind", event_json_text(v->kind), "calling", event_json_text(v->calling),
+			"hint", status_text_hint(v), "revision", v->revision, "instances", (json_int_t)v->members.instances,
+			"expected", (json_int_t)v->members.expected, "protocol", event_json_text(v->protocol), "device",
+			event_json_text(v->device), "opened", v->opened, "last_received", v->members.last, "changed", v->changed,
+			"finished", v->finished, "attempts", v->attempts, "objects", (int)v->n_objects, "reason",
+			event_json_text(v->reason), "destinations", sends_json(v));
 	if (v->state == JOB_RUNNING && status_progress(s, v->id, stage, &fraction))
-		json_object_set_new(one, "progress", json_pack("{s:o, s:f}", "stage", event_text(stage), "fraction", fraction));
+		json_object_set_new(one, "progress",
+				    json_pack("{s:o, s:f}", "stage", event_json_text(stage), "fraction", fraction));
 	else
 		json_object_set_new(one, "progress", json_null());
 	if (name)
-		json_object_set_new(one, "patient",
-				    json_pack("{s:o, s:o}", "name", event_text(name->name), "id", event_text(name->id)));
+		json_object_set_new(
+			one, "patient",
+			json_pack("{s:o, s:o}", "name", event_json_text(name->name), "id", event_json_text(name->id)));
 	return one;
 }
 
@@ -71,10 +73,10 @@ static json_t *destinations_json(const struct status *s)
 		const struct status_destination *d = &s->destinations[i];
 
 		json_array_append_new(list,
-				      json_pack("{s:o, s:b, s:b, s:I, s:I, s:f, s:f, s:f, s:o}", "name", event_text(d->name),
+				      json_pack("{s:o, s:b, s:b, s:I, s:I, s:f, s:f, s:f, s:o}", "name", event_json_text(d->name),
 						"configured", d->conf != NULL, "down", d->down, "waiting", (json_int_t)d->waiting,
 						"refused", (json_int_t)d->refused, "last_sent", d->last_sent, "last_failed",
-						d->last_failed, "next", d->next, "reason", event_text(d->reason)));
+						d->last_failed, "next", d->next, "reason", event_json_text(d->reason)));
 	}
 	return list;
 }
@@ -92,7 +94,7 @@ json_t *status_json(const struct status *s)
 		json_object_set_new(counts, job_state_name((enum job_state)state), json_integer((json_int_t)s->by_state[state]));
 	for (i = 0; i < s->n_problems; i++)
 		json_array_append_new(problems, json_pack("{s:b, s:o}", "grave", s->problems[i].grave, "text",
-							  event_text(s->problems[i].text)));
+							  event_json_text(s->problems[i].text)));
 	json_array_foreach(s->unassigned, i, one)
 	{
 		json_t *copy = json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "instance", json_object_get(one, "instance"),

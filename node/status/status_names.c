@@ -17,7 +17,7 @@
 
 void status_names_begin(struct status_names *names)
 {
-	names->n = names->n_asked = 0;
+	names->n = names->n_pending = 0;
 	names->fd = -1;
 	names->pid = 0;
 }
@@ -30,7 +30,7 @@ const struct status_name *status_names_find(const struct status_names *names, in
 	return NULL;
 }
 
-static void keep(struct status_names *names, const struct status_name *one)
+static void store_name(struct status_names *names, const struct status_name *one)
 {
 	if (names->n == STATUS_NAMES_MAX) {
 		memmove(&names->list[0], &names->list[1], (STATUS_NAMES_MAX - 1) * sizeof(names->list[0]));
@@ -49,24 +49,24 @@ static void stop(struct status_names *names)
 	kill(names->pid, SIGKILL);
 	while (waitpid(names->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	for (size_t i = 0; i < names->n_asked; i++)
-		if (names->asked[i]) {
-			struct status_name none = {.job = names->asked[i]};
+	for (size_t i = 0; i < names->n_pending; i++)
+		if (names->pending[i]) {
+			struct status_name none = {.job = names->pending[i]};
 
 			log_event(LOG_WARNING, "name-not-read", "job=%lld", (long long)none.job);
-			keep(names, &none);
+			store_name(names, &none);
 			break;
 		}
-	names->n_asked = 0;
+	names->n_pending = 0;
 }
 
 void status_names_end(struct status_names *names)
 {
-	names->n_asked = 0;
+	names->n_pending = 0;
 	stop(names);
 }
 
-void status_names_hear(struct status_names *names)
+void status_names_receive(struct status_names *names)
 {
 	struct status_name one;
 	ssize_t n;
@@ -75,10 +75,10 @@ void status_names_hear(struct status_names *names)
 		return;
 	while ((n = recv(names->fd, &one, sizeof(one), MSG_DONTWAIT)) == (ssize_t)sizeof(one)) {
 		one.name[sizeof(one.name) - 1] = one.id[sizeof(one.id) - 1] = '\0';
-		for (size_t i = 0; i < names->n_asked; i++)
-			if (names->asked[i] == one.job && one.job) {
-				names->asked[i] = 0;
-				keep(names, &one);
+		for (size_t i = 0; i < names->n_pending; i++)
+			if (names->pending[i] == one.job && one.job) {
+				names->pending[i] = 0;
+				store_name(names, &one);
 			}
 	}
 	if (n >= 0 || (errno != EAGAIN && errno != EINTR) || clock_seconds() > names->until)
@@ -103,7 +103,7 @@ static int take_first(void *ctx, const struct instance_row *row, const char *det
 static void collect(struct status_names *names, const struct status *s, const struct status_list *l,
 		    struct status_name_request *questions)
 {
-	for (size_t i = 0; i < l->n && names->n_asked < STATUS_NAMES_ASKED; i++) {
+	for (size_t i = 0; i < l->n && names->n_pending < STATUS_NAMES_PENDING_MAX; i++) {
 		const struct job_view *v = l->list[i];
 		struct status_name_request q = {.job = v->id};
 		struct first first = {.q = &q};
@@ -113,14 +113,14 @@ static void collect(struct status_names *names, const struct status *s, const st
 		journal_members(s->journal, v->id, take_first, &first, NULL);
 		if (!first.found)
 			continue;
-		questions[names->n_asked] = q;
-		names->asked[names->n_asked++] = v->id;
+		questions[names->n_pending] = q;
+		names->pending[names->n_pending++] = v->id;
 	}
 }
 
-void status_names_want(struct status_names *names, const struct status *s)
+void status_names_request(struct status_names *names, const struct status *s)
 {
-	struct status_name_request questions[STATUS_NAMES_ASKED];
+	struct status_name_request questions[STATUS_NAMES_PENDING_MAX];
 	const char *path = s->config->path;
 	char number[16];
 	char *argv[8] = {"tomonode", "names", "--ipc", number, NULL};
@@ -129,11 +129,11 @@ void status_names_want(struct status_names *names, const struct status *s)
 
 	if (names->fd >= 0 || !s->journal)
 		return;
-	names->n_asked = 0;
+	names->n_pending = 0;
 	collect(names, s, &s->attention, questions);
 	collect(names, s, &s->work, questions);
 	collect(names, s, &s->done, questions);
-	if (names->n_asked == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+	if (names->n_pending == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	snprintf(number, sizeof(number), "%d", pair[1]);
 	if (path[0]) {
@@ -149,7 +149,7 @@ void status_names_want(struct status_names *names, const struct status *s)
 	close(pair[1]);
 	names->fd = pair[0];
 	names->until = clock_seconds() + PROCESS_SECONDS;
-	for (size_t i = 0; i < names->n_asked; i++)
+	for (size_t i = 0; i < names->n_pending; i++)
 		if (send(names->fd, &questions[i], sizeof(questions[i]), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			break;
 	shutdown(names->fd, SHUT_WR);

@@ -11,8 +11,8 @@
 
 struct status;
 
-#define STATUS_NAMES_MAX 256  /* kept; of more, the oldest are forgotten */
-#define STATUS_NAMES_ASKED 32 /* at a time */
+#define STATUS_NAMES_MAX 256	    /* kept; of more, the oldest are forgotten */
+#define STATUS_NAMES_PENDING_MAX 32 /* at a time */
 
 struct status_name { /* what the process answers */
 	int64_t job;
@@ -27,8 +27,8 @@ struct status_name_request {
 struct status_names {
 	struct status_name list[STATUS_NAMES_MAX];
 	size_t n;
-	int64_t asked[STATUS_NAMES_ASKED]; /* 0: answered */
-	size_t n_asked;
+	int64_t pending[STATUS_NAMES_PENDING_MAX]; /* 0: answered */
+	size_t n_pending;
 	int fd;	      /* to the process; -1: there is none */
 	pid_t pid;    /* of it */
 	double until; /* on clock_seconds(): then it is killed */
@@ -36,10 +36,10 @@ struct status_names {
 
 void status_names_begin(struct status_names *names);
 void status_names_end(struct status_names *names);
-/* Start the process for the cases shown that have no name yet; it is answered for by status_names_hear(). */
-void status_names_want(struct status_names *names, const struct status *s);
+/* Start the process for the cases shown that have no name yet; it is answered for by status_names_receive(). */
+void status_names_request(struct status_names *names, const struct status *s);
 /* Take what has come; call it when `fd` is readable and now and then. */
-void status_names_hear(struct status_names *names);
+void status_names_receive(struct status_names *names);
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
 
 #endif

@@ -17,7 +17,7 @@ void status_page_begin(struct html *h, const struct status *s, const char *title
 {
 	char when[40];
 
-	status_words_time(s->now, s->now, when, sizeof(when));
+	status_text_time(s->now, s->now, when, sizeof(when));
 	html_put(h, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 		    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
@@ -43,7 +43,7 @@ void status_page_end(struct html *h)
 
 void status_page_badge(struct html *h, enum status_tone tone, const char *word)
 {
-	html_printf(h, "<span class=\"badge %s\">", status_words_tone(tone));
+	html_printf(h, "<span class=\"badge %s\">", status_text_tone(tone));
 	html_text(h, word);
 	html_put(h, "</span>");
 }
@@ -86,7 +86,7 @@ void status_page_facts(struct html *h, const struct status *s, const struct job_
 		    v->members.instances == 1 ? "image" : "images");
 	html_text(h, v->calling[0] ? v->calling : "an unnamed sender");
 	if (v->members.last > 0) {
-		status_words_time(v->members.last, s->now, when, sizeof(when));
+		status_text_time(v->members.last, s->now, when, sizeof(when));
 		html_printf(h, ", last at <time>%s</time>", when);
 	}
 	if (v->protocol[0]) {
@@ -103,7 +103,7 @@ static void progress(struct html *h, const struct status *s, const struct job_vi
 	double fraction;
 	int step;
 
-	status_words_span(s->now - v->started, span, sizeof(span));
+	status_text_duration(s->now - v->started, span, sizeof(span));
 	if (!status_progress(s, v->id, stage, &fraction)) {
 		html_printf(h,
 			    "<div class=\"progress\"><progress aria-label=\"Progress of case %lld\"></progress> <span>begins, %s"
@@ -111,25 +111,25 @@ static void progress(struct html *h, const struct status *s, const struct job_vi
 			    (long long)v->id, span);
 		return;
 	}
-	step = status_words_stage(stage, &words);
+	step = status_text_stage(stage, &words);
 	html_printf(
 		h,
 		"<div class=\"progress\"><progress max=\"100\" value=\"%.0f\" aria-label=\"Progress of case %lld\"></progress> "
 		"<span>",
 		100 * fraction, (long long)v->id);
 	if (step > 0)
-		html_printf(h, "Step %d of %d, ", step, STATUS_WORDS_STEPS);
+		html_printf(h, "Step %d of %d, ", step, STATUS_TEXT_STEPS);
 	html_text(h, words);
 	html_printf(h, ": %.0f %%, for %s so far</span></div>", 100 * fraction, span);
 }
 
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before)
 {
-	const char *hint = status_words_hint(v), *word;
+	const char *hint = status_text_hint(v), *word;
 	char sentence[1200];
-	enum status_tone tone = status_words_state(v, &word);
+	enum status_tone tone = status_text_state(v, &word);
 
-	status_words_sentence(v, before, s->now, sentence, sizeof(sentence));
+	status_text_sentence(v, before, s->now, sentence, sizeof(sentence));
 	if (v->state == JOB_RUNNING)
 		progress(h, s, v);
 	if (v->state == JOB_COLLECTING && v->members.expected > 0)
@@ -138,7 +138,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 			    "</progress></div>",
 			    (long)v->members.expected, (long)v->members.instances, (long long)v->id);
 	if (sentence[0]) {
-		html_printf(h, "<p class=\"sentence%s\">", tone == TONE_BAD || tone == TONE_WARN ? " told" : "");
+		html_printf(h, "<p class=\"sentence%s\">", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "");
 		html_text(h, sentence);
 		html_put(h, "</p>");
 	}
@@ -160,7 +160,7 @@ static void button(struct html *h, const struct job_view *v, const char *what, c
 
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
-	const char *retry = status_words_retry(v), *as_is = status_words_as_is(v), *cancel = status_words_cancel(v);
+	const char *retry = status_text_retry(v), *as_is = status_text_as_is(v), *cancel = status_text_cancel(v);
 
 	if (!config_status_may_act(s->config) || (!retry && !as_is && !cancel))
 		return;
@@ -184,11 +184,11 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 static void one_case(struct html *h, const struct status *s, const struct job_view *v, size_t before, const char *token)
 {
 	const char *word;
-	enum status_tone tone = status_words_state(v, &word);
+	enum status_tone tone = status_text_state(v, &word);
 	char title[120];
 
-	status_words_title(v, title, sizeof(title));
-	html_printf(h, "<article class=\"case %s\" id=\"case-%lld\">", status_words_tone(tone), (long long)v->id);
+	status_text_title(v, title, sizeof(title));
+	html_printf(h, "<article class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);
 	html_printf(h, "<div class=\"what\"><h3><a id=\"a-%lld\" href=\"/jobs/%lld\">", (long long)v->id, (long long)v->id);
 	html_text(h, title);
@@ -257,18 +257,18 @@ static void destinations(struct html *h, const struct status *s)
 		}
 		html_put(h, "</p>");
 		if (d->down) {
-			html_put(h, "<p class=\"sentence told\">");
+			html_put(h, "<p class=\"sentence emphasized\">");
 			html_text(h, d->reason[0] ? d->reason : "No answer");
 			html_put(h, "</p>");
 		}
 		if (d->waiting > 0 || d->refused > 0)
 			html_printf(h, "<p>%zu waiting, %zu refused</p>", d->waiting, d->refused);
 		if (d->down && d->next > s->now) {
-			status_words_time(d->next, s->now, when, sizeof(when));
+			status_text_time(d->next, s->now, when, sizeof(when));
 			html_printf(h, "<p>Next attempt at <time>%s</time></p>", when);
 		}
 		if (d->last_sent > 0) {
-			status_words_time(d->last_sent, s->now, when, sizeof(when));
+			status_text_time(d->last_sent, s->now, when, sizeof(when));
 			html_printf(h, "<p class=\"quiet\">Last result sent <time>%s</time></p>", when);
 		}
 		html_put(h, "</li>\n");
@@ -301,18 +301,18 @@ static void device(struct html *h, const struct status *s, const json_t *one)
 	html_put(h, " ");
 	while (i < 3 && strcmp(words[i].state, state) != 0)
 		i++;
-	if (json_is_true(json_object_get(one, "out")))
+	if (json_is_true(json_object_get(one, "disabled")))
 		status_page_badge(h, TONE_BAD, "Out of use");
 	else
 		status_page_badge(h, i < 3 ? words[i].tone : TONE_QUIET, i < 3 ? words[i].word : "Stopped");
 	html_put(h, "</h3>");
 	if (text_of(one, "reason")[0]) {
-		html_put(h, "<p class=\"sentence told\">");
+		html_put(h, "<p class=\"sentence emphasized\">");
 		html_text(h, text_of(one, "reason"));
 		html_put(h, "</p>");
 	}
 	if (again > 0) {
-		status_words_time(again, s->now, when, sizeof(when));
+		status_text_time(again, s->now, when, sizeof(when));
 		html_printf(h, "<p>Tried again at <time>%s</time></p>", when);
 	}
 	if (json_is_true(json_object_get(one, "spare")))
@@ -337,9 +337,9 @@ static void disk(struct html *h, const struct status *s)
 	double used = s->disk_size ? 100 * (1 - (double)s->disk_free / (double)s->disk_size) : 0;
 	char free_text[32], size[32], reserve[32];
 
-	status_words_bytes((double)s->disk_free, free_text, sizeof(free_text));
-	status_words_bytes((double)s->disk_size, size, sizeof(size));
-	status_words_bytes((double)s->config->node.reserve, reserve, sizeof(reserve));
+	status_text_bytes((double)s->disk_free, free_text, sizeof(free_text));
+	status_text_bytes((double)s->disk_size, size, sizeof(size));
+	status_text_bytes((double)s->config->node.reserve, reserve, sizeof(reserve));
 	html_put(h, "<section id=\"disk\" aria-labelledby=\"h-disk\"><h2 id=\"h-disk\">Disk</h2>\n");
 	html_printf(h,
 		    "<p><meter min=\"0\" max=\"100\" high=\"90\" value=\"%.0f\" aria-label=\"Disk in use\">%.0f %%</meter></p>",
@@ -366,7 +366,7 @@ static void unassigned(struct html *h, const struct status *s)
 
 		if (i == STATUS_UNASSIGNED_MAX)
 			break;
-		status_words_time(json_number_value(json_object_get(one, "received")), s->now, when, sizeof(when));
+		status_text_time(json_number_value(json_object_get(one, "received")), s->now, when, sizeof(when));
 		html_printf(h, "<li><p>%lld object%s, <time>%s</time> from ", count, plural(count), when);
 		html_text(h, text_of(one, "calling"));
 		html_put(h, " <span class=\"number\">");

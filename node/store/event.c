@@ -7,7 +7,7 @@
 
 #include "node/base/log.h"
 
-json_t *event_text(const char *text)
+json_t *event_json_text(const char *text)
 {
 	json_t *value = json_string(text);
 	char *copy;
@@ -25,7 +25,7 @@ json_t *event_text(const char *text)
 	return value;
 }
 
-char *event_dump(json_t *value)
+char *event_json_dump(json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER) : NULL;
 
@@ -48,7 +48,7 @@ static int priority(enum job_event event)
 	case EVENT_INTERRUPTED:
 	case EVENT_SEND_FAILED:
 	case EVENT_FALLBACK:
-	case EVENT_COMMIT_NOT_TAKEN:
+	case EVENT_COMMIT_REQUEST_FAILED:
 	case EVENT_COMMIT_FAILED:
 		return LOG_WARNING;
 	case EVENT_INSTANCE:

@@ -17,9 +17,9 @@ int event_append(struct journal *j, int64_t job, enum job_event event, json_t *d
 int event_clean(struct journal *j, int64_t job, int64_t seen, json_t *detail, double now, struct err *err);
 
 /* One line of JSON; the caller frees it. Takes `value` over. NULL: no memory. */
-char *event_dump(json_t *value);
+char *event_json_dump(json_t *value);
 
 /* Text as JSON wants it: bytes that are no UTF-8 become '?'. A new reference. */
-json_t *event_text(const char *text);
+json_t *event_json_text(const char *text);
 
 #endif

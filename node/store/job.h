@@ -23,33 +23,33 @@ enum job_state {
 };
 
 enum job_event {
-	EVENT_OPENED,		/* case key, kind */
-	EVENT_INSTANCE,		/* another instance belongs to it */
-	EVENT_HELD,		/* reason */
-	EVENT_COMPLETE,		/* what made it complete; protocol, destinations */
-	EVENT_STARTED,		/* device, attempt */
-	EVENT_INTERRUPTED,	/* the worker went away with its node: start again, not counted as a failure */
-	EVENT_CRASHED,		/* the worker died or failed in a way that may pass: reason */
-	EVENT_RECONSTRUCTED,	/* outbox file, SOP instance UID, seconds per stage */
-	EVENT_RESULT_LOST,	/* what lies in the outbox is not what was made, or is gone: make it again; reason */
-	EVENT_FAILED,		/* reason */
-	EVENT_SEND_FAILED,	/* destination, status or reason, when next: transient */
-	EVENT_SENT,		/* destination, status */
-	EVENT_SEND_REFUSED,	/* destination, status: permanent */
-	EVENT_FALLBACK,		/* destination, and the one that gets the result in its place; reason */
-	EVENT_STORED,		/* every destination has it: commitments are awaited */
-	EVENT_COMMIT_ASKED,	/* destination, transaction: before the request goes out */
-	EVENT_COMMIT_TAKEN,	/* the peer has the request: until when its report is waited for */
-	EVENT_COMMIT_NOT_TAKEN, /* the request failed: status or reason, when next */
-	EVENT_COMMITTED,	/* destination, transaction, objects: the peer answers for them */
-	EVENT_COMMIT_FAILED,	/* likewise: it does not, or never said so: they are sent again, then it is asked again */
-	EVENT_COMMIT_REFUSED,	/* given up: the dead letter */
-	EVENT_DELIVERED,	/* every destination has it, committed where that is asked for */
-	EVENT_DEAD_LETTER,	/* every destination has it or refused it */
-	EVENT_PRIORITY,		/* by a person: before or after other cases */
-	EVENT_RETRY,		/* by a person */
-	EVENT_CANCEL,		/* by a person */
-	EVENT_CLEANED,		/* files removed by retention */
+	EVENT_OPENED,		     /* case key, kind */
+	EVENT_INSTANCE,		     /* another instance belongs to it */
+	EVENT_HELD,		     /* reason */
+	EVENT_COMPLETE,		     /* what made it complete; protocol, destinations */
+	EVENT_STARTED,		     /* device, attempt */
+	EVENT_INTERRUPTED,	     /* the worker went away with its node: start again, not counted as a failure */
+	EVENT_CRASHED,		     /* the worker died or failed in a way that may pass: reason */
+	EVENT_RECONSTRUCTED,	     /* outbox file, SOP instance UID, seconds per stage */
+	EVENT_RESULT_LOST,	     /* what lies in the outbox is not what was made, or is gone: make it again; reason */
+	EVENT_FAILED,		     /* reason */
+	EVENT_SEND_FAILED,	     /* destination, status or reason, when next: transient */
+	EVENT_SENT,		     /* destination, status */
+	EVENT_SEND_REFUSED,	     /* destination, status: permanent */
+	EVENT_FALLBACK,		     /* destination, and the one that gets the result in its place; reason */
+	EVENT_STORED,		     /* every destination has it: commitments are awaited */
+	EVENT_COMMIT_REQUESTED,	     /* destination, transaction: before the request goes out */
+	EVENT_COMMIT_ACCEPTED,	     /* the peer has the request: until when its report is waited for */
+	EVENT_COMMIT_REQUEST_FAILED, /* the request failed: status or reason, when next */
+	EVENT_COMMITTED,	     /* destination, transaction, objects: the peer answers for them */
+	EVENT_COMMIT_FAILED,	     /* likewise: it does not, or never said so: they are sent again, then it is asked again */
+	EVENT_COMMIT_REFUSED,	     /* given up: the dead letter */
+	EVENT_DELIVERED,	     /* every destination has it, committed where that is asked for */
+	EVENT_DEAD_LETTER,	     /* every destination has it or refused it */
+	EVENT_PRIORITY,		     /* by a person: before or after other cases */
+	EVENT_RETRY,		     /* by a person */
+	EVENT_CANCEL,		     /* by a person */
+	EVENT_CLEANED,		     /* files removed by retention */
 };
 
 enum job_state job_next(enum job_state state, enum job_event event);

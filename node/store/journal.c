@@ -47,7 +47,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"file, bytes, digest)"
 		" VALUES(?,?,?,?,?,?,?,?,?,?)",
 	[JOURNAL_HAS_INSTANCE] =
-		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_HERE
+		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_NOT_REMOVED
 		" ORDER BY i.id LIMIT 1",
 	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
 	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
@@ -60,10 +60,11 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
 	[JOURNAL_FIND_MEMBER] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND "
-		"i.id<? AND f.kind=1 AND" JOURNAL_HERE " ORDER BY i.id LIMIT 1",
-	/* instr() rather than JSON: a damaged row must not stop the search. The index event_asked holds these rows alone. */
+		"i.id<? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
+	/* instr() rather than JSON: a damaged row must not stop the search. The index event_commit_requested holds these rows
+	   alone. */
 	[JOURNAL_FIND_TRANSACTION] =
-		"SELECT job, detail FROM event WHERE name='commit-asked' AND instr(detail, ?)>0 ORDER BY seq DESC",
+		"SELECT job, detail FROM event WHERE name='commit-requested' AND instr(detail, ?)>0 ORDER BY seq DESC",
 	[JOURNAL_REMOVE] = "INSERT OR IGNORE INTO removal(instance, time) VALUES(?,?)",
 	[JOURNAL_REMOVE_MEMBERS] = "INSERT OR IGNORE INTO removal(instance, time)"
 				   " SELECT instance, ?2 FROM event WHERE job=?1 AND name='instance'",
@@ -71,8 +72,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"SELECT 1 FROM event e WHERE e.seq>?2 AND (e.job=?1 OR e.name IN ('opened', 'retry') AND EXISTS("
 		" SELECT 1 FROM event m JOIN event o ON o.job=e.job AND o.name='instance' AND o.instance=m.instance"
 		" WHERE m.job=?1 AND m.name='instance')) LIMIT 1",
-	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_HERE,
-	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_HERE,
+	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_NOT_REMOVED,
+	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_NOT_REMOVED,
 	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MAX(instance) FROM finding), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
@@ -138,7 +139,7 @@ int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*r
 	return ret;
 }
 
-int journal_do(struct journal *j, enum journal_query q, const char *doing, struct err *err)
+int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, q, err);
 
@@ -146,18 +147,19 @@ int journal_do(struct journal *j, enum journal_query q, const char *doing, struc
 }
 
 /* End a transaction: commit when ret is not negative, else undo. */
-int journal_end(struct journal *j, int ret, struct err *err)
+int journal_end_transaction(struct journal *j, int ret, struct err *err)
 {
 	if (ret >= 0) {
-		int rc = journal_do(j, JOURNAL_COMMIT, "commit", err);
+		int rc = journal_execute(j, JOURNAL_COMMIT, "commit", err);
 
 		if (rc >= 0)
 			return ret;
 		ret = rc;
 	}
 	if (!sqlite3_get_autocommit(j->db))
-		journal_do(j, JOURNAL_ROLLBACK, "rollback", NULL);
-	memset(j->folds, 0, sizeof(j->folds)); /* one may have seen rows that are undone now, and whose numbers are given again */
+		journal_execute(j, JOURNAL_ROLLBACK, "rollback", NULL);
+	memset(j->state_cache, 0,
+	       sizeof(j->state_cache)); /* one may have seen rows that are undone now, and whose numbers are given again */
 	return ret;
 }
 
@@ -272,7 +274,7 @@ static int prepare_schema(struct journal *j, struct err *err)
 		return err_set(err, EPROTONOSUPPORT,
 			       "journal %s has schema %lld, written by a newer tomonode; this one reads up to %d", j->path,
 			       (long long)version, SCHEMA_VERSION);
-	ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 	if (ret < 0)
 		return ret;
 	ret = pragma_int(j, "PRAGMA user_version", &version, err); /* another process may have been first */
@@ -281,7 +283,7 @@ static int prepare_schema(struct journal *j, struct err *err)
 		if (rc != SQLITE_OK)
 			ret = journal_fail(j, rc, "create the tables (is this another program's database?)", err);
 	}
-	return journal_end(j, ret, err);
+	return journal_end_transaction(j, ret, err);
 }
 
 int journal_open(const char *path, struct journal **ret_journal, struct err *err)
@@ -319,7 +321,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	/* Journals of earlier versions lack them. A failure (the disk is full) says nothing: an index saves time and nothing
 	 * else, and who misses the table says so. */
 	(void)sqlite3_exec(j->db,
-			   "CREATE INDEX IF NOT EXISTS event_asked ON event(seq) WHERE name='commit-asked';"
+			   "CREATE INDEX IF NOT EXISTS event_commit_requested ON event(seq) WHERE name='commit-requested';"
 			   "CREATE INDEX IF NOT EXISTS finding_unassigned ON finding(time) WHERE kind<>1;"
 			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
 			   NULL, NULL, NULL);

@@ -111,7 +111,7 @@ int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *deta
 /* A reader found other bytes in the instance's file than were received; and: they are those again. Answers of 1 and 0, or how
  * many of a job's instances are marked; negative on error. */
 int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct err *err);
-int journal_mark_sound(struct journal *j, int64_t instance, struct err *err);
+int journal_mark_intact(struct journal *j, int64_t instance, struct err *err);
 int journal_is_damaged(struct journal *j, int64_t instance, struct err *err);
 int64_t journal_count_damaged(struct journal *j, int64_t job, struct err *err);
 /* Remove all that is on record of instances that belonged to no job and were removed before `before`, at most

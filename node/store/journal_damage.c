@@ -34,7 +34,7 @@ int journal_mark_damaged(struct journal *j, int64_t instance, double now, struct
 	return run(j, "INSERT OR IGNORE INTO damage(instance, time) VALUES(?1, ?2)", instance, now, NULL, err);
 }
 
-int journal_mark_sound(struct journal *j, int64_t instance, struct err *err)
+int journal_mark_intact(struct journal *j, int64_t instance, struct err *err)
 {
 	return run(j, "DELETE FROM damage WHERE instance=?1", instance, 0, NULL, err);
 }

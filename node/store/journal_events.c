@@ -38,33 +38,33 @@ static int insert_finding(struct journal *j, int64_t instance, enum finding_kind
 }
 
 /* One more event. */
-static void fold_event(struct journal_fold *fold, sqlite3_stmt *s)
+static void replay_event(struct journal_state_cache *cached, sqlite3_stmt *s)
 {
 	enum job_event event;
 
-	fold->seq = sqlite3_column_int64(s, 0);
+	cached->seq = sqlite3_column_int64(s, 0);
 	if (job_event_parse((const char *)sqlite3_column_text(s, 1), &event) < 0)
-		fold->state = JOB_IMPOSSIBLE;
+		cached->state = JOB_IMPOSSIBLE;
 	else
-		fold->state = job_next(fold->state, event);
+		cached->state = job_next(cached->state, event);
 }
 
 /* Replay from where the fold ends. 1 done; 0: its last event is not there any more, nothing it says can be trusted. */
-static int fold_rest(struct journal *j, struct journal_fold *fold, struct err *err)
+static int replay_rest(struct journal *j, struct journal_state_cache *cached, struct err *err)
 {
 	sqlite3_stmt *s = journal_stmt(j, JOURNAL_JOB_EVENTS, err);
-	bool found = fold->seq == 0;
+	bool found = cached->seq == 0;
 	int rc, ret = 1;
 
 	if (!s)
 		return -EIO;
-	sqlite3_bind_int64(s, 1, fold->job);
-	sqlite3_bind_int64(s, 2, fold->seq);
+	sqlite3_bind_int64(s, 1, cached->job);
+	sqlite3_bind_int64(s, 2, cached->seq);
 	while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-		if (!found && sqlite3_column_int64(s, 0) != fold->seq)
+		if (!found && sqlite3_column_int64(s, 0) != cached->seq)
 			break;
 		if (found)
-			fold_event(fold, s);
+			replay_event(cached, s);
 		found = true;
 	}
 	if (rc != SQLITE_DONE && rc != SQLITE_ROW)
@@ -79,20 +79,20 @@ static int fold_rest(struct journal *j, struct journal_fold *fold, struct err *e
  * events costs n steps in all, not n * n. Where its last event was taken away (it was forgotten), all of it again. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err)
 {
-	struct journal_fold *kept = &j->folds[(uint64_t)job % JOURNAL_FOLDS], fold = *kept;
+	struct journal_state_cache *kept = &j->state_cache[(uint64_t)job % JOURNAL_STATE_CACHE_SIZE], cached = *kept;
 	int ret;
 
-	if (fold.job != job)
-		fold = (struct journal_fold){.job = job, .state = JOB_NONE};
-	ret = fold_rest(j, &fold, err);
+	if (cached.job != job)
+		cached = (struct journal_state_cache){.job = job, .state = JOB_NONE};
+	ret = replay_rest(j, &cached, err);
 	if (ret == 0) {
-		fold = (struct journal_fold){.job = job, .state = JOB_NONE};
-		ret = fold_rest(j, &fold, err);
+		cached = (struct journal_state_cache){.job = job, .state = JOB_NONE};
+		ret = replay_rest(j, &cached, err);
 	}
 	if (ret < 0)
 		return ret;
-	*kept = fold;
-	*ret_state = fold.state;
+	*kept = cached;
+	*ret_state = cached.state;
 	return 0;
 }
 
@@ -114,20 +114,20 @@ static int check_fits(struct journal *j, int64_t job, enum job_event event, stru
 
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err)
 {
-	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
 	ret = check_fits(j, job, event, err);
 	if (ret == 0)
 		ret = insert_event(j, job, event, 0, detail, now, err);
-	return journal_end(j, ret, err);
+	return journal_end_transaction(j, ret, err);
 }
 
 int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
 			struct err *err)
 {
-	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
@@ -137,7 +137,7 @@ int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind k
 		if (ret == 0)
 			ret = insert_event(j, job, EVENT_INSTANCE, instance, detail, now, err);
 	}
-	return journal_end(j, ret, err);
+	return journal_end_transaction(j, ret, err);
 }
 
 /* Inside a transaction: the `opened` event, whose seq is the job's number. */
@@ -163,11 +163,11 @@ static int insert_job(struct journal *j, const char *detail, double now, int64_t
 int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err)
 {
 	int64_t job = 0;
-	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
-	ret = journal_end(j, insert_job(j, detail, now, &job, err), err);
+	ret = journal_end_transaction(j, insert_job(j, detail, now, &job, err), err);
 	if (ret == 0)
 		*ret_job = job;
 	return ret;
@@ -179,7 +179,7 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 	enum job_state state;
 	sqlite3_stmt *s;
 	int64_t job = 0;
-	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
@@ -204,7 +204,7 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 	if (ret == 0)
 		ret = insert_event(j, job, EVENT_INSTANCE, instance, finding, now, err);
 out:
-	ret = journal_end(j, ret, err);
+	ret = journal_end_transaction(j, ret, err);
 	if (ret == 0)
 		*ret_job = job;
 	return ret;
@@ -213,7 +213,7 @@ out:
 int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *detail, double now, struct err *err)
 {
 	sqlite3_stmt *since, *remove;
-	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
@@ -234,7 +234,7 @@ int journal_clean(struct journal *j, int64_t job, int64_t seen, const char *deta
 	}
 	if (ret == 0)
 		ret = insert_event(j, job, EVENT_CLEANED, 0, detail, now, err);
-	return journal_end(j, ret, err);
+	return journal_end_transaction(j, ret, err);
 }
 
 /* Is the detail's transaction this one? Then its destination. */
@@ -350,7 +350,7 @@ int journal_findings(struct journal *j, enum finding_kind kind, int max,
 {
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.kind=?1 AND" JOURNAL_HERE " ORDER BY i.id DESC LIMIT ?2",
+			      " WHERE f.kind=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id DESC LIMIT ?2",
 			      kind, max, each, ctx, err);
 }
 
@@ -360,7 +360,7 @@ int journal_unassigned(struct journal *j, double until, int max,
 	/* 1: a member of a case, journal.h */
 	return walk_instances(j,
 			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
-			      " WHERE f.kind<>1 AND f.time<=?1 AND" JOURNAL_HERE " ORDER BY i.id LIMIT ?2",
+			      " WHERE f.kind<>1 AND f.time<=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT ?2",
 			      (int64_t)until, max, each, ctx, err);
 }
 

@@ -38,7 +38,7 @@ static int run_step(struct journal *j, const char *what, int64_t job, struct err
 
 int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err *err)
 {
-	int ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
@@ -54,5 +54,5 @@ int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err 
 	for (size_t k = 0; ret == 0 && k < sizeof(steps) / sizeof(steps[0]); k++)
 		for (size_t i = 0; ret == 0 && i < n; i++)
 			ret = run_step(j, steps[k], jobs[i], err);
-	return journal_end(j, ret, err);
+	return journal_end_transaction(j, ret, err);
 }

@@ -11,7 +11,7 @@
 #define JOURNAL_COLUMNS                                                                                                          \
 	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
 	"i.digest"
-#define JOURNAL_HERE " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
+#define JOURNAL_NOT_REMOVED " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
 
 /* Statements that are prepared once. */
 enum journal_query {
@@ -39,17 +39,17 @@ enum journal_query {
 };
 
 /* How far a job was replayed: its state behind the event `seq`, a committed one. */
-struct journal_fold {
+struct journal_state_cache {
 	int64_t job, seq; /* job 0: nobody's */
 	enum job_state state;
 };
-#define JOURNAL_FOLDS 64 /* a job's place is its number modulo this */
+#define JOURNAL_STATE_CACHE_SIZE 64 /* a job's place is its number modulo this */
 
 struct journal {
 	sqlite3 *db;
 	char path[400];
 	sqlite3_stmt *stmt[N_JOURNAL_QUERIES];
-	struct journal_fold folds[JOURNAL_FOLDS];
+	struct journal_state_cache state_cache[JOURNAL_STATE_CACHE_SIZE];
 };
 
 /* Record what SQLite says about `rc`; answers the negative errno value. */
@@ -60,9 +60,9 @@ sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *
 int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
 		 struct err *err);
 /* A statement without parameters. */
-int journal_do(struct journal *j, enum journal_query q, const char *doing, struct err *err);
+int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err);
 /* End a transaction: commit when ret is not negative, else undo. */
-int journal_end(struct journal *j, int ret, struct err *err);
+int journal_end_transaction(struct journal *j, int ret, struct err *err);
 /* The text must live until the statement is stepped. */
 void journal_bind(sqlite3_stmt *s, int at, const char *text);
 /* ctx: a struct instance_row. */

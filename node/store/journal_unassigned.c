@@ -52,13 +52,13 @@ int journal_forget_unassigned(struct journal *j, double before, struct err *err)
 	static const char *const steps[] = {"DELETE FROM instance WHERE id=?1", "DELETE FROM finding WHERE instance=?1",
 					    "DELETE FROM removal WHERE instance=?1", "DELETE FROM damage WHERE instance=?1"};
 	int64_t ids[JOURNAL_UNASSIGNED_MAX];
-	int n = 0, ret = journal_do(j, JOURNAL_BEGIN, "begin", err);
+	int n = 0, ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
 	n = ret = list_gone(j, before, ids, JOURNAL_UNASSIGNED_MAX, err);
 	for (size_t k = 0; ret >= 0 && n > 0 && k < sizeof(steps) / sizeof(steps[0]); k++)
 		ret = run_for_each(j, steps[k], ids, n, err);
-	ret = journal_end(j, ret < 0 ? ret : 0, err);
+	ret = journal_end_transaction(j, ret < 0 ? ret : 0, err);
 	return ret < 0 ? ret : n;
 }

@@ -79,7 +79,7 @@ static bool head_is_sound(const uint8_t *head, size_t n, const struct instance_r
 
 static int unreadable(const struct instance_row *row, int code, struct err *err)
 {
-	return err_set(err, digest_may_pass(code) ? code : EBADMSG, "%s cannot be read: %s", row->file, strerror(code));
+	return err_set(err, digest_error_is_transient(code) ? code : EBADMSG, "%s cannot be read: %s", row->file, strerror(code));
 }
 
 static ssize_t read_head(int fd, uint8_t *head)
@@ -231,7 +231,7 @@ static int forget_marks(const struct check *c, struct journal *j, int64_t job, s
 	int ret = marked < 0 ? (int)marked : 0;
 
 	for (size_t i = 0; ret == 0 && marked > 0 && i < c->n; i++)
-		ret = journal_mark_sound(j, c->files[i].row.id, err);
+		ret = journal_mark_intact(j, c->files[i].row.id, err);
 	return ret;
 }
 

@@ -38,8 +38,8 @@ struct indexer {
 static json_t *with_subject(json_t *detail, const struct exam_facts *f)
 {
 	if (detail && f && audit_is_on()) {
-		json_object_set_new(detail, "study", event_text(f->study));
-		json_object_set_new(detail, "patient", event_text(f->patient));
+		json_object_set_new(detail, "study", event_json_text(f->study));
+		json_object_set_new(detail, "patient", event_json_text(f->patient));
 	}
 	return detail;
 }
@@ -51,9 +51,10 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 	static const char *const names[] = {[FINDING_IGNORED] = "instance-ignored",
 					    [FINDING_REFUSED] = "instance-refused",
 					    [FINDING_CONFLICT] = "instance-conflict"};
-	char *detail = event_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
-							 event_text(row->sop_instance), "reason", event_text(reason)),
-					       f));
+	char *detail =
+		event_json_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
+						       event_json_text(row->sop_instance), "reason", event_json_text(reason)),
+					     f));
 	int ret = detail ? journal_add_finding(x->process.journal, row->id, kind, 0, detail, clock_wall(), err)
 			 : err_set(err, ENOMEM, "no memory for a finding");
 
@@ -67,21 +68,22 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 
 static char *member_detail(const struct instance_row *row, const struct exam_facts *f)
 {
-	return event_dump(with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
-						 event_text(f->sop_instance), "received", row->received, "expected",
-						 (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
-						 isfinite(f->angle) ? json_real(f->angle) : json_null()),
-				       f));
+	return event_json_dump(with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
+						      event_json_text(f->sop_instance), "received", row->received, "expected",
+						      (json_int_t)f->expected, "frames", (json_int_t)f->frames, "angle",
+						      isfinite(f->angle) ? json_real(f->angle) : json_null()),
+					    f));
 }
 
 static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key,
 			    const struct job_view *before)
 {
-	return event_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_text(key), "kind", f->kind,
-				    "calling", event_text(row->calling), "study", event_text(f->study), "series",
-				    event_text(f->series), "laterality", event_text(f->laterality), "view", event_text(f->view),
-				    "revision", before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0),
-				    "priority", before ? before->priority : 0));
+	return event_json_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_json_text(key),
+					 "kind", f->kind, "calling", event_json_text(row->calling), "study",
+					 event_json_text(f->study), "series", event_json_text(f->series), "laterality",
+					 event_json_text(f->laterality), "view", event_json_text(f->view), "revision",
+					 before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0),
+					 "priority", before ? before->priority : 0));
 }
 
 /* One try at finding the job and joining it. 1 done, 0 the job changed meanwhile: look again. */
@@ -139,7 +141,7 @@ static int add_member(struct indexer *x, const struct instance_row *row, const s
 	if (!member)
 		return err_set(err, ENOMEM, "no memory for a finding");
 	exam_case_key(f, key, sizeof(key));
-	for (char *c = key; *c; c++) /* as event_text() would write it, so that it is found again */
+	for (char *c = key; *c; c++) /* as event_json_text() would write it, so that it is found again */
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
 			*c = '?';
 	for (int i = 0; ret == 0 && i < JOIN_TRIES; i++)
@@ -221,7 +223,7 @@ static int index_all(struct indexer *x)
 		work_process_notify(&x->process);
 		idle_since = clock_seconds();
 	}
-	log_event(LOG_CRIT, "journal-trouble", "reason=%s", log_quote(err.msg));
+	log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
 	return CODE_FAILED;
 }
 

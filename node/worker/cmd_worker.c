@@ -133,7 +133,7 @@ static int do_job(struct worker *w)
 	case JOB_RUN_STOPPED:
 		return CODE_CANCELLED;
 	case JOB_RUN_JOURNAL_FAILED:
-		log_event(LOG_CRIT, "journal-trouble", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
+		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)w->job, log_quote(err.msg));
 		return CODE_FAILED;
 	}
 	return CODE_FAILED;
@@ -174,7 +174,7 @@ int cmd_worker(int argc, char **argv)
 	}
 	ipc_to_shut = w.process.ipc_fd;
 	sigaction(SIGTERM, &sa, NULL);
-	if (device_name_is_open(w.process.argument[0])) {
+	if (device_name_is_wildcard(w.process.argument[0])) {
 		code = count(&w);
 	} else {
 		code = begin(&w, w.process.argument[0]);

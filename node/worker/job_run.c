@@ -155,10 +155,10 @@ static int describe(const struct job_run *run, struct reconstruct_report *r, jso
 	r->seconds_total += clock_seconds() - begun;
 	seconds = reconstruct_seconds(r);
 	json_object_set_new(seconds, "check", json_real(run->check.seconds));
-	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device", event_text(r->device),
-						 "profile", r->profile, "views", r->n_views, "voxels", r->n[0], r->n[1], r->n[2],
-						 "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2], "bytes_device",
-						 (json_int_t)r->bytes_device, "seconds", seconds));
+	json_object_update_new(detail, json_pack("{s:o, s:s, s:i, s:[iii], s:[fff], s:I, s:o}", "device",
+						 event_json_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
+						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
+						 "bytes_device", (json_int_t)r->bytes_device, "seconds", seconds));
 	json_object_update_new(detail, reconstruct_findings(r));
 	*ret_detail = detail;
 	return 0;
@@ -173,20 +173,20 @@ static enum job_event event_of_error(const struct job_run *run, const struct err
 	case EBADMSG:
 	case ENOTSUP:
 	case ENOKEY:
-		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
+		*ret_detail = json_pack("{s:o}", "reason", event_json_text(why->msg));
 		if (run->check.damaged > 0)
 			json_object_set_new(*ret_detail, "damaged", json_integer((json_int_t)run->check.damaged));
 		return EVENT_HELD;
 	case ENOMEM:
-		*ret_detail = json_pack("{s:o}", "reason", event_text(why->msg));
+		*ret_detail = json_pack("{s:o}", "reason", event_json_text(why->msg));
 		return EVENT_FAILED;
 	case ENOSPC:
 	case EDQUOT:
-		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next",
+		*ret_detail = json_pack("{s:o, s:f}", "reason", event_json_text(why->msg), "next",
 					now + backoff_seconds(run->view->attempts, SPACE_WAIT, SPACE_WAIT_CAP));
 		return EVENT_INTERRUPTED;
 	default:
-		*ret_detail = json_pack("{s:o, s:f}", "reason", event_text(why->msg), "next", now + RETRY_WAIT);
+		*ret_detail = json_pack("{s:o, s:f}", "reason", event_json_text(why->msg), "next", now + RETRY_WAIT);
 		return EVENT_CRASHED;
 	}
 }
@@ -268,7 +268,7 @@ static enum job_run_end work(struct job_run *run, struct err *err)
 	/* What nobody will ask for. Where the journal could not be written the next attempt empties it. */
 	if (end != JOB_RUN_RECONSTRUCTED && end != JOB_RUN_JOURNAL_FAILED && run->out_dir[0] &&
 	    folder_remove(run->out_dir, &why) < 0)
-		log_event(LOG_WARNING, "outbox-left", "reason=%s", log_quote(why.msg));
+		log_event(LOG_WARNING, "outbox-not-removed", "reason=%s", log_quote(why.msg));
 	return end;
 }
 

@@ -130,7 +130,7 @@ static uint16_t report(void *ctx, const struct commit_report *r)
 	must(r->transaction[0] && r->n <= COMMIT_ITEMS_MAX, "a report that cannot be");
 	for (size_t i = 0; i < r->n; i++)
 		is_text(r->items[i].sop_instance, sizeof(r->items[i].sop_instance));
-	return COMMIT_TAKEN;
+	return COMMIT_ACCEPTED;
 }
 
 /* ---- what the peer says ---- */

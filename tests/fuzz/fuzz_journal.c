@@ -48,7 +48,7 @@ static void ask(struct jobs *jobs)
 		must(jobs_find(jobs, v->id) == v && jobs_latest(jobs, v->key), "a job that is not found");
 		assemble_decide(&v->members, 1e9, 60, &answer);
 		for (size_t k = 0; k < v->n_objects; k++)
-			job_view_wanted(v, k);
+			job_view_is_due(v, k);
 		for (size_t k = 0; k < v->n_sends; k++)
 			must(job_view_send(v, v->sends[k].destination), "a destination that is not found");
 		must(!(retention_is_safe(v) && retention_outbox_idle(v)), "to be kept and to be removed");

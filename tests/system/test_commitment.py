@@ -52,7 +52,7 @@ def reports(folder, things):
     job = wait_state(node, 0, "delivered")
     events = names(node, job["id"])
     h.check([e for e in events if e.startswith("commit") or e in ("sent", "delivered")] in
-            (["sent", "commit-asked", "commit-taken", "committed", "delivered"],), events)
+            (["sent", "commit-requested", "commit-accepted", "committed", "delivered"],), events)
     there = job["destinations"][0]
     h.check((there["state"], there["status"]) == ("committed", "0000"), there)
     h.check("pacs: committed" in node.command("list").stdout and "destination pacs: committed" in node.command("show", job["id"]).stdout, "people are told")
@@ -85,7 +85,7 @@ def reports(folder, things):
     send_exam(node, folder, "fails")
     job = wait_state(node, 2, "delivered")
     events = [e for e in names(node, job["id"]) if e.startswith("commit") or e == "sent"]
-    h.check(events == ["sent", "commit-asked", "commit-taken", "commit-failed", "sent", "commit-asked", "commit-taken", "committed"], events)
+    h.check(events == ["sent", "commit-requested", "commit-accepted", "commit-failed", "sent", "commit-requested", "commit-accepted", "committed"], events)
     h.check(len(partner.held[job["result"]["sop_instance"]]) == 2, "the object was sent twice")
     failed = next(e for e in node.show(job["id"])["events"] if e["event"] == "commit-failed")
     h.check("0112" in failed["detail"]["reason"] and "no such object" in failed["detail"]["reason"], failed)
@@ -110,7 +110,7 @@ def never_and_late(folder, things):
     node.kill()
     node.start()
     stranger = report(node.port, partner.requests[0][0], partner.verdicts(0), calling="MODALITY")
-    h.check(stranger == 0x0110 and "commitment-stranger" in node.log_text(), "another AE title cannot commit for the archive")
+    h.check(stranger == 0x0110 and "commitment-wrong-peer" in node.log_text(), "another AE title cannot commit for the archive")
     h.check(node.states() == ["dead-letter"], "and changes nothing")
     h.check(report(node.port, partner.requests[0][0], partner.verdicts(0)) == 0, "a late report, of the first request, after a restart")
     wait_state(node, 0, "delivered")
@@ -124,8 +124,8 @@ def chatter(folder, things):
     partner.how = "chatter"
     node = node_with(folder, things, partner, dimse_timeout=1)
     send_exam(node, folder, "exam")
-    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-not-taken" in names(node, node.jobs()[0]["id"]), 20)
-    lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-not-taken")
+    h.wait_for("the node gives the request up", lambda: node.jobs() and "commit-request-failed" in names(node, node.jobs()[0]["id"]), 20)
+    lost = next(e for e in node.show(node.jobs()[0]["id"])["events"] if e["event"] == "commit-request-failed")
     h.check("no answer to the request" in lost["detail"]["reason"], lost)
     h.check(partner.chattered > 1, f"{partner.chattered} reports came in between")
     partner.how = "same"
@@ -140,13 +140,13 @@ def killed_between(folder, things):
     partner.gate.clear()
     send_exam(node, folder, "asked")
     h.wait_for("the request is out", lambda: len(partner.requests) == 1)
-    h.check("commit-asked" in names(node, node.jobs()[0]["id"]), "the transaction is on record before the request goes out")
+    h.check("commit-requested" in names(node, node.jobs()[0]["id"]), "the transaction is on record before the request goes out")
     node.kill()
     partner.gate.set()
     node.start()
     h.wait_for("it is asked for again at once", lambda: len(partner.requests) == 2, 10)
     h.check(partner.requests[0][0] != partner.requests[1][0], "under another transaction")
-    h.wait_for("it is taken", lambda: "commit-taken" in names(node, node.jobs()[0]["id"]))
+    h.wait_for("it is taken", lambda: "commit-accepted" in names(node, node.jobs()[0]["id"]))
     node.kill()
     node.start()
     time.sleep(0.7)
@@ -181,7 +181,7 @@ def partners(folder, things):
     h.wait_for("the configuration is read", lambda: "config-reloaded" in node.log_text())
     node.command("retry", job["id"])
     job = h.wait_for("an alarm", lambda: (lambda j: j["destinations"][0]["alarm"] and j)(node.jobs()[0]), 20)
-    h.check("commit-not-taken" in names(node, job["id"]) and job["state"] == "stored", job["state"])
+    h.check("commit-request-failed" in names(node, job["id"]) and job["state"] == "stored", job["state"])
     h.check("delivery-alarm" in node.log_text() and "ALARM" in node.command("list").stdout, "log and list show it")
     node.destination["commitment"] = "false"
     node.write_conf()
@@ -203,11 +203,11 @@ def orthanc(folder, things):
     send_exam(node, folder, "exam")
     job = wait_state(node, 0, "delivered", 60)
     events = names(node, job["id"])
-    h.check("commit-asked" in events and "committed" in events, events)
+    h.check("commit-requested" in events and "committed" in events, events)
     committed = next(e for e in node.show(job["id"])["events"] if e["event"] == "committed")
     h.check(committed["detail"]["calling"] == "PACS", committed)
     with sqlite3.connect(f"file:{node.spool}/journal.db?mode=ro", uri=True) as db:
-        h.check(db.execute("SELECT count(*) FROM event WHERE name='commit-asked'").fetchone()[0] == 1, "one request was enough")
+        h.check(db.execute("SELECT count(*) FROM event WHERE name='commit-requested'").fetchone()[0] == 1, "one request was enough")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tools.kill_tools import ROLES
 from tools.node_harness import check, wait_for
 
 # answer: of the archive, not yet written down
-EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "commit-asked", "committed", "delivered", "answer"]
+EVENTS = ["opened", "instance", "complete", "started", "reconstructed", "sent", "commit-requested", "committed", "delivered", "answer"]
 h.need(h.TOMONODE)
 
 
@@ -60,7 +60,7 @@ class Events(kill_tools.Run):
 
 def short(rng):
     """Each event once; every process at least once, delivery and commitment where they surely run."""
-    surely = {"answer": "deliver", "commit-asked": "commit"}
+    surely = {"answer": "deliver", "commit-requested": "commit"}
     others = [role for role in ROLES if role not in surely.values()] + ["all"]
     rng.shuffle(others)
     plan = [(event, surely.get(event) or others.pop()) for event in EVENTS]

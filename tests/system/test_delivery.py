@@ -209,7 +209,7 @@ def alarm_and_priority(folder, things):
     h.wait_for("all are delivered", lambda: node.states() == ["delivered"] * 3, 40)
     third = {o["sop_instance"] for o in node.jobs()[2]["result"]["objects"]}
     h.check(set(a.order[:3]) == third, "the case of the higher priority went first")
-    h.check("delivery-back" in node.log_text(), "the end of the alarm is told")
+    h.check("delivery-recovered" in node.log_text(), "the end of the alarm is told")
     h.check(node.jobs()[2]["priority"] == "high" and not any(d["alarm"] for j in node.jobs() for d in j["destinations"]), "list agrees")
     h.check("allowed: low, normal, high" in node.command("priority", jobs[0]["id"], "first", code=2).stderr, "another word is refused")
 

@@ -146,7 +146,7 @@ def test_floods(folder, things):
     check(echo(node).returncode == 0, "served all the while")
     check(node.stop() == 0, "SIGTERM")
     log = node.log_text()
-    told, said = log.count(" connection-ended "), re.search(r"connections-counted host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
+    told, said = log.count(" connection-ended "), re.search(r"connections-summary host=127.0.0.1 refused=(\d+) silent=(\d+) ", log)
     check(20 <= told <= 31 and said, f"told {told}")  # the harness itself looks whether the port is open
     check(told + int(said[1]) + int(said[2]) in (70, 71), f"none is left out: {told} + {said[1]} + {said[2]}")
     with open(path) as f:

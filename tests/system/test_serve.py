@@ -316,7 +316,7 @@ def damaged_journal_page_stops_no_reception(folder, things):
         f.seek((page - 1) * size)
         f.write(b"\xff" * size)
     n.start()
-    wait_for("the damage is in the log", lambda: "journal-damaged" in n.log_text() and "journal-trouble" in n.log_text())
+    wait_for("the damage is in the log", lambda: "journal-damaged" in n.log_text() and "journal-error" in n.log_text())
     check(n.echo(), "no answer to C-ECHO")
     h.send(n.port, files[-1:])
     check(len(n.stored_files()) == len(files), f"{len(n.stored_files())} files of {len(files)}")
@@ -348,7 +348,7 @@ def damage_that_stops_nothing_is_told(folder, things):
     check(n.stop() == 0, "SIGTERM")
     path = os.path.join(n.spool, "journal.db")
     with sqlite3.connect(path) as db:
-        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event_asked'").fetchone()
+        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event_commit_requested'").fetchone()
         size, = db.execute("PRAGMA page_size").fetchone()
     with open(path, "r+b") as f:
         f.seek((page - 1) * size)
@@ -456,7 +456,7 @@ def sighup_reloads(folder, things):
     part = os.path.join(n.spool, "node.conf.part")
     os.mkdir(part)  # the accepted text cannot be written again: what was written before stays in force
     n.process.send_signal(signal.SIGHUP)
-    wait_for("the bad configuration is refused", lambda: "config-kept" in n.log_text())
+    wait_for("the bad configuration is refused", lambda: "config-not-reloaded" in n.log_text())
     check("node_typo" in n.log_text() and n.echo(), "the problem is not in the log")
     # The destination in force is the one that was accepted, also for the processes that the node starts now.
     h.send(port, h.simulate(os.path.join(folder, "exam")))
@@ -499,7 +499,7 @@ def destination_misspelt(folder, things):
     n.wait_states("delivered")
     check(list(pacs.objects().values()) == [1], pacs.objects())
     check("retry" not in [e["event"] for e in n.show(1)["events"]] and "ALARM" not in n.command("list").stdout, "by itself")
-    check("delivery-back" in n.log_text(), "the end of the alarm is told")
+    check("delivery-recovered" in n.log_text(), "the end of the alarm is told")
 
 
 def disk_full(folder, things):
@@ -658,16 +658,16 @@ def a_journal_that_cannot_be_opened_again(folder, things):
     os.rename(path, path + ".away")
     os.mkdir(path)
     os.kill(receiver, signal.SIGKILL)
-    wait_for("it is said", lambda: "journal-trouble" in n.log_text(), 10)
+    wait_for("it is said", lambda: "journal-error" in n.log_text(), 10)
     wait_for("a new receiver answers", n.echo, 10)
     n.process.send_signal(signal.SIGHUP)
     wait_for("the configuration is read again", lambda: "config-reloaded" in n.log_text())
     time.sleep(2.5)  # it is tried every two seconds
     check(n.echo() and n.process.poll() is None, "the node ended")
-    check(n.log_text().count("journal-trouble") == 1, "not said once")
+    check(n.log_text().count("journal-error") == 1, "not said once")
     os.rmdir(path)
     os.rename(path + ".away", path)
-    wait_for("it is open again", lambda: "journal-back" in n.log_text(), 10)
+    wait_for("it is open again", lambda: "journal-reopened" in n.log_text(), 10)
     files = h.simulate(os.path.join(folder, "exam"))
     check(h.send(n.port, files) == set(files), "not every image was acknowledged")
     n.wait_states("delivered")

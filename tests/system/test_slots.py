@@ -138,8 +138,8 @@ def a_device_that_is_not_there(folder, things):
     n, pacs = both(folder, things, device='"cuda:7"')
     pacs.start()
     n.start()
-    wait_for("it is said", lambda: "device-out" in n.log_text())
-    line = next(x for x in n.log_text().splitlines() if "device-out" in x)
+    wait_for("it is said", lambda: "device-disabled" in n.log_text())
+    line = next(x for x in n.log_text().splitlines() if "device-disabled" in x)
     check(" crit " in line and "device=cuda:7" in line and re.search(r'reason=".*cuda:7.*"', line), line)
     h.send(n.port, exam(folder, "L", 1))
     job, = n.wait_states("delivered")
@@ -148,15 +148,15 @@ def a_device_that_is_not_there(folder, things):
     check(job["device"] in str(made), "the object does not say which device made it")
     check("job-started" in n.log_text() and re.search(r'job-started.*device="cpu', n.log_text()), "the log does not, either")
     # Asked again when the configuration is read, and by nobody before.
-    check(n.log_text().count("device-out") == 1, "tried again at once")
+    check(n.log_text().count("device-disabled") == 1, "tried again at once")
     make_quick(n)
-    wait_for("it is tried again", lambda: n.log_text().count("device-out") == 2)
+    wait_for("it is tried again", lambda: n.log_text().count("device-disabled") == 2)
     h.send(n.port, exam(folder, "R", 1))
     n.wait_states("delivered", "delivered")
     # Beside a device that works, no other one is opened.
     n.node["device"] = '"cuda:7, cpu:1"'
     make_quick(n)
-    wait_for("it is tried again", lambda: n.log_text().count("device-out") == 3)
+    wait_for("it is tried again", lambda: n.log_text().count("device-disabled") == 3)
     wait_for("the CPU alone", lambda: len(n.processes("worker")) == 1)
     h.send(n.port, exam(folder, "L", 2))
     job = n.wait_states("delivered", "delivered", "delivered")[-1]
@@ -170,7 +170,7 @@ def chosen_by_itself(folder, things):
     h.send(n.port, exam(folder, "L", 1))
     job, = n.wait_states("delivered")
     check(job["device"] and "devices-counted" in n.log_text(), job)
-    check("device-out" not in n.log_text(), "no GPU is no alarm here")
+    check("device-disabled" not in n.log_text(), "no GPU is no alarm here")
 
 
 def a_worker_that_hangs(folder, things):
@@ -187,7 +187,7 @@ def a_worker_that_hangs(folder, things):
     wait_for("it is written down", lambda: "crashed" in events(n, job["id"]), 15 + limit)
     job, = n.jobs()
     check(f"no progress for {limit} s" in job["reason"] or job["state"] == "running", job)
-    check("worker-hangs" in n.log_text() and pid not in n.processes("worker"), "it was not ended")
+    check("worker-hung" in n.log_text() and pid not in n.processes("worker"), "it was not ended")
     n.wait_states("running")
     pid, = n.processes("worker")
     os.kill(pid, signal.SIGSTOP)

@@ -68,10 +68,10 @@ static void log_to_journal(void)
 {
 	set_stream(0);
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
-	log_event(LOG_CRIT, "device-out", "a=1");
+	log_event(LOG_CRIT, "device-disabled", "a=1");
 	set_stream(1);
 	log_start(LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, "serve");
-	log_event(LOG_CRIT, "device-out", "a=2");
+	log_event(LOG_CRIT, "device-disabled", "a=2");
 }
 
 /* Where stderr is systemd's journal each line brings its priority; where it was turned elsewhere since, it does not. */
@@ -86,7 +86,7 @@ static void test_journal(void **state)
 	assert_memory_equal(caught, "<2>2", 4);
 	assert_non_null(strstr(caught, "Z crit serve["));
 	assert_in_range(*second, '1', '9');
-	assert_non_null(strstr(second, "device-out a=2\n"));
+	assert_non_null(strstr(second, "device-disabled a=2\n"));
 }
 
 static void log_evil(void)

@@ -156,10 +156,10 @@ static void clock_set_back(void **state)
 	assert_int_equal(decide(&a, a.last - 3600).verdict, ASSEMBLE_WAIT);
 	assert_true(decide(&a, a.last - 3600).again <= a.last - 3600 + QUIET);
 	a.last += 3600;
-	assemble_settle(&a, 111); /* counts as now: quiet time begins, and ends */
+	assemble_clamp_time(&a, 111); /* counts as now: quiet time begins, and ends */
 	assert_int_equal(decide(&a, 111 + QUIET - 1).verdict, ASSEMBLE_WAIT);
 	assert_int_equal(decide(&a, 111 + QUIET).verdict, ASSEMBLE_HOLD);
-	assemble_settle(&a, 500); /* what is past stays */
+	assemble_clamp_time(&a, 500); /* what is past stays */
 	assert_true(a.first == 100 && a.last == 111);
 }
 

@@ -11,7 +11,7 @@
 
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
-#include "node/status/status_words.h"
+#include "node/status/status_text.h"
 
 static int64_t seq;
 
@@ -104,13 +104,13 @@ static void what_people_read(void **state)
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1100);
 	delivery_queue_update(&jobs);
 	v = jobs_find(&jobs, 2);
-	status_words_sentence(v, 0, 1500, text, sizeof(text));
+	status_text_sentence(v, 0, 1500, text, sizeof(text));
 	assert_non_null(strstr(text, "pacs has not been reached since "));
 	assert_non_null(strstr(text, ": Connection refused. The next attempt is at "));
 	assert_non_null(strstr(text, "It is being sent to ws."));
-	assert_int_equal(status_words_state(v, &word), TONE_BAD); /* the alarm is everybody's */
+	assert_int_equal(status_text_state(v, &word), TONE_BAD); /* the alarm is everybody's */
 	assert_string_equal(word, "Not sent yet");
-	assert_non_null(strstr(status_words_hint(v), "Nothing is lost"));
+	assert_non_null(strstr(status_text_hint(v), "Nothing is lost"));
 
 	view = job_report_view(v, "/nonexistent");
 	list = json_pack("[o]", view);

@@ -146,9 +146,9 @@ static void several_objects(void **state)
 	apply(&jobs, 7, EVENT_SENT, SENT("pacs", "1.5"));
 	assert_int_equal(pacs->state, SEND_DUE);
 	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
-	assert_true(job_view_wanted(v, 0)); /* by ws */
+	assert_true(job_view_is_due(v, 0)); /* by ws */
 	apply(&jobs, 7, EVENT_SENT, SENT("ws", "1.5"));
-	assert_false(job_view_wanted(v, 0));
+	assert_false(job_view_is_due(v, 0));
 	apply(&jobs, 7, EVENT_SEND_FAILED, "{\"destination\":\"pacs\",\"reason\":\"timeout\",\"next\":1060}");
 	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->state == SEND_DUE);
 	/* refused: this one, while the others are still due */
@@ -216,10 +216,10 @@ static void many_objects(void **state)
 	pacs = job_view_send(v, "pacs");
 	assert_int_equal(pacs->state, SEND_DUE);
 	assert_true(pacs->objects[498] == SEND_DONE && pacs->objects[499] == SEND_DUE);
-	assert_true(job_view_wanted(v, 499) && job_view_wanted(v, 0)); /* the other destination has none */
+	assert_true(job_view_is_due(v, 499) && job_view_is_due(v, 0)); /* the other destination has none */
 	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"ws\"}");
-	assert_false(job_view_wanted(v, 0));
-	assert_true(job_view_wanted(v, 499));
+	assert_false(job_view_is_due(v, 0));
+	assert_true(job_view_is_due(v, 499));
 	apply(&jobs, 7, EVENT_SEND_REFUSED, "{\"destination\":\"pacs\",\"sop_instances\":[\"1.499\",\"1.0\"]}");
 	assert_int_equal(pacs->state, SEND_REFUSED);
 	assert_true(pacs->objects[0] == SEND_DONE); /* what was stored stays stored */
@@ -471,9 +471,9 @@ static void retention_after_a_clock_ahead(void **state)
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
 	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000 + 1000 * DAY);
-	jobs_settle(&jobs, 2000 + 1000 * DAY);
-	jobs_settle(&jobs, 3000); /* the clock is right again */
-	jobs_settle(&jobs, 4000);
+	jobs_observe_clock(&jobs, 2000 + 1000 * DAY);
+	jobs_observe_clock(&jobs, 3000); /* the clock is right again */
+	jobs_observe_clock(&jobs, 4000);
 	assert_false(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY - 1));
 	assert_true(may_clean(&jobs, v, 3, 0, 3000 + 3 * DAY));
 	/* What is past counts from when it was, whenever it is seen. */
@@ -482,7 +482,7 @@ static void retention_after_a_clock_ahead(void **state)
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"ws\"}");
 	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
-	jobs_settle(&jobs, 2000 + DAY);
+	jobs_observe_clock(&jobs, 2000 + DAY);
 	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
 	jobs_clear(&jobs);
 }

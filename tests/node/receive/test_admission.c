@@ -27,7 +27,7 @@ static bool holds(const char *network, const char *address)
 
 	assert_true(network_parse(network, &n));
 	assert_true(network_parse(address, &a));
-	return network_holds(&n, &a);
+	return network_contains(&n, &a);
 }
 
 static void networks(void **state)
@@ -83,7 +83,7 @@ static void networks(void **state)
 	network_print(&n.address, text, sizeof(text));
 	assert_string_equal(text, "10.0.0.1");
 	assert_true(network_parse("2001:db8:1:2:3:4:5:6", &n));
-	n.address = network_sender(&n.address);
+	n.address = network_client_prefix(&n.address);
 	network_print(&n.address, text, sizeof(text));
 	assert_string_equal(text, "2001:db8:1:2::");
 }

@@ -386,7 +386,7 @@ static void broken_device_hands_its_job_on(void **state)
 	assert_string_equal(v->device, "device 1");
 	assert_int_equal(v->crashes, 0);
 	slot = &t->s.slots.list[0];
-	assert_true(slot->out && slot->state == SLOT_ENDING);
+	assert_true(slot->disabled && slot->state == SLOT_ENDING);
 	assert_string_equal(slot->reason, "device 0: an illegal address");
 	/* Said again, as it ends: nothing more happens to the job. */
 	assert_true(worker_ipc_send(a[1], WORKER_BROKEN, job, 0, "again", true));
@@ -415,14 +415,14 @@ static void last_words(void **state)
 		append(t, job, EVENT_STARTED, "{}");
 		slots_update(&t->s.slots, p.slot, SLOT_SPAWNED, 0, NULL, 0);
 		slots_update(&t->s.slots, p.slot, SLOT_READY, 0, "x", 0);
-		slots_update(&t->s.slots, p.slot, SLOT_GIVEN, 0, NULL, 0);
+		slots_update(&t->s.slots, p.slot, SLOT_ASSIGNED, 0, NULL, 0);
 		if (said)
 			assert_true(worker_ipc_send(a[1], WORKER_BROKEN, job, 0, "an uncorrectable error", true));
 		schedule_process_ended(&t->s, &p, said ? EXIT_STATUS(CODE_DEVICE) : SIGNAL_STATUS(SIGKILL), NOW);
 		assert_int_equal(v->state, JOB_READY);
 		assert_int_equal(v->crashes, 1); /* of the first one */
 		assert_int_equal(slots_find(&t->s.slots, p.slot)->state, SLOT_DOWN);
-		assert_true(slots_find(&t->s.slots, p.slot)->out == said);
+		assert_true(slots_find(&t->s.slots, p.slot)->disabled == said);
 		close_pair(a);
 	}
 	assert_string_equal(v->reason, "an uncorrectable error");

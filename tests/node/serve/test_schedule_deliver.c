@@ -111,8 +111,8 @@ static void commitment_is_awaited(void **state)
 	v = stored_at(t, job);
 	assert_int_equal(v->state, JOB_STORED);
 	assert_false(retention_may_clean(&t->s.jobs, v, &(struct retention_rule){1, 1}, NOW + 1e9));
-	append(t, job, EVENT_COMMIT_ASKED, ASKED);
-	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	append(t, job, EVENT_COMMIT_REQUESTED, ASKED);
+	append(t, job, EVENT_COMMIT_ACCEPTED, TAKEN);
 	assert_int_equal(step(t, job, NOW + 40)->state, JOB_STORED);
 	assert_true(t->s.next == NOW + 50);
 	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
@@ -129,15 +129,15 @@ static void commitment_that_never_comes(void **state)
 
 	configure(t, COMMITS, "\"pacs\"");
 	v = stored_at(t, job);
-	append(t, job, EVENT_COMMIT_ASKED, ASKED);
-	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	append(t, job, EVENT_COMMIT_REQUESTED, ASKED);
+	append(t, job, EVENT_COMMIT_ACCEPTED, TAKEN);
 	step(t, job, NOW + 50);
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
 	assert_int_equal(v->sends[0].state, SEND_DUE); /* sent again first */
 	assert_true(v->sends[0].next == NOW + 55);
 	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\",\"commit\":true}");
-	append(t, job, EVENT_COMMIT_ASKED, ASKED);
-	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	append(t, job, EVENT_COMMIT_REQUESTED, ASKED);
+	append(t, job, EVENT_COMMIT_ACCEPTED, TAKEN);
 	step(t, job, NOW + 120);
 	assert_int_equal(v->state, JOB_DEAD_LETTER);
 	assert_non_null(strstr(v->reason, "not committed after 2 requests"));
@@ -166,7 +166,7 @@ static void commitment_process_that_died(void **state)
 
 	configure(t, COMMITS, "\"pacs\"");
 	v = stored_at(t, job);
-	append(t, job, EVENT_COMMIT_ASKED, ASKED);
+	append(t, job, EVENT_COMMIT_REQUESTED, ASKED);
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGSEGV), NOW);
 	assert_true(v->sends[0].failures == 1 && v->sends[0].next == NOW + 5 && !v->sends[0].transaction[0]);
 	assert_int_equal(v->state, JOB_STORED);
@@ -188,7 +188,7 @@ static void destination_not_configured(void **state)
 	configure(t, OTHER, "\"other\"");
 	step(t, job, NOW);
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
-	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_DUE && v->sends[0].failures == 1);
+	assert_true(v->sends[0].unconfigured && v->sends[0].alarm && v->sends[0].state == SEND_DUE && v->sends[0].failures == 1);
 	assert_string_equal(v->sends[0].reason, "destination 'pacs' is not in the configuration");
 	assert_int_equal(t->s.n_queues, 0);
 	seq = t->s.jobs.last_seq;
@@ -196,14 +196,14 @@ static void destination_not_configured(void **state)
 	assert_int_equal(t->s.jobs.last_seq, seq); /* nothing more is written, however long */
 	append(t, job, EVENT_RETRY, "{}");
 	step(t, job, NOW + 1e5);
-	assert_true(v->sends[0].absent && v->state == JOB_RECONSTRUCTED); /* said to who asked */
+	assert_true(v->sends[0].unconfigured && v->state == JOB_RECONSTRUCTED); /* said to who asked */
 
 	/* Another one, reconstructed meanwhile: its route is of before. */
 	configure(t, PACS ", " BACKUP, "\"pacs\"");
 	w = made(t, other, true);
 	configure(t, OTHER, "\"other\"");
 	step(t, other, NOW);
-	assert_true(w->sends[0].absent && w->state == JOB_RECONSTRUCTED);
+	assert_true(w->sends[0].unconfigured && w->state == JOB_RECONSTRUCTED);
 
 	/* It is back: tried at once, and not given to the fallback for the time that it was not there. */
 	configure(t, PACS ", " BACKUP, "\"pacs\"");
@@ -213,7 +213,7 @@ static void destination_not_configured(void **state)
 	assert_int_equal(t->s.queues[0].job, job);
 	append(t, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
 	assert_int_equal(step(t, job, NOW + 2e5)->state, JOB_DELIVERED);
-	assert_false(v->sends[0].alarm || v->sends[0].absent);
+	assert_false(v->sends[0].alarm || v->sends[0].unconfigured);
 }
 
 static void commitment_of_one_not_configured(void **state)
@@ -224,12 +224,12 @@ static void commitment_of_one_not_configured(void **state)
 
 	configure(t, COMMITS, "\"pacs\"");
 	v = stored_at(t, job);
-	append(t, job, EVENT_COMMIT_ASKED, ASKED);
-	append(t, job, EVENT_COMMIT_TAKEN, TAKEN);
+	append(t, job, EVENT_COMMIT_REQUESTED, ASKED);
+	append(t, job, EVENT_COMMIT_ACCEPTED, TAKEN);
 	configure(t, OTHER, "\"other\"");
 	step(t, job, NOW + 1e5); /* long after the report should have come */
 	assert_int_equal(v->state, JOB_STORED);
-	assert_true(v->sends[0].absent && v->sends[0].alarm && v->sends[0].state == SEND_STORED);
+	assert_true(v->sends[0].unconfigured && v->sends[0].alarm && v->sends[0].state == SEND_STORED);
 	configure(t, COMMITS, "\"pacs\"");
 	step(t, job, NOW + 1e5);
 	assert_int_equal(t->s.queues[0].job, job); /* asked anew */
@@ -360,14 +360,14 @@ static void old_cases_are_forgotten(void **state)
 	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, b), 1, NOW + 86401));
 	assert_false(journal_retention_may_forget(&t->s.jobs, jobs_find(&t->s.jobs, a), 0, NOW + 1e9)); /* 0: never */
 	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401),
-			 0);		 /* its result lies there still */
-	status_look(&page, NOW + 86401); /* the status page knows what the journal knows */
+			 0);		   /* its result lies there still */
+	status_update(&page, NOW + 86401); /* the status page knows what the journal knows */
 	assert_int_equal(page.by_state[JOB_CLEANED], 1);
 	snprintf(path, sizeof(path), "%s/outbox/1", t->dir);
 	remove_all(path);
 	assert_int_equal(journal_removed_file(t->s.journal, member.file, NULL), 1);
 	assert_int_equal(journal_retention_compact(t->s.journal, &t->s.jobs, t->dir, 1, NOW + 86401), 1);
-	status_look(&page, NOW + 86402);
+	status_update(&page, NOW + 86402);
 	assert_int_equal(page.by_state[JOB_CLEANED], 0);
 	assert_int_equal(page.by_state[JOB_DELIVERED], 1);
 	status_end(&page);

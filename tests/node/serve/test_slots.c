@@ -18,14 +18,14 @@ static enum slot_action due(struct slots *all, int id, double now)
 {
 	double next;
 
-	return slots_due(slots_find(all, id), TIMEOUT, now, &next);
+	return slots_next_action(slots_find(all, id), TIMEOUT, now, &next);
 }
 
 static double next_look(struct slots *all, int id, double now)
 {
 	double next;
 
-	slots_due(slots_find(all, id), TIMEOUT, now, &next);
+	slots_next_action(slots_find(all, id), TIMEOUT, now, &next);
 	return next;
 }
 
@@ -52,12 +52,12 @@ static const char *names(const struct slots *all)
 	for (size_t i = 0; i < all->n; i++) {
 		const struct slot *slot = &all->list[i];
 
-		if (slot->leaving)
+		if (slot->retiring)
 			continue;
 		if (text[0])
 			strcat(text, " ");
 		strcat(text, slot->name);
-		strcat(text, slot->out ? "!" : "");
+		strcat(text, slot->disabled ? "!" : "");
 		strcat(text, slot->spare ? "+" : "");
 	}
 	return text;
@@ -66,7 +66,7 @@ static const char *names(const struct slots *all)
 static int id_of(const struct slots *all, const char *name)
 {
 	for (size_t i = 0; i < all->n; i++)
-		if (!all->list[i].leaving && !strcmp(all->list[i].name, name))
+		if (!all->list[i].retiring && !strcmp(all->list[i].name, name))
 			return all->list[i].id;
 	fail_msg("no slot '%s' in '%s'", name, names(all));
 	return 0;
@@ -115,7 +115,7 @@ static void texts(void **state)
 	assert_int_equal(device_names_parse(" cuda:3 ,cpu:2", found), 2);
 	assert_string_equal(found[0], "cuda:3");
 	assert_string_equal(found[1], "cpu:2");
-	assert_true(device_name_is_open("auto") && device_name_is_open("cuda") && !device_name_is_open("cuda:0"));
+	assert_true(device_name_is_wildcard("auto") && device_name_is_wildcard("cuda") && !device_name_is_wildcard("cuda:0"));
 }
 
 /* The first name that opens counts, the last error is told. */
@@ -150,7 +150,7 @@ static void one_case_after_the_other(void **state)
 	for (int i = 0; i < 3; i++) {
 		assert_ptr_equal(slots_idle(&all), slots_find(&all, id));
 		assert_string_equal(slots_idle(&all)->device, "device of a test");
-		say(&all, id, SLOT_GIVEN, NOW + i);
+		say(&all, id, SLOT_ASSIGNED, NOW + i);
 		assert_null(slots_idle(&all));
 		slots_update(&all, id, SLOT_DONE, 1, NULL, NOW + i);
 	}
@@ -170,7 +170,7 @@ static void workers_that_die(void **state)
 	id = id_of(&all, "cuda:0");
 	bring_up(&all, id, now);
 	for (int i = 0; i < 10; i++) {
-		say(&all, id, SLOT_GIVEN, now);
+		say(&all, id, SLOT_ASSIGNED, now);
 		slots_update(&all, id, SLOT_ENDED, 0, "died with signal 11", now);
 		bring_up(&all, id, now);
 	}
@@ -185,21 +185,21 @@ static void workers_that_die(void **state)
 	slots_update(&all, id, SLOT_ENDED, 0, "died with signal 6", now);
 	assert_string_equal(names(&all), "cuda:0! cpu+");
 	assert_non_null(strstr(slots_find(&all, id)->reason, "signal 6"));
-	assert_true(next_look(&all, id, now) == now + SLOT_OUT_FIRST);
+	assert_true(next_look(&all, id, now) == now + SLOT_RETRY_FIRST);
 }
 
 static void taken_out_and_back(void **state)
 {
 	struct slots all = {0};
-	double now = NOW, wait = SLOT_OUT_FIRST;
+	double now = NOW, wait = SLOT_RETRY_FIRST;
 	int id, spare;
 
 	(void)state;
 	slots_configure(&all, "cuda:0", now);
 	id = id_of(&all, "cuda:0");
 	bring_up(&all, id, now);
-	say(&all, id, SLOT_GIVEN, now);
-	slots_update(&all, id, SLOT_TAKEN_OUT, 0, "an illegal address", now);
+	say(&all, id, SLOT_ASSIGNED, now);
+	slots_update(&all, id, SLOT_DISABLED, 0, "an illegal address", now);
 	assert_string_equal(slots_find(&all, id)->reason, "an illegal address");
 	assert_string_equal(names(&all), "cuda:0! cpu+");
 	spare = id_of(&all, "cpu");
@@ -211,16 +211,16 @@ static void taken_out_and_back(void **state)
 		assert_int_equal(due(&all, id, now + wait - 1), SLOT_NOTHING);
 		assert_true(next_look(&all, id, now) == now + wait);
 		now += wait;
-		wait = fmin(2 * wait, SLOT_OUT_CAP);
+		wait = fmin(2 * wait, SLOT_RETRY_CAP);
 		assert_int_equal(due(&all, id, now), SLOT_START);
 		say(&all, id, SLOT_SPAWNED, now);
 		assert_string_equal(names(&all), "cuda:0! cpu+"); /* not in before it is ready */
-		say(&all, id, SLOT_TAKEN_OUT, now);
+		say(&all, id, SLOT_DISABLED, now);
 		say(&all, id, SLOT_ENDED, now);
 	}
-	assert_true(wait == SLOT_OUT_CAP);
+	assert_true(wait == SLOT_RETRY_CAP);
 	/* In again: the spare one does its case and leaves. */
-	say(&all, spare, SLOT_GIVEN, now);
+	say(&all, spare, SLOT_ASSIGNED, now);
 	bring_up(&all, id, now += wait);
 	say(&all, spare, SLOT_ALIVE, now);
 	assert_string_equal(names(&all), "cuda:0");
@@ -228,23 +228,23 @@ static void taken_out_and_back(void **state)
 	slots_update(&all, spare, SLOT_DONE, 1, NULL, now);
 	assert_int_equal(due(&all, spare, now), SLOT_STOP);
 	assert_ptr_equal(slots_idle(&all), slots_find(&all, id));
-	say(&all, spare, SLOT_TOLD, now);
+	say(&all, spare, SLOT_STOPPING, now);
 	say(&all, spare, SLOT_ENDED, now);
 	assert_null(slots_find(&all, spare));
 	/* A case that was refused proves nothing; one that was done does. */
-	say(&all, id, SLOT_GIVEN, now);
+	say(&all, id, SLOT_ASSIGNED, now);
 	slots_update(&all, id, SLOT_DONE, 0, NULL, now);
-	say(&all, id, SLOT_GIVEN, now);
-	say(&all, id, SLOT_TAKEN_OUT, now);
+	say(&all, id, SLOT_ASSIGNED, now);
+	say(&all, id, SLOT_DISABLED, now);
 	say(&all, id, SLOT_ENDED, now);
-	assert_true(next_look(&all, id, now) == now + SLOT_OUT_CAP);
-	bring_up(&all, id, now += SLOT_OUT_CAP);
-	say(&all, id, SLOT_GIVEN, now);
+	assert_true(next_look(&all, id, now) == now + SLOT_RETRY_CAP);
+	bring_up(&all, id, now += SLOT_RETRY_CAP);
+	say(&all, id, SLOT_ASSIGNED, now);
 	slots_update(&all, id, SLOT_DONE, 1, NULL, now);
-	say(&all, id, SLOT_GIVEN, now);
-	say(&all, id, SLOT_TAKEN_OUT, now);
+	say(&all, id, SLOT_ASSIGNED, now);
+	say(&all, id, SLOT_DISABLED, now);
 	say(&all, id, SLOT_ENDED, now);
-	assert_true(next_look(&all, id, now) == now + SLOT_OUT_FIRST);
+	assert_true(next_look(&all, id, now) == now + SLOT_RETRY_FIRST);
 }
 
 /* As long as one is in there is no spare one, of whatever kind it is. */
@@ -259,12 +259,12 @@ static void spare_when_all_are_out(void **state)
 	second = id_of(&all, "cuda:1");
 	say(&all, first, SLOT_SPAWNED, NOW);
 	say(&all, second, SLOT_SPAWNED, NOW);
-	say(&all, first, SLOT_TAKEN_OUT, NOW);
+	say(&all, first, SLOT_DISABLED, NOW);
 	assert_string_equal(names(&all), "cuda:0! cuda:1");
-	say(&all, second, SLOT_TAKEN_OUT, NOW);
+	say(&all, second, SLOT_DISABLED, NOW);
 	assert_string_equal(names(&all), "cuda:0! cuda:1! cpu+");
 	say(&all, id_of(&all, "cpu"), SLOT_SPAWNED, NOW);
-	say(&all, id_of(&all, "cpu"), SLOT_TAKEN_OUT, NOW); /* nothing is left: all are tried again later */
+	say(&all, id_of(&all, "cpu"), SLOT_DISABLED, NOW); /* nothing is left: all are tried again later */
 	assert_string_equal(names(&all), "cuda:0! cuda:1! cpu!+");
 	slots_configure(&all, "cuda:0, cuda:1", NOW + 5); /* at once when a person says so */
 	say(&all, first, SLOT_ENDED, NOW + 6);
@@ -273,7 +273,7 @@ static void spare_when_all_are_out(void **state)
 	memset(&all, 0, sizeof(all));
 	slots_configure(&all, "cuda:0, cpu:2", NOW);
 	say(&all, id_of(&all, "cuda:0"), SLOT_SPAWNED, NOW);
-	say(&all, id_of(&all, "cuda:0"), SLOT_TAKEN_OUT, NOW);
+	say(&all, id_of(&all, "cuda:0"), SLOT_DISABLED, NOW);
 	assert_string_equal(names(&all), "cuda:0! cpu:2");
 }
 
@@ -372,15 +372,15 @@ static void configured_anew(void **state)
 	gone = all.list[2].id;
 	for (size_t i = 0; i < 3; i++)
 		bring_up(&all, all.list[i].id, NOW);
-	say(&all, busy, SLOT_GIVEN, NOW);
-	say(&all, gone, SLOT_GIVEN, NOW);
+	say(&all, busy, SLOT_ASSIGNED, NOW);
+	say(&all, gone, SLOT_ASSIGNED, NOW);
 	slots_configure(&all, "cpu:1, cpu:1", NOW);
 	assert_string_equal(names(&all), "cpu:1 cpu:1");
 	assert_null(slots_idle(&all)); /* its worker has the old configuration */
 	assert_int_equal(due(&all, busy, NOW), SLOT_NOTHING);
 	assert_int_equal(due(&all, gone, NOW), SLOT_NOTHING);
 	assert_int_equal(due(&all, idle, NOW), SLOT_STOP);
-	say(&all, idle, SLOT_TOLD, NOW);
+	say(&all, idle, SLOT_STOPPING, NOW);
 	assert_int_equal(due(&all, idle, NOW), SLOT_NOTHING);
 	say(&all, idle, SLOT_ENDED, NOW);
 	bring_up(&all, idle, NOW);
@@ -389,10 +389,10 @@ static void configured_anew(void **state)
 	slots_update(&all, gone, SLOT_DONE, 1, NULL, NOW);
 	assert_int_equal(due(&all, busy, NOW), SLOT_STOP);
 	assert_int_equal(due(&all, gone, NOW), SLOT_STOP);
-	say(&all, gone, SLOT_TOLD, NOW);
+	say(&all, gone, SLOT_STOPPING, NOW);
 	say(&all, gone, SLOT_ENDED, NOW);
 	assert_null(slots_find(&all, gone));
-	say(&all, busy, SLOT_TOLD, NOW);
+	say(&all, busy, SLOT_STOPPING, NOW);
 	say(&all, busy, SLOT_ENDED, NOW);
 	bring_up(&all, busy, NOW);
 	assert_int_equal(all.n, 2);
@@ -404,7 +404,7 @@ static void configured_anew(void **state)
 	say(&all, all.list[0].id, SLOT_ENDED, NOW);
 	busy = id_of(&all, "cuda:0");
 	bring_up(&all, busy, NOW);
-	say(&all, busy, SLOT_GIVEN, NOW);
+	say(&all, busy, SLOT_ASSIGNED, NOW);
 	slots_configure(&all, "auto", NOW);
 	assert_string_equal(names(&all), "auto");
 	idle = id_of(&all, "auto");
@@ -426,13 +426,13 @@ static void without_progress(void **state)
 	assert_true(next_look(&all, id, NOW) == NOW + SLOT_START_LIMIT);
 	assert_int_equal(due(&all, id, NOW + SLOT_START_LIMIT), SLOT_KILL);
 	say(&all, id, SLOT_READY, NOW + 3);
-	say(&all, id, SLOT_GIVEN, NOW + 10);
+	say(&all, id, SLOT_ASSIGNED, NOW + 10);
 	assert_int_equal(due(&all, id, NOW + 9 + TIMEOUT), SLOT_NOTHING);
 	say(&all, id, SLOT_ALIVE, NOW + 50);
 	assert_true(next_look(&all, id, NOW + 60) == NOW + 50 + TIMEOUT);
 	assert_int_equal(due(&all, id, NOW + 49 + TIMEOUT), SLOT_NOTHING);
 	assert_int_equal(due(&all, id, NOW + 50 + TIMEOUT), SLOT_KILL);
-	say(&all, id, SLOT_TOLD, NOW + 200);
+	say(&all, id, SLOT_STOPPING, NOW + 200);
 	assert_int_equal(due(&all, id, NOW + 200), SLOT_NOTHING);
 	/* What it says after it was killed for not being ready does not bring it in again. */
 	{
@@ -440,7 +440,7 @@ static void without_progress(void **state)
 
 		slots_configure(&late, "cpu", NOW);
 		say(&late, late.list[0].id, SLOT_SPAWNED, NOW);
-		say(&late, late.list[0].id, SLOT_TAKEN_OUT, NOW);
+		say(&late, late.list[0].id, SLOT_DISABLED, NOW);
 		say(&late, late.list[0].id, SLOT_READY, NOW);
 		assert_string_equal(names(&late), "cpu! cpu+");
 		assert_null(slots_idle(&late));
@@ -451,8 +451,8 @@ static void without_progress(void **state)
 	assert_string_equal(names(&all), "cpu! cpu+");
 	assert_int_equal(due(&all, id, NOW + 1e6), SLOT_NOTHING);
 	say(&all, id, SLOT_ENDED, NOW + 400);
-	assert_true(next_look(&all, id, NOW + 400) == NOW + 300 + SLOT_OUT_FIRST);
-	bring_up(&all, id, NOW + 300 + SLOT_OUT_FIRST);
+	assert_true(next_look(&all, id, NOW + 400) == NOW + 300 + SLOT_RETRY_FIRST);
+	bring_up(&all, id, NOW + 300 + SLOT_RETRY_FIRST);
 	assert_string_equal(names(&all), "cpu");
 }
 
@@ -464,7 +464,7 @@ static void threads(void **state)
 	slots_configure(&all, "cuda:0, cuda:1, cuda:2, cuda:3", NOW);
 	assert_int_equal(slots_threads(&all, &all.list[0], 64), 16);
 	assert_int_equal(slots_threads(&all, &all.list[0], 2), 1);
-	say(&all, all.list[3].id, SLOT_TAKEN_OUT, NOW);
+	say(&all, all.list[3].id, SLOT_DISABLED, NOW);
 	assert_int_equal(slots_threads(&all, &all.list[0], 63), 21);
 	memset(&all, 0, sizeof(all));
 	slots_configure(&all, "cpu:3, cpu", NOW);
@@ -472,7 +472,7 @@ static void threads(void **state)
 	assert_int_equal(slots_threads(&all, &all.list[1], 8), 4);
 	memset(&all, 0, sizeof(all));
 	slots_configure(&all, "cuda:0", NOW);
-	say(&all, all.list[0].id, SLOT_TAKEN_OUT, NOW);
+	say(&all, all.list[0].id, SLOT_DISABLED, NOW);
 	assert_int_equal(slots_threads(&all, &all.list[1], 8), 8); /* the spare one */
 }
 
@@ -492,7 +492,7 @@ static void no_more_room(void **state)
 			if (all.list[i].state == SLOT_DOWN) {
 				say(&all, all.list[i].id, SLOT_SPAWNED, NOW);
 				say(&all, all.list[i].id, SLOT_READY, NOW);
-				say(&all, all.list[i].id, SLOT_GIVEN, NOW);
+				say(&all, all.list[i].id, SLOT_ASSIGNED, NOW);
 			}
 	}
 	assert_int_equal(all.n, SLOTS_MAX);

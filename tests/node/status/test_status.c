@@ -15,7 +15,7 @@
 #include "node/status/html.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"
-#include "node/status/status_words.h"
+#include "node/status/status_text.h"
 
 static void test_paths(void **state)
 {
@@ -160,77 +160,77 @@ static void test_words(void **state)
 	char text[600];
 
 	(void)state;
-	status_words_title(&v, text, sizeof(text));
+	status_text_title(&v, text, sizeof(text));
 	assert_string_equal(text, "Tomosynthesis, right MLO");
 	v.key = "";
 	v.revision = 2;
-	status_words_title(&v, text, sizeof(text));
+	status_text_title(&v, text, sizeof(text));
 	assert_string_equal(text, "Tomosynthesis (revision 2)");
 
 	v.state = JOB_HELD;
 	v.members = (struct assemble){.instances = 12, .expected = 25, .frames = 12};
 	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
-	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "Only 12 of 25 images came.");
-	assert_string_equal(status_words_as_is(&v), "Take what is here");
-	assert_null(status_words_retry(&v));
+	assert_string_equal(status_text_as_is(&v), "Take what is here");
+	assert_null(status_text_retry(&v));
 	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
 	v.kind[0] = 'x';
-	assert_null(status_words_as_is(&v));
+	assert_null(status_text_as_is(&v));
 	assert_non_null(strstr(job_view_no_as_is(&v), "cannot be reconstructed"));
-	assert_non_null(strstr(status_words_hint(&v), "Without them it cannot"));
+	assert_non_null(strstr(status_text_hint(&v), "Without them it cannot"));
 	v.kind[0] = 'd';
 	v.members.frames = 1;
-	assert_null(status_words_as_is(&v));
+	assert_null(status_text_as_is(&v));
 	assert_non_null(strstr(job_view_no_as_is(&v), "at least 2 projections"));
 	v.members.frames = 12;
 	assert_null(job_view_no_as_is(&v));
 	v.members.as_is = true;
-	assert_null(status_words_as_is(&v));
+	assert_null(status_text_as_is(&v));
 	v.members.expected = 12;
-	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
-	assert_string_equal(status_words_retry(&v), "Try again");
+	assert_string_equal(status_text_retry(&v), "Try again");
 
-	assert_non_null(strstr(status_words_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
+	assert_non_null(strstr(status_text_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
 	v.state = JOB_RECONSTRUCTED;
 	send.since = 9e8;
-	assert_int_equal(status_words_state(&v, &word), TONE_WARN);
+	assert_int_equal(status_text_state(&v, &word), TONE_WARN);
 	assert_string_equal(word, "Not sent yet");
-	assert_non_null(strstr(status_words_hint(&v), "Nothing is lost"));
-	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	assert_non_null(strstr(status_text_hint(&v), "Nothing is lost"));
+	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_non_null(strstr(text, "pacs did not take it in 3 attempts: no answer. The next attempt is at "));
-	assert_string_equal(status_words_retry(&v), "Try now");
+	assert_string_equal(status_text_retry(&v), "Try now");
 	send.failures = 0;
 	send.since = 0;
-	assert_int_equal(status_words_state(&v, &word), TONE_WORK);
+	assert_int_equal(status_text_state(&v, &word), TONE_WORK);
 	assert_string_equal(word, "Sending");
-	assert_string_equal(status_words_hint(&v), "");
-	status_words_sentence(&v, 0, 1e9, text, sizeof(text));
+	assert_string_equal(status_text_hint(&v), "");
+	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
 	assert_string_equal(text, "It is being sent to pacs.");
-	assert_null(status_words_retry(&v));
+	assert_null(status_text_retry(&v));
 	v.state = JOB_READY;
 	v.reason[0] = '\0';
-	status_words_sentence(&v, 2, 1e9, text, sizeof(text));
+	status_text_sentence(&v, 2, 1e9, text, sizeof(text));
 	assert_string_equal(text, "Complete. It waits for a free device; 2 cases are before it.");
 	/* Every state has a word, and no button that its table does not allow. */
 	for (int s = JOB_COLLECTING; s <= JOB_IMPOSSIBLE; s++) {
 		v.state = (enum job_state)s;
-		status_words_state(&v, &word);
+		status_text_state(&v, &word);
 		assert_true(word[0]);
-		assert_true(!status_words_cancel(&v) == (job_next(v.state, EVENT_CANCEL) == JOB_IMPOSSIBLE));
-		if (status_words_retry(&v))
+		assert_true(!status_text_cancel(&v) == (job_next(v.state, EVENT_CANCEL) == JOB_IMPOSSIBLE));
+		if (status_text_retry(&v))
 			assert_int_not_equal(job_next(v.state, EVENT_RETRY), JOB_IMPOSSIBLE);
 	}
-	status_words_span(9.96, text, sizeof(text));
+	status_text_duration(9.96, text, sizeof(text));
 	assert_string_equal(text, "10.0 s");
-	status_words_span(7000, text, sizeof(text));
+	status_text_duration(7000, text, sizeof(text));
 	assert_string_equal(text, "117 min");
-	status_words_bytes(76068573184.0, text, sizeof(text));
+	status_text_bytes(76068573184.0, text, sizeof(text));
 	assert_string_equal(text, "76 GB");
-	status_words_bytes(999.9e6, text, sizeof(text));
+	status_text_bytes(999.9e6, text, sizeof(text));
 	assert_string_equal(text, "1.0 GB");
-	status_words_bytes(512, text, sizeof(text));
+	status_text_bytes(512, text, sizeof(text));
 	assert_string_equal(text, "512 bytes");
 }
 

@@ -52,17 +52,17 @@ static const char *const life[][3] = {
 	{"reconstructed", "cancel", "cancelled"},
 	{"reconstructed", "fallback", "reconstructed"},
 	{"reconstructed", "stored", "stored"},
-	{"reconstructed", "commit-asked", "reconstructed"},
-	{"reconstructed", "commit-taken", "reconstructed"},
-	{"reconstructed", "commit-not-taken", "reconstructed"},
+	{"reconstructed", "commit-requested", "reconstructed"},
+	{"reconstructed", "commit-accepted", "reconstructed"},
+	{"reconstructed", "commit-request-failed", "reconstructed"},
 	{"reconstructed", "committed", "reconstructed"},
 	{"reconstructed", "commit-failed", "reconstructed"},
 	{"reconstructed", "commit-refused", "reconstructed"},
 
 	{"stored", "fallback", "reconstructed"},
-	{"stored", "commit-asked", "stored"},
-	{"stored", "commit-taken", "stored"},
-	{"stored", "commit-not-taken", "stored"},
+	{"stored", "commit-requested", "stored"},
+	{"stored", "commit-accepted", "stored"},
+	{"stored", "commit-request-failed", "stored"},
 	{"stored", "committed", "stored"},
 	{"stored", "commit-failed", "reconstructed"},
 	{"stored", "commit-refused", "stored"},
@@ -86,9 +86,9 @@ static const char *const life[][3] = {
 	{"cancelled", "send-refused", "cancelled"},
 	{"cancelled", "retry", "collecting"},
 	{"cancelled", "cleaned", "cleaned"},
-	{"cancelled", "commit-asked", "cancelled"},
-	{"cancelled", "commit-taken", "cancelled"},
-	{"cancelled", "commit-not-taken", "cancelled"},
+	{"cancelled", "commit-requested", "cancelled"},
+	{"cancelled", "commit-accepted", "cancelled"},
+	{"cancelled", "commit-request-failed", "cancelled"},
 	{"cancelled", "committed", "cancelled"},
 	{"cancelled", "commit-failed", "cancelled"},
 	{"cancelled", "commit-refused", "cancelled"},
@@ -182,8 +182,8 @@ static void stored_is_not_delivered(void **state)
 /* Reports come when they come: whatever a peer or a timeout says about a commitment never spoils a job that waits for one. */
 static void commitments_in_any_order(void **state)
 {
-	static const enum job_event said[] = {EVENT_COMMIT_ASKED, EVENT_COMMIT_TAKEN,  EVENT_COMMIT_NOT_TAKEN,
-					      EVENT_COMMITTED,	  EVENT_COMMIT_FAILED, EVENT_COMMIT_REFUSED};
+	static const enum job_event said[] = {EVENT_COMMIT_REQUESTED, EVENT_COMMIT_ACCEPTED, EVENT_COMMIT_REQUEST_FAILED,
+					      EVENT_COMMITTED,	      EVENT_COMMIT_FAILED,   EVENT_COMMIT_REFUSED};
 	static const enum job_state from[] = {JOB_RECONSTRUCTED, JOB_STORED, JOB_CANCELLED};
 	const size_t n = sizeof(said) / sizeof(said[0]);
 

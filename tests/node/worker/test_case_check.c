@@ -264,7 +264,7 @@ static void test_case(void **state)
 	assert_int_equal(report.damaged, 1);
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 1);
 	assert_int_equal(journal_is_damaged(p->journal, rows[99].id, NULL), 1);
-	assert_int_equal(journal_mark_sound(p->journal, rows[99].id, NULL), 0);
+	assert_int_equal(journal_mark_intact(p->journal, rows[99].id, NULL), 0);
 	assert_int_equal(journal_count_damaged(p->journal, job, NULL), 0);
 	/* Both: no mark is left. */
 	make(p, 99, bytes, &again);

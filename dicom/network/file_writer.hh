@@ -5,8 +5,8 @@
  * early to begin the write-back. An error of the file is latched: what comes after it is dropped, and nothing ever fails on the
  * way. One object at a time: begin, put..., finish.
  */
-#ifndef TOMONODE_DICOM_OUTFLOW_HH
-#define TOMONODE_DICOM_OUTFLOW_HH
+#ifndef TOMONODE_DICOM_FILE_WRITER_HH
+#define TOMONODE_DICOM_FILE_WRITER_HH
 
 #include <condition_variable>
 #include <cstddef>
@@ -15,17 +15,17 @@
 #include <mutex>
 #include <thread>
 
-#define OUTFLOW_BUFFER (256u << 10)
-#define OUTFLOW_BUFFERS 8u
+#define FILE_WRITER_BUFFER (256u << 10)
+#define FILE_WRITER_BUFFERS 8u
 
-class outflow
+class file_writer
 {
       public:
 	/* data: what every written chunk goes to; an errno from it counts as an error of the file. */
-	outflow(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx);
-	~outflow();
-	outflow(const outflow &) = delete;
-	outflow &operator=(const outflow &) = delete;
+	file_writer(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx);
+	~file_writer();
+	file_writer(const file_writer &) = delete;
+	file_writer &operator=(const file_writer &) = delete;
 
 	/* The next object goes to fd (-1: it is dropped). head: written first, without a look of `data`. */
 	void begin(int fd, const void *head, size_t n);
@@ -50,8 +50,8 @@ class outflow
 	int error_ = 0;			    /* of the object; the thread's while buffers are full, ours else */
 	uint64_t written_ = 0, pushed_ = 0; /* bytes in the file; bytes that the kernel was asked to write back */
 
-	buffer ring_[OUTFLOW_BUFFERS];
-	unsigned fill_ = 0, drain_ = 0; /* counters; buffer = counter modulo OUTFLOW_BUFFERS */
+	buffer ring_[FILE_WRITER_BUFFERS];
+	unsigned fill_ = 0, drain_ = 0; /* counters; buffer = counter modulo FILE_WRITER_BUFFERS */
 	bool end_ = false;
 	std::mutex lock_; /* of fill_, drain_, end_ */
 	std::condition_variable filled_, drained_;

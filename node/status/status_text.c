@@ -1,11 +1,11 @@
-#include "node/status/status_words.h"
+#include "node/status/status_text.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-const char *status_words_tone(enum status_tone tone)
+const char *status_text_tone(enum status_tone tone)
 {
 	static const char *const names[] = {"quiet", "work", "good", "warn", "bad"};
 
@@ -25,7 +25,7 @@ static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
 	return false;
 }
 
-enum status_tone status_words_state(const struct job_view *v, const char **ret_word)
+enum status_tone status_text_state(const struct job_view *v, const char **ret_word)
 {
 	static const struct {
 		const char *word;
@@ -82,7 +82,7 @@ static void key_part(const char *key, int index, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)(n < size ? n : size - 1), key ? key : "");
 }
 
-void status_words_title(const struct job_view *v, char *ret, size_t size)
+void status_text_title(const struct job_view *v, char *ret, size_t size)
 {
 	char side[16], view[16];
 
@@ -128,7 +128,7 @@ static void add_next(char *text, size_t size, double next, double now)
 
 	if (next <= now)
 		return;
-	status_words_time(next, now, when, sizeof(when));
+	status_text_time(next, now, when, sizeof(when));
 	add(text, size, " The next attempt is at %s.", when);
 }
 
@@ -161,7 +161,7 @@ static void add_blocked_by(const struct job_send *s, double now, char *ret, size
 {
 	char when[40];
 
-	status_words_time(s->blocked_by->since, now, when, sizeof(when));
+	status_text_time(s->blocked_by->since, now, when, sizeof(when));
 	add(ret, size, "%s has not been reached since %s: ", s->destination, when);
 	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no answer");
 	add_next(ret, size, s->blocked_by->next, now);
@@ -188,7 +188,7 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 			if (s->blocked_by)
 				add_blocked_by(s, now, ret, size);
 		} else if (s->state == SEND_DONE) {
-			status_words_time(s->time, now, when, sizeof(when));
+			status_text_time(s->time, now, when, sizeof(when));
 			add(ret, size, "%s has it since %s.", s->destination, when);
 		} else if (s->state == SEND_REFUSED) {
 			add(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
@@ -207,7 +207,7 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 	}
 }
 
-void status_words_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size)
+void status_text_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size)
 {
 	ret[0] = '\0';
 	switch (v->state) {
@@ -242,7 +242,7 @@ void status_words_sentence(const struct job_view *v, size_t before, double now, 
 	}
 }
 
-const char *status_words_hint(const struct job_view *v)
+const char *status_text_hint(const struct job_view *v)
 {
 	bool alarm;
 
@@ -280,7 +280,7 @@ const char *status_words_hint(const struct job_view *v)
 
 /* ---- buttons ---- */
 
-const char *status_words_retry(const struct job_view *v)
+const char *status_text_retry(const struct job_view *v)
 {
 	bool waits = false;
 
@@ -299,19 +299,19 @@ const char *status_words_retry(const struct job_view *v)
 	return "Try again";
 }
 
-const char *status_words_as_is(const struct job_view *v)
+const char *status_text_as_is(const struct job_view *v)
 {
 	return incomplete(v) && !v->members.as_is && !job_view_no_as_is(v) ? "Take what is here" : NULL;
 }
 
-const char *status_words_cancel(const struct job_view *v)
+const char *status_text_cancel(const struct job_view *v)
 {
 	return job_next(v->state, EVENT_CANCEL) == JOB_IMPOSSIBLE ? NULL : "Cancel";
 }
 
 /* ---- single words ---- */
 
-int status_words_stage(const char *stage, const char **ret_words)
+int status_text_stage(const char *stage, const char **ret_words)
 {
 	static const struct {
 		const char *stage, *words;
@@ -330,7 +330,7 @@ int status_words_stage(const char *stage, const char **ret_words)
 	return 0;
 }
 
-const char *status_words_event(enum job_event event)
+const char *status_text_event(enum job_event event)
 {
 	static const char *const words[] = {
 		[EVENT_OPENED] = "The first image came",
@@ -348,9 +348,9 @@ const char *status_words_event(enum job_event event)
 		[EVENT_SEND_REFUSED] = "Refused",
 		[EVENT_FALLBACK] = "Goes to the fallback",
 		[EVENT_STORED] = "Stored everywhere",
-		[EVENT_COMMIT_ASKED] = "Commitment asked for",
-		[EVENT_COMMIT_TAKEN] = "The request was taken",
-		[EVENT_COMMIT_NOT_TAKEN] = "The request was not taken",
+		[EVENT_COMMIT_REQUESTED] = "Commitment asked for",
+		[EVENT_COMMIT_ACCEPTED] = "The request was taken",
+		[EVENT_COMMIT_REQUEST_FAILED] = "The request was not taken",
 		[EVENT_COMMITTED] = "Committed",
 		[EVENT_COMMIT_FAILED] = "Not committed",
 		[EVENT_COMMIT_REFUSED] = "Not committed, given up",
@@ -367,7 +367,7 @@ const char *status_words_event(enum job_event event)
 	return job_event_name(event);
 }
 
-void status_words_time(double when, double now, char *ret, size_t size)
+void status_text_time(double when, double now, char *ret, size_t size)
 {
 	time_t t = (time_t)when, today = (time_t)now;
 	struct tm at, day;
@@ -380,7 +380,7 @@ void status_words_time(double when, double now, char *ret, size_t size)
 		strftime(ret, size, "%Y-%m-%d %H:%M", &at);
 }
 
-void status_words_span(double s, char *ret, size_t size)
+void status_text_duration(double s, char *ret, size_t size)
 {
 	if (s < 10)
 		snprintf(ret, size, "%.1f s", s > 0 ? s : 0);
@@ -394,7 +394,7 @@ void status_words_span(double s, char *ret, size_t size)
 		snprintf(ret, size, "%.0f days", s / 86400);
 }
 
-void status_words_bytes(double bytes, char *ret, size_t size)
+void status_text_bytes(double bytes, char *ret, size_t size)
 {
 	static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
 	size_t u = 0;

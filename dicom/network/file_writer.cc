@@ -1,4 +1,4 @@
-#include "dicom/network/outflow.hh"
+#include "dicom/network/file_writer.hh"
 
 #include <cerrno>
 #include <cstring>
@@ -8,14 +8,14 @@
 /* Bytes after which the kernel is asked to begin writing to the disk, so that the fsync at the end finds little left to do. */
 #define WRITE_BACK_STEP (2u << 20)
 
-outflow::outflow(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx) : data_(data), ctx_(ctx)
+file_writer::file_writer(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx) : data_(data), ctx_(ctx)
 {
 	for (buffer &b : ring_)
-		b.bytes.reset(new uint8_t[OUTFLOW_BUFFER]);
-	thread_ = std::thread(&outflow::run, this);
+		b.bytes.reset(new uint8_t[FILE_WRITER_BUFFER]);
+	thread_ = std::thread(&file_writer::run, this);
 }
 
-outflow::~outflow()
+file_writer::~file_writer()
 {
 	{
 		std::lock_guard<std::mutex> hold(lock_);
@@ -27,49 +27,49 @@ outflow::~outflow()
 
 /* ---- the receiving side ---- */
 
-void outflow::begin(int fd, const void *head, size_t n)
+void file_writer::begin(int fd, const void *head, size_t n)
 {
 	fd_ = fd;
 	error_ = 0;
 	written_ = pushed_ = 0;
-	ring_[fill_ % OUTFLOW_BUFFERS].n = 0;
+	ring_[fill_ % FILE_WRITER_BUFFERS].n = 0;
 	if (fd_ >= 0)
 		error_ = write_all((const uint8_t *)head, n);
 }
 
-void outflow::put(const void *bytes, size_t n)
+void file_writer::put(const void *bytes, size_t n)
 {
 	const uint8_t *p = (const uint8_t *)bytes;
 
 	while (fd_ >= 0 && n > 0) {
-		buffer &b = ring_[fill_ % OUTFLOW_BUFFERS];
-		size_t step = n < OUTFLOW_BUFFER - b.n ? n : OUTFLOW_BUFFER - b.n;
+		buffer &b = ring_[fill_ % FILE_WRITER_BUFFERS];
+		size_t step = n < FILE_WRITER_BUFFER - b.n ? n : FILE_WRITER_BUFFER - b.n;
 
 		memcpy(b.bytes.get() + b.n, p, step);
 		b.n += step;
 		p += step;
 		n -= step;
-		if (b.n == OUTFLOW_BUFFER)
+		if (b.n == FILE_WRITER_BUFFER)
 			hand_over();
 	}
 }
 
 /* Give the full buffer to the thread and wait until the next one is free. */
-void outflow::hand_over()
+void file_writer::hand_over()
 {
 	std::unique_lock<std::mutex> hold(lock_);
 
 	fill_++;
 	filled_.notify_one();
-	while (fill_ - drain_ == OUTFLOW_BUFFERS)
+	while (fill_ - drain_ == FILE_WRITER_BUFFERS)
 		drained_.wait(hold);
 	hold.unlock();
-	ring_[fill_ % OUTFLOW_BUFFERS].n = 0;
+	ring_[fill_ % FILE_WRITER_BUFFERS].n = 0;
 }
 
-int outflow::finish(uint64_t *ret_written)
+int file_writer::finish(uint64_t *ret_written)
 {
-	if (fd_ >= 0 && ring_[fill_ % OUTFLOW_BUFFERS].n > 0)
+	if (fd_ >= 0 && ring_[fill_ % FILE_WRITER_BUFFERS].n > 0)
 		hand_over();
 	{
 		std::unique_lock<std::mutex> hold(lock_);
@@ -84,7 +84,7 @@ int outflow::finish(uint64_t *ret_written)
 
 /* ---- the writing side ---- */
 
-void outflow::run()
+void file_writer::run()
 {
 	std::unique_lock<std::mutex> hold(lock_);
 
@@ -94,14 +94,14 @@ void outflow::run()
 		if (drain_ == fill_)
 			return;
 		hold.unlock();
-		consume(ring_[drain_ % OUTFLOW_BUFFERS]);
+		consume(ring_[drain_ % FILE_WRITER_BUFFERS]);
 		hold.lock();
 		drain_++;
 		drained_.notify_one();
 	}
 }
 
-void outflow::consume(const buffer &b)
+void file_writer::consume(const buffer &b)
 {
 	if (error_)
 		return;
@@ -115,7 +115,7 @@ void outflow::consume(const buffer &b)
 	}
 }
 
-int outflow::write_all(const uint8_t *p, size_t n)
+int file_writer::write_all(const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t done = write(fd_, p, n);

@@ -1,6 +1,6 @@
 /* What went wrong in a TLS handshake, in words. Private to dicom/ (C++). */
-#ifndef TOMONODE_DICOM_TLS_WORDS_HH
-#define TOMONODE_DICOM_TLS_WORDS_HH
+#ifndef TOMONODE_DICOM_TLS_TEXT_HH
+#define TOMONODE_DICOM_TLS_TEXT_HH
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-/* tls_words.cc - OpenSSL's codes as sentences that say who objects to what, and what to do. They follow "who: ". */
-#include "dicom/network/tls_words.hh"
+/* tls_text.cc - OpenSSL's codes as sentences that say who objects to what, and what to do. They follow "who: ". */
+#include "dicom/network/tls_text.hh"
 
 #include <arpa/inet.h>
 #include <errno.h>

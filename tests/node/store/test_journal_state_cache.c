@@ -27,7 +27,7 @@ static int setup(void **state)
 {
 	struct place *p = calloc(1, sizeof(*p));
 
-	strcpy(p->dir, "/tmp/test_journal_fold.XXXXXX");
+	strcpy(p->dir, "/tmp/test_journal_state_cache.XXXXXX");
 	if (!mkdtemp(p->dir))
 		return -1;
 	snprintf(p->path, sizeof(p->path), "%s/journal.db", p->dir);
@@ -97,7 +97,7 @@ static void others_write_too(void **state)
 static void many_jobs(void **state)
 {
 	struct place *p = *state;
-	int64_t jobs[2 * JOURNAL_FOLDS + 1];
+	int64_t jobs[2 * JOURNAL_STATE_CACHE_SIZE + 1];
 	size_t n = sizeof(jobs) / sizeof(jobs[0]);
 	enum job_state now;
 
@@ -124,7 +124,7 @@ static void what_was_undone_never_was(void **state)
 			 SQLITE_OK);
 	assert_int_equal(journal_job_state(p->a, p->job, &now, NULL), 0);
 	assert_int_equal(now, JOB_READY);
-	assert_int_equal(journal_end(p->a, -EIO, NULL), -EIO);
+	assert_int_equal(journal_end_transaction(p->a, -EIO, NULL), -EIO);
 	assert_int_equal(append(p->b, p->job, EVENT_HELD), 0);
 	assert_int_equal(journal_job_state(p->a, p->job, &now, NULL), 0);
 	assert_int_equal(now, JOB_HELD);
