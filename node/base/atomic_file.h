@@ -1,4 +1,5 @@
-/* A file that is there whole or not at all: PATH.part, fsync, rename, fsync of the folder. */
+/* Write a file so that readers see either all of it or nothing: write PATH.part, fsync it, rename it to PATH, fsync the folder.
+ */
 #ifndef TOMONODE_NODE_ATOMIC_FILE_H
 #define TOMONODE_NODE_ATOMIC_FILE_H
 
@@ -8,14 +9,14 @@
 
 struct atomic_file;
 
-/* Replaces a leftover PATH.part. */
+/* Open PATH.part for writing; replace one that an earlier process left. */
 int atomic_file_open(const char *path, struct atomic_file **ret_file, struct err *err);
 int atomic_file_write(struct atomic_file *f, const void *bytes, size_t n, struct err *err);
-/* Frees it in every case; after an error PATH.part is gone. */
+/* Finish the file and free f, on success and on error. On error PATH.part is removed. */
 int atomic_file_close(struct atomic_file *f, struct err *err);
-void atomic_file_abort(struct atomic_file *f); /* takes NULL */
+void atomic_file_abort(struct atomic_file *f); /* remove PATH.part and free f; f may be NULL */
 
-/* All in one call. */
+/* Open, write n bytes and close in one call. */
 int atomic_file_put(const char *path, const void *bytes, size_t n, struct err *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* Digests of what lies in the spool: XXH3-128, as 32 hexadecimal digits. They find damage, not intent: bits that a disk, a memory
- * or a hand changed. Each function may be called from any thread; a struct digest is one thread's.
+/* Digests of files in the spool: XXH3-128 as 32 hexadecimal digits. They detect accidental damage (disk, memory, an edited file);
+ * they are no protection against an attacker. Every function may be called from any thread; one thread at a time may use a struct
+ * digest.
  */
 #ifndef TOMONODE_NODE_DIGEST_H
 #define TOMONODE_NODE_DIGEST_H
@@ -12,23 +13,24 @@
 
 #define DIGEST_SIZE 33
 
-/* Of bytes as they come. */
+/* Digest of bytes that arrive in pieces. */
 struct digest;
 struct digest *digest_create(void);	      /* NULL: no memory */
 struct digest *digest_free(struct digest *d); /* takes NULL, returns NULL */
-void digest_begin(struct digest *d);	      /* anew */
+void digest_begin(struct digest *d);	      /* start a new digest */
 void digest_add(struct digest *d, const void *bytes, size_t n);
 void digest_end(const struct digest *d, char ret_hex[DIGEST_SIZE]);
 
-/* Of what is left of an open file, from where it stands to its end. `stopped` (may be NULL) is asked now and then: ECANCELED. */
+/* Digest of an open file from its current position to its end. `stopped` (may be NULL) is polled; true ends the call with
+ * ECANCELED. */
 int digest_rest(int fd, bool (*stopped)(void *ctx), void *ctx, char ret_hex[DIGEST_SIZE], struct err *err);
 
-/* Does this error (errno) of reading a file say something about us, not about the file? */
+/* Return true if this errno of a read is caused by this process or machine (memory, descriptors), not by the file: try again. */
 bool digest_error_is_transient(int code);
 
-/* Of whole files, read side by side in pieces of 8 MiB: the digest of the pieces' digests, in order, each as its 16 bytes with
- * the highest first. ret_hex[i] of a file that cannot be read is "", ret_code[i] says why (errno; 0: it could). threads 0: those
- * that this process may use. */
+/* Digests of whole files, read in parallel in pieces of 8 MiB. A file's digest is the digest of its pieces' digests in order,
+ * each as 16 bytes, most significant first. If file i cannot be read, ret_hex[i] is "" and ret_code[i] the errno; otherwise
+ * ret_code[i] is 0. threads 0: threads_available(). */
 int digest_files(const char *const *paths, size_t n, int threads, char (*ret_hex)[DIGEST_SIZE], int *ret_code, struct err *err);
 
 #endif

@@ -7,20 +7,21 @@
 
 #include "kernels/err.h"
 
-/* SPOOL/WHAT/JOB; ENAMETOOLONG when it does not fit. */
+/* Write the path SPOOL/WHAT/JOB to ret_path. ENAMETOOLONG: it is longer than `size`. */
 int folder_path(const char *spool, const char *what, int64_t job, char *ret_path, size_t size, struct err *err);
-/* Make it (0700, synced) where it is missing. */
+/* Create the folder (mode 0700, synced to disk) if it does not exist. */
 int folder_make(const char *path, struct err *err);
-/* Remove the files in it. Not there: nothing to do. */
+/* Remove the files in the folder. Succeed if there is no such folder. */
 int folder_empty(const char *path, struct err *err);
-/* Remove it with the files in it. */
+/* Remove the folder and the files in it. */
 int folder_remove(const char *path, struct err *err);
-/* Bytes of the disk that the files in it and in folders below it take. Not there: 0. */
+/* Return the disk space in bytes of all files in the folder and its sub-folders; 0 if there is no such folder. */
 uint64_t folder_bytes(const char *path);
-/* A number that changes when a file in it comes, goes or grows; 0: there is none. No clock has a part in it. */
+/* Return a number that changes when a file in the folder is added, removed or grows; 0 if there is no such folder. It does not
+ * depend on any clock. */
 uint64_t folder_fingerprint(const char *path);
 
-/* The last part of a path: folders may be called after patients. */
+/* Return the last component of a path. For messages: folders may be named after patients, so a full path must not be logged. */
 const char *file_name(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* A document of JSON as a file, for people and programs. */
+/* Write a JSON document to a file, indented, for people and programs. */
 #ifndef TOMONODE_NODE_JSON_FILE_H
 #define TOMONODE_NODE_JSON_FILE_H
 
@@ -6,7 +6,7 @@
 
 #include "kernels/err.h"
 
-/* FOLDER/NAME. The reference is given up; NULL (no memory) is an error, too. */
+/* Write root to FOLDER/NAME. The reference to root is taken over. root NULL (out of memory while it was built) is ENOMEM. */
 int json_file_write(json_t *root, const char *folder, const char *name, struct err *err);
 
 #endif

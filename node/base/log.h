@@ -1,7 +1,7 @@
-/* Logs: one line an event, "event key=value key=value", to syslog or, in the foreground, to stderr. Never patient data:
- * UIDs, job numbers, counts, AE titles and reasons only. Thread-safe; after fork the child goes on using it. A stderr or a syslog
- * daemon that nobody reads any more holds a process up for a second, once; what is lost is counted, and said when somebody reads
- * again. */
+/* The log: one line per event, "event key=value key=value", to syslog or, in the foreground, to stderr. Never log patient data:
+ * only UIDs, job numbers, counts, AE titles and reasons. Thread-safe; a child may use it after fork. If the reader of stderr or
+ * of syslog stops reading, a process waits for it once, for one second; lost lines are counted, and the count is logged when
+ * reading resumes. */
 #ifndef TOMONODE_NODE_LOG_H
 #define TOMONODE_NODE_LOG_H
 
@@ -11,23 +11,22 @@
 
 enum log_target { LOG_TO_STDERR, LOG_TO_SYSLOG, LOG_TO_NOWHERE };
 
-/* who: the process's role ("serve", "receiver", "worker"), printed with each line. facility: a syslog facility (LOG_LOCAL0,
- * ...). */
+/* Start logging. who: role of this process ("serve", "receiver", "worker"), printed with each line. facility: a syslog facility
+ * (LOG_LOCAL0, ...). */
 void log_start(enum log_target target, int facility, int max_priority, const char *who);
 
-/* log_event(LOG_INFO, "stored", "sop=%s bytes=%zu", uid, n). Control characters and bytes beyond ASCII come out as \n, \t,
+/* log_event(LOG_INFO, "stored", "sop=%s bytes=%zu", uid, n). Control characters and bytes beyond ASCII are written as \n, \t,
  * \xNN. */
 void log_event(int priority, const char *event, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* A value as key=value wants it: plain where it can be, else in double quotes with \" and \\ escaped ("" for an empty one).
- * At most 600 characters. The answer lies in a ring of 16 per thread: at most 16 in one log_event. */
+/* Quote a value for key=value: unchanged if it needs no quotes, otherwise in double quotes with \" and \\ escaped ("" if empty),
+ * cut at 600 characters. Returns one of 16 static buffers of the thread: use at most 16 in one log_event(). */
 const char *log_quote(const char *text);
 
-/* The audit trail takes the same way with another envelope: RFC 5424, MSGID DICOM+RFC3881, as DICOM PS3.15 A.6 has it.
- * `xml` is one line of UTF-8; severity: LOG_NOTICE, LOG_WARNING, ...; who: a word for APP-NAME. One line, the caller frees it;
- * NULL: no memory. */
+/* Format an audit message for syslog: RFC 5424 with MSGID DICOM+RFC3881 (DICOM PS3.15 A.6). xml: one line of UTF-8; severity:
+ * LOG_NOTICE, LOG_WARNING, ...; who: the APP-NAME. Returns one line, which the caller frees; NULL: out of memory. */
 char *log_audit_frame(int facility, int severity, double when, const char *who, const char *xml);
-/* Hand a frame to the syslog daemon that listens on this socket, without waiting: 0, or -errno (-EAGAIN: it is behind; -ENOENT,
- * -ECONNREFUSED: nobody listens; -EMSGSIZE: it will never be taken). */
+/* Send a frame to the syslog daemon that listens on this socket, without waiting. Returns 0 or -errno: -EAGAIN: the daemon is
+ * busy; -ENOENT, -ECONNREFUSED: no daemon listens; -EMSGSIZE: the frame is too long and will never be accepted. */
 int log_audit_send(const char *socket_path, const char *frame, size_t n);
 
 #endif

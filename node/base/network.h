@@ -1,7 +1,8 @@
-/* Addresses and networks, IPv4 and IPv6 alike: an IPv4 address is kept as ::ffff:a.b.c.d. Pure.
+/* IP addresses and networks. IPv4 and IPv6 share one form: an IPv4 address is stored as ::ffff:a.b.c.d. Pure functions.
  *
- * A link-local address of IPv6 (fe80::/10) is one on a certain link only, and may name it: fe80::1%eth0, fe80::%eth0/64 (RFC
- * 4007 11), with the name of our interface, as getnameinfo() writes peers. No other address has such a zone.
+ * A link-local IPv6 address (fe80::/10) is valid on one link only. It may name the link as a zone, which is the name of an
+ * interface of this machine: fe80::1%eth0, fe80::%eth0/64 (RFC 4007 section 11), as getnameinfo() writes it. No other address has
+ * a zone.
  */
 #ifndef TOMONODE_NODE_NETWORK_H
 #define TOMONODE_NODE_NETWORK_H
@@ -14,21 +15,23 @@
 
 struct network {
 	struct in6_addr address;
-	int bits;		/* of it that count, 0..128 */
+	int bits;		/* length of the prefix, 0..128 */
 	char zone[IF_NAMESIZE]; /* "": any */
 };
 
-/* "10.1.2.3", "10.1.0.0/16", "2001:db8::1", "2001:db8::/32", "fe80::1%eth0"; what lies behind the bits does not count. false:
- * none of these. */
+/* "10.1.2.3", "10.1.0.0/16", "2001:db8::1", "2001:db8::/32", "fe80::1%eth0"; bits behind the prefix are ignored. Returns
+ * false if the text is none of these. */
 bool network_parse(const char *text, struct network *ret_network);
-/* Is the address (of it, address and zone count) in the network? One that names a zone holds the addresses of that zone alone. */
+/* Return true if the network contains the address; only `address` and `zone` of the second argument are used. A network with a
+ * zone contains only addresses of that zone. */
 bool network_contains(const struct network *n, const struct network *address);
 
-/* false: neither IPv4 nor IPv6. */
+/* Convert a socket address; false: neither IPv4 nor IPv6. */
 bool network_address(const struct sockaddr *from, struct in6_addr *ret_address);
-/* As people write it: an IPv4 one as such. */
+/* Print an address in its usual notation: an IPv4 address as a.b.c.d. */
 void network_print(const struct in6_addr *address, char *ret_text, size_t size);
-/* What one sender has for itself: an IPv4 address, or the /64 of an IPv6 one, in which it can change its address at will. */
+/* Return what identifies one sender: the IPv4 address, or the /64 prefix of an IPv6 address, within which a host may change its
+ * address at any time. */
 struct in6_addr network_client_prefix(const struct in6_addr *address);
 
 #endif

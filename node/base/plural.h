@@ -1,4 +1,4 @@
-/* "1 slice", "2 slices": the s behind a number, printf("%d slice%s", n, plural(n)). */
+/* The plural s after a number, "1 slice", "2 slices": printf("%d slice%s", n, plural(n)). */
 #ifndef TOMONODE_NODE_PLURAL_H
 #define TOMONODE_NODE_PLURAL_H
 

@@ -1,4 +1,4 @@
-/* A small text file as a whole. */
+/* Read a small text file into memory. */
 #ifndef TOMONODE_NODE_TEXT_FILE_H
 #define TOMONODE_NODE_TEXT_FILE_H
 
@@ -6,8 +6,8 @@
 
 #include "kernels/err.h"
 
-/* A NUL follows the text, which may hold some; the caller frees it. what: "Interfile header". EBADMSG: it is larger than `most`
- * bytes; else what opening or reading says. */
+/* Read the whole file. The text is followed by a NUL and may contain others; the caller frees it. what: name of the kind of file
+ * for messages, "Interfile header". EBADMSG: larger than `most` bytes; otherwise the errno of open or read. */
 int text_file_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A pool of threads that shares one loop after the other: each call of thread_pool_run() splits its work into parts. */
+/* A pool of threads: each call of thread_pool_run() splits one loop into parts and runs them in parallel. */
 #ifndef TOMONODE_NODE_THREAD_POOL_H
 #define TOMONODE_NODE_THREAD_POOL_H
 
@@ -6,19 +6,19 @@
 
 #include "kernels/err.h"
 
-/* Threads that this process may use: OMP_NUM_THREADS where it is set (the node shares the cores out among its workers that way),
- * else one for each core that we may run on. */
+/* Return the number of threads this process may use: OMP_NUM_THREADS if it is set (the node divides the cores among its workers
+ * by it), otherwise the number of cores it may run on. */
 int threads_available(void);
 
 struct thread_pool;
 
-/* threads 0: threads_available(), at most 16. Threads that the system does not give are done without. */
+/* threads 0: threads_available(), at most 16. If the system refuses a thread, the pool has fewer. */
 int thread_pool_create(int threads, struct thread_pool **ret_pool, struct err *err);
 struct thread_pool *thread_pool_free(struct thread_pool *p); /* takes NULL, returns NULL */
-int thread_pool_size(const struct thread_pool *p);	     /* threads, the caller's own included */
+int thread_pool_size(const struct thread_pool *p);	     /* number of threads, the caller's included */
 
-/* work(ctx, part) for part = 0 .. parts - 1, in any order, on all threads and the caller's; returns when all are done. From one
- * thread at a time. */
+/* Call work(ctx, part) for part = 0 .. parts - 1, in any order, on all threads and the caller's. Returns when all are done. Only
+ * one thread at a time may call it. */
 void thread_pool_run(struct thread_pool *p, size_t parts, void (*work)(void *ctx, size_t part), void *ctx);
 
 #endif
