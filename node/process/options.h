@@ -1,8 +1,9 @@
 /* The command line of every subcommand: options from one table that also prints --help, errors, --json.
  *
- * - `--help` is always there and prints usage, options and exit codes on stdout; code 0.
- * - `--json` is there where the command has `json`: one JSON document on stdout, nothing else there. Else stdout is for people.
- * - Problems go to stderr as "tomonode COMMAND: sentence"; with --json stdout then holds "ok": false, "code" and "error".
+ * - Every command has `--help`: it prints usage, options and exit codes to stdout and exits with 0.
+ * - A command with `json` set has `--json`: it prints one JSON document to stdout and nothing else. Without --json, stdout is
+ *text for people.
+ * - Errors are printed to stderr as "tomonode COMMAND: sentence"; with --json, stdout also has "ok": false, "code" and "error".
  * - Exit codes are enum exit_code of node/base/exit_code.h.
  *
  *	static const struct option_spec options[] = {
@@ -23,8 +24,8 @@
  *		return o.code;
  *	for (int i = o.first; i < argc; i++) ... the remaining arguments, argv[i]
  *
- * An option whose value is a plain one may say where it goes, and is then never given back. One outside its range is refused with
- * the option's own help; what the place holds before is the default:
+ * An option with a plain value may name the member that its value is stored in; options_next() then does not return it. A value
+ * outside its range is refused with the option's help text. The value that the member has before is the default:
  *
  *		{0, "angles", "N", "views over the arc, 1 to 16384; default 180", INTO_INT(struct simulate, angles, 1, 16384)},
  *	...
@@ -46,9 +47,9 @@
 #define OPTIONS_MAX 40
 
 enum option_type {
-	OPTION_GIVEN_BACK = 0, /* by options_next(), with its value */
+	OPTION_GIVEN_BACK = 0, /* returned by options_next(), with its value */
 	OPTION_INTO_TEXT,      /* const char *: points into argv */
-	OPTION_INTO_UID,       /* the same, could be a UID */
+	OPTION_INTO_UID,       /* the same; must have the form of a UID */
 	OPTION_INTO_CHARS,     /* char[hi]: copied */
 	OPTION_INTO_WORD,      /* int: index of one of `words` */
 	OPTION_INTO_INT,       /* int in lo .. hi */
@@ -59,17 +60,17 @@ enum option_type {
 };
 
 struct option_spec {
-	int id;		      /* the short letter, or OPTION_LONG + n; 0: neither, it goes into its place */
+	int id;		      /* the short letter, or OPTION_LONG + n; 0: neither, its value is stored at `at` */
 	const char *name;     /* long name, without dashes; NULL ends the table */
-	const char *argument; /* what to call its value in --help; NULL: a flag */
+	const char *argument; /* name of its value in --help; NULL: a flag */
 	const char *help;     /* what it does, its default, its range */
 	enum option_type type;
-	size_t at; /* in what `into` of struct options points to */
+	size_t at; /* offset in the structure that `into` of struct options points to */
 	double lo, hi;
-	const char *const *words; /* NULL ends them */
+	const char *const *words; /* ended by NULL */
 };
 
-/* The offset of member m of s, which must be of that type: pointers to different types are not compared. */
+/* The offset of member m of s. The member must have the type `kind`: comparing pointers to different types does not compile. */
 #define OPTION_AT(s, m, kind) (offsetof(s, m) + 0 * sizeof((kind *)NULL == &((s *)NULL)->m))
 #define INTO_TEXT(s, m) .type = OPTION_INTO_TEXT, .at = OPTION_AT(s, m, const char *)
 #define INTO_UID(s, m) .type = OPTION_INTO_UID, .at = OPTION_AT(s, m, const char *)
@@ -95,10 +96,10 @@ struct options {
 	const struct command_spec *spec;
 	int argc;
 	char **argv;
-	void *into;	   /* set after options_begin(), where the table has options that go somewhere */
-	const char *value; /* of the option just given back; NULL for a flag */
-	int first;	   /* index of the first remaining argument, once options_next answered OPTION_END */
-	bool json;	   /* --json was given, at whatever place */
+	void *into;	   /* set it after options_begin() if the table has options with `at` */
+	const char *value; /* of the option just returned; NULL for a flag */
+	int first;	   /* index of the first remaining argument, valid after OPTION_END */
+	bool json;	   /* --json was given, anywhere on the command line */
 	int code;	   /* exit code, with OPTION_STOP */
 	struct {
 		char shorts[2 * OPTIONS_MAX + 4];
@@ -108,39 +109,41 @@ struct options {
 
 enum { OPTION_END = -1, OPTION_STOP = -2 };
 
-/* One command line at a time: getopt's state is global. */
+/* Start parsing. Only one command line at a time: getopt's state is global. */
 void options_begin(struct options *o, const struct command_spec *spec, int argc, char **argv);
-/* The next option's id; OPTION_END: all read, go on; OPTION_STOP: return o->code from the command (help, or wrong usage, already
- * printed). */
+/* Return the id of the next option. OPTION_END: no more options, continue. OPTION_STOP: return o->code from the command; help or
+ * the usage error has been printed. */
 int options_next(struct options *o);
 
-/* "tomonode COMMAND: sentence" on stderr, with --json also an object on stdout; returns code. */
+/* Print "tomonode COMMAND: sentence" to stderr, with --json also an object to stdout; return code. */
 int options_fail(const struct options *o, enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* "--NAME VALUE is not allowed", for the option that was just given back. */
+/* Print "--NAME VALUE is not allowed" for the option just returned; return CODE_USAGE. */
 int options_refuse(const struct options *o, int id);
-/* The same for an error box; the exit code follows from err->code (options_code). */
+/* Print the error's text; return options_code(err). */
 int options_fail_err(const struct options *o, const struct err *err);
-/* EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV, EHWPOISON: CODE_DEVICE; ECANCELED: CODE_CANCELLED; EBUSY,
- * EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EACCES: CODE_PEER; else CODE_FAILED. */
+/* The exit code of an error. EBADMSG, ENOTSUP, ENOKEY: CODE_INPUT; ENOMEM: CODE_MEMORY; ENODEV, EHWPOISON: CODE_DEVICE;
+ * ECANCELED: CODE_CANCELLED; EBUSY, EADDRINUSE: CODE_BUSY; ECONNREFUSED, ECONNRESET, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH,
+ * EACCES: CODE_PEER; else CODE_FAILED. */
 enum exit_code options_code(const struct err *err);
 
-/* Load a configuration and print every problem. path NULL: that of config_path_default(). 0, or CODE_CONFIG: return it. */
+/* Load a configuration and print every problem. path NULL: use config_path_default(). Returns 0, or CODE_CONFIG, which the
+ * command returns. */
 int options_config(const struct options *o, const char *path, struct config **ret_config);
-/* The same for what the node runs: path NULL is what the node itself has then, the embedded defaults. */
+/* Load the configuration that the node runs with: path NULL means the embedded defaults. */
 int options_config_of_node(const struct options *o, const char *path, struct config **ret_config);
 
-/* Print a jansson value on stdout, with a newline, and give it up (the reference is stolen; NULL prints nothing: CODE_FAILED). */
+/* Print a jansson value and a newline to stdout; take over the reference. NULL prints nothing and returns CODE_FAILED. */
 struct json_t;
 int options_json(struct json_t *root);
 
-/* A whole number in [lo, hi] out of text; -1: it is not (nothing is printed). */
+/* Parse a whole number in [lo, hi]. -1: the text is not one; nothing is printed. */
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value);
-/* The same for an int within int's range, and a seed; false: it is not. */
+/* Parse an int in [lo, hi], and a seed. false: the text is not one. */
 bool options_int(const char *text, int lo, int hi, int *ret_value);
 bool options_seed(const char *text, unsigned *ret_seed);
-/* Could the text be a UID? */
+/* Return true if the text has the form of a UID. */
 bool options_uid(const char *text);
-/* A finite number in [lo, hi] out of text. */
+/* Parse a finite number in [lo, hi]. -1: the text is not one. */
 int options_real(const char *text, double lo, double hi, double *ret_value);
 
 #endif

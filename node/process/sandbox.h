@@ -1,19 +1,20 @@
-/* What a process that handles data from outside may still do: each role gives up, at its start, all that it will not need.
+/* Restrict a process that handles data from outside: at its start it drops every right that its role does not need.
  *
- * Layers, each of which stands alone where another one is missing:
+ * Three layers, each of which works without the others:
  *   privileges   no capabilities, no new privileges (PR_SET_NO_NEW_PRIVS), no core file, limits of descriptors and memory
- *   files        Landlock: the role's part of the spool, the journal, the system's libraries; nothing else can be opened
- *   calls        seccomp: a list of allowed system calls. What is not on it answers EPERM; what only an intruder would try
- *                (another program, tracing, mounting, kernel modules) ends the process
+ *   files        Landlock: only the role's part of the spool, the journal and the system's libraries can be opened
+ *   calls        seccomp: a list of allowed system calls. Other calls fail with EPERM; calls that only an intruder would make
+ *                (exec, tracing, mounting, kernel modules) end the process
  *
- * - One call for a process, while it has one thread, before it touches a byte from outside: all threads inherit the layers,
- *   none can be taken back. A worker on the GPU calls it when its device is open and tested: helper threads that the driver
- *   has by then have the limits of calls, but not of files.
- * - node.sandbox: `auto` takes the layers that this machine has; `on` refuses to work without all of them; `off` does nothing.
- *   A build with an address or thread sanitizer counts as `off` under `auto`: its run time traces itself and reserves
- *   terabytes.
- * - A worker whose device is the GPU has a looser list of calls: the driver's library is closed and may ask for what it likes,
- *   but for networks and other programs. Its files are fenced in under `on` alone: drivers differ in what they open late.
+ * - Call sandbox_enter() once, while the process has one thread and before it reads a byte from outside: later threads inherit
+ * the layers, and no layer can be removed. A worker on the GPU calls it after its device is open and tested: threads that the
+ * driver has started by then have the limits on calls, but not those on files.
+ * - node.sandbox: `auto` uses the layers that this machine supports; `on` fails unless all are supported; `off` does nothing.
+ *   Under `auto`, a build with an address or thread sanitizer is not restricted: its runtime traces itself and reserves terabytes
+ *   of addresses.
+ * - A worker whose device is a GPU has a list of forbidden calls instead (networks, other programs, and the like), because the
+ * driver's closed library may need any other call. Its files are restricted only under `on`, because drivers differ in what they
+ * open late.
  */
 #ifndef TOMONODE_NODE_SANDBOX_H
 #define TOMONODE_NODE_SANDBOX_H
@@ -25,32 +26,32 @@
 #include "node/config/config.h"
 
 enum sandbox_role {
-	SANDBOX_LISTENER, /* accepts and forks, reads nothing: privileges and calls, which its associations inherit, no files */
-	SANDBOX_ASSOCIATION, /* in a process forked by a listener: files, and fewer calls */
+	SANDBOX_LISTENER, /* accepts connections and forks, reads no data: restricts privileges and calls, which its associations
+			     inherit */
+	SANDBOX_ASSOCIATION, /* in a process forked by a listener: restricts files, and more calls */
 	SANDBOX_INDEX,	     /* reads instances */
 	SANDBOX_WORKER,	     /* reads instances, writes results; detail: its device */
-	SANDBOX_DELIVER,     /* reads results, connects to destinations; also who asks them for commitments */
+	SANDBOX_DELIVER,     /* reads results, connects to destinations; also for requests of storage commitment */
 	SANDBOX_NAMES,	     /* reads patients' names in instances for the status page */
-	SANDBOX_HTTP,	     /* accepts and talks to browsers: no file of ours at all */
+	SANDBOX_HTTP,	     /* accepts connections of browsers; opens no file of the node */
 };
 #define SANDBOX_ROLES 7
 
-/* What this machine can do. */
+/* What this machine supports. */
 struct sandbox_support {
 	bool calls;	/* seccomp filters */
-	int files;	/* Landlock's ABI; 0: none, below 2: cannot be used (no renames between folders) */
+	int files;	/* version of Landlock's ABI; 0: none; 1: not usable (it forbids renames between folders) */
 	bool sanitizer; /* this build cannot be sandboxed */
 };
 
 const char *sandbox_role_name(enum sandbox_role role); /* "listener", ... */
 void sandbox_probe(struct sandbox_support *ret_support);
-/* Would sandbox_enter() do all that `config` asks for? Negative: with node.sandbox = on it would refuse, and why. 0: yes. 1: with
- * auto, and ret_missing says what is left out. */
+/* Check whether sandbox_enter() can do all that `config` requires. 0: yes. 1: `auto`, and ret_missing names the layers that are
+ * missing. Negative: `on`, and a layer is missing. */
 int sandbox_check(const struct config *config, char *ret_missing, size_t size, struct err *err);
 
-/* detail: of SANDBOX_WORKER the device's name ("cuda:0"); else NULL. What was decided here is not undone on failure: end the
- * process.
- */
+/* Restrict this process. detail: for SANDBOX_WORKER the device's name ("cuda:0"), otherwise NULL. On failure some layers may
+ * already be in force: end the process. */
 int sandbox_enter(enum sandbox_role role, const struct config *config, const char *detail, struct err *err);
 
 #endif

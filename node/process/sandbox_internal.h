@@ -4,9 +4,9 @@
 
 #include "node/process/sandbox.h"
 
-/* Landlock's ABI; 0: none. */
+/* Return the version of Landlock's ABI; 0: none. */
 int sandbox_files_abi(void);
-/* Fence the files of this role in, with what ABI `abi` can do. */
+/* Restrict the files that this role can open, as far as ABI version `abi` allows. */
 int sandbox_files_restrict(enum sandbox_role role, const struct config *config, bool gpu, int abi, struct err *err);
 
 bool sandbox_calls_supported(void);

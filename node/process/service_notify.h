@@ -1,5 +1,5 @@
-/* What a service manager (systemd, Type=notify) wants to hear of the node: one datagram to the socket that $NOTIFY_SOCKET names,
- * a path or, after '@', a name in the abstract space: sd_notify(3), "Notes". */
+/* Report the node's state to a service manager (systemd, Type=notify): one datagram to the socket named by $NOTIFY_SOCKET, which
+ * is a path or, after '@', an abstract name. See sd_notify(3), "Notes". */
 #ifndef TOMONODE_NODE_SERVICE_NOTIFY_H
 #define TOMONODE_NODE_SERVICE_NOTIFY_H
 
@@ -13,11 +13,12 @@
 
 struct service_notify {
 	struct sockaddr_un address;
-	socklen_t size; /* 0: nobody wants to hear anything */
+	socklen_t size; /* 0: no service manager */
 };
 
-/* From the environment, where the name is removed: processes that are started later are not the service. */
+/* Read and remove $NOTIFY_SOCKET, so that child processes cannot report in the node's name. */
 int service_notify_take(struct service_notify *ret_notify, struct err *err);
-int service_notify_send(const struct service_notify *notify, const char *state, struct err *err); /* waits some seconds at most */
+int service_notify_send(const struct service_notify *notify, const char *state,
+			struct err *err); /* waits at most a few seconds */
 
 #endif

@@ -1,5 +1,5 @@
-/* The user that a node runs as. Started as root it keeps root's rights only until it listens (a port below 1024, a spool to be
- * made); then it becomes the user of node.user, for good. */
+/* The user that the node runs as. A node started as root keeps root's rights until it listens (it may need a port below 1024 or
+ * to create the spool); then it becomes the user node.user permanently. */
 #ifndef TOMONODE_NODE_USER_H
 #define TOMONODE_NODE_USER_H
 
@@ -12,15 +12,15 @@ struct user {
 	char name[33], home[256];
 	uid_t uid;
 	gid_t gid;
-	bool change; /* we are root, and this is somebody else */
+	bool change; /* this process is root and must become another user */
 };
 
-/* Who node.user means for a process of user `euid`: root must be told who to be ("root" is an answer), others can only be
- * themselves. EPERM with a sentence where that cannot be, ENOKEY where there is no such user. */
+/* Look up node.user for a process of user `euid`. Root requires a name ("root" is allowed); another user may only name itself.
+ * EPERM: the change is not possible; ENOKEY: no such user. */
 int user_choose(const char *name, uid_t euid, struct user *ret_user, struct err *err);
-/* Make the folder where it is missing and give it to the user; one that is there and that he cannot write to is refused. */
+/* Create the folder, owned by the user, if it does not exist. Fail if it exists and the user cannot write to it. */
 int user_own_folder(const struct user *user, const char *path, struct err *err);
-/* Groups, group, user, $HOME. Nothing can be taken back. */
+/* Set groups, group, user and $HOME. This cannot be undone. */
 int user_become(const struct user *user, struct err *err);
 
 #endif

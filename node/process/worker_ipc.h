@@ -1,10 +1,10 @@
-/* What manager and worker say to each other: whole messages over a socket pair (SOCK_SEQPACKET). Both ends are this program, so a
- * message is a structure.
+/* Messages between manager and worker over a socket pair (SOCK_SEQPACKET). Both ends are the same program, so a message is a C
+ * structure.
  *
- *	worker: COUNTED (of "auto" and "cuda": then it ends), or READY, or REFUSED (then it ends)
- *	manager: JOB; worker: ALIVE now and then, at last DONE, or BROKEN (then it ends)
+ *	worker: COUNTED (for "auto" and "cuda"; then it ends), or READY, or REFUSED (then it ends)
+ *	manager: JOB; worker: ALIVE from time to time, finally DONE, or BROKEN (then it ends)
  *
- * Nothing here is the truth: what became of a job is in the journal before DONE is said.
+ * The messages are hints only: the outcome of a job is in the journal before DONE is sent.
  */
 #ifndef TOMONODE_NODE_WORKER_IPC_H
 #define TOMONODE_NODE_WORKER_IPC_H
@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 enum worker_message_kind {
-	WORKER_COUNTED = 1, /* number: CUDA devices; text: why there is none */
+	WORKER_COUNTED = 1, /* number: of CUDA devices; text: the reason if there is none */
 	WORKER_READY,	    /* text: the device's name */
-	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: why */
+	WORKER_REFUSED,	    /* the device cannot be opened or fails its self-test; text: the reason */
 	WORKER_JOB,	    /* job */
 	WORKER_ALIVE,	    /* job */
-	WORKER_DONE,	    /* job; number: 1 where the device did the case, 0 where the case was refused */
-	WORKER_BROKEN,	    /* job; text: what the device said */
+	WORKER_DONE,	    /* job; number: 1: the device computed the case, 0: the case was refused */
+	WORKER_BROKEN,	    /* the device failed; job; text: its error */
 };
 
 struct worker_message {
@@ -29,11 +29,11 @@ struct worker_message {
 	char text[300];
 };
 
-/* Closed over exec, the worker's end ([1]) too: whoever starts it lifts that. -1: errno says why. */
+/* Create the socket pair, both ends close-on-exec; the caller clears that flag for the worker's end, [1]. -1: see errno. */
 int worker_ipc_pair(int ret_fd[2]);
-/* false: the other end is gone, or (where it must not wait) does not read. */
+/* Send a message. false: the other end is closed, or, with wait false, its buffer is full. */
 bool worker_ipc_send(int fd, enum worker_message_kind kind, int64_t job, int number, const char *text, bool wait);
-/* 1: a message; 0: none is there (or, waiting, a signal came); -1: the other end is gone. */
+/* 1: a message was received; 0: none is available, or, with wait true, a signal interrupted; -1: the other end is closed. */
 int worker_ipc_receive(int fd, struct worker_message *ret_message, bool wait);
 
 #endif
