@@ -1,4 +1,5 @@
-/* Who may speak to us: the configured peers by AE title, host or network, and certificate; names of hosts are looked up once. */
+/* The access list: which peers may open an association, by AE title, host or network, and certificate. Host names are resolved
+ * once, at creation. */
 #ifndef TOMONODE_NODE_ADMISSION_H
 #define TOMONODE_NODE_ADMISSION_H
 
@@ -11,19 +12,21 @@
 
 struct admission;
 
-/* Resolves the peers' names (one that cannot be resolved is logged and never matches). config is borrowed. */
+/* Resolve the host names of the configured peers. A name that cannot be resolved is logged and never matches. config is borrowed.
+ */
 int admission_create(const struct config *config, struct admission **ret_admission, struct err *err);
 struct admission *admission_free(struct admission *a); /* takes NULL, returns NULL */
 
-/* SCP_ADMIT, with *ret_peer: which of the configured peers it is, or ADMISSION_UNKNOWN_PEER (only where require_known_peer is
- * off). The reason for a rejection goes to why. */
+/* Decide on a request. SCP_ADMIT: *ret_peer is the index of the configured peer, or ADMISSION_UNKNOWN_PEER (only with
+ * require_known_peer off). Otherwise the reason for the rejection is written to `why`. */
 enum scp_admission admission_check(const struct admission *a, const struct scp_request *request, int *ret_peer, char *why,
 				   size_t why_size);
 
-/* Is it the address of a configured peer, by itself or by its name, not as one of a network? */
+/* Return true if a peer is configured with exactly this address, directly or by host name; networks do not count. */
 bool admission_has_address(const struct admission *a, const struct in6_addr *address);
 
-/* Does the certificate (NULL: none was shown) fit the pattern (node/config/certificate_pattern.h)? "" fits everything. */
+/* Return true if the certificate (NULL: the peer sent none) matches the pattern (node/config/certificate_pattern.h). The pattern
+ * "" matches everything. */
 bool admission_certificate_fits(const char *pattern, const struct tls_peer *certificate);
 
 #endif

@@ -1,23 +1,23 @@
-/* What one association does with the objects it is sent: to the spool, to the journal, then the status for the response. */
+/* Receive the objects of one association: write each to the spool, record it in the journal, then send the response. */
 #ifndef TOMONODE_NODE_INTAKE_H
 #define TOMONODE_NODE_INTAKE_H
 
 #include "node/config/config.h"
 #include "node/receive/admission.h"
 
-struct intake_place { /* all borrowed */
+struct intake_place { /* what it works with; all borrowed */
 	const struct config *config;
 	const struct admission *admission;
 	const struct listener_conf *listener;
-	const struct tls_context *tls; /* NULL: plain */
-	int notify_fd;		       /* one byte for each stored object and at the end; -1: none */
+	const struct tls_context *tls; /* NULL: no TLS */
+	int notify_fd;		       /* gets one byte for each stored object and one at the end; -1: none */
 	int ipc_fd;		       /* see node/receive/association_ipc.h; -1: none */
-	bool busy;		       /* reject it, the node has too many associations */
+	bool busy;		       /* reject the association: the node has too many */
 };
 
-/* Before the process enters its sandbox. */
+/* Load what the sandbox would forbid to open later. Call it before the process enters its sandbox. */
 void intake_prepare(const struct config *config);
-/* Serve the association on `fd` (taken over) to its end, in a process of its own: the journal is opened here. */
+/* Serve the association on `fd` to its end; take over fd. Runs in a process of its own and opens the journal itself. */
 void intake_run(int fd, const struct intake_place *place);
 
 #endif

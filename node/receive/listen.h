@@ -1,4 +1,4 @@
-/* The sockets that the node listens on. They live in the node's first process and outlast its receivers: a reload that keeps an
+/* The sockets that the node listens on. The manager owns them and keeps them when a receiver ends, so that a reload that keeps an
  * address loses no connection. */
 #ifndef TOMONODE_NODE_LISTEN_H
 #define TOMONODE_NODE_LISTEN_H
@@ -8,7 +8,7 @@
 struct listen_socket {
 	struct listener_conf conf;
 	int fd;
-	int port; /* where conf.port is 0: which it became */
+	int port; /* the port in use; differs from conf.port if that is 0 */
 };
 
 struct listen_sockets {
@@ -16,12 +16,12 @@ struct listen_sockets {
 	struct listen_socket list[LISTENERS_MAX];
 };
 
-/* Bind and listen; answers the descriptor, or EADDRINUSE and the like with address and port in the sentence. port 0: any free
- * one, read back into *ret_port. */
+/* Bind and listen. Returns the descriptor, or an error such as EADDRINUSE whose text names address and port. port 0: any free
+ * port. *ret_port: the port in use. */
 int listen_on(const char *bind, int port, int *ret_port, struct err *err);
 
-/* All that the configuration names; what `old` (NULL: nothing) has at the same address is taken over. On failure `old` is as it
- * was; on success what it had and nobody took over is closed. */
+/* Open all sockets of the configuration. Take over those of `old` (may be NULL) with the same address. On success the other
+ * sockets of `old` are closed; on failure `old` is unchanged. */
 int listen_open(const struct config *config, const struct listen_sockets *old, struct listen_sockets *ret_sockets,
 		struct err *err);
 void listen_close(struct listen_sockets *s);

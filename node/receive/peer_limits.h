@@ -1,5 +1,5 @@
-/* What the listener knows of those who call: their limits (node/receive/limits.h), and what of it is told in the log and the
- * audit trail (node/receive/refusal_log.h). Senders are those of limits_sender(); now: s, clock_seconds(). */
+/* The listener's limits on senders (node/receive/limits.h), and the logging of refusals (node/receive/refusal_log.h). `sender` is
+ * the result of limits_sender(); now: s, clock_seconds(). */
 #ifndef TOMONODE_NODE_PEER_LIMITS_H
 #define TOMONODE_NODE_PEER_LIMITS_H
 
@@ -12,15 +12,15 @@ int peer_limits_create(const struct config *config, struct peer_limits **ret_lim
 struct peer_limits *peer_limits_free(struct peer_limits *s); /* takes NULL, returns NULL */
 struct limits *peer_limits_table(struct peer_limits *s);     /* borrowed */
 
-/* Close its connection at once? Then it is counted. */
+/* Return true if the sender is blocked: close its connection at once. The connection is counted. */
 bool peer_limits_is_blocked(struct peer_limits *s, const struct in6_addr *sender, double now);
-/* An attempt was refused, or said nothing: it may shut the sender out. */
+/* Record an attempt that was refused or closed without a message. This may block the sender. */
 void peer_limits_refused(struct peer_limits *s, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* The listener closed its connection for want of room. */
+/* Record that the listener closed a connection because it has too many. */
 void peer_limits_closed(struct peer_limits *s, const struct in6_addr *sender, const char *reason, double now);
-/* May a process tell of the end of a connection? If not, it is counted. */
+/* Return true if the end of a connection may be logged by itself. If not, it is counted. */
 bool peer_limits_may_log(struct peer_limits *s, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* Whose time is over, and what was counted. last: all of it. */
+/* Log the blocks that ended and the counts of finished minutes. last: log all counts. */
 void peer_limits_tick(struct peer_limits *s, double now, bool last);
 
 #endif

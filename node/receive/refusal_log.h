@@ -1,11 +1,11 @@
-/* What is told, in the log and the audit trail, of those who are turned away, so that nobody can fill a disk with it. Pure: time
- * is an argument (s, on any clock that does not go back).
+/* Limit the messages about refused senders in the log and the audit trail, so that nobody can fill a disk with them. Pure: time
+ * is an argument (s, on any clock that never goes back).
  *
- * - Of each sender REFUSAL_LOG_PER_SENDER attempts a minute are told one by one, of all senders together, and of
- *   what follows from them, REFUSAL_LOG_PER_MINUTE. What goes beyond is counted
- *   and told as one number when the minute is over: nothing is left out.
- * - The table is finite. Senders beyond it are counted together.
- * - So at most REFUSAL_LOG_PER_MINUTE + REFUSAL_LOG_SENDERS + 1 messages a minute are written, whoever calls.
+ * - At most REFUSAL_LOG_PER_SENDER attempts a minute of one sender are logged individually, and at most REFUSAL_LOG_PER_MINUTE of
+ * all senders together, including messages that follow from them. Further attempts are counted, and their number is logged at the
+ * end of the minute: nothing is omitted.
+ * - The table has a fixed size. Senders without an entry are counted together.
+ * - Hence at most REFUSAL_LOG_PER_MINUTE + REFUSAL_LOG_SENDERS + 1 messages a minute are written.
  */
 #ifndef TOMONODE_NODE_REFUSAL_LOG_H
 #define TOMONODE_NODE_REFUSAL_LOG_H
@@ -21,8 +21,8 @@
 #define REFUSAL_LOG_SENDERS 64
 
 enum refusal_kind {
-	REFUSAL_REJECTED, /* turned away */
-	REFUSAL_SILENT,	  /* it came and went without a word */
+	REFUSAL_REJECTED, /* the node refused it */
+	REFUSAL_SILENT,	  /* it connected and closed without a message */
 };
 #define REFUSAL_KINDS 2
 
@@ -31,13 +31,13 @@ struct refusal_log;
 int refusal_log_create(struct refusal_log **ret_log, struct err *err);
 struct refusal_log *refusal_log_free(struct refusal_log *a); /* takes NULL, returns NULL */
 
-/* One more attempt: tell it? false: it is counted. */
+/* Record an attempt. true: log it individually; false: it is counted. */
 bool refusal_log_may_write(struct refusal_log *a, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* Something else that strangers bring about, at most so often: tell it? */
+/* For other messages that unknown senders cause: true if the quota of this minute allows one more. */
 bool refusal_log_take_quota(struct refusal_log *a, double now);
-/* One more that is not to be told by itself. */
+/* Count an attempt without logging it individually. */
 void refusal_log_count(struct refusal_log *a, const struct in6_addr *sender, enum refusal_kind kind, double now);
-/* What was counted in minutes that are over, or in all (`last`); sender NULL: of several that the table did not hold. */
+/* Call write() with the counts of finished minutes, or, with `last`, with all counts. sender NULL: senders without an entry. */
 void refusal_log_tick(struct refusal_log *a, double now, bool last,
 		      void (*write)(void *ctx, const struct in6_addr *sender, const unsigned long count[REFUSAL_KINDS],
 				    double seconds),

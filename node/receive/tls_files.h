@@ -1,5 +1,5 @@
-/* The certificates, keys, authorities and lists of revoked certificates that a configuration names: can they be used, how long,
- * and who else can read the keys? Reads files; prints nothing.
+/* Check the certificates, keys, authorities and revocation lists (CRL) that a configuration names: whether they are usable, when
+ * they expire, and whether other users can read the keys. Reads files; prints nothing.
  */
 #ifndef TOMONODE_NODE_TLS_FILES_H
 #define TOMONODE_NODE_TLS_FILES_H
@@ -12,16 +12,17 @@
 
 struct tls_files_report {
 	void *ctx;
-	void (*problem)(void *ctx, const char *text);		   /* it cannot be used; may be NULL */
-	void (*expiry)(void *ctx, const char *text, bool is_over); /* it ends soon, has ended, or has not begun; may be NULL */
-	void (*open_key)(void *ctx, const char *text);		   /* a private key lies open to others; may be NULL */
+	void (*problem)(void *ctx, const char *text); /* a file is not usable; may be NULL */
+	void (*expiry)(void *ctx, const char *text,
+		       bool is_over); /* a certificate expires soon, has expired, or is not yet valid; may be NULL */
+	void (*open_key)(void *ctx, const char *text); /* other users can read a private key; may be NULL */
 };
 
-/* The files of a listener. Points into it. */
+/* Return the TLS files of a listener; the pointers refer to `listener`. */
 struct tls_conf listener_tls(const struct listener_conf *listener);
 
-/* Each listener and destination that speaks TLS; now: s since 1970. 0, or ENOKEY with the first problem. Expiry is no problem
- * here: peers refuse such a certificate, and say so. */
+/* Check each listener and destination that uses TLS. now: s since 1970. Returns 0, or ENOKEY with the first problem. Expiry is
+ * reported but is no error: peers refuse an expired certificate and say so. */
 int tls_files_check(const struct config *config, double now, const struct tls_files_report *report, struct err *err);
 
 #endif
