@@ -1,8 +1,8 @@
-/* The audit trail: what the node tells the people who watch over access to patients' data (DICOM PS3.15 A.5, through syslog).
+/* The audit trail: records of access to patients' data, as audit messages over syslog (DICOM PS3.15 A.5).
  *
- * A process says once with audit_start() where to; then each function below reports one thing and returns at once, whatever state
- * syslog is in. Nothing is reported with `audit = "none"`. What could not be kept is an alarm in the log ("audit-lost").
- * Transfers of instances follow from the journal: see audit_trail.h.
+ * A process calls audit_start() once; then each function below records one event and returns at once, whatever the state of
+ * syslog. With `audit = "none"` nothing is recorded. A message that cannot be stored raises an alarm in the log ("audit-lost").
+ * Transfers of instances are taken from the journal: see node/audit/audit_trail.h.
  */
 #ifndef TOMONODE_NODE_AUDIT_H
 #define TOMONODE_NODE_AUDIT_H
@@ -11,12 +11,12 @@
 #include "node/config/config.h"
 
 enum audit_way {
-	AUDIT_QUEUED, /* processes of the node: into the spool's queue, which the manager empties */
-	AUDIT_DIRECT, /* commands that run without a node: at once; into the queue where that fails */
+	AUDIT_QUEUED, /* processes of the node: append to the spool's queue, which the manager empties */
+	AUDIT_DIRECT, /* commands that run without a node: send at once; append to the queue if that fails */
 };
 
 struct audit_peer {
-	const char *aet, *host; /* NULL or "": not known */
+	const char *aet, *host; /* NULL or "": unknown */
 };
 
 /* who: the process's role. May be called again after a reload. */
@@ -24,13 +24,14 @@ void audit_start(const struct node_conf *node, enum audit_way way, const char *w
 bool audit_is_on(void);
 
 void audit_application(bool started);
-/* Somebody was turned away (`limit`: for a limit's sake), or the connection never became one: TLS that failed, no DICOM. */
+/* A peer was refused (limit: because of a limit), or a connection failed before the association: TLS failed, or it was not DICOM.
+ */
 void audit_refused(const struct audit_peer *peer, bool limit, const char *reason);
-/* A new configuration was taken, or not (with the reason). */
+/* A new configuration was accepted, or rejected with this reason. */
 void audit_configured(bool taken, const char *reason);
 void audit_begin(const struct audit_peer *to, const struct audit_study *study);
 struct audit_transfer {
-	struct audit_peer from, to; /* we are the one that has no AE title here */
+	struct audit_peer from, to; /* the side without an AE title is this node */
 	double time;
 	enum audit_outcome outcome;
 	const char *reason;
@@ -38,12 +39,12 @@ struct audit_transfer {
 void audit_transferred(const struct audit_transfer *t, const struct audit_study *study);
 /* Retention removed a study's images. */
 void audit_removed(const struct audit_study *study);
-/* A command wrote files for other programs, or made objects of such files. path: file or folder. */
+/* A command exported files for other programs, or imported such files. path: file or folder. */
 void audit_exported(const char *path, const struct audit_study *studies, size_t n, int code);
 void audit_imported(const char *path, const struct audit_study *studies, size_t n, int code);
 
-/* The manager, at each turn of its loop: empty the queue. While syslog is away it is tried every 2 s. Answers when to come again,
- * on the same clock; 0: when audit_waiting(). */
+/* Send the queued messages; the manager calls it in each turn of its loop. While syslog is not reachable it tries every 2 s.
+ * Returns when to call again, on the same clock; 0: once audit_waiting() is true. */
 double audit_flush(double clock);
 bool audit_waiting(double clock);
 

@@ -1,14 +1,15 @@
-/* audit = "file": lines at the end of a file, whole or not at all. */
+/* audit = "file": append lines to a file, each completely or not at all. */
 #ifndef TOMONODE_NODE_AUDIT_FILE_H
 #define TOMONODE_NODE_AUDIT_FILE_H
 
 #include <stddef.h>
 
-/* 0, or a negative errno: nothing of the line is there then. Never waits for a reader, nor long for another writer (-EBUSY). */
+/* Append a line. Returns 0 or a negative errno; then no part of the line is in the file. Never waits for a reader, and only
+ * briefly for another writer (-EBUSY). */
 int audit_file_append(const char *path, const char *line, size_t n);
 
-/* A new file for the owner of the folder that it is in, where root made it: a command that root ran must not leave one that the
- * node's user cannot write. Answers as open(2). flags: without O_CREAT. */
+/* Open a file, creating it if needed. A file that root creates is given to the owner of its folder, so that the node's user can
+ * write to it later. Returns as open(2). flags: without O_CREAT. */
 int audit_file_open(const char *path, int flags);
 
 #endif

@@ -1,7 +1,7 @@
 /* Audit messages of DICOM PS3.15 A.5 as XML text. Pure: no time, no files, no journal.
  *
- * Every text may come from a stranger (AE titles, identifiers, reasons): what XML cannot hold comes out as \xNN, so that no value
- * can end an attribute, add an element or break a line. A message is one line.
+ * Every text may come from outside (AE titles, identifiers, reasons): characters that XML cannot hold are written as \xNN, so
+ * that no value can end an attribute, add an element or break a line. A message is one line.
  */
 #ifndef TOMONODE_NODE_AUDIT_MESSAGE_H
 #define TOMONODE_NODE_AUDIT_MESSAGE_H
@@ -16,7 +16,7 @@ struct audit_code {
 	const char *code, *system, *meaning;
 };
 
-/* PS3.16 annex D; PS3.15 A.5.3 says where each belongs. */
+/* PS3.16 annex D; PS3.15 A.5.3 defines the use of each. */
 extern const struct audit_code audit_code_application, audit_code_start, audit_code_stop, audit_code_begin,
 	audit_code_transferred, audit_code_deleted, audit_code_export, audit_code_import, audit_code_alert,
 	audit_code_node_authentication, audit_code_restricted, audit_code_software;
@@ -25,11 +25,11 @@ extern const struct audit_code audit_role_application, audit_role_source, audit_
 
 enum audit_outcome {
 	AUDIT_SUCCESS = 0,
-	AUDIT_MINOR = 4,   /* it is tried again, or was turned away */
-	AUDIT_SERIOUS = 8, /* given up */
+	AUDIT_MINOR = 4,   /* will be tried again, or was refused */
+	AUDIT_SERIOUS = 8, /* failed permanently */
 };
 
-struct audit_party {		       /* who took part */
+struct audit_party {		       /* a participant */
 	const char *user;	       /* a process number, an AE title, a name, a path */
 	const char *aet;	       /* NULL: none */
 	const char *name;	       /* for people; NULL: none */
@@ -57,18 +57,18 @@ struct audit_message {
 	const char *reason; /* of a failure; NULL: none */
 	double time;	    /* s since the epoch */
 	const char *site;   /* "" : none */
-	const char *source; /* who reports */
+	const char *source; /* the reporting process */
 	const struct audit_party *parties;
 	size_t n_parties;
-	const struct audit_study *studies; /* a study and a patient for each */
+	const struct audit_study *studies; /* each is written as a study and a patient */
 	size_t n_studies;
-	const char *alert; /* of a security alert: what it is about, our node; NULL: none */
+	const char *alert; /* of a security alert: the node concerned; NULL: none */
 };
 
-/* The XML declaration and an AuditMessage element. The caller frees it. */
+/* Write the XML declaration and an AuditMessage element to *ret_text. The caller frees it. */
 int audit_message_write(const struct audit_message *m, char **ret_text, struct err *err);
 
-/* One more instance of a class; more classes than there is room for are counted with the last. */
+/* Add instances of a class. Classes beyond the size of the table are counted with the last one. */
 void audit_study_count(struct audit_study *study, const char *sop_class, size_t instances);
 
 #endif

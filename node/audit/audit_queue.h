@@ -1,7 +1,7 @@
-/* What has happened and was not yet handed to syslog: SPOOL/audit/queue, lines of log_audit_frame().
+/* Audit messages not yet sent to syslog: SPOOL/audit/queue, lines made by log_audit_frame().
  *
- * Whatever process has something to report appends and goes on; the manager alone takes lines out, in order. So nobody waits for
- * syslog, and nothing is lost while it is away, nor when a process of the node is killed: a line is handed over at least once.
+ * Any process appends a line and continues; only the manager removes lines, in order. So no process waits for syslog, and no
+ * message is lost while syslog is down or when a process is killed: each line is sent at least once.
  */
 #ifndef TOMONODE_NODE_AUDIT_QUEUE_H
 #define TOMONODE_NODE_AUDIT_QUEUE_H
@@ -16,16 +16,16 @@
 /* What is said of strangers may fill so much of it: while syslog is away they cannot take the place of what peers do. */
 #define AUDIT_QUEUE_UNKNOWN_PEERS (AUDIT_QUEUE_MAX / 2)
 
-/* One line without its end. EFBIG: the queue would hold more than `most` bytes; ENOSPC, ...: the disk. Nothing of the line is
- * left then. */
+/* Append a line, given without its newline. EFBIG: the queue would exceed `most` bytes; ENOSPC and others: from the disk. On
+ * error no part of the line is in the queue. */
 int audit_queue_append(const char *spool, const char *line, size_t n, uint64_t most, struct err *err);
-/* Can this process use it? An error says whose it is and what to do. Makes it where there is none. */
+/* Create the queue if needed and check that this process can use it. An error names its owner and the remedy. */
 int audit_queue_ready(const char *spool, struct err *err);
-/* Is there anything? */
+/* Return true if the queue has lines. */
 bool audit_queue_waiting(const char *spool);
-/* Hand over what is there until send() fails; it answers 0, or a negative errno: -EMSGSIZE or -EINVAL drop the line, with
- * anything else it is tried again the next time. Answers 0 (some may be left for the next call), else what send() said. ret_sent,
- * ret_dropped: how many lines. */
+/* Send the lines in order until send() fails. send() returns 0 or a negative errno: -EMSGSIZE and -EINVAL drop the line; after
+ * any other error the next call tries again. Returns 0 (lines may remain for the next call) or the error of send(). ret_sent,
+ * ret_dropped: numbers of lines. */
 int audit_queue_drain(const char *spool, int (*send)(void *ctx, const char *line, size_t n), void *ctx, size_t *ret_sent,
 		      size_t *ret_dropped, struct err *err);
 

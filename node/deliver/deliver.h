@@ -1,4 +1,4 @@
-/* What a destination's answer means, and when to try again. Pure. */
+/* Classify the responses and errors of a destination: stored, try again, or give up. Pure. */
 #ifndef TOMONODE_NODE_DELIVER_H
 #define TOMONODE_NODE_DELIVER_H
 
@@ -7,18 +7,18 @@
 
 enum deliver_outcome {
 	DELIVER_STORED,	   /* success, or a warning with the object stored */
-	DELIVER_TRANSIENT, /* may pass: try again */
-	DELIVER_PERMANENT, /* will not pass by itself: dead letter */
+	DELIVER_TRANSIENT, /* temporary: try again */
+	DELIVER_PERMANENT, /* permanent: dead letter */
 };
 
-/* A C-STORE response's status (PS3.4 table B.2-1, PS3.7 annex C); ret_meaning: a few words for people. */
+/* Classify the status of a C-STORE response (PS3.4 table B.2-1, PS3.7 annex C). ret_meaning: a short text for people. */
 enum deliver_outcome deliver_classify(uint16_t status, const char **ret_meaning);
-/* An error of scu_open() or scu_store() (errno value): a peer that took no presentation context will not take
- * it tomorrow either. */
+/* Classify an error (errno value) of scu_open() or scu_store(). A peer that accepted no presentation context is permanent. */
 enum deliver_outcome deliver_classify_error(int code);
 
-/* An error of scu_open() that lasts until somebody changes something there or here, but may be mended at any time: the AE title
- * is rejected, a certificate refused, TLS spoken on one side alone. It is tried on, and an alarm soon (alarm_rejections). */
+/* Return true for an error of scu_open() that lasts until a configuration changes, of the peer or of this node: the AE title is
+ * rejected, a certificate is refused, only one side uses TLS. The node keeps trying and soon raises an alarm (alarm_rejections).
+ */
 bool deliver_is_lasting(int code);
 
 #endif

@@ -1,11 +1,11 @@
-/* Are the objects of a result still what was made? Looked at before anything of it is sent. */
+/* Verify the files of a result against their digests before any of them is sent. */
 #ifndef TOMONODE_NODE_OUTBOX_CHECK_H
 #define TOMONODE_NODE_OUTBOX_CHECK_H
 
 #include "node/jobs/jobs.h"
 
-/* The files of those objects that `send` is due: each against the digest in its event `reconstructed`, where it has one. EBADMSG:
- * one is damaged or gone, the sentence names it. Other errors may pass. */
+/* Verify the files that `send` still has to send against the digests in the event `reconstructed`; a file without a digest
+ * passes. EBADMSG: a file is damaged or missing; the text names it. Other errors are temporary. */
 int outbox_check(const char *spool, const struct job_view *v, const struct job_send *send, struct err *err);
 
 #endif
