@@ -1,5 +1,5 @@
-/* What the manager alone knows, left in the spool for those who show it: SPOOL/node.json. No truth: what is lost, or left by an
- * earlier node, is written again. */
+/* Write the state that only the manager knows to SPOOL/node.json, for the processes that display it. The file is only a copy: a
+ * lost or outdated file is written again. */
 #ifndef TOMONODE_NODE_NODE_REPORT_H
 #define TOMONODE_NODE_NODE_REPORT_H
 
@@ -8,15 +8,15 @@
 #include "node/serve/schedule.h"
 
 struct node_report {
-	double started;	   /* s since the epoch: of the node */
-	char journal[200]; /* what the journal's check at the start found first; "": nothing */
-	char *text;	   /* as it was written last; NULL: not yet */
+	double started;	   /* s since the epoch, start of the node */
+	char journal[200]; /* first finding of the journal's check at start; "": none */
+	char *text;	   /* last text written; NULL: none yet */
 };
 
 /* {"started", "journal", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "disabled", "spare",
- * "reason", "again"}]}; again: s since the epoch when a device that is out is tried. New reference. */
+ * "reason", "again"}]}; again: time at which a disabled device is tried again, s since the epoch. Returns a new reference. */
 json_t *node_report_make(const struct node_report *r, const struct schedule *s, double now);
-/* Written where it differs from the last time. */
+/* Write the file if its text differs from the last one. */
 void node_report_write(struct node_report *r, const struct schedule *s, double now);
 void node_report_clear(struct node_report *r);
 

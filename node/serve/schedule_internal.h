@@ -10,27 +10,28 @@
 #define SCHEDULE_CRASH_WAIT_CAP 60.0
 #define SCHEDULE_CANCEL_GRACE 5.0 /* s from SIGTERM to SIGKILL for a process whose job was cancelled */
 
-/* schedule.c: append and catch up. false: nothing was written (somebody else acted first, or the journal is in trouble:
- * later). */
+/* schedule.c: append an event and read it back. false: nothing was written, because the job changed meanwhile or the journal
+ * cannot be written now; try later. */
 bool schedule_append_event(struct schedule *s, const struct job_view *v, enum job_event event, json_t *detail, double now);
 json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 void schedule_wake_at(struct schedule *s, double when);
 void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /* a deadline on s->clock */
-/* Not yet? A time further off than `longest` was written before the clock was set back: it is not waited for. */
+/* Return true while `until` is in the future. A time more than `longest` ahead was written before the clock was set back and is
+ * ignored. */
 bool schedule_not_yet(struct schedule *s, double until, double longest, double now);
 
 /* schedule_deliver.c */
-void schedule_queues_update(struct schedule *s, double now);			 /* which destinations are down */
-bool schedule_deliver(struct schedule *s, const struct job_view *v, double now); /* true: the job has changed */
-void schedule_queues_run(struct schedule *s, double now);			 /* start what is due */
+void schedule_queues_update(struct schedule *s, double now);			 /* find the destinations that are down */
+bool schedule_deliver(struct schedule *s, const struct job_view *v, double now); /* true: the job changed */
+void schedule_queues_run(struct schedule *s, double now);			 /* start the deliveries that are due */
 void schedule_delivery_ended(struct schedule *s, const struct process *p, int status, double now);
 
-/* schedule_watch.c: end processes that do nothing any more */
+/* schedule_watch.c: end processes that make no progress */
 void schedule_watch(struct schedule *s, double now);
 
 /* schedule_workers.c */
-void schedule_slots_step(struct schedule *s, double now); /* start, stop and watch workers, give them jobs */
-bool schedule_give_up(struct schedule *s, const struct job_view *v, double now); /* a job that crashed too often */
+void schedule_slots_step(struct schedule *s, double now);			 /* start, stop and watch workers, assign jobs */
+bool schedule_give_up(struct schedule *s, const struct job_view *v, double now); /* fail a job that crashed too often */
 void schedule_worker_ended(struct schedule *s, const struct process *p, int status, double now);
 
 #endif

@@ -1,8 +1,7 @@
-/* The node itself: one process that waits (poll) for the receiver, its children, signals and the clock, and lets schedule.h
- * decide.
+/* The main process of the node: wait (poll) for the receiver, child processes, signals and the clock, and call the scheduler.
  *
- * SIGTERM, SIGINT: stop accepting, let associations and deliveries under way end (a grace), interrupt the worker, return 0; a
- * second one does not wait. SIGHUP: read the configuration again; with a problem the old one stays.
+ * SIGTERM, SIGINT: stop accepting, give running associations and deliveries time to end, interrupt the workers, return 0. A
+ * second signal does not wait. SIGHUP: read the configuration again; if it has a problem, keep the old one.
  */
 #ifndef TOMONODE_NODE_SERVE_H
 #define TOMONODE_NODE_SERVE_H
@@ -13,17 +12,17 @@
 
 struct serve_conf {
 	const char *path;	       /* of the configuration file, read again on SIGHUP; NULL: embedded defaults */
-	char *text;		       /* its content as it was read; NULL: embedded defaults. Taken over (free) */
+	char *text;		       /* its content; NULL: embedded defaults. Taken over (free) */
 	struct config *config;	       /* taken over */
 	int lock_fd;		       /* of the spool */
 	struct listen_sockets sockets; /* taken over */
 };
 
-/* Takes what `conf` holds, also on failure. Returns 0 after a clean stop. */
+/* Run the node. Takes over the members of `conf`, also on failure. Returns 0 after a clean stop. */
 int serve_run(struct serve_conf *conf, struct err *err);
 
-/* Read and check a configuration file; the text is kept, so that what work processes read is what was checked. path NULL: the
- * embedded defaults, text NULL. */
+/* Read and check a configuration file. The text is returned, so that work processes read exactly what was checked. path NULL: the
+ * embedded defaults; then *ret_text is NULL. */
 int serve_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, char **ret_text,
 	       struct config **ret_config, struct err *err);
 

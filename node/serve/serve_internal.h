@@ -17,33 +17,34 @@ struct serve {
 	struct status_watch status;
 	struct node_report report;
 	struct service_notify notify;
-	bool ready; /* ... was told that the node listens */
+	bool ready; /* the service manager was told that the node listens */
 	char journal_path[300], config_copy[300];
 	int signal_fd, pipe_fd[2];
-	int64_t version;	   /* the journal's, when it was last looked at */
+	int64_t version;	   /* of the journal, at the last check */
 	struct audit_trail *trail; /* NULL: not yet opened */
 	/* on clock_seconds(): */
-	double journal_at;	/* open the journal again then; 0: it is open */
-	double receiver_at;	/* start a receiver then; 0: none is wanted */
-	double certificates_at; /* look when they end then */
-	double stop_at;		/* 0: running; else when what is under way is told to end */
+	double journal_at;	/* when to try to open the journal again; 0: it is open */
+	double receiver_at;	/* when to start a receiver; 0: not planned */
+	double certificates_at; /* when to check the expiry of certificates */
+	double stop_at;		/* 0: running; else when running processes are told to end */
 };
 
 /* serve_config.c */
-/* What work processes read; text NULL: the embedded defaults. On failure the copy that is there stays in force. */
+/* Write the copy of the configuration that work processes read; text NULL: the embedded defaults. On failure the old copy stays.
+ */
 int serve_write_copy(struct serve *v, const char *text, struct err *err);
-void serve_start_log(const struct config *c, const char *who); /* log and audit, as the configuration says */
+void serve_start_log(const struct config *c, const char *who); /* start log and audit trail as configured */
 void serve_reload(struct serve *v, double clock);
-void serve_watch_certificates(struct serve *v, double clock); /* those that end soon are logged */
+void serve_watch_certificates(struct serve *v, double clock); /* log certificates that expire soon */
 
-/* serve_start.c: signals, the copy of the configuration, the spool swept; then the children that run from the start. */
+/* serve_start.c: set up signals, copy the configuration, clean the spool, then start the permanent child processes. */
 int serve_begin(struct serve *v, struct err *err);
 
-void serve_notify(const struct serve *v, const char *state); /* to the service manager, where there is one */
+void serve_notify(const struct serve *v, const char *state); /* to the service manager, if there is one */
 
 /* serve_children.c */
 void serve_start_receiver(struct serve *v, double clock);
-void serve_open_journal(struct serve *v, double clock); /* where that fails, again at journal_at */
+void serve_open_journal(struct serve *v, double clock); /* on failure, try again at journal_at */
 void serve_reap(struct serve *v, double now);
 void serve_stop(struct serve *v, double clock); /* the second call does not wait */
 void serve_stop_children(struct serve *v, double clock);

@@ -1,21 +1,22 @@
-/* Slots: where cases are reconstructed. A slot is one device with one worker process that keeps it open.
+/* Slots: a slot is one device with one worker process that keeps it open and reconstructs cases.
  *
- * Pure: events and the time go in, what is to be done comes out. Who starts, stops and hears the processes is
- * node/serve/schedule_workers.c.
+ * Pure: functions of events and time that return the next action. node/serve/schedule_workers.c starts, stops and reads the
+ *processes.
  *
- *	            spawned             ready             given
+ *	            spawned             ready            assigned
  *	 down ──────────► starting ──────────► idle ◄──────────► busy
- *	  ▲ at                │ taken out        │ told    done     │ taken out, told
+ *	  ▲ at                │ disabled         │ stop    done     │ disabled, stop
  *	  └──── ended ──── ending ◄──────────────┴──────────────────┘
  *
- * - A device that fails its self-test, or an error that is the device's own, takes the slot out: it is tried again after
- *   SLOT_RETRY_FIRST seconds, twice as long each time up to SLOT_RETRY_CAP, and at once when the configuration is read. It is in
- *   again when its worker is ready; the waiting starts from the beginning when it has done a case.
- * - A worker that dies before it has done anything is started again SLOT_DEATHS_MAX times; then the slot is taken out.
- * - While all slots are out, there is a spare one on the CPU. It ends, after its case, when another is in again.
- * - "auto" and "cuda" become one slot for each CUDA device when a worker has counted them; where such workers die, too, it is
- *   as if there were none.
- * - After configure() a worker of before does its case and ends; a slot that is not asked for any more goes with it.
+ * - If a device fails its self-test or fails during a case, its slot is disabled. It is tried again after SLOT_RETRY_FIRST
+ *seconds, then after twice as long each time up to SLOT_RETRY_CAP, and at once when the configuration is read. It is enabled when
+ *its worker is ready; after its next case the waiting time is SLOT_RETRY_FIRST again.
+ * - A worker that dies before it has done anything is started again up to SLOT_DEATHS_MAX times; then the slot is disabled.
+ * - While all slots are disabled, a spare slot runs on the CPU. It ends, after its case, when another slot is enabled.
+ * - "auto" and "cuda" become one slot for each CUDA device after a worker has counted the devices. If such workers die, the
+ *number is taken as 0.
+ * - After slots_configure(), a worker with the old configuration finishes its case and ends. A slot that is no longer configured
+ *is removed with it.
  */
 #ifndef TOMONODE_NODE_SLOTS_H
 #define TOMONODE_NODE_SLOTS_H
@@ -41,61 +42,61 @@ enum slot_state {
 };
 
 struct slot {
-	int id; /* never given twice */
+	int id; /* unique during the run */
 	char name[DEVICE_NAME_SIZE];
 	enum slot_state state;
-	char device[96];    /* what its worker opened: "cuda:0 (NVIDIA H200)"; "": none yet */
-	bool disabled;	    /* taken out, and not in again */
-	bool spare;	    /* not configured: the CPU, because all others are out */
-	bool old;	    /* its worker works with an earlier configuration */
-	bool retiring;	    /* gone as soon as there is no process */
-	bool abandoned;	    /* its process does not even end */
-	int disabled_count; /* taken out so often, since it last did a case */
-	int deaths;	    /* of workers that had done nothing yet, in a row */
-	double at;	    /* DOWN: start then */
-	double since;	    /* of the state */
+	char device[96];    /* opened by its worker: "cuda:0 (NVIDIA H200)"; "": none yet */
+	bool disabled;	    /* the device failed and is not in use */
+	bool spare;	    /* not configured: the CPU, because all others are disabled */
+	bool old;	    /* its worker has an older configuration */
+	bool retiring;	    /* remove it as soon as it has no process */
+	bool abandoned;	    /* its process was killed and does not end */
+	int disabled_count; /* number of times it was disabled since its last case */
+	int deaths;	    /* consecutive deaths of workers before their first message */
+	double at;	    /* DOWN: when to start */
+	double since;	    /* start of the state */
 	double seen;	    /* BUSY: last sign of progress */
-	char reason[300];   /* why it was taken out last */
+	char reason[300];   /* why it was disabled last */
 };
 
 struct slots {
-	struct slot list[SLOTS_MAX]; /* {0} to begin with */
+	struct slot list[SLOTS_MAX]; /* start with {0} */
 	size_t n;
 	int last_id;
 };
 
 enum slot_event {
-	SLOT_SPAWNED,	/* its process is started */
-	SLOT_COUNTED,	/* number: so many CUDA devices; the slot becomes them */
+	SLOT_SPAWNED,	/* its process was started */
+	SLOT_COUNTED,	/* number: of CUDA devices; the slot is replaced by one for each */
 	SLOT_READY,	/* text: the device's name */
-	SLOT_DISABLED,	/* text: the reason; its process ends or never came up */
-	SLOT_ASSIGNED,	/* a case */
-	SLOT_ALIVE,	/* the case goes on */
-	SLOT_DONE,	/* number: did the device do it (1), or was the case refused (0) */
-	SLOT_STOPPING,	/* its process is told to end */
-	SLOT_ENDED,	/* its process ended; text: how */
-	SLOT_ABANDONED, /* its process does not end: the slot counts as out */
+	SLOT_DISABLED,	/* text: the reason; its process ends or did not start */
+	SLOT_ASSIGNED,	/* it got a case */
+	SLOT_ALIVE,	/* the case makes progress */
+	SLOT_DONE,	/* number: 1: the device computed it; 0: the case was refused */
+	SLOT_STOPPING,	/* its process was told to end */
+	SLOT_ENDED,	/* its process ended; text: how it ended */
+	SLOT_ABANDONED, /* its process does not end: the slot is disabled */
 };
 
 enum slot_action {
 	SLOT_NOTHING,
 	SLOT_START,
 	SLOT_STOP,    /* tell its process to end */
-	SLOT_KILL,    /* its process hangs: while starting, or over its case */
+	SLOT_KILL,    /* its process hangs, while starting or in a case */
 	SLOT_ABANDON, /* it was killed and does not end */
 };
 
-/* The slots that node.device asks for; also for a text that did not change (workers read the configuration anew). */
+/* Make the slots of node.device. Call it on every reload, also with the same text: workers must read the new configuration. */
 void slots_configure(struct slots *all, const char *device, double now);
-/* Slots may move in the list: find them again by id. */
+/* Apply an event. Slots may move in the list: find them again by id. */
 void slots_update(struct slots *all, int id, enum slot_event event, int number, const char *text, double now);
 struct slot *slots_find(struct slots *all, int id); /* NULL: none */
-/* What is to be done about a slot now. *ret_next: when to ask again at the latest. timeout: s that a case may go without
- * progress. */
+/* Return what to do with a slot now. *ret_next: latest time of the next call. timeout: s that a case may take without progress.
+ */
 enum slot_action slots_next_action(const struct slot *slot, double timeout, double now, double *ret_next);
-/* One that waits for a case, on a CUDA device where there is one; NULL: none. */
+/* Return an idle slot, preferably on a CUDA device; NULL: none. */
 struct slot *slots_idle(struct slots *all);
-/* How many threads a worker there may use, with `cores` for all of them. */
+/* Return the number of threads for the worker of a slot, when all workers share `cores` cores. */
 int slots_threads(const struct slots *all, const struct slot *slot, int cores);
 
 #endif

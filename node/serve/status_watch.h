@@ -1,5 +1,5 @@
-/* The manager's side of the status page: the address it listens on, and the process that answers (node/status/cmd_status.c),
- * started again when it ends. Whatever goes wrong here is logged and tried again; the node goes on without it. */
+/* The manager's part of the status page: the listening socket and the process that serves it (node/status/cmd_status.c), which is
+ * started again when it ends. Failures are logged and tried again; the node runs without the page meanwhile. */
 #ifndef TOMONODE_NODE_STATUS_WATCH_H
 #define TOMONODE_NODE_STATUS_WATCH_H
 
