@@ -3,7 +3,7 @@
  * - A group is everything of one association and study, or of one job, destination and outcome.
  * - The position that is kept lies before the oldest row of every group that is not reported, so that what a crash takes from
  *   memory is read again.
- * - Study and patient are in the detail of the instances' findings ("study", "patient"), put there by the indexer.
+ * - Study and patient are in the detail of the instances' classifications ("study", "patient"), put there by the indexer.
  */
 #include "node/audit/audit_trail.h"
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define THREADS_MAX 16 /* of a crew */
+#define THREADS_MAX 16 /* of a pool */
 #define CORES_MAX 1024
 
 struct thread_pool {

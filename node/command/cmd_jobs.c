@@ -19,7 +19,7 @@
 #include "node/store/node_file.h"
 #include "node/store/orphans.h"
 
-#define UNASSIGNED_MAX 200 /* instances of each finding */
+#define UNASSIGNED_MAX 200 /* instances of each classification */
 #define OPTION_AS_IS OPTION_LONG
 
 static const struct option_spec config_option[] = {

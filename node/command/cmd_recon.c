@@ -199,7 +199,7 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 	json_object_update_new(o, reconstruct_objects(p, ""));
 	json_object_set_new(o, "protocol", json_string(r->protocols[kind_of(c)].name));
 	json_object_set_new(o, "seconds", reconstruct_seconds(p));
-	json_object_update_new(o, reconstruct_findings(p));
+	json_object_update_new(o, reconstruct_details(p));
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
 		print_result(r, c, p);

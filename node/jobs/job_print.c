@@ -109,10 +109,10 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 	size_t i;
 
 	if (json_array_size(groups) > 0)
-		fprintf(to, "\nUnassigned objects (no job has them; the newest of each finding):\n%8s  %-9s  %-19s  %-16s  %s\n",
-			"OBJECTS", "FINDING", "LAST RECEIVED", "FROM", "REASON");
+		fprintf(to, "\nUnassigned objects (no job has them; the newest of each class):\n%8s  %-9s  %-19s  %-16s  %s\n",
+			"OBJECTS", "CLASS", "LAST RECEIVED", "FROM", "REASON");
 	json_array_foreach(groups, i, one)
-		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"), text(one, "finding"),
+		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"), text(one, "classification"),
 			clock_text(number(one, "received"), when), text(one, "calling"), text(one, "reason"), "",
 			job_report_unassigned_hint(one));
 	json_decref(groups);

@@ -167,7 +167,7 @@ json_t *job_report_instances(struct journal *j, int64_t job, struct err *err)
 
 struct unassigned {
 	json_t *list;
-	const char *finding;
+	const char *classification;
 };
 
 static int add_unassigned(void *ctx, const struct instance_row *row, const char *detail)
@@ -176,7 +176,7 @@ static int add_unassigned(void *ctx, const struct instance_row *row, const char 
 	json_t *one = instance(row), *why = json_loads(detail, 0, NULL), *reason = json_object_get(why, "reason");
 
 	if (one) {
-		json_object_set_new(one, "finding", json_string(c->finding));
+		json_object_set_new(one, "classification", json_string(c->classification));
 		json_object_set(one, "reason", reason ? reason : json_null());
 	}
 	json_decref(why);
@@ -186,14 +186,14 @@ static int add_unassigned(void *ctx, const struct instance_row *row, const char 
 json_t *job_report_unassigned(struct journal *j, int max, struct err *err)
 {
 	static const struct {
-		enum finding_kind kind;
+		enum classification kind;
 		const char *name;
-	} kinds[] = {{FINDING_REFUSED, "refused"}, {FINDING_CONFLICT, "conflict"}, {FINDING_IGNORED, "ignored"}};
+	} kinds[] = {{CLASSIFIED_REFUSED, "refused"}, {CLASSIFIED_CONFLICT, "conflict"}, {CLASSIFIED_IGNORED, "ignored"}};
 	struct unassigned c = {.list = json_array()};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		c.finding = kinds[i].name;
-		if (journal_findings(j, kinds[i].kind, max, add_unassigned, &c, err) < 0) {
+		c.classification = kinds[i].name;
+		if (journal_classified(j, kinds[i].kind, max, add_unassigned, &c, err) < 0) {
 			json_decref(c.list);
 			return NULL;
 		}

@@ -20,11 +20,11 @@ json_t *job_report_events(struct journal *j, int64_t job, struct err *err);
 /* The Study Instance UID of a job, out of job_report_events(), which it belongs to; "": not known. */
 const char *job_report_study(const json_t *events);
 json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
-/* What the indexer set apart, newest first: [{"instance", "finding", "sop", "calling", "association", "received", "file",
- * "reason"}]; `max` of each finding. */
+/* What the indexer set apart, newest first: [{"instance", "classification", "sop", "calling", "association", "received", "file",
+ * "reason"}]; `max` of each classification. */
 json_t *job_report_unassigned(struct journal *j, int max, struct err *err);
-/* The same by groups (node/jobs/job_unassigned.c): [{"count", and of the newest "instance", "finding", "calling", "association",
- * "received", "reason"; of the oldest "first_received"}]. And what to do about a group, in a sentence. */
+/* The same by groups (node/jobs/job_unassigned.c): [{"count", and of the newest "instance", "classification", "calling",
+ * "association", "received", "reason"; of the oldest "first_received"}]. And what to do about a group, in a sentence. */
 json_t *job_report_unassigned_groups(const json_t *unassigned);
 const char *job_report_unassigned_hint(const json_t *group);
 

@@ -1,7 +1,7 @@
 /* job_unassigned.c - what was set apart, told by groups: an exam that was sent twice is one line of 25 objects, not 25 lines.
  *
- * A group has one finding, one sender, and reasons that say the same of different objects. What came over one association, or one
- * after the other without a long pause (senders that make an association for each image), is one group.
+ * A group has one classification, one sender, and reasons that say the same of different objects. What came over one association,
+ * or one after the other without a long pause (senders that make an association for each image), is one group.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -47,8 +47,8 @@ static bool same_reason(const char *a, const char *b)
 
 static bool belongs(const json_t *group, const json_t *one)
 {
-	return !strcmp(text(group, "finding"), text(one, "finding")) && !strcmp(text(group, "calling"), text(one, "calling")) &&
-	       same_reason(text(group, "reason"), text(one, "reason")) &&
+	return !strcmp(text(group, "classification"), text(one, "classification")) &&
+	       !strcmp(text(group, "calling"), text(one, "calling")) && same_reason(text(group, "reason"), text(one, "reason")) &&
 	       (!strcmp(text(group, "association"), text(one, "association")) ||
 		received(group, "first_received") - received(one, "received") <= PAUSE);
 }
@@ -70,22 +70,22 @@ json_t *job_report_unassigned_groups(const json_t *unassigned)
 			json_object_set(group, "first_received", json_object_get(one, "received"));
 			continue;
 		}
-		json_array_append_new(groups,
-				      json_pack("{s:O, s:O, s:O, s:O, s:O, s:O, s:O, s:i}", "instance",
-						json_object_get(one, "instance"), "finding", json_object_get(one, "finding"),
-						"calling", json_object_get(one, "calling"), "association",
-						json_object_get(one, "association"), "received", json_object_get(one, "received"),
-						"first_received", json_object_get(one, "received"), "reason",
-						json_object_get(one, "reason"), "count", 1));
+		json_array_append_new(
+			groups,
+			json_pack("{s:O, s:O, s:O, s:O, s:O, s:O, s:O, s:i}", "instance", json_object_get(one, "instance"),
+				  "classification", json_object_get(one, "classification"), "calling",
+				  json_object_get(one, "calling"), "association", json_object_get(one, "association"), "received",
+				  json_object_get(one, "received"), "first_received", json_object_get(one, "received"), "reason",
+				  json_object_get(one, "reason"), "count", 1));
 	}
 	return groups;
 }
 
 const char *job_report_unassigned_hint(const json_t *group)
 {
-	if (!strcmp(text(group, "finding"), "refused"))
+	if (!strcmp(text(group, "classification"), "refused"))
 		return "Mend what the reason names, and let the sender send them again.";
-	if (!strcmp(text(group, "finding"), "conflict"))
+	if (!strcmp(text(group, "classification"), "conflict"))
 		return "The sender gave one UID to two contents: the first one counts. Ask there which is right.";
 	return "Nothing has to be done, unless they should have been reconstructed.";
 }

@@ -53,7 +53,7 @@ void reconstruct_report_clear(struct reconstruct_report *r);
 /* reconstruct_report.c. Seconds of each stage (node/base/stage_names.h) and "total". NULL: no memory. */
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
 /* What each kind has of its own: {"bins": ...} of DBT, {"pet": ...}, {"parallel": ...}. */
-json_t *reconstruct_findings(const struct reconstruct_report *r);
+json_t *reconstruct_details(const struct reconstruct_report *r);
 size_t reconstruct_n_objects(const struct reconstruct_report *r);
 const char *reconstruct_file(const struct reconstruct_report *r, size_t object); /* its name */
 /* "file" (behind `folder` and a slash, where that is not ""), "sop_instance", "sop_class" and "series" of the first object, and

@@ -24,7 +24,7 @@ static json_t *bins(const struct reconstruct_report *r)
 			 "views_without_mask", r->unmasked);
 }
 
-static json_t *pet_findings(const struct reconstruct_pet *p)
+static json_t *pet_details(const struct reconstruct_pet *p)
 {
 	return json_pack("{s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}", "planes",
 			 (json_int_t)p->planes, "iterations", p->iterations, "subsets", p->subsets, "angles_at_a_time",
@@ -35,7 +35,7 @@ static json_t *pet_findings(const struct reconstruct_pet *p)
 			 p->result.corrected, "warnings", p->result.warnings);
 }
 
-static json_t *parallel_findings(const struct reconstruct_parallel *p)
+static json_t *parallel_details(const struct reconstruct_parallel *p)
 {
 	return json_pack("{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s}", "radial", p->radial, "iterations",
 			 p->iterations, "subsets", p->subsets, "slices_at_a_time", p->part_slices, "fov_radius_mm", p->fov_radius,
@@ -44,12 +44,12 @@ static json_t *parallel_findings(const struct reconstruct_parallel *p)
 			 p->result.unit, "warnings", p->result.warnings);
 }
 
-json_t *reconstruct_findings(const struct reconstruct_report *r)
+json_t *reconstruct_details(const struct reconstruct_report *r)
 {
 	if (r->kind == KIND_PET)
-		return json_pack("{s:o}", "pet", pet_findings(&r->pet));
+		return json_pack("{s:o}", "pet", pet_details(&r->pet));
 	if (r->kind == KIND_PARALLEL)
-		return json_pack("{s:o}", "parallel", parallel_findings(&r->parallel));
+		return json_pack("{s:o}", "parallel", parallel_details(&r->parallel));
 	return json_pack("{s:o}", "bins", bins(r));
 }
 

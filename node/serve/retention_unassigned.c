@@ -24,7 +24,7 @@ struct unassigned {
 	size_t n;
 	struct one {
 		struct instance_row row;
-		json_t *detail; /* of the finding: study and patient, where there is an audit trail */
+		json_t *detail; /* of the classification: study and patient, where there is an audit trail */
 	} list[RETENTION_UNASSIGNED_MAX];
 };
 

@@ -213,7 +213,7 @@ static void index_new(struct schedule *s, double now)
 	}
 }
 
-/* The indexer works in order, so the instance it ended at is the first without a finding. */
+/* The indexer works in order, so the instance it ended at is the first without a classification. */
 static void index_ended(struct schedule *s, int status, bool stopped, double now)
 {
 	struct instance_row row;
@@ -246,7 +246,7 @@ static void index_ended(struct schedule *s, int status, bool stopped, double now
 	detail = json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row.id, "sop", event_json_text(row.sop_instance), "reason",
 			   event_json_text(reason));
 	text = event_json_dump(detail);
-	if (!text || journal_add_finding(s->journal, row.id, FINDING_REFUSED, 0, text, now, &err) < 0)
+	if (!text || journal_classify(s->journal, row.id, CLASSIFIED_REFUSED, 0, text, now, &err) < 0)
 		journal_error(s, &err, now);
 	else
 		log_event(LOG_WARNING, "instance-refused", "instance=%lld sop=%s file=%s reason=%s", (long long)row.id,

@@ -37,21 +37,21 @@ static void times(struct html *h, const char *name, const char *help, const stru
 
 static void received(struct html *h, const struct status *s)
 {
-	static const char *const names[] = {[FINDING_MEMBER] = "member",
-					    [FINDING_IGNORED] = "ignored",
-					    [FINDING_REFUSED] = "refused",
-					    [FINDING_CONFLICT] = "conflict"};
+	static const char *const names[] = {[CLASSIFIED_MEMBER] = "member",
+					    [CLASSIFIED_IGNORED] = "ignored",
+					    [CLASSIFIED_REFUSED] = "refused",
+					    [CLASSIFIED_CONFLICT] = "conflict"};
 
 	number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
 	       (double)s->totals.instances);
 	number(h, "received_bytes_total", "counter", "Bytes of those objects as files.", (double)s->totals.bytes);
 	number(h, "instances_waiting", "gauge", "Objects stored whose header has not been looked at yet.", (double)s->unindexed);
-	head(h, "findings_total", "counter",
+	head(h, "instances_classified_total", "counter",
 	     "What became of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
 	     "content under "
 	     "a known UID).");
-	for (int f = FINDING_MEMBER; f <= FINDING_CONFLICT; f++)
-		labelled(h, "findings_total", "finding", names[f], (double)s->totals.findings[f]);
+	for (int f = CLASSIFIED_MEMBER; f <= CLASSIFIED_CONFLICT; f++)
+		labelled(h, "instances_classified_total", "classification", names[f], (double)s->totals.classified[f]);
 }
 
 static void jobs(struct html *h, const struct status *s)

@@ -24,7 +24,7 @@
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
 #define STATUS_UNASSIGNED_MAX 8	   /* groups shown */
-#define STATUS_UNASSIGNED_READ 200 /* instances of each finding that make the groups */
+#define STATUS_UNASSIGNED_READ 200 /* instances of each classification that make the groups */
 
 struct status_destination {
 	char name[CONFIG_NAME_SIZE];

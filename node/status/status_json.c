@@ -98,9 +98,9 @@ json_t *status_json(const struct status *s)
 	json_array_foreach(s->unassigned, i, one)
 	{
 		json_t *copy = json_pack("{s:O, s:O, s:O, s:O, s:O, s:O}", "instance", json_object_get(one, "instance"),
-					 "finding", json_object_get(one, "finding"), "calling", json_object_get(one, "calling"),
-					 "received", json_object_get(one, "received"), "reason", json_object_get(one, "reason"),
-					 "count", json_object_get(one, "count"));
+					 "classification", json_object_get(one, "classification"), "calling",
+					 json_object_get(one, "calling"), "received", json_object_get(one, "received"), "reason",
+					 json_object_get(one, "reason"), "count", json_object_get(one, "count"));
 
 		json_array_append_new(unassigned, copy);
 	}

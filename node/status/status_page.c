@@ -370,7 +370,7 @@ static void unassigned(struct html *h, const struct status *s)
 		html_printf(h, "<li><p>%lld object%s, <time>%s</time> from ", count, plural(count), when);
 		html_text(h, text_of(one, "calling"));
 		html_put(h, " <span class=\"number\">");
-		html_text(h, text_of(one, "finding"));
+		html_text(h, text_of(one, "classification"));
 		html_put(h, "</span></p><p class=\"facts\">");
 		html_text(h, text_of(one, "reason"));
 		html_put(h, "</p><p class=\"hint\">");

@@ -30,7 +30,8 @@ static const char schema[] =
 	"NOT NULL,"
 	" file TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL, digest TEXT NOT NULL);"
 	"CREATE INDEX instance_uid ON instance(sop_instance);"
-	"CREATE TABLE finding(instance INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, detail TEXT NOT NULL, "
+	"CREATE TABLE classification(instance INTEGER PRIMARY KEY, kind INTEGER NOT NULL, job INTEGER NOT NULL, detail TEXT NOT "
+	"NULL, "
 	"time REAL NOT NULL);"
 	"CREATE TABLE event(seq INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, job INTEGER NOT NULL, name TEXT NOT NULL,"
 	" instance INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL);"
@@ -49,17 +50,18 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_HAS_INSTANCE] =
 		"SELECT " JOURNAL_COLUMNS " FROM instance i WHERE i.sop_instance=? AND i.digest=? AND" JOURNAL_NOT_REMOVED
 		" ORDER BY i.id LIMIT 1",
-	/* Findings are made in the order of arrival, so what has none lies behind the last that has one. */
-	[JOURNAL_UNINDEXED] = "SELECT " JOURNAL_COLUMNS
-			      " FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM finding) ORDER BY i.id LIMIT ?",
-	[JOURNAL_ADD_FINDING] = "INSERT INTO finding(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
+	/* Classifications are made in the order of arrival, so what has none lies behind the last that has one. */
+	[JOURNAL_UNINDEXED] =
+		"SELECT " JOURNAL_COLUMNS
+		" FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM classification) ORDER BY i.id LIMIT ?",
+	[JOURNAL_CLASSIFY] = "INSERT INTO classification(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
 	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
 	[JOURNAL_JOB_EVENTS] = "SELECT seq, name FROM event WHERE job=? AND seq>=? ORDER BY seq",
 	[JOURNAL_COPY_MEMBERS] = "INSERT INTO event(time, job, name, instance, detail)"
 				 " SELECT ?, ?, name, instance, detail FROM event WHERE job=? AND name='instance' ORDER BY seq",
 	[JOURNAL_FIND_MEMBER] =
-		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN finding f ON f.instance=i.id WHERE i.sop_instance=? AND "
+		"SELECT " JOURNAL_COLUMNS " FROM instance i JOIN classification f ON f.instance=i.id WHERE i.sop_instance=? AND "
 		"i.id<? AND f.kind=1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT 1",
 	/* instr() rather than JSON: a damaged row must not stop the search. The index event_commit_requested holds these rows
 	   alone. */
@@ -74,7 +76,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		" WHERE m.job=?1 AND m.name='instance')) LIMIT 1",
 	[JOURNAL_NAMES_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND" JOURNAL_NOT_REMOVED,
 	[JOURNAL_REMOVED_FILE] = "SELECT 1 FROM instance i WHERE i.file=? AND NOT" JOURNAL_NOT_REMOVED,
-	[JOURNAL_LAST] = "SELECT COALESCE((SELECT MAX(instance) FROM finding), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
+	[JOURNAL_LAST] =
+		"SELECT COALESCE((SELECT MAX(instance) FROM classification), 0), COALESCE((SELECT MAX(seq) FROM event), 0)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -322,7 +325,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 	 * else, and who misses the table says so. */
 	(void)sqlite3_exec(j->db,
 			   "CREATE INDEX IF NOT EXISTS event_commit_requested ON event(seq) WHERE name='commit-requested';"
-			   "CREATE INDEX IF NOT EXISTS finding_unassigned ON finding(time) WHERE kind<>1;"
+			   "CREATE INDEX IF NOT EXISTS classification_unassigned ON classification(time) WHERE kind<>1;"
 			   "CREATE TABLE IF NOT EXISTS damage(instance INTEGER PRIMARY KEY, time REAL NOT NULL);",
 			   NULL, NULL, NULL);
 	*ret_journal = j;

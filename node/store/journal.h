@@ -2,9 +2,9 @@
  *
  * - Append only, but for cases that are forgotten as a whole (node/jobs/journal_retention.h). A function that appends returns
  * after the rows are on disk.
- * - Five tables: `instance` (what was received and acknowledged), `finding` (what the indexer made of each instance), `event`
- *   (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose bytes
- *   are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
+ * - Five tables: `instance` (what was received and acknowledged), `classification` (what the indexer made of each instance),
+ * `event` (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose
+ * bytes are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
  *   revision takes all of its predecessor's.
  * - An event that does not fit the job's state is refused (ESTALE) inside the transaction, so that two processes that act on
  *   one job at the same moment cannot spoil it: the second one looks again.
@@ -34,11 +34,11 @@ struct instance_row {
 	char digest[33];      /* XXH3-128 of the data set as it came */
 };
 
-enum finding_kind {
-	FINDING_MEMBER = 1, /* belongs to job `job` */
-	FINDING_IGNORED,    /* no kind of case we reconstruct: kept, reason in the detail */
-	FINDING_REFUSED,    /* unreadable or of an unsupported encoding: kept apart, reason in the detail */
-	FINDING_CONFLICT,   /* another content under a UID that we already have: kept apart */
+enum classification {
+	CLASSIFIED_MEMBER = 1, /* belongs to job `job` */
+	CLASSIFIED_IGNORED,    /* no kind of case we reconstruct: kept, reason in the detail */
+	CLASSIFIED_REFUSED,    /* unreadable or of an unsupported encoding: kept apart, reason in the detail */
+	CLASSIFIED_CONFLICT,   /* another content under a UID that we already have: kept apart */
 };
 
 struct event_row {
@@ -61,24 +61,24 @@ int journal_add_instance(struct journal *j, struct instance_row *row, struct err
 /* 1: an acknowledged instance with this UID and this digest is on record (ret_row may be NULL); 0: not. */
 int journal_has_instance(struct journal *j, const char *sop_instance, const char *digest, struct instance_row *ret_row,
 			 struct err *err);
-/* Instances that have no finding yet, oldest first, at most `max`; answers how many. */
+/* Instances that have no classification yet, oldest first, at most `max`; answers how many. */
 int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max, struct err *err);
-/* One finding an instance; with FINDING_MEMBER an `instance` event of the job is appended in the same transaction. */
-int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
-			struct err *err);
+/* One classification an instance; with CLASSIFIED_MEMBER an `instance` event of the job is appended in the same transaction. */
+int journal_classify(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail, double now,
+		     struct err *err);
 /* Open a job for a case key and give its number. */
 int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err);
 /* A late instance of a case whose job `of` has begun: a new job with all instances of `of` and this one (a member, with its
- * finding), in one transaction. ESTALE: `of` was cleaned meanwhile. */
-int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
-			  int64_t *ret_job, struct err *err);
+ * classification), in one transaction. ESTALE: `of` was cleaned meanwhile. */
+int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
+			  double now, int64_t *ret_job, struct err *err);
 /* ENOENT: no such job; ESTALE: the event does not fit its state. */
 int journal_append(struct journal *j, int64_t job, enum job_event event, const char *detail, double now, struct err *err);
 
 /* Replay: each event of job (0: all jobs) with seq > after, in order. The callback ends the walk by returning non-zero. */
 int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
 		   struct err *err);
-/* Each member instance of a job in the order of arrival, with its finding's detail. */
+/* Each member instance of a job in the order of arrival, with its classification's detail. */
 int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
 		    void *ctx, struct err *err);
 /* The state replayed from the journal alone; JOB_NONE: no such job. */
@@ -91,16 +91,16 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 /* The member of a job that has this UID and came before `before`: 1 found, 0 not. (Other content under its UID is a conflict.) */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err);
-/* Instances whose finding is of this kind and that are not removed, newest first, at most `max`. */
-int journal_findings(struct journal *j, enum finding_kind kind, int max,
-		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
-/* Instances of no case that are here and whose finding was written at `until` or before, oldest first, at most `max`. */
+/* Instances whose classification is of this kind and that are not removed, newest first, at most `max`. */
+int journal_classified(struct journal *j, enum classification kind, int max,
+		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
+/* Instances of no case that are here and whose classification was written at `until` or before, oldest first, at most `max`. */
 int journal_unassigned(struct journal *j, double until, int max,
 		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
-/* Instances behind `after` that have a finding, in the order of arrival, at most `max`. */
+/* Instances behind `after` that have a classification, in the order of arrival, at most `max`. */
 int journal_indexed(struct journal *j, int64_t after, int max,
 		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
-/* The last instance that has a finding, and the last event; 0: none. */
+/* The last instance that has a classification, and the last event; 0: none. */
 int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, struct err *err);
 /* Retention: from now on the instance counts as not here (its file may be removed, and a re-send is stored again). */
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err);
@@ -133,12 +133,12 @@ int journal_reserve(struct journal *j, uint64_t bytes, struct err *err);
 
 /* What was received and what became of it, over the whole journal. Begins as {0}; each call adds what came since. */
 struct journal_totals {
-	int64_t last_instance, last_finding;
+	int64_t last_instance, last_classified;
 	uint64_t instances, bytes;
-	uint64_t findings[FINDING_CONFLICT + 1];
+	uint64_t classified[CLASSIFIED_CONFLICT + 1];
 };
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err);
-/* Instances without a finding: they wait for the indexer. */
+/* Instances without a classification: they wait for the indexer. */
 int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err);
 
 /* Changes when another process wrote: poll it to notice new rows. */

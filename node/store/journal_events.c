@@ -1,4 +1,4 @@
-/* journal_events.c - findings and events: what is appended, in which transaction, and the walks over it. */
+/* journal_events.c - classifications and events: what is appended, in which transaction, and the walks over it. */
 #include <errno.h>
 #include <jansson.h>
 #include <stddef.h>
@@ -22,10 +22,10 @@ static int insert_event(struct journal *j, int64_t job, enum job_event event, in
 }
 
 /* In order of arrival only: see UNINDEXED. */
-static int insert_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail,
-			  double now, struct err *err)
+static int insert_classification(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail,
+				 double now, struct err *err)
 {
-	sqlite3_stmt *s = journal_stmt(j, JOURNAL_ADD_FINDING, err);
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_CLASSIFY, err);
 
 	if (!s)
 		return -EIO;
@@ -34,7 +34,7 @@ static int insert_finding(struct journal *j, int64_t instance, enum finding_kind
 	sqlite3_bind_int64(s, 3, job);
 	journal_bind(s, 4, detail);
 	sqlite3_bind_double(s, 5, now);
-	return journal_step(j, s, "add a finding", NULL, NULL, err);
+	return journal_step(j, s, "add a classification", NULL, NULL, err);
 }
 
 /* One more event. */
@@ -124,15 +124,15 @@ int journal_append(struct journal *j, int64_t job, enum job_event event, const c
 	return journal_end_transaction(j, ret, err);
 }
 
-int journal_add_finding(struct journal *j, int64_t instance, enum finding_kind kind, int64_t job, const char *detail, double now,
-			struct err *err)
+int journal_classify(struct journal *j, int64_t instance, enum classification kind, int64_t job, const char *detail, double now,
+		     struct err *err)
 {
 	int ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
 
 	if (ret < 0)
 		return ret;
-	ret = insert_finding(j, instance, kind, job, detail, now, err);
-	if (ret == 0 && kind == FINDING_MEMBER) {
+	ret = insert_classification(j, instance, kind, job, detail, now, err);
+	if (ret == 0 && kind == CLASSIFIED_MEMBER) {
 		ret = check_fits(j, job, EVENT_INSTANCE, err);
 		if (ret == 0)
 			ret = insert_event(j, job, EVENT_INSTANCE, instance, detail, now, err);
@@ -173,8 +173,8 @@ int journal_open_job(struct journal *j, const char *detail, double now, int64_t 
 	return ret;
 }
 
-int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *finding, const char *detail, double now,
-			  int64_t *ret_job, struct err *err)
+int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
+			  double now, int64_t *ret_job, struct err *err)
 {
 	enum job_state state;
 	sqlite3_stmt *s;
@@ -200,9 +200,9 @@ int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const
 	sqlite3_bind_int64(s, 3, of);
 	ret = journal_step(j, s, "copy the members", NULL, NULL, err);
 	if (ret == 0)
-		ret = insert_finding(j, instance, FINDING_MEMBER, job, finding, now, err);
+		ret = insert_classification(j, instance, CLASSIFIED_MEMBER, job, classification, now, err);
 	if (ret == 0)
-		ret = insert_event(j, job, EVENT_INSTANCE, instance, finding, now, err);
+		ret = insert_event(j, job, EVENT_INSTANCE, instance, classification, now, err);
 out:
 	ret = journal_end_transaction(j, ret, err);
 	if (ret == 0)
@@ -345,11 +345,11 @@ int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const
 			      job, 1, each, ctx, err);
 }
 
-int journal_findings(struct journal *j, enum finding_kind kind, int max,
-		     int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+int journal_classified(struct journal *j, enum classification kind, int max,
+		       int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	return walk_instances(j,
-			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
 			      " WHERE f.kind=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id DESC LIMIT ?2",
 			      kind, max, each, ctx, err);
 }
@@ -359,7 +359,7 @@ int journal_unassigned(struct journal *j, double until, int max,
 {
 	/* 1: a member of a case, journal.h */
 	return walk_instances(j,
-			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
 			      " WHERE f.kind<>1 AND f.time<=?1 AND" JOURNAL_NOT_REMOVED " ORDER BY i.id LIMIT ?2",
 			      (int64_t)until, max, each, ctx, err);
 }
@@ -368,7 +368,7 @@ int journal_indexed(struct journal *j, int64_t after, int max,
 		    int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
 {
 	return walk_instances(j,
-			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM finding f JOIN instance i ON i.id=f.instance"
+			      "SELECT " JOURNAL_COLUMNS ", f.detail FROM classification f JOIN instance i ON i.id=f.instance"
 			      " WHERE f.instance>?1 ORDER BY f.instance LIMIT ?2",
 			      after, max, each, ctx, err);
 }

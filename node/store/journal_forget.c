@@ -3,7 +3,7 @@
  * - All of the case in one transaction, in which each job is replayed once more: a reader sees a job whole or not at all, and
  *   what somebody did to one of them meanwhile keeps the case.
  * - An instance's row goes with the last job that names it, and only where retention has removed its file; with it its
- *   finding, so that no instance is ever without one that had one. Numbers are not given again (AUTOINCREMENT).
+ *   classification, so that no instance is ever without one that had one. Numbers are not given again (AUTOINCREMENT).
  */
 #include <errno.h>
 
@@ -15,7 +15,7 @@
 
 static const char *const steps[] = {
 	"DELETE FROM instance WHERE id IN " MEMBERS " AND id IN (SELECT r.instance FROM removal r)",
-	"DELETE FROM finding WHERE instance IN " MEMBERS GONE,
+	"DELETE FROM classification WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM removal WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM damage WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM event WHERE job=?1",

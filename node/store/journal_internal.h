@@ -1,5 +1,5 @@
-/* Shared by journal.c (the file, the statements, the instances) and journal_events.c (findings, events, replay), and by nobody
- * else. */
+/* Shared by journal.c (the file, the statements, the instances) and journal_events.c (classifications, events, replay), and by
+ * nobody else. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
@@ -21,7 +21,7 @@ enum journal_query {
 	JOURNAL_ADD_INSTANCE,
 	JOURNAL_HAS_INSTANCE,
 	JOURNAL_UNINDEXED,
-	JOURNAL_ADD_FINDING,
+	JOURNAL_CLASSIFY,
 	JOURNAL_ADD_EVENT,
 	JOURNAL_SET_OWN_JOB,
 	JOURNAL_JOB_EVENTS,

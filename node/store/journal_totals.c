@@ -32,15 +32,15 @@ static void add_instances(void *ctx, sqlite3_stmt *s)
 		t->last_instance = sqlite3_column_int64(s, 2);
 }
 
-static void add_findings(void *ctx, sqlite3_stmt *s)
+static void add_classified(void *ctx, sqlite3_stmt *s)
 {
 	struct journal_totals *t = ctx;
 	int64_t kind = sqlite3_column_int64(s, 0);
 
-	if (kind > 0 && kind <= FINDING_CONFLICT)
-		t->findings[kind] += (uint64_t)sqlite3_column_int64(s, 1);
-	if (sqlite3_column_int64(s, 2) > t->last_finding)
-		t->last_finding = sqlite3_column_int64(s, 2);
+	if (kind > 0 && kind <= CLASSIFIED_CONFLICT)
+		t->classified[kind] += (uint64_t)sqlite3_column_int64(s, 1);
+	if (sqlite3_column_int64(s, 2) > t->last_classified)
+		t->last_classified = sqlite3_column_int64(s, 2);
 }
 
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err)
@@ -50,8 +50,8 @@ int journal_add_totals(struct journal *j, struct journal_totals *totals, struct 
 		       &sum, err);
 
 	if (ret == 0)
-		ret = walk(j, "SELECT kind, COUNT(*), MAX(instance) FROM finding WHERE instance>?1 GROUP BY kind",
-			   sum.last_finding, add_findings, &sum, err);
+		ret = walk(j, "SELECT kind, COUNT(*), MAX(instance) FROM classification WHERE instance>?1 GROUP BY kind",
+			   sum.last_classified, add_classified, &sum, err);
 	if (ret == 0)
 		*totals = sum;
 	return ret;
@@ -64,6 +64,6 @@ static void read_count(void *ctx, sqlite3_stmt *s)
 
 int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
 {
-	return walk(j, "SELECT COUNT(*) FROM instance WHERE id>(SELECT COALESCE(MAX(instance),0) FROM finding) AND ?1=0", 0,
-		    read_count, ret_n, err);
+	return walk(j, "SELECT COUNT(*) FROM instance WHERE id>(SELECT COALESCE(MAX(instance),0) FROM classification) AND ?1=0",
+		    0, read_count, ret_n, err);
 }

@@ -1,8 +1,8 @@
 /* journal_unassigned.c - how instances are forgotten that belonged to no job (ignored, refused, another content under a UID that
  * is there) and were removed long ago. Of those that belong to jobs see journal_forget.c.
  *
- * An instance and its finding go together, so that none is ever without a finding that had one: what has none waits for the
- * indexer. The index finding_unassigned holds these findings alone.
+ * An instance and its classification go together, so that none is ever without a classification that had one: what has none waits
+ * for the indexer. The index classification_unassigned holds these classifications alone.
  */
 #include <stddef.h>
 
@@ -13,7 +13,7 @@ static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max
 {
 	sqlite3_stmt *s = NULL;
 	int n = 0, rc = sqlite3_prepare_v2(j->db,
-					   "SELECT f.instance FROM finding f JOIN removal r ON r.instance=f.instance"
+					   "SELECT f.instance FROM classification f JOIN removal r ON r.instance=f.instance"
 					   " WHERE f.kind<>1 AND r.time<?1 ORDER BY f.time, f.instance LIMIT ?2",
 					   -1, &s, NULL);
 
@@ -49,7 +49,7 @@ static int run_for_each(struct journal *j, const char *what, const int64_t *ids,
 
 int journal_forget_unassigned(struct journal *j, double before, struct err *err)
 {
-	static const char *const steps[] = {"DELETE FROM instance WHERE id=?1", "DELETE FROM finding WHERE instance=?1",
+	static const char *const steps[] = {"DELETE FROM instance WHERE id=?1", "DELETE FROM classification WHERE instance=?1",
 					    "DELETE FROM removal WHERE instance=?1", "DELETE FROM damage WHERE instance=?1"};
 	int64_t ids[JOURNAL_UNASSIGNED_MAX];
 	int n = 0, ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);

@@ -1,7 +1,7 @@
 /* tomonode index: finds the case of each new instance. Parses what came from outside, so it is a process of its own: a header
  * that kills it kills nothing else, and the node sets that instance apart.
  *
- * - In order of arrival, one finding an instance, one transaction each: wherever it dies, the next one goes on there.
+ * - In order of arrival, one classification an instance, one transaction each: wherever it dies, the next one goes on there.
  * - An instance joins its case's newest job while that takes instances; else (begun, done) it opens a revision with all of them.
  * - The same UID again: the same bytes are nothing new, other bytes are set apart; neither changes a job.
  * - It stays a moment after the last instance, so that an exam that is just arriving does not start a process an image.
@@ -45,22 +45,22 @@ static json_t *with_subject(json_t *detail, const struct exam_facts *f)
 }
 
 /* Set an instance apart, with the reason in journal and log. */
-static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, enum finding_kind kind,
-			    const char *reason, struct err *err)
+static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct exam_facts *f,
+			    enum classification kind, const char *reason, struct err *err)
 {
-	static const char *const names[] = {[FINDING_IGNORED] = "instance-ignored",
-					    [FINDING_REFUSED] = "instance-refused",
-					    [FINDING_CONFLICT] = "instance-conflict"};
+	static const char *const names[] = {[CLASSIFIED_IGNORED] = "instance-ignored",
+					    [CLASSIFIED_REFUSED] = "instance-refused",
+					    [CLASSIFIED_CONFLICT] = "instance-conflict"};
 	char *detail =
 		event_json_dump(with_subject(json_pack("{s:I, s:o, s:o}", "instance", (json_int_t)row->id, "sop",
 						       event_json_text(row->sop_instance), "reason", event_json_text(reason)),
 					     f));
-	int ret = detail ? journal_add_finding(x->process.journal, row->id, kind, 0, detail, clock_wall(), err)
-			 : err_set(err, ENOMEM, "no memory for a finding");
+	int ret = detail ? journal_classify(x->process.journal, row->id, kind, 0, detail, clock_wall(), err)
+			 : err_set(err, ENOMEM, "no memory for a classification");
 
 	free(detail);
 	if (ret == 0)
-		log_event(kind == FINDING_IGNORED ? LOG_NOTICE : LOG_WARNING, names[kind],
+		log_event(kind == CLASSIFIED_IGNORED ? LOG_NOTICE : LOG_WARNING, names[kind],
 			  "instance=%lld sop=%s file=%s calling=%s reason=%s", (long long)row->id, log_quote(row->sop_instance),
 			  row->file, log_quote(row->calling), log_quote(reason));
 	return ret;
@@ -101,7 +101,7 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	v = jobs_latest(&x->jobs, key);
 	if (v && job_next(v->state, EVENT_INSTANCE) != JOB_IMPOSSIBLE) {
 		job = v->id;
-		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, clock_wall(), err);
+		ret = journal_classify(j, row->id, CLASSIFIED_MEMBER, job, member, clock_wall(), err);
 		goto out;
 	}
 	opening = opening_detail(row, f, key, v);
@@ -122,7 +122,7 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	if (ret == 0) {
 		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind,
 			  log_quote(row->calling));
-		ret = journal_add_finding(j, row->id, FINDING_MEMBER, job, member, clock_wall(), err);
+		ret = journal_classify(j, row->id, CLASSIFIED_MEMBER, job, member, clock_wall(), err);
 	}
 out:
 	free(opening);
@@ -139,7 +139,7 @@ static int add_member(struct indexer *x, const struct instance_row *row, const s
 	int ret = 0;
 
 	if (!member)
-		return err_set(err, ENOMEM, "no memory for a finding");
+		return err_set(err, ENOMEM, "no memory for a classification");
 	exam_case_key(f, key, sizeof(key));
 	for (char *c = key; *c; c++) /* as event_json_text() would write it, so that it is found again */
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
@@ -166,7 +166,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	int ret;
 
 	if (snprintf(path, sizeof(path), "%s/%s", x->process.config->node.spool, row->file) >= (int)sizeof(path))
-		return store_unassigned(x, row, NULL, FINDING_REFUSED, "the path of its file is too long", err);
+		return store_unassigned(x, row, NULL, CLASSIFIED_REFUSED, "the path of its file is too long", err);
 	alarm(WATCHDOG_SECONDS);
 	ret = exam_read_facts(path, &f, err);
 	alarm(0);
@@ -174,25 +174,25 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 		return 1;
 	if (ret < 0) {
 		snprintf(reason, sizeof(reason), "%s", err->msg);
-		return store_unassigned(x, row, NULL, FINDING_REFUSED, reason, err);
+		return store_unassigned(x, row, NULL, CLASSIFIED_REFUSED, reason, err);
 	}
 	if (strcmp(f.sop_instance, row->sop_instance)) {
 		snprintf(reason, sizeof(reason), "the data set's SOP Instance UID is '%s', the sender's request said '%s'",
 			 f.sop_instance, row->sop_instance);
-		return store_unassigned(x, row, &f, FINDING_REFUSED, reason, err);
+		return store_unassigned(x, row, &f, CLASSIFIED_REFUSED, reason, err);
 	}
 	if (f.refused || !f.kind[0])
-		return store_unassigned(x, row, &f, f.refused ? FINDING_REFUSED : FINDING_IGNORED, f.reason, err);
+		return store_unassigned(x, row, &f, f.refused ? CLASSIFIED_REFUSED : CLASSIFIED_IGNORED, f.reason, err);
 	ret = journal_find_member(x->process.journal, row->sop_instance, row->id, &earlier, err);
 	if (ret < 0)
 		return ret;
 	if (ret == 0)
 		return add_member(x, row, &f, err);
 	if (!strcmp(earlier.digest, row->digest))
-		return store_unassigned(x, row, &f, FINDING_IGNORED, "the same object, sent again", err);
+		return store_unassigned(x, row, &f, CLASSIFIED_IGNORED, "the same object, sent again", err);
 	snprintf(reason, sizeof(reason), "another content under the UID of instance %lld (%s), which stays the one that counts",
 		 (long long)earlier.id, earlier.file);
-	return store_unassigned(x, row, &f, FINDING_CONFLICT, reason, err);
+	return store_unassigned(x, row, &f, CLASSIFIED_CONFLICT, reason, err);
 }
 
 /* Work until nothing has come for a while. */

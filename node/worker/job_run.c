@@ -159,7 +159,7 @@ static int describe(const struct job_run *run, struct reconstruct_report *r, jso
 						 event_json_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
 						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
 						 "bytes_device", (json_int_t)r->bytes_device, "seconds", seconds));
-	json_object_update_new(detail, reconstruct_findings(r));
+	json_object_update_new(detail, reconstruct_details(r));
 	*ret_detail = detail;
 	return 0;
 }

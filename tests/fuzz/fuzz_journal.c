@@ -118,7 +118,7 @@ static void write_on(struct journal *j)
 	journal_add_instance(j, &row, NULL);
 	journal_unindexed(j, &row, 1, NULL);
 	if (journal_open_job(j, "{\"key\":\"k\",\"kind\":\"dbt\"}", 1000, &job, NULL) == 0) {
-		journal_add_finding(j, row.id, FINDING_MEMBER, job, "{\"received\":1000}", 1000, NULL);
+		journal_classify(j, row.id, CLASSIFIED_MEMBER, job, "{\"received\":1000}", 1000, NULL);
 		event_append(j, job, EVENT_CANCEL, json_object(), 1000, NULL);
 	}
 }
@@ -140,8 +140,8 @@ static void walk(struct journal *j)
 		journal_job_state(j, jobs.list[i]->id, &state, NULL);
 		json_decref(job_report_events(j, jobs.list[i]->id, NULL));
 	}
-	for (int kind = FINDING_MEMBER; kind <= FINDING_CONFLICT; kind++)
-		journal_findings(j, (enum finding_kind)kind, 100, count_row, &n, NULL);
+	for (int kind = CLASSIFIED_MEMBER; kind <= CLASSIFIED_CONFLICT; kind++)
+		journal_classified(j, (enum classification)kind, 100, count_row, &n, NULL);
 	journal_indexed(j, 0, 100, count_row, &n, NULL);
 	journal_last(j, &instance, &event, NULL);
 	journal_has_instance(j, "1.2.3", "00", &row, NULL);

@@ -95,7 +95,7 @@ def a_damaged_image_holds_its_case(folder, things):
     cases = [(way, *exams.number(i)) for i, way in enumerate(WAYS)]
     for _, _, objects in cases:
         check(ledger.send(n.port, objects[:2]), "not taken")
-    wait_for("they are indexed", lambda: len(c.query(n.spool, "SELECT 1 FROM finding")) == 2 * len(cases), 20)
+    wait_for("they are indexed", lambda: len(c.query(n.spool, "SELECT 1 FROM classification")) == 2 * len(cases), 20)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     for way, _, objects in cases:
         way(file_of(n, objects[1]))

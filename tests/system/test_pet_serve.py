@@ -295,7 +295,7 @@ def raw_data_of_vendors_are_named(folder, things):
     h.run("dcmsend", "-nuc", "-aec", "TOMONODE", "127.0.0.1", n.port, *files)  # storescu sends no class that it does not know
     unassigned = wait_for("all are looked at", lambda: (lambda a: a if len(a) == 3 else None)(n.list()["unassigned"]))
     reasons = [a["reason"] for a in sorted(unassigned, key=lambda a: a["sop"])]
-    check({a["finding"] for a in unassigned} == {"refused"}, unassigned)
+    check({a["classification"] for a in unassigned} == {"refused"}, unassigned)
     for reason, part in zip(reasons, ("Siemens raw data", "GE raw data", "Raw Data Storage of ACME PET 1")):
         check(part in reason, f"'{reason}' does not hold '{part}'")
     check(n.jobs() == [], "a job of raw data that cannot be read")

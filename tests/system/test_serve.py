@@ -162,7 +162,7 @@ def other_content_is_kept_apart(folder, things):
     h.send(n.port, files[:-1])
     h.send(n.port, [changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
     unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
-    check(len(unassigned) == 1 and unassigned[0]["finding"] == "conflict" and "UID" in unassigned[0]["reason"], unassigned)
+    check(len(unassigned) == 1 and unassigned[0]["classification"] == "conflict" and "UID" in unassigned[0]["reason"], unassigned)
     check("instance-conflict" in n.log_text(), "not in the log")
     h.send(n.port, files[-1:])
     n.wait_states("delivered")
@@ -179,7 +179,7 @@ def what_is_no_exam_is_set_apart(folder, things):
     ct.save_as(os.path.join(folder, "ct.dcm"))
     h.send(n.port, [os.path.join(folder, "ct.dcm")])
     unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
-    check(unassigned[0]["finding"] in ("ignored", "refused") and unassigned[0]["reason"], unassigned)
+    check(unassigned[0]["classification"] in ("ignored", "refused") and unassigned[0]["reason"], unassigned)
     check(n.jobs() == [] and len(n.stored_files()) == 1, "kept, and no job")
     told = n.command("list").stdout
     check(unassigned[0]["reason"] in told and ("Nothing has to be done" in told or "let the sender send" in told), f"reason and hint: {told}")

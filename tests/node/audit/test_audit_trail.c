@@ -25,7 +25,7 @@ static void add_instance(struct place *p, const char *association, const char *s
 	snprintf(row.file, sizeof(row.file), "instances/%d.dcm", serial++);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
 	snprintf(detail, sizeof(detail), "{\"study\":\"%s\",\"patient\":\"P%s\"}", study, study);
-	assert_int_equal(journal_add_finding(p->journal, row.id, FINDING_IGNORED, 0, detail, received, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_IGNORED, 0, detail, received, NULL), 0);
 }
 
 /* What the file has, since the last time. */
@@ -129,8 +129,8 @@ static void deliveries(void **state)
 	audit_start(&p->config->node, AUDIT_QUEUED, "serve");
 	assert_int_equal(journal_open_job(p->journal, "{\"key\":\"k\",\"kind\":\"dbt\",\"calling\":\"M\"}", 1000, &job, NULL), 0);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	assert_int_equal(journal_add_finding(p->journal, row.id, FINDING_MEMBER, job,
-					     "{\"received\":1000,\"study\":\"7.7\",\"patient\":\"P<7>\"}", 1000, NULL),
+	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_MEMBER, job,
+					  "{\"received\":1000,\"study\":\"7.7\",\"patient\":\"P<7>\"}", 1000, NULL),
 			 0);
 	assert_int_equal(audit_trail_open(p->dir, p->journal, &t, NULL), 0);
 	append_event(p, job, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"]}", 1000);

@@ -106,7 +106,7 @@ static inline int64_t add_job(struct stage *t, const char *kind, int n, int expe
 		id = add_instance(t, uid);
 		snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}",
 			 (long long)id, NOW, expected);
-		assert_int_equal(journal_add_finding(t->s.journal, id, FINDING_MEMBER, job, detail, NOW, NULL), 0);
+		assert_int_equal(journal_classify(t->s.journal, id, CLASSIFIED_MEMBER, job, detail, NOW, NULL), 0);
 	}
 	return job;
 }

@@ -71,7 +71,7 @@ static bool on_record(const struct place *p, int64_t number)
 }
 
 /* An instance that the indexer saw `days` before NOW; its file has the same number. */
-static int64_t add(struct place *p, enum finding_kind kind, int days)
+static int64_t add(struct place *p, enum classification kind, int days)
 {
 	struct instance_row row = {.received = 1000, .bytes = 1};
 	int64_t number = ++p->n;
@@ -85,8 +85,8 @@ static int64_t add(struct place *p, enum finding_kind kind, int days)
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	assert_int_equal(journal_add_finding(p->journal, row.id, kind, kind == FINDING_MEMBER ? p->job : 0, "{\"received\":1}",
-					     NOW - days * DAY, NULL),
+	assert_int_equal(journal_classify(p->journal, row.id, kind, kind == CLASSIFIED_MEMBER ? p->job : 0, "{\"received\":1}",
+					  NOW - days * DAY, NULL),
 			 0);
 	return row.id;
 }
@@ -103,20 +103,20 @@ static int listed(struct place *p)
 {
 	int n = 0;
 
-	for (int kind = FINDING_IGNORED; kind <= FINDING_CONFLICT; kind++)
-		assert_int_equal(journal_findings(p->journal, (enum finding_kind)kind, 1000, count, &n, NULL), 0);
+	for (int kind = CLASSIFIED_IGNORED; kind <= CLASSIFIED_CONFLICT; kind++)
+		assert_int_equal(journal_classified(p->journal, (enum classification)kind, 1000, count, &n, NULL), 0);
 	return n;
 }
 
 static void goes_after_its_files(void **state)
 {
 	struct place *p = *state;
-	int64_t member = add(p, FINDING_MEMBER, 90), ids[3], young, last, event;
+	int64_t member = add(p, CLASSIFIED_MEMBER, 90), ids[3], young, last, event;
 	struct instance_row row;
 
 	for (int i = 0; i < 3; i++)
-		ids[i] = add(p, (enum finding_kind)(FINDING_IGNORED + i), 31 + i);
-	young = add(p, FINDING_REFUSED, 29);
+		ids[i] = add(p, (enum classification)(CLASSIFIED_IGNORED + i), 31 + i);
+	young = add(p, CLASSIFIED_REFUSED, 29);
 	assert_int_equal(listed(p), 4);
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 40, NOW), 0);
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 30, NOW), 3);
@@ -142,7 +142,7 @@ static void goes_after_its_files(void **state)
 	assert_int_equal(journal_unindexed(p->journal, &row, 1, NULL), 0);
 	assert_int_equal(journal_last(p->journal, &last, &event, NULL), 0);
 	assert_int_equal(last, member);
-	assert_true(add(p, FINDING_MEMBER, 0) > young);
+	assert_true(add(p, CLASSIFIED_MEMBER, 0) > young);
 	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 1000 * DAY), 0);
 	assert_true(on_record(p, member));
 }
@@ -151,7 +151,7 @@ static void goes_after_its_files(void **state)
 static void not_of_a_case(void **state)
 {
 	struct place *p = *state;
-	int64_t member = add(p, FINDING_MEMBER, 90);
+	int64_t member = add(p, CLASSIFIED_MEMBER, 90);
 
 	assert_int_equal(journal_remove_instance(p->journal, member, NOW - 80 * DAY, NULL), 0);
 	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW), 0);
@@ -163,7 +163,7 @@ static void many_take_turns(void **state)
 	struct place *p = *state;
 
 	for (int i = 0; i < JOURNAL_UNASSIGNED_MAX + 7; i++)
-		add(p, FINDING_IGNORED, 31);
+		add(p, CLASSIFIED_IGNORED, 31);
 	while (retention_clean_unassigned(p->journal, p->dir, 30, NOW) == RETENTION_UNASSIGNED_MAX)
 		;
 	assert_int_equal(journal_retention_forget_unassigned(p->journal, 1, NOW + 2 * DAY), JOURNAL_UNASSIGNED_MAX);

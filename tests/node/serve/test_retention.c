@@ -118,7 +118,7 @@ static int64_t add_case(struct place *p, const char *key, double delivered)
 	snprintf(detail, sizeof(detail), "{\"key\":\"%s\",\"kind\":\"dbt\",\"calling\":\"MOD\"}", key);
 	assert_int_equal(journal_open_job(p->journal, detail, 1000, &job, NULL), 0);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	assert_int_equal(journal_add_finding(p->journal, row.id, FINDING_MEMBER, job, "{\"received\":1000}", 1000, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, row.id, CLASSIFIED_MEMBER, job, "{\"received\":1000}", 1000, NULL), 0);
 	for (size_t i = 0; i < 4; i++)
 		assert_int_equal(journal_append(p->journal, job, events[i], before[i], 1000, NULL), 0);
 	if (delivered > 0)
@@ -244,7 +244,7 @@ static void cancelled_cases(void **state)
 	assert_false(there(p, "instances/2.dcm"));
 }
 
-static int64_t add_unassigned(struct place *p, const char *name, enum finding_kind kind, double time)
+static int64_t add_unassigned(struct place *p, const char *name, enum classification kind, double time)
 {
 	struct instance_row row = {.received = time};
 
@@ -253,7 +253,7 @@ static int64_t add_unassigned(struct place *p, const char *name, enum finding_ki
 	snprintf(row.digest, sizeof(row.digest), "d");
 	put_file(p, row.file);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
-	assert_int_equal(journal_add_finding(p->journal, row.id, kind, 0, "{\"reason\":\"\"}", time, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, row.id, kind, 0, "{\"reason\":\"\"}", time, NULL), 0);
 	return row.id;
 }
 
@@ -270,10 +270,10 @@ static void objects_of_no_case(void **state)
 	add_case(p, "done", 2000);
 	open = add_case(p, "open", 0);
 	assert_int_equal(journal_append(p->journal, open, EVENT_CANCEL, "{}", 1000, NULL), 0);
-	add_unassigned(p, "ignored", FINDING_IGNORED, now - 3 * day);
-	add_unassigned(p, "refused", FINDING_REFUSED, now - 2 * day - 1);
-	add_unassigned(p, "young", FINDING_CONFLICT, now - 2 * day + 1);
-	add_unassigned(p, "tomorrow", FINDING_IGNORED, now + 1); /* the clock was set back */
+	add_unassigned(p, "ignored", CLASSIFIED_IGNORED, now - 3 * day);
+	add_unassigned(p, "refused", CLASSIFIED_REFUSED, now - 2 * day - 1);
+	add_unassigned(p, "young", CLASSIFIED_CONFLICT, now - 2 * day + 1);
+	add_unassigned(p, "tomorrow", CLASSIFIED_IGNORED, now + 1); /* the clock was set back */
 	put_file(p, row.file);
 	assert_int_equal(journal_add_instance(p->journal, &row, NULL), 0);
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 2, now), 2);
@@ -286,7 +286,7 @@ static void objects_of_no_case(void **state)
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 2, now), 0);
 	for (int i = 0; i < RETENTION_UNASSIGNED_MAX + 3; i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		add_unassigned(p, name, FINDING_IGNORED, 1);
+		add_unassigned(p, name, CLASSIFIED_IGNORED, 1);
 	}
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 3 * day), RETENTION_UNASSIGNED_MAX);
 	assert_int_equal(retention_clean_unassigned(p->journal, p->dir, 1, 3 * day), 3);

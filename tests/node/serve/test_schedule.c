@@ -71,7 +71,7 @@ static void not_held_while_arriving(void **state)
 	t->s.clock = 1131;
 	assert_int_equal(step(t, job, NOW + 400)->state,
 			 JOB_COLLECTING); /* the file does not grow; the instance is not indexed */
-	assert_int_equal(journal_add_finding(t->s.journal, waiting, FINDING_IGNORED, 0, "{}", NOW, NULL), 0);
+	assert_int_equal(journal_classify(t->s.journal, waiting, CLASSIFIED_IGNORED, 0, "{}", NOW, NULL), 0);
 	assert_int_equal(step(t, job, NOW + 400)->state, JOB_HELD);
 }
 

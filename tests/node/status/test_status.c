@@ -313,12 +313,12 @@ static void test_progress_files(void **state)
 	assert_true(unlink(path) == 0 && rmdir(folder) == 0 && rmdir(work) == 0 && rmdir(dir) == 0);
 }
 
-static void unassigned(json_t *list, int instance, const char *finding, const char *association, double received,
+static void unassigned(json_t *list, int instance, const char *classification, const char *association, double received,
 		       const char *reason)
 {
-	json_array_append_new(list,
-			      json_pack("{s:i, s:s, s:s, s:s, s:f, s:s}", "instance", instance, "finding", finding, "calling",
-					"MODALITY", "association", association, "received", received, "reason", reason));
+	json_array_append_new(list, json_pack("{s:i, s:s, s:s, s:s, s:f, s:s}", "instance", instance, "classification",
+					      classification, "calling", "MODALITY", "association", association, "received",
+					      received, "reason", reason));
 }
 
 static long long group(const json_t *groups, size_t i, const char *key)

@@ -151,26 +151,26 @@ static void instances(void **state)
 	journal_close(j);
 }
 
-static void findings(void **state)
+static void classifications(void **state)
 {
 	struct journal *j = open_journal(*state);
 	int64_t first = add(j, "1.1", "aa"), second = add(j, "1.1", "bb"), job = open_job(j);
 	struct instance_row row;
 	struct trace t = {0};
 
-	assert_int_equal(journal_add_finding(j, first, FINDING_MEMBER, job, "{\"n\":1}", 2, NULL), 0);
-	assert_int_equal(journal_add_finding(j, first, FINDING_IGNORED, 0, "{}", 2, NULL), -EEXIST);
+	assert_int_equal(journal_classify(j, first, CLASSIFIED_MEMBER, job, "{\"n\":1}", 2, NULL), 0);
+	assert_int_equal(journal_classify(j, first, CLASSIFIED_IGNORED, 0, "{}", 2, NULL), -EEXIST);
 	assert_int_equal(journal_find_member(j, "1.1", second, &row, NULL), 1);
 	assert_int_equal(row.id, first);
 	assert_int_equal(journal_find_member(j, "1.1", first, &row, NULL), 0);
-	assert_int_equal(journal_add_finding(j, second, FINDING_CONFLICT, 0, "{\"of\":1}", 2, NULL), 0);
+	assert_int_equal(journal_classify(j, second, CLASSIFIED_CONFLICT, 0, "{\"of\":1}", 2, NULL), 0);
 	assert_int_equal(journal_unindexed(j, &row, 1, NULL), 0);
 	assert_int_equal(journal_members(j, job, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.row[0].instance, first);
 	assert_string_equal(t.detail[0], "{\"n\":1}");
 	t.n = 0;
-	assert_int_equal(journal_findings(j, FINDING_CONFLICT, 10, collect_member, &t, NULL), 0);
+	assert_int_equal(journal_classified(j, CLASSIFIED_CONFLICT, 10, collect_member, &t, NULL), 0);
 	assert_int_equal(t.n, 1);
 	assert_int_equal(t.row[0].instance, second);
 	journal_close(j);
@@ -220,8 +220,8 @@ static void what_does_not_fit_is_refused(void **state)
 	assert_int_equal(journal_append(j, 999, EVENT_CANCEL, "{}", 2, &err), -ENOENT);
 	assert_int_equal(journal_append(j, job, EVENT_COMPLETE, "{}", 2, NULL), 0);
 	assert_int_equal(journal_append(j, job, EVENT_STARTED, "{}", 2, NULL), 0);
-	/* A member of a running job: neither the event nor the finding may remain. */
-	assert_int_equal(journal_add_finding(j, late, FINDING_MEMBER, job, "{}", 2, &err), -ESTALE);
+	/* A member of a running job: neither the event nor the classification may remain. */
+	assert_int_equal(journal_classify(j, late, CLASSIFIED_MEMBER, job, "{}", 2, &err), -ESTALE);
 	assert_int_equal(journal_unindexed(j, &row, 1, NULL), 1);
 	assert_int_equal(journal_replay(j, 0, 0, collect, &t, NULL), 0);
 	assert_int_equal(t.n, 3);
@@ -235,8 +235,8 @@ static void revision_takes_all(void **state)
 	struct trace t = {0};
 	enum job_state s;
 
-	assert_int_equal(journal_add_finding(j, a, FINDING_MEMBER, job, "{\"i\":1}", 2, NULL), 0);
-	assert_int_equal(journal_add_finding(j, b, FINDING_MEMBER, job, "{\"i\":2}", 2, NULL), 0);
+	assert_int_equal(journal_classify(j, a, CLASSIFIED_MEMBER, job, "{\"i\":1}", 2, NULL), 0);
+	assert_int_equal(journal_classify(j, b, CLASSIFIED_MEMBER, job, "{\"i\":2}", 2, NULL), 0);
 	assert_int_equal(journal_append(j, job, EVENT_COMPLETE, "{}", 2, NULL), 0);
 	assert_int_equal(journal_append(j, job, EVENT_STARTED, "{}", 2, NULL), 0);
 	assert_int_equal(journal_open_revision(j, job, late, "{\"i\":3}", "{\"key\":\"k\"}", 3, &revision, NULL), 0);
@@ -510,7 +510,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(instances),
-		T(findings),
+		T(classifications),
 		T(replay_after_reopen),
 		T(what_does_not_fit_is_refused),
 		T(revision_takes_all),

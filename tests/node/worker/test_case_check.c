@@ -220,7 +220,7 @@ static void test_every_byte(void **state)
 static int64_t add(struct place *p, int64_t job, struct instance_row *row)
 {
 	assert_int_equal(journal_add_instance(p->journal, row, NULL), 0);
-	assert_int_equal(journal_add_finding(p->journal, row->id, FINDING_MEMBER, job, "{}", 1, NULL), 0);
+	assert_int_equal(journal_classify(p->journal, row->id, CLASSIFIED_MEMBER, job, "{}", 1, NULL), 0);
 	return row->id;
 }
 
