@@ -42,7 +42,7 @@ static inline bool lines_fit(const struct scan *s, const struct grid *g)
 }
 
 /* Does a projection of this model and geometry work with lines? */
-static inline bool lines_wanted(const struct projection_spec *spec)
+static inline bool lines_needed(const struct projection_spec *spec)
 {
 	return spec->model >= PROJECTION_PATHS && lines_fit(spec->scan, spec->grid);
 }

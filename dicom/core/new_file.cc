@@ -99,7 +99,7 @@ int NewFile::sync(struct err *err)
 	return 0;
 }
 
-int NewFile::give_name(struct err *err)
+int NewFile::link_name(struct err *err)
 {
 	if (rename(part.c_str(), path.c_str()) < 0)
 		return err_set(err, errno, "%s: renaming to %s: %s", part.c_str(), path.c_str(), strerror(errno));
@@ -125,7 +125,7 @@ int NewFile::publish(struct err *err)
 	int r = sync(err);
 
 	if (r == 0)
-		r = give_name(err);
+		r = link_name(err);
 	return r < 0 ? r : sync_folder(err);
 }
 

@@ -10,7 +10,7 @@
 namespace tomonode
 {
 
-/* create, put ..., publish; what was not published is removed with the object. sync and give_name are publish in two steps, for
+/* create, put ..., publish; what was not published is removed with the object. sync and link_name are publish in two steps, for
  * many files of a folder. */
 struct NewFile {
 	std::string path, part;
@@ -26,7 +26,7 @@ struct NewFile {
 	int reserve(uint64_t size, struct err *err);
 	int put(const void *bytes, size_t n, struct err *err);
 	int sync(struct err *err); /* fsync, close */
-	int give_name(struct err *err);
+	int link_name(struct err *err);
 	int sync_folder(struct err *err);
 	int publish(struct err *err); /* all three */
 

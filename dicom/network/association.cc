@@ -291,11 +291,12 @@ class association_connection : public DcmTCPConnection
 		got = read_some(to, buf ? n : sizeof(io->ahead));
 		if (got <= 0)
 			return got;
-		if (!io->heard && !io->tls && to[0] == 0x15 && (got < 2 || to[1] == 0x03)) { /* a TLS alert, RFC 8446 5.1 */
+		if (!io->received_any && !io->tls && to[0] == 0x15 &&
+		    (got < 2 || to[1] == 0x03)) { /* a TLS alert, RFC 8446 5.1 */
 			io->wants_tls = true;
 			return fail(EBADMSG);
 		}
-		io->heard = true;
+		io->received_any = true;
 		if (track(io, to, (size_t)got) < 0)
 			return fail(EBADMSG);
 		if (!buf) {
@@ -440,7 +441,7 @@ int association_fail(struct err *err, const struct association_io *io, const OFC
 		return err_set(err, ECONNRESET, "%s: the peer aborted the association", what);
 	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
 		return err_set(err, ECONNRESET, "%s: the peer closed the connection%s", what,
-			       io->tls && !io->heard
+			       io->tls && !io->received_any
 				       ? " right after the TLS handshake: perhaps it does not accept our certificate; "
 					 "its log says more"
 				       : "");

@@ -40,8 +40,8 @@ struct association_io {
 	bool timed_out = false;
 	int error = 0; /* errno of the last read or write that failed */
 	const char *malformed = nullptr;
-	bool heard = false;	/* a byte of DICOM or of something else came */
-	bool wants_tls = false; /* ... and it was TLS */
+	bool received_any = false; /* a byte of DICOM or of something else came */
+	bool wants_tls = false;	   /* ... and it was TLS */
 
 	/* Where we are in the stream of PDUs. */
 	uint8_t head[6];

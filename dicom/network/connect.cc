@@ -73,7 +73,7 @@ int connect_open(const char *host, int port, int timeout, const char *who, int *
 	return err_set(err, code, "%s: cannot connect: %s", who, strerror(code));
 }
 
-int connect_stand_in(int *ret_fd, int *ret_port, struct err *err)
+int connect_placeholder(int *ret_fd, int *ret_port, struct err *err)
 {
 	struct sockaddr_in a;
 	socklen_t n = sizeof(a);

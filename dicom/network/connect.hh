@@ -12,6 +12,6 @@ int connect_open(const char *host, int port, int timeout, const char *who, int *
 
 /* A socket that listens on a port of the loopback and takes one connection that nobody accepts; *ret_port: where. DCMTK wants to
  * connect by itself: it connects here, and gets the real connection in this one's place (see association_hand_over()). */
-int connect_stand_in(int *ret_fd, int *ret_port, struct err *err);
+int connect_placeholder(int *ret_fd, int *ret_port, struct err *err);
 
 #endif

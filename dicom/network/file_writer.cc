@@ -50,12 +50,12 @@ void file_writer::put(const void *bytes, size_t n)
 		p += step;
 		n -= step;
 		if (b.n == FILE_WRITER_BUFFER)
-			hand_over();
+			next_buffer();
 	}
 }
 
 /* Give the full buffer to the thread and wait until the next one is free. */
-void file_writer::hand_over()
+void file_writer::next_buffer()
 {
 	std::unique_lock<std::mutex> hold(lock_);
 
@@ -70,7 +70,7 @@ void file_writer::hand_over()
 int file_writer::finish(uint64_t *ret_written)
 {
 	if (fd_ >= 0 && ring_[fill_ % FILE_WRITER_BUFFERS].n > 0)
-		hand_over();
+		next_buffer();
 	{
 		std::unique_lock<std::mutex> hold(lock_);
 

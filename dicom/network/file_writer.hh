@@ -40,7 +40,7 @@ class file_writer
 	};
 
 	void run();
-	void hand_over();
+	void next_buffer();
 	int write_all(const uint8_t *p, size_t n);
 	void consume(const buffer &b);
 

@@ -440,7 +440,7 @@ static int associate(int fd, const struct scp_conf *conf, const struct scp_handl
 	if (rc == 0)
 		rc = serve(&s, err);
 	if (s.admitted)
-		handler->over(handler->ctx, rc == 0);
+		handler->ended(handler->ctx, rc == 0);
 	return rc;
 }
 

@@ -76,7 +76,7 @@ struct scp_handler {
 	/* Takes reports of storage commitment that the peer brings on an association of its own; NULL: not wanted. */
 	const struct commit_handler *commit;
 	/* The association is over: released (true) or aborted/cut/timed out (false). Not called when it was not admitted. */
-	void (*over)(void *ctx, bool released);
+	void (*ended)(void *ctx, bool released);
 };
 
 /* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a

@@ -126,7 +126,7 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_words(&r));
 	}
 	rc = association_fail(err, &s->io, cond, s->who);
-	if (rc == -ECONNRESET && !s->io.heard && !s->io.tls && answers_tls(peer))
+	if (rc == -ECONNRESET && !s->io.received_any && !s->io.tls && answers_tls(peer))
 		return err_set(err, EPROTONOSUPPORT, "%s: this port speaks TLS and not plain DICOM (tls = true)", s->who);
 	return rc;
 }
@@ -152,7 +152,7 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 {
 	char target[32], here[64] = "localhost";
 	OFCondition cond;
-	int rc, stand_in = -1, stand_in_port = 0;
+	int rc, placeholder = -1, placeholder_port = 0;
 
 	snprintf(s->who, sizeof(s->who), strchr(peer->host, ':') ? "%.16s at [%.100s]:%d" : "%.16s at %.100s:%d", peer->called,
 		 peer->host, peer->port);
@@ -186,17 +186,17 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 		 IMPLEMENTATION_CLASS_UID);
 	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s",
 		 IMPLEMENTATION_VERSION);
-	rc = connect_stand_in(&stand_in, &stand_in_port, err);
+	rc = connect_placeholder(&placeholder, &placeholder_port, err);
 	if (rc < 0)
 		return rc;
-	snprintf(target, sizeof(target), "127.0.0.1:%d", stand_in_port);
+	snprintf(target, sizeof(target), "127.0.0.1:%d", placeholder_port);
 	gethostname(here, sizeof(here) - 1);
 	ASC_setAPTitles(s->params, peer->calling, peer->called, nullptr);
 	ASC_setPresentationAddresses(s->params, here, target);
 	cond = add_contexts(s, contexts, n);
 	if (cond.good())
 		cond = ASC_requestAssociation(s->net, s->params, &s->assoc, nullptr, nullptr, DUL_NOBLOCK, peer->acse_timeout);
-	close(stand_in);
+	close(placeholder);
 	if (cond.bad())
 		return open_failed(s, peer, cond, err);
 	s->io.timeout = peer->dimse_timeout;

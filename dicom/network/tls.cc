@@ -30,9 +30,9 @@ struct tls_stream {
 	const struct tls_context *context = nullptr;
 	const char *name = nullptr; /* while connecting */
 	short wants = POLLIN;
-	bool heard = false; /* a byte came from the peer */
-	uint8_t first = 0;  /* ... the first one */
-	int error = 0;	    /* errno of the socket */
+	bool received_any = false; /* a byte came from the peer */
+	uint8_t first = 0;	   /* ... the first one */
+	int error = 0;		   /* errno of the socket */
 	bool failed = false;
 	struct tls_doubt doubt;
 	int peer_alert = 0; /* errno value; 0: none */
@@ -53,8 +53,8 @@ static int bio_read(BIO *bio, char *to, int n)
 	do
 		got = recv(s->fd, to, (size_t)n, MSG_DONTWAIT);
 	while (got < 0 && errno == EINTR);
-	if (got > 0 && !s->heard) {
-		s->heard = true;
+	if (got > 0 && !s->received_any) {
+		s->received_any = true;
 		s->first = (uint8_t)to[0];
 	}
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
@@ -243,7 +243,7 @@ static int check_result(struct tls_stream *s, int answer)
 
 static int handshake_failed(struct tls_stream *s, const char *who, struct err *err)
 {
-	if (s->heard && s->first != RECORD_HANDSHAKE && s->first != RECORD_ALERT)
+	if (s->received_any && s->first != RECORD_HANDSHAKE && s->first != RECORD_ALERT)
 		return err_set(
 			err, EPROTONOSUPPORT,
 			"%s does not speak TLS on this port: its answer to the handshake began with 0x%02x%s; take its TLS port, "
@@ -251,7 +251,7 @@ static int handshake_failed(struct tls_stream *s, const char *who, struct err *e
 			who, s->first, s->first >= 1 && s->first <= 7 ? ", as plain DICOM does" : "");
 	if (s->peer_alert)
 		return err_set(err, s->peer_alert, "%s: %s", who, s->words);
-	if (!s->heard && !s->context->server)
+	if (!s->received_any && !s->context->server)
 		return err_set(
 			err, ECONNRESET,
 			"%s closed the connection when it was to begin TLS: perhaps this port speaks plain DICOM (tls = false)",
@@ -274,7 +274,7 @@ static int handshake(struct tls_stream *s, int64_t deadline, const char *who, st
 		ready = association_wait(s->fd, s->wants, deadline);
 		if (ready == 0)
 			return err_set(err, ETIMEDOUT,
-				       s->heard || s->context->server
+				       s->received_any || s->context->server
 					       ? "%s did not get on with the TLS handshake in time"
 					       : "%s did not answer the TLS handshake in time: perhaps this port "
 						 "speaks plain DICOM (tls = false)",
@@ -324,7 +324,7 @@ bool tls_probe(int fd, int64_t deadline)
 		s = stream_create(fd, &context, nullptr);
 	if (s) {
 		(void)handshake(s, deadline, "", nullptr);
-		tls = s->heard && (s->first == RECORD_HANDSHAKE || s->first == RECORD_ALERT);
+		tls = s->received_any && (s->first == RECORD_HANDSHAKE || s->first == RECORD_ALERT);
 	}
 	tls_stream_free(s);
 	SSL_CTX_free(context.ctx);

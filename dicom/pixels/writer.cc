@@ -267,7 +267,7 @@ int dicom_writers_publish(struct dicom_writer *const *writers, size_t n, struct 
 			if (writers[i]->fd >= 0 || writers[i]->part.empty())
 				r = err_set(err, EINVAL, "%s: not synced, or published already", writers[i]->path.c_str());
 		while (r == 0 && named < n) {
-			r = writers[named]->give_name(err);
+			r = writers[named]->link_name(err);
 			named += r == 0;
 		}
 		if (r == 0 && n > 0)

@@ -30,7 +30,7 @@ static void describe(struct device *dev, const struct projection_spec *spec, str
 		.tile_x = spec->tile[0],
 		.tile_y = spec->tile[1],
 		.sampling = spec->sampling,
-		.stack = lines_wanted(spec),
+		.stack = lines_needed(spec),
 	};
 	if (spec->mask)
 		a->mask = *spec->mask;

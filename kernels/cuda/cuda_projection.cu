@@ -22,7 +22,7 @@ static bool is_paths(enum projection_model model)
 
 size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *spec)
 {
-	if (lines_wanted(spec))
+	if (lines_needed(spec))
 		return cuda_lines_bytes(dev, spec);
 	if (is_paths(spec->model))
 		return cuda_paths_bytes(spec);
@@ -32,7 +32,7 @@ size_t cuda_projection_bytes(struct device *dev, const struct projection_spec *s
 size_t cuda_scratch_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
-	if (lines_wanted(spec))
+	if (lines_needed(spec))
 		return cuda_lines_scratch(spec);
 	if (is_paths(spec->model))
 		return cuda_paths_scratch(spec);
@@ -161,7 +161,7 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 		goto out;
 	if (spec->scan->kind == SCAN_PARALLEL && (r = upload_rays(a, spec, err)) < 0)
 		goto out;
-	if (lines_wanted(spec))
+	if (lines_needed(spec))
 		r = cuda_lines_create(a, spec, err);
 	else if (is_paths(spec->model))
 		r = cuda_paths_create(a, spec, err);

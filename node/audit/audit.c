@@ -23,14 +23,14 @@
 
 static struct {
 	struct node_conf node;
-	enum audit_way way;
+	enum audit_mode way;
 	char who[32], host[64], source[96], process[24];
 	/* the manager's */
 	double retry_at; /* 0: syslog takes what it gets */
 	size_t waited;	 /* lines since it is back */
 } state;
 
-void audit_start(const struct node_conf *node, enum audit_way way, const char *who)
+void audit_start(const struct node_conf *node, enum audit_mode way, const char *who)
 {
 	state.node = *node;
 	state.way = way;

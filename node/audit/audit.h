@@ -10,7 +10,7 @@
 #include "node/audit/audit_message.h"
 #include "node/config/config.h"
 
-enum audit_way {
+enum audit_mode {
 	AUDIT_QUEUED, /* processes of the node: append to the spool's queue, which the manager empties */
 	AUDIT_DIRECT, /* commands that run without a node: send at once; append to the queue if that fails */
 };
@@ -20,7 +20,7 @@ struct audit_peer {
 };
 
 /* who: the process's role. May be called again after a reload. */
-void audit_start(const struct node_conf *node, enum audit_way way, const char *who);
+void audit_start(const struct node_conf *node, enum audit_mode way, const char *who);
 bool audit_is_on(void);
 
 void audit_application(bool started);

@@ -63,7 +63,7 @@ static bool read_position(struct audit_trail *t)
 	return good;
 }
 
-static int keep_position(struct audit_trail *t, int64_t instance, int64_t event, struct err *err)
+static int write_position(struct audit_trail *t, int64_t instance, int64_t event, struct err *err)
 {
 	char part[sizeof(t->path) + 8], text[80];
 	int n, fd, rc = 0;
@@ -112,7 +112,7 @@ int audit_trail_open(const char *spool, struct journal *j, struct audit_trail **
 		t->instance = instance;
 	if (!known || t->event > event)
 		t->event = event;
-	rc = keep_position(t, t->instance, t->event, err);
+	rc = write_position(t, t->instance, t->event, err);
 out:
 	if (rc < 0)
 		audit_trail_close(t);
@@ -165,7 +165,7 @@ static const char *text_of(const json_t *detail, const char *key)
 	return text ? text : "";
 }
 
-static int take_instance(void *ctx, const struct instance_row *row, const char *text)
+static int add_instance(void *ctx, const struct instance_row *row, const char *text)
 {
 	struct audit_trail *t = ctx;
 	json_t *detail = json_loads(text, 0, NULL);
@@ -214,7 +214,7 @@ static void count_objects(struct group *g, const struct job_view *v, const json_
 			audit_study_count(&g->study, v->objects[i].sop_class, 1);
 }
 
-static int take_event(void *ctx, const struct event_row *row)
+static int add_event(void *ctx, const struct event_row *row)
 {
 	struct audit_trail *t = ctx;
 	bool sent = row->known && row->event == EVENT_SENT;
@@ -320,9 +320,9 @@ double audit_trail_step(struct audit_trail *t, struct journal *j, const struct j
 	t->jobs = jobs;
 	t->config = config;
 	instance = t->instance;
-	rc = journal_indexed(j, t->instance, ROWS, take_instance, t, &err);
+	rc = journal_indexed(j, t->instance, ROWS, add_instance, t, &err);
 	if (rc == 0)
-		rc = journal_replay(j, 0, t->event, take_event, t, &err);
+		rc = journal_replay(j, 0, t->event, add_event, t, &err);
 	if (rc == 0 && t->instance - instance >= ROWS)
 		next = now; /* there may be more */
 	instance = t->instance;
@@ -344,7 +344,7 @@ double audit_trail_step(struct audit_trail *t, struct journal *j, const struct j
 		i++;
 	}
 	if (rc == 0)
-		rc = keep_position(t, instance, event, &err);
+		rc = write_position(t, instance, event, &err);
 	if (rc < 0)
 		log_event(LOG_ERR, "audit-trail", "reason=%s", log_quote(err.code ? err.msg : strerror(-rc)));
 	return next;

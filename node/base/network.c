@@ -16,7 +16,7 @@ static void map_ipv4(const struct in_addr *from, struct in6_addr *ret)
 	memcpy(ret->s6_addr + 12, &from->s_addr, 4);
 }
 
-static void clear_behind(struct in6_addr *a, int bits)
+static void clear_bits_from(struct in6_addr *a, int bits)
 {
 	for (int i = 0; i < 16; i++) {
 		int left = bits - 8 * i;
@@ -27,7 +27,7 @@ static void clear_behind(struct in6_addr *a, int bits)
 }
 
 /* What stands behind '%', of n characters, and of what; false: no zone of such an address. */
-static bool take_zone(const char *text, size_t n, struct network *net)
+static bool parse_zone(const char *text, size_t n, struct network *net)
 {
 	if (!IN6_IS_ADDR_LINKLOCAL(&net->address) || n == 0 || n >= sizeof(net->zone))
 		return false;
@@ -61,7 +61,7 @@ bool network_parse(const char *text, struct network *ret_network)
 	} else if (inet_pton(AF_INET6, address, &net.address) != 1) {
 		return false;
 	}
-	if (zoned && !take_zone(percent + 1, whole - n - 1, &net))
+	if (zoned && !parse_zone(percent + 1, whole - n - 1, &net))
 		return false;
 	if (slash) {
 		if (!isdigit((unsigned char)slash[1]))
@@ -72,7 +72,7 @@ bool network_parse(const char *text, struct network *ret_network)
 		bits += before;
 	}
 	net.bits = (int)bits;
-	clear_behind(&net.address, net.bits);
+	clear_bits_from(&net.address, net.bits);
 	*ret_network = net;
 	return true;
 }
@@ -81,7 +81,7 @@ bool network_contains(const struct network *n, const struct network *address)
 {
 	struct in6_addr a = address->address;
 
-	clear_behind(&a, n->bits);
+	clear_bits_from(&a, n->bits);
 	return !memcmp(&a, &n->address, sizeof(a)) && (!n->zone[0] || !strcmp(n->zone, address->zone));
 }
 
@@ -109,6 +109,6 @@ struct in6_addr network_client_prefix(const struct in6_addr *address)
 	struct in6_addr a = *address;
 
 	if (!IN6_IS_ADDR_V4MAPPED(address))
-		clear_behind(&a, 64);
+		clear_bits_from(&a, 64);
 	return a;
 }

@@ -222,7 +222,7 @@ static int fail_work(const struct options *o, const char *name)
 }
 
 /* CODE_OK, or an exit code whose sentence has been printed. */
-static int take_option(struct run *b, int id, const char *value)
+static int parse_option(struct run *b, int id, const char *value)
 {
 	long long number;
 	int size = 0;
@@ -267,7 +267,7 @@ static int take_option(struct run *b, int id, const char *value)
 }
 
 /* What the comparison says, when all is measured. */
-static void judge(struct run *b)
+static void count_regressions(struct run *b)
 {
 	if (!b->earlier || b->code)
 		return;
@@ -300,7 +300,7 @@ static int run_all(struct run *b)
 		json_decref(b->results);
 		return code;
 	}
-	judge(b);
+	count_regressions(b);
 	if (!b->results)
 		return b->code;
 	code = options_json(json_pack("{s:b, s:i, s:o, s:i}", "ok", b->code == CODE_OK, "code", (int)b->code, "results",
@@ -324,7 +324,7 @@ int cmd_bench(int argc, char **argv)
 		else if (id == OPTION_COMPARE)
 			earlier = o.value;
 		else
-			code = take_option(&b, id, o.value);
+			code = parse_option(&b, id, o.value);
 	}
 	if (code != CODE_OK)
 		return code;

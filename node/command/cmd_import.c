@@ -64,7 +64,7 @@ static const struct command_spec spec = {
 };
 
 /* The option's value goes where it belongs. 0, or the exit code. */
-static int take_option(struct options *o, int id, struct sinogram_import *conf, char **set)
+static int parse_option(struct options *o, int id, struct sinogram_import *conf, char **set)
 {
 	static const enum sinogram_role roles[] = {SINOGRAM_MULTIPLICATIVE, SINOGRAM_ADDITIVE, SINOGRAM_ATTENUATION,
 						   SINOGRAM_NORMALISATION};
@@ -162,7 +162,7 @@ int cmd_import(int argc, char **argv)
 		if (id == 'c')
 			config_path = o.value;
 		else
-			code = take_option(&o, id, &conf, set);
+			code = parse_option(&o, id, &conf, set);
 		if (code)
 			return code;
 	}

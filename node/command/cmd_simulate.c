@@ -87,7 +87,7 @@ static bool read_detector(const char *text, struct simulate_options *w)
 }
 
 /* The words, and the thickness, which voxels have their own of. */
-static void take_words(struct simulate *s)
+static void apply_words(struct simulate *s)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST};
 
@@ -123,7 +123,7 @@ static int read_options(struct simulate *s, int argc, char **argv)
 		return options_fail(&s->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
 	if (!voxels && (s->what.volume || s->what.materials))
 		return options_fail(&s->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
-	take_words(s);
+	apply_words(s);
 	return -1;
 }
 

@@ -137,7 +137,7 @@ static int request_commitment(struct commitment *c, const struct commit_object *
 	int code, ret = scu_open(&peer, &context, 1, &scu, &err);
 
 	if (ret < 0)
-		return request_failed(c, deliver_classify_error(-ret), "", err.msg, true, deliver_is_lasting(-ret));
+		return request_failed(c, deliver_classify_error(-ret), "", err.msg, true, deliver_needs_operator(-ret));
 	ret = scu_commit(scu, c->transaction, objects, n, &handler, &status, &err);
 	if (ret < 0) {
 		scu_close(scu);

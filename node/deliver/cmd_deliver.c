@@ -256,7 +256,7 @@ static int send_due(struct delivery *d)
 	if (ret < 0) {
 		answer(d, NULL, deliver_classify_error(-ret), "", err.msg);
 		d->down = true;
-		d->rejected = deliver_is_lasting(-ret);
+		d->rejected = deliver_needs_operator(-ret);
 		code = append_event(d);
 		goto out;
 	}

@@ -54,7 +54,7 @@ enum deliver_outcome commit_classify(uint16_t status, const char **ret_meaning)
 											       : DELIVER_TRANSIENT;
 }
 
-enum job_event commit_expired_event(const struct destination_conf *d, const struct job_send *send, const char *reason,
+enum job_event commit_failure_event(const struct destination_conf *d, const struct job_send *send, const char *reason,
 				    json_t *uids, double now, json_t **ret_detail)
 {
 	int tries = send->commit_tries + 1;
@@ -160,7 +160,7 @@ static int write_failed(struct report_job *t)
 	else
 		snprintf(reason, sizeof(reason), "the report names %zu of %zu object%s neither as committed nor as failed",
 			 json_array_size(uids), t->view->n_objects, plural(t->view->n_objects));
-	event = commit_expired_event(d, t->send, reason, uids, t->now, &detail);
+	event = commit_failure_event(d, t->send, reason, uids, t->now, &detail);
 	return append(t, event, detail);
 }
 

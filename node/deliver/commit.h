@@ -20,7 +20,7 @@ uint16_t commit_apply_report(struct journal *j, const struct config *config, con
 /* Return the event for a request that the peer did not fulfil, and its detail: `commit-failed`, or `commit-refused` once the
  * destination's number of attempts is used up. uids: the objects to send again (the reference is taken over); NULL: all objects
  * of the transaction. */
-enum job_event commit_expired_event(const struct destination_conf *d, const struct job_send *send, const char *reason,
+enum job_event commit_failure_event(const struct destination_conf *d, const struct job_send *send, const char *reason,
 				    json_t *uids, double now, json_t **ret_detail);
 
 /* Classify the status of an N-ACTION response. DELIVER_STORED: the peer accepted the request. */

@@ -50,7 +50,7 @@ enum deliver_outcome deliver_classify_error(int code)
 	return code == ENOTSUP ? DELIVER_PERMANENT : DELIVER_TRANSIENT;
 }
 
-bool deliver_is_lasting(int code)
+bool deliver_needs_operator(int code)
 {
 	return code == EACCES || code == EKEYREJECTED || code == ENOKEY || code == EPROTONOSUPPORT;
 }

@@ -19,6 +19,6 @@ enum deliver_outcome deliver_classify_error(int code);
 /* Return true for an error of scu_open() that lasts until a configuration changes, of the peer or of this node: the AE title is
  * rejected, a certificate is refused, only one side uses TLS. The node keeps trying and soon raises an alarm (alarm_rejections).
  */
-bool deliver_is_lasting(int code);
+bool deliver_needs_operator(int code);
 
 #endif

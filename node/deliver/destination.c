@@ -45,7 +45,7 @@ struct scu_peer destination_commitment_peer(const struct config *config, const s
 	return peer;
 }
 
-bool destination_alarming(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
+bool destination_alarm_due(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
 {
 	bool long_since = d->alarm_after > 0 && send->since > 0 && now - send->since >= d->alarm_after;
 
@@ -56,7 +56,7 @@ bool destination_alarming(const struct destination_conf *d, const struct job_sen
 bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
 			double now)
 {
-	bool alarm = destination_alarming(d, send, rejected, now);
+	bool alarm = destination_alarm_due(d, send, rejected, now);
 
 	json_object_set_new(detail, "next", json_real(now + backoff_seconds(send->failures + 1, d->retry_first, d->retry_cap)));
 	if (down)

@@ -48,7 +48,7 @@ void interfile_short(const char *value, char *ret, size_t size)
 }
 
 /* The index behind a short key is cut off it. */
-static int take_index(char *key, int number, int *ret_index, struct err *err)
+static int split_index(char *key, int number, int *ret_index, struct err *err)
 {
 	size_t n = strlen(key);
 	char *open = strrchr(key, '['), *end;
@@ -106,7 +106,7 @@ static char *next_line(char **at, int *number, int *ret_number)
 	return line;
 }
 
-static int take_line(struct interfile_lines *l, char *text, int number, char **room, size_t *room_size, struct err *err)
+static int parse_line(struct interfile_lines *l, char *text, int number, char **room, size_t *room_size, struct err *err)
 {
 	struct interfile_line *line = &l->line[l->n];
 	char *value = strstr(text, ":="), *key = *room;
@@ -116,7 +116,7 @@ static int take_line(struct interfile_lines *l, char *text, int number, char **r
 		return err_set(err, EBADMSG, "line %d: no ':=' in \"%.60s\"", number, trim(text));
 	*value = '\0';
 	interfile_short(text, key, *room_size);
-	rc = take_index(key, number, &line->index, err);
+	rc = split_index(key, number, &line->index, err);
 	if (rc < 0)
 		return rc;
 	*room_size -= strlen(key) + 1;
@@ -157,7 +157,7 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 		line = trim(line);
 		if (!*line || *line == ';')
 			continue;
-		rc = take_line(&l, line, this_one, &room, &room_size, err);
+		rc = parse_line(&l, line, this_one, &room, &room_size, err);
 		if (rc < 0)
 			break;
 		if (l.n == 1 && strcmp(l.line[0].key, "interfile") != 0)

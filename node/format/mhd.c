@@ -78,7 +78,7 @@ static char *trim(char *text)
 }
 
 /* One line: "Key = Value". */
-static int take_line(struct header *h, char *line, int number)
+static int parse_line(struct header *h, char *line, int number)
 {
 	char *equals = strchr(line, '='), *key = line, *value;
 
@@ -101,7 +101,7 @@ static int take_line(struct header *h, char *line, int number)
 	return 0;
 }
 
-static int take_lines(struct header *h, const char *text, size_t size)
+static int parse_lines(struct header *h, const char *text, size_t size)
 {
 	char line[LINE_MAX_BYTES];
 	int number = 1;
@@ -119,7 +119,7 @@ static int take_lines(struct header *h, const char *text, size_t size)
 		line[n] = '\0';
 		if (strlen(line) != n)
 			return err_set(h->err, EBADMSG, "%s:%d: a byte 0 in it: this is no MetaImage header", h->name, number);
-		rc = take_line(h, line, number);
+		rc = parse_line(h, line, number);
 		if (rc < 0)
 			return rc;
 		at += n + 1;
@@ -269,7 +269,7 @@ int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_h
 		return err_set(err, ENOMEM, "no memory for a MetaImage header");
 	h->name = name;
 	h->err = err;
-	if ((rc = take_lines(h, text, size)) == 0 && (rc = read_size(h, &found)) == 0 && (rc = read_type(h, &found)) == 0 &&
+	if ((rc = parse_lines(h, text, size)) == 0 && (rc = read_size(h, &found)) == 0 && (rc = read_type(h, &found)) == 0 &&
 	    (rc = read_fixed(h)) == 0 && (rc = read_data_name(h, &found)) == 0)
 		*ret_header = found;
 	free(h);

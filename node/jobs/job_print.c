@@ -55,7 +55,7 @@ static const char *device_text(const json_t *job, char ret[16])
 /* " (not reached since 17:02:11: Connection refused; next attempt 17:05:00)": why it waits, though it has not failed itself. */
 static size_t waits_text(const json_t *destination, char *ret, size_t size)
 {
-	const json_t *waits = json_object_get(destination, "waits");
+	const json_t *waits = json_object_get(destination, "blocked_by");
 	char since[24], next[24];
 
 	if (!waits)
@@ -223,8 +223,8 @@ void job_report_print_show(FILE *to, const json_t *show)
 		count_text(job, count), integer(job, "frames"), integer(job, "revision"));
 	if (strcmp(text(job, "priority"), "normal"))
 		fprintf(to, ", priority %s", text(job, "priority"));
-	if (integer(job, "of") > 0)
-		fprintf(to, " of job %lld", integer(job, "of"));
+	if (integer(job, "revision_of") > 0)
+		fprintf(to, " of job %lld", integer(job, "revision_of"));
 	fprintf(to, "\n  last instance received %s\n", clock_text(number(job, "last_received"), when));
 	if (text(job, "study")[0])
 		fprintf(to, "  Study Instance UID %s\n", text(job, "study"));

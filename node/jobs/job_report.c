@@ -18,7 +18,7 @@ static json_t *destination(const struct job_send *s, json_t *objects)
 			      "objects", objects);
 
 	if (s->blocked_by)
-		json_object_set_new(d, "waits",
+		json_object_set_new(d, "blocked_by",
 				    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_json_text(s->blocked_by->reason), "status",
 					      s->blocked_by->status, "since", s->blocked_by->since, "next", s->blocked_by->next));
 	if (s->replaced)
@@ -86,8 +86,8 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:o, "
 			 "s:o, s:o, s:o}",
 			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "priority", job_priority_name(v->priority),
-			 "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision, "of",
-			 (json_int_t)v->of, "instances", (json_int_t)v->members.instances, "expected",
+			 "kind", event_json_text(v->kind), "calling", event_json_text(v->calling), "revision", v->revision,
+			 "revision_of", (json_int_t)v->revision_of, "instances", (json_int_t)v->members.instances, "expected",
 			 (json_int_t)v->members.expected, "frames", (json_int_t)v->members.frames, "protocol",
 			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened,
 			 "first_received", v->members.first, "last_received", v->members.last, "changed", v->changed, "finished",

@@ -7,8 +7,8 @@
 
 #include "node/jobs/jobs.h"
 
-/* One job; a destination that it waits for behind others has "waits" after delivery_queue_update(). `spool` is where a running
- * worker leaves its progress. New reference, NULL: no memory. */
+/* One job; a destination that it waits for behind others has "blocked_by" after delivery_queue_update(). `spool` is where a
+ * running worker leaves its progress. New reference, NULL: no memory. */
 json_t *job_report_view(const struct job_view *v, const char *spool);
 
 /* What a running worker says of itself: {"stage", "fraction", ...}; NULL: nothing that can be read. Its folder is the worker's,

@@ -198,7 +198,7 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	free(v->key);
 	v->key = copy;
 	v->opened = row->time;
-	v->of = get_long(detail, "of");
+	v->revision_of = get_long(detail, "revision_of");
 	v->priority = (int)get_long(detail, "priority"); /* of the case: a revision has that of its predecessor */
 	if (get_long(detail, "revision") > 0)
 		v->revision = (int)get_long(detail, "revision");

@@ -59,8 +59,8 @@ struct job_send {
 
 struct job_view {
 	int64_t id;
-	int64_t of;   /* the job that this one is a revision of; 0: none */
-	int revision; /* 1, 2, ... within the case */
+	int64_t revision_of; /* the job that this one is a revision of; 0: none */
+	int revision;	     /* 1, 2, ... within the case */
 	enum job_state state;
 	char kind[16], calling[17];
 	int priority;							     /* of the case: the highest goes first */

@@ -139,7 +139,7 @@ static const struct option_spec *row_of(const struct options *o, int id)
 	return NULL;
 }
 
-static bool take_word(const char *value, const char *const *words, int *ret_index)
+static bool parse_word(const char *value, const char *const *words, int *ret_index)
 {
 	for (int i = 0; words[i]; i++)
 		if (strcmp(value, words[i]) == 0) {
@@ -149,7 +149,7 @@ static bool take_word(const char *value, const char *const *words, int *ret_inde
 	return false;
 }
 
-static bool take(const struct option_spec *row, const char *value, void *at)
+static bool store_value(const struct option_spec *row, const char *value, void *at)
 {
 	switch (row->type) {
 	case OPTION_INTO_TEXT:
@@ -161,7 +161,7 @@ static bool take(const struct option_spec *row, const char *value, void *at)
 	case OPTION_INTO_CHARS:
 		return snprintf(at, (size_t)row->hi, "%s", value) < (int)row->hi;
 	case OPTION_INTO_WORD:
-		return take_word(value, row->words, at);
+		return parse_word(value, row->words, at);
 	case OPTION_INTO_INT:
 		return options_int(value, (int)row->lo, (int)row->hi, at);
 	case OPTION_INTO_REAL:
@@ -202,9 +202,9 @@ int options_next(struct options *o)
 			return usage_error(o, "unknown or ambiguous option '%s'", o->argv[optind - 1]);
 		default:
 			row = row_of(o, id);
-			if (!row || row->type == OPTION_GIVEN_BACK)
+			if (!row || row->type == OPTION_RETURNED)
 				return id;
-			if (!take(row, o->value, (char *)o->into + row->at))
+			if (!store_value(row, o->value, (char *)o->into + row->at))
 				return stop(o, options_refuse(o, id));
 		}
 	}

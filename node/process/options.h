@@ -47,16 +47,16 @@
 #define OPTIONS_MAX 40
 
 enum option_type {
-	OPTION_GIVEN_BACK = 0, /* returned by options_next(), with its value */
-	OPTION_INTO_TEXT,      /* const char *: points into argv */
-	OPTION_INTO_UID,       /* the same; must have the form of a UID */
-	OPTION_INTO_CHARS,     /* char[hi]: copied */
-	OPTION_INTO_WORD,      /* int: index of one of `words` */
-	OPTION_INTO_INT,       /* int in lo .. hi */
-	OPTION_INTO_REAL,      /* double in lo .. hi */
-	OPTION_INTO_SEED,      /* unsigned */
-	OPTION_INTO_ON,	       /* bool, of a flag: true */
-	OPTION_INTO_OFF,       /* bool, of a flag: false */
+	OPTION_RETURNED = 0, /* returned by options_next(), with its value */
+	OPTION_INTO_TEXT,    /* const char *: points into argv */
+	OPTION_INTO_UID,     /* the same; must have the form of a UID */
+	OPTION_INTO_CHARS,   /* char[hi]: copied */
+	OPTION_INTO_WORD,    /* int: index of one of `words` */
+	OPTION_INTO_INT,     /* int in lo .. hi */
+	OPTION_INTO_REAL,    /* double in lo .. hi */
+	OPTION_INTO_SEED,    /* unsigned */
+	OPTION_INTO_ON,	     /* bool, of a flag: true */
+	OPTION_INTO_OFF,     /* bool, of a flag: false */
 };
 
 struct option_spec {

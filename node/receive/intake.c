@@ -403,7 +403,7 @@ void intake_run(int fd, const struct intake_place *place)
 				.dimse_timeout = node->dimse_timeout};
 	struct commit_handler commit = {.ctx = &in, .report = report};
 	struct scp_handler handler = {
-		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .over = on_end};
+		.ctx = &in, .commit = &commit, .admit = admit, .begin = begin, .data = data, .end = end, .ended = on_end};
 	struct err err = {0};
 	int rc;
 

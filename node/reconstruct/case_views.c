@@ -97,7 +97,7 @@ static int read_one(const struct reading *r, int view, uint16_t *raw, struct cas
 }
 
 /* The next view to read; -1: none is left, or no more are wanted. */
-static int take(struct reading *r, int finished)
+static int next_view(struct reading *r, int finished)
 {
 	int view;
 
@@ -142,7 +142,7 @@ static void *reader(void *arg)
 	int rc = raw ? 0 : err_set(&err, ENOMEM, "no memory for a projection of %zu pixels", n);
 
 	threads_limit(r->threads_each);
-	for (int view = rc < 0 ? -1 : take(r, 0); view >= 0; view = take(r, 1)) {
+	for (int view = rc < 0 ? -1 : next_view(r, 0); view >= 0; view = next_view(r, 1)) {
 		rc = read_one(r, view, raw, &part, &err);
 		if (rc < 0)
 			break;

@@ -59,7 +59,7 @@ static void release(struct serve_conf *conf)
 		close(conf->lock_fd);
 }
 
-static int take_spool(struct serve_conf *conf, struct err *err)
+static int acquire_spool(struct serve_conf *conf, struct err *err)
 {
 	const char *spool = conf->config->node.spool;
 
@@ -74,7 +74,7 @@ static int take_spool(struct serve_conf *conf, struct err *err)
 
 /* What root is needed for: the port, and a spool that is made new. The standard place of the spool is another one for the user,
  * so work processes are told. */
-static int take_as_root(struct serve_conf *conf, const struct user *user, struct err *err)
+static int acquire_as_root(struct serve_conf *conf, const struct user *user, struct err *err)
 {
 	const char *spool = conf->config->node.spool;
 	int ret = listen_open(conf->config, NULL, &conf->sockets, err);
@@ -85,16 +85,16 @@ static int take_as_root(struct serve_conf *conf, const struct user *user, struct
 		ret = user_become(user, err);
 	if (ret >= 0 && setenv("TOMONODE_SPOOL", spool, 1) < 0)
 		ret = err_set(err, errno, "no memory for the environment");
-	return ret < 0 ? ret : take_spool(conf, err);
+	return ret < 0 ? ret : acquire_spool(conf, err);
 }
 
-static int take(struct serve_conf *conf, const struct user *user, struct err *err)
+static int acquire(struct serve_conf *conf, const struct user *user, struct err *err)
 {
 	int ret;
 
 	if (user->change)
-		return take_as_root(conf, user, err);
-	ret = take_spool(conf, err);
+		return acquire_as_root(conf, user, err);
+	ret = acquire_spool(conf, err);
 	return ret < 0 ? ret : listen_open(conf->config, NULL, &conf->sockets, err);
 }
 
@@ -125,7 +125,7 @@ static int run(const struct options *o, struct serve_conf *conf)
 		release(conf);
 		return options_fail(o, CODE_CONFIG, "%s", err.msg);
 	}
-	if (take(conf, &user, &err) < 0) {
+	if (acquire(conf, &user, &err) < 0) {
 		bool address = conf->sockets.n == 0 && (user.change || conf->lock_fd >= 0); /* not the spool */
 
 		listen_close(&conf->sockets);

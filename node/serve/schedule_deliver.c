@@ -181,7 +181,7 @@ static bool commitment_ended(struct schedule *s, const struct job_view *v, const
 	if (!send->transaction[0] || !send->accepted || schedule_not_yet(s, send->until, d->commitment_timeout, now))
 		return false;
 	snprintf(reason, sizeof(reason), "no report within %g s", d->commitment_timeout);
-	event = commit_expired_event(d, send, reason, NULL, now, &detail);
+	event = commit_failure_event(d, send, reason, NULL, now, &detail);
 	return schedule_append_event(s, v, event, detail, now);
 }
 
@@ -269,7 +269,7 @@ static bool predecessor_done(struct schedule *s, const struct job_view *v, const
 {
 	const struct job_view *o = v;
 
-	while (o->of > 0 && o->of < o->id && (o = jobs_find(&s->jobs, o->of))) {
+	while (o->revision_of > 0 && o->revision_of < o->id && (o = jobs_find(&s->jobs, o->revision_of))) {
 		const struct job_send *theirs = job_view_send(o, send->destination);
 
 		if (o->state == JOB_READY || o->state == JOB_RUNNING)

@@ -18,7 +18,7 @@
 
 #define TICK 0.25 /* s between two looks for what other processes wrote: the command line's retry and cancel */
 
-static void take_signals(struct serve *v, double clock)
+static void read_signals(struct serve *v, double clock)
 {
 	struct signalfd_siginfo info;
 
@@ -123,7 +123,7 @@ static void loop(struct serve *v)
 		sooner(&until, v->status.at);
 		sooner(&until, v->certificates_at);
 		wait_for_work(v, until);
-		take_signals(v, clock_seconds());
+		read_signals(v, clock_seconds());
 	}
 	schedule_interrupt(&v->s, clock_wall());
 	audit_application(false);

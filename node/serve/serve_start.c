@@ -44,7 +44,7 @@ static void count_orphan(struct sweep_ctx *c, const char *file)
 		c->receivers[c->n_receivers++] = pid;
 }
 
-static int judge_file(void *ctx, const char *file)
+static int row_of_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
 	int ret = journal_names_file(c->journal, file, NULL);
@@ -112,7 +112,7 @@ static int clean_up(struct serve *v, struct err *err)
 		back = orphans_restore(node->spool, names_file, &c, &why);
 	if (back > 0)
 		log_event(LOG_NOTICE, "orphans-restored", "images=%d", back);
-	removed = back < 0 ? back : spool_sweep(node->spool, judge_file, &c, &why);
+	removed = back < 0 ? back : spool_sweep(node->spool, row_of_file, &c, &why);
 	if (removed < 0)
 		log_event(LOG_ERR, "sweep-failed", "reason=%s", log_quote(why.msg));
 	else if (removed > 0)

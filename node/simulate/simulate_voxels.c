@@ -33,7 +33,7 @@ static bool is_blank(const char *text)
 	return !*text;
 }
 
-static int take_line(char *line, const char *name, int number, struct materials *m, struct err *err)
+static int parse_line(char *line, const char *name, int number, struct materials *m, struct err *err)
 {
 	char label_text[16], mu_text[32], word[32], role[32], rest[2], *end;
 	struct voxel_material material = {0};
@@ -88,7 +88,7 @@ int materials_parse(const char *text, size_t size, const char *name, struct mate
 		}
 		memcpy(line, text + at, n);
 		line[n] = '\0';
-		rc = take_line(line, name, number, m, err);
+		rc = parse_line(line, name, number, m, err);
 		at += n + 1;
 	}
 	if (rc == 0 && m->n == 0)
@@ -117,7 +117,7 @@ struct filling {
 	struct voxel_phantom *phantom;
 };
 
-static int take_labels(void *ctx, size_t at, const uint16_t *labels, size_t n, struct err *err)
+static int store_labels(void *ctx, size_t at, const uint16_t *labels, size_t n, struct err *err)
 {
 	struct filling *f = ctx;
 
@@ -162,7 +162,7 @@ int simulate_voxels_load(const char *volume, const char *materials, struct voxel
 	if (rc == 0)
 		rc = voxel_phantom_create(header.n, header.h, m->material, m->n, &p, err);
 	if (rc == 0)
-		rc = mhd_read(volume, &header, take_labels, &(struct filling){m, p}, err);
+		rc = mhd_read(volume, &header, store_labels, &(struct filling){m, p}, err);
 	if (rc == 0)
 		rc = voxel_phantom_trim(p, err);
 	if (rc == 0) {

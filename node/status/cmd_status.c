@@ -104,7 +104,7 @@ static void reply_health(struct status_reply *a, const struct status *s)
 
 	html_put(&h, healthy ? "ok\n" : "not ok\n");
 	for (size_t i = 0; i < s->n_problems; i++) {
-		html_put(&h, s->problems[i].grave ? "grave: " : "note: ");
+		html_put(&h, s->problems[i].critical ? "critical: " : "warning: ");
 		html_label(&h, s->problems[i].text);
 		html_put(&h, "\n");
 	}

@@ -57,9 +57,9 @@ void status_end(struct status *s)
 	status_names_end(&s->names);
 }
 
-static void problem(struct status *s, bool grave, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void problem(struct status *s, bool critical, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-static void problem(struct status *s, bool grave, const char *fmt, ...)
+static void problem(struct status *s, bool critical, const char *fmt, ...)
 {
 	struct status_problem *p;
 	va_list ap;
@@ -67,7 +67,7 @@ static void problem(struct status *s, bool grave, const char *fmt, ...)
 	if (s->n_problems == STATUS_PROBLEMS)
 		return;
 	p = &s->problems[s->n_problems++];
-	p->grave = grave;
+	p->critical = critical;
 	va_start(ap, fmt);
 	vsnprintf(p->text, sizeof(p->text), fmt, ap);
 	va_end(ap);
@@ -361,7 +361,7 @@ void status_update(struct status *s, double now)
 bool status_is_healthy(const struct status *s)
 {
 	for (size_t i = 0; i < s->n_problems; i++)
-		if (s->problems[i].grave)
+		if (s->problems[i].critical)
 			return false;
 	return true;
 }

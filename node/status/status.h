@@ -38,7 +38,7 @@ struct status_destination {
 };
 
 struct status_problem {
-	bool grave; /* the node does not do its work: /health says so */
+	bool critical; /* the node does not do its work: /health says so */
 	char text[OPERATOR_WARNING_SIZE];
 };
 
@@ -73,7 +73,7 @@ void status_begin(struct status *s, const struct config *config);
 void status_end(struct status *s);
 /* Bring all of it up to date. */
 void status_update(struct status *s, double now);
-bool status_is_healthy(const struct status *s); /* no grave problem */
+bool status_is_healthy(const struct status *s); /* no critical problem */
 /* How far a running job is: its stage and 0..1; false: not known. */
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction);
 bool status_has_thumbnail(const struct status *s, const struct job_view *v);

@@ -173,11 +173,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		html_put(h, "</bdi></p>");
 	}
 	status_page_state(h, s, v, 0);
-	if (v->of)
+	if (v->revision_of)
 		html_printf(h,
 			    "<p class=\"quiet\">An image came after <a href=\"/jobs/%lld\">case %lld</a> had begun: this is the "
 			    "same exam with it.</p>",
-			    (long long)v->of, (long long)v->of);
+			    (long long)v->revision_of, (long long)v->revision_of);
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</div></section>\n");
 	sends(h, s, v);

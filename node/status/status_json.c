@@ -21,7 +21,7 @@ static json_t *sends_json(const struct job_view *v)
 				job_send_name(s), "status", s->status, "reason", event_json_text(s->reason), "failures",
 				s->failures, "next", s->next, "sent", (json_int_t)sent);
 		if (s->blocked_by)
-			json_object_set_new(one, "waits",
+			json_object_set_new(one, "blocked_by",
 					    json_pack("{s:o, s:s, s:f, s:f}", "reason", event_json_text(s->blocked_by->reason),
 						      "status", s->blocked_by->status, "since", s->blocked_by->since, "next",
 						      s->blocked_by->next));
@@ -93,7 +93,7 @@ json_t *status_json(const struct status *s)
 	for (int state = JOB_COLLECTING; state <= JOB_IMPOSSIBLE; state++)
 		json_object_set_new(counts, job_state_name((enum job_state)state), json_integer((json_int_t)s->by_state[state]));
 	for (i = 0; i < s->n_problems; i++)
-		json_array_append_new(problems, json_pack("{s:b, s:o}", "grave", s->problems[i].grave, "text",
+		json_array_append_new(problems, json_pack("{s:b, s:o}", "critical", s->problems[i].critical, "text",
 							  event_json_text(s->problems[i].text)));
 	json_array_foreach(s->unassigned, i, one)
 	{

@@ -90,7 +90,7 @@ struct first {
 	bool found;
 };
 
-static int take_first(void *ctx, const struct instance_row *row, const char *detail)
+static int copy_first(void *ctx, const struct instance_row *row, const char *detail)
 {
 	struct first *f = ctx;
 
@@ -110,7 +110,7 @@ static void collect(struct status_names *names, const struct status *s, const st
 
 		if (v->state == JOB_CLEANED || v->members.instances == 0 || status_names_find(names, v->id))
 			continue;
-		journal_members(s->journal, v->id, take_first, &first, NULL);
+		journal_members(s->journal, v->id, copy_first, &first, NULL);
 		if (!first.found)
 			continue;
 		questions[names->n_pending] = q;

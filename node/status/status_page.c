@@ -398,9 +398,9 @@ static void overall(struct html *h, const struct status *s)
 		return;
 	}
 	html_put(h, status_is_healthy(s) ? "<h1>Something needs attention</h1><ul>" : "<h1>The node needs help</h1><ul>");
-	for (int grave = 1; grave >= 0; grave--)
+	for (int critical = 1; critical >= 0; critical--)
 		for (size_t i = 0; i < s->n_problems; i++) {
-			if (s->problems[i].grave != (grave == 1))
+			if (s->problems[i].critical != (critical == 1))
 				continue;
 			html_put(h, "<li>");
 			html_text(h, s->problems[i].text);

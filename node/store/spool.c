@@ -293,13 +293,13 @@ struct sweep {
 
 enum verdict { VERDICT_KEEP, VERDICT_REMOVE, VERDICT_DESCEND, VERDICT_UNKNOWN };
 
-static enum verdict judge_incoming(struct sweep *s, const char *name)
+static enum verdict verdict_of_incoming(struct sweep *s, const char *name)
 {
 	(void)s;
 	return ends_with(name, ".part") ? VERDICT_REMOVE : VERDICT_KEEP;
 }
 
-static enum verdict judge_instance(struct sweep *s, const char *name)
+static enum verdict verdict_of_instance(struct sweep *s, const char *name)
 {
 	char file[384];
 
@@ -315,20 +315,21 @@ static enum verdict judge_instance(struct sweep *s, const char *name)
 	}
 }
 
-static enum verdict judge_outbox(struct sweep *s, const char *name)
+static enum verdict verdict_of_outbox(struct sweep *s, const char *name)
 {
 	(void)s;
 	return ends_with(name, ".part") ? VERDICT_REMOVE : VERDICT_DESCEND;
 }
 
-static enum verdict judge_work(struct sweep *s, const char *name)
+static enum verdict verdict_of_work(struct sweep *s, const char *name)
 {
 	(void)s;
 	(void)name;
 	return VERDICT_REMOVE;
 }
 
-static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judge)(struct sweep *, const char *), struct err *err)
+static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*verdict_of)(struct sweep *, const char *),
+			struct err *err)
 {
 	char path[SPOOL_PATH_SIZE], below[SPOOL_PATH_SIZE];
 	DIR *dir;
@@ -342,7 +343,7 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judg
 			       ? 0
 			       : err_set(err, errno, "spool: cannot open %s: %s", path, strerror(errno));
 	for (struct dirent *e = readdir(dir); e && rc == 0; e = readdir(dir)) {
-		enum verdict v = is_dot(e->d_name) ? VERDICT_KEEP : judge(s, e->d_name);
+		enum verdict v = is_dot(e->d_name) ? VERDICT_KEEP : verdict_of(s, e->d_name);
 
 		if (v == VERDICT_REMOVE) {
 			int code = remove_at(dirfd(dir), e->d_name, &s->removed);
@@ -355,7 +356,7 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judg
 		} else if (v == VERDICT_DESCEND && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
 			rc = join(below, folder, e->d_name, "", err);
 			if (rc == 0)
-				rc = sweep_folder(s, below, judge, err);
+				rc = sweep_folder(s, below, verdict_of, err);
 		}
 	}
 	closedir(dir);
@@ -365,15 +366,15 @@ static int sweep_folder(struct sweep *s, const char *folder, enum verdict (*judg
 int spool_sweep(const char *spool, int (*keep)(void *ctx, const char *file), void *ctx, struct err *err)
 {
 	struct sweep s = {.spool = spool, .keep = keep, .ctx = ctx};
-	int rc = sweep_folder(&s, "incoming", judge_incoming, err);
+	int rc = sweep_folder(&s, "incoming", verdict_of_incoming, err);
 
 	if (rc == 0)
-		rc = sweep_folder(&s, "instances", judge_instance, err);
+		rc = sweep_folder(&s, "instances", verdict_of_instance, err);
 	if (rc == 0 && s.orphans > 0)
 		rc = orphans_sync(spool, err);
 	if (rc == 0)
-		rc = sweep_folder(&s, "outbox", judge_outbox, err);
+		rc = sweep_folder(&s, "outbox", verdict_of_outbox, err);
 	if (rc == 0)
-		rc = sweep_folder(&s, "work", judge_work, err);
+		rc = sweep_folder(&s, "work", verdict_of_work, err);
 	return rc < 0 ? rc : s.removed;
 }

@@ -184,7 +184,7 @@ static float *window_at(const struct kept *k, long slice, int dx, int dy)
 	return k->window + ((size_t)slice * high + (size_t)(dy + k->half[1])) * wide + (size_t)(dx + k->half[0]);
 }
 
-static void take_slice(const struct tomo_object *t, struct kept *k, long slice, const float *values)
+static void measure_slice(const struct tomo_object *t, struct kept *k, long slice, const float *values)
 {
 	size_t columns = (size_t)t->info.columns;
 
@@ -460,7 +460,7 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 	for (long k = 0; r == 0 && k < object->info.frames; k++) {
 		r = tomo_object_slice(object, k, slice, err);
 		for (size_t i = 0; r == 0 && i < list->n; i++)
-			take_slice(object, &kept[i], k, slice);
+			measure_slice(object, &kept[i], k, slice);
 	}
 	for (size_t i = 0; r == 0 && i < list->n; i++) {
 		if (kept[i].item->point) {

@@ -82,7 +82,7 @@ static char *opening_detail(const struct instance_row *row, const struct exam_fa
 					 "kind", f->kind, "calling", event_json_text(row->calling), "study",
 					 event_json_text(f->study), "series", event_json_text(f->series), "laterality",
 					 event_json_text(f->laterality), "view", event_json_text(f->view), "revision",
-					 before ? before->revision + 1 : 1, "of", (json_int_t)(before ? before->id : 0),
+					 before ? before->revision + 1 : 1, "revision_of", (json_int_t)(before ? before->id : 0),
 					 "priority", before ? before->priority : 0));
 }
 

@@ -193,8 +193,8 @@ def alarm_and_priority(folder, things):
     failed = [len(events(node, j["id"], "send-failed")) for j in jobs]
     h.check(failed[0] >= 3 and sum(failed[1:]) <= 2, f"the line waits behind one: {failed}")
     waiting = [d for j in node.jobs() for d in j["destinations"]]
-    h.check(all("does not know our AE title" in d["reason"] + d.get("waits", {}).get("reason", "") for d in waiting), f"each says why it waits: {waiting}")
-    waits = [d["waits"] for d in waiting if "waits" in d]
+    h.check(all("does not know our AE title" in d["reason"] + d.get("blocked_by", {}).get("reason", "") for d in waiting), f"each says why it waits: {waiting}")
+    waits = [d["blocked_by"] for d in waiting if "blocked_by" in d]
     h.check(all(w["next"] > w["since"] > 0 for w in waits) and (waits or 0 not in failed), waiting)
     shown = node.command("show", jobs[2]["id"]).stdout
     h.check(failed[2] or ("not reached since" in shown and "next attempt" in shown), shown)

@@ -149,7 +149,7 @@ def late_and_extra_open_a_revision(folder, things):
     extra = changed_copy(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")
     h.send(n.port, [extra])
     first, second = n.wait_states("delivered", "held")
-    check(second["of"] == first["id"] and second["revision"] == 2, second)
+    check(second["revision_of"] == first["id"] and second["revision"] == 2, second)
     check(second["instances"] == len(files) + 1 and f"expect {len(files)}" in second["reason"], second)
     check(list(pacs.objects().values()) == [1], pacs.objects())
 

@@ -128,7 +128,7 @@ static void serve(int listener, int timeout)
 	struct scp_conf conf = {
 		.max_pdu = seen->max_pdu ? seen->max_pdu : 131072, .acse_timeout = timeout, .dimse_timeout = timeout};
 	struct scp_handler h = {
-		.ctx = seen, .admit = on_admit, .begin = on_begin, .data = on_data, .end = on_end, .over = on_over};
+		.ctx = seen, .admit = on_admit, .begin = on_begin, .data = on_data, .end = on_end, .ended = on_over};
 	struct err err = {0};
 	struct rusage usage;
 	int fd = accept(listener, NULL, NULL);

@@ -115,9 +115,10 @@ static void what_people_read(void **state)
 	view = job_report_view(v, "/nonexistent");
 	list = json_pack("[o]", view);
 	view = json_array_get(json_object_get(view, "destinations"), 0);
-	assert_string_equal(json_string_value(json_object_get(json_object_get(view, "waits"), "reason")), "Connection refused");
-	assert_true(json_number_value(json_object_get(json_object_get(view, "waits"), "since")) == 1100);
-	assert_true(json_number_value(json_object_get(json_object_get(view, "waits"), "next")) == 2000);
+	assert_string_equal(json_string_value(json_object_get(json_object_get(view, "blocked_by"), "reason")),
+			    "Connection refused");
+	assert_true(json_number_value(json_object_get(json_object_get(view, "blocked_by"), "since")) == 1100);
+	assert_true(json_number_value(json_object_get(json_object_get(view, "blocked_by"), "next")) == 2000);
 	job_report_print_list(to, list, NULL);
 	rewind(to);
 	n = fread(text, 1, sizeof(text) - 1, to);

@@ -32,7 +32,7 @@ static struct job_view *apply(struct jobs *jobs, int64_t job, enum job_event eve
 	return apply_at(jobs, job, event, detail, 1000);
 }
 
-#define OPENED "{\"key\":\"a|b\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"revision\":1,\"of\":0}"
+#define OPENED "{\"key\":\"a|b\",\"kind\":\"dbt\",\"calling\":\"MOD\",\"revision\":1,\"revision_of\":0}"
 #define INSTANCE "{\"instance\":1,\"received\":900.5,\"expected\":1,\"frames\":25}"
 #define COMPLETE "{\"why\":\"1 of 1\",\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\",\"ws\"]}"
 #define MADE(uid) "{\"file\":\"outbox/1/x.dcm\",\"sop_instance\":\"" uid "\",\"sop_class\":\"1.2\"}"

@@ -294,7 +294,8 @@ static void revision_waits_for_its_predecessor(void **state)
 	made(t, a, true);
 	late = add_instance(t, "1.99");
 	snprintf(detail, sizeof(detail),
-		 "{\"key\":\"dbt\",\"kind\":\"dbt\",\"calling\":\"M\",\"revision\":2,\"of\":%lld,\"priority\":1}", (long long)a);
+		 "{\"key\":\"dbt\",\"kind\":\"dbt\",\"calling\":\"M\",\"revision\":2,\"revision_of\":%lld,\"priority\":1}",
+		 (long long)a);
 	assert_int_equal(journal_open_revision(t->s.journal, a, late, "{\"received\":5000,\"expected\":2,\"frames\":1}", detail,
 					       NOW, &b, NULL),
 			 0);
