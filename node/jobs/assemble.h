@@ -1,7 +1,8 @@
-/* Is a case complete? By content first; without it, after quiet time, held. A pure function: no clock, no files, no journal.
+/* Decide whether a case is complete: from the number of instances that the headers announce; without one the case is held after a
+ * quiet time. Pure: no clock, no files, no journal.
  *
- * - Order, association and parallelism do not matter: only which distinct instances there are and what their headers expect.
- * - A case whose headers say no number is never taken for complete by silence: it is held, and a person may take it as it is.
+ * - Only the distinct instances and the numbers in their headers count, not their order or their association.
+ * - A case whose headers give no number is never complete by quiet time: it is held, and a person may reconstruct it as it is.
  */
 #ifndef TOMONODE_NODE_ASSEMBLE_H
 #define TOMONODE_NODE_ASSEMBLE_H
@@ -9,32 +10,32 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is known of a case's members. All zero: none yet. */
+/* Facts about the members of a case. All zero: no members. */
 struct assemble {
 	long instances;	    /* distinct ones */
-	long frames;	    /* in all of them together */
-	long expected;	    /* instances that make it complete, as the headers say; 0: none says */
-	long other;	    /* another number that another header says; 0: they agree */
+	long frames;	    /* of all instances together */
+	long expected;	    /* number of instances of the complete case, from the headers; 0: not given */
+	long other;	    /* a different number in another header; 0: none */
 	double first, last; /* arrival of the first and of the last one, s since the epoch */
-	bool as_is;	    /* a person said: take what there is */
+	bool as_is;	    /* a person requested reconstruction of the present instances */
 };
 
 enum assemble_verdict {
-	ASSEMBLE_WAIT, /* look again at `again`, or when something comes */
+	ASSEMBLE_WAIT, /* decide again at `again`, or when an instance arrives */
 	ASSEMBLE_COMPLETE,
-	ASSEMBLE_HOLD, /* quiet, and not complete */
+	ASSEMBLE_HOLD, /* quiet time is over and the case is not complete */
 };
 
 struct assemble_answer {
 	enum assemble_verdict verdict;
 	double again;	  /* s since the epoch; with ASSEMBLE_WAIT */
-	char reason[200]; /* why: "25 of 25 instances", "12 of 25 instances after 60 s of quiet" */
+	char reason[200]; /* reason: "25 of 25 instances", "12 of 25 instances after 60 s of quiet" */
 };
 
-/* Another distinct instance. expected 0: its header does not say. Takes back what a person said about fewer. */
+/* Add a distinct instance. expected 0: not given in its header. Clears as_is, which was set for fewer instances. */
 void assemble_add(struct assemble *a, long expected, long frames, double received);
 
-/* A last arrival in the future was written before the clock was set back: it counts as now, so that quiet time begins. */
+/* Set a last arrival in the future to now: it was written before the clock was set back. */
 void assemble_clamp_time(struct assemble *a, double now);
 
 void assemble_decide(const struct assemble *a, double now, double quiet_time, struct assemble_answer *ret_answer);

@@ -1,7 +1,7 @@
-/* A job's life: one case (a view of an exam) from its first instance to the last destination.
+/* The states of a job: one case (a view of an exam) from its first instance to the last destination.
  *
- * Pure functions: no time, no files, no journal. The state is never stored, always replayed from the events; an event that does
- * not fit answers JOB_IMPOSSIBLE, and the node quarantines that job and goes on.
+ * Pure functions: no time, no files, no journal. The state is never stored but computed from the events. An event that does not
+ * fit gives JOB_IMPOSSIBLE: the node quarantines that job and continues with the others.
  */
 #ifndef TOMONODE_NODE_JOB_H
 #define TOMONODE_NODE_JOB_H
@@ -9,17 +9,17 @@
 enum job_state {
 	JOB_NONE,	/* before its first event */
 	JOB_COLLECTING, /* instances arrive */
-	JOB_HELD,	/* incomplete, no profile, refused data: waits for a person or for new instances */
+	JOB_HELD,	/* incomplete, without a geometry profile, or refused: waits for a person or for new instances */
 	JOB_READY,	/* complete: waits for a worker */
 	JOB_RUNNING,
-	JOB_RECONSTRUCTED, /* the result lies in the outbox: deliveries are due */
-	JOB_STORED,	   /* every destination has it, but one has not yet committed itself to keep it */
-	JOB_DELIVERED,	   /* every destination has it, and has committed itself where it is asked to */
-	JOB_DEAD_LETTER,   /* a destination refused for good; the others are done */
-	JOB_FAILED,	   /* reconstruction failed for good */
+	JOB_RECONSTRUCTED, /* the result is in the outbox: deliveries are due */
+	JOB_STORED,	   /* every destination has it; a storage commitment is still missing */
+	JOB_DELIVERED,	   /* every destination has it, with storage commitment where required */
+	JOB_DEAD_LETTER,   /* a destination refused permanently; the others are done */
+	JOB_FAILED,	   /* reconstruction failed permanently */
 	JOB_CANCELLED,
 	JOB_CLEANED,	/* retention removed its files */
-	JOB_IMPOSSIBLE, /* the events do not fit: quarantined */
+	JOB_IMPOSSIBLE, /* the events contradict each other: quarantined */
 };
 
 enum job_event {
@@ -28,25 +28,25 @@ enum job_event {
 	EVENT_HELD,		     /* reason */
 	EVENT_COMPLETE,		     /* what made it complete; protocol, destinations */
 	EVENT_STARTED,		     /* device, attempt */
-	EVENT_INTERRUPTED,	     /* the worker went away with its node: start again, not counted as a failure */
-	EVENT_CRASHED,		     /* the worker died or failed in a way that may pass: reason */
+	EVENT_INTERRUPTED,	     /* the worker ended with its node: start again, not counted as a failure */
+	EVENT_CRASHED,		     /* the worker died or failed temporarily: reason */
 	EVENT_RECONSTRUCTED,	     /* outbox file, SOP instance UID, seconds per stage */
-	EVENT_RESULT_LOST,	     /* what lies in the outbox is not what was made, or is gone: make it again; reason */
+	EVENT_RESULT_LOST,	     /* the result in the outbox is damaged or missing: make it again; reason */
 	EVENT_FAILED,		     /* reason */
 	EVENT_SEND_FAILED,	     /* destination, status or reason, when next: transient */
 	EVENT_SENT,		     /* destination, status */
 	EVENT_SEND_REFUSED,	     /* destination, status: permanent */
-	EVENT_FALLBACK,		     /* destination, and the one that gets the result in its place; reason */
-	EVENT_STORED,		     /* every destination has it: commitments are awaited */
-	EVENT_COMMIT_REQUESTED,	     /* destination, transaction: before the request goes out */
-	EVENT_COMMIT_ACCEPTED,	     /* the peer has the request: until when its report is waited for */
+	EVENT_FALLBACK,		     /* destination, the one that gets the result instead, reason */
+	EVENT_STORED,		     /* every destination has it; commitments are missing */
+	EVENT_COMMIT_REQUESTED,	     /* destination, transaction; written before the request is sent */
+	EVENT_COMMIT_ACCEPTED,	     /* the peer accepted the request: deadline of its report */
 	EVENT_COMMIT_REQUEST_FAILED, /* the request failed: status or reason, when next */
-	EVENT_COMMITTED,	     /* destination, transaction, objects: the peer answers for them */
-	EVENT_COMMIT_FAILED,	     /* likewise: it does not, or never said so: they are sent again, then it is asked again */
-	EVENT_COMMIT_REFUSED,	     /* given up: the dead letter */
-	EVENT_DELIVERED,	     /* every destination has it, committed where that is asked for */
+	EVENT_COMMITTED,	     /* destination, transaction, objects that the peer committed to keep */
+	EVENT_COMMIT_FAILED,	     /* the same, for objects that it did not commit to keep: they are sent and requested again */
+	EVENT_COMMIT_REFUSED,	     /* no more attempts: dead letter */
+	EVENT_DELIVERED,	     /* every destination has it, with storage commitment where required */
 	EVENT_DEAD_LETTER,	     /* every destination has it or refused it */
-	EVENT_PRIORITY,		     /* by a person: before or after other cases */
+	EVENT_PRIORITY,		     /* set by a person */
 	EVENT_RETRY,		     /* by a person */
 	EVENT_CANCEL,		     /* by a person */
 	EVENT_CLEANED,		     /* files removed by retention */
