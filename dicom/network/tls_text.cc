@@ -22,7 +22,7 @@ void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size)
 	BIO_free(to);
 }
 
-void tls_date(const void *asn1_time, char *ret_text, size_t size)
+static void print_date(const void *asn1_time, char *ret_text, size_t size)
 {
 	struct tm t;
 
@@ -117,13 +117,13 @@ void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate,
 	d->code = code;
 	d->depth = depth;
 	if (list && X509_CRL_get0_nextUpdate(list))
-		tls_date(X509_CRL_get0_nextUpdate(list), d->list_until, sizeof(d->list_until));
+		print_date(X509_CRL_get0_nextUpdate(list), d->list_until, sizeof(d->list_until));
 	if (!certificate)
 		return;
 	tls_subject(certificate, false, d->subject, sizeof(d->subject));
 	tls_subject(certificate, true, d->issuer, sizeof(d->issuer));
-	tls_date(X509_get0_notBefore(certificate), d->from, sizeof(d->from));
-	tls_date(X509_get0_notAfter(certificate), d->until, sizeof(d->until));
+	print_date(X509_get0_notBefore(certificate), d->from, sizeof(d->from));
+	print_date(X509_get0_notAfter(certificate), d->until, sizeof(d->until));
 	join_alternative_names(certificate, d->names, sizeof(d->names));
 }
 
@@ -214,7 +214,7 @@ void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, c
 
 /* ---- alerts and reasons ---- */
 
-int tls_alert_words(int alert, bool server, char *ret_words, size_t size)
+static int alert_words(int alert, bool server, char *ret_words, size_t size)
 {
 	static const struct {
 		int alert, code;
@@ -255,7 +255,7 @@ int tls_alert_words(int alert, bool server, char *ret_words, size_t size)
 int tls_reason_words(int reason, bool server, const char *offered, char *ret_words, size_t size)
 {
 	if (reason >= SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256)
-		return tls_alert_words(reason - SSL_AD_REASON_OFFSET, server, ret_words, size);
+		return alert_words(reason - SSL_AD_REASON_OFFSET, server, ret_words, size);
 	switch (reason) {
 	case SSL_R_NO_SHARED_CIPHER:
 	case SSL_R_UNKNOWN_CIPHER_RETURNED:

@@ -26,13 +26,11 @@ struct tls_names_of {
 };
 void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size);
 
-/* An alert that the peer sent (RFC 8446 6.2) or, with `ours`, that OpenSSL gave as a reason (SSL_R_*): the errno value for it. */
-int tls_alert_words(int alert, bool server, char *ret_words, size_t size);
+/* OpenSSL's reason (SSL_R_*), which may be an alert that the peer sent (RFC 8446 6.2): returns the errno value for it. */
 int tls_reason_words(int reason, bool server, const char *offered, char *ret_words, size_t size);
 
 /* Subject or issuer as RFC 2253 writes it, control characters and bytes beyond ASCII escaped. */
 void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size);
 void tls_names(X509 *certificate, struct tls_peer *ret_peer);
-void tls_date(const void *asn1_time, char *ret_text, size_t size); /* "2026-11-21 13:00 UTC" */
 
 #endif

@@ -21,34 +21,10 @@ static void on_signal(int number)
 	signal(number, SIG_DFL); /* the second one is final */
 }
 
-static void monitor_show(void *ctx, const char *stage, double fraction)
+/* Draw a stage (fraction 0..1). */
+static void show(void *ctx, const char *stage, double fraction)
 {
-	progress_show(ctx, stage, fraction);
-}
-
-static bool monitor_stop(void *ctx)
-{
-	(void)ctx;
-	return progress_cancelled();
-}
-
-void progress_start(struct progress *p, bool draw)
-{
-	struct winsize size;
-
-	memset(p, 0, sizeof(*p));
-	p->terminal = draw && isatty(STDERR_FILENO);
-	p->width = 80;
-	if (p->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-		p->width = size.ws_col;
-	p->monitor = (struct monitor){.ctx = p, .progress = monitor_show, .cancelled = monitor_stop};
-	interrupted = 0;
-	signal(SIGINT, on_signal);
-	signal(SIGTERM, on_signal);
-}
-
-void progress_show(struct progress *p, const char *stage, double fraction)
-{
+	struct progress *p = ctx;
 	double now = clock_seconds();
 	int bar = p->width - 40; /* stage 14, percent and time 20, brackets and blanks */
 	int filled;
@@ -76,9 +52,25 @@ void progress_show(struct progress *p, const char *stage, double fraction)
 	fflush(stderr);
 }
 
-bool progress_cancelled(void)
+static bool cancelled(void *ctx)
 {
+	(void)ctx;
 	return interrupted != 0;
+}
+
+void progress_start(struct progress *p, bool draw)
+{
+	struct winsize size;
+
+	memset(p, 0, sizeof(*p));
+	p->terminal = draw && isatty(STDERR_FILENO);
+	p->width = 80;
+	if (p->terminal && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		p->width = size.ws_col;
+	p->monitor = (struct monitor){.ctx = p, .progress = show, .cancelled = cancelled};
+	interrupted = 0;
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
 }
 
 void progress_stop(struct progress *p)

@@ -22,9 +22,6 @@ struct progress {
 
 /* Install the signal handlers. draw false (--json, --quiet): draw no bar; cancelling still works. */
 void progress_start(struct progress *p, bool draw);
-/* Draw a stage (fraction 0..1). monitor.progress calls it. */
-void progress_show(struct progress *p, const char *stage, double fraction);
-bool progress_cancelled(void);
 /* Clear the line and restore the signal handlers. */
 void progress_stop(struct progress *p);
 

@@ -219,7 +219,9 @@ static void take_over(char *path, const char *standard)
 		snprintf(path, CONFIG_PATH_SIZE, "%s", standard);
 }
 
-void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl)
+/* Of a listener: what it has not is taken from the node, a key only together with its certificate, lists of
+ * revoked certificates only with the authorities that they are of. */
+static void complete_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl)
 {
 	if (!certificate[0]) { /* a key belongs to its certificate: both are taken over, or neither */
 		take_over(certificate, node->tls_certificate);
@@ -247,7 +249,7 @@ size_t config_listeners(const struct config *c, struct listener_conf ret_list[LI
 		if (!l->bind[0])
 			snprintf(l->bind, sizeof(l->bind), "%s", c->node.bind);
 		if (l->tls)
-			config_tls_files(&c->node, l->certificate, l->key, l->authorities, l->crl);
+			complete_tls_files(&c->node, l->certificate, l->key, l->authorities, l->crl);
 	}
 	return n;
 }

@@ -244,9 +244,6 @@ bool config_status_may_act(const struct config *c); /* retry and cancel on the s
 
 const char *config_kind_name(enum case_kind kind); /* "dbt", "pet", "parallel" */
 
-/* Of a listener or destination: what it has not is taken from the node, a key only together with its certificate, lists of
- * revoked certificates only with the authorities that they are of. */
-void config_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl);
 /* Pattern with * and ?, upper and lower case alike. */
 bool config_matches(const char *pattern, const char *text);
 

@@ -14,7 +14,7 @@
 #define REFUSALS 20   /* see peer_refusals */
 #define SLOWEST 100e3 /* bytes/s */
 
-bool config_is_loopback(const char *address)
+static bool is_loopback(const char *address)
 {
 	struct in_addr v4;
 	struct in6_addr v6;
@@ -56,7 +56,7 @@ static bool loopback_alone(const struct config *c)
 	size_t n = config_listeners(c, list);
 
 	for (size_t i = 0; i < n; i++)
-		if (!config_is_loopback(list[i].bind))
+		if (!is_loopback(list[i].bind))
 			return false;
 	return true;
 }
@@ -371,7 +371,7 @@ static void finish_status(struct config_reader *r)
 bool config_status_may_act(const struct config *c)
 {
 	if (c->status.actions == STATUS_ACTIONS_LOOPBACK)
-		return config_is_loopback(c->status.bind);
+		return is_loopback(c->status.bind);
 	return c->status.actions == STATUS_ACTIONS_ALWAYS;
 }
 
@@ -398,7 +398,7 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 	for (size_t i = 0; i < n; i++) {
 		bool verified = list[i].tls && list[i].client_certificate;
 
-		if (c->node.require_known_peer || verified || config_is_loopback(list[i].bind))
+		if (c->node.require_known_peer || verified || is_loopback(list[i].bind))
 			continue;
 		snprintf(text, sizeof(text),
 			 "%s%.63s listens on %.63s and require_known_peer is false: anybody on the network may send",
@@ -439,7 +439,7 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 				 c->protocols[i].name, c->protocols[i].stored_offset, c->protocols[i].stored_offset);
 			report(ctx, text);
 		}
-	if (c->status.enabled && !config_is_loopback(c->status.bind)) {
+	if (c->status.enabled && !is_loopback(c->status.bind)) {
 		snprintf(text, sizeof(text),
 			 "the status page listens on %s without password or encryption: anybody on the network sees %s%s",
 			 c->status.bind, c->status.show_patient ? "patients' names" : "the cases",

@@ -47,7 +47,7 @@ char *config_entries(const struct config *c, const struct config_section *sectio
 	return entries;
 }
 
-void config_set_entries(struct config *c, const struct config_section *section, void *entries, size_t n)
+static void set_entries(struct config *c, const struct config_section *section, void *entries, size_t n)
 {
 	memcpy((char *)c + section->offset, &entries, sizeof(entries));
 	memcpy((char *)c + section->count, &n, sizeof(n));
@@ -388,7 +388,7 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		if (at == n)
 			n++;
 	}
-	config_set_entries(r->config, section, entries, n);
+	set_entries(r->config, section, entries, n);
 	free(old);
 	free(r->places[index]);
 	r->places[index] = places;

@@ -39,7 +39,5 @@ void config_reader_clear(struct config_reader *r); /* the places; not the config
 
 /* The entries of a list section, as an array of bytes. */
 char *config_entries(const struct config *c, const struct config_section *section, size_t *ret_n);
-void config_set_entries(struct config *c, const struct config_section *section, void *entries, size_t n);
-bool config_is_loopback(const char *address);
 
 #endif

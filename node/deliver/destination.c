@@ -45,7 +45,9 @@ struct scu_peer destination_commitment_peer(const struct config *config, const s
 	return peer;
 }
 
-bool destination_alarm_due(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
+/* Return true if one more temporary failure requires a person's attention. `send` is the state before this failure. rejected: the
+ * peer rejected the association (deliver_needs_operator). */
+static bool alarm_due(const struct destination_conf *d, const struct job_send *send, bool rejected, double now)
 {
 	bool long_since = d->alarm_after > 0 && send->since > 0 && now - send->since >= d->alarm_after;
 
@@ -56,7 +58,7 @@ bool destination_alarm_due(const struct destination_conf *d, const struct job_se
 bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,
 			double now)
 {
-	bool alarm = destination_alarm_due(d, send, rejected, now);
+	bool alarm = alarm_due(d, send, rejected, now);
 
 	json_object_set_new(detail, "next", json_real(now + backoff_seconds(send->failures + 1, d->retry_first, d->retry_cap)));
 	if (down)

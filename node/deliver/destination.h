@@ -13,9 +13,6 @@ struct scu_peer destination_peer(const struct config *config, const struct desti
 /* Return the peer for storage commitment. */
 struct scu_peer destination_commitment_peer(const struct config *config, const struct destination_conf *destination);
 
-/* Return true if one more temporary failure requires a person's attention. `send` is the state before this failure. rejected: the
- * peer rejected the association (deliver_needs_operator). Pure. */
-bool destination_alarm_due(const struct destination_conf *d, const struct job_send *send, bool rejected, double now);
 /* Add to the event's detail: "next" (time of the next attempt), "down" (no association was possible: other jobs do not try before
  * that time), "alarm". Returns true if the alarm is new: call destination_alarm() after the event is written. */
 bool destination_failed(json_t *detail, const struct destination_conf *d, const struct job_send *send, bool down, bool rejected,

@@ -149,6 +149,32 @@ static bool parse_word(const char *value, const char *const *words, int *ret_ind
 	return false;
 }
 
+static bool parse_int(const char *text, int lo, int hi, int *ret_value)
+{
+	long long value;
+
+	if (options_integer(text, lo, hi, &value) < 0)
+		return false;
+	*ret_value = (int)value;
+	return true;
+}
+
+static bool parse_seed(const char *text, unsigned *ret_seed)
+{
+	long long value;
+
+	if (options_integer(text, 0, UINT_MAX, &value) < 0)
+		return false;
+	*ret_seed = (unsigned)value;
+	return true;
+}
+
+/* Return true if the text has the form of a UID. */
+static bool is_uid(const char *text)
+{
+	return text[0] && strlen(text) < DICOM_UID_SIZE && strspn(text, "0123456789.") == strlen(text);
+}
+
 static bool store_value(const struct option_spec *row, const char *value, void *at)
 {
 	switch (row->type) {
@@ -157,17 +183,17 @@ static bool store_value(const struct option_spec *row, const char *value, void *
 		return true;
 	case OPTION_INTO_UID:
 		*(const char **)at = value;
-		return options_uid(value);
+		return is_uid(value);
 	case OPTION_INTO_CHARS:
 		return snprintf(at, (size_t)row->hi, "%s", value) < (int)row->hi;
 	case OPTION_INTO_WORD:
 		return parse_word(value, row->words, at);
 	case OPTION_INTO_INT:
-		return options_int(value, (int)row->lo, (int)row->hi, at);
+		return parse_int(value, (int)row->lo, (int)row->hi, at);
 	case OPTION_INTO_REAL:
 		return options_real(value, row->lo, row->hi, at) >= 0;
 	case OPTION_INTO_SEED:
-		return options_seed(value, at);
+		return parse_seed(value, at);
 	default:
 		*(bool *)at = row->type == OPTION_INTO_ON;
 		return true;
@@ -323,31 +349,6 @@ int options_integer(const char *text, long long lo, long long hi, long long *ret
 		return -1;
 	*ret_value = value;
 	return 0;
-}
-
-bool options_int(const char *text, int lo, int hi, int *ret_value)
-{
-	long long value;
-
-	if (options_integer(text, lo, hi, &value) < 0)
-		return false;
-	*ret_value = (int)value;
-	return true;
-}
-
-bool options_seed(const char *text, unsigned *ret_seed)
-{
-	long long value;
-
-	if (options_integer(text, 0, UINT_MAX, &value) < 0)
-		return false;
-	*ret_seed = (unsigned)value;
-	return true;
-}
-
-bool options_uid(const char *text)
-{
-	return text[0] && strlen(text) < DICOM_UID_SIZE && strspn(text, "0123456789.") == strlen(text);
 }
 
 int options_real(const char *text, double lo, double hi, double *ret_value)

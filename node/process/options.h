@@ -138,11 +138,6 @@ int options_json(struct json_t *root);
 
 /* Parse a whole number in [lo, hi]. -1: the text is not one; nothing is printed. */
 int options_integer(const char *text, long long lo, long long hi, long long *ret_value);
-/* Parse an int in [lo, hi], and a seed. false: the text is not one. */
-bool options_int(const char *text, int lo, int hi, int *ret_value);
-bool options_seed(const char *text, unsigned *ret_seed);
-/* Return true if the text has the form of a UID. */
-bool options_uid(const char *text);
 /* Parse a finite number in [lo, hi]. -1: the text is not one. */
 int options_real(const char *text, double lo, double hi, double *ret_value);
 

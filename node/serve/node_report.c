@@ -26,7 +26,9 @@ static bool receiver_runs(const struct schedule *s)
 	return false;
 }
 
-json_t *node_report_make(const struct node_report *r, const struct schedule *s, double now)
+/* {"started", "journal", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "disabled", "spare",
+ * "reason", "again"}]}; again: time at which a disabled device is tried again, s since the epoch. Returns a new reference. */
+static json_t *make_report(const struct node_report *r, const struct schedule *s, double now)
 {
 	json_t *devices = json_array();
 
@@ -47,7 +49,7 @@ json_t *node_report_make(const struct node_report *r, const struct schedule *s, 
 
 void node_report_write(struct node_report *r, const struct schedule *s, double now)
 {
-	char *text = event_json_dump(node_report_make(r, s, now));
+	char *text = event_json_dump(make_report(r, s, now));
 
 	if (!text || (r->text && !strcmp(text, r->text)) || !node_file_write(s->config->node.spool, text)) {
 		free(text);

@@ -13,9 +13,6 @@ struct node_report {
 	char *text;	   /* last text written; NULL: none yet */
 };
 
-/* {"started", "journal", "receiver": bool, "stopping": bool, "devices": [{"name", "device", "state", "disabled", "spare",
- * "reason", "again"}]}; again: time at which a disabled device is tried again, s since the epoch. Returns a new reference. */
-json_t *node_report_make(const struct node_report *r, const struct schedule *s, double now);
 /* Write the file if its text differs from the last one. */
 void node_report_write(struct node_report *r, const struct schedule *s, double now);
 void node_report_clear(struct node_report *r);

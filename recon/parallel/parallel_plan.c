@@ -173,17 +173,22 @@ struct projection_spec parallel_spec(const struct parallel_protocol *p, enum par
 	};
 }
 
-struct parallel_vectors parallel_vectors_of(const struct parallel_protocol *p, enum parallel_work work, int n_subsets)
+/* How many vectors there are on the device, beside the projection: volumes; data of all views; of the largest subset's. */
+struct vectors {
+	int volumes, data, subset_data;
+};
+
+static struct vectors vectors_of(const struct parallel_protocol *p, enum parallel_work work, int n_subsets)
 {
 	switch (work) {
 	case PARALLEL_WORK_BACK:
-		return (struct parallel_vectors){1, p->algorithm == PARALLEL_FBP && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
+		return (struct vectors){1, p->algorithm == PARALLEL_FBP && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
 	case PARALLEL_WORK_ROWS: /* x, and where it is positive; y, and the residual */
-		return (struct parallel_vectors){p->non_negative ? 2 : 1, 2, 0};
+		return (struct vectors){p->non_negative ? 2 : 1, 2, 0};
 	case PARALLEL_WORK_RULE: /* x, num, den; y, lengths; line integrals */
-		return (struct parallel_vectors){2 + n_subsets, p->algorithm == PARALLEL_SART ? 2 : 1, 1};
+		return (struct vectors){2 + n_subsets, p->algorithm == PARALLEL_SART ? 2 : 1, 1};
 	default:
-		return (struct parallel_vectors){1, 1, 0};
+		return (struct vectors){1, 1, 0};
 	}
 }
 
@@ -220,7 +225,7 @@ struct parallel_scan parallel_reach(const struct parallel_protocol *p, const str
 static int count(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 		 const struct parallel_views *views, struct device *dev, int n, struct parallel_plan *plan, struct err *err)
 {
-	struct parallel_vectors vectors = parallel_vectors_of(p, work, views->n_subsets);
+	struct vectors vectors = vectors_of(p, work, views->n_subsets);
 	struct grid grid = parallel_grid(&plan->grid, n);
 	size_t bins, tables = 0, scratch = 0;
 	struct scan *scan = NULL;

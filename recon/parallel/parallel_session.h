@@ -30,11 +30,6 @@ void parallel_views_clear(struct parallel_views *v); /* an empty one is fine */
 struct grid parallel_grid(const struct grid *whole, int n);
 struct projection_spec parallel_spec(const struct parallel_protocol *p, enum parallel_work work, const struct scan *scan,
 				     const struct grid *grid, int first, int n_views);
-/* How many vectors there are on the device, beside the projection: volumes; data of all views; of the largest subset's. */
-struct parallel_vectors {
-	int volumes, data, subset_data;
-};
-struct parallel_vectors parallel_vectors_of(const struct parallel_protocol *p, enum parallel_work work, int n_subsets);
 /* Fills the plan's bytes, and part_slices with the most slices that fit. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err);
@@ -86,7 +81,6 @@ void parallel_volume_in(const struct parallel_session *s, const float *volume, f
 void parallel_volume_out(const struct parallel_session *s, const float *out, float least, float *ret_volume);
 /* A value for each slice in every pixel whose middle is in the field of view, else 0. */
 void parallel_volume_level(const struct parallel_session *s, const double *level, float *ret_out);
-bool parallel_inside(const struct parallel_session *s, int i, int j);
 
 /* Progress over all parts: `fraction` of this one. False: cancelled. */
 bool parallel_continues(const struct parallel_session *s, double fraction);

@@ -52,10 +52,6 @@ struct michelogram {
 int michelogram_segments(int rings, int span, int largest_difference, struct michelogram_segment **ret_segments, int *ret_n,
 			 struct err *err);
 
-/* How many planes ring differences first .. last have: what n_planes must be. 0: a scanner of that many rings has not all of
- * them. */
-int michelogram_segment_planes(int rings, int first, int last);
-
 int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL names what is wrong */
 size_t michelogram_planes(const struct michelogram *m);
 size_t michelogram_size(const struct michelogram *m);	       /* bins */

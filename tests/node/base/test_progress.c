@@ -104,7 +104,7 @@ static void test_cancel(void **state)
 	progress_start(&p, false);
 	assert_false(monitor_cancelled(&p.monitor)); /* a new start begins anew */
 	raise(SIGTERM);
-	assert_true(progress_cancelled());
+	assert_true(monitor_cancelled(&p.monitor));
 	progress_stop(&p);
 }
 
