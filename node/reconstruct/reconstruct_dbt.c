@@ -19,7 +19,7 @@ struct dbt_work {
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	int rc = exam_open_as_is(base->paths, base->n_paths, base->as_is, base->config, &w->exam, err);
+	int rc = exam_open(base->paths, base->n_paths, base->as_is, base->config, &w->exam, err);
 
 	if (rc < 0)
 		return rc;

@@ -52,9 +52,8 @@ struct exam {
 };
 
 /* as_is: a person said that what is here is to be taken, though the headers announce another number. */
-int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err);
-int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
-		    struct err *err);
+int exam_open(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
+	      struct err *err);
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
 /* The stored values of a view, turned so that u runs away from the chest wall and v along +y, and the prep for it (i0 filled in).

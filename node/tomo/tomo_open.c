@@ -87,13 +87,8 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	return 0;
 }
 
-int exam_open(const char *const *paths, size_t n, const struct config *config, struct exam **ret_exam, struct err *err)
-{
-	return exam_open_as_is(paths, n, false, config, ret_exam, err);
-}
-
-int exam_open_as_is(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
-		    struct err *err)
+int exam_open(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
+	      struct err *err)
 {
 	struct exam *exam;
 	int rc;

@@ -95,10 +95,4 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err);
 
-/* All of it in one call, for arrays in host memory. line, valid: n_views * n_v * n_u floats in the detector scan's view order.
- * ret_volume: grid_size() floats. */
-int dbt_reconstruct(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
-		    const float *line, const float *valid, const struct monitor *monitor, float *ret_volume,
-		    struct dbt_report *ret_report, struct err *err);
-
 #endif

@@ -1,6 +1,6 @@
 /* dbt_plan.c - decides grid, binning, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of everything dbt_reconstruct() allocates on the device; the CPU device's vectors may be rounded up by a
+ * bytes_total is the sum of everything a session allocates on the device; the CPU device's vectors may be rounded up by a
  * page.
  */
 #include "recon/dbt/dbt_internal.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "recon/core/projector.h"
-#include "recon/dbt/dbt.h"
+#include "tests/recon/dbt/dbt_reconstruct.h"
 
 #define DEPTH_MM 239.36
 #define SUPPORT_MM 17

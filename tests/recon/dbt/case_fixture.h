@@ -5,8 +5,8 @@
 
 #include <errno.h>
 
-#include "recon/dbt/dbt.h"
 #include "recon/phantom/phantom.h"
+#include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
 
 #define CASE_VIEWS 7

@@ -2,8 +2,8 @@
 #ifndef TOMONODE_TESTS_SLAB_FIXTURE_H
 #define TOMONODE_TESTS_SLAB_FIXTURE_H
 
-#include "recon/dbt/dbt.h"
 #include "recon/phantom/phantom.h"
+#include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
 
 #define MU 0.05

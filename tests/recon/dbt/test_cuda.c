@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "recon/dbt/dbt.h"
+#include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
 
 /* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; 1e-5 is what is asked
