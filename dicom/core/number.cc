@@ -26,7 +26,7 @@ static bool to_text(double value, std::chars_format format, int precision, std::
 }
 
 /* "1.2500e-07" -> "1.25e-7", "1.500" -> "1.5", "-0" -> "0": the same value in fewer characters. */
-static std::string squeeze(std::string text)
+static std::string squeeze(const std::string &text)
 {
 	size_t e = text.find('e');
 	std::string exponent = e == std::string::npos ? "" : text.substr(e + 1);

@@ -153,7 +153,7 @@ class SpanFactory : public DcmInputStreamFactory
 } // namespace
 
 /* The base class keeps the producer's address only, so that it may be built after it. */
-SpanStream::SpanStream(std::shared_ptr<const SpanList> list, uint64_t at)
+SpanStream::SpanStream(const std::shared_ptr<const SpanList> &list, uint64_t at)
     : DcmInputStream(&producer_), list_(list), start_(at), producer_(list, at)
 {
 }

@@ -93,7 +93,7 @@ class SpanProducer : public DcmProducer
 class SpanStream : public DcmInputStream
 {
       public:
-	SpanStream(std::shared_ptr<const SpanList> list, uint64_t at);
+	SpanStream(const std::shared_ptr<const SpanList> &list, uint64_t at);
 	DcmInputStreamFactory *newFactory() const override;
 
       private:

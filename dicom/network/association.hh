@@ -86,9 +86,9 @@ int association_fail(struct err *err, const struct association_io *io, const OFC
 bool association_uid_ok(const char *uid);
 bool association_aet_ok(const char *aet);
 
-/* Uncompressed: the peer may be offered the default transfer syntax instead. */
-bool association_uncompressed(const char *transfer_syntax);
+/* ts: a transfer syntax. Uncompressed: the peer may be offered the default transfer syntax instead. */
+bool association_uncompressed(const char *ts);
 /* A transfer syntax whose objects can be kept as they come. */
-bool association_storable(const char *transfer_syntax);
+bool association_storable(const char *ts);
 
 #endif

@@ -108,7 +108,7 @@ LINES_TARGET static void LINES(tile_view)(float *restrict sum, const struct cpu_
 			to = to > v->last ? v->last : to;
 			bin = (int)(to > v->last - 1 ? v->last - 1 : to); /* bins before row[0] round to it: 1 bin at most */
 			value = v->row[bin] + (to - (float)bin) * (v->row[bin + 1] - v->row[bin]);
-			sum[j * CPU_TILE + i] += (at >= low) & (at <= high) ? value : 0;
+			sum[j * CPU_TILE + i] += ((at >= low) & (at <= high)) ? value : 0;
 		}
 }
 

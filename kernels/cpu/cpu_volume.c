@@ -141,7 +141,7 @@ static void gradient_line(const struct prior *prior, const struct lines *l, cons
 				for (int i = first; i < end; i++) {
 					float slope = prior_slope(prior, here[i], other[i]);
 
-					out[i] += (here[i] != 0) & (other[i] != 0) ? w * slope : 0;
+					out[i] += ((here[i] != 0) & (other[i] != 0)) ? w * slope : 0;
 				}
 			}
 }

@@ -49,9 +49,13 @@ static void paint(float *mem, size_t n, uint32_t word)
 
 static bool painted(const float *mem, size_t n, uint32_t word)
 {
-	for (size_t i = 0; i < n; i++)
-		if (memcmp(&mem[i], &word, sizeof(word)) != 0)
+	uint32_t bits;
+
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&bits, &mem[i], sizeof(bits));
+		if (bits != word)
 			return false;
+	}
 	return true;
 }
 

@@ -218,8 +218,8 @@ int config_load(const char *path, void (*report)(void *ctx, const char *problem)
 /* The same of a file, and its text with all includes in place, which the caller frees: what was checked, to be kept. */
 int config_load_text(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
 		     char **ret_text, struct err *err);
-/* The same on text in memory, for fuzzing and tests; `name` stands for the file. */
-int config_parse(const char *text, const char *name, void (*report)(void *ctx, const char *problem), void *ctx,
+/* The same on bytes in memory, for fuzzing and tests; `name` stands for the file. */
+int config_parse(const char *bytes, const char *name, void (*report)(void *ctx, const char *problem), void *ctx,
 		 struct config **ret_config, struct err *err);
 struct config *config_free(struct config *c);
 /* What is allowed but looks unwise ("anybody may send from the network"): one call per warning. */

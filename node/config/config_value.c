@@ -148,7 +148,7 @@ static int store_text(const struct config_key *key, const char *text, void *base
 	if (!text_allowed(key, text))
 		return -1;
 	memset(to, 0, key->size);
-	memcpy(to, text, strlen(text));
+	memcpy(to, text, strlen(text) + 1);
 	return 0;
 }
 

@@ -99,10 +99,12 @@ static bool next_value(FILE *f, bool plain, unsigned long most, unsigned long *r
 
 static int read_pgm(const char *path, FILE *f, struct picture *p, struct err *err)
 {
-	bool plain = fgetc(f) == 'P' && fgetc(f) == '2'; /* "P5" has been seen otherwise */
 	unsigned long width, height, most, v;
+	bool plain;
 	int rc;
 
+	fgetc(f); /* "P2" or "P5": the caller has read it */
+	plain = fgetc(f) == '2';
 	if (!next_number(f, &width) || !next_number(f, &height) || !next_number(f, &most) || most < 1 || most > 65535)
 		return err_set(err, EBADMSG, "%s: the header of a PGM is P2 or P5, width, height, largest value (1 to 65535)",
 			       path);

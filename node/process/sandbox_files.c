@@ -36,12 +36,14 @@ struct ruleset_attr {
 #define FS_READ (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 #define FS_USE (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
 /* A folder to work in: files come, are written, renamed, and go. */
-#define FS_WORK (FS_READ | FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
+#define FS_WORK                                                                                                                  \
+	(LANDLOCK_ACCESS_FS_READ_DIR | FS_USE | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE |                   \
+	 LANDLOCK_ACCESS_FS_REFER)
 /* A folder where finished files are put: what is in it already can be neither read nor written. */
 #define FS_COMMIT                                                                                                                \
 	(LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REFER)
 #define FS_WORK_FOLDERS (FS_WORK | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR)
-#define FS_DEVICE (FS_READ | FS_USE | FS_IOCTL_DEV)
+#define FS_DEVICE (LANDLOCK_ACCESS_FS_READ_DIR | FS_USE | FS_IOCTL_DEV)
 /* What a rule for something that is not a folder may hold. */
 #define FS_OF_FILES (LANDLOCK_ACCESS_FS_EXECUTE | FS_USE | FS_IOCTL_DEV)
 

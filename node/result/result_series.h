@@ -14,10 +14,10 @@ struct result_series {
 };
 
 /* Series and frame of reference. Body Part Examined is there already where the source has it. */
-void result_series_fill(const struct result_series *s, struct item_writer *root);
+void result_series_fill(const struct result_series *s, struct item_writer *w);
 /* What all images of it are, and when they were made. */
-void result_series_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *root);
+void result_series_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *w);
 /* One window for the whole series, which may be narrower than the width of 1 that LINEAR wants; none where lo == hi. */
-void result_series_fill_window(double lo, double hi, struct item_writer *root);
+void result_series_fill_window(double lo, double hi, struct item_writer *w);
 
 #endif

@@ -51,12 +51,12 @@ struct result_slices {
 
 /* header: what all have in common, with the size of a slice as Rows and Columns. All files or none (.part, fsync, rename).
  * ret_file, ret_sop_instance: n[2] of each, in the order of instances. */
-int result_slices_write(const struct result_slices *w, struct dicom_file *header, const float *volume, const char *folder,
+int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,
 			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], uint64_t *ret_bytes, struct err *err);
 
 /* Geometry as tags: Image Orientation, Pixel Spacing, Slice Thickness, Spacing Between Slices, Rows, Columns, 16 bits, one
  * sample; and of an instance its place. */
-void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *root);
-void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *root);
+void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *w);
+void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *w);
 
 #endif

@@ -32,6 +32,6 @@ void schedule_watch(struct schedule *s, double now);
 /* schedule_workers.c */
 void schedule_slots_step(struct schedule *s, double now);			 /* start, stop and watch workers, assign jobs */
 bool schedule_give_up(struct schedule *s, const struct job_view *v, double now); /* fail a job that crashed too often */
-void schedule_worker_ended(struct schedule *s, const struct process *p, int status, double now);
+void schedule_worker_ended(struct schedule *s, const struct process *ended, int status, double now);
 
 #endif

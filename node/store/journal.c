@@ -166,9 +166,9 @@ int journal_end_transaction(struct journal *j, int ret, struct err *err)
 	return ret;
 }
 
-void journal_bind(sqlite3_stmt *s, int at, const char *value)
+void journal_bind(sqlite3_stmt *s, int at, const char *text)
 {
-	sqlite3_bind_text(s, at, value ? value : "", -1, SQLITE_STATIC);
+	sqlite3_bind_text(s, at, text ? text : "", -1, SQLITE_STATIC);
 }
 
 static void column(sqlite3_stmt *s, int at, char *ret, size_t size)
