@@ -433,7 +433,7 @@ void config_warn(const struct config *c, void (*report)(void *ctx, const char *w
 		}
 	}
 	for (size_t i = 0; i < c->n_protocols; i++)
-		if (c->protocols[i].dbt.algorithm == DBT_FBP && !(c->protocols[i].stored_offset < 0)) {
+		if (c->protocols[i].dbt.algorithm == ALGORITHM_FBP && !(c->protocols[i].stored_offset < 0)) {
 			snprintf(text, sizeof(text),
 				 "protocol '%s' has algorithm fbp and stored_offset %g: negative values will be stored as %g",
 				 c->protocols[i].name, c->protocols[i].stored_offset, c->protocols[i].stored_offset);

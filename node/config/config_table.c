@@ -46,8 +46,8 @@ static const struct key_choice log_facilities[] = {
 static const struct key_choice sandbox_modes[] = {{"auto", SANDBOX_AUTO}, {"on", SANDBOX_ON}, {"off", SANDBOX_OFF}, {NULL, 0}};
 const struct key_choice config_kinds[] = {{"dbt", KIND_DBT}, {"pet", KIND_PET}, {"parallel", KIND_PARALLEL}, {NULL, 0}};
 static const struct key_choice algorithms[] = {
-	{"osem", DBT_OSEM}, {"mlem", DBT_MLEM}, {"ostr", DBT_OSTR}, {"mltr", DBT_MLTR},
-	{"sart", DBT_SART}, {"bp", DBT_BP},	{"fbp", DBT_FBP},   {NULL, 0},
+	{"osem", ALGORITHM_OSEM}, {"mlem", ALGORITHM_MLEM}, {"ostr", ALGORITHM_OSTR}, {"mltr", ALGORITHM_MLTR},
+	{"sart", ALGORITHM_SART}, {"bp", ALGORITHM_BP},	    {"fbp", ALGORITHM_FBP},   {NULL, 0},
 };
 static const struct key_choice filters[] = {{"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN}, {NULL, 0}};
 static const struct key_choice slab_modes[] = {{"mean", SLAB_MEAN}, {"maximum", SLAB_MAXIMUM}, {NULL, 0}};

@@ -4,12 +4,12 @@
 #include "node/config/config_internal.h"
 
 static const struct key_choice algorithms[] = {
-	{"bp", PARALLEL_BP},
-	{"fbp", PARALLEL_FBP},
-	{"art", PARALLEL_ART},
-	{"sart", PARALLEL_SART},
-	{"mlem", PARALLEL_MLEM},
-	{"osem", PARALLEL_OSEM},
+	{"bp", ALGORITHM_BP},
+	{"fbp", ALGORITHM_FBP},
+	{"art", ALGORITHM_ART},
+	{"sart", ALGORITHM_SART},
+	{"mlem", ALGORITHM_MLEM},
+	{"osem", ALGORITHM_OSEM},
 	{NULL, 0},
 };
 static const struct key_choice filters[] = {

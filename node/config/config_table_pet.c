@@ -4,7 +4,7 @@
 #include "node/config/config_internal.h"
 
 static const struct key_choice algorithms[] = {
-	{"mlem", PET_MLEM}, {"osem", PET_OSEM}, {"bsrem", PET_BSREM}, {"fbp", PET_FBP}, {NULL, 0},
+	{"mlem", ALGORITHM_MLEM}, {"osem", ALGORITHM_OSEM}, {"bsrem", ALGORITHM_BSREM}, {"fbp", ALGORITHM_FBP}, {NULL, 0},
 };
 static const struct key_choice projectors[] = {
 	{"siddon", PROJECTION_PATHS},

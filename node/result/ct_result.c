@@ -56,7 +56,7 @@ static void choose_unit(struct ct_result *r)
 {
 	const struct interfile *h = &r->s->part[SINOGRAM_LINES].header;
 	const struct protocol_conf *p = r->info->protocol;
-	bool back = p->parallel.algorithm == PARALLEL_BP, attenuation = !strcmp(h->unit, INTERFILE_ATTENUATION);
+	bool back = p->parallel.algorithm == ALGORITHM_BP, attenuation = !strcmp(h->unit, INTERFILE_ATTENUATION);
 	double top = fmax(r->hi, -r->lo);
 
 	r->hounsfield = p->mu_water > 0 && attenuation && !back;

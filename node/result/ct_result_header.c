@@ -12,6 +12,7 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
+#include "node/result/algorithm_terms.h"
 #include "node/result/ct_result_internal.h"
 #include "node/result/result_series.h"
 
@@ -29,18 +30,6 @@ static const uint32_t copied_or_empty[] = {
 	TAG_KVP,
 	DICOM_TAG(0x0020, 0x0012), /* Acquisition Number */
 	TAG_POSITION_REFERENCE_INDICATOR,
-};
-
-static const struct algorithm {
-	const char *name, *code, *meaning; /* code of CID 7203; NULL: it has none */
-	bool iterates;
-} algorithms[] = {
-	[PARALLEL_BP] = {"BP", NULL, NULL, false},
-	[PARALLEL_FBP] = {"FBP", "113962", "Filtered Back Projection", false},
-	[PARALLEL_ART] = {"ART", "113963", "Iterative Reconstruction", true},
-	[PARALLEL_SART] = {"SART", "113963", "Iterative Reconstruction", true},
-	[PARALLEL_MLEM] = {"MLEM", "113963", "Iterative Reconstruction", true},
-	[PARALLEL_OSEM] = {"OSEM", "113963", "Iterative Reconstruction", true},
 };
 
 static const char *filter_name(const struct parallel_protocol *p)
@@ -92,7 +81,7 @@ static void fill_image(const struct ct_result *r, struct item_writer *w)
 	fill_values(r, w);
 	if (p->fov_radius > 0)
 		item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
-	if (p->algorithm == PARALLEL_FBP)
+	if (algorithm_info(p->algorithm)->filtered)
 		item_put_text(w, TAG_CONVOLUTION_KERNEL, filter_name(p));
 }
 
@@ -128,35 +117,35 @@ static void describe_recipe(const struct ct_result *r, char *ret_text, size_t si
 static void describe_derivation(const struct ct_result *r, char *ret_text, size_t size)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	const struct algorithm *a = &algorithms[p->parallel.algorithm];
 	const struct grid *g = &r->info->plan->grid;
 	char how[96] = "";
 	size_t n;
 
-	if (a->iterates)
+	if (algorithm_iterates(p->parallel.algorithm))
 		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", r->info->plan->iterations,
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets));
-	else if (p->parallel.algorithm == PARALLEL_FBP)
+	else if (algorithm_info(p->parallel.algorithm)->filtered)
 		snprintf(how, sizeof(how), ", filter %s", filter_name(&p->parallel));
 	n = (size_t)snprintf(ret_text, size,
 			     "Reconstruction of parallel beams in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
 			     "%d x %d voxels of %.6g x %.6g x %.6g mm, unit %s, device %.95s.",
 			     r->s->n_files, plural(r->s->n_files), r->s->part[SINOGRAM_LINES].header.beams.n_angles, p->name,
-			     a->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1], g->h[2], r->unit, r->info->device);
+			     algorithm_info(p->parallel.algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
+			     g->h[2], r->unit, r->info->device);
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.300s Research use only.", r->warnings[0] ? " " : "", r->warnings);
 }
 
 static void fill_sources(const struct ct_result *r, struct item_writer *root)
 {
-	const struct algorithm *a = &algorithms[r->info->protocol->parallel.algorithm];
+	enum algorithm a = r->info->protocol->parallel.algorithm;
 	char text[1025];
 
 	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	if (a->code)
-		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	if (algorithm_iterates(a) || algorithm_info(a)->filtered) /* backprojection alone has no code here */
+		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, algorithm_terms(a).code, "DCM", algorithm_terms(a).meaning);
 	describe_recipe(r, text, sizeof(text));
 	provenance_fill_contributing_equipment(r->source, &r->now, text, root);
 }

@@ -13,19 +13,16 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
+#include "node/result/algorithm_terms.h"
 #include "node/result/pet_result_internal.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 
-static const struct algorithm {
-	const char *name, *code, *meaning; /* code of CID 7203 */
-	bool iterates;
-} algorithms[] = {
-	[PET_MLEM] = {"MLEM", "113963", "Iterative Reconstruction", true},
-	[PET_OSEM] = {"OSEM", "113963", "Iterative Reconstruction", true},
-	[PET_BSREM] = {"BSREM", "113963", "Iterative Reconstruction", true},
-	[PET_FBP] = {"SSRB FBP", "113962", "Filtered Back Projection", false},
-};
+/* Single-slice rebinning goes before filtered backprojection. */
+static const char *algorithm_name(enum algorithm a)
+{
+	return algorithm_info(a)->filtered ? "SSRB FBP" : algorithm_info(a)->name;
+}
 
 static const char *projector_name(const struct protocol_conf *p)
 {
@@ -45,20 +42,21 @@ static const char *projector_name(const struct protocol_conf *p)
 static void fill_method(const struct pet_result *r, struct item_writer *w)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	const struct algorithm *a = &algorithms[p->pet.algorithm];
+	const char *name = algorithm_name(p->pet.algorithm);
+	bool iterates = algorithm_iterates(p->pet.algorithm);
 	char text[65], kernel[32] = "", psf[24] = "";
 
-	if (p->pet.psf > 0 && a->iterates)
+	if (p->pet.psf > 0 && iterates)
 		snprintf(psf, sizeof(psf), ", PSF %.4g mm", p->pet.psf);
-	if (a->iterates)
-		snprintf(text, sizeof(text), "%s %di%ds%s, %s", a->name, r->info->plan->iterations, r->info->plan->subsets, psf,
+	if (iterates)
+		snprintf(text, sizeof(text), "%s %di%ds%s, %s", name, r->info->plan->iterations, r->info->plan->subsets, psf,
 			 projector_name(p));
 	else
-		snprintf(text, sizeof(text), "%s", a->name);
+		snprintf(text, sizeof(text), "%s", name);
 	item_put_text(w, TAG_RECONSTRUCTION_METHOD, text);
 	if (p->pet.postfilter > 0)
 		snprintf(kernel, sizeof(kernel), "Gauss %.3g mm", p->pet.postfilter);
-	else if (!a->iterates)
+	else if (!iterates)
 		snprintf(kernel, sizeof(kernel), "Hann %.3g", p->pet.filter_cut);
 	kernel[16] = '\0'; /* SH */
 	if (kernel[0])
@@ -128,16 +126,17 @@ static void describe_recipe(const struct pet_result *r, char *ret_text, size_t s
 static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
 {
 	const struct protocol_conf *p = r->info->protocol;
-	const struct algorithm *a = &algorithms[p->pet.algorithm];
+	const char *name = algorithm_name(p->pet.algorithm);
+	bool iterates = algorithm_iterates(p->pet.algorithm);
 	const struct grid *g = &r->info->plan->grid;
 	char passes[96] = "", model[96], filter[64] = "none";
 	size_t n;
 
-	if (a->iterates)
+	if (iterates)
 		snprintf(passes, sizeof(passes), " with %d iteration%s of %d subset%s, projector %s", r->info->plan->iterations,
 			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets),
 			 projector_name(p));
-	if (a->iterates && p->pet.psf > 0)
+	if (iterates && p->pet.psf > 0)
 		snprintf(model, sizeof(model), "resolution model %g mm", p->pet.psf);
 	else
 		snprintf(model, sizeof(model), "no resolution model");
@@ -147,7 +146,7 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		ret_text, size,
 		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s, %s, filter %s, %d x %d x %d voxels of "
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		r->s->n_files, plural(r->s->n_files), p->name, a->name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
+		r->s->n_files, plural(r->s->n_files), p->name, name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
 		g->h[1], g->h[2], 2 * r->info->plan->fov_radius, r->s->scanner ? r->s->scanner->name : "as the data say",
 		r->info->device);
 	if (n < size)
@@ -157,13 +156,13 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 
 void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root)
 {
-	const struct algorithm *a = &algorithms[r->info->protocol->pet.algorithm];
+	struct algorithm_terms terms = algorithm_terms(r->info->protocol->pet.algorithm);
 	char text[1025];
 
 	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 	fill_method(r, root);
 	fill_corrections(r, root);
 	describe_recipe(r, text, sizeof(text));

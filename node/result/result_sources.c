@@ -11,6 +11,7 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
+#include "node/result/algorithm_terms.h"
 #include "node/result/result_internal.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
@@ -78,26 +79,11 @@ static void fill_series_reference(const struct result *r, struct item_writer *ro
 	item_end(root, &item);
 }
 
-/* How each algorithm is called: a name, the defined term of Algorithm Type (0018,9527), a code of CID 7203 (extensible). */
-static const struct algorithm {
-	const char *name, *type, *code, *meaning;
-	bool iterates;
-} algorithms[] = {
-	[DBT_OSEM] = {"OSEM", "ITERATIVE", "113963", "Iterative Reconstruction", true},
-	[DBT_MLEM] = {"MLEM", "ITERATIVE", "113963", "Iterative Reconstruction", true},
-	[DBT_OSTR] = {"OSTR", "ITERATIVE", "113963", "Iterative Reconstruction", true},
-	[DBT_MLTR] = {"MLTR", "ITERATIVE", "113963", "Iterative Reconstruction", true},
-	[DBT_SART] = {"SART", "ITERATIVE", "113963", "Iterative Reconstruction", true},
-	/* shift and add: neither filtered nor iterated, and without a term of its own */
-	[DBT_BP] = {"BP", "BACK_PROJ", "113042", "Pixel by pixel addition", false},
-	[DBT_FBP] = {"FBP", "FILTER_BACK_PROJ", "113962", "Filtered Back Projection", false},
-};
-
 void result_fill_reconstruction_code(const struct result *r, struct item_writer *w)
 {
-	const struct algorithm *a = &algorithms[r->info->protocol->dbt.algorithm];
+	struct algorithm_terms terms = algorithm_terms(r->info->protocol->dbt.algorithm);
 
-	item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, a->code, "DCM", a->meaning);
+	item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 }
 
 void result_fill_further_code(const struct result *r, struct item_writer *w)
@@ -115,19 +101,19 @@ static void fill_reconstruction(const struct result *r, struct item_writer *root
 {
 	struct item_writer item = item_begin(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
 	const struct dbt_protocol *p = &r->info->protocol->dbt;
-	const struct algorithm *a = &algorithms[p->algorithm];
+	const char *name = algorithm_info(p->algorithm)->name;
 	char text[65]; /* both descriptions are LO; the recipe has the rest */
 
-	if (a->iterates)
-		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", a->name, p->iterations, plural(p->iterations),
+	if (algorithm_iterates(p->algorithm))
+		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", name, p->iterations, plural(p->iterations),
 			 r->info->plan->subsets, plural(r->info->plan->subsets));
 	else
-		snprintf(text, sizeof(text), "%s", a->name);
+		snprintf(text, sizeof(text), "%s", name);
 	item_put_text(&item, TAG_RECONSTRUCTION_DESCRIPTION, text);
 	item_put_text(&item, TAG_APPLICATION_NAME, "tomonode");
 	item_put_text(&item, TAG_APPLICATION_VERSION, TOMONODE_VERSION);
 	item_put_text(&item, TAG_APPLICATION_MANUFACTURER, "tomonode");
-	item_put_text(&item, TAG_ALGORITHM_TYPE, a->type);
+	item_put_text(&item, TAG_ALGORITHM_TYPE, algorithm_terms(p->algorithm).type);
 	snprintf(text, sizeof(text), "projector %s, %.40s", p->projector == PROJECTION_EXACT ? "exact" : "slices",
 		 r->info->device);
 	item_put_text(&item, TAG_ALGORITHM_DESCRIPTION, text);

@@ -80,7 +80,7 @@ static float *square_of(const struct picture *p, int side)
 /* One slice is scanned; the others are like it. */
 static int scan_picture(struct run *r, struct err *err)
 {
-	struct parallel_protocol p = {.algorithm = PARALLEL_ART,
+	struct parallel_protocol p = {.algorithm = ALGORITHM_ART,
 				      .iterations = 1,
 				      .subsets = 1,
 				      .relaxation = 1,

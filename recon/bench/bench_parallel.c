@@ -105,9 +105,9 @@ static enum parallel_work work_of(int kind)
 static struct parallel_protocol protocol_of(const struct state *s)
 {
 	return (struct parallel_protocol){
-		.algorithm = s->kind == BENCH_ART	? PARALLEL_ART
-			     : s->kind == BENCH_FOURIER ? PARALLEL_FBP
-							: PARALLEL_BP,
+		.algorithm = s->kind == BENCH_ART	? ALGORITHM_ART
+			     : s->kind == BENCH_FOURIER ? ALGORITHM_FBP
+							: ALGORITHM_BP,
 		.iterations = 1,
 		.subsets = 1,
 		.relaxation = RELAXATION,

@@ -145,7 +145,7 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	report.seconds_setup = begin - s->opened;
 	r = s->streamed ? dbt_streamed_run(s, starting_value(s), monitor, err)
 			: dbt_resident_run(s, starting_value(s), monitor, &report, err);
-	if (r == 0 && s->p->algorithm == DBT_FBP)
+	if (r == 0 && algorithm_info(s->p->algorithm)->filtered)
 		r = scale_slices(s, err);
 	if (r == 0)
 		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);

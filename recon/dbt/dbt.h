@@ -11,20 +11,11 @@
 #include <stdint.h>
 
 #include "kernels/device.h"
+#include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
 #include "recon/core/scan.h"
 
-enum dbt_algorithm {
-	DBT_OSEM = 1, /* ordered subsets EM on line integrals: Hudson & Larkin 1994 */
-	DBT_MLEM,     /* EM, all projections in each update: Shepp & Vardi 1982 */
-	DBT_OSTR,     /* transmission maximum likelihood with ordered subsets: OSC, Kamphuis & Beekman 1998 */
-	DBT_MLTR,     /* the same with all projections in each update: the convex algorithm, Lange & Fessler 1995 */
-	DBT_SART,     /* Andersen & Kak 1984; one projection per subset is ART by projections */
-	DBT_BP,	      /* backprojection: shift and add */
-	DBT_FBP,      /* filtered backprojection */
-};
-
-/* Of DBT_FBP, along the way of the source. */
+/* Of filtered backprojection, along the way of the source. */
 enum dbt_filter {
 	DBT_FILTER_RAMP = 1,
 	DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
@@ -32,11 +23,11 @@ enum dbt_filter {
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
 struct dbt_protocol {
-	enum dbt_algorithm algorithm;
-	int iterations;	     /* ignored by BP and FBP */
-	int subsets;	     /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
-	double relaxation;   /* SART, 0 < relaxation < 2 */
-	bool normalise_rows; /* OSEM, MLEM: the seed's matrix, every row divided by its sum; for comparison only */
+	enum algorithm algorithm; /* one that dbt_takes() */
+	int iterations;		  /* ignored by BP and FBP */
+	int subsets;		  /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
+	double relaxation;	  /* SART, 0 < relaxation < 2 */
+	bool normalise_rows;	  /* OSEM, MLEM: the seed's matrix, every row divided by its sum; for comparison only */
 	enum dbt_filter filter;
 	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
 	double voxel;	      /* in-plane voxel, mm; 0: the detector's own pitch */
@@ -47,6 +38,8 @@ struct dbt_protocol {
 	size_t memory_limit; /* bytes on the device; 0: all it has */
 	bool deterministic;
 };
+
+bool dbt_takes(enum algorithm a); /* osem, mlem, ostr, mltr, sart, bp, fbp, and what else is made of their rules */
 
 struct dbt_plan {
 	struct grid grid;

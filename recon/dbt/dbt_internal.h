@@ -69,7 +69,7 @@ struct dbt_session {
 
 static inline bool dbt_needs_ones(const struct dbt_protocol *p)
 {
-	return p->algorithm == DBT_FBP;
+	return algorithm_info(p->algorithm)->filtered;
 }
 
 /* dbt_resident.c */

@@ -15,37 +15,27 @@
 #define VOXEL_FLOOR_ROWS 1e-9f
 #define VOXEL_FLOOR_TRANSMISSION 1e-12f
 
-bool dbt_one_subset(enum dbt_algorithm algorithm)
+bool dbt_takes(enum algorithm a)
 {
-	return algorithm == DBT_MLEM || algorithm == DBT_MLTR || algorithm == DBT_BP || algorithm == DBT_FBP;
+	const struct algorithm_info *i = algorithm_info(a);
+
+	return i->update != UPDATE_RAYS &&
+	       (i->rule == RULE_EM || i->rule == RULE_TRANSMISSION || i->rule == RULE_SART || i->rule == RULE_BACKPROJECT);
 }
 
 struct iterate_conf dbt_rule(const struct dbt_protocol *p)
 {
-	struct iterate_conf c = {{RULE_EM, BIN_FLOOR, VOXEL_FLOOR, 1}, p->iterations};
+	struct iterate_conf c = {{algorithm_info(p->algorithm)->rule, BIN_FLOOR, VOXEL_FLOOR, 1}, p->iterations};
 
-	switch (p->algorithm) {
-	case DBT_OSEM:
-	case DBT_MLEM:
-		if (p->normalise_rows) {
-			c.rule.kind = RULE_EM_ROWS;
-			c.rule.voxel_floor = VOXEL_FLOOR_ROWS;
-		}
-		break;
-	case DBT_OSTR:
-	case DBT_MLTR:
-		c.rule.kind = RULE_TRANSMISSION;
+	if (c.rule.kind == RULE_EM && p->normalise_rows) {
+		c.rule.kind = RULE_EM_ROWS;
+		c.rule.voxel_floor = VOXEL_FLOOR_ROWS;
+	} else if (c.rule.kind == RULE_TRANSMISSION) {
 		c.rule.voxel_floor = VOXEL_FLOOR_TRANSMISSION;
-		break;
-	case DBT_SART:
-		c.rule.kind = RULE_SART;
+	} else if (c.rule.kind == RULE_SART) {
 		c.rule.step = (float)p->relaxation;
-		break;
-	case DBT_BP:
-	case DBT_FBP:
-		c.rule.kind = RULE_BACKPROJECT;
+	} else if (c.rule.kind == RULE_BACKPROJECT) {
 		c.iterations = 1;
-		break;
 	}
 	return c;
 }
@@ -67,7 +57,8 @@ int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, c
 	}
 	for (size_t i = 0; i < n; i++)
 		position[i] = atan2(detector->views[i].src[1], detector->views[i].src[2]);
-	r = subsets_make(position, detector->n_views, dbt_one_subset(p->algorithm) ? 1 : p->subsets, l.order, l.first, err);
+	r = subsets_make(position, detector->n_views, algorithm_info(p->algorithm)->update == UPDATE_SUBSETS ? p->subsets : 1,
+			 l.order, l.first, err);
 	if (r < 0)
 		goto out;
 	l.n_subsets = r;

@@ -8,8 +8,6 @@
 
 /* Rule, iterations and floors. */
 struct iterate_conf dbt_rule(const struct dbt_protocol *p);
-/* All projections in each update? */
-bool dbt_one_subset(enum dbt_algorithm algorithm);
 
 struct dbt_layout {
 	struct scan *scan; /* binned, views in the order of the subsets */

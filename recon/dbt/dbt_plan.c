@@ -19,23 +19,23 @@
 
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
 {
-	bool analytic = p->algorithm == DBT_BP || p->algorithm == DBT_FBP;
+	const struct algorithm_info *a = algorithm_info(p->algorithm);
 
-	if (p->algorithm < DBT_OSEM || p->algorithm > DBT_FBP)
-		return err_set(err, EINVAL, "algorithm=%d; allowed: osem, mlem, ostr, mltr, sart, bp, fbp", (int)p->algorithm);
-	if (p->algorithm == DBT_SART && !(p->relaxation > 0 && p->relaxation < 2))
+	if (!dbt_takes(p->algorithm))
+		return algorithm_refuse(p->algorithm, dbt_takes, err);
+	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
 		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
-	if (p->normalise_rows && p->algorithm != DBT_OSEM && p->algorithm != DBT_MLEM)
+	if (p->normalise_rows && a->rule != RULE_EM)
 		return err_set(err, EINVAL, "normalise_rows=true; only osem and mlem have it");
-	if (p->algorithm == DBT_FBP && p->filter != DBT_FILTER_RAMP && p->filter != DBT_FILTER_HANN)
+	if (a->filtered && p->filter != DBT_FILTER_RAMP && p->filter != DBT_FILTER_HANN)
 		return err_set(err, EINVAL, "filter=%d; allowed: ramp, hann", (int)p->filter);
-	if (p->algorithm == DBT_FBP && !(p->filter_cut > 0 && p->filter_cut <= 1))
+	if (a->filtered && !(p->filter_cut > 0 && p->filter_cut <= 1))
 		return err_set(err, EINVAL, "filter_cut=%g; allowed: more than 0, up to 1", p->filter_cut);
 	if (p->projector != PROJECTION_SLICES && p->projector != PROJECTION_EXACT)
 		return err_set(err, EINVAL, "projector=%d; allowed: slices, exact", (int)p->projector);
-	if (!analytic && (p->iterations < 1 || p->iterations > 1000))
+	if (algorithm_iterates(p->algorithm) && (p->iterations < 1 || p->iterations > 1000))
 		return err_set(err, EINVAL, "iterations=%d; allowed: 1 to 1000", p->iterations);
-	if (!dbt_one_subset(p->algorithm) && (p->subsets < 0 || p->subsets > detector->n_views))
+	if (a->update == UPDATE_SUBSETS && (p->subsets < 0 || p->subsets > detector->n_views))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
 			       p->subsets, detector->n_views);
 	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* refuses NaN, too */

@@ -97,7 +97,7 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 			struct err *err)
 {
 	size_t n_u = (size_t)s->plan->n_u;
-	bool filtered = s->p->algorithm == DBT_FBP;
+	bool filtered = algorithm_info(s->p->algorithm)->filtered;
 	int n_v = s->plan->n_v, bad = n_v;
 	struct dbt_view_sums *rows = malloc((size_t)n_v * sizeof(*rows));
 

@@ -14,7 +14,7 @@
 
 static int check_lines(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, struct err *err)
 {
-	bool negative = p->algorithm != PARALLEL_MLEM && p->algorithm != PARALLEL_OSEM;
+	bool negative = algorithm_info(p->algorithm)->rule != RULE_EM;
 	size_t n_v = (size_t)s->n_radial, n_views = (size_t)s->n_angles, rows = n_views * (size_t)s->n_slices, bad = SIZE_MAX;
 
 #pragma omp parallel for schedule(static) reduction(min : bad)

@@ -14,6 +14,7 @@
 #define TOMONODE_RECON_PARALLEL_H
 
 #include "kernels/device.h"
+#include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
 
 struct parallel_scan {
@@ -24,22 +25,13 @@ struct parallel_scan {
 	const double *angle;	 /* degrees, n_angles of them, instead of first_angle and arc; borrowed; NULL: equal steps */
 };
 
-enum parallel_algorithm {
-	PARALLEL_BP = 1, /* backprojection, voxel-driven, times the angle between views: blurred, in the unit of line integrals */
-	PARALLEL_FBP,	 /* filtered backprojection */
-	PARALLEL_ART,	 /* Kaczmarz: Gordon, Bender & Herman 1970 */
-	PARALLEL_SART,	 /* Andersen & Kak 1984; subsets = 1: SIRT */
-	PARALLEL_MLEM,	 /* Shepp & Vardi 1982 */
-	PARALLEL_OSEM,	 /* Hudson & Larkin 1994 */
-};
-
 enum parallel_filter { PARALLEL_RAM_LAK = 1, PARALLEL_SHEPP_LOGAN, PARALLEL_COSINE, PARALLEL_HANN };
 enum parallel_route { PARALLEL_FOURIER = 1, PARALLEL_CONVOLUTION }; /* the same result to 1e-5 */
 
 struct parallel_protocol {
-	enum parallel_algorithm algorithm;
-	int iterations; /* sweeps; ignored by BP and FBP */
-	int subsets;	/* SART, OSEM: of angles */
+	enum algorithm algorithm; /* one that parallel_takes() */
+	int iterations;		  /* sweeps; ignored by BP and FBP */
+	int subsets;		  /* SART, OSEM: of angles */
 	double relaxation;
 	bool non_negative; /* ART, SART: values below 0 become 0, after each sweep (ART) and each subset (SART) */
 	bool in_sequence;  /* ART: views in the order of their angles; else each far from those before, which converges faster */
@@ -54,6 +46,10 @@ struct parallel_protocol {
 	size_t memory_limit; /* bytes on the device; 0: all it has. Below what everything needs, slices come in parts */
 	bool deterministic;
 };
+
+/* bp, fbp, art, sart, mlem, osem, and what else is made of their rules. `bp` is voxel-driven, times the angle between views:
+ * blurred, in the unit of line integrals. */
+bool parallel_takes(enum algorithm a);
 
 struct parallel_plan {
 	struct grid grid;		      /* of all slices, (0, 0, 0) in its middle */

@@ -41,7 +41,7 @@ int parallel_back_open(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct projection_spec spec = parallel_spec(s->p, s->work, s->scan, &s->grid, 0, s->s->n_angles);
-	bool filter = s->p->algorithm == PARALLEL_FBP;
+	bool filter = algorithm_info(s->p->algorithm)->filtered;
 	int r;
 
 	s->back = calloc(1, sizeof(*s->back));
@@ -143,7 +143,7 @@ static int filter(const struct parallel_session *s, struct err *err)
 int parallel_back_run(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	bool convolve = s->p->algorithm == PARALLEL_FBP && s->p->route == PARALLEL_CONVOLUTION;
+	bool convolve = algorithm_info(s->p->algorithm)->filtered && s->p->route == PARALLEL_CONVOLUTION;
 	double begin = clock_seconds(), filtered;
 	const struct buf *y = &s->y;
 	int r = 0;

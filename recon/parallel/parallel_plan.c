@@ -17,16 +17,23 @@
 #define MATRIX_LEAST 2	     /* linear models have neighbours */
 #define SAMPLES_OF_PIXEL 0.1 /* a usual step */
 
+bool parallel_takes(enum algorithm a)
+{
+	const struct algorithm_info *i = algorithm_info(a);
+
+	return i->rule == RULE_SART || (i->update != UPDATE_RAYS && (i->rule == RULE_EM || i->rule == RULE_BACKPROJECT));
+}
+
 enum parallel_work parallel_work_of(const struct parallel_protocol *p)
 {
-	return p->algorithm == PARALLEL_BP || p->algorithm == PARALLEL_FBP ? PARALLEL_WORK_BACK
-	       : p->algorithm == PARALLEL_ART				   ? PARALLEL_WORK_ROWS
-									   : PARALLEL_WORK_RULE;
+	if (!algorithm_iterates(p->algorithm))
+		return PARALLEL_WORK_BACK;
+	return algorithm_info(p->algorithm)->update == UPDATE_RAYS ? PARALLEL_WORK_ROWS : PARALLEL_WORK_RULE;
 }
 
 static int check_filter(const struct parallel_protocol *p, struct err *err)
 {
-	if (p->algorithm != PARALLEL_FBP)
+	if (!algorithm_info(p->algorithm)->filtered)
 		return 0;
 	if (p->filter < PARALLEL_RAM_LAK || p->filter > PARALLEL_HANN)
 		return plan_refuse(err, "filter", p->filter, "ram-lak, shepp-logan, cosine, hann");
@@ -39,13 +46,13 @@ static int check_filter(const struct parallel_protocol *p, struct err *err)
 
 static int check_iteration(const struct parallel_protocol *p, const struct parallel_scan *s, struct err *err)
 {
-	bool rows = p->algorithm == PARALLEL_ART;
+	const struct algorithm_info *a = algorithm_info(p->algorithm);
 
 	if (p->iterations < 1 || p->iterations > 100000)
 		return plan_refuse(err, "iterations", p->iterations, "1 to 100000");
-	if ((p->algorithm == PARALLEL_SART || p->algorithm == PARALLEL_OSEM) && (p->subsets < 1 || p->subsets > s->n_angles))
+	if (a->update == UPDATE_SUBSETS && (p->subsets < 1 || p->subsets > s->n_angles))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, s->n_angles);
-	if ((rows || p->algorithm == PARALLEL_SART) && !(p->relaxation > 0 && p->relaxation < 2))
+	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
 		return plan_refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
 	return 0;
 }
@@ -68,8 +75,8 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 {
 	int r = 0;
 
-	if (p->algorithm < PARALLEL_BP || p->algorithm > PARALLEL_OSEM)
-		return plan_refuse(err, "algorithm", p->algorithm, "bp, fbp, art, sart, mlem, osem");
+	if (!parallel_takes(p->algorithm))
+		return algorithm_refuse(p->algorithm, parallel_takes, err);
 	if (work == PARALLEL_WORK_BACK)
 		r = check_filter(p, err);
 	else if (work != PARALLEL_WORK_RADON)
@@ -110,7 +117,7 @@ int parallel_views_make(const struct parallel_protocol *p, const struct parallel
 			struct parallel_views *ret_views, struct err *err)
 {
 	bool spread = work == PARALLEL_WORK_ROWS && !p->in_sequence;
-	bool subsets = work == PARALLEL_WORK_RULE && p->algorithm != PARALLEL_MLEM && p->subsets > 1;
+	bool subsets = work == PARALLEL_WORK_RULE && algorithm_info(p->algorithm)->update == UPDATE_SUBSETS && p->subsets > 1;
 	struct parallel_views v = {.n_subsets = 1};
 	int r = 0;
 
@@ -182,11 +189,11 @@ static struct vectors vectors_of(const struct parallel_protocol *p, enum paralle
 {
 	switch (work) {
 	case PARALLEL_WORK_BACK:
-		return (struct vectors){1, p->algorithm == PARALLEL_FBP && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
+		return (struct vectors){1, algorithm_info(p->algorithm)->filtered && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
 	case PARALLEL_WORK_ROWS: /* x, and where it is positive; y, and the residual */
 		return (struct vectors){p->non_negative ? 2 : 1, 2, 0};
 	case PARALLEL_WORK_RULE: /* x, num, den; y, lengths; line integrals */
-		return (struct vectors){2 + n_subsets, p->algorithm == PARALLEL_SART ? 2 : 1, 1};
+		return (struct vectors){2 + n_subsets, algorithm_info(p->algorithm)->rule == RULE_SART ? 2 : 1, 1};
 	default:
 		return (struct vectors){1, 1, 0};
 	}
@@ -216,7 +223,7 @@ struct parallel_scan parallel_reach(const struct parallel_protocol *p, const str
 	double beyond = fmin(corner, plan->fov_radius) + fabs(s->offset) - 0.5 * (s->n_radial - 1) * s->bin;
 	struct parallel_scan reach = *s;
 
-	if (p->algorithm == PARALLEL_FBP && beyond > 0)
+	if (algorithm_info(p->algorithm)->filtered && beyond > 0)
 		reach.n_radial += 2 * (int)fmin(ceil(beyond / s->bin), most);
 	return reach;
 }

@@ -29,7 +29,7 @@ struct parallel_rule {
 
 static bool is_sart(const struct parallel_session *s)
 {
-	return s->p->algorithm == PARALLEL_SART;
+	return algorithm_info(s->p->algorithm)->rule == RULE_SART;
 }
 
 /* Sum of a slice's data over rays that exist. */
@@ -252,7 +252,7 @@ int parallel_rule_run(struct parallel_session *s, struct err *err)
 	if (r < 0)
 		return r;
 	conf.rule = (struct rule){
-		.kind = is_sart(s) ? RULE_SART : RULE_EM,
+		.kind = algorithm_info(s->p->algorithm)->rule,
 		.bin_floor = is_sart(s) ? (float)(SHORT * s->grid.h[0]) : fmaxf((float)(FLOOR * s->data_mean), FLOAT_LEAST),
 		.voxel_floor = fmaxf((float)(FLOOR * s->rule->mean), FLOAT_LEAST),
 		.step = is_sart(s) ? (float)s->p->relaxation : 1,

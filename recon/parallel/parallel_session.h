@@ -10,8 +10,8 @@
 /* What is done with a stack; the Radon transform is one of them. */
 enum parallel_work {
 	PARALLEL_WORK_BACK = 1, /* BP and FBP */
-	PARALLEL_WORK_ROWS,	/* ART */
-	PARALLEL_WORK_RULE,	/* SART, MLEM, OSEM */
+	PARALLEL_WORK_ROWS,	/* ART: ray by ray */
+	PARALLEL_WORK_RULE,	/* SART, MLEM, OSEM: all views, or subsets of them */
 	PARALLEL_WORK_RADON,
 };
 enum parallel_work parallel_work_of(const struct parallel_protocol *p);

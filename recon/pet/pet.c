@@ -69,7 +69,7 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 	if (r == 0)
 		r = dev->ops->alloc(dev, n, &s->x, err);
 	if (r == 0)
-		r = p->algorithm == PET_FBP ? pet_fbp_open(s, err) : pet_em_open(s, err);
+		r = algorithm_info(p->algorithm)->filtered ? pet_fbp_open(s, err) : pet_em_open(s, err);
 	if (r == 0)
 		r = dev->ops->host_alloc(dev, n * sizeof(float), (void **)&s->out, err);
 	if (r < 0) {
@@ -87,7 +87,7 @@ struct pet_session *pet_close(struct pet_session *s)
 	/* After an error, what was queued before it; and a group that nobody waited for. */
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
-	if (s->p->algorithm == PET_FBP)
+	if (algorithm_info(s->p->algorithm)->filtered)
 		pet_fbp_clear(s);
 	else
 		pet_em_clear(s);
@@ -107,7 +107,7 @@ struct pet_session *pet_close(struct pet_session *s)
 static int filter(struct pet_session *s, struct err *err)
 {
 	double sigma = s->p->postfilter / PSF_FWHM_PER_SIGMA, sigmas[3] = {sigma, sigma, sigma};
-	bool fbp = s->p->algorithm == PET_FBP;
+	bool fbp = algorithm_info(s->p->algorithm)->filtered;
 	struct buf *work = fbp ? &s->spare[0] : &s->work.num, *to = fbp ? &s->spare[1] : &s->den[0];
 	int r;
 
@@ -147,7 +147,7 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 		report.counts += s->plane[PET_DATA][i].all;
 	if (!(report.counts > 0))
 		return err_set(err, EDOM, "sinogram: no counts: all bins of all %d planes are 0", s->n_planes);
-	if (s->p->algorithm == PET_FBP) {
+	if (algorithm_info(s->p->algorithm)->filtered) {
 		r = pet_fbp_run(s, monitor, err);
 		report.seconds_iterate = clock_seconds() - begin;
 	} else {

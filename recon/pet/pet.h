@@ -12,26 +12,20 @@
 #define TOMONODE_RECON_PET_H
 
 #include "kernels/device.h"
+#include "recon/core/algorithm.h"
 #include "recon/core/monitor.h"
 #include "recon/pet/michelogram.h"
 
-enum pet_algorithm {
-	PET_MLEM = 1, /* Shepp & Vardi 1982 */
-	PET_OSEM,     /* Hudson & Larkin 1994, subsets of angles */
-	PET_BSREM,    /* penalised, ordered subsets: De Pierro & Yamagishi 2001, Ahn & Fessler 2003; relative difference prior */
-	PET_FBP, /* single-slice rebinning (Daube-Witherspoon & Muehllehner 1987), then 2-D filtered backprojection; quick look */
-};
-
 struct pet_protocol {
-	enum pet_algorithm algorithm;
-	int iterations;	   /* ignored by FBP */
-	int subsets;	   /* OSEM, BSREM: of angles, at most n_angles; else ignored */
-	int matrix;	   /* pixels along x and y; 0: 256 */
-	double voxel;	   /* mm, transaxial; 0: diameter of the field of view / matrix */
-	double slice;	   /* mm; 0: half of the ring spacing: as many slices as there are direct and cross planes */
-	double fov_radius; /* mm; 0: the largest radial bin, at most 350 and 0.98 of the radius where rays end */
-	double postfilter; /* FWHM of a Gaussian over the result, mm; 0: none */
-	double psf;	   /* FWHM of a Gaussian in the model, mm; 0: none */
+	enum algorithm algorithm; /* one that pet_takes() */
+	int iterations;		  /* ignored by FBP */
+	int subsets;		  /* OSEM, BSREM: of angles, at most n_angles; else ignored */
+	int matrix;		  /* pixels along x and y; 0: 256 */
+	double voxel;		  /* mm, transaxial; 0: diameter of the field of view / matrix */
+	double slice;		  /* mm; 0: half of the ring spacing: as many slices as there are direct and cross planes */
+	double fov_radius;	  /* mm; 0: the largest radial bin, at most 350 and 0.98 of the radius where rays end */
+	double postfilter;	  /* FWHM of a Gaussian over the result, mm; 0: none */
+	double psf;		  /* FWHM of a Gaussian in the model, mm; 0: none */
 	enum projection_model projector;  /* PATHS, JOSEPH, EXACT */
 	double prior_weight, prior_gamma; /* BSREM: beta (relative to the sensitivity) and gamma of kernels/prior.h */
 	double relaxation;		  /* BSREM: step of pass n: 1 / (1 + relaxation n) */
@@ -39,6 +33,10 @@ struct pet_protocol {
 	size_t memory_limit; /* bytes on the device; 0: all it has. Below what everything needs, angles are streamed */
 	bool deterministic;
 };
+
+/* mlem, osem, bsrem (penalised, relative difference prior), fbp (single-slice rebinning, Daube-Witherspoon & Muehllehner 1987,
+ * then 2-D filtered backprojection: quick look), and what else is made of the rules of the first three. */
+bool pet_takes(enum algorithm a);
 
 struct pet_plan {
 	struct grid grid; /* z_fastest; n, h, lo of the volume, centred on the scanner's axis and middle */

@@ -222,6 +222,7 @@ static double steepest(const struct grid *g)
 
 int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err)
 {
+	const struct algorithm_info *a = algorithm_info(s->p->algorithm);
 	struct iterate_conf conf = {.iterations = s->plan->iterations, .load = pet_parts_load, .ctx = s, .grid = &s->plan->grid};
 	struct prior prior = {0};
 	double mean = 0, level = 0, began, floor;
@@ -235,13 +236,12 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 		return r;
 	floor = FLOOR * s->unit * sum_of(s, PET_DATA) / rays(s);
 	conf.rule = (struct rule){
-		.kind = RULE_EM,
+		.kind = a->rule,
 		.bin_floor = fmaxf((float)floor, FLOAT_LEAST),
 		.voxel_floor = fmaxf((float)(FLOOR * mean / s->layout.n_subsets), FLOAT_LEAST),
 		.step = 1,
 	};
-	if (s->p->algorithm == PET_BSREM) {
-		conf.rule.kind = RULE_EM_RELAXED;
+	if (a->rule == RULE_EM_RELAXED) {
 		conf.relaxation = s->p->relaxation;
 		conf.scale = &s->scale;
 		prior = (struct prior){
@@ -254,7 +254,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 	}
 	if (r == 0)
 		r = iterate_run(&conf, s->subsets, (size_t)s->layout.n_subsets, &s->work, &s->x, monitor, err);
-	if (r == 0 && s->p->algorithm == PET_MLEM && !s->has[PET_BACKGROUND])
+	if (r == 0 && a->rule == RULE_EM && a->update == UPDATE_ALL && !s->has[PET_BACKGROUND])
 		r = sum_up(s, conf.rule.bin_floor, report, err);
 	if (r == 0)
 		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err);

@@ -41,7 +41,7 @@ static int make_direct(const struct michelogram *m, struct pet_layout *l, struct
 int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
 		    struct err *err)
 {
-	bool one = p->algorithm == PET_MLEM || p->algorithm == PET_FBP;
+	bool one = algorithm_info(p->algorithm)->update == UPDATE_ALL;
 	size_t n = (size_t)m->n_angles;
 	struct pet_layout l = {0};
 	double *position = malloc(n * sizeof(*position));
@@ -65,7 +65,7 @@ int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, d
 		l.largest_subset =
 			l.first[s + 1] - l.first[s] > l.largest_subset ? l.first[s + 1] - l.first[s] : l.largest_subset;
 	r = scan_create_michelogram(m, fov_radius, order, &l.scan, &l.plane, err);
-	if (r == 0 && p->algorithm == PET_FBP)
+	if (r == 0 && algorithm_info(p->algorithm)->filtered)
 		r = make_direct(m, &l, err);
 out:
 	free(position);
@@ -104,7 +104,7 @@ int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first)
 
 const struct scan *pet_layout_scan(const struct pet_layout *l, const struct pet_protocol *p)
 {
-	return p->algorithm == PET_FBP ? &l->direct : l->scan;
+	return algorithm_info(p->algorithm)->filtered ? &l->direct : l->scan;
 }
 
 struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct pet_protocol *p, const struct grid *grid,
@@ -112,7 +112,7 @@ struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct 
 {
 	return (struct projection_spec){
 		/* filtered backprojection wants no tables: its interpolation is a function of its own */
-		.model = p->algorithm == PET_FBP ? PROJECTION_EXACT : p->projector,
+		.model = algorithm_info(p->algorithm)->filtered ? PROJECTION_EXACT : p->projector,
 		.scan = pet_layout_scan(l, p),
 		.first = first,
 		.n_views = n_views,

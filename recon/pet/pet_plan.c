@@ -32,32 +32,42 @@ static int check_fwhm(const char *key, double fwhm, struct err *err)
 	return fwhm == 0 || (fwhm > 0 && fwhm <= FWHM_MAX) ? 0 : plan_refuse(err, key, fwhm, "0 (none) to 50 mm");
 }
 
+bool pet_takes(enum algorithm a)
+{
+	const struct algorithm_info *i = algorithm_info(a);
+
+	return i->filtered || (i->update != UPDATE_RAYS && (i->rule == RULE_EM || i->rule == RULE_EM_RELAXED));
+}
+
 static int check_em(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
 {
+	const struct algorithm_info *a = algorithm_info(p->algorithm);
+
 	if (p->iterations < 1 || p->iterations > 1000)
 		return plan_refuse(err, "iterations", p->iterations, "1 to 1000");
 	if (p->projector != PROJECTION_PATHS && p->projector != PROJECTION_JOSEPH && p->projector != PROJECTION_EXACT)
 		return plan_refuse(err, "projector", p->projector, "paths, joseph, exact");
-	if (p->algorithm != PET_MLEM && (p->subsets < 1 || p->subsets > m->n_angles))
+	if (a->update == UPDATE_SUBSETS && (p->subsets < 1 || p->subsets > m->n_angles))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, m->n_angles);
-	if (p->algorithm == PET_BSREM && !(p->prior_weight >= 0 && p->prior_weight <= 1e6))
+	if (a->rule == RULE_EM_RELAXED && !(p->prior_weight >= 0 && p->prior_weight <= 1e6))
 		return plan_refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
-	if (p->algorithm == PET_BSREM && !(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
+	if (a->rule == RULE_EM_RELAXED && !(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
 		return plan_refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
-	if (p->algorithm == PET_BSREM && !(p->relaxation >= 0 && p->relaxation <= 1e6))
+	if (a->rule == RULE_EM_RELAXED && !(p->relaxation >= 0 && p->relaxation <= 1e6))
 		return plan_refuse(err, "relaxation", p->relaxation, "0 to 1e6");
 	return check_fwhm("psf", p->psf, err);
 }
 
 static int check_protocol(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
 {
+	bool fbp = algorithm_info(p->algorithm)->filtered;
 	int r;
 
-	if (p->algorithm < PET_MLEM || p->algorithm > PET_FBP)
-		return plan_refuse(err, "algorithm", p->algorithm, "mlem, osem, bsrem, fbp");
-	if (p->algorithm != PET_FBP && (r = check_em(p, m, err)) < 0)
+	if (!pet_takes(p->algorithm))
+		return algorithm_refuse(p->algorithm, pet_takes, err);
+	if (!fbp && (r = check_em(p, m, err)) < 0)
 		return r;
-	if (p->algorithm == PET_FBP && !(p->filter_cut > 0 && p->filter_cut <= 1))
+	if (fbp && !(p->filter_cut > 0 && p->filter_cut <= 1))
 		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
 	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
 		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
@@ -91,7 +101,7 @@ static int lay_out(const struct pet_protocol *p, const struct michelogram *m, st
 		return err_set(err, EINVAL, "slice=%g mm: %g slices over %g mm; allowed: 1 to %d", g->h[2], slices, length,
 			       SLICES_MAX);
 	g->n[2] = (int)slices;
-	if (p->algorithm == PET_FBP && g->h[2] < s->ring_spacing / 2 * (1 - 1e-6))
+	if (algorithm_info(p->algorithm)->filtered && g->h[2] < s->ring_spacing / 2 * (1 - 1e-6))
 		return err_set(err, EINVAL, "slice=%g mm; fbp has a plane every %g mm, and none for thinner slices", g->h[2],
 			       s->ring_spacing / 2);
 	for (int c = 0; c < 3; c++)
@@ -101,13 +111,15 @@ static int lay_out(const struct pet_protocol *p, const struct michelogram *m, st
 
 struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed)
 {
-	if (p->algorithm == PET_FBP)
+	const struct algorithm_info *a = algorithm_info(p->algorithm);
+
+	if (a->filtered)
 		return (struct pet_volumes){.spare = p->postfilter > 0};
 	return (struct pet_volumes){
 		.em = true,
 		.den = streamed ? 1 : n_subsets,
-		.scale = p->algorithm == PET_BSREM,
-		.gradient = p->algorithm == PET_BSREM && p->prior_weight > 0,
+		.scale = a->rule == RULE_EM_RELAXED,
+		.gradient = a->rule == RULE_EM_RELAXED && p->prior_weight > 0,
 		.psf = p->psf > 0,
 	};
 }
@@ -117,7 +129,7 @@ static int count(const struct question *q, int views, bool keep, struct pet_plan
 {
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
 	size_t voxels = grid_size(&plan->grid), view = scan_view_size(scan), tables = 0, scratch = 0, volumes;
-	bool fbp = q->p->algorithm == PET_FBP, all = keep || views == 0;
+	bool fbp = algorithm_info(q->p->algorithm)->filtered, all = keep || views == 0;
 	int *first = malloc(((size_t)scan->n_views + 1) * sizeof(*first)), n, largest = 0;
 	struct pet_volumes v = pet_volumes_of(q->p, q->l->n_subsets, views > 0);
 
@@ -175,7 +187,7 @@ static int fit(const struct question *q, size_t limit, struct pet_plan *plan, st
 int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool with_factors, bool with_background,
 	     struct device *dev, struct pet_plan *ret_plan, struct err *err)
 {
-	struct pet_plan plan = {.iterations = p->algorithm == PET_FBP ? 1 : p->iterations};
+	struct pet_plan plan = {.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations};
 	struct pet_layout l = {0};
 	struct question q = {p, &l, dev, 1 + with_factors + with_background};
 	size_t limit = plan_limit(dev, p->memory_limit);

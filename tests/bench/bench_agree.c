@@ -66,7 +66,7 @@ static int parse(struct work *w, int argc, char **argv)
 		else if (c == 'm')
 			w->protocol.projector = strcmp(optarg, "exact") ? PROJECTION_SLICES : PROJECTION_EXACT;
 		else if (c == 'a')
-			w->protocol.algorithm = strcmp(optarg, "mlem") ? DBT_OSEM : DBT_MLEM;
+			w->protocol.algorithm = strcmp(optarg, "mlem") ? ALGORITHM_OSEM : ALGORITHM_MLEM;
 		else if (c == 'l')
 			w->protocol.memory_limit = strtoull(optarg, NULL, 10);
 		else if (c == 'r')
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 			 .n = {704, 896, 60},
 			 .views = 25,
 			 .gap = true,
-			 .protocol = {.algorithm = DBT_OSEM,
+			 .protocol = {.algorithm = ALGORITHM_OSEM,
 				      .iterations = 1,
 				      .slice_spacing = 1,
 				      .relaxation = 1,
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
 	       "\"difference\":%.3g,\"adjoint_gap\":[%.3g,%.3g],\"seconds\":[%.4f,%.4f],\"bytes_device\":[%zu,%zu],"
 	       "\"slab_slices\":%d,\"group_views\":%d,\"deterministic\":%s,\"agree\":%s}\n",
 	       o[0].device, o[1].device, w.protocol.projector == PROJECTION_EXACT ? "exact" : "slices",
-	       w.protocol.algorithm == DBT_MLEM ? "mlem" : "osem", w.n[0], w.n[1], w.n[2], w.views, d, o[0].gap, o[1].gap,
+	       w.protocol.algorithm == ALGORITHM_MLEM ? "mlem" : "osem", w.n[0], w.n[1], w.n[2], w.views, d, o[0].gap, o[1].gap,
 	       o[0].report.seconds_iterate, o[1].report.seconds_iterate, o[0].plan.bytes_total, o[1].plan.bytes_total,
 	       o[1].plan.slab_slices, o[1].plan.group_views, w.protocol.deterministic ? "true" : "false",
 	       good ? "true" : "false");

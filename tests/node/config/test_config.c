@@ -35,7 +35,7 @@ static void test_defaults(void **state)
 	assert_string_equal(config_route(c, "pet", "ANYBODY")->protocol, "pet-mlem");
 	assert_null(config_route(c, "ct", "ANYBODY"));
 	p = config_protocol(c, "dbt-osem");
-	assert_int_equal(p->dbt.algorithm, DBT_OSEM);
+	assert_int_equal(p->dbt.algorithm, ALGORITHM_OSEM);
 	assert_int_equal(p->dbt.iterations, 1);
 	assert_int_equal(p->dbt.subsets, 0);
 	assert_true(p->dbt.voxel == 0.34 && p->dbt.slice_spacing == 1.0);
@@ -68,11 +68,12 @@ static void test_protocols(void **state)
 {
 	static const struct {
 		const char *name;
-		enum dbt_algorithm algorithm;
+		enum algorithm algorithm;
 		double offset;
 	} all[] = {
-		{"dbt-osem", DBT_OSEM, 0}, {"dbt-mlem", DBT_MLEM, 0}, {"dbt-ostr", DBT_OSTR, 0},  {"dbt-mltr", DBT_MLTR, 0},
-		{"dbt-sart", DBT_SART, 0}, {"dbt-bp", DBT_BP, 0},     {"dbt-fbp", DBT_FBP, -0.3},
+		{"dbt-osem", ALGORITHM_OSEM, 0},  {"dbt-mlem", ALGORITHM_MLEM, 0}, {"dbt-ostr", ALGORITHM_OSTR, 0},
+		{"dbt-mltr", ALGORITHM_MLTR, 0},  {"dbt-sart", ALGORITHM_SART, 0}, {"dbt-bp", ALGORITHM_BP, 0},
+		{"dbt-fbp", ALGORITHM_FBP, -0.3},
 	};
 	struct config *c = good("");
 
@@ -109,11 +110,11 @@ static void test_pet(void **state)
 	(void)state;
 	assert_int_equal(config_protocol(c, "dbt-osem")->kind, KIND_DBT);
 	assert_int_equal(config_protocol(c, "pet-mlem")->kind, KIND_PET);
-	assert_int_equal(config_protocol(c, "pet-mlem")->pet.algorithm, PET_MLEM);
+	assert_int_equal(config_protocol(c, "pet-mlem")->pet.algorithm, ALGORITHM_MLEM);
 	assert_int_equal(config_protocol(c, "pet-mlem")->pet.iterations, 10);
-	assert_int_equal(config_protocol(c, "pet-osem")->pet.algorithm, PET_OSEM);
+	assert_int_equal(config_protocol(c, "pet-osem")->pet.algorithm, ALGORITHM_OSEM);
 	assert_int_equal(config_protocol(c, "pet-osem")->pet.subsets, 28);
-	assert_int_equal(config_protocol(c, "pet-fbp-preview")->pet.algorithm, PET_FBP);
+	assert_int_equal(config_protocol(c, "pet-fbp-preview")->pet.algorithm, ALGORITHM_FBP);
 	assert_int_equal(p.pet.iterations, 40); /* the table's default */
 	assert_int_equal(p.pet.matrix, 256);
 	assert_int_equal(p.pet.projector, PROJECTION_PATHS);
@@ -280,7 +281,7 @@ static void test_set_round_trip(void **state)
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		assert_int_equal(config_set(&p, sets[i], &err), 0);
 	assert_int_equal(p.dbt.memory_limit, 1610612736);
-	assert_int_equal(p.dbt.algorithm, DBT_MLEM);
+	assert_int_equal(p.dbt.algorithm, ALGORITHM_MLEM);
 	assert_int_equal(p.dbt.tile[1], 32);
 	assert_true(p.dbt.deterministic);
 	assert_string_equal(p.description, "A B");

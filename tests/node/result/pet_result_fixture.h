@@ -170,7 +170,7 @@ static inline void input_make(struct input *in)
 		.chunk = {1},
 		.protocol = {.name = "pet-test",
 			     .kind = KIND_PET,
-			     .pet = {.algorithm = PET_OSEM,
+			     .pet = {.algorithm = ALGORITHM_OSEM,
 				     .iterations = 3,
 				     .subsets = 7,
 				     .projector = PROJECTION_PATHS,

@@ -20,7 +20,7 @@ struct test_case {
 };
 
 static const struct dbt_protocol case_protocol = {
-	.algorithm = DBT_OSEM,
+	.algorithm = ALGORITHM_OSEM,
 	.iterations = 2,
 	.relaxation = 0.7,
 	.filter = DBT_FILTER_HANN,
@@ -32,14 +32,14 @@ static const struct dbt_protocol case_protocol = {
 
 static const struct case_algorithm {
 	const char *name;
-	enum dbt_algorithm algorithm;
+	enum algorithm algorithm;
 	int subsets;
 } case_algorithms[] = {
-	{"osem", DBT_OSEM, 0}, {"osem, 3 subsets", DBT_OSEM, 3},
-	{"mlem", DBT_MLEM, 0}, {"ostr", DBT_OSTR, 0},
-	{"mltr", DBT_MLTR, 0}, {"sart", DBT_SART, 0},
-	{"bp", DBT_BP, 0},     {"sart, 2 subsets", DBT_SART, 2},
-	{"fbp", DBT_FBP, 0},
+	{"osem", ALGORITHM_OSEM, 0}, {"osem, 3 subsets", ALGORITHM_OSEM, 3},
+	{"mlem", ALGORITHM_MLEM, 0}, {"ostr", ALGORITHM_OSTR, 0},
+	{"mltr", ALGORITHM_MLTR, 0}, {"sart", ALGORITHM_SART, 0},
+	{"bp", ALGORITHM_BP, 0},     {"sart, 2 subsets", ALGORITHM_SART, 2},
+	{"fbp", ALGORITHM_FBP, 0},
 };
 
 #define CASE_ALGORITHMS (sizeof(case_algorithms) / sizeof(case_algorithms[0]))

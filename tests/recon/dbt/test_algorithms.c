@@ -16,7 +16,7 @@
 #include "tests/recon/dbt/slab_fixture.h"
 #include "tests/skip.h"
 
-static struct dbt_protocol slab_protocol(enum dbt_algorithm algorithm, int iterations)
+static struct dbt_protocol slab_protocol(enum algorithm algorithm, int iterations)
 {
 	return (struct dbt_protocol){.algorithm = algorithm,
 				     .iterations = iterations,
@@ -42,13 +42,13 @@ static void uniform_tissue(void **state)
 {
 	static const struct {
 		const char *name;
-		enum dbt_algorithm algorithm;
+		enum algorithm algorithm;
 		int iterations;
-	} runs[] = {{"osem", DBT_OSEM, 1},
-		    {"mlem", DBT_MLEM, 25},
-		    {"ostr", DBT_OSTR, 1},
-		    {"mltr", DBT_MLTR, 25},
-		    {"sart", DBT_SART, 1}};
+	} runs[] = {{"osem", ALGORITHM_OSEM, 1},
+		    {"mlem", ALGORITHM_MLEM, 25},
+		    {"ostr", ALGORITHM_OSTR, 1},
+		    {"mltr", ALGORITHM_MLTR, 25},
+		    {"sart", ALGORITHM_SART, 1}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
@@ -78,7 +78,7 @@ static void uniform_tissue(void **state)
  * and as rays have different lengths no image fits them all: shading. The same data with true lengths have neither. */
 static void normalised_rows(void **state)
 {
-	struct dbt_protocol p = slab_protocol(DBT_MLEM, 25);
+	struct dbt_protocol p = slab_protocol(ALGORITHM_MLEM, 25);
 	double lo, hi, mean, true_lo, true_hi, true_mean;
 	struct slab s = slab_open(&p, FIXTURE_CPU);
 
@@ -180,7 +180,7 @@ static void likelihood_never_falls(void **state)
 
 /* Contrast of a disc of +20 %, 6 mm high and 12 mm wide, in its slice: its inner 4 x 4 voxels against the slice 24
  * mm beside it. */
-static double disc_contrast(enum dbt_algorithm algorithm, int iterations)
+static double disc_contrast(enum algorithm algorithm, int iterations)
 {
 	struct shape disc = {SHAPE_CYLINDER_Z, ROLE_LESION, {32, 0, 17 + DISC_Z}, {6, 6, 3}, 0.2 * MU};
 	struct dbt_protocol p = slab_protocol(algorithm, iterations);
@@ -213,9 +213,10 @@ static double disc_contrast(enum dbt_algorithm algorithm, int iterations)
 /* One pass over 25 subsets does about what 25 to 50 whole iterations do. */
 static void subsets_are_fast(void **state)
 {
-	double osem = disc_contrast(DBT_OSEM, 1), mlem25 = disc_contrast(DBT_MLEM, 25), mlem50 = disc_contrast(DBT_MLEM, 50),
-	       mlem1 = disc_contrast(DBT_MLEM, 1);
-	double ostr = disc_contrast(DBT_OSTR, 1), mltr25 = disc_contrast(DBT_MLTR, 25), mltr1 = disc_contrast(DBT_MLTR, 1);
+	double osem = disc_contrast(ALGORITHM_OSEM, 1), mlem25 = disc_contrast(ALGORITHM_MLEM, 25),
+	       mlem50 = disc_contrast(ALGORITHM_MLEM, 50), mlem1 = disc_contrast(ALGORITHM_MLEM, 1);
+	double ostr = disc_contrast(ALGORITHM_OSTR, 1), mltr25 = disc_contrast(ALGORITHM_MLTR, 25),
+	       mltr1 = disc_contrast(ALGORITHM_MLTR, 1);
 
 	(void)state;
 	print_message(
@@ -230,7 +231,7 @@ static void subsets_are_fast(void **state)
 
 static void backprojection_of_a_slab(void **state)
 {
-	struct dbt_protocol p = slab_protocol(DBT_BP, 0);
+	struct dbt_protocol p = slab_protocol(ALGORITHM_BP, 0);
 	struct slab s = slab_open(&p, FIXTURE_POISON);
 	size_t inside = 0;
 
@@ -256,7 +257,7 @@ static void beads_of_fbp(void **state)
 		struct shape bead = {
 			SHAPE_ELLIPSOID, ROLE_BEAD, {at[0] + 0.5, at[1] + 0.5 - 50, 17 + at[2] + 0.5}, {1, 1, 1}, 0.5};
 		struct phantom phantom = {"bead", 1, &bead};
-		struct dbt_protocol p = slab_protocol(DBT_FBP, 0);
+		struct dbt_protocol p = slab_protocol(ALGORITHM_FBP, 0);
 		struct scan *scan = fixture_scan(60, 100, 1, 25);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
 		size_t n = scan_view_size(scan);

@@ -353,7 +353,8 @@ static float *reconstruct(struct device *dev, const struct scan *scan, const str
 /* Two passes over 7 subsets: 14 updates, each with the relative error of an operator. */
 static void whole_reconstruction(void **state)
 {
-	static const enum dbt_algorithm algorithms[] = {DBT_OSEM, DBT_MLEM, DBT_OSTR, DBT_MLTR, DBT_SART, DBT_BP, DBT_FBP};
+	static const enum algorithm algorithms[] = {ALGORITHM_OSEM, ALGORITHM_MLEM, ALGORITHM_OSTR, ALGORITHM_MLTR,
+						    ALGORITHM_SART, ALGORITHM_BP,   ALGORITHM_FBP};
 	struct scan *scan = fixture_scan(111, 137, 1.0, 7);
 	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = cuda_device();
 

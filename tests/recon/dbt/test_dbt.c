@@ -13,7 +13,7 @@
 #include "tests/recon/dbt/slab_fixture.h"
 
 static const struct dbt_protocol osem = {
-	.algorithm = DBT_OSEM, .iterations = 1, .voxel = 0.34, .slice_spacing = 1, .projector = PROJECTION_SLICES};
+	.algorithm = ALGORITHM_OSEM, .iterations = 1, .voxel = 0.34, .slice_spacing = 1, .projector = PROJECTION_SLICES};
 
 static void plan_of_the_inspiration(void **state)
 {
@@ -46,7 +46,7 @@ static void plan_of_the_inspiration(void **state)
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.bin, 3);
 	assert_true(plan.grid.n[0] * 0.3 >= 239.36 && (plan.grid.n[0] - 1) * 0.3 < 239.36);
-	p.algorithm = DBT_MLEM;
+	p.algorithm = ALGORITHM_MLEM;
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.subsets, 1);
 	scan_free(scan);
@@ -113,8 +113,8 @@ static void plan_refusals(void **state)
 	p.tile[1] = -2;
 	refuse(&p, 17, 60, EINVAL, "tile=0x-2");
 	p = osem;
-	p.algorithm = 8;
-	refuse(&p, 17, 60, EINVAL, "algorithm=8");
+	p.algorithm = ALGORITHM_COUNT;
+	refuse(&p, 17, 60, EINVAL, "; allowed: bp, fbp, sart, mlem, osem, ostr, mltr");
 	p = osem;
 	p.projector = 7;
 	refuse(&p, 17, 60, EINVAL, "projector=7");
@@ -162,13 +162,13 @@ static void plan_limit_is_sharp(void **state)
 static void uniform_slab(void **state)
 {
 	static const struct {
-		enum dbt_algorithm algorithm;
+		enum algorithm algorithm;
 		enum projection_model projector;
 		int iterations, device;
 	} runs[] = {
-		{DBT_OSEM, PROJECTION_SLICES, 1, FIXTURE_CPU}, {DBT_OSEM, PROJECTION_SLICES, 1, FIXTURE_POISON},
-		{DBT_OSEM, PROJECTION_EXACT, 1, FIXTURE_CPU},  {DBT_MLEM, PROJECTION_SLICES, 20, FIXTURE_POISON},
-		{DBT_MLEM, PROJECTION_EXACT, 2, FIXTURE_CPU},
+		{ALGORITHM_OSEM, PROJECTION_SLICES, 1, FIXTURE_CPU}, {ALGORITHM_OSEM, PROJECTION_SLICES, 1, FIXTURE_POISON},
+		{ALGORITHM_OSEM, PROJECTION_EXACT, 1, FIXTURE_CPU},  {ALGORITHM_MLEM, PROJECTION_SLICES, 20, FIXTURE_POISON},
+		{ALGORITHM_MLEM, PROJECTION_EXACT, 2, FIXTURE_CPU},
 	};
 
 	(void)state;
@@ -193,7 +193,7 @@ static void uniform_slab(void **state)
 		print_message("run %zu: mean %.5f, depth %.5f to %.5f\n", i, total / HEIGHT, lo, hi);
 		assert_near(total / HEIGHT, MU, 0.01 * MU);
 		assert_true((hi - lo) / MU < 0.01);
-		if (p.algorithm == DBT_MLEM)
+		if (p.algorithm == ALGORITHM_MLEM)
 			assert_near(s.report.sum_model, s.report.sum_data, 1e-5 * s.report.sum_data); /* see test_iterate.c */
 		else
 			assert_near(s.report.sum_model, 0, 0);

@@ -377,9 +377,12 @@ static void cancel(void **state)
 static void faults(void **state)
 {
 	static const struct {
-		enum dbt_algorithm algorithm;
+		enum algorithm algorithm;
 		int slices, views, least; /* calls that such a run has at least */
-	} ways[] = {{DBT_OSEM, CASE_SLICES, 0, 60}, {DBT_SART, CASE_SLICES, 0, 60}, {DBT_OSEM, 4, 0, 100}, {DBT_MLTR, 6, 3, 100}};
+	} ways[] = {{ALGORITHM_OSEM, CASE_SLICES, 0, 60},
+		    {ALGORITHM_SART, CASE_SLICES, 0, 60},
+		    {ALGORITHM_OSEM, 4, 0, 100},
+		    {ALGORITHM_MLTR, 6, 3, 100}};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {

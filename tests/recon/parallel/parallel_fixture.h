@@ -23,7 +23,7 @@ static inline struct parallel_scan parallel_scan_of(int n, int n_angles, int n_s
 	};
 }
 
-static inline struct parallel_protocol parallel_protocol_of(enum parallel_algorithm algorithm, int n)
+static inline struct parallel_protocol parallel_protocol_of(enum algorithm algorithm, int n)
 {
 	return (struct parallel_protocol){
 		.algorithm = algorithm,

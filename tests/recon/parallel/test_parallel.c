@@ -88,7 +88,7 @@ static void disc_has_its_value(void **state)
 							  .slice = 1,
 							  .first_angle = ways[w].first,
 							  .arc = ways[w].arc};
-				struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, ways[w].matrix);
+				struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, ways[w].matrix);
 				struct parallel_shape shape = disc[0];
 				struct parallel_plan plan;
 				float *lines, *image;
@@ -117,7 +117,7 @@ static void lists_of_angles(void **state)
 	enum { N = 300 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(64, N, 1);
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, 64);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 64);
 	struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
 	/* not in the middle, where the same piece of the edge falls between rays in all views */
 	const struct parallel_shape shape = {.c = {4.2, -3.7}, .r = {20, 20}, .mu = 0.02};
@@ -197,7 +197,7 @@ static void corners_are_air(void **state)
 							.slice = 1,
 							.arc = 180};
 			const struct parallel_shape shape = {.c = {4.2, -3.7}, .r = {20, 20}, .mu = 0.02};
-			struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, N);
+			struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, N);
 			struct parallel_plan plan;
 			float *lines = parallel_lines(&s, &shape, 1, 0), *image;
 
@@ -230,7 +230,7 @@ static void backprojection_of_one(void **state)
 	(void)state;
 	for (int n = 31; n <= 38; n++) {
 		struct parallel_scan s = parallel_scan_of(n, 2 * n + 1, 2);
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, n);
+		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, n);
 		float *lines = fixture_floats(parallel_size(&s), 1, 1, 1), *image;
 
 		image = parallel_image(&p, &s, dev, lines, NULL);
@@ -253,7 +253,7 @@ static void points_stay_where_they_are(void **state)
 		for (int quadrant = 0; quadrant < 4; quadrant++)
 			for (int route = PARALLEL_FOURIER; route <= PARALLEL_CONVOLUTION; route++) {
 				struct parallel_scan s = parallel_scan_of(n, 120, 1);
-				struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, n);
+				struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, n);
 				double x = quadrant & 1 ? -12.3 : 12.3, y = quadrant & 2 ? -7.8 : 7.8, sum = 0, at[2] = {0, 0};
 				const struct parallel_shape point = {.c = {x, y}, .r = {2, 2}, .mu = 1};
 				float *lines = parallel_lines(&s, &point, 1, 0), *image;
@@ -287,8 +287,8 @@ static void negative_stays(void **state)
 	struct parallel_scan s = parallel_scan_of(40, 20, 1);
 
 	(void)state;
-	for (int algorithm = PARALLEL_BP; algorithm <= PARALLEL_FBP; algorithm++) {
-		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, 40);
+	for (int algorithm = ALGORITHM_BP; algorithm <= ALGORITHM_FBP; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of((enum algorithm)algorithm, 40);
 		float *lines = parallel_lines(&s, disc, 1, 0), *plus, *minus;
 		double least = 0;
 
@@ -300,7 +300,7 @@ static void negative_stays(void **state)
 			assert_near(plus[i], -minus[i], 1e-6);
 			least = fmin(least, plus[i]);
 		}
-		assert_true(algorithm == PARALLEL_BP || least < -1e-4); /* streaks around the disc */
+		assert_true(algorithm == ALGORITHM_BP || least < -1e-4); /* streaks around the disc */
 		free(lines);
 		free(plus);
 		free(minus);
@@ -313,7 +313,7 @@ static void field_of_view(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(40, 30, 3);
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, 40);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 40);
 	float *lines = parallel_lines(&s, disc, 1, 0.3), *whole = parallel_image(&p, &s, dev, lines, NULL), *image;
 
 	(void)state;
@@ -336,7 +336,7 @@ static void stacks_in_parts(void **state)
 	enum { N = 30, SLICES = 7 };
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct parallel_scan s = parallel_scan_of(N, 21, SLICES), one = parallel_scan_of(N, 21, 1);
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, N), least;
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, N), least;
 	size_t slice = (size_t)one.n_radial * 21;
 	float *lines = parallel_lines(&s, disc, 1, 0.5), *whole, *image, *radon, *parts;
 	struct parallel_plan plan, small;
@@ -389,7 +389,7 @@ static void expect(int expected, const struct parallel_protocol *p, const struct
 static void refusals(void **state)
 {
 	const struct parallel_scan good = parallel_scan_of(20, 10, 1);
-	const struct parallel_protocol fbp = parallel_protocol_of(PARALLEL_FBP, 20);
+	const struct parallel_protocol fbp = parallel_protocol_of(ALGORITHM_FBP, 20);
 	double angle[10] = {0, 1, 2, NAN};
 	int twice[10] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 8};
 	struct parallel_scan s;
@@ -413,7 +413,7 @@ static void refusals(void **state)
 #define PROTOCOL(from, field, value, word)                                                                                       \
 	p = from, p.field = value;                                                                                               \
 	expect(-EINVAL, &p, &good, word)
-	PROTOCOL(fbp, algorithm, (enum parallel_algorithm)0, "algorithm");
+	PROTOCOL(fbp, algorithm, (enum algorithm)0, "algorithm");
 	PROTOCOL(fbp, filter, (enum parallel_filter)7, "filter");
 	PROTOCOL(fbp, route, (enum parallel_route)0, "route");
 	PROTOCOL(fbp, matrix, 1, "matrix");
@@ -423,13 +423,13 @@ static void refusals(void **state)
 	p.filter = PARALLEL_HANN;
 	p.filter_cut = 0;
 	expect(-EINVAL, &p, &good, "filter_cut");
-	p = parallel_protocol_of(PARALLEL_ART, 20);
+	p = parallel_protocol_of(ALGORITHM_ART, 20);
 	PROTOCOL(p, relaxation, 2, "relaxation");
 	p.relaxation = 1;
 	PROTOCOL(p, projector, PROJECTION_EXACT, "projector");
 	p.projector = PROJECTION_SAMPLED;
 	PROTOCOL(p, sampling, -1, "sampling");
-	p = parallel_protocol_of(PARALLEL_OSEM, 20);
+	p = parallel_protocol_of(ALGORITHM_OSEM, 20);
 	PROTOCOL(p, subsets, 11, "subsets");
 	p.subsets = 1;
 	PROTOCOL(p, iterations, 0, "iterations");
@@ -446,7 +446,7 @@ static void bad_data(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct parallel_scan s = parallel_scan_of(20, 10, 3);
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, 20);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 20);
 	struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
 	float *lines = fixture_floats(parallel_size(&s), 1, 0, 1), *image = malloc(parallel_pixels(&plan) * sizeof(*image));
 	size_t at = (2 * 10 + 7) * (size_t)s.n_radial + 5;
@@ -461,7 +461,7 @@ static void bad_data(void **state)
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), -EINVAL);
 	lines[at] = -1;
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), 0);
-	p.algorithm = PARALLEL_MLEM;
+	p.algorithm = ALGORITHM_MLEM;
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), -EINVAL);
 	free(lines);
 	free(image);

@@ -58,7 +58,7 @@ static void filter_does_not_wrap(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 1, .n_radial = 33, .bin = 1, .slice = 1, .arc = 180};
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, 33);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 33);
 	float lines[33] = {0};
 
 	(void)state;
@@ -89,7 +89,7 @@ static void routes_agree(void **state)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 			for (int filter = PARALLEL_RAM_LAK; filter <= PARALLEL_HANN; filter++) {
 				struct parallel_scan s = parallel_scan_of(sizes[i].matrix, sizes[i].angles, sizes[i].slices);
-				struct parallel_protocol p = parallel_protocol_of(PARALLEL_FBP, sizes[i].matrix);
+				struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, sizes[i].matrix);
 				size_t n = (size_t)(sizes[i].matrix * sizes[i].matrix * sizes[i].slices);
 				float *lines = fixture_floats(parallel_size(&s), 5, -1, 3), *a, *b;
 

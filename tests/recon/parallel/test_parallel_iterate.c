@@ -74,7 +74,7 @@ static void order_of_rays(void **state)
 		for (int m = 0; m < 3; m++) {
 			struct device *dev = fixture_device(device, 2);
 			struct parallel_scan s = parallel_scan_of(N, ANGLES, 1);
-			struct parallel_protocol p = parallel_protocol_of(PARALLEL_ART, N);
+			struct parallel_protocol p = parallel_protocol_of(ALGORITHM_ART, N);
 			struct parallel_plan plan;
 			struct scan *scan = NULL;
 			double *a, x[N * N] = {0}, most = 0, apart = 0;
@@ -161,8 +161,8 @@ static void small_system(void **state)
 	(void)state;
 	s.bin = 0.6;
 	s.n_radial = 19;
-	for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_SART; algorithm++) {
-		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+	for (int algorithm = ALGORITHM_ART; algorithm <= ALGORITHM_SART; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of((enum algorithm)algorithm, N);
 		size_t rays = (size_t)(s.n_angles * s.n_radial);
 		float *lines, *truth = consistent(&p, &s, dev, -0.5, 1, &lines), *image;
 		struct parallel_report report;
@@ -193,10 +193,10 @@ static void residual_falls(void **state)
 	(void)state;
 	for (int device = 0; device < FIXTURE_DEVICES; device++)
 		for (int m = 0; m < 3; m++)
-			for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_SART; algorithm++) {
+			for (int algorithm = ALGORITHM_ART; algorithm <= ALGORITHM_SART; algorithm++) {
 				struct device *dev = fixture_device(device, 2);
 				struct parallel_scan s = parallel_scan_of(N, 20, SLICES);
-				struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+				struct parallel_protocol p = parallel_protocol_of((enum algorithm)algorithm, N);
 				float *lines, *truth;
 				double before = 1;
 
@@ -235,7 +235,7 @@ static void two_projections(void **state)
 	enum { N = 40 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 2, .n_radial = N, .bin = 1, .slice = 1, .arc = 180};
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_ART, N);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_ART, N);
 	float *lines, *truth = consistent(&p, &s, dev, 0, 1, &lines), *image;
 	struct parallel_report report;
 
@@ -267,8 +267,8 @@ static void negative_values(void **state)
 	struct parallel_scan s = parallel_scan_of(N, 24, 2);
 
 	(void)state;
-	for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_SART; algorithm++) {
-		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+	for (int algorithm = ALGORITHM_ART; algorithm <= ALGORITHM_SART; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of((enum algorithm)algorithm, N);
 		float *lines = parallel_lines(&s, ellipses, 2, 0), *plus, *minus, *cut;
 		double least = 0, sum = 0;
 		size_t n = 2 * N * N;
@@ -293,7 +293,7 @@ static void negative_values(void **state)
 		free(minus);
 		minus = parallel_image(&p, &s, dev, lines, NULL);
 		for (size_t i = 0; i < n; i++)
-			assert_true(algorithm == PARALLEL_SART ? minus[i] == 0 : minus[i] >= 0); /* ART: cut once a sweep */
+			assert_true(algorithm == ALGORITHM_SART ? minus[i] == 0 : minus[i] >= 0); /* ART: cut once a sweep */
 		free(lines);
 		free(plus);
 		free(minus);
@@ -306,13 +306,13 @@ static void negative_values(void **state)
 static void values(void **state)
 {
 	static const struct {
-		enum parallel_algorithm algorithm;
+		enum algorithm algorithm;
 		int iterations, subsets;
-	} ways[] = {{PARALLEL_ART, 10, 1},
-		    {PARALLEL_SART, 30, 1},
-		    {PARALLEL_SART, 10, 6},
-		    {PARALLEL_MLEM, 60, 1},
-		    {PARALLEL_OSEM, 6, 10}};
+	} ways[] = {{ALGORITHM_ART, 10, 1},
+		    {ALGORITHM_SART, 30, 1},
+		    {ALGORITHM_SART, 10, 6},
+		    {ALGORITHM_MLEM, 60, 1},
+		    {ALGORITHM_OSEM, 6, 10}};
 	static const double units[] = {1, 1e-9, 1e12};
 	enum { N = 40 };
 	const struct parallel_shape disc = {.c = {2.3, -1.4}, .r = {12, 12}, .mu = 0.02};
@@ -331,7 +331,7 @@ static void values(void **state)
 				lines[i] *= (float)units[u];
 			p.iterations = ways[a].iterations;
 			p.subsets = ways[a].subsets;
-			p.relaxation = ways[a].algorithm == PARALLEL_ART ? 0.2 : 1;
+			p.relaxation = ways[a].algorithm == ALGORITHM_ART ? 0.2 : 1;
 			image = parallel_image(&p, &s, dev, lines, NULL);
 			for (int i = 0; i < N * N; i++)
 				if (hypot(i % N - 19.5 - 2.3, i / N - 19.5 + 1.4) < 9) {
@@ -352,7 +352,7 @@ static void mlem_keeps_sums(void **state)
 	enum { N = 24, SLICES = 3 };
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct parallel_scan s = parallel_scan_of(N, 18, SLICES);
-	struct parallel_protocol p = parallel_protocol_of(PARALLEL_MLEM, N);
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_MLEM, N);
 	size_t slice = parallel_size(&s) / SLICES;
 	float *lines = parallel_lines(&s, ellipses, 2, 0.6);
 
@@ -386,15 +386,20 @@ static void parts_change_nothing(void **state)
 	enum { N = 26, SLICES = 5 };
 
 	(void)state;
-	for (int algorithm = PARALLEL_ART; algorithm <= PARALLEL_OSEM; algorithm++) {
+	for (enum algorithm algorithm = ALGORITHM_ART; algorithm < ALGORITHM_COUNT; algorithm++) {
 		struct device *dev = fixture_device(FIXTURE_POISON, 2);
 		struct parallel_scan s = parallel_scan_of(N, 20, SLICES);
-		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, N);
+		struct parallel_protocol p = parallel_protocol_of(algorithm, N);
 		float *lines = parallel_lines(&s, ellipses, 2, 0.5), *whole, *image;
 		struct parallel_report all, parts;
 		struct parallel_plan plan;
 		size_t n = N * N * SLICES;
 
+		if (!parallel_takes(algorithm)) {
+			device_close(dev);
+			free(lines);
+			continue;
+		}
 		p.subsets = 4;
 		p.iterations = 4;
 		p.non_negative = true;
@@ -446,8 +451,8 @@ static void progress_and_cancel(void **state)
 
 	(void)state;
 	assert_non_null(image);
-	for (int algorithm = PARALLEL_BP; algorithm <= PARALLEL_OSEM; algorithm++) {
-		struct parallel_protocol p = parallel_protocol_of((enum parallel_algorithm)algorithm, 20);
+	for (enum algorithm algorithm = ALGORITHM_BP; algorithm < ALGORITHM_COUNT; algorithm++) {
+		struct parallel_protocol p = parallel_protocol_of(parallel_takes(algorithm) ? algorithm : ALGORITHM_BP, 20);
 		struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
 		struct watch w = {0};
 		struct monitor monitor = {&w, watch_progress, watch_cancelled};

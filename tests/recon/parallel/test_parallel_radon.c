@@ -33,7 +33,7 @@ static void radon_of_a_rectangle(void **state)
 	s.first_angle = 3.1; /* none along the edges */
 	chords = parallel_lines(&s, &shape, 1, 0);
 	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
+		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
 		struct parallel_plan plan;
 		double square = 0, power = 0;
 		float *truth, *lines;
@@ -69,7 +69,7 @@ static void radon_of_ellipses(void **state)
 
 	(void)state;
 	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
+		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
 		struct parallel_plan plan;
 		double square = 0, power = 0;
 		float *truth, *lines;
@@ -110,7 +110,7 @@ static void radon_of_a_gaussian(void **state)
 			image[j * N + i] = (float)exp(-0.5 * (x * x + y * y) / (sigma * sigma));
 		}
 	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
+		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
 		double top = sigma * sqrt(2 * PI);
 		float *lines;
 
@@ -145,7 +145,7 @@ static void every_pixel_is_seen(void **state)
 	for (int i = 0; i < N * N; i++)
 		pixels[(i * N * N) + i] = 1; /* slice i: pixel i alone */
 	for (size_t m = 0; m < N_MODELS; m++) {
-		struct parallel_protocol p = parallel_protocol_of(PARALLEL_BP, N);
+		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
 		float *lines;
 
 		p.projector = models[m];

@@ -31,7 +31,7 @@ static inline struct michelogram pet_scanner_small(bool arc_corrected)
 }
 
 static const struct pet_protocol pet_protocol_small = {
-	.algorithm = PET_MLEM,
+	.algorithm = ALGORITHM_MLEM,
 	.iterations = 10,
 	.subsets = 5,
 	.matrix = PET_MATRIX,
@@ -86,7 +86,7 @@ static inline float *pet_image(const struct pet_protocol *p, const struct michel
 
 	assert_non_null(x);
 	r = pet_reconstruct(p, &plan, m, dev, y, factors, background, NULL, x, ret_report, &err);
-	if (r == -ENOTSUP && p->algorithm == PET_FBP)
+	if (r == -ENOTSUP && p->algorithm == ALGORITHM_FBP)
 		skip_because("this build has no FFT (kissfft)");
 	if (r < 0)
 		fail_msg("%s", err.msg);

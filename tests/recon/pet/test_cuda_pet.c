@@ -339,7 +339,7 @@ static float *reconstructed(struct device *dev, const struct pet_protocol *p, co
 /* Smooth data (a ball off the centre), random factors: 40 iterations of MLEM, OSEM, FBP, with and without a resolution model. */
 static void images_agree(void **state)
 {
-	const struct pet_protocol base = {.algorithm = PET_MLEM,
+	const struct pet_protocol base = {.algorithm = ALGORITHM_MLEM,
 					  .iterations = 40,
 					  .subsets = 1,
 					  .matrix = 40,
@@ -355,11 +355,11 @@ static void images_agree(void **state)
 	(void)state;
 	p[1].psf = 5;
 	p[1].postfilter = 4;
-	p[2].algorithm = PET_OSEM;
+	p[2].algorithm = ALGORITHM_OSEM;
 	p[2].iterations = 4;
 	p[2].subsets = 4;
 	p[3].projector = PROJECTION_JOSEPH;
-	p[4].algorithm = PET_FBP;
+	p[4].algorithm = ALGORITHM_FBP;
 	assert_non_null(y);
 	for (size_t plane = 0; plane < michelogram_planes(&m); plane++)
 		for (int a = 0; a < m.n_angles; a++)

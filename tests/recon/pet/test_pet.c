@@ -128,14 +128,14 @@ static void mlem_identities(void **state)
 static void algorithms_on_a_cylinder(void **state)
 {
 	static const struct {
-		enum pet_algorithm algorithm;
+		enum algorithm algorithm;
 		enum projection_model projector;
 		int iterations;
 		double tolerance;
 	} ways[] = {
-		{PET_MLEM, PROJECTION_EXACT, 30, 0.01},	 {PET_MLEM, PROJECTION_PATHS, 30, 0.01},
-		{PET_MLEM, PROJECTION_JOSEPH, 30, 0.01}, {PET_OSEM, PROJECTION_EXACT, 6, 0.01},
-		{PET_BSREM, PROJECTION_EXACT, 6, 0.01},	 {PET_FBP, PROJECTION_EXACT, 1, 0.02},
+		{ALGORITHM_MLEM, PROJECTION_EXACT, 30, 0.01},  {ALGORITHM_MLEM, PROJECTION_PATHS, 30, 0.01},
+		{ALGORITHM_MLEM, PROJECTION_JOSEPH, 30, 0.01}, {ALGORITHM_OSEM, PROJECTION_EXACT, 6, 0.01},
+		{ALGORITHM_BSREM, PROJECTION_EXACT, 6, 0.01},  {ALGORITHM_FBP, PROJECTION_EXACT, 1, 0.02},
 	};
 
 	(void)state;
@@ -172,12 +172,14 @@ static void not_mirrored(void **state)
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
 	(void)state;
-	for (int algorithm = PET_MLEM; algorithm <= PET_FBP; algorithm++) {
+	for (enum algorithm algorithm = 1; algorithm < ALGORITHM_COUNT; algorithm++) {
 		struct pet_protocol p = pet_protocol_small;
 		struct pet_plan plan;
 		double centre[3];
 		float *x;
 
+		if (!pet_takes(algorithm))
+			continue;
 		p.algorithm = algorithm;
 		plan = pet_plan_of(&p, &m, false, false, dev);
 		x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
@@ -211,7 +213,7 @@ static void factors_and_background(void **state)
 		float *plain, *modelled, *scaled;
 		double centre[3];
 
-		p.algorithm = fbp ? PET_FBP : PET_MLEM;
+		p.algorithm = fbp ? ALGORITHM_FBP : ALGORITHM_MLEM;
 		p.iterations = 60;
 		plan = pet_plan_of(&p, &m, true, true, dev);
 		plain = pet_image(&p, &m, dev, line, NULL, NULL, NULL);
@@ -268,7 +270,7 @@ static void bins_that_do_not_count(void **state)
 			y[i] = 1000;
 	}
 	for (int fbp = 0; fbp < 2; fbp++) {
-		p.algorithm = fbp ? PET_FBP : PET_MLEM;
+		p.algorithm = fbp ? ALGORITHM_FBP : ALGORITHM_MLEM;
 		p.iterations = 30;
 		x = pet_image(&p, &m, dev, y, factors, NULL, &report);
 		assert_near(pet_mean(&plan, x, 45, 0, PET_SLICES), 2, fbp ? 0.04 : 0.02);
@@ -322,14 +324,14 @@ static void any_unit(void **state)
 static void subsets(void **state)
 {
 	static const struct {
-		enum pet_algorithm algorithm;
+		enum algorithm algorithm;
 		int iterations;
 		double relaxation, apart, from_truth;
 	} ways[] = {
-		{PET_MLEM, 100, 0, 0, 0.01},
-		{PET_OSEM, 20, 0, 0.005, 0.01},
-		{PET_BSREM, 20, 0, 0.01, 0.01},
-		{PET_BSREM, 40, 0.05, 0.01, 0.01},
+		{ALGORITHM_MLEM, 100, 0, 0, 0.01},
+		{ALGORITHM_OSEM, 20, 0, 0.005, 0.01},
+		{ALGORITHM_BSREM, 20, 0, 0.01, 0.01},
+		{ALGORITHM_BSREM, 40, 0.05, 0.01, 0.01},
 	};
 	struct michelogram m = pet_scanner_small(true);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -387,7 +389,7 @@ static void penalty(void **state)
 	for (size_t i = 0; i < bins; i++)
 		y[i] *= 0.05f;
 	assert_int_equal(pet_phantom_noise(y, bins, 0, 7, NULL), 0);
-	p.algorithm = PET_BSREM;
+	p.algorithm = ALGORITHM_BSREM;
 	p.prior_gamma = 2;
 	for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
 		float *x, *other;

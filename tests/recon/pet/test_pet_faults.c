@@ -7,12 +7,14 @@
 static void faults(void **state)
 {
 	static const struct {
-		enum pet_algorithm algorithm;
+		enum algorithm algorithm;
 		int group_views, subsets;
 		bool keep;
 		int least; /* calls that such a run has at least */
-	} ways[] = {
-		{PET_MLEM, 0, 1, true, 30}, {PET_BSREM, 2, 2, false, 60}, {PET_OSEM, 2, 2, true, 60}, {PET_FBP, 2, 1, true, 12}};
+	} ways[] = {{ALGORITHM_MLEM, 0, 1, true, 30},
+		    {ALGORITHM_BSREM, 2, 2, false, 60},
+		    {ALGORITHM_OSEM, 2, 2, true, 60},
+		    {ALGORITHM_FBP, 2, 1, true, 12}};
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
@@ -44,7 +46,7 @@ static void faults(void **state)
 			fault.left = calls++;
 			dev->ops = &faulty;
 			r = pet_reconstruct(&w.p, &w.plan, &w.m, dev, w.data[1], w.data[2], w.data[3], NULL, x, NULL, &err);
-			if (r == -ENOTSUP && w.p.algorithm == PET_FBP)
+			if (r == -ENOTSUP && w.p.algorithm == ALGORITHM_FBP)
 				skip_because("this build has no FFT (kissfft)");
 			if (r < 0) {
 				assert_int_equal(r, -EIO);

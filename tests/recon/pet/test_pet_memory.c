@@ -54,10 +54,10 @@ static size_t metered_bytes(struct device *dev, const struct projection_spec *sp
 static void limits(void **state)
 {
 	static const struct {
-		enum pet_algorithm algorithm;
+		enum algorithm algorithm;
 		double prior_weight, psf, postfilter;
-	} ways[] = {{PET_MLEM, 0, 0, 0}, {PET_OSEM, 0, 0, 6},	 {PET_BSREM, 0, 0, 0},
-		    {PET_MLEM, 0, 8, 0}, {PET_BSREM, 0.1, 8, 0}, {PET_FBP, 0, 0, 5}};
+	} ways[] = {{ALGORITHM_MLEM, 0, 0, 0}, {ALGORITHM_OSEM, 0, 0, 6},    {ALGORITHM_BSREM, 0, 0, 0},
+		    {ALGORITHM_MLEM, 0, 8, 0}, {ALGORITHM_BSREM, 0.1, 8, 0}, {ALGORITHM_FBP, 0, 0, 5}};
 	int grouped = 0, anew = 0;
 
 	(void)state;
@@ -143,7 +143,7 @@ static void subsets_of_an_angle(void **state)
 
 	(void)state;
 	work_make(&w, FIXTURE_POISON);
-	w.p.algorithm = PET_OSEM;
+	w.p.algorithm = ALGORITHM_OSEM;
 	w.p.subsets = w.m.n_angles;
 	w.p.iterations = 1;
 	whole = pet_plan_of(&w.p, &w.m, true, true, w.dev);

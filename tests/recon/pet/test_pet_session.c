@@ -194,7 +194,7 @@ static void bad_bins(void **state)
 static void nothing_there(void **state)
 {
 	(void)state;
-	for (int algorithm = PET_MLEM; algorithm <= PET_BSREM; algorithm++)
+	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
 		for (int role = PET_DATA; role <= PET_FACTORS; role++) {
 			struct err err = {0};
 			struct work w;
@@ -238,13 +238,13 @@ static void plan_refusals(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct pet_protocol p = w.p;
 
-		p.algorithm = PET_BSREM;
+		p.algorithm = ALGORITHM_BSREM;
 		memcpy((char *)&p + bad[i].at, &bad[i].value, sizeof(double));
 		refused(pet_plan(&p, &w.m, false, false, w.dev, &plan, &err), &err, bad[i].words);
 	}
-	w.p.algorithm = 9;
-	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "algorithm=9; allowed: mlem, osem, bsrem, fbp");
-	w.p.algorithm = PET_OSEM;
+	w.p.algorithm = ALGORITHM_COUNT;
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "; allowed: fbp, mlem, osem, bsrem");
+	w.p.algorithm = ALGORITHM_OSEM;
 	w.p.subsets = 41;
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "subsets=41; allowed: 1 to 40");
 	w.p.subsets = 5;
@@ -256,7 +256,7 @@ static void plan_refusals(void **state)
 	w.p.matrix = 0;
 	w.p.projector = PROJECTION_SLICES;
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "projector=2; allowed: paths, joseph, exact");
-	w.p.algorithm = PET_FBP;
+	w.p.algorithm = ALGORITHM_FBP;
 	w.p.filter_cut = 0;
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "filter_cut=0; allowed");
 	w.p.filter_cut = 1;
@@ -270,7 +270,7 @@ static void defaults(void **state)
 {
 	struct michelogram m = {
 		.scanner = {24, 560, 6.54, 443.1, 8.4, 2.397}, .n_radial = 329, .n_angles = 280, .arc_corrected = true};
-	struct pet_protocol p = {.algorithm = PET_MLEM, .iterations = 40, .projector = PROJECTION_EXACT};
+	struct pet_protocol p = {.algorithm = ALGORITHM_MLEM, .iterations = 40, .projector = PROJECTION_EXACT};
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct pet_plan plan;
 
@@ -297,7 +297,7 @@ static void defaults(void **state)
 static void sensitivity_is_kept(void **state)
 {
 	(void)state;
-	for (int algorithm = PET_MLEM; algorithm <= PET_BSREM; algorithm++)
+	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
 		for (int streamed = 0; streamed < 2; streamed++) {
 			struct pet_report report;
 			struct pet_plan plan;
@@ -347,7 +347,7 @@ static void cancel(void **state)
 			struct work w;
 
 			work_make(&w, FIXTURE_POISON);
-			w.p.algorithm = PET_OSEM;
+			w.p.algorithm = ALGORITHM_OSEM;
 			if (streamed)
 				w.p.memory_limit = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes_total - 1;
 			session_open(&w);
