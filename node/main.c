@@ -29,7 +29,7 @@ static const struct command commands[] = {
 	{"serve", cmd_serve, "run the node: receive, reconstruct, deliver", true},
 	{"check", cmd_check, "check a configuration and say what it means", false},
 	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
-	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam: dbt, pet, parallel", true},
+	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam, of any kind", true},
 	{"import", cmd_import, "make sinogram objects of Interfile (STIR) data, or of a picture", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
 	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, sinograms as Interfile", true},

@@ -106,14 +106,14 @@ static int picture_among(int argc, char **argv)
 
 static int scan_picture(int argc, char **argv, int picture)
 {
-	char *given[ARGUMENTS_MAX], option[] = "--picture", name[] = "parallel";
+	char *given[ARGUMENTS_MAX], option[] = "--picture";
 	int n = 0;
 
 	if (argc + 2 > ARGUMENTS_MAX) {
 		fprintf(stderr, "tomonode import: more than %d arguments\n", ARGUMENTS_MAX);
 		return CODE_USAGE;
 	}
-	given[n++] = name;
+	given[n++] = argv[0];
 	for (int i = 1; i < argc; i++) {
 		if (i == picture)
 			given[n++] = option;

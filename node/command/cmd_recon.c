@@ -86,7 +86,7 @@ static int read_options(struct recon *r, int argc, char **argv)
 /* The protocol that a kind of case has without --protocol: that of the first route, else the first one. */
 static const struct protocol_conf *standard_protocol(const struct config *c, enum case_kind kind)
 {
-	const struct route_conf *route = config_route(c, config_kind_name(kind), "");
+	const struct route_conf *route = config_route(c, kind_of(kind)->name, "");
 
 	if (route)
 		return config_protocol(c, route->protocol);
@@ -122,7 +122,7 @@ static int choose_protocols(struct recon *r)
 		struct err *why = &r->why[kind];
 
 		if (!p) {
-			err_set(why, ENOENT, "no protocol for cases of kind %s", config_kind_name((enum case_kind)kind));
+			err_set(why, ENOENT, "no protocol for cases of kind %s", kind_of((enum case_kind)kind)->name);
 			continue;
 		}
 		r->protocols[kind] = *p;
@@ -151,55 +151,53 @@ static void note_refusal(struct recon *r, int code, const char *who, const char 
 		r->code = code;
 }
 
-static enum case_kind kind_of(const struct case_files *c)
+/* "L CC", "PET". */
+static void name_case(const struct case_files *c, char *ret, size_t size)
 {
-	for (int kind = 0; kind < KIND_COUNT; kind++)
-		if (!strcmp(c->kind, config_kind_name((enum case_kind)kind)))
-			return (enum case_kind)kind;
-	return KIND_DBT;
+	const struct kind *kind = c->kind;
+	bool by_view = false;
+
+	for (size_t i = 0; kind->key[i]; i++)
+		by_view = by_view || kind->key[i] == CASE_VIEW;
+	if (by_view)
+		snprintf(ret, size, "%s %s", c->laterality[0] ? c->laterality : "?", c->view[0] ? c->view : "?");
+	else
+		snprintf(ret, size, "%s", kind->title);
 }
 
 static void print_result(const struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
-	size_t n = reconstruct_n_objects(p);
+	char name[64];
 
-	if (p->kind == KIND_PET)
-		printf("PET: %zu plane%s of %d angle%s, ", p->pet.planes, plural(p->pet.planes), p->n_views, plural(p->n_views));
-	else if (p->kind == KIND_PARALLEL)
-		printf("parallel beams: %d slice%s of %d angle%s, ", p->n[2], plural(p->n[2]), p->n_views, plural(p->n_views));
-	else
-		printf("%s %s: %d projections, ", c->laterality, c->view, p->n_views);
-	printf("%d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", p->n[0],
-	       p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], p->seconds_total,
+	name_case(c, name, sizeof(name));
+	printf("%s: %s, %d x %d x %d voxels of %.3g x %.3g x %.3g mm, %.2f s (read %.2f, reconstruct %.2f, write %.2f): ", name,
+	       p->content, p->n[0], p->n[1], p->n[2], p->voxel[0], p->voxel[1], p->voxel[2], p->seconds_total,
 	       p->seconds_read + p->seconds_prepare + p->seconds_upload, p->seconds_reconstruct,
 	       p->seconds_download + p->seconds_write);
-	if (p->kind != KIND_DBT) {
-		bool pet = p->kind == KIND_PET;
-		const char *warnings = pet ? p->pet.result.warnings : p->parallel.result.warnings;
-
-		printf("%zu slice%s in %s, %s\n", n, plural(n), r->out_dir, pet ? p->pet.result.units : p->parallel.result.unit);
-		if (warnings[0])
-			printf("  %s\n", warnings);
+	if (p->is_series) {
+		printf("%zu slice%s in %s, %s\n", p->n_objects, plural(p->n_objects), r->out_dir, p->unit);
+		if (p->warnings[0])
+			printf("  %s\n", p->warnings);
 		return;
 	}
-	printf("%s/%s", r->out_dir, reconstruct_file(p, 0));
-	for (size_t i = 1; i < n; i++)
-		printf(", %s", reconstruct_file(p, i));
+	printf("%s/%s", r->out_dir, p->objects[0].file);
+	for (size_t i = 1; i < p->n_objects; i++)
+		printf(", %s", p->objects[i].file);
 	printf("\n");
 }
 
 static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "kind", c->kind, "study",
-			      c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "device",
-			      p->device, "profile", p->profile, p->kind == KIND_DBT ? "projections" : "angles", p->n_views,
-			      "size", p->n[0], p->n[1], p->n[2], "voxel_mm", p->voxel[0], p->voxel[1], p->voxel[2],
-			      "device_bytes", (json_int_t)p->bytes_device);
+	json_t *o =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "kind", c->kind->name, "study",
+			  c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "device", p->device,
+			  "profile", p->profile, c->kind->views, p->n_views, "size", p->n[0], p->n[1], p->n[2], "voxel_mm",
+			  p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
 
 	json_object_update_new(o, reconstruct_objects(p, ""));
-	json_object_set_new(o, "protocol", json_string(r->protocols[kind_of(c)].name));
+	json_object_set_new(o, "protocol", json_string(r->protocols[kind_id(c->kind)].name));
 	json_object_set_new(o, "seconds", reconstruct_seconds(p));
-	json_object_update_new(o, reconstruct_details(p));
+	json_object_update(o, p->details);
 	json_array_append_new(r->cases, o);
 	if (!r->o.json)
 		print_result(r, c, p);
@@ -211,13 +209,13 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 	struct progress progress;
 	int rc;
 
-	if (!r->chosen[kind_of(c)]) {
-		*err = r->why[kind_of(c)];
+	if (!r->chosen[kind_id(c->kind)]) {
+		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
 	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, &r->protocols[kind_of(c)], dev, (const char *const *)c->paths, c->n, false, r->out_dir,
-			      &progress.monitor, ret_report, err);
+	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, (const char *const *)c->paths, c->n, false,
+			      r->out_dir, &progress.monitor, ret_report, err);
 	progress_stop(&progress);
 	return rc;
 }
@@ -225,7 +223,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 /* What --set says and no protocol of the case's kind takes is a mistake of the command line, not of the case. */
 static int refusal_code(const struct recon *r, const struct case_files *c, const struct err *err)
 {
-	if (r->chosen[kind_of(c)])
+	if (r->chosen[kind_id(c->kind)])
 		return options_code(err);
 	return err->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE;
 }
@@ -236,14 +234,11 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 		const struct case_files *c = &r->list->cases[i];
 		struct reconstruct_report report = {0};
 		struct err err = {0};
-		char who[96];
+		char name[64], who[96];
 		int rc = reconstruct_one(r, c, dev, &report, &err);
 
-		if (kind_of(c) != KIND_DBT)
-			snprintf(who, sizeof(who), "case %zu (%s)", i + 1, kind_of(c) == KIND_PET ? "PET" : "parallel beams");
-		else
-			snprintf(who, sizeof(who), "case %zu (%s %s)", i + 1, c->laterality[0] ? c->laterality : "?",
-				 c->view[0] ? c->view : "?");
+		name_case(c, name, sizeof(name));
+		snprintf(who, sizeof(who), "case %zu (%s)", i + 1, name);
 		if (rc < 0)
 			note_refusal(r, refusal_code(r, c, &err), who, err.msg);
 		else

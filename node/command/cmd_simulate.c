@@ -8,6 +8,7 @@
 #include "node/base/plural.h"
 #include "node/base/progress.h"
 #include "node/command/commands.h"
+#include "node/config/kind.h"
 #include "node/process/options.h"
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_parallel.h"
@@ -99,6 +100,33 @@ static void apply_words(struct simulate *s)
 		s->what.thickness = THICKNESS;
 }
 
+static int simulate_dbt(int argc, char **argv);
+
+static int simulate_pet(int argc, char **argv)
+{
+	return cmd_simulate_pet(argc - 1, argv + 1);
+}
+
+static int simulate_parallel(int argc, char **argv)
+{
+	return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
+}
+
+/* By kind of case, which the first word names; NULL: it cannot be simulated. */
+static int (*const simulators[KIND_COUNT])(int argc, char **argv) = {
+	[KIND_DBT] = simulate_dbt, [KIND_PET] = simulate_pet, [KIND_PARALLEL] = simulate_parallel};
+
+static int not_simulated(const struct options *o, const char *word)
+{
+	char allowed[200] = "";
+
+	for (int i = 0; i < KIND_COUNT; i++)
+		if (simulators[i])
+			snprintf(allowed + strlen(allowed), sizeof(allowed) - strlen(allowed), "%s, ",
+				 kind_of((enum case_kind)i)->name);
+	return options_fail(o, CODE_USAGE, "'%s' cannot be simulated; allowed: %sas the first word", word, allowed);
+}
+
 static int read_options(struct simulate *s, int argc, char **argv)
 {
 	bool voxels;
@@ -111,9 +139,8 @@ static int read_options(struct simulate *s, int argc, char **argv)
 			return options_refuse(&s->o, id);
 	if (id == OPTION_STOP)
 		return s->o.code;
-	if (strcmp(argv[s->o.first], "dbt") != 0)
-		return options_fail(&s->o, CODE_USAGE, "'%s' cannot be simulated; allowed: dbt, pet, parallel, as the first word",
-				    argv[s->o.first]);
+	if (strcmp(argv[s->o.first], kind_dbt.name) != 0)
+		return not_simulated(&s->o, argv[s->o.first]);
 	if (!s->folder)
 		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
 	voxels = s->phantom == PHANTOM_WORD_VOXELS;
@@ -196,20 +223,21 @@ out:
 	return code;
 }
 
-int cmd_simulate(int argc, char **argv)
+static int simulate_dbt(int argc, char **argv)
 {
 	struct simulate s = {
 		.system = "siemens-inspiration",
 		.phantom = PHANTOM_WORD_BREAST,
 		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true},
 	};
-	int code;
-
-	if (argc > 1 && strcmp(argv[1], "pet") == 0)
-		return cmd_simulate_pet(argc - 1, argv + 1);
-	if (argc > 1 && strcmp(argv[1], "parallel") == 0)
-		return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
-	code = read_options(&s, argc, argv);
+	int code = read_options(&s, argc, argv);
 
 	return code < 0 ? run(&s) : code;
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+	const struct kind *kind = argc > 1 ? kind_named(argv[1]) : NULL;
+
+	return kind && simulators[kind_id(kind)] ? simulators[kind_id(kind)](argc, argv) : simulate_dbt(argc, argv);
 }

@@ -12,6 +12,7 @@
 #include "node/config/config_read.h"
 #include "node/config/config_value.h"
 #include "node/config/defaults_conf.h"
+#include "node/config/kind.h"
 
 #define EMBEDDED_NAME "defaults.conf (embedded)"
 
@@ -296,11 +297,6 @@ const struct scanner_conf *config_scanner_named(const struct config *c, const ch
 	return NULL;
 }
 
-const char *config_kind_name(enum case_kind kind)
-{
-	return kind == KIND_PET ? "pet" : kind == KIND_PARALLEL ? "parallel" : "dbt";
-}
-
 /* ---- --set and descriptions ---- */
 
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
@@ -319,7 +315,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	if (other)
 		return err_set(err, EINVAL,
 			       "key '%s': only protocols of kind %s have it, and '%s' is of kind %s; allowed: its own keys", name,
-			       other->kind, p->name, section->kind);
+			       kind_with(other)->name, p->name, kind_with(section)->name);
 	if (!key || !strcmp(name, "name") || !strcmp(name, "kind")) {
 		const char *near = key ? NULL : config_key_nearest(section, name);
 		size_t n = 0;

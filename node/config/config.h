@@ -13,9 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
-#include "recon/dbt/dbt.h"
-#include "recon/parallel/parallel.h"
-#include "recon/pet/pet.h"
+#include "node/config/kinds.h"
 
 #define CONFIG_NAME_SIZE 64
 #define CONFIG_AET_SIZE 17
@@ -124,7 +122,7 @@ struct status_conf { /* the status page */
 #define ROUTE_DESTINATIONS_MAX 8
 struct route_conf { /* first match wins */
 	char name[CONFIG_NAME_SIZE];
-	char kind[16];		       /* see config_kind_name() */
+	char kind[KIND_NAME_SIZE];
 	char calling[CONFIG_AET_SIZE]; /* "" any */
 	char protocol[CONFIG_NAME_SIZE];
 	char destination[ROUTE_DESTINATIONS_MAX][CONFIG_NAME_SIZE];
@@ -134,19 +132,15 @@ struct route_conf { /* first match wins */
 enum slab_mode { SLAB_MEAN = 1, SLAB_MAXIMUM };
 enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* JPEG-LS without loss */
 
-/* What a case, and with it the protocol for it, is about. */
-enum case_kind { KIND_DBT = 0, KIND_PET, KIND_PARALLEL };
-#define KIND_COUNT 3
-
 /* A protocol is for one kind of case; the keys of other kinds cannot be given to it. */
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
 	enum case_kind kind;
-	struct pet_protocol pet;	   /* KIND_PET */
-	struct parallel_protocol parallel; /* KIND_PARALLEL, and mu_water */
-	double mu_water;		   /* 1/mm: attenuation of water, of which Hounsfield units are made; 0: none are */
-	/* KIND_DBT, up to compression */
-	struct dbt_protocol dbt;
+#define X(constant, name) struct name##_protocol name; /* that of its kind counts */
+	KINDS(X)
+#undef X
+	double mu_water; /* parallel beams, 1/mm: attenuation of water, of which Hounsfield units are made; 0: none are */
+	/* tomosynthesis, up to compression */
 	double stored_step, stored_offset; /* 1/mm: attenuation = offset + stored value * step, the same for every exam */
 	double slab_thickness;		   /* mm; 0: no object of slabs */
 	double slab_step;		   /* mm; 0: thickness / 2 */
@@ -241,8 +235,6 @@ const struct scanner_conf *config_scanner(const struct config *c, const char *ma
 const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
 
 bool config_status_may_act(const struct config *c); /* retry and cancel on the status page */
-
-const char *config_kind_name(enum case_kind kind); /* "dbt", "pet", "parallel" */
 
 /* Pattern with * and ?, upper and lower case alike. */
 bool config_matches(const char *pattern, const char *text);

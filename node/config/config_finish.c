@@ -10,6 +10,7 @@
 
 #include "node/config/certificate_pattern.h"
 #include "node/config/config_read.h"
+#include "node/config/kind.h"
 
 #define REFUSALS 20   /* see peer_refusals */
 #define SLOWEST 100e3 /* bytes/s */
@@ -152,11 +153,11 @@ static void finish_routes(struct config_reader *r)
 
 		if (route->protocol[0] && !protocol)
 			unknown_name(r, place, "route", route->name, "protocol", route->protocol, protocol_name);
-		if (protocol && strcmp(config_kind_name(protocol->kind), route->kind) != 0)
+		if (protocol && strcmp(kind_of(protocol->kind)->name, route->kind) != 0)
 			config_problem(
 				r, place.file, place.line,
 				"key 'protocol' of route '%s': \"%s\" is of kind %s; allowed: a protocol of the route's kind, %s",
-				route->name, route->protocol, config_kind_name(protocol->kind), route->kind);
+				route->name, route->protocol, kind_of(protocol->kind)->name, route->kind);
 		for (size_t k = 0; k < route->n_destinations; k++) {
 			const struct destination_conf *d = config_destination(c, route->destination[k]);
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "node/config/config_value.h"
+#include "node/config/kind.h"
 
 void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...)
 {
@@ -169,7 +170,7 @@ static void problem_kind(struct config_reader *r, const config_setting_t *settin
 	struct config_place place = place_of(r, setting);
 
 	config_problem(r, place.file, place.line, "key '%s' of %s: only %ss of kind %s have it, and this one is of kind %s",
-		       config_setting_name(setting), of, section->one, other->kind, section->kind);
+		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
 }
 
 /* Every key of one group into its structure. known: bit i is set where key i was given or comes from an embedded entry. */
@@ -282,7 +283,7 @@ static int read_name(struct config_reader *r, const config_setting_t *group, con
 static const struct config_section *read_kind(struct config_reader *r, const config_setting_t *group, const char *of,
 					      const struct config_section *section, const void *old)
 {
-	const config_setting_t *setting = section->kind ? config_setting_get_member(group, "kind") : NULL;
+	const config_setting_t *setting = section->of_kinds ? config_setting_get_member(group, "kind") : NULL;
 	const struct config_section *before = old ? config_section_of(section, old) : NULL, *wanted;
 	struct config_value v;
 	struct config_place place;
@@ -299,7 +300,7 @@ static const struct config_section *read_kind(struct config_reader *r, const con
 		place = place_of(r, setting);
 		config_problem(r, place.file, place.line,
 			       "key 'kind' of %s: \"%s\"; allowed: \"%s\", as the embedded %s of that name, or another name", of,
-			       v.text, before->kind, section->one);
+			       v.text, kind_with(before)->name, section->one);
 		return NULL;
 	}
 	return wanted;

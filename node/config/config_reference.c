@@ -5,6 +5,7 @@
 
 #include "node/config/config_read.h"
 #include "node/config/config_value.h"
+#include "node/config/kind.h"
 
 static void print_default(FILE *to, const struct config_key *key)
 {
@@ -16,6 +17,15 @@ static void print_default(FILE *to, const struct config_key *key)
 		fputs("empty", to);
 	else
 		fprintf(to, "`%s`", key->fallback);
+}
+
+static void print_kinds(FILE *to)
+{
+	for (int i = 0; i < KIND_COUNT; i++) {
+		const struct kind *kind = kind_of((enum case_kind)i);
+
+		fprintf(to, "%s `%s`: %s", i ? ";" : ":", kind->name, kind->content);
+	}
 }
 
 static void print_keys(FILE *to, const struct config_section *section)
@@ -30,7 +40,10 @@ static void print_keys(FILE *to, const struct config_section *section)
 		config_value_allowed(key, allowed, sizeof(allowed));
 		fprintf(to, "| `%s` | %s | ", key->name, key->unit);
 		print_default(to, key);
-		fprintf(to, " | %s | %s |\n", allowed, key->meaning);
+		fprintf(to, " | %s | %s", allowed, key->meaning);
+		if (key->flags & KEY_KINDS)
+			print_kinds(to);
+		fputs(" |\n", to);
 	}
 	fputs("\n", to);
 }
@@ -39,8 +52,10 @@ void config_reference(FILE *to)
 {
 	for (size_t s = 0; s < SECTION_COUNT; s++) {
 		fprintf(to, "### %s\n\n", config_sections[s].name);
-		for (const struct config_section *section = &config_sections[s]; section; section = section->next)
-			print_keys(to, section);
+		if (!config_sections[s].of_kinds)
+			print_keys(to, &config_sections[s]);
+		for (int i = 0; config_sections[s].of_kinds && i < KIND_COUNT; i++)
+			print_keys(to, kind_of((enum case_kind)i)->protocols);
 	}
 }
 

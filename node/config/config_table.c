@@ -8,6 +8,7 @@
 #include "node/base/log.h" /* syslog levels and facilities */
 #include "node/config/config.h"
 #include "node/config/config_internal.h"
+#include "node/config/kind.h"
 
 static const struct key_choice log_targets[] = {{"stderr", 0}, {"syslog", 1}, {NULL, 0}};
 static const struct key_choice audit_targets[] = {
@@ -44,7 +45,11 @@ static const struct key_choice log_facilities[] = {
 	{NULL, 0},
 };
 static const struct key_choice sandbox_modes[] = {{"auto", SANDBOX_AUTO}, {"on", SANDBOX_ON}, {"off", SANDBOX_OFF}, {NULL, 0}};
-const struct key_choice config_kinds[] = {{"dbt", KIND_DBT}, {"pet", KIND_PET}, {"parallel", KIND_PARALLEL}, {NULL, 0}};
+const struct key_choice config_kinds[] = {
+#define X(constant, name) {#name, KIND_##constant},
+	KINDS(X)
+#undef X
+		{NULL, 0}};
 static const struct key_choice algorithms[] = {
 	{"osem", ALGORITHM_OSEM}, {"mlem", ALGORITHM_MLEM}, {"ostr", ALGORITHM_OSTR}, {"mltr", ALGORITHM_MLTR},
 	{"sart", ALGORITHM_SART}, {"bp", ALGORITHM_BP},	    {"fbp", ALGORITHM_FBP},   {NULL, 0},
@@ -249,9 +254,8 @@ static const struct config_key destination_keys[] = {
 
 static const struct config_key route_keys[] = {
 	{"name", KEY_NAME, AT(route_conf, name), "", 0, 0, NULL, NULL, NULL, 0, "name of the route in log lines"},
-	{"kind", KEY_WORD, AT(route_conf, kind), "", 0, 0, NULL, config_kinds, "dbt", 0,
-	 "kind of case that the route is for: `dbt`: breast tomosynthesis; `pet`: sinograms of a PET scanner; `parallel`: "
-	 "sinograms of parallel beams"},
+	{"kind", KEY_WORD, AT(route_conf, kind), "", 0, 0, NULL, config_kinds, KIND_DEFAULT, KEY_KINDS,
+	 "kind of case that the route is for"},
 	{"calling", KEY_AET, AT(route_conf, calling), "", 0, 0, NULL, NULL, "", 0,
 	 "calling AE title of the sender that the route is for; empty: any"},
 	{"protocol", KEY_NAME, AT(route_conf, protocol), "", 0, 0, NULL, NULL, NULL, 0,
@@ -263,7 +267,7 @@ static const struct config_key route_keys[] = {
 static const struct config_key protocol_keys[] = {
 	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED,
 	 "name of the protocol in `routes` and `--protocol`"},
-	{"kind", KEY_CHOICE, AT(protocol_conf, kind), "", 0, 0, NULL, config_kinds, "dbt", KEY_UNDESCRIBED,
+	{"kind", KEY_CHOICE, AT(protocol_conf, kind), "", 0, 0, NULL, config_kinds, KIND_DEFAULT, KEY_UNDESCRIBED,
 	 "kind of case that the protocol is for; it decides which keys are allowed"},
 	{"algorithm", KEY_CHOICE, AT(protocol_conf, dbt.algorithm), "", 0, 0, NULL, algorithms, "osem", 0,
 	 "emission model on line integrals: `osem` (ordered subsets), `mlem` (all projections in each update); transmission "
@@ -363,52 +367,45 @@ static const struct config_key profile_keys[] = {
 
 const struct config_section config_sections[SECTION_COUNT] = {
 	{"node", "node", false, false, sizeof(struct node_conf), offsetof(struct config, node), 0, KEYS(node_keys), "The node.",
-	 NULL, NULL},
+	 false},
 	{"listeners", "listener", true, false, LIST(listener_conf, listeners), KEYS(listener_keys),
-	 "Additional ports to listen on, usually with TLS.", NULL, NULL},
-	{"peers", "peer", true, false, LIST(peer_conf, peers), KEYS(peer_keys), "Senders that the node accepts.", NULL, NULL},
+	 "Additional ports to listen on, usually with TLS.", false},
+	{"peers", "peer", true, false, LIST(peer_conf, peers), KEYS(peer_keys), "Senders that the node accepts.", false},
 	{"destinations", "destination", true, false, LIST(destination_conf, destinations), KEYS(destination_keys),
-	 "Systems that results are sent to.", NULL, NULL},
+	 "Systems that results are sent to.", false},
 	{"routes", "route", true, false, LIST(route_conf, routes), KEYS(route_keys),
-	 "Assigns cases to a protocol and to destinations; the first route that matches is used.", NULL, NULL},
+	 "Assigns cases to a protocol and to destinations; the first route that matches is used.", false},
 	{"protocols", "protocol", true, true, LIST(protocol_conf, protocols), KEYS(protocol_keys),
 	 "Parameters of the reconstruction. All keys except name and kind can also be given with `--set`. For breast "
 	 "tomosynthesis (`kind` is `dbt`):",
-	 "dbt", &config_protocols_pet},
+	 true},
 	{"profiles", "profile", true, true, LIST(profile_conf, profiles), KEYS(profile_keys),
 	 "The geometry of a tomosynthesis system, selected by manufacturer, model and serial number in the images. Without a "
 	 "matching profile the case is held; a geometry is never guessed.",
-	 NULL, NULL},
+	 false},
 	{"scanners", "scanner", true, true, LIST(scanner_conf, scanners), config_scanner_keys, CONFIG_SCANNER_KEYS,
 	 "The geometry of PET scanners and of their sinograms, selected by manufacturer, model and serial number in the objects. "
 	 "Values in the sinograms' own header take precedence; if a value is in neither, the case is held; a geometry is never "
 	 "guessed.",
-	 NULL, NULL},
+	 false},
 	{"status", "status page", false, false, sizeof(struct status_conf), offsetof(struct config, status), 0,
 	 config_status_keys, CONFIG_STATUS_KEYS,
-	 "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can read it.", NULL,
-	 NULL},
+	 "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can read it.",
+	 false},
 };
 
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind)
 {
-	while (section && (!section->kind || strcmp(section->kind, kind) != 0))
-		section = section->next;
-	return section;
+	const struct kind *found = section->of_kinds ? kind_named(kind) : NULL;
+
+	return found ? found->protocols : NULL;
 }
 
 const struct config_section *config_section_of(const struct config_section *section, const void *entry)
 {
-	const struct config_key *key = section->kind ? config_key_find(section, "kind") : NULL;
-	int kind;
+	const struct protocol_conf *protocol = entry;
 
-	if (!key)
-		return section;
-	memcpy(&kind, (const char *)entry + key->offset, sizeof(kind));
-	for (const struct key_choice *c = key->choices; c->word; c++)
-		if (c->value == kind)
-			return config_section_kind(section, c->word);
-	return section;
+	return section->of_kinds ? kind_of(protocol->kind)->protocols : section;
 }
 
 const struct config_key *config_key_find(const struct config_section *section, const char *name)
@@ -421,10 +418,12 @@ const struct config_key *config_key_find(const struct config_section *section, c
 
 const struct config_section *config_section_with(const struct config_section *section, const char *key)
 {
-	for (size_t i = 0; section->kind && i < SECTION_COUNT; i++)
-		for (const struct config_section *s = &config_sections[i]; s; s = s->next)
-			if (s != section && s->offset == section->offset && config_key_find(s, key))
-				return s;
+	for (int i = 0; section->of_kinds && i < KIND_COUNT; i++) {
+		const struct config_section *other = kind_of((enum case_kind)i)->protocols;
+
+		if (other != section && config_key_find(other, key))
+			return other;
+	}
 	return NULL;
 }
 

@@ -32,6 +32,7 @@ struct key_choice {
 enum key_flag {
 	KEY_UNDESCRIBED = 1, /* not in config_describe_*: has no part in the result's pixels */
 	KEY_COMPUTED = 2,    /* the default follows from other settings, after reading */
+	KEY_KINDS = 4,	     /* the choices are kinds of cases, and the reference says what each is */
 };
 
 struct config_key {
@@ -57,9 +58,7 @@ struct config_section {
 	const struct config_key *keys;
 	size_t n_keys;
 	const char *meaning;
-	/* Where entries are of several kinds with keys of their own: */
-	const char *kind;		   /* "dbt"; NULL: there are no kinds */
-	const struct config_section *next; /* the same section with the keys of the next kind; NULL: the last */
+	bool of_kinds; /* entries are of several kinds with keys of their own: those of struct kind's protocols */
 };
 
 enum {
@@ -74,10 +73,10 @@ enum {
 	SECTION_STATUS,
 	SECTION_COUNT
 };
-extern const struct config_section config_sections[SECTION_COUNT]; /* of several kinds: the first, which is the default */
+extern const struct config_section config_sections[SECTION_COUNT]; /* of_kinds: the first, which is the default */
 extern const struct config_section config_protocols_pet, config_protocols_parallel;
 
-/* The section with the keys of an entry's kind; NULL kind or one that is not there: NULL. */
+/* Of a section of_kinds the keys of the kind with this name; NULL: there is none. */
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind);
 const struct config_section *config_section_of(const struct config_section *section, const void *entry);
 /* The section of another kind than `section` that has this key; NULL: none. */

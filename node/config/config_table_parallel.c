@@ -88,6 +88,5 @@ const struct config_section config_protocols_parallel = {
 	LIST(protocol_conf, protocols),
 	KEYS(protocol_keys),
 	"Protocols for parallel beams (`kind` is `parallel`):",
-	"parallel",
-	NULL,
+	true,
 };

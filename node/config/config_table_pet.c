@@ -71,8 +71,7 @@ const struct config_section config_protocols_pet = {
 	LIST(protocol_conf, protocols),
 	KEYS(protocol_keys),
 	"Protocols for PET (`kind` is `pet`):",
-	"pet",
-	&config_protocols_parallel,
+	true,
 };
 
 const struct config_key config_scanner_keys[CONFIG_SCANNER_KEYS] = {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "node/format/interfile.h"
 #include "node/format/interfile_lines.h"
@@ -211,9 +212,9 @@ static int read_study(struct parser *p)
 	char text[40];
 	int frames = 1, rc = short_value(p, "typeofdata", 0, text, sizeof(text), &line);
 
-	if (rc > 0 && !strcmp(text, "parallel"))
+	if (rc > 0 && !strcasecmp(text, "PARALLEL"))
 		p->f->kind = INTERFILE_PARALLEL;
-	else if (rc > 0 && strcmp(text, "pet") != 0)
+	else if (rc > 0 && strcasecmp(text, "PET") != 0)
 		return refuse(p, line, ENOTSUP, "PET, PARALLEL");
 	if (rc >= 0)
 		rc = short_value(p, "compression", 0, text, sizeof(text), &line);

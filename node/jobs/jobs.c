@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "node/config/kind.h"
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
 
@@ -170,17 +171,14 @@ size_t job_view_sends(const struct job_view *v, enum send_state state)
 
 const char *job_view_no_as_is(const struct job_view *v)
 {
+	const struct kind *kind = kind_named(v->kind);
 	const struct assemble *m = &v->members;
 
 	if (m->expected > 0 && m->instances >= m->expected)
 		return NULL; /* nothing is missing */
-	if (strcmp(v->kind, "dbt") != 0)
-		return "sinograms lack whole planes or corrections where an object is missing: it cannot be reconstructed "
-		       "without; "
-		       "send what is missing";
-	if (m->frames < 2)
-		return "a tomosynthesis needs at least 2 projections; send what is missing";
-	return NULL;
+	if (!kind)
+		return "it cannot be reconstructed: this version does not know its kind of case";
+	return kind->as_is_frames > 0 && m->frames >= kind->as_is_frames ? NULL : kind->as_is_refusal;
 }
 
 /* ---- what each event fills in: 0, -ENOMEM, or -EBADMSG: the detail lacks something ---- */

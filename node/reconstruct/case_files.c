@@ -1,4 +1,4 @@
-/* case_files.c - walks folders and sorts what lies there into cases, by what exam_read_facts() says of each file.
+/* case_files.c - walks folders and sorts what lies there into cases, by what case_read_facts() says of each file.
  *
  * Files without the DICM mark at byte 128 are counted and left alone; a DICOM file that cannot be read is a refusal with its
  * reason. */
@@ -53,12 +53,12 @@ static int refuse(struct case_list *list, const char *path, const char *reason, 
 	return 0;
 }
 
-static struct case_files *find_case(struct case_list *list, const struct exam_facts *facts, struct err *err)
+static struct case_files *find_case(struct case_list *list, const struct case_facts *facts, struct err *err)
 {
 	struct case_files *c;
 	char key[sizeof(c->key)];
 
-	exam_case_key(facts, key, sizeof(key));
+	case_key(facts, key, sizeof(key));
 	for (size_t i = 0; i < list->n; i++)
 		if (!strcmp(list->cases[i].key, key))
 			return &list->cases[i];
@@ -67,7 +67,7 @@ static struct case_files *find_case(struct case_list *list, const struct exam_fa
 	c = &list->cases[list->n++];
 	memset(c, 0, sizeof(*c));
 	memcpy(c->key, key, sizeof(key));
-	memcpy(c->kind, facts->kind, sizeof(c->kind));
+	c->kind = facts->kind;
 	memcpy(c->laterality, facts->laterality, sizeof(c->laterality));
 	memcpy(c->view, facts->view, sizeof(c->view));
 	memcpy(c->study, facts->study, sizeof(c->study));
@@ -75,7 +75,7 @@ static struct case_files *find_case(struct case_list *list, const struct exam_fa
 	return c;
 }
 
-static int add_file(struct case_list *list, const struct exam_facts *facts, const char *path, struct err *err)
+static int add_file(struct case_list *list, const struct case_facts *facts, const char *path, struct err *err)
 {
 	struct case_files *c = find_case(list, facts, err);
 
@@ -99,7 +99,7 @@ static int add_file(struct case_list *list, const struct exam_facts *facts, cons
 
 static int inspect(struct case_list *list, const char *path, struct err *err)
 {
-	struct exam_facts facts;
+	struct case_facts facts;
 	struct err why = {0};
 
 	if (++list->n_files > FILES_MAX)
@@ -108,11 +108,11 @@ static int inspect(struct case_list *list, const char *path, struct err *err)
 		list->n_other++;
 		return 0;
 	}
-	if (exam_read_facts(path, &facts, &why) < 0)
+	if (case_read_facts(path, &facts, &why) < 0)
 		return refuse(list, path, why.msg, err);
 	if (facts.refused)
 		return refuse(list, path, facts.reason, err);
-	if (!facts.kind[0]) {
+	if (!facts.kind) {
 		list->n_ignored++;
 		return 0;
 	}

@@ -5,11 +5,12 @@
 #include <stddef.h>
 
 #include "kernels/err.h"
-#include "node/tomo/exam.h"
+#include "node/reconstruct/case_facts.h"
 
 struct case_files {
-	char key[400]; /* exam_case_key() */
-	char kind[16], laterality[4], view[8];
+	char key[400]; /* case_key() */
+	const struct kind *kind;
+	char laterality[4], view[8];
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
 	size_t n;
 	char **paths;

@@ -14,18 +14,48 @@
 
 #include "kernels/clock.h"
 #include "node/reconstruct/reconstruct_internal.h"
-#include "node/tomo/exam.h"
 
-/* The first file tells. One that cannot be read is for the reconstruction of the protocol's kind to refuse. */
+static const struct reconstruct_kind *const kinds[KIND_COUNT] = {
+#define X(constant, name) [KIND_##constant] = &reconstruct_##name,
+	KINDS(X)
+#undef X
+};
+
+const struct reconstruct_kind *reconstruct_kind_of(enum case_kind kind)
+{
+	return kinds[kind];
+}
+
+int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
+{
+	const struct {
+		const char *name;
+		bool is_there;
+	} slots[] = {{"recognise", k->recognise},
+		     {"size", k->size >= sizeof(struct reconstruct_work)},
+		     {"open", k->open},
+		     {"read", k->read},
+		     {"run", k->run},
+		     {"write", k->write},
+		     {"fill", k->fill},
+		     {"close", k->close}};
+
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+		if (!slots[i].is_there)
+			return err_set(err, EINVAL, "kind of case: slot '%s' is empty", slots[i].name);
+	return 0;
+}
+
+/* By the first file. One that cannot be read is for the reconstruction of the protocol's kind to refuse. */
 static int check_kind(const struct protocol_conf *protocol, const char *const *paths, size_t n_paths, struct err *err)
 {
-	const char *wanted = config_kind_name(protocol->kind);
-	struct exam_facts facts;
+	const struct kind *wanted = kind_of(protocol->kind);
+	struct case_facts facts;
 
-	if (n_paths == 0 || exam_read_facts(paths[0], &facts, NULL) < 0 || !facts.kind[0] || !strcmp(facts.kind, wanted))
+	if (n_paths == 0 || case_read_facts(paths[0], &facts, NULL) < 0 || !facts.kind || facts.kind == wanted)
 		return 0;
-	return err_set(err, ENOTSUP, "protocol '%s' is for cases of kind %s, and this one is of kind %s", protocol->name, wanted,
-		       facts.kind);
+	return err_set(err, ENOTSUP, "protocol '%s' is for cases of kind %s, and this one is of kind %s", protocol->name,
+		       wanted->name, facts.kind->name);
 }
 
 static int write_case(const struct reconstruct_kind *kind, struct reconstruct_work *w, struct err *err)
@@ -65,7 +95,6 @@ static void fill_report(const struct reconstruct_kind *kind, struct reconstruct_
 	struct reconstruct_report *report = &w->report;
 	const struct grid *grid = kind->fill(w);
 
-	report->kind = w->protocol->kind;
 	snprintf(report->device, sizeof(report->device), "%s", w->dev->name);
 	for (int c = 0; c < 3; c++) {
 		report->n[c] = grid->n[c];
@@ -77,13 +106,13 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 		     const char *const *paths, size_t n_paths, bool as_is, const char *out_dir, const struct monitor *monitor,
 		     struct reconstruct_report *ret_report, struct err *err)
 {
-	static const struct reconstruct_kind *const kinds[] = {
-		[KIND_DBT] = &reconstruct_dbt, [KIND_PET] = &reconstruct_pet, [KIND_PARALLEL] = &reconstruct_parallel};
 	const struct reconstruct_kind *kind = kinds[protocol->kind];
 	double begun = clock_seconds();
 	struct reconstruct_work *w;
-	int rc = check_kind(protocol, paths, n_paths, err);
+	int rc = reconstruct_kind_check(kind, err);
 
+	if (rc == 0)
+		rc = check_kind(protocol, paths, n_paths, err);
 	if (rc < 0)
 		return rc;
 	w = calloc(1, kind->size);
@@ -117,11 +146,4 @@ int err_remap(int rc, int from, int to, struct err *err)
 	if (err)
 		err->code = to;
 	return -to;
-}
-
-void reconstruct_report_clear(struct reconstruct_report *r)
-{
-	pet_result_report_clear(&r->pet.result);
-	ct_result_report_clear(&r->parallel.result);
-	memset(r, 0, sizeof(*r));
 }

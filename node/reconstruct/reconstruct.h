@@ -4,29 +4,27 @@
 
 #include <jansson.h>
 
+#include "dicom/core/dataset.h"
 #include "kernels/device.h"
 #include "node/config/config.h"
-#include "node/result/ct_result.h"
-#include "node/result/pet_result.h"
-#include "node/result/result.h"
 #include "recon/core/monitor.h"
 
+/* One file of the result. */
+struct reconstruct_object {
+	char file[64]; /* its name inside the folder */
+	char sop_instance[DICOM_UID_SIZE], sop_class[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
+	const char *kind; /* "slices", "slabs", "synthetic"; of a series "slice" */
+	int64_t bytes;	  /* of the file; -1: not counted */
+};
+
 struct reconstruct_report {
-	enum case_kind kind;
-	struct result_report result; /* KIND_DBT: the objects, names inside out_dir */
-	struct reconstruct_pet {     /* KIND_PET */
-		struct pet_result_report result;
-		struct pet_report run;
-		size_t planes;
-		int iterations, subsets, group_views;
-		double fov_radius; /* mm */
-	} pet;
-	struct reconstruct_parallel { /* KIND_PARALLEL */
-		struct ct_result_report result;
-		struct parallel_report run;
-		int radial, iterations, subsets, part_slices;
-		double fov_radius; /* mm */
-	} parallel;
+	/* The result: an object for each slice, or else the first object has all slices, and the others were made of them. */
+	bool is_series;
+	size_t n_objects;
+	struct reconstruct_object *objects;
+	char content[100];			    /* what was reconstructed: "47 planes of 280 angles" */
+	char unit[40], warnings[1024];		    /* of a series: of its values; sentences about them */
+	json_t *details;			    /* what the kind of case has of its own: {"pet": {...}} */
 	char device[96], profile[CONFIG_NAME_SIZE]; /* PET: the scanner; "": not in the configuration */
 	int n_views, n[3];			    /* views used, angles; voxels along x, y, z */
 	double voxel[3];			    /* mm */
@@ -35,12 +33,10 @@ struct reconstruct_report {
 	 * so that the parts add up to the total. */
 	double seconds_open, seconds_read, seconds_prepare, seconds_upload, seconds_reconstruct, seconds_download, seconds_write,
 		seconds_total;
-	size_t padded, saturated, floored, clamped;
-	size_t air;   /* merged bins that the breast mask marks */
-	int unmasked; /* views in which it was wanted and found nothing to mark */
 };
 
-/* as_is: of tomosynthesis, other numbers of projections than the headers announce are taken, and the result says so.
+/* as_is: of kinds that can be reconstructed with less, other numbers of instances than the headers announce are taken, and the
+ * result says so.
  * The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
  * is broken), ECANCELED. ENOTSUP, too: the protocol is for another kind of case. The device is borrowed: one case after the other
  * may run on it; nothing of a case stays there, but sensitivity images of PET until pet_forget(). */
@@ -50,14 +46,10 @@ int reconstruct_case(const struct config *config, const struct protocol_conf *pr
 
 void reconstruct_report_clear(struct reconstruct_report *r);
 
-/* reconstruct_report.c. Seconds of each stage (node/base/stage_names.h) and "total". NULL: no memory. */
+/* reconstruct_report.c. By the names of node/base/stage_names.h, and "total". NULL: no memory. */
 json_t *reconstruct_seconds(const struct reconstruct_report *r);
-/* What each kind has of its own: {"bins": ...} of DBT, {"pet": ...}, {"parallel": ...}. */
-json_t *reconstruct_details(const struct reconstruct_report *r);
-size_t reconstruct_n_objects(const struct reconstruct_report *r);
-const char *reconstruct_file(const struct reconstruct_report *r, size_t object); /* its name */
 /* "file" (behind `folder` and a slash, where that is not ""), "sop_instance", "sop_class" and "series" of the first object, and
- * "objects": the same of all, with "kind" and, of DBT, "bytes". */
+ * "objects": the same of all, with "kind" and, where they were counted, "bytes". */
 json_t *reconstruct_objects(const struct reconstruct_report *r, const char *folder);
 
 #endif

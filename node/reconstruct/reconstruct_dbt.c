@@ -1,6 +1,7 @@
 /* reconstruct_dbt.c - one tomosynthesis: views are read and prepared side by side, slices are written while they come. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
@@ -14,7 +15,23 @@ struct dbt_work {
 	struct exam *exam;
 	struct dbt_plan plan;
 	struct dbt_session *session;
+	struct case_views_report views;
 };
+
+static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+{
+	struct exam_facts e;
+
+	(void)err;
+	if (!exam_facts_of(file, &e))
+		return case_is_not(f, e.refused, e.reason);
+	memcpy(f->laterality, e.laterality, sizeof(f->laterality));
+	memcpy(f->view, e.view, sizeof(f->view));
+	f->expected = e.expected;
+	f->frames = e.frames;
+	f->angle = e.angle;
+	return 1;
+}
 
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
@@ -35,19 +52,12 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
-	struct case_views_report views = {0};
-	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor, &views,
-				 err);
+	int rc = case_read_views(w->exam, &base->protocol->dbt, &w->plan, w->session, threads_available(), base->monitor,
+				 &w->views, err);
 
-	base->report.seconds_read = views.seconds_read;
-	base->report.seconds_prepare = views.seconds_prepare;
-	base->report.seconds_upload = views.seconds_upload;
-	base->report.padded = views.padded;
-	base->report.saturated = views.saturated;
-	base->report.floored = views.floored;
-	base->report.clamped = views.clamped;
-	base->report.air = views.air;
-	base->report.unmasked = views.unmasked;
+	base->report.seconds_read = w->views.seconds_read;
+	base->report.seconds_prepare = w->views.seconds_prepare;
+	base->report.seconds_upload = w->views.seconds_upload;
 	return rc;
 }
 
@@ -58,20 +68,47 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	return dbt_run(w->session, base->monitor, NULL, err);
 }
 
+static int name_objects(const struct result_report *made, struct reconstruct_report *report, struct err *err)
+{
+	static const char *const kinds[] = {
+		[RESULT_SLICES] = "slices", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic"};
+	int rc = reconstruct_report_make_room(report, made->n_objects, err);
+
+	for (size_t i = 0; rc == 0 && i < made->n_objects; i++) {
+		const struct result_object *from = &made->objects[i];
+		struct reconstruct_object *o = &report->objects[i];
+
+		memcpy(o->file, from->file, sizeof(o->file));
+		memcpy(o->sop_instance, from->sop_instance, sizeof(o->sop_instance));
+		memcpy(o->sop_class, from->sop_class, sizeof(o->sop_class));
+		memcpy(o->series, from->series, sizeof(o->series));
+		o->kind = kinds[from->kind];
+		o->bytes = (int64_t)from->bytes;
+	}
+	return rc;
+}
+
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct dbt_work *w = (struct dbt_work *)base;
 	struct result_info info = {.protocol = base->protocol, .plan = &w->plan, .now = clock_wall()};
-	struct reconstruct_report *report = &base->report;
+	struct result_report made = {0};
 	int rc;
 
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
-	rc = result_write(w->exam, &info, w->session, base->out_dir, &report->result, err);
+	rc = result_write(w->exam, &info, w->session, base->out_dir, &made, err);
 	if (rc < 0)
 		return rc;
-	report->seconds_download = report->result.seconds_tally + report->result.seconds_download;
-	report->seconds_write = report->result.seconds_write;
-	return 0;
+	base->report.seconds_download = made.seconds_tally + made.seconds_download;
+	base->report.seconds_write = made.seconds_write;
+	return name_objects(&made, &base->report, err);
+}
+
+static json_t *details(const struct case_views_report *v)
+{
+	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:i}}", "bins", "padded", (json_int_t)v->padded, "saturated",
+			 (json_int_t)v->saturated, "floored", (json_int_t)v->floored, "clamped", (json_int_t)v->clamped, "air",
+			 (json_int_t)v->air, "views_without_mask", v->unmasked);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
@@ -80,8 +117,10 @@ static const struct grid *fill_report(struct reconstruct_work *base)
 	struct reconstruct_report *report = &base->report;
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->exam->profile->name);
+	snprintf(report->content, sizeof(report->content), "%d projections", w->plan.n_views);
 	report->n_views = w->plan.n_views;
 	report->bytes_device = w->plan.bytes_total;
+	report->details = details(&w->views);
 	return &w->plan.grid;
 }
 
@@ -94,5 +133,5 @@ static void close_case(struct reconstruct_work *base)
 }
 
 const struct reconstruct_kind reconstruct_dbt = {
-	sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+	recognise, sizeof(struct dbt_work), open_case, read_case, run_case, write_case, fill_report, close_case,
 };

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
+#include "node/base/plural.h"
 #include "node/reconstruct/reconstruct_internal.h"
+#include "node/result/ct_result.h"
 
 struct parallel_work {
 	struct reconstruct_work base;
@@ -12,7 +14,14 @@ struct parallel_work {
 	const struct interfile *header; /* of s */
 	struct parallel_plan plan;
 	float *lines, *volume;
+	struct parallel_report run;
+	struct ct_result_report made;
 };
+
+static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+{
+	return case_recognise_sinogram(file, SINOGRAM_FORMAT_PARALLEL, f, err);
+}
 
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
@@ -64,7 +73,7 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 		return err_set(err, ENOMEM, "no memory for %d slices of %d x %d", w->plan.grid.n[2], w->plan.grid.n[0],
 			       w->plan.grid.n[1]);
 	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->beams, base->dev, w->lines, base->monitor,
-				  w->volume, &base->report.parallel.run, err);
+				  w->volume, &w->run, err);
 	rc = err_remap(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
 	return err_remap(rc, EDOM, EBADMSG, err);
 }
@@ -77,25 +86,38 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	int rc;
 
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
-	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &base->report.parallel.result, err);
+	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
 	base->report.seconds_write = clock_seconds() - begun;
-	return 0;
+	return reconstruct_report_series(&base->report,
+					 &(struct reconstruct_series){(size_t)w->made.n, w->made.file, w->made.sop_instance,
+								      w->made.series, CT_RESULT_CLASS, w->made.unit,
+								      w->made.warnings},
+					 err);
+}
+
+static json_t *details(const struct parallel_work *w)
+{
+	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}", kind_parallel.name, "radial",
+			 w->header->beams.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
+			 "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius, "residual",
+			 w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter", w->run.seconds_filter,
+			 "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit", w->made.unit, "warnings",
+			 w->made.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
+	const struct parallel_scan *beams = &w->header->beams;
 	struct reconstruct_report *report = &base->report;
 
-	report->n_views = w->header->beams.n_angles;
+	snprintf(report->content, sizeof(report->content), "%d slice%s of %d angle%s", w->plan.grid.n[2],
+		 plural(w->plan.grid.n[2]), beams->n_angles, plural(beams->n_angles));
+	report->n_views = beams->n_angles;
 	report->bytes_device = w->plan.bytes_total;
-	report->parallel.radial = w->header->beams.n_radial;
-	report->parallel.iterations = w->plan.iterations;
-	report->parallel.subsets = w->plan.subsets;
-	report->parallel.part_slices = w->plan.part_slices;
-	report->parallel.fov_radius = w->plan.fov_radius;
+	report->details = details(w);
 	return &w->plan.grid;
 }
 
@@ -105,9 +127,10 @@ static void close_case(struct reconstruct_work *base)
 
 	free(w->volume);
 	free(w->lines);
+	ct_result_report_clear(&w->made);
 	sinogram_close(w->s);
 }
 
 const struct reconstruct_kind reconstruct_parallel = {
-	sizeof(struct parallel_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+	recognise, sizeof(struct parallel_work), open_case, read_case, run_case, write_case, fill_report, close_case,
 };

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
+#include "node/base/plural.h"
 #include "node/base/thread_pool.h"
 #include "node/reconstruct/case_planes.h"
 #include "node/reconstruct/reconstruct_internal.h"
+#include "node/result/pet_result.h"
 
 #define SLICES_AT_A_TIME 16
 
@@ -16,7 +18,14 @@ struct pet_work {
 	struct pet_plan plan;
 	struct pet_session *session;
 	float *volume;
+	struct pet_report run;
+	struct pet_result_report made;
 };
+
+static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+{
+	return case_recognise_sinogram(file, SINOGRAM_FORMAT, f, err);
+}
 
 static int open_case(struct reconstruct_work *base, struct err *err)
 {
@@ -55,7 +64,7 @@ static int read_case(struct reconstruct_work *base, struct err *err)
 static int run_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	int rc = pet_run(w->session, base->monitor, &base->report.pet.run, err);
+	int rc = pet_run(w->session, base->monitor, &w->run, err);
 
 	return err_remap(rc, EDOM, EBADMSG, err); /* no counts */
 }
@@ -80,8 +89,7 @@ static int read_volume(struct pet_work *w, struct err *err)
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	struct pet_result_info info = {
-		.protocol = base->protocol, .plan = &w->plan, .report = &base->report.pet.run, .now = clock_wall()};
+	struct pet_result_info info = {.protocol = base->protocol, .plan = &w->plan, .report = &w->run, .now = clock_wall()};
 	int rc = read_volume(w, err);
 	double begun;
 
@@ -90,26 +98,42 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	w->session = pet_close(w->session); /* the next case's, where the device is short of memory */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	begun = clock_seconds();
-	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &base->report.pet.result, err);
+	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)
 		return rc;
 	base->report.seconds_write = clock_seconds() - begun;
-	return 0;
+	return reconstruct_report_series(&base->report,
+					 &(struct reconstruct_series){(size_t)w->made.n, w->made.file, w->made.sop_instance,
+								      w->made.series, PET_RESULT_CLASS, w->made.units,
+								      w->made.warnings},
+					 err);
+}
+
+static json_t *details(const struct pet_work *w, size_t planes)
+{
+	return json_pack("{s:{s:I, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}", kind_pet.name,
+			 "planes", (json_int_t)planes, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
+			 "angles_at_a_time", w->plan.group_views, "fov_radius_mm", w->plan.fov_radius, "counts", w->run.counts,
+			 "sum_data", w->run.sum_data, "sum_model", w->run.sum_model, "sensitivity_cached",
+			 w->run.sensitivity_cached, "seconds_setup", w->run.seconds_setup, "seconds_sensitivity",
+			 w->run.seconds_sensitivity, "seconds_iterate", w->run.seconds_iterate, "seconds_filter",
+			 w->run.seconds_filter, "units", w->made.units, "corrected", w->made.corrected, "warnings",
+			 w->made.warnings);
 }
 
 static const struct grid *fill_report(struct reconstruct_work *base)
 {
 	struct pet_work *w = (struct pet_work *)base;
+	const struct michelogram *m = &w->s->part[SINOGRAM_EMISSION].header.m;
 	struct reconstruct_report *report = &base->report;
+	size_t planes = michelogram_planes(m);
 
 	snprintf(report->profile, sizeof(report->profile), "%s", w->s->scanner ? w->s->scanner->name : "");
-	report->n_views = w->s->part[SINOGRAM_EMISSION].header.m.n_angles;
+	snprintf(report->content, sizeof(report->content), "%zu plane%s of %d angle%s", planes, plural(planes), m->n_angles,
+		 plural(m->n_angles));
+	report->n_views = m->n_angles;
 	report->bytes_device = w->plan.bytes_total;
-	report->pet.planes = michelogram_planes(&w->s->part[SINOGRAM_EMISSION].header.m);
-	report->pet.iterations = w->plan.iterations;
-	report->pet.subsets = w->plan.subsets;
-	report->pet.group_views = w->plan.group_views;
-	report->pet.fov_radius = w->plan.fov_radius;
+	report->details = details(w, planes);
 	return &w->plan.grid;
 }
 
@@ -118,10 +142,11 @@ static void close_case(struct reconstruct_work *base)
 	struct pet_work *w = (struct pet_work *)base;
 
 	free(w->volume);
+	pet_result_report_clear(&w->made);
 	pet_close(w->session);
 	sinogram_close(w->s);
 }
 
 const struct reconstruct_kind reconstruct_pet = {
-	sizeof(struct pet_work), open_case, read_case, run_case, write_case, fill_report, close_case,
+	recognise, sizeof(struct pet_work), open_case, read_case, run_case, write_case, fill_report, close_case,
 };

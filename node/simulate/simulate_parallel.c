@@ -16,6 +16,7 @@
 #include "kernels/device.h"
 #include "node/base/device_names.h"
 #include "node/base/json_file.h"
+#include "node/config/kind.h"
 #include "node/format/picture.h"
 #include "node/simulate/simulate.h"
 #include "node/sinogram/sinogram.h"
@@ -187,10 +188,10 @@ static int write_truth(const struct run *r, const char *folder, struct err *err)
 	const struct simulate_parallel_options *o = r->o;
 	const struct parallel_scan *s = &r->scan;
 	json_t *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s, s:f, s:o}", "kind",
-				 "parallel", "phantom", o->picture ? "picture" : parallel_phantom_name(o->phantom), "slices",
-				 s->n_slices, "angles", s->n_angles, "radial", s->n_radial, "matrix", r->report.matrix, "bin_mm",
-				 s->bin, "slice_mm", s->slice, "offset_mm", s->offset, "first_angle", s->first_angle, "arc",
-				 s->arc, "taper", o->taper, "counts", o->counts, "seed", (json_int_t)o->seed, "position",
+				 kind_parallel.name, "phantom", o->picture ? "picture" : parallel_phantom_name(o->phantom),
+				 "slices", s->n_slices, "angles", s->n_angles, "radial", s->n_radial, "matrix", r->report.matrix,
+				 "bin_mm", s->bin, "slice_mm", s->slice, "offset_mm", s->offset, "first_angle", s->first_angle,
+				 "arc", s->arc, "taper", o->taper, "counts", o->counts, "seed", (json_int_t)o->seed, "position",
 				 o->position, "mu_water", PARALLEL_WATER, "shapes", shapes_json(r->phantom));
 
 	return json_file_write(root, folder, "truth.json", err);

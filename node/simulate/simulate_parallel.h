@@ -40,7 +40,7 @@ struct simulate_parallel_report {
 int simulate_parallel_run(const struct simulate_parallel_options *o, const char *folder, const struct monitor *monitor,
 			  struct simulate_parallel_report *ret_report, struct err *err);
 
-/* argv[0] is "parallel"; name: of the command as it was given, which messages begin with. */
+/* argv[0] is not looked at; name: of the command as it was given, which messages begin with. */
 int cmd_simulate_parallel(const char *name, int argc, char **argv);
 
 #endif

@@ -66,7 +66,7 @@ struct simulate_pet {
 	char seed_text[1000]; /* everything that UIDs are made of */
 };
 
-int cmd_simulate_pet(int argc, char **argv); /* argv[0] is "pet" */
+int cmd_simulate_pet(int argc, char **argv); /* argv[0] is not looked at */
 
 struct simulate_pet_report {
 	int files;	    /* objects, or Interfile headers */

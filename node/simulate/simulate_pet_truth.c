@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "node/base/json_file.h"
+#include "node/config/kind.h"
 #include "node/simulate/simulate_pet.h"
 
 static json_t *shape_json(const struct simulate_pet *s, const struct shape *shape, const char *unit)
@@ -33,12 +34,12 @@ static json_t *truth_json(const struct simulate_pet *s, const struct simulate_pe
 {
 	const struct simulate_pet_options *o = &s->o;
 	json_t *root =
-		json_pack("{s:s, s:s, s:s, s:f, s:s, s:I, s:b, s:b, s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f}", "kind", "pet",
-			  "scanner", o->scanner->name, "phantom", pet_phantom_name(o->phantom), "size", s->size, "position",
-			  o->position, "seed", (json_int_t)o->seed, "noise", o->noise, "attenuation", o->attenuation, "planes",
-			  s->scan->n_u, "angles", s->m.n_angles, "radial", s->m.n_radial, "rays", (json_int_t)known->rays,
-			  "expected_counts", o->counts, "expected_randoms", o->randoms * o->counts, "counts", known->counts,
-			  "background", known->background, "scale", known->scale);
+		json_pack("{s:s, s:s, s:s, s:f, s:s, s:I, s:b, s:b, s:i, s:i, s:i, s:I, s:f, s:f, s:f, s:f, s:f}", "kind",
+			  kind_pet.name, "scanner", o->scanner->name, "phantom", pet_phantom_name(o->phantom), "size", s->size,
+			  "position", o->position, "seed", (json_int_t)o->seed, "noise", o->noise, "attenuation", o->attenuation,
+			  "planes", s->scan->n_u, "angles", s->m.n_angles, "radial", s->m.n_radial, "rays",
+			  (json_int_t)known->rays, "expected_counts", o->counts, "expected_randoms", o->randoms * o->counts,
+			  "counts", known->counts, "background", known->background, "scale", known->scale);
 	json_t *rest = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s, s:s, s:s}", "calibration", known->calibration,
 				 "duration_s", SIMULATE_PET_DURATION, "half_life_s", SIMULATE_PET_HALF_LIFE, "becquerel",
 				 s->becquerel, "dose_becquerel", s->dose, "weight_kg", s->weight, "date", SIMULATE_PET_DATE,

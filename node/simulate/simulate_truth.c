@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "node/base/json_file.h"
+#include "node/config/kind.h"
 #include "node/simulate/simulate.h"
 
 static const char *role_name(enum shape_role role)
@@ -50,7 +51,7 @@ static json_t *truth_json(const struct simulation *s)
 	json_t *shapes = json_array(), *angles = json_array(), *exposures = json_array();
 	json_t *root =
 		json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:I, s:b, s:s, s:i, s:i, s:s, s:s, s:s}", "kind",
-			  "dbt", "system", o->profile->name, "phantom", s->phantom->name, "side", side, "view", o->view,
+			  kind_dbt.name, "system", o->profile->name, "phantom", s->phantom->name, "side", side, "view", o->view,
 			  "gantry_degrees", strcmp(o->view, "MLO") == 0 ? o->gantry : 0.0, "thickness_mm", o->thickness,
 			  "support_mm", o->profile->support, "pixel_mm", s->pitch, "i0", s->i0, "seed", (json_int_t)o->seed,
 			  "noise", o->noise, "format", o->multi ? "bp" : "mg", "columns", s->n_u, "rows", s->n_v, "study",

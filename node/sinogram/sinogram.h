@@ -67,8 +67,8 @@ struct sinogram_facts {
  * reads whatever the size of the chunk: the chunk itself is not touched. Instances of one series make up one acquisition. */
 int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_facts, struct err *err);
 
-/* Is it a vendor's private class for raw PET data? *ret_reason: why it is not read, a sentence without a full stop. */
-bool sinogram_vendor(const char *sop_class, const char **ret_reason);
+/* Of what is none of our objects: raw data of others? ret_reason: why they are not read, a sentence without a full stop. */
+bool sinogram_foreign(const struct dicom_item *root, char *ret_reason, size_t size);
 
 /* ---- an acquisition ---- */
 

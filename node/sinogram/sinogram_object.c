@@ -21,7 +21,7 @@ const char *sinogram_role_name(enum sinogram_role role)
 	return (unsigned)role <= SINOGRAM_ROLES ? role_names[role] : "";
 }
 
-bool sinogram_vendor(const char *sop_class, const char **ret_reason)
+bool sinogram_foreign(const struct dicom_item *root, char *ret_reason, size_t size)
 {
 	static const struct {
 		const char *sop_class, *reason;
@@ -31,13 +31,23 @@ bool sinogram_vendor(const char *sop_class, const char **ret_reason)
 		{"1.2.840.113619.4.30", "GE raw data (private class 1.2.840.113619.4.30): HDF5 in a private element, a closed "
 					"format; convert the sinograms to Interfile and use `tomonode import`"},
 	};
+	char sop_class[DICOM_UID_SIZE] = "", maker[65] = "", model[65] = "";
 
+	dicom_get_text(root, TAG_SOP_CLASS_UID, sop_class, sizeof(sop_class), NULL);
 	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
 		if (!strcmp(sop_class, vendors[i].sop_class)) {
-			*ret_reason = vendors[i].reason;
+			snprintf(ret_reason, size, "%s", vendors[i].reason);
 			return true;
 		}
-	return false;
+	if (strcmp(sop_class, SINOGRAM_CLASS) != 0)
+		return false;
+	dicom_get_text(root, TAG_MANUFACTURER, maker, sizeof(maker), NULL);
+	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
+	snprintf(ret_reason, size,
+		 "Raw Data Storage of %s%s%s without the private block of sinogram objects: a format that is not "
+		 "known here",
+		 maker[0] ? maker : "an unnamed maker", model[0] ? " " : "", model);
+	return true;
 }
 
 uint32_t sinogram_tag(unsigned block, enum sinogram_element element)

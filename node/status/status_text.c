@@ -1,9 +1,12 @@
 #include "node/status/status_text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "node/config/kind.h"
 
 const char *status_text_tone(enum status_tone tone)
 {
@@ -69,41 +72,21 @@ static void add(char *text, size_t size, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Part `index` of the case's key, "study|series|laterality|view|frame of reference". */
-static void key_part(const char *key, int index, char *ret, size_t size)
-{
-	size_t n;
-
-	for (; index > 0 && key; index--) {
-		key = strchr(key, '|');
-		key = key ? key + 1 : NULL;
-	}
-	n = key ? strcspn(key, "|") : 0;
-	snprintf(ret, size, "%.*s", (int)(n < size ? n : size - 1), key ? key : "");
-}
-
 void status_text_title(const struct job_view *v, char *ret, size_t size)
 {
+	const struct kind *kind = kind_named(v->kind);
 	char side[16], view[16];
 
-	ret[0] = '\0';
-	if (!strcmp(v->kind, "dbt")) {
-		key_part(v->key, 2, side, sizeof(side));
-		key_part(v->key, 3, view, sizeof(view));
-		add(ret, size, "Tomosynthesis");
-		if (side[0] || view[0])
-			add(ret, size, ", %s%s%s",
-			    !strcmp(side, "L")	 ? "left"
-			    : !strcmp(side, "R") ? "right"
-						 : side,
-			    side[0] && view[0] ? " " : "", view);
-	} else if (!strcmp(v->kind, "pet")) {
-		add(ret, size, "PET");
-	} else if (!strcmp(v->kind, "parallel")) {
-		add(ret, size, "Parallel beams");
-	} else {
-		add(ret, size, "Case");
-	}
+	kind_key_attribute(kind, v->key, CASE_LATERALITY, side, sizeof(side));
+	kind_key_attribute(kind, v->key, CASE_VIEW, view, sizeof(view));
+	snprintf(ret, size, "%s", kind ? kind->title : "case");
+	ret[0] = (char)toupper((unsigned char)ret[0]);
+	if (side[0] || view[0])
+		add(ret, size, ", %s%s%s",
+		    !strcmp(side, "L")	 ? "left"
+		    : !strcmp(side, "R") ? "right"
+					 : side,
+		    side[0] && view[0] ? " " : "", view);
 	if (v->revision > 1)
 		add(ret, size, " (revision %d)", v->revision);
 }

@@ -60,24 +60,18 @@ struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
  * Several threads may read views of one exam at the same time. */
 int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
 
-/* What the indexer reads from one instance to find its case; the header alone. */
+/* What one object says of its exam; the header alone. */
 struct exam_facts {
-	char kind[16]; /* config_kind_name(), or "" when it is no kind of case we reconstruct (reason says why) */
-	char reason[256];
-	bool refused; /* an encoding that we know and do not read (Hologic SCO, CTO, vendors' raw data) */
-	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
-	char patient[65]; /* Patient ID; "" where there is none. For the audit trail alone */
-	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
+	char reason[256]; /* why it holds no projections that we read; "": it does, or it has nothing to do with mammography */
+	bool refused;	  /* an encoding that we know and do not read (Hologic SCO, CTO) */
 	char laterality[4], view[8];
-	long expected; /* instances that make the case complete; 0: the header does not say */
+	long expected; /* objects that make the exposure series complete; 0: the header does not say */
 	long frames;
 	double angle; /* NaN where the header has none */
 };
-int exam_read_facts(const char *path, struct exam_facts *ret_facts, struct err *err);
-/* study|series|laterality|view|frame of reference; sinograms: study|series|frame of reference, all roles and chunks of an
- * acquisition
- */
-void exam_case_key(const struct exam_facts *f, char *ret_key, size_t size);
+/* Projections that we read? Else only reason and refused are set. */
+bool exam_facts_of(const struct dicom_file *file, struct exam_facts *ret_facts);
+
 /* Where the attributes of a view stand: its file, and its frame in a multi-frame object. */
 struct header exam_header(const struct exam *exam, int view);
 /* Direction cosines for a laterality ('L', 'R'), a view ("CC", "MLO") and a gantry angle in degrees. */

@@ -9,8 +9,9 @@
 #include "node/base/folder.h"
 #include "node/tomo/exam.h"
 
-/* exam_facts.c: what an object is. "" when it is one we reconstruct (*ret_source says which), else why not. */
-const char *exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size);
+/* exam_facts.c: does an object hold projections that we read (*ret_source says of which kind)? Else reason says why not, "": it
+ * is nothing that has to do with mammography; refused: see struct exam_facts. */
+bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size);
 
 /* exam_view_code.c: laterality and view. */
 /* 'L' or 'R'; 0: none; 'B' and others as they are. */

@@ -40,8 +40,9 @@ static int check_classes(struct exam *exam, struct err *err)
 	bool refused;
 
 	for (size_t i = 0; i < exam->n_files; i++)
-		if (exam_class(dicom_root(exam->files[i]), &exam->source, &refused, reason, sizeof(reason))[0])
-			return err_set(err, ENOTSUP, "%s: %s", file_name(exam->paths[i]), reason);
+		if (!exam_class(dicom_root(exam->files[i]), &exam->source, &refused, reason, sizeof(reason)))
+			return err_set(err, ENOTSUP, "%s: %s", file_name(exam->paths[i]),
+				       reason[0] ? reason : "no projections to reconstruct");
 	return 0;
 }
 

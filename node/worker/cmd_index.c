@@ -19,8 +19,8 @@
 #include "node/base/log.h"
 #include "node/jobs/jobs.h"
 #include "node/process/work_process.h"
+#include "node/reconstruct/case_facts.h"
 #include "node/store/event.h"
-#include "node/tomo/exam.h"
 #include "node/worker/cmd_worker.h"
 
 #define LINGER_SECONDS 2.0
@@ -35,7 +35,7 @@ struct indexer {
 };
 
 /* For the audit trail, where there is one (node/audit/audit_trail.c): whose images these are. f NULL: not known. */
-static json_t *with_subject(json_t *detail, const struct exam_facts *f)
+static json_t *with_subject(json_t *detail, const struct case_facts *f)
 {
 	if (detail && f && audit_is_on()) {
 		json_object_set_new(detail, "study", event_json_text(f->study));
@@ -45,7 +45,7 @@ static json_t *with_subject(json_t *detail, const struct exam_facts *f)
 }
 
 /* Set an instance apart, with the reason in journal and log. */
-static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct exam_facts *f,
+static int store_unassigned(struct indexer *x, const struct instance_row *row, const struct case_facts *f,
 			    enum classification kind, const char *reason, struct err *err)
 {
 	static const char *const names[] = {[CLASSIFIED_IGNORED] = "instance-ignored",
@@ -66,7 +66,7 @@ static int store_unassigned(struct indexer *x, const struct instance_row *row, c
 	return ret;
 }
 
-static char *member_detail(const struct instance_row *row, const struct exam_facts *f)
+static char *member_detail(const struct instance_row *row, const struct case_facts *f)
 {
 	return event_json_dump(with_subject(json_pack("{s:I, s:o, s:f, s:I, s:I, s:o}", "instance", (json_int_t)row->id, "sop",
 						      event_json_text(f->sop_instance), "received", row->received, "expected",
@@ -75,11 +75,11 @@ static char *member_detail(const struct instance_row *row, const struct exam_fac
 					    f));
 }
 
-static char *opening_detail(const struct instance_row *row, const struct exam_facts *f, const char *key,
+static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,
 			    const struct job_view *before)
 {
 	return event_json_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:i}", "key", event_json_text(key),
-					 "kind", f->kind, "calling", event_json_text(row->calling), "study",
+					 "kind", f->kind->name, "calling", event_json_text(row->calling), "study",
 					 event_json_text(f->study), "series", event_json_text(f->series), "laterality",
 					 event_json_text(f->laterality), "view", event_json_text(f->view), "revision",
 					 before ? before->revision + 1 : 1, "revision_of", (json_int_t)(before ? before->id : 0),
@@ -87,7 +87,7 @@ static char *opening_detail(const struct instance_row *row, const struct exam_fa
 }
 
 /* One try at finding the job and joining it. 1 done, 0 the job changed meanwhile: look again. */
-static int join(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, const char *key,
+static int join(struct indexer *x, const struct instance_row *row, const struct case_facts *f, const char *key,
 		const char *member, struct err *err)
 {
 	struct journal *j = x->process.journal;
@@ -120,7 +120,7 @@ static int join(struct indexer *x, const struct instance_row *row, const struct 
 	}
 	ret = journal_open_job(j, opening, clock_wall(), &job, err);
 	if (ret == 0) {
-		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind,
+		log_event(LOG_INFO, "job-opened", "job=%lld kind=%s calling=%s", (long long)job, f->kind->name,
 			  log_quote(row->calling));
 		ret = journal_classify(j, row->id, CLASSIFIED_MEMBER, job, member, clock_wall(), err);
 	}
@@ -133,14 +133,14 @@ out:
 	return ret == 0 ? 1 : ret;
 }
 
-static int add_member(struct indexer *x, const struct instance_row *row, const struct exam_facts *f, struct err *err)
+static int add_member(struct indexer *x, const struct instance_row *row, const struct case_facts *f, struct err *err)
 {
 	char key[6 * DICOM_UID_SIZE], *member = member_detail(row, f);
 	int ret = 0;
 
 	if (!member)
 		return err_set(err, ENOMEM, "no memory for a classification");
-	exam_case_key(f, key, sizeof(key));
+	case_key(f, key, sizeof(key));
 	for (char *c = key; *c; c++) /* as event_json_text() would write it, so that it is found again */
 		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
 			*c = '?';
@@ -160,7 +160,7 @@ static bool may_pass(int code)
 /* 0 done; negative: the journal is in trouble; 1: this instance cannot be read now. */
 static int index_one(struct indexer *x, const struct instance_row *row, struct err *err)
 {
-	struct exam_facts f = {0};
+	struct case_facts f = {0};
 	struct instance_row earlier;
 	char path[400], reason[600];
 	int ret;
@@ -168,7 +168,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 	if (snprintf(path, sizeof(path), "%s/%s", x->process.config->node.spool, row->file) >= (int)sizeof(path))
 		return store_unassigned(x, row, NULL, CLASSIFIED_REFUSED, "the path of its file is too long", err);
 	alarm(WATCHDOG_SECONDS);
-	ret = exam_read_facts(path, &f, err);
+	ret = case_read_facts(path, &f, err);
 	alarm(0);
 	if (ret < 0 && may_pass(-ret))
 		return 1;
@@ -181,7 +181,7 @@ static int index_one(struct indexer *x, const struct instance_row *row, struct e
 			 f.sop_instance, row->sop_instance);
 		return store_unassigned(x, row, &f, CLASSIFIED_REFUSED, reason, err);
 	}
-	if (f.refused || !f.kind[0])
+	if (f.refused || !f.kind)
 		return store_unassigned(x, row, &f, f.refused ? CLASSIFIED_REFUSED : CLASSIFIED_IGNORED, f.reason, err);
 	ret = journal_find_member(x->process.journal, row->sop_instance, row->id, &earlier, err);
 	if (ret < 0)

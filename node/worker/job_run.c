@@ -109,7 +109,7 @@ static int prepare(struct job_run *run, struct err *err)
 /* What each object's file is now, so that no other bytes are ever sent as it. */
 static int add_digests(const struct job_run *run, const struct reconstruct_report *r, json_t *list, struct err *err)
 {
-	size_t n = reconstruct_n_objects(r);
+	size_t n = r->n_objects;
 	char(*names)[400] = calloc(n, sizeof(names[0]));
 	char(*hex)[DIGEST_SIZE] = calloc(n, sizeof(hex[0]));
 	const char **paths = calloc(n, sizeof(paths[0]));
@@ -117,15 +117,14 @@ static int add_digests(const struct job_run *run, const struct reconstruct_repor
 	int ret = names && hex && paths && codes ? 0 : err_set(err, EAGAIN, "no memory for %zu digests", n);
 
 	for (size_t i = 0; ret == 0 && i < n; i++) {
-		snprintf(names[i], sizeof(names[i]), "%s/%s", run->out_dir, reconstruct_file(r, i));
+		snprintf(names[i], sizeof(names[i]), "%s/%s", run->out_dir, r->objects[i].file);
 		paths[i] = names[i];
 	}
 	if (ret == 0)
 		ret = digest_files(paths, n, 0, hex, codes, err);
 	for (size_t i = 0; ret == 0 && i < n; i++)
 		if (codes[i])
-			ret = err_set(err, codes[i], "the result %s cannot be read: %s", reconstruct_file(r, i),
-				      strerror(codes[i]));
+			ret = err_set(err, codes[i], "the result %s cannot be read: %s", r->objects[i].file, strerror(codes[i]));
 		else
 			json_object_set_new(json_array_get(list, i), "digest", json_string(hex[i]));
 	free(names);
@@ -159,7 +158,7 @@ static int describe(const struct job_run *run, struct reconstruct_report *r, jso
 						 event_json_text(r->device), "profile", r->profile, "views", r->n_views, "voxels",
 						 r->n[0], r->n[1], r->n[2], "voxel_mm", r->voxel[0], r->voxel[1], r->voxel[2],
 						 "bytes_device", (json_int_t)r->bytes_device, "seconds", seconds));
-	json_object_update_new(detail, reconstruct_details(r));
+	json_object_update(detail, r->details);
 	*ret_detail = detail;
 	return 0;
 }
@@ -225,12 +224,12 @@ static enum job_run_end append_outcome(struct job_run *run, enum job_event event
 /* For the status page; nobody waits for it, and without it nothing is missing but a picture. */
 static void make_thumbnail(const struct job_run *run, const struct reconstruct_report *r)
 {
-	size_t n = r->kind == KIND_DBT ? 1 : reconstruct_n_objects(r); /* slabs and view are further objects */
+	size_t n = r->is_series ? r->n_objects : 1; /* further objects were made of the slices */
 	const char **files = calloc(n ? n : 1, sizeof(files[0]));
 	struct err why = {0};
 
 	for (size_t i = 0; files && i < n; i++)
-		files[i] = reconstruct_file(r, i);
+		files[i] = r->objects[i].file;
 	if (!files || thumbnail_make(run->out_dir, files, n, &why) < 0)
 		log_event(LOG_WARNING, "thumbnail-not-made", "job=%lld reason=%s", (long long)run->view->id,
 			  log_quote(files ? why.msg : "no memory"));

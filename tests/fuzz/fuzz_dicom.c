@@ -17,6 +17,7 @@
 #include "dicom/pixels/pixels.h"
 #include "dicom/pixels/start.h"
 #include "node/config/config.h"
+#include "node/reconstruct/case_facts.h"
 #include "node/tomo/exam.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -124,16 +125,16 @@ static void stage_read(void)
 /* What the indexer asks of every file that arrives. */
 static void stage_facts(void)
 {
-	struct exam_facts facts;
+	struct case_facts facts;
 	struct err err = {0};
 	char key[512];
 
-	if (exam_read_facts(path, &facts, &err) < 0)
+	if (case_read_facts(path, &facts, &err) < 0)
 		return;
 	must(memchr(facts.reason, '\0', sizeof(facts.reason)) && memchr(facts.sop_instance, '\0', sizeof(facts.sop_instance)),
 	     "facts without their end");
-	must(facts.kind[0] || facts.reason[0], "no kind of case, and no reason");
-	exam_case_key(&facts, key, sizeof(key));
+	must(facts.kind || facts.reason[0], "no kind of case, and no reason");
+	case_key(&facts, key, sizeof(key));
 }
 
 /* What a worker makes of it: an exam of this one file, and its views while they are small. */

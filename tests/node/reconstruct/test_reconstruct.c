@@ -80,28 +80,37 @@ static void test_whole(void **state)
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 	char uid[DICOM_UID_SIZE];
+	const json_t *bins;
 
 	(void)state;
 	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
 	if (reconstruct(&p, "cpu:2", &stop, &report, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(entries(), N_VIEWS + 1); /* the sources and one result */
-	assert_int_equal(dicom_open(fixture_path(report.result.objects[0].file), &file, &err), 0);
+	assert_int_equal(dicom_open(fixture_path(report.objects[0].file), &file, &err), 0);
 	assert_int_equal(dicom_pixels_info(file, &info, &err), 0);
 	assert_true(info.columns == COLUMNS / 2 && info.rows == ROWS / 2 && info.frames == 4); /* 2 mm; 12 mm in slices of 3 */
 	assert_true(report.n[0] == info.columns && report.n[1] == info.rows && report.n[2] == info.frames);
 	assert_true(report.voxel[0] == 2 && report.voxel[1] == 2 && report.voxel[2] == 3 && report.n_views == N_VIEWS);
 	assert_int_equal(dicom_get_text(dicom_root(file), TAG_SOP_INSTANCE_UID, uid, sizeof(uid), &err), 1);
-	assert_string_equal(uid, report.result.objects[0].sop_instance);
+	assert_string_equal(uid, report.objects[0].sop_instance);
 	assert_int_equal(dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, uid, sizeof(uid), &err), 1);
-	assert_string_equal(uid, report.result.objects[0].series);
+	assert_string_equal(uid, report.objects[0].series);
 	assert_string_equal(report.profile, "bench");
 	assert_non_null(strstr(report.device, "cpu"));
 	assert_true(report.bytes_device > 0 && report.seconds_total > 0);
-	assert_int_equal(report.padded + report.saturated, 0);
+	bins = json_object_get(report.details, "bins");
+	assert_int_equal(json_integer_value(json_object_get(bins, "padded")), 0);
+	assert_int_equal(json_integer_value(json_object_get(bins, "saturated")), 0);
+	assert_int_equal(json_object_size(bins), 6);
+	assert_string_equal(report.content, "5 projections");
+	assert_int_equal(report.n_objects, 1);
+	assert_false(report.is_series);
+	assert_true(report.objects[0].bytes > 0);
 	assert_non_null(strstr(stop.stages, "read,"));
 	assert_non_null(strstr(stop.stages, "write,"));
 	dicom_close(file);
+	reconstruct_report_clear(&report);
 }
 
 static void nothing_left(int code, const char *part, struct protocol_conf *p, const char *device, struct stop *stop)
@@ -113,7 +122,7 @@ static void nothing_left(int code, const char *part, struct protocol_conf *p, co
 	assert_int_equal(reconstruct(p, device, stop, &report, &err), -code);
 	if (err.code != code || !strstr(err.msg, part))
 		fail_msg("'%s' does not hold '%s'", err.msg, part);
-	assert_int_equal(report.result.n_objects, 0);
+	assert_int_equal(report.n_objects, 0);
 	assert_int_equal(entries(), before);
 }
 

@@ -217,7 +217,12 @@ static void test_others(void **state)
 	struct sinogram_facts f;
 	struct dicom_file *file = NULL;
 	struct err err = {0};
-	const char *reason = NULL;
+	static const struct {
+		const char *sop_class, *part;
+	} foreign[] = {{"1.3.12.2.1107.5.9.1", "Siemens"},
+		       {"1.2.840.113619.4.30", "GE"},
+		       {SINOGRAM_CLASS, "an unnamed maker without the private block"}};
+	char reason[256];
 	(void)state;
 
 	write_objects(EMISSION, 0, N_BASICS, basics);
@@ -228,10 +233,13 @@ static void test_others(void **state)
 	assert_int_equal(dicom_new(CLASS_CT, "1.2.3", &file, &err), 0);
 	assert_int_equal(sinogram_facts_of(file, &f, &err), 0);
 	assert_non_null(strstr(err.msg, "CTImageStorage, no Raw Data Storage"));
+	assert_false(sinogram_foreign(dicom_root(file), reason, sizeof(reason)));
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		assert_true(dicom_put_text(dicom_root(file), TAG_SOP_CLASS_UID, foreign[i].sop_class, &err) >= 0);
+		assert_true(sinogram_foreign(dicom_root(file), reason, sizeof(reason)));
+		assert_non_null(strstr(reason, foreign[i].part));
+	}
 	dicom_close(file);
-	assert_true(sinogram_vendor("1.3.12.2.1107.5.9.1", &reason) && strstr(reason, "Siemens"));
-	assert_true(sinogram_vendor("1.2.840.113619.4.30", &reason) && strstr(reason, "GE"));
-	assert_false(sinogram_vendor(SINOGRAM_CLASS, &reason));
 }
 
 int main(void)

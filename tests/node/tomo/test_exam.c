@@ -1,4 +1,4 @@
-/* Cases that are read: order, angles, orientation, intensity, the flat field; what the indexer takes from a header. */
+/* Cases that are read: order, angles, orientation, intensity, the flat field. */
 #include <math.h>
 
 #include "tests/node/tomo/exam_edits.h"
@@ -240,53 +240,6 @@ static void test_intensity(void **state)
 	exam_close(e);
 }
 
-static void class_of(struct dicom_item *root, int i, const void *ctx)
-{
-	(void)i;
-	put(root, TAG_SOP_CLASS_UID, ctx);
-}
-
-static void hologic_ct(struct dicom_item *root, int i, const void *ctx)
-{
-	(void)i;
-	put(root, TAG_SOP_CLASS_UID, ctx);
-	put(root, TAG_MODALITY, "CT");
-	put(root, TAG_MANUFACTURER, "HOLOGIC, Inc.");
-}
-
-/* ctx: Image Type of a mammogram for processing */
-static void image_type(struct dicom_item *root, int i, const void *ctx)
-{
-	(void)i;
-	put(root, TAG_IMAGE_TYPE, ctx);
-}
-
-static void hologic_capture(struct dicom_item *root, int i, const void *ctx)
-{
-	struct err err = {0};
-
-	(void)i;
-	put(root, TAG_SOP_CLASS_UID, ctx);
-	assert_true(dicom_put_private(root, 0x7E01, "HOLOGIC, Inc.", 0x10, "LO", "payload", &err) >= 0);
-}
-
-static void breast_ct(struct dicom_item *root, int i, const void *ctx)
-{
-	(void)i;
-	put(root, TAG_SOP_CLASS_UID, ctx);
-	put(root, TAG_MODALITY, "CT");
-	put(root, TAG_BODY_PART_EXAMINED, "BREAST");
-	assert_true(dicom_put_empty(root, TAG_VIEW_CODE_SEQUENCE, NULL) >= 0);
-}
-
-static void strange_words(struct dicom_item *root, int i, const void *ctx)
-{
-	(void)i;
-	(void)ctx;
-	put(dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0), TAG_CODE_VALUE, "C|\xFC-1");
-	put(root, TAG_IMAGE_LATERALITY, "\xFC");
-}
-
 /* A flat field is turned by its own orientation; bin by bin it takes the place of I0. */
 static void test_flatfield(void **state)
 {
@@ -356,76 +309,6 @@ static void test_flatfield(void **state)
 	fixture_config = fixed;
 }
 
-static void test_facts(void **state)
-{
-	static const struct {
-		const char *sop_class;
-		void (*change)(struct dicom_item *, int, const void *);
-		bool refused;
-		const char *part;
-	} cases[] = {
-		{CLASS_SECONDARY_CAPTURE, hologic_capture, true, "Hologic SCO"},
-		{CLASS_SECONDARY_CAPTURE, class_of, false, "no projections"},
-		{CLASS_CT, hologic_ct, true, "Hologic CTO"},
-		{CLASS_CT, breast_ct, false, "no projections"},
-		{CLASS_RAW_DATA, class_of, true, "without the private block of sinogram objects"},
-		{"1.2.840.113619.4.30", class_of, true, "GE raw data (private class 1.2.840.113619.4.30)"},
-		{"1.3.12.2.1107.5.9.1", class_of, true, "Siemens raw data (private class 1.3.12.2.1107.5.9.1)"},
-		{"1.2.840.113619.4.99", class_of, true, "private SOP class 1.2.840.113619.4.99"},
-		{CLASS_MG_PRESENTATION, class_of, false, "For Presentation"},
-		{"ORIGINAL\\PRIMARY\\STEREO_PLUS", image_type, false, "STEREO_PLUS: a stereotactic image"},
-		{"DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D", image_type, false, "GENERATED_2D: computed"},
-		{CLASS_TOMOSYNTHESIS, class_of, false, "reconstructed already"},
-	};
-	static const char *const projections[] = {"ORIGINAL\\PRIMARY\\TOMO_PROJ", "ORIGINAL\\PRIMARY\\TOMO_SCOUT",
-						  "ORIGINAL\\PRIMARY\\", "ORIGINAL\\PRIMARY", "DERIVED\\PRIMARY\\POSTBIOPSY"};
-	struct exam_facts f;
-	struct err err = {0};
-	char key[400];
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct exam *exam = NULL;
-
-		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = cases[i].change, .ctx = cases[i].sop_class});
-		if (exam_read_facts(fixture_path("0.dcm"), &f, &err) < 0)
-			fail_msg("%s", err.msg);
-		assert_string_equal(f.kind, "");
-		assert_int_equal(f.refused, cases[i].refused);
-		if (!strstr(f.reason, cases[i].part))
-			fail_msg("'%s' does not hold '%s'", f.reason, cases[i].part);
-		expect_refusal(fixture_open(2, &exam, &err), ENOTSUP, &err, exam, PARTS(cases[i].part));
-	}
-	for (size_t i = 0; i < sizeof(projections) / sizeof(projections[0]); i++) { /* these are, or may be, projections */
-		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = image_type, .ctx = projections[i]});
-		assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
-		assert_string_equal(f.kind, "dbt");
-	}
-	fixture_write_mg(&(struct fixture_mg){.n = 1, .change = strange_words});
-	assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
-	assert_string_equal(f.view, "C?"
-				    "?-1");
-	assert_string_equal(f.laterality, "?");
-	fixture_write_mg(&(struct fixture_mg){.n = 3});
-	assert_int_equal(exam_read_facts(fixture_path("1.dcm"), &f, &err), 0);
-	assert_string_equal(f.kind, "dbt");
-	assert_string_equal(f.reason, "");
-	assert_string_equal(f.laterality, "L");
-	assert_string_equal(f.view, "CC");
-	assert_int_equal(f.expected, 3);
-	assert_int_equal(f.frames, 1);
-	assert_true(f.angle == -5);
-	exam_case_key(&f, key, sizeof(key));
-	assert_string_equal(key, "1.2.3.1|1.2.3.2|L|CC|1.2.3.3");
-	fixture_write_bp(NULL);
-	assert_int_equal(exam_read_facts(fixture_path("0.dcm"), &f, &err), 0);
-	assert_string_equal(f.kind, "dbt");
-	assert_string_equal(f.laterality, "R");
-	assert_string_equal(f.view, "MLO");
-	assert_int_equal(f.expected, 1);
-	assert_int_equal(f.frames, N_VIEWS);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -436,7 +319,6 @@ int main(void)
 		cmocka_unit_test(test_axes),
 		cmocka_unit_test(test_read_view),
 		cmocka_unit_test(test_intensity),
-		cmocka_unit_test(test_facts),
 		cmocka_unit_test(test_flatfield),
 	};
 

@@ -1,0 +1,91 @@
+#include "node/config/kind.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct kind *const kinds[KIND_COUNT] = {
+#define X(constant, name) [KIND_##constant] = &kind_##name,
+	KINDS(X)
+#undef X
+};
+
+const struct kind *kind_of(enum case_kind kind)
+{
+	return kinds[kind];
+}
+
+const struct kind *kind_named(const char *name)
+{
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (!strcmp(kinds[i]->name, name))
+			return kinds[i];
+	return NULL;
+}
+
+const struct kind *kind_with(const struct config_section *protocols)
+{
+	for (size_t i = 0; i < KIND_COUNT; i++)
+		if (kinds[i]->protocols == protocols)
+			return kinds[i];
+	return NULL;
+}
+
+enum case_kind kind_id(const struct kind *kind)
+{
+	int i = 0;
+
+	while (i + 1 < KIND_COUNT && kinds[i] != kind)
+		i++;
+	return (enum case_kind)i;
+}
+
+void kind_key_attribute(const struct kind *kind, const char *key, enum case_attribute which, char *ret, size_t size)
+{
+	size_t n;
+
+	ret[0] = '\0';
+	for (size_t i = 0; kind && kind->key[i]; i++) {
+		n = strcspn(key, "|");
+		if (kind->key[i] == which)
+			snprintf(ret, size, "%.*s", (int)(n < size ? n : size - 1), key);
+		key += key[n] ? n + 1 : n;
+	}
+}
+
+/* ---- is a table whole? ---- */
+
+static bool is_word(const char *text, size_t most)
+{
+	return text && text[0] >= 'a' && text[0] <= 'z' && strlen(text) <= most &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(text);
+}
+
+static const char *empty_slot(const struct kind *k)
+{
+	if (!is_word(k->name, KIND_NAME_SIZE - 1))
+		return "name";
+	if (!k->content || !k->content[0])
+		return "content";
+	if (!k->title || !k->title[0])
+		return "title";
+	if (!is_word(k->views, 32))
+		return "views";
+	if (!k->key[0])
+		return "key";
+	if (k->as_is_frames < 0 || !k->as_is_refusal || !k->as_is_refusal[0])
+		return "as_is_refusal";
+	if (!k->protocols || !config_key_find(k->protocols, "algorithm") || !config_key_find(k->protocols, "algorithm")->choices)
+		return "protocols";
+	return NULL;
+}
+
+int kind_check(const struct kind *kind, struct err *err)
+{
+	const char *slot = empty_slot(kind);
+
+	return slot ? err_set(err, EINVAL, "kind '%s': slot '%s' is empty, or holds what cannot be", kind->name ? kind->name : "",
+			      slot)
+		    : 0;
+}

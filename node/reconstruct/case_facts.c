@@ -1,0 +1,134 @@
+/* case_facts.c - asks every kind whether an instance is of it.
+ *
+ * Three answers: of this kind; an encoding that is known and not read (refused: kept apart, with the reason); anything else
+ * (ignored). */
+#include "node/reconstruct/case_facts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dicom/object/attribute.h"
+#include "dicom/object/dicom_tags.h"
+#include "node/reconstruct/reconstruct_internal.h"
+
+#define STANDARD_ROOT "1.2.840.10008."
+
+static int read_uids(const struct dicom_item *root, struct case_facts *f, struct err *err)
+{
+	struct {
+		uint32_t tag;
+		char *uid;
+		bool needed;
+	} uids[] = {
+		{TAG_SOP_CLASS_UID, f->sop_class, true},
+		{TAG_SOP_INSTANCE_UID, f->sop_instance, true},
+		{TAG_STUDY_INSTANCE_UID, f->study, true},
+		{TAG_SERIES_INSTANCE_UID, f->series, true},
+		{TAG_FRAME_OF_REFERENCE_UID, f->frame_of_reference, false},
+	};
+
+	for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]); i++) {
+		int found = dicom_get_text(root, uids[i].tag, uids[i].uid, DICOM_UID_SIZE, err);
+
+		if (found < 0)
+			return found;
+		if (!found && uids[i].needed)
+			return err_set(err, EBADMSG, "%s is missing", tag_text(uids[i].tag));
+		if (uids[i].uid[strspn(uids[i].uid, "0123456789.")])
+			return err_set(err, EBADMSG, "%s is '%s', which is no UID", tag_text(uids[i].tag), uids[i].uid);
+	}
+	return 0;
+}
+
+int case_is_not(struct case_facts *f, bool refused, const char *reason)
+{
+	if (!f->reason[0] && reason[0]) {
+		f->refused = refused;
+		snprintf(f->reason, sizeof(f->reason), "%s", reason);
+	}
+	return 0;
+}
+
+int case_recognise_sinogram(const struct dicom_file *file, const char *format, struct case_facts *f, struct err *err)
+{
+	char reason[sizeof(f->reason)];
+	struct sinogram_facts s;
+	int rc = strcmp(f->sop_class, SINOGRAM_CLASS) ? 0 : sinogram_facts_of(file, &s, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0)
+		return sinogram_foreign(dicom_root((struct dicom_file *)file), reason, sizeof(reason))
+			       ? case_is_not(f, true, reason)
+			       : 0;
+	if (strcmp(s.format, format) != 0)
+		return 0;
+	f->expected = s.instances;
+	return 1;
+}
+
+/* No kind knows what it is. */
+static void unknown_class(struct case_facts *f)
+{
+	f->refused = strncmp(f->sop_class, STANDARD_ROOT, strlen(STANDARD_ROOT)) != 0;
+	if (f->refused)
+		snprintf(f->reason, sizeof(f->reason), "private SOP class %s: a vendor's raw data, whose format is closed",
+			 f->sop_class);
+	else
+		snprintf(f->reason, sizeof(f->reason), "%s (%s): no projections to reconstruct", dicom_uid_name(f->sop_class),
+			 f->sop_class);
+}
+
+static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
+{
+	int rc = 0;
+
+	for (int i = 0; rc == 0 && i < KIND_COUNT; i++) {
+		rc = reconstruct_kind_of((enum case_kind)i)->recognise(file, f, err);
+		if (rc > 0)
+			f->kind = kind_of((enum case_kind)i);
+	}
+	if (rc < 0)
+		return rc;
+	if (f->kind) {
+		f->refused = false;
+		f->reason[0] = '\0';
+	} else if (!f->reason[0]) {
+		unknown_class(f);
+	}
+	return 0;
+}
+
+int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err)
+{
+	struct case_facts f = {.frames = 1, .angle = NAN};
+	struct dicom_file *file = NULL;
+	int rc = dicom_open(path, &file, err);
+
+	if (rc == 0)
+		rc = read_uids(dicom_root(file), &f, err);
+	if (rc == 0) {
+		dicom_get_text(dicom_root(file), TAG_PATIENT_ID, f.patient, sizeof(f.patient), NULL); /* a bad one is none */
+		rc = recognise(file, &f, err);
+	}
+	dicom_close(file);
+	if (rc == 0)
+		*ret_facts = f;
+	return rc;
+}
+
+void case_key(const struct case_facts *f, char *ret_key, size_t size)
+{
+	const char *const attributes[] = {[CASE_STUDY] = f->study,
+					  [CASE_SERIES] = f->series,
+					  [CASE_LATERALITY] = f->laterality,
+					  [CASE_VIEW] = f->view,
+					  [CASE_FRAME_OF_REFERENCE] = f->frame_of_reference};
+	size_t n = 0;
+
+	ret_key[0] = '\0';
+	for (size_t i = 0; f->kind && f->kind->key[i] && n < size; i++)
+		n += (size_t)snprintf(ret_key + n, size - n, "%s%s", i ? "|" : "", attributes[f->kind->key[i]]);
+}

@@ -1,0 +1,88 @@
+/* The tables of all kinds of cases: whole, each with names of its own, and a table with an empty slot is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "node/config/config.h"
+#include "node/config/kind.h"
+
+static void whole(void **state)
+{
+	struct err err = {0};
+
+	(void)state;
+	for (int i = 0; i < KIND_COUNT; i++) {
+		const struct kind *k = kind_of((enum case_kind)i);
+
+		if (kind_check(k, &err) < 0)
+			fail_msg("%s", err.msg);
+		assert_ptr_equal(kind_named(k->name), k);
+		assert_ptr_equal(kind_with(k->protocols), k);
+		assert_int_equal(kind_id(k), i);
+		for (int other = 0; other < i; other++)
+			assert_string_not_equal(kind_of((enum case_kind)other)->title, k->title);
+	}
+	assert_string_equal(kind_of(0)->name, KIND_DEFAULT);
+	assert_null(kind_named("ct"));
+	assert_null(kind_named(""));
+	assert_null(kind_with(&config_sections[SECTION_ROUTES]));
+}
+
+static void empty_slots(void **state)
+{
+	static const struct {
+		size_t at, size;
+		const char *name;
+	} slots[] = {
+		{offsetof(struct kind, name), sizeof(char *), "name"},
+		{offsetof(struct kind, content), sizeof(char *), "content"},
+		{offsetof(struct kind, title), sizeof(char *), "title"},
+		{offsetof(struct kind, views), sizeof(char *), "views"},
+		{offsetof(struct kind, key), sizeof(((struct kind *)0)->key), "key"},
+		{offsetof(struct kind, as_is_refusal), sizeof(char *), "as_is_refusal"},
+		{offsetof(struct kind, protocols), sizeof(struct config_section *), "protocols"},
+	};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {
+		struct kind k = kind_pet;
+
+		memset((char *)&k + slots[i].at, 0, slots[i].size);
+		assert_int_equal(kind_check(&k, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, slots[i].name));
+	}
+}
+
+static bool (*const takes[KIND_COUNT])(enum algorithm a) = {
+#define X(constant, name) [KIND_##constant] = name##_takes,
+	KINDS(X)
+#undef X
+};
+
+/* The algorithms that a protocol may name are those of recon/core/algorithm.h that the kind's session takes, by their words. */
+static void algorithms(void **state)
+{
+	(void)state;
+	for (int i = 0; i < KIND_COUNT; i++) {
+		const struct kind *k = kind_of((enum case_kind)i);
+		const struct key_choice *c = config_key_find(k->protocols, "algorithm")->choices;
+
+		for (; c->word; c++) {
+			assert_string_equal(algorithm_info((enum algorithm)c->value)->word, c->word);
+			assert_true(takes[i]((enum algorithm)c->value));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(whole), cmocka_unit_test(empty_slots), cmocka_unit_test(algorithms)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
