@@ -1,4 +1,4 @@
-/* The attributes the node reads and writes, by their names in PS3.6 (keywords in capitals). */
+/* The attributes that the node reads and writes, by their PS3.6 names (keywords in capitals). */
 #ifndef TOMONODE_NODE_DICOM_TAGS_H
 #define TOMONODE_NODE_DICOM_TAGS_H
 
@@ -202,7 +202,7 @@
 #define TAG_SPACING_BETWEEN_SLICES DICOM_TAG(0x0018, 0x0088)
 #define TAG_FRAME_TYPE DICOM_TAG(0x0008, 0x9007)
 
-/* the rest */
+/* other groups */
 #define TAG_VIEW_CODE_SEQUENCE DICOM_TAG(0x0054, 0x0220)
 #define TAG_VIEW_MODIFIER_CODE_SEQUENCE DICOM_TAG(0x0054, 0x0222)
 #define TAG_ACQUISITION_CONTEXT_SEQUENCE DICOM_TAG(0x0040, 0x0555)

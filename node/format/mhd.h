@@ -1,8 +1,9 @@
-/* MetaImage volumes: a text header (.mhd) and a file of elements beside it. Read: three axes, one unsigned integer of 8 or 16
- * bits an element, plain or compressed (zlib or gzip), of either byte order, axes not turned. Everything else is refused by name.
+/* Read MetaImage volumes: a text header (.mhd) and a data file. Supported: three axes, one unsigned integer of 8 or 16 bits per
+ * element, uncompressed or compressed (zlib or gzip), either byte order, axes not rotated. Everything else is refused with an
+ * error that names it.
  *
- * Nothing is taken on trust: sizes are limited before memory is asked for, the data file must lie beside the header and hold
- * exactly the elements that the header promises.
+ * The files are untrusted: sizes are limited before memory is allocated, and the data file must be in the folder of the header
+ * and hold exactly the number of elements in the header.
  */
 #ifndef TOMONODE_NODE_MHD_H
 #define TOMONODE_NODE_MHD_H
@@ -14,27 +15,27 @@
 #include "kernels/err.h"
 
 #define MHD_HEADER_MAX 65536 /* bytes */
-#define MHD_SIDE_MAX 4096    /* elements along an axis */
+#define MHD_SIDE_MAX 4096    /* maximum number of elements along an axis */
 #define MHD_COUNT_MAX ((size_t)1 << 31)
 
 struct mhd {
-	int n[3];	   /* x fastest */
-	double h[3];	   /* mm */
+	int n[3];	   /* elements along x, y, z; x fastest */
+	double h[3];	   /* spacing along x, y, z, mm */
 	int element_bytes; /* 1, 2 */
 	bool most_significant_first;
 	bool compressed;
-	char data[256]; /* name of the file of elements, in the folder of the header */
+	char data[256]; /* name of the data file, in the folder of the header */
 };
 
-/* A header in memory; `name` stands for the file in messages. EBADMSG: it contradicts itself or is none; ENOTSUP: it is of a kind
- * that is not read. */
+/* Parse a header in memory. name: file name for error messages. Errors: EBADMSG (not a MetaImage header, or contradictory),
+ * ENOTSUP (a kind that is not supported). */
 int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_header, struct err *err);
 
-/* The header out of a file. */
+/* Read and parse the header file. */
 int mhd_open(const char *path, struct mhd *ret_header, struct err *err);
 
-/* All elements, in blocks in the order of the array: take() gets elements at .. at + n - 1. It stops the reading by an answer
- * below 0, which is given back. `path` is that of the header. */
+/* Read all elements in blocks, in the order of the array: take() is called with elements at .. at + n - 1. If take() returns a
+ * negative value, reading stops and mhd_read() returns that value. path: of the header. */
 int mhd_read(const char *path, const struct mhd *header,
 	     int (*take)(void *ctx, size_t at, const uint16_t *elements, size_t n, struct err *err), void *ctx, struct err *err);
 

@@ -1,4 +1,4 @@
-/* Grey pictures as phantoms: PNG (of any kind; colours become grey, transparency black) and PGM (P2, P5). */
+/* Read grey pictures as phantoms: PNG (of any kind; colours become grey, transparent pixels black) and PGM (P2, P5). */
 #ifndef TOMONODE_NODE_PICTURE_H
 #define TOMONODE_NODE_PICTURE_H
 
@@ -13,8 +13,9 @@ struct picture {
 	float *value; /* rows from the top, 0 (black) to 1 (white) */
 };
 
-bool picture_named(const char *path); /* by its ending: .png, .pgm */
-/* EBADMSG: no such picture, or a broken one; nothing is allocated before its size is within PICTURE_SIDE_MAX. */
+bool picture_named(const char *path); /* true: the name ends in .png or .pgm */
+/* Read a picture. Memory is allocated only after its size is within PICTURE_SIDE_MAX. EBADMSG: not a PNG or PGM file, or damaged.
+ */
 int picture_read(const char *path, struct picture *ret_picture, struct err *err);
 void picture_clear(struct picture *p);
 

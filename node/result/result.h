@@ -1,10 +1,11 @@
-/* From a volume back to DICOM: the objects of one view, with their provenance.
+/* Write a tomosynthesis volume as DICOM: the objects of one view, with their provenance.
  *
- * - The slices: one multi-frame Breast Tomosynthesis Image. Thick slabs of them, where the protocol asks: another one, a
- *   series of its own. A synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4:
- *   GENERATED_2D), the class that also workstations without tomosynthesis hang; a series of its own.
- * - Stored value = round((mu - stored_offset) / stored_step) of the protocol, limited to 0..65535: exams of one protocol compare.
- * - node/result/result_write.c and the files result_*.c, the one place where geometry becomes tags, implement it.
+ * - Slices: one multi-frame Breast Tomosynthesis Image. If the protocol requests slabs: another one, in a series of its own. If
+ * it requests a synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4: GENERATED_2D), a
+ * class that workstations without tomosynthesis also display, in a series of its own.
+ * - Stored value = round((mu - stored_offset) / stored_step) of the protocol, clipped to 0..65535, so that exams of one protocol
+ * can be compared.
+ * - Implemented by node/result/result_write.c and the files result_*.c; only they convert the geometry to tags.
  */
 #ifndef TOMONODE_NODE_RESULT_H
 #define TOMONODE_NODE_RESULT_H
@@ -25,39 +26,40 @@ enum result_kind {
 struct result_info {
 	const struct protocol_conf *protocol;
 	const struct dbt_plan *plan;
-	char device[96]; /* name of the device that did it */
+	char device[96]; /* name of the device that reconstructed the volume */
 	double now;	 /* s since the epoch: ContentDate/Time, ContributionDateTime */
 };
 
 struct result_object {
 	enum result_kind kind;
-	char file[64]; /* name inside the folder: ours, and the same for the same object */
+	char file[64]; /* file name inside the folder; the same object always has the same name */
 	char sop_instance[DICOM_UID_SIZE], sop_class[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
-	uint64_t bytes; /* of the file */
+	uint64_t bytes; /* size of the file */
 };
 
 struct result_report {
-	struct result_object objects[RESULT_OBJECTS_MAX]; /* the slices first */
+	struct result_object objects[RESULT_OBJECTS_MAX]; /* the object of slices first */
 	size_t n_objects;
-	double seconds_tally;	 /* what the headers must say: clipped voxels, display window */
-	double seconds_download; /* spent waiting for slices, nothing else to do */
-	double seconds_write;	 /* the rest of the time until the files have their names, sync included */
-	double seconds_sync;	 /* of it, from the last byte written until it is on the disk */
-	size_t below, above;	 /* voxels stored as 0 and as 65535 because they lie outside */
+	double seconds_tally;	 /* pass for the headers: clipped voxels, display window */
+	double seconds_download; /* spent only waiting for slices */
+	double seconds_write;	 /* the rest of the time until the files have their final names, including fsync */
+	double seconds_sync;	 /* part of seconds_write: from the last byte written until it is on the disk */
+	size_t below, above;	 /* voxels stored as 0 and as 65535 because their values are out of range */
 };
 
-/* SOP Instance UID and Series Instance UID of an object: pure functions of the sources' UIDs (the series: of source series,
- * laterality, view and frame of reference), kind, protocol, profile and software version. */
+/* Compute the SOP Instance UID and Series Instance UID of an object. They depend only on the sources' UIDs (the series: on source
+ * series, laterality, view and frame of reference), kind, protocol, profile and software version. */
 void result_uid(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
 		char ret_uid[DICOM_UID_SIZE]);
 void result_series(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
 		   char ret_uid[DICOM_UID_SIZE]);
 
-/* Can the protocol's objects be made of this plan's slices? EINVAL: slabs thinner or nearer to each other than slices. */
+/* Check that the protocol's objects can be made from this plan's slices. EINVAL: slabs are thinner or closer together than
+ * slices. */
 int result_check(const struct protocol_conf *protocol, const struct dbt_plan *plan, struct err *err);
 
-/* After dbt_run(): reads the slices in order, once, and writes every object that the protocol asks for into `folder` (.part,
- * fsync, rename): all of them or none. Several threads; memory of a few slices. EIO when a voxel is no number. */
+/* Call after dbt_run(): read the slices once, in order, and write every object that the protocol requests into `folder` (.part,
+ * fsync, rename): all of them or none. Uses several threads, and memory for a few slices. EIO: a voxel is not a number. */
 int result_write(const struct exam *exam, const struct result_info *info, struct dbt_session *session, const char *folder,
 		 struct result_report *ret_report, struct err *err);
 

@@ -1,4 +1,4 @@
-/* Frames on their way into the files: filled by one thread, encoded by others, written in order by one more. */
+/* Queue of frames that are written to files: one thread fills them, others encode them, and one more writes them in order. */
 #ifndef TOMONODE_NODE_RESULT_FRAMES_H
 #define TOMONODE_NODE_RESULT_FRAMES_H
 
@@ -8,18 +8,19 @@
 
 struct frames;
 
-/* For frames of columns x rows. encode: JPEG-LS, `encoders` frames at a time (each costs memory of two frames); else plain. */
+/* Create a queue for frames of columns x rows. encode true: compress with JPEG-LS, `encoders` frames at a time (each needs the
+ * memory of two frames); false: uncompressed. */
 int frames_open(long columns, long rows, bool encode, int encoders, struct frames **ret_frames, struct err *err);
-/* Ends its threads; what is not written yet is dropped. Takes NULL, returns NULL. */
+/* End the threads; frames not written yet are dropped. Takes NULL, returns NULL. */
 struct frames *frames_close(struct frames *f);
 
-/* Room for one frame; waits while all is taken. NULL: a frame given before could not be written, frames_finish()
- * has the reason. */
+/* Return a buffer for one frame; wait while all are in use. NULL: an earlier frame could not be written; frames_finish() returns
+ * the reason. */
 uint16_t *frames_acquire(struct frames *f);
-/* The frame just taken is filled: it becomes the next one of `writer` (plain or JPEG-LS, as the frames are). Frames are written
- * in the order in which they were given, over all writers; no other thread may use a writer until frames_finish(). */
+/* Submit the frame acquired last as the next frame of `writer` (uncompressed or JPEG-LS, as given to frames_open()). Frames of
+ * all writers are written in the order of submission; no other thread may use a writer until frames_finish(). */
 void frames_submit(struct frames *f, struct dicom_writer *writer);
-/* Wait until all are written. The first error, if there was one. */
+/* Wait until all frames are written. Returns the first error, if any. */
 int frames_finish(struct frames *f, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files that make up node/result/result.h share; nobody else includes it. */
+/* Functions shared by the files of node/result/result.h. Private to them. */
 #ifndef TOMONODE_NODE_RESULT_INTERNAL_H
 #define TOMONODE_NODE_RESULT_INTERNAL_H
 
@@ -14,46 +14,47 @@
 #include "recon/dbt/synthetic.h"
 
 #define RESULT_STORED_MAX 65535 /* 16 bits */
-/* The synthetic view is an integral over z. One step of it is one step of the slices over 20 mm: 2e-4 by default, so that 16 bits
- * reach to 13, more than 15 cm of dense tissue. Fixed, whatever the breast's thickness, so that exams compare. */
+/* The synthetic view is an integral over z. One step of its stored values is one step of the slices times 20 mm: 2e-4 by default,
+ * so that 16 bits reach to 13, more than 15 cm of dense tissue. It is fixed for every breast thickness, so that exams can be
+ * compared. */
 #define RESULT_VIEW_LENGTH 20.0 /* mm */
 
-/* Where a frame of an object lies along z: its middle, and from where to where it reaches, mm. */
+/* Position of a frame along z: its centre, and its thickness, mm. */
 struct plane {
 	double z, thickness;
 };
 
-/* What dbt_tally() says about the slices, for the headers. */
+/* Summary of the slices by dbt_tally(), for the headers. */
 struct volume_summary {
-	size_t below, above;	     /* voxels stored as 0 and as RESULT_STORED_MAX because they lie outside */
-	double window_lo, window_hi; /* stored values between which the tissue lies, for display */
-	double window_top;	     /* the same for maxima over slices */
+	size_t below, above;	     /* voxels stored as 0 and as RESULT_STORED_MAX because their values are out of range */
+	double window_lo, window_hi; /* range of stored values of the tissue, for display */
+	double window_top;	     /* upper end of the range for maxima over slices */
 };
 
-/* One object in the making. */
+/* One object that is being written. */
 struct result {
 	const struct exam *exam;
 	const struct result_info *info;
 	enum result_kind kind;
-	struct plane *planes; /* of each frame; NULL: a view, which has no place along z */
+	struct plane *planes; /* [n_planes]; NULL: a synthetic view, which has no position along z */
 	int n_planes;
 	const struct dicom_item *source; /* root of the first view's object */
 	struct volume_summary summary;
-	double window_lo, window_hi; /* of this object */
-	double step, offset;	     /* of its stored values: that much a step, and stored as 0 */
+	double window_lo, window_hi; /* display window of this object */
+	double step, offset;	     /* stored value = (value - offset) / step */
 	char sop_instance[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
-	char slices[DICOM_UID_SIZE], slices_series[DICOM_UID_SIZE]; /* those of the slices, whatever the kind */
+	char slices[DICOM_UID_SIZE], slices_series[DICOM_UID_SIZE]; /* UIDs of the object of slices, for every kind */
 	struct provenance_time now;
 	char protocol[1024], profile[1024], derivation[1024];
 };
 
-/* result_window.c. EIO where a voxel is no number. */
+/* result_window.c: compute the summary of the slices. EIO: a voxel is not a number. */
 int result_summarise(struct dbt_session *session, const struct grid *grid, double offset, double step,
 		     struct volume_summary *ret_summary, struct err *err);
-/* Stored values between which the tissue of one frame lies; zero: the stored value of no attenuation. */
+/* Compute the range of stored values of the tissue in one frame; zero: the stored value of no attenuation. */
 int result_window(const uint16_t *values, size_t n, double zero, double *ret_lo, double *ret_hi, struct err *err);
 
-/* result_pipeline.c: one pass over the slices. */
+/* result_pipeline.c: write all objects in one pass over the slices. */
 struct result_pipeline {
 	const struct exam *exam;
 	const struct result_info *info;
@@ -63,37 +64,38 @@ struct result_pipeline {
 	struct dicom_writer *slice_writer, *slab_writer;
 	struct slabs *slabs;	     /* NULL: none */
 	struct synthetic *synthetic; /* NULL: none */
-	double seconds_waited;	     /* for slices */
+	double seconds_waited;	     /* time spent waiting for slices, s */
 };
 int result_pipeline_run(struct result_pipeline *f, struct err *err);
-/* A plane into stored values, rows and columns in the order of the source's images. */
+/* Convert a plane to stored values, with rows and columns in the order of the source's images. */
 void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values);
 
-/* result_header.c: everything at the root but functional groups and what tells where the data come from. */
+/* result_header.c: write all root attributes except functional groups and provenance. */
 void result_fill_header(const struct result *r, struct item_writer *root);
-/* How an object differs by its kind: the values of Image Type, Volumetric Properties and Volume Based Calculation Technique. */
+/* Return the values that depend on the kind: Image Type, Volumetric Properties, Volume Based Calculation Technique. */
 const char *result_image_type(const struct result *r);
 const char *result_volumetric_properties(const struct result *r);
 const char *result_calculation_technique(const struct result *r);
-/* result_groups.c: shared and per-frame functional groups, dimensions. */
+/* result_groups.c: write shared and per-frame functional groups, and dimensions. */
 void result_fill_groups(const struct result *r, struct item_writer *root);
-/* result_sources.c: references to every source, acquisition modules, equipment, provenance. */
+/* result_sources.c: write references to every source, acquisition modules, equipment, provenance. */
 void result_fill_sources(const struct result *r, struct item_writer *root);
-/* How the pixels were computed, one code item after the other: the reconstruction, or what was made of its slices. */
+/* Write code items that say how the pixels were computed: the reconstruction, or what was computed from its slices. */
 void result_fill_reconstruction_code(const struct result *r, struct item_writer *w);
 void result_fill_further_code(const struct result *r, struct item_writer *w);
-/* Items of a sequence of source references: the projections (a multi-frame source is one object), or the object of the slices. */
+/* Write a sequence of source references: to the projections (a multi-frame source is one object), or to the object of slices. */
 void result_fill_source_images(const struct result *r, struct item_writer *w, uint32_t sequence, bool purpose);
 void result_fill_source_slices(const struct result *r, struct item_writer *w, uint32_t sequence, bool purpose);
-/* Is it made of another number of projections than the exam had? Then it says so wherever people look. */
+/* Return true if the number of projections used differs from the number announced by the exam; the headers must then state this.
+ */
 static inline bool result_is_partial(const struct exam *e)
 {
 	return e->announced > 0 && e->announced != e->n_views;
 }
-/* result_acquisition.c: Contributing Sources and X-Ray 3D Acquisition, where the sources hold every value they need; else
- * nothing. */
+/* result_acquisition.c: write Contributing Sources and X-Ray 3D Acquisition if the sources have every value that these require;
+ * otherwise write nothing. */
 void result_fill_acquisition(const struct result *r, struct item_writer *root);
-/* result_view.c: what a Digital Mammography X-Ray Image has instead of functional groups. */
+/* result_view.c: write what a Digital Mammography X-Ray Image has in place of functional groups. */
 void result_fill_view(const struct result *r, struct item_writer *root);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the headers of PET and CT series, made of sinograms, say in the same words. */
+/* Attributes that PET and CT series made from sinograms have in common. */
 #ifndef TOMONODE_NODE_RESULT_SERIES_H
 #define TOMONODE_NODE_RESULT_SERIES_H
 
@@ -13,11 +13,13 @@ struct result_series {
 	const char *uid;
 };
 
-/* Series and frame of reference. Body Part Examined is there already where the source has it. */
+/* Write series and frame of reference. Body Part Examined must already be copied if the source has it. */
 void result_series_fill(const struct result_series *s, struct item_writer *w);
-/* What all images of it are, and when they were made. */
+/* Write Image Type and creation times, which all images of the series share. */
 void result_series_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *w);
-/* One window for the whole series, which may be narrower than the width of 1 that LINEAR wants; none where lo == hi. */
+/* Write one display window for the whole series. It may be narrower than 1, the smallest width of LINEAR; the function is
+ * LINEAR_EXACT. No window if lo == hi.
+ */
 void result_series_fill_window(double lo, double hi, struct item_writer *w);
 
 #endif

@@ -1,5 +1,5 @@
-/* A small picture of a result for the status page: SPOOL/outbox/JOB/thumbnail.png, made by the worker of the objects that it has
- * just written, and removed with them. 8-bit grey; nothing of the header is in it. */
+/* Create a small picture of a result for the status page: SPOOL/outbox/JOB/thumbnail.png. The worker makes it from the objects
+ * that it has just written; it is removed together with them. 8-bit grey, without any header data. */
 #ifndef TOMONODE_NODE_THUMBNAIL_H
 #define TOMONODE_NODE_THUMBNAIL_H
 
@@ -8,11 +8,12 @@
 
 #include "kernels/err.h"
 
-#define THUMBNAIL_SIDE 320 /* pixels, of the longer side */
+#define THUMBNAIL_SIDE 320 /* length of the longer side, pixels */
 #define THUMBNAIL_BYTES_MAX (512u << 10)
 
-int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size); /* 0, or -ENAMETOOLONG */
-/* Of the middle one of the objects (those of one series), and of its middle frame. `folder` is where the files lie. */
+int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size); /* returns 0 or -ENAMETOOLONG */
+/* Make the thumbnail from the middle frame of the middle object. The objects are those of one series. folder: where the files are
+ * stored. */
 int thumbnail_make(const char *folder, const char *const *files, size_t n, struct err *err);
 
 #endif

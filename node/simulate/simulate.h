@@ -1,13 +1,13 @@
-/* Simulated tomosynthesis exams: `tomonode simulate dbt`.
+/* Simulate tomosynthesis exams: `tomonode simulate dbt`.
  *
- * A phantom (recon/phantom/phantom.h) seen by a system of the configuration, written the way a modality writes it:
- * docs/geometry.md has the orientations, the signs of the angles and the tags. Line integrals are analytic; no projector of the
- * reconstruction is involved. A phantom of labelled voxels (recon/phantom/voxel_phantom.h) is the exception: it goes through the
- * exact walk, on its own, finer grid.
+ * Projects a phantom (recon/phantom/phantom.h) with a system of the configuration, and writes objects in the form that a modality
+ * writes; docs/geometry.md defines the orientations, the signs of the angles and the tags. Line integrals are analytic and use no
+ * projector of the reconstruction. The only exception is a phantom of labelled voxels (recon/phantom/voxel_phantom.h): it is
+ * projected by the exact walk through its own, finer grid.
  *
- * simulate_plan()          options -> what is simulated: angles, scan, phantom, intensities
- * simulate_run()           -> objects, one view at a time, and truth.json
- * simulate_new_*()         headers (node/simulate/simulate_mg.c, node/simulate/simulate_bp.c on node/simulate/simulate_header.c)
+ * simulate_plan()          compute from the options what is simulated: angles, scan, phantom, intensities
+ * simulate_run()           write the objects, one view at a time, and truth.json
+ * simulate_new_*()         create headers (node/simulate/simulate_mg.c and simulate_bp.c use simulate_header.c)
  */
 #ifndef TOMONODE_NODE_SIMULATE_H
 #define TOMONODE_NODE_SIMULATE_H
@@ -24,64 +24,64 @@
 #include "recon/phantom/voxel_phantom.h"
 
 #define SIMULATE_VIEWS_MAX 200
-#define SIMULATE_MAS 4.2  /* of one projection: about 105 mAs an exam */
-#define SIMULATE_DOSE 1.5 /* mGy glandular, all projections */
+#define SIMULATE_MAS 4.2  /* exposure of one projection: about 105 mAs an exam */
+#define SIMULATE_DOSE 1.5 /* mean glandular dose of all projections together, mGy */
 
-/* What a system's headers say and how its detector is built; node/simulate/simulate_system.c has one for each geometry profile
- * shipped. */
+/* Header values and detector of a system; node/simulate/simulate_system.c has one for each geometry profile that is installed
+ * with the program. */
 struct simulate_system {
 	char profile[CONFIG_NAME_SIZE]; /* name of the geometry profile */
 	char manufacturer[64], model[64], serial[64];
 	char anode[16], filter[16];
-	int columns, rows; /* bins along x and y */
+	int columns, rows; /* number of bins along x and y */
 	int views;
-	double arc; /* degrees */
+	double arc; /* range of the angles, degrees */
 };
 
 struct simulate_options {
 	struct simulate_system system;
 	const struct profile_conf *profile; /* borrowed */
-	enum phantom_kind phantom;	    /* where there is no volume */
+	enum phantom_kind phantom;	    /* if `volume` is NULL */
 	const char *volume,
-		*materials; /* files of a phantom of voxels (node/simulate/simulate_voxels.h); NULL: an analytic one */
+		*materials; /* files of a voxel phantom (node/simulate/simulate_voxels.h); NULL: use an analytic phantom */
 	double i0;	    /* mean counts of an unattenuated bin at binning 1, > 0 */
-	int binning;	    /* the detector's pitch times this */
-	bool multi;	    /* Breast Projection, else a Digital Mammography series */
+	int binning;	    /* factor on the detector's pitch */
+	bool multi;	    /* true: one multi-frame Breast Projection object; false: a Digital Mammography series */
 	char side;	    /* 'L', 'R' */
 	char view[4];	    /* "CC", "MLO" */
-	double gantry;	    /* degrees, of an MLO */
+	double gantry;	    /* gantry angle of an MLO view, degrees */
 	unsigned seed;
-	double thickness; /* mm; that of the volume where there is one */
+	double thickness; /* of the breast, mm; a volume has its own */
 	bool noise, inverted;
-	int collimate; /* mm at each end along y that hold padding; 0: none */
+	int collimate; /* length at each end along y that is filled with padding, mm; 0: none */
 	int views;
 	double arc;
-	int columns, rows; /* at binning 1 */
-	const char *study; /* UID; NULL: out of the options */
+	int columns, rows; /* number of bins at binning 1 */
+	const char *study; /* study UID; NULL: computed from the options */
 };
 
 struct simulation {
 	struct simulate_options o;
-	double pitch; /* mm, of the detector simulated */
+	double pitch; /* of the simulated detector, mm */
 	int n_u, n_v;
-	double angle[SIMULATE_VIEWS_MAX];    /* degrees, in the order of acquisition */
+	double angle[SIMULATE_VIEWS_MAX];    /* degrees, in order of acquisition */
 	double exposure[SIMULATE_VIEWS_MAX]; /* relative to the mean */
-	double i0;			     /* counts of a bin of this pitch */
+	double i0;			     /* mean counts of an unattenuated bin of this pitch */
 	int max_value;
 	struct scan *scan;
-	struct phantom *phantom;      /* with `voxels`: what truth.json says of them */
-	struct voxel_phantom *voxels; /* NULL: an analytic phantom */
-	int rays;		      /* per bin and axis, through voxels */
+	struct phantom *phantom;      /* with `voxels`: the description of the voxel phantom for truth.json */
+	struct voxel_phantom *voxels; /* NULL: the phantom is analytic */
+	int rays;		      /* rays per bin and axis, for a voxel phantom */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
-	char seed_text[800]; /* everything that UIDs are made of */
+	char seed_text[800]; /* text from which UIDs are computed */
 	bool columns_toward_chest, rows_toward_minus_y;
 };
 
-/* The system of a profile that is shipped; for a profile of the operator's own, one whose headers its patterns fit, with the
- * detector and the arc of the first. */
+/* Return the system of an installed profile. For a profile of the user: a system whose headers match its patterns, with the
+ * detector and the arc of the first installed profile. */
 void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system);
 
-/* A text that a profile's pattern fits: without its stars; `other` where nothing is left. */
+/* Return a text that matches a profile's pattern: the pattern without its stars, or `other` if nothing remains. */
 void simulate_matching_text(const char *pattern, const char *other, char *ret_text, size_t size);
 
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
@@ -93,24 +93,25 @@ struct simulate_report {
 	double seconds;
 };
 
-/* Writes into `folder` (made with its parents when missing). Files are named by a number that tells nothing of the angle. */
+/* Write the objects and truth.json into `folder`, which is created with its parents if missing. File names contain a number that
+ * does not reveal the angle. */
 int simulate_run(const struct simulation *s, const char *folder, const struct monitor *monitor,
 		 struct simulate_report *ret_report, struct err *err);
 
-/* The folder and the folders it lies in, where they are missing. */
+/* Create the folder and its parents if missing. */
 int simulate_folder(const char *folder, struct err *err);
 
-/* UID of a part of the exam, such as "view 3". */
+/* Compute the UID of a part of the exam, such as "view 3". */
 void simulate_uid(const struct simulation *s, const char *part, char ret_uid[DICOM_UID_SIZE]);
-/* Direction cosines of the scan's x, y, z in the patient (LPS), from the definitions in docs/geometry.md. */
+/* Compute the direction cosines of the scan's x, y, z in the patient (LPS), as defined in docs/geometry.md. */
 void simulate_axes(const struct simulation *s, double ret_axes[3][3]);
 
-/* What both formats have: patient, study, series, equipment, pixels. */
+/* Write the attributes that both formats have: patient, study, series, equipment, pixels. */
 void simulate_fill_header(const struct simulation *s, struct item_writer *root);
-const char *simulate_orientation(const struct simulation *s); /* (0020,0020) */
+const char *simulate_orientation(const struct simulation *s); /* value of (0020,0020) */
 int simulate_new_mg(const struct simulation *s, int view, struct dicom_file **ret_file, struct err *err);
 int simulate_new_bp(const struct simulation *s, struct dicom_file **ret_file, struct err *err);
-/* truth.json, see docs/geometry.md. */
+/* Write truth.json, see docs/geometry.md. */
 int simulate_truth(const struct simulation *s, const char *folder, struct err *err);
 
 #endif

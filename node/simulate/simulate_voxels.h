@@ -1,4 +1,4 @@
-/* Materials of labelled voxels, and the phantom made of them: `tomonode simulate dbt --phantom voxels`. */
+/* Read materials and volumes of labelled voxels, and make a phantom of them: `tomonode simulate dbt --phantom voxels`. */
 #ifndef TOMONODE_NODE_SIMULATE_VOXELS_H
 #define TOMONODE_NODE_SIMULATE_VOXELS_H
 
@@ -8,8 +8,8 @@
 #include "kernels/err.h"
 #include "recon/phantom/voxel_phantom.h"
 
-#define MATERIALS_FILE_MAX 65536 /* bytes */
-#define MATERIALS_NONE 0xFFFF	 /* in `of`: no material has this label */
+#define MATERIALS_FILE_MAX 65536 /* maximum size of a materials file, bytes */
+#define MATERIALS_NONE 0xFFFF	 /* value in `of`: no material has this label */
 
 struct materials {
 	size_t n;
@@ -17,11 +17,11 @@ struct materials {
 	uint16_t of[65536]; /* label -> index of its material */
 };
 
-/* The format is told in conf/materials-20keV.conf; `name` stands for the file in messages. */
+/* Parse the text of a materials file (format: see conf/materials-20keV.conf). name: file name for messages. */
 int materials_parse(const char *text, size_t size, const char *name, struct materials *ret_materials, struct err *err);
 
-/* The volume of a MetaImage file in the materials of a materials file, without its paddles. ret_digest: of everything that
- * matters for its projections, as text. */
+/* Load the volume of a MetaImage file with the materials of a materials file, without its paddles. ret_digest: hash, as text, of
+ * everything that affects its projections. */
 int simulate_voxels_load(const char *volume, const char *materials, struct voxel_phantom **ret_phantom, char ret_digest[65],
 			 struct err *err);
 

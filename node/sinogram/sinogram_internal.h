@@ -1,4 +1,4 @@
-/* What the files that make up node/sinogram/sinogram.h share; nobody else but their tests includes it. */
+/* Functions shared by the files of node/sinogram/sinogram.h. Private to them and their tests. */
 #ifndef TOMONODE_NODE_SINOGRAM_INTERNAL_H
 #define TOMONODE_NODE_SINOGRAM_INTERNAL_H
 
@@ -7,23 +7,23 @@
 #include "dicom/object/item_writer.h"
 #include "node/sinogram/sinogram.h"
 
-#define SINOGRAM_FILES_MAX 10000 /* objects of an acquisition */
+#define SINOGRAM_FILES_MAX 10000 /* maximum number of objects of one acquisition */
 
 uint32_t sinogram_tag(unsigned block, enum sinogram_element element);
 int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text,
-			 struct err *err); /* malloc'ed */
-/* 1, 0: the object does not say; EBADMSG. */
+			 struct err *err); /* the caller frees *ret_text */
+/* Read the centre of the scanner. 1: found; 0: the object does not have it; EBADMSG: invalid. */
 int sinogram_centre(struct dicom_file *file, const struct sinogram_facts *f, double ret_centre[3], struct err *err);
 
-/* ---- writing: sinogram_import.c makes this, sinogram_write.c objects of it ---- */
+/* ---- writing: sinogram_import.c fills these structures, sinogram_write.c writes the objects ---- */
 
-struct sinogram_stream { /* one role */
+struct sinogram_stream { /* the data of one role */
 	bool present;
-	char *text; /* the header; owned */
+	char *text; /* header text; owned */
 	struct interfile header;
-	const uint8_t *values; /* in memory, borrowed; NULL: a file */
-	char *path;	       /* the data file; owned */
-	uint64_t bytes;	       /* of the stream: the offset of the header and its values */
+	const uint8_t *values; /* values in memory, borrowed; NULL: read them from `path` */
+	char *path;	       /* path of the data file; owned */
+	uint64_t bytes;	       /* size of the stream: the offset of the header plus its values */
 	char sha256[65];
 };
 
@@ -31,18 +31,18 @@ struct sinogram_source {
 	const struct sinogram_import *conf;
 	struct sinogram_stream stream[SINOGRAM_ROLES + 1];
 	struct dicom_file *like; /* NULL: none */
-	double centre[3];	 /* NaN: not given */
-	char seed[65];		 /* hash of all that the objects follow from */
+	double centre[3];	 /* mm; NaN: unknown */
+	char seed[65];		 /* hash of everything that UIDs are computed from */
 };
 
-/* Sets sha256 from all bytes of the stream. */
+/* Compute the hash of all bytes of the stream and set s->sha256. */
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err);
-/* All objects into the folder, or none. */
+/* Write all objects into the folder, or none. */
 int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, struct err *err);
 
-/* sinogram_attributes.c: patient to acquisition, everything but the private block. */
+/* sinogram_attributes.c: write all modules from patient to acquisition, without the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
-/* What a reconstruction will miss, as sentences. */
+/* Write sentences about values that a reconstruction will miss. */
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
 
 #endif

@@ -1,21 +1,23 @@
-/* Sinogram objects back into the Interfile they were made of: the data byte for byte, the header's text as it was but for the
- * name of the data file. */
+/* Export sinogram objects as the Interfile files that they were made from: the data unchanged, the header text unchanged except
+ * for the name of the data file. */
 #ifndef TOMONODE_NODE_EXPORT_SINOGRAM_H
 #define TOMONODE_NODE_EXPORT_SINOGRAM_H
 
 #include "node/sinogram/sinogram.h"
 
 struct export_file {
-	char path[4096]; /* of the header; the data lie beside it */
+	char path[4096]; /* path of the header; the data file is in the same folder */
 	enum sinogram_role role;
-	uint64_t bytes; /* of the data */
+	uint64_t bytes; /* size of the data */
 };
 
-/* EMISSION goes to `path` (.hs) and a .s beside it; further roles to NAME-multiplicative.hs and so on. All or none. */
+/* Write EMISSION to `path` (.hs) and a .s file in the same folder, other roles to NAME-multiplicative.hs and so on. Writes all
+ * files or none. */
 int export_sinogram(const struct sinogram *s, const char *path, struct export_file ret_file[SINOGRAM_ROLES], size_t *ret_n,
 		    struct err *err);
 
-/* The header's text with another name of the data file; malloc'ed. EBADMSG: it names none. */
+/* Return the header text with another name of the data file; the caller frees *ret_text. EBADMSG: the header names no data file.
+ */
 int export_rename_data(const char *text, const char *data_file, char **ret_text, struct err *err);
 
 #endif

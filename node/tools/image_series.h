@@ -1,5 +1,5 @@
-/* A PET or CT series (one slice an object), read from its own attributes alone: where each voxel lies in the patient
- * and what its value means. Objects may come in any order, of any maker and in any encoding that dicom/pixels/pixels.h reads.
+/* Read a PET or CT series (one slice per object) from its own attributes only: the position of each voxel in the patient and the
+ * meaning of its value. Objects may be in any order, from any manufacturer, and in any encoding that dicom/pixels/pixels.h reads.
  */
 #ifndef TOMONODE_NODE_IMAGE_SERIES_H
 #define TOMONODE_NODE_IMAGE_SERIES_H
@@ -12,22 +12,22 @@
 struct image_series {
 	int n[3]; /* columns, rows, slices */
 	char series[DICOM_UID_SIZE];
-	char units[17];	   /* (0054,1001); of CT the Rescale Type (0028,1054) */
+	char units[17];	   /* (0054,1001); for CT the Rescale Type (0028,1054) */
 	double spacing[3]; /* between columns, rows, slices, mm */
-	double across[3];  /* direction of increasing column index, patient's left, back, head */
+	double across[3];  /* direction of increasing column index in the patient (left, back, head) */
 	double down[3];	   /* of increasing row index */
 	double normal[3];  /* of increasing slice index: across x down */
-	double corner[3];  /* middle of the first pixel of slice 0, mm */
-	double duration;   /* s; NaN: not given */
+	double corner[3];  /* centre of the first pixel of slice 0, mm */
+	double duration;   /* of the acquisition, s; NaN: unknown */
 	float *values;	   /* slices in the order of the files */
-	size_t *order;	   /* of slice k: which of them */
+	size_t *order;	   /* [slice]: index of its values in the order of the files */
 };
 
-/* EBADMSG: the objects are not of one series, some are missing or contradict each other; the sentence says which. ENOTSUP: a
- * series of several volumes (dynamic, gated). Files that repeat an object are passed over. */
+/* Open a series. Files that repeat an object are skipped. Errors: EBADMSG (objects of several series, missing or contradictory;
+ * the text names them), ENOTSUP (a series of several volumes: dynamic, gated). */
 int image_series_open(char *const *paths, size_t n, struct image_series **ret_series, struct err *err);
 struct image_series *image_series_close(struct image_series *s); /* takes NULL, returns NULL */
 
-const float *image_series_slice(const struct image_series *s, int k); /* columns fastest */
+const float *image_series_slice(const struct image_series *s, int k); /* values of slice k, columns fastest */
 
 #endif
