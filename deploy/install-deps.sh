@@ -11,9 +11,9 @@ build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libco
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev"
 # The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
-# Tests are skipped without them: the format of the sources; what is installed for systemd, rsyslog and logrotate; diagrams in reports.
+# Tests are skipped without them: the format of the sources, shell scripts; what is installed for systemd, rsyslog and logrotate; diagrams in reports.
 # clang-tidy: the target `tidy`.
-checks="clang-format clang-tidy systemd rsyslog logrotate python3-matplotlib"
+checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib"
 # For tests/system/test_status_browser.py, which is skipped without it: some 350 MB.
 browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into.

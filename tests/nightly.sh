@@ -5,7 +5,7 @@
 # Writes build/nightly/SUMMARY and a log for each step beside it. A step that fails does not keep the others from running.
 # Exit 0: all passed (or were skipped, which the summary says).
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 minutes=${1:-30}
 out=build/nightly
 mkdir -p "$out"

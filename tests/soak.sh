@@ -13,7 +13,7 @@
 # Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else where the program lies.
 # Seeds are printed; ends with a table of the parts, and with 1 if one of them failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 TOMONODE=$(realpath "${TOMONODE:-build/release/tomonode}")
 export TOMONODE TOMONODE_BUILD="${TOMONODE_BUILD:-$(dirname "$TOMONODE")}"
 [ -x "$TOMONODE" ] || { echo "tests/soak.sh: no $TOMONODE: build it, or set TOMONODE" >&2; exit 2; }
@@ -71,7 +71,7 @@ for part in "${parts[@]}"; do
     read -r -a command <<< "${part#*|}"
     echo "==== ${part%%|*}: ${command[*]} ${seed[*]}"
     began=$(date +%s)
-    tests/system/"${command[@]}" "${seed[@]}"
+    "tests/system/${command[0]}" "${command[@]:1}" "${seed[@]}"
     code=$?
     case $code in
     0) how=passed ;;
