@@ -1,5 +1,5 @@
 #!/bin/bash
-# shellcheck over all shell scripts: no warning and no error. Skipped (77) where it is not installed.
+# No shell script has a warning or an error of shellcheck. Skipped (77) where it is not installed.
 #
 # usage: tests/lint/shell.sh [ROOT]
 set -euo pipefail
