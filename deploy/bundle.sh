@@ -42,7 +42,7 @@ cp "$program" "$top/libexec/tomonode"
 cp "$root"/conf/*.conf "$root/deploy/tomonode.conf" "$top/etc/tomonode/"
 cp "$root/LICENSE" "$root/README.md" "$top/"
 cp -r "$root/docs" "$top/docs"
-for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench_*; do
+for file in "$build"/tests/{kernels,recon,dicom,node}_test_* "$build"/tests/bench; do
     [ ! -x "$file" ] || [ -d "$file" ] || cp "$file" "$top/tests/"
 done
 cp "$root"/tests/gpu/* "$top/tests/gpu/"

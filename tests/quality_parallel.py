@@ -4,8 +4,8 @@
     tests/quality_parallel.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o FOLDER
     tests/quality_parallel.py report FOLDER -o docs        docs/parallel-quality.md and its pictures (needs python3-pil)
 
-`run` needs the program, tests/bench_parallel of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out
-of the bundle; it leaves FOLDER/results.json. Gains are over the first device. All devices are timed; images are made on the last of all,
+`run` needs the program, tests/bench of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out of
+the bundle; it leaves FOLDER/results.json. Gains are over the first device. All devices are timed; images are made on the last of all,
 some on the last of each kind ("cpu", "cuda"). --quick: small images, to try the script.
 Exit code 1: a figure is outside its limits (they are printed).
 """
@@ -49,6 +49,18 @@ class Work:
 
 # ---- times ----
 
+TIMED = {"radon": ("radon", "seconds"), "bp": ("bp", "seconds"), "filter": ("fbp-convolution", "filter_seconds"),
+         "fbp": ("fbp-convolution", "seconds"), "art": ("art", "seconds")}  # the work of the benchmark, the member of its line
+
+
+def time_one(programs, device, what, model, side, angles, slices, repeat):
+    work, member = TIMED[what]
+    options = ["--stages"] if what == "filter" else ["--model", model] if what in ("radon", "art") else []
+    line = programs.time("--work", work, *options, "--voxels", f"{side}x{side}x{slices}", "--views", angles, "--device", device, "--repeat", repeat)
+    return {"spec": device, "device": line["device"], "work": what, "model": model, "angles": angles, "slices": slices,
+            "slice_ms": 1e3 * line[member] / slices}
+
+
 def measure_times(programs, args, work, began):
     rows = []
     most = work.angles[-1]
@@ -58,9 +70,7 @@ def measure_times(programs, args, work, began):
         wanted.append(("radon", "sampled", most, 1, 3))
         wanted += [(what, "siddon", most, work.stack[kind], 3) for what in ("radon", "bp", "fbp", "art")]
         for what, model, n, slices, repeat in wanted:
-            row = json.loads(programs.call(programs.bench, "--work", what, "--model", model, "--size", work.size, "--angles", n, "--slices",
-                                           slices, "--device", device, "--repeat", repeat))
-            rows.append({**row, "spec": device, "model": model})
+            rows.append(time_one(programs, device, what, model, work.size, n, slices, repeat))
         say(began, f"{device:6} times")
     return rows
 
@@ -208,7 +218,7 @@ def verdicts(results):
 
 
 def run(args):
-    programs, work, began = Programs(args.tomonode, "bench_parallel"), Work(args.quick), time.monotonic()
+    programs, work, began = Programs(args.tomonode), Work(args.quick), time.monotonic()
     args.devices = args.devices.split(",")
     results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "devices": args.devices, "processor": processor(),
                "size": work.size, "counts": {p: COUNTS[p] for p in work.noisy}, "windows": WINDOWS, "times": [], "comparisons": [],

@@ -4,7 +4,7 @@
     tests/quality_pet.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o RESULTS.json
     tests/quality_pet.py report RESULTS.json -o docs        docs/pet-quality.md and its pictures (needs python3-matplotlib)
 
-`run` needs the program, tests/bench_pet of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out of
+`run` needs the program, tests/bench of its build or bundle, and Python with numpy alone, so it can be done on a GPU machine out of
 the bundle. All devices are timed; images are made on the last of each kind ("cpu", "cuda"), those that only one device has to make on
 the last of all. --quick: the scanner `small`, few angles in the benchmark; says nothing of any scanner.
 Exit code 1: a figure is outside its limits (they are printed).
@@ -58,8 +58,8 @@ STUDIES = [
 ]
 QUICK = {"cylinder", "cylinder-noise", "iq-20", "iq-40", "iq-noise-40", "iq-noise-osem-filter", "iq-noise-fbp", "iq-all-40", "f-shape"}
 QUICK_SETTINGS = {"fov_radius=200": "matrix=96"}
-# label, options of bench_pet
-BENCHES = [("128", ["--matrix", "128"]), ("256", ["--matrix", "256"]), ("256-200", ["--matrix", "256", "--fov", "200"])]
+# label, options of `bench time`
+BENCHES = [("128", ["--voxels", "128"]), ("256", ["--voxels", "256"]), ("256-200", ["--voxels", "256", "--fov", "200"])]
 REPEATS = {"cuda": 20, "cpu": 3, "cpu:1": 1}
 
 
@@ -72,9 +72,11 @@ def measure_times(programs, args, began):
         if kind_of(device) == "cuda" or args.quick:
             wanted.append(("256", [*BENCHES[1][1], "--deterministic", "--repeat", "5"], True))
         for label, options, deterministic in wanted:
-            quick = ["--angles", "4", "--repeat", "1"] if args.quick else []
-            row = json.loads(programs.call(programs.bench, "--device", device, *options, *quick))
-            rows.append({**row, "spec": device, "label": label, "deterministic": deterministic})
+            quick = ["--views", "4", "--repeat", "1"] if args.quick else []
+            line = programs.time("--work", "pet-mlem", "--stages", "--device", device, *options, *quick)
+            row = {f"{stage}_ms": 1e3 * line[f"{stage}_seconds"] for stage in ("forward", "bins", "back", "update")}
+            row = {**row, "iteration_ms": 1e3 * line["seconds"], "device": line["device"], "spec": device, "label": label}
+            rows.append({**row, "deterministic": deterministic})
             say(began, f"{device:6} iteration {label}{' deterministic' if deterministic else ''}: {row['iteration_ms']:.4g} ms")
     return rows
 
@@ -204,7 +206,7 @@ def verdicts(results):
 
 
 def run(args):
-    programs, began = Programs(args.tomonode, "bench_pet"), time.monotonic()
+    programs, began = Programs(args.tomonode), time.monotonic()
     args.devices = args.devices.split(",")
     args.scanner = QUICK_SCANNER if args.quick else SCANNER
     results = {"version": programs("--version").splitlines()[0], "quick": args.quick, "scanner": args.scanner, "devices": args.devices,

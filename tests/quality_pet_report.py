@@ -27,12 +27,16 @@ WINDOWS = {"cylinder": 1.5, "nema-iq": 5.0, "f-shape": 44.0}  # white, in activi
 
 # ---- times ----
 
+def image_name(label):
+    return LABELS[label].format(fov="200" if label == "256-200" else "350")
+
+
 def times_table(results):
     rows = []
     first = {r["label"]: r for r in results["times"] if r["spec"] == results["devices"][0] and not r["deterministic"]}
     for label in PAPER_ITERATION:
         for r in (t for t in results["times"] if t["label"] == label):
-            name = LABELS[label].format(fov=f"{r['fov_mm']:g}") + (", deterministic" if r["deterministic"] else "")
+            name = image_name(label) + (", deterministic" if r["deterministic"] else "")
             one, paper = first[label], 1e3 * PAPER_ITERATION[label][0]
             rows.append([name, r["device"], *[milliseconds(r[f"{key}_ms"]) for key, _ in STAGES],
                          factor(one["iteration_ms"] / r["iteration_ms"]), factor(paper / r["iteration_ms"])])
@@ -41,7 +45,7 @@ def times_table(results):
 
 
 def paper_times():
-    rows = [[LABELS[label].format(fov="200" if label == "256-200" else "350"), *[f"{v:g}" for v in values],
+    rows = [[image_name(label), *[f"{v:g}" for v in values],
              *[factor(values[0] / v) for v in values[1:]]] for label, values in PAPER_ITERATION.items()]
     rows += [[f"{dict(STAGES)[stage]} of 256 x 256 x 47", *[f"{v:g}" for v in values], *[factor(values[0] / v) for v in values[1:]]]
              for stage, values in PAPER_STAGES.items()]

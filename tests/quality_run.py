@@ -1,5 +1,6 @@
 """What the measurements of images and times share: the program, the benchmark beside it, and words for who measures."""
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -17,13 +18,13 @@ def kind_of(device):
 class Programs:
     """The program and the benchmark beside it, in a build folder or a bundle."""
 
-    def __init__(self, tomonode, bench):
+    def __init__(self, tomonode):
         self.tomonode = os.path.abspath(tomonode)
         above = os.path.dirname(os.path.dirname(self.tomonode))
         self.env = dict(os.environ)
-        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", bench)
-        if os.path.isfile(os.path.join(above, "tests", bench)) and os.path.isdir(os.path.join(above, "lib")):
-            self.bench = os.path.join(above, "tests", bench)
+        self.bench = os.path.join(os.path.dirname(self.tomonode), "tests", "bench")
+        if os.path.isfile(os.path.join(above, "tests", "bench")) and os.path.isdir(os.path.join(above, "lib")):
+            self.bench = os.path.join(above, "tests", "bench")
             self.env["LD_LIBRARY_PATH"] = os.path.join(above, "lib") + ":" + os.environ.get("LD_LIBRARY_PATH", "")
 
     def call(self, program, *args):
@@ -35,6 +36,10 @@ class Programs:
 
     def __call__(self, *args):
         return self.call(self.tomonode, *args)
+
+    def time(self, *args):
+        """The line of `bench time` for one work."""
+        return json.loads(self.call(self.bench, "time", *args))
 
 
 def say(began, text):

@@ -136,9 +136,10 @@ static void run_work(struct run *b, const struct bench_work *work, struct device
 {
 	json_t *line = json_object();
 	const struct bench_writer writer = {line, write_text, write_number};
+	const struct bench_setup setup = {.size = b->size};
 	struct bench_result result;
 
-	if (bench_run(work, dev, b->size, b->repeat, ceiling, &result, err) < 0) {
+	if (bench_run(work, dev, &setup, b->repeat, ceiling, &result, err) < 0) {
 		fprintf(stderr, "tomonode bench: %s on %s: %s\n", work->name, dev->name, err->msg);
 		b->code = b->code ? b->code : options_code(err);
 		write_text(line, "work", work->name);
@@ -224,8 +225,8 @@ static int fail_work(const struct options *o, const char *name)
 /* CODE_OK, or an exit code whose sentence has been printed. */
 static int parse_option(struct run *b, int id, const char *value)
 {
+	enum bench_size size;
 	long long number;
-	int size = 0;
 
 	switch (id) {
 	case OPTION_DEVICE:
@@ -243,11 +244,10 @@ static int parse_option(struct run *b, int id, const char *value)
 		b->work[b->n_works++] = bench_work_find(value);
 		return CODE_OK;
 	case OPTION_SIZE:
-		while (size < BENCH_SIZES && strcmp(value, bench_size_name((enum bench_size)size)) != 0)
-			size++;
+		size = bench_size_find(value);
 		if (size == BENCH_SIZES)
 			return options_fail(b->o, CODE_USAGE, "--size %s; allowed: tiny, quick, normal, full", value);
-		b->size = (enum bench_size)size;
+		b->size = size;
 		return CODE_OK;
 	case OPTION_QUICK:
 		b->size = BENCH_QUICK;

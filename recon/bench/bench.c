@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/bench/bench_job.h"
+#include "recon/bench/bench_data.h"
+#include "recon/bench/bench_internal.h"
 
 #define CEILING_RUNS 7
+#define VOXELS_MAX 65535 /* along an axis; views, too */
 
 static const char check_em[] = "sum of A x over the bins of the last update = sum of their data";
 static const char check_radon[] = "sum of the line integrals = the phantom's analytic ones";
@@ -63,14 +65,24 @@ const char *bench_size_name(enum bench_size size)
 	return (unsigned)size < BENCH_SIZES ? names[size] : NULL;
 }
 
+enum bench_size bench_size_find(const char *name)
+{
+	int size = 0;
+
+	while (size < BENCH_SIZES && strcmp(name, bench_size_name((enum bench_size)size)) != 0)
+		size++;
+	return (enum bench_size)size;
+}
+
 struct copy {
 	struct buf from, to;
 };
 
-static int copy_once(void *ctx, struct err *err)
+static int copy_once(void *ctx, int i, struct err *err)
 {
 	struct copy *c = ctx;
 
+	(void)i;
 	return c->from.dev->ops->copy(&c->from, &c->to, err);
 }
 
@@ -87,7 +99,7 @@ int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling
 	if (r == 0)
 		r = dev->ops->alloc(dev, n, &copy.to, err);
 	if (r == 0)
-		r = bench_measure(dev, CEILING_RUNS, copy_once, &copy, &times, err);
+		r = bench_measure(dev, CEILING_RUNS, 1, copy_once, &copy, &times, err);
 	if (r == 0)
 		r = dev->ops->step_rate(dev, &c.steps, err);
 	if (r == 0) {
@@ -99,11 +111,32 @@ int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling
 	return r;
 }
 
-static int job_once(void *ctx, struct err *err)
+static int job_once(void *ctx, int i, struct err *err)
 {
 	struct bench_job *job = ctx;
 
+	(void)i;
 	return job->once(job, err);
+}
+
+static int job_stage(void *ctx, int i, struct err *err)
+{
+	struct bench_job *job = ctx;
+
+	return job->stage(job, i, err);
+}
+
+static int measure_stages(struct bench_job *job, int repeat, struct bench_result *result, struct err *err)
+{
+	struct bench_times times[BENCH_STAGES_MAX];
+	int r = bench_measure(job->dev, repeat, job->n_stages, job_stage, job, times, err);
+
+	for (int i = 0; r == 0 && i < job->n_stages; i++) {
+		result->stage[i].name = job->stages[i];
+		result->stage[i].seconds = times[i];
+	}
+	result->n_stages = job->n_stages;
+	return r;
 }
 
 static int check(struct bench_job *job, struct bench_result *result, struct err *err)
@@ -120,34 +153,57 @@ static int check(struct bench_job *job, struct bench_result *result, struct err 
 		       result->work->name, result->device, result->work->check, result->found, result->expected, tolerance);
 }
 
-int bench_run(const struct bench_work *work, struct device *dev, enum bench_size size, int repeat,
+static int check_setup(const struct bench_work *work, const struct bench_setup *s, int repeat, struct err *err)
+{
+	if (!bench_size_name(s->size) || repeat < 0 || repeat > BENCH_REPEAT_MAX)
+		return err_set(err, EINVAL, "%s: size %d, %d times; allowed: sizes 0 to %d, 0 to %d times", work->name,
+			       (int)s->size, repeat, BENCH_SIZES - 1, BENCH_REPEAT_MAX);
+	for (int c = 0; c < 3; c++)
+		if (s->voxels[c] < 0 || s->voxels[c] > VOXELS_MAX)
+			return err_set(err, EINVAL, "%s: %d voxels along axis %d; allowed: 0 to %d", work->name, s->voxels[c], c,
+				       VOXELS_MAX);
+	if (s->views < 0 || s->views > VOXELS_MAX || s->tile[0] < 0 || s->tile[1] < 0 || !(s->fov_radius >= 0))
+		return err_set(err, EINVAL, "%s: %d views, tiles of %d x %d, a field of view of %g mm", work->name, s->views,
+			       s->tile[0], s->tile[1], s->fov_radius);
+	return 0;
+}
+
+static void set_floor(struct bench_result *result, const struct bench_job *job)
+{
+	double memory = job->bytes / result->ceiling.copy_bytes, arithmetic = job->steps / result->ceiling.steps;
+
+	memcpy(result->sizes, job->sizes, sizeof(result->sizes));
+	result->steps = job->steps;
+	result->bytes = job->bytes;
+	result->floor_memory = memory >= arithmetic;
+	result->floor = fmax(memory, arithmetic);
+}
+
+int bench_run(const struct bench_work *work, struct device *dev, const struct bench_setup *setup, int repeat,
 	      const struct bench_ceiling *ceiling, struct bench_result *ret_result, struct err *err)
 {
-	struct bench_result result = {.work = work, .size = size, .ceiling = *ceiling};
+	struct bench_result result = {.work = work, .size = setup->size, .ceiling = *ceiling};
 	struct bench_job job = {.dev = dev};
-	double begun = clock_seconds(), memory, arithmetic;
-	int r;
+	double begun = clock_seconds();
+	int r = check_setup(work, setup, repeat, err);
 
-	if (!bench_size_name(size) || repeat < 0 || repeat > BENCH_REPEAT_MAX)
-		return err_set(err, EINVAL, "%s: size %d, %d times; allowed: sizes 0 to %d, 0 to %d times", work->name, (int)size,
-			       repeat, BENCH_SIZES - 1, BENCH_REPEAT_MAX);
+	if (r < 0)
+		return r;
 	snprintf(result.device, sizeof(result.device), "%s", dev->name);
-	r = work->open(&job, work->kind, size, err);
+	r = work->open(&job, work->kind, setup, err);
+	if (r == 0 && setup->stages && !job.n_stages)
+		r = err_set(err, EINVAL, "%s has no stages", work->name);
 	if (r == 0)
 		r = dev->ops->wait(dev, QUEUE_WORK, err);
 	result.seconds_open = clock_seconds() - begun;
 	if (r == 0)
-		r = bench_measure(dev, repeat, job_once, &job, &result.seconds, err);
+		r = bench_measure(dev, repeat, 1, job_once, &job, &result.seconds, err);
+	if (r == 0 && setup->stages)
+		r = measure_stages(&job, repeat, &result, err);
 	if (r == 0)
 		r = check(&job, &result, err);
 	if (r == 0) {
-		memcpy(result.sizes, job.sizes, sizeof(result.sizes));
-		result.steps = job.steps;
-		result.bytes = job.bytes;
-		memory = job.bytes / ceiling->copy_bytes;
-		arithmetic = job.steps / ceiling->steps;
-		result.floor_memory = memory >= arithmetic;
-		result.floor = fmax(memory, arithmetic);
+		set_floor(&result, &job);
 		*ret_result = result;
 	}
 	if (job.close)
@@ -157,6 +213,8 @@ int bench_run(const struct bench_work *work, struct device *dev, enum bench_size
 
 void bench_write(const struct bench_result *r, const struct bench_writer *w)
 {
+	char name[32];
+
 	w->text(w->ctx, "work", r->work->name);
 	w->text(w->ctx, "device", r->device);
 	w->text(w->ctx, "size", bench_size_name(r->size));
@@ -166,6 +224,10 @@ void bench_write(const struct bench_result *r, const struct bench_writer *w)
 	w->number(w->ctx, "spread", r->seconds.spread);
 	w->number(w->ctx, "least", r->seconds.least);
 	w->number(w->ctx, "most", r->seconds.most);
+	for (int i = 0; i < r->n_stages; i++) {
+		snprintf(name, sizeof(name), "%s_seconds", r->stage[i].name);
+		w->number(w->ctx, name, r->stage[i].seconds.median);
+	}
 	w->number(w->ctx, "open_seconds", r->seconds_open);
 	w->number(w->ctx, "gsteps_per_s", 1e-9 * r->steps / r->seconds.median);
 	w->number(w->ctx, "gb_per_s", 1e-9 * r->bytes / r->seconds.median);

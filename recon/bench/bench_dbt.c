@@ -1,67 +1,34 @@
-/* bench_dbt.c - iterations of emission EM over a DBT volume, slice by slice, through the iteration that reconstructs.
+/* bench_dbt.c - iterations over a DBT volume, of emission EM slice by slice unless another rule or model is asked for, through
+ * the iteration that reconstructs.
  *
- * Data are the projections of a random volume, made on the device itself. Least traffic of an update: the volume read forward,
- * read and written back, and its data read.
+ * Data are the projections of a random volume, made on the device itself. Least traffic of an update: the volume read forward
+ * (where the rule needs line integrals), read and written back, and its data read.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "recon/bench/bench_job.h"
+#include "recon/bench/bench_data.h"
+#include "recon/bench/bench_internal.h"
 #include "recon/core/iterate.h"
 #include "recon/core/projector.h"
 
-#define DEPTH 239.36 /* mm, of the detector */
-#define SUPPORT 17.0 /* mm, of the lowest slice above the detector */
 #define FLOOR 1e-6f
-#define START 0.05f    /* 1/mm */
-#define TOLERANCE 1e-5 /* of sums in double of bins in float, some hundred terms each */
+#define START 0.05f	    /* 1/mm */
+#define TOLERANCE 1e-5	    /* of sums in double of bins in float, some hundred terms each */
+#define TOLERANCE_STEP 0.01 /* of a rule that one step only brings near */
 
 struct state {
 	struct scan *scan;
 	struct grid grid;
+	struct bench_setup setup;
 	int views, n_subsets;
 	struct linop **op;
 	struct iterate_subset *subset; /* in the order of the updates */
 	struct iterate_work work;
 	struct iterate_conf conf;
-	struct buf x, y;
+	struct buf x, y, row;
 };
-
-static const struct sizes {
-	int n[3], views;
-} sizes[BENCH_SIZES] = {
-	[BENCH_TINY] = {{40, 48, 6}, 5},
-	[BENCH_QUICK] = {{352, 448, 30}, 9},
-	[BENCH_NORMAL] = {{704, 896, 60}, 25},
-	[BENCH_FULL] = {{2816, 3584, 60}, 25},
-};
-
-int bench_dbt_geometry(const int n[3], int views, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
-{
-	double pitch = DEPTH / n[0], *angle = malloc((size_t)views * sizeof(*angle));
-	struct dbt_geometry g = {
-		.n_u = n[0],
-		.n_v = n[1],
-		.pitch = pitch,
-		.axis_height = 47,
-		.source_axis = 608.5,
-		.n_views = views,
-		.angle = angle,
-	};
-	int r;
-
-	if (!angle)
-		return err_set(err, ENOMEM, "no memory for %d angles", views);
-	for (int i = 0; i < views; i++)
-		angle[i] = views > 1 ? -25 + 50.0 * i / (views - 1) : 0;
-	r = scan_create_dbt(&g, ret_scan, err);
-	if (r == 0)
-		*ret_grid = (struct grid){{n[0], n[1], n[2]}, {pitch, pitch, 1}, {0, -0.5 * n[1] * pitch, SUPPORT}, false};
-	free(angle);
-	return r;
-}
 
 static int once(struct bench_job *job, struct err *err)
 {
@@ -70,7 +37,8 @@ static int once(struct bench_job *job, struct err *err)
 	return iterate_run(&s->conf, s->subset, (size_t)s->n_subsets, &s->work, &s->x, NULL, err);
 }
 
-/* EM keeps counts: sum over the bins of an update of A x = sum of y, exactly but for rounding (Shepp & Vardi 1982). */
+/* Sum over the bins of an update of A x = sum of y, exactly but for rounding. EM keeps counts (Shepp & Vardi 1982). SART with a
+ * step of 1, and so backprojection: sum of A (x_new - x) = sum over voxels of A'((y - A x) / l), and A 1 = l. */
 static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
@@ -84,7 +52,7 @@ static int check(struct bench_job *job, double *ret_found, double *ret_expected,
 		r = job->dev->ops->sum(&p, ret_found, err);
 	if (r == 0)
 		r = job->dev->ops->sum(&last->y, ret_expected, err);
-	*ret_tolerance = TOLERANCE;
+	*ret_tolerance = s->conf.rule.kind == RULE_TRANSMISSION ? TOLERANCE_STEP : TOLERANCE;
 	buf_release(&p);
 	return r;
 }
@@ -100,24 +68,29 @@ static void close_job(struct bench_job *job)
 	iterate_work_release(&s->work);
 	buf_release(&s->x);
 	buf_release(&s->y);
+	buf_release(&s->row);
 	scan_free(s->scan);
 	free(s);
 }
 
 static struct projection_spec spec_of(const struct state *s, int first)
 {
-	return (struct projection_spec){.model = PROJECTION_SLICES,
+	return (struct projection_spec){.model = s->setup.model ? s->setup.model : PROJECTION_SLICES,
 					.scan = s->scan,
 					.first = first,
 					.n_views = s->views / s->n_subsets,
-					.grid = &s->grid};
+					.grid = &s->grid,
+					.tile = {s->setup.tile[0], s->setup.tile[1]},
+					.deterministic = s->setup.deterministic};
 }
 
 /* Bytes of everything, before any of it is allocated. */
 static size_t count_bytes(const struct state *s, struct device *dev)
 {
 	size_t bins = scan_view_size(s->scan) * (size_t)s->views, of_subset = bins / (size_t)s->n_subsets;
-	size_t floats = grid_size(&s->grid) + bins + iterate_work_size(grid_size(&s->grid), of_subset, true) + of_subset;
+	bool fused = s->setup.model != PROJECTION_EXACT;
+	size_t floats = grid_size(&s->grid) + bins + iterate_work_size(grid_size(&s->grid), of_subset, fused) + of_subset +
+			(rule_needs_length(s->conf.rule.kind) ? bins : 0);
 	size_t tables = 0, scratch = 0;
 
 	for (int i = 0; i < s->n_subsets; i++) {
@@ -152,6 +125,32 @@ static int make_subsets(struct state *s, struct device *dev, struct err *err)
 	return r;
 }
 
+/* The length of every ray in the volume. */
+static int make_lengths(struct state *s, struct device *dev, struct err *err)
+{
+	size_t per_subset = scan_view_size(s->scan) * (size_t)(s->views / s->n_subsets);
+	int r = dev->ops->alloc(dev, s->y.n, &s->row, err);
+
+	if (r == 0)
+		r = dev->ops->fill(&s->x, 1, err);
+	for (int i = 0; r == 0 && i < s->n_subsets; i++) {
+		s->subset[i].row = buf_part(&s->row, (size_t)i * per_subset, per_subset);
+		r = s->op[i]->apply(s->op[i], &s->x, &s->subset[i].row, err);
+	}
+	return r;
+}
+
+static int check_setup(const struct bench_setup *s, struct err *err)
+{
+	bool model = s->model == 0 || s->model == PROJECTION_SLICES || s->model == PROJECTION_EXACT;
+	bool rule = s->rule == 0 || s->rule == RULE_EM || s->rule == RULE_TRANSMISSION || s->rule == RULE_SART ||
+		    s->rule == RULE_BACKPROJECT;
+
+	if (model && rule && !(s->fov_radius > 0))
+		return 0;
+	return err_set(err, EINVAL, "DBT: models: slices, exact; rules: em, transmission, sart, backproject; no field of view");
+}
+
 static int open_state(struct state *s, struct bench_job *job, struct err *err)
 {
 	struct device *dev = job->dev;
@@ -164,37 +163,40 @@ static int open_state(struct state *s, struct bench_job *job, struct err *err)
 		r = dev->ops->alloc(dev, bins, &s->y, err);
 	if (r == 0)
 		r = make_subsets(s, dev, err);
+	if (r == 0 && rule_needs_length(s->conf.rule.kind))
+		r = make_lengths(s, dev, err);
 	if (r == 0)
 		r = iterate_work_alloc(dev, s->x.n, bins / (size_t)s->n_subsets, linop_fused(s->op[0]), &s->work, err);
 	return r < 0 ? r : dev->ops->fill(&s->x, START, err);
 }
 
-int bench_dbt_open(struct bench_job *job, int kind, enum bench_size size, struct err *err)
+int bench_dbt_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err)
 {
-	const struct sizes *z = &sizes[size];
+	enum rule_kind rule = setup->rule ? setup->rule : RULE_EM;
 	struct state *s = calloc(1, sizeof(*s));
 	double volume;
 	int r;
 
 	if (!s)
 		return err_set(err, ENOMEM, "dbt: out of memory");
-	job->state = s;
-	job->once = once;
-	job->check = check;
-	job->close = close_job;
-	s->views = z->views;
-	s->n_subsets = kind == BENCH_DBT_OSEM ? z->views : 1;
-	s->conf = (struct iterate_conf){.rule = {.kind = RULE_EM, .bin_floor = FLOOR, .voxel_floor = FLOOR, .step = 1},
+	*job = (struct bench_job){.dev = job->dev, .state = s, .once = once, .check = check, .close = close_job};
+	s->setup = *setup;
+	s->conf = (struct iterate_conf){.rule = {.kind = rule, .bin_floor = FLOOR, .voxel_floor = FLOOR, .step = 1},
 					.iterations = 1};
-	r = bench_dbt_geometry(z->n, z->views, &s->scan, &s->grid, err);
+	r = check_setup(setup, err);
 	if (r == 0)
-		r = open_state(s, job, err);
+		r = bench_dbt_geometry(setup, &s->scan, &s->grid, err);
+	if (r < 0)
+		return r;
+	s->views = s->scan->n_views;
+	s->n_subsets = kind == BENCH_DBT_OSEM ? s->views : 1;
+	r = open_state(s, job, err);
 	if (r < 0)
 		return r;
 	volume = (double)grid_size(&s->grid);
-	job->steps = 2 * volume * s->views;
-	job->bytes = sizeof(float) * (3 * volume * s->n_subsets + (double)s->y.n);
-	snprintf(job->sizes, sizeof(job->sizes), "%d x %d x %d voxels, %d views of %d x %d bins, %d updates", z->n[0], z->n[1],
-		 z->n[2], z->views, z->n[0], z->n[1], s->n_subsets);
+	job->steps = (rule_needs_line(rule) ? 2 : 1) * volume * s->views;
+	job->bytes = sizeof(float) * ((rule_needs_line(rule) ? 3 : 2) * volume * s->n_subsets + (double)s->y.n);
+	snprintf(job->sizes, sizeof(job->sizes), "%d x %d x %d voxels, %d views of %d x %d bins, %d updates", s->grid.n[0],
+		 s->grid.n[1], s->grid.n[2], s->views, s->scan->n_u, s->scan->n_v, s->n_subsets);
 	return 0;
 }

@@ -1,9 +1,9 @@
-/* bench_measure.c - medians, random data. */
+/* bench_measure.c - times, and their medians. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/bench/bench_job.h"
+#include "recon/bench/bench_internal.h"
 
 #define LEAST 3	   /* runs */
 #define ENOUGH 100 /* runs */
@@ -28,58 +28,37 @@ void bench_median(double *seconds, int n, struct bench_times *ret_times)
 	};
 }
 
-/* Has enough been measured? */
+/* Return whether enough has been measured. */
 static bool done(int n, int repeat, double spent)
 {
 	return repeat ? n == repeat : n >= LEAST && (n == ENOUGH || spent >= SECONDS);
 }
 
-int bench_measure(struct device *dev, int repeat, int (*once)(void *ctx, struct err *err), void *ctx,
+int bench_measure(struct device *dev, int repeat, int n_steps, int (*step)(void *ctx, int i, struct err *err), void *ctx,
 		  struct bench_times *ret_times, struct err *err)
 {
-	double took[BENCH_REPEAT_MAX], spent = 0;
+	double took[BENCH_STAGES_MAX][BENCH_REPEAT_MAX], spent = 0;
 	int r = 0, n = -1; /* the warm-up */
 
 	if (repeat < 0 || repeat > BENCH_REPEAT_MAX)
 		return err_set(err, EINVAL, "%d runs; allowed: 0 to %d", repeat, BENCH_REPEAT_MAX);
 	while (r == 0 && !done(n, repeat, spent)) {
-		double begun = clock_seconds();
+		for (int i = 0; r == 0 && i < n_steps; i++) {
+			double begun = clock_seconds();
 
-		r = once(ctx, err);
-		if (r == 0)
-			r = dev->ops->wait(dev, QUEUE_WORK, err);
-		if (n >= 0) {
-			took[n] = clock_seconds() - begun;
-			spent += took[n];
+			r = step(ctx, i, err);
+			if (r == 0)
+				r = dev->ops->wait(dev, QUEUE_WORK, err);
+			if (n >= 0) {
+				took[i][n] = clock_seconds() - begun;
+				spent += took[i][n];
+			}
 		}
 		n++;
 	}
-	if (r == 0)
-		bench_median(took, n, ret_times);
+	for (int i = 0; r == 0 && i < n_steps; i++)
+		bench_median(took[i], n, &ret_times[i]);
 	return r;
-}
-
-int bench_random(struct buf *b, float lo, float hi, unsigned seed, struct err *err)
-{
-	float *host = malloc(b->n * sizeof(*host));
-	int r;
-
-	if (!host)
-		return err_set(err, ENOMEM, "no memory for %zu random numbers", b->n);
-	for (size_t i = 0; i < b->n; i++) {
-		seed = seed * 1664525u + 1013904223u; /* Knuth & Lewis: Numerical Recipes, section 7.1 */
-		host[i] = lo + (hi - lo) * (float)(seed >> 8) / (1 << 24);
-	}
-	r = b->dev->ops->upload(b, host, err);
-	free(host);
-	return r;
-}
-
-int bench_random_alloc(struct device *dev, size_t n, float lo, float hi, unsigned seed, struct buf *ret_buf, struct err *err)
-{
-	int r = dev->ops->alloc(dev, n, ret_buf, err);
-
-	return r < 0 ? r : bench_random(ret_buf, lo, hi, seed, err);
 }
 
 int bench_fits(const struct device *dev, size_t bytes, struct err *err)

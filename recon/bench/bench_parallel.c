@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "recon/bench/bench_job.h"
+#include "recon/bench/bench_internal.h"
 #include "recon/core/ramp.h"
+#include "recon/core/scan.h"
 #include "recon/parallel/parallel_session.h"
 #include "recon/phantom/parallel_phantom.h"
 
@@ -23,9 +24,14 @@
 #define SIGMA 0.1
 #define TOLERANCE 0.01	   /* views, bins and pixels are few */
 #define TOLERANCE_ART 0.05 /* it has not converged */
+#define ENOUGH_ANGLES 0.15 /* for each radial bin: of fewer, an image need not be near the phantom */
+
+enum { FILTER, BACK, N_STAGES };
+static const char *const stages[N_STAGES] = {"filter", "back"}; /* of BENCH_CONVOLUTION */
 
 struct state {
 	int kind;
+	const struct bench_setup *setup; /* while it is opened */
 	struct parallel_scan scan;
 	struct parallel_protocol protocol;
 	struct parallel_plan plan;
@@ -47,6 +53,18 @@ static const struct sizes {
 	[BENCH_FULL] = {2048, 2048, 300, 300, 256},
 };
 
+static int stage(struct bench_job *job, int i, struct err *err)
+{
+	struct state *s = job->state;
+	struct parallel_session *t = &s->session;
+	const struct device_ops *v = job->dev->ops;
+
+	if (i == BACK)
+		return v->back_interpolated(t->a, &s->filtered, false, &t->x, err);
+	return v->convolve(&t->y, (size_t)s->scan.n_angles, s->scan.n_radial, (size_t)s->scan.n_slices, ramp_kernel(s->ramp),
+			   &s->filtered, err);
+}
+
 static int once(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
@@ -60,14 +78,23 @@ static int once(struct bench_job *job, struct err *err)
 	case BENCH_BP:
 		return v->back_interpolated(t->a, &t->y, false, &t->x, err);
 	case BENCH_CONVOLUTION:
-		r = v->convolve(&t->y, (size_t)s->scan.n_angles, s->scan.n_radial, (size_t)s->scan.n_slices, ramp_kernel(s->ramp),
-				&s->filtered, err);
-		return r < 0 ? r : v->back_interpolated(t->a, &s->filtered, false, &t->x, err);
+		r = stage(job, FILTER, err);
+		return r < 0 ? r : stage(job, BACK, err);
 	case BENCH_FOURIER:
 		return parallel_back_run(t, err);
 	default:
 		return v->row_sweep(t->a, RELAXATION, &t->y, &t->x, err);
 	}
+}
+
+/* Of few angles an image is only checked to be finite. */
+static double tolerance_of(const struct state *s)
+{
+	bool image = s->kind == BENCH_CONVOLUTION || s->kind == BENCH_FOURIER || s->kind == BENCH_ART;
+
+	if (image && s->scan.n_angles < ENOUGH_ANGLES * s->scan.n_radial)
+		return INFINITY;
+	return s->kind == BENCH_ART ? TOLERANCE_ART : TOLERANCE;
 }
 
 static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
@@ -77,7 +104,7 @@ static int check(struct bench_job *job, double *ret_found, double *ret_expected,
 	const struct device_ops *v = job->dev->ops;
 
 	*ret_expected = s->expected;
-	*ret_tolerance = s->kind == BENCH_ART ? TOLERANCE_ART : TOLERANCE;
+	*ret_tolerance = tolerance_of(s);
 	return s->kind == BENCH_RADON ? v->sum(&t->y, ret_found, err) : v->dot(&t->x, &s->weight, ret_found, err);
 }
 
@@ -116,7 +143,8 @@ static struct parallel_protocol protocol_of(const struct state *s)
 		.route = PARALLEL_FOURIER,
 		.matrix = s->scan.n_radial,
 		.pixel = 1,
-		.projector = PROJECTION_PATHS,
+		.projector = s->setup->model ? s->setup->model : PROJECTION_PATHS,
+		.deterministic = s->setup->deterministic,
 	};
 }
 
@@ -256,24 +284,44 @@ static int open_state(struct state *s, struct device *dev, struct err *err)
 	return r < 0 ? r : make_data(s, err);
 }
 
-int bench_parallel_open(struct bench_job *job, int kind, enum bench_size size, struct err *err)
+static int check_setup(const struct bench_setup *s, int kind, struct err *err)
 {
-	const struct sizes *z = &sizes[size];
+	bool rays = kind == BENCH_RADON || kind == BENCH_ART;
+	bool model = s->model == 0 || (rays && s->model != PROJECTION_SLICES);
+
+	if (model && !s->rule && !s->tile[0] && !s->tile[1] && !(s->fov_radius > 0) &&
+	    (!s->voxels[1] || s->voxels[1] == s->voxels[0]))
+		return 0;
+	return err_set(err, EINVAL,
+		       "parallel beams: as many voxels along y as along x; models, for radon and art alone: siddon, "
+		       "joseph, sampled, exact; no rules, no tiles, no field of view");
+}
+
+int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err)
+{
+	const struct sizes *z = &sizes[setup->size];
 	bool stack = kind >= BENCH_STACK;
-	int n = stack ? z->stack : z->one, angles = stack ? z->stack_angles : z->one_angles, slices = stack ? z->slices : 1;
+	int n = bench_or(setup->voxels[0], stack ? z->stack : z->one);
+	int angles = bench_or(setup->views, stack ? z->stack_angles : z->one_angles);
+	int slices = bench_or(setup->voxels[2], stack ? z->slices : 1);
 	struct state *s = calloc(1, sizeof(*s));
 	double picture = (double)n * n * slices, sinogram = (double)n * angles * slices;
 	int r;
 
 	if (!s)
 		return err_set(err, ENOMEM, "parallel: out of memory");
-	job->state = s;
-	job->once = once;
-	job->check = check;
-	job->close = close_job;
+	*job = (struct bench_job){.dev = job->dev, .state = s, .once = once, .check = check, .close = close_job};
 	s->kind = stack ? kind - BENCH_STACK : kind;
+	s->setup = setup;
 	s->scan = (struct parallel_scan){.n_slices = slices, .n_angles = angles, .n_radial = n, .bin = 1, .slice = 1, .arc = 180};
-	r = open_state(s, job->dev, err);
+	if (s->kind == BENCH_CONVOLUTION) {
+		job->n_stages = N_STAGES;
+		job->stages = stages;
+		job->stage = stage;
+	}
+	r = check_setup(setup, s->kind, err);
+	if (r == 0)
+		r = open_state(s, job->dev, err);
 	job->steps = (s->kind == BENCH_ART ? 2 : 1) * picture * angles;
 	job->bytes = sizeof(float) * (sinogram + (s->kind == BENCH_ART ? 2 : 1) * picture);
 	snprintf(job->sizes, sizeof(job->sizes), "%d x %d pixels, %d angles, %d radial bins, %d slices", n, n, angles, n, slices);

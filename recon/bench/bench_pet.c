@@ -7,22 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "recon/bench/bench_job.h"
+#include "recon/bench/bench_data.h"
+#include "recon/bench/bench_internal.h"
 #include "recon/core/iterate.h"
 #include "recon/core/projector.h"
 
 #define FLOOR 1e-6f
 #define TOLERANCE 1e-5 /* as in bench_dbt.c */
 
-const struct bench_pet bench_pet_discovery_ste = {
-	.scanner = {.rings = 24, .detectors = 560, .ring_spacing = 6.54, .radius = 443.1, .interaction_depth = 8.4, .bin = 2.397},
-	.n_radial = 329,
-	.n_angles = 280,
-	.span = 2,
-	.largest_difference = 23,
-	.matrix = 256,
-	.fov_radius = 350,
-};
+enum { FORWARD, BINS, BACK, UPDATE, N_STAGES };
+static const char *const stages[N_STAGES] = {"forward", "bins", "back", "update"};
 
 struct state {
 	struct scan *scan;
@@ -35,54 +29,30 @@ struct state {
 	struct buf x;
 };
 
-int bench_pet_geometry(const struct bench_pet *p, struct scan **ret_scan, struct grid *ret_grid, struct err *err)
-{
-	struct michelogram m = {.scanner = p->scanner, .n_radial = p->n_radial, .n_angles = p->n_angles, .arc_corrected = true};
-	int *plane = NULL, slices = 2 * p->scanner.rings - 1;
-	double pixel = 2 * p->fov_radius / p->matrix, slice = p->scanner.ring_spacing / 2;
-	int r = michelogram_segments(p->scanner.rings, p->span, p->largest_difference, &m.segments, &m.n_segments, err);
-
-	if (r == 0)
-		r = scan_create_michelogram(&m, p->fov_radius, NULL, ret_scan, &plane, err);
-	if (r == 0)
-		*ret_grid = (struct grid){.n = {p->matrix, p->matrix, slices},
-					  .h = {pixel, pixel, slice},
-					  .lo = {-p->fov_radius, -p->fov_radius, -0.5 * slices * slice},
-					  .z_fastest = true};
-	free(plane);
-	free(m.segments);
-	return r;
-}
-
-static struct bench_pet shape_of(enum bench_size size)
-{
-	struct bench_pet p = bench_pet_discovery_ste;
-
-	if (size == BENCH_TINY)
-		p = (struct bench_pet){.scanner = {.rings = 4,
-						   .detectors = 64,
-						   .ring_spacing = 6.5,
-						   .radius = 100,
-						   .interaction_depth = 5,
-						   .bin = 4},
-				       .n_radial = 41,
-				       .n_angles = 32,
-				       .span = 3,
-				       .largest_difference = 1,
-				       .matrix = 32,
-				       .fov_radius = 78};
-	if (size == BENCH_QUICK) { /* every seventh angle */
-		p.n_angles = 40;
-		p.matrix = 128;
-	}
-	return p;
-}
-
 static int once(struct bench_job *job, struct err *err)
 {
 	struct state *s = job->state;
 
 	return iterate_run(&s->conf, &s->subset, 1, &s->work, &s->x, NULL, err);
+}
+
+/* As the iteration goes with a subset whose den is kept: p = A x; p = y / p; num = A'p; x = x num / den. */
+static int stage(struct bench_job *job, int i, struct err *err)
+{
+	struct state *s = job->state;
+	const struct device_ops *v = job->dev->ops;
+	struct buf *p = &s->work.p, *num = &s->work.num;
+
+	switch (i) {
+	case FORWARD:
+		return s->op->apply(s->op, &s->x, p, err);
+	case BINS:
+		return v->rule_bins(&s->conf.rule, &s->part.y, p, NULL, NULL, NULL, p, err);
+	case BACK:
+		return s->op->adjoint(s->op, p, num, err);
+	default:
+		return v->rule_voxels(&s->conf.rule, num, &s->subset.den, &s->x, err);
+	}
 }
 
 /* EM keeps counts, see bench_dbt.c. */
@@ -110,10 +80,25 @@ static void close_job(struct bench_job *job)
 	free(s);
 }
 
-static int open_state(struct state *s, struct device *dev, struct err *err)
+static int check_setup(const struct bench_setup *s, struct err *err)
 {
-	const struct projection_spec spec = {
-		.model = PROJECTION_PATHS, .scan = s->scan, .n_views = s->scan->n_views, .grid = &s->grid};
+	bool model =
+		s->model == 0 || s->model == PROJECTION_PATHS || s->model == PROJECTION_JOSEPH || s->model == PROJECTION_EXACT;
+
+	if (model && !s->rule && !s->tile[0] && !s->tile[1] && (!s->voxels[1] || s->voxels[1] == s->voxels[0]) && !s->voxels[2])
+		return 0;
+	return err_set(err, EINVAL,
+		       "PET: as many voxels along y as along x, slices of the scanner; models: siddon, joseph, exact; "
+		       "no rules, no tiles");
+}
+
+static int open_state(struct state *s, const struct bench_setup *setup, struct device *dev, struct err *err)
+{
+	const struct projection_spec spec = {.model = setup->model ? setup->model : PROJECTION_PATHS,
+					     .scan = s->scan,
+					     .n_views = s->scan->n_views,
+					     .grid = &s->grid,
+					     .deterministic = setup->deterministic};
 	size_t bins = scan_view_size(s->scan) * (size_t)s->scan->n_views, voxels = grid_size(&s->grid);
 	size_t bytes = sizeof(float) * (2 * bins + 3 * voxels) + dev->ops->projection_bytes(dev, &spec) +
 		       dev->ops->scratch_bytes(dev, &spec);
@@ -146,33 +131,38 @@ static double count_rays(const struct scan *s)
 	return rays * s->n_u * s->n_views;
 }
 
-int bench_pet_open(struct bench_job *job, int kind, enum bench_size size, struct err *err)
+int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err)
 {
-	struct bench_pet p = shape_of(size);
 	struct state *s = calloc(1, sizeof(*s));
 	int r;
 
 	(void)kind;
 	if (!s)
 		return err_set(err, ENOMEM, "pet: out of memory");
-	job->state = s;
-	job->once = once;
-	job->check = check;
-	job->close = close_job;
+	*job = (struct bench_job){.dev = job->dev,
+				  .state = s,
+				  .once = once,
+				  .n_stages = N_STAGES,
+				  .stages = stages,
+				  .stage = stage,
+				  .check = check,
+				  .close = close_job};
 	s->conf = (struct iterate_conf){.rule = {.kind = RULE_EM, .bin_floor = FLOOR, .voxel_floor = FLOOR, .step = 1},
 					.iterations = 1};
-	r = bench_pet_geometry(&p, &s->scan, &s->grid, err);
+	r = check_setup(setup, err);
 	if (r == 0)
-		r = open_state(s, job->dev, err);
+		r = bench_pet_geometry(setup, &s->scan, &s->grid, err);
+	if (r == 0)
+		r = open_state(s, setup, job->dev, err);
 	if (r < 0)
 		return r;
 	s->part.op = s->op;
 	s->subset.op = s->op;
 	s->subset.part = &s->part;
 	s->subset.n_parts = 1;
-	job->steps = 2 * count_rays(s->scan) * p.matrix;
+	job->steps = 2 * count_rays(s->scan) * s->grid.n[0];
 	job->bytes = sizeof(float) * (3 * (double)s->x.n + (double)s->part.y.n);
-	snprintf(job->sizes, sizeof(job->sizes), "%d x %d x %d voxels, %d planes of %d angles and %d radial bins", p.matrix,
-		 p.matrix, s->grid.n[2], s->scan->n_u, s->scan->n_views, s->scan->n_v);
+	snprintf(job->sizes, sizeof(job->sizes), "%d x %d x %d voxels, %d planes of %d angles and %d radial bins", s->grid.n[0],
+		 s->grid.n[1], s->grid.n[2], s->scan->n_u, s->scan->n_views, s->scan->n_v);
 	return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "kernels/clock.h"
 #include "recon/core/scan.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define TINY_OUT (1.5f * RULE_TINY) /* what the rules leave instead of 0 */
 

@@ -13,7 +13,7 @@
 
 #include "kernels/clock.h"
 #include "recon/core/ramp.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define BLOCK 16 /* slices: a line of cache */
 

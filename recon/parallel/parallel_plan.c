@@ -11,7 +11,7 @@
 #include "recon/core/plan.h"
 #include "recon/core/scan.h"
 #include "recon/core/subsets.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define MATRIX_MAX 16384
 #define MATRIX_LEAST 2	     /* linear models have neighbours */

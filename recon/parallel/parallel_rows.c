@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "kernels/clock.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 struct parallel_rows {
 	struct buf gap;	     /* A x - y */

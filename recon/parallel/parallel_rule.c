@@ -10,7 +10,7 @@
 
 #include "kernels/clock.h"
 #include "recon/core/projector.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define FLOOR 1e-6	   /* of the mean */
 #define SHORT 1e-3	   /* of a pixel: rays that meet less of the volume tell nothing (SART) */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "recon/core/scan.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define SLICES_MAX 65535
 #define ANGLES_MAX 16384

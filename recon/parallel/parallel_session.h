@@ -1,11 +1,13 @@
-/* The steps of a session of parallel beams: what its files share, and what the benchmark (recon/bench) measures one by one. */
+/* A stack of slices open on a device, step by step: for what times the steps (recon/bench) and for the files of this room.
+ *
+ * Order: parallel_plan(), parallel_views_make(), a session with p, plan, s, dev, work, unit = 1 and views, parallel_part_open();
+ * then the host's data in, and runs; parallel_part_clear(), parallel_views_clear().
+ */
 #ifndef TOMONODE_RECON_PARALLEL_SESSION_H
 #define TOMONODE_RECON_PARALLEL_SESSION_H
 
-#include "recon/core/iterate.h"
+#include "kernels/device.h"
 #include "recon/parallel/parallel.h"
-
-#define PARALLEL_BINS_MAX 65535
 
 /* What is done with a stack; the Radon transform is one of them. */
 enum parallel_work {
@@ -14,9 +16,8 @@ enum parallel_work {
 	PARALLEL_WORK_RULE,	/* SART, MLEM, OSEM: all views, or subsets of them */
 	PARALLEL_WORK_RADON,
 };
-enum parallel_work parallel_work_of(const struct parallel_protocol *p);
 
-/* parallel_plan.c: views in the order in which they are worked on. */
+/* Views in the order in which they are worked on. */
 struct parallel_views {
 	int *order; /* the scan's view i is angle order[i] */
 	int *first; /* subset s: views first[s] .. first[s + 1] - 1 */
@@ -26,19 +27,9 @@ int parallel_views_make(const struct parallel_protocol *p, const struct parallel
 			struct parallel_views *ret_views, struct err *err);
 void parallel_views_clear(struct parallel_views *v); /* an empty one is fine */
 
-/* The grid of n slices of the plan's. */
-struct grid parallel_grid(const struct grid *whole, int n);
-struct projection_spec parallel_spec(const struct parallel_protocol *p, enum parallel_work work, const struct scan *scan,
-				     const struct grid *grid, int first, int n_views);
 /* Fills the plan's bytes, and part_slices with the most slices that fit. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err);
-/* The scan as FBP works on it: rows lengthened by zeros on both sides, as far as the farthest pixel, because a filtered row goes
- * on where its data end. Else, and where rays reach far enough: s. */
-struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
-				    const struct parallel_plan *plan);
-int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
-			    struct err *err);
 
 /* What is there while slices [first, first + n) are worked on. */
 struct parallel_session {
@@ -69,32 +60,15 @@ struct parallel_session {
 	double seconds_filter, seconds_iterate;
 };
 
-/* parallel.c: makes what belongs to n slices, and frees it; s->views are there. */
+/* Makes what belongs to n slices, and frees it; s->views are there. */
 int parallel_part_open(struct parallel_session *s, int n, struct err *err);
 void parallel_part_clear(struct parallel_session *s);
 
-/* parallel_slices.c: between the caller's order and the device's. scale: a factor for each angle, NULL: s->unit for all. */
-const float *parallel_row(const struct parallel_session *s, const float *lines, int slice, int view);
+/* From the caller's order to the device's. scale: a factor for each angle, NULL: s->unit for all. */
 void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins);
-void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines);
 void parallel_volume_in(const struct parallel_session *s, const float *volume, float *ret_out);
-void parallel_volume_out(const struct parallel_session *s, const float *out, float least, float *ret_volume);
-/* A value for each slice in every pixel whose middle is in the field of view, else 0. */
-void parallel_volume_level(const struct parallel_session *s, const double *level, float *ret_out);
 
-/* Progress over all parts: `fraction` of this one. False: cancelled. */
-bool parallel_continues(const struct parallel_session *s, double fraction);
-
-/* Made for s->n slices; run for [first, first + n). Each leaves its volume in s->x. */
-int parallel_back_open(struct parallel_session *s, struct err *err);
+/* Filter s->lines (or not: BP), upload, backproject into s->x. */
 int parallel_back_run(struct parallel_session *s, struct err *err);
-void parallel_back_clear(struct parallel_session *s);
-int parallel_rows_open(struct parallel_session *s, struct err *err);
-int parallel_rows_run(struct parallel_session *s, struct err *err);
-void parallel_rows_clear(struct parallel_session *s);
-int parallel_rule_open(struct parallel_session *s, struct err *err);
-int parallel_rule_run(struct parallel_session *s, struct err *err);
-void parallel_rule_clear(struct parallel_session *s);
-void parallel_rule_prepare(struct parallel_session *s); /* what all slices have in common, before any is worked on */
 
 #endif

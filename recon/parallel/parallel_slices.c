@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
-#include "recon/parallel/parallel_session.h"
+#include "recon/parallel/parallel_internal.h"
 
 #define BLOCK 16 /* slices: a line of cache */
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What a GPU machine is asked about the kernels and the reconstruction, in one go: do the devices agree, is memory used rightly, how fast is it.
 #
-# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: where recon_test_cuda*, bench_* lie (default: the
+# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: where recon_test_cuda*, bench lie (default: the
 #        folder above, as in the bundle). Libraries are looked for in FOLDER and in FOLDER/../lib. Needs a CUDA device; with
 #        --sanitizer also compute-sanitizer.
 set -u
@@ -13,7 +13,6 @@ fi
 folder=$(cd "${1:-$(dirname "$0")/..}" && pwd)
 export LD_LIBRARY_PATH=$folder:$folder/../lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 cd "$folder" || exit 1
-full=2816x3584x60
 failed=0
 
 step() {
@@ -33,35 +32,42 @@ if [ $sanitizer = yes ]; then
     done; done
 fi
 for model in slices exact; do # CPU against CUDA after OSEM-25
-    step ./bench_agree --model $model
-    step ./bench_agree --model $model --deterministic --no-gap
-    step ./bench_agree --model $model --tile 88x56 --no-gap
-    step ./bench_agree --model $model --size 705x897x61 --views 9
+    step ./bench agree --model $model
+    step ./bench agree --model $model --deterministic --no-gap
+    step ./bench agree --model $model --tile 88x56 --no-gap
+    step ./bench agree --model $model --voxels 705x897x61 --views 9
 done
-step ./bench_agree --size $full
-step ./bench_agree --size $full --model exact --views 3
-step ./bench_agree --devices cuda,cuda --no-gap --size $full --tile 88x56
-step ./bench_agree --devices cuda,cuda --no-gap --size $full --memory-limit 1000000000
-step ./bench_agree --devices cuda,cuda --no-gap --size $full --memory-limit 1000000000 --algorithm mlem
+step ./bench agree --size full
+step ./bench agree --size full --model exact --views 3
+step ./bench agree --device cuda --device cuda --no-gap --size full --tile 88x56
+step ./bench agree --device cuda --device cuda --no-gap --size full --memory-limit 1000000000
+step ./bench agree --device cuda --device cuda --no-gap --size full --memory-limit 1000000000 --work dbt-mlem
 step ./recon_test_bench
-step ./bench_all --device cuda
-step ./bench_dbt --device cuda --repeat 15
-step ./bench_dbt --device cuda --repeat 15 --tile 88x56
-step ./bench_dbt --device cuda --size $full --repeat 7
-step ./bench_dbt --device cuda --size $full --views-per-subset 25
-step ./bench_dbt --device cuda --size $full --rule transmission
-step ./bench_dbt --device cuda --model exact
-step ./bench_dbt --device cuda --model exact --size $full --repeat 3
-for matrix in 256 128; do
-    step ./bench_pet --device cuda --matrix $matrix --repeat 15
-    step ./bench_pet --device cuda --matrix $matrix --repeat 5 --check --deterministic
-    step ./bench_pet --device cuda --matrix $matrix --repeat 5 --model joseph
+measure() { # measure WORK OPTION...
+    step ./bench time --device cuda --work "$@"
+}
+step ./bench time --device cuda
+measure dbt-osem --repeat 15
+measure dbt-osem --repeat 15 --tile 88x56
+measure dbt-osem --size full --repeat 7
+measure dbt-mlem --size full --repeat 5
+measure dbt-osem --size full --repeat 5 --rule transmission
+measure dbt-osem --repeat 5 --model exact
+measure dbt-osem --size full --repeat 3 --model exact
+for voxels in 256 128; do
+    measure pet-mlem --stages --voxels $voxels --repeat 15
+    measure pet-mlem --stages --voxels $voxels --repeat 5 --deterministic
+    measure pet-mlem --stages --voxels $voxels --repeat 5 --model joseph
+    step ./bench accuracy --device cuda --voxels $voxels --deterministic
 done
-step ./bench_pet --device cuda --matrix 256 --fov 200 --repeat 15 --check
-for work in radon bp fbp filter art; do
-    step ./bench_parallel --device cuda --work $work
-    step ./bench_parallel --device cuda --work $work --slices 256
+measure pet-mlem --stages --voxels 256 --fov 200 --repeat 15
+step ./bench accuracy --device cuda --voxels 256 --fov 200
+for work in radon bp art; do
+    measure $work --repeat 11
+    measure $work-stack --repeat 11
 done
-step ./bench_parallel --device cuda --work fbp --size 2048 --angles 2048
-step ./bench_parallel --device cuda --work art --size 2048 --angles 2048 --repeat 3
+measure fbp-convolution --stages --repeat 11
+measure fbp-convolution-stack --stages --repeat 11
+measure fbp-convolution --size full --repeat 11
+measure art --size full --repeat 3
 exit $failed

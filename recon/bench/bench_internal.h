@@ -1,0 +1,43 @@
+/* Private to the benchmark: a work that is open, and how it is timed. */
+#ifndef TOMONODE_RECON_BENCH_INTERNAL_H
+#define TOMONODE_RECON_BENCH_INTERNAL_H
+
+#include "recon/bench/bench.h"
+
+struct bench_job {
+	struct device *dev;
+	void *state;					     /* the work's own */
+	int (*once)(struct bench_job *job, struct err *err); /* queues a run; the caller waits */
+	/* The same run in stages, where the work has some: stage() queues number i of them. */
+	int n_stages;
+	const char *const *stages; /* their names */
+	int (*stage)(struct bench_job *job, int i, struct err *err);
+	/* After the last run: the sum over its result, the sum expected, and their largest relative difference. */
+	int (*check)(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err);
+	void (*close)(struct bench_job *job);
+	double steps, bytes;
+	char sizes[160];
+};
+
+/* step(ctx, 0), step(ctx, 1) ... `repeat` times after a warm-up, each waited for; repeat as in bench_run(). ret_times: n_steps of
+ * them, n_steps <= BENCH_STAGES_MAX. */
+int bench_measure(struct device *dev, int repeat, int n_steps, int (*step)(void *ctx, int i, struct err *err), void *ctx,
+		  struct bench_times *ret_times, struct err *err);
+void bench_median(double *seconds, int n, struct bench_times *ret_times); /* sorts; n >= 1 */
+
+/* ENOMEM where `bytes` are more than the device has. */
+int bench_fits(const struct device *dev, size_t bytes, struct err *err);
+
+static inline int bench_or(int given, int usual)
+{
+	return given ? given : usual;
+}
+
+enum bench_dbt_kind { BENCH_DBT_OSEM = 1, BENCH_DBT_MLEM };
+enum bench_pet_kind { BENCH_PET_MLEM = 1 };
+enum bench_parallel_kind { BENCH_RADON = 1, BENCH_BP, BENCH_CONVOLUTION, BENCH_FOURIER, BENCH_ART, BENCH_STACK = 16 /* added */ };
+int bench_dbt_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
+int bench_pet_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
+int bench_parallel_open(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
+
+#endif
