@@ -203,8 +203,8 @@ static void note_result(struct recon *r, const struct case_files *c, const struc
 		print_result(r, c, p);
 }
 
-static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct reconstruct_report *ret_report,
-			   struct err *err)
+static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
+			   struct reconstruct_report *ret_report, struct err *err)
 {
 	struct progress progress;
 	int rc;
@@ -214,7 +214,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		return -err->code;
 	}
 	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, (const char *const *)c->paths, c->n, false,
+	rc = reconstruct_case(r->config, &r->protocols[kind_id(c->kind)], dev, cache, (const char *const *)c->paths, c->n, false,
 			      r->out_dir, &progress.monitor, ret_report, err);
 	progress_stop(&progress);
 	return rc;
@@ -230,12 +230,14 @@ static int refusal_code(const struct recon *r, const struct case_files *c, const
 
 static void reconstruct_all(struct recon *r, struct device *dev)
 {
+	struct pet_cache *cache = pet_cache_create(dev, PET_CACHE_BYTES);
+
 	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
 		const struct case_files *c = &r->list->cases[i];
 		struct reconstruct_report report = {0};
 		struct err err = {0};
 		char name[64], who[96];
-		int rc = reconstruct_one(r, c, dev, &report, &err);
+		int rc = reconstruct_one(r, c, dev, cache, &report, &err);
 
 		name_case(c, name, sizeof(name));
 		snprintf(who, sizeof(who), "case %zu (%s)", i + 1, name);
@@ -245,6 +247,7 @@ static void reconstruct_all(struct recon *r, struct device *dev)
 			note_result(r, c, &report);
 		reconstruct_report_clear(&report);
 	}
+	pet_cache_free(cache);
 }
 
 static int summary(struct recon *r)
@@ -285,7 +288,6 @@ static int run(struct recon *r, char **paths)
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	reconstruct_all(r, dev);
-	pet_forget(dev);
 	device_close(dev);
 	return summary(r);
 }

@@ -39,10 +39,10 @@ struct reconstruct_report {
  * result says so.
  * The error's code tells what kind of refusal it is: EBADMSG, ENOTSUP, ENOKEY (data: hold), ENOMEM (plan), EHWPOISON (the device
  * is broken), ECANCELED. ENOTSUP, too: the protocol is for another kind of case. The device is borrowed: one case after the other
- * may run on it; nothing of a case stays there, but sensitivity images of PET until pet_forget(). */
+ * may run on it; nothing of a case stays there. cache: the device's, for sensitivity images of PET; NULL: none is kept. */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
-		     const char *const *paths, size_t n_paths, bool as_is, const char *out_dir, const struct monitor *monitor,
-		     struct reconstruct_report *ret_report, struct err *err);
+		     struct pet_cache *cache, const char *const *paths, size_t n_paths, bool as_is, const char *out_dir,
+		     const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err);
 
 void reconstruct_report_clear(struct reconstruct_report *r);
 

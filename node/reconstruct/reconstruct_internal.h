@@ -11,6 +11,7 @@ struct reconstruct_work {
 	const struct config *config;
 	const struct protocol_conf *protocol; /* of the case's kind */
 	struct device *dev;		      /* borrowed */
+	struct pet_cache *cache;	      /* the device's, borrowed; may be NULL */
 	const char *const *paths;
 	size_t n_paths;
 	bool as_is; /* a person said: take what is here */

@@ -1,4 +1,4 @@
-/* reconstruct_pet.c - one PET acquisition. Sensitivity images stay with the device for the cases to come: pet_forget(). */
+/* reconstruct_pet.c - one PET acquisition. Sensitivity images stay in the cache for later cases. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	m = &w->s->part[SINOGRAM_EMISSION].header.m;
 	rc = pet_plan(&base->protocol->pet, m, factors, background, base->dev, &w->plan, err);
 	if (rc == 0)
-		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, &w->session, err);
+		rc = pet_open(&base->protocol->pet, &w->plan, m, factors, background, base->dev, base->cache, &w->session, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 

@@ -30,6 +30,7 @@
 struct worker {
 	struct work_process process;
 	struct device *dev;
+	struct pet_cache *cache; /* NULL: no memory for one, nothing is kept from case to case */
 	int64_t job;
 	double progress_at; /* on clock_seconds() */
 };
@@ -89,6 +90,7 @@ static int open_device(struct worker *w, const char *name)
 		send_message(w, WORKER_REFUSED, 0, err.msg);
 		return CODE_DEVICE;
 	}
+	w->cache = pet_cache_create(w->dev, PET_CACHE_BYTES);
 	log_event(LOG_INFO, "device-tested", "device=%s gap=%.2g difference=%.2g ms=%.0f threads=%d", log_quote(w->dev->name),
 		  report.gap, report.difference, 1e3 * report.seconds, threads_available());
 	return CODE_OK;
@@ -113,8 +115,13 @@ static int begin(struct worker *w, const char *name)
 /* CODE_OK: the next one may come. */
 static int do_job(struct worker *w)
 {
-	struct job_run_conf conf = {
-		.process = &w->process, .dev = w->dev, .job = w->job, .ctx = w, .alive = report_progress, .stopped = stopped};
+	struct job_run_conf conf = {.process = &w->process,
+				    .dev = w->dev,
+				    .cache = w->cache,
+				    .job = w->job,
+				    .ctx = w,
+				    .alive = report_progress,
+				    .stopped = stopped};
 	enum job_run_end end = JOB_RUN_JOURNAL_FAILED;
 	struct err err = {0};
 
@@ -181,7 +188,7 @@ int cmd_worker(int argc, char **argv)
 		if (code == CODE_OK)
 			code = work(&w);
 	}
-	pet_forget(w.dev);
+	pet_cache_free(w.cache);
 	if (code != CODE_DEVICE) /* one that is broken may not come back from it */
 		w.dev = device_close(w.dev);
 	work_process_end(&w.process);

@@ -205,7 +205,7 @@ static int reconstruct(struct job_run *run, struct reconstruct_report *ret_repor
 				 &run->journal_failed, err);
 	if (ret < 0)
 		return ret;
-	return reconstruct_case(c, protocol, run->conf->dev, (const char *const *)run->paths, run->n_paths,
+	return reconstruct_case(c, protocol, run->conf->dev, run->conf->cache, (const char *const *)run->paths, run->n_paths,
 				run->view->members.as_is, run->out_dir, &monitor, ret_report, err);
 }
 

@@ -8,7 +8,7 @@
  * node gives the job to another device. Any other error: a failed attempt.
  * - If a file is not what was received (node/worker/case_check.h), the case is held and the file is marked.
  * - Progress is written to work/JOB/status, not to the journal, which is for permanent facts.
- * - After a run only the device stays in the process.
+ * - After a run only the device and its cache stay in the process.
  */
 #ifndef TOMONODE_NODE_JOB_RUN_H
 #define TOMONODE_NODE_JOB_RUN_H
@@ -17,10 +17,12 @@
 
 #include "kernels/device.h"
 #include "node/process/work_process.h"
+#include "recon/pet/pet.h"
 
 struct job_run_conf {
 	struct work_process *process; /* its journal is open */
 	struct device *dev;
+	struct pet_cache *cache; /* the device's; outlives the run */
 	int64_t job;
 	void *ctx;
 	void (*alive)(void *ctx);   /* called on progress, at most a few times a second */

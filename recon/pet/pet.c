@@ -40,7 +40,7 @@ static int open_planes(struct pet_session *s, struct err *err)
 }
 
 int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
-	     bool with_background, struct device *dev, struct pet_session **ret_session, struct err *err)
+	     bool with_background, struct device *dev, struct pet_cache *cache, struct pet_session **ret_session, struct err *err)
 {
 	size_t n = grid_size(&plan->grid);
 	struct pet_session *s = calloc(1, sizeof(*s));
@@ -53,12 +53,15 @@ int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const st
 		.plan = plan,
 		.m = m,
 		.dev = dev,
+		.cache = cache,
 		.has = {[PET_DATA] = true, [PET_FACTORS] = with_factors, [PET_BACKGROUND] = with_background},
 		.opened = clock_seconds(),
 		.unit = 1,
 	};
 	pthread_mutex_init(&s->lock, NULL);
-	r = pet_layout_make(p, m, plan->fov_radius, &s->layout, err);
+	r = pet_cache_check(cache, dev, err);
+	if (r == 0)
+		r = pet_layout_make(p, m, plan->fov_radius, &s->layout, err);
 	if (r == 0 && s->layout.n_subsets != plan->subsets)
 		r = err_set(err, EINVAL, "reconstruction: the plan is for %d subsets, the protocol has %d", plan->subsets,
 			    s->layout.n_subsets);
@@ -165,23 +168,4 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 	if (ret_report)
 		*ret_report = report;
 	return 0;
-}
-
-int pet_reconstruct(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, struct device *dev,
-		    const float *y, const float *factors, const float *background, const struct monitor *monitor,
-		    float *ret_volume, struct pet_report *ret_report, struct err *err)
-{
-	const float *data[PET_ROLES] = {NULL, y, factors, background};
-	struct pet_session *s = NULL;
-	int r = pet_open(p, plan, m, factors, background, dev, &s, err);
-
-	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
-		if (data[role])
-			r = pet_put(s, role, 0, s->n_planes, data[role], err);
-	if (r == 0)
-		r = pet_run(s, monitor, ret_report, err);
-	if (r == 0)
-		r = pet_read_slices(s, 0, plan->grid.n[2], ret_volume, err);
-	pet_close(s);
-	return r;
 }

@@ -64,14 +64,23 @@ struct pet_report {
 	double sum_data, sum_model; /* of y and of m (A x) over bins that count, after the last iteration of an MLEM without
 				       background (exactly equal in theory); else 0 */
 	double counts;		    /* sum of y */
-	bool sensitivity_cached;    /* it was there from an earlier session of this device */
+	bool sensitivity_cached;    /* the images came from the cache */
 };
+
+/* Sensitivity images, in host memory, for the later sessions of one device with the same geometry, protocol and factors. Those
+ * used least recently go when all are more than max_bytes. A cache has one owner, who frees it before the device is closed, and
+ * sessions use it in the thread that owns the device. */
+#define PET_CACHE_BYTES ((size_t)1 << 30) /* a size for a program's cache */
+struct pet_cache;
+struct pet_cache *pet_cache_create(const struct device *dev, size_t max_bytes); /* NULL: out of memory */
+struct pet_cache *pet_cache_free(struct pet_cache *c);				/* after all sessions; takes NULL, returns NULL */
 
 struct pet_session;
 
-/* Everything is borrowed until pet_close(). */
+/* cache: the device's, or NULL: nothing is kept after the session. Everything is borrowed until pet_close(). */
 int pet_open(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, bool with_factors,
-	     bool with_background, struct device *dev, struct pet_session **ret_session, struct err *err);
+	     bool with_background, struct device *dev, struct pet_cache *cache, struct pet_session **ret_session,
+	     struct err *err);
 struct pet_session *pet_close(struct pet_session *s); /* takes NULL, returns NULL */
 
 /* Planes [first, first + n) of a role, data[n][angle][radial], host memory of the caller; each plane of each role that was
@@ -84,14 +93,5 @@ int pet_run(struct pet_session *s, const struct monitor *monitor, struct pet_rep
 
 /* After pet_run(): slices [first, first + n), n[1] * n[0] floats each; from any thread. */
 int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, struct err *err);
-
-/* Sensitivity images are kept, in host memory, per device, geometry, protocol and factors, for the sessions to come; this frees
- * those of a device before it is closed. */
-void pet_forget(struct device *dev);
-
-/* All in one call. y, m, b: michelogram_size() floats; m and b may be NULL. ret_volume: nx * ny * nz floats. */
-int pet_reconstruct(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m, struct device *dev,
-		    const float *y, const float *factors, const float *background, const struct monitor *monitor,
-		    float *ret_volume, struct pet_report *ret_report, struct err *err);
 
 #endif

@@ -49,7 +49,7 @@ int pet_em_open(struct pet_session *s, struct err *err)
 void pet_em_clear(struct pet_session *s)
 {
 	pet_parts_clear(s);
-	pet_kept_release(s->kept);
+	s->sensitivity = pet_sensitivity_release(s->sensitivity, s->cache);
 	for (int k = s->layout.n_subsets - 1; s->den && k >= 0; k--)
 		if (k == 0 || s->den[k].mem != s->den[0].mem)
 			buf_release(&s->den[k]);

@@ -126,7 +126,7 @@ static int bring_den(struct pet_session *s, int i, struct err *err)
 {
 	for (int k = 0; k < s->layout.n_subsets; k++)
 		if (s->layout.first[k] == s->part_first[i])
-			return s->dev->ops->upload(&s->den[k], pet_kept_images(s->kept) + (size_t)k * s->x.n, err);
+			return s->dev->ops->upload(&s->den[k], pet_sensitivity_images(s->sensitivity) + (size_t)k * s->x.n, err);
 	return 0;
 }
 
@@ -191,12 +191,12 @@ int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *e
 	bool cached;
 	int r = 0;
 
-	s->kept = pet_kept_find(&key, floats);
-	cached = s->kept;
-	if (!cached && !(s->kept = pet_kept_new(&key, floats)))
+	s->sensitivity = pet_cache_find(s->cache, &key, floats);
+	cached = s->sensitivity;
+	if (!cached && !(s->sensitivity = pet_sensitivity_new(&key, floats)))
 		return err_set(err, ENOMEM, "reconstruction: no memory for %d sensitivity images", s->layout.n_subsets);
 	for (int k = 0; r == 0 && k < s->layout.n_subsets; k++) {
-		float *image = pet_kept_images(s->kept) + (size_t)k * voxels;
+		float *image = pet_sensitivity_images(s->sensitivity) + (size_t)k * voxels;
 
 		if (cached)
 			r = s->dev->ops->upload(&s->den[k], image, err);
@@ -209,7 +209,7 @@ int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *e
 	if (r < 0)
 		return r;
 	if (!cached)
-		pet_kept_made(s->kept);
+		pet_cache_add(s->cache, s->sensitivity);
 	s->den_ready = true;
 	*ret_cached = cached;
 	return 0;

@@ -50,13 +50,14 @@ struct pet_plane {
 	uint64_t hash; /* factors only */
 };
 
-struct pet_kept; /* pet_kept.c */
+struct pet_sensitivity; /* pet_cache.c */
 
 struct pet_session {
 	const struct pet_protocol *p;
 	const struct pet_plan *plan;
 	const struct michelogram *m;
 	struct device *dev;
+	struct pet_cache *cache; /* may be NULL */
 	struct pet_layout layout;
 	bool has[PET_ROLES];
 	size_t view_bins; /* of layout.scan */
@@ -84,7 +85,7 @@ struct pet_session {
 	struct iterate_subset *subsets;
 	int *part_first, n_parts; /* part i: views part_first[i] .. part_first[i + 1] - 1 */
 	int coming, slot;	  /* streamed: the part whose data are in, or on their way to, data[slot]; -1: none */
-	struct pet_kept *kept;
+	struct pet_sensitivity *sensitivity;
 	bool den_ready; /* load() brings den */
 
 	/* FBP */
@@ -99,19 +100,22 @@ static inline bool pet_is_streamed(const struct pet_session *s)
 	return s->plan->group_views > 0;
 }
 
-/* pet_kept.c: sensitivity images in host memory. A key says what they belong to. */
+/* pet_cache.c: sensitivity images in host memory. The key identifies them within a device's cache. */
 struct pet_key {
-	const struct device *dev;
 	uint64_t geometry, factors;
 };
 struct pet_key pet_key_of(const struct pet_session *s);
-/* NULL: there is none. */
-struct pet_kept *pet_kept_find(const struct pet_key *key, size_t floats);
-/* For the caller alone until it says that the images are made; NULL: out of memory. */
-struct pet_kept *pet_kept_new(const struct pet_key *key, size_t floats);
-void pet_kept_made(struct pet_kept *k);
-struct pet_kept *pet_kept_release(struct pet_kept *k); /* takes NULL, returns NULL */
-float *pet_kept_images(struct pet_kept *k);
+/* EINVAL: the cache is another device's. NULL: there is no cache, which is fine. */
+int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct err *err);
+/* Use cached images; NULL: there are none, or there is no cache. */
+struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats);
+/* New images, for the caller alone until they are added to the cache. NULL: out of memory. */
+struct pet_sensitivity *pet_sensitivity_new(const struct pet_key *key, size_t floats);
+/* Keep computed images for later sessions. Without a cache: does nothing. */
+void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s);
+/* End the use of images; those that are not in the cache are freed. Takes NULL, returns NULL. */
+struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struct pet_cache *c);
+float *pet_sensitivity_images(struct pet_sensitivity *s);
 
 /* pet_put.c */
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);

@@ -192,7 +192,6 @@ static void beads_get_sharper(void **state)
 	free(smooth);
 	free(y);
 	free(m.segments);
-	pet_forget(dev);
 	device_close(dev);
 }
 
@@ -216,7 +215,6 @@ static void uniform_to_the_end(void **state)
 	free(x);
 	free(y);
 	free(m.segments);
-	pet_forget(dev);
 	device_close(dev);
 }
 

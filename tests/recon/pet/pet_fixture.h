@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recon/pet/pet.h"
 #include "recon/phantom/pet_phantom.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/recon/pet/pet_reconstruct.h"
 #include "tests/skip.h"
 
 #define PET_RINGS 6
@@ -76,8 +76,9 @@ static inline size_t pet_voxels(const struct pet_plan *plan)
 	return (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1] * (size_t)plan->grid.n[2];
 }
 
-static inline float *pet_image(const struct pet_protocol *p, const struct michelogram *m, struct device *dev, const float *y,
-			       const float *factors, const float *background, struct pet_report *ret_report)
+static inline float *pet_image_cached(const struct pet_protocol *p, const struct michelogram *m, struct device *dev,
+				      struct pet_cache *cache, const float *y, const float *factors, const float *background,
+				      struct pet_report *ret_report)
 {
 	struct pet_plan plan = pet_plan_of(p, m, factors, background, dev);
 	float *x = malloc(pet_voxels(&plan) * sizeof(*x));
@@ -85,12 +86,18 @@ static inline float *pet_image(const struct pet_protocol *p, const struct michel
 	int r;
 
 	assert_non_null(x);
-	r = pet_reconstruct(p, &plan, m, dev, y, factors, background, NULL, x, ret_report, &err);
+	r = pet_reconstruct(p, &plan, m, dev, cache, y, factors, background, NULL, x, ret_report, &err);
 	if (r == -ENOTSUP && p->algorithm == ALGORITHM_FBP)
 		skip_because("this build has no FFT (kissfft)");
 	if (r < 0)
 		fail_msg("%s", err.msg);
 	return x;
+}
+
+static inline float *pet_image(const struct pet_protocol *p, const struct michelogram *m, struct device *dev, const float *y,
+			       const float *factors, const float *background, struct pet_report *ret_report)
+{
+	return pet_image_cached(p, m, dev, NULL, y, factors, background, ret_report);
 }
 
 /* Mean over the voxels whose middle is within `radius` of the axis, in the slices first <= k < end. */

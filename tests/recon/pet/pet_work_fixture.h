@@ -19,6 +19,7 @@ struct work {
 	struct michelogram m;
 	struct pet_protocol p;
 	struct device *dev;
+	struct pet_cache *cache; /* NULL at first */
 	struct pet_plan plan;
 	struct pet_session *s;
 	size_t bins, plane_bins;
@@ -47,7 +48,7 @@ static inline void work_make(struct work *w, int device)
 static inline void work_close(struct work *w)
 {
 	pet_close(w->s);
-	pet_forget(w->dev);
+	pet_cache_free(w->cache);
 	device_close(w->dev);
 	for (int role = 0; role <= PET_BACKGROUND; role++)
 		free(w->data[role]);
@@ -56,7 +57,8 @@ static inline void work_close(struct work *w)
 
 static inline float *image(struct work *w, struct pet_report *ret_report)
 {
-	return pet_image(&w->p, &w->m, w->dev, w->data[PET_DATA], w->data[PET_FACTORS], w->data[PET_BACKGROUND], ret_report);
+	return pet_image_cached(&w->p, &w->m, w->dev, w->cache, w->data[PET_DATA], w->data[PET_FACTORS], w->data[PET_BACKGROUND],
+				ret_report);
 }
 
 #endif

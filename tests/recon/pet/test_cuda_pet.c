@@ -16,8 +16,8 @@
 #include "recon/core/projector.h"
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram.h"
-#include "recon/pet/pet.h"
 #include "tests/recon/dbt_fixture.h"
+#include "tests/recon/pet/pet_reconstruct.h"
 
 /* Some hundred float32 terms in another order, ends of steps rounded to 2^-24 of some hundred mm: 1e-5 of the largest value is
  * what is asked for. */
@@ -329,9 +329,8 @@ static float *reconstructed(struct device *dev, const struct pet_protocol *p, co
 		fail_msg("%s", err.msg);
 	volume = malloc((size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2] * sizeof(float));
 	assert_non_null(volume);
-	if (pet_reconstruct(p, &plan, &m, dev, y, factors, NULL, NULL, volume, &report, &err) < 0)
+	if (pet_reconstruct(p, &plan, &m, dev, NULL, y, factors, NULL, NULL, volume, &report, &err) < 0)
 		fail_msg("%s", err.msg);
-	pet_forget(dev);
 	free(m.segments);
 	return volume;
 }

@@ -119,7 +119,6 @@ static void mlem_identities(void **state)
 		free(x);
 	}
 	assert_int_equal(device_poison_check(dev, NULL), 0);
-	pet_forget(dev);
 	device_close(dev);
 	free(y);
 	free(m.segments);
@@ -159,7 +158,6 @@ static void algorithms_on_a_cylinder(void **state)
 			free(x);
 			free(y);
 			free(m.segments);
-			pet_forget(dev);
 			device_close(dev);
 		}
 }
@@ -188,7 +186,6 @@ static void not_mirrored(void **state)
 			assert_near(centre[c], lopsided[1].c[c], 0.3 * plan.grid.h[c]);
 		free(x);
 	}
-	pet_forget(dev);
 	device_close(dev);
 	free(y);
 	free(m.segments);
@@ -239,7 +236,6 @@ static void factors_and_background(void **state)
 		free(scaled);
 	}
 	assert_int_equal(device_poison_check(dev, NULL), 0);
-	pet_forget(dev);
 	device_close(dev);
 	free(x);
 	free(line);
@@ -278,7 +274,6 @@ static void bins_that_do_not_count(void **state)
 			assert_near(report.sum_model, report.sum_data, SUM_TOL * report.sum_data);
 		free(x);
 	}
-	pet_forget(dev);
 	device_close(dev);
 	free(y);
 	free(factors);
@@ -311,7 +306,6 @@ static void any_unit(void **state)
 		assert_true(fixture_difference(scaled, x, pet_voxels(&plan)) < 1e-6);
 		free(scaled);
 	}
-	pet_forget(dev);
 	device_close(dev);
 	free(x);
 	free(y);
@@ -357,7 +351,6 @@ static void subsets(void **state)
 	}
 	free(mlem);
 	free(truth);
-	pet_forget(dev);
 	device_close(dev);
 	free(y);
 	free(m.segments);
@@ -415,7 +408,6 @@ static void penalty(void **state)
 		free(x);
 	}
 	assert_int_equal(device_poison_check(dev, NULL), 0);
-	pet_forget(dev);
 	device_close(dev);
 	free(y);
 	free(m.segments);

@@ -74,7 +74,6 @@ static void limits(void **state)
 		w.p.psf = ways[i].psf;
 		w.p.postfilter = ways[i].postfilter;
 		expected = image(&w, &report);
-		pet_forget(w.dev);
 		meter.ops = w.dev->ops;
 		{
 			struct device_ops metered = *w.dev->ops;
@@ -121,7 +120,6 @@ static void limits(void **state)
 				grouped += plan.group_views > 0;
 				anew += !plan.keep_tables;
 				free(x);
-				pet_forget(w.dev);
 			}
 			assert_true(whole < all / 2);
 			w.dev->ops = meter.ops;

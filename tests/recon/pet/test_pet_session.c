@@ -10,7 +10,7 @@
 static void session_open(struct work *w)
 {
 	w->plan = pet_plan_of(&w->p, &w->m, true, true, w->dev);
-	assert_int_equal(pet_open(&w->p, &w->plan, &w->m, true, true, w->dev, &w->s, NULL), 0);
+	assert_int_equal(pet_open(&w->p, &w->plan, &w->m, true, true, w->dev, w->cache, &w->s, NULL), 0);
 }
 
 static int put(struct work *w, int role, int first, int n, struct err *err)
@@ -64,7 +64,6 @@ static void any_order_from_threads(void **state)
 		struct crowd c = {.w = &w};
 		pthread_t thread[4];
 
-		pet_forget(w.dev);
 		session_open(&w);
 		for (int i = 0; i < 3 * PLANES; i++) {
 			int j = (int)(fixture_random(&seed) * (float)(i + 1));
@@ -139,11 +138,11 @@ static void refusals(void **state)
 	free(x);
 	/* a role that was not announced */
 	w.plan = pet_plan_of(&w.p, &w.m, false, false, w.dev);
-	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, &s, NULL), 0);
+	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, NULL, &s, NULL), 0);
 	refused(pet_put(s, PET_FACTORS, 0, 1, w.data[1], &err), &err, "factors was not announced");
 	pet_close(s);
 	w.plan.subsets = 3;
-	refused(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, &s, &err), &err, "the plan is for 3 subsets");
+	refused(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, NULL, &s, &err), &err, "the plan is for 3 subsets");
 	work_close(&w);
 }
 
@@ -293,6 +292,69 @@ static void defaults(void **state)
 	device_close(dev);
 }
 
+static struct pet_cache *cache_of(struct device *dev, size_t max_bytes)
+{
+	struct pet_cache *c = pet_cache_create(dev, max_bytes);
+
+	assert_non_null(c);
+	return c;
+}
+
+/* Images of a protocol with `fov_radius`: were those of the sensitivity in the cache? */
+static bool is_cached(struct work *w, double fov_radius)
+{
+	struct pet_report report;
+
+	w->p.fov_radius = fov_radius;
+	free(image(w, &report));
+	return report.sensitivity_cached;
+}
+
+/* A session without a cache keeps nothing; caches share nothing; and each is for the device that it was created for. */
+static void caches_are_apart(void **state)
+{
+	struct pet_cache *caches[2];
+	struct err err = {0};
+	struct work w, other;
+
+	(void)state;
+	work_make(&w, FIXTURE_CPU);
+	work_make(&other, FIXTURE_CPU);
+	assert_false(is_cached(&w, PET_FOV));
+	assert_false(is_cached(&w, PET_FOV));
+	for (int i = 0; i < 2; i++) {
+		w.cache = caches[i] = cache_of(w.dev, PET_CACHE_BYTES);
+		assert_false(is_cached(&w, PET_FOV));
+		assert_true(is_cached(&w, PET_FOV));
+	}
+	pet_cache_free(caches[0]);
+	assert_true(is_cached(&w, PET_FOV)); /* in the second one still */
+	other.plan = pet_plan_of(&other.p, &other.m, true, true, other.dev);
+	refused(pet_open(&other.p, &other.plan, &other.m, true, true, other.dev, w.cache, &other.s, &err), &err,
+		"sensitivity images are of device");
+	work_close(&other);
+	work_close(&w);
+}
+
+/* Room for the images of two protocols: the third takes the place of the one that was used least recently. */
+static void cache_has_a_limit(void **state)
+{
+	struct pet_plan plan;
+	struct work w;
+
+	(void)state;
+	work_make(&w, FIXTURE_CPU);
+	plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
+	w.cache = cache_of(w.dev, 2 * grid_size(&plan.grid) * sizeof(float) * (size_t)plan.subsets);
+	assert_false(is_cached(&w, 79));
+	assert_false(is_cached(&w, 78));
+	assert_true(is_cached(&w, 79));
+	assert_false(is_cached(&w, 77)); /* 78 goes */
+	assert_true(is_cached(&w, 79));
+	assert_false(is_cached(&w, 78));
+	work_close(&w);
+}
+
 /* Made once for the same geometry and factors; the image does not change by it. */
 static void sensitivity_is_kept(void **state)
 {
@@ -308,6 +370,7 @@ static void sensitivity_is_kept(void **state)
 			w.p.algorithm = algorithm;
 			plan = pet_plan_of(&w.p, &w.m, true, true, w.dev);
 			w.p.memory_limit = streamed ? plan.bytes_total - 1 : 0;
+			w.cache = cache_of(w.dev, PET_CACHE_BYTES);
 			x[0] = image(&w, &report);
 			assert_false(report.sensitivity_cached);
 			x[1] = image(&w, &report);
@@ -321,7 +384,8 @@ static void sensitivity_is_kept(void **state)
 			assert_false(report.sensitivity_cached);
 			w.p.fov_radius = PET_FOV;
 			w.data[PET_FACTORS][1234] /= 1.001f;
-			pet_forget(w.dev);
+			pet_cache_free(w.cache);
+			w.cache = cache_of(w.dev, PET_CACHE_BYTES);
 			x[4] = image(&w, &report);
 			assert_false(report.sensitivity_cached);
 			for (int i = 0; i < 5; i++)
@@ -367,9 +431,16 @@ static void cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_order_from_threads), cmocka_unit_test(refusals),	   cmocka_unit_test(bad_bins),
-		cmocka_unit_test(nothing_there),	  cmocka_unit_test(plan_refusals), cmocka_unit_test(defaults),
-		cmocka_unit_test(sensitivity_is_kept),	  cmocka_unit_test(cancel),
+		cmocka_unit_test(any_order_from_threads),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(bad_bins),
+		cmocka_unit_test(nothing_there),
+		cmocka_unit_test(plan_refusals),
+		cmocka_unit_test(defaults),
+		cmocka_unit_test(sensitivity_is_kept),
+		cmocka_unit_test(caches_are_apart),
+		cmocka_unit_test(cache_has_a_limit),
+		cmocka_unit_test(cancel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,163 @@
+/* pet_cache.c - sensitivity images that outlive their session.
+ *
+ * They are in host memory, so that no plan for a device has to count them: uploading one takes a millisecond, computing it half
+ * an iteration. A key names everything that the images depend on, the factors by a hash of 64 bits; the device is that of the
+ * cache.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "recon/pet/pet_internal.h"
+
+struct pet_sensitivity {
+	struct pet_sensitivity *next;
+	struct pet_key key;
+	size_t floats;
+	int users;
+	bool cached;
+	uint64_t used; /* the cache's clock at the last use */
+	float images[];
+};
+
+struct pet_cache {
+	const struct device *dev;
+	size_t max_bytes;
+	struct pet_sensitivity *list;
+	uint64_t clock; /* counts uses */
+};
+
+struct pet_key pet_key_of(const struct pet_session *s)
+{
+	const struct pet_protocol *p = s->p;
+	const struct michelogram *m = s->m;
+	const struct pet_scanner *c = &m->scanner;
+	const struct pet_plan *plan = s->plan;
+	double numbers[] = {c->ring_spacing,  c->radius,	c->interaction_depth, c->bin,	       m->angle_offset,
+			    plan->fov_radius, p->psf,		plan->grid.h[0],      plan->grid.h[1], plan->grid.h[2],
+			    plan->grid.lo[0], plan->grid.lo[1], plan->grid.lo[2]};
+	int counts[] = {c->rings,	   c->detectors,      m->n_radial,	m->n_angles,	    m->arc_corrected,
+			m->n_segments,	   plan->grid.n[0],   plan->grid.n[1],	plan->grid.n[2],    s->layout.n_subsets,
+			plan->group_views, (int)p->projector, p->deterministic, s->has[PET_FACTORS]};
+	struct pet_key key = {0};
+
+	key.geometry = pet_hash(1, numbers, sizeof(numbers));
+	key.geometry = pet_hash(key.geometry, counts, sizeof(counts));
+	for (int i = 0; i < m->n_segments; i++) {
+		int segment[] = {m->segments[i].first, m->segments[i].last, m->segments[i].n_planes};
+
+		key.geometry = pet_hash(key.geometry, segment, sizeof(segment));
+	}
+	for (int i = 0; s->has[PET_FACTORS] && i < s->n_planes; i++)
+		key.factors += s->plane[PET_FACTORS][i].hash;
+	return key;
+}
+
+struct pet_cache *pet_cache_create(const struct device *dev, size_t max_bytes)
+{
+	struct pet_cache *c = malloc(sizeof(*c));
+
+	if (c)
+		*c = (struct pet_cache){.dev = dev, .max_bytes = max_bytes};
+	return c;
+}
+
+struct pet_cache *pet_cache_free(struct pet_cache *c)
+{
+	while (c && c->list) {
+		struct pet_sensitivity *next = c->list->next;
+
+		free(c->list);
+		c->list = next;
+	}
+	free(c);
+	return NULL;
+}
+
+int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct err *err)
+{
+	if (c && c->dev != dev)
+		return err_set(err, EINVAL, "reconstruction: the sensitivity images are of device %s, not of %s", c->dev->name,
+			       dev->name);
+	return 0;
+}
+
+struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats)
+{
+	struct pet_sensitivity *s = c ? c->list : NULL;
+
+	while (s && (s->floats != floats || s->key.geometry != key->geometry || s->key.factors != key->factors))
+		s = s->next;
+	if (s) {
+		s->users++;
+		s->used = ++c->clock;
+	}
+	return s;
+}
+
+struct pet_sensitivity *pet_sensitivity_new(const struct pet_key *key, size_t floats)
+{
+	struct pet_sensitivity *s = floats <= SIZE_MAX / 2 / sizeof(float) ? malloc(sizeof(*s) + floats * sizeof(float)) : NULL;
+
+	if (s)
+		*s = (struct pet_sensitivity){.key = *key, .floats = floats, .users = 1};
+	return s;
+}
+
+static size_t bytes_cached(const struct pet_cache *c)
+{
+	size_t bytes = 0;
+
+	for (const struct pet_sensitivity *s = c->list; s; s = s->next)
+		bytes += s->floats * sizeof(float);
+	return bytes;
+}
+
+/* Free the least recently used of those that no session uses. Returns false if there is none. */
+static bool drop_oldest(struct pet_cache *c)
+{
+	struct pet_sensitivity **from = NULL, *s;
+
+	for (struct pet_sensitivity **at = &c->list; *at; at = &(*at)->next)
+		if ((*at)->users == 0 && (!from || (*at)->used < (*from)->used))
+			from = at;
+	if (!from)
+		return false;
+	s = *from;
+	*from = s->next;
+	free(s);
+	return true;
+}
+
+static void shrink(struct pet_cache *c)
+{
+	while (bytes_cached(c) > c->max_bytes && drop_oldest(c))
+		;
+}
+
+void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s)
+{
+	if (!c)
+		return;
+	s->cached = true;
+	s->used = ++c->clock;
+	s->next = c->list;
+	c->list = s;
+	shrink(c);
+}
+
+struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struct pet_cache *c)
+{
+	if (!s)
+		return NULL;
+	s->users--;
+	if (s->cached)
+		shrink(c);
+	else
+		free(s);
+	return NULL;
+}
+
+float *pet_sensitivity_images(struct pet_sensitivity *s)
+{
+	return s->images;
+}

@@ -1,0 +1,29 @@
+/* A PET session from its plan to its volume in one call, for arrays in host memory. */
+#ifndef TOMONODE_TESTS_RECON_PET_RECONSTRUCT_H
+#define TOMONODE_TESTS_RECON_PET_RECONSTRUCT_H
+
+#include "recon/pet/pet.h"
+
+/* y, factors, background: michelogram_size() floats; factors and background may be NULL. ret_volume: nx * ny * nz floats. */
+static inline int pet_reconstruct(const struct pet_protocol *p, const struct pet_plan *plan, const struct michelogram *m,
+				  struct device *dev, struct pet_cache *cache, const float *y, const float *factors,
+				  const float *background, const struct monitor *monitor, float *ret_volume,
+				  struct pet_report *ret_report, struct err *err)
+{
+	const float *data[] = {[PET_DATA] = y, [PET_FACTORS] = factors, [PET_BACKGROUND] = background};
+	int n_planes = (int)michelogram_planes(m);
+	struct pet_session *s = NULL;
+	int r = pet_open(p, plan, m, factors, background, dev, cache, &s, err);
+
+	for (int role = PET_DATA; r == 0 && role <= PET_BACKGROUND; role++)
+		if (data[role])
+			r = pet_put(s, role, 0, n_planes, data[role], err);
+	if (r == 0)
+		r = pet_run(s, monitor, ret_report, err);
+	if (r == 0)
+		r = pet_read_slices(s, 0, plan->grid.n[2], ret_volume, err);
+	pet_close(s);
+	return r;
+}
+
+#endif
