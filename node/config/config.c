@@ -35,9 +35,12 @@ struct config *config_free(struct config *c)
 static int build(struct config_reader *r, const struct config_text *user, struct config **ret_config, struct err *err)
 {
 	struct config_text *embedded = NULL;
-	int rc;
+	int rc = 0;
 
-	rc = config_text_copy(defaults_conf, EMBEDDED_NAME, &embedded, err);
+	for (int i = 0; rc == 0 && i < KIND_COUNT; i++)
+		rc = kind_check(kind_of((enum case_kind)i), err);
+	if (rc == 0)
+		rc = config_text_copy(defaults_conf, EMBEDDED_NAME, &embedded, err);
 	if (rc < 0)
 		goto out;
 	config_value_defaults(&config_sections[SECTION_NODE], &r->config->node);

@@ -288,6 +288,8 @@ static const struct config_section *read_kind(struct config_reader *r, const con
 	struct config_value v;
 	struct config_place place;
 
+	if (!setting && section->of_kinds && !before)
+		return config_section_kind(section, KIND_DEFAULT);
 	if (!setting)
 		return before ? before : section;
 	v = value_of(setting);

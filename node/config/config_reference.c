@@ -52,7 +52,9 @@ void config_reference(FILE *to)
 {
 	for (size_t s = 0; s < SECTION_COUNT; s++) {
 		fprintf(to, "### %s\n\n", config_sections[s].name);
-		if (!config_sections[s].of_kinds)
+		if (config_sections[s].of_kinds)
+			fprintf(to, "%s\n\n", config_sections[s].meaning);
+		else
 			print_keys(to, &config_sections[s]);
 		for (int i = 0; config_sections[s].of_kinds && i < KIND_COUNT; i++)
 			print_keys(to, kind_of((enum case_kind)i)->protocols);

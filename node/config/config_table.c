@@ -50,14 +50,7 @@ const struct key_choice config_kinds[] = {
 	KINDS(X)
 #undef X
 		{NULL, 0}};
-static const struct key_choice algorithms[] = {
-	{"osem", ALGORITHM_OSEM}, {"mlem", ALGORITHM_MLEM}, {"ostr", ALGORITHM_OSTR}, {"mltr", ALGORITHM_MLTR},
-	{"sart", ALGORITHM_SART}, {"bp", ALGORITHM_BP},	    {"fbp", ALGORITHM_FBP},   {NULL, 0},
-};
-static const struct key_choice filters[] = {{"ramp", DBT_FILTER_RAMP}, {"hann", DBT_FILTER_HANN}, {NULL, 0}};
-static const struct key_choice slab_modes[] = {{"mean", SLAB_MEAN}, {"maximum", SLAB_MAXIMUM}, {NULL, 0}};
 const struct key_choice config_compressions[] = {{"none", COMPRESSION_NONE}, {"jpeg-ls", COMPRESSION_JPEGLS}, {NULL, 0}};
-static const struct key_choice projectors[] = {{"slices", PROJECTION_SLICES}, {"exact", PROJECTION_EXACT}, {NULL, 0}};
 static const struct key_choice angle_tags[] = {{"0018,1510", 0x00181510}, {"0018,1531", 0x00181531}, {NULL, 0}};
 static const struct key_choice signs[] = {{"1", 1}, {"-1", -1}, {NULL, 0}};
 static const struct key_choice i0_modes[] = {
@@ -264,59 +257,8 @@ static const struct config_key route_keys[] = {
 	 "names of the destinations that get the result"},
 };
 
-static const struct config_key protocol_keys[] = {
-	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED,
-	 "name of the protocol in `routes` and `--protocol`"},
-	{"kind", KEY_CHOICE, AT(protocol_conf, kind), "", 0, 0, NULL, config_kinds, KIND_DEFAULT, KEY_UNDESCRIBED,
-	 "kind of case that the protocol is for; it decides which keys are allowed"},
-	{"algorithm", KEY_CHOICE, AT(protocol_conf, dbt.algorithm), "", 0, 0, NULL, algorithms, "osem", 0,
-	 "emission model on line integrals: `osem` (ordered subsets), `mlem` (all projections in each update); transmission "
-	 "model: `ostr` (ordered subsets), `mltr` (all projections); algebraic: `sart`; in one step: `bp` (shift and add), "
-	 "`fbp` (filtered backprojection)"},
-	{"iterations", KEY_INT, AT(protocol_conf, dbt.iterations), "", 1, 1000, NULL, NULL, "1", 0,
-	 "passes over all projections; 1 for `osem`, 25 to 50 for `mlem` and `mltr`; `bp` and `fbp` always make one"},
-	{"subsets", KEY_INT, AT(protocol_conf, dbt.subsets), "", 1, 1000, "one per projection", NULL, "0", 0,
-	 "subsets of the projections for `osem`, `ostr`, `sart`; the other algorithms always use one"},
-	{"relaxation", KEY_REAL, AT(protocol_conf, dbt.relaxation), "", 0.001, 1.999, NULL, NULL, "0.5", 0,
-	 "`sart`: fraction of the correction that each update applies"},
-	{"normalise_rows", KEY_BOOL, AT(protocol_conf, dbt.normalise_rows), "", 0, 0, NULL, NULL, "false", 0,
-	 "`osem`, `mlem`: divide the path lengths of every ray by their sum; for comparison only, because it shades the image in "
-	 "depth"},
-	{"filter", KEY_CHOICE, AT(protocol_conf, dbt.filter), "", 0, 0, NULL, filters, "hann", 0,
-	 "`fbp`: `ramp`: the ramp filter; `hann`: the ramp multiplied by a Hann window"},
-	{"filter_cut", KEY_REAL, AT(protocol_conf, dbt.filter_cut), "", 0.01, 1, NULL, NULL, "0.8", 0,
-	 "`fbp`: fraction of the Nyquist frequency where the Hann window reaches 0"},
-	{"voxel", KEY_REAL, AT(protocol_conf, dbt.voxel), "mm", 0.02, 5, "the detector's own pitch", NULL, "0.34", 0,
-	 "voxel size within a slice; projections are binned by the nearest whole number of detector bins"},
-	{"slice_spacing", KEY_REAL, AT(protocol_conf, dbt.slice_spacing), "mm", 0.1, 20, NULL, NULL, "1", 0,
-	 "distance between slices"},
-	{"projector", KEY_CHOICE, AT(protocol_conf, dbt.projector), "", 0, 0, NULL, projectors, "slices", 0,
-	 "`slices`: slice by slice, fast; `exact`: path lengths through voxels, the reference"},
-	{"breast_mask", KEY_BOOL, AT(protocol_conf, dbt.breast_mask), "", 0, 0, NULL, NULL, "true", 0,
-	 "do not reconstruct the region beside the breast that a projection shows as air"},
-	{"tile", KEY_TILE, AT(protocol_conf, dbt.tile), "bins", 1, 65535, NULL, NULL, "auto", 0,
-	 "unit of work on the detector, along x and y; `auto`: the whole detector at once if that fits into memory, else 88x56"},
-	{"memory_limit", KEY_BYTES, AT(protocol_conf, dbt.memory_limit), "bytes", 1, 1e15, "no limit but the device's memory",
-	 NULL, "0", 0, "maximum memory on the device; a plan that needs more is refused before anything is allocated"},
-	{"deterministic", KEY_BOOL, AT(protocol_conf, dbt.deterministic), "", 0, 0, NULL, NULL, "false", 0,
-	 "compute bitwise the same image in every run"},
-	{"stored_step", KEY_REAL, AT(protocol_conf, stored_step), "1/mm", 1e-9, 1, NULL, NULL, "2e-5", 0,
-	 "attenuation per step of the stored values; the same for every exam, so that exams can be compared"},
-	{"stored_offset", KEY_REAL, AT(protocol_conf, stored_offset), "1/mm", -100, 100, NULL, NULL, "0", 0,
-	 "attenuation that is stored as 0; below 0 for `fbp`, whose images have negative values"},
-	{"slab_thickness", KEY_REAL, AT(protocol_conf, slab_thickness), "mm", 0.1, 300, "no slabs", NULL, "0", 0,
-	 "height of slabs of slices, which are written as an additional object"},
-	{"slab_step", KEY_REAL, AT(protocol_conf, slab_step), "mm", 0.1, 300, "half of slab_thickness", NULL, "0", 0,
-	 "distance between slabs"},
-	{"slab_mode", KEY_CHOICE, AT(protocol_conf, slab_mode), "", 0, 0, NULL, slab_modes, "mean", 0,
-	 "how a slab combines its slices"},
-	{"synthetic", KEY_BOOL, AT(protocol_conf, synthetic), "", 0, 0, NULL, NULL, "false", 0,
-	 "write a two-dimensional view, made from the slices, as an additional object"},
-	{"compression", KEY_CHOICE, AT(protocol_conf, compression), "", 0, 0, NULL, config_compressions, "none", KEY_UNDESCRIBED,
-	 "compression of the results' pixels; `jpeg-ls` is lossless"},
-	{"description", KEY_TEXT, AT(protocol_conf, description), "", 0, 64, NULL, NULL, "", KEY_UNDESCRIBED,
-	 "SeriesDescription of the result; empty: made from the protocol's name"},
-};
+/* What protocols of every kind have. */
+static const struct config_key protocol_keys[] = {CONFIG_PROTOCOL_FIRST(KIND_DEFAULT)};
 
 static const struct config_key profile_keys[] = {
 	{"name", KEY_NAME, AT(profile_conf, name), "", 0, 0, NULL, NULL, NULL, 0,
@@ -376,9 +318,7 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	{"routes", "route", true, false, LIST(route_conf, routes), KEYS(route_keys),
 	 "Assigns cases to a protocol and to destinations; the first route that matches is used.", false},
 	{"protocols", "protocol", true, true, LIST(protocol_conf, protocols), KEYS(protocol_keys),
-	 "Parameters of the reconstruction. All keys except name and kind can also be given with `--set`. For breast "
-	 "tomosynthesis (`kind` is `dbt`):",
-	 true},
+	 "Parameters of the reconstruction. All keys except name and kind can also be given with `--set`.", true},
 	{"profiles", "profile", true, true, LIST(profile_conf, profiles), KEYS(profile_keys),
 	 "The geometry of a tomosynthesis system, selected by manufacturer, model and serial number in the images. Without a "
 	 "matching profile the case is held; a geometry is never guessed.",

@@ -73,8 +73,7 @@ enum {
 	SECTION_STATUS,
 	SECTION_COUNT
 };
-extern const struct config_section config_sections[SECTION_COUNT]; /* of_kinds: the first, which is the default */
-extern const struct config_section config_protocols_pet, config_protocols_parallel;
+extern const struct config_section config_sections[SECTION_COUNT]; /* of_kinds: the keys that entries of every kind have */
 
 /* Of a section of_kinds the keys of the kind with this name; NULL: there is none. */
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind);

@@ -24,7 +24,7 @@ struct reconstruct_report {
 	struct reconstruct_object *objects;
 	char content[100];			    /* what was reconstructed: "47 planes of 280 angles" */
 	char unit[40], warnings[1024];		    /* of a series: of its values; sentences about them */
-	json_t *details;			    /* what the kind of case has of its own: {"pet": {...}} */
+	json_t *details;			    /* what the kind of case has of its own: {"bins": {...}} */
 	char device[96], profile[CONFIG_NAME_SIZE]; /* PET: the scanner; "": not in the configuration */
 	int n_views, n[3];			    /* views used, angles; voxels along x, y, z */
 	double voxel[3];			    /* mm */

@@ -40,8 +40,35 @@ def check_marks(root):
                         yield f"{path}:{number}: {why}: {line.strip()[:100]}"
 
 
+# Where a kind of case may be named: in the list, in its own table, and where commands are listed by kind.
+KINDS = "node/config/kinds.h"
+NAMES_KINDS = re.compile(r"node/config/(kinds\.h|kind_\w+\.c)")
+LISTS_KINDS = re.compile(NAMES_KINDS.pattern + r"|node/command/cmd_simulate\.c")
+
+
+def check_kinds(root):
+    """A kind is named in one place (node/config/kinds.h): no literals of its name, no decision by its constant elsewhere."""
+    path = os.path.join(root, KINDS)
+    if not os.path.exists(path):
+        yield f"{KINDS}: is missing"
+        return
+    with open(path, encoding="utf-8") as f:
+        kinds = re.findall(r"\bX\(([A-Z]\w*), (\w+)\)", f.read().partition("#define KINDS(X)")[2].partition("enum case_kind")[0])
+    literal = re.compile('"(%s)"' % "|".join(name for _, name in kinds))
+    constant = re.compile(r"\bKIND_(%s)\b" % "|".join(constant for constant, _ in kinds))
+    for path in text_files(root):
+        if not path.endswith(rooms.SOURCE) or path.startswith("tests/"):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            for number, line in enumerate(f, 1):
+                if literal.search(line) and not NAMES_KINDS.fullmatch(path):
+                    yield f"{path}:{number}: the name of a kind of case as a literal; use the kind's table: {line.strip()[:100]}"
+                if constant.search(line) and not LISTS_KINDS.fullmatch(path):
+                    yield f"{path}:{number}: a decision by the kind of case; it belongs into the kind's table: {line.strip()[:100]}"
+
+
 def check(root, build=None):
-    return rooms.check(root, build) + list(check_marks(root))
+    return rooms.check(root, build) + list(check_marks(root)) + list(check_kinds(root))
 
 
 # ---- the lint's own test ----
@@ -102,6 +129,13 @@ CASES = (
     ("docs/developing.md", "the rooms", 'no passage "rooms"'),
     ("conf/a.conf", 'spool = "/home/someone/spool";', "a path of one machine"),
     ("node/base/a.c", "/* TODO: the rest */", "unfinished work"),
+    ("node/store/a.c", 'return strcmp(kind, "pet");', "the name of a kind of case as a literal"),
+    ("recon/core/a.c", 'return "dbt";', "the name of a kind of case as a literal"),
+    ("node/config/kind_pet.c", '.name = "pet",', None),
+    ("node/store/a.c", 'return "petal";', None),
+    ("tests/node/store/a.c", 'open("pet");', None),
+    ("node/store/a.c", "if (kind == KIND_PET)", "a decision by the kind of case"),
+    ("node/config/kinds.h", "#define KINDS(X) X(DBT, dbt) X(FAN, fan)\nenum case_kind {", None),
     ("node/base/a.c", "/* the method of the other */", None),
 )
 
@@ -118,6 +152,7 @@ def made_up_tree(root):
         plant(root, f"{layer}/CMakeLists.txt", calls)
         folders = re.findall(r"tomonode_room\((\S+?)[ )]", calls)
         plant(root, f"{layer}/README.md", "".join(f"| `{'.' if f == '.' else f + '/'}` | something |\n" for f in folders))
+    plant(root, KINDS, "#define KINDS(X) X(DBT, dbt) X(PET, pet)\nenum case_kind {")
     for document, (name, _) in rooms.PASSAGES.items():
         plant(root, document, f"<!-- {name}: made by tests/lint/rooms.py write -->\n<!-- {name}: end -->")
     rooms.main(["rooms.py", "write", root])

@@ -6,6 +6,7 @@
 
 #include "node/config/config_table.h"
 #include "node/config/config_value.h"
+#include "node/config/kind.h"
 #include "tests/node/config/config_fixture.h"
 
 static void test_defaults(void **state)
@@ -327,7 +328,7 @@ static void test_set_round_trip(void **state)
 
 static void test_reals_read_back(void **state)
 {
-	const struct config_key *key = config_key_find(&config_sections[SECTION_PROTOCOLS], "voxel");
+	const struct config_key *key = config_key_find(kind_dbt.protocols, "voxel");
 	static const double values[] = {0.1, 1.0 / 3, 0.34, 0.02, 5, 4.9999999999999991, 0.085};
 	struct protocol_conf p, q;
 	char text[64];
