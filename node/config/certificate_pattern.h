@@ -1,16 +1,16 @@
-/* `certificate` of a configured peer: "sha256:" with 64 hexadecimal digits, with or without colons, or a name with * and ?.
- * Pure. */
+/* The key `certificate` of a configured peer: "sha256:" with 64 hexadecimal digits, with or without colons, or a name with * and
+ * ?. Pure. */
 #ifndef TOMONODE_NODE_CERTIFICATE_PATTERN_H
 #define TOMONODE_NODE_CERTIFICATE_PATTERN_H
 
 #include <stdbool.h>
 
-#define CERTIFICATE_DIGITS 64 /* of a SHA-256 fingerprint */
+#define CERTIFICATE_DIGITS 64 /* digits of a SHA-256 fingerprint */
 
-/* Is it well written? A name always is. */
+/* Return true if the pattern is valid. A name is always valid. */
 bool certificate_pattern_ok(const char *pattern);
 bool certificate_pattern_is_fingerprint(const char *pattern);
-/* Its digits in lower case, without colons; false: the pattern is no well-written fingerprint. */
+/* Return the digits in lower case without colons; false: the pattern is not a valid fingerprint. */
 bool certificate_pattern_digits(const char *pattern, char ret_digits[CERTIFICATE_DIGITS + 1]);
 
 #endif

@@ -1,4 +1,4 @@
-/* How rows of the configuration's table are written. Private to node/config/config_table*.c and kind_*.c. */
+/* Macros for rows of the configuration table. Private to node/config/config_table*.c and kind_*.c. */
 #ifndef TOMONODE_NODE_CONFIG_INTERNAL_H
 #define TOMONODE_NODE_CONFIG_INTERNAL_H
 

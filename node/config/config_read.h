@@ -1,4 +1,4 @@
-/* From the text of a configuration to struct config; private to node/config/. */
+/* Convert the text of a configuration to struct config. Private to node/config/. */
 #ifndef TOMONODE_NODE_CONFIG_READ_H
 #define TOMONODE_NODE_CONFIG_READ_H
 
@@ -6,38 +6,38 @@
 #include "node/config/config_table.h"
 #include "node/config/config_text.h"
 
-#define CONFIG_ENTRIES_MAX 256 /* in one section */
+#define CONFIG_ENTRIES_MAX 256 /* maximum number of entries of one section */
 
 struct config_place {
-	const char *file; /* lives as long as the texts */
+	const char *file; /* valid as long as the texts */
 	int line;
 };
 
-/* State of one loading. Every problem goes through config_problem(). */
+/* State while a configuration is loaded. All problems are reported by config_problem(). */
 struct config_reader {
 	struct config *config;
 	void (*report)(void *ctx, const char *problem);
 	void *ctx;
 	size_t n_problems;
 	char first[420];
-	const struct config_text *text;		    /* the one being read */
-	bool embedded;				    /* it is the embedded one */
+	const struct config_text *text;		    /* the text that is being read */
+	bool embedded;				    /* true: it is the embedded text */
 	bool peers_checked;			    /* require_known_peer was given */
 	bool refusals_given;			    /* peer_refusals was given */
-	struct config_place *places[SECTION_COUNT]; /* of each entry */
-	struct config_place listed[SECTION_COUNT];  /* where the user's list begins; file NULL: he gave none */
+	struct config_place *places[SECTION_COUNT]; /* place of each entry */
+	struct config_place listed[SECTION_COUNT];  /* beginning of the user's list; file NULL: the user gave none */
 };
 
 void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Read one text over what is there. */
+/* Read one text; its values replace or extend those already read. */
 void config_read_text(struct config_reader *r, const struct config_text *text, bool embedded);
-/* Once all texts are read: defaults that follow from others, names that must exist, keys that must fit each other. */
+/* Call after all texts are read: set defaults that depend on other values; check names and combinations of keys. */
 void config_finish(struct config_reader *r);
-void config_reader_clear(struct config_reader *r); /* the places; not the config */
+void config_reader_clear(struct config_reader *r); /* frees the places, not the config */
 
-/* The entries of a list section, as an array of bytes. */
+/* Return the entries of a list section as bytes, and their number. */
 char *config_entries(const struct config *c, const struct config_section *section, size_t *ret_n);
 
 #endif

@@ -1,4 +1,5 @@
-/* The reference of all keys, out of the table: what `tomonode check --describe` prints and docs/configuration.md holds. */
+/* Write the reference of all keys from the table: the output of `tomonode check --describe` and the text of
+ * docs/configuration.md. */
 #ifndef TOMONODE_NODE_CONFIG_REFERENCE_H
 #define TOMONODE_NODE_CONFIG_REFERENCE_H
 
@@ -6,12 +7,12 @@
 
 #include "node/config/config.h"
 
-void config_reference(FILE *to); /* Markdown */
+void config_reference(FILE *to); /* in Markdown */
 
-/* The configuration in effect, entry by entry and key by key, with values as --set takes them. */
+/* Functions that receive the configuration in effect, entry by entry and key by key, with values in the syntax of --set. */
 struct config_visitor {
 	void *ctx;
-	void (*entry)(void *ctx, const char *section);				     /* a new entry (or the node) begins */
+	void (*entry)(void *ctx, const char *section);				     /* a new entry or the node section begins */
 	void (*value)(void *ctx, const char *key, const char *value, int is_number); /* is_number: also true and false */
 	void (*names)(void *ctx, const char *key, const char *const *names, size_t n);
 };

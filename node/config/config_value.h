@@ -1,4 +1,5 @@
-/* One value of a key: from text (--set, defaults) or from the file into its field, and back to text. Knows no files. */
+/* Convert one value of a key: from text (--set, defaults) or from the configuration file to its field, and back to text. Accesses
+ * no files. */
 #ifndef TOMONODE_NODE_CONFIG_VALUE_H
 #define TOMONODE_NODE_CONFIG_VALUE_H
 
@@ -10,21 +11,21 @@ struct config_value {
 	enum { VALUE_INTEGER, VALUE_REAL, VALUE_BOOL, VALUE_TEXT, VALUE_OTHER } kind;
 	long long integer; /* also VALUE_BOOL: 0 or 1 */
 	double real;
-	const char *text; /* VALUE_TEXT; VALUE_OTHER: what it is ("a list") */
+	const char *text; /* VALUE_TEXT; VALUE_OTHER: its description ("a list") */
 };
 
-/* Check `v` against the key and write it to its field in the structure `base`. 0, or -1: not allowed, nothing written. */
+/* Check `v` against the key and write it to its field in the structure `base`. Returns 0, or -1: not allowed, nothing written. */
 int config_value_store(const struct config_key *key, const struct config_value *v, void *base);
-/* The same with the value as --set takes it. */
+/* The same for a value in the syntax of --set. */
 int config_value_store_text(const struct config_key *key, const char *text, void *base);
-/* Every default of the section that has one. */
+/* Set every field of the section that has a default. */
 void config_value_defaults(const struct config_section *section, void *base);
 
-/* The field as --set takes it: the shortest text that reads back to the same value. */
+/* Write the field in the syntax of --set: the shortest text that is read back as the same value. */
 void config_value_format(const struct config_key *key, const void *base, char *ret_text, size_t size);
-/* "osem, mlem"; "1 to 1000; 0: one per projection"; ... */
+/* Describe the allowed values: "osem, mlem"; "1 to 1000; 0: one per projection"; ... */
 void config_value_allowed(const struct config_key *key, char *ret_text, size_t size);
-/* A value for a message: text in quotes, cut and cleaned of control characters. */
+/* Format a value for a message: text in quotes, shortened, without control characters. */
 void config_value_show(const struct config_value *v, char *ret_text, size_t size);
 
 #endif

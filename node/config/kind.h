@@ -1,5 +1,5 @@
-/* What configuration, jobs and reports know of a kind of case: node/config/kind_NAME.c has a table for each kind of
- * node/config/kinds.h. Nobody else names a kind. */
+/* Properties of a kind of case that configuration, jobs and reports use: node/config/kind_NAME.c has a table for each kind in
+ * node/config/kinds.h. Other files do not name a kind. */
 #ifndef TOMONODE_NODE_KIND_H
 #define TOMONODE_NODE_KIND_H
 
@@ -7,25 +7,25 @@
 #include "node/config/config_table.h"
 #include "node/config/kinds.h"
 
-/* What the key of a case may be made of. */
+/* Attributes that the key of a case may consist of. */
 enum case_attribute { CASE_STUDY = 1, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE };
 #define CASE_ATTRIBUTES 5
 
 struct kind {
-	const char *name;    /* in configuration, journal and --json: shorter than KIND_NAME_SIZE */
-	const char *content; /* of its cases, for the reference of the configuration: "sinograms of a PET scanner" */
-	const char *title;   /* of its cases, for people, within a sentence: "tomosynthesis", "PET" */
-	const char *views;   /* what its views are called, a member of --json: "projections", "angles" */
-	/* Instances that agree in all of these are one case; ends with 0. */
+	const char *name;    /* name in configuration, journal and --json: shorter than KIND_NAME_SIZE */
+	const char *content; /* content of its cases, for the configuration reference: "sinograms of a PET scanner" */
+	const char *title;   /* name of its cases within a sentence: "tomosynthesis", "PET" */
+	const char *views;   /* name of its views, a member of --json: "projections", "angles" */
+	/* Instances with equal values of all these attributes form one case; ends with 0. */
 	enum case_attribute key[CASE_ATTRIBUTES + 1];
-	/* A case in which instances are missing is reconstructed as it is, if a person says so, from as_is_frames frames on; 0:
-	 * never. What is said where it cannot be. */
+	/* An incomplete case with at least as_is_frames frames may be reconstructed as is if a person requests it; 0: never.
+	 * as_is_refusal: the message if it may not. */
 	long as_is_frames;
 	const char *as_is_refusal;
-	const struct config_section *protocols; /* the keys of its protocols; "algorithm" has its algorithms */
+	const struct config_section *protocols; /* keys of its protocols; "algorithm" lists its algorithms */
 };
 
-/* The refusal of every kind whose cases are sinogram objects. */
+/* as_is_refusal of every kind whose cases are sinogram objects. */
 #define KIND_SINOGRAMS_AS_IS                                                                                                     \
 	"sinograms lack whole planes or corrections where an object is missing: it cannot be reconstructed without; send what "  \
 	"is missing"
@@ -35,15 +35,15 @@ KINDS(X)
 #undef X
 
 const struct kind *kind_of(enum case_kind kind);
-const struct kind *kind_named(const char *name);		      /* NULL: there is none, as in a newer version's journal */
-const struct kind *kind_with(const struct config_section *protocols); /* whose protocols these are; NULL: none's */
+const struct kind *kind_named(const char *name);		      /* NULL: unknown, as in the journal of a newer version */
+const struct kind *kind_with(const struct config_section *protocols); /* the kind that has these protocols; NULL: none */
 enum case_kind kind_id(const struct kind *kind);
 
-/* An attribute out of a key that was made of kind->key, "|" between them; "": the kind's keys have none of it. kind may be
- * NULL. */
+/* Extract one attribute from a key that was made from kind->key, separated by "|"; "": the keys of this kind do not have it. kind
+ * may be NULL. */
 void kind_key_attribute(const struct kind *kind, const char *key, enum case_attribute which, char *ret, size_t size);
 
-/* EINVAL names the slot that is empty or cannot be. */
+/* Check that a table is complete. EINVAL: a member is empty or invalid; the text names it. */
 int kind_check(const struct kind *kind, struct err *err);
 
 #endif

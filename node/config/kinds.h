@@ -1,6 +1,6 @@
-/* The kinds of cases. Of each kind there are two tables: struct kind (node/config/kind.h), what configuration, jobs and reports
- * know of it, and struct reconstruct_kind (node/reconstruct/reconstruct_internal.h), how its cases are recognised and
- * reconstructed. A new kind is one more line here, and its own files. */
+/* The kinds of cases. Each kind has two tables: struct kind (node/config/kind.h), its properties for configuration, jobs and
+ * reports, and struct reconstruct_kind (node/reconstruct/reconstruct_internal.h), which recognises and reconstructs its cases. To
+ * add a kind, add one line below and its own files. */
 #ifndef TOMONODE_NODE_KINDS_H
 #define TOMONODE_NODE_KINDS_H
 
@@ -8,8 +8,8 @@
 #include "recon/parallel/parallel.h"
 #include "recon/pet/pet.h"
 
-/* X(CONSTANT, name): there are a KIND_CONSTANT, a struct name_protocol, and the tables kind_name and reconstruct_name. The first
- * kind is that of routes and protocols that name none. */
+/* X(CONSTANT, name): defines KIND_CONSTANT and requires struct name_protocol and the tables kind_name and reconstruct_name. The
+ * first kind is the default for routes and protocols without a kind. */
 #define KINDS(X)                                                                                                                 \
 	X(DBT, dbt)                                                                                                              \
 	X(PET, pet)                                                                                                              \
@@ -17,8 +17,8 @@
 
 #define KIND_DEFAULT "dbt"
 
-/* What a case, and with it the protocol for it, is about. */
-#define KIND_NAME_SIZE 16 /* in the configuration and in jobs */
+/* Kind of a case and of the protocol that reconstructs it. */
+#define KIND_NAME_SIZE 16 /* size of a kind's name in the configuration and in jobs */
 
 enum case_kind {
 #define X(constant, name) KIND_##constant,

@@ -1,4 +1,4 @@
-/* interfile.c - the numbers behind an Interfile header, and what a header leaves open. */
+/* interfile.c - convert the data of an Interfile header, and complete it with the configuration of the scanner. */
 #include "node/format/interfile.h"
 
 #include <assert.h>
@@ -16,13 +16,13 @@ void interfile_clear(struct interfile *f)
 	free(f->m.segments);
 	f->m.segments = NULL;
 	f->m.n_segments = 0;
-	free((double *)f->beams.angle); /* its own: interfile_parallel.c */
+	free((double *)f->beams.angle); /* allocated by interfile_parallel.c */
 	f->beams.angle = NULL;
 }
 
 uint64_t interfile_bytes(const struct interfile *f)
 {
-	uint64_t n = (uint64_t)f->bytes; /* sides are limited by the parser: below 2^64 */
+	uint64_t n = (uint64_t)f->bytes; /* the parser limits the sides: the product is below 2^64 */
 
 	if (f->kind == INTERFILE_IMAGE)
 		return n * (uint64_t)f->n[0] * (uint64_t)f->n[1] * (uint64_t)f->n[2];
@@ -43,7 +43,7 @@ void interfile_extent(const struct interfile *f, char *ret_text, size_t size)
 			 plural(michelogram_planes(&f->m)), f->m.n_angles, f->m.n_radial, f->bytes, plural(f->bytes));
 }
 
-/* ---- what the header leaves open ---- */
+/* ---- values that the header does not contain ---- */
 
 static void add_missing(char *list, size_t size, const char *what)
 {
@@ -52,7 +52,7 @@ static void add_missing(char *list, size_t size, const char *what)
 	snprintf(list + at, size - at, "%s%s", at ? ", " : "", what);
 }
 
-/* Ring differences of the scanner's own segments, where the planes are theirs, in their order. */
+/* Set the ring differences of the scanner's configured segments, if the planes of m match them, in their order. */
 static int known_differences(struct michelogram *m, const struct scanner_conf *known, struct err *err)
 {
 	struct michelogram_segment *list = NULL;
@@ -87,7 +87,7 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 		s->detectors = k->detectors;
 	if (s->ring_spacing == 0)
 		s->ring_spacing = k->ring_spacing;
-	if (isnan(s->interaction_depth)) /* goes with the radius */
+	if (isnan(s->interaction_depth)) /* belongs to the radius */
 		s->interaction_depth = s->radius == 0 ? k->interaction_depth : 0;
 	if (s->radius == 0)
 		s->radius = k->radius;
@@ -143,7 +143,7 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 	return 0;
 }
 
-/* Headers write numbers with a few digits. */
+/* Compare with a tolerance, because headers have numbers with few digits. */
 static bool near(double a, double b)
 {
 	return fabs(a - b) <= 1e-4 * (1e-3 + fmax(fabs(a), fabs(b)));
@@ -157,7 +157,7 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 		const char *name;
 		int one, other;
 	} counts[] = {
-		/* exactly: rooms for a plane of one are filled with planes of the other */
+		/* must be equal: the buffer for a plane of one is filled with planes of the other */
 		{"radial bins", m->n_radial, o->n_radial},
 		{"angles", m->n_angles, o->n_angles},
 		{"segments", m->n_segments, o->n_segments},

@@ -1,8 +1,7 @@
-/* interfile_lines.c - the text of an Interfile header as keys and values.
- *
- * "!matrix size [2] := { 27, 23 }": what stands before ":=" is the key, a number in brackets its index. Lines that begin with ';'
- * are comments. A line goes on in the next one behind a backslash, and while a list's brace is open. Texts are cut out of one
- * copy of the header, keys written in short form behind it, so that there are two allocations whatever stands in the text.
+/* interfile_lines.c - split the text of an Interfile header into keys and values. "!matrix size [2] := { 27, 23 }": the text
+ * before ":=" is the key, a number in brackets its index. Lines that begin with ';' are comments. A line continues in the next
+ * one after a backslash, and while the brace of a list is open. All texts are stored in one copy of the header, followed by the
+ * keys in short form, so that any header needs only two allocations.
  */
 #include "node/format/interfile_lines.h"
 
@@ -47,7 +46,7 @@ void interfile_short(const char *value, char *ret, size_t size)
 	ret[n] = '\0';
 }
 
-/* The index behind a short key is cut off it. */
+/* Remove the index from the end of a short key and return it. */
 static int split_index(char *key, int number, int *ret_index, struct err *err)
 {
 	size_t n = strlen(key);
@@ -65,7 +64,7 @@ static int split_index(char *key, int number, int *ret_index, struct err *err)
 	return 0;
 }
 
-/* A list whose brace is open at the line's end; a key in the next line says that it was forgotten. */
+/* Return true if the line ends inside the braces of a list. A key in the next line means that the closing brace is missing. */
 static bool is_open(const char *line, const char *end)
 {
 	size_t n = (size_t)(end - line);
@@ -73,7 +72,7 @@ static bool is_open(const char *line, const char *end)
 	return memchr(line, '{', n) && !memchr(line, '}', n) && !memmem(end + 1, strcspn(end + 1, "\n"), ":=", 2);
 }
 
-/* The next line of *at, in place, with those that go on with it; NULL: the end. */
+/* Return the next line of *at, joined in place with its continuation lines; NULL: the end. */
 static char *next_line(char **at, int *number, int *ret_number)
 {
 	char *line = *at, *end;
@@ -142,7 +141,7 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 		return err_set(err, EBADMSG, "more than %d bytes: this is no Interfile header", INTERFILE_TEXT_MAX);
 	for (size_t i = 0; i < size; i++)
 		n_lines += text[i] == '\n';
-	room_size = size + 1; /* a key is at most as long as its line without ":=" */
+	room_size = size + 1; /* a key is not longer than its line without ":=" */
 	l.memory = malloc(size + 1 + room_size);
 	l.line = malloc(n_lines * sizeof(*l.line));
 	if (!l.memory || !l.line) {

@@ -1,8 +1,6 @@
-/* interfile_parallel.c - what a header of parallel beams says (PARALLEL_1, docs/sinogram-object.md): slices, angles, radial bins
- * and where they lie.
- *
- * Angles are equal steps over an arc or a list, never both. Counts are limited before the list is allocated; everything else is
- * judged by parallel_check(), which also says what a reconstruction takes.
+/* interfile_parallel.c - read a header of parallel beams (PARALLEL_1, docs/sinogram-object.md): slices, angles, radial bins and
+ * their positions. Angles are equal steps over an arc or a list, never both. Counts are limited before the list is allocated;
+ * parallel_check() checks everything else, with the limits of a reconstruction.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -95,7 +93,7 @@ static int read_angles(const struct interfile_lines *l, struct parallel_scan *s,
 	return 0;
 }
 
-/* A word that can stand in DICOM (LO) and in a header. */
+/* Read the unit: a word that is valid in DICOM (LO) and in a header. */
 static int read_unit(const struct interfile_lines *l, struct interfile *f, struct err *err)
 {
 	const struct interfile_line *line;

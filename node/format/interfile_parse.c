@@ -1,8 +1,6 @@
-/* interfile_parse.c - what the keys of an Interfile header say (Todd-Pokropek, Cradduck & Deconinck 1992, with the keys that STIR
- * added for projection data).
- *
- * Only what decides about the numbers is read; a key that is read and has a value that cannot be is an error, with its line.
- * Sizes are limited before anything is multiplied.
+/* interfile_parse.c - read the keys of an Interfile header (Todd-Pokropek, Cradduck & Deconinck 1992, with the keys that STIR
+ * added for projection data). Only keys that affect the numbers are read; a key with an invalid value is an error, which names
+ * its line. Sizes are limited before they are multiplied.
  */
 #include <errno.h>
 #include <math.h>
@@ -27,7 +25,7 @@ struct parser {
 	struct err *err;
 };
 
-/* The value in short form; 0: not there. */
+/* Read the value in short form; 0: missing. */
 static int short_value(const struct parser *p, const char *key, int index, char *ret, size_t size,
 		       const struct interfile_line **ret_line)
 {
@@ -49,14 +47,14 @@ static int missing(const struct parser *p, const char *key)
 	return err_set(p->err, EBADMSG, "\"%s\" is missing", key);
 }
 
-/* ---- numbers and the file they lie in ---- */
+/* ---- number format and data file ---- */
 
 static int read_format(struct parser *p)
 {
 	static const struct {
 		const char *name;
 		enum interfile_number number;
-		int bytes; /* where the header does not say; 0: it must */
+		int bytes; /* default; 0: the key is required */
 	} formats[] = {
 		{"float", INTERFILE_FLOAT, 0},
 		{"shortfloat", INTERFILE_FLOAT, 4},
@@ -93,7 +91,7 @@ static int read_format(struct parser *p)
 	return 0;
 }
 
-/* Where it is not said, the most significant byte comes first (Interfile 3.3). */
+/* Default: the most significant byte comes first (Interfile 3.3). */
 static int read_byte_order(struct parser *p)
 {
 	const struct interfile_line *line;
@@ -121,7 +119,7 @@ static int read_offset(struct parser *p)
 	return rc < 0 ? rc : 0;
 }
 
-/* Numbers for frames or segments, all alike: *ret stays where there are none. */
+/* Read numbers for frames or segments, which must be equal; if missing, *ret is unchanged. */
 static int read_alike(struct parser *p, const char *key, double *ret)
 {
 	double v[MICHELOGRAM_SEGMENTS_MAX];
@@ -136,7 +134,7 @@ static int read_alike(struct parser *p, const char *key, double *ret)
 	return 1;
 }
 
-/* "quantification units" is a factor, too; STIR takes it where the other one is 1. */
+/* "quantification units" is also a factor; STIR uses it if the other one is 1. */
 static int read_scale(struct parser *p)
 {
 	double scale = 1, units = 1;
@@ -172,7 +170,7 @@ static int read_data(struct parser *p)
 
 /* ---- the study ---- */
 
-/* "2010:06:29" and "10:20:30", whatever stands between the digits. */
+/* Read "2010:06:29" or "10:20:30", with any separator between the digits. */
 static void read_moment(const struct parser *p, const char *key, size_t digits, char *ret)
 {
 	const struct interfile_line *line;
@@ -238,7 +236,7 @@ static int read_study(struct parser *p)
 	return read_position(p);
 }
 
-/* "{arc correction, attenuation}": arc correction is geometry, the others are names. */
+/* Read "{arc correction, attenuation}": arc correction is part of the geometry, the others are stored as names. */
 static int read_corrections(struct parser *p)
 {
 	const struct interfile_line *line;
@@ -318,7 +316,7 @@ static int read_side(struct parser *p, int k, int most, int *ret)
 	return rc < 0 ? rc : 0;
 }
 
-/* The order of axes; the place of each in *ret_place, 0: not there. */
+/* Read the order of axes: the position of each in *ret_place, 0: missing. */
 static int read_axes(struct parser *p, int ret_place[AXIS_TIMING + 1])
 {
 	int dims, rc = interfile_line_int(&p->lines, "numberofdimensions", 0, 1, 10, &dims, p->err);
@@ -460,7 +458,7 @@ static int read_image(struct parser *p)
 		rc = interfile_line_number(&p->lines, "scalingfactor(mm/pixel)", c + 1, TINY, LENGTH_MAX, &f->spacing[c], p->err);
 		if (rc <= 0)
 			return rc < 0 ? rc : err_set(p->err, EBADMSG, "\"scaling factor (mm/pixel) [%d]\" is missing", c + 1);
-		f->first[c] = c < 2 ? -(f->n[c] / 2) * f->spacing[c] : 0; /* whole division: STIR's index 0 */
+		f->first[c] = c < 2 ? -(f->n[c] / 2) * f->spacing[c] : 0; /* integer division: STIR's index 0 */
 		rc = interfile_line_number(&p->lines, "firstpixeloffset(mm)", c + 1, -LENGTH_MAX, LENGTH_MAX, &f->first[c],
 					   p->err);
 		if (rc < 0)

@@ -1,6 +1,5 @@
-/* interfile_write.c - an Interfile header as STIR writes and reads it.
- *
- * Numbers have as many digits as it takes to read the same double again, up to the factor of 10 between mm and cm.
+/* interfile_write.c - write an Interfile header in the form that STIR writes and reads. Numbers have as many digits as are needed
+ * to read the same double again, up to the factor of 10 between mm and cm.
  */
 #include <errno.h>
 #include <math.h>
@@ -213,7 +212,8 @@ int interfile_write(const struct interfile *f, char **ret_text, struct err *err)
 		rc = err_set(err, EINVAL, "Interfile: a header of more than %d bytes", INTERFILE_TEXT_MAX);
 		goto out;
 	}
-	/* A name with a line end in it, a size of 0: whatever cannot be read again is not written. */
+	/* Check by reading it again: a header that cannot be read, for example with a line end in a name or a size of 0, is not
+	 * written. */
 	rc = interfile_parse(w.text, w.n, &check, err);
 	if (rc < 0) {
 		err_within(err, "Interfile: what was to be written cannot be read");

@@ -1,8 +1,6 @@
-/* mhd.c - MetaImage headers and their files of elements (the format: itk.org/Wiki/ITK/MetaIO/Documentation).
- *
- * A header is lines of "Key = Value"; ElementDataFile ends it. Keys that say nothing about the elements (offsets, comments) are
- * passed over; a key that is known counts once. The data are read in blocks, so that a volume is never in memory as it was
- * stored.
+/* mhd.c - read MetaImage headers and their data files (format: itk.org/Wiki/ITK/MetaIO/Documentation). A header consists of lines
+ * "Key = Value" and ends with ElementDataFile. Keys that do not affect the elements (offsets, comments) are ignored; a known key
+ * may occur once. The data are read in blocks, so that the stored volume is never in memory as a whole.
  */
 #include "node/format/mhd.h"
 #include "node/base/text_file.h"
@@ -58,7 +56,7 @@ static const struct {
 
 struct header {
 	const char *name;
-	char value[N_KEYS][LINE_MAX_BYTES]; /* "": not there */
+	char value[N_KEYS][LINE_MAX_BYTES]; /* "": missing */
 	struct err *err;
 };
 
@@ -77,7 +75,7 @@ static char *trim(char *text)
 	return text;
 }
 
-/* One line: "Key = Value". */
+/* Parse one line "Key = Value". */
 static int parse_line(struct header *h, char *line, int number)
 {
 	char *equals = strchr(line, '='), *key = line, *value;
@@ -135,7 +133,7 @@ static int parse_lines(struct header *h, const char *text, size_t size)
 	return err_set(h->err, EBADMSG, "%s: ElementDataFile is missing", h->name);
 }
 
-/* Exactly n numbers in [lo, hi]. */
+/* Read exactly n numbers in [lo, hi]. */
 static int read_numbers(const struct header *h, enum key key, const char *name, int n, double lo, double hi, double *ret)
 {
 	const char *at = h->value[key];
@@ -154,7 +152,7 @@ static int read_numbers(const struct header *h, enum key key, const char *name, 
 	return *at ? err_set(h->err, EBADMSG, "%s: %s = %.60s; allowed: %d numbers", h->name, name, h->value[key], n) : 0;
 }
 
-/* True, False, 1, 0; what is not there is `otherwise`. */
+/* Read True, False, 1 or 0; a missing value is `otherwise`. */
 static int read_bool(const struct header *h, enum key key, const char *name, bool otherwise, bool *ret)
 {
 	const char *value = h->value[key];
@@ -215,7 +213,7 @@ static int read_type(const struct header *h, struct mhd *ret)
 	return 0;
 }
 
-/* What may stand there, but with one value alone. */
+/* Check keys that may be present with one value only. */
 static int read_fixed(const struct header *h)
 {
 	static const double identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
@@ -299,14 +297,14 @@ struct source {
 	uint8_t in[BLOCK];
 };
 
-/* Up to n bytes as they are stored; fewer only at the end. */
+/* Read up to n stored bytes; fewer only at the end. */
 static int read_plain(struct source *s, uint8_t *ret, size_t n, size_t *ret_n, struct err *err)
 {
 	*ret_n = fread(ret, 1, n, s->f);
 	return ferror(s->f) ? err_set(err, EIO, "cannot read %s: %s", s->name, strerror(errno)) : 0;
 }
 
-/* The same, inflated. A file may hold several compressed members, one after the other, as gzip allows. */
+/* Read up to n bytes and decompress them. A file may hold several compressed members, one after the other, as gzip allows. */
 static int read_inflated(struct source *s, uint8_t *ret, size_t n, size_t *ret_n, struct err *err)
 {
 	s->z.next_out = ret;
@@ -361,7 +359,7 @@ static int source_open(const char *path, const struct mhd *h, struct source *ret
 	ret->f = fopen(data, "rbe");
 	if (!ret->f)
 		return err_set(err, errno, "cannot open %s: %s", data, strerror(errno));
-	/* 32 more than the window: zlib finds out whether a header of its own or of gzip comes */
+	/* window size plus 32: zlib detects a zlib or gzip header */
 	if (ret->compressed && inflateInit2(&ret->z, 32 + MAX_WBITS) != Z_OK) {
 		fclose(ret->f);
 		return err_set(err, ENOMEM, "no memory to inflate %s", h->data);
@@ -376,7 +374,7 @@ static void source_close(struct source *s)
 	fclose(s->f);
 }
 
-/* Bytes as elements. */
+/* Convert bytes to elements. */
 static void unpack(const struct mhd *h, const uint8_t *bytes, size_t n, uint16_t *ret)
 {
 	int low = h->most_significant_first ? 1 : 0;

@@ -1,5 +1,5 @@
-/* picture.c - see node/format/picture.h. PNG by libpng's simplified interface, which reports instead of jumping; PGM (netpbm's
- * pgm(5)) is a header of four words and the values. */
+/* picture.c - see node/format/picture.h. PNG is read with libpng's simplified interface, which returns errors and does not use
+ * longjmp; PGM (netpbm's pgm(5)) is a header of four words followed by the values. */
 #include "node/format/picture.h"
 
 #include <ctype.h>
@@ -65,7 +65,7 @@ out:
 
 /* ---- PGM ---- */
 
-/* The next number; comments go from '#' to the line's end. False: there is none. */
+/* Read the next number, skipping comments from '#' to the end of the line. False: none. */
 static bool next_number(FILE *f, unsigned long *ret)
 {
 	unsigned long v = 0;
@@ -81,7 +81,7 @@ static bool next_number(FILE *f, unsigned long *ret)
 	for (; c >= '0' && c <= '9' && digits < 9; digits++, c = fgetc(f))
 		v = 10 * v + (unsigned long)(c - '0');
 	*ret = v;
-	return digits > 0 && (c == EOF || isspace(c)); /* one blank belongs to the number */
+	return digits > 0 && (c == EOF || isspace(c)); /* the one blank after the number is also read */
 }
 
 static bool next_value(FILE *f, bool plain, unsigned long most, unsigned long *ret)
@@ -103,7 +103,7 @@ static int read_pgm(const char *path, FILE *f, struct picture *p, struct err *er
 	bool plain;
 	int rc;
 
-	fgetc(f); /* "P2" or "P5": the caller has read it */
+	fgetc(f); /* skip "P2" or "P5", which the caller has checked */
 	plain = fgetc(f) == '2';
 	if (!next_number(f, &width) || !next_number(f, &height) || !next_number(f, &most) || most < 1 || most > 65535)
 		return err_set(err, EBADMSG, "%s: the header of a PGM is P2 or P5, width, height, largest value (1 to 65535)",

@@ -1,5 +1,5 @@
-/* What one instance is, from its header alone: the kind of case that it belongs to and which case of it, or why it belongs to
- * none. The pixel data are not touched. */
+/* Determine from the header of one instance its kind of case and its case, or why it belongs to none. The pixel data are not
+ * read. */
 #ifndef TOMONODE_NODE_CASE_FACTS_H
 #define TOMONODE_NODE_CASE_FACTS_H
 
@@ -9,20 +9,20 @@
 #include "node/config/kind.h"
 
 struct case_facts {
-	const struct kind *kind; /* NULL: no kind of case that is reconstructed; reason says why */
+	const struct kind *kind; /* NULL: not reconstructed; see reason */
 	char reason[256];
-	bool refused; /* an encoding that is known and not read (Hologic SCO, CTO, vendors' raw data): set apart, not ignored */
+	bool refused; /* a known encoding that is not supported (Hologic SCO, CTO, vendors' raw data): refused, not ignored */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
-	char patient[65]; /* Patient ID; "" where there is none. For the audit trail alone */
+	char patient[65]; /* Patient ID, for the audit trail only; "": none */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char laterality[4], view[8];
-	long expected; /* instances that make the case complete; 0: the header does not say */
+	long expected; /* number of instances of the complete case; 0: not in the header */
 	long frames;
-	double angle; /* NaN where the header has none */
+	double angle; /* NaN: not in the header */
 };
 int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err);
 
-/* The attributes of the kind's key with "|" between them. */
+/* Write the key of the case: the attributes of the kind's key, separated by "|". */
 void case_key(const struct case_facts *f, char *ret_key, size_t size);
 
 #endif

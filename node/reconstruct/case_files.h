@@ -1,4 +1,4 @@
-/* Folders and files of any kind, sorted into cases; for `tomonode recon`. */
+/* Sort the files of any folders into cases, for `tomonode recon`. */
 #ifndef TOMONODE_NODE_CASE_FILES_H
 #define TOMONODE_NODE_CASE_FILES_H
 
@@ -24,16 +24,16 @@ struct case_refusal {
 
 struct case_list {
 	size_t n;
-	struct case_files *cases; /* in the order of their first file's name */
+	struct case_files *cases; /* sorted by the name of their first file */
 	size_t n_refused;
-	struct case_refusal *refused; /* DICOM files that cannot be read or have an encoding that is not read */
-	size_t n_files;		      /* all regular files seen */
-	size_t n_other;		      /* no DICOM */
-	size_t n_ignored;	      /* DICOM, but neither projections nor sinograms */
-	size_t n_duplicates;	      /* an instance that is there already */
+	struct case_refusal *refused; /* DICOM files that cannot be read or have an unsupported encoding */
+	size_t n_files;		      /* number of regular files */
+	size_t n_other;		      /* files that are not DICOM */
+	size_t n_ignored;	      /* DICOM files that are neither projections nor sinograms */
+	size_t n_duplicates;	      /* files that repeat an instance */
 };
 
-/* Walks `paths` (files or folders, recursively, without following links out of them), in the order of names. */
+/* Read `paths` (files or folders, recursively, without following links that leave them) in the order of names. */
 int case_list_create(char *const *paths, struct case_list **ret_list, struct err *err);
 struct case_list *case_list_free(struct case_list *list); /* takes NULL, returns NULL */
 

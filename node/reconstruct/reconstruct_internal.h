@@ -1,4 +1,4 @@
-/* What the files that make up node/reconstruct/reconstruct.h share; nobody else includes it. */
+/* Functions shared by the files of node/reconstruct/reconstruct.h. Private to them. */
 #ifndef TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
 #define TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
 
@@ -6,35 +6,36 @@
 #include "node/reconstruct/reconstruct.h"
 #include "node/sinogram/sinogram.h"
 
-/* One case on its way, whatever its kind. */
+/* State of one case of any kind during its reconstruction. */
 struct reconstruct_work {
 	const struct config *config;
-	const struct protocol_conf *protocol; /* of the case's kind */
+	const struct protocol_conf *protocol; /* protocol of the case's kind */
 	struct device *dev;		      /* borrowed */
 	struct pet_cache *cache;	      /* the device's, borrowed; may be NULL */
 	const char *const *paths;
 	size_t n_paths;
-	bool as_is; /* a person said: take what is here */
+	bool as_is; /* a person requested: reconstruct without the missing instances */
 	const char *out_dir;
 	const struct monitor *monitor;
 	struct reconstruct_report report;
 };
 
-/* How cases of a kind (node/config/kind.h) are recognised, and what is done in each stage of their reconstruction:
- * reconstruct_case() goes through the stages in this order up to the first that fails, counts the seconds of opening and running,
- * and closes in any case. A table with an empty slot is refused. */
+/* How cases of a kind (node/config/kind.h) are recognised and reconstructed. reconstruct_case() calls the stages in this order
+ * until one fails, measures the seconds of opening and running, and always calls close(). A table with an empty member is
+ * refused. */
 struct reconstruct_kind {
-	/* Is an object of this kind? From its header. 1: fills in laterality, view, expected, frames and angle, as far as the
-	 * kind has them. 0: no; case_is_not() where it is known what it is. EBADMSG, ENOTSUP: it is, but broken. */
+	/* Recognise an object of this kind by its header. 1: yes; sets laterality, view, expected, frames and angle, as far as
+	 * the kind has them. 0: no; calls case_is_not() if the kind of object is known. EBADMSG, ENOTSUP: yes, but invalid. */
 	int (*recognise)(const struct dicom_file *file, struct case_facts *f, struct err *err);
-	size_t size; /* of its own work, which begins with a struct reconstruct_work; zero when it is opened */
-	int (*open)(struct reconstruct_work *,
-		    struct err *); /* objects and plan; nothing in proportion to the data before that */
+	size_t size; /* size of its work structure, which begins with a struct reconstruct_work and is zeroed before open() */
+	int (*open)(
+		struct reconstruct_work *,
+		struct err *); /* open the objects and make the plan; before that, memory does not depend on the amount of data */
 	int (*read)(struct reconstruct_work *, struct err *);
 	int (*run)(struct reconstruct_work *, struct err *);
 	int (*write)(struct reconstruct_work *,
-		     struct err *); /* out_dir is there; all objects or none, and the report has them */
-	/* What the report says of this kind; returns the result's grid. NULL: no memory. */
+		     struct err *); /* out_dir exists; write all objects or none, and add them to the report */
+	/* Fill in the report's members of this kind; return the result's grid. NULL: no memory. */
 	const struct grid *(*fill)(struct reconstruct_work *);
 	void (*close)(struct reconstruct_work *);
 };
@@ -44,28 +45,28 @@ KINDS(X)
 #undef X
 
 const struct reconstruct_kind *reconstruct_kind_of(enum case_kind kind);
-/* EINVAL names the slot that is empty. */
+/* Check that a table is complete. EINVAL: a member is empty; the text names it. */
 int reconstruct_kind_check(const struct reconstruct_kind *kind, struct err *err);
 
-/* For recognise(): 0. reason: what the object is and why it is not read, "" where this kind does not know; the first that knows
- * counts. */
+/* For recognise(): return 0 and record what the object is and why it is not supported. reason "": unknown to this kind. The first
+ * kind that gives a reason is used. */
 int case_is_not(struct case_facts *f, bool refused, const char *reason);
-/* recognise() of a kind whose cases are sinogram objects (node/sinogram/sinogram.h) of this format. */
+/* recognise() for kinds whose cases are sinogram objects (node/sinogram/sinogram.h) of this format. */
 int case_recognise_sinogram(const struct dicom_file *file, const char *format, struct case_facts *f, struct err *err);
 
 /* ---- for the report ---- */
 
-/* n objects, all zero. EAGAIN: no memory. */
+/* Allocate n objects, all zero. EAGAIN: no memory. */
 int reconstruct_report_make_room(struct reconstruct_report *r, size_t n, struct err *err);
 
-struct reconstruct_series { /* a result with an object for each slice; all borrowed */
+struct reconstruct_series { /* a result with one object per slice; all borrowed */
 	size_t n;
 	char (*file)[64], (*sop_instance)[DICOM_UID_SIZE];
 	const char *series, *sop_class, *unit, *warnings;
 };
 int reconstruct_report_series(struct reconstruct_report *r, const struct reconstruct_series *s, struct err *err);
 
-/* What does not fit together today will not tomorrow: an error `from` becomes one to be held, `to`. */
+/* Replace the error code `from` by `to`: an error that would occur again, so that the case must be held. */
 int err_remap(int rc, int from, int to, struct err *err);
 
 #endif

@@ -1,7 +1,6 @@
-/* pet_facts.c - what quantification needs, out of the standard attributes of a sinogram object (docs/sinogram-object.md).
- *
- * A value that cannot be read or cannot be (a weight of 0) counts as not given: what is missing limits the units of the result,
- * and the result says so; it is no reason to refuse the data.
+/* pet_facts.c - read values for quantification from the standard attributes of a sinogram object (docs/sinogram-object.md). A
+ * value that is unreadable or impossible (a weight of 0) is treated as missing: the data are accepted, but missing values limit
+ * the units of the result, and the result says so.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +9,7 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/sinogram/sinogram.h"
 
-/* > 0, else NaN. */
+/* Read a number > 0; otherwise return NaN. */
 static double number(const struct dicom_item *item, uint32_t tag)
 {
 	double v;
@@ -24,7 +23,7 @@ static void text(const struct dicom_item *item, uint32_t tag, char *ret, size_t 
 		ret[0] = '\0';
 }
 
-/* The meaning of a code, else its value. */
+/* Read the meaning of a code, or its value if it has no meaning. */
 static void code(const struct dicom_item *item, uint32_t sequence, char *ret, size_t size)
 {
 	const struct dicom_item *c = dicom_item_at(item, sequence, 0);
@@ -51,14 +50,14 @@ static void read_radiopharmaceutical(const struct dicom_item *item, struct pet_f
 		memcpy(f->injected, moment, sizeof(moment));
 }
 
-/* ---- how the patient lies ---- */
+/* ---- position of the patient ---- */
 
 static const struct position {
 	const char *name;
-	int axis[3][3]; /* of x, y, z in LPS */
+	int axis[3][3]; /* directions of x, y, z in LPS */
 } positions[] = {
-	/* PS3.3 C.7.3.1.1.2. z points into the gantry: to the head when that goes first; y down: to the side that the patient
-	   lies on; x = y cross z. */
+	/* PS3.3 C.7.3.1.1.2. z points into the gantry: to the head if the patient enters head first; y points down: to the side
+	   that the patient lies on; x = y cross z. */
 	{"HFS", {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}},	{"HFP", {{-1, 0, 0}, {0, -1, 0}, {0, 0, 1}}},
 	{"FFS", {{-1, 0, 0}, {0, 1, 0}, {0, 0, -1}}},	{"FFP", {{1, 0, 0}, {0, -1, 0}, {0, 0, -1}}},
 	{"HFDR", {{0, 1, 0}, {-1, 0, 0}, {0, 0, 1}}},	{"HFDL", {{0, -1, 0}, {1, 0, 0}, {0, 0, 1}}},
@@ -100,7 +99,7 @@ static const char *word_of(const struct dicom_item *item, uint32_t sequence, con
 	return "";
 }
 
-/* Codes where both are there, else the old attribute. */
+/* Read the position from the codes if both are present, else from the old attribute. */
 static void read_position(const struct dicom_item *root, char *ret, size_t size)
 {
 	const struct dicom_item *orientation = dicom_item_at(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);

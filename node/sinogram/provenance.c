@@ -1,4 +1,5 @@
-/* provenance.c - see node/sinogram/provenance.h. What the sources say is copied, never reworded; what is new is this program. */
+/* provenance.c - see node/sinogram/provenance.h. Values of the sources are copied unchanged; only values about this program are
+ * added. */
 #include "node/sinogram/provenance.h"
 
 #include <limits.h>
@@ -23,7 +24,7 @@ void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_
 	char *all = malloc(size), (*uids)[DICOM_UID_SIZE] = calloc(n_files + 1, sizeof(*uids));
 	const char **order = calloc(n_files + 1, sizeof(*order));
 
-	if (!all || !uids || !order) { /* a UID all the same, but not one that repeats */
+	if (!all || !uids || !order) { /* still a valid UID, but a different one each time */
 		dicom_uid_random(ret_uid);
 		goto out;
 	}
@@ -101,13 +102,13 @@ static const uint32_t copied[] = {
 	TAG_STUDY_INSTANCE_UID,	    TAG_INSTITUTION_NAME,	  TAG_INSTITUTION_ADDRESS,   TAG_INSTITUTIONAL_DEPARTMENT_NAME,
 };
 
-/* Type 2: there, and empty where the source has none. */
+/* Type 2: copied, or written empty if the source has none. */
 static const uint32_t copied_or_empty[] = {
 	TAG_PATIENT_NAME, TAG_PATIENT_ID,	TAG_PATIENT_BIRTH_DATE,	      TAG_PATIENT_SEX, TAG_STUDY_DATE,
 	TAG_STUDY_TIME,	  TAG_ACCESSION_NUMBER, TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID,
 };
 
-/* "047Y" out of two dates YYYYMMDD; empty: they say nothing sensible. */
+/* Compute an age such as "047Y" from two dates YYYYMMDD; "": the dates are missing or invalid. */
 static void age_text(const char *birth, const char *on, char *ret_text, size_t size)
 {
 	long a = strtol(birth, NULL, 10), b = strtol(on, NULL, 10), years = (b - a) / 10000;
@@ -122,7 +123,7 @@ static void fill_age(const struct dicom_item *source, struct item_writer *w)
 	char birth[65], on[65], age[24];
 
 	item_copy(w, TAG_PATIENT_AGE, source);
-	if (w->rc != 0) /* copied, or failed */
+	if (w->rc != 0) /* already copied, or an earlier error */
 		return;
 	if (dicom_get_text(source, TAG_PATIENT_BIRTH_DATE, birth, sizeof(birth), NULL) != 1 ||
 	    dicom_get_text(source, TAG_STUDY_DATE, on, sizeof(on), NULL) != 1)
@@ -154,7 +155,7 @@ void provenance_fill_frame(const struct dicom_item *source, struct item_writer *
 	item_put_text(root, TAG_FRAME_OF_REFERENCE_UID, frame);
 }
 
-/* Software has no serial number: the host it runs on stands for it. */
+/* Software has no serial number: the name of the host is used. */
 void provenance_fill_equipment(struct item_writer *root)
 {
 	char host[HOST_NAME_MAX + 1] = "", station[17], creator[HOST_NAME_MAX + 64];
@@ -190,7 +191,8 @@ void provenance_fill_contributing_equipment(const struct dicom_item *source, con
 	struct item_writer item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
 	char maker[65];
 
-	if (dicom_get_text(source, TAG_MANUFACTURER, maker, sizeof(maker), NULL) == 0) /* empty, and here it is type 1 */
+	if (dicom_get_text(source, TAG_MANUFACTURER, maker, sizeof(maker), NULL) ==
+	    0) /* the source's value may be empty, but this attribute is type 1 */
 		item_put_text(&item, TAG_MANUFACTURER, "unknown");
 	else
 		item_copy(&item, TAG_MANUFACTURER, source);
@@ -231,7 +233,7 @@ static void series_of(struct dicom_file *file, char ret_uid[DICOM_UID_SIZE])
 	dicom_get_text(dicom_root(file), TAG_SERIES_INSTANCE_UID, ret_uid, DICOM_UID_SIZE, NULL);
 }
 
-/* One item for each series that a source is of. */
+/* Write one item for each series of the sources. */
 static void fill_series_references(struct dicom_file *const *files, size_t n_files, struct item_writer *root)
 {
 	for (size_t i = 0; i < n_files && root->rc >= 0; i++) {

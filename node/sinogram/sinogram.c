@@ -1,8 +1,7 @@
-/* sinogram.c - the objects of an acquisition put together.
- *
- * Objects belong together by series, study and frame of reference; each says of how many instances the acquisition is made, so
- * that a missing one is known. Per role, all chunks must say the same header, hash and length, every index once; the sizes of the
- * chunks must add up to the length, and that to what the header asks for, before a byte is allocated.
+/* sinogram.c - combine the objects of an acquisition. Objects belong together if series, study and frame of reference are equal;
+ * each object has the number of instances of the acquisition, so that a missing one is detected. All chunks of a role must have
+ * the same header, hash and length, and every index once; the sizes of the chunks must add up to the length, and the length must
+ * be the size that the header requires, before memory is allocated.
  */
 #include "node/sinogram/sinogram.h"
 
@@ -65,7 +64,7 @@ static int open_files(struct opening *o, const char *const *paths, size_t n)
 	return 0;
 }
 
-/* One acquisition, all of it? */
+/* Check that the objects are one complete acquisition. */
 static int check_together(const struct opening *o)
 {
 	const struct sinogram_facts *first = &o->facts[0];
@@ -89,7 +88,7 @@ static int check_together(const struct opening *o)
 	return 0;
 }
 
-/* The files of a role in the order of their chunks. */
+/* Collect the files of a role in the order of their chunks. */
 static int collect_chunks(struct opening *o, enum sinogram_role role)
 {
 	struct sinogram_part *part = &o->s->part[role];
@@ -131,7 +130,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 		if (part->file[c] == none)
 			return err_set(o->err, EBADMSG, "%s: chunk %zu of %zu is missing", sinogram_role_name(role), c + 1,
 				       part->n_chunks);
-	if (sum != first->bytes + (first->bytes & 1)) /* an odd last chunk is padded */
+	if (sum != first->bytes + (first->bytes & 1)) /* the last chunk is padded to an even size */
 		return err_set(o->err, EBADMSG, "%s: %llu bytes in %zu chunks, %llu are promised", sinogram_role_name(role),
 			       (unsigned long long)sum, part->n_chunks, (unsigned long long)first->bytes);
 	part->bytes = first->bytes;
@@ -154,7 +153,7 @@ static int check_all_there(const struct opening *o)
 
 /* ---- headers ---- */
 
-/* Of the role's kind, with all that the scanner's configuration knows. */
+/* Parse the header, check that its kind fits the role, and complete it from the scanner's configuration. */
 static int parse_header(const struct opening *o, enum sinogram_role role, const char *text, struct interfile *h)
 {
 	int rc = interfile_parse(text, strlen(text), h, o->err);
@@ -225,7 +224,7 @@ static int read_headers(struct opening *o)
 	return 0;
 }
 
-/* ---- the rest of what is known ---- */
+/* ---- scanner and patient ---- */
 
 static void find_scanner(struct sinogram *s, const struct config *config)
 {

@@ -1,7 +1,6 @@
-/* sinogram_attributes.c - the standard attributes of a sinogram object: patient to acquisition.
- *
- * From `like`, over it what the Interfile header says of times and position where `like` is silent, over both what `set` says.
- * What describes a reconstructed image (corrections, calibration, decay) is taken only from another sinogram object.
+/* sinogram_attributes.c - write the standard attributes of a sinogram object, from patient to acquisition. They are copied from
+ * `like`; times and position that `like` lacks come from the Interfile header; values of `set` replace both. Attributes that
+ * describe a reconstructed image (corrections, calibration, decay) are copied only if `like` is a sinogram object.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +16,7 @@
 
 #define TAG_RADIONUCLIDE_CODE DICOM_TAG(0x0054, 0x0300)
 
-/* Of the modality, series and acquisition, whatever kind of file it is. */
+/* Attributes of modality, series and acquisition, copied from any kind of file. */
 static const uint32_t copied[] = {
 	TAG_SERIES_DATE,
 	TAG_SERIES_TIME,
@@ -48,13 +47,13 @@ static const uint32_t copied[] = {
 	TAG_SERIES_DESCRIPTION,
 };
 
-/* Of the sinograms themselves. */
+/* Attributes of the sinograms themselves, copied only from a sinogram object. */
 static const uint32_t copied_from_sinogram[] = {
 	TAG_DOSE_CALIBRATION_FACTOR,	   TAG_DECAY_CORRECTION,	  TAG_DECAY_FACTOR, TAG_RANDOMS_CORRECTION_METHOD,
 	TAG_ATTENUATION_CORRECTION_METHOD, TAG_SCATTER_CORRECTION_METHOD,
 };
 
-/* Attributes that belong into the item of (0054,0016). */
+/* Return true for attributes that are stored in the item of (0054,0016). */
 static bool is_radiopharmaceutical(uint32_t tag)
 {
 	static const uint32_t tags[] = {
@@ -112,7 +111,7 @@ static int set_radionuclide(struct item_writer *root, const char *value)
 			       value);
 	f = radiopharmaceutical_item(root);
 	if (dicom_item_count(f.item, TAG_RADIONUCLIDE_CODE) > 0)
-		item_put_empty(&f, TAG_RADIONUCLIDE_CODE); /* another one's */
+		item_put_empty(&f, TAG_RADIONUCLIDE_CODE); /* the copied code is that of another nuclide */
 	item_put_code(&f, TAG_RADIONUCLIDE_CODE, found->code, "SCT", found->meaning);
 	item_put_double(&f, TAG_RADIONUCLIDE_HALF_LIFE, found->half_life);
 	item_end(root, &f);
@@ -130,7 +129,7 @@ static int set_centre(struct sinogram_source *s, const char *value, struct err *
 	return 0;
 }
 
-/* Values that the node itself will read are looked at now, not when the reconstruction misses them. */
+/* Check values that the node itself will read now, before a reconstruction needs them. */
 static int check_value(uint32_t tag, const char *assignment, const char *value, struct err *err)
 {
 	static const uint32_t positive[] = {
@@ -205,7 +204,7 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 	return root->rc < 0 ? root->rc : 0;
 }
 
-/* ---- what is there before anything is set ---- */
+/* ---- attributes before `set` is applied ---- */
 
 static void fill_anonymous(const struct sinogram_source *s, struct item_writer *w)
 {
@@ -225,7 +224,7 @@ static void fill_anonymous(const struct sinogram_source *s, struct item_writer *
 	item_put_text(w, TAG_STUDY_INSTANCE_UID, uid);
 }
 
-/* Names of corrections as the header has them, as values of CorrectedImage. Decay is not among them: it takes a factor. */
+/* Write the header's names of corrections as values of CorrectedImage. Decay is not among them, because it requires a factor. */
 static void fill_corrected(const struct interfile *h, struct item_writer *w)
 {
 	static const struct {
@@ -279,8 +278,8 @@ static void fill_series(const struct sinogram_source *s, struct item_writer *w)
 	item_put_empty(w, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
-/* Type 2C (PS3.3 C.7.3.1): of one of a pair of body parts, and where it is not known what was examined, empty when the side is
- * not known; not of a body part that there is once (PS3.16 annex L). */
+/* Write Laterality, type 2C (PS3.3 C.7.3.1): empty if the body part is paired or unknown and the side is unknown; absent for an
+ * unpaired body part (PS3.16 annex L). */
 static void fill_laterality(const struct dicom_item *like, struct item_writer *w)
 {
 	static const char *const single[] = {

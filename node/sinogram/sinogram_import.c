@@ -1,8 +1,6 @@
-/* sinogram_import.c - Interfile projection data, of PET or of parallel beams, or arrays, become sinogram objects.
- *
- * A data file lies beside its header and has exactly the bytes that the header asks for: values that are somewhere else than they
- * are thought to be would make a picture all the same. The stream of an object is the file from its first byte on, and the header
- * stands in it as it was.
+/* sinogram_import.c - convert Interfile projection data of PET or parallel beams, or arrays, to sinogram objects. A data file
+ * must be in the folder of its header and have exactly the number of bytes that the header requires, because misplaced values
+ * would still give an image. The stream of an object is the whole data file, and the header text is stored unchanged.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,7 +14,7 @@
 #include "node/base/text_file.h"
 #include "node/sinogram/sinogram_internal.h"
 
-/* The data file and its size. */
+/* Find the data file and its size. */
 static int find_data(const char *header, struct sinogram_stream *s, struct err *err)
 {
 	const char *slash = strrchr(header, '/'), *name = s->header.data_file;
@@ -77,7 +75,7 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 
 	if (role == SINOGRAM_LINES) {
 		f.kind = INTERFILE_PARALLEL;
-		f.beams = *a->beams; /* its angles stay the caller's */
+		f.beams = *a->beams; /* the caller owns the angles */
 		snprintf(f.unit, sizeof(f.unit), "%s", a->unit ? a->unit : "");
 		rc = parallel_check(a->beams, err);
 	} else {
@@ -102,20 +100,20 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 	return rc;
 }
 
-/* One geometry for all roles, as far as the headers say it; what they leave open is a warning. */
+/* Check that all roles have the same geometry, as far as the headers give it; missing values cause a warning. */
 static int check_geometry(struct sinogram_source *s, char *warning, size_t size, struct err *err)
 {
 	struct err open = {0};
 
 	if (s->stream[SINOGRAM_LINES].present)
-		return 0; /* parallel beams know everything themselves */
+		return 0; /* headers of parallel beams are complete */
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		struct sinogram_stream *stream = &s->stream[role];
 		int rc = stream->present ? interfile_complete(&stream->header, NULL, &open) : 0;
 
 		if (rc == -ENOKEY) {
 			snprintf(warning, size, "%s: %s.", sinogram_role_name((enum sinogram_role)role), open.msg);
-			return 0; /* the configuration of the node may know it */
+			return 0; /* the configuration of the node may have it */
 		}
 		if (rc < 0)
 			return err_set(err, open.code, "%s: %s", sinogram_role_name((enum sinogram_role)role), open.msg);
@@ -130,7 +128,7 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 	return 0;
 }
 
-/* All that the objects follow from, so that the same import gives the same UIDs. */
+/* Hash everything that affects the objects, so that the same import gives the same UIDs. */
 static int make_seed(struct sinogram_source *s, struct err *err)
 {
 	struct dicom_digest *d = dicom_digest_new();
@@ -158,7 +156,7 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 	return 0;
 }
 
-/* What is wrong with --set shows before half a gigabyte is written. */
+/* Check the values of --set before half a gigabyte is written. */
 static int try_attributes(struct sinogram_source *s, char *warnings, size_t size, struct err *err)
 {
 	struct dicom_file *file = NULL;
@@ -208,7 +206,7 @@ static void source_clear(struct sinogram_source *s)
 	dicom_close(s->like);
 }
 
-/* Parallel beams have one role, whatever it was called until the header was read. */
+/* Move parallel beams to their only role; until the header is read they have the role of the option. */
 static int sort_kinds(struct sinogram_source *s, struct err *err)
 {
 	size_t parallel = 0, n = 0;

@@ -1,7 +1,6 @@
-/* sinogram_object.c - one sinogram object: what it is, from its header alone.
- *
- * In Explicit VR the private elements have their own value representations. A sender that rewrote the object in Implicit VR, or
- * did not know them, left the bytes in little endian: those are read, too.
+/* sinogram_object.c - read the header of one sinogram object. In Explicit VR the private elements have their own value
+ * representations. If a sender rewrote the object in Implicit VR, or did not know the elements, their bytes are in little endian;
+ * these are read, too.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -55,7 +54,7 @@ uint32_t sinogram_tag(unsigned block, enum sinogram_element element)
 	return DICOM_TAG(SINOGRAM_GROUP, block << 8 | (unsigned)element);
 }
 
-/* Which block is ours; 0: none. */
+/* Return the private block of this program; 0: none. */
 static unsigned find_block(const struct dicom_item *root)
 {
 	char creator[65];
@@ -67,7 +66,7 @@ static unsigned find_block(const struct dicom_item *root)
 	return 0;
 }
 
-/* Bytes of an element that lost its representation, as a little-endian number. */
+/* Read an element without value representation as a little-endian number. */
 static bool raw_number(const struct dicom_file *file, uint32_t tag, size_t size, uint64_t *ret)
 {
 	uint8_t bytes[8];
@@ -81,7 +80,7 @@ static bool raw_number(const struct dicom_file *file, uint32_t tag, size_t size,
 	return true;
 }
 
-/* 1, 0 or an error. */
+/* Returns 1, 0 (missing) or an error. */
 static int get_number(const struct dicom_file *file, uint32_t tag, size_t size, long *ret, struct err *err)
 {
 	uint64_t raw;
@@ -229,7 +228,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
 	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0) {
 		err_within(err, "sinogram object");
-		if (rc != -ENOTSUP && err) /* whatever the getter called it */
+		if (rc != -ENOTSUP && err) /* for any error of the getter */
 			err->code = EBADMSG;
 		return rc == -ENOTSUP ? rc : -EBADMSG;
 	}

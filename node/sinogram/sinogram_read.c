@@ -1,7 +1,6 @@
-/* sinogram_read.c - the data of a role, out of the chunks of its objects.
- *
- * One thread reads, another hashes what has been read while it is in the cache: hashing takes about as long as reading. The
- * size was confirmed when the acquisition was opened, so that the memory is no more than the files have.
+/* sinogram_read.c - read the data of a role from the chunks of its objects. One thread reads, another hashes the bytes while they
+ * are in the cache: hashing takes about as long as reading. The size was checked when the acquisition was opened, so that the
+ * memory is not larger than the files.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -10,15 +9,15 @@
 #include "dicom/core/bulk.h"
 #include "node/sinogram/sinogram_internal.h"
 
-#define PIECE ((size_t)1 << 20) /* bytes at a time: what a cache holds */
+#define PIECE ((size_t)1 << 20) /* bytes per read, small enough for a cache */
 
 struct follower {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	const uint8_t *bytes;
-	uint64_t ready; /* bytes that have been read */
-	bool end;	/* nothing comes any more */
+	uint64_t ready; /* number of bytes read so far */
+	bool end;	/* reading has ended */
 	struct dicom_digest *digest;
 };
 
@@ -61,9 +60,9 @@ static int read_chunks(const struct sinogram *s, const struct sinogram_part *par
 		uint32_t tag = sinogram_tag(part->block[c], SINOGRAM_CHUNK);
 		uint64_t n = 0;
 
-		if (!dicom_bulk_size(file, tag, &n)) /* opening has seen it */
+		if (!dicom_bulk_size(file, tag, &n)) /* checked when the acquisition was opened */
 			n = 0;
-		if (n > part->bytes - at) /* an odd last chunk is padded */
+		if (n > part->bytes - at) /* the last chunk is padded to an even size */
 			n = part->bytes - at;
 		for (uint64_t in = 0; rc == 0 && in < n;) {
 			size_t piece = n - in < PIECE ? (size_t)(n - in) : PIECE;
@@ -79,7 +78,7 @@ static int read_chunks(const struct sinogram *s, const struct sinogram_part *par
 	return rc;
 }
 
-/* Read and hashed. */
+/* Read the bytes and compute their hash. */
 static int read_hashed(const struct sinogram *s, const struct sinogram_part *part, uint8_t *bytes, char ret_hash[65],
 		       struct err *err)
 {
@@ -93,7 +92,7 @@ static int read_hashed(const struct sinogram *s, const struct sinogram_part *par
 
 	if (!f.digest)
 		return err_set(err, ENOMEM, "no memory for a digest");
-	alone = pthread_create(&f.thread, NULL, follow, &f) != 0; /* then one after the other */
+	alone = pthread_create(&f.thread, NULL, follow, &f) != 0; /* no second thread: hash after reading */
 	rc = read_chunks(s, part, bytes, &f, &n, err);
 	signal_ready(&f, rc == 0 ? n : f.ready, true);
 	if (alone)

@@ -1,7 +1,6 @@
-/* sinogram_write.c - sinogram objects onto the disk: one for each chunk of each role.
- *
- * The bytes of a role are hashed first and hashed again while they are written: a file that changed in between ends it. What was
- * written is removed when something fails later.
+/* sinogram_write.c - write sinogram objects: one for each chunk of each role. The bytes of a role are hashed first and hashed
+ * again while they are written; if the file has changed in between, writing fails. After an error the objects already written are
+ * removed.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -19,7 +18,7 @@
 
 #define PIECE ((size_t)4 << 20)
 #define PATH_SIZE 4096
-#define BLOCK 0x10 /* of the private elements */
+#define BLOCK 0x10 /* block of the private elements */
 
 /* ---- bytes of a stream, in order ---- */
 
@@ -93,7 +92,7 @@ struct object {
 	struct sinogram_source *s;
 	enum sinogram_role role;
 	size_t chunk, n_chunks;
-	size_t number, n_objects; /* of the acquisition, from 0 */
+	size_t number, n_objects; /* index in the acquisition, from 0, and number of its objects */
 };
 
 static void put(struct item_writer *w, enum sinogram_element element, const char *vr, const char *text)
@@ -178,7 +177,7 @@ static uint64_t chunk_size(const struct sinogram_source *s)
 {
 	uint64_t size = s->conf->chunk ? s->conf->chunk : SINOGRAM_CHUNK_MAX;
 
-	return size & ~(uint64_t)1; /* what is not the last chunk is not padded */
+	return size & ~(uint64_t)1; /* an even size: only the last chunk may be padded */
 }
 
 static size_t chunk_count(const struct sinogram_source *s, int role)
@@ -221,7 +220,7 @@ static int write_role(struct sinogram_source *s, struct object *o, struct err *e
 	return rc;
 }
 
-/* Those of number 0 to n - 1. */
+/* Remove objects 0 to n - 1. */
 static void remove_objects(struct sinogram_source *s, size_t n)
 {
 	struct object o = {.s = s};
