@@ -1,8 +1,7 @@
-/* simulate_bp.c - the exam as one Breast Projection X-Ray Image For Processing (PS3.3 A.74): it carries its whole geometry.
- *
- * Signs (C.8.31.6): the isocenter system's X runs to the patient's right, Z up; angles are positive from Z toward X. The breast
- * support's normal is tilted by Ab1, the beam by As1 = Ab1 - a, where a is the projection's angle toward +y, the patient's left
- * in every view.
+/* simulate_bp.c - write the exam as one Breast Projection X-Ray Image For Processing (PS3.3 A.74), which contains its whole
+ * geometry. Signs (C.8.31.6): the isocenter system's X points to the patient's right, Z up; angles are positive from Z toward X.
+ * The normal of the breast support is tilted by Ab1, the beam by As1 = Ab1 - a, where a is the projection's angle toward +y, the
+ * patient's left in every view.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,10 +11,10 @@
 #include "dicom/object/item_writer.h"
 #include "node/simulate/simulate.h"
 
-#define FRAME_MS 1000.0 /* from one projection to the next */
+#define FRAME_MS 1000.0 /* time from one projection to the next, ms */
 #define FRAME_EXPOSURE_MS 50.0
 
-/* Tilt of the breast support from Z toward X, degrees. */
+/* Return the tilt of the breast support from Z toward X, degrees. */
 static double support_angle(const struct simulation *s)
 {
 	if (strcmp(s->o.view, "MLO") != 0)
@@ -134,7 +133,7 @@ static void fill_frame_time(int view, struct item_writer *frame)
 	char time[32];
 	int ms = (int)(view * FRAME_MS);
 
-	/* At most SIMULATE_VIEWS_MAX s after 10:18: the hour stays. */
+	/* At most SIMULATE_VIEWS_MAX s after 10:18, so that the hour never changes. */
 	snprintf(time, sizeof(time), "2026060110%02d%02d.%03d", 18 + ms / 60000, ms / 1000 % 60, ms % 1000);
 	item_put_text(&group, DICOM_TAG(0x0018, 0x9074), time);		       /* Frame Acquisition DateTime */
 	item_put_text(&group, DICOM_TAG(0x0018, 0x9151), time);		       /* Frame Reference DateTime */
@@ -149,8 +148,8 @@ static void fill_frame_time(int view, struct item_writer *frame)
 static void fill_frame_geometry(const struct simulation *s, int view, struct item_writer *frame)
 {
 	double support = support_angle(s), source = support - s->angle[view];
-	/* In the detector's own system: X and Y of its plane as the isocenter's, turned by the support angle; rows and columns as
-	 * stored. */
+	/* In the detector's own system: X and Y of its plane are those of the isocenter system, rotated by the support angle;
+	 * rows and columns as stored. */
 	double across = s->rows_toward_minus_y ? 1 : -1, out = s->columns_toward_chest ? -1 : 1;
 	double corner[3] = {-across * s->n_v * s->pitch / 2, s->columns_toward_chest ? s->n_u * s->pitch : 0, 0};
 	double along[6] = {0, out, 0, across, 0, 0}; /* columns run along out * Y, rows along across * X */

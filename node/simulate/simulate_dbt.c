@@ -1,7 +1,6 @@
-/* simulate_dbt.c - the exam itself: line integrals, counts, stored values, one view at a time.
- *
- * Stored value = counts + the profile's offset, at most 65535; with `inverted` 65535 minus that. Padding is 0 (65535 inverted): a
- * value that no bin has, because counted bins are raised to at least 1.
+/* simulate_dbt.c - simulate the exam: line integrals, counts, stored values, one view at a time. Stored value = counts + the
+ * profile's offset, at most 65535; with `inverted` 65535 minus that. Padding is 0 (65535 inverted), a value that no measured bin
+ * has, because these are raised to at least 1.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,11 +20,11 @@ struct pictures {
 	uint16_t *counts, *stored;
 };
 
-/* One bin as it is stored. */
+/* Return the stored value of one bin. */
 static uint16_t stored_value(const struct simulation *s, double count, int v)
 {
 	double value = fmin(fmax(count + s->o.profile->offset, 1), s->max_value);
-	int edge = (int)ceil(s->o.collimate / s->pitch); /* a bin that is covered in part is padding, at both ends */
+	int edge = (int)ceil(s->o.collimate / s->pitch); /* a partly covered bin is padding, at both ends */
 
 	if (v < edge || v >= s->n_v - edge)
 		value = 0;
@@ -33,7 +32,7 @@ static uint16_t stored_value(const struct simulation *s, double count, int v)
 	return (uint16_t)(s->o.inverted ? s->max_value - value : value);
 }
 
-/* Turn the detector's raster into the stored orientation (docs/geometry.md, "How an image is stored"). */
+/* Mirror the detector's image to the stored orientation (docs/geometry.md, "How an image is stored"). */
 static void store(const struct simulation *s, const uint16_t *counts, uint16_t *ret_stored)
 {
 	for (int row = 0; row < s->n_v; row++) {
@@ -62,7 +61,7 @@ static int make_view(const struct simulation *s, int view, struct pictures *p, s
 	return 0;
 }
 
-/* Number of the file of a view: a walk with a step that has no divisor in common with the number of views. */
+/* Return the file number of a view. Successive views differ by a step that has no divisor in common with the number of views. */
 static int file_number(int view, int views)
 {
 	int step = views > 5 ? views * 3 / 8 : 1, a, b, t;
@@ -139,7 +138,7 @@ static int run_multi(const struct simulation *s, const char *folder, struct pict
 
 int simulate_folder(const char *folder, struct err *err)
 {
-	char path[PATH_SIZE - 16]; /* room for the names of files in it */
+	char path[PATH_SIZE - 16]; /* leaves space for file names in it */
 	struct stat st;
 
 	if (snprintf(path, sizeof(path), "%s", folder) >= (int)sizeof(path))

@@ -1,4 +1,5 @@
-/* simulate_header.c - what both formats of a simulated exam have in common. The patient does not exist and says so. */
+/* simulate_header.c - write the attributes that both formats of a simulated exam share. Name and ID of the patient show that it
+ * is not a real person. */
 #include <string.h>
 
 #include "dicom/object/dicom_tags.h"
@@ -105,7 +106,7 @@ void simulate_fill_header(const struct simulation *s, struct item_writer *root)
 	item_put_empty(root, TAG_ACQUISITION_CONTEXT_SEQUENCE);
 }
 
-/* Which way the stored columns and rows run, docs/geometry.md "How an image is stored". */
+/* Return the directions of stored columns and rows, see docs/geometry.md "How an image is stored". */
 const char *simulate_orientation(const struct simulation *s)
 {
 	bool cc = strcmp(s->o.view, "CC") == 0;

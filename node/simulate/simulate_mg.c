@@ -1,4 +1,4 @@
-/* simulate_mg.c - one projection as Digital Mammography X-Ray Image For Processing (PS3.3 A.26, modules of A.27). */
+/* simulate_mg.c - write one projection as Digital Mammography X-Ray Image For Processing (PS3.3 A.26, modules of A.27). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "dicom/object/item_writer.h"
 #include "node/simulate/simulate.h"
 
-/* What is the same for every projection. */
+/* Write the attributes that all projections share. */
 static void fill_series(const struct simulation *s, struct item_writer *w)
 {
 	const struct profile_conf *p = s->o.profile;

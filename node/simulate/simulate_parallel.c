@@ -1,6 +1,6 @@
-/* simulate_parallel.c - a scan of parallel beams: lines of a phantom or a picture, noise, objects, truth.json.
- *
- * truth.json: what was simulated; shapes in mm in the axes of recon/parallel/parallel.h (x right, y down), mu in 1/mm.
+/* simulate_parallel.c - simulate a scan with parallel beams: line integrals of a phantom or a picture, noise, objects,
+ * truth.json. truth.json describes what was simulated; shapes in mm in the axes of recon/parallel/parallel.h (x right, y down),
+ * mu in 1/mm.
  */
 #include "node/simulate/simulate_parallel.h"
 
@@ -21,19 +21,19 @@
 #include "node/simulate/simulate.h"
 #include "node/sinogram/sinogram.h"
 
-#define SIZE 256 /* radial bins of a phantom */
+#define SIZE 256 /* default number of radial bins of a phantom */
 #define SETS 24
 
 struct run {
 	const struct simulate_parallel_options *o;
 	struct parallel_scan scan;
-	struct parallel_phantom *phantom; /* NULL: a picture */
+	struct parallel_phantom *phantom; /* NULL: a picture is scanned */
 	struct picture picture;
 	float *lines;
 	struct simulate_parallel_report report;
 };
 
-/* ---- what is scanned ---- */
+/* ---- the scanned object ---- */
 
 static int plan(struct run *r, struct err *err)
 {
@@ -47,7 +47,7 @@ static int plan(struct run *r, struct err *err)
 		side = r->picture.width > r->picture.height ? r->picture.width : r->picture.height;
 	}
 	r->report.radial = o->size ? o->size : side ? (int)ceil(side * M_SQRT2) : SIZE;
-	if (side && !o->size && (r->report.radial - side) % 2) /* its middle bin lies as its middle pixel does */
+	if (side && !o->size && (r->report.radial - side) % 2) /* the centre of the bins is then that of the pixels */
 		r->report.radial++;
 	r->report.matrix = side ? side : r->report.radial;
 	r->scan = (struct parallel_scan){.n_slices = o->slices,
@@ -64,7 +64,7 @@ static int plan(struct run *r, struct err *err)
 	return rc;
 }
 
-/* The picture in the middle of a square of its longer side. */
+/* Return a square of the picture's longer side with the picture in its centre. */
 static float *square_of(const struct picture *p, int side)
 {
 	size_t n = (size_t)side;
@@ -78,7 +78,7 @@ static float *square_of(const struct picture *p, int side)
 	return square;
 }
 
-/* One slice is scanned; the others are like it. */
+/* Scan one slice and copy it to the others. */
 static int scan_picture(struct run *r, struct err *err)
 {
 	struct parallel_protocol p = {.algorithm = ALGORITHM_ART,
@@ -122,7 +122,7 @@ static int make_lines(struct run *r, struct err *err)
 	return rc;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 static int write_objects(struct run *r, const char *folder, struct err *err)
 {

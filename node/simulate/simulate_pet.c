@@ -1,4 +1,4 @@
-/* simulate_pet.c - from options to everything that a simulated PET acquisition consists of, before the first ray. */
+/* simulate_pet.c - compute everything about a simulated PET acquisition from the options, before the first ray. */
 #include "node/simulate/simulate_pet.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include "node/simulate/simulate.h"
 #include "recon/core/scan.h"
 
-#define FITS 0.9	      /* of the largest radius: what a phantom is made smaller to */
-#define RING_SHARE (1 - 1e-6) /* rays end just inside the rings, where their slopes are still finite */
+#define FITS 0.9	      /* fraction of the largest radius to which a phantom is shrunk */
+#define RING_SHARE (1 - 1e-6) /* rays end just inside the rings, where their slopes are finite */
 
-/* Which way the scanner's y (down) and z (into the gantry) point in the patient. */
+/* Directions of the scanner's y (down) and z (into the gantry) in the patient. */
 static const struct {
 	const char *name;
 	double y[3], z[3];
@@ -94,7 +94,7 @@ static void plan_dose(struct simulate_pet *s)
 	s->mean_decay = -expm1(-decay * SIMULATE_PET_DURATION) / (decay * SIMULATE_PET_DURATION);
 }
 
-/* What the scanner's name and patterns let its headers say. */
+/* Choose header values that match the scanner's name and patterns. */
 static void plan_equipment(struct simulate_pet *s)
 {
 	static const char *const known[][4] = {{"ge-discovery-ste", "GE MEDICAL SYSTEMS", "Discovery STE", "GE Discovery STE"},

@@ -1,5 +1,5 @@
-/* simulate_pet_header.c - what the objects of a simulated acquisition say in standard attributes. The patient does not exist and
- * says so. */
+/* simulate_pet_header.c - write the standard attributes of a simulated acquisition. Name and ID of the patient show that it is
+ * not a real person. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void fill_radiopharmaceutical(const struct simulate_pet *s, struct item_w
 	item_end(root, &f);
 }
 
-/* What is not simulated need not be corrected for any more. */
+/* Effects that are not simulated count as already corrected. */
 static void fill_corrections(const struct simulate_pet *s, struct item_writer *root)
 {
 	char text[64];

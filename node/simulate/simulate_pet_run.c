@@ -1,8 +1,7 @@
-/* simulate_pet_run.c - the acquisition itself, plane by plane: line integrals, then counts, then Interfile, then objects.
- *
- * Two passes: the scale is known only when all lines are. What the first pass leaves in memory is the emission data, one float a
- * bin; attenuation goes to its file as it is made. Noise depends on seed and bin alone. Objects are made out of Interfile files
- * in a folder of their own, which is removed.
+/* simulate_pet_run.c - simulate the acquisition plane by plane: line integrals, counts, Interfile, objects. It needs two passes,
+ * because the scale depends on all line integrals. The first pass keeps the emission data in memory, one float per bin, and
+ * writes attenuation to its file. Noise depends only on seed and bin. Objects are made from Interfile files in a temporary
+ * folder.
  */
 #include <errno.h>
 #include <math.h>
@@ -18,15 +17,15 @@
 #include "node/simulate/simulate_pet.h"
 #include "node/sinogram/sinogram.h"
 
-#define BATCH 16       /* planes that are worked on together */
-#define PATH_SIZE 4200 /* a folder's 4080 and a name in it */
+#define BATCH 16       /* number of planes processed together */
+#define PATH_SIZE 4200 /* 4080 for a folder, plus a file name */
 
 struct run {
 	const struct simulate_pet *s;
-	char folder[PATH_SIZE]; /* of the Interfile files */
-	size_t per_plane;	/* bins */
-	float *data;		/* all emission */
-	float *batch;		/* planes of another role */
+	char folder[PATH_SIZE]; /* folder of the Interfile files */
+	size_t per_plane;	/* number of bins */
+	float *data;		/* the whole emission data */
+	float *batch;		/* a batch of planes of another role */
 	FILE *file[SINOGRAM_ROLES + 1];
 	struct simulate_pet_report report;
 };
@@ -96,7 +95,7 @@ static int step(const struct run *r, const struct monitor *monitor, const char *
 	return 0;
 }
 
-/* How many planes from this one on are next. */
+/* Return the number of planes in the batch that begins with this one. */
 static int batch_of(const struct run *r, int plane)
 {
 	int left = r->s->scan->n_u - plane;
@@ -104,7 +103,7 @@ static int batch_of(const struct run *r, int plane)
 	return left < BATCH ? left : BATCH;
 }
 
-/* What the rays see, before scaling; their sum. */
+/* Compute the emission data before scaling, and their sum. */
 static int first_pass(struct run *r, const struct monitor *monitor, double *ret_sum, struct err *err)
 {
 	const struct simulate_pet *s = r->s;
@@ -135,7 +134,7 @@ static int first_pass(struct run *r, const struct monitor *monitor, double *ret_
 	return 0;
 }
 
-/* Randoms are the same in every bin that has a ray; whether it has one depends on the radius alone. */
+/* Count the bins that have a ray: all of them have the same randoms. Only the radius determines whether a bin has a ray. */
 static size_t count_rays(const struct run *r, float *ret_ray)
 {
 	const struct scan *scan = r->s->scan;
@@ -239,7 +238,7 @@ static int make_data(struct run *r, const struct monitor *monitor, struct err *e
 	return rc;
 }
 
-/* The objects out of the files. */
+/* Make the objects from the files. */
 static int make_objects(struct run *r, const char *folder, struct err *err)
 {
 	char path[SINOGRAM_ROLES + 1][PATH_SIZE + 32], like[PATH_SIZE + 32];
@@ -294,7 +293,7 @@ int simulate_pet_run(const struct simulate_pet *s, const char *folder, const str
 		rc = err_set(err, ENOMEM, "no memory for %zu bins of %zu bytes", michelogram_size(&s->m), sizeof(*r.data));
 	if (rc == 0)
 		rc = make_data(&r, monitor, err);
-	free(r.data); /* before the objects are made, which takes memory, too */
+	free(r.data); /* free it before the objects are made, which also need memory */
 	free(r.batch);
 	if (rc == 0 && !s->o.interfile)
 		rc = make_objects(&r, folder, err);

@@ -1,6 +1,5 @@
-/* simulate_pet_truth.c - truth.json: what was simulated, for whoever checks a reconstruction.
- *
- * center_mm is in the axes of recon/pet/michelogram.h; patient_mm in LPS, the scanner's middle at the origin.
+/* simulate_pet_truth.c - write truth.json: a description of the simulation, to check reconstructions. center_mm is in the axes of
+ * recon/pet/michelogram.h; patient_mm is in LPS with the scanner's centre as origin.
  */
 #include <errno.h>
 #include <jansson.h>

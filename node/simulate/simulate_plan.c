@@ -1,4 +1,4 @@
-/* simulate_plan.c - from options to everything that a simulated exam consists of, before the first ray. */
+/* simulate_plan.c - compute everything about a simulated exam from the options, before the first ray. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_voxels.h"
 
-#define JITTER 0.06	    /* of the step between two angles: real units are not even */
-#define EXPOSURE_SWING 0.05 /* where the profile scales by exposure, so that the scaling is seen to work */
-#define BEAD_BINS 1.5	    /* the least radius of a bead, in bins: smaller ones would fall between the rays */
+#define JITTER 0.06	    /* fraction of the step between two angles: angles of real systems are not even */
+#define EXPOSURE_SWING 0.05 /* variation of exposure if the profile scales by it, so that the scaling has an effect */
+#define BEAD_BINS 1.5	    /* smallest radius of a bead, in bins: smaller ones could be between the rays */
 #define MAX_VALUE 65535
 
-/* A number in -1..1 that depends on seed and index alone (a step of splitmix64, Steele et al. 2014). */
+/* Return a number in -1..1 that depends only on seed and index (a step of splitmix64, Steele et al. 2014). */
 static double jitter(unsigned seed, int index)
 {
 	uint64_t z = ((uint64_t)seed << 32) + (uint64_t)index * 0x9E3779B97F4A7C15u + 0x9E3779B97F4A7C15u;
@@ -24,7 +24,7 @@ static double jitter(unsigned seed, int index)
 	return (double)(z >> 11) * 0x1p-52 - 1;
 }
 
-/* Angles rise for a left breast and fall for a right one. */
+/* Set the angles: increasing for a left breast, decreasing for a right one. */
 static void plan_angles(struct simulation *s)
 {
 	const struct simulate_options *o = &s->o;
@@ -107,7 +107,7 @@ static void plan_uids(struct simulation *s, const char *digest)
 	simulate_uid(s, "frame of reference", s->frame_of_reference);
 }
 
-/* An intensity that stays below the largest stored value with room for noise and offset. */
+/* Choose an intensity that is below the largest stored value, with a margin for noise and offset. */
 static int plan_intensity(struct simulation *s, struct err *err)
 {
 	double merged = (double)s->o.binning * s->o.binning, largest = 0, most;
@@ -118,7 +118,7 @@ static int plan_intensity(struct simulation *s, struct err *err)
 	most = fmax(MAX_VALUE - s->o.profile->offset, 0) / largest;
 	most -= 8 * sqrt(most);
 	s->i0 = fmin(s->o.i0 * merged,
-		     most); /* a merged bin counts more photons; a real read-out divides where it would overflow */
+		     most); /* a merged bin counts more photons; a real detector divides them to prevent overflow */
 	if (!(s->i0 >= 10))
 		return err_set(err, EINVAL, "a detector offset of %g leaves no room for counts below %d", s->o.profile->offset,
 			       MAX_VALUE);
@@ -140,7 +140,7 @@ static int plan_scan(struct simulation *s, struct err *err)
 	return scan_create_dbt(&g, &s->scan, err);
 }
 
-/* The volume decides how thick the breast is. */
+/* Load the volume; its thickness becomes that of the breast. */
 static int plan_voxels(struct simulation *s, char ret_digest[65], struct err *err)
 {
 	int rc = simulate_voxels_load(s->o.volume, s->o.materials, &s->voxels, ret_digest, err);
@@ -152,7 +152,7 @@ static int plan_voxels(struct simulation *s, char ret_digest[65], struct err *er
 	return 0;
 }
 
-/* What lies in the beam, on the breast support. */
+/* Make the phantom in the beam, on the breast support. */
 static int plan_phantom(struct simulation *s, struct err *err)
 {
 	double size[2] = {s->n_u * s->pitch, s->n_v * s->pitch}, finest;

@@ -1,5 +1,5 @@
-/* simulate_system.c - the systems that can be simulated: what their headers say; where their parts stand is in their geometry
- * profiles. Serial numbers say that nothing real is meant. */
+/* simulate_system.c - the systems that can be simulated: their header values. Positions of their parts are in the geometry
+ * profiles. Serial numbers show that they are not real systems. */
 #include <stdio.h>
 #include <string.h>
 

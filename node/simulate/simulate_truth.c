@@ -1,7 +1,6 @@
-/* simulate_truth.c - truth.json: what was simulated, for whoever checks a reconstruction.
- *
- * center_mm is in the axes of the scan; column and row are where a projection along z onto the stored image puts it, in detector
- * bins, the centre of the first at 0; patient_mm is in LPS with the origin of the scan as origin (docs/geometry.md).
+/* simulate_truth.c - write truth.json: a description of the simulation, to check reconstructions. center_mm is in the axes of the
+ * scan; column and row are the position projected along z onto the stored image, in detector bins, 0 at the centre of the first;
+ * patient_mm is in LPS with the origin of the scan as origin (docs/geometry.md).
  */
 #include <errno.h>
 #include <jansson.h>

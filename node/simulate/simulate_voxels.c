@@ -1,7 +1,6 @@
-/* simulate_voxels.c - a phantom out of a volume of labels (node/format/mhd.h) and a file that says what the labels are.
- *
- * Labels become indices of materials while they are read, so that a voxel is a byte in memory whatever it is in the file. A label
- * without a material is an error that names it: a tissue that is forgotten would be air.
+/* simulate_voxels.c - make a phantom from a volume of labels (node/format/mhd.h) and a file that defines the labels. Labels are
+ * converted to indices of materials while they are read, so that each voxel needs one byte in memory. A label without a material
+ * is an error that names it, because a forgotten tissue would become air.
  */
 #include "node/simulate/simulate_voxels.h"
 

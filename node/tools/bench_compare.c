@@ -1,5 +1,5 @@
-/* bench_compare.c - what an earlier benchmark wrote. Every line is looked at once, when the file is read: what is wrong with it
- * is said before anything is measured. Lines that say why a work could not be run are left out.
+/* bench_compare.c - read the output of an earlier benchmark. All lines are checked when the file is read, so that errors are
+ * reported before anything is measured. Lines about works that could not be run are ignored.
  */
 #include "node/tools/bench_compare.h"
 
@@ -27,7 +27,7 @@ static bool is_result(const json_t *line)
 	       json_number_value(seconds) > 0;
 }
 
-/* A line, or all that a document of --json holds. */
+/* Add one line, or all results of a --json document. */
 static void add(struct bench_earlier *e, json_t *line)
 {
 	json_t *results = json_object_get(line, "results"), *one;

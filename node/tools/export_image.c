@@ -1,5 +1,5 @@
-/* export_image.c - see node/tools/export_image.h. NIfTI-1: the header of 348 bytes, four bytes that say there are no extensions,
- * the values (https://nifti.nimh.nih.gov/nifti-1). */
+/* export_image.c - see node/tools/export_image.h. A NIfTI-1 file is a header of 348 bytes, four bytes that state that there are
+ * no extensions, and the values (https://nifti.nimh.nih.gov/nifti-1). */
 #include "node/tools/export_image.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ int export_interfile_image(const struct image_series *s, const char *path, struc
 
 /* ---- NIfTI ---- */
 
-/* The fields that are set; offsets in the header. */
+/* Offsets in the header of the fields that are set. */
 enum {
 	NIFTI_DIM = 40,	     /* int16[8] */
 	NIFTI_DATATYPE = 70, /* int16 */
@@ -84,7 +84,7 @@ enum {
 	NIFTI_MAGIC = 344,	/* char[4] */
 	NIFTI_HEADER = 348,
 	NIFTI_FLOAT32 = 16,
-	NIFTI_SCANNER_ANATOMY = 1, /* the file's own coordinates, not those of an atlas */
+	NIFTI_SCANNER_ANATOMY = 1, /* coordinates of the scanner, not those of an atlas */
 	NIFTI_MILLIMETRES = 2,
 };
 
@@ -125,7 +125,7 @@ static void fill_nifti(const struct image_series *s, uint8_t header[NIFTI_HEADER
 	snprintf((char *)header + NIFTI_DESCRIP, 80, "tomonode %s, units %s", TOMONODE_VERSION, s->units);
 	set_int16(header, NIFTI_SFORM_CODE, NIFTI_SCANNER_ANATOMY);
 	for (int c = 0; c < 3; c++) {
-		double sign = c < 2 ? -1 : 1; /* left and back become right and front */
+		double sign = c < 2 ? -1 : 1; /* LPS to RAS: left and back become right and front */
 
 		for (int a = 0; a < 3; a++)
 			set_float(header, NIFTI_SROW + 16 * c + 4 * a, sign * axis[a][c] * s->spacing[a] + 0.0);

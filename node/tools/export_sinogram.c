@@ -15,7 +15,8 @@
 
 /* ---- the header's text ---- */
 
-/* Does a line give the key, which has none of what Interfile passes over (interfile_short())? Returns where its value begins. */
+/* Return where the value begins if the line has this key, else NULL. key: without characters that Interfile ignores
+ * (interfile_short()). */
 static const char *value_of(const char *line, const char *key)
 {
 	static const char passed_over[] = " \t\v\f_!";
@@ -52,7 +53,7 @@ int export_rename_data(const char *text, const char *data_file, char **ret_text,
 
 /* ---- files ---- */
 
-/* NAME.hs and its data NAME.s; of further roles NAME-role.hs. */
+/* Make the file names: NAME.hs and its data NAME.s; for other roles NAME-role.hs. */
 static int name_files(const struct sinogram *s, const char *path, enum sinogram_role role, char ret_header[4096],
 		      char ret_data[4096], struct err *err)
 {

@@ -1,5 +1,5 @@
-/* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are taken, then it is closed.
- * Whether the series is whole shows at the end, from Number of Slices and from the distances. */
+/* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are read, then it is closed. At the
+ * end, Number of Slices and the distances show whether the series is complete. */
 #include "node/tools/image_series.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
 
-#define UNIT_TOLERANCE 1e-3  /* of a direction's length */
-#define PLACE_TOLERANCE 0.02 /* mm: DS values of slice positions are often rounded */
+#define UNIT_TOLERANCE 1e-3  /* tolerance of the length of a direction vector */
+#define PLACE_TOLERANCE 0.02 /* tolerance in mm: DS values of slice positions are often rounded */
 
 struct placed {
 	char sop_instance[DICOM_UID_SIZE];
@@ -25,10 +25,10 @@ struct reading {
 	struct image_series *s;
 	struct placed *placed;
 	size_t n, room;
-	long announced;	    /* of slices; 0: not given */
-	bool counted;	    /* and it must be as many */
-	uint32_t count_tag; /* where that stands */
-	double thickness;   /* of a slice, mm; 0: not given */
+	long announced;	    /* number of slices in the header; 0: none */
+	bool counted;	    /* true: the number of slices must be `announced` */
+	uint32_t count_tag; /* tag of that number */
+	double thickness;   /* thickness of a slice, mm; 0: none */
 	uint16_t *stored;
 };
 
@@ -102,7 +102,7 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 	return 0;
 }
 
-/* The first object says what the others must be like. */
+/* Take the properties that all objects must share from the first object. */
 static int begin_series(struct reading *r, const struct dicom_item *root, const struct plane *p, struct err *err)
 {
 	struct image_series *s = r->s;
@@ -124,7 +124,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 	memcpy(s->series, p->series, sizeof(s->series));
 	memcpy(s->units, p->units, sizeof(s->units));
 	s->duration = dicom_get_double(root, TAG_ACTUAL_FRAME_DURATION, 0, &ms, NULL) == 1 && ms > 0 ? ms / 1000 : NAN;
-	/* a CT series may hold several acquisitions, or a part of one: there the count only tells that one slice is all */
+	/* a CT series may hold several acquisitions, or part of one: its number is only used to detect a single slice */
 	r->count_tag = is_pet(root) ? TAG_NUMBER_OF_SLICES : TAG_IMAGES_IN_ACQUISITION;
 	if (dicom_get_int(root, r->count_tag, 0, &r->announced, NULL) != 1)
 		r->announced = 0;
@@ -162,7 +162,7 @@ static void convert(const struct plane *p, const uint16_t *stored, float *ret_va
 	size_t n = (size_t)p->info.rows * (size_t)p->info.columns;
 	int sign = p->info.is_signed ? 1 << (p->info.bits_stored - 1) : 0;
 
-	for (size_t i = 0; i < n; i++) /* bits above those stored are 0 as read: a negative value gets its sign back */
+	for (size_t i = 0; i < n; i++) /* the bits above those stored are read as 0: extend the sign of negative values */
 		ret_values[i] = (float)(((stored[i] ^ sign) - sign) * p->slope + p->intercept);
 }
 
@@ -205,7 +205,7 @@ static int by_depth(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Are the slices equally spaced, one right behind the other, and all there? */
+/* Check that the slices are equally spaced, aligned, and complete. */
 static int place_slices(struct reading *r, struct err *err)
 {
 	struct image_series *s = r->s;

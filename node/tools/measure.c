@@ -1,4 +1,4 @@
-/* measure.c - one pass over the slices that keeps what the figures need: sums over regions, windows around points. */
+/* measure.c - collect the data for all figures in one pass over the slices: sums over regions, windows around points. */
 #include "node/tools/measure.h"
 
 #include <errno.h>
@@ -9,24 +9,24 @@
 #include "recon/core/figures.h"
 #include "recon/dbt/bead.h"
 
-#define ROI_PART 0.7  /* of a region's half axes */
-#define RING_FROM 2.0 /* mm around a region */
+#define ROI_PART 0.7  /* fraction of a region's half axes */
+#define RING_FROM 2.0 /* beginning of the ring around a region, mm */
 #define RING_TO 6.0
-#define CLEAR_OF 1.0	 /* mm between the background and another detail */
-#define WINDOW 3.0	 /* mm to either side of a point, for profiles */
-#define SEARCH 1.5	 /* mm in the slice, within which a point is looked for */
+#define CLEAR_OF 1.0	 /* distance between the background and another detail, mm */
+#define WINDOW 3.0	 /* half width of the window around a point, for profiles, mm */
+#define SEARCH 1.5	 /* radius of the search for a point in a slice, mm */
 #define SEARCH_DEPTH 5.0 /* mm */
-#define PIXELS_LEAST 10	 /* of a background */
-#define FAR_APART 5.0	 /* mm: points closer together give no distance */
+#define PIXELS_LEAST 10	 /* smallest number of pixels of a background */
+#define FAR_APART 5.0	 /* points closer than this give no distance, mm */
 
 struct pixel {
 	int column, row;
 };
 
-/* What the pass keeps of an item. */
+/* Data of one item that the pass collects. */
 struct kept {
 	const struct measure_item *item;
-	long slice; /* the nearest one */
+	long slice; /* the slice nearest to the item */
 	/* region */
 	struct pixel *inside, *around;
 	size_t n_inside, n_around;
@@ -34,9 +34,9 @@ struct kept {
 	/* point: a window of all slices */
 	int column, row, half[2];
 	float *window;
-	/* found */
+	/* results for a point */
 	double place[3], width[3], peak, level, noise; /* column, row, depth; mm */
-	double *spread;				       /* height over the background in each slice */
+	double *spread;				       /* height above the background in each slice */
 	bool found;
 };
 
@@ -50,7 +50,7 @@ static long nearest_slice(const struct tomo_object *t, double depth)
 	return best;
 }
 
-/* A pixel of a slice in the truth's scan axes, seen from an item. */
+/* Compute the position of a pixel relative to an item, in the scan axes of the truth. */
 static void scan_point(const struct tomo_object *t, const struct measure_list *list, const struct measure_item *item,
 		       double column, double row, double ret[3])
 {
@@ -63,7 +63,7 @@ static void scan_point(const struct tomo_object *t, const struct measure_list *l
 			 patient[2] * list->axis[a][2];
 }
 
-/* The bulk tissue at a point, without details. */
+/* Return the tissue at a point, ignoring details. */
 static double tissue(const struct phantom *truth, const double at[3])
 {
 	double mu = 0;
@@ -77,7 +77,7 @@ static double tissue(const struct phantom *truth, const double at[3])
 	return mu;
 }
 
-/* Does another detail's shadow along z come near the pixel? */
+/* Return true if the projection of another detail along z is close to the pixel. */
 static bool near_another(const struct tomo_object *t, const struct measure_list *list, const struct measure_item *self,
 			 int column, int row)
 {
@@ -112,7 +112,7 @@ static bool is_background(const struct tomo_object *t, const struct measure_list
 
 static int add_pixel(struct pixel **list, size_t *n, int column, int row, struct err *err)
 {
-	if ((*n & (*n - 1)) == 0) { /* a power of two: full */
+	if ((*n & (*n - 1)) == 0) { /* n is a power of two: the array is full */
 		struct pixel *more = realloc(*list, (*n ? 2 * *n : 64) * sizeof(*more));
 
 		if (!more)
@@ -201,7 +201,7 @@ static void measure_slice(const struct tomo_object *t, struct kept *k, long slic
 		}
 }
 
-/* Samples through (dx, dy, slice) along columns (0) or rows (1), what lies outside left out; returns how many. */
+/* Collect samples through (dx, dy, slice) along columns (0) or rows (1), without those outside the image; return their number. */
 static size_t profile(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
 		      double *v)
 {
@@ -219,7 +219,7 @@ static size_t profile(const struct tomo_object *t, const struct kept *k, const i
 	return n;
 }
 
-/* Noise and level of the window's rim in a slice: farther than WINDOW / 2 from the point. */
+/* Compute noise and level at the rim of the window in a slice: farther than WINDOW / 2 from the point. */
 static void rim(const struct tomo_object *t, struct kept *k, const int top[2], long slice)
 {
 	struct figure_sum sum = {0};
@@ -235,7 +235,7 @@ static void rim(const struct tomo_object *t, struct kept *k, const int top[2], l
 	k->noise = figure_sd(&sum);
 }
 
-/* Width of the profile through the highest voxel along columns (0) or rows (1); NaN: no Gaussian. */
+/* Return the width of the profile through the highest voxel along columns (0) or rows (1); NaN: a Gaussian cannot be fitted. */
 static double width_in_plane(const struct tomo_object *t, const struct kept *k, const int top[2], long slice, int axis, double *x,
 			     double *v)
 {
@@ -245,7 +245,7 @@ static double width_in_plane(const struct tomo_object *t, const struct kept *k, 
 	return figure_fit_peak(x, v, n, &p, NULL) < 0 ? NAN : figure_fwhm(&p);
 }
 
-/* Place and width in depth, with the profile over depth (recon/dbt/bead.h). */
+/* Determine position and width in depth from the profile over depth (recon/dbt/bead.h). */
 static int locate(const struct tomo_object *t, struct kept *k, const int top[2], long slice, struct err *err)
 {
 	struct bead_window w = {.n = {2 * k->half[0] + 1, 2 * k->half[1] + 1, (int)t->info.frames},
@@ -285,7 +285,7 @@ static int find_point(const struct tomo_object *t, struct kept *k, struct err *e
 	for (long s = 0; s < t->info.frames; s++)
 		for (int dy = -reach[1]; fabs(t->depth[s] - k->item->at[2]) <= SEARCH_DEPTH && dy <= reach[1]; dy++)
 			for (int dx = -reach[0]; dx <= reach[0]; dx++)
-				if (*window_at(k, s, dx, dy) > best) { /* NaN is not */
+				if (*window_at(k, s, dx, dy) > best) { /* false for NaN */
 					best = *window_at(k, s, dx, dy);
 					top[0] = dx;
 					top[1] = dy;
@@ -319,8 +319,8 @@ static json_t *three(double a, double b, double c)
 	return array;
 }
 
-/* Artefact spread function out of m_F - m_B in each slice, z0 the slice `focus`, as far as these are known on either side of it;
- * and its width. */
+/* Compute the artefact spread function, and its width, from m_F - m_B in each slice; z0 is the slice `focus`. It covers the
+ * slices on either side for which the values are known. */
 static void put_asf(json_t *root, const struct tomo_object *t, const double *difference, long focus)
 {
 	double *asf = calloc((size_t)t->info.frames, sizeof(*asf)), width = NAN;
@@ -384,7 +384,7 @@ struct distance {
 	double truth, measured;
 };
 
-/* Between two points, over the first `axes` of columns, rows and depth. */
+/* Return the distance between two points, over the first `axes` of columns, rows and depth. */
 static struct distance distance_between(const struct tomo_object *t, const struct kept *a, const struct kept *b, int axes)
 {
 	const double unit[3] = {t->spacing[0], t->spacing[1], 1};
@@ -429,7 +429,8 @@ static json_t *distances(const struct tomo_object *t, const struct kept *kept, s
 			if (!(d.truth >= FAR_APART))
 				continue;
 			plane = distance_between(t, a, b, 2);
-			if (!a->item->in_truth || !b->item->in_truth) /* where the caller looked is not where it is */
+			if (!a->item->in_truth ||
+			    !b->item->in_truth) /* the position given by the caller is not the true position */
 				d.truth = plane.truth = NAN;
 			one = distance_json(a->item->name, b->item->name, d);
 			json_object_set_new(one, "in_plane", distance_json(NULL, NULL, plane));

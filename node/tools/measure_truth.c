@@ -1,4 +1,4 @@
-/* measure_truth.c - what is to be measured, from truth.json. */
+/* measure_truth.c - read the items to measure from truth.json. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
