@@ -157,19 +157,19 @@ def write(results, limits, template, output):
     most = max(r["angles"] for r in results["fbp"])
     stacks = {r["spec"]: r["slices"] for r in results["times"] if r["slices"] > 1}
     fields = {
-        "quick": "**A trial with small images: says nothing.** " if results["quick"] else "",
+        "quick": "**A trial run with small images: the figures are not representative.** " if results["quick"] else "",
         "version": results["version"], "seconds": f"{results['seconds']:.0f}", "processor": results["processor"], "n": results["size"],
         "device_names": "; ".join(f"`{d}` is {names.get(d, 'not timed')}" for d in results["devices"]), "first": results["devices"][0],
         "angles": ", ".join(str(n) for n in sorted({r["angles"] for r in results["fbp"]})), "most": most,
         "images_on": results["fbp"][0]["device"],
-        "limits": table(["what", "worst found", "limit", ""], [[w, f"{v:.3g} {u}".strip(), f"{t:g} {u}".strip(), "kept" if good else "**broken**"]
+        "limits": table(["quantity", "worst value", "limit", ""], [[w, f"{v:.3g} {u}".strip(), f"{t:g} {u}".strip(), "met" if good else "**not met**"]
                                                                for w, v, t, u, good in limits]),
         "times": times_table(results, lambda n: n == 1), "stacks": times_table(results, lambda n: n > 1),
         "stack_sizes": ", ".join(f"{n} on `{d}`" for d, n in stacks.items()), "sampled": sampled_table(results), "gains": gains(results),
         "bp": bp_table(results["bp"]), "fbp": fbp_table(results["fbp"]), "filters": method_table(results["filters"]),
         "noise": method_table(results["noise"]), "few": method_table(results["few"], True), "art": art_table(results["art"]),
         "routes": f"{results['routes']:.1e}",
-        "counts": " and ".join(f"{c:g} photons a bin for {p}" for p, c in results["counts"].items()),
+        "counts": " and ".join(f"{c:g} photons per bin for {p}" for p, c in results["counts"].items()),
         "windows": ", ".join(f"{p} {100 * lo:.0f} to {100 * hi:.0f} %" for p, (lo, hi) in results["windows"].items()),
         "comparisons": comparison_table(results) if results["comparisons"] else "One kind of device was measured.",
     }

@@ -201,7 +201,7 @@ def verdicts(results):
           [abs(100 * (s["cylinder"]["over_truth"] - 1)) for s in results["studies"] if s["name"] == "cylinder"], 1, "%")
     limit("sum(Ax) against sum(y), MLEM", [abs(s["sums"]["relative"]) for s in results["studies"] if s["sums"]], 1e-5, "")
     voxel = results["studies"][0]["voxel_mm"][0] if results["studies"] else 1
-    limit("the F's ball against where it was put", [s["f-shape"]["error_mm"] for s in results["studies"] if "f-shape" in s], voxel, "mm")
+    limit("the F's ball against its true position", [s["f-shape"]["error_mm"] for s in results["studies"] if "f-shape" in s], voxel, "mm")
     return found
 
 
