@@ -1,6 +1,6 @@
 #!/bin/bash
 # One relocatable tar: the program, every shared library it needs but the C library and drivers, DCMTK's dictionary, the configuration,
-# and what a test or a measurement on a bare machine needs: unit tests, benchmarks, tests/gpu, DCMTK's storescp and storescu.
+# and what tests and measurements need on a machine without packages: unit tests, benchmarks, tests/gpu, DCMTK's storescp and storescu.
 # It runs on x86-64 Linux with a C library not older than this machine's, without any package (tests/gpu: with python3).
 #
 # usage: deploy/bundle.sh [--build DIR] [OUT.tar.gz]     default: build/release, tomonode-VERSION.tar.gz
@@ -48,20 +48,20 @@ done
 cp "$root"/tests/gpu/* "$top/tests/gpu/"
 cp "$root"/tests/system/test_kill.py "$top/tests/system/"
 cp "$root"/tests/system/tools/{kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/tools/"
-licence() { # licence FILE: that of the distribution's package the file is of, where it tells
+licence() { # licence FILE: copy the licence of the distribution's package that contains FILE, if the package is known
     local real package
-    real=$(realpath "$1") # dpkg may know it without the /usr that /lib is a link into
+    real=$(realpath "$1") # dpkg may list it without /usr, because /lib is a link into /usr
     package=$({ dpkg-query -S "$real" || dpkg-query -S "${real#/usr}"; } 2>/dev/null | sed 's/[:,].*//;q' || true)
     if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
         cp -L "/usr/share/doc/$package/copyright" "$top/share/licenses/$package"
     fi
 }
-for tool in storescp storescu; do # a PACS and a modality, for tests/gpu
+for tool in storescp storescu; do # used as PACS and modality by tests/gpu
     if file=$(command -v "$tool"); then
         cp -L "$file" "$top/tests/"
         licence "$file"
     else
-        echo "bundle: there is no $tool here (Debian: dcmtk), so tests/gpu of the bundle will need one there" >&2
+        echo "bundle: $tool is not installed (Debian: dcmtk); tests/gpu of the bundle will need it on the target machine" >&2
     fi
 done
 strip "$top/libexec/tomonode" "$top"/tests/* 2>/dev/null || true
@@ -69,7 +69,7 @@ for file in /usr/share/libdcmtk*/dicom.dic; do
     cp "$file" "$top/share/dcmtk/dicom.dic"
 done
 
-# The closure of shared libraries. The C library, the loader and drivers belong to the machine. So does nothing else: libstdc++ and libgomp come along.
+# All shared libraries, directly or indirectly needed, except the C library, the loader and drivers; libstdc++ and libgomp are included.
 system='^(ld-linux.*|libc|libm|libdl|libpthread|librt|libresolv|libanl|libutil|libcuda|libnvidia-.*)\.so'
 find "$top/libexec" "$top/tests" -maxdepth 1 -type f | while IFS= read -r file; do
     ldd "$file"
@@ -82,15 +82,15 @@ done | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u | while IFS= read -
 done
 for file in "$top/libexec/tomonode" "$top"/tests/store*; do
     if ldd "$file" | grep 'not found' >&2; then
-        echo "bundle: $(basename "$file") lacks a library on this very machine (see above)" >&2
+        echo "bundle: $(basename "$file") needs a library that is missing on this machine (see above)" >&2
         exit 1
     fi
 done
 
 cp "$root"/tests/quality_{run,pet,pet_figures,parallel,parallel_figures}.py "$top/tests/" # `run`, with numpy; `report` is for the tree
 
-# The launcher makes the folder movable. exec keeps the process number, and the node finds itself by /proc/self/exe, which is the real program:
-# so the variables stay set for the processes that it starts.
+# The launcher makes the folder relocatable. exec keeps the process number, and the node starts its processes from /proc/self/exe, the real
+# program, so the variables must stay set for them.
 cat >"$top/bin/tomonode" <<'LAUNCHER'
 #!/bin/sh
 top=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd)
@@ -101,7 +101,7 @@ exec "$top/libexec/tomonode" "$@"
 LAUNCHER
 cat >"$top/tests/run.sh" <<'TESTS'
 #!/bin/sh
-# Runs the unit tests that came along; exit 77 of a test: skipped.
+# Run the unit tests of the bundle; exit code 77 of a test: skipped.
 top=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 LD_LIBRARY_PATH=$top/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 DCMDICTPATH=$top/share/dcmtk/dicom.dic
@@ -125,7 +125,7 @@ exit $failed
 TESTS
 chmod 755 "$top/bin/tomonode" "$top/tests/run.sh"
 
-# An empty environment is the least a relocated program must live with.
+# Test the launcher with an empty environment.
 env -i PATH=/usr/bin:/bin "$top/bin/tomonode" --version >/dev/null
 tar -C "$work" --owner=0 --group=0 --sort=name -czf "$out" "$name"
 echo "$out: $(du -m "$out" | cut -f1) MiB, $(find "$top/lib" -type f | wc -l) libraries"

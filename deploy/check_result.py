@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Looks at what a PACS (Orthanc) holds after the demo's exam, against the exam that was sent and the phantom's truth.
+"""Compare the contents of a PACS (Orthanc) after the demo's exam with the exam that was sent and with the phantom's truth.
 
 check_result.py state LIST.json                         "JOB STATE" of the newest job out of `tomonode list --json`
 check_result.py check --pacs URL --exam DIR --out DIR   fetch, check, write pictures; exit 0 only if all is right
@@ -22,9 +22,9 @@ import numpy as np
 import pydicom
 
 BREAST_TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
-# A bead's centre: what the project asks of itself for a noise-free exam. With the demo's noise the same is asked for in the plane.
+# Tolerance of a bead's centre: that of the project's tests with noise-free exams. With the demo's noise the in-plane tolerance is the same.
 BEAD_PLANE_MM, BEAD_SLICES = 0.1, 0.5
-BODY_RELATIVE = 0.05  # of mu in the body's interior: the breast's rim and the beads' streaks lie in the 60 mm around it
+BODY_RELATIVE = 0.05  # of mu in the body's interior: the breast's rim and the beads' streaks are in the 60 mm around it
 
 
 class Checks:
@@ -43,7 +43,7 @@ def get(url):
 
 
 def fetch(pacs, out, check):
-    """The one object the PACS holds, as a file; None when there are none or several."""
+    """The only object in the PACS, as a file; None if there are none or several."""
     ids = json.loads(get(pacs + "/instances"))
     if not check(len(ids) == 1, f"the PACS holds {len(ids)} object(s), expected 1"):
         return None
@@ -54,7 +54,7 @@ def fetch(pacs, out, check):
 
 
 class Volume:
-    """Frames as attenuation in 1/mm, and the way between (frame, row, column) and the patient."""
+    """Frames as attenuation in 1/mm, and the transform between (frame, row, column) and patient coordinates."""
 
     def __init__(self, ds):
         shared = ds.SharedFunctionalGroupsSequence[0]
@@ -142,7 +142,7 @@ def check_phantom(volume, truth, check):
 
 
 def height(shape, x, y):
-    """How much of the line through (x, y) along z lies in a shape, mm; the breast's rim is not asked for."""
+    """Length in mm of the line through (x, y) along z inside a shape; not valid at the breast's rim."""
     (cx, cy, _), (rx, ry, rz) = shape["center_mm"], shape["half_axes_mm"]
     inside = 1 - ((x - cx) / rx) ** 2 - ((y - cy) / ry) ** 2
     return 2 * rz * (np.sqrt(np.clip(inside, 0, None)) if shape["kind"] == "ellipsoid" else 1.0)
@@ -166,7 +166,7 @@ def check_body(volume, truth, check):
 
 def check_standard(path, check):
     if not shutil.which("dciodvfy"):
-        print("  --      dciodvfy (dicom3tools) is not installed: not asked")
+        print("  --      dciodvfy (dicom3tools) is not installed: not checked")
         return
     for options in ([], ["-profile", "IHEDBT"]):
         done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

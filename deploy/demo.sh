@@ -1,14 +1,14 @@
 #!/bin/bash
-# The whole way on one machine: a DBT exam from a simulated modality through tomonode into an Orthanc, and checked there.
+# Demonstrate everything on one machine: send a DBT exam from a simulated modality through tomonode to an Orthanc, and check the result.
 #
 # usage: deploy/demo.sh [--check] [--keep DIR] [--program FILE]
-#   --check         stop everything at the end; exit 0 only if the PACS holds the right object
-#                   (without it node and Orthanc go on until Ctrl-C, to be looked at)
-#   --keep DIR      work in DIR and leave it there (default: a temporary folder, removed at the end)
+#   --check         stop everything at the end; exit 0 only if the PACS contains the right object
+#                   (without it node and Orthanc run until Ctrl-C, so that you can look at them)
+#   --keep DIR      work in DIR and keep it (default: a temporary folder, removed at the end)
 #   --program FILE  use this tomonode instead of building one
 #
-# Nothing outside the work folder is touched, and no server of the machine: the Orthanc is an own one on loopback. Ports are the
-# defaults (node 11112, PACS 4242) where they are free, else free ones.
+# Nothing outside the work folder and no server of the machine is changed: the demo starts a separate Orthanc on loopback. Ports are
+# the defaults (node 11112, PACS 4242) if they are free, else other free ones.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -36,18 +36,18 @@ done
 step() { printf '\n== %s\n' "$*"; }
 now() { date +%s.%N; }
 since() { awk -v a="$1" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }'; }
-fail() { # fail SENTENCE [LOG]: end with the log's tail
+fail() { # fail SENTENCE [LOG]: print SENTENCE and the end of LOG, exit 1
     echo "demo: $1" >&2
     if [ -n "${2:-}" ] && [ -s "$2" ]; then
-        echo "demo: the end of $2:" >&2
+        echo "demo: last lines of $2:" >&2
         tail -n 25 "$2" | sed 's/^/    /' >&2
     fi
     exit 1
 }
 
-# --- everything that was started is stopped on every way out ---------------------------------------------------------------
+# --- at every exit, stop everything that was started ---------------------------------------------------------------
 node_pid="" orthanc_pid="" work=""
-stop() { # stop PID: SIGTERM, and SIGKILL if that does not help within 20 s
+stop() { # stop PID: send SIGTERM, and SIGKILL if it still runs after 20 s
     [ -n "$1" ] || return 0
     kill -TERM "$1" 2>/dev/null || return 0
     for _ in $(seq 200); do
@@ -63,7 +63,7 @@ finish() {
     stop "$orthanc_pid"
     wait 2>/dev/null || true
     if [ -n "$work" ] && [ -z "$keep" ]; then
-        if [ "$code" -eq 0 ]; then rm -rf "$work"; else echo "demo: logs and files are left in $work" >&2; fi
+        if [ "$code" -eq 0 ]; then rm -rf "$work"; else echo "demo: logs and files are kept in $work" >&2; fi
     fi
     exit "$code"
 }
@@ -100,7 +100,7 @@ fi
 "$program" --version
 
 # --- ports -------------------------------------------------------------------------------------------------------------------
-# free_port WANTED: WANTED if nobody listens there, else any free one (WANTED 0: any)
+# free_port WANTED: print WANTED if the port is free, else any free port (WANTED 0: any)
 free_port() {
     /usr/bin/python3 - "$1" <<'PY'
 import socket, sys
@@ -121,23 +121,23 @@ pacs_port=$(free_port 4242)
 rest_port=$(free_port 8042)
 conf=() whom=""
 if [ "$(id -u)" -eq 0 ]; then
-    whom='user = "root";' # a demonstration in a container; a node that stays belongs to a user of its own
+    whom='user = "root";' # for a demonstration in a container; give a permanent node its own user
 fi
 if [ -n "$whom" ] || [ "$node_port" != 11112 ] || [ "$pacs_port" != 4242 ]; then
     cat >"$work/tomonode.conf" <<CONF
-# Laid over the embedded defaults: ports that are free on this machine, and as whom to run.
+# Replaces embedded defaults: ports that are free on this machine, and the user to run as.
 node = { port = $node_port; $whom };
 destinations = ( { name = "pacs"; port = $pacs_port; } );
 CONF
     conf=(-c "$work/tomonode.conf")
-    [ "$node_port $pacs_port" = "11112 4242" ] || echo "A default port is taken: node on $node_port, PACS on $pacs_port (see $work/tomonode.conf)."
+    [ "$node_port $pacs_port" = "11112 4242" ] || echo "A default port is in use: node on $node_port, PACS on $pacs_port (see $work/tomonode.conf)."
 fi
 export TOMONODE_SPOOL=$work/spool
 
 # --- the PACS ----------------------------------------------------------------------------------------------------------------
 step "Starting an Orthanc as the PACS (DICOM $pacs_port, web http://127.0.0.1:$rest_port)"
 mkdir -p "$work/pacs"
-# Orthanc 1.10 has no bind address: REST answers loopback only, and objects are taken from our node on loopback only.
+# Orthanc 1.10 has no bind address: REST is limited to loopback, and objects are accepted only from this node on loopback.
 cat >"$work/orthanc.json" <<JSON
 {
   "Name": "tomonode demo", "StorageDirectory": "$work/pacs", "IndexDirectory": "$work/pacs", "TemporaryDirectory": "$work/pacs",
@@ -167,7 +167,7 @@ for _ in $(seq 100); do
     if echoscu -aet MODALITY -aec TOMONODE 127.0.0.1 "$node_port" >/dev/null 2>&1; then break; fi
     sleep 0.1
 done
-echoscu -aet MODALITY -aec TOMONODE 127.0.0.1 "$node_port" >"$work/echo.log" 2>&1 || fail "the node does not answer C-ECHO on port $node_port" "$work/node.log"
+echoscu -aet MODALITY -aec TOMONODE 127.0.0.1 "$node_port" >"$work/echo.log" 2>&1 || fail "the node does not respond to C-ECHO on port $node_port" "$work/node.log"
 
 # --- the exam ----------------------------------------------------------------------------------------------------------------
 step "Simulating an exam: 25 projections of 2816 x 3584, left breast, CC"
@@ -204,7 +204,7 @@ done
 job=${state%% *}
 "$program" show "${conf[@]}" --json "$job" >"$work/show.json" || fail "tomonode show $job failed" "$work/node.log"
 
-# --- what came out -----------------------------------------------------------------------------------------------------------
+# --- the result -----------------------------------------------------------------------------------------------------------
 step "Fetching it back out of the PACS, and checking"
 mkdir "$work/result"
 /usr/bin/python3 "$root/deploy/check_result.py" check --pacs "$rest" --exam "$work/exam" --out "$work/result" ||

@@ -1,20 +1,20 @@
 #!/bin/bash
-# Installs from the distribution what tomonode needs to be built, tested and demonstrated (Debian 12 and its kin).
-# Does nothing, and asks for nothing, when everything is there. Root is asked for only to install packages.
+# Install from the distribution the packages that building, testing and demonstrating tomonode need (Debian 12 and derivatives).
+# Does nothing if all packages are installed. Root rights are requested only to install packages.
 #
 # usage: deploy/install-deps.sh [build] [test] [demo] [checks] [browser] [nightly]     (no argument: the first three)
-#        deploy/install-deps.sh --list [GROUP...]         (print the package names and end)
+#        deploy/install-deps.sh --list [GROUP...]         (print the package names only)
 set -euo pipefail
 
-# libcmocka-dev is with `build` because every preset configures the unit tests.
+# libcmocka-dev belongs to `build`, because every preset configures the unit tests.
 build="cmake ninja-build gcc g++ pkg-config git libdcmtk-dev libcharls-dev libconfig-dev libsqlite3-dev libjansson-dev libxxhash-dev libssl-dev zlib1g-dev
        libcmocka-dev libkissfft-dev libpng-dev libmicrohttpd-dev libseccomp-dev"
-# The whole-program tests talk to DCMTK's senders and to Orthanc, and check what comes out with dciodvfy and pydicom.
+# The system tests use DCMTK's senders and Orthanc, and check results with dciodvfy and pydicom.
 test="dcmtk dicom3tools openssl orthanc libxml2-utils python3 python3-pydicom python3-numpy python3-pil procps"
-# Tests are skipped without them: the format of the sources, shell scripts; what is installed for systemd, rsyslog and logrotate; diagrams in reports.
-# clang-tidy: the target `tidy`.
+# Needed by the tests of source and script formatting, of the files for systemd, rsyslog and logrotate, and of diagrams in reports, which
+# are skipped without them, and by the target `tidy` (clang-tidy).
 checks="clang-format clang-tidy shellcheck systemd rsyslog logrotate python3-matplotlib"
-# For tests/system/test_status_browser.py, which is skipped without it: some 350 MB.
+# About 350 MB, for tests/system/test_status_browser.py, which is skipped without it.
 browser="chromium"
 # For the presets `tsan` and `fuzz` (tests/nightly.sh): libomp-dev has the OpenMP runtime that the thread sanitizer can see into.
 nightly="clang libclang-rt-dev libomp-dev llvm"
@@ -41,7 +41,7 @@ for group in "$@"; do
         ;;
     esac
 done
-# shellcheck disable=SC2086  # words, on purpose
+# shellcheck disable=SC2086  # word splitting is intended
 wanted=$(printf '%s\n' $wanted | sort -u)
 if [ "$list_only" = yes ]; then
     echo "$wanted"
@@ -49,7 +49,7 @@ if [ "$list_only" = yes ]; then
 fi
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    echo "install-deps: this is no Debian (no dpkg-query, apt-get). Please install what corresponds to:" >&2
+    echo "install-deps: this system is not Debian (no dpkg-query, apt-get). Please install the packages that correspond to:" >&2
     echo "$wanted" >&2
     exit 1
 fi
@@ -70,13 +70,13 @@ elif command -v su >/dev/null && [ -t 0 ]; then
     echo "install-deps: installing them needs root (there is no sudo, so su asks for root's password)."
     as_root() { su root -c "$1"; }
 else
-    echo "install-deps: installing them needs root, and there is neither sudo nor a terminal for su. As root:" >&2
+    echo "install-deps: installing them needs root, and there is neither sudo nor a terminal for su. Run as root:" >&2
     echo "    apt-get install --no-install-recommends $missing" >&2
     exit 1
 fi
 
-# Debian's packages start services: a PACS on ports 4242 and 8042 (orthanc), a system log (rsyslog), a daily timer (logrotate). The programs
-# alone are needed, so on a machine where such a package is new its service stays off.
+# Debian's packages start services: a PACS on ports 4242 and 8042 (orthanc), a system log (rsyslog), a daily timer (logrotate). Only the
+# programs are needed, so the service of a newly installed package is masked.
 services=""
 for package in $missing; do
     case "$package" in
@@ -87,9 +87,9 @@ done
 quiet=""
 if [ -n "$services" ] && [ -d /run/systemd/system ]; then
     quiet="systemctl mask --quiet$services;"
-    echo "install-deps: these services stay off (systemctl unmask turns them on):$services"
+    echo "install-deps: these services are masked (systemctl unmask enables them):$services"
 elif [ -n "$services" ]; then
-    # Without systemd the packages go by policy-rc.d (101: start nothing), unless the machine has a policy already.
+    # Without systemd the packages obey policy-rc.d (exit code 101: start nothing), unless the machine has a policy already.
     quiet="if [ ! -e /usr/sbin/policy-rc.d ]; then
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
         printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; fi;"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Are all sources formatted as .clang-format says? Asks clang-format 14 (Debian 12's): other versions lay out differently, and then this
-# is skipped (77).
+# Check that all sources are formatted according to .clang-format. Needs clang-format 14 (of Debian 12), because other versions format
+# differently; skipped (77) with another version.
 #
 # usage: tests/format.sh [ROOT]
 set -euo pipefail

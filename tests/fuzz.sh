@@ -1,10 +1,10 @@
 #!/bin/bash
-# Runs the fuzz targets under ASan and UBSan; needs clang.
+# Run the fuzz targets under ASan and UBSan; needs clang.
 #
 # usage: tests/fuzz.sh [SECONDS [TARGET...]]     default 600 s each, all targets of tests/fuzz
-#        FUZZ_JOBS=N   so many at a time (default: as many as there are processors)
-# What is new in a corpus stays in build/fuzz/corpus, findings in build/fuzz/findings, each target's log beside them.
-# Exit 0: no finding; 1: findings; 2: a target that is not there.
+#        FUZZ_JOBS=N   number of simultaneous targets (default: number of processors)
+# New corpus files are written to build/fuzz/corpus, findings to build/fuzz/findings, a log of each target to build/fuzz.
+# Exit 0: no finding; 1: findings; 2: unknown target.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-600}
@@ -23,10 +23,10 @@ for name in "${targets[@]}"; do
     echo "fuzz_$name"
 done | xargs cmake --build --preset fuzz --target
 mkdir -p build/fuzz/findings
-# A length of 4 GB in 60 bytes of input is a refusal, and should be a quick one: nothing that is fuzzed needs so much.
+# An input of 60 bytes that announces 4 GB must be refused quickly: no fuzzed function needs so much memory.
 export ASAN_OPTIONS=max_allocation_size_mb=512:allocator_may_return_null=1:quarantine_size_mb=32
 
-# How long an input may be, by target; the dictionary is the file of its name, where there is one.
+# Maximum length of an input, by target; the dictionary is the file with the target's name, if it exists.
 longest() {
     case $1 in
     config | sinogram) echo 16384 ;;
@@ -38,9 +38,9 @@ longest() {
 run() { # run NAME: one target
     local name=$1 corpus=build/fuzz/corpus/$1 more=()
     mkdir -p "$corpus"
-    # DCMTK forgets lists of some refused requests, see the suppression in the target: an association is a process, they end with it. Looking
-    # for leaks after each of them costs fifty times the run itself, so it is done once at the end; and only the slow way of walking the
-    # stack, which needs no frame pointers, tells there whose they are.
+    # DCMTK leaks lists of some refused requests, see the suppression in the target; they end with the process of the association. A leak
+    # check after each input takes fifty times as long as the run itself, so it is done once at the end; the suppression then needs
+    # the slow stack unwinder, which works without frame pointers.
     if [ "$name" = association ]; then
         more+=(-detect_leaks=0)
         local -x ASAN_OPTIONS=$ASAN_OPTIONS:fast_unwind_on_malloc=0

@@ -1,9 +1,9 @@
 #!/bin/bash
-# What is too long for every change: the sanitizers over the whole suite, the soak, every fuzz target. Run it from cron or a timer.
+# Run the tests that take too long for every change: the whole suite under sanitizers, the soak, every fuzz target. Start it from cron or a timer.
 #
-# usage: tests/nightly.sh [MINUTES]     of each fuzz target and of the soak; default 30
-# Writes build/nightly/SUMMARY and a log for each step beside it. A step that fails does not keep the others from running.
-# Exit 0: all passed (or were skipped, which the summary says).
+# usage: tests/nightly.sh [MINUTES]     duration of each fuzz target and of the soak; default 30
+# Writes build/nightly/SUMMARY, and a log of each step in the same folder. After a failed step the others still run.
+# Exit 0: all passed (or were skipped, see the summary).
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 minutes=${1:-30}
@@ -28,7 +28,7 @@ step() { # step NAME COMMAND...: exit 77 is "skipped"
     [ "$code" -eq 0 ] || [ "$code" -eq 77 ] || failed=1
 }
 
-# suite PRESET: the whole suite. A report of any process fails its test (tests/sanitized.sh); what was skipped stands in the summary.
+# suite PRESET: the whole suite. A report of any process fails its test (tests/sanitized.sh); skipped tests are listed in the summary.
 suite() {
     local preset=$1 code=0
     if [ "$preset" = tsan ] && ! command -v clang >/dev/null; then
@@ -41,13 +41,13 @@ suite() {
     return "$code"
 }
 
-# What is installed, built anew: -O3 finds warnings that the build of every day does not.
+# A new release build, as installed: with -O3 the compiler finds more warnings than in the development build.
 warnings() {
     cmake --preset release -B "$out/release" -DTOMONODE_WERROR=ON && cmake --build "$out/release"
 }
 
 soak() {
-    [ -x tests/soak.sh ] || { echo "tests/soak.sh is not there"; return 77; }
+    [ -x tests/soak.sh ] || { echo "tests/soak.sh does not exist"; return 77; }
     tests/soak.sh --minutes "$minutes"
 }
 

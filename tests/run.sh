@@ -1,9 +1,9 @@
 #!/bin/bash
-# Builds tomonode and runs all its tests; installs first what is missing (see deploy/install-deps.sh). Where the browser and the programs of
-# the group `checks` cannot be installed, their tests alone are skipped.
+# Build tomonode and run all its tests; first install missing packages (see deploy/install-deps.sh). If the browser or the programs of
+# the group `checks` cannot be installed, only their tests are skipped.
 #
 # usage: tests/run.sh [PRESET] [-R REGEX]     PRESET: dev (default), release, asan, tsan, cuda, kernels
-#        -R REGEX  run the tests alone whose name matches (CTest)
+#        -R REGEX  run only the tests whose name matches (CTest)
 # Ends with CTest's summary and a list of what was skipped, each with its reason. Exit code: CTest's; 1 if a test was skipped without a
 # reason.
 set -euo pipefail
@@ -37,14 +37,14 @@ needed=(build test)
 [ "$preset" != tsan ] || needed+=(nightly)
 if ! deploy/install-deps.sh "${needed[@]}" checks browser; then
     deploy/install-deps.sh "${needed[@]}"
-    echo "tests/run.sh: what needs the packages that could not be installed is skipped" >&2
+    echo "tests/run.sh: tests that need packages that could not be installed are skipped" >&2
 fi
 jobs=$(nproc)
 results=build/$preset/tests.xml # CTest's, see the test presets in CMakePresets.json
 rm -f "$results"
 cmake --preset "$preset"
 cmake --build --preset "$preset" -j "$jobs"
-# System tests run alone (they measure, and they listen); the unit tests share the cores.
+# System tests run one at a time (they measure times and open ports); unit tests run in parallel.
 code=0
 ctest --preset "$preset" -j "$jobs" --no-tests=error "${regex[@]}" || code=$?
 if [ -f "$results" ]; then

@@ -1,11 +1,11 @@
 #!/bin/bash
-# One test of a build with sanitizers: it fails where any process that it started has made a report, however that process ended.
+# Run one test of a build with sanitizers; fail if any process that it started wrote a report, however that process ended.
 #
-# usage: tests/sanitized.sh FOLDER NAME COMMAND [ARGUMENT...]     (CTest does it, see tests/CMakeLists.txt)
-# Reports go to FOLDER/NAME/report.PROCESS: written to standard error they would end in the log of a node that the test removes, and the
-# exit code of a process that the test kills, or whose crash the node is there to survive, is seen by nobody. No process is kept from
-# writing them: a build with sanitizers has no sandbox. The files of a failed test stay.
-# Exit code: the command's; 66 where it passed or was skipped, and there are reports.
+# usage: tests/sanitized.sh FOLDER NAME COMMAND [ARGUMENT...]     (called by CTest, see tests/CMakeLists.txt)
+# Reports are written to FOLDER/NAME/report.PROCESS: on standard error they would be lost in the log of a node that the test removes, and
+# the exit code of a process that the test kills, or whose crash the node survives, is not checked. Every process can write there,
+# because a build with sanitizers has no sandbox. The files of a failed test are kept.
+# Exit code: the command's; 66 if it passed or was skipped, and there are reports.
 set -uo pipefail
 [ $# -ge 3 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
 folder=$1/${2//\//_}
@@ -15,7 +15,7 @@ mkdir -p "$folder" || exit 1
 chmod 1777 "$folder" # a node may have become another user
 tests=$(cd "$(dirname "$0")" && pwd)
 log="log_path='$folder/report'"
-# libarcher asks on standard error for ignore_noninstrumented_modules=1: not heeded, so that what DCMTK and SQLite do with memory of ours is seen.
+# libarcher recommends ignore_noninstrumented_modules=1 on standard error; not set, so that accesses of DCMTK and SQLite to this program's memory are checked.
 tsan="suppressions='$tests/tsan.supp':exitcode=66:second_deadlock_stack=1"
 export TSAN_OPTIONS="$tsan:${TSAN_OPTIONS:-}:$log" ASAN_OPTIONS="${ASAN_OPTIONS:-}:$log" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS:-}:$log"
 export LSAN_OPTIONS="print_suppressions=0:${LSAN_OPTIONS:-}" # what was suppressed is no report

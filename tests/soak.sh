@@ -1,17 +1,18 @@
 #!/bin/bash
-# The long forms of the tests of what a node promises (docs/reliability.md): kill, fill, freeze, cut, crowd, and a day in fast motion.
+# Long forms of the tests of the node's guarantees (docs/reliability.md): killed processes, full disks, frozen and broken peers, many
+# associations, and the exams of a day in quick succession.
 #
 # usage: tests/soak.sh [--minutes N] [--kills N] [--full N] [--exams N] [--sweep] [--crowd] [--peers] [--damage N] [--seed S]
-#        --minutes N  all of it, each of the parts below for its share of so many minutes
+#        --minutes N  all parts below, each for its share of N minutes
 #        --kills N    kill -9 of any process at every event of the journal and at random bytes, N times
-#        --full N     kill -9 at random moments of exams of 500 MB, N times, with Orthanc as the PACS where it is installed
-#        --exams N    a day in fast motion: N small exams through one daemon
-#        --sweep      disk full at every block of 1 MB, over 20 MB, in the last bytes, under journal and result
+#        --full N     kill -9 at random moments of exams of 500 MB, N times, with Orthanc as the PACS if it is installed
+#        --exams N    N small exams in quick succession through one daemon
+#        --sweep      full disk: at every block of an object of 1 MB, within one of 20 MB, in the last bytes, while journal and result are written
 #        --crowd      a hundred associations of ten images
-#        --peers      throughput beside a frozen and a dribbling peer
-#        --damage N   damaged rows and files, and jumps of the clock, N times, each time with another seed
-# Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else where the program lies.
-# Seeds are printed; ends with a table of the parts, and with 1 if one of them failed.
+#        --peers      throughput while one peer is frozen and another sends a byte now and then
+#        --damage N   damaged rows and files, and jumps of the clock, N times, each time with a different seed
+# Program: $TOMONODE, else build/release/tomonode; its build folder: $TOMONODE_BUILD, else the folder of the program.
+# Prints the seeds and a table of the parts. Exit code 1 if a part failed.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 TOMONODE=$(realpath "${TOMONODE:-build/release/tomonode}")
@@ -63,7 +64,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || { echo "tests/soak.sh: what? See tests/soak.sh --help" >&2; exit 2; }
+[ ${#parts[@]} -gt 0 ] || { echo "tests/soak.sh: no part selected, see tests/soak.sh --help" >&2; exit 2; }
 
 failed=0
 summary=()

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What a GPU machine is asked about the kernels and the reconstruction, in one go: do the devices agree, is memory used rightly, how fast is it.
+# Test kernels and reconstruction on a machine with a GPU: agreement of the devices, correct use of memory, speed.
 #
-# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: where recon_test_cuda*, bench lie (default: the
-#        folder above, as in the bundle). Libraries are looked for in FOLDER and in FOLDER/../lib. Needs a CUDA device; with
+# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: contains recon_test_cuda*, bench (default: the
+#        folder above, as in the bundle). Libraries are searched in FOLDER and in FOLDER/../lib. Needs a CUDA device; with
 #        --sanitizer also compute-sanitizer.
 set -u
 sanitizer=no

@@ -1,8 +1,8 @@
 #!/bin/bash
-# What a GPU machine is asked about the whole node: does it work in its sandbox, and does it lose anything when it is killed.
+# Test the whole node on a machine with a GPU: that it works in its sandbox, and loses nothing when it is killed.
 #
-# usage: tests/gpu/node.sh [--kills N] [--minutes M]     of exams of 500 MB through the GPU's worker; default 20, no limit; 0: none
-# Works on the program of the bundle that it lies in, else on $TOMONODE. Needs a CUDA device and python3 with its standard library alone.
+# usage: tests/gpu/node.sh [--kills N] [--minutes M]     kills during exams of 500 MB on the GPU; default 20 kills, no time limit; 0: none
+# Tests the program of the bundle that contains this script, else $TOMONODE. Needs a CUDA device and python3 with its standard library only.
 # Exit 1: something failed.
 set -u
 kills=20 minutes=()

@@ -12,7 +12,7 @@ fail() {
 	failed=1
 }
 
-# expect CODE COMMAND...: run it; stdout and stderr stay in $work/out and $work/err.
+# expect CODE COMMAND...: run it and check its exit code; stdout and stderr are written to $work/out and $work/err.
 expect() {
 	want=$1
 	shift
@@ -54,7 +54,7 @@ for command in serve check recon simulate export list show retry cancel test-pee
 	err_has "tomonode $command"
 done
 
-# What is wrong with the command line is said in JSON, too, wherever --json stands
+# Errors in the command line are printed as JSON with --json at any position
 expect 2 "$TOMONODE" list --no-such-option --json
 json_is 'd["ok"] is False and d["code"] == 2 and "--no-such-option" in d["error"]'
 expect 2 "$TOMONODE" simulate dbt --phantom none -o "$work/none" --json
@@ -125,13 +125,13 @@ expect 2 "$TOMONODE" check -c
 err_has "needs a value"
 expect 3 "$TOMONODE" recon -c "$work/bad.conf" -o "$work/o" "$work"
 
-# The reference in the manual is the one of the program
+# The reference in the manual equals the output of check --describe
 expect 0 "$TOMONODE" check --describe
 sed -n '/^<!-- begin: tomonode check --describe -->$/,/^<!-- end -->$/p' "$TOMONODE_SOURCE/docs/configuration.md" | sed '1d;$d' >"$work/doc"
 [ -s "$work/doc" ] || fail "docs/configuration.md holds no reference"
 cmp -s "$work/out" "$work/doc" || fail "docs/configuration.md is not what check --describe prints: $(diff "$work/out" "$work/doc" | head -5)"
 
-# Of a spool without a journal "no jobs" is not the whole truth; a journal that may not be read is no peer's refusal (7).
+# For a spool without a journal list also prints that there is none; a journal without read permission is not exit code 7 (refused by a peer).
 expect 0 "$TOMONODE" list
 out_has "no jobs"
 err_has "$work/spool holds no journal"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What `cmake --install` leaves behind: it is where it belongs for each prefix, the program runs from there, and what systemd, rsyslog
-# and logrotate read is right by their own judgement (where they are installed).
+# Check `cmake --install`: files are in the right folders for each prefix, the program runs from there, and systemd, rsyslog and logrotate
+# (if installed) accept their files.
 set -euo pipefail
 work=$(mktemp -d)
 node=""
@@ -23,7 +23,7 @@ holds() { # holds FOLDER FILE...
     done
 }
 
-# Where things lie. Under /usr the configuration is /etc; elsewhere it is below the prefix.
+# Paths: with prefix /usr the configuration is in /etc; with other prefixes below the prefix.
 install_to "$work/usr" /usr
 holds "$work/usr" /usr/bin/tomonode /etc/tomonode/tomonode.conf /etc/tomonode/defaults.conf /usr/lib/systemd/system/tomonode.service \
     /usr/lib/sysusers.d/tomonode.conf /usr/lib/tmpfiles.d/tomonode.conf /usr/share/doc/tomonode/docs/deployment.md \
@@ -43,12 +43,12 @@ for root in usr local; do
     done <"$work/named"
 done
 
-# The operator's file is kept.
+# The operator's file is not overwritten.
 echo '# mine' >"$work/usr/etc/tomonode/tomonode.conf"
 install_to "$work/usr" /usr
 grep -q '^# mine$' "$work/usr/etc/tomonode/tomonode.conf" || fail "an upgrade replaced tomonode.conf"
 
-# It runs from there, with the file that comes with it, which commands read by themselves.
+# The program runs from there, and commands read the installed configuration by default.
 unset TOMONODE_CONF
 for program in "$work/usr/usr/bin/tomonode" "$work/local/usr/local/bin/tomonode"; do
     etc=$work/local/usr/local/etc
@@ -80,7 +80,7 @@ kill "$node"
 wait "$node" || fail "the installed node did not stop cleanly"
 node=""
 
-# systemd's own judgement. The calls that the node's own sandbox needs are not among those that every systemd allows a service.
+# systemd checks the unit. The system calls that the node's sandbox needs are not in @system-service of every systemd.
 for call in landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp; do
     grep -q "^SystemCallFilter=.*$call" "$unit" || fail "the unit forbids $call, so that the node cannot limit its processes"
 done
@@ -105,8 +105,8 @@ if command -v systemd-sysusers >/dev/null && [ "$(id -u)" -eq 0 ]; then
 else
     echo "skipped: user and folders: needs root and systemd-sysusers"
 fi
-# LogsDirectory= hands a folder of another owner, with every file in it, to the node's user: so tmpfiles must agree with the unit, and
-# what syslog writes must lie elsewhere.
+# LogsDirectory= changes the owner of an existing folder, and of every file in it, to the node's user: so tmpfiles must agree with the unit,
+# and the files of syslog must be elsewhere.
 examples=$work/usr/usr/share/doc/tomonode/examples
 grep -q '^d /var/log/tomonode 0750 tomonode tomonode ' "$work/usr/usr/lib/tmpfiles.d/tomonode.conf" || fail "tmpfiles and unit disagree"
 ! grep -n '/var/log/tomonode/' "$examples/rsyslog-tomonode.conf" "$examples/logrotate-tomonode" || fail "syslog's files are the node's"
