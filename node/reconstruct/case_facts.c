@@ -1,7 +1,5 @@
-/* case_facts.c - asks every kind whether an instance is of it.
- *
- * Three answers: of this kind; an encoding that is known and not read (refused: kept apart, with the reason); anything else
- * (ignored). */
+/* case_facts.c - ask every kind whether an instance belongs to it. Three results: an instance of this kind; a known encoding that
+ * is not supported (refused, with the reason); anything else (ignored). */
 #include "node/reconstruct/case_facts.h"
 
 #include <errno.h>
@@ -69,7 +67,7 @@ int case_recognise_sinogram(const struct dicom_file *file, const char *format, s
 	return 1;
 }
 
-/* No kind knows what it is. */
+/* No kind recognises the object. */
 static void unknown_class(struct case_facts *f)
 {
 	f->refused = strncmp(f->sop_class, STANDARD_ROOT, strlen(STANDARD_ROOT)) != 0;
@@ -110,7 +108,8 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 	if (rc == 0)
 		rc = read_uids(dicom_root(file), &f, err);
 	if (rc == 0) {
-		dicom_get_text(dicom_root(file), TAG_PATIENT_ID, f.patient, sizeof(f.patient), NULL); /* a bad one is none */
+		dicom_get_text(dicom_root(file), TAG_PATIENT_ID, f.patient, sizeof(f.patient),
+			       NULL); /* an invalid Patient ID counts as missing */
 		rc = recognise(file, &f, err);
 	}
 	dicom_close(file);

@@ -1,7 +1,5 @@
-/* case_files.c - walks folders and sorts what lies there into cases, by what case_read_facts() says of each file.
- *
- * Files without the DICM mark at byte 128 are counted and left alone; a DICOM file that cannot be read is a refusal with its
- * reason. */
+/* case_files.c - walk through folders and sort their files into cases with case_read_facts(). Files without the DICM mark at byte
+ * 128 are counted and skipped; a DICOM file that cannot be read is refused with its reason. */
 #include <errno.h>
 #include <fts.h>
 #include <stdio.h>
@@ -12,12 +10,12 @@
 
 #define FILES_MAX 100000
 
-/* Room for one more element in an array that grows by doubling. */
+/* Make room for one more element in an array that grows by doubling. */
 static int grow(void **array, size_t n, size_t size, struct err *err)
 {
 	void *bigger;
 
-	if (n & (n - 1)) /* n is no power of two: there is room */
+	if (n & (n - 1)) /* n is not a power of two: there is room */
 		return 0;
 	bigger = realloc(*array, (n ? 2 * n : 1) * size);
 	if (!bigger)

@@ -1,10 +1,10 @@
-/* case_planes.c - from the objects' bytes to planes in the session.
+/* case_planes.c - convert the objects' bytes to planes of the session.
  *
- * - Role of the model by role: the objects' roles that it is made of are read and hashed side by side, then GROUP planes at a
- *   time are turned into numbers by a pool of threads and handed over. Their bytes are kept until the last plane, nothing else
- *   is.
- * - A correction factor of 0 or below would make a factor that is no number: refused with its place. Everything else that is no
- *   count is found by the session, which looks at every bin anyway.
+ * - Each role of the model is processed in turn: the roles of the objects that it is computed from are read and hashed in
+ * parallel; then a pool of threads converts GROUP planes at a time, which are passed to the session. Only the bytes of these
+ * roles are kept, until their last plane.
+ * - A correction factor of 0 or below is refused with its place, because it would give a factor that is not a number. The
+ * session, which checks every bin anyway, finds all other invalid counts.
  */
 #include "node/reconstruct/case_planes.h"
 
@@ -17,7 +17,7 @@
 #include "kernels/clock.h"
 #include "node/base/thread_pool.h"
 
-#define GROUP 64 /* planes */
+#define GROUP 64 /* planes converted at a time */
 
 struct source {
 	enum sinogram_role role;
@@ -30,9 +30,9 @@ struct planes {
 	const struct sinogram *s;
 	struct source sources[3];
 	int n_sources;
-	int first;	/* plane of the group */
-	float *group;	/* GROUP planes */
-	float *scratch; /* one plane for each of the group */
+	int first;	/* first plane of the group */
+	float *group;	/* buffer of GROUP planes */
+	float *scratch; /* buffer of one plane for each plane of the group */
 	struct bad {
 		bool there;
 		enum sinogram_role role;
@@ -48,7 +48,7 @@ int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_bac
 {
 	static const struct {
 		enum sinogram_role role;
-		const char *word; /* in "applied corrections" */
+		const char *word; /* name in "applied corrections" */
 	} twice[] = {{SINOGRAM_ATTENUATION, "attenuation"},
 		     {SINOGRAM_NORMALISATION, "normali"},
 		     {SINOGRAM_ADDITIVE, "scatter"},
@@ -82,7 +82,7 @@ static size_t plane_bins(const struct planes *p)
 	return (size_t)m->n_angles * (size_t)m->n_radial;
 }
 
-/* One plane of the group: the first source as it is, or all of them as a factor. */
+/* Make one plane of the group: the first source unchanged, or a factor computed from all. */
 static void make_plane(void *ctx, size_t part)
 {
 	struct planes *p = ctx;
@@ -123,7 +123,7 @@ static int check_group(const struct planes *p, int n, struct err *err)
 	return 0;
 }
 
-/* All planes of a role of the model, out of the sources. done, all: planes, for the monitor. */
+/* Pass all planes of a role of the model to the session. done, all: numbers of planes, for the monitor. */
 static int hand_over(struct planes *p, enum pet_role role, struct pet_session *session, struct thread_pool *pool,
 		     const struct monitor *monitor, size_t done, size_t all, struct case_planes_report *report, struct err *err)
 {
@@ -153,7 +153,7 @@ static int hand_over(struct planes *p, enum pet_role role, struct pet_session *s
 			rc = pet_put(session, role, p->first, n, p->group, err);
 		report->seconds_upload += clock_seconds() - made;
 	}
-	if (rc == -EINVAL) { /* what it says is about the data: they are to be held */
+	if (rc == -EINVAL) { /* the error is about the data: the case is to be held */
 		if (err)
 			err->code = EBADMSG;
 		rc = -EBADMSG;

@@ -1,11 +1,11 @@
-/* case_views.c - from the files' stored values to line integrals in the session, all views of a case.
+/* case_views.c - convert the stored values of all views of a case to line integrals in the session.
  *
- * - Readers, a thread each, take one view after the other all the way: read and turned, I0, binned and logarithm, air marked,
- *   handed over. What a view needs lies in one core's caches most of the way, and the frames of one file are read side by
- *   side, too.
- * - Nothing but one view's stored values a reader is kept outside the session.
- * - The caller's thread waits, reports progress and asks whether to go on: callbacks come from there alone.
- * - A view that was begun is always ended, so that no reader waits for a room that nobody gives back.
+ * - Each reader, a thread, does all steps of one view after the other: read and orient, I0, bin and logarithm, mark air, pass to
+ * the session. The data of a view are in one core's caches most of the time, and the frames of one file are also read in
+ * parallel.
+ * - Outside the session, memory is needed only for the stored values of one view per reader.
+ * - The caller's thread waits, reports progress and checks for cancellation: callbacks are called only from it.
+ * - A view that was begun is always ended, so that no reader waits for a buffer that is never freed.
  */
 #include "node/reconstruct/case_views.h"
 
@@ -19,28 +19,28 @@
 #include "recon/core/threads.h"
 #include "recon/dbt/breast_mask.h"
 
-#define READERS_MAX 8	/* four prepare while four read: */
-#define PREPARING 4	/* a session has room for about so many views at a time */
-#define LOOK_EVERY 0.05 /* s between two looks at the monitor */
+#define READERS_MAX 8	/* four prepare while four read */
+#define PREPARING 4	/* a session has buffers for about this number of views at a time */
+#define LOOK_EVERY 0.05 /* interval of checks of the monitor, s */
 
 struct reading {
 	const struct exam *exam;
 	const struct dbt_plan *plan;
 	struct dbt_session *session;
-	struct scan merged; /* what the mask needs to know of the merged bins: numbers and pitch */
+	struct scan merged; /* for the mask: numbers and pitch of the merged bins */
 	bool mask;
 	int threads_each;
-	pthread_mutex_t lock; /* of all below */
+	pthread_mutex_t lock; /* protects all members below */
 	pthread_cond_t changed;
-	int next, done; /* views */
-	int running;	/* readers */
+	int next, done; /* next view to read, and number of finished views */
+	int running;	/* number of running readers */
 	bool stop;
-	int rc; /* of the first that failed */
+	int rc; /* error of the first reader that failed */
 	struct err err;
 	struct case_views_report report;
 };
 
-/* Line integrals and mask of one view, into the session's room. */
+/* Compute line integrals and mask of one view in the session's buffer. */
 static int prepare(const struct reading *r, const struct prep *prep, const uint16_t *raw, float *line, float *valid,
 		   struct case_views_report *report, struct err *err)
 {
@@ -96,7 +96,7 @@ static int read_one(const struct reading *r, int view, uint16_t *raw, struct cas
 	return rc < 0 ? rc : ended;
 }
 
-/* The next view to read; -1: none is left, or no more are wanted. */
+/* Return the next view to read; -1: none left, or reading was stopped. */
 static int next_view(struct reading *r, int finished)
 {
 	int view;
@@ -152,7 +152,7 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-/* Until all readers have left. Whether the caller cancelled. */
+/* Wait until all readers have ended. Returns true if the caller cancelled. */
 static bool watch(struct reading *r, const struct monitor *monitor)
 {
 	bool cancelled = false;
@@ -178,7 +178,7 @@ static bool watch(struct reading *r, const struct monitor *monitor)
 	return cancelled;
 }
 
-/* As many readers as the work can be shared out to evenly: 25 views take four rounds with eight readers, and so they do with
+/* Return the number of readers. It is reduced if fewer need as many rounds: 25 views take four rounds with eight readers and with
  * seven.
  */
 static int count_readers(int n_views, int threads)
@@ -200,7 +200,7 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 	while (started < wanted && (rc = pthread_create(&readers[started], NULL, reader, r)) == 0)
 		started++;
 	pthread_mutex_lock(&r->lock);
-	r->running -= wanted - started; /* those that there are do it */
+	r->running -= wanted - started; /* the readers that could be started do all the work */
 	pthread_mutex_unlock(&r->lock);
 	if (started == 0)
 		return err_set(err, rc, "cannot start a thread to read with");

@@ -1,8 +1,6 @@
-/* reconstruct.c - one case from files to files: which kind it is, whether the protocol is for it, and the stages that all kinds
- * have.
- *
- * Nothing is allocated in proportion to the data before the plan is accepted, but for headers; nothing appears in the output
- * folder before all objects are on disk. See node/reconstruct/reconstruct.h.
+/* reconstruct.c - reconstruct one case from files to files: determine its kind, check that the protocol is for it, and run the
+ * stages that all kinds have. Before the plan is accepted, memory does not depend on the amount of data, except for headers; no
+ * object appears in the output folder before all are on disk. See node/reconstruct/reconstruct.h.
  */
 #include "node/reconstruct/reconstruct.h"
 
@@ -46,7 +44,7 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 	return 0;
 }
 
-/* By the first file. One that cannot be read is for the reconstruction of the protocol's kind to refuse. */
+/* Check the kind by the first file. A file that cannot be read is refused later, by the stages of the protocol's kind. */
 static int check_kind(const struct protocol_conf *protocol, const char *const *paths, size_t n_paths, struct err *err)
 {
 	const struct kind *wanted = kind_of(protocol->kind);

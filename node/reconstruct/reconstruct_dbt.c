@@ -1,4 +1,5 @@
-/* reconstruct_dbt.c - one tomosynthesis: views are read and prepared side by side, slices are written while they come. */
+/* reconstruct_dbt.c - reconstruct one tomosynthesis: views are read and prepared in parallel, and each slice is written as soon
+ * as it is available. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = dbt_plan(&base->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, base->dev, &w->plan, err);
 	if (rc == 0)
 		rc = result_check(base->protocol, &w->plan, err);
-	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol and this case do not fit */
+	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* this protocol does not fit this case */
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;

@@ -1,4 +1,4 @@
-/* reconstruct_parallel.c - one scan of parallel beams, read as a whole. */
+/* reconstruct_parallel.c - reconstruct one scan of parallel beams, which is read as a whole. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 struct parallel_work {
 	struct reconstruct_work base;
 	struct sinogram *s;
-	const struct interfile *header; /* of s */
+	const struct interfile *header; /* header of s */
 	struct parallel_plan plan;
 	float *lines, *volume;
 	struct parallel_report run;
@@ -37,7 +37,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
-/* The bytes, then floats of them. Values that are no line integrals are refused by parallel_reconstruct(). */
+/* Read the bytes and convert them to floats. parallel_reconstruct() refuses values that are not line integrals. */
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;

@@ -1,4 +1,4 @@
-/* reconstruct_pet.c - one PET acquisition. Sensitivity images stay in the cache for later cases. */
+/* reconstruct_pet.c - reconstruct one PET acquisition. Sensitivity images stay in the cache for later cases. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	struct pet_work *w = (struct pet_work *)base;
 	int rc = pet_run(w->session, base->monitor, &w->run, err);
 
-	return err_remap(rc, EDOM, EBADMSG, err); /* no counts */
+	return err_remap(rc, EDOM, EBADMSG, err); /* the data have no counts */
 }
 
 static int read_volume(struct pet_work *w, struct err *err)

@@ -1,4 +1,5 @@
-/* reconstruct_report.c - what a reconstruction took and made, as JSON: the same words in the journal, in `show` and in `recon`.
+/* reconstruct_report.c - write times and objects of a reconstruction as JSON, with the same names in the journal, in `show` and
+ * in `recon`.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -6,6 +6,6 @@ struct algorithm_terms algorithm_terms(enum algorithm a)
 		return (struct algorithm_terms){"ITERATIVE", "113963", "Iterative Reconstruction"};
 	if (algorithm_info(a)->filtered)
 		return (struct algorithm_terms){"FILTER_BACK_PROJ", "113962", "Filtered Back Projection"};
-	/* shift and add: neither filtered nor iterated, and without a term of its own */
+	/* shift and add: neither filtered nor iterated; it has no term of its own */
 	return (struct algorithm_terms){"BACK_PROJ", "113042", "Pixel by pixel addition"};
 }

@@ -1,8 +1,8 @@
-/* ct_result.c - a volume of parallel beams onto the disk as a series of CT Image objects. See node/result/ct_result.h.
+/* ct_result.c - write a volume of parallel beams as a series of CT Image objects. See node/result/ct_result.h.
  *
- * - Hounsfield units: HU = 1000 (x / mu_water - 1), stored as they are, rounded: slope 1, intercept 0, signed. What lies beyond
- *   16 bits is cut off and said.
- * - Else stored = round(x / slope) with one slope for the whole series, its largest |x| / 32767.
+ * - Hounsfield units: HU = 1000 (x / mu_water - 1), rounded and stored directly: slope 1, intercept 0, signed. Values beyond 16
+ * bits are clipped, with a warning.
+ * - Otherwise stored = round(x / slope) with one slope for the whole series, its largest |x| / 32767.
  */
 #include "node/result/ct_result.h"
 
@@ -16,7 +16,7 @@
 #include "node/base/version.h"
 #include "node/result/ct_result_internal.h"
 
-#define HU_LEAST (-32768) /* of 16 bits */
+#define HU_LEAST (-32768) /* smallest value of 16 bits */
 #define HU_MOST 32767
 
 /* ---- identity ---- */
@@ -51,7 +51,7 @@ static double hounsfield(double x, double mu_water)
 	return 1000 * (x / mu_water - 1);
 }
 
-/* In which unit, and with which slope. */
+/* Choose the unit and the slope of the stored values. */
 static void choose_unit(struct ct_result *r)
 {
 	const struct interfile *h = &r->s->part[SINOGRAM_LINES].header;
@@ -136,7 +136,7 @@ static int make_header(struct ct_result *r, struct dicom_file **ret_header, stru
 		dicom_close(header);
 		return root.rc;
 	}
-	r->slope = slope; /* as readers see it */
+	r->slope = slope; /* the slope with the digits that are in the header */
 	*ret_header = header;
 	return 0;
 }

@@ -1,10 +1,11 @@
-/* ct_result_header.c - the header of a CT Image (PS3.3 A.3) of parallel beams: series, plane, values, sources and the recipe.
+/* ct_result_header.c - write the header of a CT Image (PS3.3 A.3) of parallel beams: series, plane, values, sources and the
+ * recipe.
  *
- * - The images are derived from raw data: Image Type DERIVED, Source Instance Sequence and Common Instance Reference name
- *   every source.
- * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNIT
- *   device="..." protocol="name: key=value ..." beams="...". The digest is that of program version, device, protocol, beams
- *   and unit in full, joined by newlines.
+ * - The images are derived from raw data: Image Type is DERIVED; Source Instance Sequence and Common Instance Reference name
+ * every source.
+ * - The recipe is stored in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNIT
+ * device="..." protocol="name: key=value ..." beams="...". The digest is that of program version, device, protocol, beams and
+ * unit in full, joined by newlines.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,14 +19,14 @@
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 
-/* As the source has them. */
+/* Attributes copied from the source. */
 static const uint32_t copied[] = {
 	TAG_SERIES_DATE,	   TAG_SERIES_TIME,	      TAG_ACQUISITION_DATE,
 	TAG_ACQUISITION_TIME,	   TAG_ACQUISITION_DATE_TIME, DICOM_TAG(0x0008, 0x2218), /* Anatomic Region */
 	TAG_IRRADIATION_EVENT_UID, TAG_BODY_PART_EXAMINED,    TAG_PATIENT_POSITION,
 };
 
-/* Type 2. */
+/* Type 2: copied, or written empty. */
 static const uint32_t copied_or_empty[] = {
 	TAG_KVP,
 	DICOM_TAG(0x0020, 0x0012), /* Acquisition Number */
@@ -53,7 +54,7 @@ static void fill_series(const struct ct_result *r, struct item_writer *w)
 	const struct result_series series = {r->source, r->info->protocol, "CT", "CT", r->series};
 
 	result_series_fill(&series, w);
-	/* a source that gives codes alone has its position in the facts, too */
+	/* if the source has only codes, the facts have the position */
 	item_put_text(w, TAG_PATIENT_POSITION, r->s->facts.patient_position);
 }
 
@@ -62,7 +63,7 @@ static void fill_values(const struct ct_result *r, struct item_writer *w)
 	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
 	item_put_double(w, TAG_RESCALE_SLOPE, r->slope);
 	item_put_text(w, TAG_RESCALE_TYPE, r->hounsfield ? "HU" : "US");
-	if (r->hounsfield) { /* a usual one for soft tissue */
+	if (r->hounsfield) { /* a usual window for soft tissue */
 		item_put_double(w, TAG_WINDOW_CENTER, 40);
 		item_put_double(w, TAG_WINDOW_WIDTH, 400);
 	} else {
@@ -85,7 +86,7 @@ static void fill_image(const struct ct_result *r, struct item_writer *w)
 		item_put_text(w, TAG_CONVOLUTION_KERNEL, filter_name(p));
 }
 
-/* ---- where it comes from ---- */
+/* ---- provenance ---- */
 
 void ct_result_describe_beams(const struct sinogram *s, char *ret_text, size_t size)
 {
@@ -113,7 +114,7 @@ static void describe_recipe(const struct ct_result *r, char *ret_text, size_t si
 		memcpy(ret_text + size - 4, "...", 4);
 }
 
-/* ST: 1024 characters at most. */
+/* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct ct_result *r, char *ret_text, size_t size)
 {
 	const struct protocol_conf *p = r->info->protocol;
@@ -144,7 +145,7 @@ static void fill_sources(const struct ct_result *r, struct item_writer *root)
 	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
-	if (algorithm_iterates(a) || algorithm_info(a)->filtered) /* backprojection alone has no code here */
+	if (algorithm_iterates(a) || algorithm_info(a)->filtered) /* there is no code for unfiltered backprojection */
 		item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, algorithm_terms(a).code, "DCM", algorithm_terms(a).meaning);
 	describe_recipe(r, text, sizeof(text));
 	provenance_fill_contributing_equipment(r->source, &r->now, text, root);

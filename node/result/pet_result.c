@@ -1,7 +1,6 @@
-/* pet_result.c - a volume of activity onto the disk as a series of PET Image objects. See node/result/pet_result.h.
- *
- * stored = round(value / slope); slope = largest |value| of the slice / 32767, as the DS of the header has it, so that stored *
- * slope is the value to half a step.
+/* pet_result.c - write a volume of activity as a series of PET Image objects. See node/result/pet_result.h. stored = round(value
+ * / slope); slope = largest |value| of the slice / 32767, rounded to the DS of the header, so that stored * slope is the value to
+ * within half a step.
  */
 #include "node/result/pet_result.h"
 
@@ -25,7 +24,7 @@ static void seed_uid(const char *what, const struct sinogram *s, const struct pr
 
 	config_describe_protocol(protocol, recipe, sizeof(recipe));
 	pet_result_describe_scanner(s, scanner, sizeof(scanner));
-	pet_result_quantify(s, &q, NULL); /* a scanner's calibration is configuration: another factor makes another image */
+	pet_result_quantify(s, &q, NULL); /* the calibration of a scanner is configuration: another factor gives another image */
 	snprintf(text, sizeof(text), "tomonode pet %s|%s|%s|%s|%s|%.17g", what, TOMONODE_VERSION, protocol->name, recipe, scanner,
 		 q.factor);
 	provenance_uid(text, s->files, s->n_files, ret_uid);
@@ -65,7 +64,7 @@ static int measure_volume(struct pet_result *r, const float *volume, struct slic
 	return rc;
 }
 
-/* What a slice has for itself, and how its values are stored: with the slope as the header has it. */
+/* Write the attributes of one slice, and return the scale of its stored values: with the slope as rounded in the header. */
 static int fill_slice(void *ctx, int index, struct item_writer *root, struct slice_scale *ret_scale)
 {
 	const struct pet_result *r = ctx;

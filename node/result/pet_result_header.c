@@ -1,8 +1,8 @@
-/* pet_result_header.c - the header of a PET Image (PS3.3 A.21): series, isotope, plane, pixels.
+/* pet_result_header.c - write the header of a PET Image (PS3.3 A.21): series, isotope, plane, pixels.
  *
- * - Series Date and Time are when the acquisition began, because that is what decay is corrected to and what SUV viewers take;
- *   the reconstruction's own clock is in Content Date and Time, Instance Creation and Contribution DateTime.
- * - How the patient lies is told by codes: PatientPosition (0018,5100) may not stand beside them.
+ * - Series Date and Time are the start of the acquisition, because decay is corrected to it and SUV viewers use it; the time of
+ * the reconstruction is in Content Date and Time, Instance Creation and Contribution DateTime.
+ * - The patient's position is written as codes; PatientPosition (0018,5100) is not allowed together with them.
  */
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "node/result/pet_result_internal.h"
 #include "node/result/result_series.h"
 
-/* As the source has them: isotope and dose with their codes, the place in the body, the detection. */
+/* Attributes copied from the source: isotope and dose with their codes, anatomic region, detection. */
 static const uint32_t copied[] = {
 	TAG_ACQUISITION_DATE_TIME,
 	DICOM_TAG(0x0008, 0x2218), /* Anatomic Region */
@@ -26,7 +26,7 @@ static const uint32_t copied[] = {
 	DICOM_TAG(0x0054, 0x1220), /* Secondary Counts Type */
 };
 
-/* Type 2. */
+/* Type 2: copied, or written empty. */
 static const uint32_t copied_or_empty[] = {
 	TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE,
 	TAG_TYPE_OF_DETECTOR_MOTION,
@@ -34,7 +34,7 @@ static const uint32_t copied_or_empty[] = {
 	TAG_POSITION_REFERENCE_INDICATOR,
 };
 
-/* PS3.16 CID 20: how the patient lies, by the second part of PatientPosition. */
+/* PS3.16 CID 20: orientation of the patient, by the second part of PatientPosition. */
 static const struct lie {
 	const char *position, *code, *meaning;
 } lies[] = {
@@ -49,7 +49,7 @@ static void item_put_code_into(struct item_writer *w, uint32_t sequence, const c
 	item_put_code(w, sequence, value, "SCT", meaning);
 }
 
-/* The source's codes, or those that its PatientPosition means. */
+/* Copy the source's codes, or write those of its PatientPosition. */
 static void fill_patient_orientation(const struct pet_result *r, struct item_writer *w)
 {
 	const char *position = r->s->facts.patient_position;

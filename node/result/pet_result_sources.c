@@ -1,10 +1,11 @@
-/* pet_result_sources.c - where a PET series comes from: every source object, how the values were computed, the whole recipe.
+/* pet_result_sources.c - write the provenance of a PET series: every source object, how the values were computed, the whole
+ * recipe.
  *
- * - The sources are raw data, no images: Source Instance Sequence (0042,0013) and Common Instance Reference name every one of
- *   them.
- * - The recipe stands in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNITS
- *   factor=FACTOR calibration=C device="..." protocol="name: key=value ..." scanner="..." The digest is that of program
- *   version, device, protocol, scanner and factor in full, joined by newlines.
+ * - The sources are raw data, not images: Source Instance Sequence (0042,0013) and Common Instance Reference name every one of
+ * them.
+ * - The recipe is stored in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNITS
+ * factor=FACTOR calibration=C device="..." protocol="name: key=value ..." scanner="..." The digest is that of program version,
+ * device, protocol, scanner and factor in full, joined by newlines.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 
-/* Single-slice rebinning goes before filtered backprojection. */
+/* Return the name. Single-slice rebinning precedes filtered backprojection. */
 static const char *algorithm_name(enum algorithm a)
 {
 	return algorithm_info(a)->filtered ? "SSRB FBP" : algorithm_info(a)->name;
@@ -38,7 +39,7 @@ static const char *projector_name(const struct protocol_conf *p)
 
 /* ---- methods ---- */
 
-/* LO: 64 characters at most. */
+/* Write the reconstruction method. VR LO: at most 64 characters. */
 static void fill_method(const struct pet_result *r, struct item_writer *w)
 {
 	const struct protocol_conf *p = r->info->protocol;
@@ -58,12 +59,13 @@ static void fill_method(const struct pet_result *r, struct item_writer *w)
 		snprintf(kernel, sizeof(kernel), "Gauss %.3g mm", p->pet.postfilter);
 	else if (!iterates)
 		snprintf(kernel, sizeof(kernel), "Hann %.3g", p->pet.filter_cut);
-	kernel[16] = '\0'; /* SH */
+	kernel[16] = '\0'; /* VR SH: at most 16 characters */
 	if (kernel[0])
 		item_put_text(w, TAG_CONVOLUTION_KERNEL, kernel);
 }
 
-/* A method of the source's own where its data came corrected, ours where the model does it, nothing where nothing was done. */
+/* Write the method of a correction: the source's if its data were already corrected, this program's if the model corrects,
+ * nothing if no correction was made. */
 static void fill_correction(const struct pet_result *r, struct item_writer *w, uint32_t tag, bool corrected, bool in_model,
 			    const char *model)
 {
@@ -84,14 +86,14 @@ static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 
 	fill_correction(r, w, TAG_ATTENUATION_CORRECTION_METHOD, q->has_attn, factors, "factors in the system model");
 	fill_correction(r, w, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
-	/* how randoms were estimated is the source's knowledge: DLYD, SING */
+	/* only the source knows how randoms were estimated: DLYD, SING */
 	if (q->has_ran)
 		item_copy(w, TAG_RANDOMS_CORRECTION_METHOD, r->source);
 	else
 		item_put_text(w, TAG_RANDOMS_CORRECTION_METHOD, "NONE");
 }
 
-/* ---- words ---- */
+/* ---- descriptions ---- */
 
 void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_t size)
 {
@@ -122,7 +124,7 @@ static void describe_recipe(const struct pet_result *r, char *ret_text, size_t s
 		memcpy(ret_text + size - 4, "...", 4);
 }
 
-/* ST: 1024 characters at most. */
+/* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
 {
 	const struct protocol_conf *p = r->info->protocol;

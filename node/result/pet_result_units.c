@@ -1,15 +1,15 @@
-/* pet_result_units.c - what the values of a PET series are, as far as the data allow to say it.
+/* pet_result_units.c - determine the unit of a PET series and the corrections of its values, as far as the data allow.
  *
  * - x is in counts per mm of ray and voxel, over the whole acquisition. With a calibration factor C in (Bq/ml) per (count per
- *   second and mm), T the duration in s:
- *       Bq/ml = x C / T  D,   D = lambda T / (1 - exp(-lambda T)),   lambda = ln 2 / half-life
- *   D is the decay during the acquisition, so that the value is that at its start; 1 where the half-life is not known, or
- *   where the data were corrected for decay already. C is a factor of the radionuclide that was measured, as Dose Calibration
- *   Factor (0054,1322) is: positron fraction and dead time are in it.
+ * second and mm), T the duration in s: Bq/ml = x C / T D, D = lambda T / (1 - exp(-lambda T)), lambda = ln 2 / half-life. D
+ * corrects for the decay during the acquisition, so that the value is that at its start; it is 1 if the half-life is unknown or
+ * if the data were already corrected for decay. C is a factor of the measured radionuclide, like Dose Calibration Factor
+ * (0054,1322): it includes positron fraction and dead time.
  * - Bq/ml only with C and with data that are corrected for attenuation and for detector efficiencies, in the model (factors) or
- *   beforehand (CorrectedImage of the source). Else counts, and no decay correction at all.
- * - CorrectedImage names what is true: of the data, and of the model.
- * - The pixel values occur at the mean of the activity: ln(D) / lambda after the start (PS3.3 C.8.9.4.1.5), T / 2 without decay.
+ * before (CorrectedImage of the source). Otherwise counts, without any decay correction.
+ * - CorrectedImage names the corrections of the data and of the model.
+ * - The pixel values are valid at the time of the mean activity: ln(D) / lambda after the start (PS3.3 C.8.9.4.1.5), T / 2
+ * without decay.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 
 #include "node/result/pet_result_internal.h"
 
-/* Is `term` among the values? */
+/* Return true if `term` is among the values. */
 static bool has_term(const char *values, const char *term)
 {
 	size_t n = strlen(term);
@@ -58,7 +58,7 @@ static void warn(struct pet_quantity *q, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Corrections of the data and of the model. False: one of them twice. */
+/* List the corrections of the data and of the model. False: one of them occurs twice. */
 static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 {
 	static const struct {
@@ -67,8 +67,8 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 	} models[] = {
 		{SINOGRAM_ATTENUATION, {"ATTN", NULL}},
 		{SINOGRAM_NORMALISATION, {"NORM", NULL}},
-		{SINOGRAM_MULTIPLICATIVE, {"ATTN", "NORM"}}, /* m is all of it (docs/sinogram-object.md) */
-		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b likewise, or the one that the data are not corrected for */
+		{SINOGRAM_MULTIPLICATIVE, {"ATTN", "NORM"}}, /* m includes both (docs/sinogram-object.md) */
+		{SINOGRAM_ADDITIVE, {"RAN", "SCAT"}},	     /* b includes both, or the one that the data are not corrected for */
 	};
 	const char *before = s->facts.corrected;
 	bool once = true, attn_twice = false, norm_twice = false;
@@ -78,7 +78,7 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		int length = (int)strcspn(at, "\\");
 
 		snprintf(term, sizeof(term), "%.*s", length, at);
-		if (term[0] && strcmp(term, "DECY")) /* decided below */
+		if (term[0] && strcmp(term, "DECY")) /* added below */
 			add_term(q, term);
 	}
 	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
@@ -103,16 +103,16 @@ static bool list_corrections(const struct sinogram *s, struct pet_quantity *q)
 		     attn_twice ? "ATTN" : "", attn_twice && norm_twice ? " and " : "", norm_twice ? "NORM" : "");
 		once = false;
 	}
-	add_term(q, "RADL"); /* each bin's ray lies at its true radius, or the data are arc-corrected */
+	add_term(q, "RADL"); /* each bin's ray is at its true radius, or the data are arc-corrected */
 	q->has_attn = has_term(q->corrected, "ATTN");
 	q->has_ran = has_term(q->corrected, "RAN");
 	q->has_scat = has_term(q->corrected, "SCAT");
 	return once;
 }
 
-/* A scanner is calibrated with F-18, and its factor holds the branching ratio of that (0.967; of Ga-68 0.891): for another
- * radionuclide only the object can bring a factor. Half-lives of F-18 in headers differ by less than a percent, and no other
- * radionuclide of PET is as near. */
+/* A scanner is calibrated with F-18, and its factor includes the branching ratio of F-18 (0.967; of Ga-68 0.891): for another
+ * radionuclide only the factor of the object is valid. Half-lives of F-18 in headers differ by less than a percent, and no other
+ * radionuclide of PET is as close. */
 #define F18_HALF_LIFE 6586.2 /* s; 109.77 min */
 
 static double configured_calibration(const struct sinogram *s, struct pet_quantity *q)
@@ -128,7 +128,7 @@ static double configured_calibration(const struct sinogram *s, struct pet_quanti
 	return NAN;
 }
 
-/* Bq/ml or counts. */
+/* Choose Bq/ml or counts. */
 static void choose_units(const struct sinogram *s, bool once, struct pet_quantity *q)
 {
 	bool norm = has_term(q->corrected, "NORM");
@@ -149,7 +149,7 @@ static void choose_units(const struct sinogram *s, bool once, struct pet_quantit
 					   : "detector efficiencies");
 }
 
-/* What the source says of a decay correction that was done beforehand. */
+/* Copy the source's values about a decay correction that was already made. */
 static int copy_decay(const struct sinogram *s, struct pet_quantity *q, struct err *err)
 {
 	const struct dicom_item *root = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);

@@ -1,14 +1,12 @@
-/* result_acquisition.c - Contributing Sources and X-Ray 3D Acquisition (PS3.3 C.8.21.2.3, C.8.21.3.4): how the projections were
- * made.
- *
- * Both modules are optional and full of required values. They are written where the sources hold every one of them; where one is
- * missing, neither is written, because a value may not be invented. Values are those of the source, in its words and units. */
+/* result_acquisition.c - write Contributing Sources and X-Ray 3D Acquisition (PS3.3 C.8.21.2.3, C.8.21.3.4): how the projections
+ * were acquired. Both modules are optional but have many required values. If the sources lack one of these, neither module is
+ * written, because a value must not be invented. Values are copied from the source, in its units. */
 #include <stdio.h>
 #include <string.h>
 
 #include "node/result/result_internal.h"
 
-/* Copied from the first view; each is required by the modules. */
+/* Copied from the first view; the modules require each of them. */
 static const uint32_t source_values[] = {
 	TAG_DETECTOR_TYPE,
 	TAG_DETECTOR_ID,
@@ -35,7 +33,7 @@ static const uint32_t acquisition_values[] = {
 	TAG_FIELD_OF_VIEW_HORIZONTAL_FLIP,
 };
 
-/* Copy values that must all be there: 1, or 0 when one is missing. */
+/* Copy values that are all required. Returns 1, or 0 if one is missing. */
 static int copy_all(const struct header *h, const uint32_t *tags, size_t n, struct item_writer *w)
 {
 	for (size_t i = 0; i < n && w->rc >= 0; i++) {
@@ -48,7 +46,8 @@ static int copy_all(const struct header *h, const uint32_t *tags, size_t n, stru
 	return 1;
 }
 
-/* The projection's exposure in mAs: (0018,1153) in uAs before the coarser (0018,1152), which some makers fill with uAs, too. */
+/* Read the projection's exposure in mAs: from (0018,1153) in uAs if present, else from the less precise (0018,1152), which some
+ * manufacturers also fill with uAs. */
 static bool exposure_mas(const struct header *h, double *ret_mas)
 {
 	if (header_double(h, TAG_EXPOSURE_IN_MAS, 0, ret_mas, NULL) == 1)
@@ -65,7 +64,7 @@ static int fill_projection(const struct result *r, int view, struct item_writer 
 	struct header h = exam_header(r->exam, view);
 	double angle, ms, mas, relative;
 
-	/* Where the profile takes the projection's angle from another attribute, (0018,1510) is that of the gantry. */
+	/* If the profile reads the projection's angle from another attribute, (0018,1510) is that of the gantry. */
 	if (r->exam->source == EXAM_MG_SERIES && r->exam->profile->angle_tag != TAG_POSITIONER_PRIMARY_ANGLE)
 		return 0;
 	if (header_double(&h, TAG_POSITIONER_PRIMARY_ANGLE, 0, &angle, NULL) != 1 || !exposure_mas(&h, &mas) ||
@@ -80,15 +79,16 @@ static int fill_projection(const struct result *r, int view, struct item_writer 
 	return 1;
 }
 
-/* Does the value that counts for a frame of a multi-frame object stand in the frame's own groups? */
+/* Return true if a frame's value of this tag is stored in the frame's own groups. */
 static bool is_per_frame(const struct header *h, uint32_t tag)
 {
-	struct header any = {.root = h->root, .frame = 1L << 30}; /* no such frame: shared groups and root alone */
+	struct header any = {.root = h->root,
+			     .frame = 1L << 30}; /* a frame that does not exist: only shared groups and root are searched */
 
 	return header_find(h, tag) != header_find(&any, tag);
 }
 
-/* Doses are the sum over all projections; an object that gives one value for all gives that. */
+/* Write a dose: the sum over all projections, or the value of an object that has one for all. */
 static void fill_dose(const struct result *r, uint32_t tag, struct item_writer *w)
 {
 	double sum = 0, value;
@@ -127,7 +127,7 @@ static int fill_contributing(const struct result *r, struct item_writer *w)
 	item_put_int(w, TAG_ROWS, r->exam->pixels.rows);
 	item_put_int(w, TAG_COLUMNS, r->exam->pixels.columns);
 	item_put_int(w, TAG_BITS_STORED, r->exam->pixels.bits_stored);
-	item_put_text(w, TAG_LOSSY_IMAGE_COMPRESSION, "00"); /* lossy sources are not read */
+	item_put_text(w, TAG_LOSSY_IMAGE_COMPRESSION, "00"); /* lossy sources are refused */
 	return copy_all(&h, source_values, sizeof(source_values) / sizeof(source_values[0]), w);
 }
 
@@ -163,7 +163,7 @@ static int fill_acquisition(const struct result *r, struct item_writer *w)
 
 void result_fill_acquisition(const struct result *r, struct item_writer *root)
 {
-	struct dicom_file *scratch = NULL; /* built aside: whether it is complete is known at the end */
+	struct dicom_file *scratch = NULL; /* built separately, because only the end shows whether it is complete */
 	struct item_writer f = {.err = root->err}, sources, acquisition;
 
 	if (root->rc < 0)

@@ -1,10 +1,10 @@
-/* result_frames.c - a ring of frames: taken, given, encoded, written.
+/* result_frames.c - a ring of frames that are acquired, submitted, encoded and written.
  *
- * - Slots are used in turn, so the ring's order is the order of the files: `taken` counts frames that were handed out, `given`
- *   those that were filled, `encoding` those that an encoder has begun, `written` those that are in a file; written <=
- *   encoding <= given <= taken <= written + slots. A plain frame counts as encoded when it is given.
+ * - Slots are used in turn, so that the ring has the order of the files: `taken` counts frames that were acquired, `given` those
+ * that were submitted, `encoding` those that an encoder has begun, `written` those that are in a file; written <= encoding <=
+ * given <= taken <= written + slots. A plain frame counts as encoded when it is submitted.
  * - Encoders finish in any order (slot->ready); the writer waits for the oldest.
- * - The first error stops everything: no frame behind a lost one may be written.
+ * - The first error stops everything: no frame after a lost one may be written.
  */
 #include "node/result/result_frames.h"
 
@@ -15,13 +15,13 @@
 #include "dicom/pixels/jpegls.h"
 
 #define ENCODERS_MAX 16
-#define SLOTS_PLAIN 3 /* one is filled, one waits, one is written */
+#define SLOTS_PLAIN 3 /* one slot is filled, one waits, one is written */
 #define SLOTS_MAX (ENCODERS_MAX + 2)
 
 struct slot {
 	uint16_t *values;
 	void *code;
-	size_t code_size, n; /* bytes: room, and used */
+	size_t code_size, n; /* allocated and used bytes */
 	struct dicom_writer *writer;
 	bool ready;
 };
@@ -31,14 +31,14 @@ struct frames {
 	bool encode;
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
-	size_t taken, given, encoding, written; /* frames */
+	size_t taken, given, encoding, written; /* numbers of frames */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t writer, encoders[ENCODERS_MAX];
 	bool writing;
 	int n_encoders;
 	bool stop;
-	int rc; /* of the first failure */
+	int rc; /* error of the first failure */
 	struct err err;
 };
 
@@ -53,7 +53,8 @@ static void fail(struct frames *f, int rc, const struct err *err)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Most frames fit into the room of a plain one; where noise makes one longer, its slot gets all that the coding can need. */
+/* Encode a frame. Most fit into the buffer of a plain frame; if noise makes one longer, its slot gets a buffer of the largest
+ * possible size. */
 static int encode(struct frames *f, struct slot *s, struct err *err)
 {
 	int rc = jpegls_encode(s->values, f->columns, f->rows, 16, s->code, s->code_size, &s->n, err);

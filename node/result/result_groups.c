@@ -9,7 +9,8 @@
 
 #include "node/result/result_internal.h"
 
-/* Slabs at the upper end may be thinner, and steps that are no multiple of the slices' distance make them uneven. */
+/* Return true if planes are evenly spaced. They are not if slabs at the upper end are thinner or their step is not a multiple of
+ * the slice distance. */
 static bool evenly_spaced(const struct result *r)
 {
 	const struct plane *p = r->planes;
@@ -20,7 +21,7 @@ static bool evenly_spaced(const struct result *r)
 	return true;
 }
 
-/* Of all frames where they are alike, else of plane k. */
+/* Write the measures of all frames if they are equal, else those of plane k. */
 static void fill_measures(const struct result *r, int k, bool even, struct item_writer *w)
 {
 	const struct grid *g = &r->info->plan->grid;

@@ -1,7 +1,7 @@
-/* result_pipeline.c - one pass over the slices: read, convert, give to the files; slabs and synthetic view on the way.
+/* result_pipeline.c - one pass over the slices: read, convert, submit to the files, and compute slabs and synthetic view.
  *
- * - One thread reads the next slice out of the session while all others convert this one, and the writer (result_frames.c) is
- *   busy with those before: the slowest of the three sets the pace. Two slices of floats are here at a time.
+ * - One thread reads the next slice from the session while all others convert the current one and the writer (result_frames.c)
+ * writes earlier ones: the slowest of the three limits the speed. Two slices of floats are in memory at a time.
  * - stored = round((mu - offset) / step), limited to 0..RESULT_STORED_MAX.
  */
 #include <errno.h>
@@ -15,9 +15,9 @@
 
 struct reader {
 	struct dbt_session *session;
-	int n; /* slices */
+	int n; /* number of slices */
 	float *slices[READ_AHEAD];
-	int read, used; /* slices that are here, and that are done with: used <= read <= used + READ_AHEAD */
+	int read, used; /* slices read, and slices no longer needed: used <= read <= used + READ_AHEAD */
 	bool stop;
 	int rc;
 	struct err err;
@@ -70,7 +70,7 @@ static int reader_start(struct reader *r, const struct result_pipeline *f, struc
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->changed, NULL);
 	if (!memory || pthread_create(&r->thread, NULL, read_slices, r)) {
-		r->n = 0; /* nothing to join */
+		r->n = 0; /* no thread to join */
 		return memory ? err_set(err, EAGAIN, "no thread to read slices")
 			      : err_set(err, ENOMEM, "no memory for %d slices of %zu voxels", READ_AHEAD, slice);
 	}
@@ -92,7 +92,7 @@ static void reader_end(struct reader *r)
 		free(r->slices[i]);
 }
 
-/* Slice k, when it is here. NULL: it could not be read. */
+/* Wait for slice k and return it. NULL: it could not be read. */
 static const float *reader_wait(struct reader *r, int k, double *waited)
 {
 	double begun = clock_seconds();
@@ -126,7 +126,7 @@ struct convert {
 	float offset, per_step;
 };
 
-/* A NaN fails the first comparison: 0. */
+/* Convert one value. A NaN fails the first comparison and gives 0. */
 static inline uint16_t stored_value(float mu, float offset, float per_step)
 {
 	float steps = (mu - offset) * per_step + 0.5f;
@@ -173,7 +173,7 @@ void result_store(struct result_pipeline *f, const float *plane, double offset, 
 	thread_pool_run(f->pool, c.parts, convert_rows, &c);
 }
 
-/* false: a frame before could not be written. */
+/* Convert a plane and submit it. false: an earlier frame could not be written. */
 static bool submit(struct result_pipeline *f, const float *plane, struct dicom_writer *writer)
 {
 	const struct protocol_conf *p = f->info->protocol;
@@ -186,7 +186,7 @@ static bool submit(struct result_pipeline *f, const float *plane, struct dicom_w
 	return true;
 }
 
-/* 1; 0: a frame before could not be written, frames_finish() has the reason; negative: another error. */
+/* Use one slice. Returns 1; 0: an earlier frame could not be written, see frames_finish(); negative: another error. */
 static int use_slice(struct result_pipeline *f, const float *slice, struct err *err)
 {
 	const float *slab = NULL;

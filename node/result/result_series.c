@@ -1,11 +1,12 @@
-/* result_series.c - a series of slices beside the one that its source is, marked as made for research. */
+/* result_series.c - attributes of a series of slices; its number differs from that of the source, and it is marked as made for
+ * research. */
 #include "node/result/result_series.h"
 
 #include <stdio.h>
 
 #include "dicom/object/dicom_tags.h"
 
-#define SERIES_NUMBER_MOST 10000000 /* of a source; IS holds ten times that */
+#define SERIES_NUMBER_MOST 10000000 /* largest series number of a source; IS can hold ten times as much */
 
 void result_series_fill(const struct result_series *s, struct item_writer *w)
 {

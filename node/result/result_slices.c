@@ -1,8 +1,8 @@
 /* result_slices.c - see node/result/result_slices.h.
  *
- * - Header attributes are filled once by the caller; what differs from slice to slice is replaced before each file is opened.
- * - Files are small and many, so what they cost is the sync: several threads convert, write and sync one file each, and at the
- *   end all get their names, with one sync of the folder.
+ * - The caller writes the shared header attributes once; the attributes of each slice are replaced before its file is opened.
+ * - The files are small and many, so that most time is spent in fsync: several threads convert, write and sync one file each; at
+ * the end all files are renamed, with one sync of the folder.
  */
 #include "node/result/result_slices.h"
 
@@ -18,8 +18,8 @@
 #include "dicom/pixels/pixels.h"
 #include "node/base/thread_pool.h"
 
-#define WRITERS 8     /* threads; they wait for the disk most of the time */
-#define OPEN_FILES 64 /* files at a time */
+#define WRITERS 8     /* number of threads; they wait for the disk most of the time */
+#define OPEN_FILES 64 /* maximum number of open files */
 
 /* ---- place ---- */
 
@@ -44,7 +44,7 @@ void slice_view_make(const double axis[3][3], struct slice_view *ret_view)
 	}
 	for (int c = 0; c < 3; c++)
 		v.normal[c] = v.row[(c + 1) % 3] * v.column[(c + 2) % 3] - v.row[(c + 2) % 3] * v.column[(c + 1) % 3] + 0.0;
-	v.turn_slices = axis[2][2] > 0; /* z runs to the head: the last slice is the first one there */
+	v.turn_slices = axis[2][2] > 0; /* z points to the head: the volume's last slice is the first instance */
 	*ret_view = v;
 }
 
@@ -97,7 +97,7 @@ void result_slices_fill_place(const struct slice_view *view, const double positi
 
 /* ---- values ---- */
 
-/* EIO: a voxel is no number. */
+/* Compute the range of one slice. EIO: a voxel is not a number. */
 static int range_of(const float *slice, size_t n, struct slice_range *ret_range)
 {
 	struct slice_range r = {0, 0};
@@ -152,10 +152,10 @@ struct writing {
 	const struct result_slices *r;
 	const float *volume;
 	struct dicom_writer **writers;
-	struct slice_scale *scale; /* of each instance */
-	int first;		   /* instance that part 0 of the loop is */
+	struct slice_scale *scale; /* [instance] */
+	int first;		   /* instance of part 0 of the loop */
 	pthread_mutex_t lock;
-	int rc; /* of the first failure */
+	int rc; /* error of the first failure */
 	struct err err;
 };
 
@@ -216,7 +216,7 @@ static void name_file(const char *prefix, const char *sop_instance, int index, c
 	snprintf(ret_name, 64, "%.16s-%04d-%.16s.dcm", prefix, index + 1, digest);
 }
 
-/* The header of one instance, and its file. */
+/* Write the header of one instance and open its file. */
 static int open_file(struct writing *w, struct dicom_file *header, const char *folder, int index, char ret_file[64],
 		     char ret_sop_instance[DICOM_UID_SIZE], struct err *err)
 {

@@ -1,9 +1,9 @@
-/* result_sources.c - where the result comes from: every source image, the two machines, the whole recipe.
+/* result_sources.c - write the provenance of the result: every source image, the two pieces of equipment, the whole recipe.
  *
- * The recipe stands in the Contribution Description (0018,A003) of the processing equipment, as one text of at most 1024
+ * The recipe is stored in the Contribution Description (0018,A003) of the processing equipment, as one text of at most 1024
  * characters: sha256=HEX clipped=VOXELS step=MU offset=MU device="..." protocol="name: key=value ..." profile="name: key=value
- * ..." The digest is that of program version, device, protocol and profile in full, joined by newlines; what does not fit is cut
- * off at the end, and the digest still tells recipes apart. No private attributes are needed.
+ * ..." The digest is that of program version, device, protocol and profile in full, joined by newlines; a longer text is cut at
+ * the end, and the digest still distinguishes recipes. No private attributes are needed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ void result_fill_source_slices(const struct result *r, struct item_writer *w, ui
 	item_end(w, &item);
 }
 
-/* Common Instance Reference: all projections lie in one series; the slices have one of their own. */
+/* Write Common Instance Reference: all projections are in one series; the slices are in a series of their own. */
 static void fill_series_reference(const struct result *r, struct item_writer *root)
 {
 	struct item_writer item = item_begin(root, TAG_REFERENCED_SERIES_SEQUENCE);
@@ -102,7 +102,7 @@ static void fill_reconstruction(const struct result *r, struct item_writer *root
 	struct item_writer item = item_begin(root, TAG_X_RAY_3D_RECONSTRUCTION_SEQUENCE);
 	const struct dbt_protocol *p = &r->info->protocol->dbt;
 	const char *name = algorithm_info(p->algorithm)->name;
-	char text[65]; /* both descriptions are LO; the recipe has the rest */
+	char text[65]; /* both descriptions are LO; the recipe has the full text */
 
 	if (algorithm_iterates(p->algorithm))
 		snprintf(text, sizeof(text), "%s, %d iteration%s, %d subset%s", name, p->iterations, plural(p->iterations),

@@ -1,18 +1,18 @@
-/* result_view.c - a synthetic 2-D view as a Digital Mammography X-Ray Image For Presentation (PS3.3 A.27, modules of A.26).
+/* result_view.c - write a synthetic 2-D view as a Digital Mammography X-Ray Image For Presentation (PS3.3 A.27, modules of A.26).
  *
- * - Nothing was exposed for it: technique and detector are those of the projections, in their words; dose and exposure are
- *   left to the object of the slices, so that nobody adds them up twice.
- * - A point of the view is a line along z through the volume. So its spacing is that of the slices at every height: Pixel Spacing
- *   says the same as Imager Pixel Spacing, the magnification is 1, and the distances to the source, which viewers would divide to
- *   find another one, are left out.
- * - Stored values are for display: tissue between the window's ends, more attenuation is brighter. The class wants the
- *   identity as rescale (C.8.11.3); what they mean is told by a Real World Value Mapping. */
+ * - There was no exposure for it: technique and detector are copied from the projections; dose and exposure are only in the
+ * object of slices, so that they are not counted twice.
+ * - A point of the view is a line along z through the volume. Its spacing is therefore that of the slices at every height: Pixel
+ * Spacing equals Imager Pixel Spacing, the magnification is 1, and the distances to the source, from which viewers would compute
+ * another magnification, are omitted.
+ * - Stored values are for display: the window spans the tissue, and higher attenuation is brighter. The class requires identity
+ * as rescale (C.8.11.3); a Real World Value Mapping gives the meaning of the values. */
 #include <stdio.h>
 #include <string.h>
 
 #include "node/result/result_internal.h"
 
-/* Type 2 or 3: those of the first projection, wherever its object keeps them. */
+/* Type 2 or 3: copied from the first projection, wherever its object stores them. */
 static const uint32_t copied[] = {
 	TAG_KVP,
 	TAG_ANODE_TARGET_MATERIAL,
@@ -33,8 +33,8 @@ static const uint32_t copied[] = {
 	TAG_IRRADIATION_EVENT_UID,
 };
 
-/* The anatomical direction that a direction cosine points to, as Patient Orientation says it (PS3.3 C.7.6.1.1.1): the largest
- * component first, others where they are more than 17 degrees off. */
+/* Write the anatomical direction of a direction vector as in Patient Orientation (PS3.3 C.7.6.1.1.1): the largest component
+ * first, followed by other components above 0.3 (17 degrees). */
 static void direction_text(const double v[3], char ret_text[4])
 {
 	static const char letters[3][2] = {{'R', 'L'}, {'A', 'P'}, {'F', 'H'}};
@@ -55,7 +55,7 @@ static void direction_text(const double v[3], char ret_text[4])
 	ret_text[n] = '\0';
 }
 
-/* The view lies as the source's images lie: in their words, where they have some. */
+/* Write the orientation, which is that of the source's images, using their values if present. */
 static void fill_orientation(const struct result *r, const struct header *h, struct item_writer *w)
 {
 	const struct dicom_item *from = header_find(h, TAG_PATIENT_ORIENTATION);

@@ -1,7 +1,5 @@
-/* result_window.c - the display window: between which stored values the tissue lies, out of a histogram.
- *
- * Air and what lies outside the breast is 0 or little; tissue is what is above a quarter of the value that most of the rest
- * reaches. */
+/* result_window.c - compute the display window, the range of stored values of the tissue, from a histogram. Air and voxels
+ * outside the breast are 0 or small; tissue is everything above a quarter of the value that most of the rest reaches. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +8,7 @@
 
 #define BINS (RESULT_STORED_MAX + 1)
 
-/* The stored value below which this part of `bins` from `first` on lies. */
+/* Return the stored value below which this fraction of `bins`, from `first` on, is found. */
 static double quantile(const uint64_t *bins, size_t first, double part)
 {
 	uint64_t all = 0, below = 0;
@@ -23,7 +21,7 @@ static double quantile(const uint64_t *bins, size_t first, double part)
 	return (double)i;
 }
 
-/* Flat phantoms have next to no width. */
+/* Widen a range: that of uniform phantoms is almost zero. */
 static void widen(double *lo, double *hi)
 {
 	if (*hi - *lo < 100) {
@@ -32,7 +30,7 @@ static void widen(double *lo, double *hi)
 	}
 }
 
-/* `zero`: the stored value of no attenuation. */
+/* Return the bin where tissue begins. zero: the stored value of no attenuation. */
 static size_t tissue_begins(const uint64_t *bins, double zero)
 {
 	size_t air = zero > 0 ? (size_t)fmin(zero, RESULT_STORED_MAX - 1) : 0;

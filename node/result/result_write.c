@@ -1,8 +1,8 @@
-/* result_write.c - one reconstructed view to its objects. See node/result/result.h.
+/* result_write.c - write the objects of one reconstructed view. See node/result/result.h.
  *
- * The UIDs are pure functions of the sources, the recipe and the program's version: a retry gives the same object again, a
- * changed protocol or profile another one. The series is that of the case (source series, laterality, view, frame of reference)
- * and recipe. Where the source has no frame of reference, one is made from the case. */
+ * The UIDs depend only on the sources, the recipe and the program's version: a retry gives the same object again, a changed
+ * protocol or profile another one. The series depends on the case (source series, laterality, view, frame of reference) and the
+ * recipe. If the source has no frame of reference, one is computed from the case. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "node/base/version.h"
 #include "node/result/result_internal.h"
 
-/* `sources`: of the instances too. */
+/* Begin a UID. sources true: it also depends on the instances. */
 static void seed_uid(const char *what, const struct exam *exam, const struct protocol_conf *protocol, bool sources,
 		     char ret_uid[DICOM_UID_SIZE])
 {
@@ -52,7 +52,7 @@ void result_series(const struct exam *exam, const struct protocol_conf *protocol
 	seed_uid(what, exam, protocol, false, ret_uid);
 }
 
-/* mm; slabs cannot be nearer to each other than slices are */
+/* Return the step of slabs in mm; it cannot be smaller than that of slices. */
 static double slab_step(const struct result_info *info)
 {
 	const struct protocol_conf *p = info->protocol;
@@ -121,7 +121,7 @@ static void describe(struct result *r)
 	fill_derivation(r);
 }
 
-/* The name is ours, and the same for the same object. */
+/* Make the file name, which is always the same for the same object. */
 static int name_object(struct making *m, const char *folder, struct err *err)
 {
 	static const char *const parts[] = {[RESULT_SLICES] = "", [RESULT_SLABS] = "slabs-", [RESULT_SYNTHETIC] = "view-"};
@@ -141,7 +141,7 @@ static int name_object(struct making *m, const char *folder, struct err *err)
 	return 0;
 }
 
-/* The header goes to the disk; the frames may follow. */
+/* Write the header to disk; frames can follow. */
 static int open_object(struct making *m, struct err *err)
 {
 	struct dicom_file *file = NULL;
@@ -185,12 +185,12 @@ static int close_object(struct making *m, struct err *err)
 struct work {
 	struct result_pipeline flow;
 	struct volume_summary summary;
-	struct making objects[RESULT_OBJECTS_MAX]; /* by kind; without a writer: not asked for, or not yet */
+	struct making objects[RESULT_OBJECTS_MAX]; /* [kind]; no writer: not requested, or not opened yet */
 	struct result_report report;
 	const char *folder;
 };
 
-/* Threads and memory for what the protocol asks for; the sizes of slabs are known then. */
+/* Create the threads and memory that the protocol needs; afterwards the sizes of slabs are known. */
 static int open_pipeline(struct result_pipeline *f, struct err *err)
 {
 	const struct protocol_conf *p = f->info->protocol;
@@ -243,7 +243,7 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 		rc = list_planes(&w->flow, &m->r, err);
 	if (rc == 0)
 		rc = name_object(m, w->folder, err);
-	if (rc == 0 && kind != RESULT_SYNTHETIC) /* its window is known at the end */
+	if (rc == 0 && kind != RESULT_SYNTHETIC) /* its window is known only at the end */
 		rc = open_object(m, err);
 	return rc;
 }
@@ -272,7 +272,7 @@ static int begin(struct work *w, struct err *err)
 	return rc;
 }
 
-/* After the last slice: window, header and the one frame of the view. */
+/* Write the view after the last slice: window, header and its one frame. */
 static int add_view(struct work *w, struct err *err)
 {
 	const struct grid *g = &w->flow.info->plan->grid;
@@ -284,7 +284,7 @@ static int add_view(struct work *w, struct err *err)
 
 	rc = image ? synthetic_image(w->flow.synthetic, image, err)
 		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
-	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: frames_finish() has the reason */
+	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: see frames_finish() for the error */
 	if (values) {
 		result_store(&w->flow, image, m->r.offset, m->r.step, values);
 		rc = result_window(values, n, -m->r.offset / m->r.step, &m->r.window_lo, &m->r.window_hi, err);
@@ -297,7 +297,7 @@ static int add_view(struct work *w, struct err *err)
 	return rc;
 }
 
-/* Files get their names when all their bytes are on the disk; the slices last, because the others refer to them. */
+/* Rename the files when all their bytes are on disk; the slices last, because the other objects refer to them. */
 static int publish(struct work *w, struct err *err)
 {
 	double begun = clock_seconds();
@@ -313,7 +313,7 @@ static int publish(struct work *w, struct err *err)
 	return rc;
 }
 
-/* Also after an error: then what is there already goes, too. */
+/* Free everything. After an error also remove the files already written. */
 static void clean_up(struct work *w, bool failed)
 {
 	struct result_pipeline *f = &w->flow;
@@ -357,7 +357,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 		rc = add_view(&w, err);
 	if (rc >= 0)
 		rc = frames_finish(w.flow.frames, err);
-	frames_close(w.flow.frames); /* before the writers: its thread may be using one */
+	frames_close(w.flow.frames); /* before the writers, because its thread may use one */
 	thread_pool_free(w.flow.pool);
 	if (rc >= 0)
 		rc = publish(&w, err);

@@ -1,4 +1,4 @@
-/* thumbnail.c - the middle slice, averaged down and stretched over what most of its values span. */
+/* thumbnail.c - reduce the middle slice by averaging, and scale its grey levels to the range of most of its values. */
 #include "node/result/thumbnail.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include "dicom/pixels/pixels.h"
 
 #define NAME "thumbnail.png"
-#define DARKEST 0.02	/* part of the values that are black */
-#define BRIGHTEST 0.995 /* ... that are not white */
+#define DARKEST 0.02	/* fraction of the values that become black */
+#define BRIGHTEST 0.995 /* fraction of the values that do not become white */
 #define BINS 4096
 
 int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size)
@@ -29,7 +29,7 @@ struct small {
 	float *value;
 };
 
-/* Means over rectangles of stored values. */
+/* Average stored values over rectangles. */
 static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, struct small *ret, struct err *err)
 {
 	long longer = info->rows > info->columns ? info->rows : info->columns;
@@ -51,7 +51,7 @@ static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, s
 			r1 = r1 <= r0 ? r0 + 1 : r1 > info->rows ? info->rows : r1;
 			c1 = c1 <= c0 ? c0 + 1 : c1 > info->columns ? info->columns : c1;
 			for (long r = r0; r < r1; r++)
-				for (long c = c0; c < c1; c++) /* two's complement, moved to above 0 */
+				for (long c = c0; c < c1; c++) /* two's complement, shifted to be above 0 */
 					sum += (stored[r * info->columns + c] ^ sign) & 0xffff;
 			s.value[(size_t)y * (size_t)s.width + (size_t)x] = (float)(sum / (double)((r1 - r0) * (c1 - c0)));
 		}
@@ -59,7 +59,7 @@ static int shrink(const struct dicom_pixel_info *info, const uint16_t *stored, s
 	return 0;
 }
 
-/* The values that `DARKEST` and `BRIGHTEST` of all lie below. */
+/* Compute the values below which the fractions DARKEST and BRIGHTEST of all values are. */
 static void window(const struct small *s, float *ret_lo, float *ret_hi)
 {
 	size_t n = (size_t)s->width * (size_t)s->height, count[BINS] = {0}, below = 0;
