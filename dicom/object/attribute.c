@@ -1,9 +1,7 @@
-/* attribute.c - an attribute wherever an object keeps it: at the root, or in the functional groups of an enhanced object.
- *
- * The nearest wins: what stands in a frame's groups is that frame's, what stands at the root of an enhanced object is the whole
- * acquisition's (Exposure in mAs, for one, is there the sum).
- *
- * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) in which a geometry or intensity value may stand. */
+/* attribute.c - find an attribute at the root of an object or in the functional groups of an enhanced object. The most specific
+ * value is used: values in a frame's groups belong to that frame, values at the root of an enhanced object to the whole
+ * acquisition (Exposure in mAs, for example, is the sum there). The groups are those of Breast Projection X-Ray (PS3.3 A.74.4)
+ * that may contain a geometry or intensity value. */
 #include <stdio.h>
 
 #include "dicom/object/attribute.h"
@@ -36,14 +34,14 @@ const char *tag_text(uint32_t tag)
 	return text;
 }
 
-/* The tag stands there with a value? Sequences count when they have an item. */
+/* Return true if the item has a value of the tag. A sequence has one if it has an item. */
 static bool has_value(const struct dicom_item *item, uint32_t tag)
 {
 	char text[2];
 
 	if (!item || !dicom_has(item, tag))
 		return false;
-	/* An empty element answers 0; one that does not fit, or is no text, is there all the same. */
+	/* 0 means an empty element; an element that is too long or is not text counts as present. */
 	return dicom_item_count(item, tag) > 0 || dicom_get_text(item, tag, text, sizeof(text), NULL) != 0;
 }
 

@@ -1,4 +1,4 @@
-/* item_writer.c - puts with one sticky error. */
+/* item_writer.c - write attributes and keep the first error. */
 #include "dicom/object/item_writer.h"
 #include "dicom/object/attribute.h"
 

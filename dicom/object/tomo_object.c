@@ -1,4 +1,4 @@
-/* tomo_object.c - geometry and values of a tomosynthesis object, from its functional groups. */
+/* tomo_object.c - read geometry and values of a tomosynthesis object from its functional groups. */
 #include "dicom/object/tomo_object.h"
 
 #include <errno.h>
@@ -8,10 +8,10 @@
 
 #include "dicom/object/dicom_tags.h"
 
-#define UNIT_TOLERANCE 1e-3	/* of a direction's length */
-#define IN_PLANE_TOLERANCE 0.01 /* mm: how far frames may be shifted against each other */
+#define UNIT_TOLERANCE 1e-3	/* tolerance of the length of a direction vector */
+#define IN_PLANE_TOLERANCE 0.01 /* largest shift between frames in their plane, mm */
 
-/* The functional group of a frame, its own or the shared one. */
+/* Return a functional group of a frame, its own or the shared one. */
 static const struct dicom_item *group(const struct tomo_object *t, long frame, uint32_t tag)
 {
 	const struct dicom_item *root = dicom_root(t->file), *item;
@@ -77,7 +77,7 @@ static int read_values(struct tomo_object *t, struct err *err)
 		 offset_tag = TAG_REAL_WORLD_VALUE_INTERCEPT;
 	int r;
 
-	if (!group(t, 0, sequence)) { /* somebody else's object */
+	if (!group(t, 0, sequence)) { /* an object of another program */
 		sequence = TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE;
 		slope_tag = TAG_RESCALE_SLOPE;
 		offset_tag = TAG_RESCALE_INTERCEPT;
@@ -197,7 +197,7 @@ struct tomo_object *tomo_object_close(struct tomo_object *t)
 	return NULL;
 }
 
-/* Bits above those stored are 0 as read: a negative value gets its sign back. */
+/* The bits above those stored are read as 0: extend the sign of negative values. */
 static int signed_value(uint16_t stored, int bits)
 {
 	int sign = 1 << (bits - 1);

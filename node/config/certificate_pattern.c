@@ -6,7 +6,7 @@
 
 #define FINGERPRINT "sha256:"
 
-/* The digits of a fingerprint in lower case, without colons; false: not 64 hexadecimal digits. */
+/* Return the digits of a fingerprint in lower case, without colons; false: not 64 hexadecimal digits. */
 static bool parse_fingerprint(const char *text, char ret_digits[CERTIFICATE_DIGITS + 1])
 {
 	size_t n = 0;

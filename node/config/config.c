@@ -1,5 +1,5 @@
-/* config.c - loading, looking up, describing. The embedded defaults (conf/defaults.conf) are read first with the same code as the
- * user's file, so that a mistake in them is found by the first test.
+/* config.c - load the configuration, find entries, describe them. The embedded defaults (conf/defaults.conf) are read with the
+ * same code as the user's file, so that any test detects an error in them.
  */
 #include "node/config/config.h"
 
@@ -31,7 +31,7 @@ struct config *config_free(struct config *c)
 	return NULL;
 }
 
-/* Read the embedded text and, where there is one, `user` over it. */
+/* Read the embedded text and then `user`, if any. */
 static int build(struct config_reader *r, const struct config_text *user, struct config **ret_config, struct err *err)
 {
 	struct config_text *embedded = NULL;
@@ -48,7 +48,7 @@ static int build(struct config_reader *r, const struct config_text *user, struct
 	config_read_text(r, embedded, true);
 	if (user)
 		config_read_text(r, user, false);
-	if (r->n_problems == 0) /* names that a broken entry would have given must not be missed a second time */
+	if (r->n_problems == 0) /* do not also report names as missing that an invalid entry would have defined */
 		config_finish(r);
 	if (r->n_problems > 0) {
 		rc = r->n_problems == 1 ? err_set(err, EINVAL, "%s", r->first)
@@ -77,10 +77,10 @@ static int load(struct config_text *user, const char *path, void (*report)(void 
 	return rc;
 }
 
-/* A text that could not even be read is one problem. */
+/* Report a text that cannot be read as one problem. */
 static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx, struct err *why, struct err *err)
 {
-	for (char *at = why->msg; *at; at++) /* one line, also with a file of an odd name */
+	for (char *at = why->msg; *at; at++) /* keep the message on one line, whatever the file name contains */
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = '?';
 	if (report)
@@ -145,7 +145,7 @@ int config_parse(const char *bytes, const char *name, void (*report)(void *ctx, 
 	return rc;
 }
 
-/* ---- looking up ---- */
+/* ---- finding entries ---- */
 
 const struct protocol_conf *config_protocol(const struct config *c, const char *name)
 {
@@ -171,7 +171,7 @@ const struct route_conf *config_route(const struct config *c, const char *kind, 
 	return NULL;
 }
 
-/* Pattern with * and ?, upper and lower case alike. Linear but for the last *: a failed match goes back to it only. */
+/* Match a pattern of * and ?, ignoring case. Linear except for the last *: a failed match returns only to it. */
 bool config_matches(const char *pattern, const char *text)
 {
 	const char *star = NULL, *again = NULL;
@@ -195,7 +195,7 @@ bool config_matches(const char *pattern, const char *text)
 	return *pattern == '\0';
 }
 
-/* How much a pattern says: its letters other than wildcards. */
+/* Return how specific a pattern is: the number of its letters other than wildcards. */
 static unsigned letters(const char *pattern)
 {
 	unsigned n = 0;
@@ -205,8 +205,8 @@ static unsigned letters(const char *pattern)
 	return n;
 }
 
-/* How well the patterns of an entry fit; 0: not at all. A serial number outweighs any model, a model any manufacturer; patterns
- * have at most 63 letters. */
+/* Return how well the patterns of an entry match; 0: not at all. A serial number outweighs any model, a model any manufacturer;
+ * patterns have at most 63 letters. */
 static unsigned fits(const char *of[3], const char *manufacturer, const char *model, const char *serial)
 {
 	const char *found[3] = {manufacturer, model, serial};
@@ -223,11 +223,11 @@ static void take_over(char *path, const char *standard)
 		snprintf(path, CONFIG_PATH_SIZE, "%s", standard);
 }
 
-/* Of a listener: what it has not is taken from the node, a key only together with its certificate, lists of
- * revoked certificates only with the authorities that they are of. */
+/* Complete the TLS files of a listener or destination with the node's: a key only together with its certificate, lists of revoked
+ * certificates only together with their authorities. */
 static void complete_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl)
 {
-	if (!certificate[0]) { /* a key belongs to its certificate: both are taken over, or neither */
+	if (!certificate[0]) { /* a key belongs to its certificate: both are inherited, or neither */
 		take_over(certificate, node->tls_certificate);
 		take_over(key, node->tls_key);
 	}
@@ -308,7 +308,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	const struct config_section *other;
 	const char *equals = strchr(assignment, '=');
 	const struct config_key *key;
-	char name[64], allowed[400]; /* all keys of a kind, within a sentence */
+	char name[64], allowed[400]; /* lists all keys of a kind in a message */
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
 		return err_set(err, EINVAL, "\"%.100s\"; allowed: KEY=VALUE", assignment);
@@ -323,7 +323,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 		const char *near = key ? NULL : config_key_nearest(section, name);
 		size_t n = 0;
 
-		for (size_t i = 2; i < section->n_keys && n < sizeof(allowed); i++) /* behind name and kind */
+		for (size_t i = 2; i < section->n_keys && n < sizeof(allowed); i++) /* the keys after name and kind */
 			n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", i > 2 ? ", " : "", section->keys[i].name);
 		return err_set(err, EINVAL, "key '%s' cannot be set%s%s%s; allowed: %s", name, near ? ", did you mean '" : "",
 			       near ? near : "", near ? "'?" : "", allowed);
@@ -339,8 +339,7 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	return 0;
 }
 
-/* "key=value key=value" of all keys that shape the image. No value that is described has blanks, but for paths:
- * those are quoted. */
+/* Write "key=value key=value" for all keys that affect the image. Only paths may contain blanks: they are quoted. */
 static void describe(const struct config_section *section, const void *base, char *ret_text, size_t size)
 {
 	char value[300];

@@ -1,5 +1,5 @@
-/* config_finish.c - what can be judged only when everything is read: names that must exist, keys that must fit each other, and
- * the two defaults that follow from other things: the spool's place and the allow-list.
+/* config_finish.c - checks and defaults that need the complete configuration: names that must exist, combinations of keys, and
+ * the two defaults that depend on other settings: the folder of the spool and require_known_peer.
  */
 #include <arpa/inet.h>
 #include <pwd.h>
@@ -13,7 +13,7 @@
 #include "node/config/kind.h"
 
 #define REFUSALS 20   /* see peer_refusals */
-#define SLOWEST 100e3 /* bytes/s */
+#define SLOWEST 100e3 /* slowest rate, bytes/s */
 
 static bool is_loopback(const char *address)
 {
@@ -25,8 +25,8 @@ static bool is_loopback(const char *address)
 	return inet_pton(AF_INET6, address, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-/* The standard place of the spool: $TOMONODE_SPOOL; for root /var/lib/tomonode; $XDG_STATE_HOME/tomonode; ~/.local/state/tomonode
- * (XDG base directory specification: what is no absolute path is ignored). */
+/* Return the default folder of the spool: $TOMONODE_SPOOL; for root /var/lib/tomonode; $XDG_STATE_HOME/tomonode;
+ * ~/.local/state/tomonode (XDG base directory specification: relative paths are ignored). */
 static int standard_spool(char *ret_path, size_t size)
 {
 	const char *named = getenv("TOMONODE_SPOOL");
@@ -171,8 +171,8 @@ static void finish_routes(struct config_reader *r)
 				continue;
 			if (ours && lost)
 				continue;
-			if (ours) /* an embedded route lost its destination to the user's list: say it once, where he can mend it
-				   */
+			if (ours) /* the user's list of destinations replaced one that an embedded route uses: report it once, at
+				     the user's list */
 				config_problem(
 					r, r->listed[SECTION_DESTINATIONS].file, r->listed[SECTION_DESTINATIONS].line,
 					"section 'destinations': this list replaces the embedded one, but the embedded route "

@@ -1,11 +1,11 @@
-/* config_path.c - the configuration of the installation that the program is of.
+/* config_path.c - find the configuration of the installation that contains the program.
  *
- * The prefix is what the program's own path says, not what CMake was told first: `cmake --install --prefix`, DESTDIR and the tar
- *of deploy/bundle.sh move a program that is built already. Only names within the prefix are compiled in (TOMONODE_BINDIR,
+ * The prefix is taken from the program's own path, not from CMake's settings: `cmake --install --prefix`, DESTDIR and the tar of
+ * deploy/bundle.sh can move a program that is already built. Only names within the prefix are compiled in (TOMONODE_BINDIR,
  * TOMONODE_SYSCONFDIR: CMAKE_INSTALL_BINDIR and _SYSCONFDIR).
  *
  *	PREFIX/bin/tomonode      PREFIX/etc/tomonode/tomonode.conf
- *	ROOT/usr/bin/tomonode    ROOT/etc/tomonode/tomonode.conf, as deploy/CMakeLists.txt has it for the prefix /usr
+ *	ROOT/usr/bin/tomonode    ROOT/etc/tomonode/tomonode.conf, as in deploy/CMakeLists.txt for the prefix /usr
  *	TOP/libexec/tomonode     TOP/etc/tomonode/tomonode.conf (the tar)
  */
 #include "node/config/config_path.h"
@@ -20,7 +20,7 @@
 
 #define FILE_NAME "tomonode/tomonode.conf"
 
-/* Does text[0..n) end so? *ret_head: what comes before. */
+/* Return true if text[0..n) ends with `tail`. *ret_head: length of the text before it. */
 static bool ends(const char *text, size_t n, const char *tail, size_t *ret_head)
 {
 	size_t m = strlen(tail);
@@ -61,7 +61,8 @@ const char *config_path_default(char buffer[CONFIG_PATH_BUFFER])
 	n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	program[n > 0 ? n : 0] = '\0';
 	for (size_t i = 0; (place = config_path_place(program, i, buffer)) != NULL; i++)
-		if (access(place, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) /* one that cannot be read is to be said */
+		if (access(place, F_OK) == 0 ||
+		    (errno != ENOENT && errno != ENOTDIR)) /* a file that cannot be read must be reported later */
 			return place;
 	return NULL;
 }

@@ -1,5 +1,6 @@
-/* config_read.c - walks libconfig's tree with the table of config_table.c. A problem is reported and reading goes on, so that
- * the operator sees all of them at once; what a broken entry leaves behind is never used, because any problem refuses the whole.
+/* config_read.c - read libconfig's tree with the table of config_table.c. After a problem is reported, reading continues, so that
+ * the operator sees all problems at once. Values of an invalid entry are never used, because any problem refuses the whole
+ * configuration.
  */
 #include "node/config/config_read.h"
 
@@ -22,7 +23,7 @@ void config_problem(struct config_reader *r, const char *file, int line, const c
 	va_start(ap, fmt);
 	vsnprintf(text + n, sizeof(text) - n, fmt, ap);
 	va_end(ap);
-	for (char *at = text; *at; at++) /* one line, also with a file of an odd name */
+	for (char *at = text; *at; at++) /* keep the message on one line, whatever the file name contains */
 		if ((unsigned char)*at < ' ' || *at == 0x7f)
 			*at = '?';
 	if (r->n_problems++ == 0)
@@ -105,7 +106,7 @@ static void problem_value(struct config_reader *r, const config_setting_t *setti
 	config_problem(r, place.file, place.line, "key '%s' of %s: %s; allowed: %s", key->name, of, shown, allowed);
 }
 
-/* The array of a route's destinations. */
+/* Read the array of a route's destinations. */
 static void read_names(struct config_reader *r, const config_setting_t *setting, const char *of, const struct config_key *key,
 		       void *base)
 {
@@ -163,7 +164,7 @@ static void problem_unknown(struct config_reader *r, const config_setting_t *set
 		       keys);
 }
 
-/* A key that only entries of another kind have. */
+/* Report a key that only entries of another kind have. */
 static void problem_kind(struct config_reader *r, const config_setting_t *setting, const char *of,
 			 const struct config_section *section, const struct config_section *other)
 {
@@ -173,7 +174,7 @@ static void problem_kind(struct config_reader *r, const config_setting_t *settin
 		       config_setting_name(setting), of, section->one, kind_with(other)->name, kind_with(section)->name);
 }
 
-/* Every key of one group into its structure. known: bit i is set where key i was given or comes from an embedded entry. */
+/* Read every key of one group into its structure. known: bit i is set if key i was given or comes from an embedded entry. */
 static void read_group(struct config_reader *r, const config_setting_t *group, const char *of,
 		       const struct config_section *section, void *base, unsigned long *ret_given)
 {
@@ -249,7 +250,7 @@ static void check_required(struct config_reader *r, struct config_place place, c
 	}
 }
 
-/* The name of an entry: 0, or -1 with the problem reported. */
+/* Read the name of an entry. Returns 0, or -1: the problem is reported. */
 static int read_name(struct config_reader *r, const config_setting_t *group, const struct config_section *section, char *ret_name)
 {
 	struct config_place place = place_of(r, group);
@@ -278,8 +279,8 @@ static int read_name(struct config_reader *r, const config_setting_t *group, con
 	return 0;
 }
 
-/* The section with the keys of the kind that the entry says, or else the one it starts from (`old`, NULL: none) has. NULL with
- * the problem reported. */
+/* Return the section with the keys of the entry's kind; an entry without a kind has that of `old`, the entry that it starts from
+ * (NULL: none). NULL: the problem is reported. */
 static const struct config_section *read_kind(struct config_reader *r, const config_setting_t *group, const char *of,
 					      const struct config_section *section, const void *old)
 {
@@ -308,7 +309,7 @@ static const struct config_section *read_kind(struct config_reader *r, const con
 	return wanted;
 }
 
-/* New arrays with room for what was there and n more; the old entries stay reachable through *ret_old. */
+/* Allocate arrays for the existing entries and n_new more; the caller gets the old entries in *ret_old. */
 static int make_room(struct config_reader *r, const struct config_section *section, size_t n_new, char **ret_entries,
 		     struct config_place **ret_places)
 {

@@ -1,4 +1,4 @@
-/* config_reference.c - the table as a document, and a configuration as a walk over its values. */
+/* config_reference.c - write the table as a document, and pass the values of a configuration to a visitor. */
 #include "node/config/config_reference.h"
 
 #include <string.h>

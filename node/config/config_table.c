@@ -1,5 +1,5 @@
-/* config_table.c - every key of the configuration: type, unit, default, range, meaning. Text and range of a default lie side by
- * side here so that a change is made once; a test holds conf/defaults.conf and docs/configuration.md against it.
+/* config_table.c - every key of the configuration: type, unit, default, range, meaning. The default as text is next to its range,
+ * so that both are changed together; a test compares conf/defaults.conf and docs/configuration.md with this table.
  */
 #include "node/config/config_table.h"
 
@@ -257,7 +257,7 @@ static const struct config_key route_keys[] = {
 	 "names of the destinations that get the result"},
 };
 
-/* What protocols of every kind have. */
+/* Keys that protocols of every kind have. */
 static const struct config_key protocol_keys[] = {CONFIG_PROTOCOL_FIRST(KIND_DEFAULT)};
 
 static const struct config_key profile_keys[] = {
@@ -367,7 +367,7 @@ const struct config_section *config_section_with(const struct config_section *se
 	return NULL;
 }
 
-/* Letters to insert, remove or replace (Levenshtein 1966); words are cut at 31 letters. */
+/* Return the number of letters to insert, remove or replace (Levenshtein 1966); words are cut at 31 letters. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[33];
@@ -396,7 +396,7 @@ static size_t distance(const char *a, const char *b)
 const char *config_nearest(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx)
 {
 	const char *best = NULL, *candidate;
-	size_t least = strlen(word) / 3 + 2; /* one slip in a short word, more in a long one */
+	size_t least = strlen(word) / 3 + 2; /* more differences are allowed in a longer word */
 
 	for (size_t i = 0; (candidate = name(ctx, i)); i++) {
 		size_t d = distance(word, candidate);

@@ -1,5 +1,5 @@
-/* config_text.c - reads a configuration line by line, carries includes out, and follows libconfig's own notion of strings and
- * comments closely enough to know what is outside of them.
+/* config_text.c - read a configuration line by line and insert includes. It parses strings and comments like libconfig, to find
+ * what is outside of them.
  */
 #include "node/config/config_text.h"
 
@@ -14,9 +14,9 @@
 
 struct scan {
 	struct config_text *text;
-	bool includes; /* allowed */
+	bool includes; /* @include is allowed */
 	enum { IN_CODE, IN_STRING, IN_COMMENT } in;
-	int since; /* line where string or comment began */
+	int since; /* line in which the string or comment began */
 	int nesting;
 };
 
@@ -47,7 +47,7 @@ void config_text_where(const struct config_text *t, unsigned line, const char **
 	*ret_line = t->lines[line - 1].line;
 }
 
-/* Follow one line; returns 0 or an error for what libconfig must not get. */
+/* Scan one line. Returns 0, or an error for text that libconfig must not receive. */
 static int scan_line(struct scan *s, const char *line, size_t n, const char *file, int number, struct err *err)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -119,7 +119,7 @@ static int put_line(struct config_text *t, const char *line, size_t n, int file,
 	return 0;
 }
 
-/* 1: the line is an @include, its name copied; 0: it is not; negative: it is a broken one. */
+/* Parse an @include. 1: the line is one, its name is copied; 0: it is not; negative: it is invalid. */
 static int parse_include(const char *line, size_t n, const char *file, int number, char *ret_name, size_t size, struct err *err)
 {
 	static const char word[] = "@include";
@@ -163,7 +163,7 @@ static int include(struct scan *s, const char *name, const char *from, int numbe
 	if ((size_t)snprintf(path, sizeof(path), "%.*s%s", folder, from, name) >= sizeof(path))
 		return err_set(err, EINVAL, "%s:%d: @include \"%s\": the path is too long", from, number, name);
 	if (append_file(s, path, depth + 1, err) < 0) {
-		/* What is wrong inside an included file already names its place; a file that cannot be read does not. */
+		/* An error inside an included file already names its place; an error of opening the file does not. */
 		return err->code == ENOENT || err->code == EACCES || err->code == EISDIR
 			       ? err_within(err, "%s:%d: @include", from, number)
 			       : -err->code;
@@ -215,7 +215,7 @@ static int append_file(struct scan *s, const char *path, int depth, struct err *
 	ssize_t got;
 	int fd, rc;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* a FIFO must not block us */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); /* opening a FIFO must not block */
 	if (fd < 0) {
 		int code = errno;
 
@@ -253,7 +253,7 @@ out:
 static int finish(struct scan *s, int rc, struct config_text **ret_text, struct err *err)
 {
 	if (rc == 0 && s->text->n_lines == 0)
-		rc = put_line(s->text, "", 0, 0, 1, err); /* an empty configuration is one */
+		rc = put_line(s->text, "", 0, 0, 1, err); /* an empty configuration is valid */
 	if (rc < 0) {
 		config_text_free(s->text);
 		return rc;

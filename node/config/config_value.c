@@ -1,4 +1,4 @@
-/* config_value.c - checks and conversions of single values. A field is written only when the whole value is allowed. */
+/* config_value.c - check and convert single values. A field is written only if the whole value is allowed. */
 #include "node/config/config_value.h"
 
 #include <arpa/inet.h>
@@ -44,8 +44,8 @@ static bool all_in(const char *text, const char *others)
 	return true;
 }
 
-/* PS3.5 6.2: at most 16 characters of the default repertoire without control characters and backslash, not only blanks; leading
- * and trailing blanks mean nothing, so they are refused here. */
+/* PS3.5 6.2: at most 16 characters of the default repertoire without control characters and backslash, not only blanks. Leading
+ * and trailing blanks have no meaning in DICOM and are refused. */
 static bool aet_allowed(const char *text)
 {
 	size_t n = strlen(text);
@@ -73,7 +73,7 @@ static bool address_allowed(const char *text)
 	return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
 }
 
-/* ADDRESS/BITS, or with a zone. */
+/* Check ADDRESS/BITS, or an address with a zone. */
 static bool network_allowed(const char *text)
 {
 	struct network ignored;
@@ -177,7 +177,7 @@ static long long load_number(const struct config_key *key, const void *base)
 	return (long long)*(const uint64_t *)from;
 }
 
-/* "512 MiB", "1 GB", "1.5GB", "4096": whole bytes. */
+/* Parse "512 MiB", "1 GB", "1.5GB", "4096" to a whole number of bytes. */
 static int parse_bytes(const char *text, long long *ret_value)
 {
 	static const struct {
@@ -196,7 +196,7 @@ static int parse_bytes(const char *text, long long *ret_value)
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
 		if (!strcmp(end, units[i].unit)) {
 			value *= units[i].bytes;
-			if (!(value <= 9e15) || value != floor(value)) /* below 2^53: doubles are exact */
+			if (!(value <= 9e15) || value != floor(value)) /* below 2^53, where doubles are exact */
 				return -1;
 			*ret_value = (long long)value;
 			return 0;
@@ -246,7 +246,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 		real = v->kind == VALUE_INTEGER ? (double)v->integer : v->real;
 		if (!in_range(key, real))
 			return -1;
-		*(double *)field(key, base) = real == 0 ? 0 : real; /* no negative zero: it would read back as another text */
+		*(double *)field(key, base) = real == 0 ? 0 : real; /* no negative zero, which would be written as another text */
 		return 0;
 	case KEY_BOOL:
 		if (v->kind != VALUE_BOOL)
@@ -256,7 +256,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 	case KEY_CHOICE:
 		if (v->kind == VALUE_TEXT) {
 			choice = find_choice(key, v->text);
-		} else if (v->kind == VALUE_INTEGER) { /* angle_sign = -1 needs no quotes */
+		} else if (v->kind == VALUE_INTEGER) { /* so that angle_sign = -1 needs no quotes */
 			snprintf(word, sizeof(word), "%lld", v->integer);
 			choice = find_choice(key, word);
 		}
@@ -279,7 +279,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 		memcpy(field(key, base), tile, sizeof(tile));
 		return 0;
 	case KEY_NAMES:
-		return -1; /* an array: the reader's */
+		return -1; /* arrays are read by config_read.c */
 	default:
 		return v->kind == VALUE_TEXT ? store_text(key, v->text, base) : -1;
 	}

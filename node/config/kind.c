@@ -54,7 +54,7 @@ void kind_key_attribute(const struct kind *kind, const char *key, enum case_attr
 	}
 }
 
-/* ---- is a table whole? ---- */
+/* ---- check of a table ---- */
 
 static bool is_word(const char *text, size_t most)
 {

@@ -1,4 +1,4 @@
-/* kind_dbt.c - breast tomosynthesis: a case is what one exposure series saw of one breast in one view. */
+/* kind_dbt.c - breast tomosynthesis: a case is one exposure series of one breast in one view. */
 #include <stddef.h>
 
 #include "node/config/config_internal.h"

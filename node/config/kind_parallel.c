@@ -1,4 +1,4 @@
-/* kind_parallel.c - line integrals of parallel beams: a case is a scan, all its chunks. */
+/* kind_parallel.c - line integrals of parallel beams: a case is one scan with all its chunks. */
 #include <stddef.h>
 
 #include "node/config/config_internal.h"

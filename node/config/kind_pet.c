@@ -1,4 +1,4 @@
-/* kind_pet.c - sinograms of a PET scanner: a case is an acquisition, all its roles and chunks. */
+/* kind_pet.c - sinograms of a PET scanner: a case is one acquisition with all its roles and chunks. */
 #include <stddef.h>
 
 #include "node/config/config_internal.h"

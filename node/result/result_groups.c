@@ -1,10 +1,10 @@
-/* result_groups.c - the functional groups: where each slice or slab lies, what its values mean, what it was made from.
+/* result_groups.c - write the functional groups: the position of each slice or slab, the meaning of its values, its sources.
  *
- * Frame k is plane k of r->planes, from the breast support upward. Stored columns and rows run as in the source's images, so the
- * first stored pixel is a corner of the grid that depends on them: position = x0 * X + y0 * Y + z_k * Z, with X, Y, Z the scan's
- * axes in the patient (exam->axis) and x0 the centre of the first stored column, y0 that of the first stored row, z_k the middle
- * of the slice or slab. orientation = direction of increasing column index (+X or -X), direction of increasing row index (+Y or
- * -Y). */
+ * Frame k is plane k of r->planes, from the breast support upward. Stored columns and rows have the direction of the source's
+ * images; which corner of the grid is the first stored pixel depends on them: position = x0 * X + y0 * Y + z_k * Z, with X, Y, Z
+ * the scan's axes in the patient (exam->axis), x0 the centre of the first stored column, y0 that of the first stored row, z_k the
+ * centre of the slice or slab. orientation = direction of increasing column index (+X or -X), direction of increasing row index
+ * (+Y or -Y). */
 #include <stdio.h>
 
 #include "node/result/result_internal.h"
@@ -81,7 +81,7 @@ static void fill_values(const struct result *r, struct item_writer *w)
 {
 	struct item_writer item = item_begin(w, TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE);
 
-	/* Identity, as PS3.3 A.55 wants it of this class (C.7.6.16.2.9b): what the values mean is told by the mapping below. */
+	/* Identity, as PS3.3 A.55 requires for this class (C.7.6.16.2.9b); the mapping below gives the meaning of the values. */
 	item_put_double(&item, TAG_RESCALE_INTERCEPT, 0);
 	item_put_double(&item, TAG_RESCALE_SLOPE, 1);
 	item_put_text(&item, TAG_RESCALE_TYPE, "US");
@@ -103,7 +103,7 @@ static void fill_values(const struct result *r, struct item_writer *w)
 	item_end(w, &item);
 }
 
-/* One item a step: the reconstruction of the projections, and what was made of its slices. */
+/* Write one item for each step: the reconstruction of the projections, and what was computed from its slices. */
 static void fill_derivation(const struct result *r, struct item_writer *w)
 {
 	struct item_writer item = item_begin(w, TAG_DERIVATION_IMAGE_SEQUENCE);

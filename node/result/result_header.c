@@ -1,18 +1,17 @@
-/* result_header.c - patient, study, series, equipment and image of the result, at the root of its data set.
- *
- * What the source says about patient, study, order and place is copied byte for byte, with its character set. What is new is the
- * series, the equipment (this program, which made this object; the modality is in Contributing Equipment) and the image. */
+/* result_header.c - write patient, study, series, equipment and image attributes at the root of the data set. Patient, study,
+ * order and place are copied from the source byte for byte, with its character set. New are the series, the equipment (this
+ * program, which made this object; the modality is in Contributing Equipment) and the image. */
 #include <stdio.h>
 #include <string.h>
 
 #include "node/result/result_internal.h"
 
-/* Of the mammographic image beside what every object copies. */
+/* Attributes of mammographic images, copied in addition to those of every object. */
 static const uint32_t copied[] = {TAG_PARTIAL_VIEW, TAG_PARTIAL_VIEW_DESCRIPTION, TAG_BREAST_IMPLANT_PRESENT};
 
 const char *result_image_type(const struct result *r)
 {
-	/* Of a mammogram PS3.3 C.8.11.7.1.4 names value 4 of a 2-D view; of X-Ray 3D it is NONE (C.8.21.1.1.1.4). */
+	/* Value 4: for a 2-D view in a mammogram class, see PS3.3 C.8.11.7.1.4; for X-Ray 3D it is NONE (C.8.21.1.1.1.4). */
 	return r->kind == RESULT_SYNTHETIC ? "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D"
 					   : "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE";
 }
@@ -28,8 +27,8 @@ const char *result_calculation_technique(const struct result *r)
 	return r->kind == RESULT_SLABS && r->info->protocol->slab_mode == SLAB_MAXIMUM ? "MAX_IP" : "TOMOSYNTHESIS";
 }
 
-/* The source's series number with a digit for the view behind it: right and left CC, right and left MLO. Each kind has a thousand
- * of its own. */
+/* Write the series. Its number is the source's, followed by a digit for the view: right and left CC, right and left MLO. Each
+ * kind of object has its own thousand. */
 static void fill_series(const struct result *r, struct item_writer *w)
 {
 	static const char *const what[] = {
@@ -49,7 +48,7 @@ static void fill_series(const struct result *r, struct item_writer *w)
 	else
 		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, what[r->kind],
 			 p->name);
-	if (result_is_partial(r->exam)) { /* in front, where it is not cut off */
+	if (result_is_partial(r->exam)) { /* at the beginning, where it is never cut off */
 		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
 		snprintf(description, sizeof(description), "%.64s", text);
 	}
@@ -76,7 +75,7 @@ static void fill_view(const struct result *r, struct item_writer *w)
 		w->rc = dicom_put_empty(code, TAG_VIEW_MODIFIER_CODE_SEQUENCE, w->err);
 }
 
-/* What slices, slabs and the synthetic view have in common. */
+/* Write the image attributes that slices, slabs and the synthetic view share. */
 static void fill_image(const struct result *r, struct item_writer *w)
 {
 	static const struct {

@@ -1,7 +1,5 @@
-/* exam_consistency.c - do all files belong to one exposure series? The first file is the measure; what differs is named with both
- * values.
- *
- * Names of patients are never compared or printed: a study's UID tells patients apart. */
+/* exam_consistency.c - check that all files belong to one exposure series. Each file is compared with the first; an error names
+ * both values. Names of patients are never compared or printed: the study UID distinguishes patients. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +9,7 @@
 struct agreement {
 	uint32_t tag;
 	const char *name;
-	double tolerance; /* > 0: numbers; 0: text */
+	double tolerance; /* > 0: compare numbers; 0: compare texts */
 	unsigned index;
 };
 
@@ -45,7 +43,7 @@ static int differ(const struct exam *exam, size_t file, const char *name, uint32
 		       here, file_name(exam->paths[file]), there, file_name(exam->paths[0]));
 }
 
-/* The value as text: for numbers, so that "50" and "50.0" agree. */
+/* Read the value as text; numbers are formatted again, so that "50" and "50.0" are equal. */
 static int value_of(const struct header *h, const struct agreement *a, char *ret_text, size_t size, double *ret_number,
 		    struct err *err)
 {
@@ -85,7 +83,7 @@ static int agree_on(const struct exam *exam, size_t file, const struct agreement
 	return differ(exam, file, a->name, a->tag, here, there, err);
 }
 
-/* Laterality and view may be coded in several ways: compare what they mean. */
+/* Compare laterality and view by meaning, because they may be coded in several ways. */
 static int agree_on_view(const struct exam *exam, size_t file, struct err *err)
 {
 	struct header first = {.root = dicom_root(exam->files[0]), .frame = -1};
@@ -124,7 +122,7 @@ static int no_duplicate(const struct exam *exam, size_t file, struct err *err)
 	return rc;
 }
 
-/* What every frame of a multi-frame object must say alike, because the first one is asked for all. */
+/* Check values that must be equal in all frames of a multi-frame object, because only the first frame is read for them. */
 int exam_check_frames(const struct exam *exam, struct err *err)
 {
 	static const struct agreement same[] = {

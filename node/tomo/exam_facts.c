@@ -1,4 +1,5 @@
-/* exam_facts.c - is an instance a projection, or several, that we read? From its header alone: the pixel data are not touched. */
+/* exam_facts.c - determine from the header of an instance whether it holds projections in a supported encoding. The pixel data
+ * are not read. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -23,8 +24,9 @@ static bool from_hologic(const struct dicom_item *root)
 	return !strncasecmp(text, "HOLOGIC", 7) || dicom_has(root, DICOM_TAG(0x7E01, 0x0010));
 }
 
-/* Hologic's own formats wear standard classes: projections as Secondary Capture of modality MG with a private payload ("SCO"),
- * slices as CT images ("CTO"). Screen shots of other makers' mammograms and breasts in an ordinary CT are neither. */
+/* Return the name of Hologic's own format of an object. These formats use standard classes: projections as Secondary Capture of
+ * modality MG with private data ("SCO"), slices as CT images ("CTO"). Screen shots of other manufacturers' mammograms and
+ * ordinary CT images of breasts are not among them. */
 static const char *hologic_format(const struct dicom_item *root, const char *sop_class)
 {
 	bool mammography = text_is(root, TAG_MODALITY, "MG");
@@ -37,10 +39,9 @@ static const char *hologic_format(const struct dicom_item *root, const char *sop
 	return NULL;
 }
 
-/* A mammogram whose Image Type (PS3.3 C.8.11.7.1.4) calls it something else than a tomosynthesis projection: an image of a
- * stereotactic pair (value 3; those that tomosynthesis biopsy knows, too, say nothing), or one that was computed (value 4). An
- * empty value 3 is that of conventional mammograms, and of projections that are older than the term TOMO_PROJ: it decides
- * nothing. */
+/* Recognise a mammogram whose Image Type (PS3.3 C.8.11.7.1.4) shows that it is not a tomosynthesis projection: an image of a
+ * stereotactic pair (value 3, without the values that tomosynthesis biopsy also uses), or a computed image (value 4). Value 3 is
+ * empty in conventional mammograms and in projections older than the term TOMO_PROJ, so that an empty value is ignored. */
 static void other_mammogram(const struct dicom_item *root, char *ret_reason, size_t size)
 {
 	static const char *const stereotactic[] = {"STEREO_SCOUT",    "STEREO_MINUS",	  "STEREO_PLUS",    "PREFIRE_MINUS",
@@ -61,7 +62,7 @@ static void other_mammogram(const struct dicom_item *root, char *ret_reason, siz
 		snprintf(ret_reason, size, "Image Type (0008,0008) is GENERATED_2D: computed, no projection of a tomosynthesis");
 }
 
-/* Mammograms that are no raw projections; "": none of them. */
+/* Describe mammograms of classes that are not raw projections; "": another class. */
 static const char *processed(const char *sop_class)
 {
 	if (!strcmp(sop_class, CLASS_MG_PRESENTATION))
@@ -94,7 +95,7 @@ bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, boo
 	return false;
 }
 
-/* (0020,1002) or (0018,1495); a count below 2 says nothing about a tomosynthesis. */
+/* Read (0020,1002) or (0018,1495); a number below 2 is ignored for tomosynthesis. */
 static long expected_count(const struct header *h)
 {
 	static const uint32_t tags[] = {TAG_IMAGES_IN_ACQUISITION, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES};

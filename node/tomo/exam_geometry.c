@@ -1,18 +1,17 @@
-/* exam_geometry.c - distances and sizes of the header against the geometry profile, and the scan they make.
- *
- * The profile is the truth about the machine; the header is checked against it, so that an object of another machine, or a
- * profile for another, is refused and not reconstructed askew. The pixel pitch is that of the detector (0018,1164); Pixel Spacing
- * (0028,0030) may be scaled to the breast and is never used. */
+/* exam_geometry.c - check distances and sizes of the header against the geometry profile, and make the scan from them. The
+ * profile describes the system; an object of another system, or a wrong profile, is refused instead of being reconstructed with a
+ * wrong geometry. The pixel pitch is that of the detector (0018,1164); Pixel Spacing (0028,0030) may be scaled to the breast and
+ * is never used. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "node/tomo/exam_internal.h"
 
 #define PITCH_TOLERANCE 0.01 /* relative */
-#define BINNING_MAX 8	     /* the detector's own binning: its bins are whole multiples of the profile's pitch */
-#define DETECTOR_MIN 5.0     /* mm, of the detector along x and y */
+#define BINNING_MAX 8	     /* binning by the detector: its bins are integer multiples of the profile's pitch */
+#define DETECTOR_MIN 5.0     /* size of the detector along x and y, mm */
 #define DETECTOR_MAX 600.0
-#define THICKNESS_MIN 5.0 /* mm, of a compressed breast */
+#define THICKNESS_MIN 5.0 /* thickness of a compressed breast, mm */
 #define THICKNESS_MAX 200.0
 
 static int read_pitch(const struct exam *exam, const struct header *h, double *ret_pitch, struct err *err)
@@ -125,7 +124,7 @@ int exam_make_scan(struct exam *exam, struct err *err)
 	};
 	rc = scan_create_dbt(&g, &exam->scan, err);
 	free(angle);
-	if (rc == -EINVAL) { /* numbers that no scan can have came from the header */
+	if (rc == -EINVAL) { /* invalid numbers for a scan come from the header */
 		if (err)
 			err->code = EBADMSG;
 		rc = -EBADMSG;

@@ -1,12 +1,12 @@
-/* exam_intensity.c - how stored values become intensities: linear or logarithmic, which way up, padding, and the intensity of the
- * unattenuated beam (I0), which no attribute holds.
+/* exam_intensity.c - determine how stored values become intensities: linear or logarithmic, the sign, padding, and the intensity
+ * of the unattenuated beam (I0), which no attribute contains.
  *
- * - Pixel Intensity Relationship (0028,1040) LIN or LOG and its sign (0028,1041) decide; MONOCHROME1 or 2 is about display.
- *   Sign +1: a lower value is less intensity; -1: a higher value is less intensity.
- * - I0 by the profile: `fixed` a stored value; `header_max` the largest value, (0028,0107) or else 2^BitsStored - 1; `percentile`
- *   of each view's own values; `flatfield` an exposure without object, bin by bin.
- * - Exposure: (0018,9332) is in mAs, (0018,1153) in uAs, (0018,1152) in mAs, some makers write uAs there. Only ratios between the
- *   projections are used, all from one attribute, so that no unit can enter.
+ * - Pixel Intensity Relationship (0028,1040) LIN or LOG and its sign (0028,1041) decide; MONOCHROME1 or 2 only affects display.
+ * Sign +1: a lower value is less intensity; -1: a higher value is less intensity.
+ * - The profile gives the source of I0: `fixed` a stored value; `header_max` the largest value, (0028,0107) or else 2^BitsStored
+ * - 1; `percentile` of each view's own values; `flatfield` an exposure without object, bin by bin.
+ * - Exposure: (0018,9332) is in mAs, (0018,1153) in uAs, (0018,1152) in mAs, but some manufacturers write uAs. Only ratios
+ * between the projections are used, all from one attribute, so that the unit has no effect.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 #include "node/tomo/exam_internal.h"
 
-#define EXPOSURE_RATIO_MAX 50.0 /* between two projections of one exam: more is a mix of units */
+#define EXPOSURE_RATIO_MAX 50.0 /* largest ratio between two projections of one exam: a larger one means mixed units */
 
 static int read_relationship(struct exam *exam, const struct header *h, struct err *err)
 {
@@ -50,7 +50,8 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 	return 0;
 }
 
-/* Padding values are US or SS like the pixels; only unsigned pixels are read, so 16 bits are what counts. */
+/* Read the padding values. They are US or SS like the pixels; only unsigned pixels are supported, so that the 16 bits are used as
+ * unsigned. */
 static int read_padding(struct exam *exam, const struct header *h, struct err *err)
 {
 	struct prep *prep = &exam->prep;
@@ -70,7 +71,7 @@ static int read_padding(struct exam *exam, const struct header *h, struct err *e
 	return 0;
 }
 
-/* One exposure value of every view from the same attribute; relative to their mean. */
+/* Read one exposure value of every view from the same attribute, and divide by their mean. */
 static int read_exposures(struct exam *exam, struct err *err)
 {
 	static const uint32_t tags[] = {TAG_EXPOSURE_IN_MAS, TAG_EXPOSURE_IN_UAS, TAG_EXPOSURE};
@@ -107,13 +108,14 @@ static int read_exposures(struct exam *exam, struct err *err)
 	return 0;
 }
 
-/* Stored value -> intensity above the detector's offset. */
+/* Convert a stored value to intensity above the detector's offset. */
 static double intensity(const struct prep *prep, double value)
 {
 	return (prep->inverted ? prep->max_value - value : value) - prep->offset;
 }
 
-/* The flat field lies like a left or right CC image by its own (0020,0020), so that it can be turned as the projections are. */
+/* Determine how to mirror the flat field so that it has the orientation of the projections. Its own (0020,0020) is read as that
+ * of a left or right CC image. */
 static int flatfield_flips(struct dicom_file *file, bool *ret_columns, bool *ret_rows, struct err *err)
 {
 	struct header h = {.root = dicom_root(file), .frame = -1};
@@ -186,7 +188,7 @@ out:
 	return rc;
 }
 
-/* All at once, while one thread has the headers. */
+/* Read them for all views now, while only one thread uses the headers. */
 static int read_largest(struct exam *exam, struct err *err)
 {
 	for (int i = 0; i < exam->n_views; i++) {
@@ -236,16 +238,16 @@ int exam_intensity(struct exam *exam, struct err *err)
 		if (rc < 0)
 			return rc;
 	}
-	/* A percentile of the view itself follows its exposure already. */
+	/* A percentile of the view already follows its exposure. */
 	return p->scale_by_exposure && p->i0_mode != I0_PERCENTILE ? read_exposures(exam, err) : 0;
 }
 
-/* *ret_own: it is the largest value of this very image, which follows its exposure already. */
+/* Return the largest stored value. *ret_own: it is that of this image, which already follows its exposure. */
 static double header_max(const struct exam *exam, int view, bool *ret_own)
 {
 	long largest = exam->views[view].largest;
 
-	/* Of inverted values the largest intensity is the smallest value, and the header may only tell the largest. */
+	/* With inverted values the largest intensity is the smallest value, but the header contains only the largest. */
 	*ret_own = largest > 0 && !exam->prep.inverted;
 	return *ret_own ? (double)largest : exam->prep.inverted ? 0 : exam->prep.max_value;
 }
@@ -259,7 +261,7 @@ int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double 
 	int rc = 0;
 
 	if (prep->is_log) {
-		*ret_i0 = 1; /* not used: the values carry it */
+		*ret_i0 = 1; /* not used: the log values include it */
 		return 0;
 	}
 	switch (p->i0_mode) {

@@ -1,9 +1,8 @@
-/* exam_orientation.c - how the stored image lies in the scan, and how the scan lies in the patient.
+/* exam_orientation.c - determine the orientation of the stored image in the scan, and of the scan in the patient.
  *
  * Patient axes are LPS: +x left, +y posterior, +z head. Scan axes (kernels/geometry.h): x away from the chest wall = anterior in
- * every view; z toward the tube; y = z cross x, so that (x, y, z) is right-handed.
- *   CC: the tube stands above: z = H, y = L for both breasts.
- *   MLO, gantry turned by g: the tube stands superior-medial. Left breast: z = (-sin g, 0, cos g), y = (cos g, 0, sin g);
+ * every view; z toward the tube; y = z cross x, so that (x, y, z) is right-handed. CC: the tube is above: z = H, y = L for both
+ * breasts. MLO, gantry rotated by g: the tube is superior-medial. Left breast: z = (-sin g, 0, cos g), y = (cos g, 0, sin g);
  *   right breast: z = (sin g, 0, cos g), y = (cos g, 0, -sin g).
  * Patient Orientation (0020,0020) holds the direction of increasing column index, then that of increasing row index. */
 #include <ctype.h>
@@ -14,9 +13,9 @@
 #include "node/tomo/exam_internal.h"
 
 #define NOMINAL_MLO 45.0 /* degrees */
-#define MLO_MIN 20	 /* degrees of the gantry, of either sign */
+#define MLO_MIN 20	 /* smallest angle of the gantry, degrees, of either sign */
 #define MLO_MAX 80
-#define COSINE_SURE 0.1 /* a letter decides when its direction is at least this much along the axis */
+#define COSINE_SURE 0.1 /* a letter is used if its direction has at least this cosine with the axis */
 
 void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3])
 {
@@ -31,7 +30,7 @@ void orientation_axes(char laterality, const char *view, double gantry, double r
 	memcpy(ret_axis[2], z, sizeof(z));
 }
 
-/* The cosine between a letter's direction and an axis; NAN: no such letter. */
+/* Return the cosine between a letter's direction and an axis; NAN: not a valid letter. */
 static double letter_along(char letter, const double axis[3])
 {
 	switch (letter) {
@@ -52,7 +51,8 @@ static double letter_along(char letter, const double axis[3])
 	}
 }
 
-/* +1 or -1: "FR" runs along or against the axis; 0: it does neither, or its letters disagree. The first letter decides. */
+/* Return +1 or -1 if letters such as "FR" run along or against the axis; 0: neither, or they disagree. The first letter decides.
+ */
 static int direction_sign(const char *letters, const double axis[3])
 {
 	int sign = 0;
@@ -122,8 +122,8 @@ void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror
 	}
 }
 
-/* The gantry's angle. Breast Projection records the support's (0018,9545). In a single-frame series (0018,1510) is the gantry's
- * where the projection's own angle stands elsewhere; where it is the projection's, nothing records the gantry. */
+/* Determine the gantry's angle. In Breast Projection it is that of the support (0018,9545). In a single-frame series it is
+ * (0018,1510) if the projection's own angle is stored in another attribute; otherwise the gantry's angle is not recorded. */
 static int gantry_angle(struct exam *exam, const struct header *h, struct err *err)
 {
 	uint32_t tag = TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE;
@@ -148,8 +148,8 @@ static int gantry_angle(struct exam *exam, const struct header *h, struct err *e
 		return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no MLO view has (%d to %d)", tag_text(tag),
 			       angle, MLO_MIN, MLO_MAX);
 	} else if (exam->source == EXAM_BREAST_PROJECTION && found && (angle > 0) != (exam->laterality == 'L')) {
-		/* C.8.31.6.1: positive toward the patient's right, where the tube stands for a left breast. Whatever is wrong,
-		 * side or sign, the projections' angles would be mirrored. */
+		/* C.8.31.6.1: positive toward the patient's right, where the tube is for a left breast. If either side or sign is
+		 * wrong, the projections' angles would be mirrored. */
 		return err_set(err, EBADMSG,
 			       "breast support angle %s is %g degrees, which is an MLO view of the other breast than %c",
 			       tag_text(tag), angle, exam->laterality);
@@ -172,8 +172,8 @@ static int find_flips(struct exam *exam, const struct header *h, struct err *err
 			err, EBADMSG,
 			"Patient Orientation (0020,0020) is missing, and the profile '%s' names no chest-wall edge (chest_wall)",
 			exam->profile->name);
-	/* The image as seen from the tube, not mirrored: with columns along +x, rows run along -y; turned by 180 degrees both
-	 * change. */
+	/* The image as seen from the tube, not mirrored: with columns along +x, rows run along -y; after rotation by 180 degrees
+	 * both are reversed. */
 	exam->columns_toward_chest = !strcmp(edge, "right");
 	exam->rows_toward_minus_y = !exam->columns_toward_chest;
 	return 0;

@@ -1,7 +1,6 @@
-/* exam_view_code.c - laterality and view of a mammogram, from codes old and new.
- *
- * Views: PS3.16 CID 4014 in SNOMED RT (SRT, and SNM3 in older objects) and SNOMED CT (SCT). Where there is no code, the DX
- * attribute View Position (0018,5101) serves, because its values are the same abbreviations. */
+/* exam_view_code.c - read laterality and view of a mammogram from old and new codes. Views: PS3.16 CID 4014 in SNOMED RT (SRT,
+ * and SNM3 in older objects) and SNOMED CT (SCT). If there is no code, the DX attribute View Position (0018,5101) is used,
+ * because its values are the same abbreviations. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,7 @@ static const struct view_code views[] = {
 	{"R-1024B", "399101009", "XCCM"}, {"G-8310", "127457009", "SPECIM"},
 };
 
-/* The code value of an item and whether its scheme is SNOMED CT or the older SNOMED RT. */
+/* Read the code value of an item and whether its scheme is SNOMED CT or the older SNOMED RT. */
 static void read_code(const struct dicom_item *item, char *ret_value, size_t size, bool *ret_ct)
 {
 	char scheme[32] = "";
@@ -30,7 +29,7 @@ static void read_code(const struct dicom_item *item, char *ret_value, size_t siz
 	*ret_ct = !strcmp(scheme, "SCT");
 }
 
-/* A word from outside becomes part of a case's key and of its name: letters, digits and - alone. */
+/* Copy only letters, digits and '-' of an untrusted word, because it becomes part of a case's key and name. */
 static void put_word(const char *value, char *ret_word, size_t size)
 {
 	size_t n = 0;

@@ -1,13 +1,13 @@
-/* exam_views.c - the projections of a case with their angles, sorted by angle.
+/* exam_views.c - list the projections of a case with their angles, sorted by angle.
  *
- * Where the angle stands:
- * - single-frame series: in the tag that the geometry profile names, with the profile's sign and offset. It must vary.
- * - Breast Projection: X-Ray Source Isocenter Primary Angle (0018,9543) against that of the breast support (0018,9545). PS3.3
- *   C.8.31.6.1: the isocenter's Y axis runs from the gantry's front (the patient) to its rear, Z up, X to the gantry's right, and
- *   angles are positive from Z toward X. The scan's x is that Y, so its y is minus that X: angle = support - source.
- *   Where that group is absent, Positioner Primary Angle (0018,1510) of the frame, with the profile's sign and offset.
+ * Where the angle is stored:
+ * - single-frame series: in the tag given by the geometry profile, with the profile's sign and offset. It must vary.
+ * - Breast Projection: X-Ray Source Isocenter Primary Angle (0018,9543) relative to that of the breast support (0018,9545). PS3.3
+ * C.8.31.6.1: the isocenter's Y axis runs from the gantry's front (the patient) to its rear, Z up, X to the gantry's right, and
+ * angles are positive from Z toward X. The scan's x is that Y, so its y is minus that X: angle = support - source. If that group
+ * is missing: Positioner Primary Angle (0018,1510) of the frame, with the profile's sign and offset.
  *
- * Instance numbers may start anywhere and have gaps: they order nothing but equal angles, and those are refused.
+ * Instance numbers may start anywhere and have gaps: they are used only to order equal angles, which are then refused.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 #include "node/tomo/exam_internal.h"
 
-#define ANGLE_MAX 75.0	/* degrees; no tomosynthesis goes that far, and the source must stay above the detector */
-#define ANGLE_SAME 0.01 /* degrees; closer projections are the same, as in scan_create_dbt() */
+#define ANGLE_MAX 75.0	/* largest angle, degrees; no tomosynthesis uses more, and the source must stay above the detector */
+#define ANGLE_SAME 0.01 /* projections with a smaller difference, in degrees, count as the same, as in scan_create_dbt() */
 
 struct header exam_header(const struct exam *exam, int view)
 {
@@ -103,7 +103,7 @@ static int by_angle(const void *a, const void *b)
 	return p->frame < q->frame ? -1 : p->frame > q->frame;
 }
 
-/* "projection7.dcm", or "frame 7 of exam.dcm". */
+/* Write the name of a view: "projection7.dcm", or "frame 7 of exam.dcm". */
 static const char *view_name(const struct exam *exam, const struct exam_view *v, char *buf, size_t size)
 {
 	if (exam->source == EXAM_BREAST_PROJECTION)
@@ -134,7 +134,7 @@ static int check_angles(const struct exam *exam, struct err *err)
 	return 0;
 }
 
-/* (0020,1002) Images in Acquisition or (0018,1495): a count that says how many projections there must be. */
+/* Check the number of projections against (0020,1002) Images in Acquisition or (0018,1495). */
 static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 {
 	static const uint32_t tags[] = {TAG_IMAGES_IN_ACQUISITION, TAG_NUMBER_OF_TOMOSYNTHESIS_SOURCE_IMAGES};

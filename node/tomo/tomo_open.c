@@ -1,15 +1,14 @@
-/* tomo_open.c - opens a case: from the files' tags to a scan and to prepared views. See node/tomo/exam.h.
- *
- * The steps, each in a file of its own: what the objects are (exam_facts.c), whether they belong together (exam_consistency.c),
- * the system's geometry profile, how the image lies in the patient (exam_orientation.c), the angles (exam_views.c), the geometry
- * (exam_geometry.c), the intensity scale (exam_intensity.c). Headers stay open; pixels are read one view at a time. */
+/* tomo_open.c - open a case: from the files' tags to a scan and prepared views. See node/tomo/exam.h. Each step has a file of its
+ * own: what the objects are (exam_facts.c), whether they belong together (exam_consistency.c), the system's geometry profile, the
+ * orientation of the image in the patient (exam_orientation.c), the angles (exam_views.c), the geometry (exam_geometry.c), the
+ * intensity scale (exam_intensity.c). Headers stay open; pixels are read one view at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "node/tomo/exam_internal.h"
 
-#define ELEMENTS_MAX 1000000 /* of all headers of a case together: some 200 MB; an honest projection has a few hundred */
+#define ELEMENTS_MAX 1000000 /* in all headers of a case: some 200 MB; a valid projection has a few hundred */
 
 static int open_files(struct exam *exam, const char *const *paths, size_t n, struct err *err)
 {
@@ -46,7 +45,7 @@ static int check_classes(struct exam *exam, struct err *err)
 	return 0;
 }
 
-/* After all files are known to be of one class. */
+/* Check the pixel format. Call it when all files are known to be of one class. */
 static int check_pixels(struct exam *exam, struct err *err)
 {
 	if (exam->source == EXAM_BREAST_PROJECTION && exam->n_files != 1)
@@ -58,7 +57,7 @@ static int check_pixels(struct exam *exam, struct err *err)
 		struct dicom_pixel_info *info = &exam->pixels;
 		char lossy[20];
 
-		/* It stays so after decompression. */
+		/* Data that were compressed with loss are still lossy after decompression. */
 		if (header_text(&h, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy), NULL) == 1 && !strcmp(lossy, "01"))
 			return err_set(err, ENOTSUP,
 				       "%s: Lossy Image Compression (0028,2110) is 01: its intensities are not the detector's",
@@ -96,7 +95,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct confi
 
 	if (n == 0)
 		return err_set(err, EBADMSG, "no files");
-	if (n > EXAM_VIEWS_MAX) /* before each takes a descriptor */
+	if (n > EXAM_VIEWS_MAX) /* checked before each file needs a descriptor */
 		return err_set(err, EBADMSG, "%zu files: more than %d projections are not read", n, EXAM_VIEWS_MAX);
 	exam = calloc(1, sizeof(*exam));
 	if (!exam)
@@ -174,7 +173,8 @@ int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct 
 	rc = exam_view_i0(exam, view, ret_raw, &prep.i0, err);
 	if (rc < 0)
 		return err_within(err, "%s", file_name(exam->paths[v->file]));
-	/* At the top of the range the intensity is not known, unless the range ends above I0: then it is air. */
+	/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0: then they are
+	 * air. */
 	if (!prep.is_log && !prep.inverted && prep.i0 + prep.offset > prep.max_value)
 		prep.saturation = prep.max_value;
 	*ret_prep = prep;
