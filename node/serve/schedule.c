@@ -29,7 +29,7 @@
 #define SHRINK_AFTER                                                                                                             \
 	3600.0		 /* s until what the audit trail may still ask of a job that is over is let go, and between two looks */
 #define SPACE_EVERY 30.0 /* ... and by space */
-#define JOURNAL_RESERVE (16ull << 20) /* see node/store/journal_reserve.c */
+#define JOURNAL_RESERVE (16ull << 20) /* see journal_reserve() */
 
 void schedule_wake_at(struct schedule *s, double when)
 {

@@ -54,6 +54,8 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_UNINDEXED] =
 		"SELECT " JOURNAL_COLUMNS
 		" FROM instance i WHERE i.id>(SELECT COALESCE(MAX(instance),0) FROM classification) ORDER BY i.id LIMIT ?",
+	[JOURNAL_COUNT_UNINDEXED] =
+		"SELECT COUNT(*) FROM instance WHERE id>(SELECT COALESCE(MAX(instance),0) FROM classification)",
 	[JOURNAL_CLASSIFY] = "INSERT INTO classification(instance, kind, job, detail, time) VALUES(?,?,?,?,?)",
 	[JOURNAL_ADD_EVENT] = "INSERT INTO event(time, job, name, instance, detail) VALUES(?,?,?,?,?)",
 	[JOURNAL_SET_OWN_JOB] = "UPDATE event SET job=seq WHERE seq=?",
@@ -403,6 +405,18 @@ int journal_unindexed(struct journal *j, struct instance_row *ret_rows, int max,
 	return n;
 }
 
+int journal_count_unindexed(struct journal *j, uint64_t *ret_n, struct err *err)
+{
+	sqlite3_stmt *s = journal_stmt(j, JOURNAL_COUNT_UNINDEXED, err);
+	int64_t n = 0;
+	int ret = s ? journal_step(j, s, "count the new instances", read_int64, &n, err) : -EIO;
+
+	if (ret < 0)
+		return ret;
+	*ret_n = (uint64_t)n;
+	return 0;
+}
+
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t before, struct instance_row *ret_row,
 			struct err *err)
 {
@@ -468,6 +482,30 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
 		n = journal_fail(j, rc, "check", err);
 	sqlite3_finalize(s);
 	return n;
+}
+
+/* Blocks of the disk that belong to the journal before it needs them.
+ *
+ * A commit writes to the write-ahead log. SQLite starts that file again from its beginning after each checkpoint and shortens it
+ * only when the last connection goes, so that blocks that were once allocated for it stay the journal's while the node runs. They
+ * are allocated behind the end of the file (FALLOC_FL_KEEP_SIZE), where SQLite does not look. A checkpoint that cannot let the
+ * database file grow on a full disk fails and is tried again at the next commit; until then rows go on into the reserved log: at
+ * 4 KiB a page and about 3 pages a commit, 16 MiB take 700 of them beyond the 1000 pages after which checkpoints begin.
+ */
+int journal_reserve(struct journal *j, uint64_t bytes, struct err *err)
+{
+	char path[sizeof(j->path) + 8];
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "%s-wal", j->path);
+	fd = open(path, O_WRONLY | O_CLOEXEC); /* of this file SQLite holds no locks that a close could drop */
+	if (fd < 0)
+		return err_set(err, errno, "journal %s: %s", path, strerror(errno));
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) < 0)
+		ret = err_set(err, errno, "journal %s: %llu bytes cannot be reserved: %s", path, (unsigned long long)bytes,
+			      strerror(errno));
+	close(fd);
+	return ret;
 }
 
 int64_t journal_data_version(struct journal *j)

@@ -1,4 +1,4 @@
-/* journal_events.c - classifications and events: what is appended, in which transaction, and the walks over it. */
+/* journal_events.c - classifications and events: what is appended, in which transaction; walks and sums. */
 #include <errno.h>
 #include <jansson.h>
 #include <stddef.h>
@@ -277,63 +277,78 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 
 /* ---- walks ---- */
 
-int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
-		   struct err *err)
-{
-	sqlite3_stmt *s = NULL;
-	int rc, ret = 0;
-
-	rc = sqlite3_prepare_v2(
-		j->db,
-		job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
-		    : "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
-		-1, &s, NULL);
-	if (rc != SQLITE_OK)
-		return journal_fail(j, rc, "replay", err);
-	sqlite3_bind_int64(s, 1, after);
-	if (job)
-		sqlite3_bind_int64(s, 2, job);
-	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-		struct event_row row = {0};
-		char *detail;
-
-		row.seq = sqlite3_column_int64(s, 0);
-		row.time = sqlite3_column_double(s, 1);
-		row.job = sqlite3_column_int64(s, 2);
-		row.known = sqlite3_column_type(s, 2) == SQLITE_INTEGER &&
-			    job_event_parse((const char *)sqlite3_column_text(s, 3), &row.event) == 0;
-		row.instance = sqlite3_column_int64(s, 4);
-		detail = (char *)sqlite3_column_text(s, 5);
-		row.detail = detail ? detail : (char *)"";
-		ret = each(ctx, &row);
-	}
-	if (ret == 0 && rc != SQLITE_DONE)
-		ret = journal_fail(j, rc, "replay", err);
-	sqlite3_finalize(s);
-	return ret < 0 ? ret : 0;
-}
-
-static int walk_instances(struct journal *j, const char *what, int64_t key, int max,
-			  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+/* Call each() for every row of a statement with one or two parameters; it stops the walk by returning non-zero. */
+static int walk(struct journal *j, const char *what, const char *doing, int64_t first, int64_t second,
+		int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
 
 	if (rc != SQLITE_OK)
-		return journal_fail(j, rc, "walk the instances", err);
-	sqlite3_bind_int64(s, 1, key);
-	sqlite3_bind_int(s, 2, max);
-	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-		struct instance_row row;
-		const char *detail = (const char *)sqlite3_column_text(s, 11);
-
-		journal_read_instance(&row, s);
-		ret = each(ctx, &row, detail ? detail : "");
-	}
+		return journal_fail(j, rc, doing, err);
+	sqlite3_bind_int64(s, 1, first);
+	if (sqlite3_bind_parameter_count(s) > 1)
+		sqlite3_bind_int64(s, 2, second);
+	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW)
+		ret = each(ctx, s);
 	if (ret == 0 && rc != SQLITE_DONE)
-		ret = journal_fail(j, rc, "walk the instances", err);
+		ret = journal_fail(j, rc, doing, err);
 	sqlite3_finalize(s);
 	return ret < 0 ? ret : 0;
+}
+
+struct event_reader {
+	int (*each)(void *ctx, const struct event_row *row);
+	void *ctx;
+};
+
+static int read_event(void *ctx, sqlite3_stmt *s)
+{
+	const struct event_reader *r = ctx;
+	char *detail = (char *)sqlite3_column_text(s, 5);
+	struct event_row row = {.seq = sqlite3_column_int64(s, 0),
+				.time = sqlite3_column_double(s, 1),
+				.job = sqlite3_column_int64(s, 2),
+				.instance = sqlite3_column_int64(s, 4),
+				.detail = detail ? detail : (char *)""};
+
+	row.known = sqlite3_column_type(s, 2) == SQLITE_INTEGER &&
+		    job_event_parse((const char *)sqlite3_column_text(s, 3), &row.event) == 0;
+	return r->each(r->ctx, &row);
+}
+
+int journal_replay(struct journal *j, int64_t job, int64_t after, int (*each)(void *ctx, const struct event_row *row), void *ctx,
+		   struct err *err)
+{
+	struct event_reader reader = {each, ctx};
+
+	return walk(j,
+		    job ? "SELECT seq, time, job, name, instance, detail FROM event WHERE job=?2 AND seq>?1 ORDER BY seq"
+			: "SELECT seq, time, job, name, instance, detail FROM event WHERE seq>?1 ORDER BY seq",
+		    "replay", after, job, read_event, &reader, err);
+}
+
+struct instance_reader {
+	int (*each)(void *ctx, const struct instance_row *row, const char *detail);
+	void *ctx;
+};
+
+static int read_instance(void *ctx, sqlite3_stmt *s)
+{
+	const struct instance_reader *r = ctx;
+	const char *detail = (const char *)sqlite3_column_text(s, 11);
+	struct instance_row row;
+
+	journal_read_instance(&row, s);
+	return r->each(r->ctx, &row, detail ? detail : "");
+}
+
+static int walk_instances(struct journal *j, const char *what, int64_t key, int max,
+			  int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err)
+{
+	struct instance_reader reader = {each, ctx};
+
+	return walk(j, what, "walk the instances", key, max, read_instance, &reader, err);
 }
 
 int journal_members(struct journal *j, int64_t job, int (*each)(void *ctx, const struct instance_row *row, const char *detail),
@@ -392,4 +407,44 @@ int journal_last(struct journal *j, int64_t *ret_instance, int64_t *ret_event, s
 	*ret_instance = last[0];
 	*ret_event = last[1];
 	return 0;
+}
+
+/* ---- sums, for metrics: rows are numbered in order, so a sum is kept by adding the rows behind the last one that is in it ----
+ */
+
+static int add_instances(void *ctx, sqlite3_stmt *s)
+{
+	struct journal_totals *t = ctx;
+
+	t->instances += (uint64_t)sqlite3_column_int64(s, 0);
+	t->bytes += (uint64_t)sqlite3_column_int64(s, 1);
+	if (sqlite3_column_int64(s, 2) > t->last_instance)
+		t->last_instance = sqlite3_column_int64(s, 2);
+	return 0;
+}
+
+static int add_classified(void *ctx, sqlite3_stmt *s)
+{
+	struct journal_totals *t = ctx;
+	int64_t kind = sqlite3_column_int64(s, 0);
+
+	if (kind > 0 && kind <= CLASSIFIED_CONFLICT)
+		t->classified[kind] += (uint64_t)sqlite3_column_int64(s, 1);
+	if (sqlite3_column_int64(s, 2) > t->last_classified)
+		t->last_classified = sqlite3_column_int64(s, 2);
+	return 0;
+}
+
+int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err)
+{
+	struct journal_totals sum = *totals;
+	int ret = walk(j, "SELECT COUNT(*), TOTAL(bytes), MAX(id) FROM instance WHERE id>?1", "add up", sum.last_instance, 0,
+		       add_instances, &sum, err);
+
+	if (ret == 0)
+		ret = walk(j, "SELECT kind, COUNT(*), MAX(instance) FROM classification WHERE instance>?1 GROUP BY kind",
+			   "add up", sum.last_classified, 0, add_classified, &sum, err);
+	if (ret == 0)
+		*totals = sum;
+	return ret;
 }

@@ -1,9 +1,11 @@
-/* journal_forget.c - the one place where events are removed: those of a case whose every job was cleaned long ago.
+/* journal_forget.c - the one place where rows are removed: those of a case whose every job was cleaned long ago, and those of
+ * unassigned instances (ignored, refused, another content under a UID that is stored already) that were removed long ago.
  *
- * - All of the case in one transaction, in which each job is replayed once more: a reader sees a job whole or not at all, and
- *   what somebody did to one of them meanwhile keeps the case.
- * - An instance's row goes with the last job that names it, and only where retention has removed its file; with it its
- *   classification, so that no instance is ever without one that had one. Numbers are not given again (AUTOINCREMENT).
+ * - All of a case in one transaction, in which each job is replayed once more: a reader sees a job whole or not at all, and an
+ *   event that was appended to one of them meanwhile keeps the case.
+ * - An instance's row is removed with the last job that names it, and only where retention has removed its file; with it its
+ *   classification: an instance without one would wait for the indexer. Numbers are not given again (AUTOINCREMENT).
+ * - The index classification_unassigned holds the classifications of unassigned instances alone.
  */
 #include <errno.h>
 
@@ -13,7 +15,7 @@
 #define MEMBERS "(SELECT instance FROM event WHERE job=?1 AND name='instance')"
 #define GONE " AND NOT EXISTS (SELECT 1 FROM instance i WHERE i.id=instance)"
 
-static const char *const steps[] = {
+static const char *const case_steps[] = {
 	"DELETE FROM instance WHERE id IN " MEMBERS " AND id IN (SELECT r.instance FROM removal r)",
 	"DELETE FROM classification WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM removal WHERE instance IN " MEMBERS GONE,
@@ -21,18 +23,37 @@ static const char *const steps[] = {
 	"DELETE FROM event WHERE job=?1",
 };
 
-static int run_step(struct journal *j, const char *what, int64_t job, struct err *err)
+/* ?1: the instance. */
+static const char *const unassigned_steps[] = {
+	"DELETE FROM instance WHERE id=?1",
+	"DELETE FROM classification WHERE instance=?1",
+	"DELETE FROM removal WHERE instance=?1",
+	"DELETE FROM damage WHERE instance=?1",
+};
+#define COUNT(steps) (sizeof(steps) / sizeof((steps)[0]))
+
+static int run_for_each(struct journal *j, const char *what, const int64_t *ids, size_t n, struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
 
-	if (rc == SQLITE_OK) {
-		sqlite3_bind_int64(s, 1, job);
-		rc = sqlite3_step(s);
+	for (size_t i = 0; rc == SQLITE_OK && i < n; i++) {
+		sqlite3_bind_int64(s, 1, ids[i]);
+		rc = sqlite3_step(s) == SQLITE_DONE ? sqlite3_reset(s) : sqlite3_errcode(j->db);
 	}
-	if (rc != SQLITE_DONE)
-		ret = journal_fail(j, rc, "forget a case", err);
+	if (rc != SQLITE_OK)
+		ret = journal_fail(j, rc, "forget", err);
 	sqlite3_finalize(s);
+	return ret;
+}
+
+/* All ids in each step before the next step: revisions share instances, so those of all jobs go before the events of any. */
+static int run_steps(struct journal *j, const char *const *steps, size_t n_steps, const int64_t *ids, size_t n, struct err *err)
+{
+	int ret = 0;
+
+	for (size_t k = 0; ret == 0 && k < n_steps; k++)
+		ret = run_for_each(j, steps[k], ids, n, err);
 	return ret;
 }
 
@@ -50,9 +71,45 @@ int journal_forget(struct journal *j, const int64_t *jobs, size_t n, struct err 
 			ret = err_set(err, ESTALE, "job %lld is %s: it cannot be forgotten", (long long)jobs[i],
 				      job_state_name(state));
 	}
-	/* The instances of all jobs before the events of any: revisions share them. */
-	for (size_t k = 0; ret == 0 && k < sizeof(steps) / sizeof(steps[0]); k++)
-		for (size_t i = 0; ret == 0 && i < n; i++)
-			ret = run_step(j, steps[k], jobs[i], err);
+	if (ret == 0)
+		ret = run_steps(j, case_steps, COUNT(case_steps), jobs, n, err);
 	return journal_end_transaction(j, ret, err);
+}
+
+/* List the unassigned instances that were removed before then, at most `max`. Return their number. */
+static int list_gone(struct journal *j, double before, int64_t *ret_ids, int max, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	int n = 0, rc = sqlite3_prepare_v2(j->db,
+					   "SELECT f.instance FROM classification f JOIN removal r ON r.instance=f.instance"
+					   " WHERE f.kind<>1 AND r.time<?1 ORDER BY f.time, f.instance LIMIT ?2",
+					   -1, &s, NULL);
+
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_double(s, 1, before);
+		sqlite3_bind_int(s, 2, max);
+	}
+	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+		rc = sqlite3_step(s);
+		if (rc == SQLITE_ROW && n < max)
+			ret_ids[n++] = sqlite3_column_int64(s, 0);
+	}
+	if (rc != SQLITE_DONE)
+		n = journal_fail(j, rc, "look for unassigned instances", err);
+	sqlite3_finalize(s);
+	return n;
+}
+
+int journal_forget_unassigned(struct journal *j, double before, struct err *err)
+{
+	int64_t ids[JOURNAL_UNASSIGNED_MAX];
+	int n = 0, ret = journal_execute(j, JOURNAL_BEGIN, "begin", err);
+
+	if (ret < 0)
+		return ret;
+	n = ret = list_gone(j, before, ids, JOURNAL_UNASSIGNED_MAX, err);
+	if (n > 0)
+		ret = run_steps(j, unassigned_steps, COUNT(unassigned_steps), ids, (size_t)n, err);
+	ret = journal_end_transaction(j, ret < 0 ? ret : 0, err);
+	return ret < 0 ? ret : n;
 }

@@ -1,5 +1,5 @@
-/* Shared by journal.c (the file, the statements, the instances) and journal_events.c (classifications, events, replay), and by
- * nobody else. */
+/* Private to the journal's files: journal.c (the file, the statements, the instances), journal_events.c (classifications, events,
+ * walks, sums), journal_damage.c and journal_forget.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
@@ -21,6 +21,7 @@ enum journal_query {
 	JOURNAL_ADD_INSTANCE,
 	JOURNAL_HAS_INSTANCE,
 	JOURNAL_UNINDEXED,
+	JOURNAL_COUNT_UNINDEXED,
 	JOURNAL_CLASSIFY,
 	JOURNAL_ADD_EVENT,
 	JOURNAL_SET_OWN_JOB,
