@@ -1,4 +1,4 @@
-/* Whose images a command reads or writes, for the audit trail: studies and patients out of the headers of DICOM files. */
+/* Collect the studies and patients whose images a command reads or writes, from DICOM headers, for the audit trail. */
 #ifndef TOMONODE_NODE_AUDIT_FILES_H
 #define TOMONODE_NODE_AUDIT_FILES_H
 
@@ -9,7 +9,7 @@ struct audit_files { /* starts as {0} */
 	size_t n;
 };
 
-/* Count a file with its study. One that cannot be read adds nothing: the command itself says what is wrong with it. */
+/* Add a file to the count of its study. A file that cannot be read is ignored: the command itself reports the error. */
 void audit_files_add(struct audit_files *a, const char *path);
 void audit_files_clear(struct audit_files *a);
 

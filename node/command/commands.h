@@ -1,5 +1,5 @@
-/* The subcommands. Each parses its own arguments (argv[0] is the subcommand) and returns an exit code of node/base/exit_code.h.
- */
+/* The subcommands of tomonode. Each parses its arguments (argv[0] is the subcommand) and returns an exit code of
+ * node/base/exit_code.h. */
 #ifndef TOMONODE_NODE_COMMANDS_H
 #define TOMONODE_NODE_COMMANDS_H
 

@@ -1,11 +1,10 @@
-/* Commands that `serve` and `status` run in processes of their own; not in --help. They return an exit code
- * (node/base/exit_code.h).
- */
+/* Internal commands, which `serve` and `status` run in separate processes; not in --help. They return an exit code
+ * (node/base/exit_code.h). */
 #ifndef TOMONODE_NODE_CMD_STATUS_H
 #define TOMONODE_NODE_CMD_STATUS_H
 
-int cmd_status(int argc, char **argv); /* status -c FILE --listen FD: answer for the status page */
-int cmd_http(int argc, char **argv);   /* http -c FILE --listen FD --ipc FD: started by `status`, speaks HTTP */
-int cmd_names(int argc, char **argv);  /* names -c FILE --ipc FD: started by `status`, reads patients' names */
+int cmd_status(int argc, char **argv); /* status -c FILE --listen FD: serve the status page */
+int cmd_http(int argc, char **argv);   /* http -c FILE --listen FD --ipc FD: started by `status`; HTTP */
+int cmd_names(int argc, char **argv);  /* names -c FILE --ipc FD: started by `status`; read patients' names */
 
 #endif

@@ -1,7 +1,6 @@
-/* Text that grows: pages, metrics, JSON answers. What comes from outside goes through html_text() alone.
+/* A growing text buffer for pages, metrics and JSON responses. Add untrusted text with html_text() only.
  *
- * - Memory that runs out, or a text above its limit, makes it `failed`: it then takes nothing more, and whoever made it asks
- *   once, at the end.
+ * - If memory runs out or the text exceeds HTML_MAX, `failed` is set and further text is ignored: check it once, at the end.
  */
 #ifndef TOMONODE_NODE_HTML_H
 #define TOMONODE_NODE_HTML_H
@@ -9,23 +8,23 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct html {	    /* {0} to begin with */
+struct html {	    /* starts as {0} */
 	char *text; /* terminated */
 	size_t n, capacity;
 	bool failed;
 };
 
-#define HTML_MAX (8u << 20)
+#define HTML_MAX (8u << 20) /* bytes */
 
 void html_clear(struct html *h);
-/* As it is. Numbers and our own words only; "%s" must never be given what came from outside. */
+/* Add text unescaped: numbers and constant strings only. Never pass untrusted text for "%s". */
 void html_put(struct html *h, const char *text);
 void html_printf(struct html *h, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void html_bytes(struct html *h, const void *bytes, size_t n);
-/* As text between tags or in an attribute in double quotes: & < > " ' are escaped; control characters, bytes that are no UTF-8
- * and characters that turn the direction of writing or are invisible come out as U+FFFD. */
+/* Add text between tags or in a double-quoted attribute: escape & < > " ' and replace control characters, invalid UTF-8,
+ * invisible characters and those that change the writing direction by U+FFFD. */
 void html_text(struct html *h, const char *text);
-/* The same for a label's value of a Prometheus metric: \ " and line feed are escaped. */
+/* Add the value of a Prometheus metric's label: escape \ " and line feed, replace the same characters. */
 void html_label(struct html *h, const char *text);
 
 #endif

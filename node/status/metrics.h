@@ -1,5 +1,5 @@
-/* Counters that follow from the journal, so that they survive restarts: each event is counted once, in the order of the journal.
- * What they mean is in docs/status-page.md; node/status/metrics_text.c writes them down. */
+/* Counters computed from the journal, so that they survive restarts: each event is counted once, in the journal's order.
+ * docs/status-page.md documents them; node/status/metrics_text.c writes them. */
 #ifndef TOMONODE_NODE_METRICS_H
 #define TOMONODE_NODE_METRICS_H
 
@@ -8,10 +8,10 @@
 #include "node/jobs/jobs.h"
 
 #define METRICS_EVENTS 64
-#define METRICS_DESTINATIONS 32 /* by name, as they come; of more, the rest has no figures */
+#define METRICS_DESTINATIONS 32 /* the first names in the journal; further destinations are not counted */
 #define METRICS_BUCKETS 9
 
-extern const double metrics_bounds[METRICS_BUCKETS]; /* s; the last bucket is all that is longer */
+extern const double metrics_bounds[METRICS_BUCKETS]; /* upper bounds, s; one more bucket has longer times */
 
 struct metrics_times {
 	uint64_t count, bucket[METRICS_BUCKETS + 1];
@@ -24,15 +24,15 @@ struct metrics_deliveries {
 	uint64_t failed;	/* attempts */
 };
 
-struct metrics { /* {0} to begin with */
+struct metrics { /* starts as {0} */
 	uint64_t events[METRICS_EVENTS];
 	struct metrics_times wait, reconstruction, delivery, all; /* see metrics_count() */
 	struct metrics_deliveries destinations[METRICS_DESTINATIONS];
 	size_t n_destinations;
 };
 
-/* An event, once jobs_apply() has taken it into the view `v` of its job. wait: complete to started; reconstruction: started to
- * reconstructed; delivery: reconstructed to delivered; all: last instance to delivered. */
+/* Count an event, after jobs_apply() applied it to the view `v` of its job. Adds to the times wait (complete to started),
+ * reconstruction (started to reconstructed), delivery (reconstructed to delivered), all (last instance to delivered). */
 void metrics_count(struct metrics *m, const struct job_view *v, const struct event_row *row);
 
 #endif

@@ -1,9 +1,8 @@
-/* What the node does now, read from the journal and from what the manager leaves in the spool: the one source of the page, its
- * JSON and the metrics. It changes nothing; node/status/status_page.c, status_case.c, status_json.c and metrics_text.c write it
- * down.
+/* State of the node, read from the journal and from the manager's report in the spool; the only source of the status page, its
+ * JSON and the metrics. Read only. node/status/status_page.c, status_case.c, status_json.c and metrics_text.c write it.
  *
- * The jobs are kept between two looks and brought up to date by what is new in the journal. A journal that cannot be read is a
- * problem that is shown, and is tried again at each look.
+ * The view of the jobs is kept between updates; an update replays only new events. A journal that cannot be read is shown as a
+ * problem; each update tries again.
  */
 #ifndef TOMONODE_NODE_STATUS_H
 #define TOMONODE_NODE_STATUS_H
@@ -20,69 +19,69 @@
 #define STATUS_STATES 24
 #define STATUS_DESTINATIONS 32
 #define STATUS_PROBLEMS 24
-#define STATUS_ATTENTION_MAX 60 /* cases shown; of more, how many there are */
+#define STATUS_ATTENTION_MAX 60 /* maximum number of cases shown; of further ones only their number */
 #define STATUS_WORK_MAX 60
 #define STATUS_DONE_MAX 24
-#define STATUS_UNASSIGNED_MAX 8	   /* groups shown */
-#define STATUS_UNASSIGNED_READ 200 /* instances of each classification that make the groups */
+#define STATUS_UNASSIGNED_MAX 8	   /* maximum number of groups shown */
+#define STATUS_UNASSIGNED_READ 200 /* maximum number of instances of each classification that are grouped */
 
 struct status_destination {
 	char name[CONFIG_NAME_SIZE];
-	const struct destination_conf *conf; /* NULL: not in the configuration any more */
-	size_t waiting, refused;	     /* cases */
-	double last_sent, last_failed;	     /* s since the epoch; 0: never */
-	double next;			     /* of its next attempt; 0: none waits for one */
-	int failures;			     /* in a row, the most of a case */
-	bool down;			     /* cases wait, and the last thing heard of it is a failure */
-	char reason[240];		     /* of that failure */
+	const struct destination_conf *conf; /* NULL: no longer in the configuration */
+	size_t waiting, refused;	     /* numbers of cases */
+	double last_sent, last_failed;	     /* times, s since the epoch; 0: never */
+	double next;			     /* time of the next attempt, s since the epoch; 0: none is planned */
+	int failures;			     /* number of consecutive failures; the maximum of all cases */
+	bool down;			     /* cases wait, and the last attempt failed */
+	char reason[240];		     /* reason of that failure */
 };
 
 struct status_problem {
-	bool critical; /* the node does not do its work: /health says so */
+	bool critical; /* the node does not work: /health reports it */
 	char text[OPERATOR_WARNING_SIZE];
 };
 
 struct status_list {
-	const struct job_view **list; /* those to show, in order */
-	size_t n, all;
+	const struct job_view **list; /* the n jobs to show, in order */
+	size_t n, all;		      /* all: number of jobs including those not shown */
 };
 
 struct status {
 	const struct config *config; /* borrowed */
-	struct journal *journal;     /* NULL: cannot be read now */
+	struct journal *journal;     /* NULL: it cannot be read now */
 	struct jobs jobs;
 	struct metrics metrics;
 	struct journal_totals totals;
 	struct status_names names;
-	/* as of the last status_update(): */
-	double now; /* s since the epoch */
-	uint64_t unindexed;
-	uint64_t orphans; /* images that the journal does not name */
+	/* set by status_update(): */
+	double now;	    /* s since the epoch */
+	uint64_t unindexed; /* number of instances that the indexer has not classified yet */
+	uint64_t orphans;   /* number of images in the spool that are not in the journal */
 	size_t by_state[STATUS_STATES];
 	struct status_list attention, work, done;
 	struct status_destination destinations[STATUS_DESTINATIONS];
 	size_t n_destinations;
-	json_t *node;	    /* node/serve/node_report.h; NULL: not there */
-	json_t *unassigned; /* job_report_unassigned_groups() of the newest */
-	uint64_t disk_free, disk_size;
+	json_t *node;		       /* report of node/serve/node_report.h; NULL: missing */
+	json_t *unassigned;	       /* job_report_unassigned_groups() of the newest instances */
+	uint64_t disk_free, disk_size; /* bytes */
 	struct status_problem problems[STATUS_PROBLEMS];
 	size_t n_problems;
 };
 
 void status_begin(struct status *s, const struct config *config);
 void status_end(struct status *s);
-/* Bring all of it up to date. */
+/* Update all members. now: s since the epoch. */
 void status_update(struct status *s, double now);
-bool status_is_healthy(const struct status *s); /* no critical problem */
-/* How far a running job is: its stage and 0..1; false: not known. */
+bool status_is_healthy(const struct status *s); /* true: no critical problem */
+/* Read the progress of a running job: its stage and the finished fraction, 0 to 1. false: unknown. */
 bool status_progress(const struct status *s, int64_t job, char ret_stage[64], double *ret_fraction);
 bool status_has_thumbnail(const struct status *s, const struct job_view *v);
 
-/* The pages. `token` goes into the forms. */
+/* Write the pages. `token` is put into their forms. */
 void status_write_overview(struct html *h, const struct status *s, const char *token);
-/* false: it could not be read; the page then says why. */
+/* false: the case could not be read; the page gives the reason. */
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token);
-/* A page with a sentence and a way back. */
+/* Write a page with one sentence and a link back to the overview. */
 void status_write_sentence(struct html *h, const char *title, const char *sentence);
 json_t *status_json(const struct status *s); /* NULL: no memory */
 void status_write_metrics(struct html *h, const struct status *s);

@@ -1,14 +1,15 @@
-/* The status page's HTTP: libmicrohttpd in one thread, behind limits of its own. It parses what strangers send and therefore may
- * do nothing: pages come over the channel (node/status/status_ipc.h) from the process that may.
+/* The HTTP server of the status page: libmicrohttpd in one thread, with additional limits. It parses untrusted requests and
+ * therefore runs without privileges: it gets the pages over a socket pair (node/status/status_ipc.h) from a process that has
+ * them.
  *
- * What it needs once status_http_run() is called, for whoever puts it into a sandbox: the two descriptors it is given, an epoll
- * descriptor, stderr or syslog's socket for its log, accept4, recv, send, shutdown, getsockname and the like on those, memory,
- * clocks, getrandom, signals. No file is opened, no connection made, no process or thread started.
+ * For its sandbox: after status_http_run() is called, it needs the two descriptors of its configuration, an epoll descriptor,
+ * stderr or syslog's socket for its log; accept4, recv, send, shutdown, getsockname and the like on these; memory, clocks,
+ * getrandom, signals. It opens no file, makes no connection and starts no process or thread.
  *
- * - One request a connection; it has HTTP_LIFE seconds from the connection to its end, fewer while many are open. 64 connections,
- *   8 KiB for request line and headers, 512 bytes of form.
- * - GET and HEAD read; POST acts, with the token of the page, from the page's own origin.
- * - Who asks for a name that is not ours is turned away (DNS rebinding).
+ * - One request per connection, which is closed after HTTP_LIFE seconds, earlier while many are open. At most 64 connections,
+ *   8 KiB of request line and headers, 512 bytes of form.
+ * - GET and HEAD read; POST changes a job and needs the page's token and the page's own origin.
+ * - A request with a Host header of another name is refused (DNS rebinding).
  */
 #ifndef TOMONODE_NODE_STATUS_HTTP_H
 #define TOMONODE_NODE_STATUS_HTTP_H
@@ -18,12 +19,12 @@
 #include "kernels/err.h"
 
 struct status_http_conf {
-	int listen_fd;	  /* not blocking */
-	int ipc_fd;	  /* of node/status/status_ipc.h */
-	const char *host; /* status.host; "" none */
+	int listen_fd;	  /* nonblocking */
+	int ipc_fd;	  /* end of status_ipc_pair() */
+	const char *host; /* status.host of the configuration; "": none */
 };
 
-/* Until *stop is set (0) or the other end of the channel is gone (EPIPE). */
+/* Serve until *stop is set (returns 0) or the other end of the socket pair is closed (EPIPE). */
 int status_http_run(const struct status_http_conf *conf, const volatile sig_atomic_t *stop, struct err *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* What the process that speaks HTTP and the one that reads the journal say to each other, over a socket pair.
+/* Messages over a socket pair between the HTTP process and the process that reads the journal.
  *
- * The first knows nothing and may open nothing: all it can ask for is what stands here, and a request is a structure of numbers
- * that are checked again. The second parses nothing that came from the network.
+ * The HTTP process has no data and may open no file. It can request only the pages below; a request is a structure of fixed size
+ * whose members are checked again by the receiver. The process that reads the journal parses no data from the network.
  */
 #ifndef TOMONODE_NODE_STATUS_IPC_H
 #define TOMONODE_NODE_STATUS_IPC_H
@@ -18,23 +18,25 @@ enum status_type { STATUS_TYPE_HTML, STATUS_TYPE_JSON, STATUS_TYPE_METRICS, STAT
 struct status_request {
 	enum status_page page;
 	int64_t job;
-	char token[STATUS_TOKEN_SIZE]; /* for the page's forms */
+	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
 };
 
 struct status_reply {
-	int code; /* of HTTP; 303: to where the cases are */
+	int code; /* HTTP status; 303: redirect to the overview */
 	enum status_type type;
 	size_t n;
-	char *bytes; /* the receiver's to free; NULL: none */
+	char *bytes; /* n bytes; the receiver frees them; NULL: none */
 };
 
-#define STATUS_REPLY_MAX (16u << 20)
+#define STATUS_REPLY_MAX (16u << 20) /* bytes */
 
-int status_ipc_pair(int ret_fd[2]);
-/* Whole or not at all: false: the other end is gone, or does not answer within `seconds`, and the channel is of no more use. */
+int status_ipc_pair(int ret_fd[2]); /* -1: see errno */
+/* Send a request and wait for the whole reply. false: the other end is closed or did not reply within `seconds`; close the
+ * socket. */
 bool status_ipc_request(int fd, const struct status_request *q, double seconds, struct status_reply *ret_answer);
-/* 1: a question; 0: none now; -1: the other end is gone or mad. */
+/* Receive a request. 1: received; 0: none is available; -1: the other end is closed, or the request is invalid. */
 int status_ipc_receive(int fd, struct status_request *ret_question);
+/* Send a reply. false: it could not be sent completely within `seconds`. */
 bool status_ipc_reply(int fd, const struct status_reply *answer, double seconds);
 
 #endif

@@ -1,6 +1,6 @@
-/* Patients' names for the status page, where the configuration wants them shown. They are kept nowhere but in the images and,
- * while the page runs, in memory: a process of its own reads the header of a case's first image (node/status/cmd_names.c), when
- * the case is to be shown, and a header that kills it costs that name.
+/* Patients' names for the status page, if the configuration enables them. They are stored only in the images and, while the page
+ * runs, in memory. When a case is to be shown, a separate process reads the header of its first image (node/status/cmd_names.c),
+ * so that a header that crashes the process only leaves this name unknown.
  */
 #ifndef TOMONODE_NODE_STATUS_NAMES_H
 #define TOMONODE_NODE_STATUS_NAMES_H
@@ -11,12 +11,12 @@
 
 struct status;
 
-#define STATUS_NAMES_MAX 256	    /* kept; of more, the oldest are forgotten */
-#define STATUS_NAMES_PENDING_MAX 32 /* at a time */
+#define STATUS_NAMES_MAX 256	    /* maximum number of names kept; a new one replaces the oldest */
+#define STATUS_NAMES_PENDING_MAX 32 /* maximum number of requests to one process */
 
-struct status_name { /* what the process answers */
+struct status_name { /* reply of the process */
 	int64_t job;
-	char name[200], id[72]; /* UTF-8, or what the image had; "" not known */
+	char name[200], id[72]; /* in UTF-8, or the bytes of the image; "": unknown */
 };
 
 struct status_name_request {
@@ -27,18 +27,18 @@ struct status_name_request {
 struct status_names {
 	struct status_name list[STATUS_NAMES_MAX];
 	size_t n;
-	int64_t pending[STATUS_NAMES_PENDING_MAX]; /* 0: answered */
+	int64_t pending[STATUS_NAMES_PENDING_MAX]; /* requested jobs; 0: the reply was received */
 	size_t n_pending;
-	int fd;	      /* to the process; -1: there is none */
-	pid_t pid;    /* of it */
-	double until; /* on clock_seconds(): then it is killed */
+	int fd;	      /* socket to the process; -1: none runs */
+	pid_t pid;    /* of the process */
+	double until; /* time at which it is killed, clock_seconds() */
 };
 
 void status_names_begin(struct status_names *names);
 void status_names_end(struct status_names *names);
-/* Start the process for the cases shown that have no name yet; it is answered for by status_names_receive(). */
+/* Start the process for the shown cases whose names are not known. status_names_receive() reads its replies. */
 void status_names_request(struct status_names *names, const struct status *s);
-/* Take what has come; call it when `fd` is readable and now and then. */
+/* Read the available replies and stop the process when it is finished or late. Call it when `fd` is readable and regularly. */
 void status_names_receive(struct status_names *names);
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
 

@@ -1,4 +1,4 @@
-/* What the status page says about a case, in words for the people who work with it. Pure functions of a job's view. */
+/* The texts of the status page about a case, for its users. Pure functions of a job's view. */
 #ifndef TOMONODE_NODE_STATUS_TEXT_H
 #define TOMONODE_NODE_STATUS_TEXT_H
 
@@ -9,28 +9,29 @@
 
 enum status_tone { TONE_QUIET, TONE_WORK, TONE_GOOD, TONE_WARN, TONE_BAD };
 
-const char *status_text_tone(enum status_tone tone);				     /* class of the style sheet */
-enum status_tone status_text_state(const struct job_view *v, const char **ret_word); /* "Held" */
+const char *status_text_tone(enum status_tone tone);				     /* class in the style sheet */
+enum status_tone status_text_state(const struct job_view *v, const char **ret_word); /* *ret_word: such as "Held" */
 
-/* "Tomosynthesis, left MLO", "PET", with the revision where there is more than one. */
+/* Write the title: "Tomosynthesis, left MLO", "PET"; with the revision if it is not the first. */
 void status_text_title(const struct job_view *v, char *ret, size_t size);
-/* What happens or why nothing does: a sentence. `before`: ready cases that come first. */
+/* Write a sentence: what happens to the case, or why nothing does. before: number of ready cases that start earlier. */
 void status_text_sentence(const struct job_view *v, size_t before, double now, char *ret, size_t size);
-/* What somebody should do; "" nothing. */
+/* Return what a person should do; "": nothing. */
 const char *status_text_hint(const struct job_view *v);
 
-/* Which buttons there are, and what they say; NULL: not this one. */
+/* Return the label of a button; NULL: the case does not have this button. */
 const char *status_text_retry(const struct job_view *v);
 const char *status_text_as_is(const struct job_view *v);
 const char *status_text_cancel(const struct job_view *v);
 
-/* "reconstructing"; answers which of STATUS_TEXT_STEPS it is, 0: none that is known. */
+/* Set *ret_words to the text of a worker's stage, such as "reconstructing". Returns its step, 1 to STATUS_TEXT_STEPS; 0: unknown
+ * stage. */
 #define STATUS_TEXT_STEPS 3
 int status_text_stage(const char *stage, const char **ret_words);
 const char *status_text_event(enum job_event event);
-/* Local time: "14:02:10", on another day "2026-11-21 14:02". "never" for 0. */
+/* Write the local time: "14:02:10", on another day "2026-11-21 14:02"; for 0 "never". */
 void status_text_time(double when, double now, char *ret, size_t size);
-/* "12 s", "4 min", "3.2 h", "5 days" */
+/* Write a duration: "12 s", "4 min", "3.2 h", "5 days". */
 void status_text_duration(double seconds, char *ret, size_t size);
 void status_text_bytes(double bytes, char *ret, size_t size); /* "1.2 GB" */
 

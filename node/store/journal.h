@@ -1,14 +1,15 @@
-/* The journal: the only durable truth about instances and jobs. SQLite in WAL mode, synchronous=FULL.
+/* The journal: a database on disk, the only authoritative record of instances and jobs. SQLite in WAL mode, synchronous=FULL.
  *
- * - Append-only, except that whole cases are removed after a time (node/jobs/journal_retention.h). A function that appends
- * returns after the rows are on disk.
- * - Five tables: `instance` (what was received and acknowledged), `classification` (what the indexer made of each instance),
- * `event` (what happened to each job), `removal` (instance files that retention took away) and `damage` (instance files whose
- * bytes are not those that came). A job's number is the seq of its `opened` event. An instance may belong to several jobs: a
- *   revision takes all of its predecessor's.
- * - An event that does not fit the job's state is refused (ESTALE) inside the transaction. So two processes that act on one job
- * at the same time cannot corrupt it: the second one reads the job again.
- * - Each process opens its own connection; never use one after a fork.
+ * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h). A function that appends
+ *   returns after the rows are on disk.
+ * - Five tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
+ *   instance), `event` (the events of each job), `removal` (instances whose files retention removed) and `damage` (instances
+ *   whose files differ from the received bytes).
+ * - The number of a job is the seq of its `opened` event. An instance may belong to several jobs: a revision includes all
+ *   instances of the job that it revises.
+ * - An event that does not fit the job's state is refused (ESTALE) inside the transaction. So two processes that change one job
+ *   at the same time cannot corrupt it: the second one reads the job again.
+ * - Each process opens its own connection and never uses one after a fork.
  * - Times are seconds since the epoch, given by the caller. Details are one-line JSON objects.
  */
 #ifndef TOMONODE_NODE_JOURNAL_H
@@ -69,8 +70,8 @@ int journal_classify(struct journal *j, int64_t instance, enum classification ki
 		     struct err *err);
 /* Open a job for a case key and return its number. */
 int journal_open_job(struct journal *j, const char *detail, double now, int64_t *ret_job, struct err *err);
-/* A late instance of a case whose job `of` has begun: a new job with all instances of `of` and this one (a member, with its
- * classification), in one transaction. ESTALE: `of` was cleaned meanwhile. */
+/* Open a revision because an instance of the case arrived after its job `of` had begun: create a job with all instances of `of`
+ * and add `instance` to it as a member with `classification`, all in one transaction. ESTALE: `of` has been cleaned. */
 int journal_open_revision(struct journal *j, int64_t of, int64_t instance, const char *classification, const char *detail,
 			  double now, int64_t *ret_job, struct err *err);
 /* Append an event to a job. ENOENT: no such job; ESTALE: the event does not fit its state. */

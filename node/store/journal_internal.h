@@ -1,5 +1,5 @@
-/* Private to the journal's files: journal.c (the file, the statements, the instances), journal_events.c (classifications, events,
- * walks, sums), journal_damage.c and journal_forget.c. */
+/* Functions shared by the journal's files and private to them: journal.c (the file, the statements, the instances),
+ * journal_events.c (classifications, events, walks, sums), journal_damage.c and journal_forget.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
@@ -7,13 +7,13 @@
 
 #include "node/store/journal.h"
 
-/* What journal_read_instance() reads, of table `instance i`; and the condition that retention has not taken it away. */
+/* Columns of table `instance i` for journal_read_instance(); and the condition that retention has not removed the instance. */
 #define JOURNAL_COLUMNS                                                                                                          \
 	"i.id, i.received, i.sop_class, i.sop_instance, i.transfer_syntax, i.calling, i.host, i.association, i.file, i.bytes, "  \
 	"i.digest"
 #define JOURNAL_NOT_REMOVED " NOT EXISTS (SELECT 1 FROM removal r WHERE r.instance=i.id)"
 
-/* Statements that are prepared once. */
+/* Statements that are prepared once per connection. */
 enum journal_query {
 	JOURNAL_BEGIN,
 	JOURNAL_COMMIT,
@@ -39,12 +39,12 @@ enum journal_query {
 	N_JOURNAL_QUERIES,
 };
 
-/* How far a job was replayed: its state behind the event `seq`, a committed one. */
+/* Cached result of a replay: the state of a job after its committed event `seq`. */
 struct journal_state_cache {
-	int64_t job, seq; /* job 0: nobody's */
+	int64_t job, seq; /* job 0: the entry is empty */
 	enum job_state state;
 };
-#define JOURNAL_STATE_CACHE_SIZE 64 /* a job's place is its number modulo this */
+#define JOURNAL_STATE_CACHE_SIZE 64 /* entries; the index of a job is its number modulo this */
 
 struct journal {
 	sqlite3 *db;
@@ -53,20 +53,20 @@ struct journal {
 	struct journal_state_cache state_cache[JOURNAL_STATE_CACHE_SIZE];
 };
 
-/* Record what SQLite says about `rc`; answers the negative errno value. */
+/* Set err from SQLite's result code rc; return the negative errno value. doing: the failed action, for the text. */
 int journal_fail(struct journal *j, int rc, const char *doing, struct err *err);
-/* A cached statement, ready to bind; NULL: it cannot be prepared. */
+/* Return a cached statement, ready to bind; NULL: it cannot be prepared. */
 sqlite3_stmt *journal_stmt(struct journal *j, enum journal_query q, struct err *err);
-/* Step a bound statement once and reset it: 1 a row was there (then read_row has seen it), 0 none, negative on error. */
+/* Step a bound statement once and reset it. 1: there was a row, and read_row() was called for it; 0: none; negative: error. */
 int journal_step(struct journal *j, sqlite3_stmt *s, const char *doing, void (*read_row)(void *ctx, sqlite3_stmt *s), void *ctx,
 		 struct err *err);
-/* A statement without parameters. */
+/* Execute a statement that has no parameters. */
 int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err);
-/* End a transaction: commit when ret is not negative, else undo. */
+/* End a transaction: commit if ret is not negative, else roll back. Returns ret or the error of the commit. */
 int journal_end_transaction(struct journal *j, int ret, struct err *err);
-/* The text must live until the statement is stepped. */
+/* Bind a text to parameter `at`. The text must stay valid until the statement is stepped. */
 void journal_bind(sqlite3_stmt *s, int at, const char *text);
-/* ctx: a struct instance_row. */
+/* Read a row of JOURNAL_COLUMNS into ctx, a struct instance_row. */
 void journal_read_instance(void *ctx, sqlite3_stmt *s);
 
 #endif
