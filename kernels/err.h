@@ -22,11 +22,11 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 /* Put "WHERE: " before the sentence that is there; returns -err->code (or -EIO where err is NULL or empty). */
 int err_within(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#ifdef __cplusplus
-}
-#endif
 /* Text from outside (values of files, their names) as one line of UTF-8, in place: control characters and bytes that are no UTF-8
  * become '?'. Every err->msg is so: it goes into logs, the journal and JSON. */
 void err_clean(char *text);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

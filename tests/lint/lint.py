@@ -67,8 +67,21 @@ def check_kinds(root):
                     yield f"{path}:{number}: a decision by the kind of case; it belongs into the kind's table: {line.strip()[:100]}"
 
 
+def check_linkage(root):
+    """Functions of a header that C++ includes, too, are all within its extern "C" block: else C++ calls a mangled name."""
+    for path in text_files(root):
+        if not path.endswith(".h"):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            lines = f.read().splitlines()
+        ends = [i for i, line in enumerate(lines) if line == "}" and lines[i - 1] == "#ifdef __cplusplus"]
+        for i in range(ends[0], len(lines)) if ends else ():
+            if re.match(r"[A-Za-z_][^()]*\(", lines[i]):
+                yield f'{path}:{i + 1}: declared behind the extern "C" block: {lines[i]}'
+
+
 def check(root, build=None):
-    return rooms.check(root, build) + list(check_marks(root)) + list(check_kinds(root))
+    return rooms.check(root, build) + list(check_marks(root)) + list(check_kinds(root)) + list(check_linkage(root))
 
 
 # ---- the lint's own test ----
@@ -137,6 +150,8 @@ CASES = (
     ("node/store/a.c", "if (kind == KIND_PET)", "a decision by the kind of case"),
     ("node/config/kinds.h", "#define KINDS(X) X(DBT, dbt) X(FAN, fan)\nenum case_kind {", None),
     ("node/base/a.c", "/* the method of the other */", None),
+    ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\nint f(int x);\n#ifdef __cplusplus\n}\n#endif', None),
+    ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\n#ifdef __cplusplus\n}\n#endif\nint f(int x);', "behind the extern"),
 )
 
 
