@@ -6,6 +6,7 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/network/association.hh"
+#include "dicom/network/deadline.hh"
 #include "dicom/network/tls.hh"
 
 #include <errno.h>
@@ -15,20 +16,11 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PDU_P_DATA 4
 #define PDV_COMMAND 1
 #define PDV_LAST 2
-
-int64_t association_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* The head of a PDV: its length must fit, and a command has an end. */
 static int check_pdv(struct association_io *io)
@@ -60,7 +52,7 @@ static int track(struct association_io *io, const uint8_t *p, size_t n)
 
 		if (io->body_left == 0) {
 			if (io->head_have == 0)
-				io->deadline = association_now() + (int64_t)io->timeout * 1000;
+				io->deadline = deadline_now() + (int64_t)io->timeout * 1000;
 			io->head[io->head_have++] = *p++;
 			n--;
 			if (io->head_have == sizeof(io->head)) {
@@ -97,22 +89,6 @@ static int track(struct association_io *io, const uint8_t *p, size_t n)
 	return 0;
 }
 
-int association_wait(int fd, short events, int64_t deadline)
-{
-	for (;;) {
-		struct pollfd pfd = {fd, events, 0};
-		int64_t left = deadline - association_now();
-		int n = poll(&pfd, 1, left > 0 ? (int)(left < 1000000 ? left : 1000000) : 0);
-
-		if (n > 0)
-			return 1;
-		if (n == 0 && left <= 1000000)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -1;
-	}
-}
-
 static int64_t earlier(const struct association_io *io, int64_t deadline)
 {
 	return io->closing && io->closing < deadline ? io->closing : deadline;
@@ -135,7 +111,7 @@ static ssize_t write_some(struct association_io *io, const uint8_t *p, size_t n,
 /* All n bytes within the time that a write may take: 0, or -1 (errno, and in io). more: they can wait for the next ones. */
 static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool more)
 {
-	int64_t deadline = earlier(io, association_now() + (int64_t)io->timeout * 1000);
+	int64_t deadline = earlier(io, deadline_now() + (int64_t)io->timeout * 1000);
 
 	while (n > 0) {
 		ssize_t sent = write_some(io, p, n, more);
@@ -149,7 +125,7 @@ static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return io_failed(io, errno);
-		switch (association_wait(io->fd, io->tls ? tls_wants(io->tls) : POLLOUT, deadline)) {
+		switch (deadline_wait(io->fd, io->tls ? tls_wants(io->tls) : POLLOUT, deadline)) {
 		case 0:
 			io->timed_out = true;
 			return io_failed(io, ETIMEDOUT);
@@ -218,7 +194,7 @@ class association_connection : public DcmTCPConnection
 
 	OFBool networkDataAvailable(int timeout) override
 	{
-		int64_t deadline = association_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
+		int64_t deadline = deadline_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
 
 		/* Most often the next PDU is there already: reading it is as cheap as asking. */
 		if (io->ahead_n > 0 || fill() > 0)
@@ -227,7 +203,7 @@ class association_connection : public DcmTCPConnection
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return OFTrue;
 		acknowledge();
-		return association_wait(getSocket(), wants(), earlier(io, deadline)) != 0;
+		return deadline_wait(getSocket(), wants(), earlier(io, deadline)) != 0;
 	}
 
       private:
@@ -303,7 +279,7 @@ class association_connection : public DcmTCPConnection
 			io->ahead_at = 0;
 			io->ahead_n = (size_t)got;
 		}
-		io->left_at = association_now();
+		io->left_at = deadline_now();
 		return got;
 	}
 
@@ -320,10 +296,10 @@ class association_connection : public DcmTCPConnection
 	ssize_t receive(void *buf, size_t n)
 	{
 		bool within = io->head_have > 0 || io->body_left > 0;
-		int64_t deadline = association_now() + (int64_t)io->timeout * 1000;
+		int64_t deadline = deadline_now() + (int64_t)io->timeout * 1000;
 
 		if (within)
-			deadline = io->deadline += association_now() - io->left_at;
+			deadline = io->deadline += deadline_now() - io->left_at;
 		for (;;) {
 			ssize_t got = take(buf, n);
 
@@ -332,7 +308,7 @@ class association_connection : public DcmTCPConnection
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return fail(errno);
 			acknowledge();
-			switch (association_wait(getSocket(), wants(), earlier(io, deadline))) {
+			switch (deadline_wait(getSocket(), wants(), earlier(io, deadline))) {
 			case 0:
 				io->timed_out = true;
 				return fail(ETIMEDOUT);
@@ -404,7 +380,7 @@ int association_write(struct association_io *io, const void *bytes, size_t n, co
 
 void association_close_within(struct association_io *io, int seconds)
 {
-	io->closing = association_now() + (int64_t)seconds * 1000;
+	io->closing = deadline_now() + (int64_t)seconds * 1000;
 }
 
 /* DCMTK's texts may hold several lines. */

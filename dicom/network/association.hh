@@ -59,8 +59,6 @@ struct association_io {
 	size_t ahead_at = 0, ahead_n = 0;
 };
 
-int64_t association_now(void); /* monotonic, ms */
-
 /* DCMTK's globals: no reverse look-up of names, finite timeouts (s). */
 void association_settings(int connect_timeout, int io_timeout);
 
@@ -68,9 +66,6 @@ void association_settings(int connect_timeout, int io_timeout);
  * dcmExternalSocketHandle is set before. */
 int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
 			struct err *err);
-
-/* Wait until the socket is ready or the deadline (monotonic ms) is over: 1, 0 (over), -1 (errno). */
-int association_wait(int fd, short events, int64_t deadline);
 
 /* Whole PDUs past DCMTK, which writes one at a time; between messages of its own. An error as from association_fail(). */
 int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err);

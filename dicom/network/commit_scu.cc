@@ -4,6 +4,7 @@
  * reports on the way.
  */
 #include "dicom/network/commit_report.hh"
+#include "dicom/network/deadline.hh"
 #include "dicom/network/scu.hh"
 
 #include "dcmtk/dcmdata/dctk.h"
@@ -89,9 +90,9 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	cond = DIMSE_sendMessageUsingMemoryData(s->assoc, context, &msg, nullptr, &data, nullptr, nullptr);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
-	deadline = association_now() + (int64_t)s->dimse_timeout * 1000;
+	deadline = deadline_now() + (int64_t)s->dimse_timeout * 1000;
 	for (;;) { /* reports come in between, but not for ever */
-		int64_t left = deadline - association_now();
+		int64_t left = deadline - deadline_now();
 
 		rc = left > 0 ? receive(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
 		if (rc == 0)

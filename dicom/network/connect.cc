@@ -1,7 +1,7 @@
 /* connect.cc - TCP connections of our own making. The resolver has its own timeouts (resolv.conf); all the rest is ours. */
 #include "dicom/network/connect.hh"
 
-#include "dicom/network/association.hh"
+#include "dicom/network/deadline.hh"
 
 #include <errno.h>
 #include <netdb.h>
@@ -25,7 +25,7 @@ static int connect_address(const struct addrinfo *to, int64_t deadline, int *ret
 	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0)
 		code = errno;
 	if (code == EINPROGRESS || code == EINTR) {
-		ready = association_wait(fd, POLLOUT, deadline);
+		ready = deadline_wait(fd, POLLOUT, deadline);
 		if (ready == 0)
 			code = ETIMEDOUT;
 		else if (ready < 0 || getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
@@ -41,7 +41,7 @@ static int connect_address(const struct addrinfo *to, int64_t deadline, int *ret
 int connect_open(const char *host, int port, int timeout, const char *who, int *ret_fd, struct err *err)
 {
 	struct addrinfo hints, *list = nullptr;
-	int64_t deadline = association_now() + (int64_t)timeout * 1000;
+	int64_t deadline = deadline_now() + (int64_t)timeout * 1000;
 	int64_t n_left = 0;
 	char service[16];
 	int code, fd = -1;
@@ -58,7 +58,7 @@ int connect_open(const char *host, int port, int timeout, const char *who, int *
 		n_left++;
 	code = EHOSTUNREACH;
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next, n_left--) {
-		int64_t now = association_now();
+		int64_t now = deadline_now();
 
 		/* An address that does not answer leaves the others their share. */
 		code = connect_address(a, now < deadline ? now + (deadline - now) / n_left : now, &fd);

@@ -16,6 +16,7 @@
 #include "dicom/core/consumer.hh"
 #include "dicom/network/association.hh"
 #include "dicom/network/commit_report.hh"
+#include "dicom/network/deadline.hh"
 #include "dicom/network/file_writer.hh"
 #include "dicom/network/store_scp.h"
 #include "dicom/network/tls.hh"
@@ -156,7 +157,7 @@ static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err 
 	uint8_t b[2] = {0, 0};
 	ssize_t n;
 
-	switch (association_wait(fd, POLLIN, deadline)) {
+	switch (deadline_wait(fd, POLLIN, deadline)) {
 	case 0:
 		return err_set(err, ETIMEDOUT, "%s connected and sent nothing for %d s", s->host, s->conf->acse_timeout);
 	case -1:
@@ -421,7 +422,7 @@ static int associate(int fd, const struct scp_conf *conf, const struct scp_handl
 	s.handler = handler;
 	s.io.timeout = conf->acse_timeout;
 	peer_address(fd, s.host, sizeof(s.host));
-	deadline = association_now() + (int64_t)conf->acse_timeout * 1000;
+	deadline = deadline_now() + (int64_t)conf->acse_timeout * 1000;
 	rc = check_first_byte(&s, fd, deadline, err);
 	if (rc == 0 && conf->tls)
 		rc = tls_accept(fd, conf->tls, deadline, s.host, &s.io.tls, err);

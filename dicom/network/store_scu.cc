@@ -17,6 +17,7 @@
 
 #include "dicom/network/association.hh"
 #include "dicom/network/connect.hh"
+#include "dicom/network/deadline.hh"
 #include "dicom/network/outgoing.hh"
 #include "dicom/network/scu.hh"
 #include "dicom/pixels/decoded.hh"
@@ -106,7 +107,7 @@ static bool answers_tls(const struct scu_peer *peer)
 
 	if (connect_open(peer->host, peer->port, PROBE_SECONDS, "", &fd, nullptr) < 0)
 		return false;
-	tls = tls_probe(fd, association_now() + PROBE_SECONDS * 1000);
+	tls = tls_probe(fd, deadline_now() + PROBE_SECONDS * 1000);
 	close(fd);
 	return tls;
 }
@@ -143,7 +144,7 @@ static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
 	rc = tls_create(&conf, &s->tls, &why);
 	if (rc < 0)
 		return err_set(err, -rc, "%s: %s", s->who, why.msg);
-	return tls_connect(s->io.handed, s->tls, name, association_now() + (int64_t)peer->acse_timeout * 1000, s->who, &s->io.tls,
+	return tls_connect(s->io.handed, s->tls, name, deadline_now() + (int64_t)peer->acse_timeout * 1000, s->who, &s->io.tls,
 			   err);
 }
 

@@ -7,7 +7,7 @@
  * within the stream, or behind a connection that is broken for writing: hear_out() looks for it there.
  */
 #include "dicom/network/tls.hh"
-#include "dicom/network/association.hh"
+#include "dicom/network/deadline.hh"
 #include "dicom/network/tls_context.hh"
 #include "dicom/network/tls_text.hh"
 
@@ -271,7 +271,7 @@ static int handshake(struct tls_stream *s, int64_t deadline, const char *who, st
 			return 0;
 		if (done < 0)
 			return handshake_failed(s, who, err);
-		ready = association_wait(s->fd, s->wants, deadline);
+		ready = deadline_wait(s->fd, s->wants, deadline);
 		if (ready == 0)
 			return err_set(err, ETIMEDOUT,
 				       s->received_any || s->context->server

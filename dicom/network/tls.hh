@@ -10,7 +10,7 @@
 
 struct tls_stream;
 
-/* The handshake on a connected socket (borrowed), until `deadline` (monotonic ms, association_now()). `who` begins each sentence.
+/* The handshake on a connected socket (borrowed), until `deadline` (monotonic ms, deadline_now()). `who` begins each sentence.
  * EPROTONOSUPPORT: no TLS there, or none that both can; EKEYREJECTED: somebody's certificate is refused; ETIMEDOUT, ECONNRESET.
  * name: what the server's certificate must be issued for, NULL: any; a host name or an address. */
 int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, struct tls_stream **ret_stream,

@@ -4,7 +4,8 @@
 
 #include <cstddef>
 
-#include "dicom/pixels/pixels.h"
+#include "dicom/core/pixel_info.h"
+#include "kernels/err.h"
 
 namespace tomonode
 {

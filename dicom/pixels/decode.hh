@@ -2,7 +2,8 @@
 #ifndef TOMONODE_DICOM_DECODE_HH
 #define TOMONODE_DICOM_DECODE_HH
 
-#include "dicom/pixels/pixels.h"
+#include "dicom/core/dataset.h"
+#include "dicom/core/pixel_info.h"
 
 namespace tomonode
 {
