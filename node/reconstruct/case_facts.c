@@ -61,7 +61,7 @@ int case_recognise_sinogram(const struct dicom_file *file, const char *format, s
 		return sinogram_foreign(dicom_root((struct dicom_file *)file), reason, sizeof(reason))
 			       ? case_is_not(f, true, reason)
 			       : 0;
-	if (strcmp(s.format, format) != 0)
+	if (strcmp(s.format->id, format) != 0)
 		return 0;
 	f->expected = s.instances;
 	return 1;

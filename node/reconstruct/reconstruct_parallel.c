@@ -30,7 +30,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	if (sinogram_first_role(w->s) != SINOGRAM_LINES)
+	if (w->s->format->header != INTERFILE_PARALLEL)
 		return err_set(err, EBADMSG, "a PET acquisition, no parallel beams");
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&base->protocol->parallel, &w->header->beams, base->dev, &w->plan, err);

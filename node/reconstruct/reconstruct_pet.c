@@ -34,7 +34,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	bool factors, background;
 	int rc = sinogram_open(base->paths, base->n_paths, base->config, &w->s, err);
 
-	if (rc == 0 && sinogram_first_role(w->s) != SINOGRAM_EMISSION)
+	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
 		rc = err_set(err, EBADMSG, "parallel beams, no PET");
 	if (rc == 0)
 		rc = pet_result_check(w->s, err);

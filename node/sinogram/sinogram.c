@@ -22,11 +22,6 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-enum sinogram_role sinogram_first_role(const struct sinogram *s)
-{
-	return s->part[SINOGRAM_LINES].present ? SINOGRAM_LINES : SINOGRAM_EMISSION;
-}
-
 /* ---- opening ---- */
 
 struct opening {
@@ -70,6 +65,7 @@ static int check_together(const struct opening *o)
 	const struct sinogram_facts *first = &o->facts[0];
 	size_t n = o->s->n_files;
 
+	o->s->format = first->format;
 	for (size_t i = 1; i < n; i++) {
 		const struct sinogram_facts *f = &o->facts[i];
 		const char *name = base_name(o->s->paths[i]), *other = base_name(o->s->paths[0]);
@@ -79,8 +75,9 @@ static int check_together(const struct opening *o)
 				       first->series, f->series);
 		if (strcmp(f->frame_of_reference, first->frame_of_reference) != 0)
 			return err_set(o->err, EBADMSG, "%s and %s have two frames of reference", other, name);
-		if (strcmp(f->format, first->format) != 0)
-			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format, name, f->format);
+		if (f->format != first->format)
+			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format->id, name,
+				       f->format->id);
 		if (f->instances != first->instances)
 			return err_set(o->err, EBADMSG, "%s says that the acquisition has %ld instances, %s says %ld", other,
 				       first->instances, name, f->instances);
@@ -143,8 +140,8 @@ static int check_all_there(const struct opening *o)
 {
 	long there = (long)o->s->n_files, want = o->facts[0].instances;
 
-	if (!o->s->part[sinogram_first_role(o->s)].present)
-		return err_set(o->err, EBADMSG, "no object of role EMISSION among %ld", there);
+	if (!o->s->part[o->s->format->first].present)
+		return err_set(o->err, EBADMSG, "no object of role %s among %ld", sinogram_role_name(o->s->format->first), there);
 	if (there != want)
 		return err_set(o->err, EBADMSG, "the acquisition has %ld instance%s, and %ld %s here", want, plural(want), there,
 			       there == 1 ? "is" : "are");
@@ -154,15 +151,17 @@ static int check_all_there(const struct opening *o)
 /* ---- headers ---- */
 
 /* Parse the header, check that its kind fits the role, and complete it from the scanner's configuration. */
-static int parse_header(const struct opening *o, enum sinogram_role role, const char *text, struct interfile *h)
+static int parse_header(const struct opening *o, const char *text, struct interfile *h)
 {
 	int rc = interfile_parse(text, strlen(text), h, o->err);
 
 	if (rc < 0)
 		return rc;
-	if ((h->kind == INTERFILE_PARALLEL) != (role == SINOGRAM_LINES))
-		return err_set(o->err, EBADMSG, "its header is one of %s", role == SINOGRAM_LINES ? "PET" : "parallel beams");
-	return h->kind == INTERFILE_PARALLEL ? 0 : interfile_complete(h, o->s->scanner, o->err);
+	if (h->kind == INTERFILE_IMAGE)
+		return err_set(o->err, EBADMSG, "an image, no projection data");
+	if (h->kind != o->s->format->header)
+		return err_set(o->err, EBADMSG, "its header is one of %s", sinogram_format_of(h->kind)->title);
+	return h->kind == INTERFILE_PROJECTIONS ? interfile_complete(h, o->s->scanner, o->err) : 0;
 }
 
 static int wrong_size(const struct interfile *h, uint64_t bytes, struct err *err)
@@ -196,7 +195,7 @@ static int read_header(struct opening *o, enum sinogram_role role)
 	if (rc == 0 && o->raw)
 		return 0;
 	if (rc == 0)
-		rc = parse_header(o, role, part->text, h);
+		rc = parse_header(o, part->text, h);
 	if (rc == 0 && (h->offset > part->bytes || interfile_bytes(h) != part->bytes - h->offset))
 		rc = wrong_size(h, part->bytes, o->err);
 	if (rc < 0)
@@ -213,8 +212,8 @@ static int read_headers(struct opening *o)
 
 		if (rc < 0)
 			return rc;
-		if (part[role].present && role != SINOGRAM_EMISSION && role != SINOGRAM_LINES && !o->raw) {
-			rc = interfile_same_rays(&part[SINOGRAM_EMISSION].header, &part[role].header, o->err);
+		if (part[role].present && (int)o->s->format->first != role && !o->raw) {
+			rc = interfile_same_rays(&part[o->s->format->first].header, &part[role].header, o->err);
 			if (rc < 0) {
 				err_within(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
 				return rc;
@@ -228,19 +227,20 @@ static int read_headers(struct opening *o)
 
 static void find_scanner(struct sinogram *s, const struct config *config)
 {
-	const struct dicom_item *root = dicom_root(s->files[s->part[sinogram_first_role(s)].file[0]]);
+	const struct dicom_item *root = dicom_root(s->files[s->part[s->format->first].file[0]]);
 	char manufacturer[65] = "", model[65] = "", serial[65] = "";
 
 	dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
 	dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), NULL);
-	s->scanner = config && !s->part[SINOGRAM_LINES].present ? config_scanner(config, manufacturer, model, serial) : NULL;
+	s->scanner =
+		config && s->format->header == INTERFILE_PROJECTIONS ? config_scanner(config, manufacturer, model, serial) : NULL;
 }
 
 static int read_place(struct opening *o)
 {
 	struct sinogram *s = o->s;
-	size_t first = s->part[sinogram_first_role(s)].file[0];
+	size_t first = s->part[s->format->first].file[0];
 	int rc;
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);

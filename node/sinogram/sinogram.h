@@ -33,6 +33,18 @@ enum sinogram_role {
 #define SINOGRAM_ROLES 6
 const char *sinogram_role_name(enum sinogram_role role); /* "EMISSION", ... */
 
+/* A format of sinogram objects; node/sinogram/sinogram_format.c lists all. */
+struct sinogram_format {
+	const char *id;			/* SINOGRAM_FORMAT_ID of its objects */
+	const char *title;		/* of its data, within a sentence */
+	const char *modality;		/* of its objects, (0008,0060) */
+	enum interfile_kind header;	/* of its header texts */
+	enum sinogram_role first, last; /* its roles; every acquisition has the first */
+};
+const struct sinogram_format *sinogram_format_named(const char *id);	      /* NULL: none */
+const struct sinogram_format *sinogram_format_of(enum interfile_kind header); /* NULL: none */
+void sinogram_format_list(char *ret, size_t size);			      /* the identifiers of all, for messages */
+
 /* ---- one object, read from its header only ---- */
 
 /* Elements of the private block xx10 in group 0071. */
@@ -55,8 +67,8 @@ struct sinogram_facts {
 	enum sinogram_role role;
 	long chunk, n_chunks; /* chunk from 0 */
 	long instances;	      /* number of objects of the complete acquisition */
-	char format[65];      /* SINOGRAM_FORMAT; for role LINES SINOGRAM_FORMAT_PARALLEL */
-	uint64_t bytes;	      /* of the role, all chunks */
+	const struct sinogram_format *format;
+	uint64_t bytes; /* of the role, all chunks */
 	char sha256[65];
 	uint64_t chunk_bytes; /* bytes stored in this object, padding included */
 	unsigned block;	      /* private elements are (0071,BLOCKee) */
@@ -106,6 +118,7 @@ struct sinogram_part { /* one role */
 };
 
 struct sinogram {
+	const struct sinogram_format *format;
 	struct sinogram_part part[SINOGRAM_ROLES + 1]; /* [role] */
 	size_t n_files;
 	char **paths;
@@ -116,11 +129,8 @@ struct sinogram {
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 };
 
-/* Return the role that every acquisition has: LINES if present, else EMISSION. */
-enum sinogram_role sinogram_first_role(const struct sinogram *s);
-
 /* Open all objects of one acquisition, in any order. The data stay on disk. All roles have the rays of EMISSION. A caller that
- * accepts only one kind of data checks sinogram_first_role(). */
+ * accepts only one kind of data checks its format. */
 int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
 /* Open for the bytes and header texts only: scanner and patient may be unknown, and headers are not parsed. */
 int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);

@@ -262,7 +262,7 @@ static void fill_series(const struct sinogram_source *s, struct item_writer *w)
 {
 	char text[100], uid[DICOM_UID_SIZE];
 
-	item_put_text(w, TAG_MODALITY, s->stream[SINOGRAM_LINES].present ? "CT" : "PT");
+	item_put_text(w, TAG_MODALITY, s->format->modality);
 	snprintf(text, sizeof(text), "%s|series", s->seed);
 	dicom_uid_from_text(text, uid);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, uid);
@@ -363,7 +363,6 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 {
 	const struct dicom_item *like = s->like ? dicom_root(s->like) : NULL;
 	char sop_class[DICOM_UID_SIZE] = "";
-	bool pet = !s->stream[SINOGRAM_LINES].present;
 
 	if (like) {
 		provenance_fill_patient(like, root);
@@ -379,7 +378,7 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	}
 	if (!dicom_has(root->item, TAG_STUDY_INSTANCE_UID) && root->rc >= 0)
 		return err_set(root->err, EBADMSG, "no Study Instance UID (0020,000D) in the file of --like");
-	fill_from_header(&s->stream[pet ? SINOGRAM_EMISSION : SINOGRAM_LINES].header, root);
+	fill_from_header(&s->stream[s->format->first].header, root);
 	if (role == SINOGRAM_EMISSION && !dicom_has(root->item, TAG_CORRECTED_IMAGE))
 		fill_corrected(&s->stream[role].header, root);
 	fill_series(s, root);
@@ -399,7 +398,7 @@ void sinogram_warnings(const struct dicom_item *root, const struct sinogram_sour
 	double axis[3][3];
 	size_t at = 0;
 
-	bool pet = !s->stream[SINOGRAM_LINES].present;
+	bool pet = s->format->header == INTERFILE_PROJECTIONS;
 
 	pet_facts_read(root, &f);
 	const struct {

@@ -105,7 +105,7 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 {
 	struct err open = {0};
 
-	if (s->stream[SINOGRAM_LINES].present)
+	if (s->format->header != INTERFILE_PROJECTIONS)
 		return 0; /* headers of parallel beams are complete */
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		struct sinogram_stream *stream = &s->stream[role];
@@ -117,8 +117,8 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 		}
 		if (rc < 0)
 			return err_set(err, open.code, "%s: %s", sinogram_role_name((enum sinogram_role)role), open.msg);
-		if (stream->present && role != SINOGRAM_EMISSION) {
-			rc = interfile_same_rays(&s->stream[SINOGRAM_EMISSION].header, &stream->header, err);
+		if (stream->present && role != (int)s->format->first) {
+			rc = interfile_same_rays(&s->stream[s->format->first].header, &stream->header, err);
 			if (rc < 0) {
 				err_within(err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
 				return rc;
@@ -166,7 +166,7 @@ static int try_attributes(struct sinogram_source *s, char *warnings, size_t size
 	if (rc < 0)
 		return rc;
 	root.item = dicom_root(file);
-	rc = sinogram_fill_attributes(s, s->stream[SINOGRAM_LINES].present ? SINOGRAM_LINES : SINOGRAM_EMISSION, &root);
+	rc = sinogram_fill_attributes(s, s->format->first, &root);
 	if (rc == 0)
 		sinogram_warnings(root.item, s, warnings, size);
 	dicom_close(file);
@@ -206,22 +206,29 @@ static void source_clear(struct sinogram_source *s)
 	dicom_close(s->like);
 }
 
-/* Move parallel beams to their only role; until the header is read they have the role of the option. */
-static int sort_kinds(struct sinogram_source *s, struct err *err)
+/* The headers say the format. Data of a format with one role have that role, whatever it was called until its header was read. */
+static int find_format(struct sinogram_source *s, struct err *err)
 {
-	size_t parallel = 0, n = 0;
+	const struct sinogram_format *format = NULL;
+	size_t n = 0;
 
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
+		const struct sinogram_format *found =
+			s->stream[role].present ? sinogram_format_of(s->stream[role].header.kind) : NULL;
+
 		n += s->stream[role].present;
-		parallel += s->stream[role].present && s->stream[role].header.kind == INTERFILE_PARALLEL;
+		format = !format || (found && found->first == found->last) ? found : format;
 	}
-	if (parallel == 0)
+	if (!format)
+		return err_set(err, EBADMSG, "no sinograms");
+	s->format = format;
+	if (format->first != format->last)
 		return 0;
 	if (n > 1)
-		return err_set(err, EBADMSG, "parallel beams have line integrals alone, and %zu headers are given", n);
-	if (!s->stream[SINOGRAM_EMISSION].present)
+		return err_set(err, EBADMSG, "%s have line integrals alone, and %zu headers are given", format->title, n);
+	if (s->stream[format->first].present)
 		return 0;
-	s->stream[SINOGRAM_LINES] = s->stream[SINOGRAM_EMISSION];
+	s->stream[format->first] = s->stream[SINOGRAM_EMISSION];
 	s->stream[SINOGRAM_EMISSION] = (struct sinogram_stream){0};
 	return 0;
 }
@@ -237,7 +244,7 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 		if (conf->header[role])
 			rc = open_stream(conf->header[role], &s.stream[role], err);
 	if (rc == 0)
-		rc = sort_kinds(&s, err);
+		rc = find_format(&s, err);
 	if (rc == 0)
 		rc = write_source(&s, ret_n_objects, err);
 	source_clear(&s);
@@ -257,7 +264,7 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);
 	if (rc == 0)
-		rc = sort_kinds(&s, err);
+		rc = find_format(&s, err);
 	if (rc == 0)
 		rc = write_source(&s, ret_n_objects, err);
 	source_clear(&s);

@@ -29,6 +29,7 @@ struct sinogram_stream { /* the data of one role */
 
 struct sinogram_source {
 	const struct sinogram_import *conf;
+	const struct sinogram_format *format;
 	struct sinogram_stream stream[SINOGRAM_ROLES + 1];
 	struct dicom_file *like; /* NULL: none */
 	double centre[3];	 /* mm; NaN: unknown */

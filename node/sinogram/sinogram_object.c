@@ -141,27 +141,35 @@ static int read_identity(const struct dicom_item *root, struct sinogram_facts *f
 	return dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, f->frame_of_reference, DICOM_UID_SIZE, err);
 }
 
+static int refuse_role(const struct sinogram_format *format, const char *role, struct err *err)
+{
+	char allowed[120] = "";
+	size_t n = 0;
+
+	for (int i = (int)format->first; i <= (int)format->last && n < sizeof(allowed); i++)
+		n += (size_t)snprintf(allowed + n, sizeof(allowed) - n, "%s%s", n ? ", " : "", role_names[i]);
+	return err_set(err, EBADMSG, "role \"%s\"; allowed: %s", role, allowed);
+}
+
 static int read_role(const struct dicom_item *root, struct sinogram_facts *f, struct err *err)
 {
-	char role[17];
-	bool parallel;
-	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_FORMAT_ID), "format", f->format, sizeof(f->format), err);
+	char id[65], role[17], known[200];
+	int rc = need_text(root, sinogram_tag(f->block, SINOGRAM_FORMAT_ID), "format", id, sizeof(id), err);
 
 	if (rc < 0)
 		return rc;
-	parallel = !strcmp(f->format, SINOGRAM_FORMAT_PARALLEL);
-	if (!parallel && strcmp(f->format, SINOGRAM_FORMAT) != 0)
-		return err_set(err, ENOTSUP, "format \"%s\"; read is " SINOGRAM_FORMAT ", " SINOGRAM_FORMAT_PARALLEL, f->format);
+	f->format = sinogram_format_named(id);
+	if (!f->format) {
+		sinogram_format_list(known, sizeof(known));
+		return err_set(err, ENOTSUP, "format \"%s\"; read is %s", id, known);
+	}
 	rc = need_text(root, sinogram_tag(f->block, SINOGRAM_ROLE), "role", role, sizeof(role), err);
 	if (rc < 0)
 		return rc;
-	for (int i = 1; i <= SINOGRAM_ROLES; i++)
-		if (!strcmp(role, role_names[i]) && parallel == (i == SINOGRAM_LINES))
+	for (int i = (int)f->format->first; i <= (int)f->format->last; i++)
+		if (!strcmp(role, role_names[i]))
 			f->role = (enum sinogram_role)i;
-	if (f->role)
-		return 0;
-	return err_set(err, EBADMSG, "role \"%s\"; allowed: %s", role,
-		       parallel ? "LINES" : "EMISSION, MULTIPLICATIVE, ADDITIVE, ATTENUATION, NORMALISATION");
+	return f->role ? 0 : refuse_role(f->format, role, err);
 }
 
 static int read_counts(const struct dicom_file *file, struct sinogram_facts *f, struct err *err)

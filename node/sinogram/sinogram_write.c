@@ -114,7 +114,7 @@ static void fill_block(const struct object *o, struct item_writer *w)
 	const struct sinogram_stream *stream = &o->s->stream[o->role];
 	char centre[100];
 
-	put(w, SINOGRAM_FORMAT_ID, "LO", o->role == SINOGRAM_LINES ? SINOGRAM_FORMAT_PARALLEL : SINOGRAM_FORMAT);
+	put(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->id);
 	put(w, SINOGRAM_HEADER, "UT", stream->text);
 	put(w, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
 	put_count(w, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);

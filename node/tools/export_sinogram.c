@@ -60,7 +60,7 @@ static int name_files(const struct sinogram *s, const char *path, enum sinogram_
 	char suffix[32] = "";
 	int base = (int)strlen(path) - 3; /* without .hs */
 
-	if (role != sinogram_first_role(s))
+	if (role != s->format->first)
 		snprintf(suffix, sizeof(suffix), "-%s", sinogram_role_name(role));
 	for (char *c = suffix; *c; c++)
 		*c = (char)tolower((unsigned char)*c);

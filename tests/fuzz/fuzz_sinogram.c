@@ -60,7 +60,7 @@ static void acquisition(size_t n)
 		must(s == NULL && err.msg[0], "refused without a reason");
 		return;
 	}
-	must(s->n_files == n && s->part[sinogram_first_role(s)].present, "an acquisition without data");
+	must(s->n_files == n && s->part[s->format->first].present, "an acquisition without data");
 	must(isfinite(s->centre[0] + s->centre[1] + s->centre[2]), "a scanner that is nowhere");
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		const struct sinogram_part *part = &s->part[role];

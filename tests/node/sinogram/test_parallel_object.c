@@ -279,12 +279,12 @@ static void test_objects(void **state)
 	paths[1] = in_folder("lines-0001.dcm");
 	paths[2] = in_folder("lines-0002.dcm");
 	assert_int_equal(read_facts(paths[0], &facts, &err), 1);
-	assert_string_equal(facts.format, "PARALLEL_1");
+	assert_string_equal(facts.format->id, "PARALLEL_1");
 	assert_int_equal(facts.role, SINOGRAM_LINES);
 	assert_int_equal(facts.instances, 3);
 	if (sinogram_open(paths, 3, NULL, &s, &err) < 0)
 		fail_msg("%s", err.msg);
-	assert_int_equal(sinogram_first_role(s), SINOGRAM_LINES);
+	assert_int_equal(s->format->first, SINOGRAM_LINES);
 	assert_true(s->part[SINOGRAM_LINES].header.beams.offset == 0.5);
 	assert_true(s->axis[0][0] == 1 && s->axis[1][1] == -1 && s->axis[2][2] == -1);
 	assert_true(s->centre[0] == 1 && s->centre[1] == 2 && s->centre[2] == 3.5);

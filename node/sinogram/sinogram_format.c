@@ -1,0 +1,35 @@
+/* sinogram_format.c - the list of all formats. A new one is a line here, and what reads its headers (node/format/interfile.h). */
+#include <stdio.h>
+#include <string.h>
+
+#include "node/sinogram/sinogram.h"
+
+static const struct sinogram_format formats[] = {
+	{SINOGRAM_FORMAT, "PET", "PT", INTERFILE_PROJECTIONS, SINOGRAM_EMISSION, SINOGRAM_NORMALISATION},
+	{SINOGRAM_FORMAT_PARALLEL, "parallel beams", "CT", INTERFILE_PARALLEL, SINOGRAM_LINES, SINOGRAM_LINES},
+};
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+const struct sinogram_format *sinogram_format_named(const char *id)
+{
+	for (size_t i = 0; i < FORMATS; i++)
+		if (!strcmp(formats[i].id, id))
+			return &formats[i];
+	return NULL;
+}
+
+const struct sinogram_format *sinogram_format_of(enum interfile_kind header)
+{
+	for (size_t i = 0; i < FORMATS; i++)
+		if (formats[i].header == header)
+			return &formats[i];
+	return NULL;
+}
+
+void sinogram_format_list(char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < FORMATS && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", formats[i].id);
+}
