@@ -1,4 +1,4 @@
-/* main.c - the program: finds the subcommand and hands over. Everything else is in node/cmd_*.c. */
+/* main.c - the program: find the subcommand and run it. The subcommands are in node/ROOM/cmd_*.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,26 +21,26 @@
 struct command {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *summary; /* NULL: not for people */
+	const char *summary; /* NULL: internal command, not in --help */
 	bool dicom;	     /* needs DCMTK's dictionary and codecs */
 };
 
 static const struct command commands[] = {
 	{"serve", cmd_serve, "run the node: receive, reconstruct, deliver", true},
-	{"check", cmd_check, "check a configuration and say what it means", false},
+	{"check", cmd_check, "check a configuration and show the values in effect", false},
 	{"recon", cmd_recon, "reconstruct DICOM files without a running node", true},
-	{"simulate", cmd_simulate, "make the DICOM files of a simulated exam, of any kind", true},
-	{"import", cmd_import, "make sinogram objects of Interfile (STIR) data, or of a picture", true},
+	{"simulate", cmd_simulate, "write the DICOM files of a simulated exam of any kind", true},
+	{"import", cmd_import, "convert Interfile (STIR) data or a picture to sinogram objects", true},
 	{"measure", cmd_measure, "measure image quality in a reconstructed object", true},
 	{"export", cmd_export, "write a PET or CT series as NIfTI or Interfile, sinograms as Interfile", true},
 	{"list", cmd_list, "list the cases of the running node", false},
 	{"show", cmd_show, "show one case: its events, instances, result", false},
 	{"retry", cmd_retry, "try a held, failed or undelivered case again", false},
-	{"cancel", cmd_cancel, "give a case up", false},
-	{"priority", cmd_priority, "put a case before or after the others", false},
+	{"cancel", cmd_cancel, "cancel a case", false},
+	{"priority", cmd_priority, "set the priority of a case", false},
 	{"test-peer", cmd_test_peer, "C-ECHO to a destination, then store a phantom there", true},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},
-	{"bench", cmd_bench, "measure how fast they are", false},
+	{"bench", cmd_bench, "measure the speed of these devices", false},
 	{"index", cmd_index, NULL, true},
 	{"worker", cmd_worker, NULL, true},
 	{"deliver", cmd_deliver, NULL, true},
@@ -62,7 +62,7 @@ static const struct command *find_command(const char *name)
 static void print_help(FILE *to)
 {
 	fputs("Usage: tomonode COMMAND [OPTION]... [ARGUMENT]...\n"
-	      "A DICOM node that reconstructs: tomosynthesis, PET, parallel beams. Not for diagnostic use.\n\n",
+	      "A DICOM node that reconstructs tomosynthesis, PET and parallel beam data. Not for diagnostic use.\n\n",
 	      to);
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i].summary)

@@ -34,23 +34,23 @@ enum {
 };
 
 static const struct option_spec option_specs[] = {
-	{OPTION_DEVICE, "device", "NAME", "measure this one: cpu, cpu:THREADS, cuda:N; may be repeated; default: all there are"},
-	{OPTION_WORK, "work", "NAME", "do this work; may be repeated; default: all (--list)"},
-	{OPTION_THREADS, "threads", "N", "threads of the CPU, 1 to 1024; default: as many as the machine has"},
+	{OPTION_DEVICE, "device", "NAME", "device to measure: cpu, cpu:THREADS, cuda:N; may be repeated; default: all devices"},
+	{OPTION_WORK, "work", "NAME", "work to measure; may be repeated; default: all (--list)"},
+	{OPTION_THREADS, "threads", "N", "CPU threads, 1 to 1024; default: all of the machine"},
 	{OPTION_SIZE, "size", "SIZE", "tiny, quick, normal or full; default: normal"},
 	{OPTION_QUICK, "quick", NULL, "the same as --size quick"},
-	{OPTION_REPEAT, "repeat", "N", "runs behind the warm-up, 1 to 1000; default: until a second is full, 3 to 100"},
-	{OPTION_COMPARE, "compare", "FILE", "lines of an earlier run: adds `earlier_seconds` and `ratio`, now / earlier"},
+	{OPTION_REPEAT, "repeat", "N", "runs after the warm-up, 1 to 1000; default: for one second, 3 to 100 runs"},
+	{OPTION_COMPARE, "compare", "FILE", "output of an earlier run: adds `earlier_seconds` and `ratio` (now / earlier)"},
 	{OPTION_THRESHOLD, "threshold", "PERCENT",
-	 "with --compare: a work that takes so much longer makes exit code 1; default: 10"},
-	{OPTION_LIST, "list", NULL, "say what works there are, and do nothing"},
+	 "with --compare: exit code 1 if a work takes longer by more than this; default: 10"},
+	{OPTION_LIST, "list", NULL, "list the works and exit"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "bench",
 	.usage = "[--quick] [--device NAME]... [--work NAME]... [--compare FILE] [--json]",
-	.summary = "Measure how fast the devices of this machine reconstruct: tomosynthesis, PET, parallel beams.",
+	.summary = "Measure how fast the devices of this machine reconstruct tomosynthesis, PET and parallel beam data.",
 	.text = "Prints a line of JSON for each work and device: median seconds of runs on data in memory, steps and bytes a "
 		"second,\n"
 		"and the share of the floor, which is measured on the device, too. What was computed is checked against a known\n"

@@ -14,17 +14,17 @@
 enum { OPTION_DESCRIBE = OPTION_LONG };
 
 static const struct option_spec options[] = {
-	{'c', "config", "FILE", "configuration to lay over the embedded defaults"},
-	{'v', "verbose", NULL, "list protocols, profiles and scanners, too"},
-	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and end"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
+	{'v', "verbose", NULL, "also list protocols, profiles and scanners"},
+	{OPTION_DESCRIBE, "describe", NULL, "print the reference of all keys (Markdown) and exit"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "check",
 	.usage = "[-c FILE] [--verbose] [--describe] [--json]",
-	.summary = "Check a configuration: print every problem with file, line and what is allowed, or what is in effect.",
-	.text = "The files of TLS are read, too. Problems and warnings go to stderr; warnings do not change the exit code.",
+	.summary = "Check a configuration. Print every problem with file, line and allowed values, or else the values in effect.",
+	.text = "The TLS files are also read. Problems and warnings go to stderr; warnings do not change the exit code.",
 	.options = options,
 	.json = true,
 };

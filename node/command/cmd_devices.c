@@ -13,15 +13,15 @@ enum { OPTION_CHECK = OPTION_LONG };
 
 static const struct option_spec option_specs[] = {
 	{OPTION_CHECK, "check", NULL,
-	 "test each: both projectors against their adjoints and against the CPU, as workers do at their start"},
+	 "test each device as workers do at their start: both projectors against their adjoints and the CPU"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "devices",
 	.usage = "[--check] [--json]",
-	.summary = "List the devices that can reconstruct, by the names that --device and the key node.device take.",
-	.text = "With --check, a device that fails makes the exit code 6.",
+	.summary = "List the devices that can reconstruct, with their names for --device and the key node.device.",
+	.text = "With --check, the exit code is 6 if a device fails.",
 	.options = option_specs,
 	.json = true,
 };

@@ -20,18 +20,19 @@
 #define FILES_MAX 100000
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration, for its audit trail (audit)"},
-	{'o', "output", "FILE", "what to write, by its ending: .nii or .hv (an image), .hs (sinograms)"},
+	{'c', "config", "FILE", "configuration of the audit trail (section audit)"},
+	{'o', "output", "FILE", "file to write; its extension selects the format: .nii or .hv (an image), .hs (sinograms)"},
 	{0},
 };
 
 static const struct command_spec spec = {
 	.name = "export",
 	.usage = "-o FILE.nii|FILE.hv|FILE.hs [-c FILE] [--json] PATH...",
-	.summary = "Write a PET or CT series as NIfTI or Interfile, or sinogram objects as the Interfile they were made of.",
-	.text = "PATH: files or folders; DICOM objects of other kinds than asked for are passed over.\n"
-		".nii  NIfTI-1, float32, with the place in the patient (RAS).\n"
-		".hv   Interfile image, float32, the values beside it in .v.\n"
+	.summary =
+		"Write a PET or CT series as NIfTI or Interfile, or sinogram objects as the Interfile they were imported from.",
+	.text = "PATH: files or folders; DICOM objects of other kinds are ignored.\n"
+		".nii  NIfTI-1, float32, with the position in the patient (RAS).\n"
+		".hv   Interfile image, float32; the values are in a .v file beside it.\n"
 		".hs   Interfile projection data, byte for byte as imported; further roles in NAME-role.hs.",
 	.options = option_specs,
 	.json = true,

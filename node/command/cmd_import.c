@@ -38,8 +38,8 @@ static const struct option_spec option_specs[] = {
 	 "patient, study, frame of reference, times, radiopharmaceutical as in this file;\ndefault: anonymous, a new study"},
 	{OPTION_SET, "set", "KEYWORD=VALUE", "an attribute, by keyword or as gggg,eeee=VALUE; may be repeated"},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest chunk in an object, 2 to 536870912; default 536870912"},
-	{'o', "output", "DIR", "folder for the objects, made when missing"},
-	{'c', "config", "FILE", "configuration, for its audit trail (audit)"},
+	{'o', "output", "DIR", "folder for the objects; created if missing"},
+	{'c', "config", "FILE", "configuration of the audit trail (section audit)"},
 	{0},
 };
 
@@ -48,15 +48,15 @@ static const struct command_spec spec = {
 	.usage = "FILE.hs [--multiplicative F.hs] [--additive F.hs] [--attenuation F.hs]\n"
 		 "                       [--normalisation F.hs] [--like FILE.dcm] [--set KEYWORD=VALUE]... [-c FILE] -o DIR\n"
 		 "       tomonode import FILE.png|FILE.pgm [OPTION]... -o DIR",
-	.summary = "Turn Interfile (STIR) projection data, or lines of parallel beams, into DICOM sinogram objects.",
-	.text = "Attributes worth setting, units of DICOM: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
+	.summary = "Convert Interfile (STIR) projection data, of PET or of parallel beams, to DICOM sinogram objects.",
+	.text = "Useful attributes, in DICOM units: PatientPosition (HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR),\n"
 		"AcquisitionDate, AcquisitionTime, ActualFrameDuration (ms), PatientWeight (kg), PatientSize (m),\n"
 		"Radionuclide (C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124: code and half-life) or\n"
 		"RadionuclideHalfLife (s), RadionuclideTotalDose (Bq), RadiopharmaceuticalStartTime or\n"
 		"RadiopharmaceuticalStartDateTime, DoseCalibrationFactor ((Bq/ml) per (count/s and mm)), CorrectedImage\n"
 		"(ATTN\\NORM\\...: what the data are corrected for), Manufacturer, ManufacturerModelName,\n"
-		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). docs/sinogram-object.md has the rest.\n"
-		"A picture is scanned by parallel beams: as `tomonode simulate parallel --picture FILE` with its options.",
+		"ScannerCentre (X\\Y\\Z, mm in the frame of reference). See also docs/sinogram-object.md.\n"
+		"A picture is projected with parallel beams, like `tomonode simulate parallel --picture FILE` and its options.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

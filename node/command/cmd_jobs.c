@@ -23,20 +23,20 @@
 #define OPTION_AS_IS OPTION_LONG
 
 static const struct option_spec config_option[] = {
-	{'c', "config", "FILE", "the node's configuration: it names the spool"},
+	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
 	{0},
 };
 
 static const struct option_spec retry_options[] = {
-	{'c', "config", "FILE", "the node's configuration: it names the spool"},
-	{OPTION_AS_IS, "as-is", NULL, "take the instances that are there, even if the headers expect another number"},
+	{'c', "config", "FILE", "configuration of the node, which contains the path of the spool"},
+	{OPTION_AS_IS, "as-is", NULL, "reconstruct the received instances, even if the headers expect another number"},
 	{0},
 };
 
 static const struct command_spec list_spec = {
 	.name = "list",
 	.usage = "[-c FILE] [--json]",
-	.summary = "List the jobs, and the instances that belong to none.",
+	.summary = "List the jobs, and the instances that belong to no job.",
 	.options = config_option,
 	.json = true,
 };
@@ -44,7 +44,7 @@ static const struct command_spec list_spec = {
 static const struct command_spec show_spec = {
 	.name = "show",
 	.usage = "[-c FILE] [--json] ID",
-	.summary = "Show one job: its events, its instances, where the time went.",
+	.summary = "Show one job: its events, its instances, the time of each stage.",
 	.options = config_option,
 	.json = true,
 	.min_arguments = 1,
@@ -54,7 +54,7 @@ static const struct command_spec show_spec = {
 static const struct command_spec retry_spec = {
 	.name = "retry",
 	.usage = "[-c FILE] [--as-is] [--json] ID",
-	.summary = "Try a held, failed, cancelled or refused job again, or one that waits for its next delivery.",
+	.summary = "Retry a held, failed, cancelled or refused job, or a job that waits for its next delivery attempt.",
 	.options = retry_options,
 	.json = true,
 	.min_arguments = 1,
@@ -64,7 +64,7 @@ static const struct command_spec retry_spec = {
 static const struct command_spec cancel_spec = {
 	.name = "cancel",
 	.usage = "[-c FILE] [--json] ID",
-	.summary = "Give a job up: what runs is ended, what arrives for it is kept, retry brings it back.",
+	.summary = "Cancel a job: stop its reconstruction, keep images that still arrive. `tomonode retry` resumes it.",
 	.options = config_option,
 	.json = true,
 	.min_arguments = 1,
@@ -74,7 +74,7 @@ static const struct command_spec cancel_spec = {
 static const struct command_spec priority_spec = {
 	.name = "priority",
 	.usage = "[-c FILE] [--json] ID low|normal|high",
-	.summary = "Put a case before or after the others: what waits for a worker or a destination goes by it.",
+	.summary = "Set the priority of a case: the order in which cases get a worker and are delivered.",
 	.options = config_option,
 	.json = true,
 	.min_arguments = 2,

@@ -15,7 +15,7 @@ static const struct option_spec option_specs[] = {
 	{OPTION_REGION, "region", "NAME=COLUMN,ROW,FRAME,RADIUS",
 	 "measure a circle; pixels from 1, radius in mm; may be repeated"},
 	{OPTION_BACKGROUND, "background", "COLUMN,ROW,RADIUS",
-	 "background of the regions that follow; default: a ring around each"},
+	 "background of all following regions; default: a ring around each region"},
 	{OPTION_POINT, "point", "NAME=COLUMN,ROW,FRAME", "measure a small bright detail; may be repeated"},
 	{0},
 };
@@ -24,8 +24,9 @@ static const struct command_spec spec = {
 	.name = "measure",
 	.usage = "(--truth FILE | --region NAME=... | --point NAME=...)... [--json] OBJECT",
 	.summary = "Measure contrast, noise, sharpness, spread in depth and distances in a Breast Tomosynthesis object.",
-	.text = "Regions: mean, contrast, CNR, CV, artefact spread function. Points: place, FWHM along columns, rows and depth,\n"
-		"SNR, distances between them. docs/measure.md has the formulas and the members of --json.",
+	.text = "Regions: mean, contrast, CNR, CV, artefact spread function. Points: position, FWHM along columns, rows and "
+		"depth,\n"
+		"SNR, distances between them. See docs/measure.md for the formulas and the members of --json.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

@@ -20,8 +20,8 @@
 enum { OPTION_PROTOCOL = OPTION_LONG, OPTION_DEVICE, OPTION_SET };
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
-	{'o', "output", "DIR", "folder for the results; made when it is missing"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
+	{'o', "output", "DIR", "folder for the results; created if missing"},
 	{OPTION_PROTOCOL, "protocol", "NAME",
 	 "protocol of the configuration, for cases of its kind; default: that of the first route for the kind"},
 	{OPTION_DEVICE, "device", "SPEC",
@@ -33,12 +33,12 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "recon",
 	.usage = "[-c FILE] [--protocol NAME] [--device SPEC] [--set KEY=VALUE]... -o DIR PATH...",
-	.summary =
-		"Reconstruct tomosynthesis exams, PET acquisitions and parallel beams out of DICOM files or folders (recursive).",
+	.summary = "Reconstruct tomosynthesis exams, PET acquisitions and parallel beam data from DICOM files or folders "
+		   "(recursive).",
 	.text = "Projections are grouped into cases by study, series, laterality, view and frame of reference, sinograms by\n"
-		"study, series and frame of reference. A tomosynthesis becomes an object for each view, sinograms a series\n"
-		"with an object for each slice. docs/sinogram-object.md describes sinograms. Files that are no DICOM\n"
-		"are ignored. A case that is refused gets a sentence; the others are reconstructed all the same.",
+		"study, series and frame of reference. The result of tomosynthesis is one object per view, that of\n"
+		"sinograms a series with one object per slice. docs/sinogram-object.md describes sinograms. Files that are\n"
+		"not DICOM are ignored. If a case is refused, the reason is printed and the others are still reconstructed.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

@@ -29,37 +29,39 @@ struct simulate {
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with further geometry profiles", INTO_TEXT(struct simulate, conf_path)},
-	{'o', "output", "DIR", "folder for the objects and truth.json; made with its parents when it is missing",
+	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
 	 INTO_TEXT(struct simulate, folder)},
 	{0, "system", "NAME",
 	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config",
 	 INTO_TEXT(struct simulate, system)},
 	{0, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)",
 	 INTO_WORD(struct simulate, phantom, phantoms)},
-	{0, "from", "FILE", "of voxels: a MetaImage header (.mhd) of labels, its data beside it",
+	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of labels, its data beside it",
 	 INTO_TEXT(struct simulate, what.volume)},
-	{0, "materials", "FILE", "of voxels: what the labels are, as in conf/materials-20keV.conf",
+	{0, "materials", "FILE", "voxels only: file with the material of each label, see conf/materials-20keV.conf",
 	 INTO_TEXT(struct simulate, what.materials)},
 	{0, "i0", "N", "mean counts of an unattenuated bin; default 10000, at least 10",
 	 INTO_REAL(struct simulate, what.i0, 10, 1e9)},
-	{0, "binning", "N", "a detector of N times the pitch; default 1", INTO_INT(struct simulate, what.binning, 1, 64)},
+	{0, "binning", "N", "multiply the pitch of the detector by N; default 1", INTO_INT(struct simulate, what.binning, 1, 64)},
 	{0, "format", "FORMAT", "mg (default): a Digital Mammography For Processing series; bp: one Breast Projection object",
 	 INTO_WORD(struct simulate, format, formats)},
 	{0, "side", "SIDE", "L (default), R", INTO_WORD(struct simulate, side, sides)},
 	{0, "view", "VIEW", "CC (default), MLO", INTO_WORD(struct simulate, view, views)},
-	{0, "gantry", "DEGREES", "tilt of an MLO; default 45, 20 to 80", INTO_REAL(struct simulate, what.gantry, 20, 80)},
-	{0, "seed", "N", "of phantom, noise and angles; default 1", INTO_SEED(struct simulate, what.seed)},
-	{0, "thickness", "MM", "of the compressed breast; default 50; voxels have their own",
+	{0, "gantry", "DEGREES", "tilt of the MLO view, 20 to 80; default 45", INTO_REAL(struct simulate, what.gantry, 20, 80)},
+	{0, "seed", "N", "seed of the random numbers for phantom, noise and angles; default 1",
+	 INTO_SEED(struct simulate, what.seed)},
+	{0, "thickness", "MM", "thickness of the compressed breast; default 50; voxels have their own",
 	 INTO_REAL(struct simulate, what.thickness, 5, 300)},
-	{0, "noise-free", NULL, "the expectation instead of Poisson noise", INTO_OFF(struct simulate, what.noise)},
-	{0, "inverted", NULL, "stored values fall with the intensity", INTO_ON(struct simulate, what.inverted)},
-	{0, "collimate", "MM", "padding at both ends along the chest wall; default 0",
+	{0, "noise-free", NULL, "expected values without Poisson noise", INTO_OFF(struct simulate, what.noise)},
+	{0, "inverted", NULL, "stored values decrease with the intensity", INTO_ON(struct simulate, what.inverted)},
+	{0, "collimate", "MM", "width of the padding at both ends along the chest wall; default 0",
 	 INTO_INT(struct simulate, what.collimate, 0, 1000)},
-	{0, "views", "N", "projections, 2 to 200; default: the system's",
+	{0, "views", "N", "number of projections, 2 to 200; default: that of the system",
 	 INTO_INT(struct simulate, what.views, 2, SIMULATE_VIEWS_MAX)},
-	{0, "arc", "DEGREES", "from the first to the last projection; default: the system's",
+	{0, "arc", "DEGREES", "angle from the first to the last projection; default: that of the system",
 	 INTO_REAL(struct simulate, what.arc, 0.1, 120)},
-	{OPTION_LONG, "detector", "XxY", "bins away from and along the chest wall, before binning; default: the system's"},
+	{OPTION_LONG, "detector", "XxY",
+	 "number of bins away from and along the chest wall, before binning; default: that of the system"},
 	{0, "study", "UID", "Study Instance UID, to put several views into one study", INTO_UID(struct simulate, what.study)},
 	{0},
 };
@@ -67,13 +69,11 @@ static const struct option_spec option_specs[] = {
 static const struct command_spec spec = {
 	.name = "simulate",
 	.usage = "dbt [OPTION]... -o DIR",
-	.summary = "Write a phantom's tomosynthesis exam as DICOM objects, with a file that tells the truth about it.",
-	.text = "Line integrals are analytic (of voxels: exact), noise is Poisson. The same options give the same exam, UIDs "
-		"included. "
-		"docs/geometry.md has\n"
-		"the axes, the orientations of stored images and the contents of truth.json.\n"
-		"`tomonode simulate pet --help` has the options of PET, `tomonode simulate parallel --help` those of parallel "
-		"beams.",
+	.summary = "Write a simulated tomosynthesis exam of a phantom as DICOM objects, with its true values in truth.json.",
+	.text = "Line integrals are analytic (voxels: exact), noise is Poisson. The same options give the same exam, including\n"
+		"its UIDs. See docs/geometry.md for the axes, the orientations of stored images and the contents of truth.json.\n"
+		"`tomonode simulate pet --help` shows the options of PET, `tomonode simulate parallel --help` those of\n"
+		"parallel beams.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 1,

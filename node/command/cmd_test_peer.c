@@ -25,7 +25,7 @@
 #define PICTURE 64 /* rows and columns */
 
 static const struct option_spec option_table[] = {
-	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
 	{0},
 };
 static const struct command_spec spec = {

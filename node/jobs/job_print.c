@@ -96,7 +96,7 @@ static void remark(const json_t *job, char *ret, size_t size)
 			n += (size_t)snprintf(ret + n, size - n, " (%lld failure%s: %s)", integer(d, "failures"),
 					      plural(integer(d, "failures")), text(d, "reason"));
 		else if (n < size && !strcmp(text(d, "state"), "stored"))
-			n += (size_t)snprintf(ret + n, size - n, ", its commitment is awaited%s%s",
+			n += (size_t)snprintf(ret + n, size - n, ", storage commitment pending%s%s",
 					      text(d, "reason")[0] ? ": " : "", text(d, "reason"));
 	}
 }
@@ -109,7 +109,8 @@ static void print_unassigned(FILE *to, const json_t *unassigned)
 	size_t i;
 
 	if (json_array_size(groups) > 0)
-		fprintf(to, "\nUnassigned objects (no job has them; the newest of each class):\n%8s  %-9s  %-19s  %-16s  %s\n",
+		fprintf(to,
+			"\nUnassigned objects (they belong to no job; the newest of each class):\n%8s  %-9s  %-19s  %-16s  %s\n",
 			"OBJECTS", "CLASS", "LAST RECEIVED", "FROM", "REASON");
 	json_array_foreach(groups, i, one)
 		fprintf(to, "%8lld  %-9s  %-19s  %-16s  %s\n%8s  %s\n", integer(one, "count"), text(one, "classification"),
@@ -248,7 +249,7 @@ void job_report_print_show(FILE *to, const json_t *show)
 	json_array_foreach(json_object_get(show, "instances"), i, one)
 		fprintf(to, "  %6lld  %-19s  %s  %lld bytes\n", integer(one, "instance"),
 			clock_text(number(one, "received"), when), text(one, "file"), integer(one, "bytes"));
-	fprintf(to, "\nWhere the time went (s)\n");
+	fprintf(to, "\nTime of each stage (s)\n");
 	json_array_foreach(json_object_get(show, "stages"), i, one)
 	{
 		fprintf(to, "  %-12s %9.3f\n", text(one, "stage"), number(one, "seconds"));

@@ -84,8 +84,9 @@ json_t *job_report_unassigned_groups(const json_t *unassigned)
 const char *job_report_unassigned_hint(const json_t *group)
 {
 	if (!strcmp(text(group, "classification"), "refused"))
-		return "Mend what the reason names, and let the sender send them again.";
+		return "Correct the cause given above, then let the sender send them again.";
 	if (!strcmp(text(group, "classification"), "conflict"))
-		return "The sender gave one UID to two contents: the first one counts. Ask there which is right.";
-	return "Nothing has to be done, unless they should have been reconstructed.";
+		return "The sender used one UID for two different contents: the node uses the first. Ask the sender which is "
+		       "right.";
+	return "Nothing has to be done, unless you expected a reconstruction.";
 }

@@ -55,11 +55,11 @@ static void print_help(const struct command_spec *spec)
 		config = config || !strcmp(s->name, "config");
 	}
 	if (spec->json)
-		print_option("json", 0, NULL, "one JSON document on stdout instead of text");
-	print_option("help", 'h', NULL, "this text");
+		print_option("json", 0, NULL, "write one JSON document to stdout instead of text");
+	print_option("help", 'h', NULL, "show this text");
 	if (config)
-		printf("\nWithout --config: the file that the environment variable TOMONODE_CONF names, else the tomonode.conf "
-		       "of the\n"
+		printf("\nWithout --config: the file named by the environment variable TOMONODE_CONF, else the tomonode.conf of "
+		       "the\n"
 		       "installation, else the embedded defaults alone.\n");
 	printf("\n%s", exit_codes);
 }

@@ -12,7 +12,7 @@
 enum { OPTION_NOTIFY = OPTION_LONG, OPTION_IPC, OPTION_LISTEN };
 
 static const struct option_spec options[] = {
-	{'c', "config", "FILE", "configuration laid over the embedded defaults"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults"},
 	{OPTION_NOTIFY, "notify", "FD", "descriptor to wake the node with"},
 	{OPTION_IPC, "ipc", "FD", "descriptor to talk to the node with"},
 	{OPTION_LISTEN, "listen", "FD", "descriptor that listens for browsers"},

@@ -19,7 +19,7 @@
 #define LOCK_WAIT_US 100000
 
 static const struct option_spec options[] = {
-	{'c', "config", "FILE", "configuration laid over the embedded defaults; read again on SIGHUP"},
+	{'c', "config", "FILE", "configuration file, applied over the embedded defaults; reloaded on SIGHUP"},
 	{0},
 };
 
@@ -27,9 +27,9 @@ static const struct command_spec spec = {
 	.name = "serve",
 	.usage = "[-c FILE]",
 	.summary = "Run the node in the foreground: receive, reconstruct, deliver.",
-	.text = "SIGTERM or Ctrl-C ends it: associations and deliveries under way may end, a reconstruction is interrupted and "
-		"starts\n"
-		"again at the next start. SIGHUP reads the configuration again; with a problem in it, the old one stays.\n",
+	.text = "SIGTERM or Ctrl-C stops it: running associations and deliveries may finish; a running reconstruction is\n"
+		"interrupted and repeated at the next start. SIGHUP reloads the configuration; if the new one has a problem,\n"
+		"the old one stays in effect.\n",
 	.options = options,
 };
 

@@ -157,7 +157,7 @@ static int append_action(struct reporter *r, const struct status_request *q, str
 	bool cancel = q->page == STATUS_CANCEL;
 	json_t *detail =
 		cancel ? json_pack("{s:s}", "reason", "cancelled on the status page")
-		       : json_pack("{s:s, s:b}", "reason", "asked for on the status page", "as_is", q->page == STATUS_AS_IS);
+		       : json_pack("{s:s, s:b}", "reason", "requested on the status page", "as_is", q->page == STATUS_AS_IS);
 	int ret = work_process_open_journal(&r->process, err);
 
 	if (ret == 0)
@@ -178,13 +178,13 @@ static void act(struct reporter *r, const struct status_request *q, struct statu
 
 	if (!config_status_may_act(r->process.config)) {
 		reply_sentence(
-			a, 403, "Not allowed here",
-			"The configuration allows no actions on this page (status.actions). Use tomonode retry and cancel.");
+			a, 403, "Not allowed",
+			"The configuration does not allow actions on this page (status.actions). Use tomonode retry and cancel.");
 		return;
 	}
 	if (!v || (q->page == STATUS_AS_IS && !status_text_as_is(v))) {
 		reply_sentence(a, v ? 409 : 404, v ? "Nothing was done" : "No such case",
-			       v ? "The case is not held for want of images any more."
+			       v ? "The case is no longer held because of missing images."
 				 : "The journal has no case of this number.");
 		return;
 	}

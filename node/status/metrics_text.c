@@ -45,9 +45,9 @@ static void received(struct html *h, const struct status *s)
 	number(h, "instances_received_total", "counter", "Objects that were stored and acknowledged.",
 	       (double)s->totals.instances);
 	number(h, "received_bytes_total", "counter", "Bytes of those objects as files.", (double)s->totals.bytes);
-	number(h, "instances_waiting", "gauge", "Objects stored whose header has not been looked at yet.", (double)s->unindexed);
+	number(h, "instances_waiting", "gauge", "Stored objects that are not classified yet.", (double)s->unindexed);
 	head(h, "instances_classified_total", "counter",
-	     "What became of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
+	     "Classification of stored objects: member of a case, ignored (nothing to reconstruct), refused, conflict (other "
 	     "content under "
 	     "a known UID).");
 	for (int f = CLASSIFIED_MEMBER; f <= CLASSIFIED_CONFLICT; f++)
@@ -78,8 +78,7 @@ static void delivered(struct html *h, const char *destination, const char *resul
 
 static void deliveries(struct html *h, const struct status *s)
 {
-	head(h, "deliveries_total", "counter",
-	     "Objects sent and refused, and attempts that failed in a way that may pass, by destination.");
+	head(h, "deliveries_total", "counter", "Objects sent and refused, and attempts that failed temporarily, by destination.");
 	for (size_t i = 0; i < s->metrics.n_destinations; i++) {
 		const struct metrics_deliveries *d = &s->metrics.destinations[i];
 
@@ -90,7 +89,7 @@ static void deliveries(struct html *h, const struct status *s)
 	head(h, "deliveries_waiting", "gauge", "Cases whose result waits for this destination.");
 	for (size_t i = 0; i < s->n_destinations; i++)
 		labelled(h, "deliveries_waiting", "destination", s->destinations[i].name, (double)s->destinations[i].waiting);
-	head(h, "deliveries_refused", "gauge", "Cases that this destination refused for good and nobody has tried again.");
+	head(h, "deliveries_refused", "gauge", "Cases that this destination refused permanently, without a retry since.");
 	for (size_t i = 0; i < s->n_destinations; i++)
 		labelled(h, "deliveries_refused", "destination", s->destinations[i].name, (double)s->destinations[i].refused);
 	head(h, "destination_down", "gauge", "1 while cases wait for this destination and its last attempt failed.");
@@ -109,9 +108,9 @@ static void node(struct html *h, const struct status *s)
 	html_put(h, "\",revision=\"");
 	html_label(h, TOMONODE_REVISION);
 	html_put(h, "\"} 1\n");
-	number(h, "healthy", "gauge", "1 while /health says so.", status_is_healthy(s));
-	number(h, "journal_readable", "gauge", "1 while the journal can be read; without it what is counted there is left out.",
-	       s->journal != NULL);
+	number(h, "healthy", "gauge", "1 while /health reports that the node is healthy.", status_is_healthy(s));
+	number(h, "journal_readable", "gauge",
+	       "1 while the journal can be read; otherwise metrics that come from it are omitted.", s->journal != NULL);
 	if (s->node) {
 		number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
 		       json_number_value(json_object_get(s->node, "started")));
@@ -119,7 +118,7 @@ static void node(struct html *h, const struct status *s)
 		       json_string_length(json_object_get(s->node, "journal")) > 0);
 		number(h, "receiver_running", "gauge", "1 while the receiver runs.",
 		       json_is_true(json_object_get(s->node, "receiver")));
-		head(h, "device_disabled", "gauge", "1 while a device is out of use.");
+		head(h, "device_disabled", "gauge", "1 while a device is disabled.");
 		json_array_foreach(json_object_get(s->node, "devices"), i, device)
 		{
 			const char *name = json_string_value(json_object_get(device, "name"));
@@ -129,11 +128,10 @@ static void node(struct html *h, const struct status *s)
 			html_printf(h, "\"} %d\n", json_is_true(json_object_get(device, "disabled")));
 		}
 	}
-	number(h, "spool_free_bytes", "gauge", "Free on the spool's disk.", (double)s->disk_free);
+	number(h, "spool_free_bytes", "gauge", "Free space on the spool's disk.", (double)s->disk_free);
 	number(h, "spool_size_bytes", "gauge", "Size of the spool's disk.", (double)s->disk_size);
-	number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which the journal does not name.",
-	       (double)s->orphans);
-	number(h, "spool_reserve_bytes", "gauge", "What must stay free: below it, objects are refused.",
+	number(h, "spool_orphans", "gauge", "Images in orphans/ of the spool, which are not in the journal.", (double)s->orphans);
+	number(h, "spool_reserve_bytes", "gauge", "Minimum free space: below it, objects are refused.",
 	       (double)s->config->node.reserve);
 }
 

@@ -190,7 +190,7 @@ static void fill_list(struct status *s, struct status_list *l, enum group group,
 		l->all += group_of(s->jobs.list[i]) == group;
 	l->list = calloc(l->all ? l->all : 1, sizeof(l->list[0]));
 	if (!l->list) {
-		problem(s, false, "There was no memory for the list of cases.");
+		problem(s, false, "Out of memory for the list of cases.");
 		return;
 	}
 	for (size_t i = 0; i < s->jobs.n; i++)
@@ -256,8 +256,8 @@ static void update_destinations(struct status *s)
 
 		d->down = d->waiting > 0 && d->last_failed > 0 && d->last_failed >= d->last_sent;
 		if (d->down)
-			problem(s, false, "%s does not take results: %s. %zu %s for it; the node tries again by itself.", d->name,
-				d->reason[0] ? d->reason : "no answer", d->waiting,
+			problem(s, false, "Results cannot be sent to %s: %s. %zu %s for it; the node tries again automatically.",
+				d->name, d->reason[0] ? d->reason : "no answer", d->waiting,
 				d->waiting == 1 ? "case waits" : "cases wait");
 	}
 }
@@ -294,7 +294,7 @@ static void update_node(struct status *s)
 	if (!s->node)
 		return; /* it has just started */
 	if (json_is_false(json_object_get(s->node, "receiver")))
-		problem(s, true, "The receiver does not run: no images can be sent to the node. It is started again by itself.");
+		problem(s, true, "The receiver does not run: the node accepts no images. It is restarted automatically.");
 	slots = json_object_get(s->node, "devices");
 	json_array_foreach(slots, i, slot)
 	{
@@ -304,7 +304,7 @@ static void update_node(struct status *s)
 		if (!json_is_true(json_object_get(slot, "disabled")))
 			continue;
 		out++;
-		problem(s, false, "Device %s is out of use: %s.", name ? name : "?",
+		problem(s, false, "Device %s is disabled: %s.", name ? name : "?",
 			reason && reason[0] ? reason : "no reason given");
 	}
 	if (out > 0 && out == json_array_size(slots))

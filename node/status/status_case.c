@@ -70,7 +70,7 @@ static void stages(struct html *h, const json_t *list)
 
 	if (json_array_size(list) < 2)
 		return;
-	html_put(h, "<section id=\"stages\" aria-labelledby=\"h-stages\"><h2 id=\"h-stages\">Where the time went</h2><table>"
+	html_put(h, "<section id=\"stages\" aria-labelledby=\"h-stages\"><h2 id=\"h-stages\">Time of each stage</h2><table>"
 		    "<thead><tr><th scope=\"col\">Stage</th><th scope=\"col\">Time</th></tr></thead><tbody>\n");
 	json_array_foreach(list, i, one)
 	{
@@ -84,10 +84,10 @@ static void stages(struct html *h, const json_t *list)
 			total += seconds;
 	}
 	status_text_duration(total, span, sizeof(span));
-	html_printf(
-		h,
-		"</tbody><tfoot><tr><td>from the last image on</td><td class=\"figure\">%s</td></tr></tfoot></table></section>\n",
-		span);
+	html_printf(h,
+		    "</tbody><tfoot><tr><td>total since the last image</td><td "
+		    "class=\"figure\">%s</td></tr></tfoot></table></section>\n",
+		    span);
 }
 
 static void sends(struct html *h, const struct status *s, const struct job_view *v)
@@ -149,7 +149,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	char title[120], head[200];
 
 	if (!times) {
-		status_write_sentence(h, "The case cannot be shown", err.code ? err.msg : "There was no memory for it.");
+		status_write_sentence(h, "The case cannot be shown", err.code ? err.msg : "Out of memory.");
 		json_decref(view);
 		json_decref(list);
 		return false;
@@ -174,10 +174,11 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	}
 	status_page_state(h, s, v, 0);
 	if (v->revision_of)
-		html_printf(h,
-			    "<p class=\"quiet\">An image came after <a href=\"/jobs/%lld\">case %lld</a> had begun: this is the "
-			    "same exam with it.</p>",
-			    (long long)v->revision_of, (long long)v->revision_of);
+		html_printf(
+			h,
+			"<p class=\"quiet\">An image was received after <a href=\"/jobs/%lld\">case %lld</a> had started: this "
+			"case is the same exam with that image.</p>",
+			(long long)v->revision_of, (long long)v->revision_of);
 	status_page_buttons(h, s, v, token);
 	html_put(h, "</div></section>\n");
 	sends(h, s, v);

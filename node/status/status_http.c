@@ -119,7 +119,7 @@ static enum MHD_Result ask(struct http *s, struct MHD_Connection *c, enum status
 	memcpy(q.token, s->token, sizeof(q.token));
 	if (s->broken || !status_ipc_request(s->conf->ipc_fd, &q, ASK_SECONDS, &a)) {
 		s->broken = true;
-		return refuse(c, 503, NULL, "The node does not answer. Try again in a moment.");
+		return refuse(c, 503, NULL, "The node does not respond. Try again in a moment.");
 	}
 	r = MHD_create_response_from_buffer(a.n, a.bytes, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
@@ -145,7 +145,7 @@ static const char *why_not(struct http *s, struct MHD_Connection *c, const struc
 	const char *site = header(c, "Sec-Fetch-Site"), *type = header(c, "Content-Type");
 
 	if (!status_request_origin(header(c, "Origin"), header(c, "Host")) || (site && strcmp(site, "same-origin") != 0))
-		return "Cases can be changed from the node's own page alone.";
+		return "Cases can only be changed from the node's own page.";
 	if (!type || strcasecmp(type, "application/x-www-form-urlencoded") != 0 || !status_request_token(q->form, q->n, s->token))
 		return "The page was out of date. Go back, and try again.";
 	return NULL;
@@ -162,13 +162,13 @@ static enum MHD_Result reply(struct http *s, struct MHD_Connection *c, const cha
 	const char *sentence;
 
 	if (!reads && !posts)
-		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This way of asking is not known here.");
+		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "Unknown HTTP method.");
 	if (page == STATUS_NONE)
 		return refuse(c, 404, NULL, "There is no such page.");
 	if (acts != posts)
-		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This way of asking does not fit the page.");
+		return refuse(c, 405, acts ? "POST" : "GET, HEAD", "This page does not accept this HTTP method.");
 	if (q->n > sizeof(q->form))
-		return refuse(c, 413, NULL, "That is more than any form here has.");
+		return refuse(c, 413, NULL, "The form is too large.");
 	sentence = acts ? why_not(s, c, q) : NULL;
 	if (sentence)
 		return refuse(c, 403, NULL, sentence);
@@ -194,9 +194,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 	(void)version;
 	if (!q) {
 		if (!status_request_host(header(c, "Host"), s->conf->host))
-			return refuse(
-				c, 421, NULL,
-				"The page is not served under this name: use localhost, an address, or what status.host names.");
+			return refuse(c, 421, NULL,
+				      "The page is not served under this host name: use localhost, an IP address, or the name in "
+				      "status.host.");
 		q = calloc(1, sizeof(*q));
 		*state = q;
 		return q ? MHD_YES : MHD_NO;
@@ -287,7 +287,7 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 			     MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, &s,
 			     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (!d)
-		return err_set(err, EIO, "the HTTP library does not start");
+		return err_set(err, EIO, "the HTTP library cannot be started");
 	while (!*stop && !s.broken && !is_gone(conf->ipc_fd)) {
 		if (MHD_run_wait(d, TICK_MS) != MHD_YES)
 			break;
@@ -296,5 +296,5 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 	if (s.broken) /* let the last answers out */
 		MHD_run_wait(d, TICK_MS);
 	MHD_stop_daemon(d);
-	return *stop ? 0 : err_set(err, EPIPE, "the process that reads the journal does not answer");
+	return *stop ? 0 : err_set(err, EPIPE, "the process that reads the journal does not respond");
 }

@@ -106,7 +106,8 @@ static void progress(struct html *h, const struct status *s, const struct job_vi
 	status_text_duration(s->now - v->started, span, sizeof(span));
 	if (!status_progress(s, v->id, stage, &fraction)) {
 		html_printf(h,
-			    "<div class=\"progress\"><progress aria-label=\"Progress of case %lld\"></progress> <span>begins, %s"
+			    "<div class=\"progress\"><progress aria-label=\"Progress of case %lld\"></progress> <span>starting, "
+			    "for %s so far"
 			    "</span></div>",
 			    (long long)v->id, span);
 		return;
@@ -173,9 +174,9 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		html_printf(
 			h,
 			"<details id=\"d-%lld\"><summary id=\"c-%lld\">Cancel…<span class=\"hidden\"> case %lld</span></summary>"
-			"<p>The case is given up, its images are kept.</p>",
+			"<p>The case is cancelled, its images are kept.</p>",
 			(long long)v->id, (long long)v->id, (long long)v->id);
-		button(h, v, "cancel", "Give it up", "danger", token);
+		button(h, v, "cancel", "Cancel the case", "danger", token);
 		html_put(h, "</details>");
 	}
 	html_put(h, "</div>");
@@ -218,7 +219,7 @@ static void cases(struct html *h, const struct status *s, const struct status_li
 	if (l->all == 0)
 		html_printf(h, "<p class=\"none\">%s</p>\n", none);
 	if (l->n < l->all)
-		html_printf(h, "<p class=\"none\">%zu more; <code>tomonode list</code> has all of them.</p>\n", l->all - l->n);
+		html_printf(h, "<p class=\"none\">%zu more; <code>tomonode list</code> lists all of them.</p>\n", l->all - l->n);
 	html_put(h, "</section>\n");
 }
 
@@ -253,7 +254,7 @@ static void destinations(struct html *h, const struct status *s)
 			html_text(h, d->conf->host);
 			html_printf(h, ":%d", d->conf->port);
 		} else {
-			html_put(h, "not in the configuration any more");
+			html_put(h, "no longer in the configuration");
 		}
 		html_put(h, "</p>");
 		if (d->down) {
@@ -274,7 +275,7 @@ static void destinations(struct html *h, const struct status *s)
 		html_put(h, "</li>\n");
 	}
 	if (s->n_destinations == 0)
-		html_put(h, "<li class=\"none\">None is configured.</li>");
+		html_put(h, "<li class=\"none\">No destination is configured.</li>");
 	html_put(h, "</ul></section>\n");
 }
 
@@ -302,7 +303,7 @@ static void device(struct html *h, const struct status *s, const json_t *one)
 	while (i < 3 && strcmp(words[i].state, state) != 0)
 		i++;
 	if (json_is_true(json_object_get(one, "disabled")))
-		status_page_badge(h, TONE_BAD, "Out of use");
+		status_page_badge(h, TONE_BAD, "Disabled");
 	else
 		status_page_badge(h, i < 3 ? words[i].tone : TONE_QUIET, i < 3 ? words[i].word : "Stopped");
 	html_put(h, "</h3>");
@@ -313,10 +314,10 @@ static void device(struct html *h, const struct status *s, const json_t *one)
 	}
 	if (again > 0) {
 		status_text_time(again, s->now, when, sizeof(when));
-		html_printf(h, "<p>Tried again at <time>%s</time></p>", when);
+		html_printf(h, "<p>Next attempt at <time>%s</time></p>", when);
 	}
 	if (json_is_true(json_object_get(one, "spare")))
-		html_put(h, "<p class=\"quiet\">Stands in for devices that are out of use.</p>");
+		html_put(h, "<p class=\"quiet\">Used while other devices are disabled.</p>");
 	html_put(h, "</li>\n");
 }
 
@@ -397,7 +398,8 @@ static void overall(struct html *h, const struct status *s)
 		html_put(h, "</p></section>\n");
 		return;
 	}
-	html_put(h, status_is_healthy(s) ? "<h1>Something needs attention</h1><ul>" : "<h1>The node needs help</h1><ul>");
+	html_put(h,
+		 status_is_healthy(s) ? "<h1>Something needs attention</h1><ul>" : "<h1>The node has a serious problem</h1><ul>");
 	for (int critical = 1; critical >= 0; critical--)
 		for (size_t i = 0; i < s->n_problems; i++) {
 			if (s->problems[i].critical != (critical == 1))
@@ -421,7 +423,7 @@ void status_write_overview(struct html *h, const struct status *s, const char *t
 	overall(h, s);
 	html_put(h, "<div class=\"columns\"><div class=\"cases\">\n");
 	cases(h, s, &s->attention, "attention", "Needs attention", NULL, token);
-	cases(h, s, &s->work, "work", "In work", "No case is in work. Exams that are sent to the node appear here by themselves.",
+	cases(h, s, &s->work, "work", "In work", "No case is in work. Exams that are sent to the node appear here automatically.",
 	      token);
 	cases(h, s, &s->done, "done", "Done", "Nothing yet.", token);
 	html_put(h, "</div>\n<div class=\"aside\">\n");

@@ -118,17 +118,17 @@ static void add_next(char *text, size_t size, double next, double now)
 static void collecting(const struct job_view *v, char *ret, size_t size)
 {
 	if (v->members.expected > 0)
-		add(ret, size, "%ld of %ld images are here.", (long)v->members.instances, (long)v->members.expected);
+		add(ret, size, "%ld of %ld images were received.", (long)v->members.instances, (long)v->members.expected);
 	else
-		add(ret, size, v->members.instances == 1 ? "%ld image is here." : "%ld images are here.",
+		add(ret, size, v->members.instances == 1 ? "%ld image was received." : "%ld images were received.",
 		    (long)v->members.instances);
-	add(ret, size, " The case begins when it is complete.");
+	add(ret, size, " The reconstruction starts when the case is complete.");
 }
 
 static void ready(const struct job_view *v, size_t before, double now, char *ret, size_t size)
 {
 	if (v->crashes > 0 || (v->reason[0] && v->not_before > now)) {
-		add(ret, size, v->crashes > 0 ? "The last attempt failed: " : "It could not go on: ");
+		add(ret, size, v->crashes > 0 ? "The last attempt failed: " : "The last attempt could not continue: ");
 		add_reason(ret, size, v->reason);
 		add_next(ret, size, v->not_before, now);
 		return;
@@ -146,7 +146,7 @@ static void add_blocked_by(const struct job_send *s, double now, char *ret, size
 
 	status_text_time(s->blocked_by->since, now, when, sizeof(when));
 	add(ret, size, "%s has not been reached since %s: ", s->destination, when);
-	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no answer");
+	add_reason(ret, size, s->blocked_by->reason[0] ? s->blocked_by->reason : "no response");
 	add_next(ret, size, s->blocked_by->next, now);
 }
 
@@ -161,9 +161,9 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 			continue;
 		add(ret, size, "%s", ret[0] ? " " : "");
 		if (s->replaced) {
-			add(ret, size, "%s gets it in the place of %s.", s->fallback, s->destination);
+			add(ret, size, "The result is sent to %s instead of %s.", s->fallback, s->destination);
 		} else if (s->state == SEND_STORED) {
-			add(ret, size, "%s has stored it and has not yet committed itself to keep it%s", s->destination,
+			add(ret, size, "%s stored it, but has not confirmed storage commitment yet%s", s->destination,
 			    s->reason[0] ? ": " : ".");
 			if (s->reason[0])
 				add_reason(ret, size, s->reason);
@@ -172,15 +172,15 @@ static void sends(const struct job_view *v, double now, char *ret, size_t size)
 				add_blocked_by(s, now, ret, size);
 		} else if (s->state == SEND_DONE) {
 			status_text_time(s->time, now, when, sizeof(when));
-			add(ret, size, "%s has it since %s.", s->destination, when);
+			add(ret, size, "%s stored it at %s.", s->destination, when);
 		} else if (s->state == SEND_REFUSED) {
 			add(ret, size, "%s refused it%s%s: ", s->destination, s->status[0] ? ", status " : "", s->status);
-			add_reason(ret, size, s->reason[0] ? s->reason : "it gave no reason");
+			add_reason(ret, size, s->reason[0] ? s->reason : "no reason given");
 		} else if (s->failures > 0) {
 			add(ret, size,
-			    s->failures == 1 ? "%s did not take it: " : "%s did not take it in %d attempts: ", s->destination,
+			    s->failures == 1 ? "Sending to %s failed: " : "Sending to %s failed in %d attempts: ", s->destination,
 			    s->failures);
-			add_reason(ret, size, s->reason[0] ? s->reason : "no answer");
+			add_reason(ret, size, s->reason[0] ? s->reason : "no response");
 			add_next(ret, size, s->next, now);
 		} else if (s->blocked_by) {
 			add_blocked_by(s, now, ret, size);
@@ -201,7 +201,7 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 		ready(v, before, now, ret, size);
 		break;
 	case JOB_RUNNING:
-		add(ret, size, "On %s%s.", v->device[0] ? v->device : "a device",
+		add(ret, size, "Running on %s%s.", v->device[0] ? v->device : "a device",
 		    v->attempts > 1 ? ", not the first attempt" : "");
 		break;
 	case JOB_RECONSTRUCTED:
@@ -217,7 +217,8 @@ void status_text_sentence(const struct job_view *v, size_t before, double now, c
 		break;
 	default:
 		if (incomplete(v) && !v->members.as_is)
-			add(ret, size, "Only %ld of %ld images came.", (long)v->members.instances, (long)v->members.expected);
+			add(ret, size, "Only %ld of %ld images were received.", (long)v->members.instances,
+			    (long)v->members.expected);
 		else if (v->reason[0])
 			add_reason(ret, size, v->reason);
 		if (ret[0] >= 'a' && ret[0] <= 'z')
@@ -230,29 +231,29 @@ const char *status_text_hint(const struct job_view *v)
 	bool alarm;
 
 	if (incomplete(v) && v->members.as_is)
-		return "The images that are here are not enough. Send the missing ones from the modality: the case then goes on "
-		       "by "
-		       "itself.";
+		return "The received images are not enough. Send the missing ones from the modality: the case then continues "
+		       "automatically.";
 	if (incomplete(v) && job_view_no_as_is(v))
-		return "Send the missing images from the modality: the case then goes on by itself. Without them it cannot.";
+		return "Send the missing images from the modality: the case then continues automatically. It needs all of them.";
 	if (incomplete(v))
-		return "Send the missing images from the modality: the case then goes on by itself. If there are no more, take "
-		       "those that are here: the result shows less, and says of how many images it is made.";
+		return "Send the missing images from the modality: the case then continues automatically. If there are no more, "
+		       "reconstruct the received ones: the result shows less and contains the number of images.";
 	if (v->state == JOB_HELD && v->damaged > 0)
-		return "Send the exam again from the modality: the case then goes on by itself. Files do not change by "
-		       "themselves: have the disk looked at.";
+		return "Send the exam again from the modality: the case then continues automatically. Files were changed "
+		       "on disk: have the disk checked.";
 	switch (v->state) {
 	case JOB_HELD:
-		return "Nothing is lost: the images are kept. Tell your administrator what is wrong; when it is mended, try "
+		return "Nothing is lost: the images are kept. Tell your administrator what is wrong; when it is corrected, try "
 		       "again.";
 	case JOB_FAILED:
 		return "Nothing is lost: the images are kept. Tell your administrator, then try again.";
 	case JOB_DEAD_LETTER:
-		return "Nothing is lost: the result is kept. Tell your administrator; when the destination takes it, try again: "
-		       "only what it lacks is sent.";
+		return "Nothing is lost: the result is kept. Tell your administrator; when the destination accepts it, try "
+		       "again: "
+		       "only the missing objects are sent.";
 	case JOB_RECONSTRUCTED:
 		return waits_for_destination(v, &alarm)
-			       ? "Nothing is lost: the result is kept, and sent by itself when it is taken."
+			       ? "Nothing is lost: the result is kept, and sent automatically when the destination accepts it."
 			       : "";
 	case JOB_IMPOSSIBLE:
 		return "Send the exam again from the modality. Other cases are not affected.";
@@ -276,15 +277,15 @@ const char *status_text_retry(const struct job_view *v)
 	if (v->state == JOB_RECONSTRUCTED)
 		return waits ? "Try now" : NULL;
 	if (v->state == JOB_STORED)
-		return "Ask now";
+		return "Request commitment now";
 	if (v->state == JOB_CANCELLED)
-		return "Take it up again";
+		return "Resume the case";
 	return "Try again";
 }
 
 const char *status_text_as_is(const struct job_view *v)
 {
-	return incomplete(v) && !v->members.as_is && !job_view_no_as_is(v) ? "Take what is here" : NULL;
+	return incomplete(v) && !v->members.as_is && !job_view_no_as_is(v) ? "Reconstruct the received images" : NULL;
 }
 
 const char *status_text_cancel(const struct job_view *v)
@@ -316,31 +317,31 @@ int status_text_stage(const char *stage, const char **ret_words)
 const char *status_text_event(enum job_event event)
 {
 	static const char *const words[] = {
-		[EVENT_OPENED] = "The first image came",
-		[EVENT_INSTANCE] = "Images came",
+		[EVENT_OPENED] = "First image received",
+		[EVENT_INSTANCE] = "Images received",
 		[EVENT_HELD] = "Held",
 		[EVENT_COMPLETE] = "Complete",
 		[EVENT_STARTED] = "Reconstruction began",
 		[EVENT_INTERRUPTED] = "Interrupted",
 		[EVENT_CRASHED] = "The attempt failed",
-		[EVENT_RESULT_LOST] = "The result is made again",
+		[EVENT_RESULT_LOST] = "The result is computed again",
 		[EVENT_RECONSTRUCTED] = "Reconstructed",
 		[EVENT_FAILED] = "Failed",
 		[EVENT_SEND_FAILED] = "Not sent",
 		[EVENT_SENT] = "Sent",
 		[EVENT_SEND_REFUSED] = "Refused",
-		[EVENT_FALLBACK] = "Goes to the fallback",
+		[EVENT_FALLBACK] = "Sent to the fallback instead",
 		[EVENT_STORED] = "Stored everywhere",
-		[EVENT_COMMIT_REQUESTED] = "Commitment asked for",
-		[EVENT_COMMIT_ACCEPTED] = "The request was taken",
-		[EVENT_COMMIT_REQUEST_FAILED] = "The request was not taken",
+		[EVENT_COMMIT_REQUESTED] = "Commitment requested",
+		[EVENT_COMMIT_ACCEPTED] = "Commitment request accepted",
+		[EVENT_COMMIT_REQUEST_FAILED] = "Commitment request failed",
 		[EVENT_COMMITTED] = "Committed",
 		[EVENT_COMMIT_FAILED] = "Not committed",
-		[EVENT_COMMIT_REFUSED] = "Not committed, given up",
-		[EVENT_PRIORITY] = "Somebody changed its priority",
+		[EVENT_COMMIT_REFUSED] = "Not committed, no further attempt",
+		[EVENT_PRIORITY] = "Priority changed",
 		[EVENT_DELIVERED] = "Delivered everywhere",
-		[EVENT_DEAD_LETTER] = "Refused for good",
-		[EVENT_RETRY] = "Somebody wanted it again",
+		[EVENT_DEAD_LETTER] = "Refused permanently",
+		[EVENT_RETRY] = "Retry requested",
 		[EVENT_CANCEL] = "Cancelled",
 		[EVENT_CLEANED] = "Files removed",
 	};

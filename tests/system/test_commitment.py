@@ -99,7 +99,7 @@ def never_and_late(folder, things):
     node = node_with(folder, things, partner)
     send_exam(node, folder, "exam")
     job = wait_state(node, 0, "stored")
-    h.check("commitment is awaited" in node.command("list").stdout, "list says what is awaited")
+    h.check("storage commitment pending" in node.command("list").stdout, "list says what is awaited")
     job = wait_state(node, 0, "dead-letter")
     h.check("not committed after 2 requests" in job["reason"] and "no report within 1.5 s" in job["reason"], job["reason"])
     h.check(len(partner.requests) == 2 and len(partner.held[job["result"]["sop_instance"]]) == 2, "sent and asked for again")

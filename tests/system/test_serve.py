@@ -69,7 +69,7 @@ def arrives_exactly_once(folder, things):
     check(abs(total - whole) < 0.02, f"stages add up to {total}, not {whole}")
     people = n.command("show", str(job["id"])).stdout
     study = str(source.StudyInstanceUID)
-    check("Where the time went" in people and f"Study Instance UID {study}\n" in people, "show for people")
+    check("Time of each stage" in people and f"Study Instance UID {study}\n" in people, "show for people")
     check(show["job"]["study"] == study, f"the study is {study}: {show['job']}")
     check("delivered" in n.command("list").stdout, "list for people")
     # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have been, too.
@@ -359,7 +359,7 @@ def damage_that_stops_nothing_is_told(folder, things):
     check("The journal was found damaged" in get("/")[1], "the page")
     check("The journal was found damaged" in get("/health")[1], get("/health"))
     note = n.command("list").stdout
-    check("The journal was found damaged" in note and "put a backup back" in note, note)
+    check("The journal was found damaged" in note and "restore a backup" in note, note)
     check(n.list()["journal_problem"], "list --json")
     check(n.stop() == 0, "SIGTERM")
 
@@ -402,7 +402,7 @@ def images_that_the_journal_does_not_know(folder, things):
     check(f" alert serve[{n.process.pid}] orphans-found images={lost} " in n.log_text(), "no alarm")
     check(n.list()["orphans"] == lost, "not in list --json")
     text = n.command("list").stdout
-    check(f"{lost} images lie in {orphans} " in text and "storescu" in text, text)
+    check(f"{lost} images are in {orphans} but" in text and "storescu" in text, text)
     check(n.stop() == 0, "SIGTERM")
     check(start_with(journal(newer)) == [] and n.stored_files() == all_names, "not put back")
     check(f"orphans-restored images={lost}" in n.log_text(), "not said")

@@ -156,11 +156,11 @@ def pages_and_refusals(folder, things):
 
     first = Page(page(n))
     check("Everything is in order" in first.text and "Delivered" in first.text and "Tomosynthesis, left CC" in first.text, first.text)
-    check("25 images from MODALITY" in first.text and "pacs has it since" in first.text, first.text)
+    check("25 images from MODALITY" in first.text and "pacs stored it at" in first.text, first.text)
     check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)], "style or script in the page")
     check(not [a for _, a in first.tags for v in (a.get("src"), a.get("href")) if v and not v.startswith(("/", "#"))], "something from outside")
     one = Page(page(n, f"/jobs/{job}"))
-    check("What happened" in one.text and "Reconstruction began" in one.text and "Where the time went" in one.text, one.text)
+    check("What happened" in one.text and "Reconstruction began" in one.text and "Time of each stage" in one.text, one.text)
     study = n.show(job)["job"]["study"]
     check(study and f"Study Instance UID {study}" in one.text, f"{study}: {one.text}")
     status = json.loads(page(n, "/status.json"))
@@ -198,7 +198,7 @@ def actions(folder, things):
     n.wait_states("held")
     job = n.jobs()[0]["id"]
     text = Page(page(n)).text
-    check("Held" in text and "Only 12 of 25 images came." in text and "Take what is here" in text, text)
+    check("Held" in text and "Only 12 of 25 images were received." in text and "Reconstruct the received images" in text, text)
     good = token(n)
     path = f"/jobs/{job}/as-is"
     for form in ("", "token=", "token=" + 32 * "0", f"token={good}x", f"token={good}&token={good}", good, f"x=1&token={good}"):
@@ -211,10 +211,10 @@ def actions(folder, things):
 
     check(act(n, path, good, Origin=f"http://127.0.0.1:{n.status['port']}", Sec_Fetch_Site="same-origin") == 303, "take what is here")
     n.wait_states("delivered")
-    check(act(n, path, good) == 409 and "Take what is here" not in page(n), "as-is a second time")
+    check(act(n, path, good) == 409 and "Reconstruct the received images" not in page(n), "as-is a second time")
     pacs.stop()
     h.send(n.port, files[12:])
-    wait_for("it waits for the PACS", lambda: "pacs does not take results" in page(n), 30)  # the whole exam, a revision
+    wait_for("it waits for the PACS", lambda: "Results cannot be sent to pacs" in page(n), 30)  # the whole exam, a revision
     first, job = job, n.jobs()[1]["id"]
     text = Page(page(n)).text
     check("Not reached" in text and "Connection refused" in text and "Try now" in text, text)
@@ -228,7 +228,7 @@ def actions(folder, things):
     check(act(n, f"/jobs/{job}/retry", good) == 303, "retry")
     n.wait_states("delivered", "delivered")
     for at in (first, job):
-        check([e["detail"].get("reason") for e in n.show(at)["events"] if e["event"] == "retry"] == ["asked for on the status page"], "events")
+        check([e["detail"].get("reason") for e in n.show(at)["events"] if e["event"] == "retry"] == ["requested on the status page"], "events")
 
     # The same with actions off: no buttons, no acting.
     h.send(n.port, h.simulate(os.path.join(folder, "other"), "--side", "R")[:3])
@@ -359,7 +359,7 @@ def taken_port(folder, things):
     n.write_conf()
     os.kill(n.process.pid, signal.SIGHUP)
     wait_for("the full disk", lambda: quietly(lambda: ask(n, "/health")[0] == 503), 20)
-    check(b"disk is full" in ask(n, "/health")[2] and "The node needs help" in page(n), "reasons")
+    check(b"disk is full" in ask(n, "/health")[2] and "The node has a serious problem" in page(n), "reasons")
     check(n.stop() == 0 and not n.processes(), "something is left")
 
 

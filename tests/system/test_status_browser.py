@@ -179,7 +179,7 @@ def in_the_browser(folder, things):
     # The keyboard alone: a held case is opened, and given up.
     other = h.simulate(os.path.join(folder, "other"), "--side", "R", "--view", "MLO")
     h.send(n.port, other[:12])
-    wait_for("the held case", lambda: "Only 12 of 25 images came." in b.text(), 30)
+    wait_for("the held case", lambda: "Only 12 of 25 images were received." in b.text(), 30)
     job = [j["id"] for j in n.jobs() if j["state"] == "held"][0]
     b.value("document.activeElement.blur()")
     walked = []
@@ -200,7 +200,7 @@ def in_the_browser(folder, things):
     b.key("Tab")
     check(b.value("document.activeElement.id") == f"b-{job}-cancel", "the button does not follow")
     b.key("Enter")
-    wait_for("it is given up", lambda: "Take it up again" in b.text() and b.value("location.href") == url, 30)
+    wait_for("it is given up", lambda: "Resume the case" in b.text() and b.value("location.href") == url, 30)
     check(sorted(n.states()) == ["cancelled", "delivered"], n.states())
     b.show(f"{url}jobs/{job}")
     check("ancelled on the status page" in b.text(), b.text())

@@ -171,14 +171,14 @@ static void test_words(void **state)
 	v.members = (struct assemble){.instances = 12, .expected = 25, .frames = 12};
 	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
 	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
-	assert_string_equal(text, "Only 12 of 25 images came.");
-	assert_string_equal(status_text_as_is(&v), "Take what is here");
+	assert_string_equal(text, "Only 12 of 25 images were received.");
+	assert_string_equal(status_text_as_is(&v), "Reconstruct the received images");
 	assert_null(status_text_retry(&v));
 	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
 	v.kind[0] = 'x';
 	assert_null(status_text_as_is(&v));
 	assert_non_null(strstr(job_view_no_as_is(&v), "cannot be reconstructed"));
-	assert_non_null(strstr(status_text_hint(&v), "Without them it cannot"));
+	assert_non_null(strstr(status_text_hint(&v), "It needs all of them"));
 	v.kind[0] = 'd';
 	v.members.frames = 1;
 	assert_null(status_text_as_is(&v));
@@ -199,7 +199,7 @@ static void test_words(void **state)
 	assert_string_equal(word, "Not sent yet");
 	assert_non_null(strstr(status_text_hint(&v), "Nothing is lost"));
 	status_text_sentence(&v, 0, 1e9, text, sizeof(text));
-	assert_non_null(strstr(text, "pacs did not take it in 3 attempts: no answer. The next attempt is at "));
+	assert_non_null(strstr(text, "Sending to pacs failed in 3 attempts: no answer. The next attempt is at "));
 	assert_string_equal(status_text_retry(&v), "Try now");
 	send.failures = 0;
 	send.since = 0;
@@ -353,7 +353,7 @@ static void test_set_apart_groups(void **state)
 	assert_int_equal(group(groups, 2, "count"), 4);
 	assert_int_equal(group(groups, 3, "count"), 1);
 	assert_non_null(strstr(job_report_unassigned_hint(json_array_get(groups, 0)), "Nothing has to be done"));
-	assert_non_null(strstr(job_report_unassigned_hint(json_array_get(groups, 2)), "first one counts"));
+	assert_non_null(strstr(job_report_unassigned_hint(json_array_get(groups, 2)), "the node uses the first"));
 	json_decref(groups);
 	json_decref(list);
 }
