@@ -63,8 +63,8 @@ static int read_plane(struct tomo_object *t, struct err *err)
 		t->normal[c] = t->across[(c + 1) % 3] * t->down[(c + 2) % 3] - t->across[(c + 2) % 3] * t->down[(c + 1) % 3];
 	if (fabs(dot(t->across, t->across) - 1) > UNIT_TOLERANCE || fabs(dot(t->down, t->down) - 1) > UNIT_TOLERANCE ||
 	    fabs(dot(t->across, t->down)) > UNIT_TOLERANCE)
-		return err_set(err, EBADMSG, "(0020,0037): %g\\%g\\%g and %g\\%g\\%g are no directions at right angles",
-			       cosines[0], cosines[1], cosines[2], cosines[3], cosines[4], cosines[5]);
+		return err_set(err, EBADMSG, "(0020,0037): %g\\%g\\%g and %g\\%g\\%g are not orthogonal unit vectors", cosines[0],
+			       cosines[1], cosines[2], cosines[3], cosines[4], cosines[5]);
 	if (!(spacing[0] > 0 && spacing[1] > 0))
 		return err_set(err, EBADMSG, "(0028,0030): %g\\%g mm between pixels", spacing[0], spacing[1]);
 	return 0;

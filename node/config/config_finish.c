@@ -80,7 +80,7 @@ static void finish_node(struct config_reader *r)
 	if (!node->spool[0]) {
 		if (standard_spool(spool, sizeof(spool)) < 0)
 			config_problem(r, r->text->files[0], 1,
-				       "key 'spool' of node: there is no standard place (no home folder, or a path that is too "
+				       "key 'spool' of node: there is no default folder (no home folder, or a path that is too "
 				       "long); allowed: "
 				       "an absolute path of at most %zu bytes",
 				       sizeof(spool) - 1);
@@ -164,8 +164,7 @@ static void finish_routes(struct config_reader *r)
 			if (d && route_has(route, d->fallback))
 				config_problem(r, place.file, place.line,
 					       "key 'destinations' of route '%s': \"%s\" and its fallback \"%s\"; allowed: one "
-					       "of them, the "
-					       "fallback comes in by itself",
+					       "of them, the fallback is used automatically",
 					       route->name, d->name, d->fallback);
 			if (d)
 				continue;

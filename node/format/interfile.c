@@ -108,8 +108,7 @@ static int fill_scanner(const struct interfile *f, struct michelogram *m, const 
 	if (f->no_differences && !known)
 		add_missing(list, sizeof(list), "ring differences of the segments");
 	if (list[0])
-		return err_set(err, ENOKEY, "the header does not say: %s; and no scanner of the configuration is known for it",
-			       list);
+		return err_set(err, ENOKEY, "the header lacks: %s; and no configured scanner matches it", list);
 	return 0;
 }
 
@@ -120,7 +119,7 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
 	int rc;
 
 	if (f->kind != INTERFILE_PROJECTIONS || size == 0)
-		return err_set(err, EBADMSG, "an image, no projection data");
+		return err_set(err, EBADMSG, "an image, not projection data");
 	m.segments = malloc(size);
 	if (!m.segments)
 		return err_set(err, ENOMEM, "no memory for %d segments", m.n_segments);
@@ -177,17 +176,17 @@ int interfile_same_rays(const struct interfile *a, const struct interfile *b, st
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		if (counts[i].one != counts[i].other)
-			return err_set(err, EBADMSG, "another geometry: %s: %d and %d", counts[i].name, counts[i].one,
+			return err_set(err, EBADMSG, "different geometry: %s: %d and %d", counts[i].name, counts[i].one,
 				       counts[i].other);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (!near(numbers[i].one, numbers[i].other))
-			return err_set(err, EBADMSG, "another geometry: %s: %g and %g", numbers[i].name, numbers[i].one,
+			return err_set(err, EBADMSG, "different geometry: %s: %g and %g", numbers[i].name, numbers[i].one,
 				       numbers[i].other);
 	for (int i = 0; i < m->n_segments; i++)
 		if (m->segments[i].first != o->segments[i].first || m->segments[i].last != o->segments[i].last)
 			return err_set(err, EBADMSG,
-				       "another geometry: segment %d has ring differences %d to %d and %d to %d (the order of "
-				       "segments counts)",
+				       "different geometry: segment %d has ring differences %d to %d and %d to %d (segments must "
+				       "be in the same order)",
 				       i, m->segments[i].first, m->segments[i].last, o->segments[i].first, o->segments[i].last);
 	return 0;
 }

@@ -136,9 +136,9 @@ int interfile_lines_read(const char *text, size_t size, struct interfile_lines *
 	int number = 1, this_one = 1, rc = 0;
 
 	if (memchr(text, '\0', size))
-		return err_set(err, EBADMSG, "a byte 0 in it: this is no Interfile header");
+		return err_set(err, EBADMSG, "contains a byte 0: not an Interfile header");
 	if (size > INTERFILE_TEXT_MAX)
-		return err_set(err, EBADMSG, "more than %d bytes: this is no Interfile header", INTERFILE_TEXT_MAX);
+		return err_set(err, EBADMSG, "more than %d bytes: not an Interfile header", INTERFILE_TEXT_MAX);
 	for (size_t i = 0; i < size; i++)
 		n_lines += text[i] == '\n';
 	room_size = size + 1; /* a key is not longer than its line without ":=" */
@@ -263,7 +263,7 @@ int interfile_line_int(const struct interfile_lines *l, const char *key, int ind
 	if (v != floor(v)) {
 		rc = interfile_line_find(l, key, index, &line, err);
 		return rc < 0 ? rc
-			      : err_set(err, EBADMSG, "line %d: %.60s := %.60s is not whole", line->number, line->name,
+			      : err_set(err, EBADMSG, "line %d: %.60s := %.60s is not an integer", line->number, line->name,
 					line->value);
 	}
 	*ret = (int)v;

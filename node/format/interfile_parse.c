@@ -39,7 +39,7 @@ static int short_value(const struct parser *p, const char *key, int index, char 
 
 static int refuse(const struct parser *p, const struct interfile_line *line, int code, const char *allowed)
 {
-	return err_set(p->err, code, "line %d: %.60s := %.60s; read: %s", line->number, line->name, line->value, allowed);
+	return err_set(p->err, code, "line %d: %.60s := %.60s; supported: %s", line->number, line->name, line->value, allowed);
 }
 
 static int missing(const struct parser *p, const char *key)
@@ -82,7 +82,7 @@ static int read_format(struct parser *p)
 	if (rc == 0 && !fixed)
 		return missing(p, "number of bytes per pixel");
 	if (p->f->bytes != 1 && p->f->bytes != 2 && p->f->bytes != 4 && p->f->bytes != 8)
-		return err_set(p->err, EBADMSG, "number of bytes per pixel := %d; read: 1, 2, 4, 8", p->f->bytes);
+		return err_set(p->err, EBADMSG, "number of bytes per pixel := %d; supported: 1, 2, 4, 8", p->f->bytes);
 	if (p->f->number == INTERFILE_FLOAT && p->f->bytes < 4)
 		return err_set(p->err, EBADMSG, "number of bytes per pixel := %d; a float has 4 or 8", p->f->bytes);
 	if (fixed && p->f->bytes != fixed)
@@ -114,7 +114,7 @@ static int read_offset(struct parser *p)
 		bytes = block * BLOCK;
 	}
 	if (rc >= 0 && bytes != floor(bytes))
-		return err_set(p->err, EBADMSG, "data offset of %g bytes is not whole", bytes);
+		return err_set(p->err, EBADMSG, "data offset of %g bytes is not an integer", bytes);
 	p->f->offset = (uint64_t)bytes;
 	return rc < 0 ? rc : 0;
 }
@@ -129,7 +129,7 @@ static int read_alike(struct parser *p, const char *key, double *ret)
 		return rc;
 	for (int i = 1; i < n; i++)
 		if (v[i] != v[0])
-			return err_set(p->err, ENOTSUP, "\"%s\" differs: %g, %g; read: one for all data", key, v[0], v[i]);
+			return err_set(p->err, ENOTSUP, "\"%s\" differs: %g, %g; supported: one for all data", key, v[0], v[i]);
 	*ret = v[0];
 	return 1;
 }
@@ -145,8 +145,8 @@ static int read_scale(struct parser *p)
 	if (rc < 0)
 		return rc;
 	if (scale != 1 && units != 1)
-		return err_set(p->err, ENOTSUP, "image scaling factor %g and quantification units %g; read: one of them", scale,
-			       units);
+		return err_set(p->err, ENOTSUP, "image scaling factor %g and quantification units %g; allowed: one of them",
+			       scale, units);
 	p->f->scale = scale * units;
 	if (p->f->scale == 0)
 		return err_set(p->err, EBADMSG, "an image scaling factor of 0");
@@ -223,7 +223,8 @@ static int read_study(struct parser *p)
 	if (rc < 0)
 		return rc;
 	if (frames > 1)
-		return err_set(p->err, ENOTSUP, "number of time frames := %d; read is one: a header for each frame", frames);
+		return err_set(p->err, ENOTSUP, "number of time frames := %d; supported: one, with a header for each frame",
+			       frames);
 	rc = interfile_line_number(&p->lines, "imageduration(sec)", 1, 0, 1e9, &p->f->duration, p->err);
 	if (rc >= 0)
 		rc = interfile_line_number(&p->lines, "imagerelativestarttime(sec)", 1, -1e9, 1e9, &p->f->start, p->err);
@@ -353,7 +354,7 @@ static int read_list(struct parser *p, const char *key, const char *name, int in
 		return rc;
 	for (int i = 0; i < there; i++)
 		if (ret[i] != floor(ret[i]))
-			return err_set(p->err, EBADMSG, "%s: %g is not whole", name, ret[i]);
+			return err_set(p->err, EBADMSG, "%s: %g is not an integer", name, ret[i]);
 	if (there != n)
 		return err_set(p->err, EBADMSG, "%s: %d numbers for %d segments", name, there, n);
 	return 1;
@@ -396,8 +397,9 @@ static int read_segments(struct parser *p, const int *place)
 		m->segments[i].last = lo ? (int)last[i] : 0;
 		sum += (size_t)m->segments[i].n_planes;
 	}
-	return sum <= PLANES_MAX ? 0
-				 : err_set(p->err, EBADMSG, "%zu planes in all segments; at most %d are read", sum, PLANES_MAX);
+	return sum <= PLANES_MAX
+		       ? 0
+		       : err_set(p->err, EBADMSG, "%zu planes in all segments; at most %d are supported", sum, PLANES_MAX);
 }
 
 static int read_scanner(struct parser *p)
@@ -434,7 +436,7 @@ static int read_projections(struct parser *p)
 	if (place[AXIS_TIMING] && (rc = read_side(p, place[AXIS_TIMING], SIDE_MAX, &timing)) < 0)
 		return rc;
 	if (timing > 1)
-		return err_set(p->err, ENOTSUP, "%d timing positions: time of flight is not read", timing);
+		return err_set(p->err, ENOTSUP, "%d timing positions: time of flight is not supported", timing);
 	if ((rc = read_segments(p, place)) < 0 || (rc = read_corrections(p)) < 0)
 		return rc;
 	return read_scanner(p);

@@ -91,7 +91,7 @@ static int parse_line(struct header *h, char *line, int number)
 		if (strcmp(key, keys[i].name) != 0)
 			continue;
 		if (h->value[keys[i].key][0])
-			return err_set(h->err, EBADMSG, "%s:%d: %s stands there twice", h->name, number, key);
+			return err_set(h->err, EBADMSG, "%s:%d: %s occurs twice", h->name, number, key);
 		if (!value[0])
 			return err_set(h->err, EBADMSG, "%s:%d: %s has no value", h->name, number, key);
 		snprintf(h->value[keys[i].key], LINE_MAX_BYTES, "%s", value);
@@ -111,12 +111,12 @@ static int parse_lines(struct header *h, const char *text, size_t size)
 
 		if (n >= sizeof(line))
 			return err_set(h->err, EBADMSG,
-				       "%s:%d: a line of %zu bytes; at most %zu are read: is this a MetaImage header?", h->name,
-				       number, n, sizeof(line) - 1);
+				       "%s:%d: a line of %zu bytes; at most %zu are allowed: is this a MetaImage header?",
+				       h->name, number, n, sizeof(line) - 1);
 		memcpy(line, text + at, n);
 		line[n] = '\0';
 		if (strlen(line) != n)
-			return err_set(h->err, EBADMSG, "%s:%d: a byte 0 in it: this is no MetaImage header", h->name, number);
+			return err_set(h->err, EBADMSG, "%s:%d: contains a byte 0: not a MetaImage header", h->name, number);
 		rc = parse_line(h, line, number);
 		if (rc < 0)
 			return rc;
@@ -124,10 +124,10 @@ static int parse_lines(struct header *h, const char *text, size_t size)
 		if (h->value[KEY_DATA_FILE][0]) {
 			while (at < size && isspace((unsigned char)text[at]))
 				at++;
-			return at >= size
-				       ? 0
-				       : err_set(h->err, EBADMSG, "%s:%d: something follows ElementDataFile, which ends a header",
-						 h->name, number + 1);
+			return at >= size ? 0
+					  : err_set(h->err, EBADMSG,
+						    "%s:%d: text after ElementDataFile, which must be the last line", h->name,
+						    number + 1);
 		}
 	}
 	return err_set(h->err, EBADMSG, "%s: ElementDataFile is missing", h->name);
@@ -181,13 +181,13 @@ static int read_size(const struct header *h, struct mhd *ret)
 		return rc;
 	for (int c = 0; c < 3; c++) {
 		if (n[c] != floor(n[c]))
-			return err_set(h->err, EBADMSG, "%s: DimSize = %.60s is not whole", h->name, h->value[KEY_DIM_SIZE]);
+			return err_set(h->err, EBADMSG, "%s: DimSize = %.60s is not an integer", h->name, h->value[KEY_DIM_SIZE]);
 		ret->n[c] = (int)n[c];
 		ret->h[c] = spacing[c];
 		size *= (size_t)ret->n[c]; /* at most 2^36 */
 	}
 	if (size > MHD_COUNT_MAX)
-		return err_set(h->err, ENOTSUP, "%s: %zu elements; at most %zu are read", h->name, size, MHD_COUNT_MAX);
+		return err_set(h->err, ENOTSUP, "%s: %zu elements; at most %zu are supported", h->name, size, MHD_COUNT_MAX);
 	return 0;
 }
 
@@ -204,11 +204,11 @@ static int read_type(const struct header *h, struct mhd *ret)
 	if (rc < 0)
 		return rc;
 	if (!binary)
-		return err_set(h->err, ENOTSUP, "%s: BinaryData = False: elements as text are not read", h->name);
+		return err_set(h->err, ENOTSUP, "%s: BinaryData = False: elements as text are not supported", h->name);
 	if (!*type)
 		return err_set(h->err, EBADMSG, "%s: ElementType is missing", h->name);
 	if (strcmp(type, "MET_UCHAR") != 0 && strcmp(type, "MET_USHORT") != 0)
-		return err_set(h->err, ENOTSUP, "%s: ElementType = %.60s; read are MET_UCHAR and MET_USHORT", h->name, type);
+		return err_set(h->err, ENOTSUP, "%s: ElementType = %.60s; supported: MET_UCHAR, MET_USHORT", h->name, type);
 	ret->element_bytes = strcmp(type, "MET_UCHAR") == 0 ? 1 : 2;
 	return 0;
 }
@@ -225,21 +225,21 @@ static int read_fixed(const struct header *h)
 		if (rc < 0)
 			return rc;
 		if (value[0] != 1)
-			return err_set(h->err, ENOTSUP, "%s: ElementNumberOfChannels = %g; read is 1", h->name, value[0]);
+			return err_set(h->err, ENOTSUP, "%s: ElementNumberOfChannels = %g; supported: 1", h->name, value[0]);
 	}
 	if (h->value[KEY_HEADER_SIZE][0]) {
 		rc = read_numbers(h, KEY_HEADER_SIZE, "HeaderSize", 1, -1, 1e9, value);
 		if (rc < 0)
 			return rc;
 		if (value[0] != 0)
-			return err_set(h->err, ENOTSUP, "%s: HeaderSize = %g; read is 0", h->name, value[0]);
+			return err_set(h->err, ENOTSUP, "%s: HeaderSize = %g; supported: 0", h->name, value[0]);
 	}
 	if (!h->value[KEY_MATRIX][0])
 		return 0;
 	rc = read_numbers(h, KEY_MATRIX, "TransformMatrix", 9, -1e9, 1e9, value);
 	for (int i = 0; rc == 0 && i < 9; i++)
 		if (value[i] != identity[i])
-			rc = err_set(h->err, ENOTSUP, "%s: TransformMatrix = %.60s; read are volumes whose axes are not turned",
+			rc = err_set(h->err, ENOTSUP, "%s: TransformMatrix = %.60s; supported: volumes without rotated axes",
 				     h->name, h->value[KEY_MATRIX]);
 	return rc;
 }
@@ -249,7 +249,8 @@ static int read_data_name(const struct header *h, struct mhd *ret)
 	const char *data = h->value[KEY_DATA_FILE];
 
 	if (strncmp(data, "LOCAL", 5) == 0 || strncmp(data, "LIST", 4) == 0 || strchr(data, '%') || strchr(data, ' '))
-		return err_set(h->err, ENOTSUP, "%s: ElementDataFile = %.60s; read is one file beside the header", h->name, data);
+		return err_set(h->err, ENOTSUP, "%s: ElementDataFile = %.60s; supported: one file in the folder of the header",
+			       h->name, data);
 	if (strchr(data, '/') || strchr(data, '\\') || data[0] == '.' || strlen(data) >= sizeof(ret->data))
 		return err_set(h->err, ENOTSUP, "%s: ElementDataFile = %.60s; allowed: the name of a file in the header's folder",
 			       h->name, data);
@@ -321,12 +322,12 @@ static int read_inflated(struct source *s, uint8_t *ret, size_t n, size_t *ret_n
 			s->z.next_in = s->in;
 			s->z.avail_in = (uInt)got;
 			if (got == 0 && s->inflating)
-				return err_set(err, EBADMSG, "%s: the compressed data break off", s->name);
+				return err_set(err, EBADMSG, "%s: the compressed data are truncated", s->name);
 			if (got == 0)
 				break;
 		}
 		if (!s->inflating && inflateReset(&s->z) != Z_OK)
-			return err_set(err, EIO, "%s: zlib cannot begin anew", s->name);
+			return err_set(err, EIO, "%s: zlib cannot be reset", s->name);
 		s->inflating = true;
 		z = inflate(&s->z, Z_NO_FLUSH);
 		if (z == Z_STREAM_END)
@@ -406,7 +407,7 @@ int mhd_read(const char *path, const struct mhd *h,
 		if (rc < 0)
 			break;
 		if (got < n * width) {
-			rc = err_set(err, EBADMSG, "%s holds %zu bytes; %zu elements of %zu bytes are promised", h->data,
+			rc = err_set(err, EBADMSG, "%s holds %zu bytes; its header requires %zu elements of %zu bytes", h->data,
 				     at * width + got, total, width);
 			break;
 		}
@@ -417,7 +418,7 @@ int mhd_read(const char *path, const struct mhd *h,
 	if (rc == 0)
 		rc = read_bytes(s, bytes, 1, &got, err);
 	if (rc == 0 && got > 0)
-		rc = err_set(err, EBADMSG, "%s holds more than the %zu elements of %zu bytes that are promised", h->data, total,
+		rc = err_set(err, EBADMSG, "%s holds more than the %zu elements of %zu bytes in its header", h->data, total,
 			     width);
 	source_close(s);
 out:

@@ -35,7 +35,7 @@ static int read_uids(const struct dicom_item *root, struct case_facts *f, struct
 		if (!found && uids[i].needed)
 			return err_set(err, EBADMSG, "%s is missing", tag_text(uids[i].tag));
 		if (uids[i].uid[strspn(uids[i].uid, "0123456789.")])
-			return err_set(err, EBADMSG, "%s is '%s', which is no UID", tag_text(uids[i].tag), uids[i].uid);
+			return err_set(err, EBADMSG, "%s is '%s', which is not a UID", tag_text(uids[i].tag), uids[i].uid);
 	}
 	return 0;
 }

@@ -133,7 +133,7 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 		return err_set(err, ENOMEM, "no memory for a list of cases");
 	fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
 	if (!fts) {
-		rc = err_set(err, errno, "cannot walk the folders: %s", strerror(errno));
+		rc = err_set(err, errno, "cannot read the folders: %s", strerror(errno));
 		goto out;
 	}
 	while (!rc && (entry = fts_read(fts))) {

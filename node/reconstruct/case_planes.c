@@ -58,7 +58,7 @@ int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_bac
 	for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++)
 		if (s->part[twice[i].role].present && strcasestr(h->corrections, twice[i].word))
 			return err_set(err, EBADMSG,
-				       "the emission data are corrected already (applied corrections: %s), and there is %s, too",
+				       "the emission data are already corrected (applied corrections: %s), but there is also %s",
 				       h->corrections, sinogram_role_name(twice[i].role));
 	*ret_factors = false;
 	for (size_t i = 0; i < FACTOR_ROLES; i++)

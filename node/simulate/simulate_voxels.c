@@ -59,7 +59,7 @@ static int parse_line(char *line, const char *name, int number, struct materials
 		return err_set(err, EBADMSG, "%s:%d: role %s; allowed: air, tissue, paddle, lesion, calcification", name, number,
 			       role);
 	if (m->of[label] != MATERIALS_NONE)
-		return err_set(err, EBADMSG, "%s:%d: label %ld stands there twice", name, number, label);
+		return err_set(err, EBADMSG, "%s:%d: label %ld occurs twice", name, number, label);
 	if (m->n == VOXEL_MATERIALS_MAX)
 		return err_set(err, EBADMSG, "%s:%d: more than %d materials", name, number, VOXEL_MATERIALS_MAX);
 	m->of[label] = (uint16_t)m->n;

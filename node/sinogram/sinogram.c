@@ -71,10 +71,10 @@ static int check_together(const struct opening *o)
 		const char *name = base_name(o->s->paths[i]), *other = base_name(o->s->paths[0]);
 
 		if (strcmp(f->series, first->series) != 0 || strcmp(f->study, first->study) != 0)
-			return err_set(o->err, EBADMSG, "%s and %s are of two acquisitions (series %s and %s)", other, name,
-				       first->series, f->series);
+			return err_set(o->err, EBADMSG, "%s and %s belong to different acquisitions (series %s and %s)", other,
+				       name, first->series, f->series);
 		if (strcmp(f->frame_of_reference, first->frame_of_reference) != 0)
-			return err_set(o->err, EBADMSG, "%s and %s have two frames of reference", other, name);
+			return err_set(o->err, EBADMSG, "%s and %s have different frames of reference", other, name);
 		if (f->format != first->format)
 			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format->id, name,
 				       f->format->id);
@@ -128,7 +128,7 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 			return err_set(o->err, EBADMSG, "%s: chunk %zu of %zu is missing", sinogram_role_name(role), c + 1,
 				       part->n_chunks);
 	if (sum != first->bytes + (first->bytes & 1)) /* the last chunk is padded to an even size */
-		return err_set(o->err, EBADMSG, "%s: %llu bytes in %zu chunks, %llu are promised", sinogram_role_name(role),
+		return err_set(o->err, EBADMSG, "%s: %llu bytes in %zu chunks, but %llu in the header", sinogram_role_name(role),
 			       (unsigned long long)sum, part->n_chunks, (unsigned long long)first->bytes);
 	part->bytes = first->bytes;
 	snprintf(part->sha256, sizeof(part->sha256), "%s", first->sha256);
@@ -169,7 +169,7 @@ static int wrong_size(const struct interfile *h, uint64_t bytes, struct err *err
 	char extent[100];
 
 	interfile_extent(h, extent, sizeof(extent));
-	return err_set(err, EBADMSG, "the header asks for %llu bytes (%s) behind an offset of %llu, the data have %llu in all",
+	return err_set(err, EBADMSG, "the header requires %llu bytes (%s) after an offset of %llu, the data have %llu in all",
 		       (unsigned long long)interfile_bytes(h), extent, (unsigned long long)h->offset, (unsigned long long)bytes);
 }
 
@@ -245,10 +245,11 @@ static int read_place(struct opening *o)
 
 	pet_facts_read(dicom_root(s->files[first]), &s->facts);
 	if (!pet_facts_axes(s->facts.patient_position, s->axis))
-		return err_set(o->err, EBADMSG,
-			       "how the patient lies is \"%s\" in (0054,0410) and (0054,0414), or (0018,5100); read: HFS, HFP, "
-			       "FFS, FFP, HFDL, HFDR, FFDL, FFDR",
-			       s->facts.patient_position);
+		return err_set(
+			o->err, EBADMSG,
+			"the patient's position is \"%s\" in (0054,0410) and (0054,0414), or (0018,5100); supported: HFS, HFP, "
+			"FFS, FFP, HFDL, HFDR, FFDL, FFDR",
+			s->facts.patient_position);
 	rc = sinogram_centre(s->files[first], &o->facts[first], s->centre, o->err);
 	return rc < 0 ? rc : 0;
 }

@@ -124,7 +124,7 @@ static int set_centre(struct sinogram_source *s, const char *value, struct err *
 	int used = 0;
 
 	if (sscanf(value, "%lf\\%lf\\%lf%n", &v[0], &v[1], &v[2], &used) != 3 || value[used] || !isfinite(v[0] + v[1] + v[2]))
-		return err_set(err, EINVAL, "ScannerCentre=%.60s; three numbers in mm are wanted: X\\Y\\Z", value);
+		return err_set(err, EINVAL, "ScannerCentre=%.60s; allowed: three numbers in mm, X\\Y\\Z", value);
 	memcpy(s->centre, v, sizeof(v));
 	return 0;
 }
@@ -146,15 +146,15 @@ static int check_value(uint32_t tag, const char *assignment, const char *value, 
 			continue;
 		v = strtod(value, &end);
 		if (end == value || *end || !(v >= 0 && v < 1e30))
-			return err_set(err, EINVAL, "%.60s: a number, not negative, is wanted", assignment);
+			return err_set(err, EINVAL, "%.60s; allowed: a number of 0 or more", assignment);
 	}
 	if (tag == TAG_PATIENT_POSITION && !pet_facts_axes(value, axis))
 		return err_set(err, EINVAL, "%.60s; allowed: HFS, HFP, FFS, FFP, HFDL, HFDR, FFDL, FFDR", assignment);
 	if ((tag == TAG_SERIES_DATE || tag == TAG_ACQUISITION_DATE || tag == TAG_STUDY_DATE) && (digits != 8 || value[8]))
-		return err_set(err, EINVAL, "%.60s: a date YYYYMMDD is wanted", assignment);
+		return err_set(err, EINVAL, "%.60s; allowed: a date YYYYMMDD", assignment);
 	if ((tag == TAG_SERIES_TIME || tag == TAG_ACQUISITION_TIME || tag == TAG_RADIOPHARMACEUTICAL_START_TIME) &&
 	    (digits != 6 || (value[6] && (value[6] != '.' || value[7 + strspn(value + 7, "0123456789")]))))
-		return err_set(err, EINVAL, "%.60s: a time HHMMSS or HHMMSS.FFFFFF is wanted", assignment);
+		return err_set(err, EINVAL, "%.60s; allowed: a time HHMMSS or HHMMSS.FFFFFF", assignment);
 	return 0;
 }
 
@@ -178,7 +178,7 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 	int used = 0, rc;
 
 	if (!equals || equals == assignment || (size_t)(equals - assignment) >= sizeof(name))
-		return err_set(root->err, EINVAL, "\"%.60s\": Keyword=value or gggg,eeee=value is wanted", assignment);
+		return err_set(root->err, EINVAL, "\"%.60s\"; allowed: Keyword=value or gggg,eeee=value", assignment);
 	snprintf(name, sizeof(name), "%.*s", (int)(equals - assignment), assignment);
 	if (!strcmp(name, "Radionuclide"))
 		return set_radionuclide(root, equals + 1);
@@ -187,7 +187,7 @@ static int set_value(struct sinogram_source *s, const char *assignment, struct i
 	if (sscanf(name, "%4x,%4x%n", &group, &element, &used) == 2 && !name[used])
 		tag = DICOM_TAG(group, element);
 	else if (!dicom_tag_named(name, &tag))
-		return err_set(root->err, EINVAL, "\"%s\" is no keyword of DICOM's dictionary and no gggg,eeee", name);
+		return err_set(root->err, EINVAL, "\"%s\" is neither a keyword of the DICOM dictionary nor gggg,eeee", name);
 	if (is_ours(tag))
 		return err_set(root->err, EINVAL, "%s cannot be set", name);
 	rc = check_value(tag, assignment, equals + 1, root->err);
@@ -406,14 +406,13 @@ void sinogram_warnings(const struct dicom_item *root, const struct sinogram_sour
 		const char *text;
 	} all[] = {
 		{!pet_facts_axes(f.patient_position, axis),
-		 "How the patient lies is not known, which a reconstruction refuses: --set PatientPosition=HFS or another."},
+		 "The patient's position is missing, which a reconstruction requires: --set PatientPosition=HFS or another."},
 		{pet && !(f.duration > 0) && !(s->stream[SINOGRAM_EMISSION].header.duration > 0),
-		 "The duration is not known, which a reconstruction refuses: --set ActualFrameDuration=MILLISECONDS."},
+		 "The duration is missing, which a reconstruction requires: --set ActualFrameDuration=MILLISECONDS."},
 		{pet && (!f.acquisition_date[0] || !f.acquisition_time[0]) && (!f.series_date[0] || !f.series_time[0]),
-		 "The start is not known, which a reconstruction refuses: --set AcquisitionDate=YYYYMMDD --set "
+		 "The start is missing, which a reconstruction requires: --set AcquisitionDate=YYYYMMDD --set "
 		 "AcquisitionTime=HHMMSS."},
-		{pet && !(f.half_life > 0),
-		 "The half-life is not known, so decay will not be corrected for: --set Radionuclide=F18."},
+		{pet && !(f.half_life > 0), "The half-life is missing, so decay will not be corrected: --set Radionuclide=F18."},
 	};
 
 	ret[0] = '\0';

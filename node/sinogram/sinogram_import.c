@@ -31,12 +31,12 @@ static int find_data(const char *header, struct sinogram_stream *s, struct err *
 	if (stat(s->path, &st) < 0)
 		return err_set(err, errno == ENOENT ? EBADMSG : errno, "cannot open %s: %s", s->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, EBADMSG, "%s is no regular file", s->path);
+		return err_set(err, EBADMSG, "%s is not a regular file", s->path);
 	s->bytes = s->header.offset + interfile_bytes(&s->header);
 	if ((uint64_t)st.st_size == s->bytes)
 		return 0;
 	interfile_extent(&s->header, extent, sizeof(extent));
-	return err_set(err, EBADMSG, "%s has %llu bytes; its header asks for %llu (%s) behind an offset of %llu", name,
+	return err_set(err, EBADMSG, "%s has %llu bytes; its header requires %llu (%s) after an offset of %llu", name,
 		       (unsigned long long)st.st_size, (unsigned long long)interfile_bytes(&s->header), extent,
 		       (unsigned long long)s->header.offset);
 }
@@ -51,7 +51,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 		return rc;
 	rc = interfile_parse(s->text, size, &s->header, err);
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
-		rc = err_set(err, EBADMSG, "PET data type := Image; projection data are wanted");
+		rc = err_set(err, EBADMSG, "PET data type := Image; projection data are needed");
 	if (rc == 0)
 		rc = find_data(header, s, err);
 	if (rc == 0)
@@ -206,7 +206,8 @@ static void source_clear(struct sinogram_source *s)
 	dicom_close(s->like);
 }
 
-/* The headers say the format. Data of a format with one role have that role, whatever it was called until its header was read. */
+/* Determine the format from the headers. Data of a format with one role get that role; until their header is read they have the
+ * role of the option. */
 static int find_format(struct sinogram_source *s, struct err *err)
 {
 	const struct sinogram_format *format = NULL;
@@ -225,7 +226,7 @@ static int find_format(struct sinogram_source *s, struct err *err)
 	if (format->first != format->last)
 		return 0;
 	if (n > 1)
-		return err_set(err, EBADMSG, "%s have line integrals alone, and %zu headers are given", format->title, n);
+		return err_set(err, EBADMSG, "%s have only line integrals, but %zu headers are given", format->title, n);
 	if (s->stream[format->first].present)
 		return 0;
 	s->stream[format->first] = s->stream[SINOGRAM_EMISSION];

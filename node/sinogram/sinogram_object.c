@@ -42,9 +42,7 @@ bool sinogram_foreign(const struct dicom_item *root, char *ret_reason, size_t si
 		return false;
 	dicom_get_text(root, TAG_MANUFACTURER, maker, sizeof(maker), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
-	snprintf(ret_reason, size,
-		 "Raw Data Storage of %s%s%s without the private block of sinogram objects: a format that is not "
-		 "known here",
+	snprintf(ret_reason, size, "Raw Data Storage of %s%s%s without the private block of sinogram objects: an unknown format",
 		 maker[0] ? maker : "an unnamed maker", model[0] ? " " : "", model);
 	return true;
 }
@@ -161,7 +159,7 @@ static int read_role(const struct dicom_item *root, struct sinogram_facts *f, st
 	f->format = sinogram_format_named(id);
 	if (!f->format) {
 		sinogram_format_list(known, sizeof(known));
-		return err_set(err, ENOTSUP, "format \"%s\"; read is %s", id, known);
+		return err_set(err, ENOTSUP, "format \"%s\"; supported: %s", id, known);
 	}
 	rc = need_text(root, sinogram_tag(f->block, SINOGRAM_ROLE), "role", role, sizeof(role), err);
 	if (rc < 0)
@@ -210,7 +208,7 @@ static int read_hash(const struct dicom_item *root, struct sinogram_facts *f, st
 		if (*c >= 'A' && *c <= 'F')
 			*c = (char)(*c - 'A' + 'a');
 	if (strlen(f->sha256) != 64 || f->sha256[strspn(f->sha256, "0123456789abcdef")])
-		return err_set(err, EBADMSG, "SHA-256 \"%s\" has not 64 hexadecimal digits", f->sha256);
+		return err_set(err, EBADMSG, "SHA-256 \"%s\" does not have 64 hexadecimal digits", f->sha256);
 	return 0;
 }
 
@@ -225,7 +223,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	dicom_get_text(root, DICOM_TAG(0x0008, 0x9123), creator, sizeof(creator), NULL);
 	f.block = find_block(root);
 	if (strcmp(sop_class, SINOGRAM_CLASS) != 0) {
-		err_set(err, EBADMSG, "%.64s, no Raw Data Storage", dicom_uid_name(sop_class));
+		err_set(err, EBADMSG, "%.64s, not Raw Data Storage", dicom_uid_name(sop_class));
 		return 0;
 	}
 	if (strcmp(creator, SINOGRAM_CREATOR_VERSION) != 0 || !f.block) {

@@ -119,7 +119,7 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 			       sinogram_role_name(role));
 	rc = read_hashed(s, part, bytes, found, err);
 	if (rc == 0 && strcmp(found, part->sha256) != 0)
-		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, the objects promise %s", found, part->sha256);
+		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
 	if (rc < 0) {
 		free(bytes);
 		err_within(err, "%s", sinogram_role_name(role));

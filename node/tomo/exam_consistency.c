@@ -116,7 +116,7 @@ static int no_duplicate(const struct exam *exam, size_t file, struct err *err)
 	for (size_t i = 0; !rc && i < file; i++) {
 		rc = instance_uid(exam, i, other, err);
 		if (!rc && !strcmp(uid, other))
-			return err_set(err, EBADMSG, "SOP Instance UID (0008,0018) %s stands in both %s and %s", uid,
+			return err_set(err, EBADMSG, "SOP Instance UID (0008,0018) %s is in both %s and %s", uid,
 				       file_name(exam->paths[i]), file_name(exam->paths[file]));
 	}
 	return rc;

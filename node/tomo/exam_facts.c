@@ -35,7 +35,7 @@ static const char *hologic_format(const struct dicom_item *root, const char *sop
 		return "Secondary Capture of modality MG (Hologic SCO): the projections lie in a closed private format";
 	if (!strcmp(sop_class, CLASS_CT) &&
 	    (mammography || from_hologic(root) || dicom_item_count(root, TAG_VIEW_CODE_SEQUENCE) > 0))
-		return "CT Image Storage that carries breast slices (Hologic CTO): reconstructed elsewhere, in disguise";
+		return "CT Image Storage that carries breast slices (Hologic CTO): already reconstructed by the modality";
 	return NULL;
 }
 
@@ -53,13 +53,12 @@ static void other_mammogram(const struct dicom_item *root, char *ret_reason, siz
 		for (size_t i = 0; i < sizeof(stereotactic) / sizeof(stereotactic[0]); i++)
 			if (!strcmp(text, stereotactic[i])) {
 				snprintf(ret_reason, size,
-					 "Image Type (0008,0008) is %s: a stereotactic image, no projection of a "
-					 "tomosynthesis",
+					 "Image Type (0008,0008) is %s: a stereotactic image, not a tomosynthesis projection",
 					 text);
 				return;
 			}
 	if (dicom_get_text_at(root, TAG_IMAGE_TYPE, 3, text, sizeof(text), NULL) == 1 && !strcmp(text, "GENERATED_2D"))
-		snprintf(ret_reason, size, "Image Type (0008,0008) is GENERATED_2D: computed, no projection of a tomosynthesis");
+		snprintf(ret_reason, size, "Image Type (0008,0008) is GENERATED_2D: computed, not a tomosynthesis projection");
 }
 
 /* Describe mammograms of classes that are not raw projections; "": another class. */
@@ -68,7 +67,7 @@ static const char *processed(const char *sop_class)
 	if (!strcmp(sop_class, CLASS_MG_PRESENTATION))
 		return "Digital Mammography X-Ray Image For Presentation: processed for display, intensities cannot be recovered";
 	if (!strcmp(sop_class, CLASS_TOMOSYNTHESIS))
-		return "Breast Tomosynthesis Image: a volume that is reconstructed already";
+		return "Breast Tomosynthesis Image: a volume that is already reconstructed";
 	return "";
 }
 

@@ -45,8 +45,8 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 		return err_set(err, ENOTSUP, "the values are logarithmic, and the profile '%s' has no log_scale", p->name);
 	if ((p->log_scale > 0) != (sign > 0))
 		return err_set(err, EBADMSG,
-			       "(0028,1041) is %ld and log_scale of the profile '%s' is %g: one of them is upside down", sign,
-			       p->name, p->log_scale);
+			       "(0028,1041) is %ld and log_scale of the profile '%s' is %g: the sign of one of them is wrong",
+			       sign, p->name, p->log_scale);
 	return 0;
 }
 
@@ -102,7 +102,8 @@ static int read_exposures(struct exam *exam, struct err *err)
 		hi = fmax(hi, v->exposure);
 	}
 	if (hi / lo > EXPOSURE_RATIO_MAX)
-		return err_set(err, EBADMSG, "exposures %s go from %g to %g: that is a mix of units", tag_text(tags[t]), lo, hi);
+		return err_set(err, EBADMSG, "exposures %s range from %g to %g: their units are mixed", tag_text(tags[t]), lo,
+			       hi);
 	for (int i = 0; i < exam->n_views; i++)
 		exam->views[i].exposure *= exam->n_views / sum;
 	return 0;
@@ -127,7 +128,7 @@ static int flatfield_flips(struct dicom_file *file, bool *ret_columns, bool *ret
 		return found;
 	if (!found)
 		return err_set(err, EBADMSG,
-			       "it has no Patient Orientation (0020,0020), so how it lies on the detector is not known");
+			       "it has no Patient Orientation (0020,0020), so its orientation on the detector is unknown");
 	orientation_axes('L', "CC", 0, axis);
 	return orientation_parse(text, axis, ret_columns, ret_rows, err);
 }
@@ -219,7 +220,7 @@ int exam_intensity(struct exam *exam, struct err *err)
 		.floor = p->floor,
 	};
 	if (exam->pixels.is_signed)
-		return err_set(err, ENOTSUP, "Pixel Representation (0028,0103) is 1: signed detector values are not read");
+		return err_set(err, ENOTSUP, "Pixel Representation (0028,0103) is 1: signed detector values are not supported");
 	rc = read_relationship(exam, &h, err);
 	if (rc < 0)
 		return rc;

@@ -87,7 +87,7 @@ int orientation_parse(const char *text, const double axis[3][3], bool *ret_colum
 	along_y = direction_sign(rows, axis[1]);
 	if (!along_x)
 		return err_set(err, EBADMSG,
-			       "Patient Orientation (0020,0020) is '%s': columns that run to %s and not to A or P are not read",
+			       "Patient Orientation (0020,0020) is '%s': columns toward %s are not supported, only toward A or P",
 			       text, columns);
 	if (!along_y)
 		return err_set(err, EBADMSG, "Patient Orientation (0020,0020) is '%s': rows cannot run to %s in this view", text,
@@ -192,10 +192,10 @@ int exam_orient(struct exam *exam, struct err *err)
 		return err_set(err, EBADMSG, "the view is missing: no (0054,0220) and no (0018,5101)");
 	if (strcmp(exam->view, "CC") && strcmp(exam->view, "MLO"))
 		return err_set(err, ENOTSUP,
-			       "view %s (0054,0220): its place in the patient is not known here, only CC and MLO are",
+			       "view %s (0054,0220): its orientation in the patient is unknown; supported: CC and MLO",
 			       exam->view);
 	if (header_magnified(&h))
-		return err_set(err, ENOTSUP, "magnification view (0054,0222): the breast does not lie on the support");
+		return err_set(err, ENOTSUP, "magnification view (0054,0222): the breast is not on the support");
 	rc = gantry_angle(exam, &h, err);
 	if (rc < 0)
 		return rc;

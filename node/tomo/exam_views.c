@@ -36,7 +36,7 @@ static int read_angle_mg(const struct exam *exam, const struct header *h, double
 	if (found < 0)
 		return found;
 	if (!found)
-		return err_set(err, EBADMSG, "the projection angle %s, as the profile '%s' wants it, is missing",
+		return err_set(err, EBADMSG, "the projection angle %s, which the profile '%s' requires, is missing",
 			       tag_text(p->angle_tag), p->name);
 	*ret_angle = p->angle_sign * stored + p->angle_offset;
 	return 0;
@@ -56,8 +56,8 @@ static int read_angle_bp(const struct exam *exam, const struct header *h, double
 			return found;
 		if (!found)
 			return err_set(err, EBADMSG,
-				       "the source's angle (0018,9543) is there and the breast support's (0018,9545) is missing: "
-				       "against what the source turns is not known");
+				       "the source's angle (0018,9543) is present but the breast support's (0018,9545) is "
+				       "missing: the reference of the source's angle is unknown");
 		*ret_angle = support - source;
 		return 0;
 	}

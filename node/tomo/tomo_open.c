@@ -96,7 +96,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct confi
 	if (n == 0)
 		return err_set(err, EBADMSG, "no files");
 	if (n > EXAM_VIEWS_MAX) /* checked before each file needs a descriptor */
-		return err_set(err, EBADMSG, "%zu files: more than %d projections are not read", n, EXAM_VIEWS_MAX);
+		return err_set(err, EBADMSG, "%zu files: at most %d projections are supported", n, EXAM_VIEWS_MAX);
 	exam = calloc(1, sizeof(*exam));
 	if (!exam)
 		return err_set(err, ENOMEM, "no memory for a case");

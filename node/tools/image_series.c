@@ -94,7 +94,7 @@ static int read_plane(struct dicom_file *file, struct plane *p, struct err *err)
 	if (fabs(dot(p->cosines, p->cosines) - 1) > UNIT_TOLERANCE ||
 	    fabs(dot(p->cosines + 3, p->cosines + 3) - 1) > UNIT_TOLERANCE ||
 	    fabs(dot(p->cosines, p->cosines + 3)) > UNIT_TOLERANCE)
-		return err_set(err, EBADMSG, "%s: %g\\%g\\%g and %g\\%g\\%g are no directions at right angles",
+		return err_set(err, EBADMSG, "%s: %g\\%g\\%g and %g\\%g\\%g are not orthogonal unit vectors",
 			       tag_text(TAG_IMAGE_ORIENTATION_PATIENT), p->cosines[0], p->cosines[1], p->cosines[2],
 			       p->cosines[3], p->cosines[4], p->cosines[5]);
 	dicom_get_text(root, TAG_SERIES_INSTANCE_UID, p->series, sizeof(p->series), NULL);
@@ -220,7 +220,7 @@ static int place_slices(struct reading *r, struct err *err)
 	memcpy(s->corner, r->placed[0].position, sizeof(s->corner));
 	step = r->n > 1 ? (r->placed[r->n - 1].depth - r->placed[0].depth) / (double)(r->n - 1) : r->thickness;
 	if (r->n == 1 && (r->announced != 1 || !(step > 0)))
-		return err_set(err, EBADMSG, "one slice alone, which does not say that it is all (%s, %s)",
+		return err_set(err, EBADMSG, "one slice, without the number of slices of its series (%s, %s)",
 			       tag_text(TAG_NUMBER_OF_SLICES), tag_text(TAG_SLICE_THICKNESS));
 	for (size_t k = 0; k < r->n; k++) {
 		for (int c = 0; c < 3; c++)

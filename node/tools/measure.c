@@ -159,7 +159,7 @@ static int prepare(const struct tomo_object *t, const struct measure_list *list,
 	k->slice = nearest_slice(t, k->item->at[2]);
 	if (!(k->item->at[0] > -0.5 && k->item->at[0] < (double)t->info.columns - 0.5 && k->item->at[1] > -0.5 &&
 	      k->item->at[1] < (double)t->info.rows - 0.5))
-		return err_set(err, EBADMSG, "%s lies outside the image: column %.1f of %ld, row %.1f of %ld", k->item->name,
+		return err_set(err, EBADMSG, "%s is outside the image: column %.1f of %ld, row %.1f of %ld", k->item->name,
 			       k->item->at[0], t->info.columns, k->item->at[1], t->info.rows);
 	k->spread = calloc(frames, sizeof(*k->spread));
 	if (!k->spread)

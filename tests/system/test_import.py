@@ -257,7 +257,7 @@ def refusals(folder, failures):
         turned = f.read()
     with open(other, "w", encoding="ascii") as f:
         f.write(turned.replace("Number of rings", "View offset (degrees) := 3\nNumber of rings"))
-    cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header asks for 1680"),
+    cases = (("!matrix size [1] := 9", "!matrix size [1] := 10", 4, "bad.s has 1512 bytes; its header requires 1680"),
              ("!matrix size [1] := 9", "!matrix size [1] := 99999999", 4, "line 15: !matrix size [1] := 99999999"),
              ("!matrix size [1] := 9", "!matrix size [1] = 9", 4, "line 15: no ':='"),
              ("Number of rings := 3", "Number of rings := 2", 4, "EMISSION: michelogram: segment 0 has 5 planes"),
@@ -271,8 +271,8 @@ def refusals(folder, failures):
         tools.check(says in done.stderr, f"{after}: {done.stderr}", failures)
     with open(header, "w", encoding="ascii") as f:
         f.write(text)
-    for options, code, says in ((("--additive", other), 4, "EMISSION and ADDITIVE: another geometry: first angle, degrees: 0 and 3"),
-                                (("--set", "PatientWeigth=70"), 2, "no keyword"), (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
+    for options, code, says in ((("--additive", other), 4, "EMISSION and ADDITIVE: different geometry: first angle, degrees: 0 and 3"),
+                                (("--set", "PatientWeigth=70"), 2, "neither a keyword"), (("--set", "PatientPosition=XYZ"), 2, "allowed: HFS"),
                                 (("--like", header), 4, "no DICOM"), (("--chunk", "0"), 2, "--chunk 0"),
                                 (("--additive", os.path.join(folder, "nothing.hs")), 8, "cannot open")):
         done = imported(os.path.join(folder, "bad"), header, *options, basics=(), ok=(code,))
@@ -283,7 +283,7 @@ def refusals(folder, failures):
     with open(header, "w", encoding="ascii") as f:
         f.write(re.sub("Number of rings.*\n", "", text))
     done = imported(os.path.join(folder, "open"), header)
-    tools.check("the header does not say: number of rings" in done.stderr, f"no rings: {done.stderr}", failures)
+    tools.check("the header lacks: number of rings" in done.stderr, f"no rings: {done.stderr}", failures)
     done = tools.run("import", header, "--json", "-o", os.path.join(folder, "open"))
     for word in ("PatientPosition", "AcquisitionDate", "ActualFrameDuration", "half-life"):
         tools.check(word in done.stdout, f"no warning of {word}: {done.stdout}", failures)

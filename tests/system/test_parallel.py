@@ -316,7 +316,7 @@ def through_the_node(folder, things):
         "kind": (set_header("!type of data := PARALLEL", "!type of data := SPECT"), "read: PET, PARALLEL"),
         "hash": (spoil_bytes, "SHA-256"),
         "nan": (set_value(np.nan), "nan at slice 0, angle 1, radial bin 13"),
-        "position": (lambda d: setattr(d, "PatientPosition", "SITTING"), "how the patient lies"),
+        "position": (lambda d: setattr(d, "PatientPosition", "SITTING"), "the patient's position is"),
     }
     pacs.start()
     n.start()

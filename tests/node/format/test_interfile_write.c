@@ -100,9 +100,9 @@ static void test_refusals(void **state)
 		{"name of data file := data.s", "name of data file = data.s", EBADMSG, "line 2: no ':='"},
 		{"data.s\n", "data.s\nname of data file := other.s\n", EBADMSG,
 		 "line 3: \"name of data file\" is \"other.s\"; line 2 says \"data.s\""},
-		{":= PET\n", ":= Tomographic\n", ENOTSUP, "line 3: !type of data := Tomographic; read: PET"},
-		{"LITTLEENDIAN", "MIDDLE", EBADMSG, "line 4: imagedata byte order := MIDDLE; read: LITTLEENDIAN, BIGENDIAN"},
-		{":= float", ":= ascii", ENOTSUP, "line 7: !number format := ascii; read: signed integer"},
+		{":= PET\n", ":= Tomographic\n", ENOTSUP, "line 3: !type of data := Tomographic; supported: PET"},
+		{"LITTLEENDIAN", "MIDDLE", EBADMSG, "line 4: imagedata byte order := MIDDLE; supported: LITTLEENDIAN, BIGENDIAN"},
+		{":= float", ":= ascii", ENOTSUP, "line 7: !number format := ascii; supported: signed integer"},
 		{":= float", ":= bit", ENOTSUP, "number format := bit"},
 		{"!number format := float\n", "", EBADMSG, "\"number format\" is missing"},
 		{"per pixel := 4", "per pixel := 3", EBADMSG, "number of bytes per pixel := 3"},
@@ -120,7 +120,7 @@ static void test_refusals(void **state)
 		{"!matrix size [4] := 2", "!matrix size [4] := 2000", EBADMSG,
 		 "line 11: !matrix size [4] := 2000; allowed: a number"},
 		{"!matrix size [3] := 4", "!matrix size [3] := 0", EBADMSG, "line 13"},
-		{"!matrix size [3] := 4", "!matrix size [3] := 4.5", EBADMSG, "is not whole"},
+		{"!matrix size [3] := 4", "!matrix size [3] := 4.5", EBADMSG, "is not an integer"},
 		{"!matrix size [3] := 4", "!matrix size [3] := 99999999999999999999", EBADMSG, "line 13"},
 		{"!matrix size [3] := 4", "!matrix size [3] := nan", EBADMSG, "line 13"},
 		{"!matrix size [3] := 4", "!matrix size [9999] := 4", EBADMSG, "line 13: index"},
@@ -140,7 +140,7 @@ static void test_refusals(void **state)
 		{"factor[1] := 1", "factor[1] := 2\nquantification units := 3", ENOTSUP, "quantification units 3"},
 		{"bytes[1] := 0", "bytes[1] := -4", EBADMSG, "data offset in bytes[1] := -4"},
 		{"bytes[1] := 0", "bytes[1] := 1e300", EBADMSG, "data offset in bytes[1] := 1e300"},
-		{"frames := 1", "frames := 2", ENOTSUP, "number of time frames := 2; read is one"},
+		{"frames := 1", "frames := 2", ENOTSUP, "number of time frames := 2; supported: one"},
 		{"dimensions := 4", "dimensions := 5\nmatrix axis label [5] := timing positions\nmatrix size [5] := 13", ENOTSUP,
 		 "13 timing positions: time of flight"},
 		{"!type of data := PET", "compression := JPEG", ENOTSUP, "compression := JPEG"},
@@ -164,7 +164,7 @@ static void test_refusals(void **state)
 	large = calloc(1, INTERFILE_TEXT_MAX + 2);
 	memset(large, '\n', INTERFILE_TEXT_MAX + 1);
 	assert_int_equal(interfile_parse(large, INTERFILE_TEXT_MAX + 1, &f, &err), -EBADMSG);
-	assert_non_null(strstr(err.msg, "more than 65536 bytes: this is no Interfile header"));
+	assert_non_null(strstr(err.msg, "more than 65536 bytes: not an Interfile header"));
 	free(large);
 }
 

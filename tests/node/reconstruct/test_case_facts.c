@@ -206,7 +206,7 @@ static void tomosynthesis(void **state)
 		{CLASS_MG_PRESENTATION, class_of, false, "For Presentation", true},
 		{"ORIGINAL\\PRIMARY\\STEREO_PLUS", image_type, false, "STEREO_PLUS: a stereotactic image", true},
 		{"DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D", image_type, false, "GENERATED_2D: computed", true},
-		{CLASS_TOMOSYNTHESIS, class_of, false, "reconstructed already", true},
+		{CLASS_TOMOSYNTHESIS, class_of, false, "already reconstructed", true},
 	};
 	static const char *const projections[] = {"ORIGINAL\\PRIMARY\\TOMO_PROJ", "ORIGINAL\\PRIMARY\\TOMO_SCOUT",
 						  "ORIGINAL\\PRIMARY\\", "ORIGINAL\\PRIMARY", "DERIVED\\PRIMARY\\POSTBIOPSY"};

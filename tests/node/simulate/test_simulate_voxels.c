@@ -54,7 +54,7 @@ static void test_refusals(void **state)
 		{"1 nan fat tissue\n", "attenuation nan"},
 		{"1 11 fat tissue\n", "attenuation 11"},
 		{"1 0.05 fat flesh\n", "role flesh"},
-		{"1 0.05 fat tissue\n1 0.05 fat tissue\n", "test.conf:2: label 1 stands there twice"},
+		{"1 0.05 fat tissue\n1 0.05 fat tissue\n", "test.conf:2: label 1 occurs twice"},
 	};
 	char *many = malloc(257 * 32), *at = many;
 	struct err err;

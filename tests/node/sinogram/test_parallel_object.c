@@ -137,7 +137,7 @@ static void test_bad_headers(void **state)
 		{"slice spacing (cm) := 0.2\n", "", EBADMSG, "\"slice spacing (mm)\" is missing"},
 		{"slices := 3", "slices := 0", EBADMSG, "line 7: number of slices := 0; allowed: a number from 1 to 65535"},
 		{"slices := 3", "slices := 70000", EBADMSG, "line 7: number of slices := 70000"},
-		{"angles := 4", "angles := 1.5", EBADMSG, "line 8: number of angles := 1.5 is not whole"},
+		{"angles := 4", "angles := 1.5", EBADMSG, "line 8: number of angles := 1.5 is not an integer"},
 		{"angles := 4", "angles := 20000", EBADMSG,
 		 "line 8: number of angles := 20000; allowed: a number from 1 to 16384"},
 		{"bins := 5", "bins := -5", EBADMSG, "line 9: number of radial bins := -5"},
@@ -159,7 +159,7 @@ static void test_bad_headers(void **state)
 		{"first angle (degrees) := 10\narc (degrees) := 360", "angles (degrees) := {1,2,x,4}", EBADMSG, "line 13"},
 		{"unit := 1/mm", "unit := a\\b", EBADMSG, "line 15: unit := a\\b; allowed: printable ASCII"},
 		{"unit := 1/mm", "unit := 123456789012345678901234567890123", EBADMSG, "at most 32 letters"},
-		{"PARALLEL", "SPECT", ENOTSUP, "line 3: !type of data := SPECT; read: PET, PARALLEL"},
+		{"PARALLEL", "SPECT", ENOTSUP, "line 3: !type of data := SPECT; supported: PET, PARALLEL"},
 		{"name of data file := a.s\n", "", EBADMSG, "\"name of data file\" is missing"},
 		{":= float", ":= bit", ENOTSUP, "number format := bit"},
 		{"pixel := 4", "pixel := 2", EBADMSG, "a float has 4 or 8"},
@@ -310,9 +310,9 @@ static void test_bad_objects(void **state)
 		const char *says;
 	} cases[] = {
 		{SINOGRAM_FORMAT_ID, "LO", "INTERFILE_3.3", EBADMSG, "role \"LINES\"; allowed: EMISSION"},
-		{SINOGRAM_FORMAT_ID, "LO", "PARALLEL_2", ENOTSUP, "format \"PARALLEL_2\"; read is INTERFILE_3.3, PARALLEL_1"},
+		{SINOGRAM_FORMAT_ID, "LO", "PARALLEL_2", ENOTSUP, "format \"PARALLEL_2\"; supported: INTERFILE_3.3, PARALLEL_1"},
 		{SINOGRAM_ROLE, "CS", "EMISSION", EBADMSG, "role \"EMISSION\"; allowed: LINES"},
-		{SINOGRAM_LENGTH, "UL", "236", EBADMSG, "240 bytes in 1 chunks, 236 are promised"},
+		{SINOGRAM_LENGTH, "UL", "236", EBADMSG, "240 bytes in 1 chunks, but 236 in the header"},
 		{SINOGRAM_HEADER, "UT", "!INTERFILE :=\nname of data file := a", EBADMSG, "LINES: \"number format\" is missing"},
 		{SINOGRAM_HEADER, "UT", GOOD, 0, ""},
 	};
@@ -370,7 +370,7 @@ static void test_pictures(void **state)
 		{TEXT("P5 0 2 255\n"), "0 x 2 pixels; allowed: sides of 1 to 8192"},
 		{TEXT("P5 99999 99999 255\n"), "99999 x 99999 pixels"},
 		{TEXT("P6 3 2 255\n"), "neither PNG nor PGM"},
-		{TEXT(""), "nothing in it"},
+		{TEXT(""), "the file is empty"},
 		{TEXT("\x89PNG\r\n\x1a\nnothing more"), "a.pgm: "},
 	};
 	struct picture p;

@@ -83,7 +83,7 @@ static void test_facts(void **state)
 
 	/* how the patient lies must be */
 	write_objects(EMISSION, 0, 0, NULL);
-	must_refuse(EBADMSG, "how the patient lies is \"\" in (0054,0410) and (0054,0414), or (0018,5100); read: HFS");
+	must_refuse(EBADMSG, "the patient's position is \"\" in (0054,0410) and (0054,0414), or (0018,5100); supported: HFS");
 }
 
 static void code_position(struct dicom_item *root, const char *first, const char *on)

@@ -65,14 +65,14 @@ static void test_intensity_refused(void **state)
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"}), ENOTSUP, PARTS("logarithmic", "bench", "log_scale"));
 	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
 		      {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"}),
-		EBADMSG, PARTS("(0028,1041)", "-1", "upside down"));
+		EBADMSG, PARTS("(0028,1041)", "-1", "sign of one of them"));
 	refused(EDITS({2, TAG_LOSSY_IMAGE_COMPRESSION, "01"}), ENOTSUP, PARTS("2.dcm", "(0028,2110)"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "3"}), EBADMSG, PARTS("(0028,1041)", "3"));
 	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "1"},
 		      {1, TAG_DETECTOR_SECONDARY_ANGLE, "2"}, {2, TAG_DETECTOR_SECONDARY_ANGLE, "3"},
 		      {3, TAG_DETECTOR_SECONDARY_ANGLE, "4"}, {4, TAG_DETECTOR_SECONDARY_ANGLE, "5"},
 		      {-1, TAG_EXPOSURE_IN_UAS, "4000"}, {2, TAG_EXPOSURE_IN_UAS, "4"}),
-		EBADMSG, PARTS("(0018,1153)", "mix of units"));
+		EBADMSG, PARTS("(0018,1153)", "units are mixed"));
 }
 
 static void test_lie_refused(void **state)
