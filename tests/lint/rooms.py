@@ -241,22 +241,18 @@ def levels(rooms):
 
 
 def picture(root, rooms):
-    """The rooms as text: the higher, the more they stand on. A room uses those behind its arrow, and what these use."""
-    real = {}
-    for room in rooms.values():
-        real[room.name] = {os.path.dirname(h) for path in room.files for _, h in includes(root, path)} & set(rooms) - {room.name}
+    """The rooms as text: the higher, the more they stand on. A room uses those behind its arrow, and what these use.
+    Nothing in it changes when a file is added to a room."""
     depth = levels(rooms)
-    arrows = sum(len(v) for v in real.values())
-    up = [(a, b) for a, v in real.items() for b in v if depth[b] >= depth[a]]
-    largest = max(rooms.values(), key=lambda r: len(r.files))
+    up = [(room.name, other) for room in rooms.values() for path in room.files for _, h in includes(root, path)
+          for other in [os.path.dirname(h)] if other in rooms and other != room.name and depth[other] >= depth[room.name]]
     width = max(len(n) for n in rooms)
-    lines = [f"{len(rooms)} rooms, {arrows} arrows between them by include, {len(up)} upward or in a circle; "
-             f"the largest room is {largest.name} with {len(largest.files)} files", ""]
+    lines = [f"{len(rooms)} rooms; {len(up)} includes upward or in a circle; no folder with more than {FILES_MAX} files", ""]
     for level in range(max(depth.values()), 0, -1):
         for room in rooms.values():
             if depth[room.name] == level:
                 arrow = f"──► {'  '.join(room.uses)}" if room.uses else ""
-                lines.append(f"{level:2}  {room.name:{width}}  {len(room.files):2} files  {arrow}".rstrip())
+                lines.append(f"{level:2}  {room.name:{width}}  {arrow}".rstrip())
     return "\n".join(lines)
 
 
