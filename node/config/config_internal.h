@@ -5,25 +5,51 @@
 #include "node/config/config.h"
 #include "node/config/config_table.h"
 
-#define AT(type, field) offsetof(struct type, field), sizeof(((struct type *)0)->field)
-#define KEYS(keys) keys, sizeof(keys) / sizeof(keys[0])
-#define LIST(type, field) sizeof(struct type), offsetof(struct config, field), offsetof(struct config, n_##field)
+/* A row is {name, AS_...(structure, field, ...), .unit = ..., .zero = ..., .fallback = ..., .flags = ..., .meaning = ...}; what a
+ * row does not name is "" or none. The field must have the type that is stored: pointers to different types are not compared. */
+#define REQUIRED NULL /* the fallback of a key that has none */
+#define FIELD(s, f) .offset = offsetof(struct s, f), .size = sizeof(((struct s *)NULL)->f)
+#define FIELD_OF(s, f, kind)                                                                                                     \
+	.offset = offsetof(struct s, f) + 0 * sizeof((kind *)NULL == &((struct s *)NULL)->f), .size = sizeof(kind)
+#define AS_NAME(s, f) .type = KEY_NAME, FIELD(s, f)
+#define AS_NAMES(s, f, least, most) .type = KEY_NAMES, FIELD(s, f), .lo = (least), .hi = (most)
+#define AS_AET(s, f) .type = KEY_AET, FIELD(s, f)
+#define AS_HOST(s, f) .type = KEY_HOST, FIELD(s, f)
+#define AS_NETWORK(s, f) .type = KEY_NETWORK, FIELD(s, f)
+#define AS_ADDRESS(s, f) .type = KEY_ADDRESS, FIELD(s, f)
+#define AS_TEXT(s, f, longest) .type = KEY_TEXT, FIELD(s, f), .hi = (longest)
+#define AS_PATH(s, f) .type = KEY_PATH, FIELD(s, f)
+#define AS_DEVICE(s, f) .type = KEY_DEVICE, FIELD(s, f)
+#define AS_WORD(s, f, list) .type = KEY_WORD, FIELD(s, f), .choices = (list)
+#define AS_CHOICE(s, f, list) .type = KEY_CHOICE, FIELD(s, f), .choices = (list)
+#define AS_INT(s, f, least, most) .type = KEY_INT, FIELD_OF(s, f, int), .lo = (least), .hi = (most)
+#define AS_REAL(s, f, least, most) .type = KEY_REAL, FIELD_OF(s, f, double), .lo = (least), .hi = (most)
+#define AS_BOOL(s, f) .type = KEY_BOOL, FIELD_OF(s, f, bool)
+#define AS_BYTES(s, f, least, most) .type = KEY_BYTES, FIELD_OF(s, f, size_t), .lo = (least), .hi = (most)
+#define AS_TILE(s, f, least, most) .type = KEY_TILE, FIELD(s, f), .lo = (least), .hi = (most)
+
+/* Of a section: its keys; the array of entries in struct config; the structure of a single group. */
+#define KEYS(list) .keys = (list), .n_keys = sizeof(list) / sizeof((list)[0])
+#define LIST(s, f)                                                                                                               \
+	.list = true, .entry_size = sizeof(struct s), .offset = offsetof(struct config, f),                                      \
+	.count = offsetof(struct config, n_##f)
+#define GROUP(s, f) .entry_size = sizeof(struct s), .offset = offsetof(struct config, f)
 
 /* clang-format off */
 /* The first and the last rows of the protocols of every kind. */
 #define CONFIG_PROTOCOL_FIRST(kind_name) \
-	{"name", KEY_NAME, AT(protocol_conf, name), "", 0, 0, NULL, NULL, NULL, KEY_UNDESCRIBED, \
-	 "name of the protocol in `routes` and `--protocol`"}, \
-	{"kind", KEY_CHOICE, AT(protocol_conf, kind), "", 0, 0, NULL, config_kinds, kind_name, KEY_UNDESCRIBED, \
-	 "kind of case that the protocol is for; it decides which keys are allowed"}
+	{"name", AS_NAME(protocol_conf, name), .fallback = REQUIRED, .flags = KEY_UNDESCRIBED, \
+	 .meaning = "name of the protocol in `routes` and `--protocol`"}, \
+	{"kind", AS_CHOICE(protocol_conf, kind, config_kinds), .fallback = kind_name, .flags = KEY_UNDESCRIBED, \
+	 .meaning = "kind of case that the protocol is for; it decides which keys are allowed"}
 #define CONFIG_PROTOCOL_LAST \
-	{"compression", KEY_CHOICE, AT(protocol_conf, compression), "", 0, 0, NULL, config_compressions, "none", KEY_UNDESCRIBED, \
-	 "compression of the results' pixels; `jpeg-ls` is lossless"}, \
-	{"description", KEY_TEXT, AT(protocol_conf, description), "", 0, 64, NULL, NULL, "", KEY_UNDESCRIBED, \
-	 "SeriesDescription of the result; empty: made from the protocol's name"}
+	{"compression", AS_CHOICE(protocol_conf, compression, config_compressions), .fallback = "none", .flags = KEY_UNDESCRIBED, \
+	 .meaning = "compression of the results' pixels; `jpeg-ls` is lossless"}, \
+	{"description", AS_TEXT(protocol_conf, description, 64), .fallback = "", .flags = KEY_UNDESCRIBED, \
+	 .meaning = "SeriesDescription of the result; empty: made from the protocol's name"}
 /* The section of one kind's protocols. */
-#define CONFIG_PROTOCOLS(keys, meaning) \
-	{"protocols", "protocol", true, true, LIST(protocol_conf, protocols), KEYS(keys), meaning, true}
+#define CONFIG_PROTOCOLS(rows, text) \
+	{"protocols", "protocol", LIST(protocol_conf, protocols), .merged = true, KEYS(rows), .of_kinds = true, .meaning = text}
 /* clang-format on */
 
 extern const struct key_choice config_kinds[];

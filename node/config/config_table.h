@@ -39,7 +39,7 @@ struct config_key {
 	const char *name;
 	enum key_type type;
 	size_t offset, size;		  /* of the field in the section's structure */
-	const char *unit;		  /* "" none */
+	char unit[20];			  /* "" none */
 	double lo, hi;			  /* KEY_INT, KEY_REAL, KEY_BYTES, KEY_TILE */
 	const char *zero;		  /* meaning of 0 if it is allowed outside lo..hi; NULL: not allowed */
 	const struct key_choice *choices; /* last one has word NULL */
