@@ -23,7 +23,7 @@ json_t *job_report_instances(struct journal *j, int64_t job, struct err *err);
 /* Return the unassigned instances, newest first: [{"instance", "classification", "sop", "calling", "association", "received",
  * "file", "reason"}]; at most `max` of each classification. */
 json_t *job_report_unassigned(struct journal *j, int max, struct err *err);
-/* Group them (node/jobs/job_unassigned.c): [{"count"; of the newest instance "instance", "classification", "calling",
+/* Group them (node/jobs/job_print.c): [{"count"; of the newest instance "instance", "classification", "calling",
  * "association", "received", "reason"; of the oldest "first_received"}]. */
 json_t *job_report_unassigned_groups(const json_t *unassigned);
 /* Return a sentence that says what to do about a group. */
