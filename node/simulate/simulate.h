@@ -27,7 +27,7 @@
 #define SIMULATE_MAS 4.2  /* exposure of one projection: about 105 mAs an exam */
 #define SIMULATE_DOSE 1.5 /* mean glandular dose of all projections together, mGy */
 
-/* Header values and detector of a system; node/simulate/simulate_system.c has one for each geometry profile that is installed
+/* Header values and detector of a system; node/simulate/simulate_plan.c has one for each geometry profile that is installed
  * with the program. */
 struct simulate_system {
 	char profile[CONFIG_NAME_SIZE]; /* name of the geometry profile */
