@@ -15,7 +15,6 @@
 #include "node/base/version.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/ct_result_internal.h"
-#include "node/result/result_series.h"
 
 #define PROGRAM "tomonode " TOMONODE_VERSION
 
@@ -51,9 +50,9 @@ static const char *filter_name(const struct parallel_protocol *p)
 
 static void fill_series(const struct ct_result *r, struct item_writer *w)
 {
-	const struct result_series series = {r->source, r->info->protocol, "CT", "CT", r->series};
+	const struct slice_series series = {r->source, r->info->protocol, "CT", "CT", r->series};
 
-	result_series_fill(&series, w);
+	result_slices_fill_series(&series, w);
 	/* if the source has only codes, the facts have the position */
 	item_put_text(w, TAG_PATIENT_POSITION, r->s->facts.patient_position);
 }
@@ -67,7 +66,7 @@ static void fill_values(const struct ct_result *r, struct item_writer *w)
 		item_put_double(w, TAG_WINDOW_CENTER, 40);
 		item_put_double(w, TAG_WINDOW_WIDTH, 400);
 	} else {
-		result_series_fill_window(r->lo, r->hi, w);
+		result_slices_fill_window(r->lo, r->hi, w);
 	}
 }
 
@@ -76,7 +75,7 @@ static void fill_image(const struct ct_result *r, struct item_writer *w)
 	const struct parallel_protocol *p = &r->info->protocol->parallel;
 	const struct grid *g = &r->info->plan->grid;
 
-	result_series_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, w);
+	result_slices_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, w);
 	result_slices_fill_plane(&r->view, g, r->is_signed, w);
 	item_put_int(w, TAG_IMAGES_IN_ACQUISITION, g->n[2]);
 	fill_values(r, w);

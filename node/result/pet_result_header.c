@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "node/result/pet_result_internal.h"
-#include "node/result/result_series.h"
 
 /* Attributes copied from the source: isotope and dose with their codes, anatomic region, detection. */
 static const uint32_t copied[] = {
@@ -83,9 +82,9 @@ static void fill_patient_orientation(const struct pet_result *r, struct item_wri
 
 static void fill_series(const struct pet_result *r, struct item_writer *w)
 {
-	const struct result_series series = {r->source, r->info->protocol, "PT", "PET", r->series};
+	const struct slice_series series = {r->source, r->info->protocol, "PT", "PET", r->series};
 
-	result_series_fill(&series, w);
+	result_slices_fill_series(&series, w);
 	item_put_text(w, TAG_SERIES_DATE, r->quantity.date);
 	item_put_text(w, TAG_SERIES_TIME, r->quantity.time);
 	item_put_text(w, TAG_ACQUISITION_DATE, r->quantity.date);
@@ -114,10 +113,10 @@ static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 static void fill_image(const struct pet_result *r, struct item_writer *w)
 {
 	/* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
-	result_series_fill_image("ORIGINAL\\PRIMARY", &r->now, w);
+	result_slices_fill_image("ORIGINAL\\PRIMARY", &r->now, w);
 	result_slices_fill_plane(&r->view, &r->info->plan->grid, r->is_signed, w);
 	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
-	result_series_fill_window(0, r->largest, w);
+	result_slices_fill_window(0, r->largest, w);
 }
 
 void pet_result_fill_header(const struct pet_result *r, struct item_writer *root)

@@ -48,7 +48,7 @@ struct result {
 	char protocol[1024], profile[1024], derivation[1024];
 };
 
-/* result_window.c: compute the summary of the slices. EIO: a voxel is not a number. */
+/* result_values.c: compute the summary of the slices. EIO: a voxel is not a number. */
 int result_summarise(struct dbt_session *session, const struct grid *grid, double offset, double step,
 		     struct volume_summary *ret_summary, struct err *err);
 /* Compute the range of stored values of the tissue in one frame; zero: the stored value of no attenuation. */
@@ -67,7 +67,7 @@ struct result_pipeline {
 	double seconds_waited;	     /* time spent waiting for slices, s */
 };
 int result_pipeline_run(struct result_pipeline *f, struct err *err);
-/* Convert a plane to stored values, with rows and columns in the order of the source's images. */
+/* result_values.c: convert a plane to stored values, with rows and columns in the order of the source's images. */
 void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values);
 
 /* result_header.c: write all root attributes except functional groups and provenance. */

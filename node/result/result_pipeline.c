@@ -2,7 +2,6 @@
  *
  * - One thread reads the next slice from the session while all others convert the current one and the writer (result_frames.c)
  * writes earlier ones: the slowest of the three limits the speed. Two slices of floats are in memory at a time.
- * - stored = round((mu - offset) / step), limited to 0..RESULT_STORED_MAX.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -116,62 +115,7 @@ static void reader_release(struct reader *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- converting ---- */
-
-struct convert {
-	const struct exam *exam;
-	const float *plane;
-	uint16_t *values;
-	size_t columns, rows, parts;
-	float offset, per_step;
-};
-
-/* Convert one value. A NaN fails the first comparison and gives 0. */
-static inline uint16_t stored_value(float mu, float offset, float per_step)
-{
-	float steps = (mu - offset) * per_step + 0.5f;
-
-	steps = steps > 0 ? steps : 0;
-	return (uint16_t)(int)(steps < RESULT_STORED_MAX ? steps : RESULT_STORED_MAX);
-}
-
-__attribute__((optimize("O3"))) static void convert_row(const float *from, uint16_t *to, size_t n, float offset, float per_step,
-							bool mirror)
-{
-	if (mirror)
-		for (size_t j = 0; j < n; j++)
-			to[j] = stored_value(from[n - 1 - j], offset, per_step);
-	else
-		for (size_t j = 0; j < n; j++)
-			to[j] = stored_value(from[j], offset, per_step);
-}
-
-static void convert_rows(void *ctx, size_t part)
-{
-	const struct convert *c = ctx;
-	size_t first = c->rows * part / c->parts, end = c->rows * (part + 1) / c->parts;
-
-	for (size_t i = first; i < end; i++)
-		convert_row(c->plane + (c->exam->rows_toward_minus_y ? c->rows - 1 - i : i) * c->columns,
-			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->exam->columns_toward_chest);
-}
-
-void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values)
-{
-	const struct grid *g = &f->info->plan->grid;
-	struct convert c = {
-		.exam = f->exam,
-		.plane = plane,
-		.values = ret_values,
-		.columns = (size_t)g->n[0],
-		.rows = (size_t)g->n[1],
-		.parts = (size_t)thread_pool_size(f->pool) * 2,
-		.offset = (float)offset,
-		.per_step = (float)(1 / step),
-	};
-
-	thread_pool_run(f->pool, c.parts, convert_rows, &c);
-}
+/* ---- one slice ---- */
 
 /* Convert a plane and submit it. false: an earlier frame could not be written. */
 static bool submit(struct result_pipeline *f, const float *plane, struct dicom_writer *writer)

@@ -5,6 +5,7 @@
 
 #include "dicom/object/item_writer.h"
 #include "node/config/config.h"
+#include "node/sinogram/provenance.h"
 
 /* Stored values reach only to 32767 although 16 bits are stored: readers that treat them as signed still read the right values,
  * and images with negative values differ only in Pixel Representation. */
@@ -57,5 +58,22 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
  * sample; fill_place writes the position of one instance. */
 void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *w);
 void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *w);
+
+/* A series of its own, marked as made for research. */
+struct slice_series {
+	const struct dicom_item *source;
+	const struct protocol_conf *protocol;
+	const char *modality, *name; /* "PT", "PET" */
+	const char *uid;
+};
+
+/* Write series and frame of reference. Body Part Examined must already be copied if the source has it. */
+void result_slices_fill_series(const struct slice_series *s, struct item_writer *w);
+/* Write Image Type and creation times, which all images of the series share. */
+void result_slices_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *w);
+/* Write one display window for the whole series. It may be narrower than 1, the smallest width of LINEAR; the function is
+ * LINEAR_EXACT. No window if lo == hi.
+ */
+void result_slices_fill_window(double lo, double hi, struct item_writer *w);
 
 #endif

@@ -1,5 +1,9 @@
-/* result_window.c - compute the display window, the range of stored values of the tissue, from a histogram. Air and voxels
- * outside the breast are 0 or small; tissue is everything above a quarter of the value that most of the rest reaches. */
+/* result_values.c - stored values, and the range of them that is displayed.
+ *
+ * - stored = round((mu - offset) / step), limited to 0..RESULT_STORED_MAX.
+ * - The display window is the range of the stored values of the tissue, from a histogram. Air and voxels outside the breast are 0
+ * or small; tissue is everything above a quarter of the value that most of the rest reaches.
+ */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +11,65 @@
 #include "node/result/result_internal.h"
 
 #define BINS (RESULT_STORED_MAX + 1)
+
+/* ---- converting ---- */
+
+struct convert {
+	const struct exam *exam;
+	const float *plane;
+	uint16_t *values;
+	size_t columns, rows, parts;
+	float offset, per_step;
+};
+
+/* Convert one value. A NaN fails the first comparison and gives 0. */
+static inline uint16_t stored_value(float mu, float offset, float per_step)
+{
+	float steps = (mu - offset) * per_step + 0.5f;
+
+	steps = steps > 0 ? steps : 0;
+	return (uint16_t)(int)(steps < RESULT_STORED_MAX ? steps : RESULT_STORED_MAX);
+}
+
+__attribute__((optimize("O3"))) static void convert_row(const float *from, uint16_t *to, size_t n, float offset, float per_step,
+							bool mirror)
+{
+	if (mirror)
+		for (size_t j = 0; j < n; j++)
+			to[j] = stored_value(from[n - 1 - j], offset, per_step);
+	else
+		for (size_t j = 0; j < n; j++)
+			to[j] = stored_value(from[j], offset, per_step);
+}
+
+static void convert_rows(void *ctx, size_t part)
+{
+	const struct convert *c = ctx;
+	size_t first = c->rows * part / c->parts, end = c->rows * (part + 1) / c->parts;
+
+	for (size_t i = first; i < end; i++)
+		convert_row(c->plane + (c->exam->rows_toward_minus_y ? c->rows - 1 - i : i) * c->columns,
+			    c->values + i * c->columns, c->columns, c->offset, c->per_step, c->exam->columns_toward_chest);
+}
+
+void result_store(struct result_pipeline *f, const float *plane, double offset, double step, uint16_t *ret_values)
+{
+	const struct grid *g = &f->info->plan->grid;
+	struct convert c = {
+		.exam = f->exam,
+		.plane = plane,
+		.values = ret_values,
+		.columns = (size_t)g->n[0],
+		.rows = (size_t)g->n[1],
+		.parts = (size_t)thread_pool_size(f->pool) * 2,
+		.offset = (float)offset,
+		.per_step = (float)(1 / step),
+	};
+
+	thread_pool_run(f->pool, c.parts, convert_rows, &c);
+}
+
+/* ---- the window ---- */
 
 /* Return the stored value below which this fraction of `bins`, from `first` on, is found. */
 static double quantile(const uint64_t *bins, size_t first, double part)
