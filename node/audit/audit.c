@@ -1,7 +1,7 @@
-/* audit.c - who took part in what, and the way to syslog.
+/* audit.c - the participants of audit events, and the connection to syslog.
  *
- * UserID of a participant: our process number, as the log has it; a peer's AE title; for files a URI; for people who run a
- * command their login name. AE titles stand in AlternativeUserID, as PS3.15 A.5.2.2 wants them.
+ * UserID of a participant: for this program its process number, as in the log; for a peer its AE title; for files a URI; for
+ * people who run a command their login name. AE titles are in AlternativeUserID, as PS3.15 A.5.2.2 requires.
  */
 #include "node/audit/audit.h"
 

@@ -1,9 +1,9 @@
-/* audit_file.c - whole lines, whatever happens to the disk or to a process.
+/* audit_file.c - append whole lines to a file, even if the disk is full or a process dies.
  *
- * - The lock is for commands that report beside the node: nobody cuts back what another has written.
- * - A line that did not fit (a disk that filled) is cut back. Where even that failed, or a process died while it wrote, the next
- *   line begins behind an end of its own.
- * - What is no regular file, a pipe or a terminal, gets what it takes.
+ * - The file is locked because commands write to it at the same time as the node: no process truncates the line of another.
+ * - A line that was written only partly (full disk) is truncated. If that failed too, or a process died while writing, the next
+ *   line starts after an additional line end.
+ * - A file that is not a regular file, such as a pipe or a terminal, is written without these measures.
  */
 #include "node/audit/audit_file.h"
 

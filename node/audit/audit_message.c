@@ -1,5 +1,5 @@
-/* audit_message.c - the grammar of PS3.15 A.5.1 as far as our messages need it. Attributes and elements are written in its order;
- * tests/audit/audit-message.rng is the grammar whole, and tests/system/test_audit.py holds what the program writes against it.
+/* audit_message.c - the part of the message grammar of PS3.15 A.5.1 that the node needs. Attributes and elements are written in
+ * its order. tests/audit/audit-message.rng is the whole grammar; tests/system/test_audit.py validates the messages with it.
  */
 #include "node/audit/audit_message.h"
 

@@ -1,13 +1,12 @@
-/* audit_queue.c - a file of lines behind a head that says how far it was read.
+/* audit_queue.c - a file of message lines after a header that records how far they were sent.
  *
- * - The head is HEAD_BYTES of text: the offset of the first line that was not handed over. Lines follow.
- * - Every access holds flock(): for an append that is one write, for draining as many sends as there are lines, none of which
- *   waits.
- * - When all is handed over, the head is set back first, then the file is cut: a death in between hands lines over twice,
- *   never less than once.
- * - A line that was cut short (a disk that filled, a power cut) is taken back by the next append, or passed over.
- * - No fsync: a line survives the death of every process, and the daemon it goes to does not sync either. What the journal tells
- *   (transfers of instances) is appended again after a power cut, see audit_trail.h.
+ * - The header is HEAD_BYTES of text: the offset of the first line that was not sent. Lines follow.
+ * - Every access holds flock(): an append for one write, sending for one nonblocking send per line.
+ * - When all lines are sent, the header is reset first, then the file is truncated: a crash in between sends lines twice, but
+ *   loses none.
+ * - A line that was written only partly (full disk, power failure) is removed by the next append, or skipped.
+ * - No fsync: a line survives the death of every process, and the syslog daemon does not sync either. After a power failure,
+ *   messages that can be derived from the journal (transfers of instances) are appended again, see audit_trail.h.
  */
 #include "node/audit/audit_queue.h"
 

@@ -1,9 +1,9 @@
-/* audit_trail.c - groups of what was transferred, kept in memory between the first row of a group and its message.
+/* audit_trail.c - groups of transferred instances, kept in memory from the first row of a group to its message.
  *
- * - A group is everything of one association and study, or of one job, destination and outcome.
- * - The position that is kept lies before the oldest row of every group that is not reported, so that what a crash takes from
- *   memory is read again.
- * - Study and patient are in the detail of the instances' classifications ("study", "patient"), put there by the indexer.
+ * - A group is all instances of one association and study, or of one job, destination and outcome.
+ * - The stored position is before the oldest row of every group that is not reported yet, so that after a crash the rows that
+ *   were only in memory are read again.
+ * - Study and patient are in the detail of the instances' classifications ("study", "patient"), written by the indexer.
  */
 #include "node/audit/audit_trail.h"
 

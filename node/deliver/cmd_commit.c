@@ -1,9 +1,9 @@
-/* tomonode commit JOB DESTINATION: asks a destination whether it answers for what it stored of one result, and waits a moment for
- * the report.
+/* tomonode commit JOB DESTINATION: request storage commitment for the objects of one result that a destination stored, and wait
+ * a short time for the report.
  *
- * - The transaction is written down (`commit-requested`) before the request goes out. Whoever dies in between is asked for again
- * at once, under another transaction; a report on the first one would still be believed.
- * - `commit-accepted` says until when the report is waited for; it may come here or on an association of the peer's.
+ * - The transaction UID is recorded (`commit-requested`) before the request is sent. If the process dies in between, commitment
+ *   is requested again at once with another UID; a report on the first one is still accepted.
+ * - `commit-accepted` records until when to wait for the report; it may be received here or on an association of the peer.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,16 +1,16 @@
-/* tomonode deliver JOB DESTINATION: sends the objects of one result that a destination lacks, in order, over one association, and
- * writes down how each went.
+/* tomonode deliver JOB DESTINATION: send the objects of one result that a destination lacks, in order, over one association, and
+ * record the outcome of each.
  *
- * - Stored, also with a warning or because the peer had it already: `sent`. Refused for good: `send-refused`, the dead letter of
- *   that object; the others go on. Anything that may pass ends it: `send-failed` with the time of the next attempt; at the
- *   destination's limit all that is due is refused.
- * - An event that names no SOP instance is about all that is due. Of a series of many objects those that were stored within a
- *   moment share one event, so that the journal does not set the pace.
- * - What is due is compared with the digests that it was made with, before anything of it is sent. A result that is not what was
- *   made goes back to be made again (`result-lost`).
- * - When this process dies after the peer's answer and before the journal has it, the object is sent again: the same UID, so the
- *   peer still has one.
- * - Where the destination is asked for storage commitment, `sent` says so: the object is stored then, and not yet delivered.
+ * - Stored, also with a warning or because the peer had it already: `sent`. Refused permanently: `send-refused` for that object;
+ *   the others are still sent. A temporary failure ends the process: `send-failed` with the time of the next attempt; at the
+ *   destination's limit of attempts all due objects are refused.
+ * - An event without a SOP instance is about all due objects. In a series of many objects, those stored within a short time share
+ *   one event, so that the journal does not limit the speed.
+ * - Before sending, the due files are compared with the digests recorded when they were written. A result that differs is
+ *   reconstructed again (`result-lost`).
+ * - If this process dies after the peer's response and before the event is recorded, the object is sent again with the same UID,
+ *   so that the peer still has only one.
+ * - If storage commitment is required from the destination, `sent` records it: the object is then stored, but not yet delivered.
  */
 #include <errno.h>
 #include <stdio.h>

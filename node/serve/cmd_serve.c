@@ -1,4 +1,4 @@
-/* tomonode serve: check, lock, listen, run. What can go wrong before the node runs has its own exit code. */
+/* tomonode serve: check the configuration, lock the spool, listen, run. Each failure before the node runs has its exit code. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* retention_unassigned.c - objects that belong to no case: nothing to reconstruct, refused, sent again, other content under a
- * known UID.
+/* retention_unassigned.c - retention of unassigned objects, which belong to no case: nothing to reconstruct, refused, sent again,
+ * or other content under a known UID.
  *
- * - They were acknowledged, and nobody will ever be sent them: they stay until a person says for how long
+ * - They were acknowledged but are never delivered, so they are kept unless a person configures for how long
  *   (node.retention_unassigned_days).
- * - Journal first, file second, as with cases: what a crash leaves is swept at the next start. The row stays and says what came;
- *   the same object sent again is stored again.
- * - A member of a case is never among them, whatever became of the case.
+ * - First the journal, then the file is changed, as for cases: a file that remains after a crash is removed at the next start.
+ *   The row stays and records the object; the same object sent again is stored again.
+ * - A member of a case is never among them, whatever the state of the case.
  */
 #include <errno.h>
 #include <jansson.h>

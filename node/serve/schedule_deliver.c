@@ -1,14 +1,14 @@
-/* schedule_deliver.c - what becomes of results: deliveries, storage commitments, fallbacks.
+/* schedule_deliver.c - schedule the work on results: deliveries, storage commitment requests, fallbacks.
  *
- * - A queue is that of a destination for one kind of work, deliveries or requests of commitment; one process at a time
- *   serves it. Who goes first: what a person asked for just now, the higher priority, what was complete first.
- * - Where no association could be had, the whole queue waits for the next attempt of that one job: a destination that is down
- *   costs an attempt and an event a time, not one for each case.
- * - What is for a destination that the configuration does not have (any more, or misspelt) waits, with an alarm, until one has
- *   it: a slip of the pen in a reload is no refusal by an archive.
- * - Within a case order is kept: a revision is not sent before its predecessor is, while that one still may be.
- * - A destination that refused for good, or failed for too long, is replaced by its fallback, if there is one that is not
- *   among the job's destinations already.
+ * - Each destination has one queue of deliveries and one of storage commitment requests; one process at a time serves a queue.
+ *   Order: first a job that a person has just retried, then the higher priority, then the job that was complete first.
+ * - If no association could be opened, the whole queue waits for the next attempt of that one job: a destination that is down
+ *   costs one attempt and one event at a time, not one per case.
+ * - A delivery to a destination that is not in the configuration (removed or misspelt) waits, with an alarm, until it is
+ *   configured again: an error in a reload must not count as a refusal by an archive.
+ * - Within a case the order is kept: a revision is not sent before its predecessor while that may still be sent.
+ * - A destination that refused permanently, or failed for too long, is replaced by its fallback, unless that is one of the job's
+ *   destinations already.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,11 @@
-/* schedule_watch.c - deliveries, requests of commitment and indexers that do nothing any more.
+/* schedule_watch.c - kill deliveries, storage commitment requests and indexers that hang.
  *
- * - Each of them ends by itself: whatever it waits for has a limit of time. One that was stopped (SIGSTOP), or hangs in a lock or
- *   in a file system, does not, and would hold up all that is for its destination, or every new instance, for ever.
- * - The sign of life is time of the processor: to read, compare, send takes some, however large the object and however slow the
- *   line; to be stopped or to hang takes none. A process that waits for its peer shows none either, so that the limit is beyond
- *   all that it may wait for.
- * - The other way round, one that has used as much of the processor without an event of its job goes round in a circle.
- * - What is killed here has failed in a way that may pass: schedule_delivery_ended() and the indexer's end see to that.
+ * - Normally each of them ends by itself, because every wait has a time limit. A process that was stopped (SIGSTOP), or hangs in
+ *   a lock or in a file system, does not end and would block its destination, or all new instances, forever.
+ * - The criterion is processor time: reading, comparing and sending use some, even for a large object on a slow line; a stopped
+ *   or hanging process uses none. A process that waits for its peer uses none either, so the limit is longer than any such wait.
+ * - Conversely, a process that has used that much processor time without an event of its job is in an endless loop.
+ * - A killed process counts as a temporary failure: see schedule_delivery_ended() and the handling of the indexer's end.
  */
 #include "node/base/log.h"
 #include "node/serve/schedule_internal.h"

@@ -1,10 +1,11 @@
-/* schedule_workers.c - the workers: what node/serve/slots.h says is done, what they say is heard, and ready jobs are given to
- * them.
+/* schedule_workers.c - the workers: carry out the decisions of node/serve/slots.h, read the workers' messages, and assign ready
+ * jobs to them.
  *
- * - A job belongs to the worker whose process has its number; a slot that is busy has such a process.
- * - A job that was cancelled and is wanted again waits until the worker that had it is gone: two would write into one folder.
- * - Their messages are read before the journal is, so that a job that a worker is done with has its event by then.
- * - A device that says it is broken costs the job no attempt: another slot takes it. A worker that crashes or hangs costs one.
+ * - A job belongs to the worker whose process number it records; a busy slot has such a process.
+ * - A job that was cancelled and then retried waits until its former worker has ended: two would write into one folder.
+ * - The messages are read before the journal, so that the event of a finished job is in the journal by then.
+ * - If a device is reported as broken, this does not count as an attempt of the job: another slot takes it. A crash or hang of
+ *   the worker does count.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
-/* serve.c - the node's loop: wait, then see what has ended, what is due, and what the journal says.
+/* serve.c - the main loop of the node: wait, then process ended children, due actions and new rows of the journal.
  *
- * - One thread; every step looks at everything again, so that a wake-up too many costs nothing and one too few at most a TICK.
- * - Deadlines in memory are on clock_seconds(); times in the journal are on the wall clock.
- * - The loop ends when it is stopping and no child is left; then running jobs are written down as interrupted.
+ * - One thread; every step checks everything again, so that an unnecessary wake-up does no harm and a missed one delays by at
+ * most one TICK.
+ * - Deadlines in memory use clock_seconds(); times in the journal use the wall clock.
+ * - The loop ends when it is stopping and no child is left; then running jobs are recorded as interrupted.
  */
 #include "node/serve/serve.h"
 

@@ -1,10 +1,10 @@
-/* serve_children.c - the receiver's life, the journal around its fork, and the end of every child.
+/* serve_children.c - start and restart the receiver, close the journal around its fork, and handle the end of every child.
  *
- * - SQLite must not cross a fork: the receiver is forked while the journal is closed; all other processes are exec'ed and open
- *   their own. A journal that cannot be opened again then is tried again from the loop: until it is there nothing is decided,
- *   but the receiver goes on.
- * - A receiver that ends by itself is started again, at once after a while of work, else after a wait.
- * - Deadlines are on clock_seconds(): a clock that is set back delays no SIGKILL.
+ * - A SQLite connection must not be used after a fork: the receiver is forked while the journal is closed; all other processes
+ *   are started with exec and open their own connection. If the journal cannot be opened again, the loop retries; until then the
+ *   node decides nothing, but the receiver continues.
+ * - A receiver that ends by itself is restarted: at once if it had run for a while, otherwise after a delay.
+ * - Deadlines use clock_seconds(), so that a clock that is set back does not delay a SIGKILL.
  */
 #include <string.h>
 #include <unistd.h>

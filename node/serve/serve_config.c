@@ -1,9 +1,9 @@
-/* serve_config.c - the configuration that is in force: how it comes in, and how another one takes its place.
+/* serve_config.c - the configuration in effect: reading it at the start and replacing it at a reload.
  *
- * - A text is read once, checked whole, and kept: what was checked is what work processes get (SPOOL/node.conf), not the file
- *   that somebody may be editing. Included files are part of it.
- * - A reload takes everything or nothing: until the new text is checked, its copy written and its ports are open, the old
- *   configuration stays, copy included.
+ * - The text is read once, with its included files, checked as a whole and kept. Work processes get this checked copy
+ *   (SPOOL/node.conf), not the file, which somebody may be editing.
+ * - A reload is applied completely or not at all: until the new text is checked, its copy written and its ports are open, the old
+ *   configuration and its copy stay.
  * - The spool cannot change while the node runs.
  */
 #include <errno.h>

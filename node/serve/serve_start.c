@@ -1,8 +1,8 @@
-/* serve_start.c - from a checked configuration to a node whose receiver runs.
+/* serve_start.c - start the node from a checked configuration, up to the running receiver.
  *
- * - The sweep runs before the receiver does: what lies in incoming/ then is nobody's.
- * - No image is removed because the journal does not know it: it may have been lost, or be an older one (node/store/orphans.h).
- * - A full disk keeps no node from starting: the receiver refuses until there is space.
+ * - The spool is swept before the receiver starts: files in incoming/ then belong to no process.
+ * - No image is removed because it is not in the journal: the journal may be lost or an older one (node/store/orphans.h).
+ * - A full disk does not prevent the start: the receiver refuses objects until there is space.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,9 @@
-/* case_check.c - the files of a case against the digests that their rows got when they were received.
+/* case_check.c - compare the files of a case with the digests that the journal recorded when they were received.
  *
- * - The digest is of the data set as it came, so that it covers pixels and header alike; what we wrote before it (preamble and
- *   group 0002, PS3.10 7.1) is compared with the row: class, instance, transfer syntax.
- * - A file is as long as its digest says; its recorded length is not looked at, because one that was sent again by another sender
- *   may have a longer head.
- * - The files are read once more for it, and by that are in memory when the reconstruction reads them.
+ * - The digest is of the data set as received, so that it covers pixels and header. What the node wrote before it (preamble and
+ *   group 0002, PS3.10 7.1) is compared with the journal row: class, instance, transfer syntax.
+ * - The recorded file length is not compared, because a file that another sender sent again may have a longer group 0002.
+ * - The files are read once more for this, and are then in the page cache when the reconstruction reads them.
  */
 #include "node/worker/case_check.h"
 

@@ -1,10 +1,11 @@
-/* tomonode index: finds the case of each new instance. Parses what came from outside, so it is a process of its own: a header
- * that kills it kills nothing else, and the node sets that instance apart.
+/* tomonode index: find the case of each new instance. It parses untrusted data, so it is a separate process: a header that
+ * crashes it affects nothing else, and the node leaves that instance unassigned.
  *
- * - In order of arrival, one classification an instance, one transaction each: wherever it dies, the next one goes on there.
- * - An instance joins its case's newest job while that takes instances; else (begun, done) it opens a revision with all of them.
- * - The same UID again: the same bytes are nothing new, other bytes are set apart; neither changes a job.
- * - It stays a moment after the last instance, so that an exam that is just arriving does not start a process an image.
+ * - Instances are processed in order of arrival, with one classification and one transaction each. After a crash the next process
+ *   continues at the same instance.
+ * - An instance joins the newest job of its case while that job accepts instances; later it opens a revision with all of them.
+ * - If a UID is received again: equal bytes are ignored, other bytes are left unassigned; neither changes a job.
+ * - It waits a moment after the last instance, so that an exam that is arriving does not start one process per image.
  */
 #include <errno.h>
 #include <math.h>

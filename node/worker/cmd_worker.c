@@ -1,10 +1,11 @@
-/* tomonode worker DEVICE: opens a device, tests it, and reconstructs one case after the other on it, as the node says.
+/* tomonode worker DEVICE: open a device, test it, and reconstruct on it, one after the other, the cases that the node assigns.
  *
- * - What goes wrong with a case is written down by the attempt (node/worker/job_run.h); what goes wrong with the device is said
- * over the channel (node/process/worker_ipc.h), and the process ends: a broken CUDA context is mended by a new process alone.
- * - It waits without the journal, and gives back the memory of each case; what it keeps is the device.
- * - "auto" and "cuda" are no devices: it counts those that there are, says how many, and ends.
- * - SIGTERM ends it, in the midst of a case, too: shutting the channel down makes it readable, so that no signal is missed.
+ * - A failure of a case is recorded by the attempt (node/worker/job_run.h). A failure of the device is reported over the channel
+ *   (node/process/worker_ipc.h) and ends the process: only a new process can replace a broken CUDA context.
+ * - While it waits, it has no journal open. It frees the memory of each case and keeps only the device.
+ * - "auto" and "cuda" are not devices: for these it counts the devices, reports their number, and ends.
+ * - SIGTERM ends it, also during a case: the handler shuts the channel down, which makes it readable, so that no signal is
+ * missed.
  */
 #include <malloc.h>
 #include <signal.h>
