@@ -1,8 +1,8 @@
-/* digest.c - XXH3-128 over buffers, the rest of a file, and whole files in pieces.
+/* digest.c - XXH3-128 digests of buffers, of the rest of a file, and of whole files in pieces.
  *
- * - Files are read with read() into a buffer that stays in the cache, not mapped: a bad sector or a file that is cut short
- *   meanwhile must be an error, not a signal.
- * - The digest of a file in pieces can be made by several threads, and so costs little of the time that a large result takes.
+ * - Files are read with read() into a buffer that fits the cache; they are not mapped, because a bad sector or a file that is
+ *   truncated meanwhile must be an error, not a signal.
+ * - The digest of a file in pieces can be computed by several threads, so that it takes little time even for a large result.
  */
 #include "node/base/digest.h"
 

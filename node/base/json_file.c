@@ -1,4 +1,4 @@
-/* json_file.c - what is written for others to read: indented, in the order in which it was put together. */
+/* json_file.c - write JSON files for other programs: indented, members in the order in which they were added. */
 #include "node/base/json_file.h"
 
 #include <errno.h>

@@ -1,13 +1,12 @@
-/* log.c - one line an event. A line is built in one buffer, cleaned of control characters and written with one call, so that
- * lines of several processes do not mix and no value can forge a line of its own.
- * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; to syslog (RFC 3164, as the C library has
- * it):
+/* log.c - write one line per event. A line is built in one buffer, cleaned of control characters and written with one call, so
+ * that lines of several processes do not mix and no value can forge a line of its own.
+ * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; to syslog (RFC 3164, format of the C
+ * library):
  * "<30>Nov 21 04:00:07 tomonode[4711]: serve stored sop=1.2.3 bytes=42".
- * Where stderr is systemd's journal, "<6>" before it gives the line its priority (sd-daemon(3)), so that `journalctl -p crit`
- * finds it.
- * Who reads stderr (a pipe, a terminal, systemd's journal) or syslog's socket may stop reading: then a line waits PATIENCE_MS,
- * the ones behind it not at all, and they are lost and counted ("log-lost") until somebody reads again. The node's work does not
- * wait for its log; syslog(3) would.
+ * If stderr is systemd's journal, a prefix such as "<6>" gives the line its priority (sd-daemon(3)), for `journalctl -p crit`.
+ * If the reader of stderr (a pipe, a terminal, systemd's journal) or of syslog's socket stops reading, one line waits
+ * PATIENCE_MS; later lines do not wait, are lost and counted ("log-lost") until it reads again. So the node's work never waits
+ * for its log; syslog(3) would wait.
  */
 #include "node/base/log.h"
 

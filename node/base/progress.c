@@ -1,5 +1,5 @@
-/* progress.c - the bar of `recon` and `simulate`; see progress.h.
- * Signals only set a flag: the computation sees it through the monitor and ends in order, leaving no half-written file.
+/* progress.c - the progress bar of `recon` and `simulate`; see progress.h.
+ * Signals only set a flag. The computation checks it through the monitor and stops cleanly, so that no half-written file is left.
  */
 #include "node/base/progress.h"
 #include "kernels/clock.h"

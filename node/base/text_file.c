@@ -1,4 +1,5 @@
-/* text_file.c - reads one byte more than is allowed, so that nobody has to believe what a file says about its size. */
+/* text_file.c - read a text file of limited size: it reads one byte more than the limit, so that it need not trust the size that
+ * the file system reports. */
 #include "node/base/text_file.h"
 
 #include <errno.h>

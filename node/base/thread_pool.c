@@ -1,7 +1,7 @@
-/* thread_pool.c - threads that wait for parts of a loop.
+/* thread_pool.c - threads that execute the parts of a loop.
  *
- * - A part is taken under the lock; parts are large (milliseconds), so the lock is never the price.
- * - `left` counts the parts that are not finished, `next` the next one to take: the loop is over at left = 0.
+ * - A thread takes a part under the lock; parts are large (milliseconds), so that the cost of the lock does not matter.
+ * - `next` is the next part to take, `left` the number of unfinished parts: the loop is finished when left is 0.
  */
 #include "node/base/thread_pool.h"
 

@@ -1,8 +1,8 @@
-/* jobs.c - replay into memory.
+/* jobs.c - replay events into a view in memory.
  *
- * - The state comes from job_next() alone; the details only fill in what people and the scheduler want to know.
- * - A detail that is not a JSON object, or lacks what its event must have, makes the job JOB_IMPOSSIBLE: acting on half of
- *   what was written would be a guess.
+ * - The state is computed by job_next() only; the details add what reports and the scheduler need.
+ * - A detail that is not a JSON object, or lacks a member that its event needs, makes the job JOB_IMPOSSIBLE: to act on
+ * incomplete data would be a guess.
  */
 #include "node/jobs/jobs.h"
 

@@ -1,6 +1,7 @@
-/* jobs_objects.c - what a result is made of and where its parts are, as the events tell. See node/jobs/jobs_objects.h.
+/* jobs_objects.c - the objects of a result and their state at each destination, from events. See node/jobs/jobs_objects.h.
  *
- * The texts of all objects of a view lie in one piece of memory: a series has hundreds of objects, and a node thousands of jobs.
+ * The strings of all objects of a view are stored in one allocation: a series has hundreds of objects, and a node thousands of
+ * jobs.
  */
 #include "node/jobs/jobs_objects.h"
 

@@ -1,5 +1,5 @@
-/* options.c - getopt_long behind one table per command; see options.h for the conventions.
- * Help is generated, so that it cannot miss an option; the exit codes stand in one list below.
+/* options.c - parse options with getopt_long from one table per command; see options.h for the conventions.
+ * The help text is generated from the table, so that no option can be missing; the exit codes are in one list below.
  */
 #include "node/process/options.h"
 

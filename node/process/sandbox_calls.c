@@ -1,11 +1,11 @@
-/* sandbox_calls.c - the system calls of each role, by seccomp (libseccomp).
+/* sandbox_calls.c - the system calls that each role of a process may make, by seccomp (libseccomp).
  *
- * - Lists are of what is allowed; what is not on them answers EPERM, so that a call that a new library makes is an error in a
- *   sentence, and not the end of a case. Calls that have an older way beside them answer ENOSYS: the C library then takes that
- *   way, whose arguments can be looked at (clone3: the flags of clone() tell a thread from a process).
- * - Calls that only somebody who has taken the process over would make end it; the node sees signal 31 (Bad system call).
- * - For the GPU everything is allowed but what is named: its driver's library is closed and changes with each version.
- * - The lists name calls that are not there on every architecture or in every libseccomp: these are passed over.
+ * - The lists contain the allowed calls. Any other call returns EPERM, so that a new call of a library causes an error message
+ * and does not kill the process. Calls with an older alternative return ENOSYS: the C library then uses the alternative, whose
+ *   arguments can be checked (clone3: the flags of clone() distinguish a thread from a process).
+ * - Calls that only an attacker in control of the process would make kill it; the node sees signal 31 (Bad system call).
+ * - For the GPU every call is allowed except those listed: the library of its driver is closed and changes with each version.
+ * - Listed calls that do not exist on this architecture or in this libseccomp are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>

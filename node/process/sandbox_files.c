@@ -1,12 +1,11 @@
-/* sandbox_files.c - the files of each role, by Landlock (Linux 5.19 and later), with the system calls themselves: the C library
- * of Debian 12 has no functions for them, and its kernel headers are older than kernels that it runs on.
+/* sandbox_files.c - the files that each role of a process may use, by Landlock (Linux 5.19 and later). It makes the system calls
+ * itself: the C library of Debian 12 has no functions for them, and its kernel headers are older than kernels that it runs on.
  *
- * - What is allowed is a list of places with the rights below them; everything else cannot be opened, made, renamed or removed.
- *   Descriptors that are open already go on working.
- * - The journal is three files in the spool's own folder, beside everything else: they are named one by one. The node keeps
- *   them in existence (journal_open), because a rule holds for the file that is there now, not for one that takes its name
- *   later.
- * - A place that does not exist is left out: what is not there cannot be read.
+ * - The rules list folders and files with the rights below them; nothing else can be opened, created, renamed or removed.
+ *   Descriptors that are already open continue to work.
+ * - The journal is three files in the spool's own folder, next to everything else, so they are listed one by one. The node keeps
+ *   them in existence (journal_open), because a rule applies to the present file, not to a later one of the same name.
+ * - A path that does not exist is skipped: nothing can be read there.
  */
 #include <errno.h>
 #include <fcntl.h>

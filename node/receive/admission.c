@@ -1,8 +1,9 @@
-/* admission.c - the allow-list.
+/* admission.c - the access list of peers.
  *
- * A peer matches when all that its entry names matches: its AE title (trailing and leading blanks do not count), its address (one
- * of the network, or of those that the configured host had when the receiver started), the certificate that it showed. The first
- * entry that matches counts; several may share an AE title. What the nearest entry lacked is the reason for a rejection.
+ * A peer matches an entry if everything that the entry specifies matches: its AE title (without leading and trailing blanks), its
+ * address (in the network, or one of those that the configured host had when the receiver started), its certificate. The first
+ * matching entry is used; several entries may have the same AE title. The reason for a rejection is what did not match in the
+ * entry that matched most.
  */
 #include "node/receive/admission.h"
 

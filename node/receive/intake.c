@@ -1,11 +1,12 @@
-/* intake.c - one association's objects: spool, journal, status.
+/* intake.c - receive the objects of one association: spool, journal, response.
  *
- * The order for each object, none of it may be swapped:
+ * The order for each object must not be changed:
  *   .part written → fsync → rename → fsync of the folder → journal row committed → response 0000.
- * Whatever fails before the row is there: the file is removed and the sender gets A700 (it may try again later), never a success.
- * - Below the reserve an object is refused before a byte is written, so that the journal always has room.
- * - The same bytes under the same UID again: success, nothing is kept twice. Success still means that the file is
- *   there: where it was lost, cut short, or found damaged by who read it, the bytes sent again take its place.
+ * If anything before the journal row fails, the file is removed and the response is A700 (the sender may try again), never
+ * success.
+ * - If free space is below the reserve, an object is refused before a byte is written, so that the journal always has space.
+ * - If the same bytes are received again under the same UID, the response is success and nothing is stored twice. Success still
+ *   means that the file is stored: if it was lost, truncated or marked as damaged, the bytes received again replace it.
  */
 #include "node/receive/intake.h"
 

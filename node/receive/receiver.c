@@ -1,13 +1,13 @@
-/* receiver.c - the listener: accepts, forks a process per association, reaps, and knows when to stop.
+/* receiver.c - the listener: accept connections, fork a process per association, reap these processes, and stop.
  *
  * - It parses nothing and opens no journal: a peer can only harm the process of its own association. TLS contexts (certificates,
- *   keys) are made here, before any fork; handshakes are made there.
- * - It alone knows of all associations, so it keeps the limits of each sender; processes ask it (node/receive/association_ipc.h)
- * and are believed about themselves only.
- * - A place belongs to who uses it: while all are taken, connections of which no association comes make room for others.
- * - An association dies with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
- *   dead node can go on writing beside a new one.
- * - Signals are blocked but while waiting, so that none is lost between a look and the wait.
+ *   keys) are created here before any fork; handshakes are made in the association's process.
+ * - Only the listener knows all associations, so it keeps the limits of each sender; the processes send it requests
+ *   (node/receive/association_ipc.h), and it accepts from each only information about its own association.
+ * - When the maximum number of connections is reached, connections that have not become an association are closed for new ones.
+ * - An association ends with its listener, and the listener with the node that started it (PR_SET_PDEATHSIG): no association of a
+ *   dead node can continue to write at the same time as a new node.
+ * - Signals are blocked except while waiting, so that none is lost between a check and the wait.
  */
 #include "node/receive/receiver.h"
 

@@ -1,14 +1,15 @@
-/* journal.c - append-only log of instances and job events, the only durable truth about them.
+/* journal.c - the append-only record of instances and job events.
  *
- * - append returns after the row is on disk (WAL, synchronous=FULL: one fsync a commit)
- * - state is never stored, always replayed: see job_next() in job.c
- * - an event is appended only where it fits: the job is replayed inside the writing transaction (what came since this process
- *   replayed it last, see journal_job_state()), and SQLite lets one writer in at a time, so the journal of a healthy node never
- *   holds an impossible event; one that is found there (damage) quarantines its job, never the node
- * - statements that append are prepared once and kept; walks (replay, members) prepare their own, so that a callback may append
- * - WAL and index file stay when the last one closes: processes that may open no other files are allowed these very files
- *   (node/process/sandbox_files.c)
- * - the file is 0600, opened O_CLOEXEC (SQLite does), and must not be carried across fork
+ * - A function that appends returns after the row is on disk (WAL, synchronous=FULL: one fsync per commit).
+ * - The state of a job is never stored, but computed by replay: see job_next() in job.c.
+ * - An event is appended only if it fits: the job is replayed inside the writing transaction (only events since the last replay
+ * by this process, see journal_job_state()), and SQLite permits one writer at a time, so that the journal of an intact node has
+ * no impossible event. One that is found (damage) quarantines its job and does not stop the node.
+ * - Statements that append are prepared once and kept; functions that iterate (replay, members) prepare their own, so that a
+ *   callback may append.
+ * - WAL and index file remain when the last connection closes: processes that may open no other files are allowed exactly these
+ *   (node/process/sandbox_files.c).
+ * - The file has mode 0600, is opened with O_CLOEXEC (by SQLite), and must not be used across a fork.
  */
 #include "node/store/journal_internal.h"
 

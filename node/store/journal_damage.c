@@ -1,8 +1,9 @@
-/* journal_damage.c - instances whose files are not what was received: found by who read them, over when they came again.
+/* journal_damage.c - marks for instances whose files differ from what was received: set by the reader that finds the difference,
+ * removed when the object is received again.
  *
- * - The mark changes no job: the worker that sets it holds the job in an event of its own. It tells the receiver that the same
- *   object, sent again, is to take the file's place, and the manager when nothing of a held case is damaged any more.
- * - A mark too many costs nothing: the next reader takes it away, or sets it again.
+ * - The mark does not change a job: the worker that sets it appends a separate event to hold the job. The mark tells the receiver
+ *   to replace the file when the same object is sent again, and the manager when a held case has no damaged file any more.
+ * - An unneeded mark does no harm: the next reader of the file removes it, or sets it again.
  */
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
-/* spool.c - the folder where bytes lie, and the order that makes a rename durable.
+/* spool.c - the folder that stores received files and results, and the order of calls that makes a rename durable.
  *
- * - A name is made of the time, the process and a counter: unique without a look at the disk, and nothing from outside is in it.
- * - Durable means: fsync of the file, rename, fsync of the folder it went to. The folder it came from needs none: should a crash
- *   bring the old name back, the sweep at start removes it.
- * - An instance file without a row of the journal was never acknowledged, if this is the journal that its sender was answered
- *   by. Who put an older one back cannot be told from a crash, so the sweep sets such files aside (node/store/orphans.h).
+ * - A file name consists of the time, the process and a counter: unique without reading the disk, and free of received data.
+ * - To make a rename durable: fsync the file, rename it, fsync the folder that it was moved to. The source folder needs no fsync:
+ *   if a crash brings the old name back, the sweep at the start removes it.
+ * - An instance file without a row in the journal was never acknowledged, provided that this is the journal of that time. After a
+ *   restore of an older journal this cannot be known, so the sweep moves such files aside (node/store/orphans.h).
  */
 #include "node/store/spool.h"
 
