@@ -1,7 +1,7 @@
-/* cmd_bench.c - `tomonode bench`: how fast this machine's devices reconstruct, as a line of JSON for each work and device.
+/* cmd_bench.c - `tomonode bench`: measure how fast the devices reconstruct; print a line of JSON for each work and device.
  *
- * Lines come when they are measured. Works that do not fit a device, or fail on it, make a line with `error` and the exit code,
- * and the others go on; a device that is broken is left.
+ * A line is printed when it is measured. A work that does not fit a device, or fails on it, prints a line with `error` and the
+ * exit code, and the next works are measured. After a device is found broken, its other works are skipped.
  */
 #include <errno.h>
 #include <jansson.h>

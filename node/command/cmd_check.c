@@ -1,4 +1,5 @@
-/* cmd_check.c - `tomonode check`: every problem of a configuration, else what it means, and what is allowed but looks unwise. */
+/* cmd_check.c - `tomonode check`: print every problem of a configuration, or else its effect; warn of what is valid but unwise.
+ */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

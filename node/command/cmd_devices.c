@@ -1,5 +1,5 @@
-/* cmd_devices.c - `tomonode devices`: what could reconstruct here, as the names that --device and node.device take, and why there
- * is no GPU where there is none; with --check, whether they compute what they should. */
+/* cmd_devices.c - `tomonode devices`: list the devices of this machine by their names for --device and node.device, and the
+ * reason if there is no GPU; with --check, test whether they compute correctly. */
 #include <jansson.h>
 #include <stdio.h>
 

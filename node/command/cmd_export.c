@@ -1,4 +1,4 @@
-/* cmd_export.c - `tomonode export`: DICOM objects as files for other programs. */
+/* cmd_export.c - `tomonode export`: convert DICOM objects to files for other programs. */
 #include <errno.h>
 #include <fts.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* cmd_import.c - `tomonode import`: Interfile projection data, of PET or of parallel beams, become sinogram objects; a picture is
- * scanned by parallel beams. */
+/* cmd_import.c - `tomonode import`: convert Interfile projection data, of PET or of parallel beams, to sinogram objects; project
+ * a picture with parallel beams. */
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>

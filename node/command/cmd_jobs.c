@@ -1,5 +1,5 @@
-/* list, show, retry, cancel, priority: read the journal and, for the last three, append to it. The node need not run; when it
- * does, it notices. */
+/* list, show, retry, cancel, priority: read the journal; the last three also append to it. The node need not run; if it runs, it
+ * notices the new events. */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

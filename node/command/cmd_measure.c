@@ -1,4 +1,4 @@
-/* cmd_measure.c - `tomonode measure`: figures of image quality of a reconstructed object. */
+/* cmd_measure.c - `tomonode measure`: compute figures of image quality from a reconstructed object. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* cmd_recon.c - `tomonode recon`: from DICOM files to results, without a node. Every case that can be reconstructed is; the
- * others get a sentence each, and the exit code says that there were some. */
+/* cmd_recon.c - `tomonode recon`: reconstruct DICOM files without a running node. Every valid case is reconstructed; for each
+ * other one the reason is printed, and the exit code reports that there were some. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>

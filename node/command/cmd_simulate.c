@@ -1,5 +1,5 @@
-/* cmd_simulate.c - `tomonode simulate dbt`: a phantom's exam as DICOM files, the way a modality would write them. `simulate pet`
- * is node/command/cmd_simulate_pet.c, `simulate parallel` node/command/cmd_simulate_parallel.c. */
+/* cmd_simulate.c - `tomonode simulate dbt`: write a simulated exam of a phantom as DICOM files, as a modality would. `simulate
+ * pet` is in node/command/cmd_simulate_pet.c, `simulate parallel` in node/command/cmd_simulate_parallel.c. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* cmd_simulate_parallel.c - `tomonode simulate parallel`: a phantom or a picture in parallel beams as sinogram objects. */
+/* cmd_simulate_parallel.c - `tomonode simulate parallel`: write a parallel beam scan of a phantom or a picture as sinogram
+ * objects.
+ */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cmd_simulate_pet.c - `tomonode simulate pet`: a phantom in a PET scanner as sinogram objects. */
+/* cmd_simulate_pet.c - `tomonode simulate pet`: write a PET scan of a phantom as sinogram objects. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>

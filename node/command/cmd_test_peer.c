@@ -1,8 +1,7 @@
-/* cmd_test_peer.c - `tomonode test-peer NAME`: can results be delivered there?
+/* cmd_test_peer.c - `tomonode test-peer NAME`: test whether results can be delivered to a destination.
  *
- * Three steps, each with its time and its answer in words: association, C-ECHO, C-STORE of a small object. The object is a
- * Secondary Capture of a made-up patient, "TOMONODE^TEST", with fresh UIDs, so that whoever finds it in the archive knows what it
- * is.
+ * Three steps, each with its duration and its result in words: association, C-ECHO, C-STORE of a small object. The object is a
+ * Secondary Capture of a fictitious patient, "TOMONODE^TEST", with new UIDs, so that it is recognised in the archive.
  */
 #include <errno.h>
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* tomonode http: the process that browsers talk to (node/status/status_http.h). `tomonode status` starts it, with the listening
- * socket and a channel and nothing else open, and starts another one when it dies.
+/* tomonode http: the process that serves HTTP to browsers (node/status/status_http.h). `tomonode status` starts it with only the
+ * listening socket and a socket pair open, and restarts it when it dies.
  */
 #include <signal.h>
 #include <sys/resource.h>

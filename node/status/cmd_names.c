@@ -1,5 +1,5 @@
-/* tomonode names: reads the patient's name and ID of the images that the status page asks for, and ends. It parses what came from
- * outside, so it is a process of its own that may die; it writes nothing, opens the images alone, and has no network.
+/* tomonode names: read the patient's name and ID from the images that the status page requests, then exit. It parses untrusted
+ * data, so it is a separate process that may crash; it writes no file, opens only the images, and has no network access.
  */
 #include <stdio.h>
 #include <string.h>

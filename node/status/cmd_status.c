@@ -1,11 +1,11 @@
-/* tomonode status: what the manager starts to show the node's state. It reads the journal, answers the questions of the process
- * that speaks HTTP, and writes down what a person wants, as `tomonode retry` and `cancel` do.
+/* tomonode status: started by the manager to show the state of the node. It reads the journal, serves the requests of the HTTP
+ * process, and appends the events that users request, as `tomonode retry` and `cancel` do.
  *
- * - The process that speaks HTTP (node/status/cmd_http.c) is its child, with the listening socket and a channel
- *   (node/status/status_ipc.h) and nothing else. When it dies another one is started; what it asks for is checked here again.
- * - Needs: reading the journal and the spool, fork and exec of this program, and, where actions are allowed, writing the journal.
- *   No network: the listening socket is only handed on.
- * - Nothing here is the truth, and nobody waits for this process: it may be killed at any moment.
+ * - The HTTP process (node/status/cmd_http.c) is its child and has only the listening socket and a socket pair
+ *   (node/status/status_ipc.h). If it dies, another one is started. Its requests are checked again in this process.
+ * - It needs to read the journal and the spool, to fork and exec this program and, if actions are allowed, to write the journal.
+ *   It needs no network: it only passes the listening socket on.
+ * - It stores nothing of its own, and no process waits for it: it may be killed at any time.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* metrics_text.c - the metrics in the text format of Prometheus 0.0.4. Names, units and suffixes as its conventions have them:
- * base units (seconds, bytes), `_total` on counters. */
+/* metrics_text.c - write the metrics in the Prometheus text format 0.0.4. Names, units and suffixes follow its conventions: base
+ * units (seconds, bytes), `_total` for counters. */
 #include "node/base/version.h"
 #include "node/status/status.h"
 

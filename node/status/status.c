@@ -1,4 +1,4 @@
-/* status.c - looks at journal, spool and disk; see node/status/status.h. */
+/* status.c - read the state of journal, spool and disk; see node/status/status.h. */
 #include "node/status/status.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* status_case.c - the page of one case: its state, where its results are, what happened, where the time went. */
+/* status_case.c - write the page of one case: its state, its results, its events, the time of each stage. */
 #include <stdio.h>
 #include <string.h>
 

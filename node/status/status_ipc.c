@@ -1,4 +1,4 @@
-/* status_ipc.c - a question is one structure, an answer a header and its bytes. Every wait has an end. */
+/* status_ipc.c - a request is one structure, a reply a header and its bytes. Every wait has a time limit. */
 #include "node/status/status_ipc.h"
 
 #include <errno.h>

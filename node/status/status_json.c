@@ -1,4 +1,4 @@
-/* status_json.c - the same as the page, for programs. Names of patients are there where the page has them. */
+/* status_json.c - write the contents of the status page as JSON, for programs. It has patients' names if the page has them. */
 #include <string.h>
 
 #include "node/base/version.h"

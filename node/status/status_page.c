@@ -1,9 +1,9 @@
-/* status_page.c - the page: what is wrong, the cases, destinations, devices, disk.
+/* status_page.c - write the overview: problems, cases, destinations, devices, disk.
  *
- * - It is whole without script: forms, links, <details>, a refresh. node/status/web/status.js only exchanges sections that
- * changed.
- * - A section or case keeps its id from one look to the next: script, focus and opened details go by it.
- * - No style and no script stand in the page itself: the Content-Security-Policy allows none.
+ * - The page works without script: forms, links, <details>, a refresh. node/status/web/status.js only replaces sections that
+ *   changed.
+ * - A section or case keeps its id between updates: script, focus and opened details depend on it.
+ * - The page contains no style and no script itself: the Content-Security-Policy forbids them.
  */
 #include <stdio.h>
 #include <string.h>

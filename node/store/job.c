@@ -1,15 +1,15 @@
-/* job.c - the table of a job's life.
+/* job.c - the state table of jobs.
  *
- * - One row a state, one entry an event; whatever is not written is JOB_IMPOSSIBLE (an answer, never an assert).
- * - COLLECTING is the only way into READY that needs instances to be looked at, so every event that may change what there is
- *   (another instance, a person's retry) leads back to it, and completeness is decided anew.
- * - A job that a worker has begun takes no more instances: a late one opens a revision, a job of its own.
- * - A cancelled job goes on taking its case's instances (the person said "not this case"), and what a sender process that was
- *   under way has done is still written down, so that a retry knows it.
- * - Delivered jobs are cleaned, and cancelled ones, which a person has given up; no others.
- * - A commitment is true whenever it comes: also late, when the job had been given up as a dead letter. One that failed sends
- *   the job back to where objects are due.
- * - JOB_IMPOSSIBLE is an end: no event leads out.
+ * - One row per state, one entry per event; a missing entry is JOB_IMPOSSIBLE (a return value, never an assertion).
+ * - Only COLLECTING leads to READY by a check of the instances, so every event that may change them (another instance, a manual
+ *   retry) leads back to COLLECTING, where completeness is decided again.
+ * - A job that a worker has started accepts no more instances: a late one opens a revision, which is a job of its own.
+ * - A cancelled job still accepts instances of its case (the person cancelled the case), and the outcome of a delivery that was
+ *   running is still recorded, so that a retry knows it.
+ * - Only delivered and cancelled jobs are cleaned.
+ * - `committed` is accepted at any time, also late, when the job was already a dead letter. `commit-failed` returns the job to
+ *   the state in which objects are due.
+ * - JOB_IMPOSSIBLE is final: no event leads out of it.
  */
 #include "node/store/job.h"
 

@@ -1,4 +1,4 @@
-/* journal_events.c - classifications and events: what is appended, in which transaction; walks and sums. */
+/* journal_events.c - classifications and events: append them in the right transaction, iterate over them, and sum them up. */
 #include <errno.h>
 #include <jansson.h>
 #include <stddef.h>
