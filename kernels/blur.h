@@ -1,14 +1,14 @@
-/* The kernel of a Gaussian convolution. C11, C++17 and CUDA C++. */
+/* The weights of a Gaussian convolution kernel. C11, C++17 and CUDA C++. */
 #ifndef TOMONODE_KERNELS_BLUR_H
 #define TOMONODE_KERNELS_BLUR_H
 
 #include <math.h>
 
-#define BLUR_CUT 4.0 /* sigma */
+#define BLUR_CUT 4.0 /* the kernel ends at this distance, in sigma */
 
-/* Weights 0..reach, the same on both sides, of a kernel that is cut at BLUR_CUT sigma and whose sum is then 1; h: distance of
- * voxels, n: how many there are (weights that reach further are not made), n floats of room. Returns the reach; sigma = 0: the
- * weight 1 alone. */
+/* Compute weights 0..reach of a symmetric kernel that is cut off at BLUR_CUT sigma and normalised to the sum 1. sigma, h: width
+ * and voxel pitch, mm; n: room in ret_weight, floats; weights beyond n are dropped. Return reach, at most n - 1; for sigma = 0 it
+ * is 0 with the single weight 1. */
 static inline int blur_weights(double sigma, double h, int n, float *ret_weight)
 {
 	double width = sigma / h, sum = 1;

@@ -1,5 +1,5 @@
-/* The two clocks, in seconds. What is to be held against other machines or to outlive the process (the journal, headers, logs)
- * takes the wall clock, which somebody may set; deadlines and durations take the one that only runs. */
+/* The two clocks, in seconds. Use the wall clock, which an administrator can set, for times that are compared with other machines
+ * or outlive the process (journal, DICOM headers, logs). Use the monotonic clock for deadlines and durations. */
 #ifndef TOMONODE_KERNELS_CLOCK_H
 #define TOMONODE_KERNELS_CLOCK_H
 
@@ -13,13 +13,13 @@ static inline double clock_read(clockid_t id)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* s since the epoch */
+/* Return the wall-clock time, s since the epoch. */
 static inline double clock_wall(void)
 {
 	return clock_read(CLOCK_REALTIME);
 }
 
-/* s since some moment; nobody sets it */
+/* Return the monotonic time, s since an arbitrary start; setting the wall clock does not change it. */
 static inline double clock_seconds(void)
 {
 	return clock_read(CLOCK_MONOTONIC);

@@ -1,4 +1,4 @@
-/* device.c - what is the same for all devices. */
+/* device.c - the functions that are the same for all devices. */
 #include "kernels/device.h"
 
 #include <errno.h>

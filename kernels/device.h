@@ -1,13 +1,13 @@
-/* Devices: where vectors live and operators run. One table of functions per kind; a table with an empty slot is refused.
+/* Compute devices: they hold vectors and run operators. Each kind (CPU, CUDA) has one table of functions; device_check() refuses
+ * a table with an empty slot.
  *
- * - A `struct buf` is float32 memory of one device. Algorithms hand it around, never look inside.
- * - A `struct projection` is a prepared system matrix A (rows: bins, columns: voxels, entries in mm). Everything it needs is
- *   allocated when it is created; forward() and adjoint() allocate nothing.
- * - Rows whose mask is not above 0 are zero rows: forward gives 0 there, adjoint ignores the bin.
- * - Work is queued and done in order on QUEUE_WORK; functions that give a number or host data wait for it. Transfers that overlap
- *   with work have queues of their own: see order().
- * - A device and its objects belong to one thread at a time; the device threads inside itself.
- */
+ * - A `struct buf` is float32 memory of one device. Algorithms pass it on but never access its content.
+ * - A `struct projection` is a prepared system matrix A (rows: bins, columns: voxels, entries in mm). projection_create()
+ *   allocates all that it needs; forward() and adjoint() allocate nothing.
+ * - A row whose mask is not above 0 is a zero row: forward() writes 0 there, adjoint() ignores the bin.
+ * - Work is queued on QUEUE_WORK and runs in order; functions that return a number or host data wait for it. Transfers that
+ *   overlap with work have their own queues: see order().
+ * - Only one thread at a time may use a device and its objects; the device runs its own threads inside a call. */
 #ifndef TOMONODE_KERNELS_DEVICE_H
 #define TOMONODE_KERNELS_DEVICE_H
 
@@ -25,72 +25,73 @@ extern "C" {
 #endif
 
 struct device;
-struct projection; /* each device has its own */
+struct projection; /* defined by each device */
 
 struct buf {
 	struct device *dev;
-	float *mem; /* an address of the device */
-	size_t n;   /* floats */
+	float *mem; /* address in the device's memory */
+	size_t n;   /* length, floats */
 };
 
 enum projection_model {
-	PROJECTION_EXACT = 1, /* ray walk, Siddon lengths: the reference */
-	PROJECTION_SLICES,    /* SCAN_DBT only: bilinear in each slice times the ray's length in it; exact adjoint by gathering */
-	PROJECTION_PATHS,   /* SCAN_PARALLEL and z_fastest only: the entries of PROJECTION_EXACT, the transaxial path of one angle
-			       and radius walked once for all planes (kernels/paths.h); exact adjoint */
-	PROJECTION_JOSEPH,  /* the same with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
-	PROJECTION_SAMPLED, /* stacks alone (kernels/lines.h): bilinear at points every `sampling` mm along the ray; exact adjoint
-			     */
+	PROJECTION_EXACT = 1, /* ray walk with Siddon's lengths: the reference */
+	PROJECTION_SLICES,  /* SCAN_DBT only: bilinear weight in each slice times the ray's length in it; the adjoint gathers and
+			       is exact */
+	PROJECTION_PATHS,   /* SCAN_PARALLEL with z_fastest only: the entries of PROJECTION_EXACT, but the transaxial path of an
+			       angle and radius is computed once for all planes (kernels/paths.h); exact adjoint */
+	PROJECTION_JOSEPH,  /* as PATHS with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
+	PROJECTION_SAMPLED, /* stacks only (kernels/lines.h): bilinear interpolation at points every `sampling` mm along the ray;
+			       exact adjoint */
 };
 
 struct projection_spec {
 	enum projection_model model;
-	const struct scan *scan; /* borrowed, must outlive the projection */
-	int first, n_views;	 /* the views [first, first + n_views) of the scan: a subset is contiguous */
+	const struct scan *scan; /* borrowed; must outlive the projection */
+	int first, n_views;	 /* the views [first, first + n_views) of the scan; a subset is contiguous */
 	const struct grid *grid; /* copied */
-	const struct buf *mask;	 /* n_views * n_v * n_u, borrowed: 1 counts; 0 no data; -1 does not count either, and shows air
-				    (see  mark()); NULL: every bin counts */
-	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: the whole */
-	bool deterministic; /* bitwise the same result in every run */
-	double sampling;    /* SAMPLED: mm, > 0 */
-	bool sweeps;	    /* row_sweep() will be called */
+	const struct buf *mask; /* n_views * n_v * n_u floats, borrowed: 1: use the bin; 0: no data; -1: do not use the bin, which
+				   saw air (see mark()); NULL: use every bin */
+	int tile[2];		/* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: no tiling */
+	bool deterministic;	/* every run gives bitwise the same result */
+	double sampling;	/* SAMPLED: distance of the points, mm, > 0 */
+	bool sweeps;		/* the caller will use row_sweep() */
 };
 
 enum device_queue {
-	QUEUE_WORK = 0, /* everything but the two below */
-	QUEUE_UP,	/* upload_begin() */
-	QUEUE_DOWN,	/* download_begin() */
+	QUEUE_WORK = 0, /* all work except the two transfers below */
+	QUEUE_UP,	/* used by upload_begin() */
+	QUEUE_DOWN,	/* used by download_begin() */
 };
 
-/* What tally() counts beside the histogram. */
+/* Counts that tally() returns with the histogram. */
 struct tally {
-	size_t below, above; /* values that lie outside 0..65535 steps after rounding */
-	size_t bad;	     /* NaN and inf */
+	size_t below, above; /* values below 0 and above 65535 steps, after rounding */
+	size_t bad;	     /* NaN and inf values */
 };
 
 struct device_ops {
 	const char *kind; /* "cpu", "cuda" */
 	void (*destroy)(struct device *dev);
 
-	/* memory; alloc leaves the content undefined */
+	/* Memory. alloc() leaves the content undefined. */
 	int (*alloc)(struct device *dev, size_t n, struct buf *ret_buf, struct err *err);
 	void (*release)(struct buf *b);
 	int (*upload)(struct buf *dst, const float *src, struct err *err);   /* dst->n floats */
 	int (*download)(const struct buf *src, float *dst, struct err *err); /* src->n floats */
 
-	/* Host memory that transfers at full speed (pinned, where that means something). Content undefined. The device keeps what
-	 * is freed for the next host_alloc() and gives it back when it is closed. */
+	/* Host memory for fast transfers (pinned for CUDA), content undefined. The device keeps freed memory for the next
+	 * host_alloc() and releases it when it is closed. */
 	int (*host_alloc)(struct device *dev, size_t bytes, void **ret, struct err *err);
-	void (*host_free)(struct device *dev, void *memory); /* takes NULL; what transfers to or from it is waited for */
-	/* Transfers that overlap with work: src and dst, from host_alloc(), are left alone until wait(). */
+	void (*host_free)(struct device *dev, void *memory); /* accepts NULL; waits for transfers from or to the memory */
+	/* Start a transfer that overlaps with work. src and dst come from host_alloc(); do not access them before wait(). */
 	int (*upload_begin)(struct buf *dst, const float *src, struct err *err);
 	int (*download_begin)(const struct buf *src, float *dst, struct err *err);
-	/* What is queued on `after` from now on starts when all that is on `before` now has ended; wait()
-	 * lets the caller wait. */
+	/* order(): let work that is queued on `after` from now on start only when all work queued on `before` so far has ended.
+	 * wait(): block the caller until the queue is empty. */
 	int (*order)(struct device *dev, enum device_queue before, enum device_queue after, struct err *err);
 	int (*wait)(struct device *dev, enum device_queue queue, struct err *err);
 
-	/* vectors of equal length; ret may be an input */
+	/* Vectors of equal length; ret may be one of the inputs. */
 	int (*fill)(struct buf *x, float value, struct err *err);
 	int (*copy)(const struct buf *x, struct buf *ret, struct err *err);
 	int (*multiply)(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err);
@@ -98,34 +99,35 @@ struct device_ops {
 	int (*threshold)(struct buf *x, float at, float value, struct err *err);   /* x > at ? value : 0 */
 	int (*rule_voxels)(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x,
 			   struct err *err); /* x = rule_voxel(x, num, den) */
-	/* Convolution of a volume with a Gaussian, separable, kernels cut at 4 sigma and then normalised; 0 outside the grid, so
-	 * it is its own adjoint. sigma: mm per axis, 0: that axis stays. x, work and ret are different buffers of the grid's
-	 * size. */
+	/* Convolve a volume with a separable Gaussian; each kernel is cut off at 4 sigma and then normalised. Outside the grid
+	 * the volume counts as 0, so the operator is its own adjoint. sigma: mm per axis; 0 leaves that axis unchanged. x, work
+	 * and ret are three different buffers of the grid's size. */
 	int (*blur)(const struct buf *x, const struct grid *grid, const double sigma[3], struct buf *work, struct buf *ret,
 		    struct err *err);
-	/* Rows of n values convolved with a symmetric kernel: ret[o][i][k] = sum over j of kernel[|i - j|] y[o][j][k], o <
-	 * n_outer, k < n_inner, i, j < n; kernel: n floats on the host, copied. ret is not y. */
+	/* Convolve rows of n values with a symmetric kernel: ret[o][i][k] = sum over j of kernel[|i - j|] y[o][j][k], o <
+	 * n_outer, k < n_inner, i, j < n. kernel: n floats on the host, copied. ret must not be y. */
 	int (*convolve)(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
 			struct err *err);
-	/* ret = gradient of the penalty at x (kernels/prior.h); 0 where x is exactly 0. ret is not x. */
+	/* ret = gradient of the penalty at x (kernels/prior.h), 0 where x is exactly 0. ret must not be x. */
 	int (*prior_gradient)(const struct prior *prior, const struct buf *x, const struct grid *grid, struct buf *ret,
 			      struct err *err);
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
-	/* Histogram of every stride-th value that is finite, in steps: bins[steps_of(x, offset, step)] (kernels/steps.h) is
-	 * counted up, limited to 0..65535; the counts in ret_tally are over all values, each in one of them at most. */
+	/* Compute a histogram of every stride-th value that is finite: increment bins[steps_of(x, offset, step)]
+	 * (kernels/steps.h), with the index limited to 0..65535. The counts in ret_tally cover all values; each value is counted
+	 * in at most one of them. */
 	int (*tally)(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 		     struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
 			      struct err *err); /* sum over p > floor of y ln p - p */
 
-	/* Steps a second that the device can make at most, measured now, in some ten milliseconds. A step is what every projector
-	 * makes of every voxel and ray at least: the linear interpolation between two neighbours, sum += w0 y[i] + w1 y[i + 1], y
-	 * in the memory nearest to the arithmetic (level-1 cache, shared memory). A limit for benchmarks to be compared with. */
+	/* Measure the largest number of steps per second that the device can compute; takes about ten milliseconds. A step is the
+	 * least that any projector does per voxel and ray: a linear interpolation between two neighbours, sum += w0 y[i] + w1 y[i
+	 * + 1], with y in the fastest memory (level-1 cache, shared memory). Benchmarks compare with this limit. */
 	int (*step_rate)(struct device *dev, double *ret_per_s, struct err *err);
 
-	/* The system matrix. projection_bytes: what this projection alone allocates; scratch_bytes: working memory that all
-	 * projections of the device share, so that the largest counts once. */
+	/* The system matrix. projection_bytes(): memory that this projection alone allocates. scratch_bytes(): working memory
+	 * that all projections of the device share; only the largest counts. */
 	size_t (*projection_bytes)(struct device *dev, const struct projection_spec *spec);
 	size_t (*scratch_bytes)(struct device *dev, const struct projection_spec *spec);
 	int (*projection_create)(struct device *dev, const struct projection_spec *spec, struct projection **ret,
@@ -135,30 +137,30 @@ struct device_ops {
 		       struct err *err); /* y = A x, y += A x */
 	int (*adjoint)(struct projection *a, const struct buf *y, bool add, struct buf *x,
 		       struct err *err); /* x = A'y, x += A'y */
-	/* SCAN_PARALLEL with planes of no rise: each voxel's sum over the views of y, linear between radial bins (which are
-	 * equidistant) at the projection of the voxel's middle, from the plane whose z lies in the voxel's slice (their mean,
-	 * where several do); 0 outside the field of view. The second half of filtered backprojection: voxel-driven, not the
+	/* The second half of filtered backprojection, for SCAN_PARALLEL with planes of rise 0: add up over the views, for each
+	 * voxel, the value of y at the projection of the voxel's centre, linear between equidistant radial bins, from the plane
+	 * whose z is in the voxel's slice (the mean if there are several). 0 outside the field of view. Voxel-driven, so not the
 	 * adjoint. */
 	int (*back_interpolated)(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 
-	/* A sweep of Kaczmarz' method (Gordon, Bender & Herman 1970) over all rays of a stack (kernels/lines.h), each slice for
-	 * itself: x += relaxation (y_i - <a_i, x>) / |a_i|^2 a_i for ray i = view by view, in each view the radial bins 0, s, 2 s
-	 * ..., then 1, s + 1, ...: s is so large that the rays of a pass share no pixel, so that a pass may be done at once and
-	 * is still exact (lines_stride()). A projection with `sweeps`. */
+	/* Perform one sweep of Kaczmarz' method (Gordon, Bender & Herman 1970) over all rays of a stack (kernels/lines.h), each
+	 * slice independently: x += relaxation (y_i - <a_i, x>) / |a_i|^2 a_i. Order of the rays i: view by view, in each view
+	 * the radial bins 0, s, 2 s ..., then 1, s + 1, .... s (lines_stride()) is so large that the rays of a pass share no
+	 * pixel, so they can be computed in parallel with the exact result. Needs a projection with `sweeps`. */
 	int (*row_sweep)(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
-	/* A sub-iteration whose den = A'd depends on the subset alone and is kept: q = rule_data_bin(), any model, p may be
-	 * ret_q; mult, add and row may be NULL. Bins without a ray must come out as 0 from adjoint() whatever q is. */
+	/* Bins of a sub-iteration whose den = A'd depends only on the subset and is kept: q = rule_data_bin(), for any model. p
+	 * may be ret_q; mult, add and row may be NULL. For a bin without a ray, adjoint() must ignore the value of q. */
 	int (*rule_bins)(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 			 const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
 
-	/* A sub-iteration (kernels/rules.h). A pair buffer has 2 floats per bin; what lies where in it is the projection's own.
-	 * y: data >= 0; p = A x; row: length of each ray, NULL where the rule does not want it. Masked bins make pairs of 0.
+	/* A sub-iteration (kernels/rules.h). A pair buffer has 2 floats per bin, in an order that only the projection knows. y:
+	 * data >= 0; p = A x; row: length of each ray, NULL if the rule does not use it. Masked bins give pairs of 0.
 	 *   make_pair    from line integrals: pair = rule_bin(y, p, row)
 	 *   back_sums    num = A'q, den = A'd, or with `add` num += A'q, den += A'd
-	 * PROJECTION_PATHS and PROJECTION_JOSEPH answer ENOTSUP: their den is always kept.
-	 * And fused, without a vector of line integrals or sums, where fused() says so:
-	 *   forward_pair  pair = rule_bin(y, A x, row)       (x is not looked at where the rule wants no line)
+	 * PROJECTION_PATHS and PROJECTION_JOSEPH return ENOTSUP, because their den is always kept. Fused, without storing line
+	 * integrals or sums, if fused() is true:
+	 *   forward_pair  pair = rule_bin(y, A x, row)       (does not read x if the rule does not use p)
 	 *   back_update   x = rule_voxel(x, A'q, A'd) */
 	int (*make_pair)(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p,
 			 const struct buf *row, struct buf *ret_pair, struct err *err);
@@ -169,45 +171,45 @@ struct device_ops {
 			    const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*back_update)(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
-	/* What the views tell about each voxel (SCAN_DBT; either model): x = -1 where the bin nearest to the voxel's centre shows
-	 * air (mask < 0); else, unless x is < 0, x = 1 where a bin that counts lies within a voxel of it (slice_weight() > 0);
-	 * else x stays. From x = 0 and over all projections it makes the support. */
+	/* Mark the support of the volume from the masks of the views (SCAN_DBT, either model). For each voxel: x = -1 if the bin
+	 * nearest to its centre saw air (mask < 0); else, unless x < 0, x = 1 if a bin with mask > 0 is within one voxel of it
+	 * (slice_weight() > 0); else x is unchanged. Start with x = 0 and call it for all projections. */
 	int (*mark)(struct projection *a, struct buf *x, struct err *err);
 };
 
 struct device {
 	const struct device_ops *ops;
 	char name[96]; /* "cpu (2 threads, avx512f)", "cuda:0 (NVIDIA H200)": for logs and provenance */
-	size_t memory; /* bytes that it had free when it was opened (CUDA), that the machine has (CPU); 0 when unknown */
-	int index;     /* cuda:N */
-	void *state;   /* the device's own */
+	size_t memory; /* bytes: free when the device was opened (CUDA), installed in the machine (CPU); 0: unknown */
+	int index;     /* N of cuda:N */
+	void *state;   /* private to the device */
 };
 
-/* `spec`: "cpu", "cpu:THREADS", "cuda", "cuda:N" or "auto" (a CUDA device where there is one, else the CPU; device->name says
- * which). A build without CUDA answers ENODEV and says so. Ownership passes to the caller. */
+/* Open a device. `spec`: "cpu", "cpu:THREADS", "cuda", "cuda:N" or "auto" (a CUDA device if there is one, else the CPU;
+ * device->name tells which). The caller owns the device. ENODEV: no such device, or a build without CUDA. */
 int device_open(const char *spec, struct device **ret_dev, struct err *err);
-struct device *device_close(struct device *dev); /* takes NULL, returns NULL */
+struct device *device_close(struct device *dev); /* accepts NULL; returns NULL */
 
-/* Every CPU and CUDA device that can be opened, as text, one call per device; for `tomonode devices`. */
+/* Call `each` once for every CPU and CUDA device that can be opened; for `tomonode devices`. */
 int device_list(void (*each)(void *ctx, const char *spec, const char *name, size_t memory), void *ctx);
 
-/* Refuses a table with an empty slot; every device_xxx_open calls it. */
+/* Return EINVAL if a slot of the table is empty; every device_xxx_open() calls it. */
 int device_check(const struct device_ops *ops, struct err *err);
 
-/* The makers behind device_open; the CUDA one is a stub that answers ENODEV in a build without CUDA. */
+/* The constructors that device_open() calls. In a build without CUDA the CUDA one is a stub that returns ENODEV. */
 int device_cpu_open(int threads, struct device **ret_dev, struct err *err);
 int device_cuda_open(int index, struct device **ret_dev, struct err *err);
 int device_cuda_count(void);
 
-/* A CPU device for tests: fresh memory is NaN, freed memory too; a freed buffer that is used again and writing past the end of
- * one are answered with EFAULT. device_poison_check() looks at all memory there is or was; device_close() aborts where it would
- * complain. */
+/* A CPU device for tests that finds memory errors. New and freed memory holds NaN; the use of a freed buffer and writing past the
+ * end of a buffer return EFAULT. device_poison_check() checks all memory, also the freed; device_close() aborts the process if
+ * that check fails. */
 int device_poison_open(int threads, struct device **ret_dev, struct err *err);
 int device_poison_check(struct device *dev, struct err *err);
 
-/* n floats starting at `at` of b, sharing its memory; not to be released. */
+/* Return a view of n floats of b from index `at`. It shares the memory of b; do not release it. */
 struct buf buf_part(const struct buf *b, size_t at, size_t n);
-void buf_release(struct buf *b); /* takes an empty one; leaves it empty */
+void buf_release(struct buf *b); /* accepts an empty buffer; leaves it empty */
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,8 @@
-/* The error box that every layer passes upward.
+/* The error record that every layer passes up to its caller.
  *
- * A function that can fail takes a `struct err *` last (NULL: the caller does not care), returns 0 or a positive answer on
- * success and the negative of an errno value on failure. A message names the thing, the value found and where; it holds no
- * patient data, because the node logs it. Libraries never log: the node logs each error once.
- */
+ * A function that can fail takes a `struct err *` as its last argument (NULL: the caller does not need the message). It returns 0
+ * or a positive result on success and a negative errno value on failure. A message names the thing, the value found and the
+ * place. It holds no patient data, because the node logs it. Libraries never log; the node logs each error once. */
 #ifndef TOMONODE_KERNELS_ERR_H
 #define TOMONODE_KERNELS_ERR_H
 
@@ -12,18 +11,18 @@ extern "C" {
 #endif
 
 struct err {
-	int code;      /* errno value, 0 when nothing is wrong */
+	int code;      /* errno value; 0: no error */
 	char msg[500]; /* one sentence, no newline */
 };
 
-/* Record `code` and the formatted sentence; returns -code (never 0), so that `return err_set(...)` reads well. */
+/* Store `code` and the formatted sentence. Return -code (never 0), so that a function can end with `return err_set(...)`. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Put "WHERE: " before the sentence that is there; returns -err->code (or -EIO where err is NULL or empty). */
+/* Prepend "WHERE: " to the stored sentence. Return -err->code, or -EIO if err is NULL or empty. */
 int err_within(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Text from outside (values of files, their names) as one line of UTF-8, in place: control characters and bytes that are no UTF-8
- * become '?'. Every err->msg is so: it goes into logs, the journal and JSON. */
+/* Turn text from outside (values from files, file names) into one line of valid UTF-8, in place: replace control characters and
+ * invalid bytes by '?'. Every err->msg is cleaned in this way, because it goes into logs, the journal and JSON. */
 void err_clean(char *text);
 
 #ifdef __cplusplus

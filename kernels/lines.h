@@ -1,12 +1,13 @@
-/* Stacks of 2-D parallel beams: SCAN_PARALLEL whose plane u lies level in the middle of slice u. C11, C++17 and CUDA C++.
+/* Stacks of 2-D parallel beams: a SCAN_PARALLEL whose plane u has rise 0 and the z of the middle of slice u. C11, C++17, CUDA
+ * C++.
  *
- * Every slice has the same rays, so a ray is a list of (column of voxels, weight in mm) for the whole stack: a line. Whatever the
- * model (PATHS, JOSEPH, SAMPLED), the same few loops do the work: y[u] = sum of w x[column][u].
+ * Every slice has the same rays. So one list of (column of voxels, weight in mm), called a line, describes a ray for the whole
+ * stack. The same loops serve every model (PATHS, JOSEPH, SAMPLED): y[u] = sum of w x[column][u].
  *
- * - A volume lies z fastest. Of a single slice that is the same as x fastest, but for the padding; both are taken.
- * - SAMPLED: points at t = (k + 1/2) step, k whole, inside the field of view, step as given: linear in both directions between
- *   the middles of pixels, 0 beyond the grid. Every point is step mm of the ray: the field of view counts in whole steps.
- */
+ * - The volume is stored z fastest. A single slice may also be stored x fastest: the order is the same but for the padding.
+ * - SAMPLED: points at t = (k + 1/2) step, k an integer, inside the field of view; bilinear interpolation between the centres of
+ *   pixels, 0 outside the grid. Every point stands for step mm of the ray, so the path length in the field of view is a whole
+ *   number of steps. */
 #ifndef TOMONODE_KERNELS_LINES_H
 #define TOMONODE_KERNELS_LINES_H
 
@@ -15,8 +16,8 @@
 #include "kernels/device.h"
 #include "kernels/paths.h"
 
-/* Bins: where back_interpolated() looks this little beyond the first or last one, it takes that one. At angles of 0 and 90
- * degrees the middles of pixels often lie exactly there, and rounding would decide. */
+/* Tolerance in bins: a position up to this far outside the first or last bin counts as that bin in back_interpolated(). At angles
+ * of 0 and 90 degrees the centres of pixels often project exactly there, and rounding would decide. */
 #define LINE_EDGE 1e-4
 
 struct line_entry {
@@ -25,12 +26,12 @@ struct line_entry {
 };
 
 struct line {
-	size_t at; /* first entry */
+	size_t at; /* index of the first entry */
 	int n;
-	float norm; /* sum over columns of the squares of their weights */
+	float norm; /* sum of the squares of the weights */
 };
 
-/* Is it such a stack? */
+/* Is this geometry a stack? */
 static inline bool lines_fit(const struct scan *s, const struct grid *g)
 {
 	if (s->kind != SCAN_PARALLEL || s->n_u != g->n[2] || (!g->z_fastest && g->n[2] != 1))
@@ -41,20 +42,21 @@ static inline bool lines_fit(const struct scan *s, const struct grid *g)
 	return true;
 }
 
-/* Does a projection of this model and geometry work with lines? */
+/* Does a projection of this model and geometry use lines? */
 static inline bool lines_needed(const struct projection_spec *spec)
 {
 	return spec->model >= PROJECTION_PATHS && lines_fit(spec->scan, spec->grid);
 }
 
-/* Floats from one column to the next. */
+/* Return the distance from one column to the next, floats. */
 static inline TOMONODE_HD size_t lines_column(const struct grid *g)
 {
 	return g->z_fastest ? grid_column(g) : 1;
 }
 
-/* Radial bins of a pass of row_sweep() are that many apart, so that no two of its lines share a pixel. The middles of a line's
- * pixels lie at most half a pixel's diagonal from it with PATHS, less than the whole diagonal with JOSEPH and SAMPLED. */
+/* Return the distance, in radial bins, of the lines of one pass of row_sweep(), such that no two of them share a pixel. The
+ * centres of a line's pixels are at most half a pixel diagonal from it with PATHS, less than one diagonal with JOSEPH and
+ * SAMPLED. */
 static inline int lines_stride(enum projection_model model, const struct scan *s, const struct grid *g)
 {
 	double diagonal = sqrt(g->h[0] * g->h[0] + g->h[1] * g->h[1]),
@@ -67,7 +69,7 @@ static inline int lines_stride(enum projection_model model, const struct scan *s
 	return stride;
 }
 
-/* No line has more entries. largest_rise is 0 in a stack. */
+/* Return an upper bound of a line's number of entries. Uses a largest_rise of 0, as in every stack. */
 static inline TOMONODE_HD int line_bound(enum projection_model model, const struct scan *s, const struct scan_view *view, int v,
 					 const struct grid *g)
 {
@@ -75,14 +77,14 @@ static inline TOMONODE_HD int line_bound(enum projection_model model, const stru
 
 	if (model == PROJECTION_PATHS || !cells)
 		return cells;
-	return 2 * cells + 8; /* SAMPLED: two more corners for each cell between middles; JOSEPH: two per step */
+	return 2 * cells + 8; /* SAMPLED: two more corners for each cell between centres; JOSEPH: two entries per step */
 }
 
-/* How a device keeps the entries: all of them up to `keep` bytes; else as many views at a time as fit into `batch` bytes, at
- * least one, made anew whenever others are wanted. */
+/* How a device stores the entries: all of them if they fit into `keep` bytes; else as many views at a time as fit into `batch`
+ * bytes, at least one, computed again for each batch. */
 struct lines_table {
-	size_t entries; /* room for */
-	int batch;	/* views */
+	size_t entries; /* room, in entries */
+	int batch;	/* views stored at a time */
 };
 
 static inline struct lines_table lines_table(enum projection_model model, const struct scan *s, int first, int n_views,
@@ -108,7 +110,7 @@ static inline struct lines_table lines_table(enum projection_model model, const 
 	return t;
 }
 
-/* The step that lies where entry e will be: both are of the same size. */
+/* Return the step that is stored in the memory of entry e; both types have the same size. */
 static inline TOMONODE_HD struct path_step line_step(const struct line_entry *e)
 {
 	struct path_step step;
@@ -117,7 +119,7 @@ static inline TOMONODE_HD struct path_step line_step(const struct line_entry *e)
 	return step;
 }
 
-/* The entries of a PATHS line. */
+/* Compute the entries of a PATHS line. Return their number. */
 static inline TOMONODE_HD int line_paths(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
 					 struct line_entry *ret_entry)
 {
@@ -134,7 +136,8 @@ static inline TOMONODE_HD int line_paths(const struct scan *s, const struct scan
 	return n;
 }
 
-/* Pixels of weight 0 are left out: at the edge of the grid such a one can lie further from the line than lines_stride() knows. */
+/* Compute the entries of a JOSEPH line; return their number. Entries of weight 0 are dropped: at the edge of the grid such a
+ * pixel can be further from the line than lines_stride() assumes. */
 static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
 					  struct line_entry *ret_entry)
 {
@@ -142,7 +145,7 @@ static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct sca
 	int n = path_joseph(s, view, v, g, (struct path_step *)ret_entry, &path), kept = 0;
 	float len = fabsf(path.dt);
 
-	for (int k = n - 1; k >= 0; k--) { /* each step makes two, from the end on */
+	for (int k = n - 1; k >= 0; k--) { /* each step gives two entries; from the last step to the first, in place */
 		struct path_step at = line_step(ret_entry + k);
 
 		ret_entry[2 * k + 1].column = at.column + path.neighbour;
@@ -156,7 +159,7 @@ static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct sca
 	return kept;
 }
 
-#define LINE_LOOK_BACK 16 /* entries: a column's points follow each other closely */
+#define LINE_LOOK_BACK 16 /* entries searched for the same column; the points of a column are close together */
 
 static inline TOMONODE_HD int line_sampled(const struct scan *s, const struct scan_view *view, int v, const struct grid *g,
 					   double sampling, int room, struct line_entry *ret_entry)
@@ -193,7 +196,7 @@ static inline TOMONODE_HD int line_sampled(const struct scan *s, const struct sc
 	return n;
 }
 
-/* Fills the line's entries at its place and all but `at`. */
+/* Compute a line's entries and all members of *ret_line except `at`. */
 static inline TOMONODE_HD void line_make(enum projection_model model, const struct scan *s, const struct scan_view *view, int v,
 					 const struct grid *g, double sampling, struct line_entry *ret_entry,
 					 struct line *ret_line)

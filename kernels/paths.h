@@ -1,19 +1,18 @@
 /* The transaxial paths of SCAN_PARALLEL. C11, C++17 and CUDA C++.
  *
- * All planes of one angle and radial bin cross the same columns of voxels (x, y), one behind the other: the path. A step of it is
- * a piece of the path in one column; a plane adds only where along z the ray is there. So a path is made once, kept, and used for
- * every plane.
+ * The rays of all planes at one angle and radial bin cross the same sequence of voxel columns (x, y): the path. A step is the
+ * part of the path in one column; a plane adds only the axial position of its ray there. So a path is computed once, stored, and
+ * used for every plane.
  *
- * - PROJECTION_PATHS: the steps come from the ray walk itself (kernels/ray_walk.h) on a grid of one layer: the same entries as
- *   PROJECTION_EXACT but for the rounding of t to float. A piece is cut further so that no ray of the bin passes more than two
- *   slices in a step.
- * - In a step that ends at t1 and began at t0 (mm along the transaxial path from its middle), a ray with slope s >= 0 ends in
- *   the slice of z1 = z + s t1 and has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in it, the rest in the
- *   slice below; with s < 0 the same with t0 in place of t1. Its own length is sqrt(1 + s^2) times as much.
- * - PROJECTION_JOSEPH: a step at every pixel along the axis that the path follows more closely; its value is linear between
- *   the two pixels of the other axis and between the two slices around z + s t. Pixels beyond the grid are taken as those at
- *   its edge as long as the path is over the grid.
- */
+ * - PROJECTION_PATHS: the ray walk (kernels/ray_walk.h) on a grid of one layer gives the steps. The entries are those of
+ *   PROJECTION_EXACT, but for t rounded to float. Long steps are divided so that no ray of the bin passes through more than two
+ *   slices in one step.
+ * - In a step from t0 to t1 (mm along the transaxial path from its middle), a ray with slope s >= 0 ends in the slice of z1 = z +
+ *   s t1. It has min(t1 - t0, (z1 - lower face of that slice) / s) of the step in that slice and the rest in the slice below; for
+ *   s < 0, use t0 in place of t1. The length of the ray itself is sqrt(1 + s^2) times as much.
+ * - PROJECTION_JOSEPH: one step per pixel along the axis to which the path is more nearly parallel. The value is linear between
+ *   the two pixels of the other axis and between the two slices around z + s t. Beyond the centre of the outermost pixel, as long
+ *   as the path is over the grid, the value is that of the outermost pixel. */
 #ifndef TOMONODE_KERNELS_PATHS_H
 #define TOMONODE_KERNELS_PATHS_H
 
@@ -22,32 +21,33 @@
 #include "kernels/ray_walk.h"
 
 struct path {
-	size_t at;     /* first step */
-	int n;	       /* steps; 0: the path misses the grid or does not exist */
-	float t;       /* where the first step begins (PATHS), or its middle (JOSEPH), mm */
-	float dt;      /* JOSEPH: from a step to the next; its absolute value is the step's length */
-	int neighbour; /* JOSEPH: from a step's column to the other one, in columns */
+	size_t at;     /* index of the first step */
+	int n;	       /* number of steps; 0: the path misses the grid or does not exist */
+	float t;       /* PATHS: beginning of the first step; JOSEPH: its middle; mm */
+	float dt;      /* JOSEPH: t from one step to the next, mm; its absolute value is the length of a step */
+	int neighbour; /* JOSEPH: offset from a step's column to the second one, columns */
 };
 
 struct path_step {
 	int32_t column; /* y n_x + x */
-	float t;	/* PATHS: where the step ends, mm. JOSEPH: weight of column + neighbour; column itself has the rest */
+	float t;	/* PATHS: end of the step, mm. JOSEPH: weight of column + neighbour; the column itself has 1 minus that */
 };
 
-/* Planes of equal rise, at equal distances. */
+/* Planes of equal rise and equal distance. */
 struct plane_group {
 	int first, n;
-	double z, pitch; /* of the first plane; to the next, mm */
+	double z, pitch; /* z of the first plane; distance to the next, mm */
 	double rise;
 };
 
-/* A ray is in [-t, t] where it is over the grid's slices; the largest slope of the bin's planes. */
+/* Return the largest |slope| of the rays of radial bin v. */
 static inline TOMONODE_HD double path_steepest(const struct scan *scan, double largest_rise, int v)
 {
 	return largest_rise == 0 ? 0 : scan_slope(scan, largest_rise, v);
 }
 
-/* No path of radial bin v has more steps: crossings of both kinds of planes, cuts, and both ends. */
+/* Return an upper bound of the number of steps of a path of radial bin v: crossings of planes of both axes, divisions, and both
+ * ends. */
 static inline TOMONODE_HD int path_bound(const struct scan *scan, const struct scan_view *view, int v, const struct grid *g,
 					 double largest_rise)
 {
@@ -61,7 +61,7 @@ static inline TOMONODE_HD int path_bound(const struct scan *scan, const struct s
 	return (int)(crossings + length * path_steepest(scan, largest_rise, v) / g->h[2] + 1);
 }
 
-/* PROJECTION_PATHS: the steps of a path, at most path_bound() of them. Returns their number; *ret_t: where the first begins. */
+/* Compute the steps of a PROJECTION_PATHS path, at most path_bound(). Return their number; *ret_t: beginning of the first one. */
 static inline TOMONODE_HD int path_walk(const struct scan *scan, const struct scan_view *view, int v, const struct grid *g,
 					double largest_rise, struct path_step *ret_step, float *ret_t)
 {
@@ -91,12 +91,12 @@ static inline TOMONODE_HD int path_walk(const struct scan *scan, const struct sc
 	return n;
 }
 
-/* PROJECTION_JOSEPH: likewise. */
+/* Compute the steps of a PROJECTION_JOSEPH path and all members of *ret_path except `at` and `n`. Return the number of steps. */
 static inline TOMONODE_HD int path_joseph(const struct scan *scan, const struct scan_view *view, int v, const struct grid *g,
 					  struct path_step *ret_step, struct path *ret_path)
 {
 	double r = scan->radius[v], c = view->turn[0], s = view->turn[1], reach = scan_reach(scan, v);
-	int lead = fabs(s) > fabs(c) ? 0 : 1, other = 1 - lead; /* the path runs along (-s, c) */
+	int lead = fabs(s) > fabs(c) ? 0 : 1, other = 1 - lead; /* the path has the direction (-s, c) */
 	double along = lead ? c : -s, across = lead ? -s : c;
 	double dt = g->h[lead] / along, from = lead ? r * s : r * c, beside = lead ? r * c : r * s;
 	double t0 = (g->lo[lead] + 0.5 * g->h[lead] - from) / along;

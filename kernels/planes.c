@@ -1,4 +1,4 @@
-/* planes.c - checks a SCAN_PARALLEL once for both devices and puts its planes into groups. */
+/* planes.c - check a SCAN_PARALLEL for both devices and put its planes into groups. */
 #include "kernels/planes.h"
 #include "kernels/lines.h"
 
@@ -6,7 +6,7 @@
 #include <math.h>
 
 #define PLANES_MAX 65535
-#define SAME 1e-6 /* mm: distances that differ by less are equal */
+#define SAME 1e-6 /* mm: a smaller difference of distances counts as none */
 
 static int check_rays(const struct scan *s, struct err *err)
 {
@@ -16,17 +16,20 @@ static int check_rays(const struct scan *s, struct err *err)
 		return err_set(err, EINVAL, "projection: field of view of %g mm radius", s->fov_radius);
 	for (int v = 0; v < s->n_v; v++)
 		if (!isfinite(s->radius[v]) || (v && !(s->radius[v] > s->radius[v - 1])))
-			return err_set(err, EINVAL, "projection: radial bin %d lies at %g mm", v, s->radius[v]);
+			return err_set(err, EINVAL, "projection: radius of radial bin %d is %g mm, not finite or not ascending",
+				       v, s->radius[v]);
 	for (int u = 0; u < s->n_u; u++) {
 		const struct scan_plane *p = &s->planes[u];
 
 		if (!isfinite(p->z) || !isfinite(p->rise))
-			return err_set(err, EINVAL, "projection: plane %d at %g mm rises %g mm", u, p->z, p->rise);
+			return err_set(err, EINVAL, "projection: plane %d: z=%g mm, rise=%g mm", u, p->z, p->rise);
 		if (u && p->rise == p[-1].rise && !(p->z > p[-1].z))
-			return err_set(err, EINVAL, "projection: plane %d at %g mm lies not above the one before, at %g mm", u,
+			return err_set(err, EINVAL, "projection: plane %d at %g mm is not above the plane before it, at %g mm", u,
 				       p->z, p[-1].z);
 		if (p->rise != 0 && !(s->ring_radius > s->fov_radius))
-			return err_set(err, EINVAL, "projection: oblique planes in a ring of %g mm radius, field of view %g mm",
+			return err_set(err, EINVAL,
+				       "projection: oblique planes need a ring radius (%g mm) above the radius of the field of "
+				       "view (%g mm)",
 				       s->ring_radius, s->fov_radius);
 	}
 	return 0;
@@ -43,28 +46,29 @@ int planes_check(const struct projection_spec *spec, struct err *err)
 		const double *turn = s->views[i].turn;
 
 		if (!(fabs(turn[0] * turn[0] + turn[1] * turn[1] - 1) < 1e-9))
-			return err_set(err, EINVAL, "projection: view %d: (%g, %g) is no cosine and sine of an angle", i, turn[0],
-				       turn[1]);
+			return err_set(err, EINVAL, "projection: view %d: (%g, %g) is not the cosine and sine of an angle", i,
+				       turn[0], turn[1]);
 	}
 	if (spec->model == PROJECTION_EXACT)
 		return 0;
 	if (spec->model < PROJECTION_PATHS || spec->model > PROJECTION_SAMPLED)
-		return err_set(err, EINVAL, "projection: model %d is not one of parallel rays", (int)spec->model);
+		return err_set(err, EINVAL, "projection: model %d is not for parallel rays", (int)spec->model);
 	if ((spec->model == PROJECTION_SAMPLED || spec->sweeps) && !lines_fit(s, spec->grid))
 		return err_set(err, EINVAL,
-			       "projection: sampled rays and sweeps want a stack: plane u level in the middle of slice u");
+			       "projection: sampled rays and sweeps need a stack: plane u with rise 0 in the middle of slice u");
 	if (spec->model == PROJECTION_SAMPLED && !(spec->sampling > 0 && isfinite(spec->sampling)))
 		return err_set(err, EINVAL, "projection: rays sampled every %g mm", spec->sampling);
 	if (spec->model == PROJECTION_SAMPLED && spec->sampling < 1e-4 * spec->grid->h[0])
-		return err_set(err, EINVAL, "projection: rays sampled every %g mm, in pixels of %g mm", spec->sampling,
+		return err_set(err, EINVAL, "projection: rays sampled every %g mm, too fine for pixels of %g mm", spec->sampling,
 			       spec->grid->h[0]);
 	if (!spec->grid->z_fastest && !lines_fit(s, spec->grid))
-		return err_set(err, EINVAL, "projection: transaxial paths want a volume that lies z fastest");
+		return err_set(err, EINVAL, "projection: transaxial paths need a volume that is stored z fastest");
 	if (spec->model == PROJECTION_JOSEPH && (spec->grid->n[0] < 2 || spec->grid->n[1] < 2))
-		return err_set(err, EINVAL, "projection: Joseph's model wants at least 2 x 2 pixels, not %d x %d",
+		return err_set(err, EINVAL, "projection: Joseph's model needs at least 2 x 2 pixels, not %d x %d",
 			       spec->grid->n[0], spec->grid->n[1]);
 	if (spec->mask)
-		return err_set(err, EINVAL, "projection: transaxial paths take no mask; data that do not count have mult = 0");
+		return err_set(err, EINVAL,
+			       "projection: transaxial paths do not support a mask; set mult = 0 for bins that do not count");
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* The planes of a SCAN_PARALLEL, checked and put into groups of equal rise and equal distance; for the devices. */
+/* Check the planes of a SCAN_PARALLEL and put them into groups of equal rise and equal distance; used by the devices. */
 #ifndef TOMONODE_KERNELS_PLANES_H
 #define TOMONODE_KERNELS_PLANES_H
 
@@ -9,13 +9,14 @@
 extern "C" {
 #endif
 
-/* What is wrong with a spec's SCAN_PARALLEL, grid and model: EINVAL. */
+/* Check a spec's SCAN_PARALLEL, grid and model. EINVAL: they are wrong or do not fit together. */
 int planes_check(const struct projection_spec *spec, struct err *err);
 
-/* Groups of at least one plane, in the planes' order; ret_group may be NULL to count. A checked scan only. */
+/* Put the planes, in their order, into groups of at least one plane; return the number of groups. ret_group may be NULL, to count
+ * only. The scan must have passed planes_check(). */
 int planes_group(const struct scan *scan, struct plane_group *ret_group);
 
-double planes_largest_rise(const struct scan *scan); /* of |rise| */
+double planes_largest_rise(const struct scan *scan); /* the largest |rise|, mm */
 
 #ifdef __cplusplus
 }

@@ -1,12 +1,12 @@
-/* Penalties on roughness and their gradients. C11, C++17 and CUDA C++.
+/* Roughness penalties and their gradients. C11, C++17 and CUDA C++.
  *
  * Relative difference prior (Nuyts, Beque, Dupont & Mortelmans 2002), over the 26 neighbours k of each voxel j:
  *
  *   R(x) = 1/2 sum over j, k of w_jk (x_j - x_k)^2 / (x_j + x_k + gamma |x_j - x_k| + epsilon),  w_jk = h_x / distance
  *   dR/dx_j = sum over k of w_jk prior_slope(x_j, x_k)
  *
- * epsilon > 0 keeps it differentiable where both are 0. Voxels that are exactly 0 lie outside the support: no neighbours.
- */
+ * epsilon > 0 keeps it differentiable where both are 0. Voxels that are exactly 0 are outside the support and are no
+ * neighbours. */
 #ifndef TOMONODE_KERNELS_PRIOR_H
 #define TOMONODE_KERNELS_PRIOR_H
 
@@ -16,7 +16,7 @@
 
 struct prior {
 	float beta;    /* weight; the gradient is beta dR/dx */
-	float gamma;   /* >= 0: how far edges are spared */
+	float gamma;   /* >= 0; a larger value smooths edges less */
 	float epsilon; /* > 0, in the unit of x */
 };
 

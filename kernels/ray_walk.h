@@ -1,4 +1,4 @@
-/* The ray walk: an iterator over the voxels a line segment crosses and the length in each. C11, C++17 and CUDA C++.
+/* The ray walk: iterate over the voxels that a line segment crosses, with its length in each. C11, C++17 and CUDA C++.
  *
  *   struct ray_walk w;
  *   size_t voxel;
@@ -10,14 +10,13 @@
  * This is the reference for every geometry (Siddon 1985; the incremental form is Jacobs 1998). Lengths are true lengths in mm.
  *
  * - A point of the segment is a + t (b - a), 0 <= t <= 1. The plane p of an axis is crossed at t = (lo + p h - a) / (b - a),
- *   computed anew from the integer p at every crossing, so nothing drifts however long the ray.
- * - Voxels are half-open, [lo + i h, lo + (i+1) h): a ray that runs exactly along a plane belongs to the voxel above it, and
- *   one that runs along the upper face of the grid misses.
- * - `box` cuts the walk to a range of voxels. The planes keep their numbers, so a voxel gets the same length (to the last bit but
- *   for corners hit exactly) in whatever box it lies: the sums of tiles and of the whole agree.
+ *   computed from the integer p at every crossing, so rounding errors do not accumulate along a ray.
+ * - Voxels are half-open, [lo + i h, lo + (i+1) h): a ray exactly in a plane belongs to the voxel above it, and one in the upper
+ *   face of the grid misses the grid.
+ * - `box` restricts the walk to a range of voxels. The planes keep their numbers, so the length in a voxel does not depend on the
+ *   box (to the last bit, except at corners hit exactly): the sums over tiles equal the sum over the whole.
  * - Pieces of length zero (edges, corners) are not reported.
- * - The state is scalars; nothing is indexed dynamically, so a GPU keeps it in registers.
- */
+ * - The state is scalar and not indexed dynamically, so a GPU keeps it in registers. */
 #ifndef TOMONODE_KERNELS_RAY_WALK_H
 #define TOMONODE_KERNELS_RAY_WALK_H
 
@@ -26,22 +25,22 @@
 
 #include "kernels/geometry.h"
 
-/* Voxels first <= i < end of each axis. */
+/* The voxels first <= i < end of each axis. */
 struct voxel_box {
 	int first[3], end[3];
 };
 
 struct ray_walk {
-	double t, t_end;		      /* here, and where the segment leaves the box */
+	double t, t_end;		      /* current t; t where the segment leaves the box */
 	double span;			      /* |b - a|, mm per unit of t */
-	double x0, y0, z0;		      /* plane 0 seen from a: lo - a */
-	double hx, hy, hz;		      /* distance of planes */
+	double x0, y0, z0;		      /* position of plane 0 relative to a: lo - a, mm */
+	double hx, hy, hz;		      /* distance of the planes, mm */
 	double ix, iy, iz;		      /* 1 / (b - a); 0 where the ray is parallel to the planes */
-	double tx, ty, tz;		      /* where the next plane of each axis is crossed; RAY_NEVER where there is none */
+	double tx, ty, tz;		      /* t of the next plane of each axis; RAY_NEVER: there is none */
 	int px, py, pz;			      /* number of that plane */
-	int sx, sy, sz;			      /* +1 or -1 */
-	int left_x, left_y, left_z;	      /* planes to cross before the box ends, this one included */
-	size_t voxel, step_x, step_y, step_z; /* here; distances in the array */
+	int sx, sy, sz;			      /* direction: +1 or -1; 0: parallel to the planes */
+	int left_x, left_y, left_z;	      /* planes to cross until the end of the box, the next one included */
+	size_t voxel, step_x, step_y, step_z; /* index of the current voxel; distances of neighbours in the array, floats */
 };
 
 #define RAY_NEVER 1e300
@@ -53,7 +52,7 @@ static inline TOMONODE_HD struct voxel_box voxel_box_whole(const struct grid *g)
 	return box;
 }
 
-/* Cut [*t0, *t1] to the slab of one axis. False: nothing is left. */
+/* Restrict [*t0, *t1] to the slab of one axis. Return false if nothing remains. */
 static inline TOMONODE_HD bool ray_clip(double o, double h, double d, double inv, int first, int end, double *t0, double *t1)
 {
 	double near_plane = o + first * h, far_plane = o + end * h, swap;
@@ -74,7 +73,7 @@ static inline TOMONODE_HD bool ray_clip(double o, double h, double d, double inv
 	return *t0 < *t1;
 }
 
-/* The voxel of one axis at t, and the plane through which the ray leaves it. */
+/* Return the voxel index of one axis at t; compute the plane through which the ray leaves that voxel. */
 static inline TOMONODE_HD int ray_enter(double o, double h, double d, double inv, int first, int end, double t, int *ret_plane,
 					int *ret_step, int *ret_left, double *ret_t)
 {
@@ -95,7 +94,8 @@ static inline TOMONODE_HD int ray_enter(double o, double h, double d, double inv
 	return i;
 }
 
-/* The segment from a to b in the voxels of `box`. False: it misses them (or a or b is not finite). */
+/* Start a walk along the segment from a to b through the voxels of `box`. Return false if the segment misses them (or a or b is
+ * not finite). */
 static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct grid *g, const struct voxel_box *box,
 					      const double a[3], const double b[3])
 {
@@ -104,7 +104,7 @@ static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct g
 	int i, j, k;
 
 	w->span = sqrt(dx * dx + dy * dy + dz * dz);
-	if (!(w->span > 0) || !(w->span < RAY_NEVER)) /* NaN and inf, too */
+	if (!(w->span > 0) || !(w->span < RAY_NEVER)) /* false for NaN and inf as well */
 		return false;
 	w->x0 = g->lo[0] - a[0];
 	w->y0 = g->lo[1] - a[1];
@@ -131,7 +131,7 @@ static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct g
 	return true;
 }
 
-/* The next voxel and the length in it, mm. False: the walk is over. Steps of -1 wrap around in size_t, as they should. */
+/* Return the next voxel and the length in it, mm. False: the walk is over. A step of -1 wraps around in size_t, as intended. */
 static inline TOMONODE_HD bool ray_walk_next(struct ray_walk *w, size_t *ret_voxel, double *ret_length)
 {
 	while (w->t < w->t_end) {

@@ -1,13 +1,12 @@
-/* The update rules: what a sub-iteration makes of its bins and of its voxels. C11, C++17 and CUDA C++: one body for each formula.
+/* The update rules: the formulas of a sub-iteration for its bins and its voxels. C11, C++17 and CUDA C++; one body per formula.
  *
  *   p = A x;   (q, d) = rule_bin(y, p, l);   (num, den) = (A'q, A'd);   x = rule_voxel(x, num, den)
  *
  * A: lengths in mm of the rays of one subset in the voxels, x: attenuation in 1/mm, y and p: line integrals, l = A 1 over the
- * support: the length of each ray in the volume, mm (rules for which rule_needs_length() is true).
+ * support: the length of each ray in the volume, mm (only for rules where rule_needs_length() is true).
  *
- * - A bin that does not count has q = d = 0.
- * - A voxel that is exactly 0 lies outside the support and stays 0; one inside never becomes 0.
- */
+ * - A bin that does not count (mask not above 0) has q = d = 0.
+ * - A voxel that is exactly 0 is outside the support and stays 0; a voxel inside never becomes 0. */
 #ifndef TOMONODE_KERNELS_RULES_H
 #define TOMONODE_KERNELS_RULES_H
 
@@ -17,33 +16,33 @@
 #include "kernels/geometry.h"
 
 enum rule_kind {
-	RULE_EM =
-		1, /* x A'(y / A x) / A'1: Shepp & Vardi 1982, Hudson & Larkin 1994; on line integrals as the seed thesis does */
-	RULE_EM_ROWS,	   /* the same with every row of A divided by its sum: the seed's own matrix, for comparison only */
+	RULE_EM = 1,  /* x A'(y / A x) / A'1: Shepp & Vardi 1982, Hudson & Larkin 1994; applied to line integrals, as in the seed
+			 thesis */
+	RULE_EM_ROWS, /* the same with every row of A divided by its sum: the matrix of the seed thesis, for comparison only */
 	RULE_TRANSMISSION, /* x + x r, r = A'(e^-p - e^-y) / A'(p e^-p): one Newton step of the convex algorithm, Lange & Fessler
-			      1995; per subset OSC. The unattenuated intensity is the same for all bins of a subset and
-			      cancels. A step down is x / (1 - r): the same to first order, but where x is far too large, as the
-			      start is at the skin, Newton's step goes below 0 and the next views would answer with a bright rim
-			    */
+			      1995; OSC if applied per subset. The unattenuated intensity is the same for all bins of a subset and
+			      cancels. A step down is x / (1 - r), equal to first order: where x is far too large, as the start
+			      image is at the skin, Newton's step would become negative and the next views would compensate with a
+			      bright rim */
 	RULE_SART,	   /* x + step A'((y - p) / l) / A'1: Andersen & Kak 1984; one projection per subset is ART by views */
-	RULE_EM_RELAXED, /* x + step x (num - den) / den, the EM update in parts: with the gradient of a penalty taken from num it
-			    is BSREM, De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */
-	RULE_BACKPROJECT, /* A'(y / l) / A'1, whatever x holds: shift and add, and the last step of filtered backprojection */
+	RULE_EM_RELAXED,   /* x + step x (num - den) / den, the EM update in additive form: with the gradient of a penalty
+			      subtracted from num it is BSREM, De Pierro & Yamagishi 2001, Ahn & Fessler 2003 */
+	RULE_BACKPROJECT,  /* A'(y / l) / A'1, independent of x: shift and add, and the last step of filtered backprojection */
 };
 
 struct rule {
 	enum rule_kind kind;
-	float bin_floor;   /* least p (EM) and least l, mm, that is divided by; > 0 */
-	float voxel_floor; /* least den that is divided by; > 0 */
+	float bin_floor;   /* least divisor p (EM) and least divisor l, mm; > 0 */
+	float voxel_floor; /* least divisor den; > 0 */
 	float step;	   /* SART, EM_RELAXED: relaxation, 0 < step < 2 */
-	bool negative;	   /* voxels may become negative; else the least is RULE_TINY */
+	bool negative;	   /* allow negative voxels; else the least value is RULE_TINY */
 };
 
 struct rule_pair {
 	float q, d;
 };
 
-/* On the GPU without the slow path for extreme operands: 2 ulp. */
+/* Return a / b. On the GPU: within 2 ulp, without the slow path for extreme operands. */
 static inline TOMONODE_HD float rule_divide(float a, float b)
 {
 #ifdef __CUDA_ARCH__
@@ -53,14 +52,14 @@ static inline TOMONODE_HD float rule_divide(float a, float b)
 #endif
 }
 
-#define RULE_TINY 1e-9f /* 1/mm: instead of 0 in a voxel of the support; a thousandth of air */
+#define RULE_TINY 1e-9f /* 1/mm; replaces 0 in a voxel of the support; a thousandth of air */
 
 static inline TOMONODE_HD bool rule_needs_length(enum rule_kind kind)
 {
 	return kind == RULE_EM_ROWS || kind == RULE_SART || kind == RULE_BACKPROJECT;
 }
 
-/* Does the rule look at p = A x at all? */
+/* Does the rule use p = A x? */
 static inline TOMONODE_HD bool rule_needs_line(enum rule_kind kind)
 {
 	return kind != RULE_BACKPROJECT;
@@ -76,7 +75,7 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 		pair.q = p > r->bin_floor ? rule_divide(y, p) : 0;
 		pair.d = 1;
 		break;
-	case RULE_EM_ROWS: /* p / l is the row's sum; both sides of the update carry 1 / l once more */
+	case RULE_EM_ROWS: /* p / l is the row's sum; numerator and denominator have one more factor 1 / l */
 		if (l > r->bin_floor) {
 			pair.q = p > r->bin_floor ? rule_divide(y, p) : 0;
 			pair.d = rule_divide(1, l);
@@ -102,21 +101,21 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 	return pair;
 }
 
-/* Does its d depend on x? If not, A'd of a subset can be kept. */
+/* Is d independent of x, so that A'd of a subset can be kept? */
 static inline TOMONODE_HD bool rule_keeps_den(enum rule_kind kind)
 {
 	return kind != RULE_TRANSMISSION;
 }
 
-/* The q of a bin of the model y ~ Poisson(m (A x) + b), EM: m y / (m p + b); m: what is detected of the activity (attenuation,
- * normalisation), b: what is detected beside it (randoms, scatter), in counts. Other rules take m = 1 and b = 0. The d of such a
- * bin is m. Politte & Snyder 1991. */
+/* Return q of a bin of the model y ~ Poisson(m (A x) + b). EM: m y / (m p + b). m: detected fraction of the activity
+ * (attenuation, normalisation); b: additional counts (randoms, scatter). Other rules: use m = 1 and b = 0. d of such a bin is m.
+ * Politte & Snyder 1991. */
 static inline TOMONODE_HD float rule_data_bin(const struct rule *r, float y, float p, float l, float m, float b)
 {
 	return m > 0 ? m * rule_bin(r, y, m * p + b, l).q : 0;
 }
 
-/* Without a branch: what is not wanted is computed and thrown away. */
+/* Compute the new value of a voxel. Free of branches: results that are not needed are computed and discarded. */
 static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float num, float den)
 {
 	bool live = (x != 0) & (den > r->voxel_floor);
@@ -132,7 +131,7 @@ static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float 
 	case RULE_SART:
 		next = x + r->step * change;
 		break;
-	case RULE_BACKPROJECT: /* negative after a filter, and rightly so */
+	case RULE_BACKPROJECT: /* negative values are correct after a filter */
 		next = change == 0 ? RULE_TINY : change;
 		return live ? next : x;
 	default:

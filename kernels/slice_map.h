@@ -1,8 +1,8 @@
-/* How a view of a DBT scan sees one slice of the volume. C11, C++17 and CUDA C++.
+/* Map between one slice of the volume and the bins of a DBT view. C11, C++17 and CUDA C++.
  *
  * Slices are parallel to the detector, so the rays of a view meet the middle plane of slice k, z = lo_z + (k + 1/2) h_z, in a
- * copy of the detector's raster, shrunk by m = 1 - z / source_z toward the source. In units of voxels, with the centre of voxel 0
- * at 0,
+ * copy of the detector's raster that is shrunk by m = 1 - z / source_z toward the source. In units of voxels, with the centre of
+ * voxel 0 at 0,
  *
  *   voxel index along axis c = scale[c] * bin index + shift[c],   scale = m h_bin / h_voxel > 0
  *
@@ -10,9 +10,9 @@
  *
  *   slice_weight(scale[0] u + shift[0] - i) * slice_weight(scale[1] v + shift[1] - j) * slice_length(u, v)
  *
- * bilinear interpolation times the ray's length in a slice, in mm. Forward gathers over the four voxels around a point; the exact
- * adjoint gathers over the bins whose points lie within one voxel: slice_taps() of them per axis from slice_first_bin() on.
- */
+ * which is bilinear interpolation times the ray's length in a slice, in mm. Forward: gather over the four voxels around a point.
+ * Exact adjoint: gather over the bins whose points are within one voxel: at most slice_taps() per axis, from slice_first_bin()
+ * on. */
 #ifndef TOMONODE_KERNELS_SLICE_MAP_H
 #define TOMONODE_KERNELS_SLICE_MAP_H
 
@@ -26,7 +26,7 @@ struct slice_map {
 	double inverse[2]; /* 1 / scale */
 };
 
-/* The model holds where every slice lies between detector and source. */
+/* The model is valid if every slice is between detector and source. */
 static inline TOMONODE_HD bool slice_map_valid(const struct scan_view *view, const struct grid *g)
 {
 	return g->lo[2] >= 0 && g->lo[2] + g->n[2] * g->h[2] < view->src[2];
@@ -49,7 +49,8 @@ static inline TOMONODE_HD struct slice_map slice_map_make(const struct scan *s, 
 	return map;
 }
 
-/* Length of the ray of bin (u, v) in a slice, mm: h_z |source - bin| / source_z = sqrt(slice_length_u + slice_length_v). */
+/* Return one part of the length, mm, of the ray of bin (u, v) in a slice: h_z |source - bin| / source_z = sqrt(slice_length_u +
+ * slice_length_v). */
 static inline TOMONODE_HD double slice_length_u(const struct scan *s, const struct scan_view *view, const struct grid *g, int u)
 {
 	double d = (s->lo[0] + view->shift[0] + (u + 0.5) * s->h[0] - view->src[0]) * g->h[2] / view->src[2];
@@ -64,7 +65,7 @@ static inline TOMONODE_HD double slice_length_v(const struct scan *s, const stru
 	return d * d + g->h[2] * g->h[2];
 }
 
-/* Bilinear weight at a distance in voxels. */
+/* Return the bilinear weight for a distance in voxels. */
 static inline TOMONODE_HD double slice_weight(double distance)
 {
 	double w = 1 - fabs(distance);
@@ -72,13 +73,14 @@ static inline TOMONODE_HD double slice_weight(double distance)
 	return w > 0 ? w : 0;
 }
 
-/* The first bin of an axis that touches voxel i (it may lie outside the detector), and how many there are at most. */
+/* Return the first bin of an axis that touches voxel i; it may be outside the detector. slice_taps(): how many bins touch it at
+ * most. */
 static inline TOMONODE_HD double slice_first_bin(const struct slice_map *map, int axis, double i)
 {
 	return ceil((i - 1 - map->shift[axis]) * map->inverse[axis]);
 }
 
-/* The bin nearest to voxel i's centre; it may lie outside the detector. */
+/* Return the bin nearest to the centre of voxel i; it may be outside the detector. */
 static inline TOMONODE_HD long long slice_nearest_bin(const struct slice_map *map, int axis, double i)
 {
 	return (long long)floor((i - map->shift[axis]) * map->inverse[axis] + 0.5);

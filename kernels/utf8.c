@@ -8,7 +8,7 @@ size_t utf8_decode(const char *text, uint32_t *ret_code)
 	uint32_t code = n == 1 ? p[0] : p[0] & (0x7fu >> n);
 
 	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80) /* stops at the terminator */
+		if ((p[i] & 0xc0) != 0x80) /* the terminator fails this test */
 			return 0;
 		code = code << 6 | (p[i] & 0x3f);
 	}

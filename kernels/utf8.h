@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Decode the character at the beginning of a terminated text. Returns its length, 1 to 4 bytes. 0: the bytes are not well-formed
- * (Unicode, table 3-7: overlong forms, surrogates and values above U+10FFFF are not); *ret_code is then left alone. */
+/* Decode the first character of a terminated text. Return its length, 1 to 4 bytes. 0: the bytes are not well-formed (Unicode,
+ * table 3-7: no overlong forms, surrogates, or values above U+10FFFF); *ret_code is then unchanged. */
 size_t utf8_decode(const char *text, uint32_t *ret_code);
 
 #endif

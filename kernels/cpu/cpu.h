@@ -1,10 +1,9 @@
-/* Private to the CPU device (and the poison device, which wraps it): its state, its projections, and the functions of its files.
+/* Private to the CPU device and the poison device, which wraps it: state, projections, and the functions of its files.
  *
- * - Every value of a result is computed by one thread, with its additions in an order that depends neither on the number of
- *   threads nor on the tiles. So every mode is bitwise repeatable, and `deterministic` changes nothing here.
- * - Rows are worked through in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the
- *   tile.
- */
+ * - One thread computes every value of a result; the order of its additions depends neither on the number of threads nor on the
+ *   tiles. So every mode is bitwise repeatable, and `deterministic` has no effect.
+ * - Rows are processed in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the
+ * tile. */
 #ifndef TOMONODE_KERNELS_CPU_H
 #define TOMONODE_KERNELS_CPU_H
 
@@ -16,7 +15,7 @@
 #include "kernels/slice_map.h"
 
 #define CPU_BLOCK 16	 /* one AVX-512 vector of floats; two of AVX2 */
-#define CPU_BACK_VIEW 16 /* floats of a thread's scratch for what it notes of each view */
+#define CPU_BACK_VIEW 16 /* floats of a thread's scratch for the data that it stores per view */
 
 #ifdef _OPENMP
 #define cpu_thread() omp_get_thread_num()
@@ -24,8 +23,8 @@
 #define cpu_thread() 0
 #endif
 
-/* Where the inputs of CPU_BLOCK results lie. Forward: result l lies at input base + (f + scale l). Back: the bins that touch
- * voxel l start at base + ceil(f + l / scale), and bin base + b lies at voxel s + scale b of the block. */
+/* Positions of the inputs of CPU_BLOCK results. Forward: result l is at input position base + (f + scale l). Back: the bins that
+ * touch voxel l start at base + ceil(f + l / scale); bin base + b is at position s + scale b of the block. */
 struct cpu_block {
 	int base;
 	float f, s;
@@ -34,47 +33,47 @@ struct cpu_block {
 struct cpu_path_loops;
 struct cpu_line_loops;
 
-/* The loops that do the work, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
+/* The inner loops, one table per instruction set. Input rows are padded with zeros; index 0 is at row[at]. */
 struct cpu_rows {
 	const char *name;
-	/* acc[l] += linear interpolation of row, for n blocks */
+	/* acc[l] += linear interpolation of row, for n blocks of results */
 	void (*resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale);
 	/* out = sum over t < taps of w[t] * (row t of r); taps >= 1 */
 	void (*combine)(float *out, const float *r, size_t stride, const float *w, int taps, int n);
-	/* the exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l, or with `first` = ; den
-	 * from d where d is not NULL */
+	/* exact adjoint of resample: num[l] += sum of weight * q over the bins that touch voxel l (with `first`: = instead of
+	 * +=); the same for den from d unless d is NULL */
 	void (*gather)(float *num, float *den, const float *q, const float *d, const struct cpu_block *block, int n, bool first,
 		       float scale, int taps);
-	/* the bins' side: length = sqrt(len_u + len_v) where mask counts, else 0. q = from_q * length, d = from_d * length (d may
-	 * be NULL); out = acc * length, or with `add` out += acc * length */
+	/* Multiply by ray lengths: length = sqrt(len_u + len_v) where the mask is above 0, else 0. lengths(): q = from_q *
+	 * length, d = from_d * length (d may be NULL). finish(): out = acc * length, or with `add` out += acc * length. */
 	void (*lengths)(float *q, float *d, const float *from_q, const float *from_d, const float *mask, const float *len_u,
 			float len_v, int n);
 	void (*finish)(float *out, const float *acc, bool add, const float *mask, const float *len_u, float len_v, int n);
-	/* kernels/rules.h, a loop of its own for each kind. Pairs are 0 where the mask does not count; p and row are not looked
-	 * at where the rule does not want them. */
+	/* The formulas of kernels/rules.h, with one loop per rule. Pairs are 0 where the mask is not above 0; p and row are not
+	 * read if the rule does not use them. */
 	void (*pairs)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mask, float *q,
 		      float *d, int n);
 	/* q = rule_data_bin(); p may be q; row, mult and add may be NULL */
 	void (*bins)(const struct rule *rule, const float *y, const float *p, const float *row, const float *mult,
 		     const float *add, float *q, int n);
 	void (*voxels)(const struct rule *rule, const float *num, const float *den, float *x, int n);
-	const struct cpu_path_loops *paths; /* kernels/cpu/cpu_paths.h */
-	const struct cpu_line_loops *lines; /* kernels/cpu/cpu_lines.h */
+	const struct cpu_path_loops *paths; /* see kernels/cpu/cpu_paths.h */
+	const struct cpu_line_loops *lines; /* see kernels/cpu/cpu_lines.h */
 };
 
 const struct cpu_rows *cpu_rows_best(void);
-const struct cpu_rows *cpu_rows_at(int index); /* every table this processor can run, slowest first; NULL behind the last */
+const struct cpu_rows *cpu_rows_at(int index); /* tables that this processor can run, slowest first; NULL after the last */
 extern const struct cpu_rows cpu_rows_avx512;
 
-struct cpu_host; /* a piece of host memory */
+struct cpu_host; /* a block of host memory */
 
 struct cpu_state {
 	int threads;
 	const struct cpu_rows *rows;
-	bool poison;	/* fill fresh scratch with NaN */
+	bool poison;	/* fill new scratch memory with NaN */
 	float *scratch; /* shared by all projections, threads * per_thread floats */
 	size_t scratch_floats;
-	struct cpu_host *host; /* all there is, used and free */
+	struct cpu_host *host; /* list of all blocks, used and free */
 };
 
 /* Indices first <= i < end. */
@@ -82,18 +81,18 @@ struct cpu_span {
 	int first, end;
 };
 
-/* One slice in one view of the slice-by-slice operator. */
+/* One slice in one view, for the slice-by-slice operator. */
 struct cpu_slice {
 	struct slice_map map;
-	struct cpu_span bins;		 /* bins along u whose points lie within a voxel of the slice */
-	struct cpu_span voxels;		 /* voxels along x within reach of a bin */
-	const struct cpu_block *forward; /* blocks_u */
-	const struct cpu_block *back;	 /* blocks_x */
-	int taps;			 /* bins along u that touch a voxel, at most */
+	struct cpu_span bins;		 /* bins along u whose points are within one voxel of the slice */
+	struct cpu_span voxels;		 /* voxels along x that a bin touches */
+	const struct cpu_block *forward; /* blocks_u elements */
+	const struct cpu_block *back;	 /* blocks_x elements */
+	int taps;			 /* largest number of bins along u that touch a voxel */
 };
 
-struct cpu_paths; /* cpu_paths.c */
-struct cpu_lines; /* cpu_lines.c */
+struct cpu_paths; /* defined in cpu_paths.c */
+struct cpu_lines; /* defined in cpu_lines.c */
 
 struct projection {
 	struct device *dev;
@@ -101,37 +100,37 @@ struct projection {
 	const struct scan *scan;
 	int first, n_views;
 	struct grid grid;
-	struct buf mask;	 /* mem NULL: every bin counts */
-	int tile_u, tile_v;	 /* forward: bins */
-	int tile_x, tile_y;	 /* back: voxel columns */
-	double sampling;	 /* SAMPLED: mm */
-	bool stack;		 /* works with lines (kernels/lines.h) */
-	struct cpu_paths *paths; /* PATHS, JOSEPH; else NULL */
-	struct cpu_lines *lines; /* stacks of those and SAMPLED; else NULL */
-	/* slices only */
+	struct buf mask;	 /* mem is NULL: use every bin */
+	int tile_u, tile_v;	 /* forward: bins per tile */
+	int tile_x, tile_y;	 /* back: voxel columns per tile */
+	double sampling;	 /* SAMPLED: distance of points, mm */
+	bool stack;		 /* uses lines (kernels/lines.h) */
+	struct cpu_paths *paths; /* PATHS and JOSEPH, else NULL */
+	struct cpu_lines *lines; /* stacks with PATHS, JOSEPH or SAMPLED, else NULL */
+	/* the members below: PROJECTION_SLICES only */
 	int blocks_u, blocks_x;
-	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels */
-	int foot_u, foot_v;	 /* the largest shadow of a back tile on the detector */
-	size_t thread_floats;	 /* scratch of one thread */
-	struct cpu_slice *slice; /* n_views * n_z */
-	struct cpu_block *block; /* what the slices point into */
-	float *len_u, *len_v;	 /* n_views rows of n_u and of n_v: see slice_length_u() */
+	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels, floats */
+	int foot_u, foot_v;	 /* largest size of a back tile's shadow on the detector, bins */
+	size_t thread_floats;	 /* scratch of one thread, floats */
+	struct cpu_slice *slice; /* n_views * n_z elements */
+	struct cpu_block *block; /* storage of the blocks that the slices point to */
+	float *len_u, *len_v;	 /* n_views rows of n_u and of n_v floats: see slice_length_u() */
 };
 
-/* What comes back from the bins: num = A'q and den = A'd, or straight into x. */
+/* Arguments of a back pass: num = A'q and den = A'd, or an update of x without storing them. */
 struct cpu_back {
-	const float *q, *d; /* n_out floats each; d NULL: q alone, and its bins are looked up in the mask */
-	float *num, *den;   /* den with d */
-	bool add;	    /* to what num and den hold */
+	const float *q, *d; /* n_out floats each; d NULL: q only, and the mask tells which bins to use */
+	float *num, *den;   /* den: only with d */
+	bool add;	    /* add to num and den */
 	const struct rule *rule;
-	float *x; /* not NULL: updated by the rule; num and den do not exist */
+	float *x; /* if not NULL: updated by the rule; num and den are not used */
 };
 
-/* What goes to the bins: y = A x, or a pair. */
+/* Arguments of a forward pass: y = A x, or a pair. */
 struct cpu_forward {
 	const float *x;
-	float *out; /* y; NULL where there is a rule */
-	bool add;   /* to what y holds */
+	float *out; /* y; NULL if there is a rule */
+	bool add;   /* add to y */
 	const struct rule *rule;
 	const float *y, *row;
 	float *q, *d;
@@ -156,8 +155,9 @@ static inline int cpu_max(int a, int b)
 int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
 	     struct err *err);
 extern const struct device_ops device_cpu_ops;
-void cpu_state_clear(struct cpu_state *state); /* gives back the memory it holds */
-void *cpu_memory(size_t bytes);		       /* aligned to a cache line, or to huge pages where it is large; free() it */
+void cpu_state_clear(struct cpu_state *state); /* free the state's memory */
+void *
+cpu_memory(size_t bytes); /* allocate memory aligned to a cache line, or to huge pages if it is large; release with free() */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err);
 
 /* cpu_vector.c */
@@ -178,7 +178,7 @@ int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf
 		  const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
 int cpu_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err);
 void cpu_rule_pairs(struct projection *a, const struct rule *rule, const float *y, const float *p, const float *row,
-		    float *pair); /* of all bins; p and row NULL where the rule does not want them */
+		    float *pair); /* pairs of all bins; p and row are NULL if the rule does not use them */
 
 /* cpu_projection.c */
 size_t cpu_projection_bytes(struct device *dev, const struct projection_spec *spec);
@@ -196,12 +196,12 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 int cpu_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
 /* cpu_paths.c: PROJECTION_PATHS and PROJECTION_JOSEPH */
-size_t cpu_paths_bytes(const struct projection *a);	     /* of what cpu_paths_create() allocates, at most */
-size_t cpu_paths_scratch(const struct projection *a);	     /* floats of each thread's scratch */
+size_t cpu_paths_bytes(const struct projection *a);	     /* upper bound of what cpu_paths_create() allocates, bytes */
+size_t cpu_paths_scratch(const struct projection *a);	     /* scratch of each thread, floats */
 int cpu_paths_create(struct projection *a, struct err *err); /* sets a->paths */
 void cpu_paths_free(struct cpu_paths *p);
-void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
-void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
+void cpu_paths_forward(struct projection *a, const struct cpu_forward *f); /* without rules */
+void cpu_paths_back(struct projection *a, const struct cpu_back *b);	   /* q only, without rules */
 
 /* cpu_convolve.c */
 int cpu_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,
@@ -214,13 +214,14 @@ int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err);
 int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 
 /* cpu_lines.c: stacks of 2-D parallel beams */
-size_t cpu_lines_bytes(const struct projection *a);	     /* of what cpu_lines_create() allocates, at most */
+size_t cpu_lines_bytes(const struct projection *a);	     /* upper bound of what cpu_lines_create() allocates, bytes */
 int cpu_lines_create(struct projection *a, struct err *err); /* sets a->lines */
 void cpu_lines_free(struct cpu_lines *l);
-void cpu_lines_forward(struct projection *a, const struct cpu_forward *f); /* no rules */
-void cpu_lines_back(struct projection *a, const struct cpu_back *b);	   /* q alone, no rules */
+void cpu_lines_forward(struct projection *a, const struct cpu_forward *f); /* without rules */
+void cpu_lines_back(struct projection *a, const struct cpu_back *b);	   /* q only, without rules */
 
-/* cpu_lines_interpolated.c: back_interpolated() where lines_fit(), of two radial bins or more; a needs no lines */
+/* cpu_lines_interpolated.c: back_interpolated() for geometries with lines_fit() and at least two radial bins; needs no
+ * a->lines */
 int cpu_lines_interpolated(struct projection *a, const float *y, bool add, float *x, struct err *err);
 int cpu_row_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
@@ -241,9 +242,10 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f);
 void cpu_slices_back(struct projection *a, const struct cpu_back *b);
 
 /* cpu_slices_tables.c */
-void cpu_slices_shape(struct projection *a);	     /* tiles, pads, shadow, scratch; allocates nothing */
-size_t cpu_slices_bytes(const struct projection *a); /* of the tables; after cpu_slices_shape() */
+void cpu_slices_shape(struct projection *a);	     /* tiles, padding, shadow, scratch; allocates nothing */
+size_t cpu_slices_bytes(const struct projection *a); /* bytes of the tables; call cpu_slices_shape() first */
 int cpu_slices_tables(struct projection *a, struct err *err);
-struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end, int n); /* bins 0..n-1 that touch voxels */
+struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end,
+			   int n); /* bins 0..n-1 that touch the voxels [first, end) */
 
 #endif

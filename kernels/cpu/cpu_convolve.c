@@ -1,19 +1,19 @@
-/* cpu_convolve.c - rows convolved in space: a thread for each piece of rows;
- * every value is made by one thread in the order of j. */
+/* cpu_convolve.c - convolve rows in space. The work is divided into pieces of rows; one thread computes each value, adding in the
+ * order of j. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define RESULTS 32  /* that a thread takes at a time */
-#define COLUMNS 128 /* of as many columns */
+#define RESULTS 32  /* results per unit of work */
+#define COLUMNS 128 /* columns per unit of work */
 
 struct loops {
 	void (*row)(const float *y, int n, const float *mirror, float *out);
 	void (*columns)(const float *y, int n, size_t n_inner, const float *mirror, int first, int end, size_t width, float *out);
 };
 
-/* May lie anywhere in memory of floats. */
+/* May be at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define CONVOLVE(name) baseline_##name
@@ -33,7 +33,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #include "kernels/cpu/cpu_convolve_body.h"
 
 #define CONVOLVE(name) avx512_##name
-#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#ifdef __clang__ /* clang does not support prefer-vector-width here and would ignore the whole attribute */
 #define CONVOLVE_TARGET __attribute__((target("avx512f,avx2,fma")))
 #else
 #define CONVOLVE_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
@@ -43,7 +43,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #include "kernels/cpu/cpu_convolve_body.h"
 #endif
 
-/* In the order of cpu_rows_at(). */
+/* The loops, in the order of cpu_rows_at(). */
 static const struct loops *loops_of(const struct device *dev)
 {
 #ifdef __x86_64__

@@ -1,9 +1,10 @@
-/* The inner loops of convolutions. Included by cpu_convolve.c once per instruction set, with CONVOLVE(name) to name a function,
- * CONVOLVE_TARGET for its attribute, CONVOLVE_VECTOR and CONVOLVE_FLOATS. No include guard: it is a template.
+/* The inner loops of convolutions. cpu_convolve.c includes this file once per instruction set and defines CONVOLVE(name) for the
+ * names of the functions, CONVOLVE_TARGET for their attribute, CONVOLVE_VECTOR and CONVOLVE_FLOATS. A template, so without an
+ * include guard.
  *
- * Sums stay in registers; each is made in the order of j. */
+ * Sums stay in registers and are added in the order of j. */
 
-/* Results [i, i + 8 vectors), sums of shifted kernels; mirror[n - 1 + d] = kernel[|d|]. */
+/* Compute the results [i, i + vectors * CONVOLVE_FLOATS) as sums of shifted kernels; mirror[n - 1 + d] = kernel[|d|]. */
 CONVOLVE_TARGET static inline __attribute__((always_inline)) void CONVOLVE(run)(const float *y, int n, const float *mirror, int i,
 										int vectors, float *out)
 {
@@ -36,7 +37,7 @@ CONVOLVE_TARGET static void CONVOLVE(row)(const float *y, int n, const float *mi
 	}
 }
 
-/* `results` results from i on, of two vectors of columns each. */
+/* Compute `results` results from i on, for two vectors of columns. */
 CONVOLVE_TARGET static inline __attribute__((always_inline)) void
 CONVOLVE(block)(const float *y, int n, size_t n_inner, const float *mirror, int i, int results, float *out)
 {
@@ -59,7 +60,7 @@ CONVOLVE(block)(const float *y, int n, size_t n_inner, const float *mirror, int 
 	}
 }
 
-/* Results [first, end) of `width` columns. */
+/* Compute the results [first, end) of `width` columns. */
 CONVOLVE_TARGET static void CONVOLVE(columns)(const float *y, int n, size_t n_inner, const float *mirror, int first, int end,
 					      size_t width, float *out)
 {

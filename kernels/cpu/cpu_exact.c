@@ -1,18 +1,16 @@
 /* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back.
  *
- * Forward: a unit of work is a tile of bins; one ray, one sum in double.
- * Back: a unit of work is a tile of voxel columns, which walks every ray that crosses it, cut to the tile. The planes keep their
- * numbers, so a voxel gets the lengths the whole walk would give it, and its sum is made in the order of the bins whatever tile
- * or thread does it: no atomics, and bitwise the same in every run. The rays of a tile are found from the shadow of its eight
- * corners.
- */
+ * Forward: a unit of work is a tile of bins; one ray, one sum in double. Back: a unit of work is a tile of voxel columns; one
+ * thread walks every ray that crosses it, restricted to the tile. The planes keep their numbers, so a voxel gets the same lengths
+ * as in a walk through the whole volume, and its sum is added in the order of the bins whatever the tile or thread: no atomics,
+ * and bitwise the same result in every run. The shadow of the tile's eight corners gives the rays that cross it. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/ray_walk.h"
 
 #include <math.h>
 #include <string.h>
 
-#define EDGE 1e-6 /* mm: far more than rounding moves a ray */
+#define EDGE 1e-6 /* mm: far larger than the effect of rounding on a ray */
 
 static bool counts(const struct projection *a, size_t bin)
 {
@@ -52,8 +50,8 @@ void cpu_exact_forward(struct projection *a, const struct cpu_forward *f)
 	}
 }
 
-/* Bins along one axis whose rays may cross [lo, hi] of the box: its faces at heights z0 < z1, thrown onto the detector from the
- * source. */
+/* Return the bins along one axis whose rays may cross [lo, hi] of the box: project its faces at heights z0 < z1 from the source
+ * onto the detector. */
 static struct cpu_span rays_through(const struct projection *a, const struct scan_view *view, int axis, int first, int end)
 {
 	const struct grid *g = &a->grid;
@@ -76,7 +74,7 @@ static struct cpu_span rays_through(const struct projection *a, const struct sca
 	return span;
 }
 
-/* The same for parallel rays: radial bins whose rays may cross the box. */
+/* Return the radial bins whose rays may cross the box (parallel rays). */
 static struct cpu_span radii_through(const struct projection *a, const struct scan_view *view, const struct voxel_box *box)
 {
 	const struct grid *g = &a->grid;
@@ -110,7 +108,7 @@ static void clear(const struct projection *a, const struct voxel_box *box, float
 			memset(x + (size_t)k * row + (size_t)j * grid_step(g, 1) + from, 0, n * sizeof(float));
 }
 
-/* A ray is walked once, for both sums. */
+/* Each ray is walked once, for both sums. */
 static void back_tile(const struct projection *a, const struct voxel_box *box, const struct cpu_back *b)
 {
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v, voxel;

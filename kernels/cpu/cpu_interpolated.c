@@ -1,4 +1,4 @@
-/* cpu_interpolated.c - the voxel-driven half of filtered backprojection, of any level planes. */
+/* cpu_interpolated.c - the voxel-driven half of filtered backprojection, for any planes with rise 0. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The planes whose z lies in each slice: planes[from[k]] .. planes[from[k + 1] - 1]. */
+/* The planes whose z is in slice k: planes[from[k]] .. planes[from[k + 1] - 1]. */
 struct slice_planes {
 	int *from, *plane;
 };
@@ -32,7 +32,7 @@ static void sort_planes(const struct projection *a, struct slice_planes *s)
 	s->from[a->grid.n[2]] = n;
 }
 
-/* Adds to out, a column in double, one voxel column's values of one view. `bin`: of radial bin v of the view. */
+/* Add one voxel column's values of one view to out, a column in double. `bin`: radial bin v of the view. */
 static void add_view(const struct projection *a, const struct slice_planes *s, const float *bin, int v, double part, double *out)
 {
 	const float *low = bin + (size_t)v * (size_t)a->scan->n_u, *high = low + a->scan->n_u;
@@ -82,10 +82,11 @@ int cpu_back_interpolated(struct projection *a, const struct buf *y, bool add, s
 	if (r == 0 && y->n != bins)
 		r = err_set(err, EINVAL, "back_interpolated: projections of %zu floats for %zu bins", y->n, bins);
 	if (r == 0 && a->scan->kind != SCAN_PARALLEL)
-		r = err_set(err, EINVAL, "back_interpolated: wants parallel rays");
+		r = err_set(err, EINVAL, "back_interpolated: only for parallel rays");
 	for (int u = 0; r == 0 && u < a->scan->n_u; u++)
 		if (a->scan->planes[u].rise != 0)
-			r = err_set(err, EINVAL, "back_interpolated: plane %d rises %g mm", u, a->scan->planes[u].rise);
+			r = err_set(err, EINVAL, "back_interpolated: plane %d has a rise of %g mm, only 0 is supported", u,
+				    a->scan->planes[u].rise);
 	if (r < 0)
 		return r;
 	if (a->scan->n_v > 1 && lines_fit(a->scan, g))

@@ -1,9 +1,8 @@
 /* cpu_lines.c - stacks of 2-D parallel beams on the CPU: the table of lines, forward, back, and sweeps.
  *
- * Forward: a thread makes a line's values. Back: a thread has a band of rows of the image and adds every line's piece in it.
- * Sweeps: a thread has some of the slices and goes through all rays alone; where there are too few slices for that, the threads
- * share each pass and wait for each other behind it.
- */
+ * Forward: one thread computes a line's values. Back: one thread computes a band of rows of the image and adds every line's piece
+ * in it. Sweeps: one thread computes some of the slices over all rays; if there are too few slices for all threads, the threads
+ * share each pass and wait for each other after it. */
 #include "kernels/cpu/cpu_lines.h"
 
 #include <errno.h>
@@ -13,8 +12,8 @@
 
 #define MOST_BANDS 64
 #define BANDS_A_THREAD 4
-#define CHUNK 8		      /* neighbouring lines that a thread takes at a time: they share most of their pixels */
-#define WORTH_THREADS 16384.0 /* entries of a pass: below, waiting for each other takes longer than the work */
+#define CHUNK 8		      /* adjacent lines per unit of work: they share most of their pixels */
+#define WORTH_THREADS 16384.0 /* entries of a pass: with fewer, synchronisation takes longer than the work */
 
 static struct lines_table table_of(const struct projection *a)
 {
@@ -28,7 +27,7 @@ static int bands_of(const struct projection *a)
 	return cpu_min(n, a->grid.n[1]);
 }
 
-/* The first row of a band. */
+/* Return the first row of a band. */
 static int band_row(const struct projection *a, int band)
 {
 	return (int)((long long)a->grid.n[1] * band / a->lines->bands);
@@ -43,11 +42,11 @@ size_t cpu_lines_bytes(const struct projection *a)
 	       lines * (sizeof(struct line) + ((size_t)bands_of(a) + 1) * sizeof(int32_t));
 }
 
-/* Into ascending rows, in each as they come along the line. A line goes up or down; only neighbours may be out of order.
- * Divisions would cost as much as the walk. */
+/* Sort the entries into ascending rows, keeping their order along the line within a row. A line runs up or down, so only
+ * neighbours may be out of order. Divisions would cost as much as the walk. */
 static void sort_rows(struct line_entry *e, int n, int n_x)
 {
-	int row = 0; /* its first pixel: of the highest row so far */
+	int row = 0; /* first pixel of the highest row so far */
 
 	if (n && e[0].column / n_x > e[n - 1].column / n_x)
 		for (int i = 0, j = n - 1; i < j; i++, j--) {
@@ -89,7 +88,7 @@ static void make_line(const struct projection *a, int view, int v, struct line *
 	split[bands] = k;
 }
 
-/* The table of the views from `first` on. Returns how many views that is. */
+/* Fill the table with the views from `first` on. Return the number of views. */
 static int make_batch(const struct projection *a, int first)
 {
 	struct cpu_lines *l = a->lines;
@@ -153,7 +152,7 @@ struct part {
 	bool single;
 };
 
-/* Slices that are taken at a time, when there should be at least `parts`. */
+/* Return the number of slices per part, such that there are at least `parts` parts if possible. */
 static int slices_at_a_time(const struct projection *a, int parts)
 {
 	int wide = CPU_LINES_WIDE, n = a->scan->n_u;
@@ -210,7 +209,7 @@ void cpu_lines_forward(struct projection *a, const struct cpu_forward *f)
 	}
 }
 
-/* n entries of a line to x; q: its values, one a slice. */
+/* Add n entries of a line to x; q: the line's values, one per slice. */
 static void back_piece(const struct projection *a, const struct line_entry *e, int n, const struct part *p, const float *q,
 		       float *x)
 {
@@ -274,7 +273,7 @@ struct sweep {
 	float relaxation;
 	const float *y;
 	float *x;
-	int first, n; /* views: where the table begins, and how many are in it */
+	int first, n; /* views in the table: the first one, and their number */
 };
 
 static void sweep_line(const struct projection *a, const struct sweep *s, int view, int v, const struct part *p)

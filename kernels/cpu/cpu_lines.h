@@ -1,61 +1,60 @@
-/* Private to the CPU's stacks of 2-D parallel beams (kernels/lines.h): their table, and the loops that do the work.
+/* Private to the CPU's stacks of 2-D parallel beams (kernels/lines.h): their table and their inner loops.
  *
- * - The entries of a line lie in ascending rows of the image. So a band of rows has a piece of every line (split[]), and back is
- *   done band by band, each by one thread, with the lines in their order.
- * - The table holds `batch` views: all of them, or, where that takes more than CPU_LINES_KEPT, a few that are made again in each
+ * - The entries of a line are in ascending rows of the image. So each band of rows contains one piece of every line (split[]).
+ *   The back pass runs band by band, each band in one thread, with the lines in their order.
+ * - The table holds `batch` views: all of them, or, if that needs more than CPU_LINES_KEPT, a few that are computed again in each
  *   pass.
- * - Slices are taken up to CPU_LINES_WIDE at a time. Each has sums of its own, which are made entry after entry, so that it
- *   does not matter which slices are taken together.
- */
+ * - Up to CPU_LINES_WIDE slices are processed together. Each slice has its own sums, added entry by entry, so the result does not
+ *   depend on which slices are processed together. */
 #ifndef TOMONODE_KERNELS_CPU_LINES_H
 #define TOMONODE_KERNELS_CPU_LINES_H
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
 
-#define CPU_LINES_KEPT ((size_t)2 << 30)   /* bytes */
-#define CPU_LINES_BATCH ((size_t)32 << 20) /* bytes, where they are not kept, or one view if that is more */
+#define CPU_LINES_KEPT ((size_t)2 << 30)   /* bytes; a larger table is not kept */
+#define CPU_LINES_BATCH ((size_t)32 << 20) /* bytes of a table that is not kept, or one view if that is more */
 #define CPU_LINES_WIDE 64		   /* slices */
 
 struct cpu_lines {
-	struct line *line; /* batch * n_v */
+	struct line *line; /* batch * n_v elements */
 	struct line_entry *entry;
-	int32_t *split; /* of each line: bands + 1 entries, counted from its first */
+	int32_t *split; /* for each line bands + 1 entry indices, relative to its first entry */
 	int batch;	/* views */
-	int made;	/* the first view, counted from the projection's, that the table holds; -1: none */
+	int made;	/* first view in the table, relative to the projection's first; -1: none */
 	int stride, bands;
 };
 
 #define CPU_TILE 16	  /* pixels: one AVX-512 vector */
-#define CPU_TILE_VIEWS 64 /* of back_interpolated(): sums start anew behind them */
+#define CPU_TILE_VIEWS 64 /* views per call of tile() in back_interpolated(); each call starts new sums */
 
-/* What a tile of CPU_TILE x CPU_TILE pixels sees of a row of bins. Pixel (i, j)
- * lies at at + i across + j down bins from row[0]. */
+/* How a tile of CPU_TILE x CPU_TILE pixels projects onto a row of bins. Pixel (i, j) is at position at + i across + j down, in
+ * bins from row[0]. */
 struct cpu_tile_view {
 	const float *row;
 	float at, across, down;
-	float first, last; /* where the row's own first and last bin lie; they count LINE_EDGE beyond */
-	bool edge;	   /* pixels may lie beyond them; else none does */
-	bool near_by;	   /* all lie between row[0] and row[31] */
+	float first, last; /* positions of the first and last bin of the row; LINE_EDGE is the tolerance beyond them */
+	bool edge;	   /* pixels may project outside them; false: none does */
+	bool near_by;	   /* all pixels project between row[0] and row[31] */
 };
 
-/* Where a pixel lies in a row: `part` of the way between two bins. */
+/* The position of a pixel in a row: the fraction `part` of the way from one bin to the next. */
 struct cpu_pick {
-	size_t from; /* floats, of the lower one */
+	size_t from; /* index of the lower bin, floats */
 	float part;
 };
 
-/* x: of the first of the slices; from column to column it is `column` floats. width: a multiple of 4, up to CPU_LINES_WIDE: what
- * lies behind the last slice is padding. */
+/* x: values of the first of the slices; `column` floats from column to column. width: a multiple of 4, up to CPU_LINES_WIDE;
+ * values after the last slice are padding. */
 struct cpu_line_loops {
-	/* of one slice: sum of weight * x; x += weight * value */
+	/* One slice. dot(): return the sum of weight * x. add(): x += weight * value. */
 	float (*dot)(const struct line_entry *e, int n, const float *x, size_t column);
 	void (*add)(const struct line_entry *e, int n, float value, float *x, size_t column);
-	/* of many: the same for each */
+	/* Many slices: the same operations for each. */
 	void (*sums)(const struct line_entry *e, int n, const float *x, size_t column, int width, float *ret_sum);
 	void (*spread)(const struct line_entry *e, int n, const float *value, int width, float *x, size_t column);
-	/* back_interpolated(): to a tile, in rows of `stride` floats, the sums over n views; to `width` slices of a pixel (any
-	 * number), from bins `bin` floats apart */
+	/* For back_interpolated(). tile(): add the sums over n views to a tile whose rows are `stride` floats apart. between():
+	 * add the sums to `width` slices (any number) of a pixel, from bins that are `bin` floats apart. */
 	void (*tile)(float *sum, int stride, const struct cpu_tile_view *view, int n);
 	void (*between)(const struct cpu_pick *pick, int n, const float *y, size_t bin, int width, float *sum);
 };

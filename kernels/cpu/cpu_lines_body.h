@@ -1,9 +1,8 @@
-/* The inner loops of stacks of parallel beams. Included by cpu_lines_loops.c once per instruction set, with LINES(name) to name a
- * function, LINES_TARGET for its attribute, LINES_VECTOR and LINES_FLOATS for its widest vector. No include guard: it is a
- * template.
- */
+/* The inner loops of stacks of parallel beams. cpu_lines_loops.c includes this file once per instruction set and defines
+ * LINES(name) for the names of the functions, LINES_TARGET for their attribute, LINES_VECTOR and LINES_FLOATS for the widest
+ * vector. A template, so without an include guard. */
 
-/* Not by vectors: taking pairs apart and gathering costs more than it saves. */
+/* Not vectorised: separating the pairs and gathering costs more than it saves. */
 LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static float LINES(dot)(const struct line_entry *e, int n,
 										    const float *x, size_t column)
 {
@@ -106,7 +105,8 @@ LINES_TARGET static void LINES(tile_view)(float *restrict sum, const struct cpu_
 
 			to = to < v->first ? v->first : to;
 			to = to > v->last ? v->last : to;
-			bin = (int)(to > v->last - 1 ? v->last - 1 : to); /* bins before row[0] round to it: 1 bin at most */
+			bin = (int)(to > v->last - 1 ? v->last - 1
+						     : to); /* positions below row[0], by less than 1 bin, round to it */
 			value = v->row[bin] + (to - (float)bin) * (v->row[bin + 1] - v->row[bin]);
 			sum[j * CPU_TILE + i] += ((at >= low) & (at <= high)) ? value : 0;
 		}

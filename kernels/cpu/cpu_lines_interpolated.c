@@ -1,11 +1,11 @@
 /* cpu_lines_interpolated.c - back_interpolated() of stacks of 2-D parallel beams.
  *
- * - One slice: tiles of CPU_TILE x CPU_TILE pixels, whose sums stay in registers for CPU_TILE_VIEWS views. A tile sees a few
- *   neighbouring bins of a view. Rows are copied first, with room on either side, so that nothing is asked when they are read.
- *   Positions: the corner of a tile in double, from there in float: off by less than 1e-5 of a bin.
- * - Many slices: blocks of pixels, for each pixel and some views the places in the rows, and then these for all slices.
- * - Sums are float; those of single slices start anew every CPU_TILE_VIEWS views.
- */
+ * - One slice: tiles of CPU_TILE x CPU_TILE pixels, whose sums stay in registers for CPU_TILE_VIEWS views. A tile projects onto a
+ *   few adjacent bins of a view. Rows are copied first, with padding on both sides, so that reading needs no range check.
+ *   Positions: the corner of a tile in double, the rest relative to it in float; the error is below 1e-5 of a bin.
+ * - Many slices: blocks of pixels; for each pixel and some views, first compute the positions in the rows, then use them for all
+ *   slices.
+ * - Sums are float; those of single slices start anew every CPU_TILE_VIEWS views. */
 #include "kernels/cpu/cpu_lines.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 128     /* pixels that a thread takes at a time, either way: what they see of some views stays in its cache */
-#define LARGE 1024    /* pixels: below, half of that, lest threads wait for each other */
-#define FRONT 48      /* zeros before a row: a tile may reach that far out */
-#define BEHIND 64     /* and behind it */
-#define STACK_BLOCK 8 /* likewise, of many slices */
+#define BLOCK 128     /* edge of a unit of work, pixels: its data of some views stay in the thread's cache */
+#define LARGE 1024    /* pixels: smaller images use half of BLOCK, so that all threads have work */
+#define FRONT 48      /* zeros before a row: a tile may reach that far outside */
+#define BEHIND 64     /* zeros after a row */
+#define STACK_BLOCK 8 /* the same for many slices */
 #define STACK_VIEWS 16
 
 /* Position of pixel (x, y) on a view's row: first + x along[0] + y along[1] bins. */
@@ -27,8 +27,8 @@ struct place {
 
 struct task {
 	const struct projection *a;
-	const struct place *place; /* of each view */
-	const float *y;		   /* one slice: the copy, from row to row `row` floats */
+	const struct place *place; /* one per view */
+	const float *y;		   /* one slice: the copy, with rows `row` floats apart */
 	size_t row;
 	float *x;
 	bool add;
@@ -57,7 +57,7 @@ static void make_places(const struct projection *a, struct place *place)
 	}
 }
 
-/* What a tile sees of a view. False: nothing. */
+/* Compute how a tile projects onto a view. Return false if it does not reach any bin. */
 static bool see(const struct task *t, int view, int x, int y, struct cpu_tile_view *ret)
 {
 	const struct place *p = &t->place[view];
@@ -118,7 +118,7 @@ static void back_block(const struct task *t, int x0, int y0, int size)
 			put_tile(t, x, y, sum + (y - y0) * BLOCK + (x - x0));
 }
 
-/* Places of a pixel in the rows of views first <= view < end that it is seen from. Returns how many. */
+/* Compute the positions of a pixel in the rows of those views first <= view < end that see it. Return their number. */
 static int pick(const struct task *t, int x, int y, int first, int end, struct cpu_pick *ret)
 {
 	const struct scan *s = t->a->scan;

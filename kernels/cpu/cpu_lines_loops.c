@@ -5,7 +5,7 @@
 #include <immintrin.h>
 #endif
 
-/* May lie anywhere in memory of floats. */
+/* May be at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 #define LINES(name) baseline_lines_##name
@@ -27,7 +27,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #include "kernels/cpu/cpu_lines_body.h"
 
 #define LINES(name) avx512_lines_##name
-#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#ifdef __clang__ /* clang does not support prefer-vector-width here and would ignore the whole attribute */
 #define LINES_TARGET __attribute__((target("avx512f,avx2,fma")))
 #else
 #define LINES_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
@@ -39,7 +39,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 
 LINES_TARGET static void LINES(tile_plain)(float *sum, int stride, const struct cpu_tile_view *view, int n);
 
-/* The sums of a view in registers; its bins lie in two, and are picked by permutes. */
+/* Add a view to sums in registers; its bins are in two registers and are selected by permutes. */
 LINES_TARGET static inline __attribute__((always_inline)) void add_view(__m512 *sum, const struct cpu_tile_view *v, bool edge)
 {
 	const __m512 lanes = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);

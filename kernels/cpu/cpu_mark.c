@@ -1,17 +1,16 @@
-/* cpu_mark.c - what the views tell about each voxel, on the CPU: which is beside the breast, which is seen at all.
+/* cpu_mark.c - mark() on the CPU: find the voxels outside the breast (air) and those that some view sees.
  *
- * A row of voxels is worked through view after view. Most of it is settled early: behind the skin line a row is air from some
- * voxel on, and one view has seen nearly all the rest. So each view looks only at the voxels whose nearest bin lies between the
- * first and the last bin of air in its row, and at those not yet seen.
- */
+ * Rows of voxels are processed view by view. Most voxels are decided early: outside the skin line a row is air from some voxel
+ * on, and the first view marks nearly all of the rest. So each view examines only the voxels whose nearest bin is between the
+ * first and the last bin of air in its row, and those not yet marked. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define STRETCH 64 /* voxels that are looked at together */
+#define STRETCH 64 /* voxels tested together */
 
-/* Bins first <= b < end touch the voxel; `nearest` may lie outside the detector, -1 or n. */
+/* Bins first <= b < end touch the voxel; `nearest` may be outside the detector, -1 or n. */
 struct reach {
 	int first, end, nearest;
 };
@@ -22,7 +21,7 @@ static struct reach reach_of(const struct slice_map *map, int axis, int i, int n
 	long long nearest = slice_nearest_bin(map, axis, i);
 	struct reach r = {span.first, span.end, nearest < 0 ? -1 : nearest < n ? (int)nearest : n};
 
-	/* bins at a distance of one voxel, and what rounding adds, have no weight */
+	/* bins at a distance of one voxel, and those that rounding adds, have no weight */
 	while (r.first < r.end && !(slice_weight(map->scale[axis] * r.first + map->shift[axis] - i) > 0))
 		r.first++;
 	while (r.first < r.end && !(slice_weight(map->scale[axis] * (r.end - 1) + map->shift[axis] - i) > 0))
@@ -30,7 +29,7 @@ static struct reach reach_of(const struct slice_map *map, int axis, int i, int n
 	return r;
 }
 
-/* The first voxel of a row whose nearest bin is `bin` or one behind it. */
+/* Return the first voxel of a row whose nearest bin is `bin` or a later one. */
 static int voxel_of(const struct reach *row, int n, int bin)
 {
 	int lo = 0, hi = n;
@@ -46,7 +45,7 @@ static int voxel_of(const struct reach *row, int n, int bin)
 	return lo;
 }
 
-/* The bins of air of each row of the detector lie in these spans. */
+/* Find the span of each detector row that contains all its bins of air. */
 static void find_air(const struct projection *a, struct cpu_span *air)
 {
 	int n_u = a->scan->n_u, n_rows = a->n_views * a->scan->n_v, threads = cpu_state(a->dev)->threads;
@@ -76,7 +75,7 @@ static bool bin_counts(const float *mask, int n_u, const struct reach *u, const 
 	return false;
 }
 
-/* Nothing more to be done to n voxels by the mask's air; by its bins that count. Written for the vectoriser. */
+/* Are n voxels final, with respect to the mask's air, or to the bins that count? Written for the vectoriser. */
 static bool all_air(const float *x, int n)
 {
 	int other = 0;
@@ -95,7 +94,7 @@ static bool all_settled(const float *x, int n)
 	return !open;
 }
 
-/* One row of voxels, one view; us: the reach of each voxel. Returns whether a voxel is left that might still become 1. */
+/* Process one row of voxels in one view; us: the reach of each voxel. Return whether a voxel is left that may still become 1. */
 static bool mark_row(const struct projection *a, int view, const struct reach *us, const struct reach *v,
 		     const struct cpu_span *air, bool open, float *x)
 {
@@ -165,7 +164,8 @@ int cpu_mark(struct projection *a, struct buf *x, struct err *err)
 		return err_set(err, EINVAL, "mark: volume of %zu floats for a grid of %zu voxels", x->n, grid_size(&a->grid));
 	for (int view = 0; view < a->n_views; view++)
 		if (a->scan->kind != SCAN_DBT || !slice_map_valid(&a->scan->views[a->first + view], &a->grid))
-			return err_set(err, EINVAL, "mark: view %d does not see the volume as slices", a->first + view);
+			return err_set(err, EINVAL, "mark: view %d: the volume is not between detector and source",
+				       a->first + view);
 	air = malloc((size_t)a->n_views * (size_t)a->scan->n_v * sizeof(*air));
 	us = malloc((size_t)threads * tables * sizeof(*us));
 	if (!air || !us) {

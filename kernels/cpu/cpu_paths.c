@@ -1,8 +1,7 @@
-/* cpu_paths.c - the tables of the transaxial paths on the CPU: paths, lanes of planes, and how much memory all that takes.
+/* cpu_paths.c - the tables of the transaxial paths on the CPU: paths, lanes of planes, and their memory.
  *
- * Memory: the paths (8 bytes a step, for as many steps as path_bound() allows), a struct cpu_ray for each lane and radial bin,
- * and a scratch for each thread of a few 10 KiB. No thread has a volume of its own.
- */
+ * Memory: the paths (8 bytes per step, for as many steps as path_bound() allows), a struct cpu_ray for each lane and radial bin,
+ * and a scratch of a few 10 KiB per thread. No thread has its own volume. */
 #include "kernels/cpu/cpu_paths.h"
 #include "kernels/planes.h"
 
@@ -10,12 +9,12 @@
 #include <stdlib.h>
 
 #define SAME 1e-6	 /* slices */
-#define SLAB_BYTES 24576 /* most of a processor's nearest cache */
+#define SLAB_BYTES 24576 /* most of a processor's level-1 cache */
 #define LEAST_BLOCK 16	 /* steps */
 #define MOST_TILE 64	 /* pixels */
 #define LEAST_TILE 8
-#define TILES_A_THREAD 2 /* small tiles cost more than threads that wait at the end */
-#define SKEW 16		 /* floats that a row is longer than it need be, lest rows lie at a power of two */
+#define TILES_A_THREAD 2 /* more and smaller tiles would cost more than threads that are idle at the end */
+#define SKEW 16		 /* floats added to a row, so that row distances are no power of two */
 
 static bool joseph(const struct projection *a)
 {
@@ -46,7 +45,7 @@ static int round_up(int n, int to)
 	return (n + to - 1) / to * to;
 }
 
-/* Floats of a row of the slab, at most: zeros for a whole lane on either side. */
+/* Return the largest length of a row of the slab, floats: zeros for a whole lane on either side. */
 static size_t longest_row(const struct grid *g)
 {
 	return 2 * (((size_t)pairs_of(g) + 2 * CPU_LANE_MOST + 15) & ~(size_t)15) + SKEW;
@@ -59,7 +58,7 @@ static int block_of(size_t row)
 	return fit < LEAST_BLOCK ? LEAST_BLOCK : fit > CPU_PATH_BLOCK ? CPU_PATH_BLOCK : (int)(fit & ~(size_t)15);
 }
 
-/* Floats of the sums of all lanes, at most: two planes take 8. */
+/* Return the largest length of the sums of all lanes, floats: two planes use 8. */
 static size_t most_sums(const struct scan *s)
 {
 	return ((size_t)s->n_u * 4 + CPU_LANE_MOST + 15) & ~(size_t)15;
@@ -85,7 +84,8 @@ size_t cpu_paths_bytes(const struct projection *a)
 	       n_v * n_u * sizeof(struct cpu_ray);
 }
 
-/* Whole slices that its first plane's rays touch, from the lane's base: b of struct cpu_ray and the one below. */
+/* Compute the range of slice pairs that the rays of the lane's first plane touch, relative to its base: b of struct cpu_ray and
+ * the slice below. */
 static void lane_reach(const struct projection *a, double rise, struct cpu_lane *l)
 {
 	double low = l->z, high = l->z, h = a->grid.h[2];
@@ -101,7 +101,7 @@ static void lane_reach(const struct projection *a, double rise, struct cpu_lane 
 		low -= 1;
 	low = floor(low + 0.5) / 2;
 	high = floor(high + 0.5) / 2;
-	/* beyond, the whole lane reads zeros */
+	/* outside this range the whole lane reads zeros */
 	l->lowest = (int)floor(fmax(low, -l->base / 2 - l->width));
 	l->highest = (int)floor(fmin(high, most));
 	l->lowest = cpu_min(l->lowest, most);
@@ -113,8 +113,8 @@ static double height_of(const struct projection *a, int plane)
 	return (a->scan->planes[plane].z - a->grid.lo[2]) / a->grid.h[2];
 }
 
-/* Are planes `turns` apart in the group two slices apart? Level ones that lie in the faces of slices belong where the ray walk
- * rounds each of them to. */
+/* Are planes `turns` apart in the group two slices apart? Planes of rise 0 that are in the faces of slices belong to the slice to
+ * which the ray walk rounds each of them. */
 static bool in_step(const struct projection *a, const struct plane_group *group, int turns)
 {
 	if (turns < 1 || fabs(turns * group->pitch / a->grid.h[2] - 2) * group->n > SAME)
@@ -125,8 +125,8 @@ static bool in_step(const struct projection *a, const struct plane_group *group,
 	return true;
 }
 
-/* Planes of a group into lanes: those that are a whole number of times nearer than two slices take turns; of others each is a
- * lane. Returns how many; ret may be NULL. */
+/* Divide the planes of a group into lanes. If two slices are a whole number of plane distances, every such plane belongs to the
+ * same lane; else each plane is a lane. Return the number of lanes; ret may be NULL. */
 static int group_lanes(const struct projection *a, const struct plane_group *group, struct cpu_lane *ret)
 {
 	double stride = group->n > 1 ? 2 * a->grid.h[2] / group->pitch : 1;
@@ -144,7 +144,7 @@ static int group_lanes(const struct projection *a, const struct plane_group *gro
 			if (!ret)
 				continue;
 			if (group->rise == 0 && !joseph(a))
-				at = floor(z); /* as the ray walk has it where a plane lies in a face */
+				at = floor(z); /* as the ray walk rounds a plane in a face */
 			ret[n] = (struct cpu_lane){.plane = group->first + j,
 						   .stride = turns,
 						   .n = planes,
@@ -211,7 +211,7 @@ static void make_paths(const struct projection *a, struct cpu_paths *p)
 		}
 }
 
-/* As large as they may be while every thread has several. */
+/* Return the largest tile size that gives every thread several tiles. */
 static int tile_of(const struct projection *a)
 {
 	int tile = MOST_TILE, threads = cpu_state(a->dev)->threads;

@@ -1,6 +1,7 @@
-/* The loops of the transaxial paths in C with vectors of the compiler. Included once per instruction set, with PATHS(name) to
- * name a function, PATHS_TARGET for its attribute, PATHS_VECTOR for a vector of PATHS_FLOATS (4, 8 or 16) floats, and
- * PATHS_SPLIT, PATHS_GATHER and PATHS_SCATTER for functions that are not those in here. No include guard: it is a template. */
+/* The loops of the transaxial paths in C with compiler vectors. Included once per instruction set; the includer defines
+ * PATHS(name) for the names of the functions, PATHS_TARGET for their attribute, PATHS_VECTOR for a vector of PATHS_FLOATS (4, 8
+ * or 16) floats, and PATHS_SPLIT, PATHS_GATHER and PATHS_SCATTER for functions that replace those in this file. A template, so
+ * without an include guard. */
 
 #ifndef PATHS_SPLIT
 #define PATHS_SPLIT PATHS(split)
@@ -42,8 +43,7 @@ PATHS_TARGET static int PATHS(split)(const struct cpu_slab *slab, const struct c
 }
 #endif
 
-/* `whole` vectors and then 8 floats more where there is a `half`; several sums of each, so that an addition need not wait for the
- * one before. */
+/* Process `whole` vectors, plus 8 floats if there is a `half`. Several sums for each avoid waiting for the previous addition. */
 PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)(int whole, bool half, int ways,
 										 float *restrict sums, const float *restrict slab,
 										 const float *restrict weight,
@@ -89,7 +89,7 @@ PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)
 		*(vector8 *)(sums + PATHS_FLOATS * whole) += h[0];
 }
 
-/* A width as a number of vectors of PATHS_FLOATS and a half; sums of each that fit into 12 registers. */
+/* A width as a number of vectors of PATHS_FLOATS and a half; sums of each, such that all fit into 12 registers. */
 #define PATHS_WHOLE(width) ((width) / PATHS_FLOATS)
 #define PATHS_HALF(width) ((width) % PATHS_FLOATS == 8)
 #define PATHS_WAYS(width) (PATHS_WHOLE(width) <= 3 ? 4 : 12 / PATHS_WHOLE(width))

@@ -1,7 +1,6 @@
 /* cpu_paths_loops.c - the inner loops of the transaxial paths, for each instruction set.
  *
- * With AVX-512 the second entries of steps are packed by the processor; the others look for them one by one.
- */
+ * With AVX-512 a processor instruction packs the second entries of steps; the other tables search for them one by one. */
 #include "kernels/cpu/cpu_paths.h"
 
 #include <string.h>
@@ -10,10 +9,10 @@
 #include <immintrin.h>
 #endif
 
-#define ROUNDING 12582912.0f	 /* 1.5 2^23: adding it rounds to whole numbers, which are then the low bits */
+#define ROUNDING 12582912.0f	 /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
 #define ROUNDING_BITS 0x4b400000 /* the same as bits */
 
-/* May lie anywhere in memory of floats. */
+/* May be at any address of a float. */
 typedef float vector4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef float vector8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
@@ -48,7 +47,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #undef PATHS_FLOATS
 
 #define PATHS(name) avx512_paths_##name
-#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#ifdef __clang__ /* clang does not support prefer-vector-width here and would ignore the whole attribute */
 #define PATHS_TARGET __attribute__((target("avx512f,avx2,fma")))
 #else
 #define PATHS_TARGET __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512")))
@@ -60,7 +59,7 @@ typedef float vector16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define PATHS_VECTOR vector16
 #define PATHS_FLOATS 16
 
-/* Where the entries of 16 steps lie: pair of slices, cut, and parity. */
+/* Return the slab positions of the entries of 16 steps: pair of slices, limited, plus parity. */
 PATHS_TARGET static inline __m512i places(__m512i row, __m512i b, __m512i lowest, __m512i highest, __m512i half)
 {
 	__m512i pair = _mm512_min_epi32(_mm512_max_epi32(_mm512_srai_epi32(b, 1), lowest), highest);
@@ -102,13 +101,13 @@ PATHS_TARGET static int split_avx512(const struct cpu_slab *slab, const struct c
 	return end;
 }
 
-/* The first n floats of 16. */
+/* Return the mask of the first n of 16 floats. */
 PATHS_TARGET static inline __mmask16 head(int n)
 {
 	return n >= 16 ? (__mmask16)0xffff : n > 0 ? (__mmask16)((1u << n) - 1) : (__mmask16)0;
 }
 
-/* Floats [at, at + 16) of a column of n, of two mixed where there are two. */
+/* Return floats [at, at + 16) of a column of n; if there are two columns, their weighted mean. */
 PATHS_TARGET static inline __m512 mixed(const float *column, const float *other, __m512 share, int at, int n)
 {
 	__m512 c = _mm512_maskz_loadu_ps(head(n - at), column + at);
@@ -118,7 +117,7 @@ PATHS_TARGET static inline __m512 mixed(const float *column, const float *other,
 	return _mm512_fmadd_ps(share, _mm512_sub_ps(_mm512_maskz_loadu_ps(head(n - at), other + at), c), c);
 }
 
-/* With an odd number of slices the last pair's odd one is the zero behind the column. */
+/* With an odd number of slices, the odd one of the last pair is the zero after the column. */
 PATHS_TARGET static void gather_avx512(const struct cpu_slab *slab, float *row, const float *column, const float *other,
 				       float share)
 {

@@ -1,11 +1,10 @@
 /* cpu_paths_run.c - forward and back along transaxial paths on the CPU.
  *
- * Forward: a unit of work is a few radial bins of a view. The steps of a path are taken in blocks; a block's voxels are copied
- * into the slab, and then one lane after the other adds up what its planes see there. Back: a unit of work is a tile of voxel
- * columns, which takes the pieces of all paths in it, in the order of the bins; a piece is added up in the slab, lane by lane,
- * and the slab's rows are added to the columns. So a voxel's sum is made in an order that depends neither on tiles nor on
- * threads, one thread writes it, and no copy of the volume is needed.
- */
+ * Forward: a unit of work is a few radial bins of a view. The steps of a path are processed in blocks; a block's voxels are
+ * copied into the slab, and then each lane in turn adds up the entries of its planes. Back: a unit of work is a tile of voxel
+ * columns, which receives the pieces of all paths in it, in the order of the bins; a piece is added up in the slab, lane by lane,
+ * and the slab's rows are added to the columns. So a voxel's sum is added in an order that depends neither on tiles nor on
+ * threads, one thread writes it, and no copy of the volume is needed. */
 #include "kernels/cpu/cpu_paths.h"
 
 #include <math.h>
@@ -13,16 +12,16 @@
 
 #define FORWARD_BINS 16 /* radial bins of a unit of work */
 
-#define AHEAD 8		/* steps */
-#define CACHE_FLOATS 16 /* of a line */
+#define AHEAD 8		/* steps prefetched */
+#define CACHE_FLOATS 16 /* floats of a cache line */
 
-/* What one thread works with. */
+/* The working memory of one thread. */
 struct work {
 	float *slab;
 	float *weight; /* entries of a lane */
 	int *place;
-	float *t, *length; /* steps of a block; t has one more in front: where the first begins */
-	float *sums;	   /* of all lanes */
+	float *t, *length; /* steps of a block; t has one more element in front: the beginning of the first step */
+	float *sums;	   /* sums of all lanes */
 };
 
 static struct work work_of(const struct projection *a)
@@ -40,7 +39,7 @@ static struct work work_of(const struct projection *a)
 	return w;
 }
 
-/* Where steps [first, first + n) of a path end, or their middles, and how long they are. */
+/* Compute end (JOSEPH: middle) and length of steps [first, first + n) of a path. */
 static void measure(const struct projection *a, const struct path *path, int first, int n, const struct work *w)
 {
 	const struct path_step *step = a->paths->step + path->at + first;
@@ -59,7 +58,7 @@ static void measure(const struct projection *a, const struct path *path, int fir
 	}
 }
 
-/* The entries of a lane in the block that was measured. */
+/* Compute the entries of a lane in the block that measure() processed. */
 static int entries(const struct projection *a, const struct cpu_lane *lane, const struct cpu_ray *ray, int n,
 		   const struct work *w)
 {
@@ -74,7 +73,7 @@ static int entries(const struct projection *a, const struct cpu_lane *lane, cons
 	return loops->split(&a->paths->slab, lane, &joseph, w->t + 1, w->length, n, w->weight, w->place);
 }
 
-/* Columns lie far apart, and which come next is known: ask for them in time. */
+/* Prefetch the columns of the next steps: they are far apart in memory, but known. */
 static inline void fetch_ahead(const float *x, const struct path_step *step, int i, int n, size_t column)
 {
 	if (i + AHEAD < n)
@@ -156,8 +155,8 @@ struct tile {
 	int lo[2], hi[2]; /* pixels lo <= i < hi along x and y */
 };
 
-/* The first of steps [first, end) whose pixel along the axis is not below `at` (falling: is below). Along a path pixels rise or
- * fall. */
+/* Return the first of steps [first, end) whose pixel along the axis is >= `at` (falling: < `at`). Along a path, pixel numbers
+ * rise or fall monotonically. */
 static int find(const struct path_step *step, int first, int end, int n_x, int axis, int at, bool falling)
 {
 	while (first < end) {
@@ -172,7 +171,7 @@ static int find(const struct path_step *step, int first, int end, int n_x, int a
 	return first;
 }
 
-/* The steps of a path that touch a tile. */
+/* Return the steps of a path that touch a tile. */
 static struct cpu_span steps_in(const struct projection *a, const struct path *path, const struct tile *tile)
 {
 	const struct path_step *step = a->paths->step + path->at;
@@ -192,11 +191,12 @@ static struct cpu_span steps_in(const struct projection *a, const struct path *p
 	return span;
 }
 
-/* Radial bins whose paths may touch a tile. */
+/* Return the radial bins whose paths may touch a tile. */
 static struct cpu_span radii_of(const struct projection *a, const struct scan_view *view, const struct tile *tile)
 {
 	const struct grid *g = &a->grid;
-	double low = HUGE_VAL, high = -HUGE_VAL, edge = fmax(g->h[0], g->h[1]); /* Joseph reaches a pixel further */
+	double low = HUGE_VAL, high = -HUGE_VAL,
+	       edge = fmax(g->h[0], g->h[1]); /* JOSEPH touches pixels up to one pixel further away */
 	struct cpu_span span = {0, a->scan->n_v};
 
 	for (int corner = 0; corner < 4; corner++) {
@@ -219,7 +219,7 @@ static bool inside(const struct tile *tile, int x, int y)
 	return x >= tile->lo[0] && x < tile->hi[0] && y >= tile->lo[1] && y < tile->hi[1];
 }
 
-/* The slab's rows to the tile's columns. */
+/* Add the slab's rows to the tile's columns. */
 static void put_rows(const struct projection *a, const struct path *path, int first, int n, const struct tile *tile, float *x,
 		     const struct work *w)
 {
@@ -243,7 +243,7 @@ static void put_rows(const struct projection *a, const struct path *path, int fi
 	}
 }
 
-/* The bins of a path in the order of the lanes, times the stretch of their rays. */
+/* Copy the bins of a path in the order of the lanes, times the stretch of their rays. */
 static void take_bins(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;

@@ -1,4 +1,4 @@
-/* cpu_projection.c - the CPU's system matrices: checking what they are made from, and the way to the two operators. */
+/* cpu_projection.c - the CPU's system matrices: check their specification and call the operators. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
 #include "kernels/planes.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The exact operator's units of work where the caller gives none. */
+/* Units of work of the exact operator if the caller gives none. */
 #define EXACT_BINS 32
 #define EXACT_VOXELS 64
 
@@ -52,7 +52,7 @@ static int check(const struct projection_spec *spec, struct err *err)
 	const struct grid *g = spec->grid;
 
 	if (spec->model < PROJECTION_EXACT || spec->model > PROJECTION_SAMPLED)
-		return err_set(err, EINVAL, "projection: model %d is not known", (int)spec->model);
+		return err_set(err, EINVAL, "projection: unknown model %d", (int)spec->model);
 	for (int c = 0; c < 3; c++)
 		if (g->n[c] <= 0 || !(g->h[c] > 0) || !isfinite(g->h[c]) || !isfinite(g->lo[c])) /* !(x > 0) also refuses NaN */
 			return err_set(err, EINVAL, "projection: grid axis %d: n=%d, spacing=%g mm, from %g mm", c, g->n[c],
@@ -74,7 +74,7 @@ static int check(const struct projection_spec *spec, struct err *err)
 	if (scan->kind == SCAN_PARALLEL)
 		return planes_check(spec, err);
 	if (spec->model > PROJECTION_SLICES)
-		return err_set(err, EINVAL, "projection: model %d is one of parallel rays", (int)spec->model);
+		return err_set(err, EINVAL, "projection: model %d is only for parallel rays", (int)spec->model);
 	for (int i = spec->first; i < spec->first + spec->n_views; i++) {
 		const struct scan_view *w = &scan->views[i];
 
@@ -83,7 +83,7 @@ static int check(const struct projection_spec *spec, struct err *err)
 			return err_set(err, EINVAL, "projection: view %d: source or detector shift is not a number", i);
 		if (spec->model == PROJECTION_SLICES && (scan->kind != SCAN_DBT || !slice_map_valid(w, g)))
 			return err_set(err, EINVAL,
-				       "projection: view %d: the slice-by-slice model wants the volume (z = %g to %g mm) between "
+				       "projection: view %d: the slice-by-slice model needs the volume (z = %g to %g mm) between "
 				       "detector and source (z = %g mm)",
 				       i, g->lo[2], g->lo[2] + g->n[2] * g->h[2], w->src[2]);
 	}
@@ -170,7 +170,7 @@ static int volume_size(const struct projection *a, const char *what, const struc
 	return 0;
 }
 
-/* `each`: 1, or 2 for pairs. */
+/* Check the length of y. `each`: floats per bin, 1, or 2 for pairs. */
 static int bins_size(const struct projection *a, const char *what, const struct buf *y, size_t each, struct err *err)
 {
 	if (y->n != each * count_bins(a))
@@ -221,7 +221,7 @@ int cpu_adjoint(struct projection *a, const struct buf *y, bool add, struct buf 
 	return r;
 }
 
-/* The first half of a pair buffer holds all q, the second all d; lengths come with the operator. */
+/* The first half of a pair buffer holds all q, the second all d; the operator applies the lengths. */
 int cpu_make_pair(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 		  struct buf *ret_pair, struct err *err)
 {
@@ -233,7 +233,8 @@ int cpu_make_pair(struct projection *a, const struct rule *rule, const struct bu
 	if (r == 0 && line)
 		r = bins_size(a, "make_pair", p, 1, err);
 	if (r == 0 && length)
-		r = row ? bins_size(a, "make_pair", row, 1, err) : err_set(err, EINVAL, "make_pair: the rule wants lengths");
+		r = row ? bins_size(a, "make_pair", row, 1, err)
+			: err_set(err, EINVAL, "make_pair: the rule needs the lengths of the rows");
 	if (r == 0)
 		cpu_rule_pairs(a, rule, y->mem, line ? p->mem : NULL, length ? row->mem : NULL, ret_pair->mem);
 	return r;
@@ -247,7 +248,7 @@ int cpu_back_sums(struct projection *a, const struct buf *pair, bool add, struct
 	r = r < 0 ? r : volume_size(a, "back_sums", den, err);
 	r = r < 0 ? r : bins_size(a, "back_sums", pair, 2, err);
 	if (r == 0 && (a->paths || a->lines))
-		return err_set(err, ENOTSUP, "back_sums: transaxial paths have no pairs");
+		return err_set(err, ENOTSUP, "back_sums: transaxial paths do not support pairs");
 	if (r == 0)
 		back(a, &b);
 	return r;
@@ -280,7 +281,7 @@ int cpu_forward_pair(struct projection *a, const struct rule *rule, const struct
 	r = r < 0 ? r : bins_size(a, "forward_pair", ret_pair, 2, err);
 	if (r == 0 && length)
 		r = row ? bins_size(a, "forward_pair", row, 1, err)
-			: err_set(err, EINVAL, "forward_pair: the rule wants lengths");
+			: err_set(err, EINVAL, "forward_pair: the rule needs the lengths of the rows");
 	if (r == 0)
 		cpu_slices_forward(a, &f);
 	return r;

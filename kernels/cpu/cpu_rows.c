@@ -1,8 +1,7 @@
-/* cpu_rows.c - the row loops for the instruction sets the compiler can vectorise by itself, and the choice among all of them.
+/* cpu_rows.c - the row loops for the instruction sets that the compiler can vectorise by itself, and the choice among all tables.
  *
- * One binary runs everywhere: the choice is made when a device is opened. AVX-512 has its own file, because its permutes replace
- * the gathers.
- */
+ * One binary runs on every processor: device_open() selects the table. AVX-512 has its own file, because its permutes replace the
+ * gathers. */
 #include "kernels/cpu/cpu_lines.h"
 #include "kernels/cpu/cpu_paths.h"
 

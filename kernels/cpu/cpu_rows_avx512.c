@@ -1,9 +1,7 @@
 /* cpu_rows_avx512.c - the row loops for AVX-512.
  *
- * Bins are about as dense as voxels, so the inputs of 16 results lie within 32 consecutive floats: two loads and a two-register
- * permute per tap instead of a gather. Where the ratio of the densities is too large for that, the loops fall back to hardware
- * gathers.
- */
+ * Bins are about as dense as voxels, so the inputs of 16 results are within 32 consecutive floats: two loads and a two-register
+ * permute per tap replace a gather. If the ratio of the densities is too large for that, the loops use hardware gathers. */
 #include "kernels/cpu/cpu_lines.h"
 #include "kernels/cpu/cpu_paths.h"
 
@@ -19,13 +17,13 @@ TARGET static inline __m512 lanes(void)
 	return _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 }
 
-/* The first r < 16 lanes. */
+/* Return the mask of the first r < 16 lanes. */
 TARGET static inline __mmask16 head(int r)
 {
 	return (__mmask16)((1u << r) - 1);
 }
 
-/* 16 inputs at in[index], by permutes where they lie within 32 floats. */
+/* Return 16 inputs at in[index], by permutes if they are within 32 floats. */
 TARGET static inline __m512 pick(bool near_by, __m512 lo, __m512 hi, const float *in, __m512i index)
 {
 	return near_by ? _mm512_permutex2var_ps(lo, index, hi) : _mm512_i32gather_ps(index, in, 4);
@@ -103,7 +101,8 @@ TARGET static inline __attribute__((always_inline)) void gather_blocks(float *nu
 		const float *q0 = q + block[b].base, *d0 = d ? d + block[b].base : q0;
 		__m512 q_lo = _mm512_loadu_ps(q0), q_hi = _mm512_loadu_ps(q0 + 16);
 		__m512 d_lo = _mm512_loadu_ps(d0), d_hi = _mm512_loadu_ps(d0 + 16);
-		__m512 at = _mm512_roundscale_ps(_mm512_add_ps(_mm512_set1_ps(block[b].f), along), 0x02 | 0x08); /* up, quietly */
+		__m512 at = _mm512_roundscale_ps(_mm512_add_ps(_mm512_set1_ps(block[b].f), along),
+						 0x02 | 0x08); /* round up without raising an exception */
 		__m512i i = _mm512_cvttps_epi32(at);
 		__m512 away = _mm512_fmadd_ps(vscale, at, _mm512_sub_ps(_mm512_set1_ps(block[b].s), l));
 		__m512 sum_q = first ? zero : _mm512_load_ps(num + b * CPU_BLOCK);
@@ -137,7 +136,7 @@ TARGET static void gather(float *num, float *den, const float *q, const float *d
 		gather_blocks(num, den, q, d, block, n, first, scale, taps, true);
 }
 
-/* Length of the rays of 16 bins in a slice, 0 where the mask says so. */
+/* Return the length of the rays of 16 bins in a slice, 0 for masked bins. */
 TARGET static inline __m512 length_16(const float *mask, const float *len_u, float len_v, __mmask16 m)
 {
 	__m512 sum = _mm512_add_ps(_mm512_maskz_loadu_ps(m, len_u), _mm512_set1_ps(len_v));

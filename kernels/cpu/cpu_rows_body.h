@@ -1,5 +1,6 @@
-/* The row loops in plain C, written for the vectoriser. Included by cpu_rows.c once per instruction set, with
- * ROWS(name) to name a function and ROWS_TARGET for its attribute. No include guard: it is a template. */
+/* The row loops in plain C, written for the compiler's vectoriser. cpu_rows.c includes this file once per instruction set and
+ * defines ROWS(name) for the names of the functions and ROWS_TARGET for their attribute. A template, so without an include
+ * guard. */
 
 ROWS_TARGET static void ROWS(resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
 {
@@ -58,7 +59,7 @@ ROWS_TARGET static void ROWS(gather)(float *restrict num, float *restrict den, c
 				int i = (int)at;
 				float w;
 
-				i += (float)i < at; /* rounded up */
+				i += (float)i < at; /* round up */
 				i += t;
 				w = 1 - fabsf(scale * (float)i + (s - (float)l));
 				w = w > 0 ? w : 0;
@@ -83,7 +84,7 @@ ROWS_TARGET static void ROWS(lengths)(float *restrict q, float *restrict d, cons
 
 		if (mask)
 			len = mask[i] > 0 ? len : 0;
-		q[i] = len > 0 ? from_q[i] * len : 0; /* a masked bin may hold anything, NaN too */
+		q[i] = len > 0 ? from_q[i] * len : 0; /* a masked bin may hold any value, also NaN */
 		if (d)
 			d[i] = len > 0 ? from_d[i] * len : 0;
 	}

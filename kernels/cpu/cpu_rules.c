@@ -1,14 +1,14 @@
-/* cpu_rules.c - the update rules over whole vectors: threads around the row loops. */
+/* cpu_rules.c - the update rules over whole vectors: divide the row loops among threads. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
 
-#define CHUNK 8192 /* results a thread takes at a time */
+#define CHUNK 8192 /* results per unit of work */
 
 int cpu_rule_check(const struct rule *rule, struct err *err)
 {
 	if (rule->kind < RULE_EM || rule->kind > RULE_BACKPROJECT)
-		return err_set(err, EINVAL, "update rule %d is not known", (int)rule->kind);
+		return err_set(err, EINVAL, "unknown update rule %d", (int)rule->kind);
 	if (!(rule->bin_floor > 0) || !(rule->voxel_floor > 0))
 		return err_set(err, EINVAL, "update rule %d: floors of %g for bins and %g for voxels", (int)rule->kind,
 			       (double)rule->bin_floor, (double)rule->voxel_floor);
@@ -33,7 +33,7 @@ int cpu_rule_bins(const struct rule *rule, const struct buf *y, const struct buf
 
 	(void)threads;
 	if (r == 0 && length && !row)
-		r = err_set(err, EINVAL, "rule_bins: rule %d wants the lengths of the rows", (int)rule->kind);
+		r = err_set(err, EINVAL, "rule_bins: rule %d needs the lengths of the rows", (int)rule->kind);
 	if (r < 0 || (r = data_size(y, n, "data", err)) < 0 || (r = data_size(p, n, "line integrals", err)) < 0 ||
 	    (r = data_size(row, n, "row lengths", err)) < 0 || (r = data_size(mult, n, "factors", err)) < 0 ||
 	    (r = data_size(add, n, "background", err)) < 0)

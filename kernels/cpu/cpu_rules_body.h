@@ -1,6 +1,6 @@
-/* The loops around kernels/rules.h: one for each kind of rule, so that the kind is a constant in it and the vectoriser sees no
- * switch. Included once per instruction set, with ROWS(name) to name a function and ROWS_TARGET for its attribute. No include
- * guard: it is a template. */
+/* The loops around kernels/rules.h: one for each rule, so that the rule is a compile-time constant and the vectoriser sees no
+ * switch. Included once per instruction set; the includer defines ROWS(name) for the names of the functions and ROWS_TARGET for
+ * their attribute. A template, so without an include guard. */
 
 ROWS_TARGET static inline __attribute__((always_inline)) void
 ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restrict y, const float *restrict p,
@@ -14,7 +14,7 @@ ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restri
 		struct rule_pair pair = rule_bin(&r, y[i], line, length);
 		bool on = !mask || mask[i] > 0;
 
-		q[i] = on ? pair.q : 0; /* a masked bin may hold anything, NaN too */
+		q[i] = on ? pair.q : 0; /* a masked bin may hold any value, also NaN */
 		d[i] = on ? pair.d : 0;
 	}
 }

@@ -1,16 +1,17 @@
-/* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward by gathering over voxels, its exact adjoint by gathering over
- * bins.
+/* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward gathers over voxels, its exact adjoint gathers over bins.
  *
- * The map from a view to a slice is separable, so a row of results needs two (forward) or two to three (back) rows of inputs,
- * mixed lane by lane, and then a resampling along the row. The ray's length in a slice is applied once per bin.
+ * The map from a view to a slice is separable, so a row of results needs a weighted sum of two (forward) or two to three (back)
+ * rows of inputs, followed by a resampling along the row. The ray's length in a slice is applied once per bin.
  *
- * Forward: a unit of work is a tile of bins; each row of it runs down all slices. A row of voxels is used by the next row of bins
- * again, so two rows of every slice should stay in the level 2 cache. Where there is a rule, a row of line integrals becomes a
- * row of pairs at once. Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of
- * them, times the ray's length) is laid into the thread's scratch, then each row of voxels is finished, for all views, before the
- * next; with a rule it is updated at once. Every voxel belongs to one tile; no volume but the result is touched. Sums that go on
- * from what is there add the views one by one as one pass over all of them would, so a division into passes changes no bit.
- */
+ * Forward: a unit of work is a tile of bins; for each row of bins, all slices are processed. The next row of bins uses the same
+ * rows of voxels again, so two rows of every slice should stay in the level-2 cache. If there is a rule, a row of line integrals
+ * is converted into a row of pairs at once.
+ *
+ * Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of them, times the ray's
+ * length) is copied into the thread's scratch. Then each row of voxels is finished, for all views, before the next; with a rule
+ * it is updated at once. Every voxel belongs to one tile; the result is the only volume that is used. Sums that are added to
+ * existing values are added view by view, in the order of a single pass over all views, so dividing the views into passes changes
+ * no bit. */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
@@ -28,21 +29,21 @@ static int blocks(int n)
 	return (n + CPU_BLOCK - 1) / CPU_BLOCK;
 }
 
-/* Ask for a row that will be wanted soon. Rows of a narrow tile are too short for the processor to see where they go. */
+/* Prefetch a row that will be used soon. Rows of a narrow tile are too short for the processor's own prefetcher. */
 static void fetch(const float *row, int n)
 {
 	for (int i = 0; i < n; i += CPU_BLOCK)
 		__builtin_prefetch(row + i, 0, 2);
 }
 
-/* What one thread works with in a forward pass. */
+/* The working memory of one thread in a forward pass. */
 struct forward_work {
-	float *row;  /* of voxels, mixed; zeros on either side */
-	float *acc;  /* of bins */
-	float *line; /* of bins: line integrals, where a rule wants them */
+	float *row;  /* row of voxels, weighted sum; zeros on either side */
+	float *acc;  /* row of bins */
+	float *line; /* row of bins: line integrals, if a rule needs them */
 };
 
-/* acc of bins [u0, u1) += slice k seen by row v. */
+/* Add slice k, as row v of the bins sees it, to acc of bins [u0, u1). */
 static void forward_slice(const struct projection *a, const struct cpu_slice *s, const float *slice, int v, int u0, int u1,
 			  const struct forward_work *w)
 {
@@ -122,18 +123,18 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 
 /* One view of a tile in the back pass. */
 struct back_view {
-	struct cpu_span foot_u, foot_v; /* the tile's shadow, over all slices */
-	struct cpu_span u;		/* the shadow in the slice at hand, along u */
-	int b0, b1; /* blocks of voxels within reach of it; none: the view does not see the tile in this slice */
+	struct cpu_span foot_u, foot_v; /* the tile's shadow over all slices */
+	struct cpu_span u;		/* the shadow in the current slice, along u */
+	int b0, b1; /* blocks of voxels that the shadow touches; none: the view does not see the tile in this slice */
 };
 _Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
 
-/* What one thread works with in a back pass. */
+/* The working memory of one thread in a back pass. */
 struct back_work {
-	float *row_q, *row_d;	/* of bins, combined; zeros on either side */
-	float *num, *den;	/* of voxels */
+	float *row_q, *row_d;	/* rows of bins, weighted sums; zeros on either side */
+	float *num, *den;	/* rows of voxels */
 	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: q * length and d * length */
-	struct back_view *view; /* n_views */
+	struct back_view *view; /* n_views elements */
 };
 
 struct tile {
@@ -145,8 +146,8 @@ static size_t foot_floats(const struct projection *a)
 	return (size_t)a->foot_u * (size_t)a->foot_v;
 }
 
-/* What of a slice's shadow lies in the tile's. The lowest and the highest slice bound it but for rounding: a bin at the very
- * edge, with weight 0, may seem to belong to a slice between them, and is not in the scratch. */
+/* Limit the shadow of a slice to that of the tile. The lowest and the highest slice bound the tile's shadow except for rounding:
+ * a bin at the very edge, with weight 0, may appear to belong to a slice between them, but is not in the scratch. */
 static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
 {
 	s.first = cpu_max(s.first, foot->first);
@@ -154,7 +155,7 @@ static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
 	return s;
 }
 
-/* Find the tile's shadow in a view and lay it into the scratch. */
+/* Find the tile's shadow in a view and copy it into the scratch. */
 static void fill_shadow(const struct projection *a, const struct cpu_back *job, const struct tile *t, int view,
 			const struct back_work *w)
 {
@@ -173,14 +174,14 @@ static void fill_shadow(const struct projection *a, const struct cpu_back *job, 
 		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->foot_u.first;
 		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->foot_v.first) * (size_t)a->foot_u;
 
-		/* a pair has seen the mask already */
+		/* the mask has been applied to pairs already */
 		rows->lengths(w->foot_q + to, job->d ? w->foot_d + to : NULL, job->q + bin, job->d ? job->d + bin : NULL,
 			      a->mask.mem && !job->d ? a->mask.mem + bin : NULL, a->len_u + (size_t)view * n_u + b->foot_u.first,
 			      a->len_v[(size_t)view * n_v + (size_t)r], b->foot_u.end - b->foot_u.first);
 	}
 }
 
-/* What the rows of a tile have in common in one slice of one view. */
+/* Prepare what the rows of a tile share in one slice of one view. */
 static void enter_slice(const struct projection *a, const struct cpu_slice *s, const struct tile *t, struct back_view *b)
 {
 	int first = cpu_max(t->x0, s->voxels.first), end = cpu_min(t->x1, s->voxels.end);
@@ -195,7 +196,7 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 	b->b1 = blocks(end);
 }
 
-/* Blocks [b0, b1) of the sums = 0. */
+/* Set blocks [b0, b1) of the sums to 0. */
 static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 {
 	size_t bytes = b0 < b1 ? (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float) : 0;
@@ -205,8 +206,8 @@ static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 		memset(w->den + (size_t)b0 * CPU_BLOCK, 0, bytes);
 }
 
-/* num (and den) of the tile's voxels in row j += what the view's bins give. `fresh`: they hold nothing yet; returns whether that
- * is still so. */
+/* Add the view's bins to num (and den) of the tile's voxels in row j. `fresh`: the sums are not yet initialised; return whether
+ * that is still so. */
 static bool back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, const struct back_view *b,
 		     size_t foot, int j, bool two, bool fresh, const struct back_work *w)
 {
@@ -214,7 +215,7 @@ static bool back_row(const struct projection *a, const struct cpu_slice *s, cons
 	struct cpu_span v = within(cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v), &b->foot_v);
 	int at, n = b->u.end - b->u.first, b0 = b->b0;
 
-	/* A handful of bins at a time: two or three of them where bins are as dense as voxels. */
+	/* A few rows of bins at a time: two or three if bins are as dense as voxels. */
 	for (; v.first < v.end; v.first += at) {
 		size_t from =
 			foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
@@ -241,7 +242,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
 	size_t row_bytes = (size_t)(t->x1 - t->x0) * sizeof(float);
-	const float *first = job->x ? job->x : job->num; /* the volume that is fetched ahead */
+	const float *first = job->x ? job->x : job->num; /* the volume to prefetch */
 	int width = t->x1 - t->x0;
 
 	for (int view = 0; view < a->n_views; view++)

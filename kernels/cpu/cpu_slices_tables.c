@@ -1,16 +1,15 @@
-/* cpu_slices_tables.c - what the slice-by-slice operator prepares once: maps, blocks, lengths, and the sizes of its working
- * memory.
+/* cpu_slices_tables.c - tables that the slice-by-slice operator prepares once: maps, blocks, lengths, and the sizes of its
+ * working memory.
  *
- * Everything is computed in double. A block keeps its position relative to an integer base, so that the float in it loses nothing
- * however wide the detector.
- */
+ * All are computed in double. A block stores its position relative to an integer base, so that its float loses no precision
+ * however wide the detector. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* Without a tile from the caller: rows of bins share slices and rows of voxels share bins, so a unit of work is as wide as the
- * level 2 cache allows for two rows of every slice, and tall enough to share. */
+/* Tile sizes if the caller gives none: rows of bins share slices and rows of voxels share bins, so a unit of work is as wide as
+ * the level-2 cache allows for two rows of every slice, and tall enough to share them. */
 #define CACHE_FLOATS (640 * 1024 / 4)
 #define ROWS_FORWARD 16
 #define ROWS_BACK 32
@@ -20,7 +19,7 @@ static size_t round_up(size_t n)
 	return (n + CPU_BLOCK - 1) / CPU_BLOCK * CPU_BLOCK;
 }
 
-/* An integer of the range from a double of any size; NaN gives the lower end. */
+/* Convert a double of any size into an integer of the range; NaN gives the lower end. */
 static int clamp(double x, int lo, int hi)
 {
 	return !(x > lo) ? lo : x < hi ? (int)x : hi;
@@ -40,7 +39,7 @@ static struct slice_map map_at(const struct projection *a, int view, int k)
 	return slice_map_make(a->scan, &a->scan->views[a->first + view], &a->grid, k);
 }
 
-/* The tallest (widest) shadow of a tile of voxels `step` wide along an axis, over all views. */
+/* Return the largest shadow, in bins, of a tile `step` voxels wide along an axis, over all views. */
 static int largest_shadow(const struct projection *a, int axis, int step)
 {
 	int n_bins = axis ? a->scan->n_v : a->scan->n_u, n = a->grid.n[axis], largest = 1;
@@ -48,7 +47,7 @@ static int largest_shadow(const struct projection *a, int axis, int step)
 	for (int view = 0; view < a->n_views; view++) {
 		struct slice_map low = map_at(a, view, 0), high = map_at(a, view, a->grid.n[2] - 1);
 
-		/* A voxel's shadow moves one way as it rises, so the bottom and the top slice bound it. */
+		/* A voxel's shadow moves monotonically with its height, so the bottom and the top slice bound it. */
 		for (int i = 0; i < n; i += step) {
 			int end = cpu_min(i + step, n);
 			struct cpu_span s0 = cpu_shadow(&low, axis, i, end, n_bins), s1 = cpu_shadow(&high, axis, i, end, n_bins);
@@ -75,7 +74,7 @@ void cpu_slices_shape(struct projection *a)
 	}
 	a->blocks_u = (int)(round_up((size_t)scan->n_u) / CPU_BLOCK);
 	a->blocks_x = (int)(round_up((size_t)g->n[0]) / CPU_BLOCK);
-	/* Results of a block that lie beyond the row reach this far; 32 more for the two vectors that are loaded at once. */
+	/* Results of a block beyond the end of the row read this far; 32 more for the two vectors that are loaded together. */
 	a->pad_x = (int)round_up((size_t)(CPU_BLOCK * scale_max) + 36);
 	a->pad_u = (int)round_up((size_t)((CPU_BLOCK + 4) / scale_min) + 36);
 	if (!a->tile_u)

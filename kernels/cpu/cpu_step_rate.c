@@ -1,7 +1,7 @@
-/* cpu_step_rate.c - how many steps a second (kernels/device.h, step_rate()) all threads make together from their own caches.
+/* cpu_step_rate.c - measure how many steps per second (kernels/device.h, step_rate()) all threads together compute from their own
+ * caches.
  *
- * The sums are so many that both multiply-add units of a core are busy: each waits four cycles for what it has begun.
- */
+ * There are enough sums to keep both multiply-add units of a core busy: the latency of each is four cycles. */
 #include "kernels/clock.h"
 #include "kernels/cpu/cpu.h"
 
@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #define SUMS 8	   /* vectors of results */
-#define ROWS 32	   /* of SUMS vectors of at most 64 bytes: 16 KiB, half a level-1 cache */
-#define TRIES 5	   /* the fastest counts: what is looked for is a limit */
-#define LEAST 2e-3 /* seconds of a try */
+#define ROWS 32	   /* rows of SUMS vectors of at most 64 bytes: 16 KiB, half a level-1 cache */
+#define TRIES 5	   /* the fastest try counts, because a limit is measured */
+#define LEAST 2e-3 /* duration of a try, s */
 #define FLOATS_MAX (SUMS * 16)
 
 /* acc[l] += sum over pairs of rows of w0 y0[l] + w1 y1[l], `rounds` times. */
@@ -41,14 +41,14 @@ typedef void steps_fn(const float *rows, const float *weight, size_t rounds, flo
 STEPS(steps_baseline, 16, )
 #ifdef __x86_64__
 STEPS(steps_avx2, 32, __attribute__((target("avx2,fma"))))
-#ifdef __clang__ /* knows no preferred width here, and would drop all of the attribute */
+#ifdef __clang__ /* clang does not support prefer-vector-width here and would ignore the whole attribute */
 STEPS(steps_avx512, 64, __attribute__((target("avx512f,avx2,fma"))))
 #else
 STEPS(steps_avx512, 64, __attribute__((target("avx512f,avx2,fma,prefer-vector-width=512"))))
 #endif
 #endif
 
-/* In the order of cpu_rows_at(). */
+/* The loops, in the order of cpu_rows_at(). */
 static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 {
 	*ret_floats = SUMS * 4;
@@ -65,7 +65,8 @@ static steps_fn *steps_of(const struct device *dev, size_t *ret_floats)
 	return steps_baseline;
 }
 
-/* Seconds of `rounds` on every thread at once; *ret_sum: of all results, so that none of them can be left out. */
+/* Return the duration, s, of `rounds` on every thread at once; *ret_sum: sum of all results, so that the compiler cannot remove
+ * any. */
 static double run(steps_fn *steps, const float *rows, const float *weight, size_t rounds, size_t floats, int threads,
 		  double *ret_sum)
 {
@@ -98,7 +99,7 @@ int cpu_step_rate(struct device *dev, double *ret_per_s, struct err *err)
 		rows[i] = 1 + (float)(i % 7);
 	for (int r = 0; r < ROWS; r++)
 		weight[r] = 1e-6f * (float)(1 + r);
-	do { /* also the warm-up: threads start, clocks rise; the second run is not held up by that */
+	do { /* also the warm-up (threads start, clocks rise); the second run is free of these delays */
 		rounds *= 2;
 		run(steps, rows, weight, rounds, floats, threads, &sum);
 		took = run(steps, rows, weight, rounds, floats, threads, &sum);

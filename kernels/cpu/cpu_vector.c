@@ -1,7 +1,6 @@
 /* cpu_vector.c - vector operations of the CPU device.
  *
- * Sums are made in double over chunks whose number does not depend on the threads, and the chunks are added in order.
- */
+ * Sums are computed in double over chunks whose number does not depend on the threads; the chunks are added in order. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/steps.h"
 
@@ -12,7 +11,7 @@
 
 #define CHUNKS 1024
 #define HISTOGRAM 65536
-#define WORTH_THREADS 32768 /* floats: below, waking a thread takes longer than the work */
+#define WORTH_THREADS 32768 /* floats: with fewer, waking a thread takes longer than the work */
 
 static int same_size(const char *what, const struct buf *x, const struct buf *y, struct err *err)
 {
@@ -21,7 +20,7 @@ static int same_size(const char *what, const struct buf *x, const struct buf *y,
 	return 0;
 }
 
-/* A statement for every index of vector b. */
+/* Execute a statement for every index of vector b. */
 #define EACH(b, i)                                                                                                               \
 	const int threads = (b)->n < WORTH_THREADS ? 1 : cpu_state((b)->dev)->threads;                                           \
 	(void)threads;                                                                                                           \
@@ -147,7 +146,7 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 	return 0;
 }
 
-/* Histogram and counts of values [begin, end). */
+/* Compute histogram and counts of values [begin, end). */
 static void tally_range(const float *x, size_t begin, size_t end, float offset, float step, size_t stride, uint64_t *bins,
 			struct tally *t)
 {

@@ -1,8 +1,7 @@
-/* cpu_volume.c - passes over a volume that look at neighbours.
+/* cpu_volume.c - passes over a volume that use neighbours.
  *
- * A line is a row of voxels along the axis that lies fastest; one value is made by one thread, in the same order whatever their
- * number. The padding of columns is never read; it is 0 afterwards.
- */
+ * A line is a row of voxels along the fastest axis. One thread computes each value, in the same order whatever the number of
+ * threads. The padding of columns is never read and is 0 afterwards. */
 #include "kernels/blur.h"
 #include "kernels/cpu/cpu.h"
 
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORTH_THREADS 32768 /* floats: below, waking a thread takes longer than the work */
+#define WORTH_THREADS 32768 /* floats: with fewer, waking a thread takes longer than the work */
 
 static int threads_for(const struct buf *x)
 {
@@ -25,7 +24,7 @@ static int check_size(const char *what, const struct buf *x, const struct grid *
 	return 0;
 }
 
-/* The axes in the order in which they lie in memory. */
+/* The axes in their order in memory. */
 struct lines {
 	int n[3]; /* voxels along each */
 	size_t step[3];
@@ -48,7 +47,7 @@ static void clear_padding(const struct lines *l, float *line)
 	memset(line + l->n[0], 0, (l->step[1] - (size_t)l->n[0]) * sizeof(float));
 }
 
-/* to = from blurred along memory axis `axis`. */
+/* Blur `from` along memory axis `axis` into `to`. */
 static void blur_axis(const struct lines *l, int axis, int reach, const float *weight, const float *from, float *to, int threads)
 {
 	(void)threads;
@@ -103,7 +102,7 @@ int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3]
 	r = r < 0 ? r : check_size("blur", work, grid, err);
 	r = r < 0 ? r : check_size("blur", ret, grid, err);
 	if (r == 0 && (x->mem == ret->mem || x->mem == work->mem || work->mem == ret->mem))
-		r = err_set(err, EINVAL, "blur: its three volumes are not different ones");
+		r = err_set(err, EINVAL, "blur: x, work and ret must be three different volumes");
 	for (int c = 0; r == 0 && c < 3; c++)
 		if (!(sigma[c] >= 0) || !isfinite(sigma[c]))
 			r = err_set(err, EINVAL, "blur: sigma of %g mm along axis %d", sigma[c], c);
@@ -122,7 +121,7 @@ int cpu_blur(const struct buf *x, const struct grid *grid, const double sigma[3]
 	return 0;
 }
 
-/* Gradient of one line: all 26 neighbours of its voxels, in a fixed order. */
+/* Compute the gradient of one line: all 26 neighbours of its voxels, in a fixed order. */
 static void gradient_line(const struct prior *prior, const struct lines *l, const float weight[3][3][3], const float *x, int j,
 			  int k, float *restrict out)
 {
@@ -156,7 +155,7 @@ int cpu_prior_gradient(const struct prior *prior, const struct buf *x, const str
 
 	r = r < 0 ? r : check_size("prior", ret, grid, err);
 	if (r == 0 && x->mem == ret->mem)
-		r = err_set(err, EINVAL, "prior: the gradient cannot replace its volume");
+		r = err_set(err, EINVAL, "prior: ret must not be x");
 	if (r == 0 && (!(prior->epsilon > 0) || !(prior->gamma >= 0) || !isfinite(prior->beta)))
 		r = err_set(err, EINVAL, "prior: beta=%g, gamma=%g, epsilon=%g", (double)prior->beta, (double)prior->gamma,
 			    (double)prior->epsilon);

@@ -1,8 +1,7 @@
-/* device_cpu.c - the CPU device: its table, its memory, its working memory.
+/* device_cpu.c - the CPU device: its table of functions, its memory, its working memory.
  *
- * Large vectors are aligned to 2 MiB and offered to the kernel as huge pages: a walk down the slices touches a page per slice and
- * row, and with small pages the address translation costs as much as the data.
- */
+ * Large vectors are aligned to 2 MiB and marked for huge pages: processing the slices one after the other uses one page per slice
+ * and row, and with small pages the address translation takes as long as the data. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
@@ -28,7 +27,7 @@ void *cpu_memory(size_t bytes)
 	bytes = (bytes + align - 1) / align * align;
 	mem = aligned_alloc(align, bytes ? bytes : align);
 	if (mem && large)
-		madvise(mem, bytes, MADV_HUGEPAGE); /* a wish: nothing is lost where it is not granted */
+		madvise(mem, bytes, MADV_HUGEPAGE); /* optional: without huge pages it is only slower */
 	return mem;
 }
 
@@ -63,7 +62,7 @@ static int cpu_download(const struct buf *src, float *dst, struct err *err)
 	return cpu_copy(src, &to, err);
 }
 
-/* Host memory and queues. The CPU's memory is the host's, and a transfer is done when the call returns. */
+/* Host memory and queues. The CPU's memory is host memory, and a transfer is complete when the call returns. */
 struct cpu_host {
 	struct cpu_host *next;
 	void *memory;
@@ -106,7 +105,7 @@ static void cpu_host_free(struct device *dev, void *memory)
 static int check_queue(const struct device *dev, enum device_queue queue, struct err *err)
 {
 	if (queue != QUEUE_WORK && queue != QUEUE_UP && queue != QUEUE_DOWN)
-		return err_set(err, EINVAL, "%s: queue %d is not known", dev->name, (int)queue);
+		return err_set(err, EINVAL, "%s: unknown queue %d", dev->name, (int)queue);
 	return 0;
 }
 
@@ -122,7 +121,7 @@ static int cpu_wait(struct device *dev, enum device_queue queue, struct err *err
 	return check_queue(dev, queue, err);
 }
 
-/* At least `thread_floats` for every thread. Grows when a projection is created, never while one runs. */
+/* Ensure at least `thread_floats` for every thread. Grows when a projection is created, never while one runs. */
 int cpu_scratch(struct device *dev, size_t thread_floats, struct err *err)
 {
 	struct cpu_state *state = cpu_state(dev);
@@ -210,7 +209,7 @@ const struct device_ops device_cpu_ops = {
 	.mark = cpu_mark,
 };
 
-/* Takes `state` over on success. */
+/* Take ownership of `state` on success. */
 int cpu_open(const char *kind, const struct device_ops *ops, struct cpu_state *state, int threads, struct device **ret_dev,
 	     struct err *err)
 {

@@ -1,12 +1,11 @@
-/* device_poison.c - the CPU device with traps in its memory, for tests.
+/* device_poison.c - the CPU device with checks of its memory, for tests.
  *
- * - Fresh memory is NaN, so that reading what nobody wrote shows up in every result.
- * - A vector is followed by guard words; each operation looks at those of its vectors when it is done.
- * - Freed memory is filled with NaN and kept aside until the device is closed: using it is answered with EFAULT, and writing
- *   to it is seen by device_poison_check(). The same holds for host memory.
- * - A transfer that was begun happens as late as the contract allows: when something is put in order after its queue, or when
- *   its queue is waited for. Who does not wait works with the old content.
- */
+ * - New memory holds NaN, so that reading memory before writing it makes every result NaN.
+ * - A vector is followed by guard words; each operation checks those of its vectors when it is done.
+ * - Freed memory is filled with NaN and kept until the device is closed: an operation on it returns EFAULT, and
+ *   device_poison_check() detects writes to it. The same holds for host memory.
+ * - A transfer that was begun is executed as late as the contract allows: when order() names its queue first, or in wait(). A
+ *   caller that does not wait works with the old content. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include <string.h>
 
 #define GUARD_WORDS 64
-#define GUARD 0x7fc0beefu /* NaNs that can be told apart */
+#define GUARD 0x7fc0beefu /* NaNs with a recognisable payload */
 #define FRESH 0x7fc0f00du
 #define FREED 0x7fc0deadu
 
@@ -26,7 +25,7 @@ struct block {
 	bool live, host;
 };
 
-/* A transfer that was begun and has not happened. */
+/* A transfer that was begun but not yet executed. */
 struct transfer {
 	struct transfer *next;
 	enum device_queue queue;
@@ -36,7 +35,7 @@ struct transfer {
 };
 
 struct poison {
-	struct cpu_state cpu; /* first: the CPU's functions take it for their state */
+	struct cpu_state cpu; /* first member: the CPU's functions use it as their state */
 	struct block *blocks;
 	struct transfer *begun; /* in order */
 };
@@ -64,7 +63,7 @@ static struct poison *poison_state(const struct device *dev)
 	return dev->state;
 }
 
-/* Is it memory of this device (`host`: for transfers), not freed, and its end intact? */
+/* Is it memory of this device (`host`: for transfers), not freed, and with its guard words unchanged? */
 static int trap_memory(const char *what, const struct device *dev, const float *mem, size_t n, bool host, struct err *err)
 {
 	uintptr_t at = (uintptr_t)mem;
@@ -78,7 +77,7 @@ static int trap_memory(const char *what, const struct device *dev, const float *
 		if (!block->live)
 			return err_set(err, EFAULT, "%s: a vector of %zu floats was used after its release", what, n);
 		if (n > block->n - (at - begin) / sizeof(float))
-			return err_set(err, EFAULT, "%s: a vector of %zu floats reaches beyond its memory of %zu", what, n,
+			return err_set(err, EFAULT, "%s: a vector of %zu floats extends beyond its memory of %zu", what, n,
 				       block->n);
 		if (!painted(block->mem + block->n, GUARD_WORDS, GUARD))
 			return err_set(err, EFAULT, "%s: something was written past the end of a vector of %zu floats", what,
@@ -120,12 +119,12 @@ static void free_block(struct device *dev, const float *mem, bool host)
 		if (block->mem != mem || block->host != host)
 			continue;
 		if (!block->live || !painted(block->mem + block->n, GUARD_WORDS, GUARD))
-			abort(); /* released twice, or overrun: a test must not go on */
+			abort(); /* released twice, or overrun: the test must not continue */
 		block->live = false;
 		paint(block->mem, block->n, FREED);
 		return;
 	}
-	abort(); /* not ours */
+	abort(); /* not memory of this device */
 }
 
 static int poison_alloc(struct device *dev, size_t n, struct buf *ret_buf, struct err *err)
@@ -138,7 +137,7 @@ static int poison_alloc(struct device *dev, size_t n, struct buf *ret_buf, struc
 	return r;
 }
 
-/* What was begun on a queue happens now. */
+/* Execute the transfers that were begun on a queue. */
 static void settle(struct device *dev, enum device_queue queue)
 {
 	struct transfer **at = &poison_state(dev)->begun, *t;
@@ -261,7 +260,7 @@ static void poison_destroy(struct device *dev)
 	free(dev);
 }
 
-/* Look at the vectors (NULL: none), do it, look again. */
+/* Check the vectors (NULL: none), call the operation, check again. */
 #define GUARDED(what, call, ...)                                                                                                 \
 	const struct buf *vectors[] = {__VA_ARGS__};                                                                             \
 	const size_t n_vectors = sizeof(vectors) / sizeof(vectors[0]);                                                           \

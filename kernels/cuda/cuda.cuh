@@ -1,11 +1,10 @@
-/* Private to the CUDA device: its state, its projections, and the functions of its files.
+/* Private to the CUDA device: state, projections, and the functions of its files.
  *
- * - Everything runs on one stream per device; calls return when their work is queued, and those that give a number or host
- *   data wait.
- * - Every launch is followed by a look at the last error; the sentence names the kernel. 64-bit indices throughout.
- * - Positions are computed in double: at column 3584 a float has only 2e-4 of a voxel left. Values and sums of few taps are
- *   float.
- */
+ * - Work runs on one stream per device. Calls return when their work is queued; calls that return a number or host data wait for
+ *   it.
+ * - Every launch is followed by a check of the last error; the message names the kernel. All indices have 64 bits.
+ * - Positions are computed in double: at column 3584 a float resolves only 2e-4 of a voxel. Values and sums of few taps are
+ *   float. */
 #ifndef TOMONODE_KERNELS_CUDA_CUH
 #define TOMONODE_KERNELS_CUDA_CUH
 
@@ -20,7 +19,7 @@
 
 #define CUDA_STEPS 65536
 #define CUDA_QUEUES 3
-#define CUDA_KEPT_MAX 32 /* host blocks that are kept for the next host_alloc() */
+#define CUDA_KEPT_MAX 32 /* largest number of host blocks kept for the next host_alloc() */
 
 struct cuda_host_block {
 	void *memory;
@@ -31,20 +30,20 @@ struct cuda_host_block {
 struct cuda_state {
 	cudaStream_t stream; /* QUEUE_WORK */
 	cudaStream_t queue[CUDA_QUEUES];
-	cudaEvent_t event;				/* of order() */
+	cudaEvent_t event;				/* used by order() */
 	double *partial;				/* device: CUDA_PARTIALS */
 	double *host_partial;				/* pinned: CUDA_PARTIALS */
 	unsigned long long *histogram, *host_histogram; /* device, pinned: CUDA_STEPS */
-	void *scratch;					/* device memory that all projections share; grows when one is created */
+	void *scratch; /* device memory shared by all projections; grows when a projection is created */
 	size_t scratch_bytes;
 	struct cuda_host_block host[CUDA_KEPT_MAX];
 };
 
-/* How the results of a pass are cut up: tiles of results, each worked on by whole blocks of threads. */
+/* How the results of a pass are divided: tiles of results, each computed by whole blocks of threads. */
 struct cuda_tiling {
-	int size[2];   /* results of a tile along both axes */
-	int tiles[2];  /* tiles */
-	int blocks[2]; /* blocks of a tile */
+	int size[2];   /* results per tile along both axes */
+	int tiles[2];  /* number of tiles */
+	int blocks[2]; /* blocks per tile */
 };
 
 struct cuda_paths; /* kernels/cuda/cuda_paths.cuh */
@@ -60,20 +59,20 @@ int cuda_step_rate(struct device *dev, double *ret_per_s, struct err *err);
 struct projection {
 	struct device *dev;
 	enum projection_model model;
-	struct scan scan; /* scan.views is not used; planes and radius are the device's */
+	struct scan scan; /* scan.views is not used; planes and radius point to device memory */
 	struct grid grid;
 	int n_views;
-	const float *mask; /* device; NULL: every bin counts */
+	const float *mask; /* device memory; NULL: use every bin */
 	bool deterministic;
 	int tile[2];
 	struct scan_view *views;     /* device: n_views */
 	struct slice_map *maps;	     /* device: n_views * n_z */
-	double scale_min, scale_max; /* of all maps, both axes; SLICES only */
+	double scale_min, scale_max; /* smallest and largest scale of all maps, both axes; SLICES only */
 	double scale_min_y;
-	struct cuda_paths *paths;	   /* PATHS and JOSEPH, but for stacks */
-	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model but EXACT */
-	double radial_first, radial_pitch; /* SCAN_PARALLEL: of equidistant radial bins, mm */
-	bool level, stack; /* SCAN_PARALLEL: no plane rises; plane u lies in the middle of slice u (kernels/lines.h) */
+	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
+	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
+	double radial_first, radial_pitch; /* SCAN_PARALLEL with equidistant radial bins, mm */
+	bool level, stack; /* SCAN_PARALLEL: all planes have rise 0; plane u is in the middle of slice u (kernels/lines.h) */
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)
@@ -81,11 +80,11 @@ static inline struct cuda_state *cuda_state(const struct device *dev)
 	return (struct cuda_state *)dev->state;
 }
 
-/* 0, or the error with `what` in its sentence: ENOMEM for lack of memory; EHWPOISON for all else: what CUDA reports then mostly
- * stays for all calls to come (a sticky error), so the device is not to be used any more and the data are not to blame. */
+/* Return 0, or the error with `what` in its message. ENOMEM: out of memory. EHWPOISON: any other error; CUDA then mostly returns
+ * the same error for all later calls (a sticky error), so do not use the device any more; the data are not the cause. */
 int cuda_check(cudaError_t code, const struct device *dev, const char *what, struct err *err);
 
-/* Blocks of CUDA_THREADS for n items, at most the hardware's limit; kernels stride over the rest. */
+/* Return the number of blocks of CUDA_THREADS for n items, at most the hardware's limit; kernels loop over the rest. */
 static inline unsigned cuda_blocks(size_t n)
 {
 	size_t blocks = (n + CUDA_THREADS - 1) / CUDA_THREADS;
@@ -93,7 +92,7 @@ static inline unsigned cuda_blocks(size_t n)
 	return (unsigned)(blocks < 1 ? 1 : blocks > 0x7fffffff ? 0x7fffffff : blocks);
 }
 
-/* 1 ulp, without the slow path for extreme operands. */
+/* Return the square root within 1 ulp, without the slow path for extreme operands. */
 static inline __device__ float cuda_sqrt(float x)
 {
 	float y;
@@ -102,7 +101,7 @@ static inline __device__ float cuda_sqrt(float x)
 	return y;
 }
 
-/* Length of a bin's ray in a slice, mm: h_z |source - bin| / source_z, see slice_length_u(). */
+/* Return the length of a bin's ray in a slice, mm: h_z |source - bin| / source_z, see slice_length_u(). */
 static inline __device__ float cuda_slice_length(const struct scan *scan, const struct scan_view *view, const struct grid *grid,
 						 int u, int v)
 {
@@ -162,16 +161,16 @@ int cuda_forward_pair(struct projection *a, const struct rule *rule, const struc
 int cuda_back_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 int cuda_mark(struct projection *a, struct buf *x, struct err *err);
 
-/* A pair of bin i lies at ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back pass
- * weighs with the voxel's share alone. EXACT: as they come from the rule. */
+/* The pair of bin i is stored in ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back
+ * pass needs only the weights of the voxel. EXACT: as the rule returns them. */
 
 /* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL:
- * atomics. */
+ * use atomic additions. */
 int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x, void *fixed, struct err *err);
 int cuda_exact_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, void *fixed, struct err *err);
 
-/* cuda_slices_forward.cu. rule NULL: line integrals to out (n bins); else pairs to out (2 n). */
+/* cuda_slices_forward.cu. rule NULL: write line integrals to out (n bins); else write pairs (2 n floats). */
 int cuda_slices_forward(struct projection *a, const struct rule *rule, const float *x, bool add, const float *y, const float *row,
 			float *out, struct err *err);
 

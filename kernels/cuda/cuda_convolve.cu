@@ -1,21 +1,21 @@
-/* cuda_convolve.cu - rows convolved in space, on the CUDA device. As many multiplications as the backprojection that follows has
- * interpolations, so a transform would not be noticed. A thread makes RESULTS values: neighbours in k where there are enough of
- * them, so that the kernel is the same for a warp, else of one row. */
+/* cuda_convolve.cu - convolve rows in space on the CUDA device. It needs as many multiplications as the backprojection that
+ * follows needs interpolations, so an FFT would save little. A thread computes RESULTS values: neighbours in k if there are
+ * enough, so that a warp shares the kernel value, else of one row. */
 #include "kernels/cuda/cuda.cuh"
 
 #include <errno.h>
 
 #define RESULTS 8
-#define INNER_MIN 16 /* values side by side for lanes to be theirs */
+#define INNER_MIN 16 /* least n_inner for lanes along k */
 
 struct convolve_job {
-	const float *y, *kernel; /* kernel: device, n */
+	const float *y, *kernel; /* kernel: device memory, n floats */
 	float *ret;
 	size_t n_inner, n_threads;
 	int n;
 };
 
-/* WIDE: lanes along k, results i, i + 1, ...; else lanes along i, results as far apart as a block is wide. */
+/* WIDE: lanes along k, results i, i + 1, ...; else lanes along i, results one block width apart. */
 template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) convolve_kernel(const struct convolve_job job)
 {
 	extern __shared__ float mirror[]; /* kernel[|d|] at n - 1 + d */
@@ -36,7 +36,7 @@ template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) conv
 	if (WIDE && at >= job.n_threads)
 		return;
 #pragma unroll
-	for (int m = 0; m < RESULTS; m++) /* results behind the last are made of what lies there and thrown away */
+	for (int m = 0; m < RESULTS; m++) /* results beyond the last are computed from arbitrary data and discarded */
 		from[m] = mirror + min(first + m * apart, job.n - 1) + job.n - 1;
 #pragma unroll 4
 	for (int j = 0; j < job.n; j++) {

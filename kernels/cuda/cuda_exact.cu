@@ -1,9 +1,8 @@
 /* cuda_exact.cu - the ray walk on the CUDA device: a thread per bin.
  *
- * The adjoint scatters: float atomics, or, bitwise repeatable, 64-bit fixed-point sums. A contribution is at most max |y| times
- * the voxel's diagonal; that is given 2^40 steps, which leaves room for 2^22 contributions to a voxel and an error of 2^-40 of
- * the largest.
- */
+ * The adjoint scatters with float atomics or, bitwise repeatable, with 64-bit fixed-point sums. A contribution is at most max |y|
+ * times the voxel's diagonal; that is represented by 2^40 steps, which leaves room for 2^22 contributions to a voxel and an error
+ * of 2^-40 of the largest. */
 #include "kernels/cuda/cuda.cuh"
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -26,7 +25,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	y[i] = (float)(add ? y[i] + sum : sum);
 }
 
-/* Where bin i's values come from: plain bins, or one side of pairs (which are 0 where a bin does not count). */
+/* Where to read bin i: from plain bins, or from one side of pairs (which are 0 for a bin that does not count). */
 struct plain_bins {
 	const float *y, *mask;
 	__device__ float operator()(size_t i) const
@@ -103,7 +102,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		atomicAdd(fixed + voxel, (unsigned long long)__double2ll_rn(length * y * scale));
 }
 
-/* The largest |y|, as the bits of a float that is not negative: those order like integers. */
+/* Find the largest |y|, as the bits of a non-negative float: those order like integers. */
 template <class BINS> static __global__ void __launch_bounds__(CUDA_THREADS) largest_kernel(BINS bins, size_t n, int *largest)
 {
 	int bits = 0;
@@ -129,7 +128,7 @@ static size_t bins_of(const struct projection *a)
 	return (size_t)a->n_views * scan_view_size(&a->scan);
 }
 
-/* x (+)= A'bins by way of 64-bit sums: the order in which they are added does not matter. */
+/* x (+)= A'bins with 64-bit sums, which do not depend on the order of the additions. */
 template <class BINS> static int scatter_fixed(struct projection *a, BINS bins, bool add, float *x, void *fixed, struct err *err)
 {
 	cudaStream_t stream = cuda_state(a->dev)->stream;

@@ -1,10 +1,10 @@
-/* cuda_interpolated.cu - the voxel-driven half of filtered backprojection. Of a stack a thread makes WIDE neighbouring slices of
- * a pixel, which share bin and weight; of other level planes a voxel each. Positions are double: at bin 2000 a float has 1e-4 of
- * a bin left. */
+/* cuda_interpolated.cu - the voxel-driven half of filtered backprojection. For a stack, a thread computes WIDE adjacent slices of
+ * a pixel, which share bin and weight; for other planes of rise 0, one voxel. Positions are double: at bin 2000 a float resolves
+ * only 1e-4 of a bin. */
 #include "kernels/cuda/cuda_volume.cuh"
 #include "kernels/lines.h"
 
-/* The first of the planes, which ascend, whose z lies in slice k or above. */
+/* Return the first of the ascending planes whose z is in slice k or above. */
 static __device__ int first_plane(const struct scan &scan, const struct grid &g, int k)
 {
 	int low = 0, high = scan.n_u;
@@ -57,19 +57,19 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	x[i] = (float)(add ? x[i] + sum : sum);
 }
 
-#define TURNS 256 /* views whose angles are at hand */
+#define TURNS 256 /* views whose angles are in shared memory at a time */
 
 struct stack_job {
 	const struct scan_view *views;
 	const float *y;
 	float *x;
-	double first[2], h[2]; /* middle of pixel (0, 0), mm; distance of pixels */
+	double first[2], h[2]; /* centre of pixel (0, 0), mm; distance of pixels */
 	double radius, inv_pitch, fov2;
 	int n_views, n_v, n_u, nx, ny, column;
 	bool add;
 };
 
-/* Plane u is slice u: a thread for WIDE neighbouring slices of a pixel. */
+/* Plane u is slice u: one thread per WIDE adjacent slices of a pixel. */
 template <int WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) stack_kernel(const struct stack_job job)
 {
 	__shared__ double2 turn[TURNS];
@@ -162,7 +162,7 @@ int cuda_back_interpolated(struct projection *a, const struct buf *y, bool add, 
 		r = err_set(err, EINVAL, "%s: back_interpolated: projections of %zu floats for %zu bins", a->dev->name, y->n,
 			    (size_t)a->n_views * scan_view_size(&a->scan));
 	if (r == 0 && (a->scan.kind != SCAN_PARALLEL || !a->level))
-		r = err_set(err, EINVAL, "%s: back_interpolated: wants parallel rays in planes that do not rise", a->dev->name);
+		r = err_set(err, EINVAL, "%s: back_interpolated: only for parallel rays in planes of rise 0", a->dev->name);
 	r = r < 0 ? r : cuda_check(cudaSetDevice(a->dev->index), a->dev, "back_interpolated", err);
 	if (r < 0)
 		return r;

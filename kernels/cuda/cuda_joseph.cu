@@ -1,31 +1,31 @@
 /* cuda_joseph.cu - PROJECTION_JOSEPH: a block for each path.
  *
- * Planes of a group lie an even number of slices apart, so in a step they all split alike between an even and an odd slice; those
- * are kept apart. With zs the ray's height in the step's middle, in slices: b = round(zs) and the slice below it share the step
- * by zs - b. With h = b >> 1 the even one of the two is number h of the even ones, the odd one number h - 1 + (b & 1) of the odd
- * ones, and the next plane of the group takes the next of both.
+ * Planes of a group are an even number of slices apart, so in a step all of them are divided between an even and an odd slice in
+ * the same way; even and odd slices are stored separately. With zs the ray's height in the step's middle, in slices: b =
+ * round(zs) and the slice below it share the step by zs - b. With h = b >> 1, the even one of the two is number h of the even
+ * slices, the odd one is number h - 1 + (b & 1) of the odd slices, and the next plane of the group uses the next of both.
  *
- * Forward: a thread for each few planes of a group. The volume is first laid out anew with even and odd slices apart and zeros
- * around them; then the columns along the path come into shared memory, a chunk of steps at a time. Lanes of a warp never collide
- * on a bank while a row has at most 32 slices of a parity.
+ * Forward: a thread for a few planes of a group. The volume is first copied with even and odd slices separated and zeros around
+ * them; then the columns along the path are copied into shared memory, a chunk of steps at a time. Lanes of a warp have no bank
+ * conflicts as long as a row has at most 32 slices of a parity.
  *
- * Back: a thread for each step, with as many even and odd slices of its column as fit into registers. The bins lie in shared
- * memory, each group between zeros, so that no index is checked. Groups that leave nothing in a few slices of any step of the
- * warp are passed over there. The columns go home with atomics, or, bitwise repeatable, with 64-bit fixed-point sums.
- */
+ * Back: a thread for each step, with as many even and odd slices of its column as fit into registers. The bins are in shared
+ * memory, each group between zeros, so that no index is checked. Groups that contribute nothing to a few slices in any step of
+ * the warp are skipped for these slices. The columns are added to the volume with atomics or, bitwise repeatable, with 64-bit
+ * fixed-point sums. */
 #include "kernels/cuda/cuda_paths.cuh"
 
 #define CHUNK 48	/* steps */
-#define THREADS_MAX 512 /* planes beyond are left to further blocks */
+#define THREADS_MAX 512 /* further planes are processed by further blocks */
 
-#define BACK_SKIP 4 /* slices of a parity that are passed over together */
+#define BACK_SKIP 4 /* slices of a parity that are skipped together */
 #define BACK_THREADS 128
 
-/* The numbers of a step's slices and the weights of the even and of the odd one. */
+/* Compute the numbers of a step's slices and the weights of the even and the odd one. */
 static __device__ __forceinline__ void joseph_split(const struct path_ray &r, float t, float len, int *h, int *par, float *even,
 						    float *odd)
 {
-	const float magic = 12582912; /* 1.5 2^23: adding it rounds to whole numbers, which are then the low bits */
+	const float magic = 12582912; /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
 	float zs = fmaf(r.slope, t, r.z), m = zs + magic, upper = len * (zs - (m - magic) + 0.5f), lower = len - upper;
 	int b = __float_as_int(m) - 0x4b400000;
 
@@ -58,7 +58,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 	}
 }
 
-/* The rows of a chunk, each between the two columns of its step. */
+/* Load the rows of a chunk, each interpolated between the two columns of its step. */
 static __device__ __forceinline__ void bring(const struct forward_job &job, const struct path &path, int k0, float *rows)
 {
 	const int n = min(CHUNK, path.n - k0), quads = 2 * job.pitch / 4;
@@ -95,11 +95,11 @@ static __global__ void __launch_bounds__(THREADS_MAX) forward_kernel(const __gri
 	if (path.n)
 		bring(job, path, 0, shared);
 	for (int k0 = 0, side = 0; k0 < path.n; k0 += CHUNK, side ^= 1) {
-		/* number h of either parity; the zero before the first is at 0 */
+		/* number h of either parity; index 0 holds the zero before the first */
 		const float *even = shared + side * rows_size + lane.base / 2 + 1, *odd = even + job.pitch - 1;
 		const int n = min(CHUNK, path.n - k0);
 
-		__syncthreads(); /* the rows are there, and the other side has been read */
+		__syncthreads(); /* the rows are complete, and all threads have read the other side */
 		if (k0 + CHUNK < path.n)
 			bring(job, path, k0 + CHUNK, shared + (side ^ 1) * rows_size);
 		for (int k = 0; lane.n && k < n; k++, even += 2 * job.pitch, odd += 2 * job.pitch) {
@@ -182,17 +182,17 @@ struct back_job {
 	const int *group_at;
 	const float *inv_w, *y;
 	float *x;
-	unsigned long long *fixed; /* instead of x */
+	unsigned long long *fixed; /* used in place of x */
 	const float *largest;
-	double bound; /* fixed: no sum is above this times *largest */
+	double bound; /* fixed: no sum exceeds this times *largest */
 	float slice;
 	int n_groups, padded, n_u, n_v, nz, column, half;
 };
 
-/* What a group is in this path, for all threads. */
+/* The parameters of a group in this path, for all threads. */
 struct back_group {
 	struct path_ray ray;
-	int at, n; /* its first bin in shared memory, less the number of its first slice; bins */
+	int at, n; /* its first bin in shared memory, minus the number of its first slice; bins */
 	int base;  /* pairs of slices */
 };
 
@@ -277,7 +277,7 @@ static __global__ void __launch_bounds__(BACK_THREADS) back_kernel(const __grid_
 			const float *e, *o;
 
 			joseph_split(g.ray, fmaf((float)last, path.dt, path.t), step_length, &h, &par, &we, &wo);
-			h += g.base - h0; /* the first plane's even slice has number h among those held here */
+			h += g.base - h0; /* the first plane's even slice is number h of those in registers */
 			h = min(max(h, -g.n - 1), job.half + 1);
 			low = __reduce_min_sync(0xffffffff, h) - 1;
 			high = __reduce_max_sync(0xffffffff, h) + g.n;

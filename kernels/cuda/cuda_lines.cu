@@ -1,19 +1,20 @@
 /* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device.
  *
- * A warp takes a line. Of a stack its lanes are slices, and every entry is the same for all of them; of a single slice its lanes
- * are entries, and sums go through the warp. Back adds with atomics, or, bitwise repeatable, with 64-bit fixed-point sums.
+ * A warp processes a line. With a stack its lanes are slices, and every entry is the same for all of them; with a single slice
+ * its lanes are entries, and sums are reduced over the warp. Back adds with atomics or, bitwise repeatable, with 64-bit
+ * fixed-point sums.
  *
- * A sweep is a chain of passes that must see each other's results: one launch with all its blocks on the device at once, which
- * meet at the end of each pass. Within a pass no two lines share a pixel. What another multiprocessor has written is read past
- * the nearest cache.
- */
+ * A sweep is a chain of passes, each of which needs the results of the previous one: a single launch with all its blocks resident
+ * on the device, which synchronise at the end of each pass. Within a pass no two lines share a pixel. Data written by another
+ * multiprocessor are read around the level-1 cache. */
 #include <errno.h>
 
 #include "kernels/cuda/cuda_paths.cuh"
 #include "kernels/lines.h"
 
-/* Parts of the device's memory: all entries are kept where they take no more than the one; else they are made again in each pass,
- * some views at a time that take the other. Fewer lines than make all multiprocessors busy would take much longer. */
+/* Parts of the device's memory: all entries are kept if they fit into 1 / KEPT_PART; else they are computed again in each pass,
+ * for as many views at a time as fit into 1 / BATCH_PART. Fewer lines than keep all multiprocessors busy would take much
+ * longer. */
 #define KEPT_PART 8
 #define BATCH_PART 16
 #define LINE_WARPS 8
@@ -21,12 +22,12 @@
 #define ALL 0xffffffffu
 
 struct cuda_lines {
-	struct line *line; /* device: n_views * n_v; `at` counts from the batch's first entry */
+	struct line *line; /* device memory, n_views * n_v; `at` is relative to the batch's first entry */
 	struct line_entry *entry;
-	unsigned *arrived; /* device: one */
+	unsigned *arrived; /* device memory, one element */
 	double sampling;
-	int batch; /* views */
-	int made;  /* the first view whose entries there are; -1: none */
+	int batch; /* views per batch */
+	int made;  /* first view of the batch in memory; -1: none */
 	int stride;
 };
 
@@ -74,7 +75,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS)
 		line_make(model, &scan, views + view, v, &grid, sampling, entry + line[i].at, line + i);
 }
 
-/* The entries of the views from `first` on. *ret_n: of how many. */
+/* Compute the entries of the views from `first` on. *ret_n: number of views. */
 static int make_batch(const struct projection *a, int first, int *ret_n, struct err *err)
 {
 	struct cuda_lines *l = a->lines;
@@ -119,7 +120,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 			    err)) < 0)
 		goto out;
 	r = make_batch(a, 0, &made, err);
-	if (r == 0) /* host memory goes away */
+	if (r == 0) /* the host memory is freed */
 		r = cuda_check(cudaStreamSynchronize(stream), a->dev, "making lines", err);
 out:
 	free(line);
@@ -141,7 +142,7 @@ struct line_job {
 	const struct line_entry *entry;
 	const float *x, *y;
 	float *ret;
-	unsigned long long *fixed; /* back, instead of ret */
+	unsigned long long *fixed; /* back: used in place of ret */
 	const float *largest;
 	double bound;
 	size_t n_lines;
@@ -157,7 +158,7 @@ static __device__ __forceinline__ float warp_sum(float sum)
 	return sum;
 }
 
-/* A line's sum over x for this lane's slice u; of a single slice over all lanes' entries. */
+/* Return a line's sum over x for this lane's slice u; with a single slice, over all lanes' entries. */
 template <bool STACK>
 static __device__ __forceinline__ float line_sum(const struct line_entry *entry, int n, const float *x, int u, int column,
 						 int lane)
@@ -216,7 +217,7 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * LINE_WARPS) 
 	}
 }
 
-/* The job of the views from `first` on; where its bins begin. */
+/* Prepare the job of the views from `first` on; *ret_bin: index of their first bin. */
 static int fill_job(const struct projection *a, int first, struct line_job *job, int *ret_n, size_t *ret_bin, struct err *err)
 {
 	const size_t lines_before = (size_t)first * (size_t)a->scan.n_v;
@@ -295,11 +296,11 @@ struct sweep_job {
 	float *x;
 	float relaxation;
 	int n_views, n_v, stride, n_u, column, first_slice;
-	unsigned *arrived; /* blocks at the end of a pass, of all passes together */
+	unsigned *arrived; /* count of blocks that have reached the end of a pass, over all passes */
 };
 
-/* Entries that a warp has in registers: of a single slice HELD for each lane, of a stack HELD, the same for all lanes. Their
- * pixels are read together, before any is written. */
+/* Entries that a warp holds in registers: with a single slice HELD per lane, with a stack HELD that are the same for all lanes.
+ * Their pixels are read together before any is written. */
 #define HELD 16
 
 struct held {
@@ -307,7 +308,7 @@ struct held {
 	float weight[HELD], x[HELD];
 };
 
-/* Entries from k0 on; those behind the line's last have no weight and the first one's column. */
+/* Load entries from k0 on; those after the line's last have weight 0 and the first one's column. */
 template <bool STACK>
 static __device__ __forceinline__ void hold(const struct sweep_job &job, const struct line &line, int k0, int lane,
 					    struct held *h)
@@ -343,7 +344,7 @@ static __device__ __forceinline__ void held_add(const struct sweep_job &job, int
 			__stcg(job.x + (size_t)h->column[i] * job.column + u, fmaf(step, h->weight[i], h->x[i]));
 }
 
-/* One ray. `first`: its first entries, held already. */
+/* Process one ray. `first`: its first entries, already loaded. */
 template <bool STACK>
 static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, const struct line &line, float y, int u, int lane,
 						 struct held *first)
@@ -370,7 +371,7 @@ static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, co
 	}
 }
 
-/* All blocks are on the device at the same time and meet here; what was written before is seen behind. */
+/* Barrier of all blocks, which are resident at the same time; writes before it are visible after it. */
 static __device__ __forceinline__ void end_pass(const struct sweep_job &job, unsigned target)
 {
 	__syncthreads();
@@ -386,7 +387,7 @@ static __device__ __forceinline__ void end_pass(const struct sweep_job &job, uns
 	__syncthreads();
 }
 
-/* What a warp begins a pass with. */
+/* Return the line with which a warp begins a pass. */
 static __device__ __forceinline__ struct line line_of(const struct sweep_job &job, int pass, int warp)
 {
 	const int v = pass % job.stride + warp * job.stride;
@@ -395,8 +396,8 @@ static __device__ __forceinline__ struct line line_of(const struct sweep_job &jo
 	return pass < job.n_views * job.stride && v < job.n_v ? job.line[(size_t)(pass / job.stride) * job.n_v + v] : none;
 }
 
-/* Lines do not depend on what passes do: a warp's first entries of the next pass are fetched before the barrier, where its line
- * was fetched a pass earlier. */
+/* Lines do not depend on the results of passes: a warp loads its first entries of the next pass before the barrier, and the line
+ * one pass earlier. */
 template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS) sweep_kernel(const struct sweep_job job)
 {
 	const int in_block = blockDim.x / 32, warps = gridDim.x * in_block, lane = threadIdx.x % 32;
@@ -435,7 +436,7 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 	}
 }
 
-/* Groups of 32 slices share the multiprocessors; as many blocks as rays of a pass, while all are there at once. */
+/* Groups of 32 slices share the multiprocessors; as many blocks as a pass has rays, but all must be resident at once. */
 template <bool STACK> static int sweep(struct projection *a, struct sweep_job job, struct err *err)
 {
 	const int rays = (job.n_v + job.stride - 1) / job.stride, groups = STACK ? (job.n_u + 31) / 32 : 1;

@@ -1,17 +1,16 @@
-/* cuda_mark.cu - what the views tell about each voxel, on the CUDA device. See mark() in kernels/device.h.
+/* cuda_mark.cu - mark() of kernels/device.h on the CUDA device.
  *
- * A block looks at a patch of voxels, slice after slice, and in a slice view after view. Which bin is nearest to a voxel depends
- * on its column alone along u and on its row alone along v: computed once per block and view. Nearly always that bin tells all:
- * it shows air, or it counts; only voxels about which no view has said anything look at all bins around them. What does not
- * change is not written.
- */
+ * A block processes a patch of voxels, slice by slice, and in a slice view by view. The bin nearest to a voxel depends only on
+ * its column along u and only on its row along v: both are computed once per block and view. That bin nearly always decides: it
+ * shows air, or it counts; only voxels that no view has decided examine all bins around them. Unchanged values are not
+ * written. */
 #include "kernels/cuda/cuda_slices.cuh"
 
 #include <errno.h>
 
 #define MARK_ROWS 4    /* voxels of a thread, along y */
-#define MARK_SLICES 16 /* of a block, where there is one view */
-#define MARK_STEPS 8   /* slices times views whose nearest bins are computed at a time */
+#define MARK_SLICES 16 /* slices per block if there is one view */
+#define MARK_STEPS 8   /* slices times views whose nearest bins are computed together */
 #define MARK_PATCH (SLICES_WARPS * MARK_ROWS)
 
 struct mark_job {
@@ -19,12 +18,12 @@ struct mark_job {
 	struct grid grid;
 	const struct slice_map *maps;
 	int n_views;
-	int slices, parts; /* slices of a block; blocks that share out the slices of a patch */
+	int slices, parts; /* slices of a block; number of blocks among which the slices of a patch are divided */
 	const float *mask;
 	float *x;
 };
 
-/* The nearest bin of a voxel; -1: outside the detector. near: it lies within a voxel. */
+/* The nearest bin of a voxel; -1: outside the detector. near: it is within one voxel. */
 struct nearest {
 	int bin;
 	bool near;
@@ -42,13 +41,13 @@ static __device__ struct nearest nearest_bin(const struct slice_map &map, int ax
 	return n;
 }
 
-/* Does a bin that counts lie within a voxel of (i, j)? */
+/* Is a bin that counts within one voxel of (i, j)? */
 static __device__ bool met(const struct slice_map &map, int i, int j, int n_u, int n_v, const float *mask)
 {
 	int u0 = (int)fmin(fmax(0.0, slice_first_bin(&map, 0, i)), (double)n_u);
 	int v0 = (int)fmin(fmax(0.0, slice_first_bin(&map, 1, j)), (double)n_v);
 
-	/* A bin at exactly one voxel's distance is none; the next one may be. */
+	/* A bin at a distance of exactly one voxel does not count; the next one may. */
 	if (u0 < n_u && !(slice_weight(map.scale[0] * u0 + map.shift[0] - i) > 0))
 		u0++;
 	if (v0 < n_v && !(slice_weight(map.scale[1] * v0 + map.shift[1] - j) > 0))

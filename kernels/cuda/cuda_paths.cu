@@ -1,4 +1,4 @@
-/* cuda_paths.cu - the tables of the transaxial paths on the CUDA device: made there, by the same functions as on the CPU. */
+/* cuda_paths.cu - the tables of the transaxial paths on the CUDA device, computed there by the same functions as on the CPU. */
 #include "kernels/cuda/cuda_paths.cuh"
 
 #include <errno.h>
@@ -41,13 +41,13 @@ static int half_of(const struct grid *g)
 	return (g->n[2] + 1) / 2;
 }
 
-/* One zero before and at least one behind. */
+/* One zero before and at least one after. */
 static int pitch_of(const struct grid *g)
 {
 	return (half_of(g) + 2 + 3) & ~3;
 }
 
-/* Forward: the volume with even and odd slices apart. Back: 64-bit sums and one float. */
+/* Forward: the volume with even and odd slices separated. Back: 64-bit sums and one float. */
 size_t cuda_paths_scratch(const struct projection_spec *spec)
 {
 	const struct grid *g = spec->grid;
@@ -101,7 +101,7 @@ static int make_tables(struct projection *a, const struct projection_spec *spec,
 	make_kernel<<<cuda_blocks(n), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
 		a->scan, a->views, a->grid, a->n_views, a->model == PROJECTION_JOSEPH, rise, p->path, p->step);
 	r = cuda_check(cudaGetLastError(), a->dev, "making paths", err);
-	if (r == 0) /* host memory goes away */
+	if (r == 0) /* the host memory is freed */
 		r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "making paths", err);
 out:
 	free(at);
@@ -109,7 +109,7 @@ out:
 	return r;
 }
 
-/* Splits groups by parity of slices; `most` planes each. Returns how many, ret may be NULL. */
+/* Divide groups by parity of slices into lanes of at most `most` planes. Return the number of lanes; ret may be NULL. */
 static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int most, bool *ret_apart,
 		    struct path_lane *ret)
 {
@@ -197,7 +197,7 @@ static int make_planes(struct projection *a, const struct projection_spec *spec,
 	}
 	p->n_bins = (p->n_bins + 3) / 4 * 4;
 	p->padded = 0;
-	for (int i = 0; i < p->n_groups; i++) { /* zeros for every number of a slice pair that a step can ask for */
+	for (int i = 0; i < p->n_groups; i++) { /* zeros for every slice pair that a step can address */
 		int zeros = (p->half > PATHS_PAIRS ? p->half : PATHS_PAIRS) + 2;
 
 		at[i] = p->padded + zeros;
@@ -247,7 +247,7 @@ int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y,
 	return a->model == PROJECTION_JOSEPH ? cuda_joseph_forward(a, x, add, y, err) : cuda_events_forward(a, x, add, y, err);
 }
 
-/* The largest |y|, as the bits of a float that is not negative: those order like integers. */
+/* Find the largest |y|, as the bits of a non-negative float: those order like integers. */
 static __global__ void __launch_bounds__(CUDA_THREADS) largest_kernel(const float *y, size_t n, int *largest)
 {
 	int bits = 0;
@@ -290,8 +290,8 @@ int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, st
 	}
 	fixed.sums = (unsigned long long *)cuda_state(a->dev)->scratch;
 	fixed.largest = (const float *)(fixed.sums + n_x);
-	fixed.bound =
-		(double)n_y * sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]); /* every bin, the longest way through a voxel */
+	fixed.bound = (double)n_y *
+		      sqrt(h[0] * h[0] + h[1] * h[1] + h[2] * h[2]); /* every bin, times the longest path through a voxel */
 	r = cuda_check(cudaMemsetAsync(fixed.sums, 0, n_x * sizeof(long long) + sizeof(float), stream), a->dev, "paths back",
 		       err);
 	if (r < 0)

@@ -1,41 +1,42 @@
-/* Private to the CUDA device: the tables of the transaxial paths (kernels/paths.h), and who works with them. */
+/* Private to the CUDA device: the tables of the transaxial paths (kernels/paths.h), and the functions that use them. */
 #ifndef TOMONODE_KERNELS_CUDA_PATHS_CUH
 #define TOMONODE_KERNELS_CUDA_PATHS_CUH
 
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/planes.h"
 
-#define PATHS_GROUPS 64 /* groups that a warp of the event kernels has at hand */
-#define PATHS_PLANES 4	/* planes that a thread of the forward kernel owns */
-#define PATHS_PAIRS 24	/* slices of each parity that a thread of the back kernel holds; a deeper volume takes several rounds */
+#define PATHS_GROUPS 64 /* groups that a warp of the event kernels processes together */
+#define PATHS_PLANES 4	/* planes per thread of the forward kernel */
+#define PATHS_PAIRS 24	/* slices of each parity per thread of the back kernel; a deeper volume needs several rounds */
 
 /* Planes of one group that are two slices apart: plane, plane + stride, ... */
 struct path_lane {
 	int plane, stride, n;
-	int base;    /* slices, even */
-	float z;     /* of the first plane's ray in its middle, less half a slice, above base; slices */
-	double rise; /* struct scan_plane, slices instead of mm */
+	int base;    /* slice index, even */
+	float z;     /* of the first plane's ray at its middle, minus half a slice, relative to base; slices */
+	double rise; /* see struct scan_plane, but in slices */
 };
 
 struct cuda_paths {
-	struct path *path;	 /* device: n_views * n_v */
-	struct path_step *step;	 /* device */
-	struct path_lane *lane;	 /* device: at most PATHS_PLANES planes each */
-	struct path_lane *group; /* device: all planes of a parity */
+	struct path *path;	 /* device memory: n_views * n_v */
+	struct path_step *step;	 /* device memory */
+	struct path_lane *lane;	 /* device memory: at most PATHS_PLANES planes each */
+	struct path_lane *group; /* device memory: all planes of a parity */
 	int n_lanes, n_groups;
-	int *group_at;	 /* device: n_groups + 1: where each group's padded bins begin in shared memory */
-	int n_bins;	 /* the most bins of PATHS_GROUPS groups from a multiple of it on, in whole quads */
-	int padded;	 /* floats of all of them */
-	float *inv_w;	 /* device: n_v; 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0 where there is no ray */
-	int half, pitch; /* slices of each parity; floats of a row of one parity, padding included */
+	int *group_at;	 /* device memory, n_groups + 1: index of each group's padded bins in shared memory */
+	int n_bins;	 /* largest number of bins of PATHS_GROUPS consecutive groups, starting at a multiple of PATHS_GROUPS; a
+			    multiple of 4 */
+	int padded;	 /* length of the padded bins of all groups, floats */
+	float *inv_w;	 /* device memory, n_v: 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0: no ray */
+	int half, pitch; /* slices of each parity; length of a row of one parity with padding, floats */
 	bool leaves;	 /* some ray passes through the grid's lower or upper face */
-	bool apart;	 /* planes are no even number of slices apart: every plane is a group of its own */
+	bool apart;	 /* the distances of planes are no even number of slices: every plane is its own group */
 };
 
-/* A group's numbers in one path: zs = z + slope t. */
+/* A group's parameters in one path: zs = z + slope t. */
 struct path_ray {
-	float slope, z; /* slices per mm of path; slices above the lane's base, less one half (PATHS) */
-	float stretch;	/* own length per length of path */
+	float slope, z; /* slices per mm of path; slices above the lane's base, minus one half (PATHS) */
+	float stretch;	/* length of the ray per length of path */
 };
 
 static inline __device__ struct path_ray path_ray_of(const struct path_lane &lane, float inv_w, float slice)
@@ -56,19 +57,18 @@ void cuda_paths_free(struct cuda_paths *p);
 int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err);
 
-/* Where a bitwise repeatable back pass adds: 64-bit sums in steps of *largest * bound / 2^62.
- * No sum is above *largest * bound. */
+/* Target of a bitwise repeatable back pass: 64-bit sums in steps of *largest * bound / 2^62. No sum exceeds *largest * bound. */
 struct cuda_fixed {
 	unsigned long long *sums;
-	const float *largest; /* of |y| */
+	const float *largest; /* the largest |y| */
 	double bound;
 };
 
-/* cuda_paths_events.cu: PROJECTION_PATHS. fixed: instead of x, or NULL; x is added to. */
+/* cuda_paths_events.cu: PROJECTION_PATHS. fixed: used in place of x, or NULL. The pass adds to x. */
 int cuda_events_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_events_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h), likewise */
+/* cuda_lines.cu: stacks of 2-D parallel beams (kernels/lines.h); the same arguments */
 size_t cuda_lines_bytes(const struct device *dev, const struct projection_spec *spec);
 size_t cuda_lines_scratch(const struct projection_spec *spec);
 int cuda_lines_create(struct projection *a, const struct projection_spec *spec, struct err *err);
@@ -76,7 +76,7 @@ void cuda_lines_free(struct cuda_lines *l);
 int cuda_lines_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_lines_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 
-/* cuda_joseph.cu: PROJECTION_JOSEPH, likewise */
+/* cuda_joseph.cu: PROJECTION_JOSEPH; the same arguments */
 int cuda_joseph_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_joseph_back(struct projection *a, const float *y, const struct cuda_fixed *fixed, float *x, struct err *err);
 

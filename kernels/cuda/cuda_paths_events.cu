@@ -1,17 +1,17 @@
 /* cuda_paths_events.cu - PROJECTION_PATHS: a warp for each path, a lane for each pair of slices.
  *
- * A ray stays in a slice for many steps. So nothing is done for each ray in each step, only where a ray passes from a slice to
- * the next: an event, the same for all planes of a group, which lie two slices apart. Along the path, with c(t) the column at t:
+ * A ray stays in a slice for many steps. So work is not done for each ray in each step, but only where a ray passes from one
+ * slice to the next: an event, the same for all planes of a group, which are two slices apart. Along the path, with c(t) the
+ * column at t:
  *
- * - forward: each lane keeps F(t) = integral of c from the path's begin to t, for its slices. A plane that leaves slice s for
+ * - forward: each lane keeps F(t) = integral of c from the path's beginning to t, for its slices. A plane that leaves slice s for
  *   s' at t adds F(t)[s] - F(t)[s'] to its bin; one that is in s at the path's end adds F(end)[s].
- * - back: each lane keeps S, the sum of the bins of all planes that are in its slice now. A step's column gets S times the step's
- *   length; a plane that leaves s for s' at t moves its bin from S[s] to S[s'], and for the rest of the step likewise.
+ * - back: each lane keeps S, the sum of the bins of all planes that are now in its slice. A step's column gets S times the step's
+ *   length; a plane that leaves s for s' at t moves its bin from S[s] to S[s'], and does so for the rest of the step too.
  *
- * These are transposes of each other line by line. Slices 2 h and 2 h + 1 belong to lane h; a plane's bin meets one even and one
- * odd slice in an event. The events are found first, a lane for each of up to 32 steps. A bin has one owner and is added to in a
- * fixed order; back adds to the volume with atomics, or, bitwise repeatable, with 64-bit fixed-point sums.
- */
+ * The two are transposes of each other line by line. Slices 2 h and 2 h + 1 belong to lane h; a plane's bin meets one even and
+ * one odd slice in an event. The events are found first, one lane for each of up to 32 steps. One thread owns a bin and adds to
+ * it in a fixed order; back adds to the volume with atomics or, bitwise repeatable, with 64-bit fixed-point sums. */
 #include "kernels/cuda/cuda_paths_events.cuh"
 
 #define EVENT_WARPS 4
@@ -23,11 +23,11 @@ struct event_job {
 	const float *inv_w;
 	const float *x, *y; /* forward, back: the input */
 	float *ret_x, *ret_y;
-	unsigned long long *fixed; /* back, instead of ret_x */
+	unsigned long long *fixed; /* back: used in place of ret_x */
 	const float *largest;
-	double bound;					     /* fixed: no sum is above this times *largest */
+	double bound;					     /* fixed: no sum exceeds this times *largest */
 	float slice;					     /* mm */
-	int n_groups, n_bins, n_u, n_v, n_views, nz, column; /* n_bins: room for those of EVENT_GROUPS groups */
+	int n_groups, n_bins, n_u, n_v, n_views, nz, column; /* n_bins: room for the bins of EVENT_GROUPS groups */
 	bool add;
 };
 
@@ -56,8 +56,8 @@ static __device__ __forceinline__ void forward_window(const struct event_job &jo
 				struct event e = *event;
 				float fe = fmaf(e.t, ce, even), fo = fmaf(e.t, co, odd);
 
-				if (e.bin &
-				    1) { /* the odd slice's bin is the next lane's; lane 0's neighbour is in another window */
+				if (e.bin & 1) { /* the odd slice's bin belongs to the next lane; lane 0's neighbour is in another
+						    window */
 					fo = __shfl_up_sync(ALL, fo, 1);
 					fo = w.lane ? fo : 0;
 				}
@@ -146,7 +146,7 @@ static __device__ __forceinline__ void back_window(const struct event_job &job, 
 	}
 }
 
-/* The groups from g0 on; their bins lie one behind the other. Returns how many bins. */
+/* Prepare the groups from g0 on; their bins are contiguous. Return the number of bins. */
 static __device__ int make_groups(const struct event_job &job, int v, int g0, const struct walk &w)
 {
 	int at = 0;

@@ -1,38 +1,38 @@
-/* Private to the CUDA device's event kernels (kernels/cuda/cuda_paths_events.cu): finding the events of a path's steps, a warp at
- * a time. */
+/* Private to the event kernels of the CUDA device (kernels/cuda/cuda_paths_events.cu): find the events of a path's steps, one
+ * warp at a time. An event: a group of planes passes a face between slices. */
 #ifndef TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH
 #define TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH
 
 #include "kernels/cuda/cuda_paths.cuh"
 
-#define WINDOW 31		  /* pairs of slices at a time: the lane behind them takes what they hand on */
+#define WINDOW 31		  /* pairs of slices processed together; the last lane receives what they pass on */
 #define EVENT_GROUPS PATHS_GROUPS /* bits of a mask */
-#define EVENTS 192		  /* of a batch; at least EVENT_GROUPS, so that one step fits */
+#define EVENTS 192		  /* largest number per batch; at least EVENT_GROUPS, so that one step fits */
 #define ALL 0xffffffffu
 
-/* A group in this path: zs = z + slope t, slices above base less one half; the slice is round(zs). Its bins lie at `at`, one by
- * one. */
+/* A group in this path: zs = z + slope t, in slices above base minus one half; the slice is round(zs). Its bins are contiguous
+ * and start at `at`. */
 struct __align__(8) event_group
 {
-	float slope, z, inv, stretch; /* inv = 1 / slope, 0 where level */
+	float slope, z, inv, stretch; /* inv = 1 / slope; 0 if the slope is 0 */
 	int base, at, n, plane, stride;
 };
 
-#define MAGIC 12582912.0f /* 1.5 2^23: adding it rounds to whole numbers, which are then the low bits */
+#define MAGIC 12582912.0f /* 1.5 2^23: adding it rounds to an integer, which is then in the low bits */
 
 static __device__ __forceinline__ int whole(float zs)
 {
 	return __float_as_int(zs + MAGIC) - 0x4b400000;
 }
 
-/* A group passes a face in a step from t0 to t1. In lane h the even slice meets the group's bin h + first, the odd one the same
- * or, with `apart`, the next. */
+/* A group passes a face in a step from t0 to t1. In lane h the even slice uses the group's bin h + first, the odd slice the same
+ * bin or, with `apart`, the next. */
 struct __align__(16) event
 {
-	float sign;	/* +1 where planes come into even slices (and leave odd ones), -1 where they leave */
-	float t;	/* forward: when, after t0. back: sign times what is left of the step then */
+	float sign;	/* +1: planes enter even slices (and leave odd ones); -1: they leave even slices */
+	float t;	/* forward: time of the event after t0; back: sign times the rest of the step after the event */
 	int bin;	/* (address of bin `first` in shared memory) * 2 + apart */
-	unsigned lanes; /* whose bin h + first exists */
+	unsigned lanes; /* lanes whose bin h + first exists */
 };
 
 template <bool BACK>
@@ -52,7 +52,7 @@ static __device__ __forceinline__ struct event event_of(const struct event_group
 	return e;
 }
 
-/* Which of the groups pass a face in this lane's step. */
+/* Return a mask of the groups that pass a face in this lane's step. */
 static __device__ __forceinline__ unsigned long long events_in(const struct event_group *group, int n, float t0, float t1)
 {
 	unsigned mask[2] = {};
@@ -69,7 +69,7 @@ static __device__ __forceinline__ unsigned long long events_in(const struct even
 	return (unsigned long long)mask[1] << 32 | mask[0];
 }
 
-/* Sum over the lanes up to this one. */
+/* Return the sum of n over the lanes up to this one. */
 static __device__ __forceinline__ int sum_to_lane(int n, int lane)
 {
 #pragma unroll
@@ -83,14 +83,14 @@ static __device__ __forceinline__ int sum_to_lane(int n, int lane)
 
 struct walk {
 	const struct path_step *step;
-	struct event_group *group; /* EVENT_GROUPS */
-	struct event *event;	   /* EVENTS */
+	struct event_group *group; /* EVENT_GROUPS elements */
+	struct event *event;	   /* EVENTS elements */
 	float *bins;
 	int lane, n_steps, n_groups, window;
-	float begin, end; /* of the path */
+	float begin, end; /* t of the path's beginning and end */
 };
 
-/* The next steps, a lane for each, and all that happens in them, in order; as many steps as there is room for their events. */
+/* The next steps, one per lane, and all their events, in order; as many steps as there is room for events. */
 struct batch {
 	int n; /* steps */
 	int column, events;
@@ -111,12 +111,13 @@ template <bool BACK> static __device__ __forceinline__ struct batch batch_of(con
 	up_to = sum_to_lane(b.events, w.lane);
 	b.n = min(w.n_steps - k0, __popc(__ballot_sync(ALL, up_to <= EVENTS)));
 	all = __shfl_sync(ALL, up_to, b.n - 1);
-	__syncwarp(); /* the last batch's events have been read */
+	__syncwarp(); /* all lanes have read the events of the last batch */
 	if (w.lane < b.n)
-		for (int i = up_to - b.events; mask; mask &= mask - 1, i++) /* first which they are, ... */
+		for (int i = up_to - b.events; mask;
+		     mask &= mask - 1, i++) /* first store which group and lane they belong to ... */
 			w.event[i].bin = w.lane << 8 | (__ffsll((long long)mask) - 1);
 	__syncwarp();
-	for (int i = w.lane; i - w.lane < all; i += 32) { /* ... then all about them, a lane for each */
+	for (int i = w.lane; i - w.lane < all; i += 32) { /* ... then compute all their members, one event per lane */
 		int which = i < all ? w.event[i].bin : 0;
 		float from = __shfl_sync(ALL, t0, which >> 8), to = __shfl_sync(ALL, t1, which >> 8);
 
@@ -127,7 +128,7 @@ template <bool BACK> static __device__ __forceinline__ struct batch batch_of(con
 	return b;
 }
 
-/* In which slices the planes of a group are at t: those of even or of odd number, lane h's has bin h + *ret_first. */
+/* Find the slices of a group's planes at t: return whether they are odd; the plane of lane h has bin h + *ret_first. */
 static __device__ __forceinline__ bool planes_at(const struct event_group &g, float t, int window, int *ret_first)
 {
 	int s = whole(fmaf(g.slope, t, g.z)) + g.base - 2 * window;

@@ -1,9 +1,8 @@
-/* cuda_projection.cu - a system matrix on the CUDA device: what it keeps there, and which kernels serve it.
+/* cuda_projection.cu - a system matrix on the CUDA device: its data there, and the choice of the kernels.
  *
- * A projection keeps its views and, for a SCAN_DBT, a map per view and slice. Larger working memory is the device's scratch, one
- * for all projections: the 64-bit sums of the bitwise repeatable scatter of the exact model. Tiles do not change what a kernel
- * computes: each bin and each voxel is gathered by one thread.
- */
+ * A projection stores its views and, for a SCAN_DBT, a map per view and slice. Larger working memory is the device's scratch,
+ * shared by all projections: the 64-bit sums of the bitwise repeatable scatter of the exact model. Tiles do not change what a
+ * kernel computes: one thread gathers each bin and each voxel. */
 #include "kernels/cuda/cuda_paths.cuh"
 #include "kernels/lines.h"
 
@@ -134,10 +133,10 @@ int cuda_projection_create(struct device *dev, const struct projection_spec *spe
 	if (spec->model == PROJECTION_SLICES)
 		for (int s = 0; s < spec->n_views; s++)
 			if (spec->scan->kind != SCAN_DBT || !slice_map_valid(spec->scan->views + spec->first + s, spec->grid))
-				return err_set(err, EINVAL, "%s: view %d: the slices do not all lie between detector and source",
+				return err_set(err, EINVAL, "%s: view %d: some slices are not between detector and source",
 					       dev->name, spec->first + s);
 	if (is_paths(spec->model) && spec->scan->kind != SCAN_PARALLEL)
-		return err_set(err, EINVAL, "%s: model %d is one of parallel rays", dev->name, (int)spec->model);
+		return err_set(err, EINVAL, "%s: model %d is only for parallel rays", dev->name, (int)spec->model);
 	if (spec->scan->kind == SCAN_PARALLEL && (r = planes_check(spec, err)) < 0)
 		return r;
 	a = (struct projection *)calloc(1, sizeof(*a));
@@ -201,7 +200,7 @@ static int check_sizes(const struct projection *a, const char *what, size_t n_x,
 	return cuda_check(cudaSetDevice(a->dev->index), a->dev, "cudaSetDevice", err);
 }
 
-/* Data, pairs and the lengths of the rows go with the projection's bins. */
+/* Check that data, pairs and lengths of rows fit the projection's bins. */
 static int check_rule(const struct projection *a, const char *what, const struct rule *rule, const struct buf *y,
 		      const struct buf *row, const struct buf *pair, struct err *err)
 {
@@ -211,7 +210,7 @@ static int check_rule(const struct projection *a, const char *what, const struct
 		return err_set(err, EINVAL, "%s: %s: %zu data, %zu row lengths and %zu pair values for %zu bins", a->dev->name,
 			       what, y->n, row ? row->n : 0, pair->n, n_bins);
 	if (rule_needs_length(rule->kind) && !row)
-		return err_set(err, EINVAL, "%s: %s: rule %d wants the lengths of the rows", a->dev->name, what, (int)rule->kind);
+		return err_set(err, EINVAL, "%s: %s: rule %d needs the lengths of the rows", a->dev->name, what, (int)rule->kind);
 	return 0;
 }
 
@@ -299,7 +298,7 @@ int cuda_back_sums(struct projection *a, const struct buf *pair, bool add, struc
 	if (r == 0)
 		r = check_sizes(a, "back_sums", den->n, pair->n / 2, err);
 	if (r == 0 && (a->paths || a->lines))
-		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths have no pairs", a->dev->name);
+		r = err_set(err, ENOTSUP, "%s: back_sums: transaxial paths do not support pairs", a->dev->name);
 	if (r < 0)
 		return r;
 	return a->model == PROJECTION_EXACT ? cuda_exact_sums(a, q, add, num->mem, den->mem,

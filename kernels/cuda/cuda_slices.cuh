@@ -1,10 +1,9 @@
 /* Private to the slice-by-slice operator on the CUDA device: what its two directions share.
  *
- * Positions. A block of threads works on results that lie close together. Where the first of them lies among the inputs is
- * computed in double, split into an index and a fraction; the others follow from it in float, as distance plus bend * distance
- * with bend = scale - 1, which is small where bins and voxels are about as large: an error of some 1e-7 of a voxel at column 3584
- * as at column 0. Both directions take a weight from the same sum, so the adjoint is exact to that rounding.
- */
+ * Positions: a block of threads computes results that are close together. The position of the first one among the inputs is
+ * computed in double and split into an index and a fraction. The others follow from it in float, as distance plus bend * distance
+ * with bend = scale - 1, which is small if bins and voxels have about the same size: an error of about 1e-7 of a voxel at column
+ * 3584 as at column 0. Both directions compute a weight from the same sum, so the adjoint is exact up to that rounding. */
 #ifndef TOMONODE_KERNELS_CUDA_SLICES_CUH
 #define TOMONODE_KERNELS_CUDA_SLICES_CUH
 
@@ -13,18 +12,18 @@
 #define SLICES_LANES 32 /* results of a block along x: a warp */
 #define SLICES_WARPS (CUDA_THREADS / SLICES_LANES)
 
-/* Bins per voxel within which the fast kernels hold: at most 3 bins touch a voxel along an axis, and the next result lies at
- * most one input further. */
+/* Range of bins per voxel for which the fast kernels are valid: at most 3 bins touch a voxel along an axis, and the position of
+ * the next result is at most one input further. */
 #define SLICES_SCALE_MIN (2.0 / 3 + 1e-6)
 #define SLICES_SCALE_MAX (1.0 + 1e-9)
 
-/* One axis of one slice in one view, seen from a block of results. */
+/* One axis of one slice in one view, relative to a block of results. */
 struct slice_axis {
 	float first, bend;
 	int base;
 };
 
-/* Forward: bin first + d lies at voxel base + d + (first + bend d). */
+/* Forward: bin first + d is at voxel position base + d + (first + bend d). */
 static inline __device__ struct slice_axis slice_axis_forward(const struct slice_map *map, int axis, int first_bin)
 {
 	double at = fma(map->scale[axis], (double)first_bin, map->shift[axis]), base = floor(at);
@@ -33,7 +32,7 @@ static inline __device__ struct slice_axis slice_axis_forward(const struct slice
 	return s;
 }
 
-/* Back: bin base + n lies at (first + bend n) + n seen from voxel first_voxel; base is the first bin that touches that one. */
+/* Back: bin base + n is at position (first + bend n) + n relative to voxel first_voxel; base is the first bin that touches it. */
 static inline __device__ struct slice_axis slice_axis_back(const struct slice_map *map, int axis, int first_voxel)
 {
 	double base = slice_first_bin(map, axis, first_voxel);
@@ -48,10 +47,10 @@ static inline __device__ bool bin_counts(const float *mask, size_t i)
 	return !mask || mask[i] > 0;
 }
 
-/* The tile of results of this block, and the block's first result. Blocks of a tile follow one another. */
+/* The tile of results of this block, and the block's first result. Blocks of a tile are consecutive. */
 struct slice_place {
 	int first[2]; /* the block's first result */
-	int end[2];   /* of the tile */
+	int end[2];   /* end of the tile */
 };
 
 static inline __device__ struct slice_place slice_place_of(const struct cuda_tiling *t, long long block, int per_block_x,
@@ -66,7 +65,7 @@ static inline __device__ struct slice_place slice_place_of(const struct cuda_til
 	return p;
 }
 
-/* n_x by n_y results in tiles of tile[0] by tile[1] (0: one tile). */
+/* Divide n_x by n_y results into tiles of tile[0] by tile[1] (0: one tile). */
 static inline struct cuda_tiling cuda_tiling_make(const int tile[2], int n_x, int n_y, int per_block_x, int per_block_y)
 {
 	int n[2] = {n_x, n_y}, per_block[2] = {per_block_x, per_block_y};

@@ -1,18 +1,17 @@
 /* cuda_slices_back.cu - the slice-by-slice operator on the CUDA device, back (kernels/slice_map.h): the exact adjoint, gathered.
  *
  * A thread owns BACK_ROWS voxels of a column along y. The 3 bins that touch it along x are weighted and added once for each row
- * of bins, and a row of bins serves all voxels it touches; over all views of the projection; then the voxels are updated in
- * place. Weights along x depend on the lane alone and those along y on the warp alone, so a block computes them once, into shared
- * memory, for a number of steps (slice after slice, and in a slice view after view). A block goes through several slices where
- * there is one view: their bins are nearly the same and stay in the nearest cache. Nothing is added by two threads: every run
- * gives the same bits.
- */
+ * of bins, and a row of bins serves all voxels it touches. This is repeated for all views of the projection; then the voxels are
+ * updated in place. Weights along x depend only on the lane and those along y only on the warp, so a block computes them once,
+ * into shared memory, for several steps (slice by slice, and in a slice view by view). If there is one view, a block processes
+ * several slices: their bins are nearly the same and stay in the level-1 cache. Only one thread adds to each value, so every run
+ * gives the same bits. */
 #include "kernels/cuda/cuda_slices.cuh"
 
 #define BACK_ROWS 4
-#define BACK_BLOCKS 4  /* of a multiprocessor at a time: up to 64 registers a thread */
-#define BACK_SLICES 20 /* of a block, where there is one view */
-#define BACK_STEPS 12  /* whose weights are computed at a time */
+#define BACK_BLOCKS 4  /* blocks resident on a multiprocessor: up to 64 registers per thread */
+#define BACK_SLICES 20 /* slices per block if there is one view */
+#define BACK_STEPS 12  /* steps whose weights are computed together */
 
 enum back_mode { BACK_ADJOINT, BACK_SUMS, BACK_UPDATE, BACK_UPDATE_EM };
 
@@ -23,9 +22,9 @@ struct back_job {
 	const struct scan_view *views;
 	const struct slice_map *maps;
 	int n_views;
-	int slices, parts;	   /* slices of a block; blocks that share out the slices of a column */
-	const float *mask, *plain; /* BACK_ADJOINT: the bins as they are */
-	const float2 *pair;	   /* else */
+	int slices, parts;	   /* slices of a block; number of blocks among which the slices of a column are divided */
+	const float *mask, *plain; /* BACK_ADJOINT: the bins, unchanged */
+	const float2 *pair;	   /* the other modes */
 	float *num, *den;	   /* BACK_ADJOINT and BACK_UPDATE: num is the volume */
 	bool add;
 	struct rule rule;
@@ -53,23 +52,23 @@ static __device__ __forceinline__ void store(const struct back_job &job, size_t 
 	} else {
 		struct rule rule = job.rule;
 
-		if (MODE == BACK_UPDATE_EM) /* known to the compiler */
+		if (MODE == BACK_UPDATE_EM) /* a compile-time constant */
 			rule.kind = RULE_EM;
 		__stcs(job.num + at, rule_voxel(&rule, old, num, den));
 	}
 }
 
-/* Bins along y that touch a voxel, at most, and bin rows that touch BACK_ROWS voxels: floor(5 / scale) + 1. Voxel r is touched by
- * rows r .. r + TAPS - 1 behind the first one. */
+/* Largest number of bins along y that touch a voxel, and of bin rows that touch BACK_ROWS voxels: floor(5 / scale) + 1. Rows r ..
+ * r + TAPS - 1, counted from the first one, touch voxel r. */
 template <int TAPS> struct back_taps {
 	static constexpr int rows = TAPS == 3 ? 6 : TAPS == 4 ? 7 : 8; /* least scales 5/6, 5/7, 2/3 */
 };
 
-/* What the lanes and the warps of a block have in common in one step. */
+/* Data that the lanes and the warps of a block share in one step. */
 template <int TAPS> struct back_step {
-	float4 x[SLICES_LANES];	      /* weights of the three bins from .w on (the bits of an int) */
+	float4 x[SLICES_LANES];	      /* weights of three bins; .w: index of the first one (the bits of an int) */
 	float4 y[SLICES_WARPS][TAPS]; /* BACK_ROWS times TAPS weights */
-	int v[SLICES_WARPS];	      /* first row of bins; -1: some lie outside the detector */
+	int v[SLICES_WARPS];	      /* first row of bins; -1: some are outside the detector */
 	struct slice_axis axis[2];
 };
 
@@ -78,7 +77,8 @@ static __device__ __forceinline__ float hat(const struct slice_axis &a, int n, i
 	return fmaxf(1 - fabsf(fmaf(a.bend, (float)n, a.first) + (n - d)), 0);
 }
 
-/* The first bin behind the block's first that touches voxel d. A bin that touches it by less than rounding may be missed. */
+/* Return the first bin, relative to the block's first, that touches voxel d. A bin that touches it by less than rounding may be
+ * missed. */
 static __device__ __forceinline__ int first_tap(const struct slice_axis &a, int d)
 {
 	return (int)ceilf(__fdividef(d - 1 - a.first, 1 + a.bend));
@@ -107,7 +107,7 @@ static __device__ __forceinline__ void weigh_warp(const struct back_job &job, st
 			reinterpret_cast<float *>(step.y[warp])[r * TAPS + t] = hat(a, m + r + t, d + r);
 }
 
-/* All rows of bins lie on the detector. */
+/* All rows of bins are on the detector. */
 template <int TAPS, int MODE>
 static __device__ __forceinline__ void gather(const struct back_job &job, int view, const struct back_step<TAPS> &step, int lane,
 					      int warp, float num[BACK_ROWS], float den[BACK_ROWS])
@@ -197,7 +197,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 		__syncthreads();
 #pragma unroll 1
 		for (int e = 0; e < n; e++) {
-			if (MODE >= BACK_UPDATE && view == 0) /* on its way while the bins are gathered */
+			if (MODE >= BACK_UPDATE && view == 0) /* loaded while the bins are gathered */
 #pragma unroll
 				for (int r = 0; r < BACK_ROWS; r++)
 					if (i < place.end[0] && j + r < place.end[1])
@@ -223,7 +223,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS, TAPS == 3 && MODE >= BACK
 	}
 }
 
-/* Any scale: a thread per voxel, over as many bins as there are. */
+/* Any scale: a thread per voxel loops over all bins that touch it. */
 template <int MODE>
 static __global__ void __launch_bounds__(CUDA_THREADS) back_any_kernel(const __grid_constant__ struct back_job job)
 {

@@ -1,15 +1,16 @@
-/* cuda_step_rate.cu - how many steps a second (kernels/device.h, step_rate()) the CUDA device makes out of shared memory. */
+/* cuda_step_rate.cu - measure how many steps per second (kernels/device.h, step_rate()) the CUDA device computes from shared
+ * memory. */
 #include "kernels/cuda/cuda.cuh"
 
 #include <errno.h>
 
-#define SUMS 8	    /* a thread's */
-#define FLOATS 2048 /* of shared memory, a power of 2; and a little behind them */
+#define SUMS 8	    /* sums per thread */
+#define FLOATS 2048 /* floats in shared memory, a power of 2; a few more follow */
 #define ROUNDS 2048
-#define BLOCKS 64 /* of CUDA_THREADS to a multiprocessor, some at a time */
-#define TRIES 5	  /* the fastest counts: what is looked for is a limit */
+#define BLOCKS 64 /* blocks of CUDA_THREADS per multiprocessor, not all resident at once */
+#define TRIES 5	  /* the fastest try counts, because a limit is measured */
 
-/* Lanes on neighbouring floats: no two of a warp in the same bank. */
+/* Adjacent lanes read adjacent floats: no two of a warp use the same bank. */
 static __global__ void __launch_bounds__(CUDA_THREADS) step_kernel(float *ret)
 {
 	__shared__ float y[FLOATS + 2 * CUDA_THREADS * SUMS];

@@ -107,8 +107,9 @@ int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct bu
 
 	if (y->n != ret_q->n || p->n != ret_q->n || (row && row->n != ret_q->n) || (mult && mult->n != ret_q->n) ||
 	    (add && add->n != ret_q->n) || (rule_needs_length(r.kind) && !row))
-		return err_set(err, EINVAL, "%s: rule_bins: data of other sizes than %zu bins, or no row lengths", y->dev->name,
-			       ret_q->n);
+		return err_set(err, EINVAL,
+			       "%s: rule_bins: vectors do not have the length of %zu bins, or the row lengths are missing",
+			       y->dev->name, ret_q->n);
 	return each(ret_q, "rule_bins", err, [=] __device__(size_t i) {
 		q[i] = rule_data_bin(&r, data[i], line[i], length ? length[i] : 0, m ? m[i] : 1, b ? b[i] : 0);
 	});
@@ -145,7 +146,7 @@ int cuda_log_likelihood(const struct buf *y, const struct buf *p, float floor, d
 		      [=] __device__(size_t i) { return b[i] > floor ? a[i] * log((double)b[i]) - b[i] : 0.0; });
 }
 
-/* Counts of several kinds at once travel through the sums in double, exact below 2^53. */
+/* Several counts at once are summed in double, which is exact below 2^53. */
 int cuda_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 	       struct err *err)
 {

@@ -1,5 +1,5 @@
-/* cuda_volume.cu - passes over a volume that look at neighbours, and the voxel-driven half of filtered backprojection: a thread
- * for each float of the volume, which makes it in the CPU's order. */
+/* cuda_volume.cu - passes over a volume that use neighbours: one thread for each float of the volume, which adds in the same
+ * order as the CPU. */
 #include "kernels/cuda/cuda_volume.cuh"
 
 #include "kernels/blur.h"
@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) blur_kernel(const __grid_
 		job.ret[i] = 0;
 		return;
 	}
-	here = job.axis == 0 ? v.at[0] : job.axis == 1 ? v.at[1] : v.at[2]; /* no index: registers have none */
+	here = job.axis == 0 ? v.at[0] : job.axis == 1 ? v.at[1] : v.at[2]; /* not indexed dynamically: registers cannot be */
 	sum = job.weight[0] * job.x[i];
 	for (int d = 1; d <= job.reach; d++) {
 		if (here - d >= 0)
@@ -50,7 +50,7 @@ int cuda_blur(const struct buf *x, const struct grid *grid, const double sigma[3
 	r = r < 0 ? r : check_volume("blur", work, grid, err);
 	r = r < 0 ? r : check_volume("blur", ret, grid, err);
 	if (r == 0 && (x->mem == ret->mem || x->mem == work->mem || work->mem == ret->mem))
-		r = err_set(err, EINVAL, "%s: blur: its three volumes are not different ones", x->dev->name);
+		r = err_set(err, EINVAL, "%s: blur: x, work and ret must be three different volumes", x->dev->name);
 	for (int c = 0; r == 0 && c < 3; c++)
 		if (!(sigma[c] >= 0) || !isfinite(sigma[c]) || grid->n[c] > WEIGHTS_MAX)
 			r = err_set(err, EINVAL, "%s: blur: sigma of %g mm along axis %d of %d voxels", x->dev->name, sigma[c], c,
@@ -107,7 +107,7 @@ int cuda_prior_gradient(const struct prior *prior, const struct buf *x, const st
 
 	r = r < 0 ? r : check_volume("prior", ret, grid, err);
 	if (r == 0 && x->mem == ret->mem)
-		r = err_set(err, EINVAL, "%s: prior: the gradient cannot replace its volume", x->dev->name);
+		r = err_set(err, EINVAL, "%s: prior: ret must not be x", x->dev->name);
 	if (r == 0 && (!(prior->epsilon > 0) || !(prior->gamma >= 0) || !isfinite(prior->beta)))
 		r = err_set(err, EINVAL, "%s: prior: beta=%g, gamma=%g, epsilon=%g", x->dev->name, (double)prior->beta,
 			    (double)prior->gamma, (double)prior->epsilon);

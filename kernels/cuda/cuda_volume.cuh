@@ -1,4 +1,4 @@
-/* Private to the CUDA device: what kernels with a thread for each float of a volume share. */
+/* Private to the CUDA device: code shared by kernels with one thread per float of a volume. */
 #ifndef TOMONODE_KERNELS_CUDA_VOLUME_CUH
 #define TOMONODE_KERNELS_CUDA_VOLUME_CUH
 

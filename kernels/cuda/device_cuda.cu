@@ -1,4 +1,4 @@
-/* device_cuda.cu - the CUDA device: opening, memory, transfers. */
+/* device_cuda.cu - the CUDA device: open it, manage its memory, transfer data. */
 #include "kernels/cuda/cuda.cuh"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static int cuda_download(const struct buf *src, float *dst, struct err *err)
 	return r < 0 ? r : cuda_check(cudaStreamSynchronize(state->stream), src->dev, "download", err);
 }
 
-/* The smallest kept block that is large enough, and not more than twice as large as what is wanted. */
+/* Return the smallest kept block that is large enough, and not more than twice as large as needed. */
 static struct cuda_host_block *kept_block(struct cuda_state *state, size_t bytes)
 {
 	struct cuda_host_block *best = NULL;
@@ -74,7 +74,7 @@ static struct cuda_host_block *kept_block(struct cuda_state *state, size_t bytes
 	return best;
 }
 
-/* An empty place in the list; where there is none, that of a block that is not used, which is given back. */
+/* Return an empty entry of the list; if there is none, free an unused block and return its entry. */
 static struct cuda_host_block *free_place(struct cuda_state *state)
 {
 	struct cuda_host_block *unused = NULL;
@@ -101,8 +101,8 @@ static void give_back_unused(struct cuda_state *state)
 		}
 }
 
-/* What kept_block() will not be asked for any more once there is a block of so many bytes: blocks that are smaller, but not by
- * half. Else cases that grow from one to the next would each leave their memory behind. */
+/* Free unused blocks that kept_block() will no longer return once there is a block of this size: those that are smaller, but not
+ * by half. Otherwise cases of growing size would each leave their memory behind. */
 static void give_back_outgrown(struct cuda_state *state, size_t bytes)
 {
 	for (int i = 0; i < CUDA_KEPT_MAX; i++) {
@@ -115,7 +115,7 @@ static void give_back_outgrown(struct cuda_state *state, size_t bytes)
 	}
 }
 
-/* Pinning a gigabyte takes a good part of a second, so a device that is kept from case to case keeps the memory, too. */
+/* Pinning a gigabyte takes a large part of a second, so a device that serves several cases keeps the memory. */
 static int cuda_host_alloc(struct device *dev, size_t bytes, void **ret, struct err *err)
 {
 	struct cuda_state *state = cuda_state(dev);
@@ -305,7 +305,7 @@ extern "C" int device_cuda_open(int index, struct device **ret_dev, struct err *
 		return r;
 	code = cudaGetDeviceCount(&n);
 	if (code != cudaSuccess)
-		return err_set(err, ENODEV, "cuda:%d: no CUDA device can be used: %s", index, cudaGetErrorString(code));
+		return err_set(err, ENODEV, "cuda:%d: no usable CUDA device: %s", index, cudaGetErrorString(code));
 	if (index < 0 || index >= n)
 		return err_set(err, ENODEV, "cuda:%d: there are %d CUDA devices, numbered from 0", index, n);
 	dev = (struct device *)calloc(1, sizeof(*dev));

@@ -1,4 +1,4 @@
-/* device_cuda_stub.c - stands in for the CUDA device in a build without it, and says so. */
+/* device_cuda_stub.c - replaces the CUDA device in a build without CUDA: device_cuda_open() returns ENODEV. */
 #include "kernels/device.h"
 
 #include <errno.h>

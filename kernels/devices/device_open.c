@@ -1,7 +1,4 @@
-/* device_open.c - opening and listing devices: the one place that knows all of them.
- *
- * The text that names a device is parsed here and nowhere else.
- */
+/* device_open.c - open and list devices by name: the only place that knows every kind of device and parses their names. */
 #include "kernels/device.h"
 
 #include <errno.h>
@@ -11,7 +8,7 @@
 
 #define THREADS_MAX 1024
 
-/* "cpu:12" with prefix "cpu": 12; "cpu": `none`; anything else: -1. */
+/* Return the number in `spec`. "cpu:12" with prefix "cpu": 12; "cpu": `none`; anything else: -1. */
 static int parse_number(const char *spec, const char *prefix, int none, int limit)
 {
 	size_t n = strlen(prefix);

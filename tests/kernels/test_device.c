@@ -1,5 +1,4 @@
-/* Opening devices, vectors on each CPU-like device, what the poison device catches,
- * and the row loops of every instruction set. */
+/* Open devices, vectors on each CPU device, errors that the poison device detects, and the row loops of every instruction set. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The error box: codes, places, and sentences that are one line of UTF-8 whatever was put into them. */
+/* The error record: codes, places, and messages that are one line of UTF-8 for any input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

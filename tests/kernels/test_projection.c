@@ -1,4 +1,4 @@
-/* What the projections of the CPU devices do beside A and A' (tests/recon/core/test_projector.c): adding to what is there, pairs,
+/* Projections of the CPU devices, in addition to A and A' (tests/recon/core/test_projector.c): adding to existing values, pairs,
  * sums of both halves, fused passes for every rule, and the marks of the support. */
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The ray walk against a brute-force Siddon (all planes, sorted), against analytic chords,
- * and in the corners of its definition. */
+/* The ray walk compared with a brute-force Siddon (all planes, sorted) and with analytic chords, and the special cases of its
+ * definition. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The decoder of UTF-8 against an encoder, for every code point, and against a count, for every sequence of bytes. */
+/* The UTF-8 decoder compared with an encoder, for every code point, and with a count, for every sequence of bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

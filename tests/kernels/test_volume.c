@@ -1,5 +1,5 @@
-/* Passes over a volume that look at neighbours, on the CPU and in memory full of NaN: blur, the prior's gradient, and the
- * voxel-driven half of filtered backprojection against a few lines of their own. */
+/* Passes over a volume that use neighbours, on the CPU and with memory full of NaN: blur, the prior's gradient, and the
+ * voxel-driven half of filtered backprojection, each compared with a simple implementation. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Stacks of parallel beams of all shapes, and a test done with each on every device. */
+/* Stacks of parallel beams of all shapes, and a function that runs a test with each on every device. */
 #ifndef TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 #define TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 

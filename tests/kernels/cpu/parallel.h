@@ -1,4 +1,4 @@
-/* What tests of parallel rays have in common: small scans and grids, on every device of the CPU. Include after cmocka.h. */
+/* Shared by the tests of parallel rays: small scans and grids, on every CPU device. Include after cmocka.h. */
 #ifndef TOMONODE_TESTS_KERNELS_PARALLEL_H
 #define TOMONODE_TESTS_KERNELS_PARALLEL_H
 

@@ -1,4 +1,4 @@
-/* Rows convolved in space, against two loops. */
+/* Convolution of rows in space, compared with two nested loops. */
 #include <errno.h>
 
 #include "tests/kernels/cpu/lines_fixture.h"

@@ -1,5 +1,5 @@
-/* Stacks of 2-D parallel beams: every ray of each model against a row of the system matrix made pixel by pixel, and sweeps
- * against Kaczmarz' method with these rows. */
+/* Stacks of 2-D parallel beams: every ray of each model compared with a row of the system matrix computed pixel by pixel, and
+ * sweeps compared with Kaczmarz' method on these rows. */
 #include <string.h>
 
 #include "tests/kernels/cpu/lines_fixture.h"

@@ -1,5 +1,5 @@
-/* Stacks of 2-D parallel beams: the voxel-driven backprojection against its definition, the same result whatever the number of
- * threads, what is refused. */
+/* Stacks of 2-D parallel beams: the voxel-driven backprojection compared with its definition, independence of the number of
+ * threads, invalid arguments. */
 #include <errno.h>
 
 #include "tests/kernels/cpu/lines_fixture.h"

@@ -1,5 +1,5 @@
-/* The ray walk of parallel rays (PROJECTION_EXACT), beside what test_paths.c asks of it: masked rows, both sums at once, tiles,
- * and a volume that lies x fastest. */
+/* The ray walk of parallel rays (PROJECTION_EXACT), in addition to test_paths.c: masked rows, both sums at once, tiles, and a
+ * volume stored x fastest. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* Parallel rays on the CPU: the chord of every ray, transaxial paths against the ray walk, Joseph's weights against a plain
- * implementation, adjoints, adding, the same bits whatever the threads; on every instruction set, and in memory full of NaN. */
+/* Parallel rays on the CPU: the chord of every ray, transaxial paths compared with the ray walk, Joseph's weights compared with a
+ * simple implementation, adjoints, adding, bitwise the same result for any number of threads; on every instruction set, and with
+ * memory full of NaN. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The update rules: every loop of every instruction set, and the device's calls, against the formulas written down in double. */
+/* The update rules: every loop of every instruction set, and the device's functions, compared with the formulas in double. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
