@@ -1,4 +1,4 @@
-/* bench.c - the table of works, the ceilings of a device, and one work from its opening to its figures. */
+/* bench.c - the table of works, the limits of a device, and running one work. */
 #include "recon/bench/bench.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static int copy_once(void *ctx, int i, struct err *err)
 
 int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling *ret_ceiling, struct err *err)
 {
-	size_t n = (size_t)1 << (size == BENCH_TINY ? 18 : 26); /* 256 MiB: beyond the caches of processors and GPUs */
+	size_t n = (size_t)1 << (size == BENCH_TINY ? 18 : 26); /* 256 MiB: larger than the caches of processors and GPUs */
 	struct bench_ceiling c = {0};
 	struct bench_times times;
 	struct copy copy = {0};

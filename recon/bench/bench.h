@@ -20,7 +20,7 @@
 
 enum bench_size {
 	BENCH_TINY,   /* a test that the works run; its times mean nothing */
-	BENCH_QUICK,  /* a second or two a work on two cores */
+	BENCH_QUICK,  /* one or two seconds per work on two cores */
 	BENCH_NORMAL, /* as a case: DBT at 0.34 mm, PET of a GE Discovery STE, 300 x 300 pixels from 300 angles */
 	BENCH_FULL,   /* DBT at the detector's resolution (4 GB), 2048 x 2048 pixels from 2048 angles */
 	BENCH_SIZES,
@@ -48,18 +48,18 @@ struct bench_job; /* recon/bench/bench_internal.h */
 
 struct bench_work {
 	const char *name;  /* "dbt-osem" */
-	const char *what;  /* one run of it */
-	const char *check; /* what is compared */
+	const char *what;  /* description of one run */
+	const char *check; /* description of the value that is compared */
 	int kind;	   /* the work's own, for open() */
 	int (*open)(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 };
 
-const struct bench_work *bench_work_at(size_t i); /* NULL behind the last */
+const struct bench_work *bench_work_at(size_t i); /* NULL after the last */
 const struct bench_work *bench_work_find(const char *name);
 
 struct bench_ceiling {
 	double copy_bytes; /* a second, read and written, of vectors larger than any cache */
-	double steps;	   /* a second */
+	double steps;	   /* steps per second */
 };
 /* Call once for each device; BENCH_TINY copies little, for tests. */
 int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling *ret_ceiling, struct err *err);
@@ -67,7 +67,7 @@ int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling
 struct bench_times { /* seconds */
 	int n;
 	double median, least, most;
-	double spread; /* upper less lower quartile */
+	double spread; /* upper minus lower quartile */
 };
 
 #define BENCH_REPEAT_MAX 1000
@@ -83,15 +83,16 @@ struct bench_result {
 		const char *name;
 		struct bench_times seconds;
 	} stage[BENCH_STAGES_MAX]; /* in the order of a run; each is waited for before the next begins */
-	double seconds_open;	   /* geometry, data, tables */
-	double steps, bytes;	   /* of a run; bytes: the least that must cross to and from memory */
+	double seconds_open;	   /* time to prepare geometry, data and tables */
+	double steps, bytes;	   /* per run; bytes: the least that must be read from and written to memory */
 	struct bench_ceiling ceiling;
 	double floor;	   /* seconds */
-	bool floor_memory; /* by bytes, else by steps */
+	bool floor_memory; /* bytes determine the floor; false: steps do */
 	double found, expected;
 };
 
-/* repeat: 1 .. BENCH_REPEAT_MAX; 0: until a second is full, at least 3 and at most 100. ENOMEM: does not fit the device. */
+/* Run a work. repeat: 1 .. BENCH_REPEAT_MAX; 0: for at least one second, at least 3 and at most 100 runs. ENOMEM: it does not fit
+ * into the device's memory. EHWPOISON: wrong result. */
 int bench_run(const struct bench_work *work, struct device *dev, const struct bench_setup *setup, int repeat,
 	      const struct bench_ceiling *ceiling, struct bench_result *ret_result, struct err *err);
 

@@ -7,7 +7,7 @@
 #include "recon/bench/bench_internal.h"
 #include "recon/pet/michelogram.h"
 
-#define DEPTH 239.36 /* mm, of the detector */
+#define DEPTH 239.36 /* of the detector, mm */
 
 static const struct dbt {
 	int voxels[3], views;

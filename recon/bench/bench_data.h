@@ -5,7 +5,7 @@
 #include "recon/bench/bench.h"
 #include "recon/core/scan.h"
 
-#define BENCH_DBT_SUPPORT 17.0 /* mm, of the lowest slice above the detector */
+#define BENCH_DBT_SUPPORT 17.0 /* height of the lowest slice above the detector, mm */
 
 /* A Siemens MAMMOMAT Inspiration (655.5 mm, 50 degrees) with bins of the voxels' pitch over 239.36 mm of depth, and slices of 1
  * mm from BENCH_DBT_SUPPORT. EINVAL: fewer than 2 views. Free the scan with scan_free(). */

@@ -15,7 +15,7 @@
 
 #define FLOOR 1e-6f
 #define START 0.05f	    /* 1/mm */
-#define TOLERANCE 1e-5	    /* of sums in double of bins in float, some hundred terms each */
+#define TOLERANCE 1e-5	    /* for sums in double over float bins, some hundred terms each */
 #define TOLERANCE_STEP 0.01 /* of a rule that one step only brings near */
 
 struct state {
@@ -84,7 +84,7 @@ static struct projection_spec spec_of(const struct state *s, int first)
 					.deterministic = s->setup.deterministic};
 }
 
-/* Bytes of everything, before any of it is allocated. */
+/* Return the bytes of all data, before any are allocated. */
 static size_t count_bytes(const struct state *s, struct device *dev)
 {
 	size_t bins = scan_view_size(s->scan) * (size_t)s->views, of_subset = bins / (size_t)s->n_subsets;
@@ -106,7 +106,8 @@ static size_t count_bytes(const struct state *s, struct device *dev)
 static int make_subsets(struct state *s, struct device *dev, struct err *err)
 {
 	size_t per_view = scan_view_size(s->scan);
-	int step = s->n_subsets % 11 ? 11 : 7, each = s->views / s->n_subsets, r = 0; /* updates far apart in angle */
+	int step = s->n_subsets % 11 ? 11 : 7, each = s->views / s->n_subsets,
+	    r = 0; /* consecutive updates are far apart in angle */
 
 	s->op = calloc((size_t)s->n_subsets, sizeof(struct linop *));
 	s->subset = calloc((size_t)s->n_subsets, sizeof(*s->subset));
@@ -158,7 +159,7 @@ static int open_state(struct state *s, struct bench_job *job, struct err *err)
 	int r = bench_fits(dev, count_bytes(s, dev), err);
 
 	if (r == 0)
-		r = bench_random_alloc(dev, grid_size(&s->grid), 0.03f, 0.06f, 1, &s->x, err); /* 1/mm: fat to tumour */
+		r = bench_random_alloc(dev, grid_size(&s->grid), 0.03f, 0.06f, 1, &s->x, err); /* 1/mm: from fat to tumour */
 	if (r == 0)
 		r = dev->ops->alloc(dev, bins, &s->y, err);
 	if (r == 0)

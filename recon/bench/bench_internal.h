@@ -7,7 +7,7 @@
 struct bench_job {
 	struct device *dev;
 	void *state;					     /* the work's own */
-	int (*once)(struct bench_job *job, struct err *err); /* queues a run; the caller waits */
+	int (*once)(struct bench_job *job, struct err *err); /* queue a run; the caller waits for it */
 	/* The same run in stages, where the work has some: stage() queues number i of them. */
 	int n_stages;
 	const char *const *stages; /* their names */
@@ -25,7 +25,7 @@ int bench_measure(struct device *dev, int repeat, int n_steps, int (*step)(void 
 		  struct bench_times *ret_times, struct err *err);
 void bench_median(double *seconds, int n, struct bench_times *ret_times); /* sorts; n >= 1 */
 
-/* ENOMEM where `bytes` are more than the device has. */
+/* Return ENOMEM if the device has less memory than `bytes`. */
 int bench_fits(const struct device *dev, size_t bytes, struct err *err);
 
 static inline int bench_or(int given, int usual)

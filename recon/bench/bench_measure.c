@@ -5,8 +5,8 @@
 #include "kernels/clock.h"
 #include "recon/bench/bench_internal.h"
 
-#define LEAST 3	   /* runs */
-#define ENOUGH 100 /* runs */
+#define LEAST 3	   /* largest number of runs */
+#define ENOUGH 100 /* largest number of runs */
 #define SECONDS 1.0
 
 static int by_value(const void *a, const void *b)
@@ -38,7 +38,7 @@ int bench_measure(struct device *dev, int repeat, int n_steps, int (*step)(void 
 		  struct bench_times *ret_times, struct err *err)
 {
 	double took[BENCH_STAGES_MAX][BENCH_REPEAT_MAX], spent = 0;
-	int r = 0, n = -1; /* the warm-up */
+	int r = 0, n = -1; /* -1: the warm-up */
 
 	if (repeat < 0 || repeat > BENCH_REPEAT_MAX)
 		return err_set(err, EINVAL, "%d runs; allowed: 0 to %d", repeat, BENCH_REPEAT_MAX);

@@ -1,9 +1,8 @@
-/* bench_parallel.c - 2-D parallel beams of the phantom of Shepp & Logan: Radon transform, backprojection, FBP in both routes,
+/* bench_parallel.c - 2-D parallel beams of the phantom of Shepp & Logan: Radon transform, backprojection, FBP with both filters,
  * ART.
  *
- * A picture of n x n pixels of 1 mm, n radial bins of 1 mm, angles over 180 degrees; a stack has slices that shrink from one to
- * the next. Least traffic: what goes in is read, what comes out is written; ART reads its data, and reads and writes the picture.
- */
+ * A picture of n x n pixels of 1 mm, n radial bins of 1 mm, angles over 180 degrees; in a stack the picture shrinks from slice to
+ * slice. Least traffic: the input is read, the output is written; ART reads its data, and reads and writes the picture. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,19 +14,19 @@
 #include "recon/parallel/parallel_session.h"
 #include "recon/phantom/parallel_phantom.h"
 
-#define SIDE 0.95 /* of the picture's */
-#define TAPER 0.2 /* of a stack */
-#define SAMPLES 2 /* a pixel and axis, of the truth */
+#define SIDE 0.95 /* the phantom's side, relative to the picture's */
+#define TAPER 0.2 /* taper of a stack */
+#define SAMPLES 2 /* samples per pixel and axis, for the true image */
 #define RELAXATION 0.1
-#define CENTRE_X 0.1 /* of the weight that results are summed up with; of the picture's side, as its width */
+#define CENTRE_X 0.1 /* centre of the weight with which results are summed; in units of the picture's side, like its width */
 #define CENTRE_Y -0.07
 #define SIGMA 0.1
 #define TOLERANCE 0.01	   /* views, bins and pixels are few */
-#define TOLERANCE_ART 0.05 /* it has not converged */
+#define TOLERANCE_ART 0.05 /* ART has not converged */
 #define ENOUGH_ANGLES 0.15 /* for each radial bin: of fewer, an image need not be near the phantom */
 
 enum { FILTER, BACK, N_STAGES };
-static const char *const stages[N_STAGES] = {"filter", "back"}; /* of BENCH_CONVOLUTION */
+static const char *const stages[N_STAGES] = {"filter", "back"}; /* for BENCH_CONVOLUTION */
 
 struct state {
 	int kind;
@@ -39,9 +38,9 @@ struct state {
 	struct parallel_phantom *phantom;
 	struct ramp *ramp;
 	float *lines;	     /* the analytic sinogram */
-	double expected;     /* of the check */
-	struct buf weight;   /* of the check, as the session's volume */
-	struct buf filtered; /* of BENCH_CONVOLUTION */
+	double expected;     /* for the check */
+	struct buf weight;   /* for the check, in the order of the session's volume */
+	struct buf filtered; /* for BENCH_CONVOLUTION */
 };
 
 static const struct sizes {
@@ -148,7 +147,7 @@ static struct parallel_protocol protocol_of(const struct state *s)
 	};
 }
 
-/* The weight of the check: a Gaussian beside the middle, so smooth that the width of bins and pixels does not matter. */
+/* Return the weight of the check: a Gaussian off the centre, so smooth that the width of bins and pixels has no effect. */
 static double weight_at(const struct state *s, double x, double y)
 {
 	double n = s->scan.n_radial, dx = (x - CENTRE_X * n) / (SIGMA * n), dy = (y - CENTRE_Y * n) / (SIGMA * n);
@@ -156,7 +155,7 @@ static double weight_at(const struct state *s, double x, double y)
 	return exp(-0.5 * (dx * dx + dy * dy));
 }
 
-/* Its line integral. */
+/* Return its line integral. */
 static double weight_line(const struct state *s, const double turn[2], double radius)
 {
 	double n = s->scan.n_radial, sigma = SIGMA * n, at = (radius - n * (CENTRE_X * turn[0] + CENTRE_Y * turn[1])) / sigma;
@@ -164,8 +163,8 @@ static double weight_line(const struct state *s, const double turn[2], double ra
 	return sqrt(2 * M_PI) * sigma * exp(-0.5 * at * at);
 }
 
-/* What the result must sum up to. BP: sum over pixels of w times their sums over views = sum over bins of the data times the
- * weight's line integral, in pixels and bins of 1 mm. */
+/* Return the expected sum of the result. BP: sum over pixels of w times their sums over views = sum over bins of the data times
+ * the weight's line integral, in pixels and bins of 1 mm. */
 static double expect(const struct state *s, const float *picture)
 {
 	const struct grid *g = &s->plan.grid;
@@ -202,7 +201,7 @@ static void fill_weight(const struct state *s, float *ret_picture)
 				*ret_picture++ = (float)weight_at(s, g->lo[0] + i + 0.5, g->lo[1] + j + 0.5);
 }
 
-/* The picture and its sinogram, on the host and on the device. */
+/* Compute the picture and its sinogram, on the host and on the device. */
 static int make_data(struct state *s, struct err *err)
 {
 	struct parallel_session *t = &s->session;
@@ -244,14 +243,14 @@ out:
 	return r;
 }
 
-/* Everything at once, or ENOMEM. */
+/* Plan for all slices at once, or return ENOMEM. */
 static int make_plan(struct state *s, enum parallel_work work, struct device *dev, struct err *err)
 {
 	size_t n = (size_t)s->scan.n_radial, slices = (size_t)s->scan.n_slices + 3; /* columns are padded */
 	size_t more = n * slices * (n + (s->kind == BENCH_CONVOLUTION ? (size_t)s->scan.n_angles : 0));
 	int r = parallel_plan(&s->protocol, &s->scan, dev, &s->plan, err);
 
-	if (r == 0 && work == PARALLEL_WORK_RADON) /* there is no such algorithm */
+	if (r == 0 && work == PARALLEL_WORK_RADON) /* the Radon transform is no reconstruction algorithm */
 		r = parallel_fit(&s->protocol, &s->scan, work, dev, &s->plan, err);
 	if (r == 0)
 		r = bench_fits(dev, s->plan.bytes_total + more * sizeof(float), err);

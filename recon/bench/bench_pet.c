@@ -1,8 +1,7 @@
-/* bench_pet.c - an MLEM iteration over a michelogram, sensitivity kept, through the iteration that reconstructs.
+/* bench_pet.c - an MLEM iteration over a michelogram, with kept sensitivity and the same code as a reconstruction.
  *
- * Data are the projections of a random volume, made on the device itself. Least traffic: the volume read forward, read and
- * written back, the data read.
- */
+ * Data are the projections of a random volume, computed on the device itself. Least traffic: the volume is read in the forward
+ * pass and read and written in the back pass, the data are read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +54,7 @@ static int stage(struct bench_job *job, int i, struct err *err)
 	}
 }
 
-/* EM keeps counts, see bench_dbt.c. */
+/* EM preserves counts, see bench_dbt.c. */
 static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
@@ -121,7 +120,7 @@ static int open_state(struct state *s, const struct bench_setup *setup, struct d
 	return r < 0 ? r : dev->ops->fill(&s->x, 1, err);
 }
 
-/* Bins that have a ray. */
+/* Return the number of bins that have a ray. */
 static double count_rays(const struct scan *s)
 {
 	double rays = 0;

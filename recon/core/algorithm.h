@@ -1,7 +1,6 @@
-/* The algorithms of all kinds of data in one list. An algorithm is an update rule (kernels/rules.h) and the bins that each update
- * takes; a session asks what an algorithm is made of, not which one it is, so that an algorithm on a rule that it has needs
- * nothing new in it.
- */
+/* The list of all algorithms, for every kind of data. An algorithm is an update rule (kernels/rules.h) and the set of bins that
+ * one update uses. A session tests these properties, not the algorithm's identity, so that a new algorithm with a known rule
+ * needs no change in the session. */
 #ifndef TOMONODE_RECON_ALGORITHM_H
 #define TOMONODE_RECON_ALGORITHM_H
 
@@ -10,14 +9,14 @@
 #include "kernels/err.h"
 #include "kernels/rules.h"
 
-/* Which bins an update of the image takes. */
+/* The bins that one update of the image uses. */
 enum algorithm_update {
-	UPDATE_ALL = 1, /* of all views */
-	UPDATE_SUBSETS, /* of a subset of the views, one subset after the other */
+	UPDATE_ALL = 1, /* all views */
+	UPDATE_SUBSETS, /* a subset of the views, one subset after the other */
 	UPDATE_RAYS,	/* one ray after the other */
 };
 
-/* X(constant and name, word in protocols, rule, bins of an update, views are filtered before) */
+/* X(name of the constant and for display, word in protocols, rule, bins of an update, whether views are filtered before) */
 /* clang-format off */
 #define ALGORITHMS(X) \
 	X(BP,    bp,    RULE_BACKPROJECT,  UPDATE_ALL,     false) /* shift and add */ \
@@ -46,11 +45,11 @@ struct algorithm_info {
 	bool filtered;
 };
 
-/* One that is not there has neither name nor rule: "", 0. */
+/* Return the properties of an algorithm. An unknown one has the empty name "" and rule 0. */
 const struct algorithm_info *algorithm_info(enum algorithm a);
-/* More than one pass over the views? */
+/* Does the algorithm make more than one pass over the views? */
 bool algorithm_iterates(enum algorithm a);
-/* EINVAL, "algorithm=FOUND; allowed: ": the words of those that the session takes. */
+/* Return EINVAL with the message "algorithm=FOUND; allowed: " and the words of all algorithms for which takes() is true. */
 int algorithm_refuse(enum algorithm found, bool (*takes)(enum algorithm a), struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* figures.c - sums, the fitted peak, the width at half height. */
+/* figures.c - running sums, the fitted peak, the width at half height. */
 #include "recon/core/figures.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #define FIT_STEPS 200
-#define FIT_SETTLED 1e-12 /* relative fall of the squares at which a fit ends */
+#define FIT_SETTLED 1e-12 /* relative decrease of the sum of squares at which a fit ends */
 
 void figure_add(struct figure_sum *s, double value)
 {
@@ -39,7 +39,7 @@ static double squares(const double *x, const double *v, size_t n, const double q
 	return sum;
 }
 
-/* Gaussian elimination with pivoting. False: singular. */
+/* Solve by Gaussian elimination with pivoting. False: singular. */
 static bool solve(double a[4][5])
 {
 	for (int c = 0; c < 4; c++) {
@@ -68,7 +68,7 @@ static bool solve(double a[4][5])
 	return true;
 }
 
-/* One step from q with damping; the new parameters to ret_q. False: none can be told. */
+/* Compute one damped step from q; the new parameters are in ret_q. False: not possible. */
 static bool step(const double *x, const double *v, size_t n, const double q[4], double damping, double ret_q[4])
 {
 	double a[4][5] = {{0}};
@@ -92,7 +92,7 @@ static bool step(const double *x, const double *v, size_t n, const double q[4], 
 	return ret_q[2] != 0 && isfinite(ret_q[0] + ret_q[1] + ret_q[2] + ret_q[3]);
 }
 
-/* From the highest sample, the lowest one, and the width at half of their difference. */
+/* Estimate the parameters from the highest sample, the lowest one, and the width at half of their difference. */
 static bool first_guess(const double *x, const double *v, size_t n, double q[4])
 {
 	size_t top = 0, low = 0, wide = 0;
@@ -139,7 +139,7 @@ int figure_fit_peak(const double *x, const double *v, size_t n, struct figure_pe
 	return 0;
 }
 
-/* How far from `top` the curve falls to half, going by `way`; NaN: it does not. */
+/* Return the distance from `top`, in direction `way`, at which the curve falls to half; NaN: it does not. */
 static double half_way(const double *x, const double *v, size_t n, size_t top, int way)
 {
 	for (size_t i = top; way < 0 ? i > 0 : i + 1 < n; i = (size_t)((long)i + way)) {

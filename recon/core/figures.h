@@ -1,12 +1,11 @@
-/* Figures of image quality, from samples that the caller has cut out of slices. Lengths in mm, values in the image's unit.
+/* Figures of image quality, from samples that the caller has taken from slices. Lengths in mm, values in the image's unit.
  *
  *   SNR      (m_F - m_B) / s_B      of a small detail F on its background B; detectable from about 5 on (Rose 1948)
  *   CNR      (m_L - m_B) / s_B      of a lesion L: the same formula, on regions
  *   contrast (m_F - m_B) / m_B
  *   CV       s_B / m_B              noise
  *   ASF(z)   |m_F(z) - m_B(z)| / |m_F(z0) - m_B(z0)|, z0 the detail's own slice: artefact spread function, Wu et al. 2004
- *   FWHM     2 sqrt(2 ln 2) times the sigma of a Gaussian on a constant background, fitted to a profile through a point
- */
+ *   FWHM     2 sqrt(2 ln 2) times the sigma of a Gaussian on a constant background, fitted to a profile through a point */
 #ifndef TOMONODE_RECON_FIGURES_H
 #define TOMONODE_RECON_FIGURES_H
 
@@ -14,28 +13,28 @@
 
 #include "kernels/err.h"
 
-/* Mean and standard deviation (n - 1) of values that come one by one (Welford 1962). Start from zero. */
+/* Running mean and standard deviation (n - 1) of values added one by one (Welford 1962). Start from zero. */
 struct figure_sum {
 	size_t n;
 	double mean, m2;
 };
 
 void figure_add(struct figure_sum *s, double value);
-double figure_sd(const struct figure_sum *s); /* 0 below two values */
+double figure_sd(const struct figure_sum *s); /* 0 if there are fewer than two values */
 
 /* v(x) = background + height * exp(-(x - centre)^2 / (2 sigma^2)) */
 struct figure_peak {
 	double height, centre, sigma, background;
-	double residual; /* root mean square, over |height| */
+	double residual; /* root mean square of the residuals / |height| */
 };
 
-/* Least squares (Levenberg 1944, Marquardt 1963) on n >= 5 samples v[i] at x[i], ascending. EDOM: there is no peak among them
- * (flat, at the very edge, or wider than the samples). */
+/* Fit a peak by least squares (Levenberg 1944, Marquardt 1963) to n >= 5 samples v[i] at ascending x[i]. EDOM: no peak (flat, at
+ * the very edge, or wider than the samples). */
 int figure_fit_peak(const double *x, const double *v, size_t n, struct figure_peak *ret_peak, struct err *err);
 double figure_fwhm(const struct figure_peak *p);
 
-/* Width of the curve at half its value at `top`, between the crossings nearest to it, linearly interpolated; x ascending. Where
- * it does not fall to a half on one side, that side counts as twice the other; NaN where on neither. */
+/* Return the width of the curve at half its value at `top`, between the nearest crossings, linearly interpolated; x ascending. If
+ * the curve does not fall to a half on one side, the other side counts twice; if on neither, return NaN. */
 double figure_half_width(const double *x, const double *v, size_t n, size_t top);
 
 #endif

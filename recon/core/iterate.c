@@ -1,6 +1,6 @@
-/* iterate.c - the iteration with everything on the device. Fused passes where the operator has them: then neither line integrals
- * nor sums are ever written. What A_s'd is for a subset (its sensitivity, for EM) is computed anew in every step, on the fly,
- * unless the subset says that it is kept, which takes a volume per subset. */
+/* iterate.c - the iteration with all data on the device. If the operator has fused passes, they are used, and neither line
+ * integrals nor sums are stored. A_s'd of a subset (for EM its sensitivity) is computed again in every step, unless the subset
+ * keeps it, which needs a volume per subset. */
 #include "recon/core/iterate.h"
 
 #include <errno.h>
@@ -57,21 +57,21 @@ int iterate_check(const struct iterate_conf *conf, struct err *err)
 
 	if (conf->iterations < 1 || r->kind < RULE_EM || r->kind > RULE_BACKPROJECT || !(r->bin_floor > 0) ||
 	    !(r->voxel_floor > 0))
-		return err_set(err, EINVAL, "iteration: %d times rule %d with floors %g and %g", conf->iterations, (int)r->kind,
-			       (double)r->bin_floor, (double)r->voxel_floor);
+		return err_set(err, EINVAL, "iteration: %d iterations of rule %d with floors %g and %g", conf->iterations,
+			       (int)r->kind, (double)r->bin_floor, (double)r->voxel_floor);
 	if ((r->kind == RULE_SART || r->kind == RULE_EM_RELAXED) && !(r->step > 0 && r->step < 2))
 		return err_set(err, EINVAL, "iteration: relaxation %g; allowed: between 0 and 2", (double)r->step);
 	if (!(conf->relaxation >= 0))
-		return err_set(err, EINVAL, "iteration: steps that fall by %g a pass", conf->relaxation);
+		return err_set(err, EINVAL, "iteration: relaxation of %g per pass", conf->relaxation);
 	return 0;
 }
 
-/* Parts that are brought are looked at when they are here. */
+/* Parts that load() fills are checked after loading. */
 static int check_kept(const struct iterate_conf *conf, const struct iterate_subset *s, size_t index, const struct iterate_work *w,
 		      const struct buf *x, struct err *err)
 {
 	if (!rule_keeps_den(conf->rule.kind))
-		return err_set(err, EINVAL, "iteration: subset %zu: what rule %d divides by cannot be kept", index,
+		return err_set(err, EINVAL, "iteration: subset %zu: the divisor of rule %d cannot be kept", index,
 			       (int)conf->rule.kind);
 	if (s->den.n != x->n || w->num.n != x->n || (conf->scale && conf->scale->n != x->n) ||
 	    (conf->prior && (!conf->grid || w->gradient.n != x->n)))
@@ -87,7 +87,8 @@ static int check_part(const struct rule *rule, const struct iterate_part *part, 
 
 	if (op->dev != x->dev || op->n_in != x->n || op->n_out != part->y.n || op->n_out > w->p.n ||
 	    (rule_needs_length(rule->kind) && op->n_out != part->row.n))
-		return err_set(err, EINVAL, "iteration: operator of %zu x %zu for %zu data and a volume of %zu, %zu to work with",
+		return err_set(err, EINVAL,
+			       "iteration: operator of %zu x %zu for %zu data, a volume of %zu and a work vector of %zu",
 			       op->n_out, op->n_in, part->y.n, x->n, w->p.n);
 	return 0;
 }
@@ -110,11 +111,10 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 		}
 		if (op->dev != x->dev || op->n_in != x->n || op->n_out != subset[s].y.n ||
 		    (rows && op->n_out != subset[s].row.n) || 2 * op->n_out > w->pair.n)
-			return err_set(
-				err, EINVAL,
-				"iteration: subset %zu: operator of %zu x %zu for %zu data, %zu rows and a volume of %zu, %zu "
-				"to work with",
-				s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
+			return err_set(err, EINVAL,
+				       "iteration: subset %zu: operator of %zu x %zu for %zu data, %zu rows, a volume of %zu and "
+				       "a work vector of %zu",
+				       s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
 		if (!linop_fused(op) && (op->n_out > w->p.n || w->num.n != x->n || w->den.n != x->n))
 			return err_set(err, EINVAL, "iteration: subset %zu: no memory for passes that are not fused", s);
 	}
@@ -152,7 +152,7 @@ static const struct buf *given(const struct buf *b)
 	return b->mem ? b : NULL;
 }
 
-/* num = A'q (or num += A'q) of one part. */
+/* Compute num = A'q (or num += A'q) of one part. */
 static int back_part(const struct iterate_conf *conf, struct iterate_part *part, bool add, struct iterate_work *w,
 		     const struct buf *x, struct err *err)
 {

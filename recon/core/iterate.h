@@ -1,22 +1,21 @@
-/* The iteration of every algorithm: a rule (kernels/rules.h) applied subset after subset.
+/* The iteration of every algorithm: apply a rule (kernels/rules.h) subset by subset.
  *
  *   p = A_s x;   (q, d) = rule_bin(y_s, p, l_s);   x = rule_voxel(x, A_s'q, A_s'd)
  *
- * Where A_s'd depends on the subset alone (rule_keeps_den()) it may be kept: then there are no pairs, the subset may come in
- * parts whose A'q add up, and bins may have factors and a background:
+ * If A_s'd depends only on the subset (rule_keeps_den()), it may be kept. Then there are no pairs, a subset may consist of parts
+ * whose A'q are added, and bins may have factors m and a background b:
  *
  *   p = A x;   q = rule_data_bin(y, p, l, m, b);   num = A'q;   x = rule_voxel(x, num - gradient of the penalty, den)
  *
- * iterate_run: the volume on the device, the data too or brought part by part. iterate_stream (recon/core/iterate_stream.h): the
- * volume in host memory. A voxel that is 0 stays 0.
- */
+ * iterate_run: the volume is on the device; the data too, or they are loaded part by part. iterate_stream
+ * (recon/core/iterate_stream.h): the volume is in host memory. A voxel that is 0 stays 0. */
 #ifndef TOMONODE_RECON_ITERATE_H
 #define TOMONODE_RECON_ITERATE_H
 
 #include "recon/core/linop.h"
 #include "recon/core/monitor.h"
 
-/* Some of the bins of a subset whose den is kept. Memory that is NULL: row: the rule does not want it; m = 1; b = 0. */
+/* Some of the bins of a subset whose den is kept. Members with mem NULL: row: the rule does not use it; m = 1; b = 0. */
 struct iterate_part {
 	const struct linop *op;
 	struct buf y, row, mult, add;
@@ -24,9 +23,9 @@ struct iterate_part {
 
 struct iterate_subset {
 	const struct linop *op; /* borrowed; all subsets have the same device and volume */
-	struct buf y;		/* bins that do not count have zero rows in op */
-	struct buf row;		/* lengths of the rays, mm; mem NULL where the rule does not want them */
-	/* kept, instead of these; n_parts = 0: not kept */
+	struct buf y;		/* in op, the rows of bins that do not count are zero */
+	struct buf row;		/* lengths of the rays, mm; mem NULL if the rule does not use them */
+	/* subsets with kept den: used in place of the members above; n_parts = 0: den is not kept */
 	struct iterate_part *part;
 	size_t n_parts;
 	struct buf den; /* A_s'd; for EM A_s'm, the subset's sensitivity */
@@ -35,36 +34,38 @@ struct iterate_subset {
 struct iterate_conf {
 	struct rule rule;
 	int iterations; /* passes over all subsets */
-	/* kept subsets alone: */
-	int (*load)(void *ctx, struct iterate_part *part, struct err *err); /* before each use of a part: brings what it lacks,
-									       and its subset's den; NULL: all is there */
+	/* the following: only for subsets with kept den */
+	int (*load)(void *ctx, struct iterate_part *part, struct err *err); /* called before each use of a part: loads its missing
+									       data and its subset's den; NULL: all are present */
 	void *ctx;
 	double relaxation;	   /* the step of pass n is rule.step / (1 + relaxation n) */
-	const struct prior *prior; /* of a subset: its part of the whole penalty; NULL: none */
-	const struct grid *grid;   /* with a prior */
-	const struct buf *scale;   /* EM_RELAXED: x + step x (num - den) / scale, the same for all subsets; NULL: den */
+	const struct prior *prior; /* one subset's share of the whole penalty; NULL: none */
+	const struct grid *grid;   /* needed with a prior */
+	const struct buf *scale;   /* EM_RELAXED: x + step x (num - den) / scale, the same for all subsets; NULL: divide by den */
 };
 
-/* Working memory on the device: pair for any operator; p, num and den where one has no fused passes; p and num for kept subsets
- * and with a prior its gradient. */
+/* Working memory on the device. pair: any operator; p, num and den: operators without fused passes; p and num: subsets with kept
+ * den; gradient: with a prior. */
 struct iterate_work {
 	struct buf pair, p, num, den, gradient;
 };
 
-/* Floats that iterate_work_alloc() takes: 2 largest_n_out, and largest_n_out + 2 n_in where not all passes are fused. */
+/* Return the floats that iterate_work_alloc() allocates: 2 largest_n_out, plus largest_n_out + 2 n_in if some passes are not
+ * fused. */
 size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused);
 int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, struct iterate_work *ret_work,
 		       struct err *err);
-/* For kept subsets: largest_n_out + n_in floats, and n_in more with a prior. */
+/* For subsets with kept den: allocate largest_n_out + n_in floats, and n_in more with a prior. */
 int iterate_work_alloc_kept(struct device *dev, size_t n_in, size_t largest_n_out, bool prior, struct iterate_work *ret_work,
 			    struct err *err);
-void iterate_work_release(struct iterate_work *w); /* an empty one is fine */
+void iterate_work_release(struct iterate_work *w); /* accepts an empty one */
 
-/* x: the start, and the result. Allocates nothing. ECANCELED when the monitor says so (x is then between two updates). */
+/* Run all iterations. x: the start image, then the result. Allocates nothing. ECANCELED: the monitor has cancelled; x is then the
+ * result of the last complete update. */
 int iterate_run(const struct iterate_conf *conf, const struct iterate_subset *subset, size_t n_subsets, struct iterate_work *work,
 		struct buf *x, const struct monitor *monitor, struct err *err);
 
-/* What is wrong with a rule or a number of iterations: EINVAL. */
+/* Check the rule and the number of iterations. EINVAL: the message says what is wrong. */
 int iterate_check(const struct iterate_conf *conf, struct err *err);
 
 #endif

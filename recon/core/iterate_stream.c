@@ -1,10 +1,9 @@
-/* iterate_stream.c - slabs on their way through the device.
+/* iterate_stream.c - copy slabs through the device and process them.
  *
- * Three slab buffers: one is worked on, the next one comes up, the last one goes down. In the order
+ * Three slab buffers: one is processed while the next is uploaded and the previous one is downloaded. The order is
  *   UP before WORK; WORK before DOWN (of the slab before); DOWN before UP; begin upload n + 1; begin download n - 1; work n
- * upload n + 1 waits for the download of slab n - 2, which used the same buffer, and for work n - 1 (WORK before DOWN before UP).
- * So upload n + 1, download n - 1 and work n run side by side.
- */
+ * Upload n + 1 waits for the download of slab n - 2, which used the same buffer, and for work n - 1 (WORK before DOWN before UP).
+ * So upload n + 1, download n - 1 and work n run at the same time. */
 #include "recon/core/iterate_stream.h"
 
 #include <errno.h>
@@ -14,10 +13,10 @@ size_t iterate_stream_size(size_t slab, size_t bins, bool rows, bool grouped, bo
 	return slab * (3 + (grouped ? 6 : fused ? 0 : 2)) + bins * (rows ? 5 : 4);
 }
 
-/* What happens to a slab that is on the device. Called in the order of slabs. */
+/* The work on each slab while it is on the device. Called in the order of slabs. */
 struct trip {
-	bool up, down;		 /* x */
-	bool up_sums, down_sums; /* num and den */
+	bool up, down;		 /* copy x to the device, and back */
+	bool up_sums, down_sums; /* the same for num and den */
 	int (*work)(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
 		    struct err *err);
 	void *ctx;
@@ -61,7 +60,7 @@ static int order_queues(struct device *dev, struct err *err)
 	return r < 0 ? r : dev->ops->order(dev, QUEUE_DOWN, QUEUE_UP, err);
 }
 
-/* All slabs, once. What was queued before is done before the first one comes up, and all are down at the end. */
+/* Process all slabs once. Work queued before is complete before the first upload, and all downloads are complete at the end. */
 static int travel(struct iterate_stream *s, const struct trip *t, struct err *err)
 {
 	struct device *dev = s->dev;
@@ -88,7 +87,7 @@ static int travel(struct iterate_stream *s, const struct trip *t, struct err *er
 	return r < 0 ? r : dev->ops->wait(dev, QUEUE_DOWN, err);
 }
 
-/* Data of a group to the device; `what` was used by work that is queued. */
+/* Copy a group's data to the device, after queued work that uses `what`. */
 static int bring(struct iterate_stream *s, struct buf *what, const float *from, size_t n, struct err *err)
 {
 	struct buf part = buf_part(what, 0, n);
@@ -129,7 +128,7 @@ static int forward_slab(struct iterate_stream *s, int slab, struct buf *x, struc
 	return group->op[slab]->apply_add(group->op[slab], x, &p, err);
 }
 
-/* p = A x of one group, its mask on the device. */
+/* Compute p = A x of one group; copies its mask to the device. */
 static int project(struct iterate_stream *s, const struct iterate_group *group, struct err *err)
 {
 	struct trip t = {.up = true, .work = forward_slab, .ctx = (void *)group};
@@ -166,10 +165,10 @@ int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bo
 	return r;
 }
 
-/* What one trip does: the second half of a step for the group at hand, the first half for the next. */
+/* The work of one pass over the slabs: the second half of a step for the current group, the first half for the next. */
 struct step {
 	const struct rule *rule;
-	const struct iterate_group *here, *next; /* next: NULL behind the last step */
+	const struct iterate_group *here, *next; /* here: the current group; next: NULL after the last step */
 };
 
 static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
@@ -193,7 +192,7 @@ static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct b
 	return r;
 }
 
-/* The pair of `here` is made, its p is used up; p of `next` begins. */
+/* Compute the pair of `here`, which frees its p; begin p of `next`. */
 static int turn(struct iterate_stream *s, const struct step *step, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -242,7 +241,7 @@ int iterate_stream_run(struct iterate_stream *s, const struct iterate_conf *conf
 
 		if (monitor_cancelled(monitor))
 			return err_set(err, ECANCELED, "reconstruction cancelled after %zu of %zu steps", n, steps);
-		if (!line) { /* no forward projection has brought it */
+		if (!line) { /* no earlier forward projection has computed it */
 			struct buf mask = step.here->mask;
 
 			r = bring(s, &mask, step.here->valid, step.here->bins, err);

@@ -1,4 +1,4 @@
-/* linop.c - what every operator has: sensitivity, the adjoint test, the end. */
+/* linop.c - functions for every operator: sensitivity, adjoint test, release. */
 #include "recon/core/linop.h"
 
 #include <errno.h>

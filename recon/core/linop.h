@@ -1,9 +1,8 @@
-/* Linear operators y = A x between vectors of one device: what algorithms see of the physics.
+/* Linear operators y = A x between vectors of one device. Algorithms know the physics only through them.
  *
  * - Entries of A are lengths in mm; x and y are float32 vectors of the operator's device, x (u) fastest.
- * - An operator is immutable but for its device's working memory: it belongs to the thread its device belongs to.
- * - adjoint() is the exact transpose of apply(): linop_adjoint_gap() measures it, and tests hold it to 1e-5.
- */
+ * - An operator is immutable except for its device's working memory, so it belongs to the thread that owns the device.
+ * - adjoint() is the exact transpose of apply(); linop_adjoint_gap() measures the difference, and tests require at most 1e-5. */
 #ifndef TOMONODE_RECON_LINOP_H
 #define TOMONODE_RECON_LINOP_H
 
@@ -13,7 +12,7 @@
 
 struct linop {
 	size_t n_in, n_out;
-	struct device *dev; /* borrowed; x and y live on it */
+	struct device *dev; /* borrowed; x and y are in its memory */
 	int (*apply)(const struct linop *op, const struct buf *x, struct buf *ret_y, struct err *err);	 /* y = A x */
 	int (*apply_add)(const struct linop *op, const struct buf *x, struct buf *y, struct err *err);	 /* y += A x */
 	int (*adjoint)(const struct linop *op, const struct buf *y, struct buf *ret_x, struct err *err); /* x = A'y */
@@ -24,12 +23,12 @@ struct linop {
 			 const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*adjoint_sums)(const struct linop *op, const struct buf *pair, bool add, struct buf *num, struct buf *den,
 			    struct err *err);
-	/* Fused, both or neither (NULL). */
+	/* Fused passes; both or neither (NULL). */
 	int (*apply_pair)(const struct linop *op, const struct rule *rule, const struct buf *x, const struct buf *y,
 			  const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*adjoint_update)(const struct linop *op, const struct rule *rule, const struct buf *pair, struct buf *x,
 			      struct err *err);
-	/* What the rays tell about each voxel, see mark() there; NULL where the operator cannot tell. */
+	/* Mark the support from the masks, see mark() in kernels/device.h; NULL: not supported. */
 	int (*mark)(const struct linop *op, struct buf *x, struct err *err);
 	void (*destroy)(struct linop *op);
 };
@@ -41,9 +40,9 @@ static inline bool linop_fused(const struct linop *op)
 
 int linop_sensitivity(const struct linop *op, struct buf *ret_sens, struct err *err); /* A'1 */
 
-/* |<A x, y> - <x, A'y>| / |<A x, y>| for random x and y, uniform in 0..1; negative on error. */
+/* Return |<A x, y> - <x, A'y>| / |<A x, y>| for random x and y, uniform in 0..1; a negative value on error. */
 double linop_adjoint_gap(const struct linop *op, unsigned seed, struct err *err);
 
-struct linop *linop_free(struct linop *op); /* takes NULL, returns NULL */
+struct linop *linop_free(struct linop *op); /* accepts NULL; returns NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* Progress and cancel, passed into every long computation. NULL callbacks are allowed; so is a NULL monitor. */
+/* Report progress of, and cancel, a long computation. Every callback may be NULL, and so may the monitor. */
 #ifndef TOMONODE_RECON_MONITOR_H
 #define TOMONODE_RECON_MONITOR_H
 
@@ -6,9 +6,8 @@
 
 struct monitor {
 	void *ctx;
-	void (*progress)(void *ctx, const char *stage,
-			 double fraction); /* 0..1 within the stage; called from the calling thread */
-	bool (*cancelled)(void *ctx);	   /* true: the computation ends with ECANCELED */
+	void (*progress)(void *ctx, const char *stage, double fraction); /* 0..1 within the stage; called in the calling thread */
+	bool (*cancelled)(void *ctx);					 /* true: the computation ends with ECANCELED */
 };
 
 static inline void monitor_progress(const struct monitor *m, const char *stage, double fraction)

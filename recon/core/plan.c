@@ -1,4 +1,4 @@
-/* plan.c - one wording and one rule for the refusals of all plans. */
+/* plan.c - the error messages and the memory limit that all plans share. */
 #include "recon/core/plan.h"
 
 #include <errno.h>
@@ -21,10 +21,11 @@ double plan_gigabytes(size_t bytes)
 int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,
 		      struct err *err)
 {
-	return err_set(err, ENOMEM,
-		       "the plan needs %.3f GB on %s (volumes %.3f, data %.3f, tables %.3f), with %s at a time %.3f GB (%.3f, "
-		       "%.3f, %.3f); the limit is %.3f GB",
-		       plan_gigabytes(whole.total), dev->ops->kind, plan_gigabytes(whole.volumes), plan_gigabytes(whole.data),
-		       plan_gigabytes(whole.tables), part, plan_gigabytes(least.total), plan_gigabytes(least.volumes),
-		       plan_gigabytes(least.data), plan_gigabytes(least.tables), plan_gigabytes(limit));
+	return err_set(
+		err, ENOMEM,
+		"the plan needs %.3f GB on %s (volumes %.3f, data %.3f, tables %.3f), and with %s at a time %.3f GB (%.3f, "
+		"%.3f, %.3f); the limit is %.3f GB",
+		plan_gigabytes(whole.total), dev->ops->kind, plan_gigabytes(whole.volumes), plan_gigabytes(whole.data),
+		plan_gigabytes(whole.tables), part, plan_gigabytes(least.total), plan_gigabytes(least.volumes),
+		plan_gigabytes(least.data), plan_gigabytes(least.tables), plan_gigabytes(limit));
 }

@@ -1,11 +1,11 @@
-/* projector.c - hands a linear operator's calls to the device's projection. */
+/* projector.c - pass a linear operator's calls to the device's projection. */
 #include "recon/core/projector.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 struct projector {
-	struct linop op; /* first */
+	struct linop op; /* first member */
 	struct projection *a;
 };
 

@@ -1,4 +1,4 @@
-/* psf.c - an operator behind a Gaussian. */
+/* psf.c - an operator applied to a volume blurred with a Gaussian. */
 #include "recon/core/psf.h"
 
 #include <errno.h>
@@ -7,10 +7,10 @@
 
 #include "kernels/blur.h"
 
-#define D (PSF_WORK_VOLUMES - 1) /* the room that holds it */
+#define D (PSF_WORK_VOLUMES - 1) /* index of the volume that holds D */
 
 struct psf {
-	struct linop op; /* first */
+	struct linop op; /* first member */
 	struct linop *a; /* owned */
 	struct grid grid;
 	double sigma[3]; /* mm */
@@ -77,7 +77,7 @@ static int psf_adjoint_sums(const struct linop *op, const struct buf *pair, bool
 			    struct err *err)
 {
 	(void)op, (void)pair, (void)add, (void)num, (void)den;
-	return err_set(err, ENOTSUP, "resolution model: no sums of pairs");
+	return err_set(err, ENOTSUP, "resolution model: sums of pairs are not supported");
 }
 
 static void psf_destroy(struct linop *op)

@@ -1,8 +1,7 @@
 /* ramp.c - the ramp filter with kissfft.
  *
- * - The transform is as long as a linear convolution of what there is: at least 2 n - 1.
- * - Two rows go through one complex transform, as real and imaginary part: the kernel is even, its transform real.
- */
+ * - The transform is long enough for a linear convolution of a row: at least 2 n - 1.
+ * - One complex transform filters two rows, as real and imaginary part: the kernel is even, its transform real. */
 #include "recon/core/ramp.h"
 
 #include <errno.h>
@@ -14,9 +13,9 @@
 struct ramp {
 	int n, n_fft;
 	kiss_fft_cfg forward, inverse;
-	float *response; /* n_fft: the kernel's transform / n_fft */
-	float *tail;	 /* n + 1 */
-	float *kernel;	 /* n */
+	float *response; /* n_fft values: the kernel's transform / n_fft */
+	float *tail;	 /* n + 1 values */
+	float *kernel;	 /* n values */
 };
 
 static double sinc(double x)
@@ -24,7 +23,7 @@ static double sinc(double x)
 	return fabs(x) < 1e-9 ? 1 : sin(M_PI * x) / (M_PI * x);
 }
 
-/* |f| for |f| < fc, transformed to t. */
+/* Return the transform of |f| for |f| < fc, at t. */
 static double band_limited_ramp(double t, double fc)
 {
 	double s = sinc(fc * t);
@@ -32,7 +31,7 @@ static double band_limited_ramp(double t, double fc)
 	return fc * fc * (2 * sinc(2 * fc * t) - s * s);
 }
 
-/* The kernel at bin j times the pitch, 1/mm. */
+/* Return the kernel at bin j times the pitch, 1/mm. */
 static double kernel_at(enum ramp_filter filter, double cut, double pitch, int j)
 {
 	double fc = (filter == RAMP_HANN ? cut : 1) / (2 * pitch), t = j * pitch, apart = 1 / (2 * fc);
@@ -41,9 +40,9 @@ static double kernel_at(enum ramp_filter filter, double cut, double pitch, int j
 		return j == 0 ? 1 / (4 * pitch) : j % 2 ? -1 / (M_PI * M_PI * j * j * pitch) : 0;
 	if (filter == RAMP_SHEPP_LOGAN)
 		return 2 / (M_PI * M_PI * pitch * (1 - 4.0 * j * j));
-	if (filter == RAMP_COSINE) /* cos(pi f / 2 fc) in frequency: half of it moved to either side */
+	if (filter == RAMP_COSINE) /* cos(pi f / 2 fc) in frequency: the mean of two copies shifted to either side */
 		return pitch * 0.5 * (band_limited_ramp(t - apart / 2, fc) + band_limited_ramp(t + apart / 2, fc));
-	/* (1 + cos(pi f / fc)) / 2 in frequency: half of it, and a quarter of it moved to either side */
+	/* (1 + cos(pi f / fc)) / 2 in frequency: half of the kernel, and a quarter of it shifted to either side */
 	return pitch *
 	       (0.5 * band_limited_ramp(t, fc) + 0.25 * (band_limited_ramp(t - apart, fc) + band_limited_ramp(t + apart, fc)));
 }
@@ -98,7 +97,8 @@ int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct
 		error = err_set(err, ENOMEM, "fbp: no memory for a filter of %d bins", n);
 		goto out;
 	}
-	rest = kernel_at(filter, cut, pitch, 0) / 2; /* even, and its sum is 0: from 0 on, half of the middle is left */
+	rest = kernel_at(filter, cut, pitch, 0) /
+	       2; /* the kernel is even and its sum is 0, so the sum from 0 on is minus half of the middle value */
 	for (int j = 0; j < n; j++) {
 		double h = kernel_at(filter, cut, pitch, j);
 

@@ -1,12 +1,12 @@
-/* The ramp filter of filtered backprojection: convolution of rows of equidistant samples with a band-limited |f|.
+/* The ramp filter of filtered backprojection: convolve rows of equidistant samples with a band-limited |f|.
  *
- * h: band-limited ramp, Kak & Slaney 1988 eq. 61; or times a Hann window that reaches 0 at `cut` of the Nyquist frequency; Shepp
- * & Logan's h(n) = 2 / (pi^2 t^2 (1 - 4 n^2)), 1974; or times a cosine that reaches 0 at the Nyquist frequency. It is given in
- * space, as closed formulas at every sample, and only then transformed: a filter sampled in frequency would have the wrong value
- * at frequency 0 and neighbours that wrap around (Kak & Slaney, section 3.3). Outside a row there is 0.
+ * h: the band-limited ramp, Kak & Slaney 1988 eq. 61; or that times a Hann window that reaches 0 at `cut` of the Nyquist
+ * frequency; or Shepp & Logan's h(n) = 2 / (pi^2 t^2 (1 - 4 n^2)), 1974; or the ramp times a cosine that reaches 0 at the Nyquist
+ * frequency. Closed formulas give it in space at every sample, and only then is it transformed: a filter sampled in frequency
+ * would have the wrong value at frequency 0 and would wrap around (Kak & Slaney, section 3.3). Outside a row the samples count as
+ * 0.
  *
- * A build without kissfft has a stub that answers ENOTSUP.
- */
+ * In a build without kissfft a stub returns ENOTSUP. */
 #ifndef TOMONODE_RECON_RAMP_H
 #define TOMONODE_RECON_RAMP_H
 
@@ -21,22 +21,22 @@ enum ramp_filter {
 	RAMP_COSINE,
 };
 
-struct ramp; /* of one length and pitch; read by all threads */
+struct ramp; /* of one length and pitch; threads may share it */
 
-/* cut: of RAMP_HANN. n: samples of a row. The result's unit is that of the samples / mm. */
+/* Create a filter. cut: only for RAMP_HANN. n: samples of a row. The result's unit is that of the samples / mm. */
 int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct ramp **ret_ramp, struct err *err);
-struct ramp *ramp_free(struct ramp *r); /* takes NULL, returns NULL */
+struct ramp *ramp_free(struct ramp *r); /* accepts NULL; returns NULL */
 
-/* The kernel's sum from sample j to infinity, 0 <= j <= n, 1/mm: what a constant beyond a row's end adds. */
+/* Return the kernel's sum from sample j to infinity, 0 <= j <= n, 1/mm: the effect of a constant continued beyond a row's end. */
 float ramp_tail(const struct ramp *r, int j);
 
-/* The kernel itself times the pitch, 1/mm: samples 0 .. n - 1 of n; it is even. */
+/* Return the kernel times the pitch, 1/mm: samples 0 .. n - 1; the kernel is even. */
 const float *ramp_kernel(const struct ramp *r);
 
-/* Bytes that ramp_rows() wants to work in, one piece for each thread. */
+/* Return the bytes of working memory that a call of ramp_rows() needs; each thread needs its own. */
 size_t ramp_work(const struct ramp *r);
 
-/* Filters two rows of n in place, in one transform; b may be NULL. */
+/* Filter two rows of n samples in place, in one transform; b may be NULL. */
 void ramp_rows(const struct ramp *r, float *a, float *b, void *work);
 
 #endif

@@ -1,4 +1,4 @@
-/* ramp_stub.c - in place of ramp.c in a build without kissfft. */
+/* ramp_stub.c - replaces ramp.c in a build without kissfft. */
 #include "recon/core/ramp.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@ int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct
 	return err_set(err, ENOTSUP, "fbp: this build has no FFT library (kissfft), so no filtered backprojection");
 }
 
-/* There is none to be freed or used. */
+/* Never called with a filter, because none can be created. */
 struct ramp *ramp_free(struct ramp *r)
 {
 	(void)r;

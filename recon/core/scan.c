@@ -1,4 +1,4 @@
-/* scan.c - making and checking scans. A scan and its views are one allocation. */
+/* scan.c - create and check scans. A scan and its views are one allocation. */
 #include "recon/core/scan.h"
 
 #include <errno.h>
@@ -7,12 +7,12 @@
 
 #define BINS_MAX 65535
 #define VIEWS_MAX 4096
-#define ANGLE_MAX 90.0	    /* degrees; a source at the detector's height sees nothing */
+#define ANGLE_MAX 90.0	    /* degrees; a source at the detector's height has no rays through it */
 #define ANGLE_DISTINCT 0.01 /* degrees */
 #define RADIANS (3.14159265358979323846 / 180)
 
 struct owned_scan {
-	struct scan scan; /* first: what the caller holds */
+	struct scan scan; /* first member: the pointer that the caller holds */
 	struct scan_view views[];
 };
 
@@ -38,9 +38,9 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 	if (!(g->pitch > 0) || !isfinite(g->pitch)) /* !(x > 0) also refuses NaN */
 		return err_set(err, EINVAL, "scan: bin pitch %g mm", g->pitch);
 	if (!isfinite(g->axis_height) || g->axis_height < 0)
-		return err_set(err, EINVAL, "scan: rotation axis %g mm above the detector", g->axis_height);
+		return err_set(err, EINVAL, "scan: height of the rotation axis above the detector is %g mm", g->axis_height);
 	if (!(g->source_axis > 0) || !isfinite(g->source_axis))
-		return err_set(err, EINVAL, "scan: source %g mm from the rotation axis", g->source_axis);
+		return err_set(err, EINVAL, "scan: distance of the source from the rotation axis is %g mm", g->source_axis);
 	if (!isfinite(g->source_x))
 		return err_set(err, EINVAL, "scan: source at x = %g mm", g->source_x);
 	if (g->n_views < 2)
@@ -93,7 +93,7 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 	struct scan_view *views;
 
 	if (scan->kind != SCAN_DBT)
-		return err_set(err, EINVAL, "scan: bins are merged of a plane detector only");
+		return err_set(err, EINVAL, "scan: bins can only be merged for a flat detector");
 	if (bin < 1 || bin > scan->n_u || bin > scan->n_v)
 		return err_set(err, EINVAL, "scan: cannot merge %d x %d bins of a detector of %d x %d", bin, bin, scan->n_u,
 			       scan->n_v);
@@ -135,6 +135,6 @@ void scan_turn(double degrees, double ret_turn[2])
 
 struct scan *scan_free(struct scan *scan)
 {
-	free(scan); /* the first member of the allocation */
+	free(scan); /* scan is the first member of the allocation */
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* self_test.c - the adjoint gap of a device's operators, and the same products on the CPU device as a reference.
  *
- * The geometry has odd sizes and bins finer than voxels, so that tiles and vectors have remainders and rays cross several voxels.
- */
+ * The geometry has odd sizes and bins smaller than voxels, so that tiles and vectors have remainders and rays cross several
+ * voxels. */
 #include "recon/core/self_test.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static int make_scan(struct scan **ret_scan, struct err *err)
 	return scan_create_dbt(&g, ret_scan, err);
 }
 
-/* Uniform in 0..1; the same for every device. */
+/* Return random numbers uniform in 0..1; the same for every device. */
 static float *random_floats(size_t n, uint64_t state, struct err *err)
 {
 	float *x = malloc(n * sizeof(*x));
@@ -91,7 +91,7 @@ static void side_clear(struct side *s)
 	*s = (struct side){0};
 }
 
-/* Both products on one device. */
+/* Compute both products on one device. */
 static int side_run(struct side *s, struct device *dev, const struct projection_spec *spec, struct err *err)
 {
 	int rc = projector_create(dev, spec, &s->op, err);
@@ -114,7 +114,7 @@ static int side_run(struct side *s, struct device *dev, const struct projection_
 	return rc;
 }
 
-/* The largest difference in units of the largest value; a NaN counts as infinite. */
+/* Return the largest difference in units of the largest value; a NaN counts as infinite. */
 static double difference(const float *found, const float *expected, size_t n)
 {
 	double most = 0, scale = 0;

@@ -1,9 +1,8 @@
 /* subsets.c - ordered subsets of views.
  *
- * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are visited in steps of
- * about 0.382 S (the golden section) that share no factor with S: every one is met once, and neighbours in time are at least that
- * far apart, since a step either goes up by it or comes down by S minus it.
- */
+ * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are processed in steps
+ * of about 0.382 S (the golden section), with a step that has no common factor with S: every subset is used once, and consecutive
+ * ones are at least one step apart, since the index either rises by the step or falls by S minus it. */
 #include "recon/core/subsets.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ static int golden_step(int n)
 	return 1;
 }
 
-/* Views along the arc: ret_sorted[rank] is a view; equal positions stay in their order. */
+/* Sort the views along the arc: ret_sorted[rank] is a view; views at equal positions keep their order. */
 static void sort_views(const double *position, int n, int *ret_sorted)
 {
 	for (int i = 0; i < n; i++) {

@@ -1,13 +1,13 @@
-/* Dividing the views of a scan into ordered subsets. */
+/* Divide the views of a scan into ordered subsets. */
 #ifndef TOMONODE_RECON_SUBSETS_H
 #define TOMONODE_RECON_SUBSETS_H
 
 #include "kernels/err.h"
 
-/* position: where each view's source stands along its arc (any monotonic measure), n_views of them, in any order.
- * n_subsets: 0 for one per view. Subset s holds the views ret_order[ret_first[s]] .. ret_order[ret_first[s + 1] - 1]; each subset
- * spreads over the whole arc, and consecutive subsets are far apart. ret_order: n_views; ret_first: n_subsets + 1. Returns the
- * number of subsets. */
+/* position: position of each view's source along its arc (any monotonic measure), n_views elements in any order. n_subsets: 0:
+ * one per view. Subset s has the views ret_order[ret_first[s]] .. ret_order[ret_first[s + 1] - 1]; each subset covers the whole
+ * arc, and consecutive subsets are far apart. ret_order: n_views elements; ret_first: n_subsets + 1. Return the number of
+ * subsets. */
 int subsets_make(const double *position, int n_views, int n_subsets, int *ret_order, int *ret_first, struct err *err);
 
 #endif

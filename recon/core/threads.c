@@ -1,4 +1,4 @@
-/* threads.c - the number of threads of the calling thread's parallel regions: a variable that OpenMP keeps for each thread. */
+/* threads.c - the number of threads for parallel regions of the calling thread, stored in OpenMP's per-thread setting. */
 #include "recon/core/threads.h"
 
 #ifdef _OPENMP

@@ -1,10 +1,10 @@
-/* How many threads the functions of recon/ start for what one thread asks of them. */
+/* Limit the number of threads that the functions of recon/ start for a calling thread. */
 #ifndef TOMONODE_RECON_THREADS_H
 #define TOMONODE_RECON_THREADS_H
 
-/* For calls from this thread, from now on: at most n, the caller among them (less than 1: one). Callers that share out their work
- * themselves, a view to a thread, say so here, lest each of them starts a thread a processor. Devices have a number of their own.
- */
+/* Set the limit for later calls from this thread: at most n threads, the caller included (n < 1: one). Callers that distribute
+ * work themselves, one view per thread, set it so that not each of them starts one thread per processor. Devices have their own
+ * limit. */
 void threads_limit(int n);
 
 #endif

@@ -1,4 +1,4 @@
-/* bead.c - the steps of recon/dbt/bead.h. */
+/* bead.c - the algorithm that recon/dbt/bead.h describes. */
 #include "recon/dbt/bead.h"
 
 #include <errno.h>
@@ -11,16 +11,17 @@
 
 #define ROUNDS_MAX 20
 #define SETTLED 1e-5	 /* mm */
-#define REACH_MORE 0.6	 /* mm that centroids reach farther than the radius: voxels and the spread of the reconstruction */
-#define SLICES_NEAR 1.6	 /* slices to either side of the middle that have a say in the line */
-#define HEIGHT_LEAST 0.1 /* of the highest slice's, to have a say */
-#define FIT_SLICES 3	 /* to either side of the profile's top: farther away lies the spread of a limited arc, no Gaussian */
+#define REACH_MORE 0.6	 /* mm added to the radius for centroids: voxel size and blur of the reconstruction */
+#define SLICES_NEAR 1.6	 /* slices on either side of the middle that are used for the line */
+#define HEIGHT_LEAST 0.1 /* least height of a slice that is used, relative to the highest */
+#define FIT_SLICES                                                                                                               \
+	3 /* slices on either side of the profile's top; further away is the spread of a limited arc, which is not Gaussian */
 
 struct line {
 	double at[3], slope[2];
 };
 
-/* x and y of the line at a depth. */
+/* Compute x and y of the line at a depth. */
 static void line_at(const struct line *l, double depth, double ret[2])
 {
 	for (int a = 0; a < 2; a++)
@@ -34,7 +35,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* NaN: the slice has no image here. room: n[0] * n[1] floats. */
+/* Return the median of a slice; NaN: the slice has no image in the window. scratch: n[0] * n[1] floats. */
 static double slice_median(const struct bead_window *w, int slice, float *scratch)
 {
 	size_t n = (size_t)w->n[0] * (size_t)w->n[1], used = 0;
@@ -50,11 +51,11 @@ static double slice_median(const struct bead_window *w, int slice, float *scratc
 }
 
 struct centroid {
-	double height, x[2]; /* height: sum of weight times what rises */
-	double mean;	     /* weighted, of all that is above and below the median; NaN: no weight */
+	double height, x[2]; /* height: sum of weight times value above the median */
+	double mean;	     /* weighted mean of all values relative to the median; NaN: no weight */
 };
 
-/* About a point of a slice, weighted with a Gaussian of this sigma as far as twice `reach`. */
+/* Compute the centroid around a point of a slice, with a Gaussian weight of this sigma up to twice `reach`. */
 static struct centroid centroid_about(const struct bead_window *w, int slice, double median, const double about[2], double sigma,
 				      double reach)
 {
@@ -84,17 +85,17 @@ static struct centroid centroid_about(const struct bead_window *w, int slice, do
 			c.x[1] += rise * y;
 		}
 	for (int a = 0; a < 2; a++)
-		c.x[a] /= c.height; /* nobody asks where the height is 0 */
+		c.x[a] /= c.height; /* not used if the height is 0 */
 	c.mean = weights > 0 ? sum / weights : NAN;
 	return c;
 }
 
-/* The line through the centroids of the slices near its middle; false: none rises. */
+/* Fit the line through the centroids of the slices near its middle; false: no slice has a height. */
 static bool fit_line(const struct bead_window *w, const double *median, double radius, double spacing, struct line *line)
 {
 	double reach = radius + REACH_MORE, highest = 0, weight = 0, depth = 0, x[2] = {0}, square = 0, product[2] = {0};
 
-	for (int pass = 0; pass < 3; pass++) /* the highest; the means; the moments about them */
+	for (int pass = 0; pass < 3; pass++) /* pass 0: the highest; 1: the means; 2: the moments about them */
 		for (int k = 0; k < w->n[2]; k++) {
 			double about[2];
 			struct centroid c;
@@ -128,7 +129,7 @@ static bool fit_line(const struct bead_window *w, const double *median, double r
 	return true;
 }
 
-/* The profile along the line, and out of it the depth; NaN width where no Gaussian fits. */
+/* Compute the profile along the line and fit its depth; the width is NaN if no Gaussian fits. */
 static double fit_depth(const struct bead_window *w, const double *median, double radius, double spacing, const struct line *line,
 			double *ret_profile, double *ret_fwhm)
 {
@@ -168,7 +169,7 @@ int bead_locate(const struct bead_window *w, const int top[3], double radius, st
 	int rc = 0;
 
 	if (!median || !scratch) {
-		rc = err_set(err, ENOMEM, "no memory for a window of %zu voxels a slice", n);
+		rc = err_set(err, ENOMEM, "no memory for a window of %zu voxels per slice", n);
 		goto out;
 	}
 	for (int k = 0; k < w->n[2]; k++)
@@ -178,7 +179,7 @@ int bead_locate(const struct bead_window *w, const int top[3], double radius, st
 
 		memcpy(before, line.at, sizeof(before));
 		if (!fit_line(w, median, radius, spacing, &line)) {
-			rc = err_set(err, ENODATA, "nothing rises above the median at depth %.1f mm", before[2]);
+			rc = err_set(err, ENODATA, "no value above the median at depth %.1f mm", before[2]);
 			goto out;
 		}
 		depth = fit_depth(w, median, radius, spacing, &line, ret_profile, &fwhm);

@@ -1,14 +1,13 @@
-/* breast_mask.c - finds the air of a projection.
+/* breast_mask.c - find the air of a projection.
  *
- * - All decisions are made on cells of 1 mm or a little more, the means of the bins in them: noise falls by their number, and
- *   the rest costs nothing beside reading the view once.
- * - The breast's rim rises steeply: a compressed breast is some mm thick a fraction of a mm behind its skin line. So a
- *   threshold well above the noise of air is met within a cell of the skin, and its exact value matters little. It is that of
- *   the air itself (the fullest class of the small line integrals, whatever I0 says) and six standard deviations of the cells,
- *   found in differences of neighbours, which a slow shading does not change.
- * - The side opposite the chest wall is, in each row, the first SEED_DEPTH mm from the end that have data: a collimator's shadow
- *   may lie there.
- */
+ * - All decisions use cells of 1 mm or slightly more, with the mean of their bins: this reduces the noise, and the rest takes
+ *   little time compared with reading the view once.
+ * - The breast's rim rises steeply: a compressed breast is some mm thick a fraction of a mm inside its skin line. So a threshold
+ *   well above the noise of air is reached within a cell of the skin, and its exact value has little effect. It is the level of
+ *   the air itself (the most frequent class of the small line integrals, whatever I0 is) plus six standard deviations of the
+ *   cells, estimated from differences of neighbours, which slow shading does not change.
+ * - The side opposite the chest wall is, in each row, the last SEED_DEPTH mm with data: beyond them there may be a collimator's
+ *   shadow. */
 #include "recon/dbt/breast_mask.h"
 
 #include <errno.h>
@@ -19,20 +18,20 @@
 
 #define CELL 1.0       /* mm */
 #define SEED_DEPTH 5.0 /* mm */
-#define LOW 0.4	       /* line integrals of air lie below, whatever I0: 8 mm of tissue */
-#define CLASSES 128    /* between 0 and LOW */
+#define LOW 0.4	       /* line integrals of air are smaller, whatever I0 is: 8 mm of tissue */
+#define CLASSES 128    /* histogram classes between 0 and LOW */
 #define SIGMAS 6
-#define RISE_LEAST 0.05 /* of the threshold above the air: 1 mm of tissue */
+#define RISE_LEAST 0.05 /* least distance of the threshold from the air's level: 1 mm of tissue */
 #define RISE_MOST 0.3
-#define SHARE_LEAST 0.005 /* of air, and of what is not air, in the cells with data */
-#define COLUMNS 1024	  /* bins that are summed together */
+#define SHARE_LEAST 0.005 /* least share of air, and of other cells, among the cells with data */
+#define COLUMNS 1024	  /* bins summed together */
 
-enum { NO_DATA = -1 }; /* a cell's mean; means of data are not negative */
+enum { NO_DATA = -1 }; /* value of a cell without data; means of data are not negative */
 
 struct cells {
-	int n_u, n_v;	       /* cells */
-	int bins_u, bins_v;    /* of a cell; the last ones may have fewer */
-	double size_u, size_v; /* mm */
+	int n_u, n_v;	       /* number of cells */
+	int bins_u, bins_v;    /* bins of a cell; the last cells may have fewer */
+	double size_u, size_v; /* size of a cell, mm */
 	float *mean;	       /* line integral, or NO_DATA */
 	unsigned char *air;
 	int *work;
@@ -63,7 +62,7 @@ static int smaller(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Means of one row of cells. A cell of which less than half counts has no data. */
+/* Compute the means of one row of cells. A cell with less than half of its bins valid has no data. */
 static void average_row(const struct scan *scan, const struct cells *c, const float *line, const float *valid, int row)
 {
 	float *mean = c->mean + (size_t)row * (size_t)c->n_u;
@@ -107,7 +106,7 @@ static int class_of(double value)
 	return smaller((int)(value * (CLASSES / LOW)), CLASSES - 1);
 }
 
-/* The class up to which nine tenths of the counts lie. */
+/* Return the class up to which nine tenths of the counts are. */
 static int late_class(const size_t hist[CLASSES], size_t total)
 {
 	size_t below = 0;
@@ -118,7 +117,7 @@ static int late_class(const size_t hist[CLASSES], size_t total)
 	return k;
 }
 
-/* The level of the air and how far it scatters; false: too few small values for an air region. */
+/* Find the level of the air and its threshold; false: too few small values for an air region. */
 static bool find_level(const struct cells *c, size_t n_data, double *ret_air, double *ret_threshold)
 {
 	size_t hist[CLASSES] = {0}, steps[CLASSES] = {0}, n_low = 0, n_steps = 0, most = 0;
@@ -140,7 +139,7 @@ static bool find_level(const struct cells *c, size_t n_data, double *ret_air, do
 		}
 	if (n_low == 0 || (double)n_low < SHARE_LEAST * (double)n_data)
 		return false;
-	for (int k = 0; k < CLASSES; k++) { /* three classes together: a peak that lies between two */
+	for (int k = 0; k < CLASSES; k++) { /* three classes together, for a peak between two classes */
 		size_t here = hist[k] + (k > 0 ? hist[k - 1] : 0) + (k < CLASSES - 1 ? hist[k + 1] : 0);
 
 		if (here > most) {
@@ -148,15 +147,15 @@ static bool find_level(const struct cells *c, size_t n_data, double *ret_air, do
 			mode = k;
 		}
 	}
-	/* Nine tenths of |a - b| lie below 1.645 sqrt(2) standard deviations. Not the median: where line integrals are cut at 0,
-	 * many differences are 0. The class's upper end. */
+	/* Nine tenths of |a - b| are below 1.645 sqrt(2) standard deviations; use the class's upper end. The median would fail:
+	 * where line integrals are clamped at 0, many differences are 0. */
 	sigma = n_steps ? (late_class(steps, n_steps) + 1) * (LOW / CLASSES) / 2.326 : 0;
 	*ret_air = (mode + 0.5) * (LOW / CLASSES);
 	*ret_threshold = *ret_air + fmin(fmax(SIGMAS * sigma, RISE_LEAST), RISE_MOST);
 	return true;
 }
 
-/* Marks cells at or below the threshold that are connected with the end of the rows; returns their number. */
+/* Mark cells at or below the threshold that are connected with the end of the rows; return their number. */
 static size_t flood(const struct cells *c, double threshold)
 {
 	int depth = (int)ceil(SEED_DEPTH / c->size_u);
@@ -191,12 +190,12 @@ static size_t flood(const struct cells *c, double threshold)
 	return n_air;
 }
 
-/* Takes away air cells of which any part is nearer than `margin` to a cell that is not air. */
+/* Unmark air cells with any part nearer than `margin` to a cell that is not air. */
 static void erode(const struct cells *c, double margin)
 {
 	int reach = (int)fmin(ceil(margin / c->size_v), c->n_v);
 
-	for (int j = 0; j < c->n_v; j++) { /* work: how many cells away along u is the nearest that is not air? */
+	for (int j = 0; j < c->n_v; j++) { /* work: distance along u to the nearest cell that is not air, cells */
 		const unsigned char *air = c->air + (size_t)j * (size_t)c->n_u;
 		int *away = c->work + (size_t)j * (size_t)c->n_u, far = c->n_u + c->n_v;
 
@@ -215,7 +214,8 @@ static void erode(const struct cells *c, double margin)
 
 			for (int k = lo; *air && k <= hi; k++) {
 				int along = c->work[(size_t)k * (size_t)c->n_u + (size_t)i], across = abs(k - j);
-				double d_u = along < c->n_u ? fmax(0, along - 1) * c->size_u : INFINITY; /* of the cells' edges */
+				double d_u = along < c->n_u ? fmax(0, along - 1) * c->size_u
+							    : INFINITY; /* distance of the cells' edges */
 				double d_v = fmax(0, across - 1) * c->size_v;
 
 				*air = !(d_u * d_u + d_v * d_v < margin * margin);

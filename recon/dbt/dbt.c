@@ -1,7 +1,6 @@
-/* dbt.c - a session from open to close: resident or streamed, as the plan says.
+/* dbt.c - a session from open to close: resident or streamed, as planned.
  *
- * Everything is allocated in dbt_open(), on the device in the sizes that the plan has summed up.
- */
+ * Everything is allocated in dbt_open(), on the device in the sizes that the plan has counted. */
 #include "recon/dbt/dbt.h"
 
 #include <errno.h>
@@ -69,7 +68,7 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 {
 	if (!s)
 		return NULL;
-	/* A slice that nobody asked for may be on its way, and after an error whatever was queued before it. */
+	/* A slice that was read ahead may still be in transfer, and after an error any work queued before it. */
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
 	if (s->streamed)
@@ -87,10 +86,10 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 	return NULL;
 }
 
-/* The starting volume is uniform. A single update of EM forgets the constant (it divides by A x and multiplies by x), but a voxel
- * that the first views do not see keeps it while others already have their attenuation, and then weighs in their rays. So it is
- * of the size of the attenuation to come: the typical line integral (weighted by itself, which leaves air out) over the height of
- * the volume. */
+/* The starting volume is uniform. A single update of EM is independent of the constant (it divides by A x and multiplies by x).
+ * But a voxel that the first views do not see keeps it while others already have their attenuation, and then affects their rays.
+ * So the constant has the size of the expected attenuation: the typical line integral (weighted by itself, which excludes air)
+ * over the height of the volume. */
 static float starting_value(const struct dbt_session *s)
 {
 	const struct grid *g = &s->plan->grid;
@@ -104,7 +103,7 @@ static float starting_value(const struct dbt_session *s)
 	return start > 1e-6 ? (float)start : DBT_START_DEFAULT;
 }
 
-/* An average over the views becomes the sum that filtered backprojection is, slice by slice (recon/dbt/fbp_filter.h). */
+/* Scale the average over the views to the sum of filtered backprojection, slice by slice (recon/dbt/fbp_filter.h). */
 static int scale_slices(struct dbt_session *s, struct err *err)
 {
 	const struct grid *g = &s->plan->grid;
@@ -134,9 +133,10 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 
 	pthread_mutex_lock(&s->lock);
 	if (s->done)
-		r = err_set(err, EINVAL, "reconstruction: has been run");
+		r = err_set(err, EINVAL, "reconstruction: dbt_run() was already called");
 	else if (s->n_here != s->plan->n_views)
-		r = err_set(err, EINVAL, "reconstruction: %d of %d projections are here", s->n_here, s->plan->n_views);
+		r = err_set(err, EINVAL, "reconstruction: only %d of %d projections have been received", s->n_here,
+			    s->plan->n_views);
 	else
 		s->done = true;
 	pthread_mutex_unlock(&s->lock);

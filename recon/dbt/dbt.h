@@ -1,9 +1,8 @@
 /* The DBT pipeline: from line integrals to a volume of attenuation.
  *
- * dbt_plan() decides grid, binning, subsets, memory and, where the volume does not fit, slabs, before anything is allocated, and
- * refuses with numbers. A session carries the plan out: views in any order from any thread, run, slices out. All are
- * deterministic functions of their arguments (bitwise with protocol.deterministic).
- */
+ * dbt_plan() determines grid, binning, subsets, memory and, if the volume does not fit, slabs, before anything is allocated; its
+ * error messages give the numbers. A session executes the plan: put views in any order from any thread, run, read slices. Results
+ * depend only on the arguments (bitwise with protocol.deterministic). */
 #ifndef TOMONODE_RECON_DBT_H
 #define TOMONODE_RECON_DBT_H
 
@@ -15,7 +14,7 @@
 #include "recon/core/monitor.h"
 #include "recon/core/scan.h"
 
-/* Of filtered backprojection, along the way of the source. */
+/* Filter of filtered backprojection, along the path of the source. */
 enum dbt_filter {
 	DBT_FILTER_RAMP = 1,
 	DBT_FILTER_HANN, /* ramp times a Hann window that reaches 0 at filter_cut of the Nyquist frequency */
@@ -23,17 +22,18 @@ enum dbt_filter {
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
 struct dbt_protocol {
-	enum algorithm algorithm; /* one that dbt_takes() */
+	enum algorithm algorithm; /* dbt_takes() must be true */
 	int iterations;		  /* ignored by BP and FBP */
 	int subsets;		  /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
 	double relaxation;	  /* SART, 0 < relaxation < 2 */
-	bool normalise_rows;	  /* OSEM, MLEM: the seed's matrix, every row divided by its sum; for comparison only */
+	bool normalise_rows; /* OSEM, MLEM: use the matrix of the seed thesis, every row divided by its sum; for comparison only
+			      */
 	enum dbt_filter filter;
 	double filter_cut;    /* fraction of the Nyquist frequency, 0 < cut <= 1 */
-	double voxel;	      /* in-plane voxel, mm; 0: the detector's own pitch */
+	double voxel;	      /* in-plane voxel, mm; 0: the detector's pitch */
 	double slice_spacing; /* mm */
 	enum projection_model projector;
-	bool breast_mask;    /* do not reconstruct what a projection shows as air (recon/dbt/breast_mask.h) */
+	bool breast_mask;    /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
 	int tile[2];	     /* bins; 0: untiled */
 	size_t memory_limit; /* bytes on the device; 0: all it has */
 	bool deterministic;
@@ -46,45 +46,46 @@ struct dbt_plan {
 	int bin;	       /* detector bins merged per axis before the log */
 	int n_u, n_v, n_views; /* of the binned projections */
 	int subsets;
-	int slab_slices; /* slices on the device at a time, streamed from host memory; grid.n[2]: the whole volume */
-	int group_views; /* views of a subset that are worked on at a time; 0: all of the subset */
+	int slab_slices; /* slices on the device at a time, copied from host memory; grid.n[2]: the whole volume */
+	int group_views; /* views of a subset that are processed together; 0: all of the subset */
 	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
-	size_t bytes_host;						 /* that a session holds on the host */
+	size_t bytes_host;						 /* that a session allocates on the host */
 	int tile[2];
 };
 
-/* `detector`: the scan at the detector's own resolution. The volume covers the detector in x and y, and in z
- * ceil(thickness / slice_spacing) slices from z = support (top of the breast support above the detector plane), mm. */
+/* Plan a reconstruction. `detector`: the scan at the detector's full resolution. The volume covers the detector in x and y, and
+ * in z ceil(thickness / slice_spacing) slices from z = support (top of the breast support above the detector plane), mm. */
 int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness, struct device *dev,
 	     struct dbt_plan *ret_plan, struct err *err);
 
 struct dbt_report {
 	double seconds_setup, seconds_iterate;
 	double sum_data, sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM whose
-				       volume lies on the device; 0 otherwise */
+				       volume is on the device; else 0 */
 };
 
 struct dbt_session;
 
-/* Allocates everything that the session will need. p, plan, detector, dev are borrowed until dbt_close(). */
+/* Open a session; allocates all that it will need. p, plan, detector, dev are borrowed until dbt_close(). */
 int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
 	     struct dbt_session **ret_session, struct err *err);
-struct dbt_session *dbt_close(struct dbt_session *s); /* takes NULL, returns NULL */
+struct dbt_session *dbt_close(struct dbt_session *s); /* accepts NULL; returns NULL */
 
-/* Room for one view of the detector scan (0 .. n_views - 1): n_v * n_u floats of line integrals (mu * mm, >= 0) and of what each
- * bin is worth (1 counts, 0 no data, -1 air), both to be filled by the caller, who then calls dbt_view_end(): the transfer to the
- * device begins there. Both from any thread, several views at a time; begin waits while all rooms are taken. Each view exactly
- * once. An error of end (EINVAL: a bin that counts is negative or no number) leaves the session as it was before begin. */
+/* dbt_view_begin(): get room for one view of the detector scan (0 .. n_views - 1): n_v * n_u floats of line integrals (mu * mm,
+ * >= 0) and of validity (1: counts, 0: no data, -1: air). The caller fills both and calls dbt_view_end(), which starts the
+ * transfer to the device. Both may be called from any thread, for several views at a time; begin waits while all staging buffers
+ * are in use. Each view exactly once. If end fails (EINVAL: a bin that counts is negative or not a number), the session is in the
+ * state before begin. */
 int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err);
 int dbt_view_end(struct dbt_session *s, int view, struct err *err);
 
-/* After all views, once, from the thread that owns the device. ECANCELED when the monitor says so. */
+/* Reconstruct. Call it once, after all views, from the thread that owns the device. ECANCELED: the monitor has cancelled. */
 int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_report *ret_report, struct err *err);
 
-/* After dbt_run(). The result's slices [first, first + n), 1/mm, x fastest, into the caller's memory; from one thread at a time.
- * Reading them in order is fastest: the next ones are already on their way from the device. */
+/* Copy the result's slices [first, first + n), 1/mm, x fastest, into the caller's memory. Only after dbt_run(), from one thread
+ * at a time. Reading in order is fastest: the next slices are already being transferred from the device. */
 int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, struct err *err);
-/* Histogram and counts of the stored values round((mu - offset) / step), see tally() in kernels/device.h. */
+/* Compute histogram and counts of the stored values round((mu - offset) / step), see tally() in kernels/device.h. */
 int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[65536], size_t *ret_counted,
 	      struct tally *ret_tally, struct err *err);
 

@@ -1,4 +1,4 @@
-/* Private to the DBT session: what its files share. */
+/* Private to the DBT session: data and functions shared by its files. */
 #ifndef TOMONODE_RECON_DBT_INTERNAL_H
 #define TOMONODE_RECON_DBT_INTERNAL_H
 
@@ -7,8 +7,8 @@
 #include "recon/core/iterate_stream.h"
 #include "recon/dbt/dbt_layout.h"
 
-#define DBT_STAGING_BUFFERS 4	/* views that may be filled at the same time */
-#define DBT_START_DEFAULT 0.05f /* 1/mm, where the data are all zero: glandular tissue at 20 keV is about that */
+#define DBT_STAGING_BUFFERS 4	/* number of views that can be filled at the same time */
+#define DBT_START_DEFAULT 0.05f /* 1/mm, the start value if the data are all zero: about that of glandular tissue at 20 keV */
 
 struct dbt_staging {
 	float *line, *valid; /* host memory of the device */
@@ -17,12 +17,12 @@ struct dbt_staging {
 
 enum dbt_view_state {
 	DBT_VIEW_PENDING = 0,
-	DBT_VIEW_BEGUN,	 /* the caller fills it, or waits for a room */
-	DBT_VIEW_ENDING, /* it is looked at, and sent */
+	DBT_VIEW_BEGUN,	 /* the caller fills it, or waits for a staging buffer */
+	DBT_VIEW_ENDING, /* being checked and sent to the device */
 	DBT_VIEW_PRESENT,
 };
 
-/* What starting_value() is made of; one for each view, so that their sum does not depend on the order in which they come. */
+/* Sums for starting_value(); one per view, so that the total does not depend on the order of the views. */
 struct dbt_view_sums {
 	double y, y2; /* over bins that count */
 };
@@ -34,37 +34,37 @@ struct dbt_session {
 	struct dbt_layout layout;
 	struct iterate_conf conf;
 	size_t view_bins;
-	double opened; /* s, monotonic */
+	double opened; /* time of opening, s, monotonic clock */
 	bool done;     /* dbt_run() was called */
-	bool result;   /* and has made one */
+	bool result;   /* dbt_run() has succeeded */
 
-	/* views on their way in; `lock` guards this and the device until dbt_run() */
+	/* views being received; `lock` guards this and the device until dbt_run() */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct dbt_staging staging[DBT_STAGING_BUFFERS]; /* resident only: streamed views stay where they are filled */
+	struct dbt_staging staging[DBT_STAGING_BUFFERS]; /* resident only */
 	enum dbt_view_state *view;
 	struct dbt_view_sums *view_sums;
 	int n_here;
 
-	/* resident */
+	/* resident: the volume is on the device */
 	struct buf x, y, mask, row;
 	struct buf *masks;
 	struct linop **ops;
 	struct iterate_subset *subsets;
 	struct iterate_work work;
 
-	/* streamed: the volume in slabs through the device */
+	/* streamed: slabs of the volume are copied through the device */
 	bool streamed;
 	struct iterate_stream stream;
 	struct iterate_group *groups;
-	struct linop **slab_ops; /* n_groups * n_slabs */
+	struct linop **slab_ops; /* n_groups * n_slabs operators */
 	size_t *slab_at, *slab_n;
 	float *host_y, *host_valid, *host_row;
 	struct buf stream_mask;
 
-	/* slices on their way out */
+	/* slices being read */
 	float *out[2]; /* host memory of the device, one slice each; slice k in out[k % 2] */
-	int coming;    /* the slice that is on its way, -1: none */
+	int coming;    /* the slice being transferred; -1: none */
 };
 
 static inline bool dbt_needs_ones(const struct dbt_protocol *p)
@@ -82,8 +82,8 @@ void dbt_resident_clear(struct dbt_session *s);
 int dbt_streamed_open(struct dbt_session *s, struct err *err);
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err);
 void dbt_streamed_clear(struct dbt_session *s);
-/* Bytes on the device of a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. Where slabs and
- * groups alone are more than `limit`, their tables are not counted. */
+/* Return the bytes on the device for a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. If
+ * slabs and groups alone exceed `limit`, their tables are not counted. */
 size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,
 			  struct device *dev, int slices, int views, size_t limit, size_t *ret_tables, size_t *ret_host);
 

@@ -1,4 +1,4 @@
-/* dbt_layout.c - from a protocol and a detector to rule, subsets, groups and projections. */
+/* dbt_layout.c - derive rule, subsets, groups and projections from a protocol and a detector. */
 #include "recon/dbt/dbt_layout.h"
 
 #include <errno.h>
@@ -7,11 +7,12 @@
 
 #include "recon/core/subsets.h"
 
-/* Of A x: a line integral this small is below any detector's noise; of a ray's length, and of A'1 for a subset, in mm: far below
- * the crossing of a voxel's corner. */
+/* Least divisor A x: a line integral this small is below any detector's noise. For a ray's length, and for A'1 of a subset, in
+ * mm: far below the length at a voxel's corner. */
 #define BIN_FLOOR 1e-6f
 #define VOXEL_FLOOR 1e-6f
-/* Of A'(1 / l): the crossing of a corner over the longest ray; of A'(p e^-p): behind 20 half-value layers it is 1e-5 mm. */
+/* Least divisor A'(1 / l): the length at a voxel's corner over the longest ray. For A'(p e^-p): behind 20 half-value layers it is
+ * 1e-5 mm. */
 #define VOXEL_FLOOR_ROWS 1e-9f
 #define VOXEL_FLOOR_TRANSMISSION 1e-12f
 

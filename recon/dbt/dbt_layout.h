@@ -1,4 +1,4 @@
-/* Private to the DBT pipeline: what an algorithm means, and the binned scan in the order of subsets and groups; shared by the
+/* Private to the DBT pipeline: the meaning of an algorithm, and the binned scan in the order of subsets and groups; shared by the
  * plan and the session. */
 #ifndef TOMONODE_RECON_DBT_LAYOUT_H
 #define TOMONODE_RECON_DBT_LAYOUT_H
@@ -6,7 +6,7 @@
 #include "recon/core/iterate.h"
 #include "recon/dbt/dbt.h"
 
-/* Rule, iterations and floors. */
+/* Return rule, iterations and floors. */
 struct iterate_conf dbt_rule(const struct dbt_protocol *p);
 
 struct dbt_layout {
@@ -19,15 +19,15 @@ struct dbt_layout {
 
 int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
 		    struct dbt_layout *ret_layout, struct err *err);
-void dbt_layout_clear(struct dbt_layout *l); /* an empty one is fine */
+void dbt_layout_clear(struct dbt_layout *l); /* accepts an empty one */
 
-/* What the device's projection of n_views views is made from, on the slices [slice, slice + n_slices); the mask is left out.
- * grid: room for the slab's, to be kept as long as the answer. */
+/* Return the specification of the device's projection of n_views views onto the slices [slice, slice + n_slices), without a mask.
+ * ret_grid: memory for the slab's grid, which must live as long as the specification. */
 struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
 				       int first, int n_views, int slice, int n_slices, struct grid *grid);
 
-/* The groups of at most `views` views that the subsets are cut into (0: subsets stay whole). The i-th has its first view in
- * ret_first[i], and ret_first[n] is n_views; room for n_views + 1. Returns n. */
+/* Divide the subsets into groups of at most `views` views (0: whole subsets). Group i begins with view ret_first[i], and
+ * ret_first[n] is n_views; room for n_views + 1. Return the number n of groups. */
 int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first);
 
 #endif

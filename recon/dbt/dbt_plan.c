@@ -1,8 +1,6 @@
-/* dbt_plan.c - decides grid, binning, subsets and memory before anything is allocated.
+/* dbt_plan.c - determine grid, binning, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of everything a session allocates on the device; the CPU device's vectors may be rounded up by a
- * page.
- */
+ * bytes_total is the sum of all that dbt_reconstruct() allocates on the device; the CPU device may round vectors up by a page. */
 #include "recon/dbt/dbt_internal.h"
 
 #include <errno.h>
@@ -11,10 +9,10 @@
 
 #include "recon/core/plan.h"
 
-#define THICKNESS_MAX 300.0 /* mm: no breast, and no phantom, is thicker */
+#define THICKNESS_MAX 300.0 /* mm: no breast or phantom is thicker */
 #define SUPPORT_MAX 500.0   /* mm */
-#define VOXELS_MAX 65535    /* along an axis */
-#define TILE_U 88	    /* the seed thesis' unit of work: what is tried where a plan without tiles does not fit */
+#define VOXELS_MAX 65535    /* voxels along an axis, at most */
+#define TILE_U 88	    /* tile size of the seed thesis, used if a plan without tiles does not fit */
 #define TILE_V 56
 
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
@@ -38,7 +36,7 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 	if (a->update == UPDATE_SUBSETS && (p->subsets < 0 || p->subsets > detector->n_views))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 0 (one per projection) to %d, the number of projections",
 			       p->subsets, detector->n_views);
-	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* refuses NaN, too */
+	if (!(p->voxel == 0 || (p->voxel >= 0.02 && p->voxel <= 5))) /* false for NaN too */
 		return err_set(err, EINVAL, "voxel=%g mm; allowed: 0 (the detector's pitch) or 0.02 to 5", p->voxel);
 	if (!(p->slice_spacing >= 0.1 && p->slice_spacing <= 20))
 		return err_set(err, EINVAL, "slice_spacing=%g mm; allowed: 0.1 to 20", p->slice_spacing);
@@ -48,7 +46,7 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 	return 0;
 }
 
-/* Voxels that cover a length; a rounding error of the division adds none. */
+/* Return the number of voxels that cover a length; rounding errors of the division do not add one. */
 static double cover(double length, double step)
 {
 	return ceil(length / step * (1 - 1e-9));
@@ -77,7 +75,7 @@ static int lay_out(const struct dbt_protocol *p, const struct scan *detector, do
 	g->lo[2] = support;
 	coarse = detector->h[0] > detector->h[1] ? detector->h[0] : detector->h[1];
 	merged = fmax(1, floor(g->h[0] * (1 + 1e-6) / coarse));
-	if (!(merged <= detector->n_u && merged <= detector->n_v)) /* before it becomes an int */
+	if (!(merged <= detector->n_u && merged <= detector->n_v)) /* check the range before converting to int */
 		return err_set(err, EINVAL, "voxel=%g mm is larger than the detector", g->h[0]);
 	plan->bin = (int)merged;
 	plan->n_u = detector->n_u / plan->bin;
@@ -111,7 +109,7 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	plan->slab_slices = plan->grid.n[2];
 	plan->group_views = 0;
 	plan->bytes_volume = voxels * sizeof(float);
-	/* line integrals, mask, and where the rule wants them the rows' lengths */
+	/* line integrals, mask, and the rows' lengths if the rule needs them */
 	plan->bytes_projections = (rule_needs_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
 	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
 			   tables + scratch;
@@ -122,8 +120,8 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	return 0;
 }
 
-/* The fewest slabs that fit beside groups of so many views, as even as can be; returns their slices, 0 where none fit. The tables
- * of many slabs may take more than large slabs do, so all are tried. */
+/* Find the smallest number of slabs that fits with groups of this many views, of nearly equal size; return their slices, 0: none
+ * fits. The tables of many slabs may need more memory than fewer, larger slabs, so all numbers are tested. */
 static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit, int views,
 		     const struct dbt_plan *plan)
 {
@@ -140,8 +138,8 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 	return 0;
 }
 
-/* The plan with the volume in slabs: as many views at a time as fit, then as few slabs. False:
- * not even one view and one slice. */
+/* Plan with the volume in slabs: first as many views at a time as fit, then as few slabs. False: not even one view and one slice
+ * fit. */
 static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
 		   struct dbt_plan *plan)
 {
@@ -166,7 +164,7 @@ static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, str
 	return true;
 }
 
-/* The plan with voxels twice, four times ... as large, to tell what would fit; 0: none does. */
+/* Plan with voxels twice, four times ... as large, and return the first size that fits; 0: none does. */
 static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
 			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
 {
@@ -240,7 +238,7 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	if (r < 0)
 		return r;
 	if (detector->kind != SCAN_DBT)
-		return err_set(err, EINVAL, "plan: scan of kind %d is no tomosynthesis", (int)detector->kind);
+		return err_set(err, EINVAL, "plan: scan of kind %d is not tomosynthesis", (int)detector->kind);
 	if (!(thickness > 0 && thickness <= THICKNESS_MAX))
 		return err_set(err, EINVAL, "thickness=%g mm of the compressed breast; allowed: more than 0, at most %g",
 			       thickness, THICKNESS_MAX);
@@ -253,8 +251,8 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 	for (int i = 0; i < detector->n_views; i++)
 		if (!(detector->views[i].src[2] > top))
 			return err_set(err, EINVAL,
-				       "plan: the volume reaches up to %g mm above the detector, the source of projection %d "
-				       "stands at %g mm",
+				       "plan: the volume ends %g mm above the detector, but the source of projection %d "
+				       "is at %g mm",
 				       top, i, detector->views[i].src[2]);
 	r = add_bytes(p, detector, dev, &plan, err);
 	if (r == 0)

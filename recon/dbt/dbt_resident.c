@@ -1,4 +1,4 @@
-/* dbt_resident.c - a session whose volume and views are all on the device. */
+/* dbt_resident.c - a session with volume and views on the device. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -82,7 +82,7 @@ void dbt_resident_clear(struct dbt_session *s)
 	buf_release(&s->row);
 }
 
-/* x = `start` where a ray meets a voxel and no view sees air, else 0. */
+/* Set x = `start` in voxels that a ray meets and no view sees as air, else 0. */
 static int make_support(struct dbt_session *s, float start, struct err *err)
 {
 	int r = s->dev->ops->fill(&s->x, 0, err);
@@ -92,7 +92,7 @@ static int make_support(struct dbt_session *s, float start, struct err *err)
 	return r < 0 ? r : s->dev->ops->threshold(&s->x, 0, start, err);
 }
 
-/* Row lengths in the support, or 1. */
+/* Compute the row lengths in the support, or set them to 1. */
 static int make_rows(struct dbt_session *s, float start, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -107,7 +107,7 @@ static int make_rows(struct dbt_session *s, float start, struct err *err)
 	return r < 0 ? r : v->axpy(1 / start - 1, &s->row, &s->row, err); /* row / start */
 }
 
-/* sum(A x) = sum(y) over the bins with support holds after every MLEM iteration. The pairs' memory is used once more. */
+/* Check data: sum(A x) = sum(y) over the bins with support holds after every MLEM iteration. Reuses the memory of the pairs. */
 static int sum_up(struct dbt_session *s, struct dbt_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;

@@ -1,12 +1,12 @@
-/* dbt_slices.c - slices on their way out of a session: while one is copied to where the caller wants it, the next one comes from
- * the device. */
+/* dbt_slices.c - read slices from a session: while one is copied to the caller's memory, the next one is transferred from the
+ * device. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "recon/dbt/dbt_internal.h"
 
-#define SAMPLES 4000000 /* of a volume, for its histogram */
+#define SAMPLES 4000000 /* values of a volume used for its histogram */
 
 static size_t slice_voxels(const struct dbt_session *s)
 {
@@ -32,7 +32,7 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 
 	if (!s->result || first < 0 || n < 1 || n > s->plan->grid.n[2] - first)
 		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, s->plan->grid.n[2],
-			       s->result ? "" : ", before it was run");
+			       s->result ? "" : ", before dbt_run()");
 	if (s->streamed) {
 		memcpy(ret_slices, s->stream.x + (size_t)first * voxels, (size_t)n * voxels * sizeof(float));
 		return 0;
@@ -50,7 +50,7 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 	return r;
 }
 
-/* A volume in host memory, slice by slice through the device. */
+/* Compute the tally of a volume in host memory, slice by slice on the device. */
 static int tally_streamed(struct dbt_session *s, float offset, float step, size_t stride, uint64_t bins[65536],
 			  size_t *ret_counted, struct tally *ret_tally, struct err *err)
 {
@@ -82,7 +82,7 @@ int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[6
 	int r;
 
 	if (!s->result)
-		return err_set(err, EINVAL, "reconstruction: no result before it was run");
+		return err_set(err, EINVAL, "reconstruction: no result before dbt_run()");
 	if (s->streamed)
 		return tally_streamed(s, (float)offset, (float)step, stride, bins, ret_counted, ret_tally, err);
 	r = s->dev->ops->tally(&s->x, (float)offset, (float)step, stride, bins, ret_tally, err);

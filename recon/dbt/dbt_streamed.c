@@ -1,5 +1,5 @@
-/* dbt_streamed.c - a session whose volume passes through the device in slabs (recon/core/iterate_stream.h); views and volume are
- * in host memory. */
+/* dbt_streamed.c - a session whose volume is copied through the device in slabs (recon/core/iterate_stream.h); views and volume
+ * are in host memory. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ static int slabs_of(int slices, int slab)
 	return (slices + slab - 1) / slab;
 }
 
-/* Masks that are on the device at a time: that of the group at hand and that of the next one are never the same. */
+/* Return the number of masks on the device: consecutive groups never share one. */
 static int mask_colours(int n_groups)
 {
 	return n_groups == 1 ? 1 : n_groups % 2 == 0 ? 2 : 3;
@@ -46,7 +46,7 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 	bool rows = rule_needs_length(dbt_rule(p).rule.kind), grouped;
 
 	if (!first)
-		return (size_t)-1; /* nothing fits */
+		return (size_t)-1; /* does not fit */
 	n_groups = dbt_layout_groups(l, views, first);
 	grouped = is_grouped(l, n_groups);
 	bins = (size_t)largest_group(first, n_groups) * view;
@@ -180,7 +180,7 @@ int dbt_streamed_open(struct dbt_session *s, struct err *err)
 		r = open_host(s, is_grouped(&s->layout, t->n_groups), err);
 	for (int g = 0; r == 0 && g < t->n_groups; g++)
 		r = open_group(s, g, first[g], first[g + 1], bins, err);
-	/* Sums that do not travel are the same for all slabs. */
+	/* Sums that are not copied use the same buffers for all slabs. */
 	for (int i = 1; r == 0 && i < 3 && !t->slab_num[i].mem; i++) {
 		t->slab_num[i] = t->slab_num[0];
 		t->slab_den[i] = t->slab_den[0];

@@ -1,9 +1,7 @@
-/* dbt_views.c - views on their way into a session, from several threads.
+/* dbt_views.c - receive views into a session, from several threads.
  *
- * Resident: a view is filled in one of a few rooms of host memory that transfers at full speed, and goes to the device from
- * there. Streamed: it is filled in its final place. Checking and filtering happen in the caller's thread, transfers one at a
- * time.
- */
+ * Resident: the caller fills a view in one of a few staging buffers in pinned host memory, from which it is copied to the device.
+ * Streamed: the caller fills it in its final place. The caller's thread checks and filters it; transfers run one at a time. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -16,11 +14,11 @@ static int check_view(const struct dbt_session *s, int view, struct err *err)
 {
 	if (view < 0 || view >= s->plan->n_views || s->done)
 		return err_set(err, EINVAL, "reconstruction: projection %d of %d%s", view, s->plan->n_views,
-			       s->done ? " after the run" : "");
+			       s->done ? " after dbt_run()" : "");
 	return 0;
 }
 
-/* -1: one that is free. */
+/* Find the staging buffer of a view; -1: a free one. */
 static struct dbt_staging *staging_of(struct dbt_session *s, int view)
 {
 	for (int i = 0; i < DBT_STAGING_BUFFERS && i < s->plan->n_views; i++)
@@ -29,7 +27,7 @@ static struct dbt_staging *staging_of(struct dbt_session *s, int view)
 	return NULL;
 }
 
-/* Where the view is filled: in a room of its own or, streamed, in its final place. */
+/* Return where the view is filled: in its staging buffer or, streamed, in its final place. */
 static void place_of(struct dbt_session *s, int view, const struct dbt_staging *staging, float **ret_line, float **ret_valid)
 {
 	size_t at = (size_t)s->layout.place[view] * s->view_bins;
@@ -46,7 +44,7 @@ int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **re
 	pthread_mutex_lock(&s->lock);
 	r = check_view(s, view, err);
 	if (r == 0 && s->view[view] != DBT_VIEW_PENDING)
-		r = err_set(err, EINVAL, "reconstruction: projection %d is here already", view);
+		r = err_set(err, EINVAL, "reconstruction: projection %d was already received", view);
 	if (r == 0) {
 		s->view[view] = DBT_VIEW_BEGUN;
 		while (!s->streamed && !(staging = staging_of(s, -1)))
@@ -60,8 +58,8 @@ int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **re
 	return r;
 }
 
-/* Bins that do not count become 0 (the filter uses what air there is), valid one of 1, 0 and -1, whatever they held. Adds up what
- * counts. Whether all that counts is a line integral. */
+/* Normalise a row: bins that do not count become 0 (except that the filter uses air), valid becomes 1, 0 or -1. Add up the bins
+ * that count. Return whether all of them are valid line integrals. */
 static bool finish_row(bool filtered, size_t n, float *restrict line, float *restrict valid, struct dbt_view_sums *ret_sums)
 {
 	double sum = 0, squares = 0;
@@ -92,7 +90,7 @@ static int refuse_row(const struct dbt_session *s, int view, int row, const floa
 	return err_set(err, EINVAL, "projection %d, bin (%d, %d): line integral %g", view, u, row, (double)line[u]);
 }
 
-/* Sums of rows, then of the rows: the same whatever the number of threads. */
+/* Normalise a view. Add up each row, then the rows: the result does not depend on the number of threads. */
 static int finish_lines(const struct dbt_session *s, int view, float *line, float *valid, struct dbt_view_sums *sums,
 			struct err *err)
 {

@@ -1,9 +1,8 @@
-/* fbp_filter.c - weights of filtered backprojection, and the rows for its filter (recon/core/ramp.h).
+/* fbp_filter.c - weights of filtered backprojection, and filtering of rows (recon/core/ramp.h).
  *
- * - Rows of v are continued without end by their end values. A constant gives 0, so the first value is taken off before; the
- *   step to the last value, from the detector's end to infinity, has a closed answer: step * (sum of the kernel's tail).
- * - v is the slow axis in memory: blocks of BLOCK neighbours in u are turned into rows and back.
- */
+ * - Rows of v are continued infinitely by their end values. A constant gives 0, so the first value is subtracted before; the step
+ *   at the end of the detector, which lasts to infinity, has a closed solution: step * (sum of the kernel's tail).
+ * - v is the slow axis in memory: blocks of BLOCK neighbours in u are transposed into rows and back. */
 #include "recon/dbt/fbp_filter.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 
 #define BLOCK 16 /* floats of a cache line */
 
-/* What the weights of a view are made from. */
+/* The inputs of a view's weights. */
 struct weights {
 	double src[3], way[3];
 	double first[2], h[2]; /* centre of bin 0 and pitch */
@@ -22,7 +21,7 @@ struct weights {
 	double *along_u, *along_v; /* mean over the views of (d_x / s_z)^2 and (d_y / s_z)^2 */
 };
 
-/* The neighbours of a view on the source's way, in the order of y. */
+/* Find the part of the source's path that a view represents, between its neighbours in the order of y. */
 static int find_way(const struct scan *scan, int view, double ret_way[3], struct err *err)
 {
 	const struct scan_view *at = &scan->views[view], *below = NULL, *above = NULL;
@@ -41,7 +40,7 @@ static int find_way(const struct scan *scan, int view, double ret_way[3], struct
 			above = other;
 	}
 	if (!below && !above)
-		return err_set(err, EINVAL, "fbp: a scan of one view");
+		return err_set(err, EINVAL, "fbp: a scan with one view is not enough");
 	for (int c = 0; c < 3; c++) {
 		double up = above ? above->src[c] - at->src[c] : 0, down = below ? at->src[c] - below->src[c] : 0;
 
@@ -100,7 +99,7 @@ static inline double weight_after(const struct weights *w, double d_x, double d_
 	return w->n_views * sqrt((1 + mean_u + mean_v) / (1 + own));
 }
 
-/* NaN marks what is no data. */
+/* Load a block; NaN marks bins without data. */
 static void load_block(const struct scan *scan, const struct weights *w, const float *line, const float *valid, int u0, int m,
 		       float *tile)
 {
@@ -133,7 +132,7 @@ static void store_block(const struct scan *scan, const struct weights *w, const 
 	}
 }
 
-/* Closes the gaps of a row, takes its first value off and returns what the last one is then. */
+/* Fill the gaps of a row, subtract its first value, and return the resulting last value. */
 static float close_row(float *row, int n)
 {
 	int last = -1;
@@ -154,7 +153,7 @@ static float close_row(float *row, int n)
 	return row[n - 1];
 }
 
-/* Filters two rows in place; b may be NULL. */
+/* Filter two rows in place; b may be NULL. */
 static void filter_rows(const struct ramp *r, int n, float *a, float *b, void *work)
 {
 	float end_a = close_row(a, n), end_b = b ? close_row(b, n) : 0;
@@ -183,7 +182,7 @@ static int filter_view(const struct scan *scan, const struct ramp *r, const stru
 #pragma omp atomic write
 			failed = true;
 		}
-#pragma omp barrier /* nothing is changed before all have their memory */
+#pragma omp barrier /* all threads have their memory before any data are changed */
 		if (!failed) {
 #pragma omp for schedule(dynamic)
 			for (int block = 0; block < n_blocks; block++) {

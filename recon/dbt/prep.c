@@ -1,12 +1,11 @@
-/* prep.c - from stored detector values to line integrals; see prep.h for the formulas.
+/* prep.c - convert stored detector values into line integrals; see prep.h for the formulas.
  *
- * A merged bin sums the intensities I of its valid detector bins and, beside them, what they would be without an object (I0, with
- * the flat field where there is one): y = ln(sum I0 / sum I). A bin that is padding, over range or dead in the flat field is in
- * neither sum, so it does not bias the others. Log data are turned back into intensities relative to I0 first.
- * Three ways, with the same result: where no bins are merged and there is no flat field, a line integral depends on the stored
- * value alone and is looked up, so that a view of ten million bins takes 65536 logarithms. Else sums of integers, column by
- * column, which vectorise (plain linear data); or sums of doubles through a table (log data, flat field).
- */
+ * A merged bin has two sums over its valid detector bins: the intensities I, and the intensities without an object (I0, times the
+ * flat field if there is one): y = ln(sum I0 / sum I). A detector bin that is padding, over range or dead in the flat field is in
+ * neither sum, so it does not bias the others. Log data are first converted into intensities relative to I0. There are three
+ * methods with the same result. If no bins are merged and there is no flat field, a line integral depends only on the stored
+ * value and is read from a table, so that a view of ten million bins needs 65536 logarithms. Else sums of integers, column by
+ * column, which vectorise (plain linear data); or sums of doubles through a table (log data, flat field). */
 #include "recon/dbt/prep.h"
 
 #include <errno.h>
@@ -16,10 +15,10 @@
 
 #define VALUES 65536
 #define BIN_MAX 64   /* BIN_MAX^2 * 65535 fits 32 bits */
-#define COLUMNS 1024 /* detector columns that are worked on together */
+#define COLUMNS 1024 /* detector columns processed together */
 
-/* The line integral of every stored value, and which ones are floored and clamped: an interval each, for an intensity that rises
- * or falls with the value. Padding and values over range may lie in it and do not count. */
+/* The line integral of every stored value, and which values are floored and clamped: an interval each, because the intensity is
+ * monotonic in the value. Padding and values over range may be in the interval and do not count. */
 struct lookup {
 	float line[VALUES];
 	int floored[2], clamped[2]; /* first and last; first > last: none */
@@ -27,14 +26,14 @@ struct lookup {
 
 /* Sums over the valid bins of some columns of a row of merged bins. */
 struct sums {
-	uint32_t value[COLUMNS], count[COLUMNS]; /* plain */
-	double intensity[COLUMNS], air[COLUMNS]; /* table */
+	uint32_t value[COLUMNS], count[COLUMNS]; /* method of integers */
+	double intensity[COLUMNS], air[COLUMNS]; /* method of the table */
 	size_t padded, saturated;
 };
 
 struct limits {
 	int lo, hi; /* padding; lo > hi: none */
-	int over;   /* over range from here on; VALUES: never */
+	int over;   /* first value over range; VALUES: none */
 };
 
 static int check(const struct prep *p, struct limits *ret, struct err *err)
@@ -55,7 +54,7 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 	if (!(p->floor > 0 && p->floor < 1))
 		return err_set(err, EINVAL, "prep: intensity floor %g of I0, not in (0, 1)", p->floor);
 	if (!(p->saturation >= 0))
-		return err_set(err, EINVAL, "prep: over range from %g on", p->saturation);
+		return err_set(err, EINVAL, "prep: limit of the stored values' range is %g", p->saturation);
 	ret->lo = p->has_padding ? p->padding_lo : 1;
 	ret->hi = p->has_padding ? p->padding_hi : 0;
 	ret->over = p->saturation > 0 && p->saturation < VALUES ? (int)ceil(p->saturation) : VALUES;
@@ -100,7 +99,7 @@ static void add_table(const uint16_t *row, const float *flat, int n, struct limi
 	}
 }
 
-/* Intensity of each stored value; of log data relative to I0. */
+/* Compute the intensity of each stored value; for log data relative to I0. */
 static void fill_table(const struct prep *p, double *table)
 {
 	for (int v = 0; v < VALUES; v++) {
@@ -111,7 +110,7 @@ static void fill_table(const struct prep *p, double *table)
 	}
 }
 
-/* The line integral of one merged bin; counts what it floors and clamps. */
+/* Compute the line integral of one merged bin; count flooring and clamping. */
 static float to_line(const struct prep *p, double intensity, double air, size_t *floored, size_t *clamped)
 {
 	double least = p->floor * air;
@@ -127,7 +126,7 @@ static float to_line(const struct prep *p, double intensity, double air, size_t 
 	return (float)log(air / intensity);
 }
 
-/* Merged bins from..from+n-1 of merged row j. */
+/* Process merged bins from..from+n-1 of merged row j. */
 static void merge(const struct prep *p, struct limits lim, const double *table, const uint16_t *raw, int j, int from, int n,
 		  float *ret_line, float *ret_valid, struct prep_stats *stats)
 {
@@ -193,7 +192,7 @@ static void lookup_fill(const struct prep *p, const double *table, struct lookup
 	}
 }
 
-/* A row of n bins that are not merged. */
+/* Process a row of n bins that are not merged. */
 static void look_up(const struct lookup *l, struct limits lim, const uint16_t *restrict row, int n, float *restrict ret_line,
 		    float *restrict ret_valid, struct prep_stats *stats)
 {
@@ -273,7 +272,7 @@ out:
 int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err)
 {
 	struct limits lim;
-	/* Four histograms in turn: equal neighbours (air) would wait for each other in one. */
+	/* Four histograms used in turn: in a single one, equal neighbours (air) would wait for each other. */
 	uint32_t *hist = NULL;
 	int r = check(&(struct prep){.n_u = p->n_u,
 				     .n_v = p->n_v,

@@ -1,12 +1,12 @@
-/* From stored detector values to line integrals: mask, bin, divide by I0, floor, log. One view at a time.
+/* Convert stored detector values into line integrals: mask, bin, divide by I0, floor, log. One view at a time.
  *
  *   linear detector values:  I = (value - offset) * (polarity), y = ln(I0 / I)        (Beer-Lambert)
  *   log detector values:     y = (log_zero - value) * log_scale                       (values proportional to the logarithm)
- * Binning averages the intensities of the valid bins before the log. A bin with no valid detector bin is not valid (y = 0, valid
+ *
+ * Binning averages the intensities of the valid bins before the log. A bin without valid detector bins is not valid (y = 0, valid
  * = 0). With a flat field, y = ln(sum I0 / sum I) over the valid bins; a bin whose flat field is not above 0 is dead and not
- * valid. I is floored at `floor` * I0 before the log and negative y is clamped to 0; both are counted in the statistics, NaN and
- * inf never leave.
- */
+ * valid. I is floored at `floor` * I0 before the log, and negative y is clamped to 0; the statistics count both. The result never
+ * contains NaN or inf. */
 #ifndef TOMONODE_RECON_PREP_H
 #define TOMONODE_RECON_PREP_H
 
@@ -27,23 +27,23 @@ struct prep {
 	double floor;	  /* fraction of i0, > 0 */
 	double log_zero, log_scale;
 	bool has_padding;
-	int padding_lo, padding_hi; /* stored values lo..hi are no data */
-	double saturation;	    /* stored values at or above are over range: no data; 0: none */
+	int padding_lo, padding_hi; /* stored values lo..hi mean no data */
+	double saturation;	    /* stored values at or above are over range and mean no data; 0: no limit */
 	const float *flatfield;	    /* n_v * n_u: I0 per bin relative to i0; NULL: 1 */
 };
 
 struct prep_stats {
-	size_t padded, saturated, floored, clamped; /* detector bins, detector bins, merged bins, merged bins */
+	size_t padded, saturated, floored, clamped; /* in detector bins, detector bins, merged bins, merged bins */
 };
 
-/* raw: n_v * n_u stored values, u fastest, already turned so that u runs away from the chest wall and v along +y.
- * ret_line, ret_valid: (n_v / bin) * (n_u / bin). */
+/* raw: n_v * n_u stored values, u fastest, already oriented: u away from the chest wall, v along +y. ret_line, ret_valid: (n_v /
+ * bin) * (n_u / bin) floats. */
 int prep_view(const struct prep *p, const uint16_t *raw, float *ret_line, float *ret_valid, struct prep_stats *ret_stats,
 	      struct err *err);
 
-/* The smallest stored value that at least `percent` of the valid stored values do not exceed (histogram over 16 bits); for I0
- * from the air in the view. Inverted data have their air at the small values: ask for 100 - percent. ENODATA: no value is valid.
- * Only n_u, n_v, padding and saturation of p matter. */
+/* Return the smallest stored value v such that at least `percent` percent of the valid stored values are <= v (histogram over 16
+ * bits); used to estimate I0 from the air in the view. Inverted data have their air at the small values: use 100 - percent.
+ * ENODATA: no value is valid. Uses only n_u, n_v, padding and saturation of p. */
 int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err);
 
 #endif

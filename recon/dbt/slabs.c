@@ -1,11 +1,10 @@
-/* slabs.c - thick slabs of slices that come one by one.
+/* slabs.c - thick slabs of slices that are added one by one.
  *
- * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_buffers` slabs in a row are
- *   open, and slab i has buffer i % n_buffers.
- * - Heights are whole numbers of QUANTA to a slice. So slabs that are a slice apart end a slice apart, whatever their height,
- *   and one slice never completes two.
- * - Pixels are worked on in blocks: a block of the slice is read once from memory for all slabs that are open.
- */
+ * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_buffers` consecutive slabs are
+ *   unfinished, and slab i uses buffer i % n_buffers.
+ * - Heights are integers, in units of 1 / QUANTA of a slice. So slabs that begin one slice apart end one slice apart, whatever
+ *   their thickness, and one slice never completes two.
+ * - Pixels are processed in blocks: a block of the slice is read once from memory for all unfinished slabs. */
 #include "recon/dbt/slabs.h"
 
 #include <errno.h>
@@ -14,27 +13,27 @@
 #include <string.h>
 
 #define BLOCK 4096 /* floats */
-#define ALIKE 1e-6 /* of a slice: a centre that lies on a slab's face up to rounding lies on it */
+#define ALIKE 1e-6 /* fraction of a slice: rounding tolerance for a centre on a slab's face */
 #define QUANTA 1000000000000LL
 #define SLICES_MAX 1000000 /* twice as many slices of QUANTA are less than LLONG_MAX */
 
 struct slabs {
 	enum slabs_mode mode;
-	long long thickness, step; /* of QUANTA to a slice */
+	long long thickness, step; /* in 1 / QUANTA of a slice */
 	struct grid grid;
 	int count, n_buffers;
-	int slice; /* the next */
-	int done;  /* slabs that are complete */
+	int slice; /* index of the next slice */
+	int done;  /* number of complete slabs */
 	float *buffers;
 };
 
-/* At least a slice, at most the volume. */
+/* Convert a length, limited to at least a slice and at most the volume, into QUANTA. */
 static long long quanta(double length, const struct grid *g)
 {
 	return llround(fmin(fmax(length / g->h[2], 1), g->n[2]) * (double)QUANTA);
 }
 
-/* The first slice whose centre is not below z, above the volume's lower face. */
+/* Return the first slice whose centre is not below z, measured from the volume's lower face. */
 static int slice_from(const struct slabs *s, long long z)
 {
 	long long centre = z - QUANTA / 2 - (long long)(ALIKE * (double)QUANTA);
@@ -64,7 +63,7 @@ static size_t pixels(const struct slabs *s)
 	return (size_t)s->grid.n[0] * (size_t)s->grid.n[1];
 }
 
-/* How many slabs there are, and how many of them are open at most. */
+/* Count the slabs, and the largest number of unfinished ones. */
 static void count(struct slabs *s)
 {
 	int oldest = 0;
@@ -72,10 +71,10 @@ static void count(struct slabs *s)
 	for (int end = 0; end < s->grid.n[2]; s->count++) {
 		struct slabs_range r = slabs_range(s, s->count);
 
-		if (r.n == 0) /* a gap between slabs holds the uppermost slices */
+		if (r.n == 0) /* the uppermost slices are in a gap between slabs */
 			break;
 		end = r.first + r.n;
-		for (;; oldest++) { /* slabs that end before this one begins have left their rooms */
+		for (;; oldest++) { /* slabs that end before this one begins have freed their buffers */
 			struct slabs_range old = slabs_range(s, oldest);
 
 			if (old.first + old.n > r.first)
@@ -99,9 +98,10 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 	if (grid->n[2] > SLICES_MAX)
 		return err_set(err, EINVAL, "slabs: %d slices; allowed: up to %d", grid->n[2], SLICES_MAX);
 	if (!(thickness >= grid->h[2] * (1 - ALIKE) && thickness < INFINITY))
-		return err_set(err, EINVAL, "slabs of %g mm out of slices of %g mm", thickness, grid->h[2]);
+		return err_set(err, EINVAL, "slabs: thickness %g mm is less than the slices' distance of %g mm", thickness,
+			       grid->h[2]);
 	if (!(step >= grid->h[2] * (1 - ALIKE) && step < INFINITY))
-		return err_set(err, EINVAL, "slabs every %g mm out of slices of %g mm", step, grid->h[2]);
+		return err_set(err, EINVAL, "slabs: step %g mm is less than the slices' distance of %g mm", step, grid->h[2]);
 	s = malloc(sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "slabs: out of memory");
@@ -148,7 +148,7 @@ int slabs_add(struct slabs *s, const float *slice, const float **ret_slab, struc
 	struct slabs_range oldest;
 
 	if (s->slice >= s->grid.n[2])
-		return err_set(err, EINVAL, "slabs: a slice after the last of %d", s->grid.n[2]);
+		return err_set(err, EINVAL, "slabs: all %d slices have already been added", s->grid.n[2]);
 #pragma omp parallel for schedule(static)
 	for (size_t b = 0; b < n_blocks; b++) {
 		size_t at = b * BLOCK, m = n - at < BLOCK ? n - at : BLOCK;

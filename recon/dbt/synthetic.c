@@ -1,8 +1,7 @@
-/* synthetic.c - a two-dimensional view of slices that come one by one.
+/* synthetic.c - a two-dimensional view of slices that are added one by one.
  *
- * The blur is two running sums, first along y for a row of columns at once, then along x, in double: what is taken away again
- * leaves nothing behind. Tiles of fixed size with a rim of `reach` voxels are independent of each other.
- */
+ * The blur is two running sums, first along y for a row of columns at once, then along x, in double, so that subtracting a value
+ * removes it without a visible rounding error. Tiles of fixed size with a rim of `reach` voxels are independent of each other. */
 #include "recon/dbt/synthetic.h"
 
 #include <errno.h>
@@ -18,8 +17,8 @@ struct synthetic {
 	struct synthetic_conf conf;
 	struct grid grid;
 	int reach[2];
-	int slice;   /* the next */
-	float *sum;  /* of the slices, 1/mm */
+	int slice;   /* index of the next slice */
+	float *sum;  /* sum of the slices, 1/mm */
 	float *peak; /* largest detail, 1/mm */
 };
 
@@ -133,7 +132,7 @@ int synthetic_add(struct synthetic *s, const float *slice, struct err *err)
 	int across = (s->grid.n[0] + TILE_X - 1) / TILE_X, down = (s->grid.n[1] + TILE_Y - 1) / TILE_Y;
 
 	if (s->slice >= s->grid.n[2])
-		return err_set(err, EINVAL, "synthetic view: a slice after the last of %d", s->grid.n[2]);
+		return err_set(err, EINVAL, "synthetic view: all %d slices have already been added", s->grid.n[2]);
 #pragma omp parallel for schedule(static)
 	for (int t = 0; t < across * down; t++)
 		add_tile(s, slice, t % across * TILE_X, t / across * TILE_Y);
@@ -147,7 +146,7 @@ int synthetic_image(const struct synthetic *s, float *ret_image, struct err *err
 	float h = (float)s->grid.h[2], detail = (float)s->conf.detail;
 
 	if (s->slice < s->grid.n[2])
-		return err_set(err, EINVAL, "synthetic view: %d of %d slices are there", s->slice, s->grid.n[2]);
+		return err_set(err, EINVAL, "synthetic view: only %d of %d slices have been added", s->slice, s->grid.n[2]);
 #pragma omp parallel for schedule(static)
 	for (size_t i = 0; i < n; i++)
 		ret_image[i] = h * s->sum[i] + detail * s->peak[i];

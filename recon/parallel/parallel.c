@@ -1,7 +1,8 @@
-/* parallel.c - a stack part by part: data to the device, an algorithm, the volume back; and the Radon transform.
+/* parallel.c - process a stack part by part: copy data to the device, run an algorithm, copy the volume back; and the Radon
+ * transform.
  *
- * Parts are of one size, or of two that differ by one slice, the larger ones first: what belongs to a size is made at most twice.
- */
+ * Parts have one size, or two sizes that differ by one slice, the larger ones first: the data structures of a size are made at
+ * most twice. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -10,7 +11,7 @@
 #include "recon/core/scan.h"
 #include "recon/parallel/parallel_internal.h"
 
-#define TINY_OUT (1.5f * RULE_TINY) /* what the rules leave instead of 0 */
+#define TINY_OUT (1.5f * RULE_TINY) /* upper bound of the value that the rules leave in place of 0 */
 
 static int check_lines(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, struct err *err)
 {
@@ -41,7 +42,7 @@ static int check_lines(const struct parallel_protocol *p, const struct parallel_
 			return err_set(err, EINVAL, "sinogram: %g at slice %zu, angle %zu, radial bin %zu", (double)y,
 				       bad / n_views, bad % n_views, i);
 	}
-	return err_set(err, EINVAL, "sinogram: row %zu is not usable", bad);
+	return err_set(err, EINVAL, "sinogram: row %zu has a value that is not finite or negative", bad);
 }
 
 static int (*const open_work[])(struct parallel_session *, struct err *) = {
@@ -56,7 +57,7 @@ static int (*const run_work[])(struct parallel_session *, struct err *) = {
 	[PARALLEL_WORK_RULE] = parallel_rule_run,
 };
 
-/* What belongs to a number of slices. */
+/* Free what belongs to a number of slices. */
 void parallel_part_clear(struct parallel_session *s)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -109,7 +110,7 @@ int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 	return r;
 }
 
-/* `each` for every part, s->first and s->n set. */
+/* Call `each` for every part, with s->first and s->n set. */
 static int for_parts(struct parallel_session *s, int part_slices, int (*each)(struct parallel_session *, void *, struct err *),
 		     void *ctx, double *ret_setup, struct err *err)
 {
@@ -210,7 +211,7 @@ static int radon_part(struct parallel_session *s, void *ctx, struct err *err)
 int parallel_radon(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
 		   struct device *dev, const float *volume, float *ret_lines, struct err *err)
 {
-	struct parallel_plan own = *plan; /* memory is wanted for other things than the protocol's algorithm wants it for */
+	struct parallel_plan own = *plan; /* the Radon transform needs other memory than the protocol's algorithm */
 	struct parallel_session session = {.p = p, .plan = &own, .s = s, .dev = dev, .work = PARALLEL_WORK_RADON, .unit = 1};
 	struct radon radon = {volume, ret_lines};
 	double setup = 0;

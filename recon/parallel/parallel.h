@@ -1,15 +1,14 @@
 /* 2-D parallel beams: from sinograms to a stack of slices.
  *
  * g(s, theta) = integral of f along x cos theta + y sin theta = s (Radon 1917). In memory a scan is float
- * data[slice][angle][radial], line integrals: mm times the unit of f. Slices share all rays; each is a problem of its own, all
- * are worked on together.
+ * data[slice][angle][radial], line integrals: mm times the unit of f. Slices share all rays; they are independent problems, but
+ * are computed together.
  *
- * Axes: x to the right, y down, z from slice to slice; (0, 0) in the middle of the image. Angles: first_angle + a arc / n_angles
- * degrees, or any list. Radial bin t lies at (t - (n_radial - 1) / 2) bin + offset.
+ * Axes: x to the right, y down, z from slice to slice; (0, 0) is the middle of the image. Angles: first_angle + a arc / n_angles
+ * degrees, or any list. Radial bin t is at (t - (n_radial - 1) / 2) bin + offset.
  *
- * parallel_plan() decides everything and refuses with numbers; parallel_reconstruct() and parallel_radon() carry a plan out, each
- * in one call: all lines are in host memory at once, so there is no public session like that of recon/pet/pet.h.
- */
+ * parallel_plan() determines all sizes, and its error messages give the numbers. parallel_reconstruct() and parallel_radon() each
+ * execute a plan in one call: all lines are in host memory at once, so there is no public session as in recon/pet/pet.h. */
 #ifndef TOMONODE_RECON_PARALLEL_H
 #define TOMONODE_RECON_PARALLEL_H
 
@@ -19,31 +18,32 @@
 
 struct parallel_scan {
 	int n_slices, n_angles, n_radial;
-	double bin, offset;	 /* mm: distance of rays; of the rotation axis from the middle of the radial bins */
+	double bin, offset;	 /* mm: distance of rays; distance of the rotation axis from the middle of the radial bins */
 	double slice;		 /* mm: distance of slices */
 	double first_angle, arc; /* degrees; arc: > 0, at most 360, 180 for a full set */
-	const double *angle;	 /* degrees, n_angles of them, instead of first_angle and arc; borrowed; NULL: equal steps */
+	const double *angle; /* degrees, n_angles elements, used in place of first_angle and arc; borrowed; NULL: equal steps */
 };
 
 enum parallel_filter { PARALLEL_RAM_LAK = 1, PARALLEL_SHEPP_LOGAN, PARALLEL_COSINE, PARALLEL_HANN };
-enum parallel_route { PARALLEL_FOURIER = 1, PARALLEL_CONVOLUTION }; /* the same result to 1e-5 */
+enum parallel_route { PARALLEL_FOURIER = 1, PARALLEL_CONVOLUTION }; /* two ways of filtering with the same result to 1e-5 */
 
 struct parallel_protocol {
-	enum algorithm algorithm; /* one that parallel_takes() */
+	enum algorithm algorithm; /* parallel_takes() must be true */
 	int iterations;		  /* sweeps; ignored by BP and FBP */
-	int subsets;		  /* SART, OSEM: of angles */
+	int subsets;		  /* SART, OSEM: number of subsets of angles */
 	double relaxation;
-	bool non_negative; /* ART, SART: values below 0 become 0, after each sweep (ART) and each subset (SART) */
-	bool in_sequence;  /* ART: views in the order of their angles; else each far from those before, which converges faster */
+	bool non_negative; /* ART, SART: set negative values to 0, after each sweep (ART) and each subset (SART) */
+	bool in_sequence;  /* ART: views in the order of their angles; else each is far from those before, which converges faster
+			    */
 	enum parallel_filter filter;
 	double filter_cut; /* Hann: fraction of the Nyquist frequency */
 	enum parallel_route route;
 	int matrix;			 /* pixels along x and y; 0: n_radial */
 	double pixel;			 /* mm; 0: bin */
-	double fov_radius;		 /* mm; pixels whose middle is outside come out as 0; 0: the whole image, corners too */
+	double fov_radius;		 /* mm; pixels with the centre outside become 0; 0: the whole image, corners too */
 	enum projection_model projector; /* PATHS (Siddon), JOSEPH, SAMPLED, EXACT */
 	double sampling;		 /* SAMPLED: mm; 0: a tenth of a pixel */
-	size_t memory_limit; /* bytes on the device; 0: all it has. Below what everything needs, slices come in parts */
+	size_t memory_limit; /* bytes on the device; 0: all it has. If not everything fits, slices are processed in parts */
 	bool deterministic;
 };
 
@@ -52,22 +52,22 @@ struct parallel_protocol {
 bool parallel_takes(enum algorithm a);
 
 struct parallel_plan {
-	struct grid grid;		      /* of all slices, (0, 0, 0) in its middle */
-	double fov_radius;		      /* as it is used: beyond all corners, where the protocol has 0 */
-	int subsets, iterations, part_slices; /* slices that are worked on at a time */
+	struct grid grid;		      /* all slices; (0, 0, 0) is its middle */
+	double fov_radius;		      /* the radius in use, mm: beyond all corners if the protocol has 0 */
+	int subsets, iterations, part_slices; /* part_slices: slices processed together */
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
 	size_t bytes_host;
 };
 
-int parallel_check(const struct parallel_scan *s, struct err *err); /* EINVAL names what is wrong */
-size_t parallel_size(const struct parallel_scan *s);		    /* bins */
+int parallel_check(const struct parallel_scan *s, struct err *err); /* EINVAL: the message says what is wrong */
+size_t parallel_size(const struct parallel_scan *s);		    /* number of bins */
 double parallel_angle(const struct parallel_scan *s, int a);	    /* degrees */
-double parallel_radius(const struct parallel_scan *s, int t);	    /* of a radial bin, mm */
+double parallel_radius(const struct parallel_scan *s, int t);	    /* position of a radial bin, mm */
 
-/* The part of the half circle that each view stands for, radians, n_angles of them. Equal steps: arc / n_angles, pi / n_angles
- * for whole half circles. Otherwise half the way to the neighbours on either side, where theta and theta + 180 degrees are the
- * same direction; a gap more than three times as wide as all others is taken as a sector that was not measured: then the views at
- * its ends reach as far outward as inward. */
+/* Compute the part of the half circle that each view represents, radians, n_angles elements. Equal steps: arc / n_angles, pi /
+ * n_angles for whole half circles. Else half the distance to the neighbours on either side, where theta and theta + 180 degrees
+ * are the same direction. A gap more than three times as wide as all others counts as a sector that was not measured: the views
+ * at its ends then extend as far outward as inward. */
 int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct err *err);
 
 int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
@@ -78,19 +78,20 @@ struct parallel_report {
 	double residual; /* |A x - y| / |y| of the result over all rays, ART and SART; else 0 */
 };
 
-/* lines: parallel_size() floats; NaN and inf are refused, negative ones by MLEM and OSEM. ret_volume: nx * ny * n_slices floats,
- * x fastest, then y. ECANCELED when the monitor says so; then and after any error ret_volume holds nothing of use. */
+/* Reconstruct. lines: parallel_size() floats; NaN and inf give EINVAL, with MLEM and OSEM negative values too. ret_volume: nx *
+ * ny * n_slices floats, x fastest, then y. ECANCELED: the monitor has cancelled. After any error the content of ret_volume is
+ * undefined. */
 int parallel_reconstruct(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
 			 struct device *dev, const float *lines, const struct monitor *monitor, float *ret_volume,
 			 struct parallel_report *ret_report, struct err *err);
 
-/* The Radon transform of a stack of pictures (x fastest, then y, then slice) by the protocol's projector. ret_lines:
- * parallel_size(). */
+/* Compute the Radon transform of a stack of pictures (x fastest, then y, then slice) with the protocol's projector. ret_lines:
+ * parallel_size() floats. */
 int parallel_radon(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
 		   struct device *dev, const float *volume, float *ret_lines, struct err *err);
 
-/* The rays with views in `order` (NULL: as they are), for a field of view of fov_radius mm; plane k level in the middle of slice
- * k of n_slices. Free with scan_free(). */
+/* Create the scan of the rays with views in `order` (NULL: unchanged), for a field of view of fov_radius mm; plane k has rise 0
+ * in the middle of slice k of n_slices. Free it with scan_free(). */
 int scan_create_parallel(const struct parallel_scan *s, int n_slices, double fov_radius, const int *order, struct scan **ret_scan,
 			 struct err *err);
 

@@ -2,12 +2,11 @@
  *
  *   f(x, y) = sum over views of w F(x cos theta + y sin theta),   F = h * g (FBP), or g (BP);   w: parallel_weights()
  *
- * w is multiplied in before the filter: they commute. A filtered row has negative ends that go on beyond the data: what lies
- * farther out than rays were measured is right only with them, so rows get zeros as far as pixels lie (parallel_reach()). Two
- * routes for the same sampled kernel (recon/core/ramp.h): by transforms of zero-padded rows on the host, two rows in each and a
- * thread for each pair, O(N log N); or on the device as a sum, O(N^2). The backprojection is the device's: linear between bins, 0
- * beyond the first and the last one, not an adjoint.
- */
+ * w is applied before the filter: they commute. A filtered row has negative ends that continue beyond the data. The image beyond
+ * the outermost measured rays is only correct with them, so rows are padded with zeros as far as the image extends
+ * (parallel_reach()). There are two ways to apply the same sampled kernel (recon/core/ramp.h): transforms of zero-padded rows on
+ * the host, two rows per transform and a thread for each pair, O(N log N); or a sum on the device, O(N^2). The device does the
+ * backprojection: linear between bins, 0 beyond the first and the last one, not an adjoint. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,12 +14,12 @@
 #include "recon/core/ramp.h"
 #include "recon/parallel/parallel_internal.h"
 
-#define BLOCK 16 /* slices: a line of cache */
+#define BLOCK 16 /* slices: a cache line */
 
 struct parallel_back {
 	struct ramp *ramp; /* NULL: BP */
 	struct buf filtered;
-	double *weight; /* by angle */
+	double *weight; /* one per angle */
 };
 
 static enum ramp_filter ramp_of(enum parallel_filter filter)
@@ -68,7 +67,7 @@ void parallel_back_clear(struct parallel_session *s)
 	s->back = NULL;
 }
 
-/* A weighted row, between zeros. */
+/* Copy a weighted row, between zeros. */
 static void fetch(const struct parallel_session *s, int view, int slice, float *ret_row)
 {
 	size_t pad = (size_t)s->pad, n_v = (size_t)s->s->n_radial - 2 * pad;
@@ -81,7 +80,7 @@ static void fetch(const struct parallel_session *s, int view, int slice, float *
 		ret_row[pad + i] = w * from[i];
 }
 
-/* A single slice: rows of bins are rows of data; two views in a transform. */
+/* Filter a single slice: rows of bins are rows of data; two views per transform. */
 static void filter_views(const struct parallel_session *s, int view, void *work)
 {
 	size_t n_v = (size_t)s->s->n_radial;
@@ -93,7 +92,7 @@ static void filter_views(const struct parallel_session *s, int view, void *work)
 	ramp_rows(s->back->ramp, a, b, work);
 }
 
-/* A block of slices of one view; two slices in a transform. */
+/* Filter a block of slices of one view; two slices per transform. */
 static void filter_slices(const struct parallel_session *s, int view, int first, float *rows, void *work)
 {
 	size_t n_v = (size_t)s->s->n_radial, n_u = (size_t)s->n;

@@ -1,4 +1,4 @@
-/* Private to parallel beams: what their files share. */
+/* Private to parallel beams: data and functions shared by their files. */
 #ifndef TOMONODE_RECON_PARALLEL_INTERNAL_H
 #define TOMONODE_RECON_PARALLEL_INTERNAL_H
 
@@ -9,12 +9,12 @@
 
 enum parallel_work parallel_work_of(const struct parallel_protocol *p);
 
-/* The grid of n slices of the plan's. */
+/* Return the plan's grid with only n slices. */
 struct grid parallel_grid(const struct grid *whole, int n);
 struct projection_spec parallel_spec(const struct parallel_protocol *p, enum parallel_work work, const struct scan *scan,
 				     const struct grid *grid, int first, int n_views);
-/* The scan as FBP works on it: rows lengthened by zeros on both sides, as far as the farthest pixel, because a filtered row goes
- * on where its data end. Else, and where rays reach far enough: s. */
+/* Return the scan for FBP: rows padded with zeros on both sides up to the farthest pixel, because a filtered row continues beyond
+ * its data. Return *s for other algorithms, and if rays reach far enough. */
 struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
 				    const struct parallel_plan *plan);
 int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
@@ -24,13 +24,13 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 const float *parallel_row(const struct parallel_session *s, const float *lines, int slice, int view);
 void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines);
 void parallel_volume_out(const struct parallel_session *s, const float *out, float least, float *ret_volume);
-/* A value for each slice in every pixel whose middle is in the field of view, else 0. */
+/* Set every pixel with its centre in the field of view to the value of its slice, others to 0. */
 void parallel_volume_level(const struct parallel_session *s, const double *level, float *ret_out);
 
-/* Progress over all parts: `fraction` of this one. False: cancelled. */
+/* Report progress over all parts; `fraction`: of this part. Return false if cancelled. */
 bool parallel_continues(const struct parallel_session *s, double fraction);
 
-/* Made for s->n slices; run for [first, first + n). Each leaves its volume in s->x. */
+/* open(): allocate for s->n slices. run(): process slices [first, first + n) and leave the volume in s->x. */
 int parallel_back_open(struct parallel_session *s, struct err *err);
 void parallel_back_clear(struct parallel_session *s);
 int parallel_rows_open(struct parallel_session *s, struct err *err);
@@ -39,6 +39,6 @@ void parallel_rows_clear(struct parallel_session *s);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
 void parallel_rule_clear(struct parallel_session *s);
-void parallel_rule_prepare(struct parallel_session *s); /* what all slices have in common, before any is worked on */
+void parallel_rule_prepare(struct parallel_session *s); /* compute what all slices share; call it before the first part */
 
 #endif

@@ -1,9 +1,8 @@
-/* parallel_plan.c - decides grid, subsets and memory before anything is allocated.
+/* parallel_plan.c - determine grid, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of everything that is allocated on the device; the CPU device's vectors may be rounded up by a page.
- * Where that is more than the limit, slices come in parts, which changes nothing in them: the largest part that fits is looked
- * for by halving. What does not fit with one slice is refused.
- */
+ * bytes_total is the sum of all that is allocated on the device; the CPU device may round vectors up by a page. If that exceeds
+ * the limit, slices are processed in parts, with the same result; bisection finds the largest part that fits. ENOMEM if one slice
+ * does not fit. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +13,8 @@
 #include "recon/parallel/parallel_internal.h"
 
 #define MATRIX_MAX 16384
-#define MATRIX_LEAST 2	     /* linear models have neighbours */
-#define SAMPLES_OF_PIXEL 0.1 /* a usual step */
+#define MATRIX_LEAST 2	     /* linear interpolation needs neighbours */
+#define SAMPLES_OF_PIXEL 0.1 /* the usual step, in pixels */
 
 bool parallel_takes(enum algorithm a)
 {
@@ -89,14 +88,14 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 		return plan_refuse(err, "matrix", p->matrix, "0 (as many as radial bins), 2 to 16384");
 	if (p->matrix == 0 && (s->n_radial < MATRIX_LEAST || s->n_radial > MATRIX_MAX))
 		return plan_refuse(err, "matrix=0, radial bins", s->n_radial, "2 to 16384");
-	if (!(p->pixel == 0 || (p->pixel >= 1e-3 && p->pixel <= 1000))) /* refuses NaN, too */
+	if (!(p->pixel == 0 || (p->pixel >= 1e-3 && p->pixel <= 1000))) /* false for NaN too */
 		return plan_refuse(err, "pixel", p->pixel, "0 (distance of rays), 0.001 to 1000 mm");
 	if (!(p->fov_radius == 0 || (p->fov_radius >= 1e-3 && p->fov_radius <= 1e5)))
 		return plan_refuse(err, "fov_radius", p->fov_radius, "0 (the whole image), 0.001 to 1e5 mm");
 	return 0;
 }
 
-/* theta and theta + 180 degrees are neighbours. */
+/* Order the views; theta and theta + 180 degrees are neighbours. */
 static int order_views(const struct parallel_scan *s, int n_subsets, struct parallel_views *v, struct err *err)
 {
 	double *position = malloc((size_t)s->n_angles * sizeof(*position));
@@ -160,7 +159,7 @@ struct grid parallel_grid(const struct grid *whole, int n)
 
 	g.n[2] = n;
 	g.lo[2] = -0.5 * n * g.h[2];
-	g.z_fastest = n > 1; /* kernels/lines.h */
+	g.z_fastest = n > 1; /* as kernels/lines.h requires */
 	return g;
 }
 
@@ -168,7 +167,7 @@ struct projection_spec parallel_spec(const struct parallel_protocol *p, enum par
 				     const struct grid *grid, int first, int n_views)
 {
 	return (struct projection_spec){
-		/* backprojection wants no tables: its interpolation is a function of its own */
+		/* backprojection needs no tables: it has its own interpolation function */
 		.model = work == PARALLEL_WORK_BACK ? PROJECTION_EXACT : p->projector,
 		.scan = scan,
 		.first = first,
@@ -190,9 +189,9 @@ static struct vectors vectors_of(const struct parallel_protocol *p, enum paralle
 	switch (work) {
 	case PARALLEL_WORK_BACK:
 		return (struct vectors){1, algorithm_info(p->algorithm)->filtered && p->route == PARALLEL_CONVOLUTION ? 2 : 1, 0};
-	case PARALLEL_WORK_ROWS: /* x, and where it is positive; y, and the residual */
+	case PARALLEL_WORK_ROWS: /* volumes: x, and where it is positive; data: y, and the residual */
 		return (struct vectors){p->non_negative ? 2 : 1, 2, 0};
-	case PARALLEL_WORK_RULE: /* x, num, den; y, lengths; line integrals */
+	case PARALLEL_WORK_RULE: /* volumes: x, num, den; data: y, lengths; of a subset: line integrals */
 		return (struct vectors){2 + n_subsets, algorithm_info(p->algorithm)->rule == RULE_SART ? 2 : 1, 1};
 	default:
 		return (struct vectors){1, 1, 0};
@@ -210,7 +209,7 @@ static void lay_out(const struct parallel_protocol *p, const struct parallel_sca
 	g->z_fastest = false;
 	for (int c = 0; c < 3; c++)
 		g->lo[c] = -0.5 * g->n[c] * g->h[c];
-	/* half a pixel more: as far as what is linear between middles goes on beyond the last of them */
+	/* half a pixel more, because linear interpolation extends beyond the outermost centres */
 	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
 }
 
@@ -228,7 +227,7 @@ struct parallel_scan parallel_reach(const struct parallel_protocol *p, const str
 	return reach;
 }
 
-/* Bytes of the plan with parts of n slices. */
+/* Compute the plan's bytes for parts of n slices. */
 static int count(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 		 const struct parallel_views *views, struct device *dev, int n, struct parallel_plan *plan, struct err *err)
 {

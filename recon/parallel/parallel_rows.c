@@ -1,5 +1,6 @@
-/* parallel_rows.c - ART: Kaczmarz' method, ray by ray, from 0. The order of rays within a view is the device's (kernels/device.h,
- * row_sweep()), that of the views the plan's. It is linear in the data and keeps what is negative, unless it is asked not to. */
+/* parallel_rows.c - ART: Kaczmarz' method, ray by ray, starting at 0. The device determines the order of rays within a view
+ * (kernels/device.h, row_sweep()), the plan that of the views. The method is linear in the data and keeps negative values unless
+ * the protocol has non_negative. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 
 struct parallel_rows {
 	struct buf gap;	     /* A x - y */
-	struct buf positive; /* with non_negative: 1 where x is, else 0 */
+	struct buf positive; /* with non_negative: 1 where x is positive, else 0 */
 };
 
 int parallel_rows_open(struct parallel_session *s, struct err *err)
@@ -83,7 +84,7 @@ int parallel_rows_run(struct parallel_session *s, struct err *err)
 			r = err_set(err, ECANCELED, "reconstruction cancelled after %d of %d sweeps", i + 1, s->plan->iterations);
 	}
 	if (r == 0)
-		r = sum_gap(s, err); /* waits */
+		r = sum_gap(s, err); /* waits for the device */
 	s->seconds_iterate += clock_seconds() - begin;
 	return r;
 }

@@ -1,9 +1,8 @@
-/* parallel_rule.c - SART, MLEM and OSEM through the one iteration (recon/core/iterate.h), what A_s'd is kept for each subset.
+/* parallel_rule.c - SART, MLEM and OSEM with the common iteration (recon/core/iterate.h); A_s'd is kept for each subset.
  *
- * The start: EM: of each slice the level that explains the sum of its data, sum(y) / sum(A 1); SART: as good as 0. Pixels outside
- * the field of view, and those that no ray meets, are 0 and stay so. Floors are fractions of means, so that units do not matter:
- * where the level of the data is far from 1, they are multiplied with a power of two, which rounds nothing.
- */
+ * The start for EM: for each slice the level that explains the sum of its data, sum(y) / sum(A 1); for SART: nearly 0. Pixels
+ * outside the field of view, and those that no ray meets, are 0 and stay 0. Floors are fractions of means, so that units have no
+ * effect. If the level of the data is far from 1, they are multiplied by a power of two, which causes no rounding. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +11,8 @@
 #include "recon/core/projector.h"
 #include "recon/parallel/parallel_internal.h"
 
-#define FLOOR 1e-6	   /* of the mean */
-#define SHORT 1e-3	   /* of a pixel: rays that meet less of the volume tell nothing (SART) */
+#define FLOOR 1e-6	   /* fraction of the mean */
+#define SHORT 1e-3	   /* fraction of a pixel: shorter rays carry no information (SART) */
 #define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
 
 struct parallel_rule {
@@ -22,9 +21,9 @@ struct parallel_rule {
 	struct iterate_subset *subset;
 	struct iterate_work work;
 	struct buf row; /* SART: lengths of the rays */
-	double *level;	/* of each slice */
+	double *level;	/* one per slice */
 	double total;	/* sum of A 1 over the rays of a slice */
-	double mean;	/* of den over the pixels in the field of view, a subset's */
+	double mean;	/* mean of a subset's den over the pixels in the field of view */
 };
 
 static bool is_sart(const struct parallel_session *s)
@@ -32,7 +31,7 @@ static bool is_sart(const struct parallel_session *s)
 	return algorithm_info(s->p->algorithm)->rule == RULE_SART;
 }
 
-/* Sum of a slice's data over rays that exist. */
+/* Return the sum of a slice's data over rays that exist. */
 static double slice_sum(const struct parallel_session *s, int slice)
 {
 	const struct parallel_scan *scan = s->s;
@@ -85,7 +84,7 @@ static int make_subset(struct parallel_session *s, int i, struct err *err)
 	return 0;
 }
 
-/* d of the bins of a subset, in work.p: 1 where the rule counts a bin. */
+/* Compute d of the bins of a subset in work.p: 1 where the rule counts a bin. */
 static int make_ones(struct parallel_session *s, int i, struct buf *p, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -100,7 +99,7 @@ static int make_ones(struct parallel_session *s, int i, struct buf *p, struct er
 	return r < 0 ? r : v->threshold(p, (float)(SHORT * s->grid.h[0]), 1, err);
 }
 
-/* den of every subset, lengths, and their sums: they belong to the geometry. */
+/* Compute den of every subset, lengths, and their sums: they depend only on the geometry. */
 static int make_den(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -178,7 +177,7 @@ void parallel_rule_clear(struct parallel_session *s)
 	s->rule = NULL;
 }
 
-/* x becomes the start. */
+/* Set x to the start. */
 static int start(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;

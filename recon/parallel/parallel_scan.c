@@ -1,4 +1,4 @@
-/* parallel_scan.c - what a parallel-beam scan is, and its rays. A scan is one allocation: scan, views, planes, radii. */
+/* parallel_scan.c - check a parallel-beam scan and create its rays. A scan is one allocation: scan, views, planes, radii. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,16 +9,16 @@
 #define SLICES_MAX 65535
 #define ANGLES_MAX 16384
 #define LENGTH_MAX 10000.0 /* mm */
-#define OPEN_GAP 3.0	   /* as wide as any other: a sector that was not measured */
+#define OPEN_GAP 3.0	   /* a gap this many times as wide as any other is a sector that was not measured */
 #define SAME 1e-6	   /* degrees */
 
 struct owned_scan {
-	struct scan scan; /* first: what the caller holds */
-	double rest[];	  /* views, planes and radii hold nothing but doubles */
+	struct scan scan; /* first member: the pointer that the caller holds */
+	double rest[];	  /* views, planes and radii consist of doubles only */
 };
 
 struct direction {
-	double at; /* 0 .. 180 degrees */
+	double at; /* direction, 0 .. 180 degrees */
 	int view;
 };
 
@@ -29,7 +29,7 @@ static int check_lengths(const struct parallel_scan *s, struct err *err)
 	if (!(s->slice > 0 && s->slice <= LENGTH_MAX))
 		return err_set(err, EINVAL, "parallel beams: slices %g mm apart", s->slice);
 	if (!(fabs(s->offset) <= LENGTH_MAX))
-		return err_set(err, EINVAL, "parallel beams: rotation axis %g mm beside the middle", s->offset);
+		return err_set(err, EINVAL, "parallel beams: offset of the rotation axis from the middle is %g mm", s->offset);
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static int compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at ? 1 : x->view - y->view;
 }
 
-/* gap[i]: from direction i to the next, around the half circle. */
+/* Distribute the gaps among their directions; gap[i]: from direction i to the next, around the half circle. */
 static void spread(const struct direction *d, const double *gap, int n, double *ret_weight)
 {
 	double largest = 0, second = 0;
@@ -139,7 +139,7 @@ out:
 	return r;
 }
 
-/* Each angle once. */
+/* Check that the order has each angle once. */
 static int check_order(const int *order, int n, struct err *err)
 {
 	bool *seen = calloc((size_t)n, sizeof(*seen));

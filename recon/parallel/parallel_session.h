@@ -9,7 +9,7 @@
 #include "kernels/device.h"
 #include "recon/parallel/parallel.h"
 
-/* What is done with a stack; the Radon transform is one of them. */
+/* The operation on a stack; the Radon transform is one of them. */
 enum parallel_work {
 	PARALLEL_WORK_BACK = 1, /* BP and FBP */
 	PARALLEL_WORK_ROWS,	/* ART: ray by ray */
@@ -25,37 +25,37 @@ struct parallel_views {
 };
 int parallel_views_make(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			struct parallel_views *ret_views, struct err *err);
-void parallel_views_clear(struct parallel_views *v); /* an empty one is fine */
+void parallel_views_clear(struct parallel_views *v); /* accepts an empty one */
 
-/* Fills the plan's bytes, and part_slices with the most slices that fit. */
+/* Compute the plan's bytes, and part_slices: the largest number of slices that fits. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err);
 
-/* What is there while slices [first, first + n) are worked on. */
+/* State while slices [first, first + n) are processed. */
 struct parallel_session {
 	const struct parallel_protocol *p;
 	const struct parallel_plan *plan;
-	const struct parallel_scan *s; /* parallel_reach() */
-	int pad;		       /* bins of it before and behind each row of the caller's */
+	const struct parallel_scan *s; /* result of parallel_reach() */
+	int pad;		       /* bins that it adds before and after each of the caller's rows */
 	struct device *dev;
 	const struct monitor *monitor;
 	enum parallel_work work;
 	struct parallel_views views;
 	double unit;	  /* data are multiplied by this power of two, volumes divided: see parallel_rule.c */
-	double data_mean; /* times unit; of the rules */
+	double data_mean; /* mean of the data times unit; for the rules */
 
-	int n; /* slices that the following is made for; 0: nothing is there */
+	int n; /* number of slices for which the following is allocated; 0: nothing is */
 	struct grid grid;
 	struct scan *scan;
 	struct buf x, y;
-	float *bins, *out;	    /* host memory of the device: data and volume as the device has them */
-	struct projection *a;	    /* but for the rules, which have operators */
-	struct parallel_back *back; /* each its own */
+	float *bins, *out;	    /* host memory of the device: data and volume in the device's order */
+	struct projection *a;	    /* not for PARALLEL_WORK_RULE, which has operators */
+	struct parallel_back *back; /* private to each kind of work */
 	struct parallel_rows *rows;
 	struct parallel_rule *rule;
 
-	const float *lines;	  /* of the caller */
-	int first, done;	  /* slices of the part and those done before */
+	const float *lines;	  /* the caller's data */
+	int first, done;	  /* first slice of the part; slices finished before */
 	double sum_gap, sum_data; /* |A x - y|^2, |y|^2 */
 	double seconds_filter, seconds_iterate;
 };

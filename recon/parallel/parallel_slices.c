@@ -1,15 +1,14 @@
-/* parallel_slices.c - between the caller's arrays, slice by slice, and the device's, where all slices of a part lie side by side.
+/* parallel_slices.c - convert between the caller's arrays, slice by slice, and the device's, with all slices of a part adjacent.
  *
  * Data: lines[slice][angle][radial] and bins[view][radial][slice]. Volume: x fastest, slice by slice, and z fastest with padding.
- * Of a single slice both orders are the same, but for the order of the views.
- */
+ * For a single slice both orders are the same, except for the order of the views. */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/clock.h"
 #include "recon/parallel/parallel_internal.h"
 
-#define BLOCK 16 /* slices: a line of cache */
+#define BLOCK 16 /* slices: a cache line */
 
 bool parallel_continues(const struct parallel_session *s, double fraction)
 {

@@ -1,13 +1,11 @@
 /* michelogram.c - from rings and segments to planes, from planes to rays.
  *
- * A ring pair (i, j) has the sum i + j, which is where it lies (z = (sum - (rings-1)) ring_spacing / 2), and the difference i - j
- * of the same parity. Difference d has the sums |d|, |d| + 2, ... 2 (rings-1) - |d|. So
- * - a segment of one difference has rings - |d| planes a whole ring apart;
- * - one of several has differences of both parities next to each other, and a plane for each sum from that of the smallest |d|
- *   on.
+ * A ring pair (i, j) has the sum i + j, which gives its position (z = (sum - (rings-1)) ring_spacing / 2), and the difference i -
+ * j of the same parity. Difference d has the sums |d|, |d| + 2, ... 2 (rings-1) - |d|. So
+ * - a segment with one difference has rings - |d| planes a whole ring apart;
+ * - one with several has differences of both parities, and a plane for each sum from that of the smallest |d| on.
  *
- * A scan is one allocation, like those of scan.c: scan, views, planes, radii.
- */
+ * A scan is one allocation, as in scan.c: scan, views, planes, radii. */
 #include "recon/pet/michelogram.h"
 #include "recon/core/scan.h"
 
@@ -23,8 +21,8 @@
 #define LENGTH_MAX 10000.0 /* mm */
 
 struct owned_scan {
-	struct scan scan; /* first: what the caller holds */
-	double rest[];	  /* views, planes and radii hold nothing but doubles */
+	struct scan scan; /* first member: the pointer that the caller holds */
+	double rest[];	  /* views, planes and radii consist of doubles only */
 };
 
 static int smallest_difference(int first, int last)
@@ -57,7 +55,7 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 		return err_set(err, EINVAL, "michelogram: ring difference %d; %d rings have 0 to %d", largest_difference, rings,
 			       rings - 1);
 	if (half > largest_difference)
-		return err_set(err, EINVAL, "michelogram: span %d wants ring differences up to %d, not %d", span, half,
+		return err_set(err, EINVAL, "michelogram: span %d needs ring differences up to at least %d, not %d", span, half,
 			       largest_difference);
 	pairs = (largest_difference - half) / span;
 	n = 2 * pairs + 1;
@@ -101,7 +99,7 @@ static int check_scanner(const struct michelogram *m, struct err *err)
 	if (!m->arc_corrected && (s->detectors < 1 || s->detectors > DETECTORS_MAX))
 		return err_set(err, EINVAL, "michelogram: %d detectors in a ring; allowed without arc correction: 1 to %d",
 			       s->detectors, DETECTORS_MAX);
-	if (!m->arc_corrected && m->n_radial > s->detectors) /* beyond 90 degrees sin() falls again */
+	if (!m->arc_corrected && m->n_radial > s->detectors) /* beyond 90 degrees sin() decreases again */
 		return err_set(err, EINVAL, "michelogram: %d radial bins of %d detectors, without arc correction", m->n_radial,
 			       s->detectors);
 	return 0;
@@ -166,7 +164,7 @@ double michelogram_radius(const struct michelogram *m, int t)
 	return (m->scanner.radius + m->scanner.interaction_depth) * sin(at * M_PI / m->scanner.detectors);
 }
 
-/* Mean of the differences first .. last whose parity is that of `sum`. */
+/* Return the mean of the differences first .. last with the parity of `sum`. */
 static double mean_difference(const struct michelogram_segment *s, int sum)
 {
 	int lo = s->first + ((s->first ^ sum) & 1), hi = s->last - ((s->last ^ sum) & 1);
@@ -174,7 +172,7 @@ static double mean_difference(const struct michelogram_segment *s, int sum)
 	return 0.5 * (lo + hi);
 }
 
-/* A segment's planes from ret_plane[at] on: those of equal rise together. */
+/* Write a segment's planes from ret_plane[at] on, those of equal rise together. */
 static void segment_planes(const struct michelogram *m, const struct michelogram_segment *s, int number, size_t at,
 			   struct scan_plane *ret_plane, int *ret_number)
 {
@@ -225,7 +223,7 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		return rc;
 	ring = m->scanner.radius + m->scanner.interaction_depth;
 	if (!(fov_radius > 0 && fov_radius < ring))
-		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius in rings of %g mm", fov_radius, ring);
+		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius, but rings of %g mm", fov_radius, ring);
 	n = michelogram_planes(m);
 	s = malloc(sizeof(*s) + (size_t)m->n_angles * sizeof(*views) + n * sizeof(*planes) +
 		   (size_t)m->n_radial * sizeof(*radius));

@@ -1,20 +1,19 @@
-/* PET sinograms of a cylindrical scanner: which planes there are and where their rays lie.
+/* PET sinograms of a cylindrical scanner: their planes and the positions of their rays.
  *
- * - Rings are numbered 0 .. rings-1 along +z. A sinogram's plane belongs to a segment: the ring differences first .. last
- *   (first end minus second end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment lie
- *   at distances of half a ring, or of a whole one where first == last; in ascending z, symmetric about the scanner's middle:
- *   plane a of n lies at (a - (n-1)/2) times that distance.
+ * - Rings are numbered 0 .. rings-1 along +z. A plane of a sinogram belongs to a segment: the ring differences first .. last
+ *   (first end minus second end, in rings; see below) whose ring pairs with the same sum were added. Planes of a segment are half
+ *   a ring apart, or a whole ring if first == last; in ascending z, symmetric about the scanner's middle: plane a of n is at (a -
+ *   (n-1)/2) times that distance.
  * - The ring difference of a plane is the mean of those in first .. last that have the parity of its ring pairs' sum: the
- *   segment's mean for an odd number of differences (span 3, 7, 11), the plane's own where each plane is one ring pair (GE's
- *   span 2).
+ *   segment's mean for an odd number of differences (span 3, 7, 11), the plane's own if each plane is one ring pair (GE's span
+ *   2).
  * - In memory a michelogram is float data[plane][angle][radial], radial fastest, planes in the order of the segments.
- * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius
- *   r = (t - n_radial / 2) bin (whole division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors),
- *   R = radius + interaction_depth. The end at positive t along the ray (first end) lies difference / 2 rings above the
- *   middle. That is how STIR writes Interfile.
- * - Axes: x to the right, y down, z into the gantry, for somebody who stands at the bed: with the patient head first and on
- *   the back these are the patient's left, back and head.
- */
+ * - The rays: kernels/geometry.h, SCAN_PARALLEL, with phi = angle_offset + a 180 / n_angles degrees, radius r = (t - n_radial /
+ *   2) bin (integer division) for arc-corrected data, else R sin((t - n_radial / 2) pi / detectors), R = radius +
+ *   interaction_depth. The end at positive t along the ray (first end) is difference / 2 rings above the middle. This is STIR's
+ *   convention for Interfile.
+ * - Axes: x to the right, y down, z into the gantry, for an observer at the bed: for a patient who is head first and supine these
+ *   are the patient's left, back and head. */
 #ifndef TOMONODE_RECON_MICHELOGRAM_H
 #define TOMONODE_RECON_MICHELOGRAM_H
 
@@ -26,10 +25,10 @@
 
 struct pet_scanner {
 	int rings, detectors;	  /* detectors in a ring */
-	double ring_spacing;	  /* mm */
-	double radius;		  /* inner, mm */
-	double interaction_depth; /* mean, mm; the rays end there */
-	double bin;		  /* radial bin of arc-corrected data; detector spacing of others, mm */
+	double ring_spacing;	  /* position of a radial bin, mm */
+	double radius;		  /* inner radius, mm */
+	double interaction_depth; /* mean depth, mm; the rays end there */
+	double bin;		  /* mm: radial bin of arc-corrected data; else the detector spacing */
 };
 
 struct michelogram_segment {
@@ -44,22 +43,22 @@ struct michelogram {
 	double angle_offset; /* degrees */
 	bool arc_corrected;
 	int n_segments;
-	struct michelogram_segment *segments; /* owned by who made it */
+	struct michelogram_segment *segments; /* owned by the creator */
 };
 
-/* Segments of a span (odd; or 2: GE's, a ring difference of +-1 and 0 in segment 0, then pairs) that reach no further than a ring
- * difference; in the order 0, +1, -1, +2, ...: allocates *ret_segments. */
+/* Allocate and compute the segments of a span (odd; or 2: GE's, ring differences of +-1 and 0 in segment 0, then pairs) up to a
+ * largest ring difference; in the order 0, +1, -1, +2, ... */
 int michelogram_segments(int rings, int span, int largest_difference, struct michelogram_segment **ret_segments, int *ret_n,
 			 struct err *err);
 
-int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL names what is wrong */
+int michelogram_check(const struct michelogram *m, struct err *err); /* EINVAL: the message says what is wrong */
 size_t michelogram_planes(const struct michelogram *m);
-size_t michelogram_size(const struct michelogram *m);	       /* bins */
-double michelogram_radius(const struct michelogram *m, int t); /* mm */
+size_t michelogram_size(const struct michelogram *m);	       /* number of bins */
+double michelogram_radius(const struct michelogram *m, int t); /* position of a radial bin, mm */
 
-/* The rays, views in `order` (n_angles indices of angles; NULL: ascending), planes sorted as struct scan wants them;
- * ret_plane[u]: which plane of the michelogram is plane u of the scan (michelogram_planes() of them, allocated). Free the scan
- * with scan_free(). */
+/* Create the scan of the rays: views in `order` (n_angles indices of angles; NULL: ascending), planes sorted as struct scan
+ * requires. ret_plane[u]: the michelogram's plane that is plane u of the scan (michelogram_planes() elements, allocated). Free
+ * the scan with scan_free(). */
 int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
 			    int **ret_plane, struct err *err);
 

@@ -1,8 +1,7 @@
 /* pet.c - a session from open to close.
  *
- * Everything is allocated in pet_open(), on the device in the sizes that the plan has summed up. What was put stays in host
- * memory; pet_run() brings it to the device, at once or group by group. The result is on the host when it ends.
- */
+ * Everything is allocated in pet_open(), on the device in the sizes that the plan has counted. Data that were put stay in host
+ * memory; pet_run() copies them to the device, all at once or group by group. After that the result is on the host. */
 #include "recon/pet/pet.h"
 
 #include <errno.h>
@@ -87,7 +86,7 @@ struct pet_session *pet_close(struct pet_session *s)
 {
 	if (!s)
 		return NULL;
-	/* After an error, what was queued before it; and a group that nobody waited for. */
+	/* After an error: work that was queued before it, and the transfer of a group for which nothing has waited. */
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
 	if (algorithm_info(s->p->algorithm)->filtered)
@@ -127,11 +126,11 @@ static int begin_run(struct pet_session *s, struct err *err)
 
 	pthread_mutex_lock(&s->lock);
 	if (s->done)
-		r = err_set(err, EINVAL, "reconstruction: has been run");
+		r = err_set(err, EINVAL, "reconstruction: pet_run() was already called");
 	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
 		if (s->has[role] && s->n_here[role] != s->n_planes)
-			r = err_set(err, EINVAL, "reconstruction: %s of %d of %d planes are here", names[role], s->n_here[role],
-				    s->n_planes);
+			r = err_set(err, EINVAL, "reconstruction: %s of only %d of %d planes have been received", names[role],
+				    s->n_here[role], s->n_planes);
 	if (r == 0)
 		s->done = true;
 	pthread_mutex_unlock(&s->lock);

@@ -1,12 +1,11 @@
-/* pet_em.c - MLEM, OSEM and BSREM: from sensitivity images and a start to the iteration (recon/core/iterate.h).
+/* pet_em.c - MLEM, OSEM and BSREM: compute sensitivity images and a start, then iterate (recon/core/iterate.h).
  *
- * The start is uniform over the voxels whose middle is in the field of view and that any bin that counts sees; its level is that
- * of the counts: sum(y - b) / sum(m A 1). Floors are fractions of the data's and of the sensitivity's mean, so that the unit of
- * neither matters.
+ * The start is uniform over the voxels whose centre is in the field of view and that any bin that counts sees; its level is that
+ * of the counts: sum(y - b) / sum(m A 1). Floors are fractions of the means of data and sensitivity, so that their units have no
+ * effect.
  *
- * BSREM divides its steps by the mean sensitivity of a subset, the same for all of them, and twice the penalty's steepest
- * curvature times x: then no weight makes it swing.
- */
+ * BSREM divides its steps by the mean sensitivity of a subset, the same for all of them, plus twice the penalty's steepest
+ * curvature times x: then it does not oscillate, whatever the weight of the penalty. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,9 +13,9 @@
 #include "kernels/clock.h"
 #include "recon/pet/pet_internal.h"
 
-#define FLOOR 1e-6	   /* of the mean */
-#define LEVEL_LEAST 0.01   /* of what it is without background: an image cannot start at 0 or below */
-#define EPSILON 1e-3	   /* of the level: where the relative difference prior becomes quadratic */
+#define FLOOR 1e-6	   /* fraction of the mean */
+#define LEVEL_LEAST 0.01   /* fraction of the level without background: an image cannot start at 0 or below */
+#define EPSILON 1e-3	   /* fraction of the level: below it the relative difference prior becomes quadratic */
 #define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
 
 static int alloc_volumes(struct pet_session *s, struct err *err)
@@ -67,7 +66,7 @@ static double sum_of(const struct pet_session *s, enum pet_role role)
 	return sum;
 }
 
-/* Bins that have a ray. */
+/* Return the number of bins that have a ray. */
 static double rays(const struct pet_session *s)
 {
 	return (double)s->n_planes * s->m->n_angles * (s->v_end - s->v_first);
@@ -79,12 +78,12 @@ static int check_counts(const struct pet_session *s, struct err *err)
 		return err_set(err, EDOM, "sinogram: no counts: all %.0f bins in the field of view of %g mm radius are 0",
 			       rays(s), s->plan->fov_radius);
 	if (s->has[PET_FACTORS] && !(sum_of(s, PET_FACTORS) > 0))
-		return err_set(err, EDOM, "sinogram: all factors are 0: no bin can have counts");
+		return err_set(err, EDOM, "sinogram: all factors are 0, so no bin can have counts");
 	return 0;
 }
 
-/* x is held against an absolute least value (kernels/rules.h), and a float has an end. So data of an unusual unit are multiplied
- * with a power of two, which rounds nothing. */
+/* Choose the power of two by which data of an unusual unit are multiplied, which causes no rounding: x is compared with an
+ * absolute least value (kernels/rules.h), and the range of a float is limited. */
 static void choose_unit(struct pet_session *s)
 {
 	double factors = s->has[PET_FACTORS] ? sum_of(s, PET_FACTORS) : rays(s);
@@ -110,7 +109,7 @@ static int send(struct pet_session *s, enum pet_role role, struct err *err)
 	return pet_is_streamed(s) || !s->has[role] ? 0 : s->dev->ops->upload_begin(&s->data[0][role], s->host[role], err);
 }
 
-/* Factors first: the sensitivity is made while the data come. */
+/* Factors first: the sensitivity is computed while the data are transferred. */
 static int prepare(struct pet_session *s, struct pet_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -131,7 +130,7 @@ static int prepare(struct pet_session *s, struct pet_report *report, struct err 
 	return r;
 }
 
-/* 1 in every voxel whose middle is in the field of view. */
+/* Set every voxel with its centre in the field of view to 1. */
 static void draw_circle(const struct grid *g, double radius, float *ret_x)
 {
 	size_t column = grid_column(g);
@@ -151,7 +150,7 @@ static void draw_circle(const struct grid *g, double radius, float *ret_x)
 	}
 }
 
-/* x becomes the start; work.num holds the sum of all den. */
+/* Set x to the start; work.num holds the sum of all den. */
 static int start(struct pet_session *s, double *ret_mean, double *ret_level, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -178,7 +177,7 @@ static int start(struct pet_session *s, double *ret_mean, double *ret_level, str
 	return r < 0 ? r : v->threshold(&s->x, 0.5f, (float)level, err);
 }
 
-/* sum(m A x) = sum(y) over the bins that count holds after every iteration of MLEM without background. */
+/* Check data: sum(m A x) = sum(y) over the bins that count holds after every iteration of MLEM without background. */
 static int sum_up(struct pet_session *s, float floor, struct pet_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -205,8 +204,8 @@ static int sum_up(struct pet_session *s, float floor, struct pet_report *report,
 	return r;
 }
 
-/* With 26 neighbours of weight h_x / distance, d2R/dx2 times x is at most about the sum of the weights, where neighbours are
- * equal; the other rows of the matrix of second derivatives come to as much again. */
+/* With 26 neighbours of weight h_x / distance, d2R/dx2 times x is at most about the sum of the weights, if neighbours are equal;
+ * the other elements of a row of the matrix of second derivatives add up to the same amount. */
 static double steepest(const struct grid *g)
 {
 	double sum = 0;

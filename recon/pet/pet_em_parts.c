@@ -1,8 +1,7 @@
-/* pet_em_parts.c - the parts of the subsets: their operators, their data, their sensitivity.
+/* pet_em_parts.c - the parts of the subsets: operators, data, sensitivity.
  *
- * Resident: a part is a subset, its data lie in data[0], its operator was made when the session was opened. Streamed: a part is a
- * group of angles; while one is worked on, in one of the two slots, the data of the next one come into the other.
- */
+ * Resident: a part is a subset, its data are in data[0], its operator was created when the session was opened. Streamed: a part
+ * is a group of angles; while one is processed in one of the two slots, the data of the next are transferred into the other. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,7 @@ static int make_op(struct pet_session *s, int i, struct err *err)
 	return r;
 }
 
-/* Data of a part where they lie, or will lie, in data[slot]. */
+/* Set the buffers of a part to its data in data[slot]. */
 static void point_to(struct pet_session *s, int i, int slot, size_t at)
 {
 	struct buf *to[PET_ROLES] = {NULL, &s->parts[i].y, &s->parts[i].mult, &s->parts[i].add};
@@ -102,7 +101,7 @@ void pet_parts_clear(struct pet_session *s)
 	iterate_work_release(&s->work);
 }
 
-/* Data of a part begin to come into a slot that nothing queued so far will use after what it waits for. */
+/* Begin to transfer a part's data into a slot that work queued so far no longer uses when the transfer starts. */
 static int begin(struct pet_session *s, int i, int slot, struct err *err)
 {
 	size_t at = (size_t)s->part_first[i] * s->view_bins;
@@ -121,7 +120,7 @@ static int begin(struct pet_session *s, int i, int slot, struct err *err)
 	return r;
 }
 
-/* The sensitivity image of the subset whose first part this is. */
+/* Load the sensitivity image of the subset whose first part this is. */
 static int bring_den(struct pet_session *s, int i, struct err *err)
 {
 	for (int k = 0; k < s->layout.n_subsets; k++)
@@ -145,7 +144,7 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 		return r;
 	point_to(s, i, s->slot, 0);
 	if (!s->plan->keep_tables && !s->ops[i]) {
-		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* for the one that goes */
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* for the work that uses the operator to be freed */
 		for (int k = 0; k < s->n_parts; k++)
 			s->ops[k] = linop_free(s->ops[k]);
 		if (r == 0)
@@ -155,11 +154,11 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 	if (r == 0 && s->den_ready && s->layout.n_subsets > 1)
 		r = bring_den(s, i, err);
 	if (r == 0 && next != i)
-		r = begin(s, next, !s->slot, err); /* its slot is free when the work queued up to here is done */
+		r = begin(s, next, !s->slot, err); /* its slot is free when the work queued so far is done */
 	return r;
 }
 
-/* den = A'm of one subset; p: ones where there are no factors. */
+/* Compute den = A'm of one subset; p: ones if there are no factors. */
 static int back_subset(struct pet_session *s, int k, struct err *err)
 {
 	struct iterate_subset *subset = &s->subsets[k];

@@ -1,15 +1,14 @@
-/* pet_fbp.c - the quick look: single-slice rebinning, then 2-D filtered backprojection of each direct plane.
+/* pet_fbp.c - quick look: single-slice rebinning, then 2-D filtered backprojection of each direct plane.
  *
- * - Rebinning (Daube-Witherspoon & Muehllehner 1987): a plane counts for the direct plane at its middle. Of each bin there,
- *   sum(y - b) / sum(m sec), sec the length of the oblique ray over that of its shadow: the mean of the corrected line integrals,
- *   each with the weight of what it detects. Where no plane counts, radial bins are bridged linearly; beyond the first and the
- *   last that count there is 0.
- * - Data that are not arc-corrected are brought to equal radial distances, linearly.
+ * - Rebinning (Daube-Witherspoon & Muehllehner 1987): a plane is added to the direct plane at its middle. For each bin there,
+ *   sum(y - b) / sum(m sec), where sec is the length of the oblique ray over that of its transaxial projection: the mean of the
+ *   corrected line integrals, each weighted with its detected fraction. Gaps between radial bins with data are filled linearly;
+ *   outside the first and the last bin with data the value is 0.
+ * - Data that are not arc-corrected are interpolated linearly to equal radial distances.
  * - Ramp and Hann window (recon/core/ramp.h), 0 beyond the ends; times pi / angles, the step of the integral over the angle. So
- * the unit is that of the other algorithms: counts per mm.
+ *   the unit is that of the other algorithms: counts per mm.
  *
- * The backprojection is the device's: linear between bins, not an adjoint.
- */
+ * The device does the backprojection: linear between bins, not an adjoint. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,15 +17,15 @@
 #include "recon/core/ramp.h"
 #include "recon/pet/pet_internal.h"
 
-/* What all threads read. */
+/* Data that all threads read. */
 struct rebinning {
 	const struct pet_session *s;
 	const struct ramp *ramp;
-	int *to;     /* the scan's plane u counts for direct plane to[u] */
+	int *to;     /* the scan's plane u is added to direct plane to[u] */
 	float *rise; /* its rise squared, mm^2 */
 };
 
-/* What a thread works in. */
+/* Working memory of a thread. */
 struct bench {
 	float *rows; /* n_direct rows of the scan's radial bins, then of the direct ones */
 	float *fine;
@@ -56,7 +55,7 @@ static bool bench_make(const struct rebinning *r, struct bench *b)
 	return b->rows && b->fine && b->data && b->weight && b->work;
 }
 
-/* One radial bin of one angle: all planes to direct ones. */
+/* Rebin one radial bin of one angle: all planes into direct ones. */
 static void rebin(const struct rebinning *r, size_t at, int v, struct bench *b)
 {
 	const struct pet_session *s = r->s;
@@ -82,7 +81,7 @@ static void rebin(const struct rebinning *r, size_t at, int v, struct bench *b)
 		b->rows[(size_t)k * n_v + (size_t)v] = b->weight[k] > 0 ? b->data[k] / b->weight[k] : NAN;
 }
 
-/* NaN: no datum. */
+/* Fill the gaps; NaN: no datum. */
 static void bridge(float *row, int n)
 {
 	int last = -1;
@@ -98,7 +97,7 @@ static void bridge(float *row, int n)
 		row[g] = 0;
 }
 
-/* To equal radial distances. */
+/* Interpolate to equal radial distances. */
 static void arc_correct(const struct pet_layout *l, const float *row, float *ret_row)
 {
 	const double *r = l->scan->radius;
@@ -138,7 +137,7 @@ static void make_view(const struct rebinning *r, int view, struct bench *b)
 			to[v * n_direct + k] = b->fine[k * n_fine + v] * step;
 }
 
-/* The direct plane at each plane's middle. */
+/* Find the direct plane at each plane's middle. */
 static void find_planes(const struct pet_session *s, struct rebinning *r)
 {
 	const struct pet_layout *l = &s->layout;
@@ -209,7 +208,7 @@ int pet_fbp_open(struct pet_session *s, struct err *err)
 	s->n_parts = pet_layout_groups(&s->layout, s->plan->group_views, s->part_first);
 	groups = s->n_parts;
 	r = v->host_alloc(s->dev, bins * (size_t)n_views * sizeof(float), (void **)&s->direct, err);
-	if (r == 0) /* groups are of even size: the largest is the mean, rounded up */
+	if (r == 0) /* groups have nearly equal size: the largest is the mean, rounded up */
 		r = v->alloc(s->dev, bins * (size_t)((n_views + groups - 1) / groups), &s->data[0][PET_DATA], err);
 	for (int i = 0; r == 0 && s->p->postfilter > 0 && i < 2; i++)
 		r = v->alloc(s->dev, n, &s->spare[i], err);

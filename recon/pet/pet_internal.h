@@ -1,4 +1,4 @@
-/* Private to the PET session: what its files share. */
+/* Private to the PET session: data and functions shared by its files. */
 #ifndef TOMONODE_RECON_PET_INTERNAL_H
 #define TOMONODE_RECON_PET_INTERNAL_H
 
@@ -26,16 +26,16 @@ struct pet_layout {
 
 int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
 		    struct err *err);
-void pet_layout_clear(struct pet_layout *l); /* an empty one is fine */
-/* The groups of at most `views` views that the subsets are cut into, of even size (0: subsets stay whole). The i-th begins with
- * view ret_first[i], and ret_first[n] is n_views; room for n_views + 1. Returns n. */
+void pet_layout_clear(struct pet_layout *l); /* accepts an empty one */
+/* Divide the subsets into groups of at most `views` views, of nearly equal size (0: whole subsets). Group i begins with view
+ * ret_first[i], and ret_first[n] is n_views; room for n_views + 1. Return the number n of groups. */
 int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first);
-/* What is projected: the rays, or FBP's direct planes. */
+/* Return the scan to project: the rays, or FBP's direct planes. */
 const struct scan *pet_layout_scan(const struct pet_layout *l, const struct pet_protocol *p);
 struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct pet_protocol *p, const struct grid *grid,
 				       int first, int n_views);
 
-/* How many volumes of each kind a session has on the device. */
+/* Number of volumes of each kind that a session has on the device. */
 struct pet_volumes {
 	int den;			 /* sensitivity images */
 	bool em, gradient, scale, spare; /* x and num; BSREM; FBP with a post-filter: two */
@@ -43,7 +43,7 @@ struct pet_volumes {
 };
 struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed);
 
-/* What a plane's bins add up to; `seen`: over those radial bins that have rays. */
+/* Sums over the bins of a plane; `seen`: only radial bins that have rays. */
 struct pet_plane {
 	bool begun, here;
 	double all, seen;
@@ -60,12 +60,12 @@ struct pet_session {
 	struct pet_cache *cache; /* may be NULL */
 	struct pet_layout layout;
 	bool has[PET_ROLES];
-	size_t view_bins; /* of layout.scan */
-	double opened;	  /* s, monotonic */
+	size_t view_bins; /* bins per view of layout.scan */
+	double opened;	  /* time of opening, s, monotonic clock */
 	bool done;	  /* pet_run() was called */
-	bool result;	  /* and has made one */
+	bool result;	  /* pet_run() has succeeded */
 
-	/* planes on their way in; `lock` guards states and counts */
+	/* planes being received; `lock` guards states and counts */
 	pthread_mutex_t lock;
 	float *host[PET_ROLES]; /* host memory of the device, bins in the scan's order */
 	struct pet_plane *plane[PET_ROLES];
@@ -76,23 +76,23 @@ struct pet_session {
 	/* device */
 	struct buf x, scale, spare[2], psf_work[PSF_WORK_VOLUMES];
 	struct iterate_work work;
-	struct buf *den;	       /* n_subsets; all the same where they are brought */
-	struct buf data[2][PET_ROLES]; /* resident: [0] holds everything; streamed: of a group each */
+	struct buf *den;	       /* n_subsets elements; all the same buffer if load() copies them */
+	struct buf data[2][PET_ROLES]; /* resident: [0] holds everything; streamed: one group each */
 
 	/* EM */
 	struct iterate_part *parts; /* in the order of views */
-	struct linop **ops;	    /* of parts; NULL where it is not made yet */
+	struct linop **ops;	    /* operators of parts; NULL: not yet created */
 	struct iterate_subset *subsets;
 	int *part_first, n_parts; /* part i: views part_first[i] .. part_first[i + 1] - 1 */
-	int coming, slot;	  /* streamed: the part whose data are in, or on their way to, data[slot]; -1: none */
+	int coming, slot;	  /* streamed: the part whose data are in, or being copied to, data[slot]; -1: none */
 	struct pet_sensitivity *sensitivity;
-	bool den_ready; /* load() brings den */
+	bool den_ready; /* load() copies den */
 
 	/* FBP */
 	float *direct; /* host memory of the device: filtered direct planes, in the order of layout.direct */
 
-	float *out;  /* host memory of the device: the start, then the result as the device has it */
-	double unit; /* data are multiplied with this power of two, so that x is of the order of 1 or not far below */
+	float *out;  /* host memory of the device: the start, then the result in the device's order */
+	double unit; /* power of two by which data are multiplied, so that x is about 1 or not far below */
 };
 
 static inline bool pet_is_streamed(const struct pet_session *s)
@@ -126,7 +126,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 void pet_em_clear(struct pet_session *s);
 int pet_parts_open(struct pet_session *s, struct err *err);
 int pet_parts_load(void *session, struct iterate_part *part, struct err *err);
-/* den of every subset, and their sum in work.num */
+/* compute den of every subset, and their sum in work.num */
 int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err);
 void pet_parts_clear(struct pet_session *s);
 

@@ -1,5 +1,5 @@
-/* pet_layout.c - from a michelogram to rays in the order in which they are worked on: subsets of angles far apart, next to each
- * other in time as far apart as can be (recon/core/subsets.h), each contiguous. */
+/* pet_layout.c - convert a michelogram into rays in processing order: subsets of angles that are far apart, consecutive subsets
+ * as far apart as possible (recon/core/subsets.h), each contiguous. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "recon/core/subsets.h"
 #include "recon/pet/pet_internal.h"
 
-/* Direct planes: one for each slice half a ring spacing apart. Radial bins: those there are, or R pi / detectors apart, as dense
- * as they are in the middle, where the data are not arc-corrected. */
+/* Create the direct planes, one per slice, half a ring spacing apart. Radial bins: those of the data; if the data are not
+ * arc-corrected, R pi / detectors apart, as dense as the data are in the middle. */
 static int make_direct(const struct michelogram *m, struct pet_layout *l, struct err *err)
 {
 	const struct scan *scan = l->scan;
@@ -111,7 +111,7 @@ struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct 
 				       int first, int n_views)
 {
 	return (struct projection_spec){
-		/* filtered backprojection wants no tables: its interpolation is a function of its own */
+		/* filtered backprojection needs no tables: it has its own interpolation function */
 		.model = algorithm_info(p->algorithm)->filtered ? PROJECTION_EXACT : p->projector,
 		.scan = pet_layout_scan(l, p),
 		.first = first,

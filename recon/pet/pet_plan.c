@@ -1,10 +1,9 @@
-/* pet_plan.c - decides grid, subsets and memory before anything is allocated.
+/* pet_plan.c - determine grid, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of everything that a session allocates on the device; the CPU device's vectors may be rounded up by a
- * page. Where that is more than the limit, data stay in host memory and come in groups of angles, two of them on the device: one
- * that is worked on and the next. First the largest groups beside the tables of all of them; where not even single angles fit so,
- * tables are made anew for each use.
- */
+ * bytes_total is the sum of all that a session allocates on the device; the CPU device may round vectors up by a page. If that
+ * exceeds the limit, data stay in host memory and are transferred in groups of angles, two of them on the device: the current one
+ * and the next. First choice: the largest groups that fit together with the tables of all groups; if not even single angles fit,
+ * tables are computed again for each use. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,10 +15,10 @@
 #define MATRIX_MAX 4096
 #define SLICES_MAX 4096
 #define FOV_DEFAULT 350.0 /* mm */
-#define FOV_OF_RING 0.98  /* where rays end; at 1 those at the edge would have no length */
+#define FOV_OF_RING 0.98  /* fraction of the radius where rays end; at 1 the outermost rays would have no length */
 #define FWHM_MAX 50.0	  /* mm */
 
-/* What a plan is made for. */
+/* The inputs of a plan. */
 struct question {
 	const struct pet_protocol *p;
 	const struct pet_layout *l;
@@ -71,7 +70,7 @@ static int check_protocol(const struct pet_protocol *p, const struct michelogram
 		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
 	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
 		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
-	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* refuses NaN, too */
+	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* false for NaN too */
 		return plan_refuse(err, "voxel", p->voxel, "0 (field of view / matrix), 0.1 to 100 mm");
 	if (!(p->slice == 0 || (p->slice >= 0.1 && p->slice <= 100)))
 		return plan_refuse(err, "slice", p->slice, "0 (half of the ring spacing), 0.1 to 100 mm");
@@ -124,7 +123,7 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 	};
 }
 
-/* Bytes of the plan with groups of so many angles; 0: all on the device. */
+/* Compute the plan's bytes for groups of `views` angles; 0: all on the device. */
 static int count(const struct question *q, int views, bool keep, struct pet_plan *plan, struct err *err)
 {
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
@@ -149,7 +148,7 @@ static int count(const struct question *q, int views, bool keep, struct pet_plan
 	plan->group_views = views;
 	plan->keep_tables = all;
 	plan->bytes_volume = volumes * voxels * sizeof(float);
-	/* FBP: direct planes; EM: what was put, and a group's line integrals */
+	/* FBP: direct planes; EM: the data that were put, and a group's line integrals */
 	plan->bytes_data =
 		fbp ? view * (size_t)largest * sizeof(float)
 		    : view * sizeof(float) * ((size_t)q->roles * (size_t)(views ? 2 * largest : scan->n_views) + (size_t)largest);
@@ -165,7 +164,7 @@ static struct plan_bytes bytes_of(const struct pet_plan *p)
 	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
 }
 
-/* Subsets in 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle. */
+/* Try subsets in 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle. */
 static int fit(const struct question *q, size_t limit, struct pet_plan *plan, struct err *err)
 {
 	struct pet_plan whole = *plan;

@@ -1,9 +1,9 @@
-/* pet_put.c - planes on their way into a session, from several threads.
+/* pet_put.c - receive planes into a session, from several threads.
  *
- * What comes plane by plane is kept view by view, the planes of a bin next to each other: BLOCK planes at a time are turned, each
- * a float of the same cache line. In the same pass every bin is looked at, added up and, where sensitivity images depend on it,
- * hashed. Sums are made in pieces of planes and angles, whatever the number of threads, and added in order.
- */
+ * Planes are received one by one but stored view by view, with the planes of a bin adjacent: BLOCK planes at a time are
+ * transposed, each a float of the same cache line. The same pass checks every bin, adds it up and, if sensitivity images depend
+ * on it, hashes it. Sums are computed in pieces of planes and angles that do not depend on the number of threads, and added in
+ * order. */
 #include <errno.h>
 #include <float.h>
 #include <stdlib.h>
@@ -12,21 +12,21 @@
 #include "recon/pet/pet_internal.h"
 
 #define BLOCK 16
-#define PIECES 8 /* of the angles of a plane */
+#define PIECES 8 /* pieces of the angles of a plane */
 
 static const char *const role_names[PET_ROLES] = {"", "data", "factors", "background"};
 
-/* Of the angles of a piece. */
+/* Sums over the angles of a piece. */
 struct piece {
 	double all, seen;
 	uint64_t hash;
 	bool bad;
 };
 
-/* A plane to come. */
+/* A plane to be stored. */
 struct coming {
-	int u; /* of the scan */
-	int i; /* the i-th of the call */
+	int u; /* index in the scan */
+	int i; /* index in the call */
 };
 
 /* splitmix64: Steele, Lea & Flood 2014 */
@@ -46,7 +46,8 @@ uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n)
 	return hash;
 }
 
-/* A sum, so that rows can come in any order; `at`: number of the row's first bin in the michelogram. */
+/* Return a hash that is a sum, so that rows can be hashed in any order; `at`: number of the row's first bin in the
+ * michelogram. */
 static uint64_t hash_row(const float *row, int n, uint64_t at)
 {
 	uint64_t sum = 0;
@@ -85,7 +86,7 @@ static void look_at(const struct pet_session *s, enum pet_role role, const float
 		piece->hash += hash_row(row, n, at);
 }
 
-/* n <= BLOCK rows of one angle to where they are kept. */
+/* Copy n <= BLOCK rows of one angle into the stored order. */
 static void turn_rows(const struct pet_session *s, const float *const *row, const struct coming *c, int n, float *to)
 {
 	size_t n_u = (size_t)s->layout.scan->n_u;
@@ -127,7 +128,7 @@ static int take(struct pet_session *s, enum pet_role role, int first, int n, con
 	int r = 0;
 
 	if (!coming || !pieces) {
-		r = err_set(err, ENOMEM, "sinogram: no memory to take %d planes", n);
+		r = err_set(err, ENOMEM, "sinogram: no memory to receive %d planes", n);
 		goto out;
 	}
 	for (int i = 0; i < n; i++)
@@ -181,10 +182,10 @@ static int claim(struct pet_session *s, enum pet_role role, int first, int n, st
 			       role > 0 && role < PET_ROLES ? ", " : "", role > 0 && role < PET_ROLES ? role_names[role] : "");
 	if (first < 0 || n < 1 || n > s->n_planes - first || s->done)
 		return err_set(err, EINVAL, "sinogram: planes %d to %d of %d%s", first, first + n - 1, s->n_planes,
-			       s->done ? " after the run" : "");
+			       s->done ? " after pet_run()" : "");
 	for (int i = first; i < first + n; i++)
 		if (s->plane[role][i].begun)
-			return err_set(err, EINVAL, "sinogram: %s of plane %d are here already", role_names[role], i);
+			return err_set(err, EINVAL, "sinogram: %s of plane %d were already received", role_names[role], i);
 	for (int i = first; i < first + n; i++)
 		s->plane[role][i].begun = true;
 	return 0;

@@ -1,16 +1,15 @@
-/* pet_slices.c - slices on their way out of a session: the device has z fastest, the caller wants x fastest.
+/* pet_slices.c - read slices from a session: the device has z fastest, the caller gets x fastest.
  *
- * Outside the field of view it is 0, whatever a filter has brought there. A post-filter sees 0 above and below the volume, where
- * there is not nothing but nothing known (recon/core/psf.h); a slice is divided by that part of the filter's weight that lies in
- * the volume, so that what is uniform along z stays so.
- */
+ * Outside the field of view the result is 0, even where a filter has spread values. A post-filter assumes 0 above and below the
+ * volume, where the activity is unknown, not 0 (recon/core/psf.h): each slice is divided by the fraction of the filter's weight
+ * that is inside the volume, so that a volume that is uniform along z stays uniform. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "kernels/blur.h"
 #include "recon/pet/pet_internal.h"
 
-/* 1 / (part of the filter's weight about each slice that lies in the volume); room: a float for each slice. */
+/* Compute 1 / (fraction of the filter's weight around each slice that is inside the volume); scratch: a float for each slice. */
 static void scale_slices(const struct pet_session *s, int first, int n, float *scratch, float *ret_scale)
 {
 	const struct grid *g = &s->plan->grid;
@@ -30,7 +29,7 @@ int pet_read_slices(struct pet_session *s, int first, int n, float *ret_slices, 
 
 	if (!s->result || first < 0 || n < 1 || n > g->n[2] - first)
 		return err_set(err, EINVAL, "reconstruction: slices %d to %d of %d%s", first, first + n - 1, g->n[2],
-			       s->result ? "" : ", before it was run");
+			       s->result ? "" : ", before pet_run()");
 	scale = malloc(((size_t)n + (size_t)g->n[2]) * sizeof(*scale));
 	if (!scale)
 		return err_set(err, ENOMEM, "reconstruction: cannot allocate %d slices", n);

@@ -1,8 +1,7 @@
-/* parallel_phantom.c - phantoms of parallel beams: what lies where, chords, truth, noise.
+/* parallel_phantom.c - phantoms of parallel beams: shapes, chords, true image, noise.
  *
- * Ellipse (Kak & Slaney 1988, section 3.1): at distance s from its middle along direction theta - turn it has the chord
- * 2 a b sqrt(A^2 - s^2) / A^2, A^2 = a^2 cos^2 + b^2 sin^2. Polygon: the ray is cut by the half planes of its edges.
- */
+ * Ellipse (Kak & Slaney 1988, section 3.1): at distance s from its middle along direction theta - turn it has the chord 2 a b
+ * sqrt(A^2 - s^2) / A^2, A^2 = a^2 cos^2 + b^2 sin^2. Polygon: the ray is clipped by the half planes of its edges. */
 #include "recon/phantom/parallel_phantom.h"
 
 #include <errno.h>
@@ -15,9 +14,9 @@
 
 #define SIDE_MAX 10000.0 /* mm */
 #define SAMPLES_MAX 64
-#define ALONG 1e-12 /* sine of the angle between a ray and an edge: parallel */
+#define ALONG 1e-12 /* sine of the angle between a ray and an edge: smaller counts as parallel */
 
-/* In units of half a side, y up, as they are printed: centre, half axes, degrees from x towards y. */
+/* As printed, in units of half a side, y up: centre, half axes, degrees from x towards y. */
 static const struct {
 	double x, y, a, b, turn, modified, original;
 } shepp_logan[] = {
@@ -110,8 +109,8 @@ struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p)
 	return NULL;
 }
 
-/* Edge i of a polygon: normal, of length 1, outward because corners go around from x towards y; inside is normal * (x, y)
- * <= at. */
+/* Compute edge i of a polygon: its unit normal, which points outward because corners go around from x towards y; inside is normal
+ * * (x, y) <= at. */
 static void edge_of(const struct parallel_shape *s, int i, double ret_normal[2], double *ret_at)
 {
 	const double *a = s->corner[i], *b = s->corner[(i + 1) % s->n_corners];
@@ -164,7 +163,7 @@ static double ellipse_chord(const struct parallel_shape *s, const double turn[2]
 	return left > 0 ? 2 * s->r[0] * s->r[1] * sqrt(left) / reach2 : 0;
 }
 
-/* The ray is at * (cos, sin) + t (-sin, cos). */
+/* Return the chord; the ray is at * (cos, sin) + t (-sin, cos). */
 static double polygon_chord(const struct parallel_shape *s, const double turn[2], double at)
 {
 	double from = -HUGE_VAL, to = HUGE_VAL, share = 1;

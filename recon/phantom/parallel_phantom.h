@@ -1,14 +1,13 @@
-/* Analytic phantoms of 2-D parallel beams: sums of ellipses and convex polygons, with their exact line integrals.
+/* Analytic phantoms for 2-D parallel beams: sums of ellipses and convex polygons, with their exact line integrals.
  *
- * Lengths in mm, attenuation in 1/mm, axes of recon/parallel/parallel.h: x to the right, y down. Every phantom fits a square of a
- * given side about (0, 0). Line integrals are closed formulas and share no code with the projectors under test.
+ * Lengths in mm, attenuation in 1/mm, axes of recon/parallel/parallel.h: x to the right, y down. Every phantom fits into a square
+ * of a given side around (0, 0). Line integrals are closed formulas and share no code with the projectors under test.
  *
  * - circle, square, triangle: uniform, PARALLEL_WATER.
  * - shepp-logan: the ellipses of Shepp & Logan 1974 with the contrasts of Toft 1996 ("modified", easy to see); 1 is
  *   PARALLEL_WATER.
  * - head: the same ellipses with the values of 1974, which are also those of Kak & Slaney 1988, table 3.1: skull 2, brain 1.02,
- *   lesions of 1 and 2 %; 1 is PARALLEL_WATER, so they are 1000, 20, and 10 to 20 HU above the brain.
- */
+ *   lesions of 1 and 2 %; 1 is PARALLEL_WATER, so they are 1000, 20, and 10 to 20 HU above the brain. */
 #ifndef TOMONODE_RECON_PARALLEL_PHANTOM_H
 #define TOMONODE_RECON_PARALLEL_PHANTOM_H
 
@@ -27,8 +26,8 @@ enum parallel_phantom_kind {
 	PARALLEL_PHANTOM_HEAD,
 };
 
-/* n_corners = 0: an ellipse with half axes r, turned by `turn` degrees from x towards y. Else a convex polygon whose corners go
- * around in the direction from x towards y. */
+/* n_corners = 0: an ellipse with half axes r, turned by `turn` degrees from x towards y. Else a convex polygon with its corners
+ * in the direction from x towards y. */
 struct parallel_shape {
 	double c[2], r[2], turn;
 	int n_corners;
@@ -42,23 +41,24 @@ struct parallel_phantom {
 };
 
 int parallel_phantom_create(enum parallel_phantom_kind kind, double side, struct parallel_phantom **ret_phantom, struct err *err);
-struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p); /* takes NULL, returns NULL */
-const char *parallel_phantom_name(enum parallel_phantom_kind kind);	    /* NULL: there is none */
+struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p); /* accepts NULL; returns NULL */
+const char *parallel_phantom_name(enum parallel_phantom_kind kind);	    /* NULL: no such phantom */
 
 double parallel_phantom_value(const struct parallel_phantom *p, double x, double y);
-/* Along x cos + y sin = s; turn: cos and sin. A ray along a straight edge has the mean of what lies on its two sides. */
+/* Return the line integral along x cos + y sin = s; turn: cos and sin. Along a straight edge it is the mean of both sides. */
 double parallel_phantom_line(const struct parallel_phantom *p, const double turn[2], double s);
 
-/* All bins of a scan: ret_lines[slice][angle][radial], threaded. Lengths of slice k are 1 - taper k / n_slices of the
- * phantom's (0 <= taper < 1), so that no slice is like another; 0: all are the same. */
+/* Compute all bins of a scan: ret_lines[slice][angle][radial], threaded. The lengths of slice k are 1 - taper k / n_slices times
+ * the phantom's (0 <= taper < 1), so that no two slices are equal; 0: all are the same. */
 int parallel_phantom_project(const struct parallel_phantom *p, const struct parallel_scan *s, double taper, float *ret_lines,
 			     struct err *err);
-/* The truth on a plan's grid, x fastest, then y, then slice: means over samples x samples points of each pixel, 1..64. */
+/* Compute the true image on a plan's grid, x fastest, then y, then slice: means over samples x samples points of each pixel,
+ * 1..64. */
 int parallel_phantom_draw(const struct parallel_phantom *p, const struct grid *grid, double taper, int samples, float *ret_volume,
 			  struct err *err);
 
-/* In place, threaded: line integrals as a counter of i0 photons a bin sees them, -ln(max(N, 1/2) / i0) with N ~ Poisson(i0
- * exp(-line)), which depends on seed and first + index alone. NaN is refused. */
+/* Add noise in place, threaded: line integrals as measured with i0 photons per bin, -ln(max(N, 1/2) / i0) with N ~ Poisson(i0
+ * exp(-line)), which depends only on seed and first + index. EINVAL: NaN. */
 int parallel_phantom_noise(float *lines, size_t n, size_t first, double i0, uint64_t seed, struct err *err);
 
 #endif

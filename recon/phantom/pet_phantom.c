@@ -1,4 +1,4 @@
-/* pet_phantom.c - PET phantoms: what lies where, line integrals of a plane, counts. */
+/* pet_phantom.c - PET phantoms: shapes, line integrals of a plane, counts. */
 #include "recon/phantom/pet_phantom.h"
 
 #include <errno.h>
@@ -14,14 +14,14 @@
 #define IQ_ACTIVITY 5300.0	  /* background, NEMA NU 2: 5.3 kBq/ml */
 #define F_ACTIVITY 10000.0
 #define F_BODY 500.0
-#define LUNG 0.3 /* of the attenuation of water */
+#define LUNG 0.3 /* fraction of the attenuation of water */
 
 static void add(struct phantom *p, enum shape_kind kind, enum shape_role role, const double c[3], const double r[3], double value)
 {
 	p->shapes[p->n++] = (struct shape){kind, role, {c[0], c[1], c[2]}, {r[0], r[1], r[2]}, value};
 }
 
-/* A cylinder of water with activity in it. */
+/* Add a cylinder of water with activity. */
 static void add_body(struct pet_phantom *p, const double c[3], const double r[3], double activity)
 {
 	add(p->activity, SHAPE_CYLINDER_Z, ROLE_BODY, c, r, activity);
@@ -147,7 +147,7 @@ double pet_phantom_reach(const struct pet_phantom *p)
 	return reach;
 }
 
-/* Integral over all space. Only cylinders and ellipsoids are in use. */
+/* Return the integral over all space. Only for cylinders and ellipsoids. */
 static double integral(const struct phantom *p)
 {
 	double sum = 0;
@@ -170,13 +170,14 @@ double pet_phantom_grams(const struct pet_phantom *p)
 	return integral(p->attenuation) / PET_WATER / 1000;
 }
 
-/* The radial bins whose rays may meet the body at this angle: from *ret_first up to *ret_end. A bin more on each side: rounding
- * must not cut a ray off. */
+/* Find the radial bins whose rays may meet the body at this angle: from *ret_first up to *ret_end. One bin more on each side, so
+ * that rounding cannot remove a ray. */
 static void shadow(const struct body *s, const struct shape *shape, const struct scan *scan, const struct scan_view *view,
 		   int *ret_first, int *ret_end)
 {
 	double at = s->c[0] * view->turn[0] + s->c[1] * view->turn[1];
-	double half = hypot(shape->r[0] * view->turn[0], shape->r[1] * view->turn[1]); /* of an ellipse along the radius */
+	double half =
+		hypot(shape->r[0] * view->turn[0], shape->r[1] * view->turn[1]); /* half width of an ellipse along the radius */
 	int first = 0, end = scan->n_v;
 
 	while (first < end && scan->radius[first] < at - half)
@@ -187,7 +188,7 @@ static void shadow(const struct body *s, const struct shape *shape, const struct
 	*ret_end = end < scan->n_v ? end + 1 : end;
 }
 
-/* One angle of a plane. Arrays of all radial bins, so that the loop over them vectorises. */
+/* Compute one angle of a plane. Arrays over all radial bins, so that the loop over them vectorises. */
 static void project_row(const struct phantom *p, const struct body *bodies, const struct scan *scan, const struct scan_view *view,
 			int plane, double *scratch, float *ret_line)
 {
@@ -213,7 +214,7 @@ static void project_row(const struct phantom *p, const struct body *bodies, cons
 			sum[v] += s.mu * chord(&s, a, d);
 		}
 	}
-	/* Where there is no ray the way from a to b has no length. Shapes that take others away may leave -1e-13 of them. */
+	/* Without a ray the distance from a to b is 0. Shapes with negative values may leave -1e-13 of others. */
 	for (int v = 0; v < scan->n_v; v++)
 		ret_line[v] = (float)(larger(0, sum[v]) * sqrt(dx[v] * dx[v] + dy[v] * dy[v] + dz[v] * dz[v]));
 }

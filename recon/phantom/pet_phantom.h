@@ -1,19 +1,18 @@
 /* Analytic phantoms for PET: activity and attenuation as sums of shapes, with exact line integrals along the rays of a
- * SCAN_PARALLEL, and the counts that follow.
+ * SCAN_PARALLEL, and the resulting counts.
  *
- * Lengths in mm, axes of recon/pet/michelogram.h, the origin in the scanner's middle. A shape's `mu` is what it adds inside:
- * Bq/ml in `activity`, 1/mm at 511 keV in `attenuation`.
+ * Lengths in mm, axes of recon/pet/michelogram.h, origin in the scanner's middle. A shape's `mu` is the value that it adds
+ * inside: Bq/ml in `activity`, 1/mm at 511 keV in `attenuation`.
  *
  * - cylinder: uniform, in water.
- * - nema-iq: the body phantom of NEMA NU 2. Its cross-section (half a cylinder of 147 mm over a box with rounded corners, 230
- *   mm high) is an elliptic cylinder of 294 x 230 mm here, 180 mm long, the spheres' plane (z = 0) 68 mm from its end. Six
- *   spheres on a circle of 57.2 mm: 10, 13, 17, 22 mm with four times the background, 28, 37 mm with nothing; the one of 17 mm
- *   on +x. In the middle the lung insert, a cylinder of 50 mm with no activity and 0.3 times the attenuation of water. Walls
- *   are left out.
- * - f-shape: an F of ellipsoids, upright for somebody who looks into the gantry (its arms to +x, the longer one above, at -y),
- *   in a faint cylinder. The long arm lies at +z, the short one at -z, and a hot ball beside the foot at -x, +z: no rotation
- *   and no mirror brings it back to itself.
- */
+ * - nema-iq: the body phantom of NEMA NU 2. Its cross-section (half a cylinder of 147 mm over a box with rounded corners, 230 mm
+ *   high) is replaced by an elliptic cylinder of 294 x 230 mm, 180 mm long; the plane of the spheres (z = 0) is 68 mm from its
+ *   end. Six spheres on a circle of 57.2 mm: 10, 13, 17, 22 mm with four times the background, 28, 37 mm without activity; the
+ *   one of 17 mm on +x. In the middle the lung insert, a cylinder of 50 mm without activity and with 0.3 times the attenuation of
+ *   water. Walls are left out.
+ * - f-shape: an F of ellipsoids, upright for an observer who looks into the gantry (its arms to +x, the longer one above, at -y),
+ *   in a faint cylinder. The long arm is at +z, the short one at -z, and a hot ball beside the foot at -x, +z: no rotation or
+ *   mirror image is equal to the original. */
 #ifndef TOMONODE_RECON_PET_PHANTOM_H
 #define TOMONODE_RECON_PET_PHANTOM_H
 
@@ -29,25 +28,25 @@ struct pet_phantom {
 	struct phantom *activity, *attenuation;
 };
 
-/* radius, length: of PET_PHANTOM_CYLINDER, mm; the others have their own. */
+/* radius, length: of PET_PHANTOM_CYLINDER, mm; the other phantoms have fixed sizes. */
 int pet_phantom_create(enum pet_phantom_kind kind, double radius, double length, struct pet_phantom **ret_phantom,
 		       struct err *err);
 struct pet_phantom *pet_phantom_free(struct pet_phantom *p);
 const char *pet_phantom_name(enum pet_phantom_kind kind);
 
-/* All lengths times a factor; concentrations and attenuation stay. */
+/* Multiply all lengths by a factor; concentrations and attenuation stay. */
 void pet_phantom_scale(struct pet_phantom *p, double factor);
-double pet_phantom_reach(const struct pet_phantom *p); /* no part is further from the axis, mm */
+double pet_phantom_reach(const struct pet_phantom *p); /* largest distance of any part from the axis, mm */
 
-double pet_phantom_becquerel(const struct pet_phantom *p); /* all activity, Bq */
-double pet_phantom_grams(const struct pet_phantom *p);	   /* of water that attenuates as much */
+double pet_phantom_becquerel(const struct pet_phantom *p); /* total activity, Bq */
+double pet_phantom_grams(const struct pet_phantom *p);	   /* mass of water with the same attenuation, g */
 
-/* All bins of n planes of a SCAN_PARALLEL: ret_line[n][n_views][n_v], threaded; 0 where there is no ray. */
+/* Compute all bins of n planes of a SCAN_PARALLEL: ret_line[n][n_views][n_v], threaded; 0: no ray. */
 int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, float *ret_line,
 			struct err *err);
 
-/* In place, threaded: each mean becomes a Poisson number that depends on seed and first + index alone. A mean that is negative or
- * NaN is refused. */
+/* Replace each mean in place by a Poisson number that depends only on seed and first + index; threaded. EINVAL: a mean is
+ * negative or NaN. */
 int pet_phantom_noise(float *counts, size_t n, size_t first, uint64_t seed, struct err *err);
 
 #endif

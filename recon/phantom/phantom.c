@@ -1,4 +1,4 @@
-/* phantom.c - analytic phantoms and their exact line integrals; chord() of recon/phantom/phantom_body.h does the work. */
+/* phantom.c - analytic phantoms and their exact line integrals, computed by chord() of recon/phantom/phantom_body.h. */
 #include "recon/phantom/phantom.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "recon/phantom/phantom_body.h"
 #include "recon/phantom/poisson.h"
 
-#define BLOCK 256 /* bins that are worked on together */
+#define BLOCK 256 /* bins processed together */
 
 double phantom_value(const struct phantom *p, const double at[3])
 {
@@ -34,7 +34,7 @@ double phantom_value(const struct phantom *p, const double at[3])
 }
 
 /* Bins whose rays may meet the shape: u0 <= u < u1, v0 <= v < v1. The shadow of a box on z = 0 is the hull of its corners'
- * shadows while the box lies below the source; else every bin. What lies below z = 0 casts none. */
+ * shadows if the box is below the source; else every bin. Parts below z = 0 cast no shadow. */
 struct shadow {
 	int u0, u1, v0, v1;
 };
@@ -68,7 +68,7 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 			hi[c] = larger(hi[c], at);
 		}
 	}
-	/* One bin more on each side: rounding must not cut a ray off. */
+	/* One bin more on each side, so that rounding cannot remove a ray. */
 	return (struct shadow){
 		to_bin(lo[0], scan->lo[0] + view->shift[0], scan->h[0], scan->n_u, -1),
 		to_bin(hi[0], scan->lo[0] + view->shift[0], scan->h[0], scan->n_u, 2),
@@ -77,7 +77,7 @@ static struct shadow shadow_of(const struct shape *s, const struct scan *scan, c
 	};
 }
 
-/* Bins u0..u0+n-1 (n <= BLOCK) of row v. */
+/* Compute bins u0..u0+n-1 (n <= BLOCK) of row v. */
 static void project_block(const struct body *bodies, const struct shadow *shadows, size_t n_bodies, const struct scan *scan,
 			  const struct scan_view *view, int v, int u0, int n, float *ret)
 {

@@ -1,8 +1,7 @@
 /* Analytic phantoms: sums of ellipsoids, boxes and elliptic cylinders, with their exact line integrals.
  *
- * Lengths in mm, attenuation in 1/mm, in the axes of kernels/geometry.h. Shapes add: a lesion in tissue carries the difference.
- * The line integrals are closed formulas (quadratic and slab intersections) and share no code with the projectors under test.
- */
+ * Lengths in mm, attenuation in 1/mm, axes of kernels/geometry.h. Shapes add: a lesion in tissue has the difference as its value.
+ * The line integrals are closed formulas (quadratic and slab intersections) and share no code with the projectors under test. */
 #ifndef TOMONODE_RECON_PHANTOM_H
 #define TOMONODE_RECON_PHANTOM_H
 
@@ -16,13 +15,12 @@ enum shape_kind {
 	SHAPE_ELLIPSOID = 1,
 	SHAPE_BOX,
 	SHAPE_CYLINDER_Z, /* elliptic cylinder along z: half axes r[0], r[1], half height r[2] */
-	SHAPE_BREAST, /* (x/r0)^2 + (y/r1)^2 + 0.36 (z/r2)^2 <= 1 about c, |z| <= r[2], x >= 0: flat above and below, rim rounded
-		       */
+	SHAPE_BREAST,	  /* (x/r0)^2 + (y/r1)^2 + 0.36 (z/r2)^2 <= 1 around c, |z| <= r[2], x >= 0: flat faces, rounded rim */
 };
 
 enum shape_role {
 	ROLE_BODY = 1, /* bulk tissue */
-	ROLE_BEAD,     /* small, high contrast: a position to be found again */
+	ROLE_BEAD,     /* small, high contrast: its position is to be found in the image */
 	ROLE_LESION,   /* larger, low contrast */
 };
 
@@ -46,25 +44,23 @@ enum phantom_kind {
 	PHANTOM_BREAST,
 };
 
-/* A phantom of `thickness` mm lying on z = support that fits a detector of size[0] x size[1] mm. The same seed gives the same
- * phantom. It has no symmetry in x or y, so that no mirror can hide. */
+/* Create a phantom of `thickness` mm on z = support that fits a detector of size[0] x size[1] mm. The same seed gives the same
+ * phantom. It has no symmetry in x or y, so that a mirrored image is detected. */
 int phantom_create(enum phantom_kind kind, const double size[2], double support, double thickness, unsigned seed,
 		   struct phantom **ret_phantom, struct err *err);
 struct phantom *phantom_free(struct phantom *p);
 
-/* Beads smaller than `radius` mm grow to it and keep their line integral through the middle: for detectors with a coarse pitch,
- * where a small bead would fall between the rays. */
+/* Enlarge beads smaller than `radius` mm to that radius, with the same line integral through the middle: for detectors with a
+ * coarse pitch, where rays would miss a small bead. */
 void phantom_grow_beads(struct phantom *p, double radius);
 
 double phantom_value(const struct phantom *p, const double at[3]); /* mu at a point, 1/mm */
 
-/* All bins of one view: ret_line[n_v * n_u], threaded. Shapes are visited only where their shadow falls. */
+/* Compute all bins of one view: ret_line[n_v * n_u], threaded. Each shape is evaluated only in its shadow. */
 int phantom_project(const struct phantom *p, const struct scan *scan, int view, float *ret_line, struct err *err);
 
-/* Expected counts i0 * exp(-line) with Poisson noise (exact, recon/phantom/poisson.h), limited to max_value (1..65535); i0 <= 0
- * and a line that is NaN are refused; seed + bin index give the same noise whatever the threads. noise = 0: the expectation,
- * rounded.
- */
+/* Compute counts: i0 * exp(-line) with Poisson noise (exact, recon/phantom/poisson.h), limited to max_value (1..65535). Seed and
+ * bin index determine the noise, whatever the threads. noise = 0: the expectation, rounded. EINVAL: i0 <= 0, or a line is NaN. */
 int phantom_counts(const float *line, size_t n, double i0, uint64_t seed, int noise, int max_value, uint16_t *ret_counts,
 		   struct err *err);
 

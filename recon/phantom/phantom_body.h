@@ -1,15 +1,14 @@
-/* What a ray has of a shape; shared by the phantoms' line integrals, private to recon/.
+/* The intersection of a ray and a shape; shared by the phantoms' line integrals, private to recon/.
  *
- * Every shape is convex: the intersection of (perhaps) a quadric |w (p - c)|^2 <= 1 and (perhaps) slabs lo <= p <= hi. A ray
- * p(t) = a + t d, 0 <= t <= 1, meets it in one interval: the intersection of the intervals of its parts.
- *   quadric: with o = w (a - c), e = w d, A = e.e the ray comes nearest to the centre at t* = -o.e / A, at q = o + t* e;
- *            the interval is t* -+ sqrt((1 - q.q) / A). Written with q the small difference o.o - 1 never appears, so that
- *            a bead of half a millimetre seen from 650 mm keeps its digits.
+ * Every shape is convex: the intersection of (perhaps) a quadric |w (p - c)|^2 <= 1 and (perhaps) slabs lo <= p <= hi. A ray p(t)
+ * = a + t d, 0 <= t <= 1, meets it in one interval: the intersection of the intervals of its parts.
  *
+ *   quadric: with o = w (a - c), e = w d, A = e.e the ray is nearest to the centre at t* = -o.e / A, at q = o + t* e;
+ *            the interval is t* -+ sqrt((1 - q.q) / A). With q in the formula the small difference o.o - 1 never appears, so
+ *            that a bead of half a millimetre seen from 650 mm keeps its precision.
  *   slab:    (lo - a) / d .. (hi - a) / d, ordered.
  *
- * Directions of exactly 0 are replaced by 1e-300: the interval becomes everything or nothing, never NaN.
- */
+ * Directions of exactly 0 are replaced by 1e-300: the interval becomes everything or nothing, never NaN. */
 #ifndef TOMONODE_RECON_PHANTOM_BODY_H
 #define TOMONODE_RECON_PHANTOM_BODY_H
 
@@ -18,12 +17,12 @@
 
 #include "recon/phantom/phantom.h"
 
-/* Share of the quadric's 1 that the height uses up: the flat faces reach sqrt(1 - 0.36) = 0.8 of the rim. */
+/* Factor of the height's term in the quadric: the flat faces extend to sqrt(1 - 0.36) = 0.8 of the rim. */
 #define BREAST_RIM 0.36
 #define TINY 1e-300
-#define FAR 1e100 /* mm: a slab that is no limit */
+#define FAR 1e100 /* mm: a slab without limit */
 
-/* A shape as chord() wants it. */
+/* A shape in the form that chord() needs. */
 struct body {
 	double c[3], w[3]; /* quadric: centre, inverse half axes; all w 0: none */
 	double lo[3], hi[3];
@@ -70,7 +69,8 @@ static inline void clip_slab(double a, double d, double lo, double hi, double *t
 	*t1 = smaller(*t1, larger(p, q));
 }
 
-/* The part of 0 <= t <= 1 inside the body. Branches depend on the body alone, so that a loop over rays vectorises. */
+/* Return the length of the part of 0 <= t <= 1 inside the body. Branches depend only on the body, so that a loop over rays
+ * vectorises. */
 static inline double chord(const struct body *s, const double a[3], const double d[3])
 {
 	double t0 = 0, t1 = 1;

@@ -1,11 +1,10 @@
-/* phantom_create.c - the phantoms of recon/phantom/phantom.h: what lies where.
+/* phantom_create.c - the phantoms of recon/phantom/phantom.h: positions and sizes of their shapes.
  *
- * Places are fractions of the detector, so that a phantom fits every system; sizes of beads, masses and calcifications are in mm.
- * The seed moves beads and masses by up to 1 mm and scatters the cluster; bodies and glandular tissue stay.
- * Attenuation: adipose and glandular tissue at 20 keV as in Hammerstein 1979 / Johns & Yaffe 1987 (0.0456 and 0.0802 /mm).
- * Shapes add, so what lies in tissue carries the difference to it.
- * Nothing is symmetric: the bodies are off the middle of y, and no bead has a partner at -y or at the mirrored x.
- */
+ * Positions are fractions of the detector, so that a phantom fits every system; sizes of beads, masses and calcifications are in
+ * mm. The seed moves beads and masses by up to 1 mm and scatters the cluster; bodies and glandular tissue stay. Attenuation:
+ * adipose and glandular tissue at 20 keV as in Hammerstein 1979 / Johns & Yaffe 1987 (0.0456 and 0.0802 /mm). Shapes add, so a
+ * shape inside tissue has the difference to it as its value. Nothing is symmetric: the bodies are off the middle of y, and no
+ * bead has a counterpart at -y or at the mirrored x. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include "recon/phantom/poisson.h"
 
 #define MU_SLAB 0.05
-#define MU_HOLDER 0.005 /* of the plate that holds the beads */
+#define MU_HOLDER 0.005 /* the plate that holds the beads */
 #define MU_ADIPOSE 0.0456
 #define MU_GLANDULAR 0.0802
 #define MU_MASS 0.0856 /* a mass is a little denser than glandular tissue */
@@ -24,21 +23,21 @@
 #define N_CALCIFICATIONS 8
 #define SHAPES_MAX 64
 
-/* Of the plate: x and y of the detector, z of the thickness. Inside the cone of every view to 25 degrees for all heights up to 80
- * mm. */
+/* Positions in the plate: x and y as fractions of the detector, z of the thickness. Inside the cone of every view up to 25
+ * degrees for all heights up to 80 mm. */
 static const double bead_place[][3] = {
 	{0.08, -0.21, 0.30}, {0.13, 0.17, 0.62}, {0.19, -0.05, 0.12}, {0.25, 0.27, 0.45},
 	{0.31, -0.29, 0.78}, {0.37, 0.08, 0.88}, {0.43, -0.14, 0.50}, {0.49, 0.22, 0.20},
 	{0.55, -0.24, 0.10}, {0.61, 0.03, 0.70}, {0.67, 0.14, 0.38},  {0.73, -0.10, 0.90},
 };
 
-/* Of the breast's half axes: place and half axes. Disjoint, and inside the breast. */
+/* Positions and half axes as fractions of the breast's half axes. Disjoint, and inside the breast. */
 static const double gland[][6] = {
 	{0.42, 0.05, 0.05, 0.22, 0.16, 0.55},	{0.30, -0.42, -0.20, 0.16, 0.15, 0.40}, {0.25, 0.48, 0.15, 0.14, 0.14, 0.45},
 	{0.74, -0.14, -0.10, 0.08, 0.12, 0.35}, {0.12, -0.02, 0.30, 0.05, 0.20, 0.30},
 };
 
-/* Of the breast's half axes; radius in mm. In adipose tissue. */
+/* Positions as fractions of the breast's half axes; radius in mm. In adipose tissue. */
 static const double mass[][4] = {{0.56, 0.36, 0.12, 5.0}, {0.62, -0.42, 0.25, 3.5}, {0.12, 0.28, -0.30, 2.5}};
 static const double calcified[][4] = {
 	{0.10, -0.32, 0.40, 0.50}, {0.12, 0.62, -0.35, 0.55}, {0.52, -0.26, -0.55, 0.50}, {0.70, 0.16, 0.45, 0.60},
@@ -70,8 +69,9 @@ static void add_ball(struct builder *b, enum shape_role role, const double c[3],
 	add(b, SHAPE_ELLIPSOID, role, at, r, mu);
 }
 
-/* A plate that starts at the chest wall and leaves a rim of air at the other three sides, so wide that its shadow, up to a sixth
- * larger under a breast of 80 mm, leaves air in every view: I0 can be read off it. */
+/* Add a plate that starts at the chest wall and leaves a rim of air at the other three sides. The rim is so wide that every view
+ * shows air beside the plate's shadow (up to a sixth larger than the plate under a breast of 80 mm), from which I0 can be
+ * determined. */
 static void add_plate(struct builder *b, const double size[2], double support, double thickness, double mu)
 {
 	double c[3] = {0.41 * size[0], -0.005 * size[1], support + thickness / 2};

@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-#define POISSON_INVERSION_BELOW 10.0 /* PTRS is valid from here on */
+#define POISSON_INVERSION_BELOW 10.0 /* PTRS is valid from this mean on */
 
-/* ln k!: a table for small k; else Stirling's series, whose first omitted term 1/(1260 k^5) is below 4e-9 from k = 12 on. */
+/* Return ln k!: a table for small k; else Stirling's series, whose first omitted term 1/(1260 k^5) is below 4e-9 from k = 12
+ * on. */
 static double log_factorial(double k)
 {
 	static const double small[12] = {0,
@@ -31,7 +32,8 @@ static double draw_inversion(double mean, uint64_t stream)
 	double u = poisson_uniform(&stream);
 	double p = exp(-mean), k = 0;
 
-	while (u > p && k < 200) { /* P(k >= 200) < 1e-100 for a mean below 10: ends also when rounding leaves u above the sum */
+	while (u > p &&
+	       k < 200) { /* P(k >= 200) < 1e-100 for a mean below 10: the loop also ends if rounding leaves u above the sum */
 		u -= p;
 		k++;
 		p *= mean / k;

@@ -1,12 +1,11 @@
-/* voxel_phantom.c - line integrals through labelled voxels, by the walk that is the reference of all projectors.
+/* voxel_phantom.c - line integrals through labelled voxels, with the ray walk that is the reference for all projectors.
  *
- * The phantom's voxels are finer than the reconstruction's and lie on another grid, so that its data are not those of the
+ * The phantom's voxels are smaller than the reconstruction's and on another grid, so that its data are not those of the
  * reconstruction's own model, although the walk is the same.
  *
- * - Sums are kept in double: 500 voxels of one ray lose nothing.
- * - The mean over the rays of a bin is taken of the intensities, relative to the brightest of them, so that nothing underflows
- *   behind thick metal.
- */
+ * - Sums are in double, so 500 voxels of one ray cause no visible rounding error.
+ * - The mean over the rays of a bin is that of the intensities relative to the brightest of them, so that nothing underflows
+ *   behind thick metal. */
 #include "recon/phantom/voxel_phantom.h"
 
 #include <errno.h>
@@ -84,7 +83,7 @@ int voxel_phantom_trim(struct voxel_phantom *p, struct err *err)
 	while (end > first && is_paddle(p, end - 1))
 		end--;
 	if (first == end)
-		return err_set(err, EBADMSG, "voxel phantom: nothing but paddle in all of its %d planes", p->grid.n[2]);
+		return err_set(err, EBADMSG, "voxel phantom: all of its %d planes are paddle", p->grid.n[2]);
 	memmove(p->voxel, p->voxel + (size_t)first * plane, (size_t)(end - first) * plane);
 	p->trimmed[0] += first;
 	p->trimmed[1] += p->grid.n[2] - end;
@@ -92,7 +91,7 @@ int voxel_phantom_trim(struct voxel_phantom *p, struct err *err)
 	return 0;
 }
 
-/* Integral from a to b. */
+/* Return the line integral from a to b. */
 static double line(const struct voxel_phantom *p, const double mu[VOXEL_MATERIALS_MAX], const struct voxel_box *box,
 		   const double a[3], const double b[3])
 {
@@ -107,7 +106,7 @@ static double line(const struct voxel_phantom *p, const double mu[VOXEL_MATERIAL
 	return sum;
 }
 
-/* Bin (u, v): -ln of the mean of exp(-line) over rays x rays places in it. */
+/* Compute bin (u, v): -ln of the mean of exp(-line) over rays x rays places in it. */
 static double bin_line(const struct voxel_phantom *p, const double mu[VOXEL_MATERIALS_MAX], const struct voxel_box *box,
 		       const struct scan *scan, const struct scan_view *view, int u, int v, int rays)
 {

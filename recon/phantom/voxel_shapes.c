@@ -1,12 +1,11 @@
-/* voxel_shapes.c - the pieces of lesion in a volume of voxels (recon/phantom/voxel_phantom.h): which voxels hang together, where
- * they lie.
+/* voxel_shapes.c - the pieces of lesion in a volume of voxels (recon/phantom/voxel_phantom.h): which voxels are connected, and
+ * where each piece is.
  *
- * Only voxels of lesions and calcifications are listed, in the order of the array; their neighbours are found in the list by
- * bisection. So the memory goes with the lesions and not with the volume.
+ * Only voxels of lesions and calcifications are listed, in the order of the array; bisection finds their neighbours in the list.
+ * So the memory needed depends on the lesions, not on the volume.
  *
  * - Pieces are sets of a union-find over the list (the root is the least member), of one material each.
- * - Second moments: a solid ellipsoid with half axis r has the variance r^2 / 5 along it; a voxel has h^2 / 12 of its own.
- */
+ * - Second moments: a solid ellipsoid with half axis r has the variance r^2 / 5 along it; a voxel itself has h^2 / 12. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -16,21 +15,21 @@
 
 #include "recon/phantom/voxel_phantom.h"
 
-#define LISTED_MAX ((size_t)1 << 26) /* voxels of lesions */
-#define FOUND_MAX 1000000	     /* pieces, crumbs among them */
+#define LISTED_MAX ((size_t)1 << 26) /* listed voxels, at most */
+#define FOUND_MAX 1000000	     /* pieces with fragments, at most */
 #define PIECES_MAX 10000
-#define CRUMB 20 /* times smaller */
+#define CRUMB 20 /* a fragment is at least this many times smaller */
 
 struct piece {
-	size_t n; /* voxels */
+	size_t n; /* number of voxels */
 	uint8_t material;
-	double sum[3], sum2[3]; /* of voxel indices and of their squares */
-	int first[3], end[3];	/* box around it */
+	double sum[3], sum2[3]; /* sums of voxel indices and of their squares */
+	int first[3], end[3];	/* the box around it */
 };
 
 struct pieces {
 	const struct voxel_phantom *p;
-	size_t *at, *parent, n; /* voxels, ascending, and the set of each */
+	size_t *at, *parent, n; /* listed voxels, ascending, and the set of each */
 	struct piece *piece;
 	size_t n_pieces;
 };
@@ -76,7 +75,7 @@ static size_t root_of(struct pieces *s, size_t i)
 	return i;
 }
 
-/* Where voxel `at`, which is in the list, stands in it: before `end`. */
+/* Return the position in the list of voxel `at`, which is in the list before `end`. */
 static size_t find(const struct pieces *s, size_t at, size_t end)
 {
 	size_t lo = 0;
@@ -92,7 +91,7 @@ static size_t find(const struct pieces *s, size_t at, size_t end)
 	return lo;
 }
 
-/* Unite voxel i of the list with those of its 26 neighbours that come before it. */
+/* Unite voxel i of the list with those of its 26 neighbours that precede it. */
 static void unite(struct pieces *s, size_t i)
 {
 	const struct grid *g = &s->p->grid;
@@ -100,7 +99,7 @@ static void unite(struct pieces *s, size_t i)
 	int x[3];
 
 	place_of(g, s->at[i], x);
-	for (int d = 0; d < 13; d++) { /* d / 9, d / 3 % 3, d % 3 less 1: the half of the cube before its middle */
+	for (int d = 0; d < 13; d++) { /* d / 9, d / 3 % 3, d % 3 minus 1: the half of the cube before its middle */
 		int to[3] = {x[0] + d % 3 - 1, x[1] + d / 3 % 3 - 1, x[2] + d / 9 - 1};
 		size_t at;
 
@@ -126,7 +125,8 @@ static void piece_add(struct piece *q, const int x[3])
 	q->n++;
 }
 
-/* A set becomes a piece when its root, the least member, is met: all others come later. `parent` then holds piece numbers. */
+/* Convert sets into pieces. The root of a set is its least member, so it is met before all others. `parent` then holds piece
+ * numbers. */
 static int collect(struct pieces *s, struct err *err)
 {
 	size_t n = 0;
@@ -197,7 +197,7 @@ static void absorb_crumbs(struct pieces *s)
 	s->n_pieces = kept;
 }
 
-/* Mean attenuation in the ellipsoid less that in the shell from it to the one of twice the half axes. */
+/* Return the mean attenuation in the ellipsoid minus that in the shell from it to the one of twice the half axes. */
 static double contrast(const struct voxel_phantom *p, const struct shape *shape)
 {
 	const struct grid *g = &p->grid;
@@ -239,7 +239,7 @@ static void piece_shape(const struct voxel_phantom *p, const struct piece *q, st
 	ret->mu = contrast(p, ret);
 }
 
-/* The box around everything but air and paddle. */
+/* Compute the box around everything except air and paddle. */
 static int body_shape(const struct voxel_phantom *p, struct shape *ret, struct err *err)
 {
 	struct piece all = {0};
@@ -257,7 +257,7 @@ static int body_shape(const struct voxel_phantom *p, struct shape *ret, struct e
 				mu += m->mu;
 			}
 	if (all.n == 0)
-		return err_set(err, EBADMSG, "voxel phantom: nothing but air and paddle in %zu voxels", i);
+		return err_set(err, EBADMSG, "voxel phantom: only air and paddle in %zu voxels", i);
 	*ret = (struct shape){.kind = SHAPE_BOX, .role = ROLE_BODY, .mu = mu / (double)all.n};
 	for (int c = 0; c < 3; c++) {
 		ret->r[c] = (all.end[c] - all.first[c]) * p->grid.h[c] / 2;

@@ -1,4 +1,4 @@
-/* A device of which the n-th call fails: *dev->ops is replaced by `faulty_ops(dev->ops)`, fault.ops keeps the real one, and
+/* A device whose n-th call fails: *dev->ops is replaced by `faulty_ops(dev->ops)`, fault.ops keeps the original one, and
  * fault.left counts down. */
 #ifndef TOMONODE_TESTS_RECON_FAULTY_DEVICE_H
 #define TOMONODE_TESTS_RECON_FAULTY_DEVICE_H

@@ -1,6 +1,5 @@
-/* The benchmark: every work runs on the CPU and on memory that is poisoned, computes what is known beforehand, and its figures
- * make sense; what computes nothing or something else is found; medians; random data.
- */
+/* The benchmark: every work runs on the CPU and on the poison device, computes the known result, and has plausible figures; a
+ * work that computes nothing or something else is detected; medians; random data. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

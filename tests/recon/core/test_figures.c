@@ -1,4 +1,4 @@
-/* Figures of image quality against closed answers. */
+/* Figures of image quality compared with closed solutions. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* The iteration: what theory says of every step of EM, fused and plain passes of every rule, the monitor; on both CPU devices. */
+/* The iteration: properties of every step of EM that theory predicts, fused and plain passes of every rule, the monitor; on both
+ * CPU devices. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

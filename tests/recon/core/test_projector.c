@@ -1,5 +1,5 @@
-/* Both DBT operators on the CPU and on the poisoning device: adjoint, tiles, threads, fused passes, masks, fast against exact,
- * refusals. */
+/* Both DBT operators on the CPU and on the poison device: adjoint, tiles, threads, fused passes, masks, fast compared with exact,
+ * invalid arguments. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

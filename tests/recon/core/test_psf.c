@@ -1,4 +1,4 @@
-/* The resolution model: a projector behind a Gaussian, and its adjoint; on both CPU devices. */
+/* The resolution model: a projector applied to a blurred volume, and its adjoint; on both CPU devices. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

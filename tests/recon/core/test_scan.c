@@ -1,4 +1,4 @@
-/* Scans: geometry, binning, order, refusals. Subsets: every view once, far apart. */
+/* Scans: geometry, binning, order, invalid arguments. Subsets: every view once, far apart. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The self-test passes on the devices that there are, and finds each way in which a device can be wrong. */
+/* The self-test passes on the available devices, and detects each kind of faulty device. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* What the algorithms are for: uniform tissue is uniform and at its attenuation, likelihoods never fall, subsets do in one pass
- * what whole iterations do in many, backprojections show things in their places, air is 0. */
+/* Properties of the algorithms: uniform tissue is uniform and has its attenuation, likelihoods never decrease, one pass over
+ * subsets achieves what many whole iterations do, backprojections show objects at their positions, air is 0. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

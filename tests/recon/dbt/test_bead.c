@@ -1,4 +1,4 @@
-/* Places of beads: a Gaussian spot that leans, whose place is known, sampled voxel by voxel. */
+/* Positions of beads: an inclined Gaussian spot of known position, sampled voxel by voxel. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The skin line: no tissue is ever marked, most of the air is, and odd views mark nothing. */
+/* The skin line: no tissue is ever marked, most of the air is, and unusable views mark nothing. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

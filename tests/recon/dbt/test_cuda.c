@@ -1,5 +1,5 @@
-/* The CUDA device against the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (77) where
- * there is no CUDA device. */
+/* The CUDA device compared with the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (exit
+ * code 77) without a CUDA device. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The pipeline from line integrals to a volume: plans and their refusals, a uniform slab, missing data, cancel. */
+/* The pipeline from line integrals to a volume: plans and their errors, a uniform slab, missing data, cancel. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

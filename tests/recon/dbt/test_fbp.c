@@ -1,5 +1,5 @@
-/* Filtered backprojection: the filter against a convolution in double, and details of known contrast through
- * filter and average. */
+/* Filtered backprojection: the filter compared with a convolution in double, and details of known contrast after filter and
+ * average. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

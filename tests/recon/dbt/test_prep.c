@@ -1,4 +1,5 @@
-/* Stored values to line integrals: worked examples of every branch, the two ways of summing against each other, hostile input. */
+/* Stored values to line integrals: worked examples of every branch, the two ways of summing compared with each other, hostile
+ * input. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* A session's manners: views in any order from several threads, what it refuses, slices in any order, its histogram, cancelling,
- * and devices that fail: resident and streamed. */
+/* Behaviour of a session: views in any order from several threads, invalid calls, slices in any order, its histogram, cancelling,
+ * and failing devices: resident and streamed. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -186,25 +186,25 @@ static void refusals(void **state)
 		refused(dbt_view_end(w.s, CASE_VIEWS, &err), &err, "projection 7 of 7");
 		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun");
 		assert_int_equal(give_view(&w, 2, NULL), 0);
-		refused(give_view(&w, 2, &err), &err, "projection 2 is here already");
+		refused(give_view(&w, 2, &err), &err, "projection 2 was already received");
 		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun"); /* not twice, either */
 		assert_int_equal(dbt_view_begin(w.s, 4, &line, &valid, NULL), 0);
-		refused(dbt_view_begin(w.s, 4, &line, &valid, &err), &err, "projection 4 is here already");
-		refused(dbt_run(w.s, NULL, NULL, &err), &err, "1 of 7 projections are here");
-		refused(dbt_read_slices(w.s, 0, 1, slices, &err), &err, "before it was run");
-		refused(dbt_tally(w.s, 0, 1e-5, bins, &counted, &tally, &err), &err, "before it was run");
+		refused(dbt_view_begin(w.s, 4, &line, &valid, &err), &err, "projection 4 was already received");
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "1 of 7 projections have been received");
+		refused(dbt_read_slices(w.s, 0, 1, slices, &err), &err, "before dbt_run()");
+		refused(dbt_tally(w.s, 0, 1e-5, bins, &counted, &tally, &err), &err, "before dbt_run()");
 		memcpy(line, w.c.line + 4 * w.c.view_bins, w.c.view_bins * sizeof(*line));
 		memcpy(valid, w.c.valid + 4 * w.c.view_bins, w.c.view_bins * sizeof(*valid));
 		assert_int_equal(dbt_view_end(w.s, 4, NULL), 0);
 		for (int i = 0; i < CASE_VIEWS - 1; i++)
 			if (i != 2 && i != 4)
 				assert_int_equal(give_view(&w, i, NULL), 0);
-		refused(dbt_run(w.s, NULL, NULL, &err), &err, "6 of 7 projections are here");
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "6 of 7 projections have been received");
 		assert_int_equal(give_view(&w, CASE_VIEWS - 1, NULL), 0);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
-		refused(dbt_run(w.s, NULL, NULL, &err), &err, "has been run");
-		refused(give_view(&w, 2, &err), &err, "projection 2 of 7 after the run");
-		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 of 7 after the run");
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "dbt_run() was already called");
+		refused(give_view(&w, 2, &err), &err, "projection 2 of 7 after dbt_run()");
+		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 of 7 after dbt_run()");
 		refused(dbt_read_slices(w.s, -1, 1, slices, &err), &err, "slices -1 to -1 of 11");
 		refused(dbt_read_slices(w.s, 0, 0, slices, &err), &err, "slices 0 to -1 of 11");
 		refused(dbt_read_slices(w.s, 10, 2, slices, &err), &err, "slices 10 to 11 of 11");
@@ -240,7 +240,7 @@ static void bad_views_lock_nothing(void **state)
 			if (i == 0)
 				assert_string_equal(err.msg, "projection 0, bin (36, 6): line integral -0.5");
 		}
-		refused(dbt_run(w.s, NULL, NULL, &err), &err, "0 of 7 projections are here");
+		refused(dbt_run(w.s, NULL, NULL, &err), &err, "0 of 7 projections have been received");
 		give_all(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		found = whole_result(&w);
@@ -361,8 +361,8 @@ static void cancel(void **state)
 			assert_int_equal(r, after < 2 * CASE_VIEWS ? -ECANCELED : 0);
 			if (r < 0) {
 				assert_non_null(strstr(err.msg, "cancelled"));
-				refused(dbt_read_slices(w.s, 0, 1, slice, &err), &err, "before it was run");
-				refused(dbt_run(w.s, NULL, NULL, &err), &err, "has been run");
+				refused(dbt_read_slices(w.s, 0, 1, slice, &err), &err, "before dbt_run()");
+				refused(dbt_run(w.s, NULL, NULL, &err), &err, "dbt_run() was already called");
 			} else {
 				assert_int_equal(dbt_read_slices(w.s, 0, 1, slice, NULL), 0);
 			}

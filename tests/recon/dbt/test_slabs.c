@@ -1,4 +1,4 @@
-/* Thick slabs: which slices are in which, means and maxima with closed answers. */
+/* Thick slabs: the slices of each slab, means and maxima with closed solutions. */
 #include <errno.h>
 #include <malloc.h>
 #include <math.h>
@@ -190,8 +190,8 @@ static void refusals(void **state)
 	struct err err = {0};
 	(void)state;
 
-	refuse(SLABS_MEAN, 0.9, 1, g, "0.9 mm out of slices of 1 mm");
-	refuse(SLABS_MEAN, 2, 0.5, g, "every 0.5 mm");
+	refuse(SLABS_MEAN, 0.9, 1, g, "thickness 0.9 mm is less than the slices");
+	refuse(SLABS_MEAN, 2, 0.5, g, "step 0.5 mm");
 	refuse(SLABS_MEAN, NAN, 1, g, "nan");
 	refuse(SLABS_MEAN, INFINITY, 1, g, "inf");
 	refuse(SLABS_MEAN, 1, INFINITY, g, "inf");
@@ -205,7 +205,7 @@ static void refusals(void **state)
 		assert_int_equal(slabs_add(s, slice, &slab, NULL), 0);
 	assert_non_null(slab);
 	assert_int_equal(slabs_add(s, slice, &slab, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "last of 3"));
+	assert_non_null(strstr(err.msg, "all 3 slices"));
 	slabs_close(s);
 }
 

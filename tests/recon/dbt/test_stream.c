@@ -1,5 +1,5 @@
-/* A volume that passes through the device in slabs is the volume that lies there: every algorithm, both models, every plan that a
- * memory limit leads to; and a plan's bytes are those that are taken. */
+/* A volume that is copied through the device in slabs equals one that stays there: every algorithm, both models, every plan that
+ * a memory limit leads to; and a plan's bytes are those that are allocated. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

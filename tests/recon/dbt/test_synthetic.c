@@ -1,4 +1,4 @@
-/* The synthetic view: its formula term by term with closed answers, and against the formula written down a second time. */
+/* The synthetic view: its formula term by term with closed solutions, and compared with a second implementation. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

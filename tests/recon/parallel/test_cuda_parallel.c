@@ -1,5 +1,5 @@
-/* The CUDA device against the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution, voxel-driven
- * backprojection, whole reconstructions. Skipped (77) where there is no CUDA device. */
+/* The CUDA device compared with the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution,
+ * voxel-driven backprojection, whole reconstructions. Skipped (exit code 77) without a CUDA device. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

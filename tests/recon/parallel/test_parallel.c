@@ -1,5 +1,5 @@
-/* Parallel beams: images against truth, angles of all sorts, parts; and that none of the usual slips in the books' listings is
- * here. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
+/* Parallel beams: images compared with the true image, angles of all kinds, parts; and the usual mistakes of published listings
+ * are absent. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
  * test_parallel_iterate.c. */
 #include <errno.h>
 #include <math.h>

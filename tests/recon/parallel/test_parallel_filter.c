@@ -1,4 +1,4 @@
-/* The filter of parallel beams: its kernels, its ends, its two routes. */
+/* The filter of parallel beams: its kernels, the ends of rows, its two implementations. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

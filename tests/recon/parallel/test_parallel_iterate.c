@@ -1,4 +1,4 @@
-/* ART, SART, MLEM and OSEM of parallel beams: order of the rays, what a small system is solved to, residuals, negative values,
+/* ART, SART, MLEM and OSEM of parallel beams: order of the rays, the solution of a small system, residuals, negative values,
  * parts, cancelling. */
 #include <errno.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Rays of parallel beams against chords and line integrals that are known. */
+/* Rays of parallel beams compared with known chords and line integrals. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

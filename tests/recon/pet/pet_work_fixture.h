@@ -1,4 +1,4 @@
-/* A PET session with data, factors and background, and the device it is on. */
+/* A PET session with data, factors and background, and its device. */
 #ifndef TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
 #define TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
 

@@ -1,5 +1,5 @@
-/* The CUDA device against the CPU device on parallel rays: the three models, forward and back, what PET asks of volumes, and a
- * whole reconstruction. Skipped (77) where there is no CUDA device. */
+/* The CUDA device compared with the CPU device on parallel rays: the three models, forward and back, the volume operations of
+ * PET, and a whole reconstruction. Skipped (exit code 77) without a CUDA device. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

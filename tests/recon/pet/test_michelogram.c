@@ -1,4 +1,5 @@
-/* Michelograms: published counts of planes and bins, positions and rises worked out by hand, ring pairs one by one, refusals. */
+/* Michelograms: published counts of planes and bins, positions and rises computed by hand, ring pairs one by one, invalid
+ * arguments. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -303,7 +304,7 @@ static void refusals(void **state)
 	m = good;
 	refuse(&m, 0, "field of view of 0 mm");
 	refuse(&m, NAN, "field of view of nan mm");
-	refuse(&m, 451.5, "field of view of 451.5 mm radius in rings of 451.5 mm");
+	refuse(&m, 451.5, "field of view of 451.5 mm radius, but rings of 451.5 mm");
 	memcpy(some, good.segments, sizeof(some));
 	m.segments = some;
 	m.n_segments = 3;

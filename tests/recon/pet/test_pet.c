@@ -1,5 +1,5 @@
-/* PET images of a small scanner: what theory says of every step, values, positions, factors and background, subsets, the
- * resolution model, filtered backprojection, groups of angles under a memory limit. */
+/* PET images of a small scanner: properties of every step that theory predicts, values, positions, factors and background,
+ * subsets, the resolution model, filtered backprojection, groups of angles under a memory limit. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

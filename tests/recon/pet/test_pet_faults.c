@@ -1,4 +1,4 @@
-/* PET on a device that fails, at every call once. */
+/* PET on a device that fails, once at every call. */
 #include "tests/recon/faulty_device.h"
 #include "tests/recon/pet/pet_work_fixture.h"
 #include "tests/skip.h"

@@ -1,4 +1,4 @@
-/* PET in little memory: the image of the resident run under every limit, groups of angles. */
+/* PET with little memory: under every limit the image equals that of the resident run; groups of angles. */
 #include <errno.h>
 
 #include "tests/recon/pet/pet_work_fixture.h"

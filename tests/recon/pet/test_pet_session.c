@@ -1,5 +1,5 @@
-/* A PET session's manners: planes in any order from several threads, what it refuses, sensitivity images that are kept,
- * cancelling. Memory and its limit: test_pet_memory.c; devices that fail: test_pet_faults.c. */
+/* Behaviour of a PET session: planes in any order from several threads, invalid calls, kept sensitivity images, cancelling.
+ * Memory and its limit: test_pet_memory.c; failing devices: test_pet_faults.c. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -112,19 +112,19 @@ static void refusals(void **state)
 	refused(pet_put(w.s, PET_DATA, 0, 0, w.data[1], &err), &err, "planes 0 to -1 of 25");
 	refused(pet_put(w.s, PET_DATA, 20, 6, w.data[1], &err), &err, "planes 20 to 25 of 25");
 	assert_int_equal(put(&w, PET_DATA, 3, 7, NULL), 0);
-	refused(put(&w, PET_DATA, 9, 2, &err), &err, "data of plane 9 are here already");
-	refused(put(&w, PET_DATA, 0, 4, &err), &err, "data of plane 3 are here already");
-	refused(pet_run(w.s, NULL, NULL, &err), &err, "data of 7 of 25 planes are here");
+	refused(put(&w, PET_DATA, 9, 2, &err), &err, "data of plane 9 were already received");
+	refused(put(&w, PET_DATA, 0, 4, &err), &err, "data of plane 3 were already received");
+	refused(pet_run(w.s, NULL, NULL, &err), &err, "data of only 7 of 25 planes have been received");
 	assert_int_equal(put(&w, PET_DATA, 10, 15, NULL), 0);
 	assert_int_equal(put(&w, PET_DATA, 0, 3, NULL), 0);
 	assert_int_equal(put(&w, PET_BACKGROUND, 0, PLANES, NULL), 0);
 	assert_int_equal(put(&w, PET_FACTORS, 0, PLANES - 1, NULL), 0);
-	refused(pet_run(w.s, NULL, NULL, &err), &err, "factors of 24 of 25 planes are here");
-	refused(pet_read_slices(w.s, 0, 1, x, &err), &err, "before it was run");
+	refused(pet_run(w.s, NULL, NULL, &err), &err, "factors of only 24 of 25 planes have been received");
+	refused(pet_read_slices(w.s, 0, 1, x, &err), &err, "before pet_run()");
 	assert_int_equal(put(&w, PET_FACTORS, PLANES - 1, 1, NULL), 0);
 	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
-	refused(pet_run(w.s, NULL, NULL, &err), &err, "has been run");
-	refused(put(&w, PET_DATA, 0, 1, &err), &err, "planes 0 to 0 of 25 after the run");
+	refused(pet_run(w.s, NULL, NULL, &err), &err, "pet_run() was already called");
+	refused(put(&w, PET_DATA, 0, 1, &err), &err, "planes 0 to 0 of 25 after pet_run()");
 	refused(pet_read_slices(w.s, -1, 1, x, &err), &err, "slices -1 to -1 of 11");
 	refused(pet_read_slices(w.s, 10, 2, x, &err), &err, "slices 10 to 11 of 11");
 	for (int k = PET_SLICES - 1; k >= 0; k--) { /* backwards, one by one */
@@ -205,7 +205,7 @@ static void nothing_there(void **state)
 			put_all(&w);
 			assert_int_equal(pet_run(w.s, NULL, NULL, &err), -EDOM);
 			assert_non_null(strstr(err.msg, role == PET_DATA ? "no counts" : "all factors are 0"));
-			refused(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, "before it was run");
+			refused(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, "before pet_run()");
 			work_close(&w);
 		}
 }
@@ -420,7 +420,7 @@ static void cancel(void **state)
 			assert_int_equal(r, after < 10 ? -ECANCELED : 0);
 			if (r < 0) {
 				assert_non_null(strstr(err.msg, "cancelled"));
-				refused(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, "before it was run");
+				refused(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, "before pet_run()");
 			} else {
 				assert_int_equal(pet_read_slices(w.s, 0, 1, w.data[1], NULL), 0);
 			}

@@ -1,4 +1,4 @@
-/* Phantoms of parallel beams: their chords against sums of points along the ray, their mass, what lies where, noise. */
+/* Phantoms of parallel beams: their chords compared with sums of points along the ray, their mass, positions of shapes, noise. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* PET phantoms: what lies where, line integrals of planes against single rays and areas, totals, no symmetry in the F, noise. */
+/* PET phantoms: positions of shapes, line integrals of planes compared with single rays and areas, totals, no symmetry in the F,
+ * noise. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

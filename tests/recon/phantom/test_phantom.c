@@ -1,4 +1,5 @@
-/* Phantoms: the closed line integrals against sums of phantom_value, the shadow bounds, the noise's statistics, determinism. */
+/* Phantoms: the closed line integrals compared with sums of phantom_value, the shadow bounds, the noise's statistics,
+ * determinism. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* Phantoms of voxels: line integrals against the closed ones of the same boxes, several rays a bin, paddles, pieces of lesion. */
+/* Phantoms of voxels: line integrals compared with the closed ones of the same boxes, several rays per bin, paddles, pieces of
+ * lesion. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -251,7 +252,7 @@ static void test_no_breast(void **state)
 
 	assert_int_equal(voxel_phantom_shapes(p, &s, &err), -EBADMSG);
 	assert_null(s);
-	assert_non_null(strstr(err.msg, "nothing but air"));
+	assert_non_null(strstr(err.msg, "only air"));
 	voxel_phantom_free(p);
 }
 
