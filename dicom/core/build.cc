@@ -1,8 +1,7 @@
-/* build.cc - writing into a data set (the put, add and copy functions of dicom/core/dataset.h).
+/* build.cc - write into a data set (the put, add and copy functions of dicom/core/dataset.h).
  *
- * The dictionary gives the VR, and a value that the VR cannot hold is refused rather than cut. An element is made whole before it
- * replaces what is there, so that an error changes nothing.
- */
+ * The dictionary gives the VR. A value that the VR cannot hold is an error; it is never truncated. An element is built completely
+ * before it replaces the old one, so that an error changes nothing. */
 #include "dicom/core/dataset.h"
 
 #include <cerrno>
@@ -19,7 +18,7 @@ using namespace tomonode;
 namespace
 {
 
-constexpr size_t short_length = 65534; /* bytes of a value whose length has 16 bits */
+constexpr size_t short_length = 65534; /* bytes of a value with a 16-bit length */
 
 /* Is the data set's pixel representation signed? Decides "US or SS" (PS3.5 A.1). */
 bool pixels_signed(struct dicom_item *item)
@@ -39,7 +38,7 @@ int vr_for(struct dicom_item *item, uint32_t tag, DcmEVR *ret_vr, struct err *er
 	if (!item)
 		return err_set(err, EINVAL, "%s: no item to put it into", tag_name(tag).c_str());
 	if (vr == EVR_UNKNOWN || vr == EVR_UN)
-		return err_set(err, EINVAL, "%s: not in the dictionary, so without a value representation",
+		return err_set(err, EINVAL, "%s: not in the dictionary, so its value representation is unknown",
 			       tag_name(tag).c_str());
 	if (tag == DICOM_TAG(0x7fe0, 0x0010))
 		return err_set(err, EINVAL, "%s: pixel data are written frame by frame", tag_name(tag).c_str());
@@ -78,7 +77,7 @@ int insert(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> el
 
 int refuse_vr(uint32_t tag, DcmEVR vr, const char *what, struct err *err)
 {
-	return err_set(err, EINVAL, "%s: VR %s takes no %s", tag_name(tag).c_str(), DcmVR(vr).getVRName(), what);
+	return err_set(err, EINVAL, "%s: VR %s does not allow %s", tag_name(tag).c_str(), DcmVR(vr).getVRName(), what);
 }
 
 int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::string_view text, struct err *err)
@@ -90,15 +89,15 @@ int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::string_vie
 	if (vr == EVR_SQ || vr == EVR_OB || vr == EVR_OW || vr == EVR_UN)
 		return refuse_vr(tag, vr, "text", err);
 	if (has_short_length(vr) && text.size() > short_length)
-		return err_set(err, EMSGSIZE, "%s: %zu bytes of text, VR %s holds %zu", tag_name(tag).c_str(), text.size(),
-			       DcmVR(vr).getVRName(), short_length);
+		return err_set(err, EMSGSIZE, "%s: %zu bytes of text, but VR %s holds at most %zu", tag_name(tag).c_str(),
+			       text.size(), DcmVR(vr).getVRName(), short_length);
 	r = new_element(tag, vr, &elem, err);
 	if (r < 0)
 		return r;
 	cond = elem->putString(text.data(), (Uint32)text.size());
 	if (cond.bad())
-		return err_set(err, EINVAL, "%s: \"%s\" is no value of VR %s", tag_name(tag).c_str(), shorten(text).c_str(),
-			       DcmVR(vr).getVRName());
+		return err_set(err, EINVAL, "%s: \"%s\" is not a valid value of VR %s", tag_name(tag).c_str(),
+			       shorten(text).c_str(), DcmVR(vr).getVRName());
 	return insert(item, tag, std::move(elem), err);
 }
 
@@ -117,7 +116,7 @@ int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, siz
 		return refuse_vr(tag, vr, "real number", err);
 	for (size_t i = 0; i < n; i++) {
 		if (!std::isfinite(values[i]) || (vr == EVR_FL && !std::isfinite((float)values[i])))
-			return err_set(err, ERANGE, "%s: value %zu is %g, no finite number of VR %s", tag_name(tag).c_str(),
+			return err_set(err, ERANGE, "%s: value %zu is %g, not a finite number of VR %s", tag_name(tag).c_str(),
 				       i + 1, values[i], DcmVR(vr).getVRName());
 		if (vr == EVR_DS)
 			text += (i ? "\\" : "") + ds_format(values[i]);
@@ -242,12 +241,12 @@ int put_private(struct dicom_item *item, uint16_t group, const char *creator, ui
 	int r;
 
 	if (!item || !(group & 1) || group < 9)
-		return err_set(err, EINVAL, "group %04X is none for private elements", group);
+		return err_set(err, EINVAL, "group %04X cannot have private elements", group);
 	if (!*creator || strlen(creator) > 64)
-		return err_set(err, EINVAL, "%s: private creator \"%s\" has not 1 to 64 characters", tag_name(block).c_str(),
+		return err_set(err, EINVAL, "%s: private creator \"%s\" must have 1 to 64 characters", tag_name(block).c_str(),
 			       shorten(creator).c_str());
 	if (!vr.isStandard())
-		return err_set(err, EINVAL, "%s: \"%s\" is no value representation", tag_name(tag).c_str(),
+		return err_set(err, EINVAL, "%s: \"%s\" is not a value representation", tag_name(tag).c_str(),
 			       shorten(vr_name).c_str());
 	r = dicom_get_text(item, block, there, sizeof(there), err);
 	if (r < 0)
@@ -268,7 +267,7 @@ int add_item(struct dicom_item *item, uint32_t sequence, struct dicom_item **ret
 	OFCondition cond;
 
 	if (!item || dictionary_vr(sequence) != EVR_SQ)
-		return err_set(err, EINVAL, "%s is no sequence to add an item to", tag_name(sequence).c_str());
+		return err_set(err, EINVAL, "%s is not a sequence, so no item can be added", tag_name(sequence).c_str());
 	cond = dcm(item)->findOrCreateSequenceItem(DcmTag(key_of(sequence)), added, -2);
 	if (cond.bad() || !added)
 		return err_set(err, EINVAL, "%s: no item can be added: %s", tag_name(sequence).c_str(), cond.text());
@@ -286,7 +285,7 @@ int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, str
 		return 0;
 	if (!to || tag == DICOM_TAG(0x7fe0, 0x0010))
 		return err_set(err, EINVAL, "%s: pixel data are read and written frame by frame", tag_name(tag).c_str());
-	cond = source->loadAllDataIntoMemory(); /* a file that cannot be read any more shows here, not at writing */
+	cond = source->loadAllDataIntoMemory(); /* detect here, not while writing, a file that can no longer be read */
 	if (cond.bad())
 		return err_set(err, EIO, "%s: its value cannot be read: %s", tag_name(tag).c_str(), cond.text());
 	std::unique_ptr<DcmElement> clone(static_cast<DcmElement *>(source->clone()));
@@ -359,7 +358,7 @@ struct dicom_item *dicom_add_item(struct dicom_item *item, uint32_t sequence, st
 int dicom_add_code(struct dicom_item *item, uint32_t sequence, const char *value, const char *scheme, const char *meaning,
 		   struct err *err)
 {
-	/* Code Value is SH; longer codes have an attribute of their own (PS3.3 8.1) */
+	/* Code Value has VR SH; longer codes have their own attribute (PS3.3 8.1) */
 	uint32_t value_tag = strlen(value) > 16 ? DICOM_TAG(0x0008, 0x0119) : DICOM_TAG(0x0008, 0x0100);
 	struct dicom_item *code = dicom_add_item(item, sequence, err);
 	int r;

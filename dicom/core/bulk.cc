@@ -1,8 +1,7 @@
-/* bulk.cc - large values in pieces.
+/* bulk.cc - read and write large values in pieces.
  *
- * Reading: the walk over the file (layout.cc) noted where they lie. Writing: the data set is encoded without the value, the place
- * of the element is found by its tag, and header, value and rest go to the file one after the other.
- */
+ * Reading: the walk through the file (layout.cc) has stored their offsets. Writing: the data set is encoded without the value,
+ * the element's position is found by its tag, and header, value and the rest are written one after the other. */
 #include "dicom/core/bulk.h"
 
 #include <algorithm>
@@ -40,11 +39,11 @@ uint32_t get(const std::string &bytes, size_t at, size_t n)
 	return v;
 }
 
-/* Where the element belongs in a Part 10 file of ours: explicit VR little endian, explicit lengths, so that every element can be
- * skipped by its length. */
+/* Return the offset at which the element belongs in a Part 10 file written by tomonode: explicit VR little endian, explicit
+ * lengths, so that every element can be skipped by its length. */
 size_t place_of(const std::string &bytes, uint32_t tag)
 {
-	size_t at = 132 + 12 + get(bytes, 140, 4); /* behind the meta header, by its group length */
+	size_t at = 132 + 12 + get(bytes, 140, 4); /* after the meta header, by its group length */
 
 	while (at + 8 <= bytes.size()) {
 		uint32_t here = get(bytes, at, 2) << 16 | get(bytes, at + 2, 2);
@@ -89,10 +88,11 @@ int dicom_bulk_read(const struct dicom_file *file, uint32_t tag, uint64_t offset
 		const BulkValue *value = find_value(file, tag);
 
 		if (!value)
-			return err_set(err, ENOENT, "%s: no bytes there", tag_name(tag).c_str());
+			return err_set(err, ENOENT, "%s: has no value of bytes", tag_name(tag).c_str());
 		if (offset > value->span.size || n > value->span.size - offset)
-			return err_set(err, EINVAL, "%s: %zu bytes at %llu of %llu", tag_name(tag).c_str(), n,
-				       (unsigned long long)offset, (unsigned long long)value->span.size);
+			return err_set(err, EINVAL, "%s: %zu bytes at offset %llu are beyond its size of %llu",
+				       tag_name(tag).c_str(), n, (unsigned long long)offset,
+				       (unsigned long long)value->span.size);
 		return file->source->read(value->span.offset + offset, ret_bytes, n, err);
 	});
 }
@@ -107,10 +107,11 @@ int dicom_write_bulk(const char *path, struct dicom_file *file, uint32_t tag, ui
 		int r;
 
 		if (size > DICOM_BULK_MAX)
-			return err_set(err, EFBIG, "%s: %llu bytes, one value holds %llu", tag_name(tag).c_str(),
+			return err_set(err, EFBIG, "%s: %llu bytes, but a value holds at most %llu", tag_name(tag).c_str(),
 				       (unsigned long long)size, (unsigned long long)DICOM_BULK_MAX);
 		if (dicom_has(dicom_root(file), tag) || file->layout.has_pixels)
-			return err_set(err, EINVAL, "%s: it is there already, or there are pixel data", tag_name(tag).c_str());
+			return err_set(err, EINVAL, "%s: it exists already, or the data set has pixel data",
+				       tag_name(tag).c_str());
 		r = part10_bytes(file, UID_LittleEndianExplicitTransferSyntax, &bytes, err);
 		if (r < 0)
 			return r;
@@ -149,7 +150,7 @@ struct dicom_digest *dicom_digest_new(void)
 
 void dicom_digest_add(struct dicom_digest *d, const void *bytes, size_t n)
 {
-	/* Without a working SHA-256 no digest of ours means anything: there is no answer to give (uid.cc). */
+	/* A digest without a working SHA-256 would be wrong, so abort (uid.cc). */
 	if (EVP_DigestUpdate(d->ctx, bytes, n) != 1)
 		abort();
 }

@@ -1,5 +1,5 @@
-/* What every sink for DCMTK's encoder and receiver says of itself: always good, never full. Errors are kept aside and found
- * after. */
+/* The state that every sink for DCMTK's encoder and receiver reports: always good, never full. Errors are stored and checked
+ * later. */
 #ifndef TOMONODE_DICOM_CONSUMER_HH
 #define TOMONODE_DICOM_CONSUMER_HH
 

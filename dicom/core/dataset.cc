@@ -1,8 +1,7 @@
-/* dataset.cc - life of a data set: open, new, close.
+/* dataset.cc - life cycle of a data set: open, new, close.
  *
- * Opening walks the file first (layout.cc) and parses with DCMTK what is not pixel data. Values above `eager_size` stay in the
- * file until they are asked for.
- */
+ * Opening first walks through the file (layout.cc), then parses everything except pixel data with DCMTK. Values above
+ * `eager_size` stay in the file until they are requested. */
 #include "dicom/core/dataset.h"
 
 #include <cerrno>
@@ -16,24 +15,24 @@
 
 using namespace tomonode;
 
-constexpr Uint32 eager_size = 4096; /* bytes; larger values are loaded when they are asked for */
+constexpr Uint32 eager_size = 4096; /* bytes; larger values are loaded on request */
 
 static int open_regular(const char *path, std::shared_ptr<const Source> *ret_source, struct err *err)
 {
 	struct stat st;
 	int fd;
 
-	/* First by name: to open a device or a FIFO can do something. */
+	/* First check by name, because opening a device or a FIFO can have effects. */
 	if (stat(path, &st) < 0)
 		return err_set(err, errno, "%s", strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, EBADMSG, "a %s, no regular file", S_ISDIR(st.st_mode) ? "folder" : "special file");
+		return err_set(err, EBADMSG, "a %s, not a regular file", S_ISDIR(st.st_mode) ? "folder" : "special file");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return err_set(err, errno, "%s", strerror(errno));
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return err_set(err, EBADMSG, "no regular file");
+		return err_set(err, EBADMSG, "not a regular file");
 	}
 	if (st.st_size == 0) {
 		close(fd);
@@ -51,7 +50,7 @@ static int parse(struct dicom_file *file, struct err *err)
 				: layout.explicit_vr ? EXS_LittleEndianExplicit
 						     : EXS_LittleEndianImplicit;
 
-	/* DCMTK takes an encapsulated icon only in a transfer syntax that has fragments */
+	/* DCMTK accepts an encapsulated icon only in a transfer syntax with fragments */
 	if (layout.encapsulated) {
 		xfer = DcmXfer(layout.transfer_syntax.c_str()).getXfer();
 		if (xfer == EXS_Unknown)
@@ -114,7 +113,7 @@ int dicom_new(const char *sop_class, const char *sop_instance, struct dicom_file
 		int r;
 
 		if (!uid_valid(sop_class) || !uid_valid(sop_instance))
-			return err_set(err, EINVAL, "SOP class \"%.64s\", instance \"%.64s\": not both are UIDs", sop_class,
+			return err_set(err, EINVAL, "SOP class \"%.64s\" or instance \"%.64s\" is not a UID", sop_class,
 				       sop_instance);
 		file->transfer_syntax = UID_LittleEndianExplicitTransferSyntax;
 		r = dicom_put_text(root, DICOM_TAG(0x0008, 0x0016), sop_class, err);

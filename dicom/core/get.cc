@@ -1,10 +1,9 @@
-/* get.cc - look-ups in a data set (the getters of dicom/core/dataset.h).
+/* get.cc - read values from a data set (the getters of dicom/core/dataset.h).
  *
- * One rule for every VR: text comes from the stored bytes, numbers from the stored binary or from the whole text of a component.
- * A value of VR UN is read as the dictionary says its tag should be (a peer that did not know the tag wrote implicit little
- * endian bytes); without the dictionary it is taken as text. Undefined lengths, sequences and bulk data have no text and no
- * number.
- */
+ * The same rule applies to every VR: text is taken from the stored bytes, numbers from the stored binary value or from the whole
+ * text of a component. A value of VR UN is read with the dictionary's VR of its tag (a peer that did not know the tag wrote it as
+ * implicit little endian bytes); if the dictionary does not have the tag, as text. Undefined lengths, sequences and bulk data
+ * have neither text nor numbers. */
 #include "dicom/core/dataset.h"
 
 #include <cerrno>
@@ -40,7 +39,7 @@ DcmEVR dictionary_vr(uint32_t tag)
 namespace
 {
 
-/* The VR to read an element as. */
+/* Return the VR with which to read an element. */
 DcmEVR vr_of(DcmElement *elem, uint32_t tag)
 {
 	DcmEVR vr = elem->getTag().getVR().getValidEVR(), known;
@@ -81,13 +80,13 @@ bool is_text(DcmEVR vr)
 	}
 }
 
-/* Text whose spaces at the start mean something and in which a backslash is a character (PS3.5 6.2). */
+/* Is it a text with significant leading spaces in which a backslash is an ordinary character (PS3.5 6.2)? */
 bool is_prose(DcmEVR vr)
 {
 	return vr == EVR_ST || vr == EVR_LT || vr == EVR_UT || vr == EVR_UR;
 }
 
-/* Bytes of one binary number; 0: not such a VR. */
+/* Return the bytes of one binary number; 0: not a numeric VR. */
 size_t number_size(DcmEVR vr)
 {
 	switch (vr) {
@@ -109,11 +108,11 @@ size_t number_size(DcmEVR vr)
 
 int refuse_vr(DcmElement *elem, uint32_t tag, struct err *err)
 {
-	return err_set(err, EINVAL, "%s: VR %s has no text and no number", tag_name(tag).c_str(),
+	return err_set(err, EINVAL, "%s: VR %s has neither text nor numbers", tag_name(tag).c_str(),
 		       DcmVR(elem->ident()).getVRName());
 }
 
-/* The stored bytes of a text or of an UN value. 1, 0 (empty) or an error. */
+/* Get the stored bytes of a text or of a UN value. Return 1, 0 (empty) or an error. */
 int bytes_of(DcmElement *elem, uint32_t tag, std::string_view *ret_bytes, struct err *err)
 {
 	OFCondition cond = EC_Normal;
@@ -139,7 +138,7 @@ int bytes_of(DcmElement *elem, uint32_t tag, std::string_view *ret_bytes, struct
 	return 1;
 }
 
-/* The text without its padding. 1, 0 (nothing left) or an error. */
+/* Get the text without its padding. Return 1, 0 (nothing remains) or an error. */
 int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *ret_text, struct err *err)
 {
 	int r = bytes_of(elem, tag, ret_text, err);
@@ -148,11 +147,11 @@ int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *ret_tex
 		return r;
 	*ret_text = trim(*ret_text, !is_prose(vr));
 	if (ret_text->find('\0') != std::string_view::npos)
-		return err_set(err, EBADMSG, "%s: a NUL within its %zu bytes of text", tag_name(tag).c_str(), ret_text->size());
+		return err_set(err, EBADMSG, "%s: its %zu bytes of text contain a NUL", tag_name(tag).c_str(), ret_text->size());
 	return !ret_text->empty();
 }
 
-/* Component `index` of a text. */
+/* Reduce *text to its component `index`. */
 bool component_of(std::string_view *text, unsigned index)
 {
 	size_t stop;
@@ -167,13 +166,13 @@ bool component_of(std::string_view *text, unsigned index)
 	return !text->empty();
 }
 
-/* A number as found: whole ones exactly, others as double. */
+/* A number as stored: integers exactly, others as double. */
 struct Number {
 	bool whole = false, is_unsigned = false;
 	int64_t i = 0;
 	uint64_t u = 0;
 	double d = 0;
-	std::string text; /* as it stands there, for the error sentence */
+	std::string text; /* as stored, for the error message */
 };
 
 void set_int(Number *n, int64_t v)
@@ -199,7 +198,7 @@ void set_double(Number *n, double v)
 	n->text = text;
 }
 
-/* Little endian bytes of an UN value. */
+/* Decode the little endian bytes of a UN value. */
 void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
 {
 	size_t size = number_size(vr);
@@ -229,7 +228,7 @@ void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
 	}
 }
 
-/* US in implicit VR stands for "US or SS" where the dictionary says so; PixelRepresentation decides (PS3.5 A.1). */
+/* A US in implicit VR may be "US or SS" according to the dictionary; PixelRepresentation decides (PS3.5 A.1). */
 bool is_signed_after_all(DcmElement *elem, uint32_t tag)
 {
 	DcmItem *root = elem->getRootItem();
@@ -300,7 +299,7 @@ OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned index, 
 	return cond;
 }
 
-/* The number at `index`, finite. 1, 0 (not there) or an error. */
+/* Get the finite number at `index`. Return 1, 0 (absent) or an error. */
 int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Number *ret_n, struct err *err)
 {
 	DcmElement *elem = find(item, tag);
@@ -318,7 +317,7 @@ int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Numbe
 		if (!component_of(&bytes, index))
 			return 0;
 		if (!number_parse(bytes, &ret_n->d))
-			return err_set(err, EBADMSG, "%s: \"%s\" is no number", tag_name(tag).c_str(), shorten(bytes).c_str());
+			return err_set(err, EBADMSG, "%s: \"%s\" is not a number", tag_name(tag).c_str(), shorten(bytes).c_str());
 		ret_n->text = shorten(bytes);
 		return 1;
 	}
@@ -340,11 +339,11 @@ int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Numbe
 			return err_set(err, EIO, "%s: value %u cannot be read: %s", tag_name(tag).c_str(), index, cond.text());
 	}
 	if (!std::isfinite(ret_n->d))
-		return err_set(err, EBADMSG, "%s: \"%s\" is no finite number", tag_name(tag).c_str(), ret_n->text.c_str());
+		return err_set(err, EBADMSG, "%s: \"%s\" is not a finite number", tag_name(tag).c_str(), ret_n->text.c_str());
 	return 1;
 }
 
-/* Binary values as text, backslashes between them. */
+/* Format binary values as text, separated by backslashes. */
 int text_of_numbers(DcmElement *elem, uint32_t tag, std::string *ret_text, struct err *err)
 {
 	OFString text;
@@ -367,7 +366,7 @@ int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t size, st
 	return 1;
 }
 
-/* index < 0: the whole value. */
+/* Get component `index`; index < 0: the whole value. */
 int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_text, size_t size, struct err *err)
 {
 	DcmElement *elem = find(item, tag);
@@ -444,7 +443,7 @@ int dicom_get_double(const struct dicom_item *item, uint32_t tag, unsigned index
 int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, long *ret_value, struct err *err)
 {
 	return guarded(err, "dicom_get_int", [&] {
-		constexpr double exact = 9007199254740992.0; /* 2^53: above it a double no longer tells whole numbers apart */
+		constexpr double exact = 9007199254740992.0; /* 2^53: above it a double cannot represent every integer */
 		Number n;
 		int r = number_of(item, tag, index, &n, err);
 
@@ -453,7 +452,7 @@ int dicom_get_int(const struct dicom_item *item, uint32_t tag, unsigned index, l
 		if (n.whole && n.is_unsigned && n.u > (uint64_t)LONG_MAX)
 			return err_set(err, ERANGE, "%s: %llu is too large", tag_name(tag).c_str(), (unsigned long long)n.u);
 		if (!n.whole && (std::floor(n.d) != n.d || std::fabs(n.d) > exact))
-			return err_set(err, EBADMSG, "%s: \"%s\" is no whole number", tag_name(tag).c_str(), n.text.c_str());
+			return err_set(err, EBADMSG, "%s: \"%s\" is not a whole number", tag_name(tag).c_str(), n.text.c_str());
 		*ret_value = !n.whole ? (long)n.d : n.is_unsigned ? (long)n.u : (long)n.i;
 		return 1;
 	});

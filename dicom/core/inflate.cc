@@ -1,4 +1,4 @@
-/* inflate.cc - the deflated transfer syntax, through zlib, in bounded memory. */
+/* inflate.cc - inflate the deflated transfer syntax with zlib, in bounded memory. */
 #include "dicom/core/inflate.hh"
 
 #include <cerrno>
@@ -53,7 +53,8 @@ static int run(const Source &source, uint64_t offset, uint64_t most, int fd, z_s
 			size_t n = (size_t)std::min<uint64_t>(in.size(), source.size() - offset);
 
 			if (n == 0)
-				return err_set(err, EBADMSG, "the deflated data set breaks off after %llu bytes (%llu inflated)",
+				return err_set(err, EBADMSG,
+					       "the deflated data set is truncated after %llu bytes (%llu inflated)",
 					       (unsigned long long)z->total_in, (unsigned long long)size);
 			r = source.read(offset, in.data(), n, err);
 			if (r < 0)
@@ -93,12 +94,12 @@ int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64
 	int r, fd = nameless_file(path);
 
 	if (fd < 0)
-		return err_set(err, errno, "no place for the inflated data set: %s", strerror(errno));
+		return err_set(err, errno, "cannot create a file for the inflated data set: %s", strerror(errno));
 	auto copy_fd = std::unique_ptr<int, void (*)(int *)>(&fd, [](int *p) {
 		if (*p >= 0)
 			close(*p);
 	});
-	if (inflateInit2(&z, -MAX_WBITS) != Z_OK) /* negative: a raw stream without zlib's header */
+	if (inflateInit2(&z, -MAX_WBITS) != Z_OK) /* negative: a raw stream without a zlib header */
 		return err_set(err, ENOMEM, "no memory to inflate the data set");
 	auto stream = std::unique_ptr<z_stream, void (*)(z_stream *)>(&z, [](z_stream *p) { inflateEnd(p); });
 	r = run(source, offset, most, fd, &z, &size, err);

@@ -1,4 +1,4 @@
-/* A deflated data set (PS3.5 A.5) inflated into a file without a name. */
+/* Inflate a deflated data set (PS3.5 A.5) into a file without a name. */
 #ifndef TOMONODE_DICOM_INFLATE_HH
 #define TOMONODE_DICOM_INFLATE_HH
 
@@ -9,8 +9,8 @@
 namespace tomonode
 {
 
-/* The bytes of `source` from `offset` to its end are one raw deflate stream (at most one byte of padding follows). The copy lies
- * in the folder of `path`, or in memory where that folder takes no such file; EFBIG above `most` bytes. */
+/* Inflate the bytes of `source` from `offset` to its end: one raw deflate stream (and at most one byte of padding). The copy is
+ * stored in the folder of `path`, or in memory if that file system has no unnamed files. EFBIG: more than `most` bytes. */
 int inflate_rest(const Source &source, uint64_t offset, const char *path, uint64_t most, std::shared_ptr<const Source> *ret_copy,
 		 struct err *err);
 

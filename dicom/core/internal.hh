@@ -1,4 +1,4 @@
-/* What the sources of dicom/ share behind the C headers. */
+/* Types and functions that the sources of dicom/ share, not visible in the C headers. */
 #ifndef TOMONODE_DICOM_INTERNAL_HH
 #define TOMONODE_DICOM_INTERNAL_HH
 
@@ -14,14 +14,14 @@
 #include "dicom/core/layout.hh"
 #include "dicom/core/pixel_info.h"
 
-/* A data set. Opened: `source` and `layout` are set, and an empty (7FE0,0010)
- * stands in for the pixel data that DCMTK never sees. */
+/* A data set. If it was opened, `source` and `layout` are set, and an empty (7FE0,0010) replaces the pixel data, which DCMTK
+ * never reads. */
 struct dicom_file {
 	DcmDataset dataset;
 	std::string transfer_syntax;
-	std::shared_ptr<const tomonode::Source> source; /* NULL: made here, not read */
+	std::shared_ptr<const tomonode::Source> source; /* NULL: a new data set, not read from a file */
 	tomonode::Layout layout;
-	struct dicom_pixel_info pixels = {}; /* frames 0: not asked for yet */
+	struct dicom_pixel_info pixels = {}; /* frames 0: not yet determined */
 };
 
 namespace tomonode
@@ -31,7 +31,7 @@ inline DcmItem *dcm(struct dicom_item *item)
 {
 	return reinterpret_cast<DcmItem *>(item);
 }
-/* DCMTK's look-ups load values and are therefore not const; what they show does not change. */
+/* DCMTK's look-up functions load values and are therefore not const, but they do not change the data set. */
 inline DcmItem *dcm(const struct dicom_item *item)
 {
 	return reinterpret_cast<DcmItem *>(const_cast<struct dicom_item *>(item));
@@ -46,15 +46,15 @@ inline DcmTagKey key_of(uint32_t tag)
 	return DcmTagKey((Uint16)(tag >> 16), (Uint16)tag);
 }
 
-/* The element itself, not one inside a sequence; NULL: not there. */
+/* Find an element of the item itself, not inside a sequence. NULL: absent. */
 DcmElement *find(const struct dicom_item *item, uint32_t tag);
 
-/* The tag's VR in the dictionary; EVR_UNKNOWN: not in it. */
+/* Return the tag's VR in the dictionary; EVR_UNKNOWN: not in it. */
 DcmEVR dictionary_vr(uint32_t tag);
 
 bool uid_valid(const char *uid);
 
-/* No exception crosses the C interface: run `body`, which returns what the C function returns. */
+/* Run `body`, which returns the result of the C function, and convert every exception into an error. */
 template <typename Body> int guarded(struct err *err, const char *what, Body body)
 {
 	try {

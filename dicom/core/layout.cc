@@ -1,13 +1,12 @@
-/* layout.cc - the walk over a Part 10 file (PS3.5 chapter 7, PS3.10 chapter 7).
+/* layout.cc - the walk through a Part 10 file (PS3.5 chapter 7, PS3.10 chapter 7).
  *
- * DCMTK's parser recurses without a limit, takes truncated values for granted and keeps the first of two equal tags. So nothing
- * is handed to it that has not been walked here: every length lies inside what holds it, tags ascend, sequences are at most
- * `limit_depth` deep, counts are bounded. Only headers of elements are read: values are skipped, whatever their size.
+ * DCMTK's parser recurses without a limit, accepts truncated values and keeps the first of two equal tags. So it only gets files
+ * that this walk has checked: every length fits into the enclosing element, tags ascend, sequences are at most `limit_depth`
+ * deep, counts are bounded. Only the headers of elements are read; values are skipped, whatever their size.
  *
- * Where implicit VR leaves open whether a value is a sequence, the dictionary decides for public tags; a private or unknown value
- * that begins with an item tag is walked as a sequence, so that DCMTK, which may know the private tag, never descends where this
- * walk has not been.
- */
+ * If implicit VR does not tell whether a value is a sequence, the dictionary decides for public tags. A private or unknown value
+ * that begins with an item tag is walked as a sequence, so that DCMTK, which may know the private tag, never descends into data
+ * that this walk has not checked. */
 #include "dicom/core/layout.hh"
 
 #include <algorithm>
@@ -48,11 +47,11 @@ constexpr Mode implicit_le = {false, false}, explicit_le = {true, false};
 
 struct Element {
 	uint32_t tag = 0, length = 0;
-	char vr[3] = ""; /* "" in implicit VR and for item tags */
+	char vr[3] = ""; /* "" with implicit VR and for item tags */
 	uint64_t at = 0, value = 0;
 };
 
-/* PS3.5 table 7.1-1: two reserved bytes and a length of 32 bits; the others have 16 bits. */
+/* PS3.5 table 7.1-1: two reserved bytes and a 32-bit length; other VRs have 16 bits. */
 bool vr_is_long(const char *vr)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV", "UC", "UN", "UR", "UT", "UV"};
@@ -95,7 +94,7 @@ class Walker
 	uint64_t window_at_ = 0;
 };
 
-/* Bytes whose meaning the tag alone does not give (dicom/core/bulk.h). */
+/* Is the value bytes whose meaning does not follow from the tag alone (dicom/core/bulk.h)? */
 bool is_bulk(const Element &e, Mode mode)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "UN"};
@@ -148,8 +147,8 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 	int r;
 
 	if (end - at < 8)
-		return err_set(err_, EBADMSG, "offset %llu: %llu bytes are left where an element begins", (unsigned long long)at,
-			       (unsigned long long)(end - at));
+		return err_set(err_, EBADMSG, "offset %llu: only %llu bytes remain where an element begins",
+			       (unsigned long long)at, (unsigned long long)(end - at));
 	r = bytes(at, b, 8);
 	if (r < 0)
 		return r;
@@ -166,7 +165,7 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 			e.value = at + 8;
 		} else if (vr_is_long(e.vr)) {
 			if (end - at < 12)
-				return err_set(err_, EBADMSG, "%s at offset %llu breaks off before its length",
+				return err_set(err_, EBADMSG, "%s at offset %llu is truncated before its length",
 					       tag_name(e.tag).c_str(), (unsigned long long)at);
 			r = bytes(at + 8, b + 8, 4);
 			if (r < 0)
@@ -174,7 +173,7 @@ int Walker::header(uint64_t at, uint64_t end, Mode mode, Element *ret_e)
 			e.length = get32(b + 8, mode.big_endian);
 			e.value = at + 12;
 		} else {
-			return err_set(err_, EBADMSG, "%s at offset %llu: \"%s\" is no value representation",
+			return err_set(err_, EBADMSG, "%s at offset %llu: \"%s\" is not a value representation",
 				       tag_name(e.tag).c_str(), (unsigned long long)at,
 				       shorten(std::string_view(e.vr, 2)).c_str());
 		}
@@ -194,9 +193,9 @@ int Walker::count_one(const Element &e)
 int Walker::fits(const Element &e, uint64_t end)
 {
 	if (e.length > end - e.value)
-		return err_set(err_, EBADMSG, "%s at offset %llu declares %lu bytes, %llu are there%s", tag_name(e.tag).c_str(),
-			       (unsigned long long)e.at, (unsigned long)e.length, (unsigned long long)(end - e.value),
-			       end == layout_->end ? "" : " in what holds it");
+		return err_set(err_, EBADMSG, "%s at offset %llu declares %lu bytes, but only %llu remain%s",
+			       tag_name(e.tag).c_str(), (unsigned long long)e.at, (unsigned long)e.length,
+			       (unsigned long long)(end - e.value), end == layout_->end ? "" : " in the enclosing element");
 	return 0;
 }
 
@@ -216,7 +215,7 @@ bool Walker::is_sequence(const Element &e, uint64_t end, Mode mode)
 	       ((uint32_t)get16(b, mode.big_endian) << 16 | get16(b + 2, mode.big_endian)) == tag_item;
 }
 
-/* The element's value and all in it; *ret_next: offset of what follows. */
+/* Walk through the element's value and everything in it; *ret_next: offset of what follows. */
 int Walker::value(const Element &e, uint64_t end, Mode mode, unsigned depth, uint64_t *ret_next)
 {
 	int r;
@@ -242,7 +241,7 @@ int Walker::value(const Element &e, uint64_t end, Mode mode, unsigned depth, uin
 		if (vr == EVR_SQ || vr == EVR_UNKNOWN || vr == EVR_UN)
 			return sequence(e, end, mode, depth, ret_next);
 	}
-	return err_set(err_, EBADMSG, "%s at offset %llu has an undefined length and is no sequence", tag_name(e.tag).c_str(),
+	return err_set(err_, EBADMSG, "%s at offset %llu has an undefined length but is not a sequence", tag_name(e.tag).c_str(),
 		       (unsigned long long)e.at);
 }
 
@@ -268,7 +267,7 @@ int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, 
 		if (delimited && item.tag == tag_sequence_end && item.length == 0)
 			break;
 		if (item.tag != tag_item)
-			return err_set(err_, EBADMSG, "%s at offset %llu: (%04X,%04X) at offset %llu, where an item is due",
+			return err_set(err_, EBADMSG, "%s at offset %llu: (%04X,%04X) at offset %llu, where an item is expected",
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, item.tag >> 16, item.tag & 0xffff,
 				       (unsigned long long)item.at);
 		if (++n_items > limit_items)
@@ -334,7 +333,7 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 	return 0;
 }
 
-/* (7FE0,0010) of the data set itself: noted, and kept from DCMTK. */
+/* Store the position of the data set's own (7FE0,0010) and skip it, so that DCMTK does not read it. */
 int Walker::root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
 {
 	int r;
@@ -367,7 +366,7 @@ int Walker::root_pixels(const Element &e, uint64_t end, uint64_t *ret_next)
 	return 0;
 }
 
-/* Elements from `at` to `end`, or to the item delimiter; *ret_next: offset of what follows. */
+/* Walk through elements from `at` to `end`, or to the item delimiter; *ret_next: offset of what follows. */
 int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsigned depth, uint64_t *ret_next)
 {
 	uint32_t last = 0;
@@ -384,11 +383,12 @@ int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsign
 			break;
 		}
 		if (e.tag >> 16 == 0xfffe || e.tag >> 16 == 0x0000 || e.tag >> 16 == 0x0002)
-			return err_set(err_, EBADMSG, "(%04X,%04X) at offset %llu, where an element of the data set is due",
+			return err_set(err_, EBADMSG, "(%04X,%04X) at offset %llu, where an element of the data set is expected",
 				       e.tag >> 16, e.tag & 0xffff, (unsigned long long)at);
 		if (!first && e.tag <= last)
-			return err_set(err_, EBADMSG, "%s at offset %llu stands %s (%04X,%04X)", tag_name(e.tag).c_str(),
-				       (unsigned long long)at, e.tag == last ? "twice:" : "after", last >> 16, last & 0xffff);
+			return err_set(err_, EBADMSG, "%s at offset %llu %s (%04X,%04X)", tag_name(e.tag).c_str(),
+				       (unsigned long long)at, e.tag == last ? "occurs twice:" : "must not follow", last >> 16,
+				       last & 0xffff);
 		r = count_one(e);
 		if (r < 0)
 			return r;
@@ -404,7 +404,7 @@ int Walker::dataset(uint64_t at, uint64_t end, bool delimited, Mode mode, unsign
 	return 0;
 }
 
-/* Group 0002: always explicit little endian (PS3.10 7.1). */
+/* Walk through group 0002: always explicit little endian (PS3.10 7.1). */
 int Walker::meta(uint64_t *ret_end)
 {
 	uint64_t at = 132, declared_end = 0, size = source_.size();
@@ -414,15 +414,15 @@ int Walker::meta(uint64_t *ret_end)
 	int r;
 
 	if (size < 132 + 8)
-		return err_set(err_, EBADMSG, "%llu bytes: no DICOM file", (unsigned long long)size);
+		return err_set(err_, EBADMSG, "%llu bytes: not a DICOM file", (unsigned long long)size);
 	r = bytes(128, mark, 4);
 	if (r < 0)
 		return r;
 	if (memcmp(mark, "DICM", 4) != 0)
-		return err_set(err_, EBADMSG, "no \"DICM\" at offset 128: no DICOM Part 10 file");
+		return err_set(err_, EBADMSG, "no \"DICM\" at offset 128: not a DICOM Part 10 file");
 	for (uint32_t last = 0; at < size; last = e.tag) {
 		if (size - at < 8)
-			return err_set(err_, EBADMSG, "offset %llu: %llu bytes are left where an element begins",
+			return err_set(err_, EBADMSG, "offset %llu: only %llu bytes remain where an element begins",
 				       (unsigned long long)at, (unsigned long long)(size - at));
 		r = bytes(at, b, 2);
 		if (r < 0)
@@ -433,7 +433,7 @@ int Walker::meta(uint64_t *ret_end)
 		if (r < 0)
 			return r;
 		if (e.tag <= last)
-			return err_set(err_, EBADMSG, "%s at offset %llu stands after (%04X,%04X)", tag_name(e.tag).c_str(),
+			return err_set(err_, EBADMSG, "%s at offset %llu must not follow (%04X,%04X)", tag_name(e.tag).c_str(),
 				       (unsigned long long)at, last >> 16, last & 0xffff);
 		r = e.length == undefined ? err_set(err_, EBADMSG, "%s at offset %llu has an undefined length",
 						    tag_name(e.tag).c_str(), (unsigned long long)at)
@@ -448,7 +448,7 @@ int Walker::meta(uint64_t *ret_end)
 			declared_end = at + le32(b);
 		} else if (e.tag == 0x00020010) {
 			if (e.length > sizeof(b))
-				return err_set(err_, EBADMSG, "%s: %lu bytes are no UID", tag_name(e.tag).c_str(),
+				return err_set(err_, EBADMSG, "%s: its %lu bytes are not a UID", tag_name(e.tag).c_str(),
 					       (unsigned long)e.length);
 			r = bytes(e.value, b, e.length);
 			if (r < 0)
@@ -457,16 +457,17 @@ int Walker::meta(uint64_t *ret_end)
 		}
 	}
 	if (declared_end != 0 && declared_end != at)
-		return err_set(err_, EBADMSG,
-			       "(0002,0000) FileMetaInformationGroupLength puts the data set at offset %llu, it begins at %llu",
-			       (unsigned long long)declared_end, (unsigned long long)at);
+		return err_set(
+			err_, EBADMSG,
+			"(0002,0000) FileMetaInformationGroupLength gives offset %llu for the data set, but it begins at %llu",
+			(unsigned long long)declared_end, (unsigned long long)at);
 	if (layout_->transfer_syntax.empty())
 		return err_set(err_, EBADMSG, "no (0002,0010) TransferSyntaxUID");
 	*ret_end = at;
 	return 0;
 }
 
-/* PS3.5 annex A, PS3.6 annex A. */
+/* Determine the encoding from the transfer syntax, PS3.5 annex A, PS3.6 annex A. */
 int encoding(Layout *layout, bool *ret_deflated, struct err *err)
 {
 	static const char prefix[] = "1.2.840.10008.1.2.";
@@ -477,10 +478,9 @@ int encoding(Layout *layout, bool *ret_deflated, struct err *err)
 	layout->big_endian = uid == "1.2.840.10008.1.2.2";
 	if (!layout->explicit_vr || layout->big_endian || *ret_deflated || uid == "1.2.840.10008.1.2.1")
 		return 0;
-	/* JPIP: the pixels are at another place, and one of the two deflates its data set */
+	/* JPIP: the pixels are stored elsewhere, and one of the two deflates its data set */
 	if (uid.compare(0, strlen(prefix), prefix) != 0 || uid == "1.2.840.10008.1.2.4.94" || uid == "1.2.840.10008.1.2.4.95")
-		return err_set(err, ENOTSUP, "(0002,0010) TransferSyntaxUID \"%s\" is not one that can be read",
-			       shorten(uid).c_str());
+		return err_set(err, ENOTSUP, "(0002,0010) TransferSyntaxUID \"%s\" is not supported", shorten(uid).c_str());
 	layout->encapsulated = true;
 	return 0;
 }

@@ -1,7 +1,6 @@
-/* new_file.cc - PATH.part is new (a leftover of that name is removed), gets all its bytes, is synced, renamed to PATH, and the
- * folder is synced: PATH is there whole or not at all. After every few megabytes the kernel is told to start writing them back,
- * so that the sync at the end finds little to do.
- */
+/* new_file.cc - create PATH.part (an old file of that name is removed), write and sync it, rename it to PATH, and sync the
+ * folder, so that PATH is complete or absent. After every few megabytes the kernel is asked to begin the write-back, so that the
+ * final sync takes little time. */
 #include "dicom/core/new_file.hh"
 
 #include <cerrno>
@@ -31,7 +30,7 @@ void NewFile::write_back()
 {
 	if (at - started_ < write_back_step)
 		return;
-	/* only a hint: where it is not known, the sync at the end does the work */
+	/* only a hint: if it is not supported, the final sync does the work */
 	sync_file_range(fd, (off_t)started_, (off_t)(at - started_), SYNC_FILE_RANGE_WRITE);
 	started_ = at;
 }
@@ -62,7 +61,7 @@ int NewFile::create(const char *file_path, struct err *err)
 
 	path = file_path;
 	if (unlink(name.c_str()) < 0 && errno != ENOENT)
-		return err_set(err, errno, "%s: removing what is left of an earlier attempt: %s", name.c_str(), strerror(errno));
+		return err_set(err, errno, "%s: removing the file of an earlier attempt: %s", name.c_str(), strerror(errno));
 	fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return err_set(err, errno, "%s: %s", name.c_str(), strerror(errno));
@@ -70,8 +69,8 @@ int NewFile::create(const char *file_path, struct err *err)
 	return 0;
 }
 
-/* So the file lies in one piece, too. In memory (tmpfs) reserving costs as much as writing: there the free space is looked at,
- * which promises less. */
+/* Reserving also keeps the file contiguous. In memory (tmpfs) it would take as long as writing, so there only the free space is
+ * checked, which guarantees less. */
 int NewFile::reserve(uint64_t size, struct err *err)
 {
 	struct statfs fs;
@@ -79,8 +78,8 @@ int NewFile::reserve(uint64_t size, struct err *err)
 	if (fstatfs(fd, &fs) < 0)
 		return 0;
 	if ((uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize < size)
-		return err_set(err, ENOSPC, "%s: %llu bytes to write, space for %llu", part.c_str(), (unsigned long long)size,
-			       (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize);
+		return err_set(err, ENOSPC, "%s: %llu bytes to write, but there is space for %llu only", part.c_str(),
+			       (unsigned long long)size, (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize);
 	if (fs.f_type != TMPFS_MAGIC && fallocate(fd, 0, 0, (off_t)size) < 0 && (errno == ENOSPC || errno == EDQUOT))
 		return err_set(err, errno, "%s: reserving %llu bytes: %s", part.c_str(), (unsigned long long)size,
 			       strerror(errno));

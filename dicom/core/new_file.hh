@@ -1,4 +1,4 @@
-/* A file that is there whole or not at all. */
+/* Write a file atomically: it appears under its name complete or not at all. */
 #ifndef TOMONODE_DICOM_NEW_FILE_HH
 #define TOMONODE_DICOM_NEW_FILE_HH
 
@@ -10,8 +10,8 @@
 namespace tomonode
 {
 
-/* create, put ..., publish; what was not published is removed with the object. sync and link_name are publish in two steps, for
- * many files of a folder. */
+/* Call create(), put() repeatedly, publish(). The destructor removes an unpublished file. For many files in a folder, sync(),
+ * link_name() and sync_folder() replace publish(). */
 struct NewFile {
 	std::string path, part;
 	int fd = -1;
@@ -22,16 +22,16 @@ struct NewFile {
 	NewFile &operator=(const NewFile &) = delete;
 	~NewFile();
 	int create(const char *path, struct err *err);
-	/* A disk that cannot hold `size` bytes shows now. */
+	/* Reserve space; fails if the disk cannot hold `size` bytes. */
 	int reserve(uint64_t size, struct err *err);
 	int put(const void *bytes, size_t n, struct err *err);
-	int sync(struct err *err); /* fsync, close */
+	int sync(struct err *err); /* fsync() and close() */
 	int link_name(struct err *err);
 	int sync_folder(struct err *err);
-	int publish(struct err *err); /* all three */
+	int publish(struct err *err); /* sync(), link_name() and sync_folder() */
 
       private:
-	uint64_t started_ = 0; /* of the bytes written, handed to write-back */
+	uint64_t started_ = 0; /* bytes already passed to the kernel for write-back */
 	void write_back();
 };
 

@@ -1,7 +1,6 @@
 /* number.cc - decimal strings (VR DS, PS3.5 section 6.2: at most 16 bytes of 0-9 + - E e .).
  *
- * Both directions go through std::to_chars and std::from_chars: exact rounding, no locale.
- */
+ * Both directions use std::to_chars and std::from_chars: exact rounding, no locale. */
 #include "dicom/core/number.hh"
 
 #include <charconv>
@@ -25,7 +24,7 @@ static bool to_text(double value, std::chars_format format, int precision, std::
 	return true;
 }
 
-/* "1.2500e-07" -> "1.25e-7", "1.500" -> "1.5", "-0" -> "0": the same value in fewer characters. */
+/* Shorten a number without changing its value: "1.2500e-07" -> "1.25e-7", "1.500" -> "1.5", "-0" -> "0". */
 static std::string squeeze(const std::string &text)
 {
 	size_t e = text.find('e');
@@ -55,9 +54,9 @@ std::string ds_format(double value)
 
 	if (!std::isfinite(value))
 		return best;
-	/* plain decimals first: an exponent must earn its place by being nearer */
+	/* plain decimals first: an exponent is used only if it is more precise */
 	for (std::chars_format format : {std::chars_format::fixed, std::chars_format::scientific}) {
-		/* -1: the shortest text that reads back as the same value; then fewer and fewer decimals, until it fits */
+		/* -1: the shortest text with the same value; then fewer and fewer decimals until it fits */
 		for (int precision = -1; precision != -2; precision = precision < 0 ? 17 : precision == 0 ? -2 : precision - 1) {
 			std::string text;
 			double back, gap;
@@ -65,15 +64,14 @@ std::string ds_format(double value)
 			if (!to_text(value, format, precision, &text))
 				continue;
 			text = squeeze(text);
-			if (text.size() > ds_size ||
-			    !number_parse(text, &back)) /* the last also refuses a rounding up to infinity */
+			if (text.size() > ds_size || !number_parse(text, &back)) /* also rejects rounding up to infinity */
 				continue;
 			gap = std::fabs(back - value);
 			if (best.empty() || gap < best_gap) {
 				best = text;
 				best_gap = gap;
 			}
-			break; /* fewer decimals are no better */
+			break; /* fewer decimals are not more precise */
 		}
 	}
 	return best;

@@ -1,8 +1,7 @@
-/* part10.cc - a data set as the bytes of a file (PS3.10 7.1).
+/* part10.cc - encode a data set as the bytes of a file (PS3.10 7.1).
  *
- * The meta header is written by hand (DCMTK would put its own implementation into it); the data set comes from DCMTK's encoder,
- * sequences and items with explicit lengths.
- */
+ * The meta header is written here (DCMTK would put its own implementation into it); DCMTK encodes the data set, with explicit
+ * lengths of sequences and items. */
 #include "dicom/core/part10.hh"
 
 #include <cerrno>
@@ -19,7 +18,7 @@ namespace tomonode
 namespace
 {
 
-/* Collects what the encoder writes. */
+/* Collects the bytes from the encoder. */
 class StringConsumer : public Consumer
 {
       public:
@@ -53,7 +52,7 @@ void put16(std::string *out, unsigned v)
 	out->push_back((char)(v >> 8 & 0xff));
 }
 
-/* An element of the meta header; text is padded to an even length as its VR asks. */
+/* Append an element of the meta header; text is padded to an even length as its VR requires. */
 void put_meta(std::string *out, unsigned element, const char *vr, std::string value)
 {
 	if (value.size() & 1)

@@ -1,4 +1,4 @@
-/* The bytes of an object that stand before its frames. */
+/* The bytes of an object that precede its frames. */
 #ifndef TOMONODE_DICOM_PART10_HH
 #define TOMONODE_DICOM_PART10_HH
 
@@ -9,10 +9,10 @@
 namespace tomonode
 {
 
-/* Preamble, meta header and the data set in Explicit VR Little Endian, as they stand in a file; transfer_syntax is what the meta
- * header says, one that keeps the data set explicit and little endian. EINVAL without SOP class or instance. */
+/* Encode preamble, meta header and the data set in Explicit VR Little Endian, as in a file. transfer_syntax: value for the meta
+ * header; its data set must be explicit and little endian. EINVAL: SOP class or instance is missing. */
 int part10_bytes(struct dicom_file *file, const char *transfer_syntax, std::string *ret_bytes, struct err *err);
-/* The data set alone, appended. */
+/* Append the encoded data set alone. */
 int dataset_bytes(struct dicom_file *file, bool implicit, std::string *ret_bytes, struct err *err);
 
 } // namespace tomonode

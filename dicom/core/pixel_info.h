@@ -1,4 +1,4 @@
-/* How the stored values of an object are encoded: what its header says of (7FE0,0010). */
+/* The encoding of an object's stored values, from the attributes that describe (7FE0,0010). */
 #ifndef TOMONODE_DICOM_PIXEL_INFO_H
 #define TOMONODE_DICOM_PIXEL_INFO_H
 

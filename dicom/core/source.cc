@@ -1,4 +1,4 @@
-/* source.cc - bytes of a file for our own walk (pread) and for DCMTK's parser (an input stream with a factory). */
+/* source.cc - read a file for layout.cc (pread) and for DCMTK's parser (an input stream with a factory). */
 #include "dicom/core/source.hh"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tomonode
 {
 
-constexpr size_t window_size = 16384; /* the parser takes the stream in bits of 2 to 8 bytes */
+constexpr size_t window_size = 16384; /* the parser reads the stream in pieces of 2 to 8 bytes */
 
 Source::~Source()
 {
@@ -139,7 +139,7 @@ class SpanFactory : public DcmInputStreamFactory
 	{
 		return new SpanFactory(*this);
 	}
-	/* DCMTK knows its own two kinds only; nothing in it looks at the answer for this one. */
+	/* DCMTK knows only its own two kinds; none of its code uses the value for this one. */
 	DcmInputStreamFactoryType ident() const override
 	{
 		return DFT_DcmInputTempFileStreamFactory;
@@ -152,7 +152,7 @@ class SpanFactory : public DcmInputStreamFactory
 
 } // namespace
 
-/* The base class keeps the producer's address only, so that it may be built after it. */
+/* The base class only stores the producer's address, so the producer may be constructed after it. */
 SpanStream::SpanStream(const std::shared_ptr<const SpanList> &list, uint64_t at)
     : DcmInputStream(&producer_), list_(list), start_(at), producer_(list, at)
 {

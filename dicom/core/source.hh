@@ -1,9 +1,8 @@
-/* Where the bytes of a data set are: a descriptor, shared by everything that may still read from it.
+/* The source of a data set's bytes: a descriptor, shared by all objects that may still read from it.
  *
- * `Source` reads at an offset (thread-safe). `SpanStream` presents some spans of it, one after the other, to DCMTK's parser;
- * large values are skipped and fetched through the descriptor when they are asked for, so neither the file's name nor its data
- * set need to live that long.
- */
+ * `Source` reads at an offset (thread-safe). `SpanStream` presents a list of its spans as one stream to DCMTK's parser. Large
+ * values are skipped and read through the descriptor on request, so the file may lose its name, and the data set its memory,
+ * before that. */
 #ifndef TOMONODE_DICOM_SOURCE_HH
 #define TOMONODE_DICOM_SOURCE_HH
 
@@ -24,7 +23,7 @@ class Source
       public:
 	Source(int fd, uint64_t size) : fd_(fd), size_(size)
 	{
-	} /* takes fd over */
+	} /* takes ownership of fd */
 	~Source();
 	Source(const Source &) = delete;
 	Source &operator=(const Source &) = delete;
@@ -37,7 +36,7 @@ class Source
 	{
 		return fd_;
 	}
-	/* All n bytes at `offset`, or an error (EIO where the file has become shorter). */
+	/* Read exactly n bytes at `offset`. EIO: also if the file has become shorter. */
 	int read(uint64_t offset, void *ret_bytes, size_t n, struct err *err) const;
 
       private:
@@ -49,13 +48,13 @@ struct Span {
 	uint64_t offset, size;
 };
 
-/* The spans as one run of bytes. */
+/* A list of spans, read as one contiguous stream. */
 struct SpanList {
 	std::shared_ptr<const Source> source;
 	std::vector<Span> spans;
 
 	uint64_t size() const;
-	/* Up to n bytes from position `at` of the run; the number read, 0 at the end and after a read error. */
+	/* Read up to n bytes from position `at` of the stream; return their number, 0 at the end and after a read error. */
 	size_t read(uint64_t at, void *ret_bytes, size_t n) const;
 };
 
@@ -86,7 +85,7 @@ class SpanProducer : public DcmProducer
       private:
 	std::shared_ptr<const SpanList> list_;
 	uint64_t at_, size_;
-	std::vector<unsigned char> window_; /* bytes of the run from window_at_ on */
+	std::vector<unsigned char> window_; /* bytes of the stream from window_at_ on */
 	uint64_t window_at_;
 };
 

@@ -1,8 +1,7 @@
 /* uid.cc - UIDs and digests.
  *
- * A made UID is "2.25." and the decimal of a UUID (PS3.5 B.2): at most 5 + 39 characters. Version and variant bits are set as
- * RFC 4122 and its successor RFC 9562 ask: version 4 for a random one, 8 (hash of one's own choice) for one out of a text.
- */
+ * A generated UID is "2.25." and the decimal value of a UUID (PS3.5 B.2): at most 5 + 39 characters. Version and variant bits are
+ * set according to RFC 4122 and its successor RFC 9562: version 4 for a random one, 8 (custom hash) for one from a text. */
 #include "dicom/core/internal.hh"
 
 #include <cerrno>
@@ -19,7 +18,7 @@ static void sha256(const void *bytes, size_t n, unsigned char ret_digest[32])
 {
 	unsigned int size = 0;
 
-	/* Without a working SHA-256 no UID and no digest of ours means anything: there is no answer to give. */
+	/* A UID or digest without a working SHA-256 would be wrong, so abort. */
 	if (EVP_Digest(n ? bytes : "", n, ret_digest, &size, EVP_sha256(), nullptr) != 1 || size != 32)
 		abort();
 }
@@ -57,7 +56,7 @@ void dicom_uid_random(char ret_uid[DICOM_UID_SIZE])
 	do
 		n = getrandom(uuid, sizeof(uuid), 0);
 	while (n < 0 && errno == EINTR);
-	if (n != (ssize_t)sizeof(uuid)) /* getrandom(2): up to 256 bytes never come short */
+	if (n != (ssize_t)sizeof(uuid)) /* getrandom(2) always returns requests of up to 256 bytes completely */
 		abort();
 	uid_from_uuid(uuid, 4, ret_uid);
 }
@@ -86,7 +85,7 @@ bool uid_valid(const char *uid)
 		if (uid[i] == '.' ? starts : uid[i] < '0' || uid[i] > '9')
 			return false;
 		if (starts && uid[i] == '0' && uid[i + 1] != '.' && uid[i + 1] != '\0')
-			return false; /* a component with a leading zero */
+			return false; /* a component with a leading zero is invalid */
 	}
 	return true;
 }
@@ -103,7 +102,7 @@ const char *dicom_uid_name(const char *uid)
 bool dicom_is_storage_class(const char *uid)
 {
 	static const char dicom_root[] = "1.2.840.10008.";
-	static const char storage_arc[] = "1.2.840.10008.5.1.4.1.1."; /* also classes younger than DCMTK's list */
+	static const char storage_arc[] = "1.2.840.10008.5.1.4.1.1."; /* also accepts classes newer than DCMTK's list */
 
 	if (!uid || !tomonode::uid_valid(uid))
 		return false;

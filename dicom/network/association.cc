@@ -22,12 +22,12 @@
 #define PDV_COMMAND 1
 #define PDV_LAST 2
 
-/* The head of a PDV: its length must fit, and a command has an end. */
+/* Check the head of a PDV: its length must fit its PDU, and a command must not be too long. */
 static int check_pdv(struct association_io *io)
 {
 	uint64_t length = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 | (uint64_t)io->pdv[2] << 8 | io->pdv[3];
 
-	/* Of the PDU the last byte of this head is not counted off yet. */
+	/* The last byte of this head has not yet been subtracted from the PDU. */
 	if (length < 2 || length - 1 > io->body_left) {
 		io->malformed = "a presentation data value is longer than its PDU";
 		return -1;
@@ -44,7 +44,7 @@ static int check_pdv(struct association_io *io)
 	return 0;
 }
 
-/* Follow the stream: where PDUs and PDVs begin and end. 0, or -1 when a PDV leaves its PDU. */
+/* Track the PDUs and PDVs in the stream. Return 0, or -1 if a PDV exceeds its PDU. */
 static int track(struct association_io *io, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
@@ -108,7 +108,8 @@ static ssize_t write_some(struct association_io *io, const uint8_t *p, size_t n,
 	return send(io->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
 }
 
-/* All n bytes within the time that a write may take: 0, or -1 (errno, and in io). more: they can wait for the next ones. */
+/* Write all n bytes within the time limit of a write: 0, or -1 (errno, also stored in io). more: these bytes may wait for the
+ * next ones. */
 static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool more)
 {
 	int64_t deadline = earlier(io, deadline_now() + (int64_t)io->timeout * 1000);
@@ -166,15 +167,16 @@ class association_connection : public DcmTCPConnection
 		return !io->tls;
 	}
 
-	/* 0 < answer <= n, 0: the peer closed, -1: errno. Waits within a PDU until its deadline; between PDUs DCMTK has asked
-	 * networkDataAvailable() before. */
+	/* Return 0 < count <= n, 0: the peer closed, -1: errno. Within a PDU, waits until its deadline; between PDUs DCMTK has
+	 * called networkDataAvailable() before. */
 	ssize_t read(void *buf, size_t n) override
 	{
 		ssize_t got;
 
 		if (io->ahead_n > 0)
 			return serve(buf, n);
-		/* Heads are small: take what there is behind them as well. Bodies go straight to where they are wanted. */
+		/* Heads are small: also read the bytes after them that are available. Bodies are read directly into the caller's
+		 * buffer. */
 		if (n < sizeof(io->ahead) / 2) {
 			got = receive(nullptr, 0);
 			return got > 0 ? serve(buf, n) : got;
@@ -182,7 +184,7 @@ class association_connection : public DcmTCPConnection
 		return receive(buf, n);
 	}
 
-	/* All n bytes, or -1. */
+	/* Write all n bytes; -1: error. */
 	ssize_t write(void *buf, size_t n) override
 	{
 		const uint8_t *p = (const uint8_t *)buf;
@@ -196,10 +198,10 @@ class association_connection : public DcmTCPConnection
 	{
 		int64_t deadline = deadline_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
 
-		/* Most often the next PDU is there already: reading it is as cheap as asking. */
+		/* The next PDU is often available already: reading it costs no more than polling. */
 		if (io->ahead_n > 0 || fill() > 0)
 			return OFTrue;
-		/* The end of the connection and an error count as readable: read() will report them. */
+		/* The end of the connection and errors count as readable: read() will report them. */
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return OFTrue;
 		acknowledge();
@@ -248,7 +250,8 @@ class association_connection : public DcmTCPConnection
 		return (ssize_t)n;
 	}
 
-	/* The peer may hold back the rest of its PDU until it hears from us (Nagle): before we wait, tell it all we have. */
+	/* The peer may delay the rest of its PDU until it receives an acknowledgement (Nagle): acknowledge everything before
+	 * waiting. */
 	void acknowledge()
 	{
 		int on = 1;
@@ -256,7 +259,8 @@ class association_connection : public DcmTCPConnection
 		setsockopt(getSocket(), IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
 	}
 
-	/* What is there now: into the read-ahead buffer (buf NULL) or to buf. > 0, 0 (closed), -1 (errno EAGAIN: nothing yet). */
+	/* Read the bytes available now: into the read-ahead buffer (buf NULL) or to buf. Return > 0, 0 (closed), -1 (errno
+	 * EAGAIN: nothing yet). */
 	ssize_t take(void *buf, size_t n)
 	{
 		uint8_t *to = buf ? (uint8_t *)buf : io->ahead;
@@ -292,7 +296,7 @@ class association_connection : public DcmTCPConnection
 		return got;
 	}
 
-	/* take(), but waits: within a PDU until its deadline. */
+	/* Like take(), but waits: within a PDU until its deadline. */
 	ssize_t receive(void *buf, size_t n)
 	{
 		bool within = io->head_have > 0 || io->body_left > 0;
@@ -326,7 +330,8 @@ class association_layer : public DcmTransportLayer
 	{
 	}
 
-	/* Where a connection was handed over, it takes the number of the one that DCMTK made, which is closed by that. */
+	/* A connection that was handed over replaces the one that DCMTK opened: it gets its descriptor number, which closes
+	 * DCMTK's. */
 	DcmTransportConnection *createConnection(DcmNativeSocketType fd, OFBool secure) override
 	{
 		if (secure)
@@ -383,7 +388,7 @@ void association_close_within(struct association_io *io, int seconds)
 	io->closing = deadline_now() + (int64_t)seconds * 1000;
 }
 
-/* DCMTK's texts may hold several lines. */
+/* Copy one of DCMTK's texts, which may have several lines, as one line. */
 static void one_line(const char *text, char *ret, size_t size)
 {
 	size_t n = 0;
@@ -404,7 +409,7 @@ int association_fail(struct err *err, const struct association_io *io, const OFC
 	if (objection)
 		return err_set(err, objection, "%s: %s", what, words);
 	if (io->wants_tls)
-		return err_set(err, EPROTONOSUPPORT, "%s: it answered plain DICOM with TLS: this port wants TLS (tls = true)",
+		return err_set(err, EPROTONOSUPPORT, "%s: it answered plain DICOM with TLS: this port requires TLS (tls = true)",
 			       what);
 	if (io->malformed)
 		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
@@ -412,7 +417,7 @@ int association_fail(struct err *err, const struct association_io *io, const OFC
 		return err_set(err, ETIMEDOUT, "%s: the peer stopped within a message and was silent for %d s", what,
 			       io->timeout);
 	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(text, "DUL network read timeout"))
-		return err_set(err, ETIMEDOUT, "%s: nothing came from the peer in time", what);
+		return err_set(err, ETIMEDOUT, "%s: no data received from the peer in time", what);
 	if (cond == DUL_PEERABORTEDASSOCIATION)
 		return err_set(err, ECONNRESET, "%s: the peer aborted the association", what);
 	if (io->error == EPIPE || io->error == ECONNRESET || cond == DUL_NETWORKCLOSED || strstr(text, "DUL network closed"))
@@ -430,7 +435,7 @@ bool association_uid_ok(const char *uid)
 {
 	size_t n = strlen(uid);
 
-	/* Leading zeros of a component are against the rule but common; they harm nothing here. */
+	/* Leading zeros of a component violate the rule but are common and harmless here. */
 	return n > 0 && n <= 64 && strspn(uid, "0123456789.") == n && uid[0] != '.' && uid[n - 1] != '.' && !strstr(uid, "..");
 }
 
@@ -454,7 +459,7 @@ bool association_uncompressed(const char *ts)
 
 bool association_storable(const char *ts)
 {
-	/* No JPEG 2000 and no video: nothing here reads them, and a sender that offers them has another one as well. */
+	/* No JPEG 2000 and no video: they cannot be decoded, and a sender that offers them also offers another one. */
 	static const char *const encodings[] = {
 		UID_RLELosslessTransferSyntax,	  UID_JPEGProcess14SV1TransferSyntax, UID_JPEGProcess14TransferSyntax,
 		UID_JPEGLSLosslessTransferSyntax, UID_JPEGLSLossyTransferSyntax,      UID_JPEGProcess1TransferSyntax,

@@ -1,7 +1,6 @@
-/* Storage Commitment Push Model, the side that asks (PS3.4 annex J): an N-ACTION names what was stored and a transaction UID; an
- * N-EVENT-REPORT says, sooner or later, which of it the peer answers for. The report comes on the same association or on one
- * that the peer opens (node/receive/intake.c); both end in a struct commit_handler.
- */
+/* Storage Commitment Push Model, the requesting side (SCU, PS3.4 annex J): an N-ACTION names the stored objects and a transaction
+ * UID; later an N-EVENT-REPORT names the objects for which the peer takes responsibility. The report is received on the same
+ * association or on one that the peer opens (node/receive/intake.c); both call a struct commit_handler. */
 #ifndef TOMONODE_DICOM_COMMIT_H
 #define TOMONODE_DICOM_COMMIT_H
 
@@ -14,16 +13,16 @@ extern "C" {
 #define COMMIT_CLASS "1.2.840.10008.1.20.1"	 /* Storage Commitment Push Model SOP Class */
 #define COMMIT_INSTANCE "1.2.840.10008.1.20.1.1" /* its one well-known instance */
 
-#define COMMIT_ITEMS_MAX 16384	    /* objects in one transaction */
-#define COMMIT_BYTES_MAX (4u << 20) /* of a report's data set: 256 for each of them */
-#define COMMIT_NO_REASON 0x0110	    /* Failure Reason where the report has none: processing failure (PS3.3 C.14.1.1) */
+#define COMMIT_ITEMS_MAX 16384	    /* most objects per transaction */
+#define COMMIT_BYTES_MAX (4u << 20) /* longest data set of a report, bytes: 256 for each object */
+#define COMMIT_NO_REASON 0x0110	    /* Failure Reason if the report has none: processing failure (PS3.3 C.14.1.1) */
 
 /* DIMSE status values of an N-EVENT-REPORT response (PS3.7 annex C). */
 enum commit_status {
 	COMMIT_ACCEPTED = 0x0000,
 	COMMIT_FAILED = 0x0110,	   /* processing failure: the peer may report again */
 	COMMIT_NO_EVENT = 0x0113,  /* no such event type */
-	COMMIT_INVALID = 0x0115,   /* invalid argument: no report, or of a transaction that we do not know */
+	COMMIT_INVALID = 0x0115,   /* invalid argument: malformed report, or unknown transaction */
 	COMMIT_NO_CLASS = 0x0118,  /* no such SOP class */
 	COMMIT_TOO_LARGE = 0x0213, /* resource limitation */
 };
@@ -46,24 +45,27 @@ struct commit_report {
 
 struct commit_handler {
 	void *ctx;
-	/* A report, checked for form. The answer is the status of the response: COMMIT_ACCEPTED when it is written down. */
+	/* Process a report whose form has been checked. Return the status of the response: COMMIT_ACCEPTED if the report is
+	 * stored durably. */
 	uint16_t (*report)(void *ctx, const struct commit_report *report);
 };
 
 struct scu;
 
-/* The N-ACTION over an association whose contexts held COMMIT_CLASS. 0 with *ret_status: the peer's answer. ENOTSUP: it took no
- * context for the class; other errors: the association is gone. A report that comes before the answer goes to the handler. */
+/* Send the N-ACTION over an association that was opened with a context for COMMIT_CLASS. Return 0 with the peer's *ret_status.
+ * ENOTSUP: the peer accepted no context for the class; after other errors the association is unusable. A report that is received
+ * before the response is passed to the handler. */
 int scu_commit(struct scu *scu, const char *transaction, const struct commit_object *objects, size_t n,
 	       const struct commit_handler *handler, uint16_t *ret_status, struct err *err);
-/* Wait so long for a report on this association: 1 one was handled, 0 none came; negative: the association is over. */
+/* Wait this long for a report on this association. Return 1: one was handled, 0: none was received; negative: the association has
+ * ended. */
 int scu_commit_wait(struct scu *scu, int seconds, const struct commit_handler *handler, struct err *err);
 
-/* The data set of a report, in little endian. EBADMSG: what is wrong with it. Clear it in any case. */
+/* Parse a report's data set, in little endian. EBADMSG: the message says what is wrong. Clear the report in every case. */
 int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report, struct err *err);
 void commit_report_clear(struct commit_report *report);
 
-/* "0112 no such object" and the like, of PS3.3 C.14.1.1. */
+/* Return "0112 no such object" or a similar text, from PS3.3 C.14.1.1. */
 const char *commit_failure_text(uint16_t failure);
 
 #ifdef __cplusplus

@@ -1,11 +1,10 @@
-/* commit_parse.cc - the data set of a storage commitment report, read by hand.
+/* commit_parse.cc - parse the data set of a storage commitment report.
  *
- * Three attributes count: Transaction UID (0008,1195), Referenced SOP Sequence (0008,1199) and Failed SOP Sequence (0008,1198).
- * It comes over the network and is read in the process that holds the association, so nothing of it reaches DCMTK's parser:
- * every length is held against what is there, sequences may be 8 deep, and memory is that of the items alone.
- * Whoever passed the report on without knowing a sequence's VR has made it UN: its items are then Implicit VR Little Endian, in
- * whatever the rest is (PS3.5 6.2.2, CP-246).
- */
+ * Only three attributes are used: Transaction UID (0008,1195), Referenced SOP Sequence (0008,1199) and Failed SOP Sequence
+ * (0008,1198). The report is received from the network and parsed in the process of the association, so DCMTK's parser gets none
+ * of it: every length is checked against the bytes present, sequences may be 8 deep, and only the items need memory. A system
+ * that passed the report on without knowing a sequence's VR has changed it to UN: its items are then Implicit VR Little Endian,
+ * whatever the encoding of the rest (PS3.5 6.2.2, CP-246). */
 #include "dicom/network/commit.h"
 
 #include <errno.h>
@@ -33,8 +32,8 @@ struct reader {
 
 struct element {
 	uint32_t tag, length; /* UNDEFINED: up to a delimiter */
-	const uint8_t *value; /* length bytes are there, unless it is undefined */
-	bool explicit_inside; /* has what its items hold VRs? */
+	const uint8_t *value; /* length bytes, unless the length is undefined */
+	bool explicit_inside; /* do the elements in its items have VRs? */
 };
 
 static uint32_t get16(const uint8_t *p)
@@ -47,7 +46,7 @@ static uint32_t get32(const uint8_t *p)
 	return get16(p) | get16(p + 2) << 16;
 }
 
-/* VRs whose length has 4 bytes behind 2 reserved ones, PS3.5 7.1.2. */
+/* VRs with a 4-byte length after 2 reserved bytes, PS3.5 7.1.2. */
 static bool long_vr(const uint8_t *vr)
 {
 	static const char names[] = "OB OD OF OL OV OW SQ SV UC UN UR UT UV";
@@ -58,7 +57,7 @@ static bool long_vr(const uint8_t *vr)
 	return false;
 }
 
-/* The next element's head; its value, where the length is defined, is passed over. 1, 0 (the end), or EBADMSG. */
+/* Read the next element's head; its value is skipped if the length is defined. Return 1, 0 (the end), or EBADMSG. */
 static int next(struct reader *r, struct element *e, struct err *err)
 {
 	size_t left = (size_t)(r->end - r->p), head = 8;
@@ -82,13 +81,14 @@ static int next(struct reader *r, struct element *e, struct err *err)
 	}
 	e->value = r->p + head;
 	if (e->length != UNDEFINED && e->length > left - head)
-		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) has length %u, %zu bytes are left", e->tag >> 16,
+		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) has length %u, but %zu bytes remain", e->tag >> 16,
 			       e->tag & 0xffff, e->length, left - head);
 	r->p += head + (e->length == UNDEFINED ? 0 : e->length);
 	return 1;
 }
 
-/* Past a value of undefined length, of which the head was read: items up to the delimiter, in each elements up to its own. */
+/* Skip a value of undefined length whose head has been read: items up to the delimiter, in each item elements up to its
+ * delimiter. */
 static int skip_undefined(struct reader *r, const struct element *what, int depth, struct err *err)
 {
 	uint32_t delimiter = what->tag == TAG_ITEM ? TAG_ITEM_END : TAG_SEQUENCE_END;
@@ -111,7 +111,7 @@ static int skip_undefined(struct reader *r, const struct element *what, int dept
 	return got < 0 ? got : err_set(err, EBADMSG, "commitment report: a sequence without an end");
 }
 
-/* Padding off the end, and what is left must be a UID. */
+/* Strip the padding; the rest must be a UID. */
 static int get_uid(const struct element *e, char ret_uid[DICOM_UID_SIZE], struct err *err)
 {
 	size_t n = e->length;
@@ -119,12 +119,12 @@ static int get_uid(const struct element *e, char ret_uid[DICOM_UID_SIZE], struct
 	while (n > 0 && n <= DICOM_UID_SIZE && (e->value[n - 1] == '\0' || e->value[n - 1] == ' '))
 		n--;
 	if (n >= DICOM_UID_SIZE)
-		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) of %u bytes is no UID", e->tag >> 16,
+		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) of %u bytes is not a UID", e->tag >> 16,
 			       e->tag & 0xffff, e->length);
 	memcpy(ret_uid, e->value, n);
 	ret_uid[n] = '\0';
 	if (strlen(ret_uid) != n || !association_uid_ok(ret_uid))
-		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) is no UID", e->tag >> 16, e->tag & 0xffff);
+		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) is not a UID", e->tag >> 16, e->tag & 0xffff);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 
 	if (n == COMMIT_ITEMS_MAX)
 		return err_set(err, EBADMSG, "commitment report: more than %d items", COMMIT_ITEMS_MAX);
-	if ((n & (n - 1)) == 0) { /* room for a power of two */
+	if ((n & (n - 1)) == 0) { /* space for a power of two */
 		items = (struct commit_item *)realloc(report->items, (n ? 2 * n : 1) * sizeof(items[0]));
 		if (!items)
 			return err_set(err, ENOMEM, "commitment report: no memory");
@@ -171,7 +171,7 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 	return 0;
 }
 
-/* What an element holds. Of undefined length: up to the end of what it stands in. */
+/* Return a reader of an element's content. For an undefined length: up to the end of the enclosing element. */
 static struct reader within(const struct reader *r, const struct element *e)
 {
 	return (struct reader){e->value, e->length == UNDEFINED ? r->end : e->value + e->length, e->explicit_inside};
@@ -189,7 +189,7 @@ static int read_sequence(struct reader *r, bool delimited, bool failed, struct c
 		if (delimited && e.tag == TAG_SEQUENCE_END)
 			return 0;
 		if (e.tag != TAG_ITEM)
-			return err_set(err, EBADMSG, "commitment report: (%04x,%04x) stands where an item should", e.tag >> 16,
+			return err_set(err, EBADMSG, "commitment report: (%04x,%04x) where an item is expected", e.tag >> 16,
 				       e.tag & 0xffff);
 		got = read_item(&inner, e.length == UNDEFINED, failed, &item, err);
 		if (got == 0)

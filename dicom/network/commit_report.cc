@@ -5,7 +5,7 @@
 
 #include "dicom/core/consumer.hh"
 
-/* The data set in memory, up to a limit; the rest is counted and dropped, so that the protocol goes on. */
+/* Collects the data set in memory up to a limit; the rest is counted and dropped, so that the protocol continues. */
 class bounded : public tomonode::Consumer
 {
       public:
@@ -50,7 +50,7 @@ static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const bounded &data,
 
 	if (strcmp(rq->AffectedSOPClassUID, COMMIT_CLASS) != 0)
 		return COMMIT_NO_CLASS;
-	if (rq->EventTypeID != 1 && rq->EventTypeID != 2) /* all committed; failures exist (PS3.4 J.3.3) */
+	if (rq->EventTypeID != 1 && rq->EventTypeID != 2) /* event types: all committed; failures exist (PS3.4 J.3.3) */
 		return COMMIT_NO_EVENT;
 	if (data.overflow)
 		return COMMIT_TOO_LARGE;

@@ -1,4 +1,4 @@
-/* One N-EVENT-REPORT whose command has come: its data set, the handler, the response. Private to dicom/ (C++). */
+/* Serve one N-EVENT-REPORT whose command has been received: its data set, the handler, the response. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_COMMIT_REPORT_HH
 #define TOMONODE_DICOM_COMMIT_REPORT_HH
 
@@ -10,16 +10,16 @@
 #include "dicom/network/association.hh"
 #include "dicom/network/commit.h"
 
-/* 0: answered, whatever the answer was; negative: the association is of no more use. `what` is for sentences. */
+/* Return 0 if a response was sent, whatever its status; negative: the association is unusable. `what`: used in messages. */
 int commit_report_serve(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout,
 			const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id, const struct commit_handler *handler,
 			const char *what, struct err *err);
 
-/* A data set that nobody wants, out of the way. */
+/* Receive and discard a data set that is not needed. */
 int commit_data_drop(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout, const char *what,
 		     struct err *err);
 
-/* Transfer syntaxes that commit_report_parse() reads. */
+/* Can commit_report_parse() read this transfer syntax? */
 bool commit_transfer_syntax(const char *uid, bool *ret_explicit);
 
 #endif

@@ -1,8 +1,7 @@
-/* commit_scu.cc - asking for storage commitment over an association that we opened, and reports on the same one.
+/* commit_scu.cc - request storage commitment over an association opened by this process, and receive reports on it.
  *
- * A peer may report at any time once it has the request, also before it has answered that: whoever waits for something takes
- * reports on the way.
- */
+ * A peer may send a report at any time after it has received the request, even before it has responded to it: every function that
+ * waits for a message handles reports meanwhile. */
 #include "dicom/network/commit_report.hh"
 #include "dicom/network/deadline.hh"
 #include "dicom/network/scu.hh"
@@ -21,7 +20,7 @@ static OFCondition build(const char *transaction, const struct commit_object *ob
 	for (size_t i = 0; cond.good() && i < n; i++) {
 		DcmItem *item = nullptr;
 
-		cond = to->findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2 /* a new one */);
+		cond = to->findOrCreateSequenceItem(DCM_ReferencedSOPSequence, item, -2 /* append a new one */);
 		if (cond.good())
 			cond = item->putAndInsertString(DCM_ReferencedSOPClassUID, objects[i].sop_class);
 		if (cond.good())
@@ -30,14 +29,14 @@ static OFCondition build(const char *transaction, const struct commit_object *ob
 	return cond;
 }
 
-/* A message that is not the one that was waited for: 1 a report, handled; negative: the association is over. */
+/* Handle a message other than the expected one. Return 1: it was a report; negative: the association has ended. */
 static int other_message(struct scu *s, const T_DIMSE_Message *msg, T_ASC_PresentationContextID id,
 			 const struct commit_handler *handler, struct err *err)
 {
 	int rc;
 
 	if (msg->CommandField != DIMSE_N_EVENT_REPORT_RQ)
-		return err_set(err, EPROTO, "%s sent command 0x%04x where a report of storage commitment was due", s->who,
+		return err_set(err, EPROTO, "%s sent command 0x%04x where a report of storage commitment was expected", s->who,
 			       (unsigned)msg->CommandField);
 	rc = commit_report_serve(s->assoc, &s->io, s->dimse_timeout, &msg->msg.NEventReportRQ, id, handler, s->who, err);
 	return rc < 0 ? rc : 1;
@@ -73,7 +72,7 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	int rc;
 
 	if (!context)
-		return err_set(err, ENOTSUP, "%s took no context for storage commitment", s->who);
+		return err_set(err, ENOTSUP, "%s accepted no presentation context for storage commitment", s->who);
 	cond = build(transaction, objects, n, &data);
 	if (cond.bad())
 		return err_set(err, ENOMEM, "%s: request of storage commitment: %s", s->who, cond.text());
@@ -86,12 +85,12 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	strcpy(rq->RequestedSOPInstanceUID, COMMIT_INSTANCE);
 	rq->ActionTypeID = 1; /* request storage commitment, PS3.4 J.3.2 */
 	rq->DataSetType = DIMSE_DATASET_PRESENT;
-	s->broken = true; /* until all went well */
+	s->broken = true; /* until everything has succeeded */
 	cond = DIMSE_sendMessageUsingMemoryData(s->assoc, context, &msg, nullptr, &data, nullptr, nullptr);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
 	deadline = deadline_now() + (int64_t)s->dimse_timeout * 1000;
-	for (;;) { /* reports come in between, but not for ever */
+	for (;;) { /* reports may be received meanwhile, but the time is limited */
 		int64_t left = deadline - deadline_now();
 
 		rc = left > 0 ? receive(s, (int)((left + 999) / 1000), &id, &msg, err) : 0;
@@ -109,7 +108,7 @@ static int ask(struct scu *s, const char *transaction, const struct commit_objec
 	if (msg.msg.NActionRSP.MessageIDBeingRespondedTo != message)
 		return err_set(err, EPROTO, "%s answered N-ACTION number %u with number %u", s->who, message,
 			       (unsigned)msg.msg.NActionRSP.MessageIDBeingRespondedTo);
-	if (msg.msg.NActionRSP.DataSetType != DIMSE_DATASET_NULL) { /* an action reply: nothing in it is wanted */
+	if (msg.msg.NActionRSP.DataSetType != DIMSE_DATASET_NULL) { /* an action reply: its data are not needed */
 		rc = commit_data_drop(s->assoc, &s->io, s->dimse_timeout, s->who, err);
 		if (rc < 0)
 			return rc;
@@ -136,7 +135,7 @@ extern "C" int scu_commit(struct scu *s, const char *transaction, const struct c
 			  const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
 {
 	if (s->broken)
-		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	if (n == 0 || n > COMMIT_ITEMS_MAX)
 		return err_set(err, EINVAL, "%s: storage commitment of %zu objects; allowed: 1 to %d", s->who, n,
 			       COMMIT_ITEMS_MAX);
@@ -151,7 +150,7 @@ extern "C" int scu_commit(struct scu *s, const char *transaction, const struct c
 extern "C" int scu_commit_wait(struct scu *s, int seconds, const struct commit_handler *handler, struct err *err)
 {
 	if (s->broken)
-		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	try {
 		return wait_for_report(s, seconds, handler, err);
 	} catch (const std::exception &e) {

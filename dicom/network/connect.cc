@@ -1,4 +1,4 @@
-/* connect.cc - TCP connections of our own making. The resolver has its own timeouts (resolv.conf); all the rest is ours. */
+/* connect.cc - open TCP connections. The resolver has its own timeouts (resolv.conf); all other timeouts are set here. */
 #include "dicom/network/connect.hh"
 
 #include "dicom/network/deadline.hh"
@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* 0, or an errno. */
+/* Connect to one address. Return 0 or an errno value. */
 static int connect_address(const struct addrinfo *to, int64_t deadline, int *ret_fd)
 {
 	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -53,14 +53,15 @@ int connect_open(const char *host, int port, int timeout, const char *who, int *
 	snprintf(service, sizeof(service), "%d", port);
 	code = getaddrinfo(host, service, &hints, &list);
 	if (code != 0)
-		return err_set(err, EHOSTUNREACH, "%s: the name '%s' is not known (%s)", who, host, gai_strerror(code));
+		return err_set(err, EHOSTUNREACH, "%s: the name '%s' cannot be resolved (%s)", who, host, gai_strerror(code));
 	for (const struct addrinfo *a = list; a; a = a->ai_next)
 		n_left++;
 	code = EHOSTUNREACH;
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next, n_left--) {
 		int64_t now = deadline_now();
 
-		/* An address that does not answer leaves the others their share. */
+		/* Each address gets a share of the remaining time, so that one that does not respond leaves time for the
+		 * others. */
 		code = connect_address(a, now < deadline ? now + (deadline - now) / n_left : now, &fd);
 	}
 	freeaddrinfo(list);

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Bytes after which the kernel is asked to begin writing to the disk, so that the fsync at the end finds little left to do. */
+/* Number of bytes after which the kernel is asked to begin the write-back, so that the final fsync takes little time. */
 #define WRITE_BACK_STEP (2u << 20)
 
 file_writer::file_writer(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx) : data_(data), ctx_(ctx)
@@ -54,7 +54,7 @@ void file_writer::put(const void *bytes, size_t n)
 	}
 }
 
-/* Give the full buffer to the thread and wait until the next one is free. */
+/* Pass the full buffer to the thread and wait until the next one is free. */
 void file_writer::next_buffer()
 {
 	std::unique_lock<std::mutex> hold(lock_);
@@ -109,7 +109,7 @@ void file_writer::consume(const buffer &b)
 	if (!error_)
 		error_ = data_(ctx_, b.bytes.get(), b.n);
 	if (!error_ && written_ - pushed_ >= WRITE_BACK_STEP) {
-		/* Only a hint: a file system without it loses nothing but time. */
+		/* Only a hint: a file system without it only takes longer. */
 		(void)sync_file_range(fd_, (off_t)pushed_, (off_t)(written_ - pushed_), SYNC_FILE_RANGE_WRITE);
 		pushed_ = written_;
 	}

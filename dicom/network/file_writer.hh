@@ -1,10 +1,8 @@
-/* The way of a data set from the network to its file: a thread that writes while the next bytes are received. Private to dicom/
- * (C++).
+/* Write a data set from the network to its file in a separate thread, while the next bytes are received. Private to dicom/ (C++).
  *
- * put() copies into a ring of buffers; the thread takes them in order, writes them, hands them to the digest, and asks the kernel
- * early to begin the write-back. An error of the file is latched: what comes after it is dropped, and nothing ever fails on the
- * way. One object at a time: begin, put..., finish.
- */
+ * put() copies into a ring of buffers; the thread writes them in order, passes them to the digest, and asks the kernel early to
+ * begin the write-back. The first error of the file is stored; later bytes are dropped, and put() never fails. One object at a
+ * time: begin, put..., finish. */
 #ifndef TOMONODE_DICOM_FILE_WRITER_HH
 #define TOMONODE_DICOM_FILE_WRITER_HH
 
@@ -21,16 +19,16 @@
 class file_writer
 {
       public:
-	/* data: what every written chunk goes to; an errno from it counts as an error of the file. */
+	/* data: called for every chunk written; an errno value that it returns counts as an error of the file. */
 	file_writer(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx);
 	~file_writer();
 	file_writer(const file_writer &) = delete;
 	file_writer &operator=(const file_writer &) = delete;
 
-	/* The next object goes to fd (-1: it is dropped). head: written first, without a look of `data`. */
+	/* Begin the next object, written to fd (-1: dropped). head: written first, not passed to `data`. */
 	void begin(int fd, const void *head, size_t n);
 	void put(const void *bytes, size_t n);
-	/* Wait until everything is written. Answers the error (errno, 0 none), and the bytes of the file. */
+	/* Wait until everything is written. Return the error (errno value, 0: none), and the bytes of the file. */
 	int finish(uint64_t *ret_written);
 
       private:
@@ -47,13 +45,13 @@ class file_writer
 	int (*data_)(void *ctx, const void *bytes, size_t n);
 	void *ctx_;
 	int fd_ = -1;
-	int error_ = 0;			    /* of the object; the thread's while buffers are full, ours else */
-	uint64_t written_ = 0, pushed_ = 0; /* bytes in the file; bytes that the kernel was asked to write back */
+	int error_ = 0; /* for the current object; owned by the thread while buffers are full, else by the caller */
+	uint64_t written_ = 0, pushed_ = 0; /* bytes in the file; bytes already passed to the kernel for write-back */
 
 	buffer ring_[FILE_WRITER_BUFFERS];
 	unsigned fill_ = 0, drain_ = 0; /* counters; buffer = counter modulo FILE_WRITER_BUFFERS */
 	bool end_ = false;
-	std::mutex lock_; /* of fill_, drain_, end_ */
+	std::mutex lock_; /* guards fill_, drain_, end_ */
 	std::condition_variable filled_, drained_;
 	std::thread thread_;
 };

@@ -9,10 +9,10 @@
 
 #include "dicom/network/association.hh"
 
-#define META_MAX (1 << 20)	/* bytes of a meta header that are believed */
+#define META_MAX (1 << 20)	/* largest meta header, bytes */
 #define PDU_HEAD 12		/* of a P-DATA-TF with one PDV, PS3.8 9.3.5 */
-#define PIECE_BYTES (512 << 10) /* sent at a time ... */
-#define PIECE_PDUS 64		/* ... but for peers that take small PDUs */
+#define PIECE_BYTES (512 << 10) /* bytes sent at a time ... */
+#define PIECE_PDUS 64		/* ... except for peers that accept only small PDUs */
 
 static int read_exactly(int fd, void *buf, size_t n, off_t at)
 {
@@ -46,7 +46,7 @@ static int read_uid(int fd, off_t at, size_t n, char ret[DICOM_UID_SIZE])
 	return 0;
 }
 
-/* Walk group 0002 (Explicit VR Little Endian, PS3.10 7.1) to the data set behind it. */
+/* Walk through group 0002 (Explicit VR Little Endian, PS3.10 7.1) to the data set after it. */
 static int read_meta(struct outgoing *f, const char *path, struct err *err)
 {
 	uint8_t head[12];
@@ -63,7 +63,7 @@ static int read_meta(struct outgoing *f, const char *path, struct err *err)
 		if (read_exactly(f->fd, head, 8, at) < 0)
 			break;
 		if (head[0] != 2 || head[1] != 0)
-			break; /* the data set begins */
+			break; /* the data set begins here */
 		element = (uint16_t)(head[2] | head[3] << 8);
 		n = (size_t)(head[6] | head[7] << 8);
 		if (!memcmp(head + 4, "OB", 2) || !memcmp(head + 4, "UN", 2)) {
@@ -73,18 +73,18 @@ static int read_meta(struct outgoing *f, const char *path, struct err *err)
 			value += 4;
 		}
 		if (n > META_MAX)
-			return err_set(err, EBADMSG, "%s: element (0002,%04x) says it has %zu bytes", path, element, n);
+			return err_set(err, EBADMSG, "%s: element (0002,%04x) declares %zu bytes", path, element, n);
 		if ((element == 0x0002 && read_uid(f->fd, value, n, f->sop_class) < 0) ||
 		    (element == 0x0003 && read_uid(f->fd, value, n, f->sop_instance) < 0) ||
 		    (element == 0x0010 && read_uid(f->fd, value, n, f->transfer_syntax) < 0))
-			return err_set(err, EBADMSG, "%s: element (0002,%04x) is no UID", path, element);
+			return err_set(err, EBADMSG, "%s: element (0002,%04x) is not a UID", path, element);
 		at = value + (off_t)n;
 	}
 	f->data = at;
 	if (!f->sop_class[0] || !f->sop_instance[0] || !f->transfer_syntax[0])
 		return err_set(err, EBADMSG, "%s: the meta header lacks SOP class, SOP instance or transfer syntax", path);
 	if (f->data >= f->size)
-		return err_set(err, EBADMSG, "%s: no data set behind the meta header", path);
+		return err_set(err, EBADMSG, "%s: no data set after the meta header", path);
 	if ((f->size - f->data) & 1)
 		return err_set(err, EBADMSG, "%s: the data set has an odd length of %lld bytes", path,
 			       (long long)(f->size - f->data));
@@ -141,7 +141,8 @@ int outgoing_piece_fill(struct outgoing_piece *p, const struct outgoing *f, uint
 		off_t left = f->size - at - (off_t)data;
 		size_t step = left < (off_t)p->most ? (size_t)left : p->most;
 
-		/* P-DATA-TF of one PDV, PS3.8 9.3.5: lengths of what follows, context, message control (last, data set) */
+		/* P-DATA-TF with one PDV, PS3.8 9.3.5: lengths of the following bytes, context, message control (last, data
+		 * set) */
 		to[0] = 4;
 		to[1] = 0;
 		put_be32(to + 2, step + 6);
@@ -154,7 +155,8 @@ int outgoing_piece_fill(struct outgoing_piece *p, const struct outgoing *f, uint
 		data += step;
 		n++;
 	}
-	if (preadv(f->fd, parts, n, at) != (ssize_t)data) /* in part, or an error: the plain way, which tells which */
+	if (preadv(f->fd, parts, n, at) !=
+	    (ssize_t)data) /* partial read, or an error: read again with pread, which returns which one */
 		for (int i = 0; i < n && rc == 0; at += (off_t)parts[i].iov_len, i++)
 			rc = read_exactly(f->fd, parts[i].iov_base, parts[i].iov_len, at);
 	*ret_data = data;

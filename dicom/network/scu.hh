@@ -1,5 +1,5 @@
-/* An association that we opened; shared by store_scu.cc, which opens it and sends objects, and commit_scu.cc, which asks for
- * storage commitment over it. Private to dicom/ (C++). */
+/* An association opened by this process; shared by store_scu.cc, which opens it and sends objects, and commit_scu.cc, which
+ * requests storage commitment over it. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_SCU_HH
 #define TOMONODE_DICOM_SCU_HH
 
@@ -18,8 +18,8 @@ struct scu {
 	T_ASC_Network *net = nullptr;
 	T_ASC_Association *assoc = nullptr;
 	struct tls_context *tls = nullptr;
-	T_ASC_Parameters *params = nullptr; /* until the association owns them */
-	char who[160] = "";		    /* "AET at host:port", for sentences */
+	T_ASC_Parameters *params = nullptr; /* owned until the association owns them */
+	char who[160] = "";		    /* "AET at host:port", for messages */
 	int dimse_timeout = 30;
 	int acse_timeout = 30;
 	bool broken = false;

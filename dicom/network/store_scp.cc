@@ -1,12 +1,10 @@
 /* store_scp.cc - one association from its request to its end.
  *
  * Invariants:
- * - The stream handed to DCMTK always reports that all is well. DCMTK 3.6.7 reads on for ever when a write fails in the last
- *   fragment, and reports success for a file whose last buffer could not be written; so the error is latched in the sink and
- *   judged here.
- * - The response is sent by us, after the handler's end() has made the object durable or thrown it away.
- * - For each begin() that gave a descriptor there is exactly one end().
- */
+ * - The stream passed to DCMTK always reports success. DCMTK 3.6.7 reads for ever if a write fails in the last fragment, and
+ *   reports success for a file whose last buffer could not be written; so the sink stores the error and this file checks it.
+ * - This file sends the response, after the handler's end() has made the object durable or discarded it.
+ * - For each begin() that returned a descriptor there is exactly one end(). */
 #include "dcmtk/config/osconfig.h"
 
 #include "dcmtk/dcmdata/dcuid.h"
@@ -32,9 +30,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GOODBYE_SECONDS 2 /* that a released or aborted peer gets to close its side */
+#define GOODBYE_SECONDS 2 /* time for a peer to close its side after a release or abort, s */
 
-/* Where DCMTK puts the bytes of a data set. */
+/* The object that receives a data set's bytes from DCMTK. */
 class sink : public tomonode::Consumer
 {
       public:
@@ -61,7 +59,7 @@ class sink_stream : public DcmOutputStream
 	}
 };
 
-/* Everything one association needs. */
+/* State of one association. */
 struct scp {
 	const struct scp_conf *conf;
 	const struct scp_handler *handler;
@@ -70,7 +68,7 @@ struct scp {
 	T_ASC_Association *assoc = nullptr;
 	char calling[17] = "", called[17] = "", host[64] = "";
 	bool admitted = false;
-	std::unique_ptr<file_writer> file; /* made with the first object */
+	std::unique_ptr<file_writer> file; /* created for the first object */
 
 	~scp()
 	{
@@ -113,7 +111,7 @@ static void meta_put(struct meta *m, uint16_t element, const char *vr, const voi
 		m->bytes[m->n++] = pad;
 }
 
-/* All values are shorter than 65 bytes, so that 1024 are enough. */
+/* All values are shorter than 65 bytes, so 1024 bytes are enough. */
 static void meta_build(struct meta *m, const struct scp_object *o)
 {
 	const uint8_t version[2] = {0, 1};
@@ -151,7 +149,7 @@ static void peer_address(int fd, char *ret, size_t size)
 		memmove(ret, ret + 7, strlen(ret + 7) + 1);
 }
 
-/* Wait for the first byte and look at it, without taking it: TLS and plain DICOM are told apart before either is tried. */
+/* Wait for the first byte and peek at it: it tells TLS from plain DICOM before either is tried. */
 static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err *err)
 {
 	uint8_t b[2] = {0, 0};
@@ -165,24 +163,24 @@ static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err 
 	}
 	n = recv(fd, b, sizeof(b), MSG_PEEK | MSG_DONTWAIT);
 	if (n <= 0)
-		return err_set(err, ENODATA, "%s connected and closed without a word", s->host);
+		return err_set(err, ENODATA, "%s connected and closed the connection without sending anything", s->host);
 	if (b[0] == 0x16 && (n < 2 || b[1] == 0x03)) {
 		if (s->conf->tls)
 			return 0;
 		return err_set(
 			err, EPROTONOSUPPORT,
-			"%s began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender, or let it "
-			"call a port with TLS",
+			"%s began a TLS handshake, but this port uses plain DICOM: switch TLS off at the sender, or let it "
+			"use a port with TLS",
 			s->host);
 	}
 	if (b[0] == 0x01 && s->conf->tls)
 		return err_set(
 			err, EPROTONOSUPPORT,
-			"%s speaks plain DICOM, but this port wants TLS: switch TLS on at the sender, or let it call a port "
-			"without",
+			"%s uses plain DICOM, but this port requires TLS: switch TLS on at the sender, or let it use a port "
+			"without TLS",
 			s->host);
 	if (b[0] != 0x01)
-		return err_set(err, EPROTO, "%s does not speak %s: the first byte is 0x%02x, not %s", s->host,
+		return err_set(err, EPROTO, "%s does not use %s: the first byte is 0x%02x, not %s", s->host,
 			       s->conf->tls ? "TLS" : "DICOM", b[0],
 			       s->conf->tls ? "a handshake (0x16)" : "an A-ASSOCIATE-RQ (0x01)");
 	return 0;
@@ -204,7 +202,7 @@ static bool storage_class(const char *uid)
 	return association_uid_ok(uid) && dicom_is_storage_class(uid);
 }
 
-/* Accept each context that we can serve, with the first transfer syntax the peer names that we can keep. */
+/* Accept each context that can be served, with the first proposed transfer syntax that can be stored. */
 static OFCondition answer_contexts(struct scp *s)
 {
 	T_ASC_Parameters *params = s->assoc->params;
@@ -229,7 +227,7 @@ static OFCondition answer_contexts(struct scp *s)
 					   : association_storable(ts))
 				chosen = ts;
 		}
-		if (chosen) /* who reports commitment is the class' SCP, and says so (PS3.4 J.3.3) */
+		if (chosen) /* the peer that reports commitment has the SCP role of this class, and negotiates it (PS3.4 J.3.3) */
 			cond = ASC_acceptPresentationContext(params, pc.presentationContextID, chosen,
 							     commitment ? pc.proposedRole : ASC_SC_ROLE_DEFAULT);
 		else
@@ -257,7 +255,7 @@ static int negotiate(struct scp *s, struct err *err)
 	if (ASC_getApplicationContextName(s->assoc->params, context, sizeof(context)).bad() ||
 	    strcmp(context, UID_StandardApplicationContext) != 0) {
 		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_APPCONTEXTNAMENOTSUPPORTED);
-		return err_set(err, EACCES, "%s asks for an application context that is not DICOM's", s->host);
+		return err_set(err, EACCES, "%s requests an application context that is not DICOM's", s->host);
 	}
 	if (!association_aet_ok(s->calling)) {
 		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
@@ -295,7 +293,7 @@ static int negotiate(struct scp *s, struct err *err)
 
 /* ---- one object ---- */
 
-/* Is the request one for this context? Sets *ret_status when not. */
+/* Does the request fit this context? If not, set *ret_status. */
 static bool check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationContext *pc, uint16_t *ret_status)
 {
 	if (!association_uid_ok(rq->AffectedSOPInstanceUID))
@@ -361,7 +359,7 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 
 /* ---- from the first message to the end ---- */
 
-/* 1: released by the peer; 0: go on; negative: the association is broken. */
+/* Serve one message. Return 1: released by the peer; 0: continue; negative: the association is unusable. */
 static int serve_message(struct scp *s, struct err *err)
 {
 	T_DIMSE_Message msg;
@@ -385,7 +383,7 @@ static int serve_message(struct scp *s, struct err *err)
 			break;
 		return commit_report_serve(s->assoc, &s->io, s->conf->dimse_timeout, &msg.msg.NEventReportRQ, id,
 					   s->handler->commit, "N-EVENT-REPORT", err);
-	case DIMSE_C_CANCEL_RQ: /* nothing that could be cancelled is under way */
+	case DIMSE_C_CANCEL_RQ: /* no operation in progress could be cancelled */
 		return 0;
 	default:
 		break;
@@ -447,7 +445,7 @@ static int associate(int fd, const struct scp_conf *conf, const struct scp_handl
 
 extern "C" int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
 {
-	if (fd <= 0) /* DCMTK takes descriptor 0 for none */
+	if (fd <= 0) /* DCMTK treats descriptor 0 as none */
 		return err_set(err, EBADF, "association: descriptor %d", fd);
 	if (conf->max_pdu < ASC_MINIMUMPDUSIZE || conf->max_pdu > ASC_MAXIMUMPDUSIZE)
 		return err_set(err, EINVAL, "association: maximum PDU %d, allowed %d..%d", conf->max_pdu, ASC_MINIMUMPDUSIZE,

@@ -1,15 +1,14 @@
-/* Storage and verification SCP: one association on a connected socket, to its end.
+/* Storage and verification SCP: serve one association on a connected socket until it ends.
  *
- * DCMTK negotiates and frames; the bytes of a data set go through an own stream straight to the descriptor that the handler
- * opened, so that a write that fails never stops the protocol: the error is latched, the rest is read and dropped, and the
- * handler decides the status that is sent. The stored file is Part 10: preamble, meta header, data set in the sender's transfer
- * syntax, bit for bit.
+ * DCMTK negotiates and parses messages. The bytes of a data set are written by a separate stream to the descriptor that the
+ * handler opened, so a failed write never stops the protocol: the first error is stored, the rest of the data is read and
+ * dropped, and the handler decides which status is sent. The stored file is Part 10: preamble, meta header, data set in the
+ * sender's transfer syntax, bit for bit.
  *
- * Every storage class DCMTK knows is accepted, and any other class whose UID looks like private storage; for each, the sender's
- * first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS is taken as it comes. Reports of storage commitment
- * are taken, too, where the handler has a place for them (dicom/network/commit.h). One association per process at
- * a time: DCMTK's settings are global.
- */
+ * Accepted are every storage class that DCMTK knows and any other class whose UID looks like private storage; for each, the
+ * sender's first proposed transfer syntax that is uncompressed, RLE, JPEG or JPEG-LS, without conversion. Reports of storage
+ * commitment are accepted too if the handler has a function for them (dicom/network/commit.h). One association per process at a
+ * time, because DCMTK's settings are global. */
 #ifndef TOMONODE_DICOM_STORE_SCP_H
 #define TOMONODE_DICOM_STORE_SCP_H
 
@@ -30,7 +29,7 @@ enum store_status {
 	STORE_CANNOT_UNDERSTAND = 0xC000,
 };
 
-/* The answer to an association request. A rejection for one of the peer's names is permanent, the last one transient. */
+/* The decision on an association request. A rejection because of one of the peer's names is permanent, the last one transient. */
 enum scp_admission {
 	SCP_ADMIT = 0,
 	SCP_REJECT_CALLED,  /* called AE title not recognized */
@@ -38,18 +37,18 @@ enum scp_admission {
 	SCP_REJECT_BUSY,    /* too many associations: the peer may try again later */
 };
 
-/* Who asks. */
+/* The requesting peer. */
 struct scp_request {
 	const char *calling, *called;
-	const char *host;		    /* a numeric address */
-	const struct tls_peer *certificate; /* that it showed and that was verified; NULL: none */
+	const char *host;		    /* numeric address */
+	const struct tls_peer *certificate; /* the certificate that it presented and that was verified; NULL: none */
 };
 
 struct scp_conf {
-	const struct tls_context *tls; /* of a server; NULL: this port speaks plain DICOM */
+	const struct tls_context *tls; /* of the server; NULL: this port uses plain DICOM */
 	int max_pdu;		       /* 4096..131072 */
 	int acse_timeout;	       /* s, > 0 */
-	int dimse_timeout;	       /* s, > 0: between messages, and for each PDU from its first byte to its last */
+	int dimse_timeout;	       /* s, > 0: limit between messages, and for each PDU from its first byte to its last */
 };
 
 struct scp_object {
@@ -61,28 +60,29 @@ struct scp_object {
 
 struct scp_handler {
 	void *ctx;
-	/* May this peer speak to us? When not, the reason goes to why (for the log). */
+	/* Decide whether to admit this peer. If not, write the reason to `why` (for the log). */
 	enum scp_admission (*admit)(void *ctx, const struct scp_request *request, char *why, size_t why_size);
-	/* An object comes: give a descriptor for its Part 10 file, or -1 to refuse (then *ret_status is sent after the data are
-	 * dropped, and neither data nor end is called). */
+	/* Called for each object: return a descriptor for its Part 10 file, or -1 to refuse it (the data are then dropped,
+	 * *ret_status is sent, and neither data nor end is called). */
 	int (*begin)(void *ctx, const struct scp_object *object, uint16_t *ret_status);
-	/* Every chunk written, in order (for a running digest of the data set; the meta header is not in it). 0, or an errno to
-	 * go on as if this write had failed. Called in another thread than the others, but only between begin and end. */
+	/* Called for every chunk written, in order (for a running digest of the data set; the meta header is not included).
+	 * Return 0, or an errno value to continue as if this write had failed. Called in another thread than the others, but only
+	 * between begin and end. */
 	int (*data)(void *ctx, const void *bytes, size_t n);
-	/* All bytes are there (write_error 0), or a write failed (errno), or the data set is empty (EBADMSG), or the peer went
-	 * away (ECONNRESET): close the descriptor, make it durable or discard it, and answer the status to send. bytes: of the
-	 * file. The response goes out after this returns. */
+	/* Called at the end of an object. write_error: 0: all bytes are written; errno value: a write failed; EBADMSG: the data
+	 * set is empty; ECONNRESET: the peer has disconnected. Close the descriptor, make the file durable or discard it, and
+	 * return the status to send. bytes: size of the file. The response is sent after this function returns. */
 	uint16_t (*end)(void *ctx, const struct scp_object *object, uint64_t bytes, int write_error);
-	/* Takes reports of storage commitment that the peer brings on an association of its own; NULL: not wanted. */
+	/* Handles reports of storage commitment that the peer sends on its own association; NULL: refuse them. */
 	const struct commit_handler *commit;
-	/* The association is over: released (true) or aborted/cut/timed out (false). Not called when it was not admitted. */
+	/* Called at the end of an admitted association: released (true) or aborted, cut or timed out (false). */
 	void (*ended)(void *ctx, bool released);
 };
 
-/* Takes `fd` over. 0: ended in order; negative: what went wrong (an abort by the peer is ECONNRESET, a timeout ETIMEDOUT, a
- * refused peer EACCES, one for whom there is no room now EBUSY, a connection that ended before it said anything ENODATA,
- * something else than DICOM EPROTO, TLS where it is not or not as it should be EPROTONOSUPPORT, a certificate that is refused
- * EKEYREJECTED). */
+/* Serve an association; takes ownership of `fd`. Return 0: ended normally; negative: ECONNRESET: the peer aborted; ETIMEDOUT:
+ * timeout; EACCES: peer refused; EBUSY: refused for now because there is no room; ENODATA: the connection ended before any byte
+ * was received; EPROTO: not DICOM; EPROTONOSUPPORT: TLS on a plain port, or no or unsuitable TLS on a TLS port; EKEYREJECTED: a
+ * certificate was refused. */
 int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err);
 
 #ifdef __cplusplus

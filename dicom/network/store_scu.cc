@@ -1,13 +1,13 @@
-/* store_scu.cc - one association to a peer that stores.
+/* store_scu.cc - one association to a storage SCP.
  *
- * - The connection is made here (connect.hh), over IPv6 or IPv4, and handed to DCMTK.
- * - A file goes out as it lies on the disk: its data set is read in pieces, each between the heads of PDUs of the size that the
- *   peer takes, and sent without being parsed, so that memory stays at one piece for any size and the bits are the file's.
- * - The default transfer syntax is offered beside every uncompressed one (PS3.5 10.1). A peer that takes only that gets the
- *   data set converted by DCMTK, which leaves large values in the file until they are written.
- * - A JPEG-LS object is offered plain, too: a peer that does not take it compressed gets its frames decoded on the way.
- * - After an error that is not an answer of the peer, the association is of no more use: every later call fails.
- */
+ * - connect.hh opens the connection, over IPv6 or IPv4, and it is handed over to DCMTK.
+ * - A file is sent as stored: its data set is read in pieces, each between the heads of PDUs of the size that the peer accepts,
+ *   and sent without being parsed, so that memory is needed for one piece only and the bits are those of the file.
+ * - The default transfer syntax is offered in addition to every uncompressed one (PS3.5 10.1). For a peer that accepts only that,
+ *   DCMTK converts the data set; large values stay in the file until they are written.
+ * - A JPEG-LS object is offered uncompressed too: for a peer that does not accept it compressed, its frames are decoded while
+ *   sending.
+ * - After an error other than a response of the peer, the association is unusable: every later call fails. */
 #include "dcmtk/config/osconfig.h"
 
 #include "dcmtk/dcmdata/dcdeftag.h"
@@ -41,7 +41,7 @@ struct proposal {
 	size_t n;
 };
 
-/* What does not fit is not proposed, and scu_store() will say so for its objects. */
+/* Contexts that do not fit are not proposed; scu_store() reports it for their objects. */
 static void propose(struct proposal *p, const char *sop_class, const char *transfer_syntax)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -63,7 +63,7 @@ static OFCondition add_contexts(struct scu *s, const struct scu_context *context
 	propose(&p, UID_VerificationSOPClass, UID_LittleEndianImplicitTransferSyntax);
 	for (size_t i = 0; i < n; i++)
 		propose(&p, contexts[i].sop_class, contexts[i].transfer_syntax);
-	for (size_t i = 0; i < n; i++) { /* the conversions come last: where 128 are too few, they go first */
+	for (size_t i = 0; i < n; i++) { /* conversions are added last, so they are the ones dropped if 128 are too few */
 		if (tomonode::decoded_from(contexts[i].transfer_syntax))
 			propose(&p, contexts[i].sop_class, UID_LittleEndianExplicitTransferSyntax);
 		if (association_uncompressed(contexts[i].transfer_syntax) || tomonode::decoded_from(contexts[i].transfer_syntax))
@@ -98,8 +98,8 @@ static const char *rejection_words(const T_ASC_RejectParameters *r)
 	}
 }
 
-/* The peer took our request and closed without a word, as TLS libraries do that are spoken to in plain DICOM. One more connection
- * shows whether it is that. */
+/* Return whether the peer uses TLS. It accepted the request and closed without a response, as TLS libraries do when they receive
+ * plain DICOM. One more connection tests it. */
 static bool answers_tls(const struct scu_peer *peer)
 {
 	bool tls;
@@ -112,7 +112,7 @@ static bool answers_tls(const struct scu_peer *peer)
 	return tls;
 }
 
-/* Why there is no association. */
+/* Return the reason why there is no association. */
 static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondition &cond, struct err *err)
 {
 	int rc;
@@ -128,11 +128,11 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 	}
 	rc = association_fail(err, &s->io, cond, s->who);
 	if (rc == -ECONNRESET && !s->io.received_any && !s->io.tls && answers_tls(peer))
-		return err_set(err, EPROTONOSUPPORT, "%s: this port speaks TLS and not plain DICOM (tls = true)", s->who);
+		return err_set(err, EPROTONOSUPPORT, "%s: this port uses TLS and not plain DICOM (tls = true)", s->who);
 	return rc;
 }
 
-/* TLS over the connection that waits to be handed over. */
+/* Start TLS on the connection that is to be handed over. */
 static int open_tls(struct scu *s, const struct scu_peer *peer, struct err *err)
 {
 	const char *name = peer->tls_name && peer->tls_name[0] ? peer->tls_name : nullptr;
@@ -202,8 +202,8 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 		return open_failed(s, peer, cond, err);
 	s->io.timeout = peer->dimse_timeout;
 	if (ASC_countAcceptedPresentationContexts(s->assoc->params) == 0)
-		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d contexts that we offered", s->who,
-			       ASC_countPresentationContexts(s->assoc->params));
+		return err_set(err, ENOTSUP, "%s accepted the association but none of the %d proposed presentation contexts",
+			       s->who, ASC_countPresentationContexts(s->assoc->params));
 	return 0;
 }
 
@@ -277,7 +277,7 @@ static int send_as_stored(struct scu *s, const struct outgoing *f, T_ASC_Present
 	OFCondition cond;
 
 	if (s->assoc->sendPDVLength < 2)
-		return err_set(err, EPROTO, "%s takes no data: PDUs of %u bytes at most", s->who,
+		return err_set(err, EPROTO, "%s accepts no data: PDUs of %u bytes at most", s->who,
 			       (unsigned)s->assoc->params->theirMaxPDUReceiveSize);
 	outgoing_piece_make(&piece, s->assoc->sendPDVLength);
 	command_build(&c, f, message);
@@ -288,7 +288,7 @@ static int send_as_stored(struct scu *s, const struct outgoing *f, T_ASC_Present
 		size_t data, n;
 		int rc = outgoing_piece_fill(&piece, f, id, at, &data, &n);
 
-		if (rc < 0) /* the file shrank or its disk fails: the peer must not take what it has for the whole */
+		if (rc < 0) /* the file has shrunk or its disk fails: the peer must not treat the data sent so far as complete */
 			return err_set(err, -rc, "%s: cannot read at byte %lld: %s", path, (long long)at, strerror(-rc));
 		rc = association_write(&s->io, piece.bytes.get(), n, s->who, err);
 		if (rc < 0)
@@ -316,7 +316,7 @@ static int send_converted(struct scu *s, const struct outgoing *f, T_ASC_Present
 	return cond.bad() ? association_fail(err, &s->io, cond, s->who) : 0;
 }
 
-/* One PDU of the data set, for what does not lie in a file as it goes out. */
+/* Send one PDU of the data set, for data that are not sent directly from a file. */
 static OFCondition send_data(struct scu *s, T_ASC_PresentationContextID id, size_t n, bool last)
 {
 	DUL_PDV pdv;
@@ -353,7 +353,7 @@ static int send_decoded(struct scu *s, const struct outgoing *f, T_ASC_Presentat
 		if (n > data->size() - at)
 			n = (size_t)(data->size() - at);
 		rc = data->read(s->assoc->sendPDVBuffer, n, err);
-		if (rc < 0) /* half of it is sent: the peer must not take what it has for the whole */
+		if (rc < 0) /* part of it is sent: the peer must not treat the data as complete */
 			return rc;
 		at += n;
 		cond = send_data(s, id, n, at == data->size());
@@ -372,7 +372,8 @@ static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status,
 	cond = DIMSE_receiveCommand(s->assoc, DIMSE_NONBLOCKING, s->dimse_timeout, &id, &msg, &detail);
 	delete detail;
 	if (cond == DUL_PEERREQUESTEDRELEASE)
-		return err_set(err, ECONNRESET, "%s wants to end the association instead of an answer to C-STORE", s->who);
+		return err_set(err, ECONNRESET, "%s requested to release the association instead of responding to C-STORE",
+			       s->who);
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
 	if (msg.CommandField != DIMSE_C_STORE_RSP || msg.msg.CStoreRSP.MessageIDBeingRespondedTo != message)
@@ -382,8 +383,8 @@ static int receive_answer(struct scu *s, unsigned message, uint16_t *ret_status,
 	return 0;
 }
 
-/* The context of the class in this transfer syntax; 0: the peer did not take it. DCMTK's look-up alone may fall back on another
- * transfer syntax of the class. */
+/* Return the accepted context of the class with this transfer syntax; 0: none. DCMTK's own look-up may return another transfer
+ * syntax of the class. */
 static T_ASC_PresentationContextID accepted(struct scu *s, const char *sop_class, const char *transfer_syntax)
 {
 	T_ASC_PresentationContextID id = ASC_findAcceptedPresentationContextID(s->assoc, sop_class, transfer_syntax);
@@ -410,11 +411,11 @@ static int store(struct scu *s, const struct outgoing *f, const char *path, uint
 	else if (tomonode::decoded_from(f->transfer_syntax) && (plain || implicit))
 		rc = send_decoded(s, f, plain ? plain : implicit, !plain, message, path, err);
 	else
-		return err_set(err, ENOTSUP, "%s took no context for class %s (%s) in transfer syntax %s", s->who, f->sop_class,
-			       dicom_uid_name(f->sop_class), f->transfer_syntax);
+		return err_set(err, ENOTSUP, "%s accepted no presentation context for class %s (%s) in transfer syntax %s",
+			       s->who, f->sop_class, dicom_uid_name(f->sop_class), f->transfer_syntax);
 	if (rc == 0)
 		rc = receive_answer(s, message, ret_status, err);
-	if (rc < 0 && rc != -ENOTSUP) /* that is said before anything is sent */
+	if (rc < 0 && rc != -ENOTSUP) /* ENOTSUP is returned before anything is sent */
 		s->broken = true;
 	return rc;
 }
@@ -447,11 +448,11 @@ extern "C" int scu_echo(struct scu *s, struct err *err)
 	OFCondition cond;
 
 	if (s->broken)
-		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	try {
 		cond = DIMSE_echoUser(s->assoc, s->assoc->nextMsgID++, DIMSE_NONBLOCKING, s->dimse_timeout, &status, nullptr);
 		if (cond == DIMSE_NOVALIDPRESENTATIONCONTEXTID)
-			return err_set(err, ENOTSUP, "%s took no context for C-ECHO", s->who);
+			return err_set(err, ENOTSUP, "%s accepted no presentation context for C-ECHO", s->who);
 		if (cond.bad()) {
 			s->broken = true;
 			return association_fail(err, &s->io, cond, s->who);
@@ -471,7 +472,7 @@ extern "C" int scu_store(struct scu *s, const char *path, uint16_t *ret_status, 
 	int rc;
 
 	if (s->broken)
-		return err_set(err, ENOTCONN, "%s: the association is gone", s->who);
+		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	rc = outgoing_open(&f, path, err);
 	if (rc == 0) {
 		try {
@@ -494,7 +495,7 @@ extern "C" struct scu *scu_close(struct scu *s)
 		if (s->broken || ASC_releaseAssociation(s->assoc).bad())
 			ASC_abortAssociation(s->assoc);
 	} catch (const std::exception &) {
-		/* The connection is closed below in any case. */
+		/* The connection is closed below in every case. */
 	}
 	delete s;
 	return nullptr;

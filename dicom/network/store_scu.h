@@ -1,4 +1,4 @@
-/* Storage and verification SCU: one association to a peer, contexts built from what is to be sent. */
+/* Storage and verification SCU: open one association to a peer, with contexts for the objects to send. */
 #ifndef TOMONODE_DICOM_STORE_SCU_H
 #define TOMONODE_DICOM_STORE_SCU_H
 
@@ -15,9 +15,9 @@ struct scu_peer {
 	const char *called, *calling; /* AE titles */
 	int max_pdu;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s, > 0 */
-	bool use_tls;					  /* else plain DICOM, and the rest says nothing */
+	bool use_tls;					  /* false: plain DICOM, and the following members are ignored */
 	struct tls_conf tls;
-	const char *tls_name; /* that its certificate must be for; "" or NULL: any, as long as its authority is known */
+	const char *tls_name; /* name that its certificate must be issued for; "" or NULL: any, if its authority is trusted */
 };
 
 struct scu_context {
@@ -27,25 +27,26 @@ struct scu_context {
 
 struct scu;
 
-/* Connects and negotiates; contexts: what will be sent (duplicates are merged, at most 128 remain; Verification is always added).
- * The sentence tells apart:
- *   EHOSTUNREACH, ECONNREFUSED, ...  the name is not known, or nobody answers there
- *   ETIMEDOUT, ECONNRESET            it did not answer in time, or it ended the connection
+/* Connect and negotiate. contexts: of the objects to send (duplicates are merged, at most 128 remain; Verification is always
+ * added). Errors:
+ *   EHOSTUNREACH, ECONNREFUSED, ...  the name cannot be resolved, or no server is listening
+ *   ETIMEDOUT, ECONNRESET            the peer did not respond in time, or it closed the connection
  *   EBUSY                            the association was rejected for now
- *   EACCES                           the association was rejected for good: AE titles
- *   EKEYREJECTED                     one of the two does not accept the other's certificate
- *   ENOKEY                           our own certificate, key or authorities cannot be used
- *   EPROTONOSUPPORT                  one speaks TLS and the other does not, or they have no version or cipher in common
+ *   EACCES                           the association was rejected permanently: AE titles
+ *   EKEYREJECTED                     one side does not accept the other's certificate
+ *   ENOKEY                           the local certificate, key or authorities cannot be used
+ *   EPROTONOSUPPORT                  only one side uses TLS, or they have no version or cipher in common
  *   ENOTSUP                          none of the contexts was accepted
- * The last five last until somebody changes something there or here. */
+ * The last five persist until the configuration of one side changes. */
 int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err);
 int scu_echo(struct scu *scu, struct err *err);
 
-/* Sends one Part 10 file, streamed: as it lies there; or, where the peer does not take that, an uncompressed one in Implicit VR
- * Little Endian, one of JPEG-LS lossless decoded. 0 with *ret_status set when the peer answered (whatever it answered);
- * ENOTSUP: the peer took no context for its class or transfer syntax; other errors: the association is gone. */
+/* Send one Part 10 file, streamed unchanged. If the peer does not accept its transfer syntax, an uncompressed file is sent in
+ * Implicit VR Little Endian, and one in JPEG-LS lossless is decoded. Return 0 with *ret_status if the peer responded (with any
+ * status). ENOTSUP: the peer accepted no context for its class or transfer syntax; after other errors the association is
+ * unusable. */
 int scu_store(struct scu *scu, const char *path, uint16_t *ret_status, struct err *err);
-struct scu *scu_close(struct scu *scu); /* release; takes NULL, returns NULL */
+struct scu *scu_close(struct scu *scu); /* release the association; accepts NULL; returns NULL */
 
 #ifdef __cplusplus
 }

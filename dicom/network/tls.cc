@@ -1,11 +1,10 @@
-/* tls.cc - the TLS handshake and the stream behind it, over a socket that is never waited for within OpenSSL.
+/* tls.cc - the TLS handshake and the stream after it, over a socket on which OpenSSL never blocks.
  *
- * OpenSSL gets a BIO of our own: its socket BIO would raise SIGPIPE, and wants the descriptor to be non-blocking. The BIO also
- * notes the first byte that the peer sends: what is neither a handshake nor an alert comes from somebody who does not speak TLS.
+ * OpenSSL uses a custom BIO: its socket BIO would raise SIGPIPE, and requires a non-blocking descriptor. The BIO also stores the
+ * first byte that the peer sends: if it begins neither a handshake nor an alert, the peer does not use TLS.
  *
- * In TLS 1.3 a client is through with its handshake before the server has judged its certificate. The refusal is then an alert
- * within the stream, or behind a connection that is broken for writing: hear_out() looks for it there.
- */
+ * In TLS 1.3 a client has completed its handshake before the server has verified its certificate. A refusal is then an alert
+ * within the stream, or unread on a connection that can no longer be written: read_last_alert() reads it there. */
 #include "dicom/network/tls.hh"
 #include "dicom/network/deadline.hh"
 #include "dicom/network/tls_context.hh"
@@ -28,18 +27,18 @@ struct tls_stream {
 	int fd = -1;
 	SSL *ssl = nullptr;
 	const struct tls_context *context = nullptr;
-	const char *name = nullptr; /* while connecting */
+	const char *name = nullptr; /* used while connecting */
 	short wants = POLLIN;
-	bool received_any = false; /* a byte came from the peer */
-	uint8_t first = 0;	   /* ... the first one */
-	int error = 0;		   /* errno of the socket */
+	bool received_any = false; /* a byte was received from the peer */
+	uint8_t first = 0;  /* the first byte received */
+	int error = 0;	    /* errno of the socket */
 	bool failed = false;
 	struct tls_doubt doubt;
-	int peer_alert = 0; /* errno value; 0: none */
+	int peer_alert = 0; /* errno value of the peer's alert; 0: none */
 	char words[700] = "";
-	/* A few bytes that go out with the next ones. */
+	/* A few bytes that are sent together with the next ones. */
 	uint8_t held[RECORD_MAX];
-	size_t n_held = 0, n_taken = 0; /* taken: of them, so many are the next ones' first */
+	size_t n_held = 0, n_taken = 0; /* n_taken: how many of them are the first bytes of the next call */
 };
 
 /* ---- the BIO ---- */
@@ -85,7 +84,7 @@ static long bio_control(BIO *, int command, long, void *)
 	return command == BIO_CTRL_FLUSH || command == BIO_CTRL_DUP ? 1 : 0;
 }
 
-/* Made once and never freed. */
+/* Created once and never freed. */
 static const BIO_METHOD *bio_method(void)
 {
 	static BIO_METHOD *const method = [] {
@@ -104,7 +103,7 @@ static const BIO_METHOD *bio_method(void)
 
 /* ---- a stream ---- */
 
-/* There is no list, or none whose signature could be verified. */
+/* Is there no revocation list, or none with a verifiable signature? */
 static bool no_list_to_ask(int code)
 {
 	return code == X509_V_ERR_UNABLE_TO_GET_CRL || code == X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER ||
@@ -117,8 +116,8 @@ static int on_verify(int ok, X509_STORE_CTX *store)
 	struct tls_stream *s = (struct tls_stream *)SSL_get_app_data(ssl);
 	int code = X509_STORE_CTX_get_error(store);
 
-	/* What is trusted by itself has no authority here whose lists could be asked: who does not trust it any more takes it
-	 * out. */
+	/* A certificate that is trusted directly has no authority whose lists could be consulted; to revoke the trust, remove it
+	 * from the authorities. */
 	if (!ok && no_list_to_ask(code) && sk_X509_num(X509_STORE_CTX_get0_chain(store)) == 1) {
 		X509_STORE_CTX_set_error(store, X509_V_OK);
 		return 1;
@@ -136,7 +135,7 @@ static bool is_address(const char *name)
 	return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-/* The zone of an address (fe80::1%eth0) is our name for the link, and in no certificate. */
+/* The zone of an address (fe80::1%eth0) is the local name of the link, and in no certificate. */
 static bool set_name(SSL *ssl, const char *name)
 {
 	X509_VERIFY_PARAM *verify = SSL_get0_param(ssl);
@@ -168,7 +167,7 @@ static struct tls_stream *stream_create(int fd, const struct tls_context *contex
 	}
 	BIO_set_data(bio, s);
 	BIO_set_init(bio, 1);
-	SSL_set_bio(s->ssl, bio, bio); /* takes it over */
+	SSL_set_bio(s->ssl, bio, bio); /* takes ownership of it */
 	SSL_set_app_data(s->ssl, s);
 	SSL_set_verify(s->ssl, SSL_CTX_get_verify_mode(context->ctx), on_verify);
 	return s;
@@ -182,7 +181,7 @@ struct tls_stream *tls_stream_free(struct tls_stream *s)
 	return nullptr;
 }
 
-/* The highest version that a client offered, or a server chose. */
+/* Return the highest version that a client offered, or a server chose. */
 static const char *offered_version(SSL *ssl)
 {
 	int version = SSL_is_server(ssl) ? SSL_client_version(ssl) : SSL_version(ssl);
@@ -203,7 +202,7 @@ static const char *offered_version(SSL *ssl)
 	}
 }
 
-/* Keep what an error says: the first one counts, what follows is its echo. */
+/* Store the first error; later ones are its consequences. */
 static void note_failure(struct tls_stream *s)
 {
 	int reason = ERR_GET_REASON(ERR_peek_error());
@@ -221,7 +220,7 @@ static void note_failure(struct tls_stream *s)
 	ERR_clear_error();
 }
 
-/* 1: done, 0: wait for s->wants, -1: failed; what SSL_*() answered. */
+/* Return 1: done, 0: wait for s->wants, -1: failed; `answer`: result of SSL_*(). */
 static int check_result(struct tls_stream *s, int answer)
 {
 	if (answer > 0)
@@ -246,7 +245,7 @@ static int handshake_failed(struct tls_stream *s, const char *who, struct err *e
 	if (s->received_any && s->first != RECORD_HANDSHAKE && s->first != RECORD_ALERT)
 		return err_set(
 			err, EPROTONOSUPPORT,
-			"%s does not speak TLS on this port: its answer to the handshake began with 0x%02x%s; take its TLS port, "
+			"%s does not use TLS on this port: its answer to the handshake began with 0x%02x%s; use its TLS port, "
 			"or set tls = false",
 			who, s->first, s->first >= 1 && s->first <= 7 ? ", as plain DICOM does" : "");
 	if (s->peer_alert)
@@ -254,7 +253,7 @@ static int handshake_failed(struct tls_stream *s, const char *who, struct err *e
 	if (!s->received_any && !s->context->server)
 		return err_set(
 			err, ECONNRESET,
-			"%s closed the connection when it was to begin TLS: perhaps this port speaks plain DICOM (tls = false)",
+			"%s closed the connection instead of beginning TLS: perhaps this port uses plain DICOM (tls = false)",
 			who);
 	return err_set(err, ECONNRESET, "%s closed the connection in the TLS handshake%s%s", who, s->error ? ": " : "",
 		       s->error ? strerror(s->error) : "");
@@ -275,9 +274,9 @@ static int handshake(struct tls_stream *s, int64_t deadline, const char *who, st
 		if (ready == 0)
 			return err_set(err, ETIMEDOUT,
 				       s->received_any || s->context->server
-					       ? "%s did not get on with the TLS handshake in time"
+					       ? "%s did not complete the TLS handshake in time"
 					       : "%s did not answer the TLS handshake in time: perhaps this port "
-						 "speaks plain DICOM (tls = false)",
+						 "uses plain DICOM (tls = false)",
 				       who);
 		if (ready < 0)
 			return err_set(err, errno, "%s: %s", who, strerror(errno));
@@ -379,7 +378,7 @@ ssize_t tls_read(struct tls_stream *s, void *buf, size_t n)
 	return io_result(s, check_result(s, done), got);
 }
 
-/* After a write that failed: the peer said why and closed, and what it said may still lie there. */
+/* After a failed write: read the peer's alert, which may still be unread on the closed connection. */
 static void read_last_alert(struct tls_stream *s)
 {
 	uint8_t bytes[256];
@@ -397,7 +396,7 @@ static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 	size_t room = sizeof(s->held) - s->n_held, sent = 0;
 	int done;
 
-	if (s->n_taken == 0) { /* a repeated call brings the same bytes, which are there already */
+	if (s->n_taken == 0) { /* a repeated call has the same bytes, which are stored already */
 		s->n_taken = n < room ? n : room;
 		memcpy(s->held + s->n_held, p, s->n_taken);
 		s->n_held += s->n_taken;
@@ -405,7 +404,7 @@ static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 	done = check_result(s, SSL_write_ex(s->ssl, s->held, s->n_held, &sent));
 	if (done < 0)
 		read_last_alert(s);
-	if (done > 0) { /* it is one record, and so all of it */
+	if (done > 0) { /* it is one record, so all of it was sent */
 		sent = s->n_taken;
 		s->n_held = s->n_taken = 0;
 	}

@@ -1,4 +1,4 @@
-/* tls_context.cc - certificate, key, authorities and what they revoked from their files, with a sentence for each way in which
+/* tls_context.cc - load certificate, key, authorities and revocation lists from their files, with a message for each way in which
  * they can be wrong. */
 #include "dicom/network/tls_context.hh"
 
@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FILE_MAX (16 << 20) /* bytes; all authorities of a system are 250 kB, long lists of revoked certificates some MB */
+#define FILE_MAX (16 << 20) /* bytes; all authorities of a system are 250 kB, long revocation lists some MB */
 
-/* RFC 9325 4.2: ephemeral keys, authenticated encryption. Those of TLS 1.3 are all of that kind. */
+/* RFC 9325 4.2: ephemeral keys, authenticated encryption. All suites of TLS 1.3 have both. */
 #define SUITES                                                                                                                   \
 	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"   \
 	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
@@ -29,8 +29,8 @@ static const char *kind_of(mode_t mode)
 	return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
 }
 
-/* OpenSSL's sentences about files that it cannot open are long and name no reason first, and it would wait for a pipe for ever.
- */
+/* Check a file before OpenSSL opens it: OpenSSL's messages about unreadable files are long and do not begin with the reason, and
+ * it would wait for a pipe for ever. */
 static int readable(const char *what, const char *path, struct err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK), rc = 0;
@@ -40,7 +40,7 @@ static int readable(const char *what, const char *path, struct err *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		rc = err_set(err, ENOKEY, "%s file %s: %s", what, path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		rc = err_set(err, ENOKEY, "%s file %s: it is %s, and must be a file", what, path, kind_of(st.st_mode));
+		rc = err_set(err, ENOKEY, "%s file %s: it is %s, but must be a regular file", what, path, kind_of(st.st_mode));
 	else if (st.st_size > FILE_MAX)
 		rc = err_set(err, ENOKEY, "%s file %s: it has %lld bytes, at most %d are read", what, path, (long long)st.st_size,
 			     FILE_MAX);
@@ -51,7 +51,7 @@ static int readable(const char *what, const char *path, struct err *err)
 	return rc;
 }
 
-/* The reason of the last error in OpenSSL's queue, which is empty afterwards; 0: there was none. */
+/* Return the reason of the last error in OpenSSL's queue, and empty the queue; 0: no error. */
 static int last_reason(void)
 {
 	int reason = ERR_GET_REASON(ERR_peek_last_error());
@@ -84,7 +84,7 @@ struct password {
 	bool asked;
 };
 
-/* A service has nobody to ask. */
+/* A service cannot ask for a password. */
 static int no_password(char *, int, int, void *ctx)
 {
 	((struct password *)ctx)->asked = true;
@@ -111,7 +111,7 @@ static int use_key(SSL_CTX *ctx, const char *path, const char *certificate, stru
 			return err_set(err, ENOKEY, "key file %s: it is locked by a password; a node needs one without", path);
 		return err_set(err, ENOKEY, "key file %s: it holds no private key in PEM form", path);
 	}
-	/* It also compares the two. */
+	/* The call also compares key and certificate. */
 	if (SSL_CTX_use_PrivateKey(ctx, key) != 1 || SSL_CTX_check_private_key(ctx) != 1)
 		rc = err_set(err, ENOKEY, "key file %s: it does not belong to the certificate in %s", path, certificate);
 	ERR_clear_error();
@@ -132,7 +132,7 @@ static int use_authorities(SSL_CTX *ctx, const struct tls_conf *conf, struct err
 	}
 	if (!conf->server)
 		return 0;
-	names = SSL_load_client_CA_file(conf->authorities); /* whose certificates a client may choose from */
+	names = SSL_load_client_CA_file(conf->authorities); /* the authorities from which a client may choose its certificate */
 	if (names)
 		SSL_CTX_set_client_CA_list(ctx, names);
 	ERR_clear_error();
@@ -146,7 +146,7 @@ static double seconds_of(const ASN1_TIME *t)
 	return t && ASN1_TIME_to_tm(t, &parts) == 1 ? (double)timegm(&parts) : 0;
 }
 
-/* All lists of the file, for the certificates of peers. */
+/* Load all lists of the file, for the certificates of peers. */
 static int use_crl(struct tls_context *c, const char *path, struct err *err)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(c->ctx);
@@ -167,7 +167,7 @@ static int use_crl(struct tls_context *c, const char *path, struct err *err)
 	}
 	if (f)
 		fclose(f);
-	if (n == 0 || last_reason() != PEM_R_NO_START_LINE) /* which is how OpenSSL says that the end was reached */
+	if (n == 0 || last_reason() != PEM_R_NO_START_LINE) /* OpenSSL's code for the end of the file */
 		return err_set(err, ENOKEY, "crl file %s: %s", path,
 			       n ? "one of its lists of revoked certificates is damaged"
 				 : "it holds no list of revoked certificates (CRL) in PEM form");
@@ -185,9 +185,9 @@ static int set_rules(SSL_CTX *ctx)
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_num_tickets(ctx, 0);
-	/* 2: keys of 112 bits of strength, digests from SHA-2 on, whatever the system's own settings say. */
+	/* 2: keys of 112 bits of strength, digests from SHA-2 on, independent of the system's settings. */
 	SSL_CTX_set_security_level(ctx, 2);
-	/* What stands in the file of authorities is trusted, also where it is the certificate of a device itself. */
+	/* Every certificate in the file of authorities is trusted, even if it is that of a device itself. */
 	X509_VERIFY_PARAM_set_flags(verify, X509_V_FLAG_PARTIAL_CHAIN);
 	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 && SSL_CTX_set_max_proto_version(ctx, 0) == 1 &&
 			       SSL_CTX_set_cipher_list(ctx, SUITES) == 1
@@ -212,7 +212,7 @@ static int load(struct tls_context *c, const struct tls_conf *conf, struct err *
 		if (rc == 0)
 			rc = use_key(c->ctx, given(conf->key) ? conf->key : conf->certificate, conf->certificate, err);
 	} else if (conf->server) {
-		return err_set(err, ENOKEY, "a port that speaks TLS needs a certificate (key `certificate`)");
+		return err_set(err, ENOKEY, "a port that uses TLS needs a certificate (key `certificate`)");
 	} else if (given(conf->key)) {
 		return err_set(err, ENOKEY, "key file %s: there is a key, but no certificate (key `certificate`)", conf->key);
 	}

@@ -1,4 +1,4 @@
-/* What tls_context.cc makes and tls.cc uses. Private to these two. */
+/* The context that tls_context.cc creates and tls.cc uses. Private to these two. */
 #ifndef TOMONODE_DICOM_TLS_CONTEXT_HH
 #define TOMONODE_DICOM_TLS_CONTEXT_HH
 
@@ -11,8 +11,8 @@
 struct tls_context {
 	SSL_CTX *ctx = nullptr;
 	bool server = false;
-	std::string authorities, crl; /* the files' names, for sentences */
-	double crl_until = 0;	      /* s since 1970; 0: not known */
+	std::string authorities, crl; /* names of the files, for messages */
+	double crl_until = 0;	      /* s since 1970; 0: unknown */
 };
 
 #endif

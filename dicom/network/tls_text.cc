@@ -1,4 +1,4 @@
-/* tls_text.cc - OpenSSL's codes as sentences that say who objects to what, and what to do. They follow "who: ". */
+/* tls_text.cc - convert OpenSSL's codes into messages that say which side refuses what, and what to do. They follow "PEER: ". */
 #include "dicom/network/tls_text.hh"
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static void add_name(struct tls_peer *p, const unsigned char *bytes, int n)
 
 	if (p->n_names == TLS_NAMES_MAX || n <= 0 || n >= TLS_NAME_SIZE)
 		return;
-	for (int i = 0; i < n; i++) { /* also refuses a NUL within a name, which has fooled many */
+	for (int i = 0; i < n; i++) { /* also rejects a NUL within a name, a known attack */
 		if (bytes[i] <= ' ' && (bytes[i] != ' ' || i == 0))
 			return;
 		if (bytes[i] >= 0x7f)
@@ -99,7 +99,7 @@ void tls_names(X509 *certificate, struct tls_peer *ret_peer)
 
 /* ---- the peer's certificate ---- */
 
-/* The names that count for a server (RFC 9525): those of the extension alone. */
+/* Join the names that count for a server (RFC 9525): only those of the extension. */
 static void join_alternative_names(X509 *certificate, char *ret_text, size_t size)
 {
 	struct tls_peer p;
@@ -127,7 +127,7 @@ void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate,
 	join_alternative_names(certificate, d->names, sizeof(d->names));
 }
 
-/* Of the lists of revoked certificates; false: it is something else. */
+/* Write the message for a problem with a revocation list; false: it is another problem. */
 static bool crl_words(const struct tls_doubt *d, const char *whose, const char *file, char *ret_words, size_t size)
 {
 	switch (d->code) {
@@ -138,21 +138,22 @@ static bool crl_words(const struct tls_doubt *d, const char *whose, const char *
 	case X509_V_ERR_UNABLE_TO_GET_CRL:
 	case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
 		snprintf(ret_words, size,
-			 "%s (%s) cannot be looked up: %s has no list of what %s revoked; get that list, or take `crl` out",
+			 "%s (%s) cannot be checked for revocation: %s has no revocation list of %s; get that list, or remove "
+			 "`crl`",
 			 whose, d->subject, file, d->issuer);
 		return true;
 	case X509_V_ERR_CRL_HAS_EXPIRED:
 		snprintf(ret_words, size,
-			 "%s (%s) cannot be looked up: the list of what %s revoked, in %s, ended on %s; get the new list and "
-			 "reload",
+			 "%s (%s) cannot be checked for revocation: the revocation list of %s in %s ended on %s; get the new "
+			 "list and reload",
 			 whose, d->subject, d->issuer, file, d->list_until);
 		return true;
 	case X509_V_ERR_CRL_NOT_YET_VALID:
 	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
 	case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE:
 	case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
-		snprintf(ret_words, size, "%s (%s) cannot be looked up: the list of what %s revoked, in %s: %s", whose,
-			 d->subject, d->issuer, file, X509_verify_cert_error_string(d->code));
+		snprintf(ret_words, size, "%s (%s) cannot be checked for revocation: the list of %s in %s: %s", whose, d->subject,
+			 d->issuer, file, X509_verify_cert_error_string(d->code));
 		return true;
 	default:
 		return false;
@@ -171,8 +172,8 @@ void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, c
 		snprintf(ret_words, size, "%s (%s) expired on %s: it needs a new one", whose, d->subject, d->until);
 		break;
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		snprintf(ret_words, size, "%s (%s) is not valid before %s: look at the clocks of both machines", whose,
-			 d->subject, d->from);
+		snprintf(ret_words, size, "%s (%s) is not valid before %s: check the clocks of both machines", whose, d->subject,
+			 d->from);
 		break;
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -187,11 +188,11 @@ void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, c
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		if (d->names[0])
-			snprintf(ret_words, size, "its certificate (%s) is for %s, not for %s, as we call it", d->subject,
+			snprintf(ret_words, size, "its certificate (%s) is for %s, not for %s, the configured name", d->subject,
 				 d->names, name ? name : "");
 		else
 			snprintf(ret_words, size,
-				 "its certificate (%s) names no host at all (subjectAltName), and so not %s, as we call it",
+				 "its certificate (%s) names no host at all (subjectAltName), and so not %s, the configured name",
 				 d->subject, name ? name : "");
 		break;
 	case X509_V_ERR_INVALID_PURPOSE:
@@ -224,23 +225,24 @@ static int alert_words(int alert, bool server, char *ret_words, size_t size)
 		{SSL_AD_UNSUPPORTED_CERTIFICATE, EKEYREJECTED, "it cannot use a certificate like ours"},
 		{SSL_AD_CERTIFICATE_REVOKED, EKEYREJECTED, "it says that our certificate is revoked"},
 		{SSL_AD_CERTIFICATE_EXPIRED, EKEYREJECTED,
-		 "it says that our certificate has expired, or is not valid yet: look at the clocks, too"},
+		 "it says that our certificate has expired, or is not valid yet: check the clocks of both machines too"},
 		{SSL_AD_CERTIFICATE_UNKNOWN, EKEYREJECTED, "it does not accept our certificate"},
 		{SSL_AD_UNKNOWN_CA, EKEYREJECTED,
-		 "it does not trust the authority that issued our certificate: tell it that one"},
+		 "it does not trust the authority that issued our certificate: install that authority there"},
 		{SSL_AD_ACCESS_DENIED, EKEYREJECTED, "it denies access to our certificate"},
 		{SSL_AD_CERTIFICATE_REQUIRED, EKEYREJECTED,
-		 "it demands a certificate of ours, and we have none (keys `certificate` and `key`)"},
+		 "it requires a client certificate, and none is configured (keys `certificate` and `key`)"},
 		{SSL_AD_DECRYPT_ERROR, EKEYREJECTED, "it could not verify a signature of ours: certificate or key are damaged"},
-		{SSL_AD_PROTOCOL_VERSION, EPROTONOSUPPORT, "it knows no TLS version that we take (1.2 and 1.3)"},
-		{SSL_AD_INSUFFICIENT_SECURITY, EPROTONOSUPPORT, "what we offer is not safe enough for it"},
-		{SSL_AD_UNRECOGNIZED_NAME, EKEYREJECTED, "it does not go by the name that we call it"},
+		{SSL_AD_PROTOCOL_VERSION, EPROTONOSUPPORT, "it supports neither TLS 1.2 nor 1.3"},
+		{SSL_AD_INSUFFICIENT_SECURITY, EPROTONOSUPPORT, "it requires stronger cryptography than this node offers"},
+		{SSL_AD_UNRECOGNIZED_NAME, EKEYREJECTED, "it does not have the configured name"},
 	};
 
 	if (alert == SSL_AD_HANDSHAKE_FAILURE) {
 		snprintf(ret_words, size, "%s (it only says \"handshake failure\")",
-			 server ? "it takes no cipher suite that we take"
-				: "it takes no cipher suite that we take, or it demands a certificate that we do not have");
+			 server ? "it accepts none of the local cipher suites"
+				: "it accepts none of the local cipher suites, or it requires a client certificate and none is "
+				  "configured");
 		return EPROTONOSUPPORT;
 	}
 	for (const auto &row : table)
@@ -262,7 +264,8 @@ int tls_reason_words(int reason, bool server, const char *offered, char *ret_wor
 	case SSL_R_WRONG_CIPHER_RETURNED:
 	case SSL_R_NO_CIPHERS_AVAILABLE:
 		snprintf(ret_words, size,
-			 "no common cipher suite: we take those with forward secrecy and authenticated encryption (ECDHE with "
+			 "no common cipher suite: supported are those with forward secrecy and authenticated encryption (ECDHE "
+			 "with "
 			 "AES-GCM or ChaCha20-Poly1305)%s",
 			 server ? " that suit our certificate's key" : "");
 		return EPROTONOSUPPORT;
@@ -279,12 +282,12 @@ int tls_reason_words(int reason, bool server, const char *offered, char *ret_wor
 	case SSL_R_VERSION_TOO_LOW:
 	case SSL_R_WRONG_SSL_VERSION:
 	case SSL_R_INAPPROPRIATE_FALLBACK:
-		snprintf(ret_words, size, "no common TLS version: it %s %s, and we take 1.2 and 1.3",
+		snprintf(ret_words, size, "no common TLS version: it %s %s, but 1.2 or 1.3 is required",
 			 server ? "offers at most" : "answers with", offered);
 		return EPROTONOSUPPORT;
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
 		snprintf(ret_words, size,
-			 "it showed no certificate, and this port demands one (key `client_certificate`): give it a certificate "
+			 "it sent no certificate, and this port requires one (key `client_certificate`): give it a certificate "
 			 "and "
 			 "its key");
 		return EKEYREJECTED;

@@ -1,4 +1,4 @@
-/* What went wrong in a TLS handshake, in words. Private to dicom/ (C++). */
+/* Messages for failures of a TLS handshake. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_TLS_TEXT_HH
 #define TOMONODE_DICOM_TLS_TEXT_HH
 
@@ -9,27 +9,28 @@
 typedef struct x509_st X509;
 typedef struct X509_crl_st X509_CRL;
 
-/* The first objection to the peer's certificate. */
+/* The first error in the peer's certificate. */
 struct tls_doubt {
 	int code = 0; /* X509_V_ERR_*; 0: none */
 	int depth = 0;
 	char subject[256] = "", issuer[256] = "", from[32] = "", until[32] = "", names[400] = "";
-	char list_until[32] = ""; /* of the list of revoked certificates that is asked */
+	char list_until[32] = ""; /* end of validity of the revocation list concerned */
 };
 
 void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate, X509_CRL *list);
-/* What the words may name. */
+/* Names for use in messages. */
 struct tls_names_of {
-	bool server;		       /* we are it */
-	const char *authorities, *crl; /* files */
-	const char *name;	       /* that the certificate must be for */
+	bool server;		       /* this process is the server */
+	const char *authorities, *crl; /* names of the files */
+	const char *name;	       /* name for which the certificate must be issued */
 };
 void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size);
 
-/* OpenSSL's reason (SSL_R_*), which may be an alert that the peer sent (RFC 8446 6.2): returns the errno value for it. */
+/* Write the message for OpenSSL's reason (SSL_R_*), which may be an alert that the peer sent (RFC 8446 6.2); return its errno
+ * value. */
 int tls_reason_words(int reason, bool server, const char *offered, char *ret_words, size_t size);
 
-/* Subject or issuer as RFC 2253 writes it, control characters and bytes beyond ASCII escaped. */
+/* Write subject or issuer in the format of RFC 2253, with control characters and non-ASCII bytes escaped. */
 void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size);
 void tls_names(X509 *certificate, struct tls_peer *ret_peer);
 

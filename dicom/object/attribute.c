@@ -1,7 +1,9 @@
-/* attribute.c - find an attribute at the root of an object or in the functional groups of an enhanced object. The most specific
- * value is used: values in a frame's groups belong to that frame, values at the root of an enhanced object to the whole
- * acquisition (Exposure in mAs, for example, is the sum there). The groups are those of Breast Projection X-Ray (PS3.3 A.74.4)
- * that may contain a geometry or intensity value. */
+/* attribute.c - find an attribute wherever an object stores it: at the root, or in the functional groups of an enhanced object.
+ *
+ * The most specific place has priority: a value in a frame's groups belongs to that frame, a value at the root of an enhanced
+ * object to the whole acquisition (Exposure in mAs, for example, is the sum there).
+ *
+ * The groups are those of Breast Projection X-Ray (PS3.3 A.74.4) that may contain a geometry or intensity value. */
 #include <stdio.h>
 
 #include "dicom/object/attribute.h"
@@ -34,14 +36,14 @@ const char *tag_text(uint32_t tag)
 	return text;
 }
 
-/* Return true if the item has a value of the tag. A sequence has one if it has an item. */
+/* Does the item have a value of the tag? Sequences count if they have an item. */
 static bool has_value(const struct dicom_item *item, uint32_t tag)
 {
 	char text[2];
 
 	if (!item || !dicom_has(item, tag))
 		return false;
-	/* 0 means an empty element; an element that is too long or is not text counts as present. */
+	/* An empty element gives 0; one that does not fit, or is not text, has a value too. */
 	return dicom_item_count(item, tag) > 0 || dicom_get_text(item, tag, text, sizeof(text), NULL) != 0;
 }
 

@@ -1,4 +1,4 @@
-/* item_writer.c - write attributes and keep the first error. */
+/* item_writer.c - put functions with one sticky error. */
 #include "dicom/object/item_writer.h"
 #include "dicom/object/attribute.h"
 

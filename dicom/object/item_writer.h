@@ -1,5 +1,5 @@
-/* Fill a DICOM item. The first error is kept and the functions after it do nothing, so that only one check at the end is needed.
- * Tags may be written in any order. */
+/* Write a DICOM item: put functions with one sticky error, so that a long list of attributes needs no checks. After the first
+ * failure the others do nothing. Tags may be put in any order. */
 #ifndef TOMONODE_NODE_ITEM_WRITER_H
 #define TOMONODE_NODE_ITEM_WRITER_H
 
@@ -11,16 +11,16 @@ struct item_writer {
 	int rc;
 };
 
-void item_put_text(struct item_writer *w, uint32_t tag, const char *text); /* empty text: writes an empty element */
+void item_put_text(struct item_writer *w, uint32_t tag, const char *text); /* an empty text puts an empty element */
 void item_put_double(struct item_writer *w, uint32_t tag, double value);
 void item_put_doubles(struct item_writer *w, uint32_t tag, const double *values, size_t n);
 void item_put_int(struct item_writer *w, uint32_t tag, long value);
-void item_put_tag(struct item_writer *w, uint32_t tag, uint32_t pointed);	    /* VR AT */
-void item_put_empty(struct item_writer *w, uint32_t tag);			    /* an empty element (type 2) */
-void item_copy(struct item_writer *w, uint32_t tag, const struct dicom_item *from); /* writes nothing if `from` lacks the tag */
+void item_put_tag(struct item_writer *w, uint32_t tag, uint32_t pointed);	    /* AT */
+void item_put_empty(struct item_writer *w, uint32_t tag);			    /* type 2 */
+void item_copy(struct item_writer *w, uint32_t tag, const struct dicom_item *from); /* does nothing if `from` does not have it */
 void item_copy_all(struct item_writer *w, const struct dicom_item *from, const uint32_t *tags, size_t n);
 void item_put_code(struct item_writer *w, uint32_t sequence, const char *value, const char *scheme, const char *meaning);
-/* Begin a new item of a sequence; it starts with the error so far. End it with item_end(). */
+/* Append a new item to a sequence; it inherits the error. End it with item_end(). */
 struct item_writer item_begin(struct item_writer *w, uint32_t sequence);
 void item_end(struct item_writer *w, const struct item_writer *inner);
 

@@ -8,10 +8,10 @@
 
 #include "dicom/object/dicom_tags.h"
 
-#define UNIT_TOLERANCE 1e-3	/* tolerance of the length of a direction vector */
-#define IN_PLANE_TOLERANCE 0.01 /* largest shift between frames in their plane, mm */
+#define UNIT_TOLERANCE 1e-3	/* relative, for a direction's length */
+#define IN_PLANE_TOLERANCE 0.01 /* mm: largest shift of frames against each other */
 
-/* Return a functional group of a frame, its own or the shared one. */
+/* Return the functional group of a frame, its own or the shared one. */
 static const struct dicom_item *group(const struct tomo_object *t, long frame, uint32_t tag)
 {
 	const struct dicom_item *root = dicom_root(t->file), *item;
@@ -77,7 +77,7 @@ static int read_values(struct tomo_object *t, struct err *err)
 		 offset_tag = TAG_REAL_WORLD_VALUE_INTERCEPT;
 	int r;
 
-	if (!group(t, 0, sequence)) { /* an object of another program */
+	if (!group(t, 0, sequence)) { /* an object of another system */
 		sequence = TAG_PIXEL_VALUE_TRANSFORMATION_SEQUENCE;
 		slope_tag = TAG_RESCALE_SLOPE;
 		offset_tag = TAG_RESCALE_INTERCEPT;
@@ -137,10 +137,10 @@ static int read_frames(struct tomo_object *t, struct err *err)
 			from[c] = position[t->frame[k]][c] - t->corner[c];
 		t->depth[k] = dot(from, t->normal);
 		if (fabs(dot(from, t->across)) > IN_PLANE_TOLERANCE || fabs(dot(from, t->down)) > IN_PLANE_TOLERANCE)
-			r = err_set(err, EBADMSG, "frame %ld lies %g and %g mm beside the lowest one", t->frame[k] + 1,
+			r = err_set(err, EBADMSG, "frame %ld is shifted by %g and %g mm against the lowest one", t->frame[k] + 1,
 				    dot(from, t->across), dot(from, t->down));
 		else if (k > 0 && !(t->depth[k] > t->depth[k - 1]))
-			r = err_set(err, EBADMSG, "frames %ld and %ld lie at the same place", t->frame[k - 1] + 1,
+			r = err_set(err, EBADMSG, "frames %ld and %ld have the same position", t->frame[k - 1] + 1,
 				    t->frame[k] + 1);
 	}
 out:
@@ -197,7 +197,7 @@ struct tomo_object *tomo_object_close(struct tomo_object *t)
 	return NULL;
 }
 
-/* The bits above those stored are read as 0: extend the sign of negative values. */
+/* Bits above those stored are read as 0: restore the sign of a negative value. */
 static int signed_value(uint16_t stored, int bits)
 {
 	int sign = 1 << (bits - 1);

@@ -1,4 +1,4 @@
-/* The header of a JPEG or JPEG-LS code stream against what the object says of its frames. */
+/* Check the header of a JPEG or JPEG-LS code stream against the object's description of its frames. */
 #ifndef TOMONODE_DICOM_CODESTREAM_HH
 #define TOMONODE_DICOM_CODESTREAM_HH
 
@@ -10,7 +10,7 @@
 namespace tomonode
 {
 
-/* EBADMSG: no such code stream, or another size, number of components or precision; ENOTSUP: not lossless. */
+/* EBADMSG: no such code stream, or different size, number of components or precision; ENOTSUP: not lossless. */
 int codestream_check(const unsigned char *in, size_t in_size, bool jpeg_ls, const struct dicom_pixel_info *info, struct err *err);
 
 } // namespace tomonode

@@ -1,12 +1,11 @@
-/* decode.cc - encapsulated pixel data (PS3.5 A.4).
+/* decode.cc - decode encapsulated pixel data (PS3.5 A.4).
  *
- * The fragments of one frame are read from the file and put into a data set of one frame, made for this purpose from our own
- * checked description; the codec sees nothing else of the object. So memory holds one frame, compressed and plain, and what the
- * object says in attributes that we do not look at cannot reach the codec.
+ * The fragments of one frame are read from the file and put into a temporary data set of one frame, built from the checked pixel
+ * description; the codec gets nothing else of the object. So memory holds one frame, compressed and decoded, and attributes that
+ * were not checked cannot reach the codec.
  *
- * Which fragments make a frame: with one frame, all; with as many fragments as frames, one each; otherwise the basic offset table
- * says it.
- */
+ * Assignment of fragments to frames: with one frame, all; with as many fragments as frames, one each; otherwise the basic offset
+ * table decides. */
 #include "dicom/pixels/decode.hh"
 
 #include <cerrno>
@@ -23,7 +22,7 @@ namespace tomonode
 {
 
 constexpr uint64_t most_frame =
-	1ull << 29; /* bytes of one frame, plain or compressed: a few compressed bytes can declare anything */
+	1ull << 29; /* bytes of one frame, decoded or compressed, at most: a few compressed bytes can declare any size */
 
 namespace
 {
@@ -46,7 +45,7 @@ E_TransferSyntax decodable(const std::string &uid)
 	return EXS_Unknown;
 }
 
-/* First and last + 1 fragment (index into layout.fragments, where 0 is the offset table) of a frame. */
+/* Return the first fragment of a frame and the last + 1 (indices into layout.fragments, where 0 is the offset table). */
 int frame_fragments(const struct dicom_file *file, long frames, long frame, size_t *ret_first, size_t *ret_end, struct err *err)
 {
 	const std::vector<Span> &f = file->layout.fragments;
@@ -95,7 +94,7 @@ int frame_fragments(const struct dicom_file *file, long frames, long frame, size
 	return 0;
 }
 
-/* The fragments of a frame, one behind the other. */
+/* Load the fragments of a frame into one contiguous buffer. */
 int load_fragments(const struct dicom_file *file, size_t first, size_t end, std::vector<unsigned char> *ret_bytes,
 		   struct err *err)
 {
@@ -120,7 +119,7 @@ int load_fragments(const struct dicom_file *file, size_t first, size_t end, std:
 	return 0;
 }
 
-/* A pixel sequence of an empty offset table and one fragment. */
+/* Build a pixel sequence with an empty offset table and one fragment. */
 int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr<DcmPixelSequence> *ret_sequence, struct err *err)
 {
 	auto sequence = std::make_unique<DcmPixelSequence>(DcmTag(DCM_PixelData, EVR_OB));
@@ -177,7 +176,7 @@ int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *i
 	return frame_fragments(file, info->frames, 0, &first, &end, err);
 }
 
-/* Through DCMTK's JPEG and JPEG-LS codecs. */
+/* Decode with DCMTK's JPEG and JPEG-LS codecs. */
 static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax xfer, const struct dicom_pixel_info *info,
 		       uint16_t *ret_values, struct err *err)
 {
@@ -199,7 +198,7 @@ static int decode_jpeg(const std::vector<unsigned char> &bytes, E_TransferSyntax
 
 	describe(&one, info);
 	pixels.putOriginalRepresentation(xfer, nullptr, sequence.release());
-	/* the codec wants an even buffer; where 8-bit values fill it oddly, it is one byte longer than the frame */
+	/* the codec needs an even buffer: with an odd number of 8-bit values it is one byte longer than the frame */
 	std::vector<unsigned char> plain(size + (size & 1));
 	OFCondition cond = pixels.getUncompressedFrame(&one, 0, fragment, plain.data(), (Uint32)plain.size(), colour_model);
 	if (cond.bad())

@@ -1,4 +1,4 @@
-/* Frames of encapsulated pixel data, one at a time through DCMTK's codecs. */
+/* Decode frames of encapsulated pixel data one at a time, with DCMTK's codecs. */
 #ifndef TOMONODE_DICOM_DECODE_HH
 #define TOMONODE_DICOM_DECODE_HH
 
@@ -8,10 +8,10 @@
 namespace tomonode
 {
 
-/* Is the syntax one that is decoded, and can its fragments be told apart into frames? ENOTSUP, EBADMSG. */
+/* Check that the transfer syntax can be decoded (ENOTSUP), and that each fragment can be assigned to a frame (EBADMSG). */
 int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err);
 
-/* rows * columns values. */
+/* Decode one frame: rows * columns values. */
 int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
 		 struct err *err);
 

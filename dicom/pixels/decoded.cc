@@ -1,8 +1,7 @@
-/* decoded.cc - header from DCMTK, frames from the codec, as one stream of bytes.
+/* decoded.cc - the header from DCMTK and the frames from the codec, as one stream of bytes.
  *
- * Thread t of T decodes frames t, t + T, ... into its own buffer, and waits until the reader has taken it. So T frames are in
- * memory, whatever their number, and the reader finds the next one ready as long as the wire is slower than T cores.
- */
+ * Thread t of T decodes frames t, t + T, ... into its own buffer, and waits until the reader has copied it. So T frames are in
+ * memory, whatever their number, and the reader never waits for the next one as long as the network is slower than T cores. */
 #include "dicom/pixels/decoded.hh"
 
 #include <algorithm>
@@ -90,9 +89,9 @@ int Stream::open(const char *path, bool implicit, struct err *err)
 	if (frame_size_ > 0xfffffffeu / (uint64_t)info_.frames)
 		return err_set(err, EFBIG, "%s: %ld frames of %ld x %ld: more than 4 GiB - 2 bytes when decoded", path,
 			       info_.frames, info_.columns, info_.rows);
-	delete file_->dataset.remove(DCM_PixelData); /* it stands in for the frames */
+	delete file_->dataset.remove(DCM_PixelData); /* replaced by the decoded frames */
 	if (file_->dataset.card() > 0 && file_->dataset.getElement(file_->dataset.card() - 1)->getTag().getXTag() > DCM_PixelData)
-		return err_set(err, ENOTSUP, "%s: elements behind the pixel data are not sent decoded", path);
+		return err_set(err, ENOTSUP, "%s: an object with elements after the pixel data is not sent decoded", path);
 	r = dataset_bytes(file_, implicit, &head_, err);
 	if (r < 0)
 		return r;
@@ -132,7 +131,7 @@ void Stream::decode(long first)
 	}
 }
 
-/* n bytes at at_, which lie in one frame. */
+/* Copy n bytes at at_, which are in one frame. */
 int Stream::copy_frame(char *to, size_t n, struct err *err)
 {
 	uint64_t in = at_ - head_.size(), offset = in % frame_size_;
@@ -150,7 +149,7 @@ int Stream::copy_frame(char *to, size_t n, struct err *err)
 	if (offset + n < frame_size_)
 		return 0;
 	guard.lock();
-	slot.ready = false; /* for the frame that comes T later */
+	slot.ready = false; /* for the frame T positions later */
 	changed_.notify_all();
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* An encapsulated object as the bytes of its plain data set, for peers that do not take the encoding. */
+/* Read an encapsulated object as the bytes of its unencapsulated data set, for peers that do not accept the encoding. */
 #ifndef TOMONODE_DICOM_DECODED_HH
 #define TOMONODE_DICOM_DECODED_HH
 
@@ -10,7 +10,7 @@
 namespace tomonode
 {
 
-/* Which encodings: what another system can be given plain without a loss, JPEG-LS lossless. */
+/* Is the encoding lossless and decodable for another system? Only JPEG-LS lossless. */
 bool decoded_from(const char *transfer_syntax);
 
 class Decoded
@@ -18,12 +18,12 @@ class Decoded
       public:
 	virtual ~Decoded() = default;
 	virtual uint64_t size() const = 0; /* bytes of the data set */
-	/* The next bytes, all n of them, in order. */
+	/* Return the next n bytes, in order. */
 	virtual int read(void *ret_bytes, size_t n, struct err *err) = 0;
 };
 
-/* Explicit or implicit VR little endian. Frames are decoded ahead by a few threads, each with a frame of memory. ENOTSUP: 8-bit
- * pixels, or elements behind the pixel data. */
+/* Open for explicit or implicit VR little endian. A few threads decode frames in advance, each with memory for one frame.
+ * ENOTSUP: 8-bit pixels, or elements after the pixel data. */
 int decoded_open(const char *path, bool implicit, std::unique_ptr<Decoded> *ret_decoded, struct err *err);
 
 } // namespace tomonode

@@ -1,10 +1,9 @@
-/* jpegls.cc - one frame through CharLS' C interface.
+/* jpegls.cc - encode one frame with CharLS' C interface.
  *
- * DCMTK brings an older CharLS of its own (libdcmtkcharls), which encodes a frame of one line wrongly and writes past its buffer.
- * Both libraries export JpegLsDecode and three other functions, with different arguments. DCMTK must find those of its own: the
- * program names libdcmtkcharls before libcharls (dicom/CMakeLists.txt), jpegls_link_check() proves it at start. What is called
- * here (charls_...) only libcharls has.
- */
+ * DCMTK contains its own, older CharLS (libdcmtkcharls), which encodes a frame of one line wrongly and writes past its buffer.
+ * Both libraries export JpegLsDecode and three other functions, with different arguments. DCMTK must use those of its own
+ * library: the program is linked with libdcmtkcharls before libcharls (dicom/CMakeLists.txt), and jpegls_link_check() checks it
+ * at start. The functions called here (charls_...) exist only in libcharls. */
 #include "dicom/pixels/jpegls.h"
 
 #include <cerrno>
@@ -45,7 +44,7 @@ int jpegls_link_check(struct err *err)
 
 } // namespace tomonode
 
-/* No sample costs more than the limit of its Golomb code, 2 * (16 + 16) bits (ISO 14495-1 A.2.1), and after each byte FF a bit is
+/* No sample needs more than the limit of its Golomb code, 2 * (16 + 16) bits (ISO 14495-1 A.2.1), and after each byte FF a bit is
  * stuffed. */
 size_t jpegls_bound(long columns, long rows)
 {

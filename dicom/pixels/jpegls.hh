@@ -1,4 +1,4 @@
-/* The check that the two CharLS of this program are not mistaken for each other: see jpegls.cc. */
+/* Check that calls to the two CharLS libraries in this program are not mixed up: see jpegls.cc. */
 #ifndef TOMONODE_DICOM_JPEGLS_HH
 #define TOMONODE_DICOM_JPEGLS_HH
 
@@ -7,7 +7,7 @@
 namespace tomonode
 {
 
-/* ELIBBAD: DCMTK's JPEG-LS codec would call a function of another library. */
+/* ELIBBAD: DCMTK's JPEG-LS codec would call a function of the other library. */
 int jpegls_link_check(struct err *err);
 
 } // namespace tomonode

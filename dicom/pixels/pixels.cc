@@ -1,8 +1,7 @@
-/* pixels.cc - the description of the pixel data, and frames of uncompressed ones.
+/* pixels.cc - read the description of the pixel data, and uncompressed frames.
  *
- * A frame is read from its place in the file straight into the caller's array: nothing else is loaded, whatever the object's
- * size. Encapsulated frames: decode.cc.
- */
+ * A frame is read from the file directly into the caller's array: nothing else is loaded, whatever the object's size.
+ * Encapsulated frames: decode.cc. */
 #include "dicom/pixels/pixels.h"
 
 #include <algorithm>
@@ -20,7 +19,7 @@ namespace
 
 constexpr long most_side = 65535, most_frames = 4096;
 
-/* A whole number of the image description; `fallback` < 0: it must be there. */
+/* Read an integer of the image description; `fallback` < 0: it is required. */
 int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value, struct err *err)
 {
 	int r = dicom_get_int(dicom_root(file), tag, 0, ret_value, err);
@@ -60,14 +59,14 @@ int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct 
 		return err_set(err, EFBIG, "an image of %ld rows, %ld columns, %ld frames: more than %ld x %ld x %ld", info.rows,
 			       info.columns, info.frames, most_side, most_side, most_frames);
 	if (samples != 1)
-		return err_set(err, ENOTSUP, "(0028,0002) SamplesPerPixel is %ld: colour is not read", samples);
+		return err_set(err, ENOTSUP, "(0028,0002) SamplesPerPixel is %ld: colour is not supported", samples);
 	r = dicom_get_text(dicom_root(file), DICOM_TAG(0x0028, 0x0004), photometric, sizeof(photometric), err);
 	if (r < 0)
 		return r;
 	if (r > 0 && strcmp(photometric, "MONOCHROME1") != 0 && strcmp(photometric, "MONOCHROME2") != 0)
-		return err_set(err, ENOTSUP, "(0028,0004) PhotometricInterpretation is \"%s\", no kind of grey", photometric);
+		return err_set(err, ENOTSUP, "(0028,0004) PhotometricInterpretation is \"%s\", not monochrome", photometric);
 	if (allocated != 8 && allocated != 16)
-		return err_set(err, ENOTSUP, "(0028,0100) BitsAllocated is %ld: 8 and 16 are read", allocated);
+		return err_set(err, ENOTSUP, "(0028,0100) BitsAllocated is %ld: only 8 and 16 are supported", allocated);
 	if (stored < 1 || stored > allocated)
 		return err_set(err, EBADMSG, "(0028,0101) BitsStored is %ld with %ld bits allocated", stored, allocated);
 	if (high != stored - 1)
@@ -83,7 +82,7 @@ int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct 
 	return 0;
 }
 
-/* The pixel data must hold exactly the frames (and a byte of padding when their sum is odd). */
+/* The pixel data must contain exactly the frames (and a byte of padding if their sum is odd). */
 int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
 {
 	uint64_t need =
@@ -110,7 +109,7 @@ int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err
 	return file->layout.encapsulated ? decode_check(file, ret_info, err) : check_native(file, ret_info, err);
 }
 
-/* 8-bit values lie at the array's end; widen them to its start, front to back. */
+/* 8-bit values are at the array's end; widen them to its start, front to back. */
 void widen(uint16_t *values, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -136,7 +135,7 @@ int read_native(const struct dicom_file *file, const struct dicom_pixel_info *in
 		return 0;
 	}
 	if (layout.big_endian && strcmp(layout.pixel_vr, "OW") == 0) {
-		/* bytes in words, the second first: read whole words and pick */
+		/* bytes are swapped in words: read whole words and select */
 		uint64_t begin = first & ~1ull, end = std::min<uint64_t>(layout.pixels.size, (first + size + 1) & ~1ull);
 		std::vector<unsigned char> words((size_t)(end - begin) + 1);
 

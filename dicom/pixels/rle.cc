@@ -1,7 +1,6 @@
-/* rle.cc - run length decoding, a byte plane at a time, the most significant first.
+/* rle.cc - run length decoding, one byte plane after the other, the most significant first.
  *
- * Our own and not DCMTK's, whose decoder reads beyond its input where a run is cut off at the end of a segment.
- */
+ * This replaces DCMTK's decoder, which reads beyond its input if a run is truncated at the end of a segment. */
 #include "dicom/pixels/rle.hh"
 
 #include <algorithm>
@@ -17,7 +16,7 @@ static uint32_t le32(const unsigned char *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Adds the plane, shifted, to the values; the number of values it held, at most n. */
+/* Add the plane, shifted, to the values; return the number of values that it contained, at most n. */
 static size_t plane(const unsigned char *in, const unsigned char *end, size_t n, unsigned shift, uint16_t *values)
 {
 	size_t done = 0;
@@ -25,14 +24,14 @@ static size_t plane(const unsigned char *in, const unsigned char *end, size_t n,
 	while (done < n && in < end) {
 		unsigned code = *in++;
 
-		if (code < 128) { /* the next code + 1 bytes as they are */
+		if (code < 128) { /* copy the next code + 1 bytes */
 			size_t run = std::min({(size_t)code + 1, n - done, (size_t)(end - in)});
 
 			for (size_t k = 0; k < run; k++)
 				values[done + k] = (uint16_t)(values[done + k] | in[k] << shift);
 			done += run;
 			in += run;
-		} else if (code > 128) { /* the next byte 257 - code times */
+		} else if (code > 128) { /* repeat the next byte 257 - code times */
 			size_t run = std::min((size_t)(257 - code), n - done);
 
 			if (in == end)

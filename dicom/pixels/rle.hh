@@ -1,4 +1,4 @@
-/* One frame in DICOM's run length encoding (PS3.5 annex G). */
+/* Decode one frame in DICOM's run length encoding (PS3.5 annex G). */
 #ifndef TOMONODE_DICOM_RLE_HH
 #define TOMONODE_DICOM_RLE_HH
 
@@ -10,7 +10,8 @@
 namespace tomonode
 {
 
-/* n values of `bytes_per_value` (1 or 2) bytes out of a frame's fragment. EBADMSG: the segments do not hold exactly that. */
+/* Decode n values of `bytes_per_value` (1 or 2) bytes from a frame's fragment. EBADMSG: the segments do not contain exactly
+ * that. */
 int rle_decode(const unsigned char *in, size_t in_size, size_t n, unsigned bytes_per_value, uint16_t *ret_values,
 	       struct err *err);
 

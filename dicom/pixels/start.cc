@@ -1,4 +1,4 @@
-/* start.cc - process-wide set-up of DCMTK: dictionary, codecs, the switches under which it parses. */
+/* start.cc - process-wide initialisation of DCMTK: dictionary, codecs, parser settings. */
 #include "dicom/pixels/start.h"
 
 #include <cstdlib>
@@ -30,8 +30,8 @@ int dicom_start(struct err *err)
 		if (!dcmDataDict.isDictionaryLoaded())
 			return err_set(err, ENOENT, "DCMTK finds no data dictionary (environment variable DCMDICTPATH: %s)",
 				       getenv("DCMDICTPATH") ? getenv("DCMDICTPATH") : "not set");
-		dcmEnableAutomaticInputDataCorrection.set(OFFalse); /* text stays as stored, byte for byte */
-		dcmEnableUnknownVRConversion.set(OFFalse);	    /* an UN value stays opaque; the getters look it up */
+		dcmEnableAutomaticInputDataCorrection.set(OFFalse); /* keep text as stored, byte for byte */
+		dcmEnableUnknownVRConversion.set(OFFalse);	    /* keep UN values as bytes; the getters look up their VR */
 		dcmAcceptOddAttributeLength.set(OFTrue);
 		dcmEnableCP246Support.set(OFTrue); /* UN of undefined length: a sequence in implicit VR, as layout.cc walks it */
 		dcmIgnoreParsingErrors.set(OFFalse);

@@ -1,4 +1,4 @@
-/* Process-wide set-up of dicom/. */
+/* Process-wide initialisation of dicom/. */
 #ifndef TOMONODE_DICOM_START_H
 #define TOMONODE_DICOM_START_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Once per process, before anything else of dicom/: loads the dictionary and the codecs, silences DCMTK's own logger.
+/* Call it once per process before any other function of dicom/: load the dictionary and the codecs, disable DCMTK's own logger.
  * ENOENT: no data dictionary; ELIBBAD: the program is linked with the wrong JPEG-LS library. */
 int dicom_start(struct err *err);
 void dicom_stop(void);

@@ -1,8 +1,7 @@
-/* writer.cc - objects with frames onto the disk (the writer of dicom/pixels/pixels.h).
+/* writer.cc - write objects with frames (the writer of dicom/pixels/pixels.h).
  *
- * Frames go from the caller's array to the file (dicom/core/new_file.hh) without a copy. Encapsulated pixel data (PS3.5 A.4): the
- * offset table's item is written with zeros and filled in at the end.
- */
+ * Frames are written from the caller's array to the file (dicom/core/new_file.hh) without a copy. Encapsulated pixel data (PS3.5
+ * A.4): the offset table's item is written with zeros and filled in at the end. */
 #include "dicom/pixels/pixels.h"
 
 #include <cerrno>
@@ -18,18 +17,18 @@
 
 using namespace tomonode;
 
-constexpr uint64_t most_pixel_bytes = 0xfffffffe; /* the largest even length of 32 bits that is not "undefined" */
+constexpr uint64_t most_pixel_bytes = 0xfffffffe; /* the largest even 32-bit length that does not mean "undefined" */
 
 struct dicom_writer : NewFile {
 	size_t frame_size = 0;
 	long frames = 0, done = 0;
-	bool broken = false; /* a frame was written in part */
+	bool broken = false; /* a frame was written only partly */
 	bool encapsulated = false;
-	uint64_t first_item = 0;       /* of the first fragment, from the start of the file */
-	std::vector<uint32_t> offsets; /* of each frame's fragment, from there */
+	uint64_t first_item = 0;       /* offset of the first fragment in the file */
+	std::vector<uint32_t> offsets; /* offset of each frame's fragment, relative to the first */
 };
 
-/* A whole number of the header; 0 or less: it is not there. */
+/* Read an integer of the header; 0 or less: it is absent. */
 static int header_field(struct dicom_file *header, uint32_t tag, long *ret_value, struct err *err)
 {
 	int r = dicom_get_int(dicom_root(header), tag, 0, ret_value, err);
@@ -37,11 +36,11 @@ static int header_field(struct dicom_file *header, uint32_t tag, long *ret_value
 	if (r < 0)
 		return r;
 	if (r == 0 || *ret_value <= 0)
-		return err_set(err, EINVAL, "a header without %s for the frames that follow it", tag_name(tag).c_str());
+		return err_set(err, EINVAL, "a header without %s, which its frames need", tag_name(tag).c_str());
 	return 0;
 }
 
-/* The header must describe 16-bit grey frames, and nothing in it may belong behind the pixel data. */
+/* Check that the header describes 16-bit grey frames, and that no element of it belongs after the pixel data. */
 static int header_check(struct dicom_writer *w, struct dicom_file *header, struct err *err)
 {
 	long rows, columns, bits, samples = 1;
@@ -52,7 +51,7 @@ static int header_check(struct dicom_writer *w, struct dicom_file *header, struc
 	    (r = header_field(header, DICOM_TAG(0x0028, 0x0011), &columns, err)) < 0 ||
 	    (r = header_field(header, DICOM_TAG(0x0028, 0x0100), &bits, err)) < 0)
 		return r;
-	w->frames = 1; /* a single-frame class has no (0028,0008) */
+	w->frames = 1; /* a single-frame class does not have (0028,0008) */
 	if (dicom_has(dicom_root(header), DICOM_TAG(0x0028, 0x0008)) &&
 	    (r = header_field(header, DICOM_TAG(0x0028, 0x0008), &w->frames, err)) < 0)
 		return r;
@@ -68,8 +67,7 @@ static int header_check(struct dicom_writer *w, struct dicom_file *header, struc
 		DcmTagKey key = ds->getElement(i)->getTag().getXTag();
 
 		if (key.getGroup() > 0x7fe0 || (key.getGroup() == 0x7fe0 && key.getElement() >= 0x0010))
-			return err_set(err, EINVAL,
-				       "a header with (%04X,%04X): nothing may stand in or behind the place of the pixel data",
+			return err_set(err, EINVAL, "a header with (%04X,%04X): no element may be at or after the pixel data",
 				       key.getGroup(), key.getElement());
 	}
 	w->frame_size = (size_t)rows * (size_t)columns * 2;
@@ -99,7 +97,7 @@ static void put_item(std::string *bytes, unsigned element, size_t length)
 	put32(bytes, (uint32_t)length);
 }
 
-/* What stands before the first frame: the element, and of encapsulated ones the offset table without its values. */
+/* Append the bytes before the first frame: the element head, and for encapsulated frames the offset table without its values. */
 static void put_pixel_header(struct dicom_writer *w, std::string *bytes)
 {
 	put16(bytes, 0x7fe0);
@@ -155,7 +153,7 @@ int dicom_writer_open_jpegls(const char *path, struct dicom_file *header, struct
 static int may_add(const struct dicom_writer *w, bool encapsulated, struct err *err)
 {
 	if (w->encapsulated != encapsulated)
-		return err_set(err, EINVAL, "%s: %s frames belong into it", w->part.c_str(),
+		return err_set(err, EINVAL, "%s: only %s frames can be written to it", w->part.c_str(),
 			       w->encapsulated ? "encoded" : "plain");
 	if (w->done >= w->frames)
 		return err_set(err, EINVAL, "%s: all %ld frames are written already", w->part.c_str(), w->frames);
@@ -208,7 +206,7 @@ uint64_t dicom_writer_bytes(const struct dicom_writer *w)
 	return w->at;
 }
 
-/* The delimiter behind the last fragment, and the offset table's values. */
+/* Write the delimiter after the last fragment, and the offset table's values. */
 static int end_fragments(struct dicom_writer *w, struct err *err)
 {
 	std::string end, table;
@@ -233,7 +231,7 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 static int finish(struct dicom_writer *w, struct err *err)
 {
 	if (w->done != w->frames)
-		return err_set(err, EINVAL, "%s: %ld of %ld frames are written", w->part.c_str(), w->done, w->frames);
+		return err_set(err, EINVAL, "%s: only %ld of %ld frames have been written", w->part.c_str(), w->done, w->frames);
 	return w->encapsulated ? end_fragments(w, err) : 0;
 }
 
@@ -256,7 +254,7 @@ int dicom_writer_sync(struct dicom_writer *w, struct err *err)
 	});
 }
 
-/* Renames are not taken back: what has its name already is removed when a later one fails. */
+/* Renames cannot be undone: if a later one fails, files that already have their names are removed. */
 int dicom_writers_publish(struct dicom_writer *const *writers, size_t n, struct err *err)
 {
 	return guarded(err, "dicom_writers_publish", [&] {

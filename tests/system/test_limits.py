@@ -151,7 +151,7 @@ def test_floods(folder, things):
     check(told + int(said[1]) + int(said[2]) in (70, 71), f"none is left out: {told} + {said[1]} + {said[2]}")
     with open(path) as f:
         alerts = [line for line in f if "Security Alert" in line]
-    check(sum("does not speak DICOM" in a for a in alerts) == 50 - int(said[1]), f"{len(alerts)} in the audit trail")
+    check(sum("does not use DICOM" in a for a in alerts) == 50 - int(said[1]), f"{len(alerts)} in the audit trail")
     check(sum(f"{said[1]} more attempts were turned away within " in a for a in alerts) == 1, "and one for the rest")
 
 
@@ -168,7 +168,7 @@ def test_shut_out_in_the_audit_trail(folder, things):
     check(node.stop() == 0, "SIGTERM")
     with open(path) as f:
         text = f.read()
-    check(text.count("does not speak DICOM") == 4, "each refusal")
+    check(text.count("does not use DICOM") == 4, "each refusal")
     check(text.count("more than 3 refused attempts within 60 s: its connections are closed at once for 60 s") == 1, "that it is shut out")
     check(text.count("9 more attempts were turned away within ") == 1, "and how many were closed")
 

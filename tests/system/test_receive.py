@@ -229,7 +229,7 @@ class Tests:
                     assert s.recv(1) == b""
                 except ConnectionResetError:
                     pass  # closed with what we sent unread
-            r.wait_log(rf'reason="{host} does not speak DICOM')
+            r.wait_log(rf'reason="{host} does not use DICOM')
         r.stop()
         return None
 
@@ -241,7 +241,7 @@ class Tests:
                 assert s.recv(1) == b""
             except ConnectionResetError:
                 pass
-        r.wait_log("TLS handshake, but this port speaks plain DICOM")
+        r.wait_log("TLS handshake, but this port uses plain DICOM")
         r.stop()
 
     def test_too_many(self):
@@ -252,7 +252,7 @@ class Tests:
         assert code != 0 and "Local Limit Exceeded" in text and "Transient" in text, text
         for s in held:
             s.close()
-        r.wait_log(r"without a word.*\n(.*\n)*.*without a word")
+        r.wait_log(r"without sending anything.*\n(.*\n)*.*without sending anything")
         until = time.time() + 10  # the places are free once the listener has reaped the two
         while echo(r.port)[0] != 0:
             assert time.time() < until

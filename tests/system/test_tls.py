@@ -70,41 +70,41 @@ def test_incoming(folder, things):
 
     refused = {
         "wrong kind: TLS to plain": ((node.port, "+tla", "+cf", pki.trusted),
-                                     "127.0.0.1 began a TLS handshake, but this port speaks plain DICOM: switch TLS off at the sender"),
-        "wrong kind: plain to TLS": ((secure,), "127.0.0.1 speaks plain DICOM, but this port wants TLS: switch TLS on at the sender"),
+                                     "127.0.0.1 began a TLS handshake, but this port uses plain DICOM: switch TLS off at the sender"),
+        "wrong kind: plain to TLS": ((secure,), "127.0.0.1 uses plain DICOM, but this port requires TLS: switch TLS on at the sender"),
         "no certificate": ((secure, "+tla", "+cf", pki.trusted),
-                           "127.0.0.1: it showed no certificate, and this port demands one (key `client_certificate`)"),
+                           "127.0.0.1: it sent no certificate, and this port requires one (key `client_certificate`)"),
         "expired": ((secure, "+tls", pki.peer_key, pki.expired(), "+cf", pki.trusted),
                     "127.0.0.1: its certificate (CN=expired,O=tests) expired on 2021-01-01 00:00 UTC: it needs a new one"),
         "not yet valid": ((secure, "+tls", pki.peer_key, pki.future(), "+cf", pki.trusted),
-                          "127.0.0.1: its certificate (CN=future,O=tests) is not valid before 2080-01-01 00:00 UTC: look at the clocks"),
+                          "127.0.0.1: its certificate (CN=future,O=tests) is not valid before 2080-01-01 00:00 UTC: check the clocks"),
         "unknown authority": ((secure, "+tls", pki.peer_key, pki.unknown(), "+cf", pki.trusted),
                               "127.0.0.1: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority that is "
                               f"not in {pki.trusted}"),
         "does not know our authority": ((secure, "+tls", pki.peer_key, pki.peer, "+cf", pki.foreign.certificate),
-                                        "127.0.0.1: it does not trust the authority that issued our certificate: tell it that one"),
+                                        "127.0.0.1: it does not trust the authority that issued our certificate: install that authority there"),
     }
     for case, (arguments, sentence) in refused.items():
         check(echo(*arguments).returncode != 0, f"{case}: C-ECHO must fail")
         said(node, sentence)
     client = ["openssl", "s_client", "-connect", f"127.0.0.1:{secure}", "-cert", pki.peer, "-key", pki.peer_key]
     for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"],
-                               "no common TLS version: it offers at most TLS 1.1, and we take 1.2 and 1.3"),
+                               "no common TLS version: it offers at most TLS 1.1, but 1.2 or 1.3 is required"),
                               (["-tls1_2", "-cipher", "AES128-SHA"],
-                               "no common cipher suite: we take those with forward secrecy and authenticated encryption")):
+                               "no common cipher suite: supported are those with forward secrecy and authenticated encryption")):
         subprocess.run(client + options, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
         said(node, sentence)
     with socket.create_connection(("127.0.0.1", secure)) as s:
         s.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        said(node, "127.0.0.1 does not speak TLS: the first byte is 0x47, not a handshake (0x16)")
-    said(node, "127.0.0.1 did not get on with the TLS handshake in time")
+        said(node, "127.0.0.1 does not use TLS: the first byte is 0x47, not a handshake (0x16)")
+    said(node, "127.0.0.1 did not complete the TLS handshake in time")
     slow.close()
     cut = socket.create_connection(("127.0.0.1", secure))
     cut.sendall(b"\x16\x03\x01")
     cut.close()
     said(node, "127.0.0.1 closed the connection in the TLS handshake")
-    for sentence in ("did not get on with the TLS handshake in time", "closed the connection in the TLS handshake", "expired on 2021-01-01",
-                     "it showed no certificate"):
+    for sentence in ("did not complete the TLS handshake in time", "closed the connection in the TLS handshake", "expired on 2021-01-01",
+                     "it sent no certificate"):
         wait_for(f"the audit trail has: {sentence}", lambda: sentence in open(audit, encoding="utf-8").read(), 10)
     check(echo(secure, *peer).returncode == 0, "and C-ECHO still")
     check("association-crashed" not in node.log_text(), "no process crashed")
@@ -152,10 +152,9 @@ def test_revoked(folder, things):
             ("early", gone, ""), ("early", pki.peer, ""), ("late", pki.peer, ""),
             ("late", pki.unknown(), ""),  # trusted by itself: of its authority nothing is known, and no list of its
             ("late", gone, "its certificate (CN=gone,O=tests) was revoked by its authority (CN=Clinic CA,O=tests): it needs a new one"),
-            ("old", pki.peer, "its certificate (CN=peer,O=tests) cannot be looked up: the list of what CN=Clinic CA,O=tests revoked, in "
-                              f"{old}, ended on 2020-02-01 00:00 UTC; get the new list and reload"),
-            ("other", pki.peer, f"its certificate (CN=peer,O=tests) cannot be looked up: {foreign} has no list of what CN=Clinic CA,O=tests "
-                                "revoked")):
+            ("old", pki.peer, "its certificate (CN=peer,O=tests) cannot be checked for revocation: the revocation list of CN=Clinic CA,O=tests in "
+                              f"{old} ended on 2020-02-01 00:00 UTC; get the new list and reload"),
+            ("other", pki.peer, f"its certificate (CN=peer,O=tests) cannot be checked for revocation: {foreign} has no revocation list of CN=Clinic CA,O=tests")):
         check((call(listener, certificate) == 0) == (not sentence), f"{listener}: {os.path.basename(certificate)}")
         said(node, sentence)
     said(node, "certificate-expired reason=\"listener 'old': a list of revoked certificates in")
@@ -236,11 +235,11 @@ def test_outgoing(folder, things):
     unknown = scp("unknown", pki.unknown())
     name = "PACS at 127.0.0.1:"
     cases = [
-        (plain, tls + ours, f"{name}{plain} closed the connection when it was to begin TLS: perhaps this port speaks plain DICOM (tls = false)"),
-        (aborting, tls + ours, f"{name}{aborting} does not speak TLS on this port: its answer to the handshake began with 0x07, as plain DICOM "
-                               "does; take its TLS port, or set tls = false"),
-        (good, "", f"{name}{good}: this port speaks TLS and not plain DICOM (tls = true)"),
-        (good, tls, f"{name}{good}: it demands a certificate of ours, and we have none"),
+        (plain, tls + ours, f"{name}{plain} closed the connection instead of beginning TLS: perhaps this port uses plain DICOM (tls = false)"),
+        (aborting, tls + ours, f"{name}{aborting} does not use TLS on this port: its answer to the handshake began with 0x07, as plain DICOM "
+                               "does; use its TLS port, or set tls = false"),
+        (good, "", f"{name}{good}: this port uses TLS and not plain DICOM (tls = true)"),
+        (good, tls, f"{name}{good}: it requires a client certificate, and none is configured"),
         (expired, tls + ours, f"{name}{expired}: its certificate (CN=expired,O=tests) expired on 2021-01-01"),
         (future, tls + ours, f"{name}{future}: its certificate (CN=future,O=tests) is not valid before 2080-01-01"),
         (unknown, tls + ours, f"{name}{unknown}: its certificate (CN=stranger,O=tests) was issued by CN=Foreign CA,O=tests, an authority"),
@@ -258,15 +257,15 @@ def test_outgoing(folder, things):
     own = f'tls = true; authorities = "{pki.unknown()}"; {ours}'
     check(test_peer(folder, unknown, host + own, 0) == "", "the peer's own certificate as the authority")
 
-    for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], "it knows no TLS version that we take"),
-                              (["-tls1_2", "-cipher", "AES128-SHA"], "it takes no cipher suite that we take")):
+    for options, sentence in ((["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], "it supports neither TLS 1.2 nor 1.3"),
+                              (["-tls1_2", "-cipher", "AES128-SHA"], "it accepts none of the local cipher suites")):
         server = Peer(folder, "openssl", "s_server", "-accept", "127.0.0.1:PORT", "-cert", pki.peer, "-key", pki.peer_key, *options)
         things.append(server)
         text = test_peer(folder, server.port, host + tls + ours, CODE_PEER)
         check(sentence in text, f"wanted '{sentence}', got '{text}'")
     silent = socket.create_server(("127.0.0.1", 0))
     text = test_peer(folder, silent.getsockname()[1], host + tls + ours, CODE_PEER, acse_timeout=1)
-    check("did not answer the TLS handshake in time: perhaps this port speaks plain DICOM" in text, text)
+    check("did not answer the TLS handshake in time: perhaps this port uses plain DICOM" in text, text)
     silent.close()
 
 

@@ -1,4 +1,4 @@
-/* What the tests of dicom/ share: a folder of their own, files made byte by byte, DCMTK's tools. */
+/* Shared by the tests of dicom/: a temporary folder, files built byte by byte, DCMTK's tools. */
 #ifndef TOMONODE_TESTS_DICOM_FIXTURE_H
 #define TOMONODE_TESTS_DICOM_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* Large values: written in pieces, read in pieces, at the right place among the others. */
+/* Large values: write in pieces, read in pieces, at the right position among the other elements. */
 #include "tests/dicom/core/fixture.h"
 
 #include "dicom/core/bulk.h"

@@ -1,4 +1,4 @@
-/* Data sets: building, getting, copying, opening; every getter's found, absent and unreadable answers. */
+/* Data sets: build, get, copy, open; every getter's result for a present, absent and unreadable element. */
 #include "dicom/core/bulk.h"
 #include "tests/dicom/core/fixture.h"
 

@@ -1,4 +1,4 @@
-/* Hostile and broken files: each refused at opening, with a sentence that names the cause; and what only looks odd is read. */
+/* Hostile and broken files: opening returns an error that names the cause; unusual but valid files are read. */
 #include "tests/dicom/core/fixture.h"
 
 #define SHARED 0x52009229u
@@ -86,7 +86,7 @@ static void test_truncation(void **state)
 	/* the sentence says which tag, how much it declares, how much is there */
 	b.n -= 5;
 	refused(&b, EBADMSG, "(7FE0,0010) PixelData");
-	refused(&b, EBADMSG, "declares 32 bytes, 27 are there");
+	refused(&b, EBADMSG, "declares 32 bytes, but only 27 remain");
 }
 
 static void test_other_files(void **state)
@@ -106,7 +106,7 @@ static void test_other_files(void **state)
 	b.n = 0;
 	refused(&b, EBADMSG, "empty");
 	add(&b, "P5 1 1 255 x", 12);
-	refused(&b, EBADMSG, "no DICOM file");
+	refused(&b, EBADMSG, "not a DICOM file");
 	memset(b.p, 'x', 4096);
 	b.n = 4096;
 	refused(&b, EBADMSG, "\"DICM\"");
@@ -152,19 +152,19 @@ static void test_lengths_that_lie(void **state)
 		add_meta(&b, EXPLICIT);
 		add_header(&b, 0x00420011, vrs[k], 0xfffffffe);
 		add(&b, "xxxx", 4);
-		refused(&b, EBADMSG, "declares 4294967294 bytes, 4 are there");
+		refused(&b, EBADMSG, "declares 4294967294 bytes, but only 4 remain");
 	}
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SID, "DS", 65534);
 	add(&b, "1 ", 2);
-	refused(&b, EBADMSG, "(0018,1110) DistanceSourceToDetector at offset 160 declares 65534 bytes, 2 are there");
+	refused(&b, EBADMSG, "(0018,1110) DistanceSourceToDetector at offset 160 declares 65534 bytes, but only 2 remain");
 	/* an element that leaves its item, an item that leaves its sequence */
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 8 + 10);
 	add_item(&b, ITEM, 10);
 	add_header(&b, SID, "DS", 10);
 	add(&b, "1 23456789", 10);
-	refused(&b, EBADMSG, "declares 10 bytes, 2 are there in what holds it");
+	refused(&b, EBADMSG, "declares 10 bytes, but only 2 remain in the enclosing element");
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 8 + 10);
 	add_item(&b, ITEM, 12);
@@ -190,7 +190,7 @@ static void test_lengths_that_lie(void **state)
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 8);
 	add_item(&b, ITEM_END, 0);
-	refused(&b, EBADMSG, "where an item is due");
+	refused(&b, EBADMSG, "where an item is expected");
 }
 
 static void test_order(void **state)
@@ -205,7 +205,7 @@ static void test_order(void **state)
 	add_meta(&b, EXPLICIT);
 	add_us(&b, 0x00280010, 1);
 	add_text(&b, SID, "DS", "1 ");
-	refused(&b, EBADMSG, "stands after (0028,0010)");
+	refused(&b, EBADMSG, "must not follow (0028,0010)");
 	add_meta(&b, EXPLICIT);
 	add_us(&b, 0x00280010, 1);
 	add_us(&b, 0x00020010, 1);
@@ -213,7 +213,7 @@ static void test_order(void **state)
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SID, "Ds", 2);
 	add(&b, "1 ", 2);
-	refused(&b, EBADMSG, "\"Ds\" is no value representation");
+	refused(&b, EBADMSG, "\"Ds\" is not a value representation");
 	add_meta(&b, EXPLICIT);
 	add_item(&b, ITEM_END, 0);
 	refused(&b, EBADMSG, "(FFFE,E00D)");

@@ -1,5 +1,5 @@
-/* store_fixture.h - a storage SCP in a child process, for one connection. What its handler saw comes back in shared memory, which
- * also holds the orders for it. */
+/* store_fixture.h - a storage SCP in a child process, for one connection. Shared memory returns what its handler received, and
+ * holds the commands for it. */
 #ifndef TOMONODE_TESTS_STORE_FIXTURE_H
 #define TOMONODE_TESTS_STORE_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* test_commit.c - data sets of storage commitment reports: both encodings, both kinds of length, and whatever else may come. */
+/* test_commit.c - data sets of storage commitment reports: both encodings, both kinds of length, and malformed ones. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

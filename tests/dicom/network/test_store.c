@@ -1,4 +1,5 @@
-/* test_store.c - storage SCU and SCP against each other: what is stored, refused, rejected; full disks; memory. */
+/* test_store.c - storage SCU and SCP against each other: objects stored and refused, rejected associations, full disks,
+ * memory. */
 #include "tests/dicom/network/store_fixture.h"
 #include "tests/skip.h"
 

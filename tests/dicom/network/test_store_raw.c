@@ -1,5 +1,5 @@
-/* test_store_raw.c - the storage SCP against peers that are cut, silent, slow, hostile or speak something else: bytes on a
- * socket. */
+/* test_store_raw.c - the storage SCP against peers that disconnect, are silent, slow or hostile, or use another protocol: bytes
+ * on a socket. */
 #include "kernels/clock.h"
 #include "tests/dicom/network/store_fixture.h"
 
@@ -244,8 +244,8 @@ static void other_protocols_are_named(void **state)
 		int rc;
 		const char *words;
 	} cases[] = {{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11, -EPROTONOSUPPORT, "TLS"},
-		     {"GET / HTTP/1.0\r\n\r\n", 18, -EPROTO, "does not speak DICOM"},
-		     {"", 0, -ENODATA, "without a word"},
+		     {"GET / HTTP/1.0\r\n\r\n", 18, -EPROTO, "does not use DICOM"},
+		     {"", 0, -ENODATA, "without sending anything"},
 		     {"\x01\x00\xff\xff\xff\xff", 6, -EPROTO, "association request"}};
 
 	(void)state;

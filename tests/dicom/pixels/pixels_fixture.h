@@ -1,4 +1,4 @@
-/* A small image, and images made byte by byte. */
+/* A small image, and images built byte by byte. */
 #ifndef TOMONODE_TESTS_DICOM_PIXELS_FIXTURE_H
 #define TOMONODE_TESTS_DICOM_PIXELS_FIXTURE_H
 

@@ -1,4 +1,4 @@
-/* Frames in: every encoding that is read, ours and that of other programs. */
+/* Read frames: every supported encoding, written by tomonode and by other programs. */
 #include <sys/resource.h>
 
 #include "dicom/pixels/jpegls.h"

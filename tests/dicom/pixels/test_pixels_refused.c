@@ -1,4 +1,4 @@
-/* Frames that are not read: lossy ones, descriptions that do not fit, fragments and runs that lie. */
+/* Frames that must not be read: lossy ones, inconsistent descriptions, fragments and runs with wrong sizes. */
 #include "dicom/pixels/jpegls.h"
 #include "tests/dicom/pixels/pixels_fixture.h"
 #include "tests/skip.h"
@@ -119,7 +119,7 @@ static void test_fragments_that_lie(void **state)
 	add_header(&b, PIXELS, "OB", 0xffffffff);
 	add_item(&b, 0xfffee000, 0);
 	add_item(&b, 0xfffee000, 1000);
-	refused(&b, EBADMSG, "declares 1000 bytes, 0 are there");
+	refused(&b, EBADMSG, "declares 1000 bytes, but only 0 remain");
 	b.n -= 8;
 	refused(&b, EBADMSG, "without the end");
 	/* codecs fed with nonsense: an error, in every syntax */

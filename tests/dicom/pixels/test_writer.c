@@ -1,4 +1,4 @@
-/* Frames out: the writer's promises, files that appear together or not at all, a disk that is full. */
+/* Write frames: what the writer guarantees, files that appear together or not at all, a full disk. */
 #include <signal.h>
 #include <sys/resource.h>
 
