@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Receive benchmark: an unmodified storescu sends to DCMTK's storescp as shipped and to our receiver, side by side in one run.
+"""Receive benchmark: an unmodified storescu sends to an unmodified DCMTK storescp and to tomonode's receiver, in the same run.
 
     tests/bench/receive.py [--build DIR] [--objects 25] [--repeat 5] [--ram DIR] [--disk DIR] [--big-mb 400]
 
-storescp runs with its defaults, which neither disable Nagle's algorithm nor sync a file; ours syncs every object and commits its
-journal row before it answers. The two alternate; before each timed transfer the medium gets as many bytes written and removed again
-as will come, since on a virtual machine memory and disk blocks are slow at first touch. One JSON document on stdout: seconds of
+storescp runs with its defaults, which neither disable Nagle's algorithm nor sync a file; tomonode syncs every object and commits its
+journal row before it responds. The two alternate. Before each timed transfer, the same number of bytes is written to the medium and
+removed again, because on a virtual machine the first access to memory and disk blocks is slow. Prints one JSON document: seconds of
 storescu from start to exit, medians, the ratio of the medians, and the largest VmHWM of the receiving processes. Targets: 5 times
 storescp on the RAM disk, 2.2 times on the disk, below 40 MB whatever an object's size.
 """

@@ -1,13 +1,11 @@
-/* The storage SCP under arbitrary bytes from a peer: negotiation, commands, data sets, reports of storage commitment, ends of
- * every kind.
+/* Fuzz the storage SCP with arbitrary bytes from a peer: negotiation, commands, data sets, reports of storage commitment, all
+ * ways to end.
  *
- * The input is what a peer says before it closes its side: nothing waits for more, so that no timeout runs. Its first byte
- * chooses how we behave; then come pieces, each a letter, a length (16 bits, little endian) and bytes:
- * - C: a P-DATA PDU of one fragment (context, control header, data), whose lengths are made right;
- * - P: a PDU (type, body), whose length is made right;
- * - anything else: the bytes as they are.
- * Where the pieces make no sense, the rest is taken as bytes.
- */
+ * The input is what a peer sends before it closes its side: the SCP never waits for more, so no timeout runs. The first byte
+ * selects the SCP's behaviour; then follow pieces, each a letter, a length (16 bits, little endian) and bytes:
+ * - C: a P-DATA PDU of one fragment (context, control header, data) with corrected lengths;
+ * - P: a PDU (type, body) with corrected length;
+ * - any other letter: the bytes unchanged. If the pieces are malformed, the rest is sent as bytes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,9 +1,7 @@
-/* The data set of a storage commitment report under arbitrary bytes: it is refused in a sentence, or it is a report that says the
- * same once more when it is written out in either encoding, with either kind of length.
+/* Fuzz the data set of a storage commitment report with arbitrary bytes: parsing returns an error with a message, or a report
+ * that stays the same when it is written in either encoding, with either kind of length, and parsed again.
  *
- * The input: a byte (odd: explicit VR), then the data set.
- * Run: fuzz_commit -max_len=8192 WORK_FOLDER tests/fuzz/corpus/commit
- */
+ * The input: a byte (odd: explicit VR), then the data set. Run: fuzz_commit -max_len=8192 WORK_FOLDER tests/fuzz/corpus/commit */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>

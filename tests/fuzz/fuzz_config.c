@@ -1,6 +1,5 @@
-/* The configuration reader under libFuzzer: any bytes give a configuration or problems, never a crash, a leak or a file read.
- * Run: fuzz_config -dict=tests/fuzz/config.dict -max_len=16384 WORK_FOLDER tests/fuzz/corpus/config
- */
+/* Fuzz the configuration reader: arbitrary bytes give a configuration or problems, never a crash, a leak or reading another file.
+ * Run: fuzz_config -dict=tests/fuzz/config.dict -max_len=16384 WORK_FOLDER tests/fuzz/corpus/config */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

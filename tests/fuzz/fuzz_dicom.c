@@ -1,10 +1,9 @@
-/* The reader of DICOM files under arbitrary bytes: open, walk all of the data set with every getter, copy it, decode small
- * frames.
+/* Fuzz the reader of DICOM files with arbitrary bytes: open, walk through the whole data set with every getter, copy it, decode
+ * small frames.
  *
- * The input is a whole file. It lies in a file of memory that is reused from run to run, under a name in /proc, so that the
- * reader meets it as it meets any file. What each later stage does with a file (facts of an exam, an exam of one file) is a
- * function in the table `stages`.
- */
+ * The input is a whole file. It is stored in a file in memory that all runs share, with a name in /proc, so that the reader
+ * treats it like any file. The table `stages` has a function for each later stage that uses a file (facts of an exam, an exam of
+ * one file). */
 #include <fcntl.h>
 #include <math.h>
 #include <stdint.h>

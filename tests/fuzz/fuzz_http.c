@@ -1,7 +1,7 @@
-/* What the status page parses itself: path, Host, Origin, form; and what it writes of texts from outside. Any bytes give an
- * answer, never a crash; what passes keeps what node/status/status_request.h promises, and no escaped text can leave its place in
- * the page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER tests/fuzz/corpus/http
- */
+/* Fuzz what the status page itself parses: path, Host, Origin, form; and how it escapes external text. Arbitrary bytes give a
+ * response, never a crash; accepted input fulfils what node/status/status_request.h guarantees, and escaped text cannot leave its
+ * place in the page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER
+ * tests/fuzz/corpus/http */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,6 @@
-/* Interfile headers under libFuzzer: any bytes give a header or a reason; a header that is taken can be completed or not, its
- * values are read within their bytes, and what is written of it says the same when it is read again. What follows a line "===="
- * are bytes of the data. Run: fuzz_interfile -max_len=8192 -dict=tests/fuzz/interfile.dict WORK_FOLDER
- * tests/fuzz/corpus/interfile
- */
+/* Fuzz Interfile headers: arbitrary bytes give a header or an error. An accepted header can be completed or not, its values are
+ * read within its bytes, and writing and reading it again gives the same header. Bytes after a line "====" are the data. Run:
+ * fuzz_interfile -max_len=8192 -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/interfile */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
-/* The journal under arbitrary damage: rows of events that nobody would write, and a database file of any bytes.
+/* Fuzz the journal with arbitrary damage: impossible rows of events, and a database file of arbitrary bytes.
  *
- * First byte even: rows. Each is a byte for the event (beyond the last one: an unknown one), a byte for the job, a length (16
- * bits, little endian) and a detail. They are replayed twice, and must give the same jobs; what the node asks of jobs is asked.
- * First byte odd: the rest is journal.db, opened, checked, walked and written to as the node does.
- */
+ * First byte even: rows. Each is a byte for the event (above the last one: an unknown event), a byte for the job, a length (16
+ * bits, little endian) and a detail. They are replayed twice and must give the same jobs; all queries of the node are run on
+ * them. First byte odd: the rest is journal.db, which is opened, checked, walked through and written to as by the node. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
-/* MetaImage volumes and materials files under libFuzzer: any bytes give a phantom or a reason, never a crash, a leak or a file
- * beside the header. The input is the header, a line "====", the elements, which the header must name "d", and, after another
- * such line, the materials. Run: fuzz_mhd -max_len=8192 WORK_FOLDER tests/fuzz/corpus/mhd
- */
+/* Fuzz MetaImage volumes and materials files: arbitrary bytes give a phantom or an error, never a crash, a leak or reading
+ * another file. The input is the header, a line "====", the elements, which the header must name "d", and, after another such
+ * line, the materials. Run: fuzz_mhd -max_len=8192 WORK_FOLDER tests/fuzz/corpus/mhd */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

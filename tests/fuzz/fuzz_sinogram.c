@@ -1,9 +1,8 @@
-/* Sinogram objects under libFuzzer: any bytes give an object's facts, an acquisition, its data, or a reason.
+/* Fuzz sinogram objects: arbitrary bytes give an object's facts, an acquisition, its data, or an error.
  *
- * The input is a file, or two with a line "====" between them; it lies in files of memory under names in /proc, so that the
- * reader meets it as it meets any file. Where the hash is wrong, as it nearly always is, values are taken from zeros instead: the
- * sizes are what counts.
- */
+ * The input is a file, or two separated by a line "===="; they are stored in files in memory with names in /proc, so that the
+ * reader treats them like any file. If the hash is wrong, as in nearly every input, values are read from zeros instead: only the
+ * sizes matter. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,5 @@
-/* Runs a fuzz target over the files of folders, without libFuzzer: what was once found, and every kept input, is a test of each
- * build. usage: replay_NAME FOLDER...
- */
+/* Run a fuzz target over the files of folders, without libFuzzer: every kept input, including those that once failed, is a test
+ * of each build. usage: replay_NAME FOLDER... */
 #include <fts.h>
 #include <stdint.h>
 #include <stdio.h>

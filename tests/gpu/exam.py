@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Time of a whole exam through the node: from the last C-STORE response to the object complete at the receiver, by stages.
+"""Measure the time of a whole exam through the node: from the last C-STORE response to the object complete at the receiver, by stages.
 
     tests/gpu/exam.py [--views 1|4] [--repeat N] [--stream] [--protocol NAME] [--devices LIST]
         [--sandbox auto|on|off] [--set KEY=VALUE] [--json FILE]
 
-An exam of the detector's own resolution is simulated once, on a RAM disk; each repeat sends it under other UIDs with one storescu to a
+An exam at the detector's full resolution is simulated once, on a RAM disk; each repeat sends it with new UIDs with one storescu to a
 `tomonode serve` with a spool on the RAM disk, whose PACS is storescp (bit preserving). Both run on this machine, PDUs of 128 KiB.
---views 4: left and right, CC and MLO, as four cases in one association. The first --warm-up repeats are shown and not counted.
+--views 4: left and right, CC and MLO, as four cases in one association. The first --warm-up repeats are printed but not counted.
 --stream: repeats are sent without waiting for delivery, for the throughput in exams an hour. --binning N: a small trial.
 Stages are those of `tomonode show --json`, medians over cases and counted repeats. "wall" is measured from outside.
 """

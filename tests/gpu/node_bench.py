@@ -1,9 +1,9 @@
-"""What the measurements of the whole node share: the programs, the exams, a node and a receiver on the loopback.
+"""Shared by the measurements of the whole node: the programs, the exams, a node and a receiver on the loopback interface.
 
-Only the standard library is used, and of DCMTK only storescp and storescu, so that all of it runs on a bare machine out of the bundle
-(deploy/bundle.sh): programs and libraries are those of the bundle that this file lies in, else $TOMONODE and what PATH has.
+Uses only the standard library, and DCMTK's storescp and storescu, so that the bundle (deploy/bundle.sh) runs on a bare machine:
+programs and libraries are those of the bundle that contains this file, else $TOMONODE and the programs in PATH.
 
-Both DCMTK programs run with TCP_NODELAY=1: DCMTK leaves Nagle's algorithm on, and that would be measured otherwise.
+Both DCMTK programs run with TCP_NODELAY=1: otherwise the delays of Nagle's algorithm, which DCMTK leaves on, would be measured.
 """
 import json
 import os

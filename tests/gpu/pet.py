@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Time of a PET acquisition through the node: from the last C-STORE response to the last slice complete at the receiver, by stages.
+"""Time a PET acquisition through the node: from the last C-STORE response to the last slice complete at the receiver, by stages.
 
     tests/gpu/pet.py [--repeat N] [--protocol NAME] [--devices LIST] [--sandbox auto|on|off] [--set KEY=VALUE] [--limit "400 MB"]
         [--json FILE]
 
-The IQ phantom in a whole scanner is simulated once, with noise, on a RAM disk; each repeat sends it under other UIDs with one storescu to
+The IQ phantom in a whole scanner is simulated once, with noise, on a RAM disk; each repeat sends it with new UIDs with one storescu to
 a `tomonode serve` with a spool on the RAM disk, whose PACS is storescp (bit preserving). Both run on this machine, PDUs of 128 KiB.
-The first --warm-up repeats are shown and not counted. All of it is done again with memory_limit = --limit: the price of streaming angles, and
-the largest difference of the two images (where Python has numpy). After the counted repeats of each comes one more that samples memory:
+The first --warm-up repeats are printed but not counted. All is repeated with memory_limit = --limit: the cost of streaming angles, and
+the largest difference of the two images (where Python has numpy). After the counted repeats of each, one more samples memory:
 VmHWM of the node's processes, and memory in use on the GPU above what was in use before the node was started (other users disturb it).
 Stages are those of `tomonode show --json`, medians over counted repeats. "wall" is measured from outside. Exit 1: something failed.
 """

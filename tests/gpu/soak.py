@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Many small jobs in a row through the workers of one node: is its memory flat?
+"""Run many small jobs in a row through the workers of one node, and test that its memory does not grow.
 
     tests/gpu/soak.py [--jobs 1000] [--devices LIST] [--protocol NAME] [--set KEY=VALUE] [--json FILE]
 
-Exams of a few small projections are sent in batches, each under other UIDs. After each batch, when all is delivered and nothing runs,
-the memory of every process of the node (VmRSS), their open files, and the memory in use on the GPUs (nvidia-smi, where there is one; so
-other users of the card disturb it) are noted. A worker that lives on from job to job must be flat: between the second quarter and the
-last the median may grow by --limit-mb (RSS), or by nothing on the GPU and in open files. Exit 0: flat, 1: it grows, or a job failed.
-A node that starts a process for each job has no worker between jobs; then manager and GPU alone are judged.
+Exams of a few small projections are sent in batches, each with new UIDs. After each batch, when all is delivered and no job runs,
+the memory of every process of the node (VmRSS), their open files, and the memory in use on the GPUs (nvidia-smi, if present; so
+other users of the GPU disturb it) are recorded. The memory of a worker that serves several jobs must not grow: between the second quarter and the
+last the median may grow by --limit-mb (RSS), or by nothing on the GPU and in open files. Exit 0: it does not grow, 1: it grows, or a job
+failed. If the node starts a process for each job, there is no worker between jobs; then only manager and GPU are tested.
 """
 import argparse
 import json
