@@ -1,16 +1,16 @@
-/* The benchmark: works of the three geometries on one device, each timed, checked and compared with a floor.
+/* The benchmark: works of the three geometries on one device, each timed, checked and compared with a lower bound of its time.
  *
- * - A work is opened (geometry, data of a seeded random or a phantom, never zeros), run once to warm up, then run and waited for
- *   several times; times are of the host's monotonic clock and do not contain the opening.
- * - The result of the last run is compared with a sum that is known beforehand (bench_work.check): a work that computes wrong
- *   numbers has no time, but EHWPOISON.
- * - A step is one voxel (driven by voxels) or one ray and one row of pixels (driven by rays) in one direction of one view.
- * - The floor is the shortest time that the device could take: the larger of the least bytes over its copy rate and of the steps
+ * - A work is opened (geometry, and data that are seeded random numbers or a phantom, never zeros), run once to warm up, then run
+ *   several times. Each time ends when the device has finished; times are from the host's monotonic clock and exclude the
+ *   opening.
+ * - The result of the last run is compared with a sum that is known in advance (bench_work.check): a wrong result gives
+ *   EHWPOISON, not a time.
+ * - A step is one voxel (voxel-driven) or one ray in one row of pixels (ray-driven), in one direction of one view.
+ * - The floor is the shortest time that the device could reach: the larger of the least bytes over its copy rate and of the steps
  *   over its step rate (kernels/device.h), both measured on it in the same process: the roofline of Williams, Waterman &
- *   Patterson 2009. Caches can exceed the copy rate where all data fit into them: then floor / seconds is above 1.
+ *   Patterson 2009. If all data fit into caches, a run can exceed the copy rate: then floor / seconds is above 1.
  *
- * Nothing is printed. The device belongs to the calling thread.
- */
+ * These functions print nothing. The device belongs to the calling thread. */
 #ifndef TOMONODE_RECON_BENCH_H
 #define TOMONODE_RECON_BENCH_H
 
@@ -19,29 +19,30 @@
 #include "kernels/device.h"
 
 enum bench_size {
-	BENCH_TINY,   /* a test that the works run; its times mean nothing */
+	BENCH_TINY,   /* tests only that the works run; its times mean nothing */
 	BENCH_QUICK,  /* one or two seconds per work on two cores */
-	BENCH_NORMAL, /* as a case: DBT at 0.34 mm, PET of a GE Discovery STE, 300 x 300 pixels from 300 angles */
+	BENCH_NORMAL, /* a typical case: DBT at 0.34 mm, PET of a GE Discovery STE, 300 x 300 pixels from 300 angles */
 	BENCH_FULL,   /* DBT at the detector's resolution (4 GB), 2048 x 2048 pixels from 2048 angles */
 	BENCH_SIZES,
 };
 const char *bench_size_name(enum bench_size size); /* NULL: no such size */
 enum bench_size bench_size_find(const char *name); /* BENCH_SIZES: no such size */
 
-/* A size, and what differs from it. A member that is 0 is as the size has it; EINVAL where the work has no such member. */
+/* A size, and the members that differ from it. A member that is 0 has the size's value; EINVAL: the work does not use the
+ * member. */
 struct bench_setup {
 	enum bench_size size;
 	/* Along x, y, z. DBT: as many bins as voxels along x and y, 1 mm along z. PET: x = y; z is the scanner's. Parallel beams:
 	 * x = y = radial bins; z slices. */
 	int voxels[3];
-	int views;		     /* angles */
-	double fov_radius;	     /* PET: mm */
+	int views;		     /* number of angles */
+	double fov_radius;	     /* PET: radius of the field of view, mm */
 	enum projection_model model; /* DBT: SLICES, EXACT; PET: PATHS, JOSEPH, EXACT; radon: PATHS, JOSEPH, SAMPLED, EXACT; art:
 					the same but EXACT */
 	enum rule_kind rule;	     /* DBT: EM, TRANSMISSION, SART, BACKPROJECT */
 	int tile[2];		     /* DBT: as in struct projection_spec */
 	bool deterministic;	     /* as in struct projection_spec */
-	bool stages;		     /* pet-mlem, fbp-convolution: time each stage of a run, too */
+	bool stages;		     /* pet-mlem, fbp-convolution: also time each stage of a run */
 };
 
 struct bench_job; /* recon/bench/bench_internal.h */
@@ -50,7 +51,7 @@ struct bench_work {
 	const char *name;  /* "dbt-osem" */
 	const char *what;  /* description of one run */
 	const char *check; /* description of the value that is compared */
-	int kind;	   /* the work's own, for open() */
+	int kind;	   /* passed to open() */
 	int (*open)(struct bench_job *job, int kind, const struct bench_setup *setup, struct err *err);
 };
 
@@ -58,10 +59,10 @@ const struct bench_work *bench_work_at(size_t i); /* NULL after the last */
 const struct bench_work *bench_work_find(const char *name);
 
 struct bench_ceiling {
-	double copy_bytes; /* a second, read and written, of vectors larger than any cache */
+	double copy_bytes; /* bytes read and written per second, with vectors larger than any cache */
 	double steps;	   /* steps per second */
 };
-/* Call once for each device; BENCH_TINY copies little, for tests. */
+/* Measure the limits of a device; call it once per device. BENCH_TINY copies little, for tests. */
 int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling *ret_ceiling, struct err *err);
 
 struct bench_times { /* seconds */
@@ -76,13 +77,13 @@ struct bench_result {
 	const struct bench_work *work;
 	char device[96];
 	enum bench_size size;
-	char sizes[160]; /* in words; times are comparable where these and the setup's other members are equal */
+	char sizes[160]; /* description of the sizes; times are comparable if it and the setup's other members are equal */
 	struct bench_times seconds;
-	int n_stages; /* 0 unless the setup asks for them */
+	int n_stages; /* 0 unless the setup requests stages */
 	struct {
 		const char *name;
 		struct bench_times seconds;
-	} stage[BENCH_STAGES_MAX]; /* in the order of a run; each is waited for before the next begins */
+	} stage[BENCH_STAGES_MAX]; /* in the order of a run; each is complete before the next begins */
 	double seconds_open;	   /* time to prepare geometry, data and tables */
 	double steps, bytes;	   /* per run; bytes: the least that must be read from and written to memory */
 	struct bench_ceiling ceiling;
@@ -96,7 +97,7 @@ struct bench_result {
 int bench_run(const struct bench_work *work, struct device *dev, const struct bench_setup *setup, int repeat,
 	      const struct bench_ceiling *ceiling, struct bench_result *ret_result, struct err *err);
 
-/* Calls the writer for each member of a result. */
+/* Call the writer for each member of a result. */
 struct bench_writer {
 	void *ctx;
 	void (*text)(void *ctx, const char *name, const char *value);

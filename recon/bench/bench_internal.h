@@ -1,4 +1,4 @@
-/* Private to the benchmark: a work that is open, and how it is timed. */
+/* Private to the benchmark: an open work, and its timing. */
 #ifndef TOMONODE_RECON_BENCH_INTERNAL_H
 #define TOMONODE_RECON_BENCH_INTERNAL_H
 
@@ -6,13 +6,13 @@
 
 struct bench_job {
 	struct device *dev;
-	void *state;					     /* the work's own */
+	void *state;					     /* private to the work */
 	int (*once)(struct bench_job *job, struct err *err); /* queue a run; the caller waits for it */
-	/* The same run in stages, where the work has some: stage() queues number i of them. */
+	/* The same run in stages, if the work has any: stage() queues stage i. */
 	int n_stages;
-	const char *const *stages; /* their names */
+	const char *const *stages; /* names of the stages */
 	int (*stage)(struct bench_job *job, int i, struct err *err);
-	/* After the last run: the sum over its result, the sum expected, and their largest relative difference. */
+	/* After the last run: return the sum of its result, the expected sum, and the largest relative difference allowed. */
 	int (*check)(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err);
 	void (*close)(struct bench_job *job);
 	double steps, bytes;
@@ -23,7 +23,7 @@ struct bench_job {
  * them, n_steps <= BENCH_STAGES_MAX. */
 int bench_measure(struct device *dev, int repeat, int n_steps, int (*step)(void *ctx, int i, struct err *err), void *ctx,
 		  struct bench_times *ret_times, struct err *err);
-void bench_median(double *seconds, int n, struct bench_times *ret_times); /* sorts; n >= 1 */
+void bench_median(double *seconds, int n, struct bench_times *ret_times); /* sorts `seconds`; n >= 1 */
 
 /* Return ENOMEM if the device has less memory than `bytes`. */
 int bench_fits(const struct device *dev, size_t bytes, struct err *err);

@@ -1,8 +1,8 @@
-/* A stack of slices open on a device, step by step: for what times the steps (recon/bench) and for the files of this room.
+/* A stack of slices open on a device, step by step: for the benchmark, which times the steps (recon/bench), and for the files of
+ * recon/parallel.
  *
- * Order: parallel_plan(), parallel_views_make(), a session with p, plan, s, dev, work, unit = 1 and views, parallel_part_open();
- * then the host's data in, and runs; parallel_part_clear(), parallel_views_clear().
- */
+ * Order of calls: parallel_plan(), parallel_views_make(), a session with p, plan, s, dev, work, unit = 1 and views,
+ * parallel_part_open(); then load the host's data, and run; parallel_part_clear(), parallel_views_clear(). */
 #ifndef TOMONODE_RECON_PARALLEL_SESSION_H
 #define TOMONODE_RECON_PARALLEL_SESSION_H
 
@@ -17,7 +17,7 @@ enum parallel_work {
 	PARALLEL_WORK_RADON,
 };
 
-/* Views in the order in which they are worked on. */
+/* Views in processing order. */
 struct parallel_views {
 	int *order; /* the scan's view i is angle order[i] */
 	int *first; /* subset s: views first[s] .. first[s + 1] - 1 */
@@ -60,15 +60,15 @@ struct parallel_session {
 	double seconds_filter, seconds_iterate;
 };
 
-/* Makes what belongs to n slices, and frees it; s->views are there. */
+/* Allocate and free what n slices need; s->views must be ready. */
 int parallel_part_open(struct parallel_session *s, int n, struct err *err);
 void parallel_part_clear(struct parallel_session *s);
 
-/* From the caller's order to the device's. scale: a factor for each angle, NULL: s->unit for all. */
+/* Copy from the caller's order to the device's. scale: a factor for each angle; NULL: s->unit for all. */
 void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins);
 void parallel_volume_in(const struct parallel_session *s, const float *volume, float *ret_out);
 
-/* Filter s->lines (or not: BP), upload, backproject into s->x. */
+/* Filter s->lines (not for BP), upload them, and backproject them into s->x. */
 int parallel_back_run(struct parallel_session *s, struct err *err);
 
 #endif

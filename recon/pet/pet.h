@@ -16,7 +16,7 @@
 #include "recon/pet/michelogram.h"
 
 struct pet_protocol {
-	enum algorithm algorithm;	  /* one that pet_takes() */
+	enum algorithm algorithm;	  /* pet_takes() must be true */
 	int iterations;			  /* ignored by FBP */
 	int subsets;			  /* OSEM, BSREM: number of subsets of angles, at most n_angles; else ignored */
 	int matrix;			  /* pixels along x and y; 0: 256 */

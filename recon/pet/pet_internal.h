@@ -105,15 +105,15 @@ struct pet_key {
 	uint64_t geometry, factors;
 };
 struct pet_key pet_key_of(const struct pet_session *s);
-/* EINVAL: the cache is another device's. NULL: there is no cache, which is fine. */
+/* EINVAL: the cache belongs to another device. NULL: no cache, which is allowed. */
 int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct err *err);
 /* Use cached images; NULL: there are none, or there is no cache. */
 struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats);
-/* New images, for the caller alone until they are added to the cache. NULL: out of memory. */
+/* Return memory for new images that only the caller sees until they are added to the cache. NULL: out of memory. */
 struct pet_sensitivity *pet_sensitivity_new(const struct pet_key *key, size_t floats);
 /* Keep computed images for later sessions. Without a cache: does nothing. */
 void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s);
-/* End the use of images; those that are not in the cache are freed. Takes NULL, returns NULL. */
+/* End the use of images; those that are not in the cache are freed. Accepts NULL; returns NULL. */
 struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struct pet_cache *c);
 float *pet_sensitivity_images(struct pet_sensitivity *s);
 
