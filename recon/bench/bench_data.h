@@ -1,4 +1,4 @@
-/* What the works of the benchmark compute on: the geometries of DBT and PET, and random data. Lengths in mm. */
+/* The data of the benchmark's works: the geometries of DBT and PET, and random numbers. Lengths in mm. */
 #ifndef TOMONODE_RECON_BENCH_DATA_H
 #define TOMONODE_RECON_BENCH_DATA_H
 
@@ -7,15 +7,15 @@
 
 #define BENCH_DBT_SUPPORT 17.0 /* height of the lowest slice above the detector, mm */
 
-/* A Siemens MAMMOMAT Inspiration (655.5 mm, 50 degrees) with bins of the voxels' pitch over 239.36 mm of depth, and slices of 1
- * mm from BENCH_DBT_SUPPORT. EINVAL: fewer than 2 views. Free the scan with scan_free(). */
+/* Create the geometry of a Siemens MAMMOMAT Inspiration (655.5 mm, 50 degrees) with bins of the voxels' pitch over 239.36 mm of
+ * depth, and slices of 1 mm from BENCH_DBT_SUPPORT. EINVAL: fewer than 2 views. Free the scan with scan_free(). */
 int bench_dbt_geometry(const struct bench_setup *setup, struct scan **ret_scan, struct grid *ret_grid, struct err *err);
 
-/* A cylinder's rings and rays and the volume that they cross, 2 rings - 1 slices half a ring spacing high, z fastest. Normal: a
- * GE Discovery STE, arc-corrected: 553 planes, 280 angles, 329 radial bins; 256 x 256 x 47 voxels, radius 350 mm. */
+/* Create the rings and rays of a cylindrical scanner and its volume, 2 rings - 1 slices half a ring spacing high, z fastest.
+ * Normal: a GE Discovery STE, arc-corrected: 553 planes, 280 angles, 329 radial bins; 256 x 256 x 47 voxels, radius 350 mm. */
 int bench_pet_geometry(const struct bench_setup *setup, struct scan **ret_scan, struct grid *ret_grid, struct err *err);
 
-/* n numbers, uniform in lo..hi, that depend on the seed alone. */
+/* Fill n numbers, uniform in lo..hi, that depend only on the seed. */
 void bench_random(float *ret, size_t n, float lo, float hi, unsigned seed);
 int bench_random_alloc(struct device *dev, size_t n, float lo, float hi, unsigned seed, struct buf *ret_buf, struct err *err);
 

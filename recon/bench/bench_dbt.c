@@ -1,9 +1,8 @@
-/* bench_dbt.c - iterations over a DBT volume, of emission EM slice by slice unless another rule or model is asked for, through
- * the iteration that reconstructs.
+/* bench_dbt.c - iterations over a DBT volume with the same code as a reconstruction; by default emission EM with the
+ * slice-by-slice model.
  *
- * Data are the projections of a random volume, made on the device itself. Least traffic of an update: the volume read forward
- * (where the rule needs line integrals), read and written back, and its data read.
- */
+ * Data are the projections of a random volume, computed on the device itself. Least traffic of an update: the volume is read in
+ * the forward pass (if the rule uses line integrals) and read and written in the back pass, and its data are read. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 #define FLOOR 1e-6f
 #define START 0.05f	    /* 1/mm */
 #define TOLERANCE 1e-5	    /* for sums in double over float bins, some hundred terms each */
-#define TOLERANCE_STEP 0.01 /* of a rule that one step only brings near */
+#define TOLERANCE_STEP 0.01 /* for rules that need more than one step to converge */
 
 struct state {
 	struct scan *scan;
@@ -37,8 +36,9 @@ static int once(struct bench_job *job, struct err *err)
 	return iterate_run(&s->conf, s->subset, (size_t)s->n_subsets, &s->work, &s->x, NULL, err);
 }
 
-/* Sum over the bins of an update of A x = sum of y, exactly but for rounding. EM keeps counts (Shepp & Vardi 1982). SART with a
- * step of 1, and so backprojection: sum of A (x_new - x) = sum over voxels of A'((y - A x) / l), and A 1 = l. */
+/* Check data: the sum of A x over the bins of an update = sum of y, except for rounding. EM preserves counts (Shepp & Vardi
+ * 1982). SART with a step of 1, and so backprojection: sum of A (x_new - x) = sum over voxels of A'((y - A x) / l), and A 1 =
+ * l. */
 static int check(struct bench_job *job, double *ret_found, double *ret_expected, double *ret_tolerance, struct err *err)
 {
 	struct state *s = job->state;
@@ -126,7 +126,7 @@ static int make_subsets(struct state *s, struct device *dev, struct err *err)
 	return r;
 }
 
-/* The length of every ray in the volume. */
+/* Compute the length of every ray in the volume. */
 static int make_lengths(struct state *s, struct device *dev, struct err *err)
 {
 	size_t per_subset = scan_view_size(s->scan) * (size_t)(s->views / s->n_subsets);

@@ -35,7 +35,7 @@ static int once(struct bench_job *job, struct err *err)
 	return iterate_run(&s->conf, &s->subset, 1, &s->work, &s->x, NULL, err);
 }
 
-/* As the iteration goes with a subset whose den is kept: p = A x; p = y / p; num = A'p; x = x num / den. */
+/* The stages of an iteration with a subset whose den is kept: p = A x; p = y / p; num = A'p; x = x num / den. */
 static int stage(struct bench_job *job, int i, struct err *err)
 {
 	struct state *s = job->state;

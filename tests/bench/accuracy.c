@@ -1,8 +1,7 @@
-/* accuracy.c - `bench accuracy`: a model of PET (default: siddon) against the exact one, in the geometry of the benchmark.
+/* accuracy.c - `bench accuracy`: compare a PET model (default: siddon) with the exact one, in the geometry of the benchmark.
  *
- * Printed: the largest difference of projections and backprojections of random data over the largest value, the adjoint gap, and
- * the largest relative error of a ray's length against 2 sqrt(fov^2 - r^2) sqrt(1 + slope^2), over all rays.
- */
+ * Prints the largest difference of projections and backprojections of random data over the largest value, the adjoint gap, and
+ * the largest relative error of a ray's length against 2 sqrt(fov^2 - r^2) sqrt(1 + slope^2), over all rays. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +55,7 @@ static int open_work(struct work *w, const struct options *o, struct err *err)
 	return r < 0 ? r : w->dev->ops->alloc(w->dev, w->op->n_in, &w->back, err);
 }
 
-/* The two operators' results of `from`, compared in memory of the host. */
+/* Apply both operators to `from` and compare the results in host memory. */
 static int compare(struct work *w, int (*of_model)(const struct linop *, const struct buf *, struct buf *, struct err *),
 		   int (*of_exact)(const struct linop *, const struct buf *, struct buf *, struct err *), const struct buf *from,
 		   struct buf *to, double *ret_difference, struct err *err)

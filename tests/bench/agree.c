@@ -1,10 +1,9 @@
-/* agree.c - `bench agree`: do two devices make the same image of a tomosynthesis? Default: cpu and cuda.
+/* agree.c - `bench agree`: compare the tomosynthesis images of two devices. Default: cpu and cuda.
  *
  * Both reconstruct the same random projections (one iteration; one bin in ten has no data) in the geometry of the benchmark.
- * Printed: the largest difference of the images relative to the largest voxel, the adjoint gap of all views on each device, the
- * seconds of each reconstruction, and the bytes and parts of the plan. Tile, memory limit and determinism are those of the second
- * device. Exit code 1: the difference or a gap is above LIMIT.
- */
+ * Prints the largest difference of the images relative to the largest voxel, the adjoint gap of all views on each device, the
+ * seconds of each reconstruction, and the bytes and parts of the plan. Tile, memory limit and determinism apply to the second
+ * device. Exit code 1: the difference or a gap is above LIMIT. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What the parts of the program `bench` share. */
+/* Shared by the parts of the program `bench`. */
 #ifndef TOMONODE_TESTS_BENCH_H
 #define TOMONODE_TESTS_BENCH_H
 
@@ -15,7 +15,7 @@ struct options {
 	int repeat;
 	size_t memory_limit; /* of the second device; 0: none */
 	bool gap;
-	/* The settings that were given, for the line of a result. */
+	/* The settings on the command line, printed with a result. */
 	int n_settings;
 	struct {
 		const char *name, *value;
@@ -24,12 +24,12 @@ struct options {
 
 const char *model_name(enum projection_model model);
 
-/* Each prints lines of JSON on stdout and what failed on stderr, and returns the exit code. */
+/* Each prints lines of JSON on stdout and errors on stderr, and returns the exit code. */
 int bench_time(const struct options *o);
 int bench_agree(const struct options *o);
 int bench_accuracy(const struct options *o);
 
-/* The largest |a - b| over the largest |b|; NaN where a difference is. */
+/* Return the largest |a - b| over the largest |b|; NaN if a difference is NaN. */
 double relative_difference(const float *a, const float *b, size_t n);
 
 #endif

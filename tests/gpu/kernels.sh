@@ -1,7 +1,7 @@
 #!/bin/bash
-# Test kernels and reconstruction on a machine with a GPU: agreement of the devices, correct use of memory, speed.
+# Test the kernels and the reconstruction on a GPU machine: do the devices agree, is memory used correctly, how fast are they.
 #
-# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: contains recon_test_cuda*, bench (default: the
+# usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: the folder of recon_test_cuda*, bench (default: the
 #        folder above, as in the bundle). Libraries are searched in FOLDER and in FOLDER/../lib. Needs a CUDA device; with
 #        --sanitizer also compute-sanitizer.
 set -u
