@@ -30,8 +30,8 @@ struct tls_stream {
 	const char *name = nullptr; /* used while connecting */
 	short wants = POLLIN;
 	bool received_any = false; /* a byte was received from the peer */
-	uint8_t first = 0;  /* the first byte received */
-	int error = 0;	    /* errno of the socket */
+	uint8_t first = 0;	   /* the first byte received */
+	int error = 0;		   /* errno of the socket */
 	bool failed = false;
 	struct tls_doubt doubt;
 	int peer_alert = 0; /* errno value of the peer's alert; 0: none */

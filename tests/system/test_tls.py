@@ -333,7 +333,7 @@ def test_check(folder, things):
     check("secure: 127.0.0.1 port 0, TLS, callers show a certificate" in checked(pki.node, pki.key, 0), "good files")
     for certificate, key, sentence in (
             (folder + "/gone.pem", pki.key, f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
-            (folder, pki.key, f"certificate file {folder}: it is a folder, and must be a file"),
+            (folder, pki.key, f"certificate file {folder}: it is a folder, but must be a regular file"),
             (pki.node, pipe, f"key file {pipe}: it is a pipe, and must be a file"),
             (pki.node, "/dev/zero", "key file /dev/zero: it is a device, and must be a file"),
             (pki.node, huge, f"key file {huge}: it has 1000000000 bytes, at most 16777216 are read"),

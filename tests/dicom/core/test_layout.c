@@ -182,7 +182,7 @@ static void test_lengths_that_lie(void **state)
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 0xffffffff);
 	add_item(&b, ITEM, 0xffffffff);
-	refused(&b, EBADMSG, "0 bytes are left");
+	refused(&b, EBADMSG, "only 0 bytes remain");
 	add_meta(&b, EXPLICIT);
 	add_header(&b, SHARED, "SQ", 0xffffffff);
 	refused(&b, EBADMSG, "no end");
