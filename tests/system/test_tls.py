@@ -334,8 +334,8 @@ def test_check(folder, things):
     for certificate, key, sentence in (
             (folder + "/gone.pem", pki.key, f"listener 'secure': certificate file {folder}/gone.pem: No such file or directory"),
             (folder, pki.key, f"certificate file {folder}: it is a folder, but must be a regular file"),
-            (pki.node, pipe, f"key file {pipe}: it is a pipe, and must be a file"),
-            (pki.node, "/dev/zero", "key file /dev/zero: it is a device, and must be a file"),
+            (pki.node, pipe, f"key file {pipe}: it is a pipe, but must be a regular file"),
+            (pki.node, "/dev/zero", "key file /dev/zero: it is a device, but must be a regular file"),
             (pki.node, huge, f"key file {huge}: it has 1000000000 bytes, at most 16777216 are read"),
             (nonsense, pki.key, f"certificate file {nonsense}: it holds no certificate in PEM form"),
             (pki.node, nonsense, f"key file {nonsense}: it holds no private key in PEM form"),
