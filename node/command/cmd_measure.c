@@ -73,11 +73,13 @@ static int add_request(struct options *o, const struct tomo_object *object, cons
 		*has_background = parse(q->text, NULL, 0, background, 3) && background[2] > 0;
 		background[0]--;
 		background[1]--;
-		return *has_background ? 0 : options_fail(o, CODE_USAGE, "--background %s: COLUMN,ROW,RADIUS is wanted", q->text);
+		return *has_background
+			       ? 0
+			       : options_fail(o, CODE_USAGE, "--background %s: not of the form COLUMN,ROW,RADIUS", q->text);
 	}
 	if (!parse(q->text, item.name, sizeof(item.name), v, item.point ? 3 : 4) || (!item.point && !(v[3] > 0)) ||
 	    !(v[2] >= 1 && v[2] <= (double)object->info.frames))
-		return options_fail(o, CODE_USAGE, "--%s %s: NAME=COLUMN,ROW,FRAME%s is wanted, frames 1 to %ld",
+		return options_fail(o, CODE_USAGE, "--%s %s: not of the form NAME=COLUMN,ROW,FRAME%s with frames 1 to %ld",
 				    item.point ? "point" : "region", q->text, item.point ? "" : ",RADIUS", object->info.frames);
 	item.at[0] = v[0] - 1;
 	item.at[1] = v[1] - 1;

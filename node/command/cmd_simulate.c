@@ -160,7 +160,7 @@ static int unknown_system(const struct simulate *s, const struct config *config)
 
 	for (size_t i = 0; i < config->n_profiles; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", config->profiles[i].name);
-	return options_fail(&s->o, CODE_NOT_FOUND, "no geometry profile '%s'; there are: %s", s->system, names);
+	return options_fail(&s->o, CODE_NOT_FOUND, "no geometry profile '%s'; available: %s", s->system, names);
 }
 
 /* The system's own figures where no option gave others; its geometry from the configuration. */

@@ -93,7 +93,7 @@ static int unknown_scanner(const struct simulate *s, const struct config *config
 
 	for (size_t i = 0; i < config->n_scanners; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", config->scanners[i].name);
-	return options_fail(&s->o, CODE_NOT_FOUND, "no scanner '%s'; there are: %s", s->scanner, names);
+	return options_fail(&s->o, CODE_NOT_FOUND, "no scanner '%s'; available: %s", s->scanner, names);
 }
 
 static int print_report(const struct simulate *s, const struct simulate_pet *simulation, const struct simulate_pet_report *report)
