@@ -1,4 +1,4 @@
-/* Macros for rows of the configuration table. Private to node/config/config_table*.c and kind_*.c. */
+/* Macros for rows of the configuration table. Private to node/config/config_table.c and kind_*.c. */
 #ifndef TOMONODE_NODE_CONFIG_INTERNAL_H
 #define TOMONODE_NODE_CONFIG_INTERNAL_H
 
@@ -54,10 +54,5 @@
 
 extern const struct key_choice config_kinds[];
 extern const struct key_choice config_compressions[];
-
-#define CONFIG_SCANNER_KEYS 17
-extern const struct config_key config_scanner_keys[CONFIG_SCANNER_KEYS];
-#define CONFIG_STATUS_KEYS 7
-extern const struct config_key config_status_keys[CONFIG_STATUS_KEYS];
 
 #endif

@@ -59,6 +59,8 @@ static const struct key_choice i0_modes[] = {
 static const struct key_choice demands[] = {{"required", 1}, {"none", 0}, {NULL, 0}};
 static const struct key_choice verifications[] = {{"full", 1}, {"authority", 0}, {NULL, 0}};
 static const struct key_choice edges[] = {{"left", 0}, {"right", 0}, {NULL, 0}};
+static const struct key_choice status_actions[] = {
+	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};
 
 static const struct config_key node_keys[] = {
 	{"aet", AS_AET(node_conf, aet), .fallback = "TOMONODE", .meaning = "own AE title, the one that modalities call"},
@@ -311,6 +313,61 @@ static const struct config_key profile_keys[] = {
 	 .meaning = "image edge at the chest wall in single-frame series without (0020,0020); empty: refuse such series"},
 };
 
+static const struct config_key scanner_keys[] = {
+	{"name", AS_NAME(scanner_conf, name), .fallback = REQUIRED,
+	 .meaning = "name of the scanner in log lines, provenance and `--scanner`"},
+	{"manufacturer", AS_TEXT(scanner_conf, manufacturer, 63), .fallback = "", .flags = KEY_UNDESCRIBED,
+	 .meaning = "pattern for (0008,0070): case-insensitive, `*` and `?`; empty: any"},
+	{"model", AS_TEXT(scanner_conf, model, 63), .fallback = "", .flags = KEY_UNDESCRIBED,
+	 .meaning = "pattern for (0008,1090); empty: any"},
+	{"serial", AS_TEXT(scanner_conf, serial, 63), .fallback = "", .flags = KEY_UNDESCRIBED,
+	 .meaning = "pattern for (0018,1000), for the geometry of a single machine; empty: any"},
+	{"rings", AS_INT(scanner_conf, scanner.rings, 1, 1024), .fallback = REQUIRED, .meaning = "number of detector rings"},
+	{"ring_spacing", AS_REAL(scanner_conf, scanner.ring_spacing, 0.1, 100), .unit = "mm", .fallback = REQUIRED,
+	 .meaning = "distance between rings; the distance between slices is half of it"},
+	{"radius", AS_REAL(scanner_conf, scanner.radius, 10, 2000), .unit = "mm", .fallback = REQUIRED,
+	 .meaning = "inner radius of the rings"},
+	{"interaction_depth", AS_REAL(scanner_conf, scanner.interaction_depth, 0, 100), .unit = "mm", .fallback = "0",
+	 .meaning = "mean depth in the crystal at which photons are absorbed; rays end at this depth"},
+	{"detectors", AS_INT(scanner_conf, scanner.detectors, 4, 16384), .fallback = REQUIRED,
+	 .meaning = "number of detectors in a ring"},
+	{"bin", AS_REAL(scanner_conf, scanner.bin, 0.01, 100), .unit = "mm", .fallback = REQUIRED,
+	 .meaning = "width of a radial bin of arc-corrected data; for other data, of the central bin"},
+	{"radial", AS_INT(scanner_conf, n_radial, 1, 16384), .fallback = REQUIRED,
+	 .meaning = "number of radial bins of a sinogram"},
+	{"angles", AS_INT(scanner_conf, n_angles, 1, 16384), .fallback = REQUIRED,
+	 .meaning = "number of angles of a sinogram, over 180 degrees"},
+	{"span", AS_INT(scanner_conf, span, 1, 511), .fallback = REQUIRED,
+	 .meaning = "number of ring differences that are added into one segment: odd, or 2 for GE's grouping"},
+	{"max_difference", AS_INT(scanner_conf, max_difference, 0, 1023), .unit = "rings", .fallback = REQUIRED,
+	 .meaning = "largest ring difference"},
+	{"angle_offset", AS_REAL(scanner_conf, angle_offset, -180, 180), .unit = "degrees", .fallback = "0",
+	 .meaning = "angle between the first angle's rays and the y axis"},
+	{"arc_corrected", AS_BOOL(scanner_conf, arc_corrected), .fallback = "true",
+	 .meaning = "radial bins are equidistant; false: they follow the positions of the detectors"},
+	{"calibration", AS_REAL(scanner_conf, calibration, 1e-12, 1e12),
+	 .zero = "unknown: the object's own factor is used; without one, values are counts", .fallback = "0",
+	 .meaning = "(Bq/ml) per (count per second and mm of ray), measured with F-18, for F-18 objects without their own "
+		    "calibration factor"},
+};
+
+static const struct config_key status_keys[] = {
+	{"enabled", AS_BOOL(status_conf, enabled), .fallback = "true", .meaning = "serve the status page"},
+	{"bind", AS_ADDRESS(status_conf, bind), .fallback = "127.0.0.1",
+	 .meaning = "address to listen on; any other than a loopback address makes the page visible to the network"},
+	{"port", AS_INT(status_conf, port, 1, 65535), .zero = "any free port (printed in the log)", .fallback = "11180",
+	 .meaning = "port to listen on"},
+	{"host", AS_HOST(status_conf, host), .fallback = "",
+	 .meaning = "host name that browsers may use in the page's URL, besides `localhost` and addresses; empty: none"},
+	{"actions", AS_CHOICE(status_conf, actions, status_actions), .fallback = "loopback",
+	 .meaning = "who may retry and cancel cases on the page: `loopback`: everyone if `bind` is a loopback address, else "
+		    "nobody; `always`: everyone who can reach the page; `never`: nobody"},
+	{"thumbnails", AS_BOOL(status_conf, thumbnails), .fallback = "true",
+	 .meaning = "make a small picture of each result's middle slice and show it on the page"},
+	{"show_patient", AS_BOOL(status_conf, show_patient), .fallback = "false",
+	 .meaning = "show the patient's name and ID, which are read from the images each time the page is loaded"},
+};
+
 const struct config_section config_sections[SECTION_COUNT] = {
 	{"node", "node", GROUP(node_conf, node), KEYS(node_keys), .meaning = "The node."},
 	{"listeners", "listener", LIST(listener_conf, listeners), KEYS(listener_keys),
@@ -325,11 +382,11 @@ const struct config_section config_sections[SECTION_COUNT] = {
 	{"profiles", "profile", LIST(profile_conf, profiles), .merged = true, KEYS(profile_keys),
 	 .meaning = "The geometry of a tomosynthesis system, selected by manufacturer, model and serial number in the images. "
 		    "Without a matching profile the case is held; a geometry is never guessed."},
-	{"scanners", "scanner", LIST(scanner_conf, scanners), .merged = true, KEYS(config_scanner_keys),
+	{"scanners", "scanner", LIST(scanner_conf, scanners), .merged = true, KEYS(scanner_keys),
 	 .meaning = "The geometry of PET scanners and of their sinograms, selected by manufacturer, model and serial number in "
 		    "the objects. Values in the sinograms' own header take precedence; if a value is in neither, the case is "
 		    "held; a geometry is never guessed."},
-	{"status", "status page", GROUP(status_conf, status), KEYS(config_status_keys),
+	{"status", "status page", GROUP(status_conf, status), KEYS(status_keys),
 	 .meaning = "The status page of the node, see docs/status-page.md. It has no password: everyone who can reach it can "
 		    "read it."},
 };
