@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # One relocatable tar: the program, every shared library it needs but the C library and drivers, DCMTK's dictionary, the configuration,
 # and what tests and measurements need on a machine without packages: unit tests, benchmarks, tests/gpu, DCMTK's storescp and storescu.
 # It runs on x86-64 Linux with a C library not older than this machine's, without any package (tests/gpu: with python3).

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Compare the contents of a PACS (Orthanc) after the demo's exam with the exam that was sent and with the phantom's truth.
 
 check_result.py state LIST.json                         "JOB STATE" of the newest job out of `tomonode list --json`

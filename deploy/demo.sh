@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Demonstrate everything on one machine: send a DBT exam from a simulated modality through tomonode to an Orthanc, and check the result.
 #
 # usage: deploy/demo.sh [--check] [--keep DIR] [--program FILE]

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Install from the distribution the packages that building, testing and demonstrating tomonode need (Debian 12 and derivatives).
 # Does nothing if all packages are installed. Root rights are requested only to install packages.
 #

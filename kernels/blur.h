@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The weights of a Gaussian convolution kernel. C11, C++17 and CUDA C++. */
 #ifndef TOMONODE_KERNELS_BLUR_H
 #define TOMONODE_KERNELS_BLUR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The two clocks, in seconds. Use the wall clock, which an administrator can set, for times that are compared with other machines
  * or outlive the process (journal, DICOM headers, logs). Use the monotonic clock for deadlines and durations. */
 #ifndef TOMONODE_KERNELS_CLOCK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - the functions that are the same for all devices. */
 #include "kernels/device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compute devices: they hold vectors and run operators. Each kind (CPU, CUDA) has one table of functions; device_check() refuses
  * a table with an empty slot.
  *

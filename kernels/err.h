@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error record that every layer passes up to its caller.
  *
  * A function that can fail takes a `struct err *` as its last argument (NULL: the caller does not need the message). It returns 0

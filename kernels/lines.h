@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of 2-D parallel beams: a SCAN_PARALLEL whose plane u has rise 0 and the z of the middle of slice u. C11, C++17, CUDA
  * C++.
  *

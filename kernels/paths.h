@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The transaxial paths of SCAN_PARALLEL. C11, C++17 and CUDA C++.
  *
  * The rays of all planes at one angle and radial bin cross the same sequence of voxel columns (x, y): the path. A step is the

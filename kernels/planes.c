@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* planes.c - check a SCAN_PARALLEL for both devices and put its planes into groups. */
 #include "kernels/planes.h"
 #include "kernels/lines.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Check the planes of a SCAN_PARALLEL and put them into groups of equal rise and equal distance; used by the devices. */
 #ifndef TOMONODE_KERNELS_PLANES_H
 #define TOMONODE_KERNELS_PLANES_H

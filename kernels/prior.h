@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Roughness penalties and their gradients. C11, C++17 and CUDA C++.
  *
  * Relative difference prior (Nuyts, Beque, Dupont & Mortelmans 2002), over the 26 neighbours k of each voxel j:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ray walk: iterate over the voxels that a line segment crosses, with its length in each. C11, C++17 and CUDA C++.
  *
  *   struct ray_walk w;

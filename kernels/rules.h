@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The update rules: the formulas of a sub-iteration for its bins and its voxels. C11, C++17 and CUDA C++; one body per formula.
  *
  *   p = A x;   (q, d) = rule_bin(y, p, l);   (num, den) = (A'q, A'd);   x = rule_voxel(x, num, den)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Map between one slice of the volume and the bins of a DBT view. C11, C++17 and CUDA C++.
  *
  * Slices are parallel to the detector, so the rays of a view meet the middle plane of slice k, z = lo_z + (k + 1/2) h_z, in a

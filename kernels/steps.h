@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convert a value into whole steps above an offset, the form in which results are stored. Values are rounded only here. C11,
  * C++17, CUDA C++. */
 #ifndef TOMONODE_KERNELS_STEPS_H

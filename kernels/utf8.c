@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/utf8.h"
 
 size_t utf8_decode(const char *text, uint32_t *ret_code)

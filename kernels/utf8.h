@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8, one character at a time. */
 #ifndef TOMONODE_KERNELS_UTF8_H
 #define TOMONODE_KERNELS_UTF8_H

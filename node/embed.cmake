@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Text files as arrays of characters, terminated: -DOUT=header -DFILES=name=path;name=path
 set(text "")
 foreach(entry ${FILES})

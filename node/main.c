@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the program: find the subcommand and run it. The subcommands are in node/ROOM/cmd_*.c. */
 #include <errno.h>
 #include <fcntl.h>

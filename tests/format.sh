@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Check that all sources are formatted according to .clang-format. Needs clang-format 14 (of Debian 12), because other versions format
 # differently; skipped (77) with another version.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Run the fuzz targets under ASan and UBSan; needs clang.
 #
 # usage: tests/fuzz.sh [SECONDS [TARGET...]]     default 600 s each, all targets of tests/fuzz

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing doubles in tests; include after cmocka.h. NaN is near nothing. */
 #ifndef TOMONODE_TESTS_NEAR_H
 #define TOMONODE_TESTS_NEAR_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Image quality of tomosynthesis reconstructions, redone on simulated exams: chapter 4 of the thesis that the DBT pipeline comes from.
 
     tests/quality_dbt.py run [--tomonode PROGRAM] [--devices cpu,cuda] [--quick] -o results.json

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Images and times of parallel beams: chapters 6 and 7 of the thesis that they come from, redone on simulated data.
 
     tests/quality_parallel.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o FOLDER

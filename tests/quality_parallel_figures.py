@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of images of parallel beams: what lies where, errors against it, small pictures. Needs numpy alone.
 
 Images are arrays[row, column] in the axes of recon/parallel/parallel.h: x to the right, y down, (0, 0) in the middle; lengths in mm, attenuation

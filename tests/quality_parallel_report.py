@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables and pictures of docs/parallel-quality.md out of the results of tests/quality_parallel.py. Needs PIL.
 
 The gains of the thesis that parallel beams come from are the only figures that stand here; all others come from the results."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Times and image quality of PET reconstructions, redone on simulated data: the tables of the paper that the PET pipeline comes from.
 
     tests/quality_pet.py run [--tomonode PROGRAM] [--devices cpu:1,cpu,cuda] [--quick] -o RESULTS.json

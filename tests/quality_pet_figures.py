@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Figures of PET images of the simulated phantoms: regions, noise, recovery, background variability, differences. Needs numpy.
 
 An image is values[slice, row, column] with the place of each voxel in the axes of the scanner (docs/pet-geometry.md), in mm.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables and pictures of docs/pet-quality.md out of the results of tests/quality_pet.py. Needs matplotlib.
 
 The figures of the paper are the only ones that stand here; all others come from the results."""

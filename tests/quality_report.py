@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the pages of measurements are written with: tables, and figures with as many digits as they are worth."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the measurements of images and times share: the program, the benchmark beside it, and words for who measures."""
 import argparse
 import json

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Build tomonode and run all its tests; first install missing packages (see deploy/install-deps.sh). If the browser or the programs of
 # the group `checks` cannot be installed, only their tests are skipped.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Run one test of a build with sanitizers; fail if any process that it started wrote a report, however that process ended.
 #
 # usage: tests/sanitized.sh FOLDER NAME COMMAND [ARGUMENT...]     (called by CTest, see tests/CMakeLists.txt)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* End a test that this machine cannot run, with the reason, which tests/summary.py lists; include after cmocka.h. The arguments
  * are those of printf. */
 #ifndef TOMONODE_TESTS_SKIP_H

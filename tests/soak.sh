@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Long forms of the tests of the node's guarantees (docs/reliability.md): killed processes, full disks, frozen and broken peers, many
 # associations, and the exams of a day in quick succession.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a run of the tests left out, with the reason of each.
 
 usage: tests/summary.py FILE [--longest N]     FILE: what `ctest --output-junit` wrote; --longest N: the N tests that took longest as well

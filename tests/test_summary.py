@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """tests/summary.py on a made-up run: every reason is listed, a skip without one is an error."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* build.cc - write into a data set (the put, add and copy functions of dicom/core/dataset.h).
  *
  * The dictionary gives the VR. A value that the VR cannot hold is an error; it is never truncated. An element is built completely

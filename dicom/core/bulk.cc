@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bulk.cc - read and write large values in pieces.
  *
  * Reading: the walk through the file (layout.cc) has stored their offsets. Writing: the data set is encoded without the value,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read and write large values of a data set's root (other than pixel data) in pieces, never whole in memory.
  *
  * Such a value has VR OB, OW, OF, OD, OL, OV or UN, or is any private element in implicit VR. Its bytes are returned as stored in

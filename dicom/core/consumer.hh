@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state that every sink for DCMTK's encoder and receiver reports: always good, never full. Errors are stored and checked
  * later. */
 #ifndef TOMONODE_DICOM_CONSUMER_HH

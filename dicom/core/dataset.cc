@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dataset.cc - life cycle of a data set: open, new, close.
  *
  * Opening first walks through the file (layout.cc), then parses everything except pixel data with DCMTK. Values above

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DICOM data sets for C: open, look up, build, copy. Based on DCMTK; no C++ exception leaves these functions.
  *
  * - `struct dicom_file` owns a data set (read from disk or new); every `struct dicom_item` is borrowed from its file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* get.cc - read values from a data set (the getters of dicom/core/dataset.h).
  *
  * The same rule applies to every VR: text is taken from the stored bytes, numbers from the stored binary value or from the whole

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* inflate.cc - inflate the deflated transfer syntax with zlib, in bounded memory. */
 #include "dicom/core/inflate.hh"
 

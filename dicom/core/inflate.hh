@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Inflate a deflated data set (PS3.5 A.5) into a file without a name. */
 #ifndef TOMONODE_DICOM_INFLATE_HH
 #define TOMONODE_DICOM_INFLATE_HH

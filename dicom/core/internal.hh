@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Types and functions that the sources of dicom/ share, not visible in the C headers. */
 #ifndef TOMONODE_DICOM_INTERNAL_HH
 #define TOMONODE_DICOM_INTERNAL_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layout.cc - the walk through a Part 10 file (PS3.5 chapter 7, PS3.10 chapter 7).
  *
  * DCMTK's parser recurses without a limit, accepts truncated values and keeps the first of two equal tags. So it only gets files

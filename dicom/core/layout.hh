@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Check the structure of a Part 10 file byte by byte before DCMTK parses any of it. */
 #ifndef TOMONODE_DICOM_LAYOUT_HH
 #define TOMONODE_DICOM_LAYOUT_HH

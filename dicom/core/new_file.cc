@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* new_file.cc - create PATH.part (an old file of that name is removed), write and sync it, rename it to PATH, and sync the
  * folder, so that PATH is complete or absent. After every few megabytes the kernel is asked to begin the write-back, so that the
  * final sync takes little time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a file atomically: it appears under its name complete or not at all. */
 #ifndef TOMONODE_DICOM_NEW_FILE_HH
 #define TOMONODE_DICOM_NEW_FILE_HH

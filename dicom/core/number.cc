@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* number.cc - decimal strings (VR DS, PS3.5 section 6.2: at most 16 bytes of 0-9 + - E e .).
  *
  * Both directions use std::to_chars and std::from_chars: exact rounding, no locale. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convert numbers to and from DICOM decimal strings, independent of the locale. */
 #ifndef TOMONODE_DICOM_NUMBER_HH
 #define TOMONODE_DICOM_NUMBER_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* part10.cc - encode a data set as the bytes of a file (PS3.10 7.1).
  *
  * The meta header is written here (DCMTK would put its own implementation into it); DCMTK encodes the data set, with explicit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of an object that precede its frames. */
 #ifndef TOMONODE_DICOM_PART10_HH
 #define TOMONODE_DICOM_PART10_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* source.cc - read a file for layout.cc (pread) and for DCMTK's parser (an input stream with a factory). */
 #include "dicom/core/source.hh"
 

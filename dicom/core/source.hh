@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The source of a data set's bytes: a descriptor, shared by all objects that may still read from it.
  *
  * `Source` reads at an offset (thread-safe). `SpanStream` presents a list of its spans as one stream to DCMTK's parser. Large

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uid.cc - UIDs and digests.
  *
  * A generated UID is "2.25." and the decimal value of a UUID (PS3.5 B.2): at most 5 + 39 characters. Version and variant bits are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "dcmtk/config/osconfig.h"
 
 #include "dcmtk/dcmnet/assoc.h"

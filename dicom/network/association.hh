@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Common parts of the storage SCP and SCU below DIMSE: the TCP connection, DCMTK's global settings, error codes and messages.
  * Private to dicom/ (C++).
  *

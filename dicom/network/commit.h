@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storage Commitment Push Model, the requesting side (SCU, PS3.4 annex J): an N-ACTION names the stored objects and a transaction
  * UID; later an N-EVENT-REPORT names the objects for which the peer takes responsibility. The report is received on the same
  * association or on one that the peer opens (node/receive/intake.c); both call a struct commit_handler. */

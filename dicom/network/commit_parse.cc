@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* commit_parse.cc - parse the data set of a storage commitment report.
  *
  * Only three attributes are used: Transaction UID (0008,1195), Referenced SOP Sequence (0008,1199) and Failed SOP Sequence

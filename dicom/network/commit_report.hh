@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Serve one N-EVENT-REPORT whose command has been received: its data set, the handler, the response. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_COMMIT_REPORT_HH
 #define TOMONODE_DICOM_COMMIT_REPORT_HH

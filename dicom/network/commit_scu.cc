@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* commit_scu.cc - request storage commitment over an association opened by this process, and receive reports on it.
  *
  * A peer may send a report at any time after it has received the request, even before it has responded to it: every function that

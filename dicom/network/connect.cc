@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* connect.cc - open TCP connections. The resolver has its own timeouts (resolv.conf); all other timeouts are set here. */
 #include "dicom/network/connect.hh"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connect a socket to a peer, before DCMTK is used: resolve the name, try all of its addresses (IPv6 and IPv4), within one time
  * limit. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_CONNECT_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wait for a socket with a deadline. Used by associations and by TLS. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_DEADLINE_HH
 #define TOMONODE_DICOM_DEADLINE_HH

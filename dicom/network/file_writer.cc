@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "dicom/network/file_writer.hh"
 
 #include <cerrno>

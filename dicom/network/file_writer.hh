@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a data set from the network to its file in a separate thread, while the next bytes are received. Private to dicom/ (C++).
  *
  * put() copies into a ring of buffers; the thread writes them in order, passes them to the digest, and asks the kernel early to

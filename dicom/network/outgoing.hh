@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A Part 10 file to be sent: the values of its meta header, and its data set in pieces of consecutive P-DATA-TF PDUs. Private to
  * dicom/ (C++). */
 #ifndef TOMONODE_DICOM_OUTGOING_HH

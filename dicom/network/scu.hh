@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An association opened by this process; shared by store_scu.cc, which opens it and sends objects, and commit_scu.cc, which
  * requests storage commitment over it. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_SCU_HH

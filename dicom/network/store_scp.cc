@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_scp.cc - one association from its request to its end.
  *
  * Invariants:

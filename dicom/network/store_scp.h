@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storage and verification SCP: serve one association on a connected socket until it ends.
  *
  * DCMTK negotiates and parses messages. The bytes of a data set are written by a separate stream to the descriptor that the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_scu.cc - one association to a storage SCP.
  *
  * - connect.hh opens the connection, over IPv6 or IPv4, and it is handed over to DCMTK.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storage and verification SCU: open one association to a peer, with contexts for the objects to send. */
 #ifndef TOMONODE_DICOM_STORE_SCU_H
 #define TOMONODE_DICOM_STORE_SCU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls.cc - the TLS handshake and the stream after it, over a socket on which OpenSSL never blocks.
  *
  * OpenSSL uses a custom BIO: its socket BIO would raise SIGPIPE, and requires a non-blocking descriptor. The BIO also stores the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TLS for associations, as BCP 195 (RFC 8996, RFC 9325) recommends: 1.2 and 1.3, forward secrecy, authenticated encryption, no
  * renegotiation, no resumption. Files list the trusted authorities; no option trusts every peer: a device's certificate that no
  * authority has signed can itself be listed among the authorities.

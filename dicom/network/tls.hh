@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stream of an established TLS connection. Only the handshake blocks, at most until its deadline. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_TLS_HH
 #define TOMONODE_DICOM_TLS_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_context.cc - load certificate, key, authorities and revocation lists from their files, with a message for each way in which
  * they can be wrong. */
 #include "dicom/network/tls_context.hh"

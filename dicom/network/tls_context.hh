@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The context that tls_context.cc creates and tls.cc uses. Private to these two. */
 #ifndef TOMONODE_DICOM_TLS_CONTEXT_HH
 #define TOMONODE_DICOM_TLS_CONTEXT_HH

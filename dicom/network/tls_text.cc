@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tls_text.cc - convert OpenSSL's codes into messages that say which side refuses what, and what to do. They follow "PEER: ". */
 #include "dicom/network/tls_text.hh"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages for failures of a TLS handshake. Private to dicom/ (C++). */
 #ifndef TOMONODE_DICOM_TLS_TEXT_HH
 #define TOMONODE_DICOM_TLS_TEXT_HH

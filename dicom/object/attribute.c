@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attribute.c - find an attribute wherever an object stores it: at the root, or in the functional groups of an enhanced object.
  *
  * The most specific place has priority: a value in a frame's groups belongs to that frame, a value at the root of an enhanced

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Find an attribute wherever an object stores it, and format a tag. */
 #ifndef TOMONODE_NODE_ATTRIBUTE_H
 #define TOMONODE_NODE_ATTRIBUTE_H

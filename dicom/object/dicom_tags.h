@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The attributes that the node reads and writes, by their PS3.6 names (keywords in capitals). */
 #ifndef TOMONODE_NODE_DICOM_TAGS_H
 #define TOMONODE_NODE_DICOM_TAGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* item_writer.c - put functions with one sticky error. */
 #include "dicom/object/item_writer.h"
 #include "dicom/object/attribute.h"

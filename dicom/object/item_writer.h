@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a DICOM item: put functions with one sticky error, so that a long list of attributes needs no checks. After the first
  * failure the others do nothing. Tags may be put in any order. */
 #ifndef TOMONODE_NODE_ITEM_WRITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomo_object.c - read geometry and values of a tomosynthesis object from its functional groups. */
 #include "dicom/object/tomo_object.h"
 

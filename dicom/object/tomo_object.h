@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read a reconstructed Breast Tomosynthesis Image object, from its own attributes alone: the position of each voxel in the
  * patient, and the meaning of its value. Frames may have any order, and any encoding that dicom/pixels/pixels.h reads. Slices are
  * returned from the lowest position along the normal upward; the normal is row direction cross column direction, or its opposite

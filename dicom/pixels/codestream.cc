@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* codestream.cc - marker segments of ISO 10918-1 (annex B) and ISO 14495-1 (annex C) up to the first scan.
  *
  * A codec sizes its work by the code stream, its caller the result by the object. They are compared before the codec runs, and

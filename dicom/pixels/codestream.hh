@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Check the header of a JPEG or JPEG-LS code stream against the object's description of its frames. */
 #ifndef TOMONODE_DICOM_CODESTREAM_HH
 #define TOMONODE_DICOM_CODESTREAM_HH

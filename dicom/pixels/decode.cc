@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decode.cc - decode encapsulated pixel data (PS3.5 A.4).
  *
  * The fragments of one frame are read from the file and put into a temporary data set of one frame, built from the checked pixel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decode frames of encapsulated pixel data one at a time, with DCMTK's codecs. */
 #ifndef TOMONODE_DICOM_DECODE_HH
 #define TOMONODE_DICOM_DECODE_HH

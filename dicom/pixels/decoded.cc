@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* decoded.cc - the header from DCMTK and the frames from the codec, as one stream of bytes.
  *
  * Thread t of T decodes frames t, t + T, ... into its own buffer, and waits until the reader has copied it. So T frames are in

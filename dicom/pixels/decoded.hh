@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read an encapsulated object as the bytes of its unencapsulated data set, for peers that do not accept the encoding. */
 #ifndef TOMONODE_DICOM_DECODED_HH
 #define TOMONODE_DICOM_DECODED_HH

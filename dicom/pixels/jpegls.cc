@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jpegls.cc - encode one frame with CharLS' C interface.
  *
  * DCMTK contains its own, older CharLS (libdcmtkcharls), which encodes a frame of one line wrongly and writes past its buffer.

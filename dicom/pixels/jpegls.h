@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Encode one frame in lossless JPEG-LS (ISO 14495-1, transfer syntax 1.2.840.10008.1.2.4.80); several threads can encode
  * frames. */
 #ifndef TOMONODE_DICOM_JPEGLS_H

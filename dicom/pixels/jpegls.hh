@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Check that calls to the two CharLS libraries in this program are not mixed up: see jpegls.cc. */
 #ifndef TOMONODE_DICOM_JPEGLS_HH
 #define TOMONODE_DICOM_JPEGLS_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pixels.cc - read the description of the pixel data, and uncompressed frames.
  *
  * A frame is read from the file directly into the caller's array: nothing else is loaded, whatever the object's size.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pixel data, frame by frame: read any lossless encoding that DCMTK decodes, write objects as a stream, plain or JPEG-LS.
  *
  * A frame is rows x columns 16-bit stored values, columns fastest, as stored (no rescale, no polarity, no flip). Memory is needed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rle.cc - run length decoding, one byte plane after the other, the most significant first.
  *
  * This replaces DCMTK's decoder, which reads beyond its input if a run is truncated at the end of a segment. */

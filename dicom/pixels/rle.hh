@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decode one frame in DICOM's run length encoding (PS3.5 annex G). */
 #ifndef TOMONODE_DICOM_RLE_HH
 #define TOMONODE_DICOM_RLE_HH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* start.cc - process-wide initialisation of DCMTK: dictionary, codecs, parser settings. */
 #include "dicom/pixels/start.h"
 

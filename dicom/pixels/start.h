@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Process-wide initialisation of dicom/. */
 #ifndef TOMONODE_DICOM_START_H
 #define TOMONODE_DICOM_START_H

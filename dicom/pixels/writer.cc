@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* writer.cc - write objects with frames (the writer of dicom/pixels/pixels.h).
  *
  * Frames are written from the caller's array to the file (dicom/core/new_file.hh) without a copy. Encapsulated pixel data (PS3.5

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CPU device and the poison device, which wraps it: state, projections, and the functions of its files.
  *
  * - One thread computes every value of a result; the order of its additions depends neither on the number of threads nor on the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_convolve.c - convolve rows in space. The work is divided into pieces of rows; one thread computes each value, adding in the
  * order of j. */
 #include "kernels/cpu/cpu.h"

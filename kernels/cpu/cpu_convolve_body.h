@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of convolutions. cpu_convolve.c includes this file once per instruction set and defines CONVOLVE(name) for the
  * names of the functions, CONVOLVE_TARGET for their attribute, CONVOLVE_VECTOR and CONVOLVE_FLOATS. A template, so without an
  * include guard.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_exact.c - the reference operator: the ray walk, forward and (by scattering) back.
  *
  * Forward: a unit of work is a tile of bins; one ray, one sum in double. Back: a unit of work is a tile of voxel columns; one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_interpolated.c - the voxel-driven half of filtered backprojection, for any planes with rise 0. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"

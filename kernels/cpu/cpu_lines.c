@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_lines.c - stacks of 2-D parallel beams on the CPU: the table of lines, forward, back, and sweeps.
  *
  * Forward: one thread computes a line's values. Back: one thread computes a band of rows of the image and adds every line's piece

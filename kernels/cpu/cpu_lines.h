@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CPU's stacks of 2-D parallel beams (kernels/lines.h): their table and their inner loops.
  *
  * - The entries of a line are in ascending rows of the image. So each band of rows contains one piece of every line (split[]).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of stacks of parallel beams. cpu_lines_loops.c includes this file once per instruction set and defines
  * LINES(name) for the names of the functions, LINES_TARGET for their attribute, LINES_VECTOR and LINES_FLOATS for the widest
  * vector. A template, so without an include guard. */

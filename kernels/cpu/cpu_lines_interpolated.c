@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_lines_interpolated.c - back_interpolated() of stacks of 2-D parallel beams.
  *
  * - One slice: tiles of CPU_TILE x CPU_TILE pixels, whose sums stay in registers for CPU_TILE_VIEWS views. A tile projects onto a

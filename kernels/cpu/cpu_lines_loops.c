@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_lines_loops.c - the inner loops of stacks of parallel beams, for each instruction set. */
 #include "kernels/cpu/cpu_lines.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_mark.c - mark() on the CPU: find the voxels outside the breast (air) and those that some view sees.
  *
  * Rows of voxels are processed view by view. Most voxels are decided early: outside the skin line a row is air from some voxel

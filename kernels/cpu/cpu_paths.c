@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_paths.c - the tables of the transaxial paths on the CPU: paths, lanes of planes, and their memory.
  *
  * Memory: the paths (8 bytes per step, for as many steps as path_bound() allows), a struct cpu_ray for each lane and radial bin,

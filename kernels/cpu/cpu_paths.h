@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CPU's transaxial paths (kernels/paths.h): lanes of planes, and the inner loops.
  *
  * - The voxels of a path's steps are copied into a slab: one row per step with the even slices, then the odd ones, each padded

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loops of the transaxial paths in C with compiler vectors. Included once per instruction set; the includer defines
  * PATHS(name) for the names of the functions, PATHS_TARGET for their attribute, PATHS_VECTOR for a vector of PATHS_FLOATS (4, 8
  * or 16) floats, and PATHS_SPLIT, PATHS_GATHER and PATHS_SCATTER for functions that replace those in this file. A template, so

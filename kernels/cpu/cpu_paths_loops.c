@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_paths_loops.c - the inner loops of the transaxial paths, for each instruction set.
  *
  * With AVX-512 a processor instruction packs the second entries of steps; the other tables search for them one by one. */

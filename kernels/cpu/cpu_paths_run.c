@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_paths_run.c - forward and back along transaxial paths on the CPU.
  *
  * Forward: a unit of work is a few radial bins of a view. The steps of a path are processed in blocks; a block's voxels are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_projection.c - the CPU's system matrices: check their specification and call the operators. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_rows.c - the row loops for the instruction sets that the compiler can vectorise by itself, and the choice among all tables.
  *
  * One binary runs on every processor: device_open() selects the table. AVX-512 has its own file, because its permutes replace the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_rows_avx512.c - the row loops for AVX-512.
  *
  * Bins are about as dense as voxels, so the inputs of 16 results are within 32 consecutive floats: two loads and a two-register

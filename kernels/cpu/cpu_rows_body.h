@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The row loops in plain C, written for the compiler's vectoriser. cpu_rows.c includes this file once per instruction set and
  * defines ROWS(name) for the names of the functions and ROWS_TARGET for their attribute. A template, so without an include
  * guard. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_rules.c - the update rules over whole vectors: divide the row loops among threads. */
 #include "kernels/cpu/cpu.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The loops around kernels/rules.h: one for each rule, so that the rule is a compile-time constant and the vectoriser sees no
  * switch. Included once per instruction set; the includer defines ROWS(name) for the names of the functions and ROWS_TARGET for
  * their attribute. A template, so without an include guard. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_slices.c - the slice-by-slice operator of a DBT scan: forward gathers over voxels, its exact adjoint gathers over bins.
  *
  * The map from a view to a slice is separable, so a row of results needs a weighted sum of two (forward) or two to three (back)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_slices_tables.c - tables that the slice-by-slice operator prepares once: maps, blocks, lengths, and the sizes of its
  * working memory.
  *

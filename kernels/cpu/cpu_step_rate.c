@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_step_rate.c - measure how many steps per second (kernels/device.h, step_rate()) all threads together compute from their own
  * caches.
  *

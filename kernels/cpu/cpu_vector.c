@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_vector.c - vector operations of the CPU device.
  *
  * Sums are computed in double over chunks whose number does not depend on the threads; the chunks are added in order. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_volume.c - passes over a volume that use neighbours.
  *
  * A line is a row of voxels along the fastest axis. One thread computes each value, in the same order whatever the number of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_cpu.c - the CPU device: its table of functions, its memory, its working memory.
  *
  * Large vectors are aligned to 2 MiB and marked for huge pages: processing the slices one after the other uses one page per slice

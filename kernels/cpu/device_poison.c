@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_poison.c - the CPU device with checks of its memory, for tests.
  *
  * - New memory holds NaN, so that reading memory before writing it makes every result NaN.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CUDA device: state, projections, and the functions of its files.
  *
  * - Work runs on one stream per device. Calls return when their work is queued; calls that return a number or host data wait for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_convolve.cu - convolve rows in space on the CUDA device. It needs as many multiplications as the backprojection that
  * follows needs interpolations, so an FFT would save little. A thread computes RESULTS values: neighbours in k if there are
  * enough, so that a warp shares the kernel value, else of one row. */

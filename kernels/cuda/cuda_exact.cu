@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_exact.cu - the ray walk on the CUDA device: a thread per bin.
  *
  * The adjoint scatters with float atomics or, bitwise repeatable, with 64-bit fixed-point sums. A contribution is at most max |y|

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_interpolated.cu - the voxel-driven half of filtered backprojection. For a stack, a thread computes WIDE adjacent slices of
  * a pixel, which share bin and weight; for other planes of rise 0, one voxel. Positions are double: at bin 2000 a float resolves
  * only 1e-4 of a bin. */

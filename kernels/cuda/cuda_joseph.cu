@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_joseph.cu - PROJECTION_JOSEPH: a block for each path.
  *
  * Planes of a group are an even number of slices apart, so in a step all of them are divided between an even and an odd slice in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_lines.cu - stacks of 2-D parallel beams (kernels/lines.h) on the CUDA device.
  *
  * A warp processes a line. With a stack its lanes are slices, and every entry is the same for all of them; with a single slice

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_mark.cu - mark() of kernels/device.h on the CUDA device.
  *
  * A block processes a patch of voxels, slice by slice, and in a slice view by view. The bin nearest to a voxel depends only on

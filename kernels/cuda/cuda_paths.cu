@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_paths.cu - the tables of the transaxial paths on the CUDA device, computed there by the same functions as on the CPU. */
 #include "kernels/cuda/cuda_paths.cuh"
 

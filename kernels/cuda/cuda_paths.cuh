@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CUDA device: the tables of the transaxial paths (kernels/paths.h), and the functions that use them. */
 #ifndef TOMONODE_KERNELS_CUDA_PATHS_CUH
 #define TOMONODE_KERNELS_CUDA_PATHS_CUH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_paths_events.cu - PROJECTION_PATHS: a warp for each path, a lane for each pair of slices.
  *
  * A ray stays in a slice for many steps. So work is not done for each ray in each step, but only where a ray passes from one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the event kernels of the CUDA device (kernels/cuda/cuda_paths_events.cu): find the events of a path's steps, one
  * warp at a time. An event: a group of planes passes a face between slices. */
 #ifndef TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_projection.cu - a system matrix on the CUDA device: its data there, and the choice of the kernels.
  *
  * A projection stores its views and, for a SCAN_DBT, a map per view and slice. Larger working memory is the device's scratch,

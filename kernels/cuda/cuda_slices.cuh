@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the slice-by-slice operator on the CUDA device: what its two directions share.
  *
  * Positions: a block of threads computes results that are close together. The position of the first one among the inputs is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_slices_back.cu - the slice-by-slice operator on the CUDA device, back (kernels/slice_map.h): the exact adjoint, gathered.
  *
  * A thread owns BACK_ROWS voxels of a column along y. The 3 bins that touch it along x are weighted and added once for each row

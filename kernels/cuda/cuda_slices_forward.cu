@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_slices_forward.cu - the slice-by-slice operator on the CUDA device, forward (kernels/slice_map.h).
  *
  * A thread computes ROWS adjacent bins, slice by slice. Adjacent lanes process adjacent x, so rows of voxels are read completely;

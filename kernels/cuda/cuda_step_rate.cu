@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_step_rate.cu - measure how many steps per second (kernels/device.h, step_rate()) the CUDA device computes from shared
  * memory. */
 #include "kernels/cuda/cuda.cuh"

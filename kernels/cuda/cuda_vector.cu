@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_vector.cu - vectors on the CUDA device. Sums are added in double, in the same order in every run. */
 #include "kernels/cuda/cuda.cuh"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cuda_volume.cu - passes over a volume that use neighbours: one thread for each float of the volume, which adds in the same
  * order as the CPU. */
 #include "kernels/cuda/cuda_volume.cuh"

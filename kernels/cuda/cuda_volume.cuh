@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CUDA device: code shared by kernels with one thread per float of a volume. */
 #ifndef TOMONODE_KERNELS_CUDA_VOLUME_CUH
 #define TOMONODE_KERNELS_CUDA_VOLUME_CUH

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_cuda.cu - the CUDA device: open it, manage its memory, transfer data. */
 #include "kernels/cuda/cuda.cuh"
 

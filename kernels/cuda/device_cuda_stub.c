@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_cuda_stub.c - replaces the CUDA device in a build without CUDA: device_cuda_open() returns ENODEV. */
 #include "kernels/device.h"
 

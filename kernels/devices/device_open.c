@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_open.c - open and list devices by name: the only place that knows every kind of device and parses their names. */
 #include "kernels/device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit.c - the participants of audit events, and the connection to syslog.
  *
  * UserID of a participant: for this program its process number, as in the log; for a peer its AE title; for files a URI; for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The audit trail: records of access to patients' data, as audit messages over syslog (DICOM PS3.15 A.5).
  *
  * A process calls audit_start() once; then each function below records one event and returns at once, whatever the state of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit_file.c - append whole lines to a file, even if the disk is full or a process dies.
  *
  * - The file is locked because commands write to it at the same time as the node: no process truncates the line of another.

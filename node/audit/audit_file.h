@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit = "file": append lines to a file, each completely or not at all. */
 #ifndef TOMONODE_NODE_AUDIT_FILE_H
 #define TOMONODE_NODE_AUDIT_FILE_H

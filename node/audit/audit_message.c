@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit_message.c - the part of the message grammar of PS3.15 A.5.1 that the node needs. Attributes and elements are written in
  * its order. tests/audit/audit-message.rng is the whole grammar; tests/system/test_audit.py validates the messages with it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Audit messages of DICOM PS3.15 A.5 as XML text. Pure: no time, no files, no journal.
  *
  * Every text may come from outside (AE titles, identifiers, reasons): characters that XML cannot hold are written as \xNN, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit_queue.c - a file of message lines after a header that records how far they were sent.
  *
  * - The header is HEAD_BYTES of text: the offset of the first line that was not sent. Lines follow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Audit messages not yet sent to syslog: SPOOL/audit/queue, lines made by log_audit_frame().
  *
  * Any process appends a line and continues; only the manager removes lines, in order. So no process waits for syslog, and no

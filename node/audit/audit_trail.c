@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* audit_trail.c - groups of transferred instances, kept in memory from the first row of a group to its message.
  *
  * - A group is all instances of one association and study, or of one job, destination and outcome.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Make the audit messages "DICOM Instances Transferred" from the journal: received instances and deliveries.
  *
  * The manager reads the journal after each change. The instances of one association and study are one message, those of one

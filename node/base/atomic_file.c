@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* atomic_file.c - see node/base/atomic_file.h. */
 #include "node/base/atomic_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a file so that readers see either all of it or nothing: write PATH.part, fsync it, rename it to PATH, fsync the folder.
  */
 #ifndef TOMONODE_NODE_ATOMIC_FILE_H

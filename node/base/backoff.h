@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How long to wait before the next attempt. */
 #ifndef TOMONODE_NODE_BACKOFF_H
 #define TOMONODE_NODE_BACKOFF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/base/device_names.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parse node.device and --device: the names of the devices to use.
  *
  * "auto": every CUDA device; the CPU if there is none. Otherwise a list separated by commas: "cuda" (every CUDA device),

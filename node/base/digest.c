@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* digest.c - XXH3-128 digests of buffers, of the rest of a file, and of whole files in pieces.
  *
  * - Files are read with read() into a buffer that fits the cache; they are not mapped, because a bad sector or a file that is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Digests of files in the spool: XXH3-128 as 32 hexadecimal digits. They detect accidental damage (disk, memory, an edited file);
  * they are no protection against an attacker. Every function may be called from any thread; one thread at a time may use a struct
  * digest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exit codes of all commands. docs/operations.md lists them for scripts. */
 #ifndef TOMONODE_NODE_EXIT_CODE_H
 #define TOMONODE_NODE_EXIT_CODE_H

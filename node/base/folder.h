@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Folders of the spool that belong to one job: outbox/JOB and work/JOB. */
 #ifndef TOMONODE_NODE_FOLDER_H
 #define TOMONODE_NODE_FOLDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* json_file.c - write JSON files for other programs: indented, members in the order in which they were added. */
 #include "node/base/json_file.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a JSON document to a file, indented, for people and programs. */
 #ifndef TOMONODE_NODE_JSON_FILE_H
 #define TOMONODE_NODE_JSON_FILE_H

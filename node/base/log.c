@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - write one line per event. A line is built in one buffer, cleaned of control characters and written with one call, so
  * that lines of several processes do not mix and no value can forge a line of its own.
  * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; to syslog (RFC 3164, format of the C

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log: one line per event, "event key=value key=value", to syslog or, in the foreground, to stderr. Never log patient data:
  * only UIDs, job numbers, counts, AE titles and reasons. Thread-safe; a child may use it after fork. If the reader of stderr or
  * of syslog stops reading, a process waits for it once, for one second; lost lines are counted, and the count is logged when

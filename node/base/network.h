@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* IP addresses and networks. IPv4 and IPv6 share one form: an IPv4 address is stored as ::ffff:a.b.c.d. Pure functions.
  *
  * A link-local IPv6 address (fe80::/10) is valid on one link only. It may name the link as a zone, which is the name of an

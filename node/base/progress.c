@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* progress.c - the progress bar of `recon` and `simulate`; see progress.h.
  * Signals only set a flag. The computation checks it through the monitor and stops cleanly, so that no half-written file is left.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A progress bar on stderr for commands that a person waits for; draws nothing if stderr is no terminal.
  *
  * One line, redrawn at most ten times a second: "reconstruct  [######------]  52 %  0:03". The first SIGINT (Ctrl-C) or SIGTERM

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stages of a reconstruction in their order, as the journal, `show` and `recon` name them (beside "total"). */
 #ifndef TOMONODE_NODE_STAGE_NAMES_H
 #define TOMONODE_NODE_STAGE_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_file.c - read a text file of limited size: it reads one byte more than the limit, so that it need not trust the size that
  * the file system reports. */
 #include "node/base/text_file.h"

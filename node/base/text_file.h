@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read a small text file into memory. */
 #ifndef TOMONODE_NODE_TEXT_FILE_H
 #define TOMONODE_NODE_TEXT_FILE_H

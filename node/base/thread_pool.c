@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* thread_pool.c - threads that execute the parts of a loop.
  *
  * - A thread takes a part under the lock; parts are large (milliseconds), so that the cost of the lock does not matter.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pool of threads: each call of thread_pool_run() splits one loop into parts and runs them in parallel. */
 #ifndef TOMONODE_NODE_THREAD_POOL_H
 #define TOMONODE_NODE_THREAD_POOL_H

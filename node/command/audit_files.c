@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/command/audit_files.h"
 
 #include <stdlib.h>

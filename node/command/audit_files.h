@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Collect the studies and patients whose images a command reads or writes, from DICOM headers, for the audit trail. */
 #ifndef TOMONODE_NODE_AUDIT_FILES_H
 #define TOMONODE_NODE_AUDIT_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_bench.c - `tomonode bench`: measure how fast the devices reconstruct; print a line of JSON for each work and device.
  *
  * A line is printed when it is measured. A work that does not fit a device, or fails on it, prints a line with `error` and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_check.c - `tomonode check`: print every problem of a configuration, or else its effect; warn of what is valid but unwise.
  */
 #include <jansson.h>

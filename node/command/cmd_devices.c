@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_devices.c - `tomonode devices`: list the devices of this machine by their names for --device and node.device, and the
  * reason if there is no GPU; with --check, test whether they compute correctly. */
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_export.c - `tomonode export`: convert DICOM objects to files for other programs. */
 #include <errno.h>
 #include <fts.h>

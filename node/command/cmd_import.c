@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_import.c - `tomonode import`: convert Interfile projection data, of PET or of parallel beams, to sinogram objects; project
  * a picture with parallel beams. */
 #include <errno.h>

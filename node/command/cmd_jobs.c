@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* list, show, retry, cancel, priority: read the journal; the last three also append to it. The node need not run; if it runs, it
  * notices the new events. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_measure.c - `tomonode measure`: compute figures of image quality from a reconstructed object. */
 #include <errno.h>
 #include <math.h>

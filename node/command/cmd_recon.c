@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_recon.c - `tomonode recon`: reconstruct DICOM files without a running node. Every valid case is reconstructed; for each
  * other one the reason is printed, and the exit code reports that there were some. */
 #include <errno.h>

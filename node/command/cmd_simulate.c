@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_simulate.c - `tomonode simulate dbt`: write a simulated exam of a phantom as DICOM files, as a modality would. `simulate
  * pet` is in node/command/cmd_simulate_pet.c, `simulate parallel` in node/command/cmd_simulate_parallel.c. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_simulate_parallel.c - `tomonode simulate parallel`: write a parallel beam scan of a phantom or a picture as sinogram
  * objects.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_test_peer.c - `tomonode test-peer NAME`: test whether results can be delivered to a destination.
  *
  * Three steps, each with its duration and its result in words: association, C-ECHO, C-STORE of a small object. The object is a

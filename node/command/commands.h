@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The subcommands of tomonode. Each parses its arguments (argv[0] is the subcommand) and returns an exit code of
  * node/base/exit_code.h. */
 #ifndef TOMONODE_NODE_COMMANDS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The key `certificate` of a configured peer: "sha256:" with 64 hexadecimal digits, with or without colons, or a name with * and
  * ?. Pure. */
 #ifndef TOMONODE_NODE_CERTIFICATE_PATTERN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config.c - load the configuration, find entries, describe them. The embedded defaults (conf/defaults.conf) are read with the
  * same code as the user's file, so that any test detects an error in them.
  */

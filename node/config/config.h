@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration as plain structures, checked and complete.
  *
  * The embedded defaults (conf/defaults.conf, compiled in) are read first, then the file given with -c: its scalars replace

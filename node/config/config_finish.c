@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_finish.c - checks and defaults that need the complete configuration: names that must exist, combinations of keys, and
  * the two defaults that depend on other settings: the folder of the spool and require_known_peer.
  */

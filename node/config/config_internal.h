@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Macros for rows of the configuration table. Private to node/config/config_table.c and kind_*.c. */
 #ifndef TOMONODE_NODE_CONFIG_INTERNAL_H
 #define TOMONODE_NODE_CONFIG_INTERNAL_H

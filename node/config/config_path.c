@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_path.c - find the configuration of the installation that contains the program.
  *
  * The prefix is taken from the program's own path, not from CMake's settings: `cmake --install --prefix`, DESTDIR and the tar of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Find the configuration file of a command without -c. */
 #ifndef TOMONODE_NODE_CONFIG_PATH_H
 #define TOMONODE_NODE_CONFIG_PATH_H

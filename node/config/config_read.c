@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_read.c - read libconfig's tree with the table of config_table.c. After a problem is reported, reading continues, so that
  * the operator sees all problems at once. Values of an invalid entry are never used, because any problem refuses the whole
  * configuration.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convert the text of a configuration to struct config. Private to node/config/. */
 #ifndef TOMONODE_NODE_CONFIG_READ_H
 #define TOMONODE_NODE_CONFIG_READ_H

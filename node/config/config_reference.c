@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_reference.c - write the table as a document, and pass the values of a configuration to a visitor. */
 #include "node/config/config_reference.h"
 

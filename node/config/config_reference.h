@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write the reference of all keys from the table: the output of `tomonode check --describe` and the text of
  * docs/configuration.md. */
 #ifndef TOMONODE_NODE_CONFIG_REFERENCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_table.c - every key of the configuration: type, unit, default, range, meaning. The default as text is next to its range,
  * so that both are changed together; a test compares conf/defaults.conf and docs/configuration.md with this table.
  */

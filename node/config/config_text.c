@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_text.c - read a configuration line by line and insert includes. It parses strings and comments like libconfig, to find
  * what is outside of them.
  */

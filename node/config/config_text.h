@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read the text of a configuration, insert @include files, and record the file and line that each line comes from.
  *
  * It checks everything that libconfig must not receive unchecked: size, nesting, bytes that are not text, includes that are not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* config_value.c - check and convert single values. A field is written only if the whole value is allowed. */
 #include "node/config/config_value.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convert one value of a key: from text (--set, defaults) or from the configuration file to its field, and back to text. Accesses
  * no files. */
 #ifndef TOMONODE_NODE_CONFIG_VALUE_H

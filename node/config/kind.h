@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Properties of a kind of case that configuration, jobs and reports use: node/config/kind_NAME.c has a table for each kind in
  * node/config/kinds.h. Other files do not name a kind. */
 #ifndef TOMONODE_NODE_KIND_H

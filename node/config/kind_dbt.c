@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kind_dbt.c - breast tomosynthesis: a case is one exposure series of one breast in one view. */
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kind_parallel.c - line integrals of parallel beams: a case is one scan with all its chunks. */
 #include <stddef.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kind_pet.c - sinograms of a PET scanner: a case is one acquisition with all its roles and chunks. */
 #include <stddef.h>
 

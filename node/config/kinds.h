@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The kinds of cases. Each kind has two tables: struct kind (node/config/kind.h), its properties for configuration, jobs and
  * reports, and struct reconstruct_kind (node/reconstruct/reconstruct_internal.h), which recognises and reconstructs its cases. To
  * add a kind, add one line below and its own files. */

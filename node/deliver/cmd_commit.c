@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode commit JOB DESTINATION: request storage commitment for the objects of one result that a destination stored, and wait
  * a short time for the report.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode deliver JOB DESTINATION: send the objects of one result that a destination lacks, in order, over one association, and
  * record the outcome of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/deliver/commit.h"
 
 #include <errno.h>

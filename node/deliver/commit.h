@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Storage commitment: apply a report to its job, by whatever association it arrives, and decide what follows a failed request.
  *
  * A transaction is recorded (`commit-requested`) before its request is sent, so that a report always finds its job: on the

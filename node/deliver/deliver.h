@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Classify the responses and errors of a destination: stored, try again, or give up. Pure. */
 #ifndef TOMONODE_NODE_DELIVER_H
 #define TOMONODE_NODE_DELIVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/deliver/destination.h"
 
 #include "node/base/backoff.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A configured destination: the peer to connect to, and what follows its failures. */
 #ifndef TOMONODE_NODE_DESTINATION_H
 #define TOMONODE_NODE_DESTINATION_H

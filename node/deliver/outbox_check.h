@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verify the files of a result against their digests before any of them is sent. */
 #ifndef TOMONODE_NODE_OUTBOX_CHECK_H
 #define TOMONODE_NODE_OUTBOX_CHECK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interfile.c - convert the data of an Interfile header, and complete it with the configuration of the scanner. */
 #include "node/format/interfile.h"
 

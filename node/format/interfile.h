@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read and write Interfile 3.3 headers of PET projection data and images, in the form that STIR writes, and convert their data.
  * Parallel beams (PARALLEL_1, docs/sinogram-object.md) have headers of the same syntax with keys of their own.
  *

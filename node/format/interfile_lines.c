@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_lines.c - split the text of an Interfile header into keys and values. "!matrix size [2] := { 27, 23 }": the text
  * before ":=" is the key, a number in brackets its index. Lines that begin with ';' are comments. A line continues in the next
  * one after a backslash, and while the brace of a list is open. All texts are stored in one copy of the header, followed by the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Split an Interfile header into lines of key and value. Private to node/format/interfile*.c and their test. */
 #ifndef TOMONODE_NODE_INTERFILE_LINES_H
 #define TOMONODE_NODE_INTERFILE_LINES_H

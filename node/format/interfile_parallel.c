@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_parallel.c - read a header of parallel beams (PARALLEL_1, docs/sinogram-object.md): slices, angles, radial bins and
  * their positions. Angles are equal steps over an arc or a list, never both. Counts are limited before the list is allocated;
  * parallel_check() checks everything else, with the limits of a reconstruction.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_parse.c - read the keys of an Interfile header (Todd-Pokropek, Cradduck & Deconinck 1992, with the keys that STIR
  * added for projection data). Only keys that affect the numbers are read; a key with an invalid value is an error, which names
  * its line. Sizes are limited before they are multiplied.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* interfile_write.c - write an Interfile header in the form that STIR writes and reads. Numbers have as many digits as are needed
  * to read the same double again, up to the factor of 10 between mm and cm.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mhd.c - read MetaImage headers and their data files (format: itk.org/Wiki/ITK/MetaIO/Documentation). A header consists of lines
  * "Key = Value" and ends with ElementDataFile. Keys that do not affect the elements (offsets, comments) are ignored; a known key
  * may occur once. The data are read in blocks, so that the stored volume is never in memory as a whole.

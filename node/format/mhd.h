@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read MetaImage volumes: a text header (.mhd) and a data file. Supported: three axes, one unsigned integer of 8 or 16 bits per
  * element, uncompressed or compressed (zlib or gzip), either byte order, axes not rotated. Everything else is refused with an
  * error that names it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* picture.c - see node/format/picture.h. PNG is read with libpng's simplified interface, which returns errors and does not use
  * longjmp; PGM (netpbm's pgm(5)) is a header of four words followed by the values. */
 #include "node/format/picture.h"

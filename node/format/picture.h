@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read grey pictures as phantoms: PNG (of any kind; colours become grey, transparent pixels black) and PGM (P2, P5). */
 #ifndef TOMONODE_NODE_PICTURE_H
 #define TOMONODE_NODE_PICTURE_H

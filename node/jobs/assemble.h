@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decide whether a case is complete: from the number of instances that the headers announce; without one the case is held after a
  * quiet time. Pure: no clock, no files, no journal.
  *

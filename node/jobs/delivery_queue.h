@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The queue of each destination, for reports: find the failed delivery of another job that a due delivery waits for. The
  * scheduler has its own queues (schedule_deliver.c) with the same rules. */
 #ifndef TOMONODE_NODE_DELIVERY_QUEUE_H

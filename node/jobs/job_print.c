@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job_print.c - jobs for people: the tables of `list` and `show`, from the JSON that --json prints, and unassigned objects in
  * groups. */
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/jobs/job_report.h"
 
 #include <errno.h>

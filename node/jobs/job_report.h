@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write jobs from the journal as tables and as JSON, for the commands `list` and `show`. */
 #ifndef TOMONODE_NODE_JOB_REPORT_H
 #define TOMONODE_NODE_JOB_REPORT_H

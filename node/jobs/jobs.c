@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.c - replay events into a view in memory.
  *
  * - The state is computed by job_next() only; the details add what reports and the scheduler need.

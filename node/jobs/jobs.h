@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All jobs of the journal, as a view in memory: built by replaying the events, kept up to date by replaying new ones.
  *
  * The journal alone is authoritative; the view can be rebuilt from it at any time. To change a job, append an event to the

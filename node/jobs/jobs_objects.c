@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* jobs_objects.c - the objects of a result and their state at each destination, from events. See node/jobs/jobs_objects.h.
  *
  * The strings of all objects of a view are stored in one allocation: a series has hundreds of objects, and a node thousands of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The objects of a job's result and the state of each at each destination; private to node/jobs/jobs.c.
  *
  * - An object that a destination stores is not sent again after a retry if its UID is unchanged.

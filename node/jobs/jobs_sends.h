@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Apply the events of deliveries and storage commitments to a job's destinations; private to node/jobs/jobs.c.
  *
  * - A destination that failed may be replaced by its fallback; the job then does not wait for it. A manual retry starts with the

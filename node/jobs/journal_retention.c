@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/jobs/journal_retention.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compaction of the journal: delete the rows of cases whose files retention removed long ago. */
 #ifndef TOMONODE_NODE_JOURNAL_RETENTION_H
 #define TOMONODE_NODE_JOURNAL_RETENTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings about the spool that need a person: the same sentences for `tomonode list` and for the status page. Each function
  * returns false and sets `ret` to "" if there is no warning. */
 #ifndef TOMONODE_NODE_OPERATOR_WARNINGS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - parse options with getopt_long from one table per command; see options.h for the conventions.
  * The help text is generated from the table, so that no option can be missing; the exit codes are in one list below.
  */

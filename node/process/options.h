@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of every subcommand: options from one table that also prints --help, errors, --json.
  *
  * - Every command has `--help`: it prints usage, options and exit codes to stdout and exits with 0.

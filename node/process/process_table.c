@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/process/process_table.h"
 
 #include <errno.h>

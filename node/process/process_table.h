@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The node's work processes. Each runs this program again (/proc/self/exe) with another subcommand.
  *
  * - A work process inherits the descriptor of the spool's lock, so that a new node cannot start while an old worker runs.

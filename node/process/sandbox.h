@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Restrict a process that handles data from outside: at its start it drops every right that its role does not need.
  *
  * Three layers, each of which works without the others:

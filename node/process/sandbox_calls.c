@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_calls.c - the system calls that each role of a process may make, by seccomp (libseccomp).
  *
  * - The lists contain the allowed calls. Any other call returns EPERM, so that a new call of a library causes an error message

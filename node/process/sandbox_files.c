@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_files.c - the files that each role of a process may use, by Landlock (Linux 5.19 and later). It makes the system calls
  * itself: the C library of Debian 12 has no functions for them, and its kernel headers are older than kernels that it runs on.
  *

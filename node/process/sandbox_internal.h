@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The layers of node/process/sandbox.h, for its own files alone. */
 #ifndef TOMONODE_NODE_SANDBOX_INTERNAL_H
 #define TOMONODE_NODE_SANDBOX_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Report the node's state to a service manager (systemd, Type=notify): one datagram to the socket named by $NOTIFY_SOCKET, which
  * is a path or, after '@', an abstract name. See sd_notify(3), "Notes". */
 #ifndef TOMONODE_NODE_SERVICE_NOTIFY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Start this program again from a work process, with only the given descriptors open. Processes that the manager starts, which
  * hold the lock on the spool, are in node/process/process_table.h. */
 #ifndef TOMONODE_NODE_SPAWN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The user that the node runs as. A node started as root keeps root's rights until it listens (it may need a port below 1024 or
  * to create the spool); then it becomes the user node.user permanently. */
 #ifndef TOMONODE_NODE_USER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/process/work_process.h"
 
 #include <stdio.h>

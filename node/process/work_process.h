@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Start and end of every work process (index, worker, deliver, ...): options, configuration, log, journal. */
 #ifndef TOMONODE_NODE_WORK_PROCESS_H
 #define TOMONODE_NODE_WORK_PROCESS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages between manager and worker over a socket pair (SOCK_SEQPACKET). Both ends are the same program, so a message is a C
  * structure.
  *

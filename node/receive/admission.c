@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* admission.c - the access list of peers.
  *
  * A peer matches an entry if everything that the entry specifies matches: its AE title (without leading and trailing blanks), its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The access list: which peers may open an association, by AE title, host or network, and certificate. Host names are resolved
  * once, at creation. */
 #ifndef TOMONODE_NODE_ADMISSION_H

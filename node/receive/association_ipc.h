@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of an association's process to its listener, the only process that knows all associations. Messages go over a socket
  * pair of each association (SOCK_SEQPACKET). The listener never waits for a process. A process waits for a reply for a limited
  * time and continues without it. Each request has a number, which its reply repeats, so that a late reply is dropped and never

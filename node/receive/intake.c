@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* intake.c - receive the objects of one association: spool, journal, response.
  *
  * The order for each object must not be changed:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Receive the objects of one association: write each to the spool, record it in the journal, then send the response. */
 #ifndef TOMONODE_NODE_INTAKE_H
 #define TOMONODE_NODE_INTAKE_H

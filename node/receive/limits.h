@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits per sender: bytes in a period, and refused attempts. Pure: time is an argument (s, on any clock that never goes back);
  * nothing is logged.
  *

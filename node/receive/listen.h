@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sockets that the node listens on. The manager owns them and keeps them when a receiver ends, so that a reload that keeps an
  * address loses no connection. */
 #ifndef TOMONODE_NODE_LISTEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The listener's limits on senders (node/receive/limits.h), and the logging of refusals (node/receive/refusal_log.h). `sender` is
  * the result of limits_sender(); now: s, clock_seconds(). */
 #ifndef TOMONODE_NODE_PEER_LIMITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* receiver.c - the listener: accept connections, fork a process per association, reap these processes, and stop.
  *
  * - It parses nothing and opens no journal: a peer can only harm the process of its own association. TLS contexts (certificates,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The receiver: one process that listens, and one process for each association.
  *
  * listener ──fork──► association: TLS handshake, scp_associate() ─► spool_begin, write, spool_commit, journal_add_instance ─►

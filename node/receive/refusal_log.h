@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limit the messages about refused senders in the log and the audit trail, so that nobody can fill a disk with them. Pure: time
  * is an argument (s, on any clock that never goes back).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Check the certificates, keys, authorities and revocation lists (CRL) that a configuration names: whether they are usable, when
  * they expire, and whether other users can read the keys. Reads files; prints nothing.
  */

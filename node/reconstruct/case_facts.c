@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* case_facts.c - ask every kind whether an instance belongs to it. Three results: an instance of this kind; a known encoding that
  * is not supported (refused, with the reason); anything else (ignored). */
 #include "node/reconstruct/case_facts.h"

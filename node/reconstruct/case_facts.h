@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Determine from the header of one instance its kind of case and its case, or why it belongs to none. The pixel data are not
  * read. */
 #ifndef TOMONODE_NODE_CASE_FACTS_H

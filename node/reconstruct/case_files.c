@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* case_files.c - walk through folders and sort their files into cases with case_read_facts(). Files without the DICM mark at byte
  * 128 are counted and skipped; a DICOM file that cannot be read is refused with its reason. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sort the files of any folders into cases, for `tomonode recon`. */
 #ifndef TOMONODE_NODE_CASE_FILES_H
 #define TOMONODE_NODE_CASE_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* case_planes.c - convert the objects' bytes to planes of the session.
  *
  * - Each role of the model is processed in turn: the roles of the objects that it is computed from are read and hashed in

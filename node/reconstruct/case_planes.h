@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transfer all sinograms of a PET acquisition to a session: read them, check their hashes, convert them to the factors of the
  * model. */
 #ifndef TOMONODE_NODE_CASE_PLANES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Transfer all projections of a case to a session as line integrals: read, orient, bin, take the logarithm, mark air. */
 #ifndef TOMONODE_NODE_CASE_VIEWS_H
 #define TOMONODE_NODE_CASE_VIEWS_H

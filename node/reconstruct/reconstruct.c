@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reconstruct.c - reconstruct one case from files to files: determine its kind, check that the protocol is for it, and run the
  * stages that all kinds have. Before the plan is accepted, memory does not depend on the amount of data, except for headers; no
  * object appears in the output folder before all are on disk. See node/reconstruct/reconstruct.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reconstruct one case from files to files, for the worker process and for `tomonode recon`. */
 #ifndef TOMONODE_NODE_RECONSTRUCT_H
 #define TOMONODE_NODE_RECONSTRUCT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reconstruct_dbt.c - reconstruct one tomosynthesis: views are read and prepared in parallel, and each slice is written as soon
  * as it is available. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the files of node/reconstruct/reconstruct.h. Private to them. */
 #ifndef TOMONODE_NODE_RECONSTRUCT_INTERNAL_H
 #define TOMONODE_NODE_RECONSTRUCT_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reconstruct_parallel.c - reconstruct one scan of parallel beams, which is read as a whole. */
 #include <errno.h>
 #include <stdio.h>

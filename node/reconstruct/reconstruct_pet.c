@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reconstruct_pet.c - reconstruct one PET acquisition. Sensitivity images stay in the cache for later cases. */
 #include <errno.h>
 #include <stdio.h>

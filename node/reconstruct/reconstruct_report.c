@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* reconstruct_report.c - write times and objects of a reconstruction as JSON, with the same names in the journal, in `show` and
  * in `recon`.
  */

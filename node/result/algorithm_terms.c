@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/result/algorithm_terms.h"
 
 struct algorithm_terms algorithm_terms(enum algorithm a)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ct_result.c - write a volume of parallel beams as a series of CT Image objects. See node/result/ct_result.h.
  *
  * - Hounsfield units: HU = 1000 (x / mu_water - 1), rounded and stored directly: slope 1, intercept 0, signed. Values beyond 16

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a volume reconstructed from parallel beams as DICOM: a series of CT Image Storage objects, one slice each.
  *
  * Units (docs/conformance.md): Hounsfield units only for attenuation, and only if the protocol gives the attenuation of water;

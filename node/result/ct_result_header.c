@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ct_result_header.c - write the header of a CT Image (PS3.3 A.3) of parallel beams: series, plane, values, sources and the
  * recipe.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the files of node/result/ct_result.h. Private to them and their test. */
 #ifndef TOMONODE_NODE_CT_RESULT_INTERNAL_H
 #define TOMONODE_NODE_CT_RESULT_INTERNAL_H

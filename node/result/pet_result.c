@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_result.c - write a volume of activity as a series of PET Image objects. See node/result/pet_result.h. stored = round(value
  * / slope); slope = largest |value| of the slice / 32767, rounded to the DS of the header, so that stored * slope is the value to
  * within half a step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a PET volume as DICOM: a series of PET Image Storage objects, one slice each.
  *
  * Units (docs/conformance.md): BQML only if a calibration factor is known and the data are corrected for attenuation and all else

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_result_header.c - write the header of a PET Image (PS3.3 A.21): series, isotope, plane, pixels.
  *
  * - Series Date and Time are the start of the acquisition, because decay is corrected to it and SUV viewers use it; the time of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_result_sources.c - write the provenance of a PET series: every source object, how the values were computed, the whole
  * recipe.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_result_units.c - determine the unit of a PET series and the corrections of its values, as far as the data allow.
  *
  * - x is in counts per mm of ray and voxel, over the whole acquisition. With a calibration factor C in (Bq/ml) per (count per

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a tomosynthesis volume as DICOM: the objects of one view, with their provenance.
  *
  * - Slices: one multi-frame Breast Tomosynthesis Image. If the protocol requests slabs: another one, in a series of its own. If

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_acquisition.c - write Contributing Sources and X-Ray 3D Acquisition (PS3.3 C.8.21.2.3, C.8.21.3.4): how the projections
  * were acquired. Both modules are optional but have many required values. If the sources lack one of these, neither module is
  * written, because a value must not be invented. Values are copied from the source, in its units. */

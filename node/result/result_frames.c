@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_frames.c - a ring of frames that are acquired, submitted, encoded and written.
  *
  * - Slots are used in turn, so that the ring has the order of the files: `taken` counts frames that were acquired, `given` those

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queue of frames that are written to files: one thread fills them, others encode them, and one more writes them in order. */
 #ifndef TOMONODE_NODE_RESULT_FRAMES_H
 #define TOMONODE_NODE_RESULT_FRAMES_H

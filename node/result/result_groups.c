@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_groups.c - write the functional groups: the position of each slice or slab, the meaning of its values, its sources.
  *
  * Frame k is plane k of r->planes, from the breast support upward. Stored columns and rows have the direction of the source's

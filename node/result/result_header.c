@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_header.c - write patient, study, series, equipment and image attributes at the root of the data set. Patient, study,
  * order and place are copied from the source byte for byte, with its character set. New are the series, the equipment (this
  * program, which made this object; the modality is in Contributing Equipment) and the image. */

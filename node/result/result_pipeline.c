@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_pipeline.c - one pass over the slices: read, convert, submit to the files, and compute slabs and synthetic view.
  *
  * - One thread reads the next slice from the session while all others convert the current one and the writer (result_frames.c)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_slices.c - see node/result/result_slices.h.
  *
  * - The caller writes the shared header attributes once; the attributes of each slice are replaced before its file is opened.

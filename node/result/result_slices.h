@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a volume as a series of images of one slice each: position in the patient, stored values, files. The unit of the values
  * and the other attributes are written by node/result/pet_result.h and node/result/ct_result.h. */
 #ifndef TOMONODE_NODE_RESULT_SLICES_H

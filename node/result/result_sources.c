@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_sources.c - write the provenance of the result: every source image, the two pieces of equipment, the whole recipe.
  *
  * The recipe is stored in the Contribution Description (0018,A003) of the processing equipment, as one text of at most 1024

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_values.c - stored values, and the range of them that is displayed.
  *
  * - stored = round((mu - offset) / step), limited to 0..RESULT_STORED_MAX.

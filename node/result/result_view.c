@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_view.c - write a synthetic 2-D view as a Digital Mammography X-Ray Image For Presentation (PS3.3 A.27, modules of A.26).
  *
  * - There was no exposure for it: technique and detector are copied from the projections; dose and exposure are only in the

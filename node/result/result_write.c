@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* result_write.c - write the objects of one reconstructed view. See node/result/result.h.
  *
  * The UIDs depend only on the sources, the recipe and the program's version: a retry gives the same object again, a changed

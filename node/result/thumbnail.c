@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* thumbnail.c - reduce the middle slice by averaging, and scale its grey levels to the range of most of its values. */
 #include "node/result/thumbnail.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Create a small picture of a result for the status page: SPOOL/outbox/JOB/thumbnail.png. The worker makes it from the objects
  * that it has just written; it is removed together with them. 8-bit grey, without any header data. */
 #ifndef TOMONODE_NODE_THUMBNAIL_H

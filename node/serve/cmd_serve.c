@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode serve: check the configuration, lock the spool, listen, run. Each failure before the node runs has its exit code. */
 #include <errno.h>
 #include <stdio.h>

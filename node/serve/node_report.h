@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write the state that only the manager knows to SPOOL/node.json, for the processes that display it. The file is only a copy: a
  * lost or outdated file is written again. */
 #ifndef TOMONODE_NODE_NODE_REPORT_H

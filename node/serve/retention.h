@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Retention removes, and nothing else is ever removed:
  * - files of cases that all destinations have had for a number of days, or earlier if the spool exceeds its size limit;
  * - results that will never be sent;

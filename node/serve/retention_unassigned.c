@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* retention_unassigned.c - retention of unassigned objects, which belong to no case: nothing to reconstruct, refused, sent again,
  * or other content under a known UID.
  *

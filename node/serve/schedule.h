@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler: read the jobs from the journal, append events, start and stop work processes.
  *
  * - Journal first, act second: `started` is on disk before the worker runs. Outcomes of processes are read from the journal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule_deliver.c - schedule the work on results: deliveries, storage commitment requests, fallbacks.
  *
  * - Each destination has one queue of deliveries and one of storage commitment requests; one process at a time serves a queue.

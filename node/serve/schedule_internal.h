@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the scheduler share; for node/serve/schedule*.c alone. */
 #ifndef TOMONODE_NODE_SCHEDULE_INTERNAL_H
 #define TOMONODE_NODE_SCHEDULE_INTERNAL_H

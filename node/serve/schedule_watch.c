@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule_watch.c - kill deliveries, storage commitment requests and indexers that hang.
  *
  * - Normally each of them ends by itself, because every wait has a time limit. A process that was stopped (SIGSTOP), or hangs in

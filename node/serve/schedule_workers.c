@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule_workers.c - the workers: carry out the decisions of node/serve/slots.h, read the workers' messages, and assign ready
  * jobs to them.
  *

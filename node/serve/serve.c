@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* serve.c - the main loop of the node: wait, then process ended children, due actions and new rows of the journal.
  *
  * - One thread; every step checks everything again, so that an unnecessary wake-up does no harm and a missed one delays by at

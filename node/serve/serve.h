@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The main process of the node: wait (poll) for the receiver, child processes, signals and the clock, and call the scheduler.
  *
  * SIGTERM, SIGINT: stop accepting, give running associations and deliveries time to end, interrupt the workers, return 0. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* serve_children.c - start and restart the receiver, close the journal around its fork, and handle the end of every child.
  *
  * - A SQLite connection must not be used after a fork: the receiver is forked while the journal is closed; all other processes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* serve_config.c - the configuration in effect: reading it at the start and replacing it at a reload.
  *
  * - The text is read once, with its included files, checked as a whole and kept. Work processes get this checked copy

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the node's loop share; for node/serve/serve*.c alone. */
 #ifndef TOMONODE_NODE_SERVE_INTERNAL_H
 #define TOMONODE_NODE_SERVE_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* serve_start.c - start the node from a checked configuration, up to the running receiver.
  *
  * - The spool is swept before the receiver starts: files in incoming/ then belong to no process.

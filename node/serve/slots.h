@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots: a slot is one device with one worker process that keeps it open and reconstructs cases.
  *
  * Pure: functions of events and time that return the next action. node/serve/schedule_workers.c starts, stops and reads the

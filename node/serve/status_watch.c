@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/serve/status_watch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manager's part of the status page: the listening socket and the process that serves it (node/status/cmd_status.c), which is
  * started again when it ends. Failures are logged and tried again; the node runs without the page meanwhile. */
 #ifndef TOMONODE_NODE_STATUS_WATCH_H

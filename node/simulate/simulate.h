@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulate tomosynthesis exams: `tomonode simulate dbt`.
  *
  * Projects a phantom (recon/phantom/phantom.h) with a system of the configuration, and writes objects in the form that a modality

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_bp.c - write the exam as one Breast Projection X-Ray Image For Processing (PS3.3 A.74), which contains its whole
  * geometry. Signs (C.8.31.6): the isocenter system's X points to the patient's right, Z up; angles are positive from Z toward X.
  * The normal of the breast support is tilted by Ab1, the beam by As1 = Ab1 - a, where a is the projection's angle toward +y, the

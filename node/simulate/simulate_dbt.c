@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_dbt.c - simulate the exam: line integrals, counts, stored values, one view at a time. Stored value = counts + the
  * profile's offset, at most 65535; with `inverted` 65535 minus that. Padding is 0 (65535 inverted), a value that no measured bin
  * has, because these are raised to at least 1.

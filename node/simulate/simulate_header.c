@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_header.c - write the attributes that both formats of a simulated exam share. Name and ID of the patient show that it
  * is not a real person. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_mg.c - write one projection as Digital Mammography X-Ray Image For Processing (PS3.3 A.26, modules of A.27). */
 #include <math.h>
 #include <stdio.h>

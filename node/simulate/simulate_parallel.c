@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_parallel.c - simulate a scan with parallel beams: line integrals of a phantom or a picture, noise, objects,
  * truth.json. truth.json describes what was simulated; shapes in mm in the axes of recon/parallel/parallel.h (x right, y down),
  * mu in 1/mm.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulate scans with parallel beams: `tomonode simulate parallel`.
  *
  * The object is a phantom (recon/phantom/parallel_phantom.h) with analytic line integrals, or a picture, whose line integrals are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_pet.c - compute everything about a simulated PET acquisition from the options, before the first ray. */
 #include "node/simulate/simulate_pet.h"
 

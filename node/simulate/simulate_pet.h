@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Simulate PET acquisitions: `tomonode simulate pet`.
  *
  * Measures a phantom (recon/phantom/pet_phantom.h) with a scanner of the configuration, and writes sinogram objects

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_pet_header.c - write the standard attributes of a simulated acquisition. Name and ID of the patient show that it is
  * not a real person. */
 #include <math.h>

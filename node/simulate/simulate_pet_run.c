@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_pet_run.c - simulate the acquisition plane by plane: line integrals, counts, Interfile, objects. It needs two passes,
  * because the scale depends on all line integrals. The first pass keeps the emission data in memory, one float per bin, and
  * writes attenuation to its file. Noise depends only on seed and bin. Objects are made from Interfile files in a temporary

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_pet_truth.c - write truth.json: a description of the simulation, to check reconstructions. center_mm is in the axes of
  * recon/pet/michelogram.h; patient_mm is in LPS with the scanner's centre as origin.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_plan.c - compute everything about a simulated exam from the options, before the first ray. */
 #include <errno.h>
 #include <math.h>

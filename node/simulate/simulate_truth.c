@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_truth.c - write truth.json: a description of the simulation, to check reconstructions. center_mm is in the axes of the
  * scan; column and row are the position projected along z onto the stored image, in detector bins, 0 at the centre of the first;
  * patient_mm is in LPS with the origin of the scan as origin (docs/geometry.md).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulate_voxels.c - make a phantom from a volume of labels (node/format/mhd.h) and a file that defines the labels. Labels are
  * converted to indices of materials while they are read, so that each voxel needs one byte in memory. A label without a material
  * is an error that names it, because a forgotten tissue would become air.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read materials and volumes of labelled voxels, and make a phantom of them: `tomonode simulate dbt --phantom voxels`. */
 #ifndef TOMONODE_NODE_SIMULATE_VOXELS_H
 #define TOMONODE_NODE_SIMULATE_VOXELS_H

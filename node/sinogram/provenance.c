@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* provenance.c - see node/sinogram/provenance.h. Values of the sources are copied unchanged; only values about this program are
  * added. */
 #include "node/sinogram/provenance.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes that every created object has, whatever its class: patient and study copied from the source, equipment, times, and
  * UIDs that are computed from the sources. */
 #ifndef TOMONODE_NODE_PROVENANCE_H

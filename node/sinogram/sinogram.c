@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram.c - combine the objects of an acquisition. Objects belong together if series, study and frame of reference are equal;
  * each object has the number of instances of the acquisition, so that a missing one is detected. All chunks of a role must have
  * the same header, hash and length, and every index once; the sizes of the chunks must add up to the length, and the length must

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sinogram objects of one acquisition (docs/sinogram-object.md), PET or parallel beams: Raw Data Storage objects with a
  * private block of this program, in several roles of several chunks each. Only node/sinogram reads and writes this object;
  * node/sinogram/pet_facts.c reads the standard attributes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_attributes.c - write the standard attributes of a sinogram object, from patient to acquisition. They are copied from
  * `like`; times and position that `like` lacks come from the Interfile header; values of `set` replace both. Attributes that
  * describe a reconstructed image (corrections, calibration, decay) are copied only if `like` is a sinogram object.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_format.c - the list of all formats. A new one is a line here, and what reads its headers (node/format/interfile.h). */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_import.c - convert Interfile projection data of PET or parallel beams, or arrays, to sinogram objects. A data file
  * must be in the folder of its header and have exactly the number of bytes that the header requires, because misplaced values
  * would still give an image. The stream of an object is the whole data file, and the header text is stored unchanged.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the files of node/sinogram/sinogram.h. Private to them and their tests. */
 #ifndef TOMONODE_NODE_SINOGRAM_INTERNAL_H
 #define TOMONODE_NODE_SINOGRAM_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_object.c - read the header of one sinogram object. In Explicit VR the private elements have their own value
  * representations. If a sender rewrote the object in Implicit VR, or did not know the elements, their bytes are in little endian;
  * these are read, too.

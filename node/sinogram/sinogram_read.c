@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_read.c - read the data of a role from the chunks of its objects. One thread reads, another hashes the bytes while they
  * are in the cache: hashing takes about as long as reading. The size was checked when the acquisition was opened, so that the
  * memory is not larger than the files.

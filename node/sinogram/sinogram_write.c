@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_write.c - write sinogram objects: one for each chunk of each role. The bytes of a role are hashed first and hashed
  * again while they are written; if the file has changed in between, writing fails. After an error the objects already written are
  * removed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode http: the process that serves HTTP to browsers (node/status/status_http.h). `tomonode status` starts it with only the
  * listening socket and a socket pair open, and restarts it when it dies.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode names: read the patient's name and ID from the images that the status page requests, then exit. It parses untrusted
  * data, so it is a separate process that may crash; it writes no file, opens only the images, and has no network access.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode status: started by the manager to show the state of the node. It reads the journal, serves the requests of the HTTP
  * process, and appends the events that users request, as `tomonode retry` and `cancel` do.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internal commands, which `serve` and `status` run in separate processes; not in --help. They return an exit code
  * (node/base/exit_code.h). */
 #ifndef TOMONODE_NODE_CMD_STATUS_H

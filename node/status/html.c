@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/status/html.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A growing text buffer for pages, metrics and JSON responses. Add untrusted text with html_text() only.
  *
  * - If memory runs out or the text exceeds HTML_MAX, `failed` is set and further text is ignored: check it once, at the end.

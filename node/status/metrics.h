@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters computed from the journal, so that they survive restarts: each event is counted once, in the journal's order.
  * docs/status-page.md documents them; node/status/metrics_text.c writes them. */
 #ifndef TOMONODE_NODE_METRICS_H

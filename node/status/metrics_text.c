@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* metrics_text.c - write the metrics in the Prometheus text format 0.0.4. Names, units and suffixes follow its conventions: base
  * units (seconds, bytes), `_total` for counters. */
 #include "node/base/version.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status.c - read the state of journal, spool and disk; see node/status/status.h. */
 #include "node/status/status.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status_case.c - write the page of one case: its state, its results, its events, the time of each stage. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP server of the status page: libmicrohttpd in one thread, with additional limits. It parses untrusted requests and
  * therefore runs without privileges: it gets the pages over a socket pair (node/status/status_ipc.h) from a process that has
  * them.

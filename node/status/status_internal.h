@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by node/status/status_page.c and node/status/status_case.c; private to them. Each writes one part of a page.
  */
 #ifndef TOMONODE_NODE_STATUS_INTERNAL_H

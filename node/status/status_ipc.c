@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status_ipc.c - a request is one structure, a reply a header and its bytes. Every wait has a time limit. */
 #include "node/status/status_ipc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages over a socket pair between the HTTP process and the process that reads the journal.
  *
  * The HTTP process has no data and may open no file. It can request only the pages below; a request is a structure of fixed size

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status_json.c - write the contents of the status page as JSON, for programs. It has patients' names if the page has them. */
 #include <string.h>
 

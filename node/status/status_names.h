@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Patients' names for the status page, if the configuration enables them. They are stored only in the images and, while the page
  * runs, in memory. When a case is to be shown, a separate process reads the header of its first image (node/status/cmd_names.c),
  * so that a header that crashes the process only leaves this name unknown.

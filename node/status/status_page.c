@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* status_page.c - write the overview: problems, cases, destinations, devices, disk.
  *
  * - The page works without script: forms, links, <details>, a refresh. node/status/web/status.js only replaces sections that

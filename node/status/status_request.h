@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Check a browser's request: path, Host, Origin, form. Pure functions of untrusted bytes; no HTTP library, no files.
  *
  * - Only known values are accepted: a path from a fixed list, a number of digits only, a form with the known fields once each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of the status page about a case, for its users. Pure functions of a job's view. */
 #ifndef TOMONODE_NODE_STATUS_TEXT_H
 #define TOMONODE_NODE_STATUS_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Append an event of a job to the journal and then log it. Used by manager, worker, delivery and command line. */
 #ifndef TOMONODE_NODE_EVENT_H
 #define TOMONODE_NODE_EVENT_H

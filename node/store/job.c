@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - the state table of jobs.
  *
  * - One row per state, one entry per event; a missing entry is JOB_IMPOSSIBLE (a return value, never an assertion).

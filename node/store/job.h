@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The states of a job: one case (a view of an exam) from its first instance to the last destination.
  *
  * Pure functions: no time, no files, no journal. The state is never stored but computed from the events. An event that does not

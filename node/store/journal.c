@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal.c - the append-only record of instances and job events.
  *
  * - A function that appends returns after the row is on disk (WAL, synchronous=FULL: one fsync per commit).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: a database on disk, the only authoritative record of instances and jobs. SQLite in WAL mode, synchronous=FULL.
  *
  * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h). A function that appends

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal_damage.c - marks for instances whose files differ from what was received: set by the reader that finds the difference,
  * removed when the object is received again.
  *

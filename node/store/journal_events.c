@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal_events.c - classifications and events: append them in the right transaction, iterate over them, and sum them up. */
 #include <errno.h>
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* journal_forget.c - the one place where rows are removed: those of a case whose every job was cleaned long ago, and those of
  * unassigned instances (ignored, refused, another content under a UID that is stored already) that were removed long ago.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the journal's files and private to them: journal.c (the file, the statements, the instances),
  * journal_events.c (classifications, events, walks, sums), journal_damage.c and journal_forget.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H

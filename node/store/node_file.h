@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SPOOL/node.json: what the manager alone knows, for the processes that display it. It is written by replacing, so a reader sees
  * a whole file. Members: node/serve/node_report.h. */
 #ifndef TOMONODE_NODE_NODE_FILE_H

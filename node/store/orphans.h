@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Orphans: images in SPOOL/instances/ that no row of the journal names. At a start they are moved to SPOOL/orphans/.
  *
  * - A crash between an image's rename and its row leaves one; its sender got no response and sends it again. But if the journal

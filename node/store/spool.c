@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spool.c - the folder that stores received files and results, and the order of calls that makes a rename durable.
  *
  * - A file name consists of the time, the process and a counter: unique without reading the disk, and free of received data.

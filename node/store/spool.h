@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The spool: the folder of the node's files. File names are made of the node's own numbers, never of a UID or an AE title.
  *
  *   SPOOL/journal.db      the journal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The projections of a case in the form that the reconstruction uses: geometry, orientation, intensity scale. Pixels stay on
  * disk.
  *

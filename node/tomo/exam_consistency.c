@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exam_consistency.c - check that all files belong to one exposure series. Each file is compared with the first; an error names
  * both values. Names of patients are never compared or printed: the study UID distinguishes patients. */
 #include <errno.h>

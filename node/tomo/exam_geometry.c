@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exam_geometry.c - check distances and sizes of the header against the geometry profile, and make the scan from them. The
  * profile describes the system; an object of another system, or a wrong profile, is refused instead of being reconstructed with a
  * wrong geometry. The pixel pitch is that of the detector (0018,1164); Pixel Spacing (0028,0030) may be scaled to the breast and

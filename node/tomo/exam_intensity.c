@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exam_intensity.c - determine how stored values become intensities: linear or logarithmic, the sign, padding, and the intensity
  * of the unattenuated beam (I0), which no attribute contains.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exam_orientation.c - determine the orientation of the stored image in the scan, and of the scan in the patient.
  *
  * Patient axes are LPS: +x left, +y posterior, +z head. Scan axes (kernels/geometry.h): x away from the chest wall = anterior in

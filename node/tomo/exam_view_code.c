@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exam_view_code.c - read laterality and view of a mammogram from old and new codes. Views: PS3.16 CID 4014 in SNOMED RT (SRT,
  * and SNM3 in older objects) and SNOMED CT (SCT). If there is no code, the DX attribute View Position (0018,5101) is used,
  * because its values are the same abbreviations. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exam_views.c - list the projections of a case with their angles, sorted by angle.
  *
  * Where the angle is stored:

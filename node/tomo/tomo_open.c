@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomo_open.c - open a case: from the files' tags to a scan and prepared views. See node/tomo/exam.h. Each step has a file of its
  * own: what the objects are (exam_facts.c), whether they belong together (exam_consistency.c), the system's geometry profile, the
  * orientation of the image in the patient (exam_orientation.c), the angles (exam_views.c), the geometry (exam_geometry.c), the

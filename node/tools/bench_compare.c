@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_compare.c - read the output of an earlier benchmark. All lines are checked when the file is read, so that errors are
  * reported before anything is measured. Lines about works that could not be run are ignored.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read earlier results of `tomonode bench` from a file of JSON lines (or its --json document), and find one by work, device and
  * sizes. */
 #ifndef TOMONODE_NODE_BENCH_COMPARE_H

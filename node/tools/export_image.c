@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_image.c - see node/tools/export_image.h. A NIfTI-1 file is a header of 348 bytes, four bytes that state that there are
  * no extensions, and the values (https://nifti.nimh.nih.gov/nifti-1). */
 #include "node/tools/export_image.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write a PET or CT series as one float32 file that other programs read. Values are only rescaled: stored value times slope.
  *
  * Voxels are stored columns fastest, then rows, then slices along row x column direction. For images of this program x points to

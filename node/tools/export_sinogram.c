@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* export_sinogram.c - see node/tools/export_sinogram.h. */
 #include "node/tools/export_sinogram.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Export sinogram objects as the Interfile files that they were made from: the data unchanged, the header text unchanged except
  * for the name of the data file. */
 #ifndef TOMONODE_NODE_EXPORT_SINOGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* image_series.c - see node/tools/image_series.h. Each file is opened once: header and values are read, then it is closed. At the
  * end, Number of Slices and the distances show whether the series is complete. */
 #include "node/tools/image_series.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure.c - collect the data for all figures in one pass over the slices: sums over regions, windows around points. */
 #include "node/tools/measure.h"
 

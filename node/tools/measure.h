@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Measure the image quality of one tomosynthesis object: regions and points, in one pass over its slices (recon/core/figures.h
  * has the formulas). Their positions come from truth.json of `tomonode simulate dbt`, or from the caller.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measure_truth.c - read the items to measure from truth.json. */
 #include <errno.h>
 #include <stdio.h>

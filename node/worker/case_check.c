@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* case_check.c - compare the files of a case with the digests that the journal recorded when they were received.
  *
  * - The digest is of the data set as received, so that it covers pixels and header. What the node wrote before it (preamble and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verify the files of a job's instances against their digests before the case is reconstructed. */
 #ifndef TOMONODE_NODE_CASE_CHECK_H
 #define TOMONODE_NODE_CASE_CHECK_H

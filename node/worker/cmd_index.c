@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode index: find the case of each new instance. It parses untrusted data, so it is a separate process: a header that
  * crashes it affects nothing else, and the node leaves that instance unassigned.
  *

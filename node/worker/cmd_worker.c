@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tomonode worker DEVICE: open a device, test it, and reconstruct on it, one after the other, the cases that the node assigns.
  *
  * - A failure of a case is recorded by the attempt (node/worker/job_run.h). A failure of the device is reported over the channel

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that `serve` runs in processes of their own; not in --help. They return an exit code (node/base/exit_code.h). */
 #ifndef TOMONODE_NODE_CMD_WORKER_H
 #define TOMONODE_NODE_CMD_WORKER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "node/worker/job_run.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One run of one job, in a worker: reconstruct its case into outbox/JOB and record the outcome in the journal.
  *
  * - The node has written `started`; the run writes the one event that ends it. If its process dies before that, the node writes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench.c - the table of works, the limits of a device, and running one work. */
 #include "recon/bench/bench.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The benchmark: works of the three geometries on one device, each timed, checked and compared with a lower bound of its time.
  *
  * - A work is opened (geometry, and data that are seeded random numbers or a phantom, never zeros), run once to warm up, then run

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_data.c - the geometries of DBT and PET in every size, random data. */
 #include "recon/bench/bench_data.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The data of the benchmark's works: the geometries of DBT and PET, and random numbers. Lengths in mm. */
 #ifndef TOMONODE_RECON_BENCH_DATA_H
 #define TOMONODE_RECON_BENCH_DATA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_dbt.c - iterations over a DBT volume with the same code as a reconstruction; by default emission EM with the
  * slice-by-slice model.
  *

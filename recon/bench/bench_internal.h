@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the benchmark: an open work, and its timing. */
 #ifndef TOMONODE_RECON_BENCH_INTERNAL_H
 #define TOMONODE_RECON_BENCH_INTERNAL_H

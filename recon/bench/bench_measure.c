@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_measure.c - times, and their medians. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_parallel.c - 2-D parallel beams of the phantom of Shepp & Logan: Radon transform, backprojection, FBP with both filters,
  * ART.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench_pet.c - an MLEM iteration over a michelogram, with kept sensitivity and the same code as a reconstruction.
  *
  * Data are the projections of a random volume, computed on the device itself. Least traffic: the volume is read in the forward

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "recon/core/algorithm.h"
 
 #include <errno.h>

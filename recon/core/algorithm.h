@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of all algorithms, for every kind of data. An algorithm is an update rule (kernels/rules.h) and the set of bins that
  * one update uses. A session tests these properties, not the algorithm's identity, so that a new algorithm with a known rule
  * needs no change in the session. */

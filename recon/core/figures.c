@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* figures.c - running sums, the fitted peak, the width at half height. */
 #include "recon/core/figures.h"
 

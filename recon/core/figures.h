@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of image quality, from samples that the caller has taken from slices. Lengths in mm, values in the image's unit.
  *
  *   SNR      (m_F - m_B) / s_B      of a small detail F on its background B; detectable from about 5 on (Rose 1948)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iterate.c - the iteration with all data on the device. If the operator has fused passes, they are used, and neither line
  * integrals nor sums are stored. A_s'd of a subset (for EM its sensitivity) is computed again in every step, unless the subset
  * keeps it, which needs a volume per subset. */

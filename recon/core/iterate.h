@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The iteration of every algorithm: apply a rule (kernels/rules.h) subset by subset.
  *
  *   p = A_s x;   (q, d) = rule_bin(y_s, p, l_s);   x = rule_voxel(x, A_s'q, A_s'd)

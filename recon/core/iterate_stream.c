@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iterate_stream.c - copy slabs through the device and process them.
  *
  * Three slab buffers: one is processed while the next is uploaded and the previous one is downloaded. The order is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The iteration for a volume that does not fit into the device's memory: slabs of slices are copied to the device in turn. The
  * image is the same as that of iterate_run().
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* linop.c - functions for every operator: sensitivity, adjoint test, release. */
 #include "recon/core/linop.h"
 

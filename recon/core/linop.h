@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Linear operators y = A x between vectors of one device. Algorithms know the physics only through them.
  *
  * - Entries of A are lengths in mm; x and y are float32 vectors of the operator's device, x (u) fastest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Report progress of, and cancel, a long computation. Every callback may be NULL, and so may the monitor. */
 #ifndef TOMONODE_RECON_MONITOR_H
 #define TOMONODE_RECON_MONITOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - the error messages and the memory limit that all plans share. */
 #include "recon/core/plan.h"
 

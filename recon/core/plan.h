@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Common parts of the plans of tomosynthesis, PET and parallel beams: reject a value, determine the memory limit, format
  * bytes. */
 #ifndef TOMONODE_RECON_PLAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* projector.c - pass a linear operator's calls to the device's projection. */
 #include "recon/core/projector.h"
 

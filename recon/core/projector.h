@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The projector: a device's system matrix (kernels/device.h) as a linear operator.
  *
  * x: a volume on spec->grid, attenuation in 1/mm. y: line integrals of the views [first, first + n_views), dimensionless. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* psf.c - an operator applied to a volume blurred with a Gaussian. */
 #include "recon/core/psf.h"
 

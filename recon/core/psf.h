@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A resolution model in image space: an operator applied to a volume blurred with a Gaussian, A D G (Reader & al. 2003).
  *
  * G is its own adjoint (kernels/device.h, blur()) and assumes 0 outside the volume. But above and below the volume the activity

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ramp.c - the ramp filter with kissfft.
  *
  * - The transform is long enough for a linear convolution of a row: at least 2 n - 1.

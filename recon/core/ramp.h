@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ramp filter of filtered backprojection: convolve rows of equidistant samples with a band-limited |f|.
  *
  * h: the band-limited ramp, Kak & Slaney 1988 eq. 61; or that times a Hann window that reaches 0 at `cut` of the Nyquist

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ramp_stub.c - replaces ramp.c in a build without kissfft. */
 #include "recon/core/ramp.h"
 

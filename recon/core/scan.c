@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scan.c - create and check scans. A scan and its views are one allocation. */
 #include "recon/core/scan.h"
 

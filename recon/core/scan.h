@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Create and check a `struct scan` (kernels/geometry.h). A scan from scan_create_* owns its views; free it with scan_free(). */
 #ifndef TOMONODE_RECON_SCAN_H
 #define TOMONODE_RECON_SCAN_H

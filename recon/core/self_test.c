@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* self_test.c - the adjoint gap of a device's operators, and the same products on the CPU device as a reference.
  *
  * The geometry has odd sizes and bins smaller than voxels, so that tiles and vectors have remainders and rays cross several

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Test whether a device computes correctly: before it gets its first case, and on request. */
 #ifndef TOMONODE_RECON_SELF_TEST_H
 #define TOMONODE_RECON_SELF_TEST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* subsets.c - ordered subsets of views.
  *
  * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are processed in steps

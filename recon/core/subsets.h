@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Divide the views of a scan into ordered subsets. */
 #ifndef TOMONODE_RECON_SUBSETS_H
 #define TOMONODE_RECON_SUBSETS_H

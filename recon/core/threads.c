@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c - the number of threads for parallel regions of the calling thread, stored in OpenMP's per-thread setting. */
 #include "recon/core/threads.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limit the number of threads that the functions of recon/ start for a calling thread. */
 #ifndef TOMONODE_RECON_THREADS_H
 #define TOMONODE_RECON_THREADS_H

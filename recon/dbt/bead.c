@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bead.c - the algorithm that recon/dbt/bead.h describes. */
 #include "recon/dbt/bead.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locate a small bright detail, to a fraction of a voxel, in a window taken from the slices around it.
  *
  * Its image moves from slice to slice: outside its own slice it is displaced along the rays, by x / (height of the source) per

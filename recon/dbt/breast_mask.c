@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* breast_mask.c - find the air of a projection.
  *
  * - All decisions use cells of 1 mm or slightly more, with the mean of their bins: this reduces the noise, and the rest takes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Find the skin line: which bins of a projection show only air, so that no tissue is on their rays.
  *
  * Air is the connected region of small line integrals that reaches the side of the detector opposite the chest wall. Dark regions

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt.c - a session from open to close: resident or streamed, as planned.
  *
  * Everything is allocated in dbt_open(), on the device in the sizes that the plan has counted. */

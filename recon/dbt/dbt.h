@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The DBT pipeline: from line integrals to a volume of attenuation.
  *
  * dbt_plan() determines grid, binning, subsets, memory and, if the volume does not fit, slabs, before anything is allocated; its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_layout.c - derive rule, subsets, groups and projections from a protocol and a detector. */
 #include "recon/dbt/dbt_layout.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the DBT pipeline: the meaning of an algorithm, and the binned scan in the order of subsets and groups; shared by the
  * plan and the session. */
 #ifndef TOMONODE_RECON_DBT_LAYOUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_plan.c - determine grid, binning, subsets and memory before anything is allocated.
  *
  * bytes_total is the sum of all that dbt_reconstruct() allocates on the device; the CPU device may round vectors up by a page. */

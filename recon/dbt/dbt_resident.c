@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_resident.c - a session with volume and views on the device. */
 #include <errno.h>
 #include <stdlib.h>

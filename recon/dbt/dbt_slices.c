@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_slices.c - read slices from a session: while one is copied to the caller's memory, the next one is transferred from the
  * device. */
 #include <errno.h>

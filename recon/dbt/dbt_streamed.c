@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_streamed.c - a session whose volume is copied through the device in slabs (recon/core/iterate_stream.h); views and volume
  * are in host memory. */
 #include <errno.h>

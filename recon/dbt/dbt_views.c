@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_views.c - receive views into a session, from several threads.
  *
  * Resident: the caller fills a view in one of a few staging buffers in pinned host memory, from which it is copied to the device.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fbp_filter.c - weights of filtered backprojection, and filtering of rows (recon/core/ramp.h).
  *
  * - Rows of v are continued infinitely by their end values. A constant gives 0, so the first value is subtracted before; the step

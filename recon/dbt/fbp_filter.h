@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Filtered backprojection for a source on an arc above a stationary detector: filter a view before it is backprojected.
  *
  * Feldkamp, Davis & Kress 1984, adapted to a detector that does not turn with the source (Lauritsch & Haerer 1998 and Mertelmeier

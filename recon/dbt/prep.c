@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prep.c - convert stored detector values into line integrals; see prep.h for the formulas.
  *
  * A merged bin has two sums over its valid detector bins: the intensities I, and the intensities without an object (I0, times the

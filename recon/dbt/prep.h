@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convert stored detector values into line integrals: mask, bin, divide by I0, floor, log. One view at a time.
  *
  *   linear detector values:  I = (value - offset) * (polarity), y = ln(I0 / I)        (Beer-Lambert)

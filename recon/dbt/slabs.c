@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* slabs.c - thick slabs of slices that are added one by one.
  *
  * - Slab i is the i-th to begin and the i-th to end (step >= distance of slices), so at most `n_buffers` consecutive slabs are

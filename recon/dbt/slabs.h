@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compute thick slabs from a stream of slices: the mean or the maximum of the slices whose centres are in
  *
  *   [i * step, i * step + thickness) above the volume's lower face, i = 0, 1, ...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* synthetic.c - a two-dimensional view of slices that are added one by one.
  *
  * The blur is two running sums, first along y for a row of columns at once, then along x, in double, so that subtracting a value

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Compute a synthetic two-dimensional view from a stream of slices: tissue as in a mammogram, with small calcifications that a
  * sum over the depth would hide.
  *

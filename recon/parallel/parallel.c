@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel.c - process a stack part by part: copy data to the device, run an algorithm, copy the volume back; and the Radon
  * transform.
  *

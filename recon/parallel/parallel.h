@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* 2-D parallel beams: from sinograms to a stack of slices.
  *
  * g(s, theta) = integral of f along x cos theta + y sin theta = s (Radon 1917). In memory a scan is float

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_back.c - backprojection and filtered backprojection.
  *
  *   f(x, y) = sum over views of w F(x cos theta + y sin theta),   F = h * g (FBP), or g (BP);   w: parallel_weights()

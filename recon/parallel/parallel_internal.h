@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to parallel beams: data and functions shared by their files. */
 #ifndef TOMONODE_RECON_PARALLEL_INTERNAL_H
 #define TOMONODE_RECON_PARALLEL_INTERNAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_plan.c - determine grid, subsets and memory before anything is allocated.
  *
  * bytes_total is the sum of all that is allocated on the device; the CPU device may round vectors up by a page. If that exceeds

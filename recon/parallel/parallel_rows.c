@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_rows.c - ART: Kaczmarz' method, ray by ray, starting at 0. The device determines the order of rays within a view
  * (kernels/device.h, row_sweep()), the plan that of the views. The method is linear in the data and keeps negative values unless
  * the protocol has non_negative. */

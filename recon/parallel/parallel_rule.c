@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_rule.c - SART, MLEM and OSEM with the common iteration (recon/core/iterate.h); A_s'd is kept for each subset.
  *
  * The start for EM: for each slice the level that explains the sum of its data, sum(y) / sum(A 1); for SART: nearly 0. Pixels

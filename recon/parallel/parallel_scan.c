@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_scan.c - check a parallel-beam scan and create its rays. A scan is one allocation: scan, views, planes, radii. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A stack of slices open on a device, step by step: for the benchmark, which times the steps (recon/bench), and for the files of
  * recon/parallel.
  *

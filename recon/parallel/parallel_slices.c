@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_slices.c - convert between the caller's arrays, slice by slice, and the device's, with all slices of a part adjacent.
  *
  * Data: lines[slice][angle][radial] and bins[view][radial][slice]. Volume: x fastest, slice by slice, and z fastest with padding.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* michelogram.c - from rings and segments to planes, from planes to rays.
  *
  * A ring pair (i, j) has the sum i + j, which gives its position (z = (sum - (rings-1)) ring_spacing / 2), and the difference i -

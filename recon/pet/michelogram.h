@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PET sinograms of a cylindrical scanner: their planes and the positions of their rays.
  *
  * - Rings are numbered 0 .. rings-1 along +z. A plane of a sinogram belongs to a segment: the ring differences first .. last

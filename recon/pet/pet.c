@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet.c - a session from open to close.
  *
  * Everything is allocated in pet_open(), on the device in the sizes that the plan has counted. Data that were put stay in host

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PET: from sinograms to a volume of activity.
  *
  *   y ~ Poisson(m (A x) + b)    y: counts; A: mm of each ray in each voxel (and the resolution model); m, b: see enum pet_role

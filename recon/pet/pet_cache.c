@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_cache.c - sensitivity images that outlive their session.
  *
  * They are in host memory, so that no plan for a device has to count them: uploading one takes a millisecond, computing it half

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_em.c - MLEM, OSEM and BSREM: compute sensitivity images and a start, then iterate (recon/core/iterate.h).
  *
  * The start is uniform over the voxels whose centre is in the field of view and that any bin that counts sees; its level is that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_em_parts.c - the parts of the subsets: operators, data, sensitivity.
  *
  * Resident: a part is a subset, its data are in data[0], its operator was created when the session was opened. Streamed: a part

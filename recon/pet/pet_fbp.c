@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_fbp.c - quick look: single-slice rebinning, then 2-D filtered backprojection of each direct plane.
  *
  * - Rebinning (Daube-Witherspoon & Muehllehner 1987): a plane is added to the direct plane at its middle. For each bin there,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the PET session: data and functions shared by its files. */
 #ifndef TOMONODE_RECON_PET_INTERNAL_H
 #define TOMONODE_RECON_PET_INTERNAL_H

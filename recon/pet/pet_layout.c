@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_layout.c - convert a michelogram into rays in processing order: subsets of angles that are far apart, consecutive subsets
  * as far apart as possible (recon/core/subsets.h), each contiguous. */
 #include <errno.h>

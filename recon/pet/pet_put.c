@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_put.c - receive planes into a session, from several threads.
  *
  * Planes are received one by one but stored view by view, with the planes of a bin adjacent: BLOCK planes at a time are

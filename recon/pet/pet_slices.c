@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_slices.c - read slices from a session: the device has z fastest, the caller gets x fastest.
  *
  * Outside the field of view the result is 0, even where a filter has spread values. A post-filter assumes 0 above and below the

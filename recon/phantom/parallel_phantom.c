@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_phantom.c - phantoms of parallel beams: shapes, chords, true image, noise.
  *
  * Ellipse (Kak & Slaney 1988, section 3.1): at distance s from its middle along direction theta - turn it has the chord 2 a b

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Analytic phantoms for 2-D parallel beams: sums of ellipses and convex polygons, with their exact line integrals.
  *
  * Lengths in mm, attenuation in 1/mm, axes of recon/parallel/parallel.h: x to the right, y down. Every phantom fits into a square

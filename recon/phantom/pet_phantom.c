@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pet_phantom.c - PET phantoms: shapes, line integrals of a plane, counts. */
 #include "recon/phantom/pet_phantom.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Analytic phantoms for PET: activity and attenuation as sums of shapes, with exact line integrals along the rays of a
  * SCAN_PARALLEL, and the resulting counts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* phantom.c - analytic phantoms and their exact line integrals, computed by chord() of recon/phantom/phantom_body.h. */
 #include "recon/phantom/phantom.h"
 

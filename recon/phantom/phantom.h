@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Analytic phantoms: sums of ellipsoids, boxes and elliptic cylinders, with their exact line integrals.
  *
  * Lengths in mm, attenuation in 1/mm, axes of kernels/geometry.h. Shapes add: a lesion in tissue has the difference as its value.

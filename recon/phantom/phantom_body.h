@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The intersection of a ray and a shape; shared by the phantoms' line integrals, private to recon/.
  *
  * Every shape is convex: the intersection of (perhaps) a quadric |w (p - c)|^2 <= 1 and (perhaps) slabs lo <= p <= hi. A ray p(t)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* phantom_create.c - the phantoms of recon/phantom/phantom.h: positions and sizes of their shapes.
  *
  * Positions are fractions of the detector, so that a phantom fits every system; sizes of beads, masses and calcifications are in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* poisson.c - Poisson random numbers; see poisson.h. */
 #include "recon/phantom/poisson.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stateless Poisson random numbers: a draw is a pure function of (seed, index, mean), so it does not depend on threads.
  *
  * Exact for every mean up to POISSON_MEAN_MAX: inversion below 10 (Devroye 1986), transformed rejection from 10 (PTRS, Hormann

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* voxel_phantom.c - line integrals through labelled voxels, with the ray walk that is the reference for all projectors.
  *
  * The phantom's voxels are smaller than the reconstruction's and on another grid, so that its data are not those of the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms of labelled voxels, such as a segmented or simulated breast: a volume of materials, projected by the exact ray walk.
  *
  * A voxel is one byte, the index of its material, so that a volume with voxels of 0.2 mm needs only 46 MB; a table of 256

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* voxel_shapes.c - the pieces of lesion in a volume of voxels (recon/phantom/voxel_phantom.h): which voxels are connected, and
  * where each piece is.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* accuracy.c - `bench accuracy`: compare a PET model (default: siddon) with the exact one, in the geometry of the benchmark.
  *
  * Prints the largest difference of projections and backprojections of random data over the largest value, the adjoint gap, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* agree.c - `bench agree`: compare the tomosynthesis images of two devices. Default: cpu and cuda.
  *
  * Both reconstruct the same random projections (one iteration; one bin in ten has no data) in the geometry of the benchmark.

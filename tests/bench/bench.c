@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bench - measures the numeric libraries, as lines of JSON; for a build without DCMTK, and for questions that `tomonode bench`
  * does not answer.
  *

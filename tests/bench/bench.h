@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the parts of the program `bench`. */
 #ifndef TOMONODE_TESTS_BENCH_H
 #define TOMONODE_TESTS_BENCH_H

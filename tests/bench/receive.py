@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Receive benchmark: an unmodified storescu sends to an unmodified DCMTK storescp and to tomonode's receiver, in the same run.
 
     tests/bench/receive.py [--build DIR] [--objects 25] [--repeat 5] [--ram DIR] [--disk DIR] [--big-mb 400]

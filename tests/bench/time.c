@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* time.c - `bench time`: the works of the benchmark, a line of JSON for each work and device. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz the storage SCP with arbitrary bytes from a peer: negotiation, commands, data sets, reports of storage commitment, all
  * ways to end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz the data set of a storage commitment report with arbitrary bytes: parsing returns an error with a message, or a report
  * that stays the same when it is written in either encoding, with either kind of length, and parsed again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz the configuration reader: arbitrary bytes give a configuration or problems, never a crash, a leak or reading another file.
  * Run: fuzz_config -dict=tests/fuzz/config.dict -max_len=16384 WORK_FOLDER tests/fuzz/corpus/config */
 #include <stddef.h>

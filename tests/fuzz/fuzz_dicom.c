@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz the reader of DICOM files with arbitrary bytes: open, walk through the whole data set with every getter, copy it, decode
  * small frames.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz what the status page itself parses: path, Host, Origin, form; and how it escapes external text. Arbitrary bytes give a
  * response, never a crash; accepted input fulfils what node/status/status_request.h guarantees, and escaped text cannot leave its
  * place in the page. The input: lines path, Host, Origin, form, text. Run: fuzz_http -max_len=2048 WORK_FOLDER

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz Interfile headers: arbitrary bytes give a header or an error. An accepted header can be completed or not, its values are
  * read within its bytes, and writing and reading it again gives the same header. Bytes after a line "====" are the data. Run:
  * fuzz_interfile -max_len=8192 -dict=tests/fuzz/interfile.dict WORK_FOLDER tests/fuzz/corpus/interfile */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz the journal with arbitrary damage: impossible rows of events, and a database file of arbitrary bytes.
  *
  * First byte even: rows. Each is a byte for the event (above the last one: an unknown event), a byte for the job, a length (16

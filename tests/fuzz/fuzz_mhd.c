@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz MetaImage volumes and materials files: arbitrary bytes give a phantom or an error, never a crash, a leak or reading
  * another file. The input is the header, a line "====", the elements, which the header must name "d", and, after another such
  * line, the materials. Run: fuzz_mhd -max_len=8192 WORK_FOLDER tests/fuzz/corpus/mhd */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz sinogram objects: arbitrary bytes give an object's facts, an acquisition, its data, or an error.
  *
  * The input is a file, or two separated by a line "===="; they are stored in files in memory with names in /proc, so that the

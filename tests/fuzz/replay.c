@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Run a fuzz target over the files of folders, without libFuzzer: every kept input, including those that once failed, is a test
  * of each build. usage: replay_NAME FOLDER... */
 #include <fts.h>

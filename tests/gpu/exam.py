@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measure the time of a whole exam through the node: from the last C-STORE response to the object complete at the receiver, by stages.
 
     tests/gpu/exam.py [--views 1|4] [--repeat N] [--stream] [--protocol NAME] [--devices LIST]

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Test the kernels and the reconstruction on a GPU machine: do the devices agree, is memory used correctly, how fast are they.
 #
 # usage: tests/gpu/kernels.sh [--sanitizer] [FOLDER]     FOLDER: the folder of recon_test_cuda*, bench (default: the

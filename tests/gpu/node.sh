@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Test the whole node on a machine with a GPU: that it works in its sandbox, and loses nothing when it is killed.
 #
 # usage: tests/gpu/node.sh [--kills N] [--minutes M]     kills during exams of 500 MB on the GPU; default 20 kills, no time limit; 0: none

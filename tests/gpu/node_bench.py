@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the measurements of the whole node: the programs, the exams, a node and a receiver on the loopback interface.
 
 Uses only the standard library, and DCMTK's storescp and storescu, so that the bundle (deploy/bundle.sh) runs on a bare machine:

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Time a PET acquisition through the node: from the last C-STORE response to the last slice complete at the receiver, by stages.
 
     tests/gpu/pet.py [--repeat N] [--protocol NAME] [--devices LIST] [--sandbox auto|on|off] [--set KEY=VALUE] [--limit "400 MB"]

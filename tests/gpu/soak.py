@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Run many small jobs in a row through the workers of one node, and test that its memory does not grow.
 
     tests/gpu/soak.py [--jobs 1000] [--devices LIST] [--protocol NAME] [--set KEY=VALUE] [--json FILE]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* receiver_alone.c - the receiver without the rest of the node, for system tests and benchmarks.
  *
  * receiver_alone [--aet AET] [--bind ADDRESS] [--max-associations N] [--acse S] [--dimse S] [--max-pdu N] [--reserve BYTES]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_inside.c - what a process can do in the sandbox of a role, tried from inside.
  *
  * sandbox_inside MODE ROLE[:DETAIL] SPOOL LOG ACTION [ARGUMENT]   MODE: auto, on, off; LOG: stderr, syslog

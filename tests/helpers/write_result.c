@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* write_result - the way from a session's slices to DICOM objects alone, timed, as a line of JSON.
  *
  *   write_result -o DIR [--size NXxNYxNZ] [--set KEY=VALUE]... FILE...

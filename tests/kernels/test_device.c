@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Open devices, vectors on each CPU device, errors that the poison device detects, and the row loops of every instruction set. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The error record: codes, places, and messages that are one line of UTF-8 for any input. */
 #include <setjmp.h>
 #include <stdarg.h>

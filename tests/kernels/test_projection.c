@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Projections of the CPU devices, in addition to A and A' (tests/recon/core/test_projector.c): adding to existing values, pairs,
  * sums of both halves, fused passes for every rule, and the marks of the support. */
 #include <errno.h>

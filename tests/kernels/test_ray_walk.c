@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ray walk compared with a brute-force Siddon (all planes, sorted) and with analytic chords, and the special cases of its
  * definition. */
 #include <math.h>

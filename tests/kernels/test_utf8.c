@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The UTF-8 decoder compared with an encoder, for every code point, and with a count, for every sequence of bytes. */
 #include <setjmp.h>
 #include <stdarg.h>

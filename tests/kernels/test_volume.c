@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Passes over a volume that use neighbours, on the CPU and with memory full of NaN: blur, the prior's gradient, and the
  * voxel-driven half of filtered backprojection, each compared with a simple implementation. */
 #include <errno.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The lint of the tree: the rooms (rooms.py), and what must not be in any file.
 
 usage: lint.py ROOT [BUILD]     BUILD: a build folder, whose libraries are checked, too. Exit 0: clean, 1: findings (file:line: why)

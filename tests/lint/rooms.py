@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The rooms of the source tree: which there are, what each may use, and whether the tree keeps to it.
 
 The table is made of the tomonode_room() calls of kernels/, recon/, dicom/ and node/CMakeLists.txt, which the build reads, too.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # No shell script has a warning or an error of shellcheck. Skipped (77) where it is not installed.
 #
 # usage: tests/lint/shell.sh [ROOT]

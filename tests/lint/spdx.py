@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The line of the licence that every source begins with, after "#!" where there is one.
 
 usage: spdx.py check ROOT     exit 0: every source has it, 1: findings (file:line: why)

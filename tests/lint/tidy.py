@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """clang-tidy over all sources of the product, with the checks of .clang-tidy; the target `tidy` of a build runs it.
 
 usage: tidy.py ROOT BUILD [PATH...]     BUILD: a folder that CMake has configured and that is built (generated headers);

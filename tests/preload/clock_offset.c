@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clock_offset.c - LD_PRELOAD: the wall clock of a process and its children is off by as many seconds as a file says.
  *
  * The file (environment CLOCK_OFFSET_FILE, 8 bytes, an int64_t of this machine) is mapped once, so that a test can set the clock

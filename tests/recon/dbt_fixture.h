@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small DBT set-ups for the operator and algorithm tests; include after cmocka.h. */
 #ifndef TOMONODE_TESTS_DBT_FIXTURE_H
 #define TOMONODE_TESTS_DBT_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A device whose n-th call fails: *dev->ops is replaced by `faulty_ops(dev->ops)`, fault.ops keeps the original one, and
  * fault.left counts down. */
 #ifndef TOMONODE_TESTS_RECON_FAULTY_DEVICE_H

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A day in fast motion: thousands of small exams through one daemon. Do memory, descriptors, threads and disk stay flat, and is nothing lost?
 
     soak_day.py [--exams N] [--minutes M] [--batch N] [--seed S]

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The audit trail: every kind of message that the program writes, held against the grammar of PS3.15 A.5.1 by xmllint, whatever
 strangers put into their names; and nothing lost while syslog is away or the node is killed."""
 import os

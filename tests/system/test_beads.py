@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Simulated exams end to end: every bead of truth.json is where the result's own attributes say, for L and R, CC and MLO, both formats,
 two systems (the angle in (0018,1510) and in (0018,1531)); the simulator's shadows are where PS3.3 puts them; a slab keeps its
 attenuation, flat in depth."""

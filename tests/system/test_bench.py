@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """tomonode bench: JSON lines of every work, figures that fit together, comparison with an earlier run, and what it refuses."""
 import json
 import math

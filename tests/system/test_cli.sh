@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The command line: help of every command, exit codes, check on good and bad files, JSON, the reference in docs/configuration.md.
 set -u
 : "${TOMONODE:?path of the program}" "${TOMONODE_SOURCE:?root of the source}"

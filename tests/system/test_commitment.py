@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Storage commitment: asked for, reported on the same association or another one, refused, never reported, late, twice, and with the
 node killed in between; with an archive of our own that does what the test says, and with Orthanc."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Results against the standard: dciodvfy, plain and with the IHE DBT profile, and what it does not see."""
 import glob
 import os

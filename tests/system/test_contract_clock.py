@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The wall clock is set, forward and back, by an hour and by years, while exams arrive, while deliveries wait, and before retention looks.
 
 Done with an LD_PRELOAD of our own (tests/preload/clock_offset.c): what runs whatever happens to the wall clock (CLOCK_MONOTONIC) is left alone.

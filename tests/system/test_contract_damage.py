@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What is damaged harms its own job alone: images and results in the spool, rows of the journal. The node starts and goes on.
 
     test_contract_damage.py [--seed S] [TEST]...

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The disk fills up: under an object that is received, under the journal, under the result; and it is full, or read-only, at the start.
 
     test_contract_disk.py [--step BYTES] [--coarse N] [--results N] [--seed S] [--minutes M] [TEST]...

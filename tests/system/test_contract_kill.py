@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 of any process of the node, at every event of the journal and at random bytes of a transfer: what was acknowledged is stored, each
 exam yields exactly one result, and nobody has to do anything but start the node again where its main process was killed.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A hundred associations at once (--images 10 for the long form), images interleaved over parallel associations, an association for every image: all of
 them in, memory bounded, no descriptor and no child left.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Senders that freeze, vanish without a word, or send a byte a second: their associations end by timeout, others do not notice, and what they
 began is never taken for complete.
 

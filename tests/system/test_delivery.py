@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Deliveries against an archive that does what the test says: every class of refusal, slow, closing within an object, storing and then
 losing the answer; several destinations, a fallback, order within a case, priority, an association that is rejected for good."""
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What a node is started in: without standard descriptors, with a log that nobody reads any more, with certificates out of date."""
 import os
 import re

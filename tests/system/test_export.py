@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode export`: a PET series as NIfTI and Interfile, read back with numpy; sinograms byte for byte; what is refused."""
 import glob
 import json

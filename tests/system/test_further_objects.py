@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Slabs and synthetic view against the standard and the truth: dciodvfy, places of frames and beads, orientation, values, references;
 JPEG-LS objects bit by bit."""
 import glob

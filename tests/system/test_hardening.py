@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The built program has the protection that TOMONODE_HARDENING asks for: read from the ELF file and from the commands that compiled it.
 
 Each check is first made to fail on a program that is compiled without protection.

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode recon` on exams that are wrong in one thing each: refused with exit code 4 and a sentence that names the cause, on stderr and in
 the JSON summary, with no result and nothing of the patient in it."""
 import json

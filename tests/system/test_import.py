@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode import`: Interfile projection data become sinogram objects, and every byte of them comes back.
 
 Read back here with pydicom and numpy alone, by docs/sinogram-object.md. Objects pass dciodvfy without errors. Where $TOMONODE_TEST_DATA names

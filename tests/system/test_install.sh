@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Check `cmake --install`: files are in the right folders for each prefix, the program runs from there, and systemd, rsyslog and logrotate
 # (if installed) accept their files.
 set -euo pipefail

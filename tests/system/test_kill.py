@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 of the node, or of any one of its processes, at random moments of an exam's way through it; the sender sends again what was not
 acknowledged. In the end every acknowledged image is there, nothing else lies about, and the PACS has exactly one result of each exam.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What one sender may take of the node: associations, bytes within a time, refused attempts."""
 import os
 import re

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode measure`: a simulated exam comes back with its beads where they are and its figures as numpy computes them."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Parallel beams through the program and the node: an analytic phantom goes in as a sinogram object and comes out as CT images with
 water at 0 HU, in the right place whatever way the patient lies; a picture comes out as itself; every protocol gives images that
 dciodvfy accepts; what is wrong is held with a sentence."""

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A PET series out of `tomonode recon`: conformant; the F of the phantom comes back with the right orientation and at the right
 place in the patient; Bq/ml and SUV are the phantom's; without what quantity takes the units say so."""
 import itertools

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """PET through the node: sinogram objects go in by storescu in any order, a series comes out, object by object the one that `tomonode
 recon` makes; what is missing, wrong or of no known scanner is held with a sentence, and the node lives."""
 import glob

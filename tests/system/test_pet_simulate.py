@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode simulate pet`: counts in every bin as the geometry written down here a second time has them, objects that dciodvfy accepts
 and that hold the same data, quantities that fit each other, the same bytes for the same options, a sentence for bad ones."""
 import glob

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A tomosynthesis exam that shares no code with this project: line integrals, tags and signs are made here with numpy and pydicom, out of
 the definitions of PS3.3, and `tomonode recon` must find every bead where it was put, in the coordinates of the patient.
 

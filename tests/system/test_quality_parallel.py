@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The figures of tests/quality_parallel.py on images whose answers are known, and the script as a whole on small images."""
 import os
 import sys

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The figures of tests/quality_pet.py on images whose answers are known, and the script as a whole on a small scanner.
 
 The report is made where Python has matplotlib; tests/quality_pet_report.py says nothing of its own, so that a machine without it

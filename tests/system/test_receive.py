@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The receiver against DCMTK's own senders (storescu, echoscu), without the rest of the node.
 
 Parallel associations, one association per image, rejections, a full disk, a frozen sender, a killed association, the reserve,

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode recon` on a folder as people have them: two views, duplicates, text, other DICOM, a Hologic object, a series with one image
 short. What can be reconstructed is; each refusal has its sentence; the exit code tells; nothing half-made stays."""
 import json

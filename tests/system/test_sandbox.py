@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What each process of the node may still do: tried from inside (tests/helpers/sandbox_inside.c), seen from outside (/proc/PID/status)
 while an exam goes through, and as which user all of it runs.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The node as a whole: an exam goes in by storescu and comes out once at a storescp, whatever is late, missing, doubled, down or refusing."""
 import os
 import shutil

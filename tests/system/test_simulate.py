@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """`tomonode simulate dbt`: objects that dciodvfy accepts, tags and stored values as docs/geometry.md has them, the shadows of beads
 where the geometry written down here a second time puts them, the same exam for the same options, a sentence for bad ones."""
 import glob

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Several slots: cases side by side, devices that are not there, workers that hang, die, are reloaded, live long."""
 import os
 import re

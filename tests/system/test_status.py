@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The status page over HTTP: what it shows, what it refuses, what it never shows, and that it may die without harm."""
 import html.parser
 import http.client

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The status page in a real browser without a screen (Chromium, driven over its DevTools socket): it renders, updates itself, can be used with
 the keyboard alone, is readable on a narrow screen, in light and in dark.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """TLS in both directions: DCMTK, OpenSSL and Orthanc as peers with verified certificates, and a sentence for each refusal."""
 import json
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """A breast of labelled voxels with spiculated masses, simulated and reconstructed: the masses are found again where they are.
 
 The volume is that of tools/voxel_breast.py, with one mass, as bytes in a gzip. A second volume is made of it, with three further copies of that mass

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The page without reloading: every few seconds it is fetched, and the sections that changed are exchanged. Focus, opened details
  * and the scroll position stay. Nothing is built here: what is shown is the server's own page. */
 "use strict";

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the tests of dicom/: a temporary folder, files built byte by byte, DCMTK's tools. */
 #ifndef TOMONODE_TESTS_DICOM_FIXTURE_H
 #define TOMONODE_TESTS_DICOM_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Large values: write in pieces, read in pieces, at the right position among the other elements. */
 #include "tests/dicom/core/fixture.h"
 

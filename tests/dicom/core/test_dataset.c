@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data sets: build, get, copy, open; every getter's result for a present, absent and unreadable element. */
 #include "dicom/core/bulk.h"
 #include "tests/dicom/core/fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hostile and broken files: opening returns an error that names the cause; unusual but valid files are read. */
 #include "tests/dicom/core/fixture.h"
 

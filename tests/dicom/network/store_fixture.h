@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_fixture.h - a storage SCP in a child process, for one connection. Shared memory returns what its handler received, and
  * holds the commands for it. */
 #ifndef TOMONODE_TESTS_STORE_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_store.c - storage SCU and SCP against each other: objects stored and refused, rejected associations, full disks,
  * memory. */
 #include "tests/dicom/network/store_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_store_raw.c - the storage SCP against peers that disconnect, are silent, slow or hostile, or use another protocol: bytes
  * on a socket. */
 #include "kernels/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small image, and images built byte by byte. */
 #ifndef TOMONODE_TESTS_DICOM_PIXELS_FIXTURE_H
 #define TOMONODE_TESTS_DICOM_PIXELS_FIXTURE_H

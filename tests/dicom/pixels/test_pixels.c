@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Read frames: every supported encoding, written by tomonode and by other programs. */
 #include <sys/resource.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Write frames: what the writer guarantees, files that appear together or not at all, a full disk. */
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of parallel beams of all shapes, and a function that runs a test with each on every device. */
 #ifndef TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H
 #define TOMONODE_TESTS_KERNELS_LINES_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the tests of parallel rays: small scans and grids, on every CPU device. Include after cmocka.h. */
 #ifndef TOMONODE_TESTS_KERNELS_PARALLEL_H
 #define TOMONODE_TESTS_KERNELS_PARALLEL_H

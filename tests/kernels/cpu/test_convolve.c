@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution of rows in space, compared with two nested loops. */
 #include <errno.h>
 

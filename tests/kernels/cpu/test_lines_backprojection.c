@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of 2-D parallel beams: the voxel-driven backprojection compared with its definition, independence of the number of
  * threads, invalid arguments. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The update rules: every loop of every instruction set, and the device's functions, compared with the formulas in double. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A spool with a journal whose audit trail goes to a file, for the tests of the queue and of the trail. */
 #ifndef TOMONODE_TESTS_NODE_AUDIT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_AUDIT_FIXTURE_H

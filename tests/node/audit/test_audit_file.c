@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where audit messages lie: whole lines in a file whatever happens to the disk, and a queue that the node's user can use. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The queue of audit messages: order, cuts, damage, its bound, several writers. */
 #include "tests/node/audit/audit_fixture.h"
 

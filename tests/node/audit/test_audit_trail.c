@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the audit trail makes of the journal: transfers, deliveries, where it goes on after a start; a trail that is off. */
 #include "node/audit/audit_trail.h"
 #include "tests/node/audit/audit_fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines: one line each whatever the values, quoting, levels. stderr is caught through a pipe. */
 #include <setjmp.h>
 #include <stdarg.h>

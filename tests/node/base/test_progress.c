@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The progress bar: silent without a terminal, one redrawn line on one, Ctrl-C reaches the monitor. */
 #include <setjmp.h>
 #include <stdarg.h>

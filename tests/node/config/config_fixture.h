@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations that are taken, and those that are not, with what is said to them. */
 #ifndef TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
 #define TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H

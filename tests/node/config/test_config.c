@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration: defaults, every kind of protocol, overlay, --set, descriptions, patterns. */
 #include <errno.h>
 #include <stdlib.h>

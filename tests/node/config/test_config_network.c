@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whom the node listens to: peers, listeners, and what is said to doubtful ones. */
 #include <stdlib.h>
 

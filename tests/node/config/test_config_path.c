@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the installation of a program has its configuration, by the program's path alone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Configurations that are not taken: every kind of problem with its line, texts that are too long, files that include others. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of all kinds of cases: whole, each with names of its own, and a table with an empty slot is refused. */
 #include <errno.h>
 #include <setjmp.h>

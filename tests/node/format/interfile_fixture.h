@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An Interfile header of projections, line by line. */
 #ifndef TOMONODE_TESTS_NODE_INTERFILE_FIXTURE_H
 #define TOMONODE_TESTS_NODE_INTERFILE_FIXTURE_H

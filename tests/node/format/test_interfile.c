@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers of projections: spellings, meanings, values, orders, what the scanner completes. */
 #include <errno.h>
 #include <math.h>

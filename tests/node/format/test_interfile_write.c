@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interfile headers that are written, of images and projections, and those that are refused. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* MetaImage volumes: what is read, plain and compressed, of both byte orders; and what is refused, with its reason. */
 #include <errno.h>
 #include <math.h>

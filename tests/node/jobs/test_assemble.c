@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* When is a case complete? By what there is, in whatever order it came; never by silence alone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for a destination behind whom, and what people read of it. */
 #include <setjmp.h>
 #include <stdarg.h>

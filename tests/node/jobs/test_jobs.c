@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The view of all jobs: what replay makes of events, good and damaged; retention's rule; back-off; the stage table. */
 #include <setjmp.h>
 #include <stdarg.h>

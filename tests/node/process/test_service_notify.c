@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a service manager hears, over sockets of the test's own: a path, an abstract name, and names that are neither. */
 #include <setjmp.h>
 #include <stdarg.h>

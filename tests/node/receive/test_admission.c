@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in: networks, the allow-list by AE title, host and certificate, and what one sender may take. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of an association's process and the listener's answers: each gets its own, whatever came too late. */
 #include <poll.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever strangers do, what is told of them is bounded, and nothing goes uncounted. */
 #include <setjmp.h>
 #include <stdarg.h>

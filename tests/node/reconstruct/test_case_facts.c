@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What one instance is: each kind recognises its own objects and none of another kind, cases have the key of their kind, and what
  * is of no kind has a reason. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Views read side by side: the same image whatever the number of threads, errors and cancelling with readers at work. */
 #include "tests/node/tomo/exam_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One case from files to a file: the report, and that nothing is left behind when it is cancelled, too large or refused. */
 #include "tests/node/tomo/exam_fixture.h"
 

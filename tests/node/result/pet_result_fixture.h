@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small PET acquisition made by hand, without sinograms, and its series read back through dicom/. The volume has other numbers
  * and sizes along each axis, and no two voxels alike. */
 #ifndef TOMONODE_TESTS_NODE_PET_RESULT_FIXTURE_H

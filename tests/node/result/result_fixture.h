@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Results of a made-up case, written and opened again. Included once in a program: a session of its own is in the place of
  * that of recon. */
 #ifndef TOMONODE_TESTS_NODE_RESULT_FIXTURE_H

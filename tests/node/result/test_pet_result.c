@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PET series read back: every voxel at its place in the patient, values to half a step, UIDs, provenance, all or nothing. */
 #include "tests/node/result/pet_result_fixture.h"
 

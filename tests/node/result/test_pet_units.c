@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Units of a PET series and all that depends on them: what they take, where it may come from,
  * what is said where it is missing. */
 #include "tests/node/result/pet_result_fixture.h"

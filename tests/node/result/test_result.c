@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The object of the slices: places, identity, what is copied, scale, all or nothing. */
 #include <errno.h>
 

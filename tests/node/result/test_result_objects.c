@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The further objects of a result: slabs, a synthetic view; and compressed ones. */
 #include <errno.h>
 

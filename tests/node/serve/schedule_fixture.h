@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A scheduler with a journal and without processes: it is told that it is stopping, so it starts none, and the ends of work
  * processes are made up. */
 #ifndef TOMONODE_TESTS_SCHEDULE_FIXTURE_H

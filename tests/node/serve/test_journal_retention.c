@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What belonged to no case is forgotten after its files were removed, and nothing of a case with it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Retention by space, and the journal's reserve on a disk without a byte left. */
 #include <setjmp.h>
 #include <stdarg.h>

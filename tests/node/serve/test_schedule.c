@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the node decides about cases, workers and slots. */
 #include "tests/node/serve/schedule_fixture.h"
 

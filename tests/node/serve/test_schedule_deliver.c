@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the node decides about destinations: fallback, commitment, order and priority; and what it leaves behind and forgets. */
 #include "tests/node/serve/schedule_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Work processes that do nothing any more are killed, on a clock of the test's; those that do something are not, however long. */
 #include "tests/node/serve/schedule_fixture.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Slots as pure logic: events and times in, what is due out. The texts of node.device, too. */
 #include <math.h>
 #include <setjmp.h>

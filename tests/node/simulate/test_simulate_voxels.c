@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Volumes of labels as phantoms: the materials file, labels without a material, the digest that UIDs are made of. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The facts of a sinogram object by its path, for tests. */
 #ifndef TOMONODE_TESTS_NODE_SINOGRAM_FACTS_H
 #define TOMONODE_TESTS_NODE_SINOGRAM_FACTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A folder with the objects of a small acquisition, and what was written into them. */
 #ifndef TOMONODE_TESTS_NODE_SINOGRAM_FIXTURE_H
 #define TOMONODE_TESTS_NODE_SINOGRAM_FIXTURE_H

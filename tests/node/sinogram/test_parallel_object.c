@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parallel beams as files: the header (PARALLEL_1) and every way in which it can be wrong, its numbers in other encodings,
  * objects out of arrays and back in any order of chunks, and what is no scan of parallel beams. Pictures. */
 #include <errno.h>

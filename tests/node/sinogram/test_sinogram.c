@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sinogram objects: what goes in comes out, in any order of roles and chunks; quantification and orientation out of standard
  * attributes. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sinogram objects out of Interfile files: the patient of another object, what is refused, all objects or none. */
 #include <math.h>
 #include <sys/stat.h>

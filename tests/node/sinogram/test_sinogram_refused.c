@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sinogram objects that are missing, twice, damaged or of another acquisition: each with the sentence that names it. */
 #include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"

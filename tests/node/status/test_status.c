@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The status page's parts that need no process: what a browser may ask for, what is escaped, words, counters. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The journal: append and replay, refusal of what does not fit, several writers at once, damage, a death in the middle of a
  * write. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* test_spool.c - names, durability order, lock and sweep of the spool folder. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exams with an attribute changed, and what is said to them. */
 #ifndef TOMONODE_TESTS_NODE_EXAM_EDITS_H
 #define TOMONODE_TESTS_NODE_EXAM_EDITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small tomosynthesis exams for tests, made attribute by attribute through dicom/core/dataset.h: a series of 5 single-frame
  * images, or one Breast Projection object, of 24 columns x 32 rows at 1 mm, on a machine that the fixture's own profile
  * describes. A test changes what it wants to see refused. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cases that are read: order, angles, orientation, intensity, the flat field. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cases that are not read: each with the sentence that names the cause. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PET series read back as a volume, and what NIfTI and Interfile make of it. */
 #include "tests/node/result/pet_result_fixture.h"
 

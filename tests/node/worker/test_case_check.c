@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Digests of files, and the files of a case against those that their rows have: every single byte of a file counts. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The benchmark: every work runs on the CPU and on the poison device, computes the known result, and has plausible figures; a
  * work that computes nothing or something else is detected; medians; random data. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list of algorithms: each with a word of its own, a rule and a session that takes it; each session takes what it has the
  * rules for, and no more. */
 #include <errno.h>

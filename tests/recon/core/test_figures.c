@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of image quality compared with closed solutions. */
 #include <errno.h>
 #include <math.h>

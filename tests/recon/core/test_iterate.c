@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The iteration: properties of every step of EM that theory predicts, fused and plain passes of every rule, the monitor; on both
  * CPU devices. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The resolution model: a projector applied to a blurred volume, and its adjoint; on both CPU devices. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scans: geometry, binning, order, invalid arguments. Subsets: every view once, far apart. */
 #include <errno.h>
 #include <math.h>

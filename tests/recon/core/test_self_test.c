@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The self-test passes on the available devices, and detects each kind of faulty device. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small case for tests of sessions: a compressed breast with a lesion over a coarse detector, with air, noise and bins without
  * data; include after cmocka.h. Voxels are 1.9 bins wide, so that a slice is small compared with a view. */
 #ifndef TOMONODE_TESTS_CASE_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A DBT session from its plan to its volume in one call, for arrays in host memory. */
 #ifndef TOMONODE_TESTS_RECON_DBT_RECONSTRUCT_H
 #define TOMONODE_TESTS_RECON_DBT_RECONSTRUCT_H

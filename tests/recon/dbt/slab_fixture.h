@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A slab of uniform tissue that fills the volume, for tests of algorithms; include after cmocka.h. */
 #ifndef TOMONODE_TESTS_SLAB_FIXTURE_H
 #define TOMONODE_TESTS_SLAB_FIXTURE_H

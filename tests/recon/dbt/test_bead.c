@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of beads: an inclined Gaussian spot of known position, sampled voxel by voxel. */
 #include <errno.h>
 #include <math.h>

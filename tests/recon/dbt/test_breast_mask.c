@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The skin line: no tissue is ever marked, most of the air is, and unusable views mark nothing. */
 #include <errno.h>
 #include <math.h>

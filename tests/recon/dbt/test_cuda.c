@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (exit
  * code 77) without a CUDA device. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pipeline from line integrals to a volume: plans and their errors, a uniform slab, missing data, cancel. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Filtered backprojection: the filter compared with a convolution in double, and details of known contrast after filter and
  * average. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Stored values to line integrals: worked examples of every branch, the two ways of summing compared with each other, hostile
  * input. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Thick slabs: the slices of each slab, means and maxima with closed solutions. */
 #include <errno.h>
 #include <malloc.h>

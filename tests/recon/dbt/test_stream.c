@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A volume that is copied through the device in slabs equals one that stays there: every algorithm, both models, every plan that
  * a memory limit leads to; and a plan's bytes are those that are allocated. */
 #include <errno.h>

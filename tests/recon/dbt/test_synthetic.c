@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The synthetic view: its formula term by term with closed solutions, and compared with a second implementation. */
 #include <errno.h>
 #include <math.h>

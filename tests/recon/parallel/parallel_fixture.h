@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parallel beams in tests: one call from data to volume; include after cmocka.h. */
 #ifndef TOMONODE_TESTS_PARALLEL_FIXTURE_H
 #define TOMONODE_TESTS_PARALLEL_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution,
  * voxel-driven backprojection, whole reconstructions. Skipped (exit code 77) without a CUDA device. */
 #include <math.h>

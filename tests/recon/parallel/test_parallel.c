@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parallel beams: images compared with the true image, angles of all kinds, parts; and the usual mistakes of published listings
  * are absent. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
  * test_parallel_iterate.c. */

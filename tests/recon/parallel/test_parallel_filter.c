@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The filter of parallel beams: its kernels, the ends of rows, its two implementations. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ART, SART, MLEM and OSEM of parallel beams: order of the rays, the solution of a small system, residuals, negative values,
  * parts, cancelling. */
 #include <errno.h>

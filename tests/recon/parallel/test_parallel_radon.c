@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rays of parallel beams compared with known chords and line integrals. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A small PET scanner and noise-free data of shapes in it; include after cmocka.h. */
 #ifndef TOMONODE_TESTS_PET_FIXTURE_H
 #define TOMONODE_TESTS_PET_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PET session from its plan to its volume in one call, for arrays in host memory. */
 #ifndef TOMONODE_TESTS_RECON_PET_RECONSTRUCT_H
 #define TOMONODE_TESTS_RECON_PET_RECONSTRUCT_H

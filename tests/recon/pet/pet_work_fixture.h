@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A PET session with data, factors and background, and its device. */
 #ifndef TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H
 #define TOMONODE_TESTS_RECON_PET_WORK_FIXTURE_H

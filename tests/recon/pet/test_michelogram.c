@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Michelograms: published counts of planes and bins, positions and rises computed by hand, ring pairs one by one, invalid
  * arguments. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PET on a device that fails, once at every call. */
 #include "tests/recon/faulty_device.h"
 #include "tests/recon/pet/pet_work_fixture.h"

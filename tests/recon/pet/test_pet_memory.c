@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PET with little memory: under every limit the image equals that of the resident run; groups of angles. */
 #include <errno.h>
 

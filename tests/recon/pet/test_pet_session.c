@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Behaviour of a PET session: planes in any order from several threads, invalid calls, kept sensitivity images, cancelling.
  * Memory and its limit: test_pet_memory.c; failing devices: test_pet_faults.c. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The integral of a phantom along one line, for tests that compare projections with it. */
 #ifndef TOMONODE_TESTS_RECON_PHANTOM_LINE_H
 #define TOMONODE_TESTS_RECON_PHANTOM_LINE_H

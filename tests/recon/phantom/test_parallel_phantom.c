@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms of parallel beams: their chords compared with sums of points along the ray, their mass, positions of shapes, noise. */
 #include <errno.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PET phantoms: positions of shapes, line integrals of planes compared with single rays and areas, totals, no symmetry in the F,
  * noise. */
 #include <errno.h>

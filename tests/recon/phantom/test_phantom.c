@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms: the closed line integrals compared with sums of phantom_value, the shadow bounds, the noise's statistics,
  * determinism. */
 #include <errno.h>

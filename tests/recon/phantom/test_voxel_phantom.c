@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Phantoms of voxels: line integrals compared with the closed ones of the same boxes, several rays per bin, paddles, pieces of
  * lesion. */
 #include <errno.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An archive that commits itself to what it stored (PS3.4 annex J), or does not, when and how a test says."""
 import socket
 import struct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the contract share: exams of a few kilobytes, a look at a node from outside, and the ledger.
 
 The contract is judged from outside: what the sender was told (the ledger) against what the spool and the archive hold in the end. Nothing in

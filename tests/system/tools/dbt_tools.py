@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the system tests of reconstruction share: running the program, reading a result by its own attributes alone, finding beads.
 
 Directions are written down here a second time, from the definitions and not from the program: LPS patient axes, +x left, +y posterior,

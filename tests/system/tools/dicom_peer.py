@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A DICOM sender and an archive of a few lines, for tests that must know and decide what happens at every byte.
 
 Sender: one association to the node; can stop, dribble, vanish or call back at any byte, and says what was answered to each object.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests that kill share: one node, one archive, everything that senders were told, and the judgement over it."""
 import collections
 import time

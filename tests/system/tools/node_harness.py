@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A tomonode, a PACS and a sender on the loopback, for the system tests. Everything lives in one folder and is stopped at the end.
 
 The exam is small (simulated at an eighth of the detector's resolution), so that what is tested is the node, not the reconstruction.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the system tests of PET share: running the program, a series by its own attributes alone, SUV as QIBA writes it, the truth
 of a simulated phantom in patient coordinates.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of tests/quality_pet.py and tests/quality_parallel.py share: small measurements, and the page that is made of them."""
 import importlib.util
 import json

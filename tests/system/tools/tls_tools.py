@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificates for the tests, made by the openssl command: two authorities, and keys and certificates with all that can be wrong."""
 import functools
 import os

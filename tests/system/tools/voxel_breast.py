@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A compressed breast of labelled voxels with a spiculated mass: a small phantom that is computed, so that no test needs a file for it.
 
 Labels are those of conf/materials-20keV.conf. Axes are those of the VICTRE pipeline's volumes: x from the chest wall outwards, y along the
