@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The lint of the tree: the rooms (rooms.py), and what must not be in any file.
+"""The lint of the tree: the rooms (rooms.py), the licence line (spdx.py), and what must not be in any file.
 
 usage: lint.py ROOT [BUILD]     BUILD: a build folder, whose libraries are checked, too. Exit 0: clean, 1: findings (file:line: why)
 It first proves on made-up trees that each rule finds what it is there for.
@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import rooms  # noqa: E402
+import spdx  # noqa: E402
 
 # Lines that must not be anywhere: (pattern, why). This file and its tests quote them.
 MARKS = (
@@ -213,8 +214,27 @@ def test_symbols():
         return None if len(found) == 1 and "node/store: calls status_of()" in found[0] else f"an upward call was not found: {found}"
 
 
+def test_spdx():
+    """Sources without the licence line, with it in the wrong place, and files that need none; write() mends them."""
+    c, script, text = f"/* {spdx.LINE} */\n", f"# {spdx.LINE}\n", "int a;\n"
+    files = {"kernels/a/good.c": c + text, "kernels/a/bad.c": text, "node/late.h": "\n" + c, "deploy/good.sh": "#!/bin/sh\n" + script,
+             "deploy/bad.sh": "#!/bin/sh\n", ".ci/run": "#!/bin/sh\n", "deploy/unit.conf": text, "tests/fuzz/corpus/seed.c": text}
+    bad = {"kernels/a/bad.c:1", "node/late.h:1", "deploy/bad.sh:2", ".ci/run:2"}
+    with tempfile.TemporaryDirectory() as root:
+        for path, words in files.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                f.write(words)
+        found = {finding.split(": ")[0] for finding in spdx.check(root)}
+        spdx.write(root)
+        left = list(spdx.check(root))
+        if found == bad and not left and spdx.lines_of(root, "deploy/bad.sh") == ["#!/bin/sh\n", script]:
+            return None
+        return f"licence lines: found {sorted(found)}, after write() {left}"
+
+
 def self_test():
-    failures = [f for f in [test_case(*case) for case in CASES] + [test_files(), test_symbols()] if f]
+    failures = [f for f in [test_case(*case) for case in CASES] + [test_files(), test_symbols(), test_spdx()] if f]
     for failure in failures:
         print(f"lint: self-test: {failure}", file=sys.stderr)
     return not failures
@@ -226,7 +246,7 @@ def main(argv):
         return 2
     if not self_test():
         return 1
-    findings = check(argv[1], argv[2] if len(argv) > 2 else None)
+    findings = check(argv[1], argv[2] if len(argv) > 2 else None) + list(spdx.check(argv[1]))
     for finding in findings:
         print(finding)
     print("lint: findings, see above" if findings else "lint: clean")
