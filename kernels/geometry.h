@@ -44,7 +44,7 @@ enum scan_kind {
 struct scan_view {
 	double src[3];	 /* position of the source (focal spot), mm */
 	double shift[2]; /* shift of the detector along x and y relative to scan.lo, mm; 0: it does not move */
-	double turn[2];	 /* SCAN_PARALLEL (without a source): cos phi, sin phi */
+	double turn[2];	 /* SCAN_PARALLEL: cosine and sine of the view's angle phi */
 };
 
 /* A plane of SCAN_PARALLEL. Planes of equal rise are adjacent, in ascending z. */

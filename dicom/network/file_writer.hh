@@ -29,7 +29,7 @@ class file_writer
 	/* Begin the next object, written to fd (-1: dropped). head: written first, not passed to `data`. */
 	void begin(int fd, const void *head, size_t n);
 	void put(const void *bytes, size_t n);
-	/* Wait until everything is written. Return the error (errno value, 0: none), and the bytes of the file. */
+	/* Wait until everything is written. Return the error (errno value, 0: none), and the size of the file in bytes. */
 	int finish(uint64_t *ret_written);
 
       private:

@@ -389,7 +389,7 @@ static int serve_message(struct scp *s, struct err *err)
 	default:
 		break;
 	}
-	return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which was not negotiated", (unsigned)msg.CommandField);
+	return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which is not supported", (unsigned)msg.CommandField);
 }
 
 static int serve(struct scp *s, struct err *err)

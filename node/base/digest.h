@@ -26,7 +26,7 @@ void digest_end(const struct digest *d, char ret_hex[DIGEST_SIZE]);
  * ECANCELED. */
 int digest_rest(int fd, bool (*stopped)(void *ctx), void *ctx, char ret_hex[DIGEST_SIZE], struct err *err);
 
-/* Return true if this errno of a read is caused by this process or machine (memory, descriptors), not by the file: try again. */
+/* Return true if this errno of a read has a cause other than the file (memory, descriptors, permission, ECANCELED): retry. */
 bool digest_error_is_transient(int code);
 
 /* Digests of whole files, read in parallel in pieces of 8 MiB. A file's digest is the digest of its pieces' digests in order,

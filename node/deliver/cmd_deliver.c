@@ -292,7 +292,7 @@ static int deliver(struct delivery *d)
 	d->destination = config_destination(d->process.config, d->send->destination);
 	if (!d->destination) /* the manager knows it, or will in a moment: node/serve/schedule_deliver.c */
 		return CODE_CANCELLED;
-	ret = outbox_check(d->process.config->node.spool, d->view, d->send, &why);
+	ret = outbox_verify(d->process.config->node.spool, d->view, d->send, &why);
 	if (ret == -EBADMSG)
 		return make_again(d, why.msg);
 	if (ret < 0) {

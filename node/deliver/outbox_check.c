@@ -53,7 +53,7 @@ static int compare(const struct outbox *o, struct err *err)
 	return 0;
 }
 
-int outbox_check(const char *spool, const struct job_view *v, const struct job_send *send, struct err *err)
+int outbox_verify(const char *spool, const struct job_view *v, const struct job_send *send, struct err *err)
 {
 	size_t n = v->n_objects ? v->n_objects : 1;
 	struct outbox o = {.objects = calloc(n, sizeof(o.objects[0])),

@@ -129,7 +129,7 @@ int picture_read(const char *path, struct picture *ret_picture, struct err *err)
 	if (!f)
 		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	if (fread(mark, 1, sizeof(mark), f) == 0 || ferror(f))
-		rc = err_set(err, EBADMSG, "%s: the file is empty", path);
+		rc = err_set(err, EBADMSG, "%s: the file is empty or cannot be read", path);
 	else if (fseek(f, 0, SEEK_SET) < 0)
 		rc = err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
 	else if (!memcmp(mark, "\x89PNG\r\n\x1a\n", 8))

@@ -24,7 +24,7 @@ struct reconstruct_report {
 	bool is_series;
 	size_t n_objects;
 	struct reconstruct_object *objects;
-	char content[100];			    /* what was reconstructed, such as "47 planes of 280 angles" */
+	char content[100];			    /* the measured data, such as "47 planes of 280 angles" */
 	char unit[40], warnings[1024];		    /* for a series: unit of its values; sentences about them */
 	json_t *details;			    /* members of this kind of case only: {"bins": {...}} */
 	char device[96], profile[CONFIG_NAME_SIZE]; /* profile: for PET the scanner; "": not configured */

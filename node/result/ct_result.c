@@ -112,7 +112,7 @@ static int describe(struct ct_result *r, const float *volume, struct err *err)
 	slice_view_make(s->axis, &r->view);
 	choose_unit(r);
 	ct_result_series(s, r->info->protocol, r->series);
-	provenance_time(r->source, r->info->now, &r->now);
+	provenance_format_time(r->source, r->info->now, &r->now);
 	config_describe_protocol(r->info->protocol, r->protocol, sizeof(r->protocol));
 	ct_result_describe_beams(s, r->beams, sizeof(r->beams));
 	return 0;

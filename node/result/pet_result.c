@@ -111,7 +111,7 @@ static int describe(struct pet_result *r, struct err *err)
 	r->source = dicom_root(s->files[s->part[SINOGRAM_EMISSION].file[0]]);
 	slice_view_make(s->axis, &r->view);
 	pet_result_series(s, r->info->protocol, r->series);
-	provenance_time(r->source, r->info->now, &r->now);
+	provenance_format_time(r->source, r->info->now, &r->now);
 	config_describe_protocol(r->info->protocol, r->protocol, sizeof(r->protocol));
 	pet_result_describe_scanner(s, r->scanner, sizeof(r->scanner));
 	return 0;

@@ -118,7 +118,7 @@ static void describe(struct result *r)
 		seed_uid("frame of reference", exam, p, false, r->frame_of_reference);
 	config_describe_protocol(p, r->protocol, sizeof(r->protocol));
 	config_describe_profile(exam->profile, r->profile, sizeof(r->profile));
-	provenance_time(r->source, r->info->now, &r->now);
+	provenance_format_time(r->source, r->info->now, &r->now);
 	fill_derivation(r);
 }
 

@@ -225,7 +225,7 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 	return used > space ? used - space : 0;
 }
 
-bool retention_outbox_idle(const struct job_view *v)
+bool retention_never_sends(const struct job_view *v)
 {
 	return v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_CANCELLED ||
 	       v->state == JOB_CLEANED;
@@ -259,7 +259,7 @@ void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*b
 		const struct job_view *v = owner(jobs, e->d_name);
 		struct err err = {0};
 
-		if (!v || !retention_outbox_idle(v) || busy(ctx, v->id))
+		if (!v || !retention_never_sends(v) || busy(ctx, v->id))
 			continue;
 		if (folder_path(spool, "outbox", v->id, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
 			log_event(LOG_WARNING, "outbox-not-removed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));

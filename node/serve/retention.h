@@ -45,7 +45,7 @@ size_t retention_clean_unassigned(struct journal *j, const char *spool, int days
 
 /* Return true if this job will never send the files in its outbox, because it was cancelled, failed, is held or cleaned. A later
  * retry makes them again. */
-bool retention_outbox_idle(const struct job_view *v);
+bool retention_never_sends(const struct job_view *v);
 /* Remove the outbox of every such job, except those for which busy() returns true (a process may still use the files). Logs. */
 void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx);
 

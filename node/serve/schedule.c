@@ -76,7 +76,7 @@ static int refresh(struct schedule *s, double now)
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		struct job_view *v = s->jobs.list[i];
 
-		outbox_idle += retention_outbox_idle(v) ? (size_t)v->id : 0; /* another sum: other jobs */
+		outbox_idle += retention_never_sends(v) ? (size_t)v->id : 0; /* another sum: other jobs */
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
 	}

@@ -56,7 +56,7 @@ struct schedule {
 	uint64_t incoming;	   /* fingerprint of the arriving objects at the last check */
 	double incoming_since;	   /* time since when it is unchanged */
 	size_t quarantined;	   /* number of quarantined jobs already logged */
-	size_t outbox_idle;	   /* number of jobs with retention_outbox_idle() */
+	size_t outbox_idle;	   /* number of jobs with retention_never_sends() */
 	bool outbox_looked;	   /* their outboxes were cleaned */
 };
 

@@ -182,5 +182,5 @@ void serve_reload(struct serve *v, double clock)
 		process_stop(p, clock, SERVE_GRACE + 5);
 	}
 	serve_start_receiver(v, clock);
-	status_watch_configure(&v->status, config, &v->s.processes, clock);
+	status_watch_reload(&v->status, config, &v->s.processes, clock);
 }

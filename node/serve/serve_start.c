@@ -158,6 +158,6 @@ int serve_begin(struct serve *v, struct err *err)
 	if (ret < 0) /* the receiver refuses until there is space; what lies about is swept at another start */
 		log_event(LOG_CRIT, "sweep-failed", "reason=%s", log_quote(err->msg));
 	serve_start_receiver(v, clock_seconds());
-	status_watch_configure(&v->status, v->conf.config, &v->s.processes, clock_seconds());
+	status_watch_reload(&v->status, v->conf.config, &v->s.processes, clock_seconds());
 	return 0;
 }

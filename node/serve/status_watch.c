@@ -25,7 +25,7 @@ static void stop_listening(struct status_watch *w)
 	w->listen_fd = -1;
 }
 
-void status_watch_configure(struct status_watch *w, const struct config *config, struct process_table *all, double clock)
+void status_watch_reload(struct status_watch *w, const struct config *config, struct process_table *all, double clock)
 {
 	struct process *p = process_table_find(all, PROCESS_STATUS, 0, NULL);
 

@@ -15,8 +15,8 @@ struct status_watch {
 };
 
 void status_watch_begin(struct status_watch *w);
-/* After a configuration was read: a process with the earlier one ends. */
-void status_watch_configure(struct status_watch *w, const struct config *config, struct process_table *all, double clock);
+/* Apply a configuration that was read: end the process of the page, close or reopen its socket, plan a new process. */
+void status_watch_reload(struct status_watch *w, const struct config *config, struct process_table *all, double clock);
 /* Listen and start what is due. */
 void status_watch_step(struct status_watch *w, const struct config *config, const char *config_path, struct process_table *all,
 		       double clock);

@@ -44,7 +44,7 @@ out:
 	free(all);
 }
 
-void provenance_time(const struct dicom_item *source, double now, struct provenance_time *ret_time)
+void provenance_format_time(const struct dicom_item *source, double now, struct provenance_time *ret_time)
 {
 	time_t seconds = (time_t)now;
 	int micro = (int)((now - floor(now)) * 1e6);

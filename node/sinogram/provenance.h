@@ -13,7 +13,8 @@ void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_
 struct provenance_time {
 	char date[9], time[14], date_time[27];
 };
-void provenance_time(const struct dicom_item *source, double now, struct provenance_time *ret_time);
+/* Format now (s since the epoch) in the time zone of source; NULL or without one: the local time zone. */
+void provenance_format_time(const struct dicom_item *source, double now, struct provenance_time *ret_time);
 
 /* Copy patient, study, order, place and clinical trial byte for byte, with the character set. If the source has no Patient's Age,
  * compute it. */

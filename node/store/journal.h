@@ -37,7 +37,7 @@ struct instance_row {
 };
 
 enum classification {
-	CLASSIFIED_MEMBER = 1, /* belongs to job `job` */
+	CLASSIFIED_MEMBER = 1, /* belongs to a job */
 	CLASSIFIED_IGNORED,    /* not a kind of case that is reconstructed: kept, reason in the detail */
 	CLASSIFIED_REFUSED,    /* unreadable, or in an unsupported encoding: kept, reason in the detail */
 	CLASSIFIED_CONFLICT,   /* a UID that is stored already, with other content: kept */

@@ -168,7 +168,7 @@ int spool_commit(const char *spool, const char *name, int fd, char ret_file[128]
 	if (snprintf(part, sizeof(part), "incoming/%s", name) >= (int)sizeof(part) ||
 	    snprintf(file, sizeof(file), "instances/%s.dcm", name) >= (int)sizeof(file)) {
 		close(fd);
-		return err_set(err, ENAMETOOLONG, "spool: name of %zu characters", strlen(name));
+		return err_set(err, ENAMETOOLONG, "spool: name too long: %zu characters", strlen(name));
 	}
 	rc = join(from, spool, part, ".part", err);
 	if (rc == 0)

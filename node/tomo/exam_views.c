@@ -145,7 +145,7 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 	if (n < 2)
 		return err_set(err, EBADMSG, "1 projection: a tomosynthesis needs at least 2");
 	if (n > EXAM_VIEWS_MAX)
-		return err_set(err, EBADMSG, "%zu projections: more than %d are not read", n, EXAM_VIEWS_MAX);
+		return err_set(err, EBADMSG, "%zu projections: at most %d are allowed", n, EXAM_VIEWS_MAX);
 	if (exam->source != EXAM_MG_SERIES)
 		return 0;
 	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {

@@ -28,8 +28,9 @@ struct bead {
 	double fwhm;	 /* width along depth; NaN: too few slices, or no peak: at[2] is then the depth of a slice */
 };
 
-/* top: x, y and slice of the voxel to start with, the highest one; radius: about that of the detail. ret_profile: n[2] values
- * above the slices' medians, NaN where the line is outside the window. ENODATA: no value above the median near the line. */
+/* Locate a bead. top: x, y and slice of the voxel with the largest value, where the search starts; radius: of the bead, roughly.
+ * ret_profile: n[2] values above the slices' medians along the line of the head comment, NaN where it is outside the window.
+ * ENODATA: no value above the median near the line. */
 int bead_locate(const struct bead_window *w, const int top[3], double radius, struct bead *ret_bead, double *ret_profile,
 		struct err *err);
 

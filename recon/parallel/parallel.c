@@ -175,7 +175,7 @@ int parallel_reconstruct(const struct parallel_protocol *p, const struct paralle
 	if (r < 0)
 		return r;
 	if (session.work == PARALLEL_WORK_RULE)
-		parallel_rule_prepare(&session);
+		parallel_rule_scale(&session);
 	r = for_parts(&session, plan->part_slices, reconstruct_part, ret_volume, &setup, err);
 	if (r == 0 && ret_report)
 		*ret_report = (struct parallel_report){

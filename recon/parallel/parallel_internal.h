@@ -10,7 +10,7 @@
 
 enum parallel_work parallel_work_of(const struct parallel_protocol *p);
 
-/* Return the plan's grid with only n slices. */
+/* Return the plan's grid with n slices about z = 0. */
 struct grid parallel_grid(const struct grid *whole, int n);
 struct projection_spec parallel_spec(const struct parallel_protocol *p, enum parallel_work work, const struct scan *scan,
 				     const struct grid *grid, int first, int n_views);
@@ -40,6 +40,6 @@ void parallel_rows_clear(struct parallel_session *s);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
 void parallel_rule_clear(struct parallel_session *s);
-void parallel_rule_prepare(struct parallel_session *s); /* compute what all slices share; call it before the first part */
+void parallel_rule_scale(struct parallel_session *s); /* compute what all slices share; call it before the first part */
 
 #endif

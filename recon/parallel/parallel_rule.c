@@ -51,7 +51,7 @@ static double slice_sum(const struct parallel_session *s, int slice)
 	return sum;
 }
 
-void parallel_rule_prepare(struct parallel_session *s)
+void parallel_rule_scale(struct parallel_session *s)
 {
 	double sum = 0, level;
 
