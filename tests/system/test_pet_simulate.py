@@ -247,7 +247,7 @@ def check_same(folder, check):
     check(truth["study"] == study and all(ds.StudyInstanceUID == study for ds in sets), "--study")
     root = os.environ.get("TOMONODE_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
     with open(os.path.join(root, "docs", "pet-geometry.md"), encoding="utf-8") as f:
-        rows = re.findall(r"^\| (`.*?) \|", f.read().split("### What truth.json says")[1], re.M)
+        rows = re.findall(r"^\| (`.*?) \|", f.read().split("### truth.json")[1], re.M)
     documented = re.findall(r"`(\w+)`", " ".join(rows))
     missing = [k for k in [*first, *first["shapes"][0], *first["attenuation_shapes"][0]] if k not in documented]
     check(not missing, f"docs/pet-geometry.md lacks {missing}")

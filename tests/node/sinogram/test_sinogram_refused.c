@@ -112,7 +112,7 @@ static void test_object_refusals(void **state)
 		{SINOGRAM_CHUNK_INDEX, "UL", "1", EBADMSG, "index of the chunk (0071,1011) is 1; allowed: 0 to 0"},
 		{SINOGRAM_CHUNK_COUNT, "UL", "0", EBADMSG, "count of chunks (0071,1012) is 0"},
 		{SINOGRAM_CHUNK_COUNT, "UL", "4000000000", EBADMSG, "count of chunks (0071,1012) is 4000000000"},
-		{SINOGRAM_CHUNK_COUNT, "LO", "many", EBADMSG, "no number"},
+		{SINOGRAM_CHUNK_COUNT, "LO", "many", EBADMSG, "is not a number"},
 		{SINOGRAM_LENGTH, "UL", "4294967295", EBADMSG, "640 bytes in 1 chunks, but 4294967295 in the header"},
 		{SINOGRAM_LENGTH, "UL", "0", EBADMSG, "length of the data is 0"},
 		{SINOGRAM_LENGTH, "UL", "636", EBADMSG, "640 bytes in 1 chunks, but 636 in the header"},
