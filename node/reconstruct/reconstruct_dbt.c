@@ -72,8 +72,6 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 
 static int name_objects(const struct result_report *made, struct reconstruct_report *report, struct err *err)
 {
-	static const char *const kinds[] = {
-		[RESULT_SLICES] = "slices", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic"};
 	int rc = reconstruct_report_make_room(report, made->n_objects, err);
 
 	for (size_t i = 0; rc == 0 && i < made->n_objects; i++) {
@@ -84,7 +82,7 @@ static int name_objects(const struct result_report *made, struct reconstruct_rep
 		memcpy(o->sop_instance, from->sop_instance, sizeof(o->sop_instance));
 		memcpy(o->sop_class, from->sop_class, sizeof(o->sop_class));
 		memcpy(o->series, from->series, sizeof(o->series));
-		o->kind = kinds[from->kind];
+		o->kind = from->name;
 		o->bytes = (int64_t)from->bytes;
 	}
 	return rc;

@@ -21,8 +21,8 @@ enum result_kind {
 	RESULT_SLICES,
 	RESULT_SLABS,
 	RESULT_SYNTHETIC,
+	RESULT_OBJECTS_MAX, /* how many there are */
 };
-#define RESULT_OBJECTS_MAX 3
 
 struct result_info {
 	const struct protocol_conf *protocol;
@@ -32,6 +32,7 @@ struct result_info {
 };
 
 struct result_object {
+	const char *name; /* of its type: "slices", "slabs", "synthetic" */
 	enum result_kind kind;
 	char file[64]; /* file name inside the folder; the same object always has the same name */
 	char sop_instance[DICOM_UID_SIZE], sop_class[DICOM_UID_SIZE], series[DICOM_UID_SIZE];

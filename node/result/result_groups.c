@@ -150,9 +150,9 @@ static void fill_frame(const struct result *r, int slice, bool even, struct item
 	if (!even)
 		fill_measures(r, slice, false, &f);
 	item = item_begin(&f, TAG_X_RAY_3D_FRAME_TYPE_SEQUENCE);
-	item_put_text(&item, TAG_FRAME_TYPE, result_image_type(r));
+	item_put_text(&item, TAG_FRAME_TYPE, r->type->image_type);
 	item_put_text(&item, TAG_PIXEL_PRESENTATION, "MONOCHROME");
-	item_put_text(&item, TAG_VOLUMETRIC_PROPERTIES, result_volumetric_properties(r));
+	item_put_text(&item, TAG_VOLUMETRIC_PROPERTIES, r->type->volumetric);
 	item_put_text(&item, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE, result_calculation_technique(r));
 	item_put_int(&item, TAG_RECONSTRUCTION_INDEX, 1);
 	item_end(&f, &item);

@@ -10,30 +10,16 @@
 /* Attributes of mammographic images, copied in addition to those of every object. */
 static const uint32_t copied[] = {TAG_PARTIAL_VIEW, TAG_PARTIAL_VIEW_DESCRIPTION, TAG_BREAST_IMPLANT_PRESENT};
 
-const char *result_image_type(const struct result *r)
-{
-	/* Value 4: for a 2-D view in a mammogram class, see PS3.3 C.8.11.7.1.4; for X-Ray 3D it is NONE (C.8.21.1.1.1.4). */
-	return r->kind == RESULT_SYNTHETIC ? "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D"
-					   : "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE";
-}
-
-const char *result_volumetric_properties(const struct result *r)
-{
-	return r->kind == RESULT_SLICES ? "VOLUME" : "SAMPLED"; /* PS3.3 C.8.21.1.1.2, notes 1 to 3 */
-}
-
 const char *result_calculation_technique(const struct result *r)
 {
 	/* PS3.3 C.8.21.1.1.3, notes 1 and 2 */
-	return r->kind == RESULT_SLABS && r->info->protocol->slab_mode == SLAB_MAXIMUM ? "MAX_IP" : "TOMOSYNTHESIS";
+	return r->slabs.mode == SLABS_MAXIMUM ? "MAX_IP" : "TOMOSYNTHESIS";
 }
 
 /* Write the series. Its number is the source's, followed by a digit for the view: right and left CC, right and left MLO. Each
  * kind of object has its own thousand. */
 static void fill_series(const struct result *r, struct item_writer *w)
 {
-	static const char *const what[] = {
-		[RESULT_SLICES] = "tomosynthesis", [RESULT_SLABS] = "slabs", [RESULT_SYNTHETIC] = "synthetic view"};
 	const struct protocol_conf *p = r->info->protocol;
 	char description[128], text[192];
 	long number = 0;
@@ -45,9 +31,9 @@ static void fill_series(const struct result *r, struct item_writer *w)
 	if (p->description[0] && r->kind == RESULT_SLICES)
 		snprintf(description, sizeof(description), "%.64s", p->description);
 	else if (p->description[0])
-		snprintf(description, sizeof(description), "%.48s %s", p->description, what[r->kind]);
+		snprintf(description, sizeof(description), "%.48s %s", p->description, r->type->title);
 	else
-		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, what[r->kind],
+		snprintf(description, sizeof(description), "%c %s %s %.30s", r->exam->laterality, r->exam->view, r->type->title,
 			 p->name);
 	if (result_is_partial(r->exam)) { /* at the beginning, where it is never cut off */
 		snprintf(text, sizeof(text), "%d of %ld projections: %s", r->exam->n_views, r->exam->announced, description);
@@ -97,7 +83,7 @@ static void fill_image(const struct result *r, struct item_writer *w)
 		{TAG_BITS_STORED, 16},	       {TAG_HIGH_BIT, 15},	   {TAG_INSTANCE_NUMBER, 1},
 	};
 
-	item_put_text(w, TAG_IMAGE_TYPE, result_image_type(r));
+	item_put_text(w, TAG_IMAGE_TYPE, r->type->image_type);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		item_put_text(w, texts[i].tag, texts[i].text);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -114,7 +100,7 @@ static void fill_image(const struct result *r, struct item_writer *w)
 static void fill_volume(const struct result *r, struct item_writer *w)
 {
 	item_put_text(w, TAG_PIXEL_PRESENTATION, "MONOCHROME");
-	item_put_text(w, TAG_VOLUMETRIC_PROPERTIES, result_volumetric_properties(r));
+	item_put_text(w, TAG_VOLUMETRIC_PROPERTIES, r->type->volumetric);
 	item_put_text(w, TAG_VOLUME_BASED_CALCULATION_TECHNIQUE, result_calculation_technique(r));
 	item_put_text(w, TAG_CONTENT_QUALIFICATION, "RESEARCH");
 	item_put_int(w, TAG_NUMBER_OF_FRAMES, r->n_planes);
@@ -131,7 +117,7 @@ void result_fill_header(const struct result *r, struct item_writer *root)
 	provenance_fill_equipment(root);
 	fill_view(r, root);
 	fill_image(r, root);
-	if (r->kind == RESULT_SYNTHETIC)
+	if (r->type->is_view)
 		result_fill_view(r, root);
 	else
 		fill_volume(r, root);

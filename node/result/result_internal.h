@@ -32,11 +32,33 @@ struct volume_summary {
 	double window_top;	     /* upper end of the range for maxima over slices */
 };
 
+/* Frames that are computed over several slices each. */
+struct result_slabs {
+	enum slabs_mode mode;	/* 0: none */
+	double thickness, step; /* mm */
+};
+
+/* What differs between the types of object. */
+struct result_type {
+	const char *name;				 /* in the journal and in --json */
+	const char *title;				 /* in the description of its series */
+	const char *seed;				 /* in the texts that its UIDs are computed from */
+	const char *file;				 /* in the name of its file */
+	const char *sop_class, *image_type, *volumetric; /* (0008,0016), (0008,0008), (0008,9206) */
+	bool is_view; /* a mammogram: one frame without a position along z, known after the last slice */
+	/* Of a type whose frames are slabs: which ones; false: the protocol does not request it. NULL: they are the slices, or a
+	 * view. */
+	bool (*slabs)(const struct result_info *info, struct result_slabs *ret);
+};
+extern const struct result_type result_types[RESULT_OBJECTS_MAX];
+
 /* One object that is being written. */
 struct result {
 	const struct exam *exam;
 	const struct result_info *info;
 	enum result_kind kind;
+	const struct result_type *type;
+	struct result_slabs slabs;
 	struct plane *planes; /* [n_planes]; NULL: a synthetic view, which has no position along z */
 	int n_planes;
 	const struct dicom_item *source; /* root of the first view's object */
@@ -62,10 +84,10 @@ struct result_pipeline {
 	struct dbt_session *session;
 	struct thread_pool *pool;
 	struct frames *frames;
-	struct dicom_writer *slice_writer, *slab_writer;
-	struct slabs *slabs;	     /* NULL: none */
-	struct synthetic *synthetic; /* NULL: none */
-	double seconds_waited;	     /* time spent waiting for slices, s */
+	struct dicom_writer *writer[RESULT_OBJECTS_MAX]; /* of the slices and of slabs */
+	struct slabs *slabs[RESULT_OBJECTS_MAX];	 /* NULL: none of this type */
+	struct synthetic *synthetic;			 /* NULL: none */
+	double seconds_waited;				 /* time spent waiting for slices, s */
 };
 int result_pipeline_run(struct result_pipeline *f, struct err *err);
 /* result_values.c: convert a plane to stored values, with rows and columns in the order of the source's images. */
@@ -73,9 +95,7 @@ void result_store(struct result_pipeline *f, const float *plane, double offset, 
 
 /* result_header.c: write all root attributes except functional groups and provenance. */
 void result_fill_header(const struct result *r, struct item_writer *root);
-/* Return the values that depend on the kind: Image Type, Volumetric Properties, Volume Based Calculation Technique. */
-const char *result_image_type(const struct result *r);
-const char *result_volumetric_properties(const struct result *r);
+/* Return the Volume Based Calculation Technique. */
 const char *result_calculation_technique(const struct result *r);
 /* result_groups.c: write shared and per-frame functional groups, and dimensions. */
 void result_fill_groups(const struct result *r, struct item_writer *root);

@@ -134,15 +134,18 @@ static bool submit(struct result_pipeline *f, const float *plane, struct dicom_w
 /* Use one slice. Returns 1; 0: an earlier frame could not be written, see frames_finish(); negative: another error. */
 static int use_slice(struct result_pipeline *f, const float *slice, struct err *err)
 {
-	const float *slab = NULL;
 	int rc = 0;
 
-	if (!submit(f, slice, f->slice_writer))
+	if (!submit(f, slice, f->writer[RESULT_SLICES]))
 		return 0;
-	if (f->slabs)
-		rc = slabs_add(f->slabs, slice, &slab, err);
-	if (rc == 0 && slab && !submit(f, slab, f->slab_writer))
-		return 0;
+	for (int i = 0; rc == 0 && i < RESULT_OBJECTS_MAX; i++) {
+		const float *slab = NULL;
+
+		if (f->slabs[i])
+			rc = slabs_add(f->slabs[i], slice, &slab, err);
+		if (rc == 0 && slab && !submit(f, slab, f->writer[i]))
+			return 0;
+	}
 	if (rc == 0 && f->synthetic)
 		rc = synthetic_add(f->synthetic, slice, err);
 	return rc < 0 ? rc : 1;

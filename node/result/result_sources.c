@@ -89,9 +89,9 @@ void result_fill_reconstruction_code(const struct result *r, struct item_writer 
 
 void result_fill_further_code(const struct result *r, struct item_writer *w)
 {
-	bool maximum = r->kind == RESULT_SLABS && r->info->protocol->slab_mode == SLAB_MAXIMUM;
+	bool maximum = r->slabs.mode == SLABS_MAXIMUM;
 
-	if (r->kind == RESULT_SYNTHETIC)
+	if (r->type->is_view)
 		item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, "113074", "DCM", "Volume rendering");
 	else
 		item_put_code(w, TAG_DERIVATION_CODE_SEQUENCE, maximum ? "113078" : "113049", "DCM",
@@ -127,7 +127,7 @@ void result_fill_sources(const struct result *r, struct item_writer *root)
 	char recipe[1025];
 
 	fill_series_reference(r, root);
-	if (r->kind != RESULT_SYNTHETIC)
+	if (!r->type->is_view)
 		fill_reconstruction(r, root);
 	describe_recipe(r, recipe, sizeof(recipe));
 	provenance_fill_contributing_equipment(r->source, &r->now, recipe, root);

@@ -32,15 +32,12 @@ static void seed_uid(const char *what, const struct exam *exam, const struct pro
 	provenance_uid(text, exam->files, sources ? exam->n_files : 0, ret_uid);
 }
 
-static const char *const names[] = {
-	[RESULT_SLICES] = "", [RESULT_SLABS] = " of slabs", [RESULT_SYNTHETIC] = " of synthetic view"};
-
 void result_uid(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
 		char ret_uid[DICOM_UID_SIZE])
 {
 	char what[64];
 
-	snprintf(what, sizeof(what), "instance%s", names[kind]);
+	snprintf(what, sizeof(what), "instance%s", result_types[kind].seed);
 	seed_uid(what, exam, protocol, true, ret_uid);
 }
 
@@ -49,16 +46,8 @@ void result_series(const struct exam *exam, const struct protocol_conf *protocol
 {
 	char what[64];
 
-	snprintf(what, sizeof(what), "series%s", names[kind]);
+	snprintf(what, sizeof(what), "series%s", result_types[kind].seed);
 	seed_uid(what, exam, protocol, false, ret_uid);
-}
-
-/* Return the step of slabs in mm; it cannot be smaller than that of slices. */
-static double slab_step(const struct result_info *info)
-{
-	const struct protocol_conf *p = info->protocol;
-
-	return p->slab_step > 0 ? p->slab_step : fmax(p->slab_thickness / 2, info->plan->grid.h[2]);
 }
 
 static void fill_derivation(struct result *r)
@@ -68,10 +57,10 @@ static void fill_derivation(struct result *r)
 	const struct grid *g = &r->info->plan->grid;
 	char further[128] = "", of[40] = "";
 
-	if (r->kind == RESULT_SLABS)
+	if (r->slabs.mode)
 		snprintf(further, sizeof(further), " %s of slices over %g mm, every %g mm.",
-			 p->slab_mode == SLAB_MAXIMUM ? "Maximum" : "Mean", p->slab_thickness, slab_step(r->info));
-	else if (r->kind == RESULT_SYNTHETIC)
+			 r->slabs.mode == SLABS_MAXIMUM ? "Maximum" : "Mean", r->slabs.thickness, r->slabs.step);
+	else if (r->type->is_view)
 		snprintf(further, sizeof(further),
 			 " Synthetic view: integral of the slices, details under %g mm enhanced; no exposure of its own.",
 			 SYNTHETIC_CONF.blur);
@@ -105,10 +94,10 @@ static void describe(struct result *r)
 	const struct protocol_conf *p = r->info->protocol;
 
 	r->source = dicom_root(exam->files[exam->views[0].file]);
-	r->step = p->stored_step * (r->kind == RESULT_SYNTHETIC ? RESULT_VIEW_LENGTH : 1);
-	r->offset = p->stored_offset * (r->kind == RESULT_SYNTHETIC ? RESULT_VIEW_LENGTH : 1);
+	r->step = p->stored_step * (r->type->is_view ? RESULT_VIEW_LENGTH : 1);
+	r->offset = p->stored_offset * (r->type->is_view ? RESULT_VIEW_LENGTH : 1);
 	r->window_lo = r->summary.window_lo;
-	r->window_hi = r->kind == RESULT_SLABS && p->slab_mode == SLAB_MAXIMUM ? r->summary.window_top : r->summary.window_hi;
+	r->window_hi = r->slabs.mode == SLABS_MAXIMUM ? r->summary.window_top : r->summary.window_hi;
 	result_uid(exam, p, r->kind, r->sop_instance);
 	result_series(exam, p, r->kind, r->series);
 	result_uid(exam, p, RESULT_SLICES, r->slices);
@@ -125,18 +114,17 @@ static void describe(struct result *r)
 /* Make the file name, which is always the same for the same object. */
 static int name_object(struct making *m, const char *folder, struct err *err)
 {
-	static const char *const parts[] = {[RESULT_SLICES] = "", [RESULT_SLABS] = "slabs-", [RESULT_SYNTHETIC] = "view-"};
 	const struct result *r = &m->r;
 	char digest[65], file[sizeof(m->object.file)];
 
 	dicom_sha256(r->sop_instance, strlen(r->sop_instance), digest);
-	snprintf(file, sizeof(file), "%c-%s-%s%.16s.dcm", r->exam->laterality, r->exam->view, parts[r->kind], digest);
+	snprintf(file, sizeof(file), "%c-%s-%s%.16s.dcm", r->exam->laterality, r->exam->view, r->type->file, digest);
 	m->object.kind = r->kind;
+	m->object.name = r->type->name;
 	memcpy(m->object.file, file, sizeof(file));
 	memcpy(m->object.sop_instance, r->sop_instance, sizeof(m->object.sop_instance));
 	memcpy(m->object.series, r->series, sizeof(m->object.series));
-	snprintf(m->object.sop_class, sizeof(m->object.sop_class), "%s",
-		 r->kind == RESULT_SYNTHETIC ? RESULT_CLASS_VIEW : RESULT_CLASS);
+	snprintf(m->object.sop_class, sizeof(m->object.sop_class), "%s", r->type->sop_class);
 	if (snprintf(m->path, sizeof(m->path), "%s/%s", folder, file) >= (int)sizeof(m->path))
 		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
 	return 0;
@@ -153,10 +141,10 @@ static int open_object(struct making *m, struct err *err)
 		return rc;
 	root.item = dicom_root(file);
 	result_fill_header(&m->r, &root);
-	if (m->r.kind != RESULT_SYNTHETIC)
+	if (!m->r.type->is_view)
 		result_fill_groups(&m->r, &root);
 	result_fill_sources(&m->r, &root);
-	if (m->r.kind != RESULT_SYNTHETIC)
+	if (!m->r.type->is_view)
 		result_fill_acquisition(&m->r, &root);
 	rc = root.rc;
 	if (rc >= 0)
@@ -196,11 +184,12 @@ static int open_pipeline(struct result_pipeline *f, struct err *err)
 {
 	const struct protocol_conf *p = f->info->protocol;
 	const struct grid *g = &f->info->plan->grid;
+	struct result_slabs slabs;
 	int rc = 0;
 
-	if (p->slab_thickness > 0)
-		rc = slabs_open(p->slab_mode == SLAB_MAXIMUM ? SLABS_MAXIMUM : SLABS_MEAN, p->slab_thickness, slab_step(f->info),
-				g, &f->slabs, err);
+	for (int i = 0; rc == 0 && i < RESULT_OBJECTS_MAX; i++)
+		if (result_types[i].slabs && result_types[i].slabs(f->info, &slabs))
+			rc = slabs_open(slabs.mode, slabs.thickness, slabs.step, g, &f->slabs[i], err);
 	if (rc == 0 && p->synthetic)
 		rc = synthetic_open(&SYNTHETIC_CONF, g, &f->synthetic, err);
 	if (rc == 0)
@@ -215,15 +204,15 @@ static int list_planes(const struct result_pipeline *f, struct result *r, struct
 {
 	const struct grid *g = &f->info->plan->grid;
 
-	r->n_planes = r->kind == RESULT_SLABS ? slabs_count(f->slabs) : g->n[2];
+	r->n_planes = r->slabs.mode ? slabs_count(f->slabs[r->kind]) : g->n[2];
 	r->planes = calloc((size_t)r->n_planes, sizeof(*r->planes));
 	if (!r->planes)
 		return err_set(err, ENOMEM, "no memory for %d planes", r->n_planes);
 	for (int k = 0; k < r->n_planes; k++) {
 		double lo = g->lo[2] + k * g->h[2], hi = lo + g->h[2];
 
-		if (r->kind == RESULT_SLABS) {
-			struct slabs_range range = slabs_range(f->slabs, k);
+		if (r->slabs.mode) {
+			struct slabs_range range = slabs_range(f->slabs[r->kind], k);
 
 			lo = range.z[0];
 			hi = range.z[1];
@@ -238,13 +227,16 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 	struct making *m = &w->objects[kind];
 	int rc = 0;
 
-	m->r = (struct result){.exam = w->flow.exam, .info = w->flow.info, .kind = kind, .summary = w->summary};
+	m->r = (struct result){
+		.exam = w->flow.exam, .info = w->flow.info, .kind = kind, .type = &result_types[kind], .summary = w->summary};
+	if (m->r.type->slabs)
+		m->r.type->slabs(m->r.info, &m->r.slabs);
 	describe(&m->r);
-	if (kind != RESULT_SYNTHETIC)
+	if (!m->r.type->is_view)
 		rc = list_planes(&w->flow, &m->r, err);
 	if (rc == 0)
 		rc = name_object(m, w->folder, err);
-	if (rc == 0 && kind != RESULT_SYNTHETIC) /* its window is known only at the end */
+	if (rc == 0 && !m->r.type->is_view) /* its window is known only at the end */
 		rc = open_object(m, err);
 	return rc;
 }
@@ -262,14 +254,11 @@ static int begin(struct work *w, struct err *err)
 	w->report.below = w->summary.below;
 	w->report.above = w->summary.above;
 	rc = open_pipeline(&w->flow, err);
-	if (rc == 0)
-		rc = begin_object(w, RESULT_SLICES, err);
-	if (rc == 0 && w->flow.slabs)
-		rc = begin_object(w, RESULT_SLABS, err);
-	if (rc == 0 && w->flow.synthetic)
-		rc = begin_object(w, RESULT_SYNTHETIC, err);
-	w->flow.slice_writer = w->objects[RESULT_SLICES].writer;
-	w->flow.slab_writer = w->objects[RESULT_SLABS].writer;
+	for (int i = 0; rc == 0 && i < RESULT_OBJECTS_MAX; i++) {
+		if (i == RESULT_SLICES || w->flow.slabs[i] || (result_types[i].is_view && w->flow.synthetic))
+			rc = begin_object(w, (enum result_kind)i, err);
+		w->flow.writer[i] = w->objects[i].writer;
+	}
 	return rc;
 }
 
@@ -320,10 +309,10 @@ static void clean_up(struct work *w, bool failed)
 	struct result_pipeline *f = &w->flow;
 
 	f->synthetic = synthetic_close(f->synthetic);
-	f->slabs = slabs_close(f->slabs);
 	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++) {
 		struct making *m = &w->objects[i];
 
+		slabs_close(f->slabs[i]);
 		dicom_writer_abort(m->writer);
 		free(m->r.planes);
 		if (failed && m->published)
@@ -334,13 +323,16 @@ static void clean_up(struct work *w, bool failed)
 int result_check(const struct protocol_conf *protocol, const struct dbt_plan *plan, struct err *err)
 {
 	struct result_info info = {.protocol = protocol, .plan = plan};
-	struct slabs *slabs = NULL;
-	int rc;
+	int rc = 0;
 
-	if (!(protocol->slab_thickness > 0))
-		return 0;
-	rc = slabs_open(SLABS_MEAN, protocol->slab_thickness, slab_step(&info), &plan->grid, &slabs, err);
-	slabs_close(slabs);
+	for (int i = 0; rc == 0 && i < RESULT_OBJECTS_MAX; i++) {
+		struct result_slabs wanted;
+		struct slabs *slabs = NULL;
+
+		if (result_types[i].slabs && result_types[i].slabs(&info, &wanted))
+			rc = slabs_open(wanted.mode, wanted.thickness, wanted.step, &plan->grid, &slabs, err);
+		slabs_close(slabs);
+	}
 	return rc;
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* result_types.c - the types of object that a tomosynthesis can have as its result, in the order of enum result_kind. */
+#include <math.h>
+
+#include "node/result/result_internal.h"
+
+/* The step of slabs cannot be smaller than that of slices. */
+static bool thick_slabs(const struct result_info *info, struct result_slabs *ret)
+{
+	const struct protocol_conf *p = info->protocol;
+
+	*ret = (struct result_slabs){
+		.mode = p->slab_mode == SLAB_MAXIMUM ? SLABS_MAXIMUM : SLABS_MEAN,
+		.thickness = p->slab_thickness,
+		.step = p->slab_step > 0 ? p->slab_step : fmax(p->slab_thickness / 2, info->plan->grid.h[2]),
+	};
+	return p->slab_thickness > 0;
+}
+
+/* Image Type, value 4: for a 2-D view in a mammogram class, see PS3.3 C.8.11.7.1.4; for X-Ray 3D it is NONE (C.8.21.1.1.1.4).
+ * Volumetric Properties: C.8.21.1.1.2, notes 1 to 3. */
+const struct result_type result_types[RESULT_OBJECTS_MAX] = {
+	[RESULT_SLICES] =
+		{
+			.name = "slices",
+			.title = "tomosynthesis",
+			.seed = "",
+			.file = "",
+			.sop_class = RESULT_CLASS,
+			.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE",
+			.volumetric = "VOLUME",
+		},
+	[RESULT_SLABS] =
+		{
+			.name = "slabs",
+			.title = "slabs",
+			.seed = " of slabs",
+			.file = "slabs-",
+			.sop_class = RESULT_CLASS,
+			.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\NONE",
+			.volumetric = "SAMPLED",
+			.slabs = thick_slabs,
+		},
+	[RESULT_SYNTHETIC] =
+		{
+			.name = "synthetic",
+			.title = "synthetic view",
+			.seed = " of synthetic view",
+			.file = "view-",
+			.sop_class = RESULT_CLASS_VIEW,
+			.image_type = "DERIVED\\PRIMARY\\TOMOSYNTHESIS\\GENERATED_2D",
+			.volumetric = "SAMPLED",
+			.is_view = true,
+		},
+};
