@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     -h | --help)
-        sed -n '2,6s/^# \{0,1\}//p' "$0"
+        sed -n '3,7s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     -*)

@@ -8,7 +8,7 @@
 # because a build with sanitizers has no sandbox. The files of a failed test are kept.
 # Exit code: the command's; 66 if it passed or was skipped, and there are reports.
 set -uo pipefail
-[ $# -ge 3 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# -ge 3 ] || { sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 2; }
 folder=$1/${2//\//_}
 shift 2
 rm -rf "$folder"

@@ -55,7 +55,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     -h | --help)
-        sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"
+        sed -n '3,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"
         exit 0
         ;;
     *)

@@ -15,7 +15,7 @@ while [ $# -gt 1 ]; do
     esac
     shift 2
 done
-[ $# -eq 0 ] || { sed -n '4,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -eq 0 ] || { sed -n '5,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 top=$(cd "$(dirname "$0")/../.." && pwd)
 [ ! -x "$top/bin/tomonode" ] || TOMONODE=$top/bin/tomonode
 export TOMONODE=${TOMONODE:-$top/build/release/tomonode} PYTHONUNBUFFERED=1
