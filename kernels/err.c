@@ -38,7 +38,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 	return -code;
 }
 
-int err_within(struct err *err, const char *fmt, ...)
+int err_prefix(struct err *err, const char *fmt, ...)
 {
 	char where[sizeof(err->msg)];
 	char what[sizeof(err->msg)];

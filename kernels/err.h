@@ -20,7 +20,7 @@ struct err {
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Prepend "WHERE: " to the stored sentence. Return -err->code, or -EIO if err is NULL or empty. */
-int err_within(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Turn text from outside (values from files, file names) into one line of valid UTF-8, in place: replace control characters and
  * invalid bytes by '?'. Every err->msg is cleaned in this way, because it goes into logs, the journal and JSON. */

@@ -97,22 +97,22 @@ static inline TOMONODE_HD int path_joseph(const struct scan *scan, const struct 
 					  struct path_step *ret_step, struct path *ret_path)
 {
 	double r = scan->radius[v], c = view->turn[0], s = view->turn[1], reach = scan_reach(scan, v);
-	int lead = fabs(s) > fabs(c) ? 0 : 1, other = 1 - lead; /* the path has the direction (-s, c) */
-	double along = lead ? c : -s, across = lead ? -s : c;
-	double dt = g->h[lead] / along, from = lead ? r * s : r * c, beside = lead ? r * c : r * s;
-	double t0 = (g->lo[lead] + 0.5 * g->h[lead] - from) / along;
+	int main_axis = fabs(s) > fabs(c) ? 0 : 1, cross_axis = 1 - main_axis; /* the path has the direction (-s, c) */
+	double along = main_axis ? c : -s, across = main_axis ? -s : c;
+	double dt = g->h[main_axis] / along, from = main_axis ? r * s : r * c, beside = main_axis ? r * c : r * s;
+	double t0 = (g->lo[main_axis] + 0.5 * g->h[main_axis] - from) / along;
 	int n = 0, first = 0;
 
 	ret_path->dt = (float)dt;
-	ret_path->neighbour = other == 0 ? 1 : g->n[0];
+	ret_path->neighbour = cross_axis == 0 ? 1 : g->n[0];
 	ret_path->t = 0;
 	if (!(reach > 0))
 		return 0;
-	for (int k = 0; k < g->n[lead]; k++) {
-		double t = t0 + k * dt, u = (beside + t * across - g->lo[other]) / g->h[other] - 0.5;
+	for (int k = 0; k < g->n[main_axis]; k++) {
+		double t = t0 + k * dt, u = (beside + t * across - g->lo[cross_axis]) / g->h[cross_axis] - 0.5;
 		int i;
 
-		if (fabs(t) > reach || u < -0.5 || u >= g->n[other] - 0.5) {
+		if (fabs(t) > reach || u < -0.5 || u >= g->n[cross_axis] - 0.5) {
 			if (n)
 				break;
 			continue;
@@ -120,9 +120,9 @@ static inline TOMONODE_HD int path_joseph(const struct scan *scan, const struct 
 		if (n == 0)
 			first = k;
 		i = (int)floor(u);
-		i = i < 0 ? 0 : i > g->n[other] - 2 ? g->n[other] - 2 : i;
+		i = i < 0 ? 0 : i > g->n[cross_axis] - 2 ? g->n[cross_axis] - 2 : i;
 		u -= i;
-		ret_step[n].column = lead ? k * g->n[0] + i : i * g->n[0] + k;
+		ret_step[n].column = main_axis ? k * g->n[0] + i : i * g->n[0] + k;
 		ret_step[n].t = (float)(u < 0 ? 0 : u > 1 ? 1 : u);
 		n++;
 	}

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #define PLANES_MAX 65535
-#define SAME 1e-6 /* mm: a smaller difference of distances counts as none */
+#define DISTANCE_TOL 1e-6 /* mm: a smaller difference of distances counts as none */
 
 static int check_rays(const struct scan *s, struct err *err)
 {
@@ -82,7 +82,7 @@ int planes_group(const struct scan *scan, struct plane_group *ret_group)
 		double pitch = u + 1 < scan->n_u && p[1].rise == p->rise ? p[1].z - p->z : 0;
 
 		for (end = u + 1; end < scan->n_u && scan->planes[end].rise == p->rise; end++)
-			if (fabs(scan->planes[end].z - (p->z + (end - u) * pitch)) > SAME)
+			if (fabs(scan->planes[end].z - (p->z + (end - u) * pitch)) > DISTANCE_TOL)
 				break;
 		if (ret_group)
 			ret_group[n] = (struct plane_group){u, end - u, p->z, pitch, p->rise};

@@ -282,7 +282,7 @@ int Walker::sequence(const Element &e, uint64_t end, Mode mode, unsigned depth, 
 		} else {
 			r = fits(item, stop);
 			if (r < 0) {
-				err_within(err_, "%s at offset %llu, item %zu", tag_name(e.tag).c_str(), (unsigned long long)e.at,
+				err_prefix(err_, "%s at offset %llu, item %zu", tag_name(e.tag).c_str(), (unsigned long long)e.at,
 					   n_items);
 				return r;
 			}
@@ -308,7 +308,7 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 				       tag_name(e.tag).c_str(), (unsigned long long)e.at, i);
 		r = header(at, end, explicit_le, &item);
 		if (r < 0) {
-			err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+			err_prefix(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
 			return r;
 		}
 		if (item.tag == tag_sequence_end && item.length == 0)
@@ -320,7 +320,7 @@ int Walker::fragments(const Element &e, uint64_t end, std::vector<Span> *ret_fra
 				       (unsigned long)item.length, (unsigned long long)at);
 		r = fits(item, end);
 		if (r < 0) {
-			err_within(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
+			err_prefix(err_, "%s, fragment %zu", tag_name(e.tag).c_str(), i);
 			return r;
 		}
 		r = count_one(e);
@@ -518,7 +518,7 @@ int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout 
 		    .dataset(layout.dataset, layout.end, false, {layout.explicit_vr, layout.big_endian}, 0, &next);
 	if (r < 0) {
 		if (deflated)
-			err_within(err, "inflated data set");
+			err_prefix(err, "inflated data set");
 		return r;
 	}
 	*ret_layout = std::move(layout);

@@ -64,7 +64,7 @@ struct item_writer item_begin(struct item_writer *w, uint32_t sequence)
 	if (w->rc >= 0) {
 		inner.item = dicom_add_item(w->item, sequence, w->err);
 		if (!inner.item)
-			inner.rc = err_within(w->err, "sequence %s", tag_text(sequence));
+			inner.rc = err_prefix(w->err, "sequence %s", tag_text(sequence));
 	}
 	return inner;
 }

@@ -230,7 +230,7 @@ int decode_frame(const struct dicom_file *file, const struct dicom_pixel_info *i
 	else if (r == 0)
 		r = decode_jpeg(bytes, xfer, info, ret_values, err);
 	if (r < 0)
-		err_within(err, "frame %ld", frame);
+		err_prefix(err, "frame %ld", frame);
 	return r;
 }
 

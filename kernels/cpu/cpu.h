@@ -110,12 +110,12 @@ struct projection {
 	struct cpu_lines *lines; /* stacks with PATHS, JOSEPH or SAMPLED, else NULL */
 	/* the members below: PROJECTION_SLICES only */
 	int blocks_u, blocks_x;
-	int pad_u, pad_x;	 /* zeros on either side of a row of bins and of a row of voxels, floats */
-	int foot_u, foot_v;	 /* largest size of a back tile's shadow on the detector, bins */
-	size_t thread_floats;	 /* scratch of one thread, floats */
-	struct cpu_slice *slice; /* n_views * n_z elements */
-	struct cpu_block *block; /* storage of the blocks that the slices point to */
-	float *len_u, *len_v;	 /* n_views rows of n_u and of n_v floats: see slice_length_u() */
+	int pad_u, pad_x;	      /* zeros on either side of a row of bins and of a row of voxels, floats */
+	int footprint_u, footprint_v; /* largest size of a back tile's footprint on the detector, bins */
+	size_t thread_floats;	      /* scratch of one thread, floats */
+	struct cpu_slice *slice;      /* n_views * n_z elements */
+	struct cpu_block *block;      /* storage of the blocks that the slices point to */
+	float *len_u, *len_v;	      /* n_views rows of n_u and of n_v floats: see slice_length_u() */
 };
 
 /* Arguments of a back pass: num = A'q and den = A'd, or an update of x without storing them. */
@@ -243,10 +243,10 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f);
 void cpu_slices_back(struct projection *a, const struct cpu_back *b);
 
 /* cpu_slices_tables.c */
-void cpu_slices_shape(struct projection *a);	     /* tiles, padding, shadow, scratch; allocates nothing */
+void cpu_slices_shape(struct projection *a);	     /* tiles, padding, footprint, scratch; allocates nothing */
 size_t cpu_slices_bytes(const struct projection *a); /* bytes of the tables; call cpu_slices_shape() first */
 int cpu_slices_tables(struct projection *a, struct err *err);
-struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end,
-			   int n); /* bins 0..n-1 that touch the voxels [first, end) */
+struct cpu_span cpu_footprint(const struct slice_map *map, int axis, int first, int end,
+			      int n); /* bins 0..n-1 that touch the voxels [first, end) */
 
 #endif

@@ -4,7 +4,7 @@
  * Forward: a unit of work is a tile of bins; one ray, one sum in double. Back: a unit of work is a tile of voxel columns; one
  * thread walks every ray that crosses it, restricted to the tile. The planes keep their numbers, so a voxel gets the same lengths
  * as in a walk through the whole volume, and its sum is added in the order of the bins whatever the tile or thread: no atomics,
- * and bitwise the same result in every run. The shadow of the tile's eight corners gives the rays that cross it. */
+ * and bitwise the same result in every run. The footprint of the tile's eight corners gives the rays that cross it. */
 #include "kernels/cpu/cpu.h"
 #include "kernels/ray_walk.h"
 

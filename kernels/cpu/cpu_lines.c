@@ -96,7 +96,7 @@ static int make_batch(const struct projection *a, int first)
 	int n_v = a->scan->n_v, n = cpu_min(l->batch, a->n_views - first), threads = cpu_state(a->dev)->threads;
 	size_t at = 0;
 
-	if (l->made == first)
+	if (l->table_first == first)
 		return n;
 	(void)threads;
 	for (int i = 0; i < n; i++)
@@ -111,7 +111,7 @@ static int make_batch(const struct projection *a, int first)
 
 			make_line(a, first + i, v, l->line + line, l->split + line * ((size_t)l->bands + 1));
 		}
-	l->made = first;
+	l->table_first = first;
 	return n;
 }
 
@@ -125,7 +125,7 @@ int cpu_lines_create(struct projection *a, struct err *err)
 	if (!l)
 		return err_set(err, ENOMEM, "projection: out of memory");
 	l->batch = b.batch;
-	l->made = -1;
+	l->table_first = -1;
 	l->stride = lines_stride(a->model, a->scan, &a->grid);
 	l->bands = bands_of(a);
 	l->line = calloc(lines, sizeof(*l->line));

@@ -20,9 +20,9 @@
 struct cpu_lines {
 	struct line *line; /* batch * n_v elements */
 	struct line_entry *entry;
-	int32_t *split; /* for each line bands + 1 entry indices, relative to its first entry */
-	int batch;	/* views */
-	int made;	/* first view in the table, relative to the projection's first; -1: none */
+	int32_t *split;	 /* for each line bands + 1 entry indices, relative to its first entry */
+	int batch;	 /* views */
+	int table_first; /* first view in the table, relative to the projection's first; -1: none */
 	int stride, bands;
 };
 
@@ -36,11 +36,11 @@ struct cpu_tile_view {
 	float at, across, down;
 	float first, last; /* positions of the first and last bin of the row; LINE_EDGE is the tolerance beyond them */
 	bool edge;	   /* pixels may project outside them; false: none does */
-	bool near_by;	   /* all pixels project between row[0] and row[31] */
+	bool near_by;	   /* all pixels project interpolate row[0] and row[31] */
 };
 
 /* The position of a pixel in a row: the fraction `part` of the way from one bin to the next. */
-struct cpu_pick {
+struct cpu_bin_position {
 	size_t from; /* index of the lower bin, floats */
 	float part;
 };
@@ -54,10 +54,10 @@ struct cpu_line_loops {
 	/* Many slices: the same operations for each. */
 	void (*sums)(const struct line_entry *e, int n, const float *x, size_t column, int width, float *ret_sum);
 	void (*spread)(const struct line_entry *e, int n, const float *value, int width, float *x, size_t column);
-	/* For back_interpolated(). tile(): add the sums over n views to a tile whose rows are `stride` floats apart. between():
-	 * add the sums to `width` slices (any number) of a pixel, from bins that are `bin` floats apart. */
+	/* For back_interpolated(). tile(): add the sums over n views to a tile whose rows are `stride` floats apart.
+	 * interpolate(): add the sums to `width` slices (any number) of a pixel, from bins that are `bin` floats apart. */
 	void (*tile)(float *sum, int stride, const struct cpu_tile_view *view, int n);
-	void (*between)(const struct cpu_pick *pick, int n, const float *y, size_t bin, int width, float *sum);
+	void (*interpolate)(const struct cpu_bin_position *position, int n, const float *y, size_t bin, int width, float *sum);
 };
 
 extern const struct cpu_line_loops baseline_lines, avx2_lines, avx512_lines;

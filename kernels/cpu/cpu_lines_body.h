@@ -124,7 +124,8 @@ LINES_TARGET static void LINES(tile_plain)(float *sum, int stride, const struct 
 			sum[j * stride + i] += here[j * CPU_TILE + i];
 }
 
-LINES_TARGET static void LINES(between)(const struct cpu_pick *pick, int n, const float *y, size_t bin, int width, float *sum)
+LINES_TARGET static void LINES(interpolate)(const struct cpu_bin_position *position, int n, const float *y, size_t bin, int width,
+					    float *sum)
 {
 	int at = 0;
 
@@ -132,9 +133,9 @@ LINES_TARGET static void LINES(between)(const struct cpu_pick *pick, int n, cons
 		LINES_VECTOR *to = (LINES_VECTOR *)(sum + at), a = to[0], b = to[1], c = to[2], d = to[3];
 
 		for (int k = 0; k < n; k++) {
-			const LINES_VECTOR *low = (const LINES_VECTOR *)(y + pick[k].from + at);
-			const LINES_VECTOR *high = (const LINES_VECTOR *)(y + pick[k].from + bin + at);
-			float w = pick[k].part, rest = 1 - w;
+			const LINES_VECTOR *low = (const LINES_VECTOR *)(y + position[k].from + at);
+			const LINES_VECTOR *high = (const LINES_VECTOR *)(y + position[k].from + bin + at);
+			float w = position[k].part, rest = 1 - w;
 
 			a = a + rest * low[0] + w * high[0];
 			b = b + rest * low[1] + w * high[1];
@@ -150,17 +151,17 @@ LINES_TARGET static void LINES(between)(const struct cpu_pick *pick, int n, cons
 		vector4 *to = (vector4 *)(sum + at), a = *to;
 
 		for (int k = 0; k < n; k++) {
-			const float *low = y + pick[k].from + at;
+			const float *low = y + position[k].from + at;
 
-			a = a + (1 - pick[k].part) * *(const vector4 *)low + pick[k].part * *(const vector4 *)(low + bin);
+			a = a + (1 - position[k].part) * *(const vector4 *)low + position[k].part * *(const vector4 *)(low + bin);
 		}
 		*to = a;
 	}
 	for (; at < width; at++)
 		for (int k = 0; k < n; k++) {
-			const float *low = y + pick[k].from + at;
+			const float *low = y + position[k].from + at;
 
-			sum[at] = sum[at] + (1 - pick[k].part) * low[0] + pick[k].part * low[bin];
+			sum[at] = sum[at] + (1 - position[k].part) * low[0] + position[k].part * low[bin];
 		}
 }
 
@@ -174,7 +175,7 @@ const struct cpu_line_loops LINES(table) = {
 #else
 	.tile = LINES(tile_plain),
 #endif
-	.between = LINES(between),
+	.interpolate = LINES(interpolate),
 };
 
 #undef LINES

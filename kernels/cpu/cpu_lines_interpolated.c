@@ -35,7 +35,7 @@ struct task {
 	bool add;
 };
 
-static bool seen(const struct projection *a, int i, int j)
+static bool in_fov(const struct projection *a, int i, int j)
 {
 	const struct grid *g = &a->grid;
 	double px = g->lo[0] + (i + 0.5) * g->h[0], py = g->lo[1] + (j + 0.5) * g->h[1];
@@ -59,7 +59,7 @@ static void make_places(const struct projection *a, struct place *place)
 }
 
 /* Compute how a tile projects onto a view. Return false if it does not reach any bin. */
-static bool see(const struct task *t, int view, int x, int y, struct cpu_tile_view *ret)
+static bool project_tile(const struct task *t, int view, int x, int y, struct cpu_tile_view *ret)
 {
 	const struct place *p = &t->place[view];
 	double at = p->first + x * p->along[0] + y * p->along[1], last = t->a->scan->n_v - 1;
@@ -80,7 +80,7 @@ static bool see(const struct task *t, int view, int x, int y, struct cpu_tile_vi
 	return true;
 }
 
-static void put_tile(const struct task *t, int x, int y, const float *sum)
+static void store_tile(const struct task *t, int x, int y, const float *sum)
 {
 	const struct projection *a = t->a;
 	int n_x = cpu_min(CPU_TILE, a->grid.n[0] - x), n_y = cpu_min(CPU_TILE, a->grid.n[1] - y);
@@ -89,7 +89,7 @@ static void put_tile(const struct task *t, int x, int y, const float *sum)
 	for (int j = 0; j < n_y; j++)
 		for (int i = 0; i < n_x; i++) {
 			float *to = t->x + ((size_t)(y + j) * (size_t)a->grid.n[0] + (size_t)(x + i)) * column;
-			float value = seen(a, x + i, y + j) ? sum[j * BLOCK + i] : 0;
+			float value = in_fov(a, x + i, y + j) ? sum[j * BLOCK + i] : 0;
 
 			*to = t->add ? *to + value : value;
 			for (size_t z = 1; z < column && !t->add; z++)
@@ -101,7 +101,7 @@ static void back_block(const struct task *t, int x0, int y0, int size)
 {
 	const struct projection *a = t->a;
 	int x1 = cpu_min(x0 + size, a->grid.n[0]), y1 = cpu_min(y0 + size, a->grid.n[1]);
-	struct cpu_tile_view seen_views[CPU_TILE_VIEWS];
+	struct cpu_tile_view tile_views[CPU_TILE_VIEWS];
 	float sum[BLOCK * BLOCK];
 
 	memset(sum, 0, (size_t)size * BLOCK * sizeof(*sum));
@@ -111,16 +111,16 @@ static void back_block(const struct task *t, int x0, int y0, int size)
 				int n = 0;
 
 				for (int view = first; view < cpu_min(first + CPU_TILE_VIEWS, a->n_views); view++)
-					n += see(t, view, x, y, &seen_views[n]);
-				cpu_state(a->dev)->rows->lines->tile(sum + (y - y0) * BLOCK + (x - x0), BLOCK, seen_views, n);
+					n += project_tile(t, view, x, y, &tile_views[n]);
+				cpu_state(a->dev)->rows->lines->tile(sum + (y - y0) * BLOCK + (x - x0), BLOCK, tile_views, n);
 			}
 	for (int y = y0; y < y1; y += CPU_TILE)
 		for (int x = x0; x < x1; x += CPU_TILE)
-			put_tile(t, x, y, sum + (y - y0) * BLOCK + (x - x0));
+			store_tile(t, x, y, sum + (y - y0) * BLOCK + (x - x0));
 }
 
 /* Compute the positions of a pixel in the rows of those views first <= view < end that see it. Return their number. */
-static int pick(const struct task *t, int x, int y, int first, int end, struct cpu_pick *ret)
+static int locate_pixel(const struct task *t, int x, int y, int first, int end, struct cpu_bin_position *ret)
 {
 	const struct scan *s = t->a->scan;
 	double last = s->n_v - 1;
@@ -141,12 +141,12 @@ static int pick(const struct task *t, int x, int y, int first, int end, struct c
 	return n;
 }
 
-static void put_pixel(const struct task *t, int x, int y, int u, int n, const float *sum)
+static void store_pixel(const struct task *t, int x, int y, int u, int n, const float *sum)
 {
 	const struct projection *a = t->a;
 	size_t column = lines_column(&a->grid);
 	float *to = t->x + ((size_t)y * (size_t)a->grid.n[0] + (size_t)x) * column;
-	bool on = seen(a, x, y);
+	bool on = in_fov(a, x, y);
 
 	for (int i = 0; i < n; i++) {
 		float value = on ? sum[i] : 0;
@@ -163,19 +163,19 @@ static void back_stack_block(const struct task *t, int x0, int y0, int u)
 	int x1 = cpu_min(x0 + STACK_BLOCK, a->grid.n[0]), y1 = cpu_min(y0 + STACK_BLOCK, a->grid.n[1]);
 	int n_u = cpu_min(CPU_LINES_WIDE, a->scan->n_u - u);
 	float sum[STACK_BLOCK * STACK_BLOCK][CPU_LINES_WIDE] = {{0}};
-	struct cpu_pick picks[STACK_VIEWS];
+	struct cpu_bin_position positions[STACK_VIEWS];
 
 	for (int first = 0; first < a->n_views; first += STACK_VIEWS)
 		for (int y = y0; y < y1; y++)
 			for (int x = x0; x < x1; x++) {
-				int n = pick(t, x, y, first, cpu_min(first + STACK_VIEWS, a->n_views), picks);
+				int n = locate_pixel(t, x, y, first, cpu_min(first + STACK_VIEWS, a->n_views), positions);
 
-				cpu_state(a->dev)->rows->lines->between(picks, n, t->y + u, (size_t)a->scan->n_u, n_u,
-									sum[(y - y0) * STACK_BLOCK + (x - x0)]);
+				cpu_state(a->dev)->rows->lines->interpolate(positions, n, t->y + u, (size_t)a->scan->n_u, n_u,
+									    sum[(y - y0) * STACK_BLOCK + (x - x0)]);
 			}
 	for (int y = y0; y < y1; y++)
 		for (int x = x0; x < x1; x++)
-			put_pixel(t, x, y, u, n_u, sum[(y - y0) * STACK_BLOCK + (x - x0)]);
+			store_pixel(t, x, y, u, n_u, sum[(y - y0) * STACK_BLOCK + (x - x0)]);
 }
 
 static void copy_rows(const struct projection *a, const float *y, size_t row, float *to, int threads)

@@ -18,7 +18,7 @@ struct reach {
 
 static struct reach reach_of(const struct slice_map *map, int axis, int i, int n)
 {
-	struct cpu_span span = cpu_shadow(map, axis, i, i + 1, n);
+	struct cpu_span span = cpu_footprint(map, axis, i, i + 1, n);
 	long long nearest = slice_nearest_bin(map, axis, i);
 	struct reach r = {span.first, span.end, nearest < 0 ? -1 : nearest < n ? (int)nearest : n};
 

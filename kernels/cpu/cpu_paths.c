@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SAME 1e-6	 /* slices */
-#define SLAB_BYTES 24576 /* most of a processor's level-1 cache */
-#define LEAST_BLOCK 16	 /* steps */
-#define MOST_TILE 64	 /* pixels */
+#define DISTANCE_TOL 1e-6 /* slices */
+#define SLAB_BYTES 24576  /* most of a processor's level-1 cache */
+#define LEAST_BLOCK 16	  /* steps */
+#define MOST_TILE 64	  /* pixels */
 #define LEAST_TILE 8
 #define TILES_A_THREAD 2 /* more and smaller tiles would cost more than threads that are idle at the end */
 #define SKEW 16		 /* floats added to a row, so that row distances are no power of two */
@@ -116,9 +116,9 @@ static double height_of(const struct projection *a, int plane)
 
 /* Are planes `turns` apart in the group two slices apart? Planes of rise 0 that are in the faces of slices belong to the slice to
  * which the ray walk rounds each of them. */
-static bool in_step(const struct projection *a, const struct plane_group *group, int turns)
+static bool two_slices_apart(const struct projection *a, const struct plane_group *group, int turns)
 {
-	if (turns < 1 || fabs(turns * group->pitch / a->grid.h[2] - 2) * group->n > SAME)
+	if (turns < 1 || fabs(turns * group->pitch / a->grid.h[2] - 2) * group->n > DISTANCE_TOL)
 		return false;
 	for (int i = turns; i < group->n && group->rise == 0 && !joseph(a); i++)
 		if (floor(height_of(a, group->first + i)) - floor(height_of(a, group->first + i - turns)) != 2)
@@ -133,7 +133,7 @@ static int group_lanes(const struct projection *a, const struct plane_group *gro
 	double stride = group->n > 1 ? 2 * a->grid.h[2] / group->pitch : 1;
 	int turns = (int)lrint(fmin(stride, group->n)), most = CPU_LANE_MOST, n = 0;
 
-	if (!in_step(a, group, turns)) {
+	if (!two_slices_apart(a, group, turns)) {
 		turns = 1;
 		most = 1;
 	}

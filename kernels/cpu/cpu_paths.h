@@ -55,8 +55,8 @@ struct cpu_path_loops {
 	void (*scatter)(const struct cpu_slab *slab, const float *row, float weight, float *column);
 	/* Copy between a lane's `width` contiguous floats and the bins of its planes; `bins` points to the bin of its first
 	 * plane. */
-	void (*take)(const struct cpu_lane *lane, float stretch, const float *bins, float *ret);
-	void (*put)(const struct cpu_lane *lane, float stretch, const float *sums, bool add, float *bins);
+	void (*load_bins)(const struct cpu_lane *lane, float stretch, const float *bins, float *ret);
+	void (*store_bins)(const struct cpu_lane *lane, float stretch, const float *sums, bool add, float *bins);
 };
 
 extern const struct cpu_path_loops baseline_paths, avx2_paths, avx512_paths;

@@ -218,7 +218,8 @@ PATHS_TARGET static void PATHS(scatter)(const struct cpu_slab *slab, const float
 }
 #endif
 
-PATHS_TARGET static void PATHS(take)(const struct cpu_lane *lane, float stretch, const float *restrict bins, float *restrict to)
+PATHS_TARGET static void PATHS(load_bins)(const struct cpu_lane *lane, float stretch, const float *restrict bins,
+					  float *restrict to)
 {
 	if (lane->stride == 1)
 		for (int i = 0; i < lane->n; i++)
@@ -230,8 +231,8 @@ PATHS_TARGET static void PATHS(take)(const struct cpu_lane *lane, float stretch,
 		to[i] = 0;
 }
 
-PATHS_TARGET static void PATHS(put)(const struct cpu_lane *lane, float stretch, const float *restrict sums, bool add,
-				    float *restrict bins)
+PATHS_TARGET static void PATHS(store_bins)(const struct cpu_lane *lane, float stretch, const float *restrict sums, bool add,
+					   float *restrict bins)
 {
 	for (int i = 0; i < lane->n; i++) {
 		float *to = bins + i * lane->stride;
@@ -246,6 +247,6 @@ const struct cpu_path_loops PATHS(table) = {
 	.back = PATHS(back),
 	.gather = PATHS_GATHER,
 	.scatter = PATHS_SCATTER,
-	.take = PATHS(take),
-	.put = PATHS(put),
+	.load_bins = PATHS(load_bins),
+	.store_bins = PATHS(store_bins),
 };

@@ -41,7 +41,7 @@ static struct work work_of(const struct projection *a)
 }
 
 /* Compute end (JOSEPH: middle) and length of steps [first, first + n) of a path. */
-static void measure(const struct projection *a, const struct path *path, int first, int n, const struct work *w)
+static void measure_steps(const struct projection *a, const struct path *path, int first, int n, const struct work *w)
 {
 	const struct path_step *step = a->paths->step + path->at + first;
 
@@ -59,9 +59,9 @@ static void measure(const struct projection *a, const struct path *path, int fir
 	}
 }
 
-/* Compute the entries of a lane in the block that measure() processed. */
-static int entries(const struct projection *a, const struct cpu_lane *lane, const struct cpu_ray *ray, int n,
-		   const struct work *w)
+/* Compute the entries of a lane in the block that measure_steps() processed. */
+static int make_entries(const struct projection *a, const struct cpu_lane *lane, const struct cpu_ray *ray, int n,
+			const struct work *w)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	struct cpu_ray joseph = *ray;
@@ -95,7 +95,7 @@ static void forward_path(const struct projection *a, const struct path *path, co
 		const struct path_step *step = p->step + path->at + first;
 		int n = cpu_min(p->block, path->n - first);
 
-		measure(a, path, first, n, w);
+		measure_steps(a, path, first, n, w);
 		for (int i = 0; i < n; i++) {
 			const float *from = x + (size_t)step[i].column * column;
 
@@ -105,20 +105,20 @@ static void forward_path(const struct projection *a, const struct path *path, co
 		}
 		for (int i = 0; i < p->n_lanes; i++) {
 			const struct cpu_lane *lane = &p->lane[i];
-			int m = entries(a, lane, &ray[i], n, w);
+			int m = make_entries(a, lane, &ray[i], n, w);
 
 			loops->forward(w->sums + lane->sums, w->slab, lane->width, w->weight, w->place, m);
 		}
 	}
 }
 
-static void put_sums(const struct projection *a, const struct cpu_ray *ray, bool add, const float *sums, float *y)
+static void store_lanes(const struct projection *a, const struct cpu_ray *ray, bool add, const float *sums, float *y)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 
 	for (int i = 0; i < p->n_lanes; i++)
-		loops->put(&p->lane[i], ray[i].stretch, sums + p->lane[i].sums, add, y + p->lane[i].plane);
+		loops->store_bins(&p->lane[i], ray[i].stretch, sums + p->lane[i].sums, add, y + p->lane[i].plane);
 }
 
 void cpu_paths_forward(struct projection *a, const struct cpu_forward *f)
@@ -145,7 +145,7 @@ void cpu_paths_forward(struct projection *a, const struct cpu_forward *f)
 						continue;
 					}
 					forward_path(a, &p->path[at], ray, f->x, &w);
-					put_sums(a, ray, f->add, w.sums, y);
+					store_lanes(a, ray, f->add, w.sums, y);
 				}
 			}
 		}
@@ -158,7 +158,7 @@ struct tile {
 
 /* Return the first of steps [first, end) whose pixel along the axis is >= `at` (falling: < `at`). Along a path, pixel numbers
  * rise or fall monotonically. */
-static int find(const struct path_step *step, int first, int end, int n_x, int axis, int at, bool falling)
+static int find_step(const struct path_step *step, int first, int end, int n_x, int axis, int at, bool falling)
 {
 	while (first < end) {
 		int middle = first + (end - first) / 2, column = step[middle].column;
@@ -173,7 +173,7 @@ static int find(const struct path_step *step, int first, int end, int n_x, int a
 }
 
 /* Return the steps of a path that touch a tile. */
-static struct cpu_span steps_in(const struct projection *a, const struct path *path, const struct tile *tile)
+static struct cpu_span steps_in_tile(const struct projection *a, const struct path *path, const struct tile *tile)
 {
 	const struct path_step *step = a->paths->step + path->at;
 	int n_x = a->grid.n[0], first = step[0].column, last = path->n ? step[path->n - 1].column : first;
@@ -181,19 +181,19 @@ static struct cpu_span steps_in(const struct projection *a, const struct path *p
 
 	for (int axis = 1; axis >= 0 && span.first < span.end; axis--) {
 		bool falling = axis ? first / n_x > last / n_x : first % n_x > last % n_x;
-		bool beside = a->model == PROJECTION_JOSEPH && (path->neighbour == 1) == (axis == 0);
-		int lo = tile->lo[axis] - beside, hi = tile->hi[axis]; /* the neighbour may be in the tile */
+		bool neighbour = a->model == PROJECTION_JOSEPH && (path->neighbour == 1) == (axis == 0);
+		int lo = tile->lo[axis] - neighbour, hi = tile->hi[axis]; /* the neighbour may be in the tile */
 		struct cpu_span cut;
 
-		cut.first = find(step, span.first, span.end, n_x, axis, falling ? hi : lo, falling);
-		cut.end = find(step, cut.first, span.end, n_x, axis, falling ? lo : hi, falling);
+		cut.first = find_step(step, span.first, span.end, n_x, axis, falling ? hi : lo, falling);
+		cut.end = find_step(step, cut.first, span.end, n_x, axis, falling ? lo : hi, falling);
 		span = cut;
 	}
 	return span;
 }
 
 /* Return the radial bins whose paths may touch a tile. */
-static struct cpu_span radii_of(const struct projection *a, const struct scan_view *view, const struct tile *tile)
+static struct cpu_span radii_of_tile(const struct projection *a, const struct scan_view *view, const struct tile *tile)
 {
 	const struct grid *g = &a->grid;
 	double low = HUGE_VAL, high = -HUGE_VAL,
@@ -221,8 +221,8 @@ static bool inside(const struct tile *tile, int x, int y)
 }
 
 /* Add the slab's rows to the tile's columns. */
-static void put_rows(const struct projection *a, const struct path *path, int first, int n, const struct tile *tile, float *x,
-		     const struct work *w)
+static void scatter_rows(const struct projection *a, const struct path *path, int first, int n, const struct tile *tile, float *x,
+			 const struct work *w)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct path_step *step = a->paths->step + path->at + first;
@@ -231,7 +231,7 @@ static void put_rows(const struct projection *a, const struct path *path, int fi
 
 	for (int i = 0; i < n; i++) {
 		const float *row = w->slab + (size_t)i * (size_t)a->paths->slab.row;
-		int at = step[i].column, beside = at + path->neighbour;
+		int at = step[i].column, neighbour = at + path->neighbour;
 
 		if (a->model != PROJECTION_JOSEPH) {
 			loops->scatter(&a->paths->slab, row, 1, x + (size_t)at * column);
@@ -239,19 +239,19 @@ static void put_rows(const struct projection *a, const struct path *path, int fi
 		}
 		if (inside(tile, at % n_x, at / n_x))
 			loops->scatter(&a->paths->slab, row, 1 - step[i].t, x + (size_t)at * column);
-		if (inside(tile, beside % n_x, beside / n_x))
-			loops->scatter(&a->paths->slab, row, step[i].t, x + (size_t)beside * column);
+		if (inside(tile, neighbour % n_x, neighbour / n_x))
+			loops->scatter(&a->paths->slab, row, step[i].t, x + (size_t)neighbour * column);
 	}
 }
 
 /* Copy the bins of a path in the order of the lanes, times the stretch of their rays. */
-static void take_bins(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
+static void load_lanes(const struct projection *a, const struct cpu_ray *ray, const float *q, float *sums)
 {
 	const struct cpu_path_loops *loops = cpu_state(a->dev)->rows->paths;
 	const struct cpu_paths *p = a->paths;
 
 	for (int i = 0; i < p->n_lanes; i++)
-		loops->take(&p->lane[i], ray[i].stretch, q + p->lane[i].plane, sums + p->lane[i].sums);
+		loops->load_bins(&p->lane[i], ray[i].stretch, q + p->lane[i].plane, sums + p->lane[i].sums);
 }
 
 static void back_piece(const struct projection *a, const struct path *path, struct cpu_span steps, const struct tile *tile,
@@ -263,15 +263,15 @@ static void back_piece(const struct projection *a, const struct path *path, stru
 	for (int first = steps.first; first < steps.end; first += p->block) {
 		int n = cpu_min(p->block, steps.end - first);
 
-		measure(a, path, first, n, w);
+		measure_steps(a, path, first, n, w);
 		memset(w->slab, 0, (size_t)n * (size_t)p->slab.row * sizeof(float));
 		for (int i = 0; i < p->n_lanes; i++) {
 			const struct cpu_lane *lane = &p->lane[i];
-			int m = entries(a, lane, &ray[i], n, w);
+			int m = make_entries(a, lane, &ray[i], n, w);
 
 			loops->back(w->slab, w->sums + lane->sums, lane->width, w->weight, w->place, m);
 		}
-		put_rows(a, path, first, n, tile, x, w);
+		scatter_rows(a, path, first, n, tile, x, w);
 	}
 }
 
@@ -291,7 +291,7 @@ static void back_tile(const struct projection *a, const struct tile *tile, const
 	if (!b->add)
 		clear(&a->grid, tile, b->num);
 	for (int view = 0; view < a->n_views; view++) {
-		struct cpu_span vs = radii_of(a, &a->scan->views[a->first + view], tile);
+		struct cpu_span vs = radii_of_tile(a, &a->scan->views[a->first + view], tile);
 
 		for (int v = vs.first; v < vs.end; v++) {
 			size_t at = (size_t)view * n_v + (size_t)v;
@@ -299,10 +299,10 @@ static void back_tile(const struct projection *a, const struct tile *tile, const
 			struct cpu_span steps = {0, 0};
 
 			if (p->path[at].n)
-				steps = steps_in(a, &p->path[at], tile);
+				steps = steps_in_tile(a, &p->path[at], tile);
 			if (steps.first >= steps.end)
 				continue;
-			take_bins(a, ray, b->q + at * n_u, w->sums);
+			load_lanes(a, ray, b->q + at * n_u, w->sums);
 			back_piece(a, &p->path[at], steps, tile, ray, b->num, w);
 		}
 	}

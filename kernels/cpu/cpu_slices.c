@@ -8,7 +8,7 @@
  * rows of voxels again, so two rows of every slice should stay in the level-2 cache. If there is a rule, a row of line integrals
  * is converted into a row of pairs at once.
  *
- * Back: a unit of work is a tile of voxel columns. The tile's shadow on the detector (q and d, or one of them, times the ray's
+ * Back: a unit of work is a tile of voxel columns. The tile's footprint on the detector (q and d, or one of them, times the ray's
  * length) is copied into the thread's scratch. Then each row of voxels is finished, for all views, before the next; with a rule
  * it is updated at once. Every voxel belongs to one tile; the result is the only volume that is used. Sums that are added to
  * existing values are added view by view, in the order of a single pass over all views, so dividing the views into passes changes
@@ -124,18 +124,18 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f)
 
 /* One view of a tile in the back pass. */
 struct back_view {
-	struct cpu_span foot_u, foot_v; /* the tile's shadow over all slices */
-	struct cpu_span u;		/* the shadow in the current slice, along u */
-	int b0, b1; /* blocks of voxels that the shadow touches; none: the view does not see the tile in this slice */
+	struct cpu_span footprint_u, footprint_v; /* the tile's footprint over all slices */
+	struct cpu_span u;			  /* the footprint in the current slice, along u */
+	int b0, b1; /* blocks of voxels that the footprint touches; none: the view does not see the tile in this slice */
 };
 _Static_assert(sizeof(struct back_view) <= CPU_BACK_VIEW * sizeof(float), "room in the scratch");
 
 /* The working memory of one thread in a back pass. */
 struct back_work {
-	float *row_q, *row_d;	/* rows of bins, weighted sums; zeros on either side */
-	float *num, *den;	/* rows of voxels */
-	float *foot_q, *foot_d; /* n_views shadows of foot_v rows of foot_u bins: q * length and d * length */
-	struct back_view *view; /* n_views elements */
+	float *row_q, *row_d;		  /* rows of bins, weighted sums; zeros on either side */
+	float *num, *den;		  /* rows of voxels */
+	float *footprint_q, *footprint_d; /* n_views shadows of footprint_v rows of footprint_u bins: q * length and d * length */
+	struct back_view *view;		  /* n_views elements */
 };
 
 struct tile {
@@ -144,41 +144,43 @@ struct tile {
 
 static size_t foot_floats(const struct projection *a)
 {
-	return (size_t)a->foot_u * (size_t)a->foot_v;
+	return (size_t)a->footprint_u * (size_t)a->footprint_v;
 }
 
-/* Limit the shadow of a slice to that of the tile. The lowest and the highest slice bound the tile's shadow except for rounding:
- * a bin at the very edge, with weight 0, may appear to belong to a slice between them, but is not in the scratch. */
-static struct cpu_span within(struct cpu_span s, const struct cpu_span *foot)
+/* Limit the footprint of a slice to that of the tile. The lowest and the highest slice bound the tile's footprint except for
+ * rounding: a bin at the very edge, with weight 0, may appear to belong to a slice between them, but is not in the scratch. */
+static struct cpu_span within(struct cpu_span s, const struct cpu_span *footprint)
 {
-	s.first = cpu_max(s.first, foot->first);
-	s.end = cpu_min(s.end, foot->end);
+	s.first = cpu_max(s.first, footprint->first);
+	s.end = cpu_min(s.end, footprint->end);
 	return s;
 }
 
-/* Find the tile's shadow in a view and copy it into the scratch. */
-static void fill_shadow(const struct projection *a, const struct cpu_back *job, const struct tile *t, int view,
-			const struct back_work *w)
+/* Find the tile's footprint in a view and copy it into the scratch. */
+static void fill_footprint(const struct projection *a, const struct cpu_back *job, const struct tile *t, int view,
+			   const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	const struct slice_map *low = &a->slice[(size_t)view * (size_t)a->grid.n[2]].map;
 	const struct slice_map *high = &a->slice[(size_t)(view + 1) * (size_t)a->grid.n[2] - 1].map;
 	size_t n_u = (size_t)a->scan->n_u, n_v = (size_t)a->scan->n_v;
-	struct cpu_span u0 = cpu_shadow(low, 0, t->x0, t->x1, a->scan->n_u), v0 = cpu_shadow(low, 1, t->y0, t->y1, a->scan->n_v);
-	struct cpu_span u1 = cpu_shadow(high, 0, t->x0, t->x1, a->scan->n_u),
-			v1 = cpu_shadow(high, 1, t->y0, t->y1, a->scan->n_v);
+	struct cpu_span u0 = cpu_footprint(low, 0, t->x0, t->x1, a->scan->n_u),
+			v0 = cpu_footprint(low, 1, t->y0, t->y1, a->scan->n_v);
+	struct cpu_span u1 = cpu_footprint(high, 0, t->x0, t->x1, a->scan->n_u),
+			v1 = cpu_footprint(high, 1, t->y0, t->y1, a->scan->n_v);
 	struct back_view *b = &w->view[view];
 
-	b->foot_u = (struct cpu_span){cpu_min(u0.first, u1.first), cpu_max(u0.end, u1.end)};
-	b->foot_v = (struct cpu_span){cpu_min(v0.first, v1.first), cpu_max(v0.end, v1.end)};
-	for (int r = b->foot_v.first; r < b->foot_v.end; r++) {
-		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->foot_u.first;
-		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->foot_v.first) * (size_t)a->foot_u;
+	b->footprint_u = (struct cpu_span){cpu_min(u0.first, u1.first), cpu_max(u0.end, u1.end)};
+	b->footprint_v = (struct cpu_span){cpu_min(v0.first, v1.first), cpu_max(v0.end, v1.end)};
+	for (int r = b->footprint_v.first; r < b->footprint_v.end; r++) {
+		size_t bin = ((size_t)view * n_v + (size_t)r) * n_u + (size_t)b->footprint_u.first;
+		size_t to = (size_t)view * foot_floats(a) + (size_t)(r - b->footprint_v.first) * (size_t)a->footprint_u;
 
 		/* the mask has been applied to pairs already */
-		rows->lengths(w->foot_q + to, job->d ? w->foot_d + to : NULL, job->q + bin, job->d ? job->d + bin : NULL,
-			      a->mask.mem && !job->d ? a->mask.mem + bin : NULL, a->len_u + (size_t)view * n_u + b->foot_u.first,
-			      a->len_v[(size_t)view * n_v + (size_t)r], b->foot_u.end - b->foot_u.first);
+		rows->lengths(w->footprint_q + to, job->d ? w->footprint_d + to : NULL, job->q + bin,
+			      job->d ? job->d + bin : NULL, a->mask.mem && !job->d ? a->mask.mem + bin : NULL,
+			      a->len_u + (size_t)view * n_u + b->footprint_u.first, a->len_v[(size_t)view * n_v + (size_t)r],
+			      b->footprint_u.end - b->footprint_u.first);
 	}
 }
 
@@ -190,7 +192,7 @@ static void enter_slice(const struct projection *a, const struct cpu_slice *s, c
 	b->b0 = b->b1 = 0;
 	if (first >= end)
 		return;
-	b->u = within(cpu_shadow(&s->map, 0, first, end, a->scan->n_u), &b->foot_u);
+	b->u = within(cpu_footprint(&s->map, 0, first, end, a->scan->n_u), &b->footprint_u);
 	if (b->u.first >= b->u.end)
 		return;
 	b->b0 = first / CPU_BLOCK;
@@ -210,16 +212,16 @@ static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 /* Add the view's bins to num (and den) of the tile's voxels in row j. `fresh`: the sums are not yet initialised; return whether
  * that is still so. */
 static bool back_row(const struct projection *a, const struct cpu_slice *s, const struct tile *t, const struct back_view *b,
-		     size_t foot, int j, bool two, bool fresh, const struct back_work *w)
+		     size_t footprint, int j, bool two, bool fresh, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
-	struct cpu_span v = within(cpu_shadow(&s->map, 1, j, j + 1, a->scan->n_v), &b->foot_v);
+	struct cpu_span v = within(cpu_footprint(&s->map, 1, j, j + 1, a->scan->n_v), &b->footprint_v);
 	int at, n = b->u.end - b->u.first, b0 = b->b0;
 
 	/* A few rows of bins at a time: two or three if bins are as dense as voxels. */
 	for (; v.first < v.end; v.first += at) {
-		size_t from =
-			foot + (size_t)(v.first - b->foot_v.first) * (size_t)a->foot_u + (size_t)(b->u.first - b->foot_u.first);
+		size_t from = footprint + (size_t)(v.first - b->footprint_v.first) * (size_t)a->footprint_u +
+			      (size_t)(b->u.first - b->footprint_u.first);
 		float weight[8];
 
 		if (fresh) {
@@ -228,9 +230,9 @@ static bool back_row(const struct projection *a, const struct cpu_slice *s, cons
 		}
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
-		rows->combine(w->row_q + b->u.first, w->foot_q + from, (size_t)a->foot_u, weight, at, n);
+		rows->combine(w->row_q + b->u.first, w->footprint_q + from, (size_t)a->footprint_u, weight, at, n);
 		if (two)
-			rows->combine(w->row_d + b->u.first, w->foot_d + from, (size_t)a->foot_u, weight, at, n);
+			rows->combine(w->row_d + b->u.first, w->footprint_d + from, (size_t)a->footprint_u, weight, at, n);
 		rows->gather(w->num + b0 * CPU_BLOCK, two ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, two ? w->row_d : NULL,
 			     s->back + b0, b->b1 - b0, fresh, (float)s->map.scale[0], s->taps);
 		fresh = false;
@@ -247,7 +249,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 	int width = t->x1 - t->x0;
 
 	for (int view = 0; view < a->n_views; view++)
-		fill_shadow(a, job, t, view, w);
+		fill_footprint(a, job, t, view, w);
 	for (size_t k = 0; k < n_z; k++) {
 		for (int view = 0; view < a->n_views; view++)
 			enter_slice(a, &a->slice[(size_t)view * n_z + k], t, &w->view[view]);
@@ -285,7 +287,7 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 	int n_x = a->grid.n[0], n_y = a->grid.n[1], threads = cpu_state(a->dev)->threads;
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
 	size_t row_floats = (size_t)blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
-	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, shadow = (size_t)a->n_views * foot_floats(a);
+	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, footprint = (size_t)a->n_views * foot_floats(a);
 
 	(void)threads;
 #pragma omp parallel num_threads(threads)
@@ -296,9 +298,9 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 			.row_d = scratch + row_floats + a->pad_u,
 			.num = scratch + 2 * row_floats,
 			.den = scratch + 2 * row_floats + voxels,
-			.foot_q = scratch + 2 * row_floats + 2 * voxels,
-			.foot_d = scratch + 2 * row_floats + 2 * voxels + shadow,
-			.view = (void *)(scratch + 2 * row_floats + 2 * voxels + 2 * shadow),
+			.footprint_q = scratch + 2 * row_floats + 2 * voxels,
+			.footprint_d = scratch + 2 * row_floats + 2 * voxels + footprint,
+			.view = (void *)(scratch + 2 * row_floats + 2 * voxels + 2 * footprint),
 		};
 
 		memset(scratch, 0, 2 * row_floats * sizeof(float));

@@ -26,7 +26,7 @@ static int clamp(double x, int lo, int hi)
 	return !(x > lo) ? lo : x < hi ? (int)x : hi;
 }
 
-struct cpu_span cpu_shadow(const struct slice_map *map, int axis, int first, int end, int n)
+struct cpu_span cpu_footprint(const struct slice_map *map, int axis, int first, int end, int n)
 {
 	struct cpu_span span;
 
@@ -40,18 +40,19 @@ static struct slice_map map_at(const struct projection *a, int view, int k)
 	return slice_map_make(a->scan, &a->scan->views[a->first + view], &a->grid, k);
 }
 
-/* Return the largest shadow, in bins, of a tile `step` voxels wide along an axis, over all views. */
-static int largest_shadow(const struct projection *a, int axis, int step)
+/* Return the largest footprint, in bins, of a tile `step` voxels wide along an axis, over all views. */
+static int largest_footprint(const struct projection *a, int axis, int step)
 {
 	int n_bins = axis ? a->scan->n_v : a->scan->n_u, n = a->grid.n[axis], largest = 1;
 
 	for (int view = 0; view < a->n_views; view++) {
 		struct slice_map low = map_at(a, view, 0), high = map_at(a, view, a->grid.n[2] - 1);
 
-		/* A voxel's shadow moves monotonically with its height, so the bottom and the top slice bound it. */
+		/* A voxel's footprint moves monotonically with its height, so the bottom and the top slice bound it. */
 		for (int i = 0; i < n; i += step) {
 			int end = cpu_min(i + step, n);
-			struct cpu_span s0 = cpu_shadow(&low, axis, i, end, n_bins), s1 = cpu_shadow(&high, axis, i, end, n_bins);
+			struct cpu_span s0 = cpu_footprint(&low, axis, i, end, n_bins),
+					s1 = cpu_footprint(&high, axis, i, end, n_bins);
 
 			largest = cpu_max(largest, cpu_max(s0.end, s1.end) - cpu_min(s0.first, s1.first));
 		}
@@ -90,11 +91,11 @@ void cpu_slices_shape(struct projection *a)
 	a->tile_v = cpu_min(a->tile_v, scan->n_v);
 	a->tile_x = cpu_min(a->tile_x, g->n[0]);
 	a->tile_y = cpu_min(a->tile_y, g->n[1]);
-	a->foot_u = (int)round_up((size_t)largest_shadow(a, 0, a->tile_x));
-	a->foot_v = largest_shadow(a, 1, a->tile_y);
+	a->footprint_u = (int)round_up((size_t)largest_footprint(a, 0, a->tile_x));
+	a->footprint_v = largest_footprint(a, 1, a->tile_y);
 	forward = round_up((size_t)g->n[0]) + 2 * (size_t)a->pad_x + 2 * (size_t)a->blocks_u * CPU_BLOCK;
 	back = 2 * (round_up((size_t)scan->n_u) + 2 * (size_t)a->pad_u + (size_t)a->blocks_x * CPU_BLOCK +
-		    (size_t)a->n_views * (size_t)a->foot_u * (size_t)a->foot_v) +
+		    (size_t)a->n_views * (size_t)a->footprint_u * (size_t)a->footprint_v) +
 	       (size_t)a->n_views * CPU_BACK_VIEW;
 	a->thread_floats = forward > back ? forward : back;
 }
@@ -116,7 +117,7 @@ static void make_slice(const struct projection *a, struct cpu_slice *s, struct c
 	double scale = s->map.scale[0], shift = s->map.shift[0];
 	int n_u = a->scan->n_u, n_x = a->grid.n[0];
 
-	s->bins = cpu_shadow(&s->map, 0, 0, n_x, n_u);
+	s->bins = cpu_footprint(&s->map, 0, 0, n_x, n_u);
 	s->voxels.first = clamp(ceil(shift - 1), 0, n_x);
 	s->voxels.end = clamp(floor(scale * (n_u - 1) + shift + 1) + 1, s->voxels.first, n_x);
 	s->taps = slice_taps(scale);

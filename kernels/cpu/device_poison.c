@@ -65,7 +65,7 @@ static struct poison *poison_state(const struct device *dev)
 }
 
 /* Is it memory of this device (`host`: for transfers), not freed, and with its guard words unchanged? */
-static int trap_memory(const char *what, const struct device *dev, const float *mem, size_t n, bool host, struct err *err)
+static int check_memory(const char *what, const struct device *dev, const float *mem, size_t n, bool host, struct err *err)
 {
 	uintptr_t at = (uintptr_t)mem;
 	struct block *block;
@@ -90,7 +90,7 @@ static int trap_memory(const char *what, const struct device *dev, const float *
 
 static int trap(const char *what, const struct buf *b, struct err *err)
 {
-	return trap_memory(what, b->dev, b->mem, b->n, false, err);
+	return check_memory(what, b->dev, b->mem, b->n, false, err);
 }
 
 static int new_block(struct device *dev, size_t n, bool host, struct block **ret_block, struct err *err)
@@ -139,7 +139,7 @@ static int poison_alloc(struct device *dev, size_t n, struct buf *ret_buf, struc
 }
 
 /* Execute the transfers that were begun on a queue. */
-static void settle(struct device *dev, enum device_queue queue)
+static void run_transfers(struct device *dev, enum device_queue queue)
 {
 	struct transfer **at = &poison_state(dev)->begun, *t;
 
@@ -156,8 +156,8 @@ static void settle(struct device *dev, enum device_queue queue)
 
 static void settle_all(struct device *dev)
 {
-	settle(dev, QUEUE_UP);
-	settle(dev, QUEUE_DOWN);
+	run_transfers(dev, QUEUE_UP);
+	run_transfers(dev, QUEUE_DOWN);
 }
 
 static void poison_release(struct buf *b)
@@ -190,7 +190,7 @@ static int begin(const char *what, enum device_queue queue, const struct buf *b,
 	struct transfer **last = &poison_state(b->dev)->begun, *t;
 	int r = trap(what, b, err);
 
-	r = r < 0 ? r : trap_memory(what, b->dev, host, b->n, true, err);
+	r = r < 0 ? r : check_memory(what, b->dev, host, b->n, true, err);
 	if (r < 0)
 		return r;
 	t = malloc(sizeof(*t));
@@ -218,7 +218,7 @@ static int poison_order(struct device *dev, enum device_queue before, enum devic
 	int r = device_cpu_ops.order(dev, before, after, err);
 
 	if (r == 0 && before != after)
-		settle(dev, before);
+		run_transfers(dev, before);
 	return r;
 }
 
@@ -227,7 +227,7 @@ static int poison_wait(struct device *dev, enum device_queue queue, struct err *
 	int r = device_cpu_ops.wait(dev, queue, err);
 
 	if (r == 0)
-		settle(dev, queue);
+		run_transfers(dev, queue);
 	return r;
 }
 

@@ -26,7 +26,7 @@ template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) conv
 	const size_t o = WIDE ? at / job.n_inner / groups : at / wide_rows / job.n_inner;
 	const int first =
 		WIDE ? (int)(at / job.n_inner % groups) * RESULTS : (int)(at % wide_rows) * CUDA_THREADS * RESULTS + threadIdx.x;
-	const int apart = WIDE ? 1 : CUDA_THREADS;
+	const int distance = WIDE ? 1 : CUDA_THREADS;
 	const float *y = job.y + o * job.n * job.n_inner + k;
 	const float *from[RESULTS];
 	float sum[RESULTS] = {};
@@ -38,7 +38,7 @@ template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) conv
 		return;
 #pragma unroll
 	for (int m = 0; m < RESULTS; m++) /* results beyond the last are computed from arbitrary data and discarded */
-		from[m] = mirror + min(first + m * apart, job.n - 1) + job.n - 1;
+		from[m] = mirror + min(first + m * distance, job.n - 1) + job.n - 1;
 #pragma unroll 4
 	for (int j = 0; j < job.n; j++) {
 		float value = __ldg(y + (size_t)j * job.n_inner);
@@ -49,8 +49,8 @@ template <bool WIDE> static __global__ void __launch_bounds__(CUDA_THREADS) conv
 	}
 #pragma unroll
 	for (int m = 0; m < RESULTS; m++)
-		if (first + m * apart < job.n)
-			job.ret[(o * job.n + first + m * apart) * job.n_inner + k] = sum[m];
+		if (first + m * distance < job.n)
+			job.ret[(o * job.n + first + m * distance) * job.n_inner + k] = sum[m];
 }
 
 int cuda_convolve(const struct buf *y, size_t n_outer, int n, size_t n_inner, const float *kernel, struct buf *ret,

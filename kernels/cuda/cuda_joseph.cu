@@ -40,7 +40,7 @@ struct forward_job {
 	const struct path *path;
 	const struct path_step *step;
 	const struct path_lane *lane;
-	const float *inv_w, *apart;
+	const float *inv_w, *separated;
 	float *y;
 	float slice; /* mm */
 	int n_lanes, n_u, n_v, half, pitch;
@@ -48,26 +48,26 @@ struct forward_job {
 };
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
-	apart_kernel(const float *x, size_t n_columns, int nz, int column, int pitch, float *apart)
+	separate_kernel(const float *x, size_t n_columns, int nz, int column, int pitch, float *separated)
 {
 	size_t n = n_columns * 2 * (size_t)pitch;
 
 	for (size_t i = cuda_index(); i < n; i += (size_t)gridDim.x * blockDim.x) {
 		int at = (int)(i % (2 * (size_t)pitch)), parity = at >= pitch, z = 2 * (at - parity * pitch - 1) + parity;
 
-		apart[i] = z >= 0 && z < nz ? x[i / (2 * (size_t)pitch) * (size_t)column + (size_t)z] : 0;
+		separated[i] = z >= 0 && z < nz ? x[i / (2 * (size_t)pitch) * (size_t)column + (size_t)z] : 0;
 	}
 }
 
 /* Load the rows of a chunk, each interpolated between the two columns of its step. */
-static __device__ __forceinline__ void bring(const struct forward_job &job, const struct path &path, int k0, float *rows)
+static __device__ __forceinline__ void load_rows(const struct forward_job &job, const struct path &path, int k0, float *rows)
 {
 	const int n = min(CHUNK, path.n - k0), quads = 2 * job.pitch / 4;
 	const struct path_step *step = job.step + path.at + k0;
 
 	for (int i = threadIdx.x; i < n * quads; i += blockDim.x) {
 		int k = i / quads, q = i - k * quads;
-		const float *from = job.apart + (size_t)step[k].column * 2 * job.pitch + 4 * q;
+		const float *from = job.separated + (size_t)step[k].column * 2 * job.pitch + 4 * q;
 
 		float w = step[k].t, u = 1 - w;
 		float4 a = *(const float4 *)from, b = *(const float4 *)(from + (ptrdiff_t)path.neighbour * 2 * job.pitch);
@@ -94,7 +94,7 @@ static __global__ void __launch_bounds__(THREADS_MAX) forward_kernel(const __gri
 		ray = path_ray_of(lane, job.inv_w[blockIdx.x % job.n_v], job.slice);
 	}
 	if (path.n)
-		bring(job, path, 0, shared);
+		load_rows(job, path, 0, shared);
 	for (int k0 = 0, side = 0; k0 < path.n; k0 += CHUNK, side ^= 1) {
 		/* number h of either parity; index 0 holds the zero before the first */
 		const float *even = shared + side * rows_size + lane.base / 2 + 1, *odd = even + job.pitch - 1;
@@ -102,7 +102,7 @@ static __global__ void __launch_bounds__(THREADS_MAX) forward_kernel(const __gri
 
 		__syncthreads(); /* the rows are complete, and all threads have read the other side */
 		if (k0 + CHUNK < path.n)
-			bring(job, path, k0 + CHUNK, shared + (side ^ 1) * rows_size);
+			load_rows(job, path, k0 + CHUNK, shared + (side ^ 1) * rows_size);
 		for (int k = 0; lane.n && k < n; k++, even += 2 * job.pitch, odd += 2 * job.pitch) {
 			float we, wo;
 			int h, par;
@@ -155,16 +155,16 @@ int cuda_joseph_forward(struct projection *a, const float *x, bool add, float *y
 	const struct cuda_paths *p = a->paths;
 	const struct grid *g = &a->grid;
 	size_t columns = (size_t)g->n[0] * (size_t)g->n[1];
-	float *apart = (float *)cuda_state(a->dev)->scratch;
+	float *separated = (float *)cuda_state(a->dev)->scratch;
 	struct forward_job job = {};
 
-	apart_kernel<<<cuda_blocks(columns * 2 * (size_t)p->pitch), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
-		x, columns, g->n[2], (int)grid_column(g), p->pitch, apart);
+	separate_kernel<<<cuda_blocks(columns * 2 * (size_t)p->pitch), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
+		x, columns, g->n[2], (int)grid_column(g), p->pitch, separated);
 	job.path = p->path;
 	job.step = p->step;
 	job.lane = p->lane;
 	job.inv_w = p->inv_w;
-	job.apart = apart;
+	job.separated = separated;
 	job.y = y;
 	job.slice = (float)g->h[2];
 	job.n_lanes = p->n_lanes;

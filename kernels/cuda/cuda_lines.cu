@@ -27,8 +27,8 @@ struct cuda_lines {
 	struct line_entry *entry;
 	unsigned *arrived; /* device memory, one element */
 	double sampling;
-	int batch; /* views per batch */
-	int made;  /* first view of the batch in memory; -1: none */
+	int batch;	 /* views per batch */
+	int table_first; /* first view of the batch in memory; -1: none */
 	int stride;
 };
 
@@ -84,12 +84,12 @@ static int make_batch(const struct projection *a, int first, int *ret_n, struct 
 	const size_t lines = (size_t)n * (size_t)a->scan.n_v;
 
 	*ret_n = n;
-	if (l->made == first)
+	if (l->table_first == first)
 		return 0;
 	make_kernel<<<cuda_blocks(lines), CUDA_THREADS, 0, cuda_state(a->dev)->stream>>>(
 		a->model, a->scan, a->views + first, a->grid, n, l->sampling, l->line + (size_t)first * (size_t)a->scan.n_v,
 		l->entry);
-	l->made = first;
+	l->table_first = first;
 	return cuda_check(cudaGetLastError(), a->dev, "making lines", err);
 }
 
@@ -100,7 +100,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	cudaStream_t stream = cuda_state(a->dev)->stream;
 	struct lines_table table = table_of(a->dev, spec);
 	struct cuda_lines *l;
-	int r, made;
+	int r, n_views;
 
 	a->lines = (struct cuda_lines *)calloc(1, sizeof(*a->lines));
 	if (!line || !a->lines) {
@@ -111,7 +111,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	l->stride = lines_stride(spec->model, spec->scan, spec->grid);
 	l->sampling = spec->sampling;
 	l->batch = table.batch;
-	l->made = -1;
+	l->table_first = -1;
 	place_entries(spec, table.batch, line);
 	if ((r = cuda_check(cudaMalloc((void **)&l->line, n * sizeof(*line)), a->dev, "lines", err)) < 0 ||
 	    (r = cuda_check(cudaMalloc((void **)&l->entry, (table.entries ? table.entries : 1) * sizeof(*l->entry)), a->dev,
@@ -120,7 +120,7 @@ int cuda_lines_create(struct projection *a, const struct projection_spec *spec, 
 	    (r = cuda_check(cudaMemcpyAsync(l->line, line, n * sizeof(*line), cudaMemcpyHostToDevice, stream), a->dev, "lines",
 			    err)) < 0)
 		goto out;
-	r = make_batch(a, 0, &made, err);
+	r = make_batch(a, 0, &n_views, err);
 	if (r == 0) /* the host memory is freed */
 		r = cuda_check(cudaStreamSynchronize(stream), a->dev, "making lines", err);
 out:
@@ -300,22 +300,22 @@ struct sweep_job {
 	unsigned *arrived; /* count of blocks that have reached the end of a pass, over all passes */
 };
 
-/* Entries that a warp holds in registers: with a single slice HELD per lane, with a stack HELD that are the same for all lanes.
- * Their pixels are read together before any is written. */
-#define HELD 16
+/* Entries that a warp holds in registers: with a single slice LOADED per lane, with a stack LOADED that are the same for all
+ * lanes. Their pixels are read together before any is written. */
+#define LOADED 16
 
-struct held {
-	int column[HELD];
-	float weight[HELD], x[HELD];
+struct loaded_entries {
+	int column[LOADED];
+	float weight[LOADED], x[LOADED];
 };
 
 /* Load entries from k0 on; those after the line's last have weight 0 and the first one's column. */
 template <bool STACK>
-static __device__ __forceinline__ void hold(const struct sweep_job &job, const struct line &line, int k0, int lane,
-					    struct held *h)
+static __device__ __forceinline__ void load_entries(const struct sweep_job &job, const struct line &line, int k0, int lane,
+						    struct loaded_entries *h)
 {
 #pragma unroll
-	for (int i = 0; i < HELD; i++) {
+	for (int i = 0; i < LOADED; i++) {
 		int k = STACK ? k0 + i : k0 + 32 * i + lane;
 		struct line_entry e = job.entry[line.at + (k < line.n ? k : 0)];
 
@@ -324,23 +324,23 @@ static __device__ __forceinline__ void hold(const struct sweep_job &job, const s
 	}
 }
 
-static __device__ __forceinline__ float held_sum(const struct sweep_job &job, int u, struct held *h)
+static __device__ __forceinline__ float loaded_sum(const struct sweep_job &job, int u, struct loaded_entries *h)
 {
 	float sum = 0;
 
 #pragma unroll
-	for (int i = 0; i < HELD; i++)
+	for (int i = 0; i < LOADED; i++)
 		h->x[i] = __ldcg(job.x + (size_t)h->column[i] * job.column + u);
 #pragma unroll
-	for (int i = 0; i < HELD; i++)
+	for (int i = 0; i < LOADED; i++)
 		sum = fmaf(h->weight[i], h->x[i], sum);
 	return sum;
 }
 
-static __device__ __forceinline__ void held_add(const struct sweep_job &job, int u, float step, const struct held *h)
+static __device__ __forceinline__ void loaded_add(const struct sweep_job &job, int u, float step, const struct loaded_entries *h)
 {
 #pragma unroll
-	for (int i = 0; i < HELD; i++)
+	for (int i = 0; i < LOADED; i++)
 		if (h->weight[i] != 0)
 			__stcg(job.x + (size_t)h->column[i] * job.column + u, fmaf(step, h->weight[i], h->x[i]));
 }
@@ -348,27 +348,27 @@ static __device__ __forceinline__ void held_add(const struct sweep_job &job, int
 /* Process one ray. `first`: its first entries, already loaded. */
 template <bool STACK>
 static __device__ __forceinline__ void sweep_ray(const struct sweep_job &job, const struct line &line, float y, int u, int lane,
-						 struct held *first)
+						 struct loaded_entries *first)
 {
-	const int batch = STACK ? HELD : 32 * HELD;
-	struct held more;
+	const int batch = STACK ? LOADED : 32 * LOADED;
+	struct loaded_entries more;
 	float sum, step;
 
 	if (line.n == 0)
 		return;
-	sum = held_sum(job, u, first);
+	sum = loaded_sum(job, u, first);
 	for (int k = batch; k < line.n; k += batch) {
-		hold<STACK>(job, line, k, lane, &more);
-		sum += held_sum(job, u, &more);
+		load_entries<STACK>(job, line, k, lane, &more);
+		sum += loaded_sum(job, u, &more);
 	}
 	if (!STACK)
 		sum = warp_sum(sum);
 	step = line.norm > 0 ? job.relaxation * (y - sum) / line.norm : 0;
-	held_add(job, u, step, first);
+	loaded_add(job, u, step, first);
 	for (int k = batch; k < line.n; k += batch) {
-		hold<STACK>(job, line, k, lane, &more);
-		held_sum(job, u, &more);
-		held_add(job, u, step, &more);
+		load_entries<STACK>(job, line, k, lane, &more);
+		loaded_sum(job, u, &more);
+		loaded_add(job, u, step, &more);
 	}
 }
 
@@ -406,11 +406,11 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 	const int slice = STACK ? job.first_slice + (int)blockIdx.y * 32 + lane : 0, u = min(slice, job.n_u - 1);
 	const bool here = slice < job.n_u;
 	struct line line = line_of(job, 0, warp), next = line_of(job, 1, warp);
-	struct held held = {};
+	struct loaded_entries held = {};
 	float y = 0;
 
 	if (line.n) {
-		hold<STACK>(job, line, 0, lane, &held);
+		load_entries<STACK>(job, line, 0, lane, &held);
 		y = job.y[(size_t)warp * job.stride * job.n_u + u];
 	}
 	for (int pass = 0; pass < passes; pass++) {
@@ -424,13 +424,13 @@ template <bool STACK> static __global__ void __launch_bounds__(32 * SWEEP_WARPS)
 
 			line = job.line[at];
 			if (line.n)
-				hold<STACK>(job, line, 0, lane, &held);
+				load_entries<STACK>(job, line, 0, lane, &held);
 			sweep_ray<STACK>(job, line, job.y[at * job.n_u + u], u, lane, &held);
 		}
 		line = next;
 		next = line_of(job, pass + 2, warp);
 		if (line.n) {
-			hold<STACK>(job, line, 0, lane, &held);
+			load_entries<STACK>(job, line, 0, lane, &held);
 			y = job.y[then * job.n_u + u];
 		}
 		end_pass(job, (unsigned)(pass + 1) * gridDim.x * gridDim.y);

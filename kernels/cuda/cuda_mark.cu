@@ -43,7 +43,7 @@ static __device__ struct nearest nearest_bin(const struct slice_map &map, int ax
 }
 
 /* Is a bin that counts within one voxel of (i, j)? */
-static __device__ bool met(const struct slice_map &map, int i, int j, int n_u, int n_v, const float *mask)
+static __device__ bool touches_valid_bin(const struct slice_map &map, int i, int j, int n_u, int n_v, const float *mask)
 {
 	int u0 = (int)fmin(fmax(0.0, slice_first_bin(&map, 0, i)), (double)n_u);
 	int v0 = (int)fmin(fmax(0.0, slice_first_bin(&map, 1, j)), (double)n_v);
@@ -60,16 +60,16 @@ static __device__ bool met(const struct slice_map &map, int i, int j, int n_u, i
 	return false;
 }
 
-static __device__ bool met_by_any(const struct mark_job &job, int i, int j, int k)
+static __device__ bool touched_in_any_view(const struct mark_job &job, int i, int j, int k)
 {
 	for (int s = 0; s < job.n_views; s++)
-		if (met(job.maps[(size_t)s * job.grid.n[2] + k], i, j, job.scan.n_u, job.scan.n_v,
-			job.mask ? job.mask + (size_t)s * scan_view_size(&job.scan) : NULL))
+		if (touches_valid_bin(job.maps[(size_t)s * job.grid.n[2] + k], i, j, job.scan.n_u, job.scan.n_v,
+				      job.mask ? job.mask + (size_t)s * scan_view_size(&job.scan) : NULL))
 			return true;
 	return false;
 }
 
-static __device__ void settle(const struct mark_job &job, int i, int j, int k, bool air, bool seen)
+static __device__ void store_mark(const struct mark_job &job, int i, int j, int k, bool air, bool seen)
 {
 	size_t at = ((size_t)k * job.grid.n[1] + j) * job.grid.n[0] + i;
 	float old = job.x[at];
@@ -78,7 +78,7 @@ static __device__ void settle(const struct mark_job &job, int i, int j, int k, b
 		return;
 	if (air)
 		job.x[at] = -1;
-	else if (seen || met_by_any(job, i, j, k))
+	else if (seen || touched_in_any_view(job, i, j, k))
 		job.x[at] = 1;
 }
 
@@ -130,7 +130,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS) mark_kernel(const __grid_
 #pragma unroll
 			for (int r = 0; r < MARK_ROWS; r++) {
 				if (i < nx && j0 + row + r < ny)
-					settle(job, i, j0 + row + r, k, air[r], seen[r]);
+					store_mark(job, i, j0 + row + r, k, air[r], seen[r]);
 				air[r] = seen[r] = false;
 			}
 			k++;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SAME 1e-6 /* slices */
+#define DISTANCE_TOL 1e-6 /* slices */
 
 static bool joseph(const struct projection_spec *spec)
 {
@@ -52,10 +52,10 @@ static int pitch_of(const struct grid *g)
 size_t cuda_paths_scratch(const struct projection_spec *spec)
 {
 	const struct grid *g = spec->grid;
-	size_t apart = (size_t)g->n[0] * (size_t)g->n[1] * 2 * (size_t)pitch_of(g) * sizeof(float);
+	size_t separated = (size_t)g->n[0] * (size_t)g->n[1] * 2 * (size_t)pitch_of(g) * sizeof(float);
 	size_t fixed = spec->deterministic ? grid_size(g) * sizeof(long long) + sizeof(float) : 0;
 
-	return apart > fixed ? apart : fixed;
+	return separated > fixed ? separated : fixed;
 }
 
 static __global__ void __launch_bounds__(CUDA_THREADS)
@@ -111,21 +111,21 @@ out:
 }
 
 /* Divide groups by parity of slices into lanes of at most `most` planes. Return the number of lanes; ret may be NULL. */
-static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int most, bool *ret_apart,
+static int lanes_of(const struct projection_spec *spec, const struct plane_group *group, int n_groups, int most, bool *ret_single,
 		    struct path_lane *ret)
 {
 	const struct scan *s = spec->scan;
 	const struct grid *g = spec->grid;
 	int n = 0;
 
-	*ret_apart = false;
+	*ret_single = false;
 	for (int i = 0; i < n_groups; i++) {
 		double pitch = group[i].pitch / g->h[2];
 		int whole = (int)lrint(pitch), stride = 1, cap = most;
 
-		if (group[i].n > 1 && (fabs(pitch - whole) * group[i].n > SAME || whole < 1 || whole > 2)) {
+		if (group[i].n > 1 && (fabs(pitch - whole) * group[i].n > DISTANCE_TOL || whole < 1 || whole > 2)) {
 			cap = 1;
-			*ret_apart = true;
+			*ret_single = true;
 		} else if (whole == 1) {
 			stride = 2;
 		}
@@ -158,7 +158,7 @@ static bool leaves_grid(const struct scan *s, const struct grid *g, bool joseph)
 		for (int u = 0; u < s->n_u && t > 0; u++) {
 			double rise = fabs(scan_slope(s, s->planes[u].rise, v)) * t;
 
-			if (s->planes[u].z - rise < lo - SAME || s->planes[u].z + rise > hi + SAME)
+			if (s->planes[u].z - rise < lo - DISTANCE_TOL || s->planes[u].z + rise > hi + DISTANCE_TOL)
 				return true;
 		}
 	}
@@ -186,11 +186,11 @@ static int make_planes(struct projection *a, const struct projection_spec *spec,
 		if (scan_reach(s, v) > 0 && s->ring_radius > fabs(s->radius[v]))
 			inv_w[v] = (float)scan_slope(s, 1, v);
 	planes_group(s, group);
-	p->n_lanes = lanes_of(spec, group, n_groups, PATHS_PLANES, &p->apart, lane);
+	p->n_lanes = lanes_of(spec, group, n_groups, PATHS_PLANES, &p->single_planes, lane);
 	if ((r = upload(a, lane, (size_t)p->n_lanes * sizeof(*lane), (void **)&p->lane, err)) < 0 ||
 	    (r = cuda_check(cudaStreamSynchronize(cuda_state(a->dev)->stream), a->dev, "paths", err)) < 0)
 		goto out;
-	p->n_groups = lanes_of(spec, group, n_groups, s->n_u, &p->apart, lane);
+	p->n_groups = lanes_of(spec, group, n_groups, s->n_u, &p->single_planes, lane);
 	p->n_bins = 0;
 	for (int i = 0, bins = 0; i < p->n_groups; i++) {
 		bins = (i % PATHS_GROUPS ? bins : 0) + lane[i].n;

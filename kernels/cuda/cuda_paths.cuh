@@ -31,7 +31,7 @@ struct cuda_paths {
 	float *inv_w;	 /* device memory, n_v: 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0: no ray */
 	int half, pitch; /* slices of each parity; length of a row of one parity with padding, floats */
 	bool leaves;	 /* some ray passes through the grid's lower or upper face */
-	bool apart;	 /* the distances of planes are no even number of slices: every plane is its own group */
+	bool single_planes; /* the distances of planes are no even number of slices: every plane is its own group */
 };
 
 /* A group's parameters in one path: zs = z + slope t. */

@@ -27,7 +27,7 @@ struct slice_entry {
 };
 
 /* Return the row of voxels at p, interpolated: `left` and `right` tell which of its two voxels are inside the grid. */
-static __device__ __forceinline__ float between(const float *p, float a, bool left, bool right)
+static __device__ __forceinline__ float interpolate_row(const float *p, float a, bool left, bool right)
 {
 	float p0 = left ? __ldg(p) : 0, p1 = right ? __ldg(p + 1) : 0;
 
@@ -47,13 +47,14 @@ static __device__ __forceinline__ void forward_slice(const struct forward_job &j
 	if (__all_sync(0xffffffff, i >= 0 && i + 1 < nx && j >= 0 && j + ROWS < ny)) {
 #pragma unroll
 		for (int n = 0; n <= ROWS; n++)
-			row[n] = between(p + (ptrdiff_t)n * nx, a, true, true);
+			row[n] = interpolate_row(p + (ptrdiff_t)n * nx, a, true, true);
 	} else {
 #pragma unroll
 		for (int n = 0; n <= ROWS; n++) {
 			bool in = j + n >= 0 && j + n < ny;
 
-			row[n] = between(p + (ptrdiff_t)n * nx, a, in && i >= 0 && i < nx, in && i + 1 >= 0 && i + 1 < nx);
+			row[n] =
+				interpolate_row(p + (ptrdiff_t)n * nx, a, in && i >= 0 && i < nx, in && i + 1 >= 0 && i + 1 < nx);
 		}
 	}
 	/* Bin r is at row r + e, -1 < e < 1; e only decreases with r, because the scale is at most 1. */

@@ -76,7 +76,7 @@ static struct cuda_host_block *kept_block(struct cuda_state *state, size_t bytes
 }
 
 /* Return an empty entry of the list; if there is none, free an unused block and return its entry. */
-static struct cuda_host_block *free_place(struct cuda_state *state)
+static struct cuda_host_block *free_entry(struct cuda_state *state)
 {
 	struct cuda_host_block *unused = NULL;
 
@@ -104,7 +104,7 @@ static void give_back_unused(struct cuda_state *state)
 
 /* Free unused blocks that kept_block() will no longer return once there is a block of this size: those that are smaller, but not
  * by half. Otherwise cases of growing size would each leave their memory behind. */
-static void give_back_outgrown(struct cuda_state *state, size_t bytes)
+static void free_outgrown_blocks(struct cuda_state *state, size_t bytes)
 {
 	for (int i = 0; i < CUDA_KEPT_MAX; i++) {
 		struct cuda_host_block *b = &state->host[i];
@@ -128,8 +128,8 @@ static int cuda_host_alloc(struct device *dev, size_t bytes, void **ret, struct 
 	if (r < 0)
 		return r;
 	if (!b) {
-		give_back_outgrown(state, bytes);
-		b = free_place(state);
+		free_outgrown_blocks(state, bytes);
+		b = free_entry(state);
 		if (!b)
 			return err_set(err, ENOMEM, "%s: more than %d blocks of host memory", dev->name, CUDA_KEPT_MAX);
 		code = cudaMallocHost(&memory, bytes ? bytes : 1);

@@ -85,7 +85,7 @@ static int is_of_class(const char *path, const char *const sop_class[2], struct 
 		return 0;
 	rc = dicom_open(path, &file, err);
 	if (rc < 0)
-		return err_within(err, "%s", file_name(path));
+		return err_prefix(err, "%s", file_name(path));
 	dicom_get_text(dicom_root(file), TAG_SOP_CLASS_UID, found, sizeof(found), NULL);
 	dicom_close(file);
 	return !strcmp(found, sop_class[0]) || !strcmp(found, sop_class[1]);

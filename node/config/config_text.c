@@ -166,7 +166,7 @@ static int include(struct scan *s, const char *name, const char *from, int numbe
 	if (append_file(s, path, depth + 1, err) < 0) {
 		/* An error inside an included file already names its place; an error of opening the file does not. */
 		return err->code == ENOENT || err->code == EACCES || err->code == EISDIR
-			       ? err_within(err, "%s:%d: @include", from, number)
+			       ? err_prefix(err, "%s:%d: @include", from, number)
 			       : -err->code;
 	}
 	return 0;

@@ -217,7 +217,7 @@ int interfile_write(const struct interfile *f, char **ret_text, struct err *err)
 	 * written. */
 	rc = interfile_parse(w.text, w.n, &check, err);
 	if (rc < 0) {
-		err_within(err, "Interfile: the header to be written would not be readable");
+		err_prefix(err, "Interfile: the header to be written would not be readable");
 		goto out;
 	}
 	interfile_clear(&check);

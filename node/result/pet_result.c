@@ -149,7 +149,7 @@ int pet_result_write(const struct sinogram *s, const struct pet_result_info *inf
 	if (rc >= 0)
 		rc = result_slices_write(&slices, header, volume, folder, report.file, report.sop_instance, &report.bytes, err);
 	if (rc < 0) {
-		err_within(err, "result");
+		err_prefix(err, "result");
 		goto out;
 	}
 	memcpy(report.series, r.series, sizeof(report.series));

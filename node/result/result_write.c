@@ -356,7 +356,7 @@ int result_write(const struct exam *exam, const struct result_info *info, struct
 		rc = publish(&w, err);
 	clean_up(&w, rc < 0);
 	if (rc < 0) {
-		err_within(err, "result");
+		err_prefix(err, "result");
 		return rc;
 	}
 	w.report.seconds_download = w.flow.seconds_waited;

@@ -50,7 +50,7 @@ static int open_files(struct opening *o, const char *const *paths, size_t n)
 			rc = rc == 0 ? -EBADMSG : rc;
 		}
 		if (rc < 0) {
-			err_within(o->err, "%s", base_name(paths[i]));
+			err_prefix(o->err, "%s", base_name(paths[i]));
 			return rc;
 		}
 		s->paths[i] = strdup(paths[i]);
@@ -200,7 +200,7 @@ static int read_header(struct opening *o, enum sinogram_role role)
 	if (rc == 0 && (h->offset > part->bytes || interfile_bytes(h) != part->bytes - h->offset))
 		rc = wrong_size(h, part->bytes, o->err);
 	if (rc < 0)
-		err_within(o->err, "%s", sinogram_role_name(role));
+		err_prefix(o->err, "%s", sinogram_role_name(role));
 	return rc;
 }
 
@@ -216,7 +216,7 @@ static int read_headers(struct opening *o)
 		if (part[role].present && (int)o->s->format->first != role && !o->raw) {
 			rc = interfile_same_rays(&part[o->s->format->first].header, &part[role].header, o->err);
 			if (rc < 0) {
-				err_within(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
+				err_prefix(o->err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
 				return rc;
 			}
 		}

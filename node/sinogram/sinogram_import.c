@@ -59,7 +59,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 		rc = sinogram_stream_hash(s, err);
 	s->present = rc == 0;
 	if (rc < 0)
-		err_within(err, "%s", slash ? slash + 1 : header);
+		err_prefix(err, "%s", slash ? slash + 1 : header);
 	return rc;
 }
 
@@ -121,7 +121,7 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 		if (stream->present && role != (int)s->format->first) {
 			rc = interfile_same_rays(&s->stream[s->format->first].header, &stream->header, err);
 			if (rc < 0) {
-				err_within(err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
+				err_prefix(err, "EMISSION and %s", sinogram_role_name((enum sinogram_role)role));
 				return rc;
 			}
 		}
@@ -183,7 +183,7 @@ static int write_source(struct sinogram_source *s, size_t *ret_n_objects, struct
 	if (rc == 0 && conf->like) {
 		rc = dicom_open(conf->like, &s->like, err);
 		if (rc < 0)
-			err_within(err, "%s", conf->like);
+			err_prefix(err, "%s", conf->like);
 	}
 	if (rc == 0)
 		rc = make_seed(s, err);

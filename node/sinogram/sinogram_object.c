@@ -234,7 +234,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	}
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
 	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0) {
-		err_within(err, "sinogram object");
+		err_prefix(err, "sinogram object");
 		if (rc != -ENOTSUP && err) /* for any error of the getter */
 			err->code = EBADMSG;
 		return rc == -ENOTSUP ? rc : -EBADMSG;

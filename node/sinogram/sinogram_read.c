@@ -123,7 +123,7 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 		rc = err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
 	if (rc < 0) {
 		free(bytes);
-		err_within(err, "%s", sinogram_role_name(role));
+		err_prefix(err, "%s", sinogram_role_name(role));
 		return rc;
 	}
 	*ret_bytes = bytes;

@@ -75,10 +75,10 @@ static int agree_on(const struct exam *exam, size_t file, const struct agreement
 
 	found = value_of(&first, a, there, sizeof(there), &y, err);
 	if (found < 0)
-		return err_within(err, "%s", file_name(exam->paths[0]));
+		return err_prefix(err, "%s", file_name(exam->paths[0]));
 	found = value_of(&other, a, here, sizeof(here), &x, err);
 	if (found < 0)
-		return err_within(err, "%s", file_name(exam->paths[file]));
+		return err_prefix(err, "%s", file_name(exam->paths[file]));
 	if (alike(a, here, x, there, y))
 		return 0;
 	return differ(exam, file, a->name, a->tag, here, there, err);
@@ -106,7 +106,7 @@ static int instance_uid(const struct exam *exam, size_t file, char ret_uid[DICOM
 
 	if (!found)
 		err_set(err, EBADMSG, "%s is missing", tag_text(TAG_SOP_INSTANCE_UID));
-	return found > 0 ? 0 : err_within(err, "%s", file_name(exam->paths[file]));
+	return found > 0 ? 0 : err_prefix(err, "%s", file_name(exam->paths[file]));
 }
 
 static int no_duplicate(const struct exam *exam, size_t file, struct err *err)
@@ -143,12 +143,12 @@ int exam_check_frames(const struct exam *exam, struct err *err)
 		const struct agreement *a = &same[k];
 
 		if (value_of(&first, a, there, sizeof(there), &y, err) < 0)
-			return err_within(err, "frame %ld", first.frame + 1);
+			return err_prefix(err, "frame %ld", first.frame + 1);
 		for (int i = 1; i < exam->n_views; i++) {
 			struct header h = exam_header(exam, i);
 
 			if (value_of(&h, a, here, sizeof(here), &x, err) < 0)
-				return err_within(err, "frame %ld", h.frame + 1);
+				return err_prefix(err, "frame %ld", h.frame + 1);
 			if (!alike(a, here, x, there, y))
 				return err_set(err, EBADMSG, "%s %s is '%s' in frame %ld and '%s' in frame %ld", a->name,
 					       tag_text(a->tag), here, h.frame + 1, there, first.frame + 1);

@@ -94,7 +94,7 @@ static int read_exposures(struct exam *exam, struct err *err)
 		h = exam_header(exam, i);
 		found = header_double(&h, tags[t], 0, &v->exposure, err);
 		if (found < 0)
-			return err_within(err, "%s", file_name(exam->paths[v->file]));
+			return err_prefix(err, "%s", file_name(exam->paths[v->file]));
 		if (!found || !(v->exposure > 0))
 			return err_set(err, EBADMSG, "%s: exposure %s is %s", file_name(exam->paths[v->file]), tag_text(tags[t]),
 				       found ? "not above 0" : "missing, unlike in the first projection");
@@ -184,7 +184,7 @@ static int read_flatfield(struct exam *exam, struct err *err)
 	exam->prep.flatfield = exam->flatfield;
 out:
 	if (rc < 0)
-		rc = err_within(err, "flat field of the profile '%s'", exam->profile->name);
+		rc = err_prefix(err, "flat field of the profile '%s'", exam->profile->name);
 	free(values);
 	dicom_close(file);
 	return rc;
@@ -199,7 +199,7 @@ static int read_largest(struct exam *exam, struct err *err)
 		int found = header_long(&h, TAG_LARGEST_IMAGE_PIXEL_VALUE, 0, &value, err);
 
 		if (found < 0)
-			return err_within(err, "%s", file_name(exam->paths[exam->views[i].file]));
+			return err_prefix(err, "%s", file_name(exam->paths[exam->views[i].file]));
 		exam->views[i].largest = found ? value & 0xFFFF : 0;
 	}
 	return 0;

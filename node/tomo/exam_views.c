@@ -179,9 +179,9 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err)
 	for (size_t i = 0; i < n; i++) {
 		rc = multi ? add_view(exam, 0, (long)i, err) : add_view(exam, (int)i, 0, err);
 		if (rc < 0 && multi)
-			return err_within(err, "%s, frame %zu", file_name(exam->paths[0]), i + 1);
+			return err_prefix(err, "%s, frame %zu", file_name(exam->paths[0]), i + 1);
 		if (rc < 0)
-			return err_within(err, "%s", file_name(exam->paths[i]));
+			return err_prefix(err, "%s", file_name(exam->paths[i]));
 	}
 	qsort(exam->views, n, sizeof(*exam->views), by_angle);
 	return check_angles(exam, err);

@@ -25,7 +25,7 @@ static int open_files(struct exam *exam, const char *const *paths, size_t n, str
 		if (!exam->paths[i])
 			return err_set(err, ENOMEM, "no memory for a path");
 		if (dicom_open(paths[i], &exam->files[i], err) < 0)
-			return err_within(err, "%s", file_name(paths[i]));
+			return err_prefix(err, "%s", file_name(paths[i]));
 		n_elements += dicom_element_count(exam->files[i]);
 		if (n_elements > ELEMENTS_MAX)
 			return err_set(err, EBADMSG, "%s: the headers of the case have more than %d elements up to here",
@@ -64,7 +64,7 @@ static int check_pixels(struct exam *exam, struct err *err)
 				       "%s: Lossy Image Compression (0028,2110) is 01: its intensities are not the detector's",
 				       file_name(exam->paths[i]));
 		if (dicom_pixels_info(exam->files[i], info, err) < 0)
-			return err_within(err, "%s", file_name(exam->paths[i]));
+			return err_prefix(err, "%s", file_name(exam->paths[i]));
 		if (exam->source == EXAM_MG_SERIES && info->frames != 1)
 			return err_set(err, EBADMSG, "%s: %ld frames in an object of a single-frame class",
 				       file_name(exam->paths[i]), info->frames);
@@ -80,7 +80,7 @@ static int find_profile(struct exam *exam, const struct config *config, struct e
 	if (dicom_get_text(root, TAG_MANUFACTURER, manufacturer, sizeof(manufacturer), err) < 0 ||
 	    dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), err) < 0 ||
 	    dicom_get_text(root, TAG_DEVICE_SERIAL_NUMBER, serial, sizeof(serial), err) < 0)
-		return err_within(err, "%s", file_name(exam->paths[0]));
+		return err_prefix(err, "%s", file_name(exam->paths[0]));
 	exam->profile = config_profile(config, manufacturer, model, serial);
 	if (!exam->profile)
 		return err_set(err, ENOKEY, "no geometry profile for manufacturer '%s', model '%s', serial '%s'", manufacturer,
@@ -168,12 +168,12 @@ int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct 
 	v = &exam->views[view];
 	rc = dicom_read_frame(exam->files[v->file], v->frame, ret_raw, err);
 	if (rc < 0)
-		return err_within(err, "%s", file_name(exam->paths[v->file]));
+		return err_prefix(err, "%s", file_name(exam->paths[v->file]));
 	orientation_turn(ret_raw, (size_t)exam->pixels.columns, (size_t)exam->pixels.rows, exam->columns_toward_chest,
 			 exam->rows_toward_minus_y);
 	rc = exam_view_i0(exam, view, ret_raw, &prep.i0, err);
 	if (rc < 0)
-		return err_within(err, "%s", file_name(exam->paths[v->file]));
+		return err_prefix(err, "%s", file_name(exam->paths[v->file]));
 	/* Values at the top of the range are saturated, with unknown intensity, unless the range ends above I0: then they are
 	 * air. */
 	if (!prep.is_log && !prep.inverted && prep.i0 + prep.offset > prep.max_value)

@@ -258,7 +258,7 @@ int image_series_open(char *const *paths, size_t n, struct image_series **ret_se
 		if (rc >= 0)
 			rc = add_object(&r, file, err);
 		if (rc < 0)
-			err_within(err, "%s", file_name(paths[i]));
+			err_prefix(err, "%s", file_name(paths[i]));
 		dicom_close(file);
 	}
 	if (rc >= 0)

@@ -15,9 +15,9 @@ size_t iterate_stream_size(size_t slab, size_t bins, bool rows, bool grouped, bo
 }
 
 /* The work on each slab while it is on the device. Called in the order of slabs. */
-struct trip {
-	bool up, down;		 /* copy x to the device, and back */
-	bool up_sums, down_sums; /* the same for num and den */
+struct slab_transfer {
+	bool upload, download;		 /* copy x to the device, and back */
+	bool upload_sums, download_sums; /* the same for num and den */
 	int (*work)(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
 		    struct err *err);
 	void *ctx;
@@ -28,26 +28,26 @@ static struct buf slab_part(const struct buf *b, const struct iterate_stream *s,
 	return b->mem ? buf_part(b, 0, s->slab_n[slab]) : *b;
 }
 
-static int go_up(struct iterate_stream *s, const struct trip *t, int i, struct err *err)
+static int begin_upload(struct iterate_stream *s, const struct slab_transfer *t, int i, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct buf x = slab_part(&s->slab[i % 3], s, i), num = slab_part(&s->slab_num[i % 3], s, i),
 		   den = slab_part(&s->slab_den[i % 3], s, i);
-	int r = t->up ? v->upload_begin(&x, s->x + s->slab_at[i], err) : 0;
+	int r = t->upload ? v->upload_begin(&x, s->x + s->slab_at[i], err) : 0;
 
-	if (r == 0 && t->up_sums && (r = v->upload_begin(&num, s->num + s->slab_at[i], err)) == 0)
+	if (r == 0 && t->upload_sums && (r = v->upload_begin(&num, s->num + s->slab_at[i], err)) == 0)
 		r = v->upload_begin(&den, s->den + s->slab_at[i], err);
 	return r;
 }
 
-static int go_down(struct iterate_stream *s, const struct trip *t, int i, struct err *err)
+static int begin_download(struct iterate_stream *s, const struct slab_transfer *t, int i, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	struct buf x = slab_part(&s->slab[i % 3], s, i), num = slab_part(&s->slab_num[i % 3], s, i),
 		   den = slab_part(&s->slab_den[i % 3], s, i);
-	int r = t->down ? v->download_begin(&x, s->x + s->slab_at[i], err) : 0;
+	int r = t->download ? v->download_begin(&x, s->x + s->slab_at[i], err) : 0;
 
-	if (r == 0 && t->down_sums && (r = v->download_begin(&num, s->num + s->slab_at[i], err)) == 0)
+	if (r == 0 && t->download_sums && (r = v->download_begin(&num, s->num + s->slab_at[i], err)) == 0)
 		r = v->download_begin(&den, s->den + s->slab_at[i], err);
 	return r;
 }
@@ -62,34 +62,34 @@ static int order_queues(struct device *dev, struct err *err)
 }
 
 /* Process all slabs once. Work queued before is complete before the first upload, and all downloads are complete at the end. */
-static int travel(struct iterate_stream *s, const struct trip *t, struct err *err)
+static int process_slabs(struct iterate_stream *s, const struct slab_transfer *t, struct err *err)
 {
 	struct device *dev = s->dev;
 	int r = dev->ops->order(dev, QUEUE_WORK, QUEUE_UP, err);
 
 	if (r == 0)
-		r = go_up(s, t, 0, err);
+		r = begin_upload(s, t, 0, err);
 	for (int i = 0; r == 0 && i < s->n_slabs; i++) {
 		struct buf x = slab_part(&s->slab[i % 3], s, i), num = slab_part(&s->slab_num[i % 3], s, i),
 			   den = slab_part(&s->slab_den[i % 3], s, i);
 
 		r = order_queues(dev, err);
 		if (r == 0 && i + 1 < s->n_slabs)
-			r = go_up(s, t, i + 1, err);
+			r = begin_upload(s, t, i + 1, err);
 		if (r == 0 && i > 0)
-			r = go_down(s, t, i - 1, err);
+			r = begin_download(s, t, i - 1, err);
 		if (r == 0)
 			r = t->work(s, i, &x, &num, &den, t->ctx, err);
 	}
 	if (r == 0)
 		r = dev->ops->order(dev, QUEUE_WORK, QUEUE_DOWN, err);
 	if (r == 0)
-		r = go_down(s, t, s->n_slabs - 1, err);
+		r = begin_download(s, t, s->n_slabs - 1, err);
 	return r < 0 ? r : dev->ops->wait(dev, QUEUE_DOWN, err);
 }
 
 /* Copy a group's data to the device, after queued work that uses `what`. */
-static int bring(struct iterate_stream *s, struct buf *what, const float *from, size_t n, struct err *err)
+static int upload_group(struct iterate_stream *s, struct buf *what, const float *from, size_t n, struct err *err)
 {
 	struct buf part = buf_part(what, 0, n);
 	int r = s->dev->ops->order(s->dev, QUEUE_WORK, QUEUE_UP, err);
@@ -111,7 +111,7 @@ static int mark_slab(struct iterate_stream *s, int slab, struct buf *x, struct b
 		const struct iterate_group *group = &s->group[g];
 		struct buf mask = group->mask;
 
-		r = bring(s, &mask, group->valid, group->bins, err);
+		r = upload_group(s, &mask, group->valid, group->bins, err);
 		if (r == 0)
 			r = group->op[slab]->mark(group->op[slab], x, err);
 	}
@@ -130,22 +130,22 @@ static int forward_slab(struct iterate_stream *s, int slab, struct buf *x, struc
 }
 
 /* Compute p = A x of one group; copies its mask to the device. */
-static int project(struct iterate_stream *s, const struct iterate_group *group, struct err *err)
+static int project_group(struct iterate_stream *s, const struct iterate_group *group, struct err *err)
 {
-	struct trip t = {.up = true, .work = forward_slab, .ctx = (void *)group};
+	struct slab_transfer t = {.upload = true, .work = forward_slab, .ctx = (void *)group};
 	struct buf mask = group->mask, p = buf_part(&s->p, 0, group->bins);
-	int r = bring(s, &mask, group->valid, group->bins, err);
+	int r = upload_group(s, &mask, group->valid, group->bins, err);
 
 	if (r == 0)
 		r = s->dev->ops->fill(&p, 0, err);
-	return r < 0 ? r : travel(s, &t, err);
+	return r < 0 ? r : process_slabs(s, &t, err);
 }
 
 int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bool ones, const struct monitor *monitor,
 			 struct err *err)
 {
-	struct trip t = {.down = true, .work = mark_slab, .ctx = &start};
-	int r = travel(s, &t, err);
+	struct slab_transfer t = {.download = true, .work = mark_slab, .ctx = &start};
+	int r = process_slabs(s, &t, err);
 
 	for (int g = 0; r == 0 && g < s->n_groups && (lengths || ones); g++) {
 		const struct iterate_group *group = &s->group[g];
@@ -157,7 +157,7 @@ int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bo
 			group->row[i] = 1;
 		if (ones)
 			continue;
-		r = project(s, group, err);
+		r = project_group(s, group, err);
 		if (r == 0)
 			r = s->dev->ops->download(&p, group->row, err);
 		for (size_t i = 0; r == 0 && i < group->bins; i++)
@@ -169,14 +169,14 @@ int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bo
 /* The work of one pass over the slabs: the second half of a step for the current group, the first half for the next. */
 struct step {
 	const struct rule *rule;
-	const struct iterate_group *here, *next; /* here: the current group; next: NULL after the last step */
+	const struct iterate_group *current, *next; /* current: the current group; next: NULL after the last step */
 };
 
 static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
 		     struct err *err)
 {
 	const struct step *step = ctx;
-	const struct iterate_group *g = step->here;
+	const struct iterate_group *g = step->current;
 	const struct linop *op = g->op[slab];
 	struct buf pair = buf_part(&s->pair, 0, 2 * g->bins);
 	int r;
@@ -193,18 +193,18 @@ static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct b
 	return r;
 }
 
-/* Compute the pair of `here`, which frees its p; begin p of `next`. */
-static int turn(struct iterate_stream *s, const struct step *step, struct err *err)
+/* Compute the pair of `current`, which frees its p; begin p of `next`. */
+static int make_group_pair(struct iterate_stream *s, const struct step *step, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
-	const struct iterate_group *g = step->here;
+	const struct iterate_group *g = step->current;
 	struct buf y = buf_part(&s->y, 0, g->bins), p = buf_part(&s->p, 0, g->bins), pair = buf_part(&s->pair, 0, 2 * g->bins),
 		   row = {0};
-	int r = bring(s, &y, g->y, g->bins, err);
+	int r = upload_group(s, &y, g->y, g->bins, err);
 
 	if (r == 0 && g->row) {
 		row = buf_part(&s->row, 0, g->bins);
-		r = bring(s, &row, g->row, g->bins, err);
+		r = upload_group(s, &row, g->row, g->bins, err);
 	}
 	if (r == 0)
 		r = g->op[0]->make_pair(g->op[0], step->rule, &y, &p, g->row ? &row : NULL, &pair, err);
@@ -212,7 +212,7 @@ static int turn(struct iterate_stream *s, const struct step *step, struct err *e
 		struct buf mask = step->next->mask, p_next = buf_part(&s->p, 0, step->next->bins);
 
 		if (step->next != g)
-			r = bring(s, &mask, step->next->valid, step->next->bins, err);
+			r = upload_group(s, &mask, step->next->valid, step->next->bins, err);
 		if (r == 0)
 			r = v->fill(&p_next, 0, err);
 	}
@@ -226,31 +226,32 @@ int iterate_stream_run(struct iterate_stream *s, const struct iterate_conf *conf
 	int r = iterate_check(conf, err);
 
 	if (r == 0 && line)
-		r = project(s, &s->group[0], err);
+		r = project_group(s, &s->group[0], err);
 	else if (r == 0)
 		r = s->dev->ops->fill(&s->p, 0, err);
 	for (size_t n = 0; r == 0 && n < steps; n++) {
 		struct step step = {&conf->rule, &s->group[n % (size_t)s->n_groups],
 				    n + 1 < steps ? &s->group[(n + 1) % (size_t)s->n_groups] : NULL};
-		bool alone = step.here->first && step.here->last, needs_x = step.here->last || (step.next && line);
-		struct trip t = {.up = needs_x,
-				 .down = step.here->last,
-				 .up_sums = !alone && !step.here->first,
-				 .down_sums = !alone && !step.here->last,
-				 .work = step_slab,
-				 .ctx = &step};
+		bool single_group = step.current->first && step.current->last,
+		     needs_x = step.current->last || (step.next && line);
+		struct slab_transfer t = {.upload = needs_x,
+					  .download = step.current->last,
+					  .upload_sums = !single_group && !step.current->first,
+					  .download_sums = !single_group && !step.current->last,
+					  .work = step_slab,
+					  .ctx = &step};
 
 		if (monitor_cancelled(monitor))
 			return err_set(err, ECANCELED, "reconstruction cancelled after %zu of %zu steps", n, steps);
 		if (!line) { /* no earlier forward projection has computed it */
-			struct buf mask = step.here->mask;
+			struct buf mask = step.current->mask;
 
-			r = bring(s, &mask, step.here->valid, step.here->bins, err);
+			r = upload_group(s, &mask, step.current->valid, step.current->bins, err);
 		}
 		if (r == 0)
-			r = turn(s, &step, err);
+			r = make_group_pair(s, &step, err);
 		if (r == 0)
-			r = travel(s, &t, err);
+			r = process_slabs(s, &t, err);
 		if (r == 0)
 			monitor_progress(monitor, "reconstruct", (double)(n + 1) / (double)steps);
 	}

@@ -129,7 +129,7 @@ static double difference(const float *found, const float *expected, size_t n)
 	return scale > 0 ? most / scale : INFINITY;
 }
 
-static int hold(double found, const char *what, const char *model, const struct device *dev, struct err *err)
+static int check_limit(double found, const char *what, const char *model, const struct device *dev, struct err *err)
 {
 	if (found <= SELF_TEST_TOL)
 		return 0;
@@ -151,18 +151,19 @@ static int test_model(struct device *dev, struct device *cpu, const struct proje
 		goto out;
 	gap = linop_adjoint_gap(found.op, 3, err);
 	if (gap < 0) {
-		rc = err && err->code && err->code != EDOM ? -err->code : hold(INFINITY, "the adjoint gap", model, dev, err);
+		rc = err && err->code && err->code != EDOM ? -err->code
+							   : check_limit(INFINITY, "the adjoint gap", model, dev, err);
 		goto out;
 	}
 	forward = difference(found.forward, expected.forward, found.op->n_out);
 	adjoint = difference(found.adjoint, expected.adjoint, found.op->n_in);
 	report->gap = fmax(report->gap, gap);
 	report->difference = fmax(report->difference, fmax(forward, adjoint));
-	rc = hold(gap, "the adjoint gap", model, dev, err);
+	rc = check_limit(gap, "the adjoint gap", model, dev, err);
 	if (rc == 0)
-		rc = hold(forward, "the difference of A x to the CPU", model, dev, err);
+		rc = check_limit(forward, "the difference of A x to the CPU", model, dev, err);
 	if (rc == 0)
-		rc = hold(adjoint, "the difference of A'y to the CPU", model, dev, err);
+		rc = check_limit(adjoint, "the difference of A'y to the CPU", model, dev, err);
 out:
 	side_clear(&found);
 	side_clear(&expected);

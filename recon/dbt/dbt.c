@@ -43,7 +43,7 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 		.view_bins = (size_t)plan->n_u * (size_t)plan->n_v,
 		.opened = clock_seconds(),
 		.streamed = plan->slab_slices < plan->grid.n[2] || plan->group_views > 0,
-		.coming = -1,
+		.in_transfer = -1,
 	};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
@@ -135,8 +135,8 @@ int dbt_run(struct dbt_session *s, const struct monitor *monitor, struct dbt_rep
 	pthread_mutex_lock(&s->lock);
 	if (s->done)
 		r = err_set(err, EINVAL, "reconstruction: dbt_run() was already called");
-	else if (s->n_here != s->plan->n_views)
-		r = err_set(err, EINVAL, "reconstruction: only %d of %d projections have been received", s->n_here,
+	else if (s->n_received != s->plan->n_views)
+		r = err_set(err, EINVAL, "reconstruction: only %d of %d projections have been received", s->n_received,
 			    s->plan->n_views);
 	else
 		s->done = true;

@@ -45,7 +45,7 @@ struct dbt_session {
 	struct dbt_staging staging[DBT_STAGING_BUFFERS]; /* resident only */
 	enum dbt_view_state *view;
 	struct dbt_view_sums *view_sums;
-	int n_here;
+	int n_received;
 
 	/* resident: the volume is on the device */
 	struct buf x, y, mask, row;
@@ -64,8 +64,8 @@ struct dbt_session {
 	struct buf stream_mask;
 
 	/* slices being read */
-	float *out[2]; /* host memory of the device, one slice each; slice k in out[k % 2] */
-	int coming;    /* the slice being transferred; -1: none */
+	float *out[2];	 /* host memory of the device, one slice each; slice k in out[k % 2] */
+	int in_transfer; /* the slice being transferred; -1: none */
 };
 
 static inline bool dbt_needs_ones(const struct dbt_protocol *p)

@@ -22,7 +22,7 @@ static int begin(struct dbt_session *s, int k, struct err *err)
 
 	if (r == 0)
 		r = s->dev->ops->download_begin(&part, s->out[k % 2], err);
-	s->coming = r < 0 ? -1 : k;
+	s->in_transfer = r < 0 ? -1 : k;
 	return r;
 }
 
@@ -39,7 +39,7 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 		return 0;
 	}
 	for (int k = first; r == 0 && k < first + n; k++) {
-		if (s->coming != k)
+		if (s->in_transfer != k)
 			r = begin(s, k, err);
 		if (r == 0)
 			r = s->dev->ops->wait(s->dev, QUEUE_DOWN, err);

@@ -160,7 +160,7 @@ int dbt_view_end(struct dbt_session *s, int view, struct err *err)
 	s->view[view] = r == 0 ? DBT_VIEW_PRESENT : DBT_VIEW_PENDING;
 	if (r == 0) {
 		s->view_sums[view] = sums;
-		s->n_here++;
+		s->n_received++;
 	}
 	pthread_cond_signal(&s->changed);
 	pthread_mutex_unlock(&s->lock);

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 4096 /* floats */
-#define ALIKE 1e-6 /* fraction of a slice: rounding tolerance for a centre on a slab's face */
+#define BLOCK 4096    /* floats */
+#define ROUNDING 1e-6 /* fraction of a slice: rounding tolerance for a centre on a slab's face */
 #define QUANTA 1000000000000LL
 #define SLICES_MAX 1000000 /* twice as many slices of QUANTA are less than LLONG_MAX */
 
@@ -37,7 +37,7 @@ static long long quanta(double length, const struct grid *g)
 /* Return the first slice whose centre is not below z, measured from the volume's lower face. */
 static int slice_from(const struct slabs *s, long long z)
 {
-	long long centre = z - QUANTA / 2 - (long long)(ALIKE * (double)QUANTA);
+	long long centre = z - QUANTA / 2 - (long long)(ROUNDING * (double)QUANTA);
 	long long k = centre > 0 ? (centre - 1) / QUANTA + 1 : 0;
 
 	return k > s->grid.n[2] ? s->grid.n[2] : (int)k;
@@ -98,10 +98,10 @@ int slabs_open(enum slabs_mode mode, double thickness, double step, const struct
 			return err_set(err, EINVAL, "slabs: grid axis %d: n=%d, spacing=%g mm", c, grid->n[c], grid->h[c]);
 	if (grid->n[2] > SLICES_MAX)
 		return err_set(err, EINVAL, "slabs: %d slices; allowed: up to %d", grid->n[2], SLICES_MAX);
-	if (!(thickness >= grid->h[2] * (1 - ALIKE) && thickness < INFINITY))
+	if (!(thickness >= grid->h[2] * (1 - ROUNDING) && thickness < INFINITY))
 		return err_set(err, EINVAL, "slabs: thickness %g mm is less than the slices' distance of %g mm", thickness,
 			       grid->h[2]);
-	if (!(step >= grid->h[2] * (1 - ALIKE) && step < INFINITY))
+	if (!(step >= grid->h[2] * (1 - ROUNDING) && step < INFINITY))
 		return err_set(err, EINVAL, "slabs: step %g mm is less than the slices' distance of %g mm", step, grid->h[2]);
 	s = malloc(sizeof(*s));
 	if (!s)

@@ -11,7 +11,7 @@
 #define ANGLES_MAX 16384
 #define LENGTH_MAX 10000.0 /* mm */
 #define OPEN_GAP 3.0	   /* a gap this many times as wide as any other is a sector that was not measured */
-#define SAME 1e-6	   /* degrees */
+#define ANGLE_TOL 1e-6	   /* degrees */
 
 struct owned_scan {
 	struct scan scan; /* first member: the pointer that the caller holds */
@@ -95,7 +95,7 @@ static void spread(const struct direction *d, const double *gap, int n, double *
 			second = gap[i];
 		}
 	}
-	if (!(second > SAME && largest > OPEN_GAP * second))
+	if (!(second > ANGLE_TOL && largest > OPEN_GAP * second))
 		open = -1;
 	for (int i = 0; i < n; i++) {
 		int before = (i + n - 1) % n;
@@ -127,7 +127,7 @@ int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct e
 		double at = fmod(parallel_angle(s, a), 180);
 
 		d[a].at = at < 0 ? at + 180 : at;
-		d[a].at = d[a].at > 180 - SAME ? 0 : d[a].at;
+		d[a].at = d[a].at > 180 - ANGLE_TOL ? 0 : d[a].at;
 		d[a].view = a;
 	}
 	qsort(d, n, sizeof(*d), compare);

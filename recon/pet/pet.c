@@ -129,9 +129,9 @@ static int begin_run(struct pet_session *s, struct err *err)
 	if (s->done)
 		r = err_set(err, EINVAL, "reconstruction: pet_run() was already called");
 	for (int role = PET_DATA; r == 0 && role < PET_ROLES; role++)
-		if (s->has[role] && s->n_here[role] != s->n_planes)
+		if (s->has[role] && s->n_received[role] != s->n_planes)
 			r = err_set(err, EINVAL, "reconstruction: %s of only %d of %d planes have been received", names[role],
-				    s->n_here[role], s->n_planes);
+				    s->n_received[role], s->n_planes);
 	if (r == 0)
 		s->done = true;
 	pthread_mutex_unlock(&s->lock);

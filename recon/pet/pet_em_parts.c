@@ -61,7 +61,7 @@ int pet_parts_open(struct pet_session *s, struct err *err)
 	size_t n_views = (size_t)s->layout.scan->n_views, n_subsets = (size_t)s->layout.n_subsets, largest = 0;
 	int r;
 
-	s->coming = -1;
+	s->current_part = -1;
 	s->part_first = malloc((n_views + 1) * sizeof(*s->part_first));
 	if (!s->part_first)
 		return err_set(err, ENOMEM, "reconstruction: cannot allocate %zu angles", n_views);
@@ -115,7 +115,7 @@ static int begin(struct pet_session *s, int i, int slot, struct err *err)
 			r = s->dev->ops->upload_begin(&to, s->host[role] + at, err);
 	}
 	if (r == 0) {
-		s->coming = i;
+		s->current_part = i;
 		s->slot = slot;
 	}
 	return r;
@@ -137,7 +137,7 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 
 	if (!pet_is_streamed(s))
 		return 0;
-	if (s->coming != i)
+	if (s->current_part != i)
 		r = begin(s, i, !s->slot, err);
 	if (r == 0)
 		r = s->dev->ops->order(s->dev, QUEUE_UP, QUEUE_WORK, err);

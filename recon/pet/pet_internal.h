@@ -70,7 +70,7 @@ struct pet_session {
 	pthread_mutex_t lock;
 	float *host[PET_ROLES]; /* host memory of the device, bins in the scan's order */
 	struct pet_plane *plane[PET_ROLES];
-	int n_planes, n_here[PET_ROLES];
+	int n_planes, n_received[PET_ROLES];
 	int *u_of;	    /* the michelogram's plane i is the scan's plane u_of[i] */
 	int v_first, v_end; /* radial bins that have rays */
 
@@ -85,7 +85,7 @@ struct pet_session {
 	struct linop **ops;	    /* operators of parts; NULL: not yet created */
 	struct iterate_subset *subsets;
 	int *part_first, n_parts; /* part i: views part_first[i] .. part_first[i + 1] - 1 */
-	int coming, slot;	  /* streamed: the part whose data are in, or being copied to, data[slot]; -1: none */
+	int current_part, slot;	  /* streamed: the part whose data are in, or being copied to, data[slot]; -1: none */
 	struct pet_sensitivity *sensitivity;
 	bool den_ready; /* load() copies den */
 

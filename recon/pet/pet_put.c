@@ -25,7 +25,7 @@ struct piece {
 };
 
 /* A plane to be stored. */
-struct coming {
+struct incoming_plane {
 	int u; /* index in the scan */
 	int i; /* index in the call */
 };
@@ -88,7 +88,7 @@ static void look_at(const struct pet_session *s, enum pet_role role, const float
 }
 
 /* Copy n <= BLOCK rows of one angle into the stored order. */
-static void turn_rows(const struct pet_session *s, const float *const *row, const struct coming *c, int n, float *to)
+static void turn_rows(const struct pet_session *s, const float *const *row, const struct incoming_plane *c, int n, float *to)
 {
 	size_t n_u = (size_t)s->layout.scan->n_u;
 	int n_v = s->layout.scan->n_v;
@@ -106,7 +106,7 @@ static void turn_rows(const struct pet_session *s, const float *const *row, cons
 
 static int compare(const void *a, const void *b)
 {
-	return ((const struct coming *)a)->u - ((const struct coming *)b)->u;
+	return ((const struct incoming_plane *)a)->u - ((const struct incoming_plane *)b)->u;
 }
 
 static int refuse(const struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
@@ -123,22 +123,22 @@ static int take(struct pet_session *s, enum pet_role role, int first, int n, con
 {
 	int n_a = s->m->n_angles, blocks = (n + BLOCK - 1) / BLOCK;
 	size_t n_t = (size_t)s->m->n_radial;
-	struct coming *coming = malloc((size_t)n * sizeof(*coming));
+	struct incoming_plane *incoming = malloc((size_t)n * sizeof(*incoming));
 	struct piece *pieces = calloc((size_t)n * PIECES, sizeof(*pieces));
 	bool bad = false;
 	int r = 0;
 
-	if (!coming || !pieces) {
+	if (!incoming || !pieces) {
 		r = err_set(err, ENOMEM, "sinogram: no memory to receive %d planes", n);
 		goto out;
 	}
 	for (int i = 0; i < n; i++)
-		coming[i] = (struct coming){s->u_of[first + i], i};
-	qsort(coming, (size_t)n, sizeof(*coming), compare);
+		incoming[i] = (struct incoming_plane){s->u_of[first + i], i};
+	qsort(incoming, (size_t)n, sizeof(*incoming), compare);
 #pragma omp parallel for collapse(2) schedule(dynamic)
 	for (int b = 0; b < blocks; b++) {
 		for (int piece = 0; piece < PIECES; piece++) {
-			const struct coming *c = coming + b * BLOCK;
+			const struct incoming_plane *c = incoming + b * BLOCK;
 			int m = n - b * BLOCK < BLOCK ? n - b * BLOCK : BLOCK;
 
 			for (int a = n_a * piece / PIECES; a < n_a * (piece + 1) / PIECES; a++) {
@@ -171,7 +171,7 @@ static int take(struct pet_session *s, enum pet_role role, int first, int n, con
 	if (bad)
 		r = refuse(s, role, first, n, data, err);
 out:
-	free(coming);
+	free(incoming);
 	free(pieces);
 	return r;
 }
@@ -208,7 +208,7 @@ int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const f
 		s->plane[role][i].here = r == 0;
 	}
 	if (r == 0)
-		s->n_here[role] += n;
+		s->n_received[role] += n;
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }

@@ -19,7 +19,7 @@
 #define LISTED_MAX ((size_t)1 << 26) /* listed voxels, at most */
 #define FOUND_MAX 1000000	     /* pieces with fragments, at most */
 #define PIECES_MAX 10000
-#define CRUMB 20 /* a fragment is at least this many times smaller */
+#define FRAGMENT_RATIO 20 /* a fragment is at least this many times smaller */
 
 struct piece {
 	size_t n; /* number of voxels */
@@ -165,9 +165,9 @@ static int larger_first(const void *a, const void *b)
 	return 0;
 }
 
-static bool is_crumb_of(const struct piece *q, const struct piece *of)
+static bool is_fragment_of(const struct piece *q, const struct piece *of)
 {
-	bool inside = q->n * CRUMB <= of->n && q->material == of->material;
+	bool inside = q->n * FRAGMENT_RATIO <= of->n && q->material == of->material;
 
 	for (int c = 0; c < 3; c++)
 		inside = inside && q->first[c] >= of->first[c] && q->end[c] <= of->end[c];
@@ -183,9 +183,9 @@ static void absorb_crumbs(struct pieces *s)
 		struct piece *q = &s->piece[i];
 		size_t k = 0;
 
-		while (k < kept && s->piece[k].n >= CRUMB * q->n && !is_crumb_of(q, &s->piece[k]))
+		while (k < kept && s->piece[k].n >= FRAGMENT_RATIO * q->n && !is_fragment_of(q, &s->piece[k]))
 			k++;
-		if (k == kept || s->piece[k].n < CRUMB * q->n) {
+		if (k == kept || s->piece[k].n < FRAGMENT_RATIO * q->n) {
 			s->piece[kept++] = *q;
 			continue;
 		}

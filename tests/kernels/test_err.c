@@ -19,11 +19,11 @@ static void test_codes(void **state)
 	assert_int_equal(err_set(&err, EBADMSG, "value %d", 7), -EBADMSG);
 	assert_int_equal(err.code, EBADMSG);
 	assert_string_equal(err.msg, "value 7");
-	assert_int_equal(err_within(&err, "file %s", "a"), -EBADMSG);
+	assert_int_equal(err_prefix(&err, "file %s", "a"), -EBADMSG);
 	assert_string_equal(err.msg, "file a: value 7");
 	assert_int_equal(err_set(NULL, EBADMSG, "x"), -EBADMSG);
 	assert_int_equal(err_set(&err, 0, "no code"), -EIO);
-	assert_int_equal(err_within(NULL, "x"), -EIO);
+	assert_int_equal(err_prefix(NULL, "x"), -EIO);
 }
 
 static void test_clean(void **state)
@@ -50,7 +50,7 @@ static void test_clean(void **state)
 	}
 	err_set(&err, EIO, "of '%s'", "M\xfcller\n");
 	assert_string_equal(err.msg, "of 'M?ller?'");
-	err_within(&err, "in \xff");
+	err_prefix(&err, "in \xff");
 	assert_string_equal(err.msg, "in ?: of 'M?ller?'");
 	/* a character that the box cuts in two */
 	memset(longest, 'x', sizeof(longest));
