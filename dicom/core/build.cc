@@ -16,13 +16,10 @@
 
 using namespace tomonode;
 
-namespace
-{
-
 constexpr size_t short_length = 65534; /* bytes of a value with a 16-bit length */
 
 /* Is the data set's pixel representation signed? Decides "US or SS" (PS3.5 A.1). */
-bool pixels_signed(struct dicom_item *item)
+static bool pixels_signed(struct dicom_item *item)
 {
 	DcmItem *root = dcm(item)->getRootItem();
 	Uint16 representation = 0;
@@ -32,7 +29,7 @@ bool pixels_signed(struct dicom_item *item)
 	return root->findAndGetUint16(DCM_PixelRepresentation, representation).good() && representation == 1;
 }
 
-int vr_for(struct dicom_item *item, uint32_t tag, DcmEVR *ret_vr, struct err *err)
+static int vr_for(struct dicom_item *item, uint32_t tag, DcmEVR *ret_vr, struct err *err)
 {
 	DcmEVR vr = dictionary_vr(tag);
 
@@ -49,12 +46,12 @@ int vr_for(struct dicom_item *item, uint32_t tag, DcmEVR *ret_vr, struct err *er
 	return 0;
 }
 
-bool has_short_length(DcmEVR vr)
+static bool has_short_length(DcmEVR vr)
 {
 	return !DcmVR(vr).usesExtendedLengthEncoding();
 }
 
-int new_element(uint32_t tag, DcmEVR vr, std::unique_ptr<DcmElement> *ret_elem, struct err *err)
+static int new_element(uint32_t tag, DcmEVR vr, std::unique_ptr<DcmElement> *ret_elem, struct err *err)
 {
 	DcmElement *elem = nullptr;
 	DcmTag t(key_of(tag), DcmVR(vr));
@@ -66,7 +63,7 @@ int new_element(uint32_t tag, DcmEVR vr, std::unique_ptr<DcmElement> *ret_elem, 
 	return 0;
 }
 
-int insert(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> elem, struct err *err)
+static int insert(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> elem, struct err *err)
 {
 	OFCondition cond = dcm(item)->insert(elem.get(), OFTrue);
 
@@ -76,12 +73,12 @@ int insert(struct dicom_item *item, uint32_t tag, std::unique_ptr<DcmElement> el
 	return 0;
 }
 
-int refuse_vr(uint32_t tag, DcmEVR vr, const char *what, struct err *err)
+static int refuse_vr(uint32_t tag, DcmEVR vr, const char *what, struct err *err)
 {
 	return err_set(err, EINVAL, "%s: VR %s does not allow %s", tag_name(tag).c_str(), DcmVR(vr).getVRName(), what);
 }
 
-int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::string_view text, struct err *err)
+static int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::string_view text, struct err *err)
 {
 	std::unique_ptr<DcmElement> elem;
 	OFCondition cond;
@@ -102,7 +99,7 @@ int put_string(struct dicom_item *item, uint32_t tag, DcmEVR vr, std::string_vie
 	return insert(item, tag, std::move(elem), err);
 }
 
-int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err)
+static int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, size_t n, struct err *err)
 {
 	std::unique_ptr<DcmElement> elem;
 	OFCondition cond = EC_Normal;
@@ -138,12 +135,17 @@ int put_doubles(struct dicom_item *item, uint32_t tag, const double *values, siz
 	return insert(item, tag, std::move(elem), err);
 }
 
+namespace
+{
+
 struct Range {
 	DcmEVR vr = EVR_UNKNOWN;
 	long low, high;
 };
 
-int put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err)
+} // namespace
+
+static int put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err)
 {
 	static const Range ranges[] = {
 		{EVR_IS, -2147483648L, 2147483647L},
@@ -202,7 +204,7 @@ int put_int(struct dicom_item *item, uint32_t tag, long value, struct err *err)
 	return insert(item, tag, std::move(elem), err);
 }
 
-int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err)
+static int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, size_t n, struct err *err)
 {
 	std::unique_ptr<DcmElement> elem;
 	OFCondition cond = EC_Normal;
@@ -233,8 +235,8 @@ int put_uint32s(struct dicom_item *item, uint32_t tag, const uint32_t *values, s
 	return insert(item, tag, std::move(elem), err);
 }
 
-int put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr_name,
-		const char *text, struct err *err)
+static int put_private(struct dicom_item *item, uint16_t group, const char *creator, uint8_t element, const char *vr_name,
+		       const char *text, struct err *err)
 {
 	uint32_t block = (uint32_t)group << 16 | 0x0010, tag = (uint32_t)group << 16 | 0x1000 | element;
 	DcmVR vr(vr_name);
@@ -262,7 +264,7 @@ int put_private(struct dicom_item *item, uint16_t group, const char *creator, ui
 	return put_string(item, tag, vr.getEVR(), text, err);
 }
 
-int add_item(struct dicom_item *item, uint32_t sequence, struct dicom_item **ret_item, struct err *err)
+static int add_item(struct dicom_item *item, uint32_t sequence, struct dicom_item **ret_item, struct err *err)
 {
 	DcmItem *added = nullptr;
 	OFCondition cond;
@@ -276,7 +278,7 @@ int add_item(struct dicom_item *item, uint32_t sequence, struct dicom_item **ret
 	return 0;
 }
 
-int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
+static int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, struct err *err)
 {
 	DcmElement *source = find(from, tag);
 	OFCondition cond;
@@ -295,8 +297,6 @@ int copy(const struct dicom_item *from, uint32_t tag, struct dicom_item *to, str
 	r = insert(to, tag, std::move(clone), err);
 	return r < 0 ? r : 1;
 }
-
-} // namespace
 
 int dicom_put_text(struct dicom_item *item, uint32_t tag, const char *text, struct err *err)
 {

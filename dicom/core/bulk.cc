@@ -18,9 +18,6 @@
 
 using namespace tomonode;
 
-namespace
-{
-
 constexpr size_t piece = 4 << 20;
 
 const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
@@ -31,7 +28,7 @@ const BulkValue *find_value(const struct dicom_file *file, uint32_t tag)
 	return at != all.end() && at->tag == tag ? &*at : nullptr;
 }
 
-uint32_t get(const std::string &bytes, size_t at, size_t n)
+static uint32_t get(const std::string &bytes, size_t at, size_t n)
 {
 	uint32_t v = 0;
 
@@ -42,7 +39,7 @@ uint32_t get(const std::string &bytes, size_t at, size_t n)
 
 /* Return the offset at which the element belongs in a Part 10 file written by tomonode: explicit VR little endian, explicit
  * lengths, so that every element can be skipped by its length. */
-size_t place_of(const std::string &bytes, uint32_t tag)
+static size_t place_of(const std::string &bytes, uint32_t tag)
 {
 	size_t at = 132 + 12 + get(bytes, 140, 4); /* after the meta header, by its group length */
 
@@ -58,7 +55,7 @@ size_t place_of(const std::string &bytes, uint32_t tag)
 	return at;
 }
 
-std::string element_header(uint32_t tag, uint64_t length)
+static std::string element_header(uint32_t tag, uint64_t length)
 {
 	std::string out;
 
@@ -71,8 +68,6 @@ std::string element_header(uint32_t tag, uint64_t length)
 		out.push_back((char)(length >> shift & 0xff));
 	return out;
 }
-
-} // namespace
 
 bool dicom_bulk_size(const struct dicom_file *file, uint32_t tag, uint64_t *ret_size)
 {

@@ -37,11 +37,8 @@ DcmEVR dictionary_vr(uint32_t tag)
 
 } // namespace tomonode
 
-namespace
-{
-
 /* Return the VR with which to read an element. */
-DcmEVR vr_of(DcmElement *elem, uint32_t tag)
+static DcmEVR vr_of(DcmElement *elem, uint32_t tag)
 {
 	DcmEVR vr = elem->getTag().getVR().getValidEVR(), known;
 
@@ -54,7 +51,7 @@ DcmEVR vr_of(DcmElement *elem, uint32_t tag)
 	return vr;
 }
 
-bool is_text(DcmEVR vr)
+static bool is_text(DcmEVR vr)
 {
 	switch (vr) {
 	case EVR_AE:
@@ -82,13 +79,13 @@ bool is_text(DcmEVR vr)
 }
 
 /* Is it a text with significant leading spaces in which a backslash is an ordinary character (PS3.5 6.2)? */
-bool is_prose(DcmEVR vr)
+static bool is_prose(DcmEVR vr)
 {
 	return vr == EVR_ST || vr == EVR_LT || vr == EVR_UT || vr == EVR_UR;
 }
 
 /* Return the bytes of one binary number; 0: not a numeric VR. */
-size_t number_size(DcmEVR vr)
+static size_t number_size(DcmEVR vr)
 {
 	switch (vr) {
 	case EVR_US:
@@ -107,14 +104,14 @@ size_t number_size(DcmEVR vr)
 	}
 }
 
-int refuse_vr(DcmElement *elem, uint32_t tag, struct err *err)
+static int refuse_vr(DcmElement *elem, uint32_t tag, struct err *err)
 {
 	return err_set(err, EINVAL, "%s: VR %s has neither text nor numbers", tag_name(tag).c_str(),
 		       DcmVR(elem->ident()).getVRName());
 }
 
 /* Get the stored bytes of a text or of a UN value. Return 1, 0 (empty) or an error. */
-int bytes_of(DcmElement *elem, uint32_t tag, std::string_view *ret_bytes, struct err *err)
+static int bytes_of(DcmElement *elem, uint32_t tag, std::string_view *ret_bytes, struct err *err)
 {
 	OFCondition cond = EC_Normal;
 	Uint32 length = 0;
@@ -140,7 +137,7 @@ int bytes_of(DcmElement *elem, uint32_t tag, std::string_view *ret_bytes, struct
 }
 
 /* Get the text without its padding. Return 1, 0 (nothing remains) or an error. */
-int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *ret_text, struct err *err)
+static int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *ret_text, struct err *err)
 {
 	int r = bytes_of(elem, tag, ret_text, err);
 
@@ -153,7 +150,7 @@ int text_of(DcmElement *elem, uint32_t tag, DcmEVR vr, std::string_view *ret_tex
 }
 
 /* Reduce *text to its component `index`. */
-bool component_of(std::string_view *text, unsigned index)
+static bool component_of(std::string_view *text, unsigned index)
 {
 	size_t stop;
 
@@ -167,6 +164,9 @@ bool component_of(std::string_view *text, unsigned index)
 	return !text->empty();
 }
 
+namespace
+{
+
 /* A number as stored: integers exactly, others as double. */
 struct Number {
 	bool whole = false, is_unsigned = false;
@@ -176,21 +176,23 @@ struct Number {
 	std::string text; /* as stored, for the error message */
 };
 
-void set_int(Number *n, int64_t v)
+} // namespace
+
+static void set_int(Number *n, int64_t v)
 {
 	n->whole = true;
 	n->i = v;
 	n->d = (double)v;
 }
 
-void set_uint(Number *n, uint64_t v)
+static void set_uint(Number *n, uint64_t v)
 {
 	n->whole = n->is_unsigned = true;
 	n->u = v;
 	n->d = (double)v;
 }
 
-void set_double(Number *n, double v)
+static void set_double(Number *n, double v)
 {
 	char text[40];
 
@@ -200,7 +202,7 @@ void set_double(Number *n, double v)
 }
 
 /* Decode the little endian bytes of a UN value. */
-void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
+static void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
 {
 	size_t size = number_size(vr);
 	uint64_t v = 0;
@@ -230,7 +232,7 @@ void number_from_bytes(const unsigned char *p, DcmEVR vr, Number *ret_n)
 }
 
 /* A US in implicit VR may be "US or SS" according to the dictionary; PixelRepresentation decides (PS3.5 A.1). */
-bool is_signed_after_all(DcmElement *elem, uint32_t tag)
+static bool is_signed_after_all(DcmElement *elem, uint32_t tag)
 {
 	DcmItem *root = elem->getRootItem();
 	Uint16 representation = 0;
@@ -241,7 +243,7 @@ bool is_signed_after_all(DcmElement *elem, uint32_t tag)
 	return root->findAndGetUint16(DCM_PixelRepresentation, representation).good() && representation == 1;
 }
 
-OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned index, Number *ret_n)
+static OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned index, Number *ret_n)
 {
 	OFCondition cond;
 	Uint16 u16;
@@ -301,7 +303,7 @@ OFCondition number_from_element(DcmElement *elem, uint32_t tag, unsigned index, 
 }
 
 /* Get the finite number at `index`. Return 1, 0 (absent) or an error. */
-int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Number *ret_n, struct err *err)
+static int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Number *ret_n, struct err *err)
 {
 	DcmElement *elem = find(item, tag);
 	std::string_view bytes;
@@ -345,7 +347,7 @@ int number_of(const struct dicom_item *item, uint32_t tag, unsigned index, Numbe
 }
 
 /* Format binary values as text, separated by backslashes. */
-int text_of_numbers(DcmElement *elem, uint32_t tag, std::string *ret_text, struct err *err)
+static int text_of_numbers(DcmElement *elem, uint32_t tag, std::string *ret_text, struct err *err)
 {
 	OFString text;
 	OFCondition cond = elem->getOFStringArray(text);
@@ -357,7 +359,7 @@ int text_of_numbers(DcmElement *elem, uint32_t tag, std::string *ret_text, struc
 	return !ret_text->empty();
 }
 
-int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t size, struct err *err)
+static int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t size, struct err *err)
 {
 	if (text.size() >= size)
 		return err_set(err, EMSGSIZE, "%s: \"%s\" of %zu bytes, more than %zu", tag_name(tag).c_str(),
@@ -368,7 +370,7 @@ int put_out(std::string_view text, uint32_t tag, char *ret_text, size_t size, st
 }
 
 /* Get component `index`; index < 0: the whole value. */
-int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_text, size_t size, struct err *err)
+static int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_text, size_t size, struct err *err)
 {
 	DcmElement *elem = find(item, tag);
 	std::string_view text;
@@ -395,8 +397,6 @@ int get_text(const struct dicom_item *item, uint32_t tag, long index, char *ret_
 		return 0;
 	return put_out(text, tag, ret_text, size, err);
 }
-
-} // namespace
 
 bool dicom_tag_named(const char *keyword, uint32_t *ret_tag)
 {

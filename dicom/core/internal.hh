@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Types and functions that the sources of dicom/ share, not visible in the C headers. */
+/* Types and functions that the sources of dicom/ share, not visible in the C headers.
+ *
+ * The C++ dialect of dicom/:
+ * - C++17. Containers, strings and smart pointers come from std::. DCMTK's own types (OFCondition, OFBool, OFString) appear only
+ *   where its interface requires them.
+ * - What several sources share is in the namespace tomonode. Functions of one source are static, types of one source are in an
+ *   unnamed namespace (as in the LLVM coding standards). Types of the C interface are global; a source that implements the C
+ *   interface has `using namespace tomonode`, and extern "C" is in the header only.
+ * - Functions and variables are named as in C. C++ types begin with a capital letter, private members end with an underscore.
+ *   Constants are constexpr, not macros.
+ * - Include <cstring>, not <string.h>. Cast numbers as in C, pointers with static_cast or reinterpret_cast.
+ * - No exception crosses the C interface: see guarded(). */
 #ifndef TOMONODE_DICOM_INTERNAL_HH
 #define TOMONODE_DICOM_INTERNAL_HH
 
-#include <exception>
 #include <memory>
-#include <new>
 #include <string>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dctk.h>
 
 #include "dicom/core/dataset.h"
+#include "dicom/core/guarded.hh"
 #include "dicom/core/layout.hh"
 #include "dicom/core/pixel_info.h"
 
@@ -54,20 +64,6 @@ DcmElement *find(const struct dicom_item *item, uint32_t tag);
 DcmEVR dictionary_vr(uint32_t tag);
 
 bool uid_valid(const char *uid);
-
-/* Run `body`, which returns the result of the C function, and convert every exception into an error. */
-template <typename Body> int guarded(struct err *err, const char *what, Body body)
-{
-	try {
-		return body();
-	} catch (const std::bad_alloc &) {
-		return err_set(err, ENOMEM, "%s: out of memory", what);
-	} catch (const std::exception &e) {
-		return err_set(err, EIO, "%s: %s", what, e.what());
-	} catch (...) {
-		return err_set(err, EIO, "%s: an exception without a name", what);
-	}
-}
 
 } // namespace tomonode
 #endif

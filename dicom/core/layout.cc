@@ -52,21 +52,26 @@ struct Element {
 	uint64_t at = 0, value = 0;
 };
 
+} // namespace
+
 /* PS3.5 table 7.1-1: two reserved bytes and a 32-bit length; other VRs have 16 bits. */
-bool vr_is_long(const char *vr)
+static bool vr_is_long(const char *vr)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ", "SV", "UC", "UN", "UR", "UT", "UV"};
 
 	return std::any_of(std::begin(names), std::end(names), [vr](const char *n) { return strcmp(n, vr) == 0; });
 }
 
-bool vr_is_short(const char *vr)
+static bool vr_is_short(const char *vr)
 {
 	static const char *const names[] = {"AE", "AS", "AT", "CS", "DA", "DS", "DT", "FD", "FL", "IS", "LO",
 					    "LT", "PN", "SH", "SL", "SS", "ST", "TM", "UI", "UL", "US"};
 
 	return std::any_of(std::begin(names), std::end(names), [vr](const char *n) { return strcmp(n, vr) == 0; });
 }
+
+namespace
+{
 
 class Walker
 {
@@ -95,8 +100,10 @@ class Walker
 	uint64_t window_at_ = 0;
 };
 
+} // namespace
+
 /* Is the value bytes whose meaning does not follow from the tag alone (dicom/core/bulk.h)? */
-bool is_bulk(const Element &e, Mode mode)
+static bool is_bulk(const Element &e, Mode mode)
 {
 	static const char *const names[] = {"OB", "OD", "OF", "OL", "OV", "OW", "UN"};
 
@@ -107,17 +114,17 @@ bool is_bulk(const Element &e, Mode mode)
 	return std::any_of(std::begin(names), std::end(names), [&e](const char *n) { return strcmp(n, e.vr) == 0; });
 }
 
-uint32_t le32(const unsigned char *p)
+static uint32_t le32(const unsigned char *p)
 {
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-uint16_t get16(const unsigned char *p, bool big)
+static uint16_t get16(const unsigned char *p, bool big)
 {
 	return (uint16_t)(big ? p[0] << 8 | p[1] : p[1] << 8 | p[0]);
 }
 
-uint32_t get32(const unsigned char *p, bool big)
+static uint32_t get32(const unsigned char *p, bool big)
 {
 	return big ? (uint32_t)get16(p, true) << 16 | get16(p + 2, true) : le32(p);
 }
@@ -454,7 +461,7 @@ int Walker::meta(uint64_t *ret_end)
 			r = bytes(e.value, b, e.length);
 			if (r < 0)
 				return r;
-			layout_->transfer_syntax = trim(std::string_view((const char *)b, e.length), true);
+			layout_->transfer_syntax = trim(std::string_view(reinterpret_cast<const char *>(b), e.length), true);
 		}
 	}
 	if (declared_end != 0 && declared_end != at)
@@ -469,7 +476,7 @@ int Walker::meta(uint64_t *ret_end)
 }
 
 /* Determine the encoding from the transfer syntax, PS3.5 annex A, PS3.6 annex A. */
-int encoding(Layout *layout, bool *ret_deflated, struct err *err)
+static int encoding(Layout *layout, bool *ret_deflated, struct err *err)
 {
 	static const char prefix[] = "1.2.840.10008.1.2.";
 	const std::string &uid = layout->transfer_syntax;
@@ -485,8 +492,6 @@ int encoding(Layout *layout, bool *ret_deflated, struct err *err)
 	layout->encapsulated = true;
 	return 0;
 }
-
-} // namespace
 
 int layout_read(std::shared_ptr<const Source> *source, const char *path, Layout *ret_layout, struct err *err)
 {

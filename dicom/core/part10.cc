@@ -47,14 +47,16 @@ class StringStream : public DcmOutputStream
 	StringConsumer consumer_;
 };
 
-void put16(std::string *out, unsigned v)
+} // namespace
+
+static void put16(std::string *out, unsigned v)
 {
 	out->push_back((char)(v & 0xff));
 	out->push_back((char)(v >> 8 & 0xff));
 }
 
 /* Append an element of the meta header; text is padded to an even length as its VR requires. */
-void put_meta(std::string *out, unsigned element, const char *vr, std::string value)
+static void put_meta(std::string *out, unsigned element, const char *vr, std::string value)
 {
 	if (value.size() & 1)
 		value.push_back(strcmp(vr, "SH") == 0 ? ' ' : '\0');
@@ -70,8 +72,6 @@ void put_meta(std::string *out, unsigned element, const char *vr, std::string va
 	}
 	out->append(value);
 }
-
-} // namespace
 
 int dataset_bytes(struct dicom_file *file, bool implicit, std::string *ret_bytes, struct err *err)
 {

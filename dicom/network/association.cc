@@ -10,21 +10,23 @@
 #include "dicom/network/deadline.hh"
 #include "dicom/network/tls.hh"
 
-#include <errno.h>
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PDU_P_DATA 4
-#define PDV_COMMAND 1
-#define PDV_LAST 2
+constexpr uint8_t pdu_p_data = 4;
+constexpr uint8_t pdv_command = 1, pdv_last = 2; /* bits of the message control header */
+
+namespace tomonode
+{
 
 /* Check the head of a PDV: its length must fit its PDU, and a command must not be too long. */
-static int check_pdv(struct association_io *io)
+static int check_pdv(AssociationIo *io)
 {
 	uint64_t length = (uint64_t)io->pdv[0] << 24 | (uint64_t)io->pdv[1] << 16 | (uint64_t)io->pdv[2] << 8 | io->pdv[3];
 
@@ -34,19 +36,19 @@ static int check_pdv(struct association_io *io)
 		return -1;
 	}
 	io->pdv_left = length - 2;
-	if (io->pdv[5] & PDV_COMMAND)
+	if (io->pdv[5] & pdv_command)
 		io->command += io->pdv_left;
-	if (io->command > ASSOCIATION_COMMAND_MAX) {
+	if (io->command > association_command_max) {
 		io->malformed = "a command is far too long";
 		return -1;
 	}
-	if ((io->pdv[5] & (PDV_COMMAND | PDV_LAST)) == (PDV_COMMAND | PDV_LAST))
+	if ((io->pdv[5] & (pdv_command | pdv_last)) == (pdv_command | pdv_last))
 		io->command = 0;
 	return 0;
 }
 
 /* Track the PDUs and PDVs in the stream. Return 0, or -1 if a PDV exceeds its PDU. */
-static int track(struct association_io *io, const uint8_t *p, size_t n)
+static int track(AssociationIo *io, const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		size_t step;
@@ -58,7 +60,7 @@ static int track(struct association_io *io, const uint8_t *p, size_t n)
 			n--;
 			if (io->head_have == sizeof(io->head)) {
 				io->head_have = 0;
-				io->is_data = io->head[0] == PDU_P_DATA;
+				io->is_data = io->head[0] == pdu_p_data;
 				io->body_left = (uint64_t)io->head[2] << 24 | (uint64_t)io->head[3] << 16 |
 						(uint64_t)io->head[4] << 8 | io->head[5];
 				io->pdv_have = 0;
@@ -90,19 +92,19 @@ static int track(struct association_io *io, const uint8_t *p, size_t n)
 	return 0;
 }
 
-static int64_t earlier(const struct association_io *io, int64_t deadline)
+static int64_t earlier(const AssociationIo *io, int64_t deadline)
 {
 	return io->closing && io->closing < deadline ? io->closing : deadline;
 }
 
-static int io_failed(struct association_io *io, int code)
+static int io_failed(AssociationIo *io, int code)
 {
 	io->error = code;
 	errno = code;
 	return -1;
 }
 
-static ssize_t write_some(struct association_io *io, const uint8_t *p, size_t n, bool more)
+static ssize_t write_some(AssociationIo *io, const uint8_t *p, size_t n, bool more)
 {
 	if (io->tls)
 		return tls_write(io->tls, p, n, more);
@@ -111,7 +113,7 @@ static ssize_t write_some(struct association_io *io, const uint8_t *p, size_t n,
 
 /* Write all n bytes within the time limit of a write: 0, or -1 (errno, also stored in io). more: these bytes may wait for the
  * next ones. */
-static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool more)
+static int write_all(AssociationIo *io, const uint8_t *p, size_t n, bool more)
 {
 	int64_t deadline = earlier(io, deadline_now() + (int64_t)io->timeout * 1000);
 
@@ -138,21 +140,24 @@ static int write_all(struct association_io *io, const uint8_t *p, size_t n, bool
 	return 0;
 }
 
-class association_connection : public DcmTCPConnection
+namespace
+{
+
+class Connection : public DcmTCPConnection
 {
       public:
-	association_connection(DcmNativeSocketType fd, struct association_io *shared) : DcmTCPConnection(fd), io(shared)
+	Connection(DcmNativeSocketType fd, AssociationIo *shared) : DcmTCPConnection(fd), io_(shared)
 	{
 		int on = 1;
 
-		io->fd = fd;
+		io_->fd = fd;
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-		if (io->tls)
-			tls_move(io->tls, fd);
+		if (io_->tls)
+			tls_move(io_->tls, fd);
 	}
 
-	~association_connection() override
+	~Connection() override
 	{
 		say_goodbye();
 	}
@@ -165,7 +170,7 @@ class association_connection : public DcmTCPConnection
 
 	OFBool isTransparentConnection() override
 	{
-		return !io->tls;
+		return !io_->tls;
 	}
 
 	/* Return 0 < count <= n, 0: the peer closed, -1: errno. Within a PDU, waits until its deadline; between PDUs DCMTK has
@@ -174,11 +179,11 @@ class association_connection : public DcmTCPConnection
 	{
 		ssize_t got;
 
-		if (io->ahead_n > 0)
+		if (io_->ahead_n > 0)
 			return serve(buf, n);
 		/* Heads are small: also read the bytes after them that are available. Bodies are read directly into the caller's
 		 * buffer. */
-		if (n < sizeof(io->ahead) / 2) {
+		if (n < sizeof(io_->ahead) / 2) {
 			got = receive(nullptr, 0);
 			return got > 0 ? serve(buf, n) : got;
 		}
@@ -188,11 +193,11 @@ class association_connection : public DcmTCPConnection
 	/* Write all n bytes; -1: error. */
 	ssize_t write(void *buf, size_t n) override
 	{
-		const uint8_t *p = (const uint8_t *)buf;
+		const uint8_t *p = static_cast<const uint8_t *>(buf);
 		/* DCMTK writes a P-DATA PDU as a 12-byte head and then the data: the head waits for the data. */
-		bool more = n == 12 && p[0] == PDU_P_DATA;
+		bool more = n == 12 && p[0] == pdu_p_data;
 
-		return write_all(io, p, n, more) < 0 ? -1 : (ssize_t)n;
+		return write_all(io_, p, n, more) < 0 ? -1 : (ssize_t)n;
 	}
 
 	OFBool networkDataAvailable(int timeout) override
@@ -200,36 +205,36 @@ class association_connection : public DcmTCPConnection
 		int64_t deadline = deadline_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
 
 		/* The next PDU is often available already: reading it costs no more than polling. */
-		if (io->ahead_n > 0 || fill() > 0)
+		if (io_->ahead_n > 0 || fill() > 0)
 			return OFTrue;
 		/* The end of the connection and errors count as readable: read() will report them. */
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return OFTrue;
 		acknowledge();
-		return deadline_wait(getSocket(), wants(), earlier(io, deadline)) != 0;
+		return deadline_wait(getSocket(), wants(), earlier(io_, deadline)) != 0;
 	}
 
       private:
-	struct association_io *io;
+	AssociationIo *io_;
 
 	ssize_t fail(int code)
 	{
-		return io_failed(io, code);
+		return io_failed(io_, code);
 	}
 
 	void say_goodbye()
 	{
-		if (io->tls && io->fd >= 0)
-			tls_goodbye(io->tls);
-		io->fd = -1;
+		if (io_->tls && io_->fd >= 0)
+			tls_goodbye(io_->tls);
+		io_->fd = -1;
 	}
 
 	ssize_t read_some(uint8_t *to, size_t n)
 	{
 		ssize_t got;
 
-		if (io->tls)
-			return tls_read(io->tls, to, n);
+		if (io_->tls)
+			return tls_read(io_->tls, to, n);
 		do
 			got = recv(getSocket(), to, n, MSG_DONTWAIT);
 		while (got < 0 && errno == EINTR);
@@ -238,16 +243,16 @@ class association_connection : public DcmTCPConnection
 
 	short wants()
 	{
-		return io->tls ? tls_wants(io->tls) : POLLIN;
+		return io_->tls ? tls_wants(io_->tls) : POLLIN;
 	}
 
 	ssize_t serve(void *buf, size_t n)
 	{
-		if (n > io->ahead_n)
-			n = io->ahead_n;
-		memcpy(buf, io->ahead + io->ahead_at, n);
-		io->ahead_at += n;
-		io->ahead_n -= n;
+		if (n > io_->ahead_n)
+			n = io_->ahead_n;
+		memcpy(buf, io_->ahead + io_->ahead_at, n);
+		io_->ahead_at += n;
+		io_->ahead_n -= n;
 		return (ssize_t)n;
 	}
 
@@ -264,27 +269,27 @@ class association_connection : public DcmTCPConnection
 	 * EAGAIN: nothing yet). */
 	ssize_t take(void *buf, size_t n)
 	{
-		uint8_t *to = buf ? (uint8_t *)buf : io->ahead;
+		uint8_t *to = buf ? static_cast<uint8_t *>(buf) : io_->ahead;
 		ssize_t got;
 
-		if (io->malformed)
+		if (io_->malformed)
 			return fail(EBADMSG);
-		got = read_some(to, buf ? n : sizeof(io->ahead));
+		got = read_some(to, buf ? n : sizeof(io_->ahead));
 		if (got <= 0)
 			return got;
-		if (!io->received_any && !io->tls && to[0] == 0x15 &&
+		if (!io_->received_any && !io_->tls && to[0] == 0x15 &&
 		    (got < 2 || to[1] == 0x03)) { /* a TLS alert, RFC 8446 5.1 */
-			io->wants_tls = true;
+			io_->wants_tls = true;
 			return fail(EBADMSG);
 		}
-		io->received_any = true;
-		if (track(io, to, (size_t)got) < 0)
+		io_->received_any = true;
+		if (track(io_, to, (size_t)got) < 0)
 			return fail(EBADMSG);
 		if (!buf) {
-			io->ahead_at = 0;
-			io->ahead_n = (size_t)got;
+			io_->ahead_at = 0;
+			io_->ahead_n = (size_t)got;
 		}
-		io->left_at = deadline_now();
+		io_->left_at = deadline_now();
 		return got;
 	}
 
@@ -300,11 +305,11 @@ class association_connection : public DcmTCPConnection
 	/* Like take(), but waits: within a PDU until its deadline. */
 	ssize_t receive(void *buf, size_t n)
 	{
-		bool within = io->head_have > 0 || io->body_left > 0;
-		int64_t deadline = deadline_now() + (int64_t)io->timeout * 1000;
+		bool within = io_->head_have > 0 || io_->body_left > 0;
+		int64_t deadline = deadline_now() + (int64_t)io_->timeout * 1000;
 
 		if (within)
-			deadline = io->deadline += deadline_now() - io->left_at;
+			deadline = io_->deadline += deadline_now() - io_->left_at;
 		for (;;) {
 			ssize_t got = take(buf, n);
 
@@ -313,9 +318,9 @@ class association_connection : public DcmTCPConnection
 			if (errno != EAGAIN && errno != EWOULDBLOCK)
 				return fail(errno);
 			acknowledge();
-			switch (deadline_wait(getSocket(), wants(), earlier(io, deadline))) {
+			switch (deadline_wait(getSocket(), wants(), earlier(io_, deadline))) {
 			case 0:
-				io->timed_out = true;
+				io_->timed_out = true;
 				return fail(ETIMEDOUT);
 			case -1:
 				return fail(errno);
@@ -324,10 +329,10 @@ class association_connection : public DcmTCPConnection
 	}
 };
 
-class association_layer : public DcmTransportLayer
+class Layer : public DcmTransportLayer
 {
       public:
-	explicit association_layer(struct association_io *shared) : io(shared)
+	explicit Layer(AssociationIo *shared) : io_(shared)
 	{
 	}
 
@@ -337,18 +342,20 @@ class association_layer : public DcmTransportLayer
 	{
 		if (secure)
 			return nullptr;
-		if (io->handed >= 0) {
-			if (dup3(io->handed, fd, O_CLOEXEC) < 0)
+		if (io_->handed >= 0) {
+			if (dup3(io_->handed, fd, O_CLOEXEC) < 0)
 				return nullptr;
-			::close(io->handed);
-			io->handed = -1;
+			::close(io_->handed);
+			io_->handed = -1;
 		}
-		return new association_connection(fd, io);
+		return new Connection(fd, io_);
 	}
 
       private:
-	struct association_io *io;
+	AssociationIo *io_;
 };
+
+} // namespace
 
 void association_settings(int connect_timeout, int io_timeout)
 {
@@ -358,14 +365,13 @@ void association_settings(int connect_timeout, int io_timeout)
 	dcmSocketReceiveTimeout.set(io_timeout);
 }
 
-int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
-			struct err *err)
+int association_network(bool acceptor, int acse_timeout, AssociationIo *io, struct T_ASC_Network **ret_net, struct err *err)
 {
 	T_ASC_Network *net = nullptr;
 	OFCondition cond = ASC_initializeNetwork(acceptor ? NET_ACCEPTOR : NET_REQUESTOR, 0, acse_timeout, &net);
 
 	if (cond.good())
-		cond = ASC_setTransportLayer(net, new association_layer(io), 1 /* the network deletes it */);
+		cond = ASC_setTransportLayer(net, new Layer(io), 1 /* the network deletes it */);
 	if (cond.bad()) {
 		if (net)
 			ASC_dropNetwork(&net);
@@ -375,16 +381,16 @@ int association_network(bool acceptor, int acse_timeout, struct association_io *
 	return 0;
 }
 
-int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err)
+int association_write(AssociationIo *io, const void *bytes, size_t n, const char *what, struct err *err)
 {
 	if (io->fd < 0)
 		return err_set(err, ENOTCONN, "%s: the connection is closed", what);
-	if (write_all(io, (const uint8_t *)bytes, n, false) < 0)
+	if (write_all(io, static_cast<const uint8_t *>(bytes), n, false) < 0)
 		return association_fail(err, io, EC_InvalidStream, what);
 	return 0;
 }
 
-void association_close_within(struct association_io *io, int seconds)
+void association_close_within(AssociationIo *io, int seconds)
 {
 	io->closing = deadline_now() + (int64_t)seconds * 1000;
 }
@@ -401,7 +407,7 @@ static void one_line(const char *text, char *ret, size_t size)
 	ret[n] = '\0';
 }
 
-int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what)
+int association_fail(struct err *err, const AssociationIo *io, const OFCondition &cond, const char *what)
 {
 	char text[300], words[400];
 	int objection = io->tls && io->error ? tls_objection(io->tls, words, sizeof(words)) : 0;
@@ -472,3 +478,5 @@ bool association_storable(const char *ts)
 			return true;
 	return association_uncompressed(ts);
 }
+
+} // namespace tomonode

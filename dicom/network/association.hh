@@ -11,34 +11,37 @@
  * - When a deadline has just passed, DCMTK calls poll() with a negative time, which means for ever: here the wait ends at once.
  * - TLS is a stream between this class and the socket (tls.hh); a peer that answers plain DICOM with TLS is detected.
  * - If a PDV length exceeds its PDU, DCMTK reads beyond its buffer: these lengths are checked as the bytes are received.
- * - DCMTK keeps a command of any length in memory: one longer than ASSOCIATION_COMMAND_MAX is malformed. */
+ * - DCMTK keeps a command of any length in memory: one longer than association_command_max is malformed. */
 #ifndef TOMONODE_DICOM_ASSOCIATION_HH
 #define TOMONODE_DICOM_ASSOCIATION_HH
 
-#include <stddef.h>
-#include <stdint.h>
+#include <cstddef>
+#include <cstdint>
 
 #include "kernels/err.h"
 
 struct T_ASC_Network;
-struct tls_stream;
 class OFCondition;
 
-/* Implementation class UID in associations and file meta headers. */
-#define IMPLEMENTATION_CLASS_UID "2.25.49244811257506316241709766226311810009"
-#define IMPLEMENTATION_VERSION "TOMONODE"
+namespace tomonode
+{
 
-#define ASSOCIATION_READ_AHEAD 16384
-#define ASSOCIATION_COMMAND_MAX (1u << 20) /* bytes; a command of PS3.7 has a few hundred */
+struct TlsStream;
+
+/* Implementation class UID in associations and file meta headers. */
+constexpr char implementation_class_uid[] = "2.25.49244811257506316241709766226311810009", implementation_version[] = "TOMONODE";
+
+constexpr size_t association_read_ahead = 16384;
+constexpr uint64_t association_command_max = 1u << 20; /* bytes; a command of PS3.7 has a few hundred */
 
 /* The local state of the connection. It outlives DCMTK's connection object, so that the cause of an end can be read
  * afterwards. */
-struct association_io {
-	int fd = -1;			  /* owned by DCMTK's connection object; -1 when closed */
-	int handed = -1;		  /* a connection to use in place of the next one that DCMTK opens; owned until then */
-	struct tls_stream *tls = nullptr; /* borrowed, after the handshake; NULL: no TLS */
-	int timeout = 30;		  /* s: limit for a PDU from its first byte to its last, and for a write */
-	int64_t closing = 0;		  /* if not 0: monotonic ms at which every wait ends */
+struct AssociationIo {
+	int fd = -1;		  /* owned by DCMTK's connection object; -1 when closed */
+	int handed = -1;	  /* a connection to use in place of the next one that DCMTK opens; owned until then */
+	TlsStream *tls = nullptr; /* borrowed, after the handshake; NULL: no TLS */
+	int timeout = 30;	  /* s: limit for a PDU from its first byte to its last, and for a write */
+	int64_t closing = 0;	  /* if not 0: monotonic ms at which every wait ends */
 	bool timed_out = false;
 	int error = 0; /* errno of the last failed read or write */
 	const char *malformed = nullptr;
@@ -57,7 +60,7 @@ struct association_io {
 	int64_t deadline = 0; /* for the current PDU, monotonic ms */
 	int64_t left_at = 0;  /* end of the last read, monotonic ms: the peer is not charged for time spent outside reads */
 
-	uint8_t ahead[ASSOCIATION_READ_AHEAD];
+	uint8_t ahead[association_read_ahead];
 	size_t ahead_at = 0, ahead_n = 0;
 };
 
@@ -66,19 +69,18 @@ void association_settings(int connect_timeout, int io_timeout);
 
 /* Create a network whose connections use `io` (borrowed; one connection at a time). acceptor: if dcmExternalSocketHandle is set
  * before, no listening socket is created. */
-int association_network(bool acceptor, int acse_timeout, struct association_io *io, struct T_ASC_Network **ret_net,
-			struct err *err);
+int association_network(bool acceptor, int acse_timeout, AssociationIo *io, struct T_ASC_Network **ret_net, struct err *err);
 
 /* Write whole PDUs without DCMTK, which writes one at a time; only between DCMTK's own messages. Errors as in
  * association_fail(). */
-int association_write(struct association_io *io, const void *bytes, size_t n, const char *what, struct err *err);
+int association_write(AssociationIo *io, const void *bytes, size_t n, const char *what, struct err *err);
 
 /* Limit the time to end the association to `seconds` from now. */
-void association_close_within(struct association_io *io, int seconds);
+void association_close_within(AssociationIo *io, int seconds);
 
 /* Return the errno value, and set the message, for a DCMTK condition: timeout, abort, closed connection, protocol. `what`: the
  * action that failed. */
-int association_fail(struct err *err, const struct association_io *io, const OFCondition &cond, const char *what);
+int association_fail(struct err *err, const AssociationIo *io, const OFCondition &cond, const char *what);
 
 /* Check a UID's characters and length (PS3.5 9.1), or an AE title (PS3.5 6.2, 1..16 characters, not all blanks). */
 bool association_uid_ok(const char *uid);
@@ -89,4 +91,5 @@ bool association_uncompressed(const char *ts);
 /* Can objects with this transfer syntax be stored as received? */
 bool association_storable(const char *ts);
 
+} // namespace tomonode
 #endif

@@ -8,34 +8,40 @@
  * whatever the encoding of the rest (PS3.5 6.2.2, CP-246). */
 #include "dicom/network/commit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 
 #include "dicom/network/association.hh"
 
-#define DEPTH_MAX 8
-#define UNDEFINED 0xffffffffu
+using namespace tomonode;
 
-#define TAG_TRANSACTION DICOM_TAG(0x0008, 0x1195)
-#define TAG_REFERENCED DICOM_TAG(0x0008, 0x1199)
-#define TAG_FAILED DICOM_TAG(0x0008, 0x1198)
-#define TAG_INSTANCE DICOM_TAG(0x0008, 0x1155)
-#define TAG_REASON DICOM_TAG(0x0008, 0x1197)
-#define TAG_ITEM DICOM_TAG(0xfffe, 0xe000)
-#define TAG_ITEM_END DICOM_TAG(0xfffe, 0xe00d)
-#define TAG_SEQUENCE_END DICOM_TAG(0xfffe, 0xe0dd)
+constexpr int depth_max = 8;
+constexpr uint32_t undefined = 0xffffffff;
+constexpr uint32_t tag_transaction = DICOM_TAG(0x0008, 0x1195);
+constexpr uint32_t tag_referenced = DICOM_TAG(0x0008, 0x1199);
+constexpr uint32_t tag_failed = DICOM_TAG(0x0008, 0x1198);
+constexpr uint32_t tag_instance = DICOM_TAG(0x0008, 0x1155);
+constexpr uint32_t tag_reason = DICOM_TAG(0x0008, 0x1197);
+constexpr uint32_t tag_item = DICOM_TAG(0xfffe, 0xe000);
+constexpr uint32_t tag_item_end = DICOM_TAG(0xfffe, 0xe00d);
+constexpr uint32_t tag_sequence_end = DICOM_TAG(0xfffe, 0xe0dd);
 
-struct reader {
+namespace
+{
+
+struct Reader {
 	const uint8_t *p, *end;
 	bool explicit_vr;
 };
 
-struct element {
-	uint32_t tag, length; /* UNDEFINED: up to a delimiter */
+struct Element {
+	uint32_t tag, length; /* undefined: up to a delimiter */
 	const uint8_t *value; /* length bytes, unless the length is undefined */
 	bool explicit_inside; /* do the elements in its items have VRs? */
 };
+
+} // namespace
 
 static uint32_t get16(const uint8_t *p)
 {
@@ -59,7 +65,7 @@ static bool long_vr(const uint8_t *vr)
 }
 
 /* Read the next element's head; its value is skipped if the length is defined. Return 1, 0 (the end), or EBADMSG. */
-static int next(struct reader *r, struct element *e, struct err *err)
+static int next(Reader *r, Element *e, struct err *err)
 {
 	size_t left = (size_t)(r->end - r->p), head = 8;
 
@@ -81,30 +87,30 @@ static int next(struct reader *r, struct element *e, struct err *err)
 		e->explicit_inside = r->p[4] != 'U' || r->p[5] != 'N';
 	}
 	e->value = r->p + head;
-	if (e->length != UNDEFINED && e->length > left - head)
+	if (e->length != undefined && e->length > left - head)
 		return err_set(err, EBADMSG, "commitment report: (%04x,%04x) has length %u, but %zu bytes remain", e->tag >> 16,
 			       e->tag & 0xffff, e->length, left - head);
-	r->p += head + (e->length == UNDEFINED ? 0 : e->length);
+	r->p += head + (e->length == undefined ? 0 : e->length);
 	return 1;
 }
 
 /* Skip a value of undefined length whose head has been read: items up to the delimiter, in each item elements up to its
  * delimiter. */
-static int skip_undefined(struct reader *r, const struct element *what, int depth, struct err *err)
+static int skip_undefined(Reader *r, const Element *what, int depth, struct err *err)
 {
-	uint32_t delimiter = what->tag == TAG_ITEM ? TAG_ITEM_END : TAG_SEQUENCE_END;
-	struct reader inner = {r->p, r->end, what->explicit_inside};
-	struct element e = {};
+	uint32_t delimiter = what->tag == tag_item ? tag_item_end : tag_sequence_end;
+	Reader inner = {r->p, r->end, what->explicit_inside};
+	Element e = {};
 	int got;
 
-	if (depth > DEPTH_MAX)
-		return err_set(err, EBADMSG, "commitment report: sequences more than %d deep", DEPTH_MAX);
+	if (depth > depth_max)
+		return err_set(err, EBADMSG, "commitment report: sequences more than %d deep", depth_max);
 	while ((got = next(&inner, &e, err)) > 0) {
 		if (e.tag == delimiter) {
 			r->p = inner.p;
 			return 0;
 		}
-		if (e.length == UNDEFINED)
+		if (e.length == undefined)
 			got = skip_undefined(&inner, &e, depth + 1, err);
 		if (got < 0)
 			return got;
@@ -113,7 +119,7 @@ static int skip_undefined(struct reader *r, const struct element *what, int dept
 }
 
 /* Strip the padding; the rest must be a UID. */
-static int get_uid(const struct element *e, char ret_uid[DICOM_UID_SIZE], struct err *err)
+static int get_uid(const Element *e, char ret_uid[DICOM_UID_SIZE], struct err *err)
 {
 	size_t n = e->length;
 
@@ -129,21 +135,21 @@ static int get_uid(const struct element *e, char ret_uid[DICOM_UID_SIZE], struct
 	return 0;
 }
 
-static int read_item(struct reader *r, bool delimited, bool failed, struct commit_item *ret_item, struct err *err)
+static int read_item(Reader *r, bool delimited, bool failed, struct commit_item *ret_item, struct err *err)
 {
-	struct element e = {};
+	Element e = {};
 	int got;
 
 	memset(ret_item, 0, sizeof(*ret_item));
 	ret_item->failure = failed ? COMMIT_NO_REASON : 0;
 	while ((got = next(r, &e, err)) > 0) {
-		if (delimited && e.tag == TAG_ITEM_END)
+		if (delimited && e.tag == tag_item_end)
 			break;
-		if (e.length == UNDEFINED)
+		if (e.length == undefined)
 			got = skip_undefined(r, &e, 1, err);
-		else if (e.tag == TAG_INSTANCE)
+		else if (e.tag == tag_instance)
 			got = get_uid(&e, ret_item->sop_instance, err);
-		else if (failed && e.tag == TAG_REASON && e.length == 2 && get16(e.value) != 0)
+		else if (failed && e.tag == tag_reason && e.length == 2 && get16(e.value) != 0)
 			ret_item->failure = (uint16_t)get16(e.value);
 		if (got < 0)
 			return got;
@@ -163,7 +169,7 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 	if (n == COMMIT_ITEMS_MAX)
 		return err_set(err, EBADMSG, "commitment report: more than %d items", COMMIT_ITEMS_MAX);
 	if ((n & (n - 1)) == 0) { /* space for a power of two */
-		items = (struct commit_item *)realloc(report->items, (n ? 2 * n : 1) * sizeof(items[0]));
+		items = static_cast<struct commit_item *>(realloc(report->items, (n ? 2 * n : 1) * sizeof(items[0])));
 		if (!items)
 			return err_set(err, ENOMEM, "commitment report: no memory");
 		report->items = items;
@@ -173,26 +179,26 @@ static int add_item(struct commit_report *report, const struct commit_item *item
 }
 
 /* Return a reader of an element's content. For an undefined length: up to the end of the enclosing element. */
-static struct reader within(const struct reader *r, const struct element *e)
+static Reader within(const Reader *r, const Element *e)
 {
-	return (struct reader){e->value, e->length == UNDEFINED ? r->end : e->value + e->length, e->explicit_inside};
+	return (Reader){e->value, e->length == undefined ? r->end : e->value + e->length, e->explicit_inside};
 }
 
-static int read_sequence(struct reader *r, bool delimited, bool failed, struct commit_report *report, struct err *err)
+static int read_sequence(Reader *r, bool delimited, bool failed, struct commit_report *report, struct err *err)
 {
-	struct element e = {};
+	Element e = {};
 	int got;
 
 	while ((got = next(r, &e, err)) > 0) {
-		struct reader inner = within(r, &e);
+		Reader inner = within(r, &e);
 		struct commit_item item;
 
-		if (delimited && e.tag == TAG_SEQUENCE_END)
+		if (delimited && e.tag == tag_sequence_end)
 			return 0;
-		if (e.tag != TAG_ITEM)
+		if (e.tag != tag_item)
 			return err_set(err, EBADMSG, "commitment report: (%04x,%04x) where an item is expected", e.tag >> 16,
 				       e.tag & 0xffff);
-		got = read_item(&inner, e.length == UNDEFINED, failed, &item, err);
+		got = read_item(&inner, e.length == undefined, failed, &item, err);
 		if (got == 0)
 			got = add_item(report, &item, err);
 		if (got < 0)
@@ -202,20 +208,20 @@ static int read_sequence(struct reader *r, bool delimited, bool failed, struct c
 	return got == 0 && delimited ? err_set(err, EBADMSG, "commitment report: a sequence without an end") : got;
 }
 
-static int read_report(struct reader *r, struct commit_report *report, struct err *err)
+static int read_report(Reader *r, struct commit_report *report, struct err *err)
 {
-	struct element e = {};
+	Element e = {};
 	int got;
 
 	while ((got = next(r, &e, err)) > 0) {
-		bool sequence = e.tag == TAG_REFERENCED || e.tag == TAG_FAILED;
-		struct reader inner = within(r, &e);
+		bool sequence = e.tag == tag_referenced || e.tag == tag_failed;
+		Reader inner = within(r, &e);
 
 		if (sequence)
-			got = read_sequence(&inner, e.length == UNDEFINED, e.tag == TAG_FAILED, report, err);
-		else if (e.length == UNDEFINED)
+			got = read_sequence(&inner, e.length == undefined, e.tag == tag_failed, report, err);
+		else if (e.length == undefined)
 			got = skip_undefined(r, &e, 1, err);
-		else if (e.tag == TAG_TRANSACTION)
+		else if (e.tag == tag_transaction)
 			got = get_uid(&e, report->transaction, err);
 		if (got < 0)
 			return got;
@@ -227,11 +233,10 @@ static int read_report(struct reader *r, struct commit_report *report, struct er
 	return got;
 }
 
-extern "C" int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report,
-				   struct err *err)
+int commit_report_parse(const void *bytes, size_t n, bool explicit_vr, struct commit_report *ret_report, struct err *err)
 {
 	struct commit_report report = {"", nullptr, 0};
-	struct reader r = {(const uint8_t *)bytes, (const uint8_t *)bytes + n, explicit_vr};
+	Reader r = {static_cast<const uint8_t *>(bytes), static_cast<const uint8_t *>(bytes) + n, explicit_vr};
 	int ret = read_report(&r, &report, err);
 
 	if (ret < 0)
@@ -240,13 +245,13 @@ extern "C" int commit_report_parse(const void *bytes, size_t n, bool explicit_vr
 	return ret;
 }
 
-extern "C" void commit_report_clear(struct commit_report *report)
+void commit_report_clear(struct commit_report *report)
 {
 	free(report->items);
 	memset(report, 0, sizeof(*report));
 }
 
-extern "C" const char *commit_failure_text(uint16_t failure)
+const char *commit_failure_text(uint16_t failure)
 {
 	switch (failure) {
 	case 0x0110:

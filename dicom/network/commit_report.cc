@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dicom/network/commit_report.hh"
 
-#include <string.h>
+#include <cstring>
 #include <string>
 
 #include "dicom/core/consumer.hh"
 
+namespace tomonode
+{
+
+namespace
+{
+
 /* Collects the data set in memory up to a limit; the rest is counted and dropped, so that the protocol continues. */
-class bounded : public tomonode::Consumer
+class Bounded : public Consumer
 {
       public:
-	explicit bounded(size_t most) : limit(most)
+	explicit Bounded(size_t most) : limit(most)
 	{
 	}
 
 	offile_off_t write(const void *buf, offile_off_t n) override
 	{
 		if ((uint64_t)n <= limit - bytes.size())
-			bytes.append((const char *)buf, (size_t)n);
+			bytes.append(static_cast<const char *>(buf), (size_t)n);
 		else
 			overflow = true;
 		return n;
@@ -28,13 +34,15 @@ class bounded : public tomonode::Consumer
 	bool overflow = false;
 };
 
-class bounded_stream : public DcmOutputStream
+class BoundedStream : public DcmOutputStream
 {
       public:
-	explicit bounded_stream(bounded *to) : DcmOutputStream(to)
+	explicit BoundedStream(Bounded *to) : DcmOutputStream(to)
 	{
 	}
 };
+
+} // namespace
 
 bool commit_transfer_syntax(const char *uid, bool *ret_explicit)
 {
@@ -42,7 +50,7 @@ bool commit_transfer_syntax(const char *uid, bool *ret_explicit)
 	return *ret_explicit || !strcmp(uid, UID_LittleEndianImplicitTransferSyntax);
 }
 
-static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const bounded &data, bool explicit_vr,
+static uint16_t evaluate(const T_DIMSE_N_EventReportRQ *rq, const Bounded &data, bool explicit_vr,
 			 const struct commit_handler *handler)
 {
 	struct commit_report report = {"", nullptr, 0};
@@ -80,14 +88,13 @@ static OFCondition respond(T_ASC_Association *assoc, const T_DIMSE_N_EventReport
 	return DIMSE_sendMessageUsingMemoryData(assoc, id, &msg, nullptr, nullptr, nullptr, nullptr);
 }
 
-int commit_report_serve(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout,
-			const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id, const struct commit_handler *handler,
-			const char *what, struct err *err)
+int commit_report_serve(T_ASC_Association *assoc, const AssociationIo *io, int dimse_timeout, const T_DIMSE_N_EventReportRQ *rq,
+			T_ASC_PresentationContextID id, const struct commit_handler *handler, const char *what, struct err *err)
 {
 	T_ASC_PresentationContext pc;
 	T_ASC_PresentationContextID data_id = 0;
-	bounded data(COMMIT_BYTES_MAX);
-	bounded_stream stream(&data);
+	Bounded data(COMMIT_BYTES_MAX);
+	BoundedStream stream(&data);
 	bool explicit_vr = false, readable;
 	OFCondition cond = ASC_findAcceptedPresentationContext(assoc->params, id, &pc);
 
@@ -103,13 +110,14 @@ int commit_report_serve(T_ASC_Association *assoc, const struct association_io *i
 	return cond.bad() ? association_fail(err, io, cond, what) : 0;
 }
 
-int commit_data_drop(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout, const char *what,
-		     struct err *err)
+int commit_data_drop(T_ASC_Association *assoc, const AssociationIo *io, int dimse_timeout, const char *what, struct err *err)
 {
 	T_ASC_PresentationContextID id = 0;
-	bounded data(0);
-	bounded_stream stream(&data);
+	Bounded data(0);
+	BoundedStream stream(&data);
 	OFCondition cond = DIMSE_receiveDataSetInFile(assoc, DIMSE_NONBLOCKING, dimse_timeout, &id, &stream, nullptr, nullptr);
 
 	return cond.bad() ? association_fail(err, io, cond, what) : 0;
 }
+
+} // namespace tomonode

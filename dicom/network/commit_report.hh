@@ -11,16 +11,18 @@
 #include "dicom/network/association.hh"
 #include "dicom/network/commit.h"
 
+namespace tomonode
+{
+
 /* Return 0 if a response was sent, whatever its status; negative: the association is unusable. `what`: used in messages. */
-int commit_report_serve(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout,
-			const T_DIMSE_N_EventReportRQ *rq, T_ASC_PresentationContextID id, const struct commit_handler *handler,
-			const char *what, struct err *err);
+int commit_report_serve(T_ASC_Association *assoc, const AssociationIo *io, int dimse_timeout, const T_DIMSE_N_EventReportRQ *rq,
+			T_ASC_PresentationContextID id, const struct commit_handler *handler, const char *what, struct err *err);
 
 /* Receive and discard a data set that is not needed. */
-int commit_data_drop(T_ASC_Association *assoc, const struct association_io *io, int dimse_timeout, const char *what,
-		     struct err *err);
+int commit_data_drop(T_ASC_Association *assoc, const AssociationIo *io, int dimse_timeout, const char *what, struct err *err);
 
 /* Can commit_report_parse() read this transfer syntax? */
 bool commit_transfer_syntax(const char *uid, bool *ret_explicit);
 
+} // namespace tomonode
 #endif

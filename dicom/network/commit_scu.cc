@@ -9,10 +9,11 @@
 
 #include "dcmtk/dcmdata/dctk.h"
 
-#include <errno.h>
-#include <exception>
+#include <cerrno>
+#include <cstring>
 #include <memory>
-#include <string.h>
+
+using namespace tomonode;
 
 static OFCondition build(const char *transaction, const struct commit_object *objects, size_t n, DcmDataset *to)
 {
@@ -132,30 +133,20 @@ static int wait_for_report(struct scu *s, int seconds, const struct commit_handl
 	return rc;
 }
 
-extern "C" int scu_commit(struct scu *s, const char *transaction, const struct commit_object *objects, size_t n,
-			  const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
+int scu_commit(struct scu *s, const char *transaction, const struct commit_object *objects, size_t n,
+	       const struct commit_handler *handler, uint16_t *ret_status, struct err *err)
 {
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	if (n == 0 || n > COMMIT_ITEMS_MAX)
 		return err_set(err, EINVAL, "%s: storage commitment of %zu objects; allowed: 1 to %d", s->who, n,
 			       COMMIT_ITEMS_MAX);
-	try {
-		return ask(s, transaction, objects, n, handler, ret_status, err);
-	} catch (const std::exception &e) {
-		s->broken = true;
-		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
-	}
+	return scu_guarded(s, err, [&] { return ask(s, transaction, objects, n, handler, ret_status, err); });
 }
 
-extern "C" int scu_commit_wait(struct scu *s, int seconds, const struct commit_handler *handler, struct err *err)
+int scu_commit_wait(struct scu *s, int seconds, const struct commit_handler *handler, struct err *err)
 {
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
-	try {
-		return wait_for_report(s, seconds, handler, err);
-	} catch (const std::exception &e) {
-		s->broken = true;
-		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
-	}
+	return scu_guarded(s, err, [&] { return wait_for_report(s, seconds, handler, err); });
 }

@@ -4,15 +4,18 @@
 
 #include "dicom/network/deadline.hh"
 
-#include <errno.h>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+namespace tomonode
+{
 
 /* Connect to one address. Return 0 or an errno value. */
 static int connect_address(const struct addrinfo *to, int64_t deadline, int *ret_fd)
@@ -84,8 +87,8 @@ int connect_placeholder(int *ret_fd, int *ret_port, struct err *err)
 	memset(&a, 0, sizeof(a));
 	a.sin_family = AF_INET;
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, 1) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
+	if (fd < 0 || bind(fd, reinterpret_cast<struct sockaddr *>(&a), n) < 0 || listen(fd, 1) < 0 ||
+	    getsockname(fd, reinterpret_cast<struct sockaddr *>(&a), &n) < 0) {
 		code = errno;
 		if (fd >= 0)
 			close(fd);
@@ -95,3 +98,5 @@ int connect_placeholder(int *ret_fd, int *ret_port, struct err *err)
 	*ret_port = ntohs(a.sin_port);
 	return 0;
 }
+
+} // namespace tomonode

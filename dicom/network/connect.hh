@@ -6,6 +6,9 @@
 
 #include "kernels/err.h"
 
+namespace tomonode
+{
+
 /* Connect. *ret_fd: connected, non-blocking, close-on-exec. `who`: the peer's name in messages. EHOSTUNREACH: the name cannot be
  * resolved; ETIMEDOUT; else the error of the last address (ECONNREFUSED, ENETUNREACH, ...). */
 int connect_open(const char *host, int port, int timeout, const char *who, int *ret_fd, struct err *err);
@@ -15,4 +18,5 @@ int connect_open(const char *host, int port, int timeout, const char *who, int *
  */
 int connect_placeholder(int *ret_fd, int *ret_port, struct err *err);
 
+} // namespace tomonode
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dicom/network/deadline.hh"
 
-#include <errno.h>
+#include <cerrno>
+#include <ctime>
 #include <poll.h>
-#include <time.h>
+
+namespace tomonode
+{
 
 int64_t deadline_now(void)
 {
@@ -28,3 +31,5 @@ int deadline_wait(int fd, short events, int64_t deadline)
 			return -1;
 	}
 }
+
+} // namespace tomonode

@@ -3,7 +3,10 @@
 #ifndef TOMONODE_DICOM_DEADLINE_HH
 #define TOMONODE_DICOM_DEADLINE_HH
 
-#include <stdint.h>
+#include <cstdint>
+
+namespace tomonode
+{
 
 int64_t deadline_now(void); /* monotonic clock, ms */
 
@@ -11,4 +14,5 @@ int64_t deadline_now(void); /* monotonic clock, ms */
  * (errno). */
 int deadline_wait(int fd, short events, int64_t deadline);
 
+} // namespace tomonode
 #endif

@@ -7,16 +7,20 @@
 #include <unistd.h>
 
 /* Number of bytes after which the kernel is asked to begin the write-back, so that the final fsync takes little time. */
-#define WRITE_BACK_STEP (2u << 20)
 
-file_writer::file_writer(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx) : data_(data), ctx_(ctx)
+constexpr uint64_t write_back_step = 2 << 20;
+
+namespace tomonode
 {
-	for (buffer &b : ring_)
-		b.bytes.reset(new uint8_t[FILE_WRITER_BUFFER]);
-	thread_ = std::thread(&file_writer::run, this);
+
+FileWriter::FileWriter(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx) : data_(data), ctx_(ctx)
+{
+	for (Buffer &b : ring_)
+		b.bytes.reset(new uint8_t[file_writer_buffer]);
+	thread_ = std::thread(&FileWriter::run, this);
 }
 
-file_writer::~file_writer()
+FileWriter::~FileWriter()
 {
 	{
 		std::lock_guard<std::mutex> hold(lock_);
@@ -28,49 +32,49 @@ file_writer::~file_writer()
 
 /* ---- the receiving side ---- */
 
-void file_writer::begin(int fd, const void *head, size_t n)
+void FileWriter::begin(int fd, const void *head, size_t n)
 {
 	fd_ = fd;
 	error_ = 0;
 	written_ = pushed_ = 0;
-	ring_[fill_ % FILE_WRITER_BUFFERS].n = 0;
+	ring_[fill_ % file_writer_buffers].n = 0;
 	if (fd_ >= 0)
-		error_ = write_all((const uint8_t *)head, n);
+		error_ = write_all(static_cast<const uint8_t *>(head), n);
 }
 
-void file_writer::put(const void *bytes, size_t n)
+void FileWriter::put(const void *bytes, size_t n)
 {
-	const uint8_t *p = (const uint8_t *)bytes;
+	const uint8_t *p = static_cast<const uint8_t *>(bytes);
 
 	while (fd_ >= 0 && n > 0) {
-		buffer &b = ring_[fill_ % FILE_WRITER_BUFFERS];
-		size_t step = n < FILE_WRITER_BUFFER - b.n ? n : FILE_WRITER_BUFFER - b.n;
+		Buffer &b = ring_[fill_ % file_writer_buffers];
+		size_t step = n < file_writer_buffer - b.n ? n : file_writer_buffer - b.n;
 
 		memcpy(b.bytes.get() + b.n, p, step);
 		b.n += step;
 		p += step;
 		n -= step;
-		if (b.n == FILE_WRITER_BUFFER)
+		if (b.n == file_writer_buffer)
 			next_buffer();
 	}
 }
 
 /* Pass the full buffer to the thread and wait until the next one is free. */
-void file_writer::next_buffer()
+void FileWriter::next_buffer()
 {
 	std::unique_lock<std::mutex> hold(lock_);
 
 	fill_++;
 	filled_.notify_one();
-	while (fill_ - drain_ == FILE_WRITER_BUFFERS)
+	while (fill_ - drain_ == file_writer_buffers)
 		drained_.wait(hold);
 	hold.unlock();
-	ring_[fill_ % FILE_WRITER_BUFFERS].n = 0;
+	ring_[fill_ % file_writer_buffers].n = 0;
 }
 
-int file_writer::finish(uint64_t *ret_written)
+int FileWriter::finish(uint64_t *ret_written)
 {
-	if (fd_ >= 0 && ring_[fill_ % FILE_WRITER_BUFFERS].n > 0)
+	if (fd_ >= 0 && ring_[fill_ % file_writer_buffers].n > 0)
 		next_buffer();
 	{
 		std::unique_lock<std::mutex> hold(lock_);
@@ -85,7 +89,7 @@ int file_writer::finish(uint64_t *ret_written)
 
 /* ---- the writing side ---- */
 
-void file_writer::run()
+void FileWriter::run()
 {
 	std::unique_lock<std::mutex> hold(lock_);
 
@@ -95,28 +99,28 @@ void file_writer::run()
 		if (drain_ == fill_)
 			return;
 		hold.unlock();
-		consume(ring_[drain_ % FILE_WRITER_BUFFERS]);
+		consume(ring_[drain_ % file_writer_buffers]);
 		hold.lock();
 		drain_++;
 		drained_.notify_one();
 	}
 }
 
-void file_writer::consume(const buffer &b)
+void FileWriter::consume(const Buffer &b)
 {
 	if (error_)
 		return;
 	error_ = write_all(b.bytes.get(), b.n);
 	if (!error_)
 		error_ = data_(ctx_, b.bytes.get(), b.n);
-	if (!error_ && written_ - pushed_ >= WRITE_BACK_STEP) {
+	if (!error_ && written_ - pushed_ >= write_back_step) {
 		/* Only a hint: a file system without it only takes longer. */
 		(void)sync_file_range(fd_, (off_t)pushed_, (off_t)(written_ - pushed_), SYNC_FILE_RANGE_WRITE);
 		pushed_ = written_;
 	}
 }
 
-int file_writer::write_all(const uint8_t *p, size_t n)
+int FileWriter::write_all(const uint8_t *p, size_t n)
 {
 	while (n > 0) {
 		ssize_t done = write(fd_, p, n);
@@ -131,3 +135,5 @@ int file_writer::write_all(const uint8_t *p, size_t n)
 	}
 	return 0;
 }
+
+} // namespace tomonode

@@ -14,17 +14,20 @@
 #include <mutex>
 #include <thread>
 
-#define FILE_WRITER_BUFFER (256u << 10)
-#define FILE_WRITER_BUFFERS 8u
+namespace tomonode
+{
 
-class file_writer
+constexpr size_t file_writer_buffer = 256 << 10;
+constexpr unsigned file_writer_buffers = 8;
+
+class FileWriter
 {
       public:
 	/* data: called for every chunk written; an errno value that it returns counts as an error of the file. */
-	file_writer(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx);
-	~file_writer();
-	file_writer(const file_writer &) = delete;
-	file_writer &operator=(const file_writer &) = delete;
+	FileWriter(int (*data)(void *ctx, const void *bytes, size_t n), void *ctx);
+	~FileWriter();
+	FileWriter(const FileWriter &) = delete;
+	FileWriter &operator=(const FileWriter &) = delete;
 
 	/* Begin the next object, written to fd (-1: dropped). head: written first, not passed to `data`. */
 	void begin(int fd, const void *head, size_t n);
@@ -33,7 +36,7 @@ class file_writer
 	int finish(uint64_t *ret_written);
 
       private:
-	struct buffer {
+	struct Buffer {
 		size_t n = 0;
 		std::unique_ptr<uint8_t[]> bytes;
 	};
@@ -41,7 +44,7 @@ class file_writer
 	void run();
 	void next_buffer();
 	int write_all(const uint8_t *p, size_t n);
-	void consume(const buffer &b);
+	void consume(const Buffer &b);
 
 	int (*data_)(void *ctx, const void *bytes, size_t n);
 	void *ctx_;
@@ -49,12 +52,13 @@ class file_writer
 	int error_ = 0; /* for the current object; owned by the thread while buffers are full, else by the caller */
 	uint64_t written_ = 0, pushed_ = 0; /* bytes in the file; bytes already passed to the kernel for write-back */
 
-	buffer ring_[FILE_WRITER_BUFFERS];
-	unsigned fill_ = 0, drain_ = 0; /* counters; buffer = counter modulo FILE_WRITER_BUFFERS */
+	Buffer ring_[file_writer_buffers];
+	unsigned fill_ = 0, drain_ = 0; /* counters; buffer = counter modulo file_writer_buffers */
 	bool end_ = false;
 	std::mutex lock_; /* guards fill_, drain_, end_ */
 	std::condition_variable filled_, drained_;
 	std::thread thread_;
 };
 
+} // namespace tomonode
 #endif

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dicom/network/outgoing.hh"
 
-#include <errno.h>
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "dicom/network/association.hh"
 
-#define META_MAX (1 << 20)	/* largest meta header, bytes */
-#define PDU_HEAD 12		/* of a P-DATA-TF with one PDV, PS3.8 9.3.5 */
-#define PIECE_BYTES (512 << 10) /* bytes sent at a time ... */
-#define PIECE_PDUS 64		/* ... except for peers that accept only small PDUs */
+constexpr off_t meta_max = 1 << 20;	  /* largest meta header, bytes */
+constexpr size_t pdu_head = 12;		  /* of a P-DATA-TF with one PDV, PS3.8 9.3.5 */
+constexpr size_t piece_bytes = 512 << 10; /* bytes sent at a time ... */
+constexpr size_t piece_pdus = 64;	  /* ... except for peers that accept only small PDUs */
+
+namespace tomonode
+{
 
 static int read_exactly(int fd, void *buf, size_t n, off_t at)
 {
-	uint8_t *p = (uint8_t *)buf;
+	uint8_t *p = static_cast<uint8_t *>(buf);
 
 	while (n > 0) {
 		ssize_t got = pread(fd, p, n, at);
@@ -48,7 +51,7 @@ static int read_uid(int fd, off_t at, size_t n, char ret[DICOM_UID_SIZE])
 }
 
 /* Walk through group 0002 (Explicit VR Little Endian, PS3.10 7.1) to the data set after it. */
-static int read_meta(struct outgoing *f, const char *path, struct err *err)
+static int read_meta(Outgoing *f, const char *path, struct err *err)
 {
 	uint8_t head[12];
 	char magic[4];
@@ -56,7 +59,7 @@ static int read_meta(struct outgoing *f, const char *path, struct err *err)
 
 	if (read_exactly(f->fd, magic, 4, 128) < 0 || memcmp(magic, "DICM", 4) != 0)
 		return err_set(err, EBADMSG, "%s: not a DICOM Part 10 file", path);
-	while (at + 8 <= f->size && at < META_MAX) {
+	while (at + 8 <= f->size && at < meta_max) {
 		uint16_t element;
 		size_t n;
 		off_t value = at + 8;
@@ -73,7 +76,7 @@ static int read_meta(struct outgoing *f, const char *path, struct err *err)
 			n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
 			value += 4;
 		}
-		if (n > META_MAX)
+		if (n > meta_max)
 			return err_set(err, EBADMSG, "%s: element (0002,%04x) declares %zu bytes", path, element, n);
 		if ((element == 0x0002 && read_uid(f->fd, value, n, f->sop_class) < 0) ||
 		    (element == 0x0003 && read_uid(f->fd, value, n, f->sop_instance) < 0) ||
@@ -92,7 +95,7 @@ static int read_meta(struct outgoing *f, const char *path, struct err *err)
 	return 0;
 }
 
-int outgoing_open(struct outgoing *f, const char *path, struct err *err)
+int outgoing_open(Outgoing *f, const char *path, struct err *err)
 {
 	struct stat st;
 
@@ -107,19 +110,19 @@ int outgoing_open(struct outgoing *f, const char *path, struct err *err)
 	return read_meta(f, path, err);
 }
 
-void outgoing_close(struct outgoing *f)
+void outgoing_close(Outgoing *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
 	f->fd = -1;
 }
 
-void outgoing_piece_make(struct outgoing_piece *p, size_t most)
+void outgoing_piece_make(OutgoingPiece *p, size_t most)
 {
 	p->most = most;
-	p->n_pdus = PIECE_BYTES / (p->most + PDU_HEAD);
-	p->n_pdus = p->n_pdus < 1 ? 1 : p->n_pdus > PIECE_PDUS ? PIECE_PDUS : p->n_pdus;
-	p->bytes.reset(new uint8_t[p->n_pdus * (p->most + PDU_HEAD)]);
+	p->n_pdus = piece_bytes / (p->most + pdu_head);
+	p->n_pdus = p->n_pdus < 1 ? 1 : p->n_pdus > piece_pdus ? piece_pdus : p->n_pdus;
+	p->bytes.reset(new uint8_t[p->n_pdus * (p->most + pdu_head)]);
 }
 
 static void put_be32(uint8_t *to, size_t value)
@@ -130,10 +133,9 @@ static void put_be32(uint8_t *to, size_t value)
 	to[3] = (uint8_t)value;
 }
 
-int outgoing_piece_fill(struct outgoing_piece *p, const struct outgoing *f, uint8_t id, off_t at, size_t *ret_data,
-			size_t *ret_bytes)
+int outgoing_piece_fill(OutgoingPiece *p, const Outgoing *f, uint8_t id, off_t at, size_t *ret_data, size_t *ret_bytes)
 {
-	struct iovec parts[PIECE_PDUS];
+	struct iovec parts[piece_pdus];
 	uint8_t *to = p->bytes.get();
 	size_t data = 0;
 	int n = 0, rc = 0;
@@ -150,9 +152,9 @@ int outgoing_piece_fill(struct outgoing_piece *p, const struct outgoing *f, uint
 		put_be32(to + 6, step + 2);
 		to[10] = id;
 		to[11] = left == (off_t)step ? 2 : 0;
-		parts[n].iov_base = to + PDU_HEAD;
+		parts[n].iov_base = to + pdu_head;
 		parts[n].iov_len = step;
-		to += PDU_HEAD + step;
+		to += pdu_head + step;
 		data += step;
 		n++;
 	}
@@ -161,6 +163,8 @@ int outgoing_piece_fill(struct outgoing_piece *p, const struct outgoing *f, uint
 		for (int i = 0; i < n && rc == 0; at += (off_t)parts[i].iov_len, i++)
 			rc = read_exactly(f->fd, parts[i].iov_base, parts[i].iov_len, at);
 	*ret_data = data;
-	*ret_bytes = data + (size_t)n * PDU_HEAD;
+	*ret_bytes = data + (size_t)n * pdu_head;
 	return rc;
 }
+
+} // namespace tomonode

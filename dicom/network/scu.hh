@@ -8,6 +8,7 @@
 
 #include "dcmtk/dcmnet/assoc.h"
 
+#include "dicom/core/guarded.hh"
 #include "dicom/network/association.hh"
 #include "dicom/network/store_scu.h"
 #include "dicom/network/tls.hh"
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 struct scu {
-	struct association_io io;
+	tomonode::AssociationIo io;
 	T_ASC_Network *net = nullptr;
 	T_ASC_Association *assoc = nullptr;
 	struct tls_context *tls = nullptr;
@@ -35,9 +36,28 @@ struct scu {
 			ASC_dropNetwork(&net);
 		if (io.handed >= 0)
 			close(io.handed);
-		tls_stream_free(io.tls);
+		tomonode::tls_stream_free(io.tls);
 		tls_free(tls);
 	}
 };
 
+namespace tomonode
+{
+
+/* guarded(); an association in whose use an exception came is broken. */
+template <typename Body> int scu_guarded(struct scu *s, struct err *err, Body body)
+{
+	bool ended = false;
+	int rc = guarded(err, s->who, [&] {
+		int answer = body();
+
+		ended = true;
+		return answer;
+	});
+
+	s->broken = s->broken || !ended;
+	return rc;
+}
+
+} // namespace tomonode
 #endif

@@ -13,6 +13,7 @@
 #include "dcmtk/dcmnet/dimse.h"
 
 #include "dicom/core/consumer.hh"
+#include "dicom/core/guarded.hh"
 #include "dicom/network/association.hh"
 #include "dicom/network/commit_report.hh"
 #include "dicom/network/deadline.hh"
@@ -21,23 +22,27 @@
 #include "dicom/network/tls.hh"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <exception>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <netdb.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define GOODBYE_SECONDS 2 /* time for a peer to close its side after a release or abort, s */
+using namespace tomonode;
+
+constexpr int goodbye_seconds = 2; /* time for a peer to close its side after a release or abort, s */
+
+namespace
+{
 
 /* The object that receives a data set's bytes from DCMTK. */
-class sink : public tomonode::Consumer
+class Sink : public Consumer
 {
       public:
-	explicit sink(file_writer *o) : to(o)
+	explicit Sink(FileWriter *o) : to(o)
 	{
 	}
 
@@ -48,30 +53,30 @@ class sink : public tomonode::Consumer
 		return n;
 	}
 
-	file_writer *to;
+	FileWriter *to;
 	uint64_t received = 0; /* bytes of the data set */
 };
 
-class sink_stream : public DcmOutputStream
+class SinkStream : public DcmOutputStream
 {
       public:
-	explicit sink_stream(sink *to) : DcmOutputStream(to)
+	explicit SinkStream(Sink *to) : DcmOutputStream(to)
 	{
 	}
 };
 
 /* State of one association. */
-struct scp {
+struct Scp {
 	const struct scp_conf *conf;
 	const struct scp_handler *handler;
-	struct association_io io;
+	AssociationIo io;
 	T_ASC_Network *net = nullptr;
 	T_ASC_Association *assoc = nullptr;
 	char calling[17] = "", called[17] = "", host[64] = "";
 	bool admitted = false;
-	std::unique_ptr<file_writer> file; /* created for the first object */
+	std::unique_ptr<FileWriter> file; /* created for the first object */
 
-	~scp()
+	~Scp()
 	{
 		if (assoc)
 			ASC_destroyAssociation(&assoc);
@@ -83,12 +88,14 @@ struct scp {
 
 /* ---- the Part 10 head: preamble, "DICM", group 0002 in Explicit VR Little Endian (PS3.10 7.1) ---- */
 
-struct meta {
+struct Meta {
 	uint8_t bytes[1024];
 	size_t n;
 };
 
-static void meta_put(struct meta *m, uint16_t element, const char *vr, const void *value, size_t n, uint8_t pad)
+} // namespace
+
+static void meta_put(Meta *m, uint16_t element, const char *vr, const void *value, size_t n, uint8_t pad)
 {
 	bool is_long = !strcmp(vr, "OB");
 	size_t even = n + (n & 1);
@@ -113,7 +120,7 @@ static void meta_put(struct meta *m, uint16_t element, const char *vr, const voi
 }
 
 /* All values are shorter than 65 bytes, so 1024 bytes are enough. */
-static void meta_build(struct meta *m, const struct scp_object *o)
+static void meta_build(Meta *m, const struct scp_object *o)
 {
 	const uint8_t version[2] = {0, 1};
 	uint8_t length[4] = {0, 0, 0, 0};
@@ -128,8 +135,8 @@ static void meta_build(struct meta *m, const struct scp_object *o)
 	meta_put(m, 0x0002, "UI", o->sop_class, strlen(o->sop_class), 0);
 	meta_put(m, 0x0003, "UI", o->sop_instance, strlen(o->sop_instance), 0);
 	meta_put(m, 0x0010, "UI", o->transfer_syntax, strlen(o->transfer_syntax), 0);
-	meta_put(m, 0x0012, "UI", IMPLEMENTATION_CLASS_UID, strlen(IMPLEMENTATION_CLASS_UID), 0);
-	meta_put(m, 0x0013, "SH", IMPLEMENTATION_VERSION, strlen(IMPLEMENTATION_VERSION), ' ');
+	meta_put(m, 0x0012, "UI", implementation_class_uid, strlen(implementation_class_uid), 0);
+	meta_put(m, 0x0013, "SH", implementation_version, strlen(implementation_version), ' ');
 	meta_put(m, 0x0016, "AE", o->calling, strlen(o->calling), ' ');
 	group = m->n - start;
 	for (int i = 0; i < 4; i++)
@@ -144,14 +151,15 @@ static void peer_address(int fd, char *ret, size_t size)
 	socklen_t n = sizeof(from);
 
 	snprintf(ret, size, "unknown");
-	if (getpeername(fd, (struct sockaddr *)&from, &n) == 0)
-		(void)getnameinfo((struct sockaddr *)&from, n, ret, (socklen_t)size, nullptr, 0, NI_NUMERICHOST);
+	if (getpeername(fd, reinterpret_cast<struct sockaddr *>(&from), &n) == 0)
+		(void)getnameinfo(reinterpret_cast<struct sockaddr *>(&from), n, ret, (socklen_t)size, nullptr, 0,
+				  NI_NUMERICHOST);
 	if (!strncmp(ret, "::ffff:", 7)) /* IPv4 through an IPv6 socket */
 		memmove(ret, ret + 7, strlen(ret + 7) + 1);
 }
 
 /* Wait for the first byte and peek at it: it tells TLS from plain DICOM before either is tried. */
-static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err *err)
+static int check_first_byte(Scp *s, int fd, int64_t deadline, struct err *err)
 {
 	uint8_t b[2] = {0, 0};
 	ssize_t n;
@@ -187,14 +195,14 @@ static int check_first_byte(struct scp *s, int fd, int64_t deadline, struct err 
 	return 0;
 }
 
-static int reject(struct scp *s, T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
+static int reject(Scp *s, T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
 		  T_ASC_RejectParametersReason reason)
 {
 	T_ASC_RejectParameters rej = {result, source, reason};
 
-	association_close_within(&s->io, GOODBYE_SECONDS);
+	association_close_within(&s->io, goodbye_seconds);
 	if (ASC_rejectAssociation(s->assoc, &rej).good())
-		ASC_dropSCPAssociation(s->assoc, GOODBYE_SECONDS);
+		ASC_dropSCPAssociation(s->assoc, goodbye_seconds);
 	return 0;
 }
 
@@ -204,7 +212,7 @@ static bool storage_class(const char *uid)
 }
 
 /* Accept each context that can be served, with the first proposed transfer syntax that can be stored. */
-static OFCondition answer_contexts(struct scp *s)
+static OFCondition answer_contexts(Scp *s)
 {
 	T_ASC_Parameters *params = s->assoc->params;
 	int n = ASC_countPresentationContexts(params);
@@ -241,7 +249,7 @@ static OFCondition answer_contexts(struct scp *s)
 	return EC_Normal;
 }
 
-static int negotiate(struct scp *s, struct err *err)
+static int negotiate(Scp *s, struct err *err)
 {
 	char context[DICOM_UI_LENGTH + 1] = "", why[500] = "";
 	struct scp_request request = {s->calling, s->called, s->host, nullptr};
@@ -280,9 +288,9 @@ static int negotiate(struct scp *s, struct err *err)
 		return err_set(err, EBUSY, "%s", why);
 	}
 	snprintf(s->assoc->params->ourImplementationClassUID, sizeof(s->assoc->params->ourImplementationClassUID), "%s",
-		 IMPLEMENTATION_CLASS_UID);
+		 implementation_class_uid);
 	snprintf(s->assoc->params->ourImplementationVersionName, sizeof(s->assoc->params->ourImplementationVersionName), "%s",
-		 IMPLEMENTATION_VERSION);
+		 implementation_version);
 	cond = answer_contexts(s);
 	if (cond.good())
 		cond = ASC_acknowledgeAssociation(s->assoc);
@@ -307,14 +315,14 @@ static bool check_request(const T_DIMSE_C_StoreRQ *rq, const T_ASC_PresentationC
 	return false;
 }
 
-static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextID id, struct err *err)
+static int store(Scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationContextID id, struct err *err)
 {
 	const struct scp_handler *h = s->handler;
 	T_ASC_PresentationContext pc;
 	T_ASC_PresentationContextID data_id = 0;
 	T_DIMSE_C_StoreRSP rsp;
 	struct scp_object o;
-	struct meta meta;
+	Meta meta;
 	uint16_t status = STORE_OUT_OF_RESOURCES;
 	uint64_t written = 0;
 	int fd = -1, error;
@@ -329,12 +337,12 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 	snprintf(o.host, sizeof(o.host), "%s", s->host);
 
 	if (!s->file)
-		s->file.reset(new file_writer(h->data, h->ctx));
+		s->file.reset(new FileWriter(h->data, h->ctx));
 	if (check_request(rq, &pc, &status))
 		fd = h->begin(h->ctx, &o, &status);
 
-	sink to(s->file.get());
-	sink_stream stream(&to);
+	Sink to(s->file.get());
+	SinkStream stream(&to);
 
 	meta_build(&meta, &o);
 	s->file->begin(fd, meta.bytes, meta.n);
@@ -361,7 +369,7 @@ static int store(struct scp *s, const T_DIMSE_C_StoreRQ *rq, T_ASC_PresentationC
 /* ---- from the first message to the end ---- */
 
 /* Serve one message. Return 1: released by the peer; 0: continue; negative: the association is unusable. */
-static int serve_message(struct scp *s, struct err *err)
+static int serve_message(Scp *s, struct err *err)
 {
 	T_DIMSE_Message msg;
 	T_ASC_PresentationContextID id = 0;
@@ -392,7 +400,7 @@ static int serve_message(struct scp *s, struct err *err)
 	return err_set(err, EPROTO, "the peer sent DIMSE command 0x%04x, which is not supported", (unsigned)msg.CommandField);
 }
 
-static int serve(struct scp *s, struct err *err)
+static int serve(Scp *s, struct err *err)
 {
 	int rc;
 
@@ -400,10 +408,10 @@ static int serve(struct scp *s, struct err *err)
 	do
 		rc = serve_message(s, err);
 	while (rc == 0);
-	association_close_within(&s->io, GOODBYE_SECONDS);
+	association_close_within(&s->io, goodbye_seconds);
 	if (rc > 0) {
 		if (ASC_acknowledgeRelease(s->assoc).good())
-			ASC_dropSCPAssociation(s->assoc, GOODBYE_SECONDS);
+			ASC_dropSCPAssociation(s->assoc, goodbye_seconds);
 		return 0;
 	}
 	if (rc != -ECONNRESET)
@@ -413,7 +421,7 @@ static int serve(struct scp *s, struct err *err)
 
 static int associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
 {
-	struct scp s;
+	Scp s;
 	int64_t deadline;
 	int rc;
 
@@ -444,7 +452,7 @@ static int associate(int fd, const struct scp_conf *conf, const struct scp_handl
 	return rc;
 }
 
-extern "C" int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
+int scp_associate(int fd, const struct scp_conf *conf, const struct scp_handler *handler, struct err *err)
 {
 	if (fd <= 0) /* DCMTK treats descriptor 0 as none */
 		return err_set(err, EBADF, "association: descriptor %d", fd);
@@ -454,9 +462,5 @@ extern "C" int scp_associate(int fd, const struct scp_conf *conf, const struct s
 	if (conf->acse_timeout <= 0 || conf->dimse_timeout <= 0)
 		return err_set(err, EINVAL, "association: timeouts %d and %d s, both must be positive", conf->acse_timeout,
 			       conf->dimse_timeout);
-	try {
-		return associate(fd, conf, handler, err);
-	} catch (const std::exception &e) {
-		return err_set(err, ENOMEM, "association: %s", e.what());
-	}
+	return guarded(err, "association", [&] { return associate(fd, conf, handler, err); });
 }

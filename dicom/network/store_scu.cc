@@ -23,32 +23,36 @@
 #include "dicom/network/scu.hh"
 #include "dicom/pixels/decoded.hh"
 
-#include <errno.h>
-#include <exception>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <memory>
-#include <new>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#define CONTEXTS_MAX 128 /* odd numbers 1..255, PS3.8 9.3.2.2 */
-#define GOODBYE_SECONDS 2
-#define PROBE_SECONDS 3
+using namespace tomonode;
+
+constexpr int contexts_max = 128; /* odd numbers 1..255, PS3.8 9.3.2.2 */
+constexpr int goodbye_seconds = 2, probe_seconds = 3;
+
+namespace
+{
 
 /* ---- opening ---- */
 
-struct proposal {
-	struct scu_context list[CONTEXTS_MAX];
+struct Proposal {
+	struct scu_context list[contexts_max];
 	size_t n;
 };
 
+} // namespace
+
 /* Contexts that do not fit are not proposed; scu_store() reports it for their objects. */
-static void propose(struct proposal *p, const char *sop_class, const char *transfer_syntax)
+static void propose(Proposal *p, const char *sop_class, const char *transfer_syntax)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (!strcmp(p->list[i].sop_class, sop_class) && !strcmp(p->list[i].transfer_syntax, transfer_syntax))
 			return;
-	if (p->n == CONTEXTS_MAX)
+	if (p->n == contexts_max)
 		return;
 	snprintf(p->list[p->n].sop_class, DICOM_UID_SIZE, "%s", sop_class);
 	snprintf(p->list[p->n].transfer_syntax, DICOM_UID_SIZE, "%s", transfer_syntax);
@@ -57,7 +61,7 @@ static void propose(struct proposal *p, const char *sop_class, const char *trans
 
 static OFCondition add_contexts(struct scu *s, const struct scu_context *contexts, size_t n)
 {
-	struct proposal p;
+	Proposal p;
 	OFCondition cond = EC_Normal;
 
 	p.n = 0;
@@ -106,9 +110,9 @@ static bool answers_tls(const struct scu_peer *peer)
 	bool tls;
 	int fd;
 
-	if (connect_open(peer->host, peer->port, PROBE_SECONDS, "", &fd, nullptr) < 0)
+	if (connect_open(peer->host, peer->port, probe_seconds, "", &fd, nullptr) < 0)
 		return false;
-	tls = tls_probe(fd, deadline_now() + PROBE_SECONDS * 1000);
+	tls = tls_probe(fd, deadline_now() + probe_seconds * 1000);
 	close(fd);
 	return tls;
 }
@@ -185,9 +189,9 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	if (cond.bad())
 		return association_fail(err, &s->io, cond, s->who);
 	snprintf(s->params->ourImplementationClassUID, sizeof(s->params->ourImplementationClassUID), "%s",
-		 IMPLEMENTATION_CLASS_UID);
+		 implementation_class_uid);
 	snprintf(s->params->ourImplementationVersionName, sizeof(s->params->ourImplementationVersionName), "%s",
-		 IMPLEMENTATION_VERSION);
+		 implementation_version);
 	rc = connect_placeholder(&placeholder, &placeholder_port, err);
 	if (rc < 0)
 		return rc;
@@ -208,16 +212,21 @@ static int open_association(struct scu *s, const struct scu_peer *peer, const st
 	return 0;
 }
 
+namespace
+{
+
 /* ---- sending ---- */
 
 /* The C-STORE-RQ command set, Implicit VR Little Endian (PS3.7 9.3.1.1): DCMTK sends a command only together with a parsed data
  * set. */
-struct command {
+struct Command {
 	uint8_t bytes[512];
 	size_t n;
 };
 
-static void command_put(struct command *c, uint16_t element, const void *value, size_t n)
+} // namespace
+
+static void command_put(Command *c, uint16_t element, const void *value, size_t n)
 {
 	size_t even = n + (n & 1);
 	const uint8_t head[8] = {0, 0, (uint8_t)element, (uint8_t)(element >> 8), (uint8_t)even, (uint8_t)(even >> 8), 0, 0};
@@ -227,14 +236,14 @@ static void command_put(struct command *c, uint16_t element, const void *value, 
 	c->n += sizeof(head) + even;
 }
 
-static void command_put_us(struct command *c, uint16_t element, unsigned value)
+static void command_put_us(Command *c, uint16_t element, unsigned value)
 {
 	const uint8_t b[2] = {(uint8_t)value, (uint8_t)(value >> 8)};
 
 	command_put(c, element, b, 2);
 }
 
-static void command_build(struct command *c, const struct outgoing *f, unsigned message)
+static void command_build(Command *c, const Outgoing *f, unsigned message)
 {
 	uint8_t length[4] = {0, 0, 0, 0};
 	size_t group;
@@ -252,7 +261,7 @@ static void command_build(struct command *c, const struct outgoing *f, unsigned 
 	c->bytes[9] = (uint8_t)(group >> 8);
 }
 
-static OFCondition send_command(struct scu *s, T_ASC_PresentationContextID id, struct command *c)
+static OFCondition send_command(struct scu *s, T_ASC_PresentationContextID id, Command *c)
 {
 	DUL_PDV pdv;
 	DUL_PDVLIST list;
@@ -269,11 +278,11 @@ static OFCondition send_command(struct scu *s, T_ASC_PresentationContextID id, s
 	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
 }
 
-static int send_as_stored(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, unsigned message,
-			  const char *path, struct err *err)
+static int send_as_stored(struct scu *s, const Outgoing *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
+			  struct err *err)
 {
-	struct outgoing_piece piece;
-	struct command c;
+	OutgoingPiece piece;
+	Command c;
 	off_t at = f->data;
 	OFCondition cond;
 
@@ -299,8 +308,8 @@ static int send_as_stored(struct scu *s, const struct outgoing *f, T_ASC_Present
 	return 0;
 }
 
-static int send_converted(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, unsigned message,
-			  const char *path, struct err *err)
+static int send_converted(struct scu *s, const Outgoing *f, T_ASC_PresentationContextID id, unsigned message, const char *path,
+			  struct err *err)
 {
 	T_DIMSE_Message msg;
 	T_DIMSE_C_StoreRQ *rq = &msg.msg.CStoreRQ;
@@ -309,8 +318,8 @@ static int send_converted(struct scu *s, const struct outgoing *f, T_ASC_Present
 	memset(&msg, 0, sizeof(msg));
 	msg.CommandField = DIMSE_C_STORE_RQ;
 	rq->MessageID = (DIC_US)message;
-	snprintf(rq->AffectedSOPClassUID, sizeof(rq->AffectedSOPClassUID), "%s", f->sop_class);
-	snprintf(rq->AffectedSOPInstanceUID, sizeof(rq->AffectedSOPInstanceUID), "%s", f->sop_instance);
+	snprintf(rq->AffectedSOPClassUID, sizeof(rq->AffectedSOPClassUID), "%.64s", f->sop_class);
+	snprintf(rq->AffectedSOPInstanceUID, sizeof(rq->AffectedSOPInstanceUID), "%.64s", f->sop_instance);
 	rq->DataSetType = DIMSE_DATASET_PRESENT;
 	rq->Priority = DIMSE_PRIORITY_MEDIUM;
 	cond = DIMSE_sendMessageUsingFileData(s->assoc, id, &msg, nullptr, path, nullptr, nullptr);
@@ -335,11 +344,11 @@ static OFCondition send_data(struct scu *s, T_ASC_PresentationContextID id, size
 	return DUL_WritePDVs(&s->assoc->DULassociation, &list);
 }
 
-static int send_decoded(struct scu *s, const struct outgoing *f, T_ASC_PresentationContextID id, bool implicit, unsigned message,
+static int send_decoded(struct scu *s, const Outgoing *f, T_ASC_PresentationContextID id, bool implicit, unsigned message,
 			const char *path, struct err *err)
 {
 	std::unique_ptr<tomonode::Decoded> data;
-	struct command c;
+	Command c;
 	OFCondition cond;
 	uint64_t at = 0;
 	int rc = tomonode::decoded_open(path, implicit, &data, err);
@@ -397,7 +406,7 @@ static T_ASC_PresentationContextID accepted(struct scu *s, const char *sop_class
 		       : 0;
 }
 
-static int store(struct scu *s, const struct outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
+static int store(struct scu *s, const Outgoing *f, const char *path, uint16_t *ret_status, struct err *err)
 {
 	T_ASC_PresentationContextID stored = accepted(s, f->sop_class, f->transfer_syntax);
 	T_ASC_PresentationContextID plain = accepted(s, f->sop_class, UID_LittleEndianExplicitTransferSyntax);
@@ -421,83 +430,67 @@ static int store(struct scu *s, const struct outgoing *f, const char *path, uint
 	return rc;
 }
 
-/* ---- the interface: no exception leaves ---- */
-
-extern "C" int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu,
-			struct err *err)
-{
-	struct scu *s = nullptr;
-	int rc;
-
-	try {
-		s = new struct scu;
-		rc = open_association(s, peer, contexts, n, err);
-	} catch (const std::exception &e) {
-		rc = err_set(err, ENOMEM, "association to %s: %s", peer->called, e.what());
-	}
-	if (rc < 0) {
-		delete s;
-		return rc;
-	}
-	*ret_scu = s;
-	return 0;
-}
-
-extern "C" int scu_echo(struct scu *s, struct err *err)
+static int echo(struct scu *s, struct err *err)
 {
 	DIC_US status = 0;
-	OFCondition cond;
+	OFCondition cond = DIMSE_echoUser(s->assoc, s->assoc->nextMsgID++, DIMSE_NONBLOCKING, s->dimse_timeout, &status, nullptr);
 
-	if (s->broken)
-		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
-	try {
-		cond = DIMSE_echoUser(s->assoc, s->assoc->nextMsgID++, DIMSE_NONBLOCKING, s->dimse_timeout, &status, nullptr);
-		if (cond == DIMSE_NOVALIDPRESENTATIONCONTEXTID)
-			return err_set(err, ENOTSUP, "%s accepted no presentation context for C-ECHO", s->who);
-		if (cond.bad()) {
-			s->broken = true;
-			return association_fail(err, &s->io, cond, s->who);
-		}
-	} catch (const std::exception &e) {
+	if (cond == DIMSE_NOVALIDPRESENTATIONCONTEXTID)
+		return err_set(err, ENOTSUP, "%s accepted no presentation context for C-ECHO", s->who);
+	if (cond.bad()) {
 		s->broken = true;
-		return err_set(err, ENOMEM, "%s: %s", s->who, e.what());
+		return association_fail(err, &s->io, cond, s->who);
 	}
 	if (status != STATUS_Success)
 		return err_set(err, EPROTO, "%s answered C-ECHO with status %04X", s->who, status);
 	return 0;
 }
 
-extern "C" int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err *err)
+/* ---- the interface: no exception leaves ---- */
+
+int scu_open(const struct scu_peer *peer, const struct scu_context *contexts, size_t n, struct scu **ret_scu, struct err *err)
 {
-	struct outgoing f;
+	return guarded(err, "scu_open", [&] {
+		auto s = std::make_unique<struct scu>();
+		int rc = open_association(s.get(), peer, contexts, n, err);
+
+		if (rc == 0)
+			*ret_scu = s.release();
+		return rc;
+	});
+}
+
+int scu_echo(struct scu *s, struct err *err)
+{
+	if (s->broken)
+		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
+	return scu_guarded(s, err, [&] { return echo(s, err); });
+}
+
+int scu_store(struct scu *s, const char *path, uint16_t *ret_status, struct err *err)
+{
+	Outgoing f;
 	int rc;
 
 	if (s->broken)
 		return err_set(err, ENOTCONN, "%s: the association has ended", s->who);
 	rc = outgoing_open(&f, path, err);
-	if (rc == 0) {
-		try {
-			rc = store(s, &f, path, ret_status, err);
-		} catch (const std::exception &e) {
-			s->broken = true;
-			rc = err_set(err, ENOMEM, "%s: %s", s->who, e.what());
-		}
-	}
+	if (rc == 0)
+		rc = scu_guarded(s, err, [&] { return store(s, &f, path, ret_status, err); });
 	outgoing_close(&f);
 	return rc;
 }
 
-extern "C" struct scu *scu_close(struct scu *s)
+struct scu *scu_close(struct scu *s)
 {
 	if (!s)
 		return nullptr;
-	try {
-		association_close_within(&s->io, s->broken ? GOODBYE_SECONDS : s->acse_timeout);
+	guarded(nullptr, "scu_close", [&] {
+		association_close_within(&s->io, s->broken ? goodbye_seconds : s->acse_timeout);
 		if (s->broken || ASC_releaseAssociation(s->assoc).bad())
 			ASC_abortAssociation(s->assoc);
-	} catch (const std::exception &) {
-		/* The connection is closed below in every case. */
-	}
-	delete s;
+		return 0;
+	});
+	delete s; /* closes the connection in every case */
 	return nullptr;
 }

@@ -12,19 +12,21 @@
 #include "dicom/network/tls_text.hh"
 
 #include <arpa/inet.h>
-#include <errno.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
-#define RECORD_HANDSHAKE 0x16 /* RFC 8446 5.1 */
-#define RECORD_ALERT 0x15
-#define RECORD_MAX 16384
+constexpr uint8_t record_handshake = 0x16, record_alert = 0x15; /* RFC 8446 5.1 */
+constexpr size_t record_max = 16384;
 
-struct tls_stream {
+namespace tomonode
+{
+
+struct TlsStream {
 	int fd = -1;
 	SSL *ssl = nullptr;
 	const struct tls_context *context = nullptr;
@@ -34,11 +36,11 @@ struct tls_stream {
 	uint8_t first = 0;	   /* the first byte received */
 	int error = 0;		   /* errno of the socket */
 	bool failed = false;
-	struct tls_doubt doubt;
+	TlsDoubt doubt;
 	int peer_alert = 0; /* errno value of the peer's alert; 0: none */
 	char words[700] = "";
 	/* A few bytes that are sent together with the next ones. */
-	uint8_t held[RECORD_MAX];
+	uint8_t held[record_max];
 	size_t n_held = 0, n_taken = 0; /* n_taken: how many of them are the first bytes of the next call */
 };
 
@@ -46,7 +48,7 @@ struct tls_stream {
 
 static int bio_read(BIO *bio, char *to, int n)
 {
-	struct tls_stream *s = (struct tls_stream *)BIO_get_data(bio);
+	TlsStream *s = static_cast<TlsStream *>(BIO_get_data(bio));
 	ssize_t got;
 
 	BIO_clear_retry_flags(bio);
@@ -66,7 +68,7 @@ static int bio_read(BIO *bio, char *to, int n)
 
 static int bio_write(BIO *bio, const char *from, int n)
 {
-	struct tls_stream *s = (struct tls_stream *)BIO_get_data(bio);
+	TlsStream *s = static_cast<TlsStream *>(BIO_get_data(bio));
 	ssize_t sent;
 
 	BIO_clear_retry_flags(bio);
@@ -113,8 +115,8 @@ static bool no_list_to_ask(int code)
 
 static int on_verify(int ok, X509_STORE_CTX *store)
 {
-	SSL *ssl = (SSL *)X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-	struct tls_stream *s = (struct tls_stream *)SSL_get_app_data(ssl);
+	SSL *ssl = static_cast<SSL *>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+	TlsStream *s = static_cast<TlsStream *>(SSL_get_app_data(ssl));
 	int code = X509_STORE_CTX_get_error(store);
 
 	/* A certificate that is trusted directly has no authority whose lists could be consulted; to revoke the trust, remove it
@@ -153,9 +155,9 @@ static bool set_name(SSL *ssl, const char *name)
 	return X509_VERIFY_PARAM_set1_host(verify, name, 0) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-static struct tls_stream *stream_create(int fd, const struct tls_context *context, const char *name)
+static TlsStream *stream_create(int fd, const struct tls_context *context, const char *name)
 {
-	struct tls_stream *s = new struct tls_stream;
+	TlsStream *s = new TlsStream;
 	BIO *bio = bio_method() ? BIO_new(bio_method()) : nullptr;
 
 	s->fd = fd;
@@ -174,7 +176,7 @@ static struct tls_stream *stream_create(int fd, const struct tls_context *contex
 	return s;
 }
 
-struct tls_stream *tls_stream_free(struct tls_stream *s)
+TlsStream *tls_stream_free(TlsStream *s)
 {
 	if (s)
 		SSL_free(s->ssl);
@@ -204,14 +206,14 @@ static const char *offered_version(SSL *ssl)
 }
 
 /* Store the first error; later ones are its consequences. */
-static void note_failure(struct tls_stream *s)
+static void note_failure(TlsStream *s)
 {
 	int reason = ERR_GET_REASON(ERR_peek_error());
 	bool library = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;
 
 	s->failed = true;
 	if (!s->peer_alert && s->doubt.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
-		struct tls_names_of of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
+		TlsNamesOf of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
 
 		tls_doubt_words(&s->doubt, &of, s->words, sizeof(s->words));
 		s->peer_alert = EKEYREJECTED;
@@ -222,7 +224,7 @@ static void note_failure(struct tls_stream *s)
 }
 
 /* Return 1: done, 0: wait for s->wants, -1: failed; `answer`: result of SSL_*(). */
-static int check_result(struct tls_stream *s, int answer)
+static int check_result(TlsStream *s, int answer)
 {
 	if (answer > 0)
 		return 1;
@@ -241,9 +243,9 @@ static int check_result(struct tls_stream *s, int answer)
 
 /* ---- the handshake ---- */
 
-static int handshake_failed(struct tls_stream *s, const char *who, struct err *err)
+static int handshake_failed(TlsStream *s, const char *who, struct err *err)
 {
-	if (s->received_any && s->first != RECORD_HANDSHAKE && s->first != RECORD_ALERT)
+	if (s->received_any && s->first != record_handshake && s->first != record_alert)
 		return err_set(
 			err, EPROTONOSUPPORT,
 			"%s does not use TLS on this port: its answer to the handshake began with 0x%02x%s; use its TLS port, "
@@ -260,7 +262,7 @@ static int handshake_failed(struct tls_stream *s, const char *who, struct err *e
 		       s->error ? strerror(s->error) : "");
 }
 
-static int handshake(struct tls_stream *s, int64_t deadline, const char *who, struct err *err)
+static int handshake(TlsStream *s, int64_t deadline, const char *who, struct err *err)
 {
 	for (;;) {
 		int done, ready;
@@ -285,9 +287,9 @@ static int handshake(struct tls_stream *s, int64_t deadline, const char *who, st
 }
 
 static int establish(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
-		     struct tls_stream **ret_stream, struct err *err)
+		     TlsStream **ret_stream, struct err *err)
 {
-	struct tls_stream *s = stream_create(fd, context, name);
+	TlsStream *s = stream_create(fd, context, name);
 	int rc;
 
 	if (!s)
@@ -301,14 +303,14 @@ static int establish(int fd, const struct tls_context *context, const char *name
 	return rc;
 }
 
-int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, struct tls_stream **ret_stream,
+int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, TlsStream **ret_stream,
 	       struct err *err)
 {
 	return establish(fd, context, nullptr, deadline, who, ret_stream, err);
 }
 
 int tls_connect(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
-		struct tls_stream **ret_stream, struct err *err)
+		TlsStream **ret_stream, struct err *err)
 {
 	return establish(fd, context, name, deadline, who, ret_stream, err);
 }
@@ -316,7 +318,7 @@ int tls_connect(int fd, const struct tls_context *context, const char *name, int
 bool tls_probe(int fd, int64_t deadline)
 {
 	struct tls_context context;
-	struct tls_stream *s = nullptr;
+	TlsStream *s = nullptr;
 	bool tls = false;
 
 	context.ctx = SSL_CTX_new(TLS_client_method());
@@ -324,7 +326,7 @@ bool tls_probe(int fd, int64_t deadline)
 		s = stream_create(fd, &context, nullptr);
 	if (s) {
 		(void)handshake(s, deadline, "", nullptr);
-		tls = s->received_any && (s->first == RECORD_HANDSHAKE || s->first == RECORD_ALERT);
+		tls = s->received_any && (s->first == record_handshake || s->first == record_alert);
 	}
 	tls_stream_free(s);
 	SSL_CTX_free(context.ctx);
@@ -334,12 +336,12 @@ bool tls_probe(int fd, int64_t deadline)
 
 /* ---- the stream ---- */
 
-void tls_move(struct tls_stream *s, int fd)
+void tls_move(TlsStream *s, int fd)
 {
 	s->fd = fd;
 }
 
-bool tls_peer_of(const struct tls_stream *s, struct tls_peer *ret_peer)
+bool tls_peer_of(const TlsStream *s, struct tls_peer *ret_peer)
 {
 	X509 *certificate = SSL_get0_peer_certificate(s->ssl);
 	unsigned char digest[EVP_MAX_MD_SIZE];
@@ -355,7 +357,7 @@ bool tls_peer_of(const struct tls_stream *s, struct tls_peer *ret_peer)
 	return true;
 }
 
-static ssize_t io_result(struct tls_stream *s, int done, size_t n)
+static ssize_t io_result(TlsStream *s, int done, size_t n)
 {
 	if (done > 0)
 		return (ssize_t)n;
@@ -363,7 +365,7 @@ static ssize_t io_result(struct tls_stream *s, int done, size_t n)
 	return -1;
 }
 
-ssize_t tls_read(struct tls_stream *s, void *buf, size_t n)
+ssize_t tls_read(TlsStream *s, void *buf, size_t n)
 {
 	size_t got = 0;
 	int done;
@@ -380,7 +382,7 @@ ssize_t tls_read(struct tls_stream *s, void *buf, size_t n)
 }
 
 /* After a failed write: read the peer's alert, which may still be unread on the closed connection. */
-static void read_last_alert(struct tls_stream *s)
+static void read_last_alert(TlsStream *s)
 {
 	uint8_t bytes[256];
 	size_t got;
@@ -392,7 +394,7 @@ static void read_last_alert(struct tls_stream *s)
 	s->error = code;
 }
 
-static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
+static ssize_t write_held(TlsStream *s, const uint8_t *p, size_t n)
 {
 	size_t room = sizeof(s->held) - s->n_held, sent = 0;
 	int done;
@@ -412,7 +414,7 @@ static ssize_t write_held(struct tls_stream *s, const uint8_t *p, size_t n)
 	return io_result(s, done, sent);
 }
 
-ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more)
+ssize_t tls_write(TlsStream *s, const void *buf, size_t n, bool more)
 {
 	size_t sent = 0;
 	int done;
@@ -428,26 +430,26 @@ ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more)
 		return (ssize_t)n;
 	}
 	if (s->n_held > 0)
-		return write_held(s, (const uint8_t *)buf, n);
+		return write_held(s, static_cast<const uint8_t *>(buf), n);
 	done = check_result(s, SSL_write_ex(s->ssl, buf, n, &sent));
 	if (done < 0)
 		read_last_alert(s);
 	return io_result(s, done, sent);
 }
 
-short tls_wants(const struct tls_stream *s)
+short tls_wants(const TlsStream *s)
 {
 	return s->wants;
 }
 
-int tls_objection(const struct tls_stream *s, char *ret_words, size_t size)
+int tls_objection(const TlsStream *s, char *ret_words, size_t size)
 {
 	if (s->peer_alert)
 		snprintf(ret_words, size, "%s", s->words);
 	return s->peer_alert;
 }
 
-void tls_goodbye(struct tls_stream *s)
+void tls_goodbye(TlsStream *s)
 {
 	if (s->fd >= 0 && !s->failed) {
 		(void)SSL_shutdown(s->ssl);
@@ -455,3 +457,5 @@ void tls_goodbye(struct tls_stream *s)
 	}
 	s->fd = -1;
 }
+
+} // namespace tomonode

@@ -3,38 +3,42 @@
 #ifndef TOMONODE_DICOM_TLS_HH
 #define TOMONODE_DICOM_TLS_HH
 
-#include <stdint.h>
+#include <cstdint>
 #include <sys/types.h>
 
 #include "dicom/network/tls.h"
 
-struct tls_stream;
+namespace tomonode
+{
+
+struct TlsStream;
 
 /* Do the handshake on a connected socket (borrowed), until `deadline` (monotonic ms, deadline_now()). `who`: beginning of each
  * message. EPROTONOSUPPORT: the peer does not use TLS, or none in common; EKEYREJECTED: one side's certificate was refused;
  * ETIMEDOUT, ECONNRESET. name: host name or address for which the server's certificate must be issued; NULL: any. */
-int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, struct tls_stream **ret_stream,
+int tls_accept(int fd, const struct tls_context *context, int64_t deadline, const char *who, TlsStream **ret_stream,
 	       struct err *err);
 int tls_connect(int fd, const struct tls_context *context, const char *name, int64_t deadline, const char *who,
-		struct tls_stream **ret_stream, struct err *err);
-struct tls_stream *tls_stream_free(struct tls_stream *s); /* accepts NULL; returns NULL; sends nothing to the peer */
+		TlsStream **ret_stream, struct err *err);
+TlsStream *tls_stream_free(TlsStream *s); /* accepts NULL; returns NULL; sends nothing to the peer */
 
 /* Set the new descriptor number of the same socket. */
-void tls_move(struct tls_stream *s, int fd);
+void tls_move(TlsStream *s, int fd);
 /* Return false if the peer sent no certificate. */
-bool tls_peer_of(const struct tls_stream *s, struct tls_peer *ret_peer);
+bool tls_peer_of(const TlsStream *s, struct tls_peer *ret_peer);
 
 /* Like recv() and send(), never blocking. -1 with EAGAIN: wait for tls_wants(); tls_read() returns 0: the peer closed. more:
  * these few bytes (at most 64) may wait for the next ones. */
-ssize_t tls_read(struct tls_stream *s, void *buf, size_t n);
-ssize_t tls_write(struct tls_stream *s, const void *buf, size_t n, bool more);
-short tls_wants(const struct tls_stream *s); /* POLLIN or POLLOUT */
+ssize_t tls_read(TlsStream *s, void *buf, size_t n);
+ssize_t tls_write(TlsStream *s, const void *buf, size_t n, bool more);
+short tls_wants(const TlsStream *s); /* POLLIN or POLLOUT */
 /* Return why the peer's TLS, or the local one, refused the connection: 0, or an error code as above with its text. */
-int tls_objection(const struct tls_stream *s, char *ret_words, size_t size);
+int tls_objection(const TlsStream *s, char *ret_words, size_t size);
 /* Send the peer a close notification; the socket can be closed then. */
-void tls_goodbye(struct tls_stream *s);
+void tls_goodbye(TlsStream *s);
 
 /* Does the peer answer a TLS handshake on this socket? Verifies nothing. */
 bool tls_probe(int fd, int64_t deadline);
 
+} // namespace tomonode
 #endif

@@ -3,22 +3,27 @@
  * they can be wrong. */
 #include "dicom/network/tls_context.hh"
 
-#include <errno.h>
+#include "dicom/core/guarded.hh"
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define FILE_MAX (16 << 20) /* bytes; all authorities of a system are 250 kB, long revocation lists some MB */
+using namespace tomonode;
+
+/* bytes; all authorities of a system are 250 kB, long revocation lists some MB */
+constexpr int file_max = 16 << 20;
 
 /* RFC 9325 4.2: ephemeral keys, authenticated encryption. All suites of TLS 1.3 have both. */
-#define SUITES                                                                                                                   \
-	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"   \
-	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305"
+constexpr char suites[] =
+	"ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:"
+	"ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
 
 static bool given(const char *path)
 {
@@ -42,9 +47,9 @@ static int readable(const char *what, const char *path, struct err *err)
 		rc = err_set(err, ENOKEY, "%s file %s: %s", what, path, strerror(errno));
 	else if (!S_ISREG(st.st_mode))
 		rc = err_set(err, ENOKEY, "%s file %s: it is %s, but must be a regular file", what, path, kind_of(st.st_mode));
-	else if (st.st_size > FILE_MAX)
+	else if (st.st_size > file_max)
 		rc = err_set(err, ENOKEY, "%s file %s: it has %lld bytes, at most %d are read", what, path, (long long)st.st_size,
-			     FILE_MAX);
+			     file_max);
 	else if (read(fd, &byte, 1) < 0)
 		rc = err_set(err, ENOKEY, "%s file %s: %s", what, path, strerror(errno));
 	if (fd >= 0)
@@ -81,20 +86,25 @@ static int use_certificate(SSL_CTX *ctx, const char *path, struct err *err)
 	}
 }
 
-struct password {
+namespace
+{
+
+struct Password {
 	bool asked;
 };
+
+} // namespace
 
 /* A service cannot ask for a password. */
 static int no_password(char *, int, int, void *ctx)
 {
-	((struct password *)ctx)->asked = true;
+	static_cast<Password *>(ctx)->asked = true;
 	return -1;
 }
 
 static int use_key(SSL_CTX *ctx, const char *path, const char *certificate, struct err *err)
 {
-	struct password password = {false};
+	Password password = {false};
 	EVP_PKEY *key = nullptr;
 	FILE *f;
 	int rc = readable("key", path, err);
@@ -191,7 +201,7 @@ static int set_rules(SSL_CTX *ctx)
 	/* Every certificate in the file of authorities is trusted, even if it is that of a device itself. */
 	X509_VERIFY_PARAM_set_flags(verify, X509_V_FLAG_PARTIAL_CHAIN);
 	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 && SSL_CTX_set_max_proto_version(ctx, 0) == 1 &&
-			       SSL_CTX_set_cipher_list(ctx, SUITES) == 1
+			       SSL_CTX_set_cipher_list(ctx, suites) == 1
 		       ? 0
 		       : -1;
 }
@@ -229,18 +239,14 @@ static int load(struct tls_context *c, const struct tls_conf *conf, struct err *
 	return rc;
 }
 
-extern "C" int tls_create(const struct tls_conf *conf, struct tls_context **ret_context, struct err *err)
+int tls_create(const struct tls_conf *conf, struct tls_context **ret_context, struct err *err)
 {
-	struct tls_context *c = new (std::nothrow) struct tls_context;
-	int rc = -1;
+	struct tls_context *c = nullptr;
+	int rc = guarded(err, "TLS", [&] {
+		c = new struct tls_context;
+		return load(c, conf, err);
+	});
 
-	if (!c)
-		return err_set(err, ENOMEM, "TLS: no memory");
-	try {
-		rc = load(c, conf, err);
-	} catch (const std::exception &e) {
-		rc = err_set(err, ENOMEM, "TLS: %s", e.what());
-	}
 	if (rc < 0)
 		tls_free(c);
 	else
@@ -248,7 +254,7 @@ extern "C" int tls_create(const struct tls_conf *conf, struct tls_context **ret_
 	return rc;
 }
 
-extern "C" struct tls_context *tls_free(struct tls_context *c)
+struct tls_context *tls_free(struct tls_context *c)
 {
 	if (c)
 		SSL_CTX_free(c->ctx);
@@ -256,7 +262,7 @@ extern "C" struct tls_context *tls_free(struct tls_context *c)
 	return nullptr;
 }
 
-extern "C" bool tls_validity(const struct tls_context *c, double *ret_from, double *ret_until)
+bool tls_validity(const struct tls_context *c, double *ret_from, double *ret_until)
 {
 	X509 *own = SSL_CTX_get0_certificate(c->ctx);
 	STACK_OF(X509) *chain = nullptr;
@@ -276,7 +282,7 @@ extern "C" bool tls_validity(const struct tls_context *c, double *ret_from, doub
 	return true;
 }
 
-extern "C" bool tls_crl_until(const struct tls_context *c, double *ret_until)
+bool tls_crl_until(const struct tls_context *c, double *ret_until)
 {
 	if (c->crl_until > 0)
 		*ret_until = c->crl_until;

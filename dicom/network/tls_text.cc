@@ -3,13 +3,16 @@
 #include "dicom/network/tls_text.hh"
 
 #include <arpa/inet.h>
-#include <errno.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
+
+namespace tomonode
+{
 
 void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size)
 {
@@ -28,7 +31,7 @@ static void print_date(const void *asn1_time, char *ret_text, size_t size)
 	struct tm t;
 
 	snprintf(ret_text, size, "an unreadable date");
-	if (ASN1_TIME_to_tm((const ASN1_TIME *)asn1_time, &t) == 1)
+	if (ASN1_TIME_to_tm(static_cast<const ASN1_TIME *>(asn1_time), &t) == 1)
 		strftime(ret_text, size, "%Y-%m-%d %H:%M UTC", &t);
 }
 
@@ -77,17 +80,18 @@ static void add_common_name(struct tls_peer *p, X509 *certificate)
 
 static void add_alternative_names(struct tls_peer *p, X509 *certificate)
 {
-	GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr);
+	GENERAL_NAMES *names =
+		static_cast<GENERAL_NAMES *>(X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
 
 	for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
 		int kind;
 		const void *value = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &kind);
 
 		if (kind == GEN_DNS || kind == GEN_EMAIL || kind == GEN_URI)
-			add_name(p, ASN1_STRING_get0_data((const ASN1_STRING *)value),
-				 ASN1_STRING_length((const ASN1_STRING *)value));
+			add_name(p, ASN1_STRING_get0_data(static_cast<const ASN1_STRING *>(value)),
+				 ASN1_STRING_length(static_cast<const ASN1_STRING *>(value)));
 		else if (kind == GEN_IPADD)
-			add_address(p, (const ASN1_OCTET_STRING *)value);
+			add_address(p, static_cast<const ASN1_OCTET_STRING *>(value));
 	}
 	GENERAL_NAMES_free(names);
 }
@@ -113,7 +117,7 @@ static void join_alternative_names(X509 *certificate, char *ret_text, size_t siz
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", p.names[i]);
 }
 
-void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate, X509_CRL *list)
+void tls_doubt_fill(TlsDoubt *d, int code, int depth, X509 *certificate, X509_CRL *list)
 {
 	d->code = code;
 	d->depth = depth;
@@ -129,7 +133,7 @@ void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate,
 }
 
 /* Write the message for a problem with a revocation list; false: it is another problem. */
-static bool crl_words(const struct tls_doubt *d, const char *whose, const char *file, char *ret_words, size_t size)
+static bool crl_words(const TlsDoubt *d, const char *whose, const char *file, char *ret_words, size_t size)
 {
 	switch (d->code) {
 	case X509_V_ERR_CERT_REVOKED:
@@ -161,7 +165,7 @@ static bool crl_words(const struct tls_doubt *d, const char *whose, const char *
 	}
 }
 
-void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size)
+void tls_doubt_words(const TlsDoubt *d, const TlsNamesOf *of, char *ret_words, size_t size)
 {
 	const char *authorities = of->authorities, *name = of->name;
 	const char *whose = d->depth ? "the certificate of its authority" : "its certificate";
@@ -297,3 +301,5 @@ int tls_reason_words(int reason, bool server, const char *offered, char *ret_wor
 		return EPROTO;
 	}
 }
+
+} // namespace tomonode

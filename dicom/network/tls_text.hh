@@ -3,29 +3,32 @@
 #ifndef TOMONODE_DICOM_TLS_TEXT_HH
 #define TOMONODE_DICOM_TLS_TEXT_HH
 
-#include <stddef.h>
+#include <cstddef>
 
 #include "dicom/network/tls.h"
 
 typedef struct x509_st X509;
 typedef struct X509_crl_st X509_CRL;
 
+namespace tomonode
+{
+
 /* The first error in the peer's certificate. */
-struct tls_doubt {
+struct TlsDoubt {
 	int code = 0; /* X509_V_ERR_*; 0: none */
 	int depth = 0;
 	char subject[256] = "", issuer[256] = "", from[32] = "", until[32] = "", names[400] = "";
 	char list_until[32] = ""; /* end of validity of the revocation list concerned */
 };
 
-void tls_doubt_fill(struct tls_doubt *d, int code, int depth, X509 *certificate, X509_CRL *list);
+void tls_doubt_fill(TlsDoubt *d, int code, int depth, X509 *certificate, X509_CRL *list);
 /* Names for use in messages. */
-struct tls_names_of {
+struct TlsNamesOf {
 	bool server;		       /* this process is the server */
 	const char *authorities, *crl; /* names of the files */
 	const char *name;	       /* name for which the certificate must be issued */
 };
-void tls_doubt_words(const struct tls_doubt *d, const struct tls_names_of *of, char *ret_words, size_t size);
+void tls_doubt_words(const TlsDoubt *d, const TlsNamesOf *of, char *ret_words, size_t size);
 
 /* Write the message for OpenSSL's reason (SSL_R_*), which may be an alert that the peer sent (RFC 8446 6.2); return its errno
  * value. */
@@ -35,4 +38,5 @@ int tls_reason_words(int reason, bool server, const char *offered, char *ret_wor
 void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size);
 void tls_names(X509 *certificate, struct tls_peer *ret_peer);
 
+} // namespace tomonode
 #endif

@@ -25,10 +25,7 @@ namespace tomonode
 constexpr uint64_t most_frame =
 	1ull << 29; /* bytes of one frame, decoded or compressed, at most: a few compressed bytes can declare any size */
 
-namespace
-{
-
-E_TransferSyntax decodable(const std::string &uid)
+static E_TransferSyntax decodable(const std::string &uid)
 {
 	static const struct {
 		const char *uid;
@@ -47,7 +44,8 @@ E_TransferSyntax decodable(const std::string &uid)
 }
 
 /* Return the first fragment of a frame and the last + 1 (indices into layout.fragments, where 0 is the offset table). */
-int frame_fragments(const struct dicom_file *file, long frames, long frame, size_t *ret_first, size_t *ret_end, struct err *err)
+static int frame_fragments(const struct dicom_file *file, long frames, long frame, size_t *ret_first, size_t *ret_end,
+			   struct err *err)
 {
 	const std::vector<Span> &f = file->layout.fragments;
 	size_t n = f.empty() ? 0 : f.size() - 1, n_frames = (size_t)frames, first = 0, end = 0;
@@ -96,8 +94,8 @@ int frame_fragments(const struct dicom_file *file, long frames, long frame, size
 }
 
 /* Load the fragments of a frame into one contiguous buffer. */
-int load_fragments(const struct dicom_file *file, size_t first, size_t end, std::vector<unsigned char> *ret_bytes,
-		   struct err *err)
+static int load_fragments(const struct dicom_file *file, size_t first, size_t end, std::vector<unsigned char> *ret_bytes,
+			  struct err *err)
 {
 	const std::vector<Span> &f = file->layout.fragments;
 	uint64_t total = 0;
@@ -121,7 +119,7 @@ int load_fragments(const struct dicom_file *file, size_t first, size_t end, std:
 }
 
 /* Build a pixel sequence with an empty offset table and one fragment. */
-int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr<DcmPixelSequence> *ret_sequence, struct err *err)
+static int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr<DcmPixelSequence> *ret_sequence, struct err *err)
 {
 	auto sequence = std::make_unique<DcmPixelSequence>(DcmTag(DCM_PixelData, EVR_OB));
 	auto table = std::make_unique<DcmPixelItem>(DcmTag(DCM_Item, EVR_OB));
@@ -143,7 +141,7 @@ int one_fragment(const std::vector<unsigned char> &bytes, std::unique_ptr<DcmPix
 	return 0;
 }
 
-void describe(DcmDataset *one, const struct dicom_pixel_info *info)
+static void describe(DcmDataset *one, const struct dicom_pixel_info *info)
 {
 	one->putAndInsertUint16(DCM_SamplesPerPixel, 1);
 	one->putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2");
@@ -155,8 +153,6 @@ void describe(DcmDataset *one, const struct dicom_pixel_info *info)
 	one->putAndInsertUint16(DCM_HighBit, (Uint16)info->high_bit);
 	one->putAndInsertUint16(DCM_PixelRepresentation, info->is_signed ? 1 : 0);
 }
-
-} // namespace
 
 int decode_check(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
 {

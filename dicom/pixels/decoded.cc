@@ -20,10 +20,10 @@
 namespace tomonode
 {
 
+constexpr long most_threads = 8;
+
 namespace
 {
-
-constexpr long most_threads = 8;
 
 struct Slot {
 	std::vector<uint16_t> values;
@@ -58,6 +58,8 @@ class Stream : public Decoded
 	struct err err_ = {};
 };
 
+} // namespace
+
 Stream::~Stream()
 {
 	{
@@ -70,7 +72,7 @@ Stream::~Stream()
 	dicom_close(file_);
 }
 
-void put32(std::string *bytes, uint32_t value)
+static void put32(std::string *bytes, uint32_t value)
 {
 	for (int i = 0; i < 4; i++)
 		bytes->push_back((char)(value >> 8 * i & 0xff));
@@ -180,8 +182,6 @@ int Stream::read(void *ret_bytes, size_t n, struct err *err)
 	}
 	return 0;
 }
-
-} // namespace
 
 bool decoded_from(const char *transfer_syntax)
 {

@@ -15,13 +15,10 @@
 
 using namespace tomonode;
 
-namespace
-{
-
 constexpr long most_side = 65535, most_frames = 4096;
 
 /* Read an integer of the image description; `fallback` < 0: it is required. */
-int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value, struct err *err)
+static int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value, struct err *err)
 {
 	int r = dicom_get_int(dicom_root(file), tag, 0, ret_value, err);
 
@@ -34,7 +31,7 @@ int field(struct dicom_file *file, uint32_t tag, long fallback, long *ret_value,
 	return 0;
 }
 
-int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+static int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	struct dicom_pixel_info info = {};
 	long samples, allocated, stored, high, representation;
@@ -84,7 +81,7 @@ int describe(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct 
 }
 
 /* The pixel data must contain exactly the frames (and a byte of padding if their sum is odd). */
-int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
+static int check_native(const struct dicom_file *file, const struct dicom_pixel_info *info, struct err *err)
 {
 	uint64_t need =
 		(uint64_t)info->rows * (uint64_t)info->columns * (uint64_t)info->frames * (uint64_t)(info->bits_allocated / 8);
@@ -101,7 +98,7 @@ int check_native(const struct dicom_file *file, const struct dicom_pixel_info *i
 	return 0;
 }
 
-int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
+static int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err *err)
 {
 	int r = describe(file, ret_info, err);
 
@@ -111,14 +108,14 @@ int check(struct dicom_file *file, struct dicom_pixel_info *ret_info, struct err
 }
 
 /* 8-bit values are at the array's end; widen them to its start, front to back. */
-void widen(uint16_t *values, const unsigned char *bytes, size_t n)
+static void widen(uint16_t *values, const unsigned char *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		values[i] = bytes[i];
 }
 
-int read_native(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
-		struct err *err)
+static int read_native(const struct dicom_file *file, const struct dicom_pixel_info *info, long frame, uint16_t *ret_values,
+		       struct err *err)
 {
 	size_t n = (size_t)info->rows * (size_t)info->columns, size = n * (size_t)(info->bits_allocated / 8);
 	auto *bytes = reinterpret_cast<unsigned char *>(ret_values);
@@ -153,7 +150,7 @@ int read_native(const struct dicom_file *file, const struct dicom_pixel_info *in
 	return r;
 }
 
-void mask(uint16_t *values, size_t n, int bits_stored)
+static void mask(uint16_t *values, size_t n, int bits_stored)
 {
 	uint16_t keep = (uint16_t)((1u << bits_stored) - 1);
 
@@ -161,8 +158,6 @@ void mask(uint16_t *values, size_t n, int bits_stored)
 		for (size_t i = 0; i < n; i++)
 			values[i] &= keep;
 }
-
-} // namespace
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pixel data are read and written in the machine's byte order");
 

@@ -230,12 +230,17 @@ static int end_fragments(struct dicom_writer *w, struct err *err)
 	return r;
 }
 
+namespace tomonode
+{
+
 static int finish(struct dicom_writer *w, struct err *err)
 {
 	if (w->done != w->frames)
 		return err_set(err, EINVAL, "%s: only %ld of %ld frames have been written", w->part.c_str(), w->done, w->frames);
 	return w->encapsulated ? end_fragments(w, err) : 0;
 }
+
+} // namespace tomonode
 
 int dicom_writer_close(struct dicom_writer *w, struct err *err)
 {

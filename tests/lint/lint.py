@@ -82,8 +82,31 @@ def check_linkage(root):
                 yield f'{path}:{i + 1}: declared behind the extern "C" block: {lines[i]}'
 
 
+# The dialect that the head of dicom/core/internal.hh describes.
+DIALECT = (
+    (re.compile(r"#\s*include <(assert|ctype|errno|limits|math|signal|stdarg|stddef|stdint|stdio|stdlib|string|time)\.h>"),
+     "C headers are <cerrno>, not <errno.h>, in C++"),
+    (re.compile(r'^extern "C"'), 'the C header alone has extern "C"'),
+    (re.compile(r"#\s*define [A-Z_]+ "), "constants are constexpr in C++"),
+    (re.compile(r"\bcatch \("), "exceptions are caught by guarded() alone"),
+    (re.compile(r"\((const )?(struct )?\w+ \*+\)[\w&(]"), "pointers are cast with static_cast or reinterpret_cast in C++"),
+)
+
+
+def check_dialect(root):
+    for path in text_files(root):
+        if not re.match(r"dicom/.*\.(cc|hh)$", path) or path.endswith("/guarded.hh"):
+            continue
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+            for number, line in enumerate(f, 1):
+                for pattern, why in DIALECT:
+                    if pattern.search(line):
+                        yield f"{path}:{number}: {why}: {line.strip()[:100]}"
+
+
 def check(root, build=None):
-    return rooms.check(root, build) + list(check_marks(root)) + list(check_kinds(root)) + list(check_linkage(root))
+    of_lines = [check_marks, check_kinds, check_linkage, check_dialect]
+    return rooms.check(root, build) + [finding for one in of_lines for finding in one(root)]
 
 
 # ---- the lint's own test ----
@@ -152,6 +175,13 @@ CASES = (
     ("node/store/a.c", "if (kind == KIND_PET)", "a decision by the kind of case"),
     ("node/config/kinds.h", "#define KINDS(X) X(DBT, dbt) X(FAN, fan)\nenum case_kind {", None),
     ("node/base/a.c", "/* the method of the other */", None),
+    ("dicom/core/a.cc", '#include <errno.h>', "not <errno.h>"),
+    ("dicom/core/a.cc", 'extern "C" int f(void)', "alone has extern"),
+    ("dicom/core/a.cc", '#define MOST 7', "constexpr"),
+    ("dicom/core/a.hh", '#define A_HH', None),
+    ("dicom/core/a.cc", '} catch (const std::exception &e) {', "guarded() alone"),
+    ("dicom/core/a.cc", 'auto *p = (const char *)bytes;', "static_cast"),
+    ("dicom/core/a.cc", 'size_t n = (size_t)got;', None),
     ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\nint f(int x);\n#ifdef __cplusplus\n}\n#endif', None),
     ("kernels/a.h", '#ifdef __cplusplus\nextern "C" {\n#endif\n#ifdef __cplusplus\n}\n#endif\nint f(int x);', "behind the extern"),
 )
