@@ -94,7 +94,7 @@ static int track(AssociationIo *io, const uint8_t *p, size_t n)
 
 static int64_t earlier(const AssociationIo *io, int64_t deadline)
 {
-	return io->closing && io->closing < deadline ? io->closing : deadline;
+	return io->close_deadline && io->close_deadline < deadline ? io->close_deadline : deadline;
 }
 
 static int io_failed(AssociationIo *io, int code)
@@ -129,7 +129,7 @@ static int write_all(AssociationIo *io, const uint8_t *p, size_t n, bool more)
 			continue;
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
 			return io_failed(io, errno);
-		switch (deadline_wait(io->fd, io->tls ? tls_wants(io->tls) : POLLOUT, deadline)) {
+		switch (deadline_wait(io->fd, io->tls ? tls_poll_events(io->tls) : POLLOUT, deadline)) {
 		case 0:
 			io->timed_out = true;
 			return io_failed(io, ETIMEDOUT);
@@ -154,7 +154,7 @@ class Connection : public DcmTCPConnection
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 		if (io_->tls)
-			tls_move(io_->tls, fd);
+			tls_set_fd(io_->tls, fd);
 	}
 
 	~Connection() override
@@ -179,11 +179,11 @@ class Connection : public DcmTCPConnection
 	{
 		ssize_t got;
 
-		if (io_->ahead_n > 0)
+		if (io_->read_ahead_n > 0)
 			return serve(buf, n);
 		/* Heads are small: also read the bytes after them that are available. Bodies are read directly into the caller's
 		 * buffer. */
-		if (n < sizeof(io_->ahead) / 2) {
+		if (n < sizeof(io_->read_ahead) / 2) {
 			got = receive(nullptr, 0);
 			return got > 0 ? serve(buf, n) : got;
 		}
@@ -205,7 +205,7 @@ class Connection : public DcmTCPConnection
 		int64_t deadline = deadline_now() + (timeout > 0 ? (int64_t)timeout * 1000 : 0);
 
 		/* The next PDU is often available already: reading it costs no more than polling. */
-		if (io_->ahead_n > 0 || fill() > 0)
+		if (io_->read_ahead_n > 0 || fill() > 0)
 			return OFTrue;
 		/* The end of the connection and errors count as readable: read() will report them. */
 		if (errno != EAGAIN && errno != EWOULDBLOCK)
@@ -225,7 +225,7 @@ class Connection : public DcmTCPConnection
 	void say_goodbye()
 	{
 		if (io_->tls && io_->fd >= 0)
-			tls_goodbye(io_->tls);
+			tls_send_close_notify(io_->tls);
 		io_->fd = -1;
 	}
 
@@ -243,16 +243,16 @@ class Connection : public DcmTCPConnection
 
 	short wants()
 	{
-		return io_->tls ? tls_wants(io_->tls) : POLLIN;
+		return io_->tls ? tls_poll_events(io_->tls) : POLLIN;
 	}
 
 	ssize_t serve(void *buf, size_t n)
 	{
-		if (n > io_->ahead_n)
-			n = io_->ahead_n;
-		memcpy(buf, io_->ahead + io_->ahead_at, n);
-		io_->ahead_at += n;
-		io_->ahead_n -= n;
+		if (n > io_->read_ahead_n)
+			n = io_->read_ahead_n;
+		memcpy(buf, io_->read_ahead + io_->read_ahead_at, n);
+		io_->read_ahead_at += n;
+		io_->read_ahead_n -= n;
 		return (ssize_t)n;
 	}
 
@@ -269,12 +269,12 @@ class Connection : public DcmTCPConnection
 	 * EAGAIN: nothing yet). */
 	ssize_t take(void *buf, size_t n)
 	{
-		uint8_t *to = buf ? static_cast<uint8_t *>(buf) : io_->ahead;
+		uint8_t *to = buf ? static_cast<uint8_t *>(buf) : io_->read_ahead;
 		ssize_t got;
 
 		if (io_->malformed)
 			return fail(EBADMSG);
-		got = read_some(to, buf ? n : sizeof(io_->ahead));
+		got = read_some(to, buf ? n : sizeof(io_->read_ahead));
 		if (got <= 0)
 			return got;
 		if (!io_->received_any && !io_->tls && to[0] == 0x15 &&
@@ -286,10 +286,10 @@ class Connection : public DcmTCPConnection
 		if (track(io_, to, (size_t)got) < 0)
 			return fail(EBADMSG);
 		if (!buf) {
-			io_->ahead_at = 0;
-			io_->ahead_n = (size_t)got;
+			io_->read_ahead_at = 0;
+			io_->read_ahead_n = (size_t)got;
 		}
-		io_->left_at = deadline_now();
+		io_->last_read_end = deadline_now();
 		return got;
 	}
 
@@ -309,7 +309,7 @@ class Connection : public DcmTCPConnection
 		int64_t deadline = deadline_now() + (int64_t)io_->timeout * 1000;
 
 		if (within)
-			deadline = io_->deadline += deadline_now() - io_->left_at;
+			deadline = io_->deadline += deadline_now() - io_->last_read_end;
 		for (;;) {
 			ssize_t got = take(buf, n);
 
@@ -392,7 +392,7 @@ int association_write(AssociationIo *io, const void *bytes, size_t n, const char
 
 void association_close_within(AssociationIo *io, int seconds)
 {
-	io->closing = deadline_now() + (int64_t)seconds * 1000;
+	io->close_deadline = deadline_now() + (int64_t)seconds * 1000;
 }
 
 /* Copy one of DCMTK's texts, which may have several lines, as one line. */
@@ -410,18 +410,18 @@ static void one_line(const char *text, char *ret, size_t size)
 int association_fail(struct err *err, const AssociationIo *io, const OFCondition &cond, const char *what)
 {
 	char text[300], words[400];
-	int objection = io->tls && io->error ? tls_objection(io->tls, words, sizeof(words)) : 0;
+	int code = io->tls && io->error ? tls_error_text(io->tls, words, sizeof(words)) : 0;
 
 	one_line(cond.text(), text, sizeof(text));
-	if (objection)
-		return err_set(err, objection, "%s: %s", what, words);
+	if (code)
+		return err_set(err, code, "%s: %s", what, words);
 	if (io->wants_tls)
 		return err_set(err, EPROTONOSUPPORT, "%s: it answered plain DICOM with TLS: this port requires TLS (tls = true)",
 			       what);
 	if (io->malformed)
 		return err_set(err, EPROTO, "%s: %s", what, io->malformed);
 	if (io->timed_out)
-		return err_set(err, ETIMEDOUT, "%s: the peer stopped within a message and was silent for %d s", what,
+		return err_set(err, ETIMEDOUT, "%s: the peer sent part of a message and then nothing for %d s", what,
 			       io->timeout);
 	if (cond == DIMSE_NODATAAVAILABLE || cond == DUL_READTIMEOUT || strstr(text, "DUL network read timeout"))
 		return err_set(err, ETIMEDOUT, "%s: no data received from the peer in time", what);

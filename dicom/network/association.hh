@@ -37,11 +37,11 @@ constexpr uint64_t association_command_max = 1u << 20; /* bytes; a command of PS
 /* The local state of the connection. It outlives DCMTK's connection object, so that the cause of an end can be read
  * afterwards. */
 struct AssociationIo {
-	int fd = -1;		  /* owned by DCMTK's connection object; -1 when closed */
-	int handed = -1;	  /* a connection to use in place of the next one that DCMTK opens; owned until then */
-	TlsStream *tls = nullptr; /* borrowed, after the handshake; NULL: no TLS */
-	int timeout = 30;	  /* s: limit for a PDU from its first byte to its last, and for a write */
-	int64_t closing = 0;	  /* if not 0: monotonic ms at which every wait ends */
+	int fd = -1;		    /* owned by DCMTK's connection object; -1 when closed */
+	int handed = -1;	    /* a connection to use in place of the next one that DCMTK opens; owned until then */
+	TlsStream *tls = nullptr;   /* borrowed, after the handshake; NULL: no TLS */
+	int timeout = 30;	    /* s: limit for a PDU from its first byte to its last, and for a write */
+	int64_t close_deadline = 0; /* if not 0: monotonic ms at which every wait ends */
 	bool timed_out = false;
 	int error = 0; /* errno of the last failed read or write */
 	const char *malformed = nullptr;
@@ -56,12 +56,12 @@ struct AssociationIo {
 	uint8_t pdv[6];	      /* length, context, control (PS3.8 9.3.5.1) */
 	unsigned pdv_have = 0;
 	uint64_t pdv_left = 0;
-	uint64_t command = 0; /* bytes received of the current command */
-	int64_t deadline = 0; /* for the current PDU, monotonic ms */
-	int64_t left_at = 0;  /* end of the last read, monotonic ms: the peer is not charged for time spent outside reads */
+	uint64_t command = 0;	   /* bytes received of the current command */
+	int64_t deadline = 0;	   /* for the current PDU, monotonic ms */
+	int64_t last_read_end = 0; /* end of the last read, monotonic ms: the peer is not charged for time spent outside reads */
 
-	uint8_t ahead[association_read_ahead];
-	size_t ahead_at = 0, ahead_n = 0;
+	uint8_t read_ahead[association_read_ahead];
+	size_t read_ahead_at = 0, read_ahead_n = 0;
 };
 
 /* Set DCMTK's globals: no reverse look-up of names, finite timeouts (s). */

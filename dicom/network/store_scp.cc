@@ -270,7 +270,7 @@ static int negotiate(Scp *s, struct err *err)
 		reject(s, ASC_RESULT_REJECTEDPERMANENT, ASC_SOURCE_SERVICEUSER, ASC_REASON_SU_CALLINGAETITLENOTRECOGNIZED);
 		return err_set(err, EACCES, "%s sent a calling AE title that is empty or has illegal characters", s->host);
 	}
-	if (s->io.tls && tls_peer_of(s->io.tls, &certificate))
+	if (s->io.tls && tls_get_peer(s->io.tls, &certificate))
 		request.certificate = &certificate;
 	admission = s->handler->admit(s->handler->ctx, &request, why, sizeof(why));
 	switch (admission) {

@@ -36,7 +36,7 @@ struct TlsStream {
 	uint8_t first = 0;	   /* the first byte received */
 	int error = 0;		   /* errno of the socket */
 	bool failed = false;
-	TlsDoubt doubt;
+	TlsCertificateError certificate_error;
 	int peer_alert = 0; /* errno value of the peer's alert; 0: none */
 	char words[700] = "";
 	/* A few bytes that are sent together with the next ones. */
@@ -125,9 +125,9 @@ static int on_verify(int ok, X509_STORE_CTX *store)
 		X509_STORE_CTX_set_error(store, X509_V_OK);
 		return 1;
 	}
-	if (!ok && s->doubt.code == 0)
-		tls_doubt_fill(&s->doubt, code, X509_STORE_CTX_get_error_depth(store), X509_STORE_CTX_get_current_cert(store),
-			       X509_STORE_CTX_get0_current_crl(store));
+	if (!ok && s->certificate_error.code == 0)
+		tls_certificate_error_set(&s->certificate_error, code, X509_STORE_CTX_get_error_depth(store),
+					  X509_STORE_CTX_get_current_cert(store), X509_STORE_CTX_get0_current_crl(store));
 	return ok;
 }
 
@@ -212,13 +212,13 @@ static void note_failure(TlsStream *s)
 	bool library = ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SSL;
 
 	s->failed = true;
-	if (!s->peer_alert && s->doubt.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
-		TlsNamesOf of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
+	if (!s->peer_alert && s->certificate_error.code && SSL_get_verify_result(s->ssl) != X509_V_OK) {
+		TlsMessageNames of = {s->context->server, s->context->authorities.c_str(), s->context->crl.c_str(), s->name};
 
-		tls_doubt_words(&s->doubt, &of, s->words, sizeof(s->words));
+		tls_certificate_error_text(&s->certificate_error, &of, s->words, sizeof(s->words));
 		s->peer_alert = EKEYREJECTED;
 	} else if (!s->peer_alert && library) {
-		s->peer_alert = tls_reason_words(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));
+		s->peer_alert = tls_reason_text(reason, s->context->server, offered_version(s->ssl), s->words, sizeof(s->words));
 	}
 	ERR_clear_error();
 }
@@ -336,12 +336,12 @@ bool tls_probe(int fd, int64_t deadline)
 
 /* ---- the stream ---- */
 
-void tls_move(TlsStream *s, int fd)
+void tls_set_fd(TlsStream *s, int fd)
 {
 	s->fd = fd;
 }
 
-bool tls_peer_of(const TlsStream *s, struct tls_peer *ret_peer)
+bool tls_get_peer(const TlsStream *s, struct tls_peer *ret_peer)
 {
 	X509 *certificate = SSL_get0_peer_certificate(s->ssl);
 	unsigned char digest[EVP_MAX_MD_SIZE];
@@ -352,7 +352,7 @@ bool tls_peer_of(const TlsStream *s, struct tls_peer *ret_peer)
 		return false;
 	for (unsigned i = 0; i < n; i++)
 		snprintf(ret_peer->fingerprint + 2 * i, 3, "%02x", digest[i]);
-	tls_subject(certificate, false, ret_peer->subject, sizeof(ret_peer->subject));
+	tls_name_text(certificate, false, ret_peer->subject, sizeof(ret_peer->subject));
 	tls_names(certificate, ret_peer);
 	return true;
 }
@@ -437,19 +437,19 @@ ssize_t tls_write(TlsStream *s, const void *buf, size_t n, bool more)
 	return io_result(s, done, sent);
 }
 
-short tls_wants(const TlsStream *s)
+short tls_poll_events(const TlsStream *s)
 {
 	return s->wants;
 }
 
-int tls_objection(const TlsStream *s, char *ret_words, size_t size)
+int tls_error_text(const TlsStream *s, char *ret_text, size_t size)
 {
 	if (s->peer_alert)
-		snprintf(ret_words, size, "%s", s->words);
+		snprintf(ret_text, size, "%s", s->words);
 	return s->peer_alert;
 }
 
-void tls_goodbye(TlsStream *s)
+void tls_send_close_notify(TlsStream *s)
 {
 	if (s->fd >= 0 && !s->failed) {
 		(void)SSL_shutdown(s->ssl);

@@ -23,19 +23,19 @@ int tls_connect(int fd, const struct tls_context *context, const char *name, int
 TlsStream *tls_stream_free(TlsStream *s); /* accepts NULL; returns NULL; sends nothing to the peer */
 
 /* Set the new descriptor number of the same socket. */
-void tls_move(TlsStream *s, int fd);
+void tls_set_fd(TlsStream *s, int fd);
 /* Return false if the peer sent no certificate. */
-bool tls_peer_of(const TlsStream *s, struct tls_peer *ret_peer);
+bool tls_get_peer(const TlsStream *s, struct tls_peer *ret_peer);
 
-/* Like recv() and send(), never blocking. -1 with EAGAIN: wait for tls_wants(); tls_read() returns 0: the peer closed. more:
- * these few bytes (at most 64) may wait for the next ones. */
+/* Like recv() and send(), never blocking. -1 with EAGAIN: wait for tls_poll_events(); tls_read() returns 0: the peer closed.
+ * more: these few bytes (at most 64) may wait for the next ones. */
 ssize_t tls_read(TlsStream *s, void *buf, size_t n);
 ssize_t tls_write(TlsStream *s, const void *buf, size_t n, bool more);
-short tls_wants(const TlsStream *s); /* POLLIN or POLLOUT */
+short tls_poll_events(const TlsStream *s); /* POLLIN or POLLOUT */
 /* Return why the peer's TLS, or the local one, refused the connection: 0, or an error code as above with its text. */
-int tls_objection(const TlsStream *s, char *ret_words, size_t size);
+int tls_error_text(const TlsStream *s, char *ret_text, size_t size);
 /* Send the peer a close notification; the socket can be closed then. */
-void tls_goodbye(TlsStream *s);
+void tls_send_close_notify(TlsStream *s);
 
 /* Does the peer answer a TLS handshake on this socket? Verifies nothing. */
 bool tls_probe(int fd, int64_t deadline);

@@ -14,7 +14,7 @@
 namespace tomonode
 {
 
-void tls_subject(X509 *certificate, bool issuer, char *ret_text, size_t size)
+void tls_name_text(X509 *certificate, bool issuer, char *ret_text, size_t size)
 {
 	const X509_NAME *name = issuer ? X509_get_issuer_name(certificate) : X509_get_subject_name(certificate);
 	BIO *to = BIO_new(BIO_s_mem());
@@ -117,7 +117,7 @@ static void join_alternative_names(X509 *certificate, char *ret_text, size_t siz
 		n += (size_t)snprintf(ret_text + n, size - n, "%s%s", i ? ", " : "", p.names[i]);
 }
 
-void tls_doubt_fill(TlsDoubt *d, int code, int depth, X509 *certificate, X509_CRL *list)
+void tls_certificate_error_set(TlsCertificateError *d, int code, int depth, X509 *certificate, X509_CRL *list)
 {
 	d->code = code;
 	d->depth = depth;
@@ -125,30 +125,30 @@ void tls_doubt_fill(TlsDoubt *d, int code, int depth, X509 *certificate, X509_CR
 		print_date(X509_CRL_get0_nextUpdate(list), d->list_until, sizeof(d->list_until));
 	if (!certificate)
 		return;
-	tls_subject(certificate, false, d->subject, sizeof(d->subject));
-	tls_subject(certificate, true, d->issuer, sizeof(d->issuer));
+	tls_name_text(certificate, false, d->subject, sizeof(d->subject));
+	tls_name_text(certificate, true, d->issuer, sizeof(d->issuer));
 	print_date(X509_get0_notBefore(certificate), d->from, sizeof(d->from));
 	print_date(X509_get0_notAfter(certificate), d->until, sizeof(d->until));
 	join_alternative_names(certificate, d->names, sizeof(d->names));
 }
 
 /* Write the message for a problem with a revocation list; false: it is another problem. */
-static bool crl_words(const TlsDoubt *d, const char *whose, const char *file, char *ret_words, size_t size)
+static bool crl_words(const TlsCertificateError *d, const char *whose, const char *file, char *ret_text, size_t size)
 {
 	switch (d->code) {
 	case X509_V_ERR_CERT_REVOKED:
-		snprintf(ret_words, size, "%s (%s) was revoked by its authority (%s): it needs a new one", whose, d->subject,
+		snprintf(ret_text, size, "%s (%s) was revoked by its authority (%s): it needs a new one", whose, d->subject,
 			 d->issuer);
 		return true;
 	case X509_V_ERR_UNABLE_TO_GET_CRL:
 	case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
-		snprintf(ret_words, size,
+		snprintf(ret_text, size,
 			 "%s (%s) cannot be checked for revocation: %s has no revocation list of %s; get that list, or remove "
 			 "`crl`",
 			 whose, d->subject, file, d->issuer);
 		return true;
 	case X509_V_ERR_CRL_HAS_EXPIRED:
-		snprintf(ret_words, size,
+		snprintf(ret_text, size,
 			 "%s (%s) cannot be checked for revocation: the revocation list of %s in %s ended on %s; get the new "
 			 "list and reload",
 			 whose, d->subject, d->issuer, file, d->list_until);
@@ -157,7 +157,7 @@ static bool crl_words(const TlsDoubt *d, const char *whose, const char *file, ch
 	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
 	case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE:
 	case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
-		snprintf(ret_words, size, "%s (%s) cannot be checked for revocation: the list of %s in %s: %s", whose, d->subject,
+		snprintf(ret_text, size, "%s (%s) cannot be checked for revocation: the list of %s in %s: %s", whose, d->subject,
 			 d->issuer, file, X509_verify_cert_error_string(d->code));
 		return true;
 	default:
@@ -165,19 +165,19 @@ static bool crl_words(const TlsDoubt *d, const char *whose, const char *file, ch
 	}
 }
 
-void tls_doubt_words(const TlsDoubt *d, const TlsNamesOf *of, char *ret_words, size_t size)
+void tls_certificate_error_text(const TlsCertificateError *d, const TlsMessageNames *of, char *ret_text, size_t size)
 {
 	const char *authorities = of->authorities, *name = of->name;
 	const char *whose = d->depth ? "the certificate of its authority" : "its certificate";
 
-	if (crl_words(d, whose, of->crl, ret_words, size))
+	if (crl_words(d, whose, of->crl, ret_text, size))
 		return;
 	switch (d->code) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
-		snprintf(ret_words, size, "%s (%s) expired on %s: it needs a new one", whose, d->subject, d->until);
+		snprintf(ret_text, size, "%s (%s) expired on %s: it needs a new one", whose, d->subject, d->until);
 		break;
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		snprintf(ret_words, size, "%s (%s) is not valid before %s: check the clocks of both machines", whose, d->subject,
+		snprintf(ret_text, size, "%s (%s) is not valid before %s: check the clocks of both machines", whose, d->subject,
 			 d->from);
 		break;
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
@@ -186,41 +186,41 @@ void tls_doubt_words(const TlsDoubt *d, const TlsNamesOf *of, char *ret_words, s
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_CERT_UNTRUSTED:
-		snprintf(ret_words, size, "%s (%s) was issued by %s, an authority that is not in %s", whose, d->subject,
+		snprintf(ret_text, size, "%s (%s) was issued by %s, an authority that is not in %s", whose, d->subject,
 			 strcmp(d->issuer, d->subject) != 0 ? d->issuer : "itself",
 			 authorities && authorities[0] ? authorities : "any file (key `authorities`)");
 		break;
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
 		if (d->names[0])
-			snprintf(ret_words, size, "its certificate (%s) is for %s, not for %s, the configured name", d->subject,
+			snprintf(ret_text, size, "its certificate (%s) is for %s, not for %s, the configured name", d->subject,
 				 d->names, name ? name : "");
 		else
-			snprintf(ret_words, size,
+			snprintf(ret_text, size,
 				 "its certificate (%s) names no host at all (subjectAltName), and so not %s, the configured name",
 				 d->subject, name ? name : "");
 		break;
 	case X509_V_ERR_INVALID_PURPOSE:
-		snprintf(ret_words, size, "its certificate (%s) may not be used by a %s (extended key usage)", d->subject,
+		snprintf(ret_text, size, "its certificate (%s) may not be used by a %s (extended key usage)", d->subject,
 			 of->server ? "TLS client" : "TLS server");
 		break;
 	case X509_V_ERR_EE_KEY_TOO_SMALL:
 	case X509_V_ERR_CA_KEY_TOO_SMALL:
-		snprintf(ret_words, size, "%s (%s) has a key that is too short to be safe (RSA: at least 2048 bits)", whose,
+		snprintf(ret_text, size, "%s (%s) has a key that is too short to be safe (RSA: at least 2048 bits)", whose,
 			 d->subject);
 		break;
 	case X509_V_ERR_CA_MD_TOO_WEAK:
-		snprintf(ret_words, size, "%s (%s) is signed with a digest that is not safe any more", whose, d->subject);
+		snprintf(ret_text, size, "%s (%s) is signed with a digest that is not safe any more", whose, d->subject);
 		break;
 	default:
-		snprintf(ret_words, size, "%s (%s) is not accepted: %s", whose, d->subject,
+		snprintf(ret_text, size, "%s (%s) is not accepted: %s", whose, d->subject,
 			 X509_verify_cert_error_string(d->code));
 	}
 }
 
 /* ---- alerts and reasons ---- */
 
-static int alert_words(int alert, bool server, char *ret_words, size_t size)
+static int alert_words(int alert, bool server, char *ret_text, size_t size)
 {
 	static const struct {
 		int alert, code;
@@ -244,7 +244,7 @@ static int alert_words(int alert, bool server, char *ret_words, size_t size)
 	};
 
 	if (alert == SSL_AD_HANDSHAKE_FAILURE) {
-		snprintf(ret_words, size, "%s (it only says \"handshake failure\")",
+		snprintf(ret_text, size, "%s (it only says \"handshake failure\")",
 			 server ? "it accepts none of the local cipher suites"
 				: "it accepts none of the local cipher suites, or it requires a client certificate and none is "
 				  "configured");
@@ -252,23 +252,23 @@ static int alert_words(int alert, bool server, char *ret_words, size_t size)
 	}
 	for (const auto &row : table)
 		if (row.alert == alert) {
-			snprintf(ret_words, size, "%s", row.words);
+			snprintf(ret_text, size, "%s", row.words);
 			return row.code;
 		}
-	snprintf(ret_words, size, "it ended TLS with the alert \"%s\"", SSL_alert_desc_string_long(alert));
+	snprintf(ret_text, size, "it ended TLS with the alert \"%s\"", SSL_alert_desc_string_long(alert));
 	return EPROTO;
 }
 
-int tls_reason_words(int reason, bool server, const char *offered, char *ret_words, size_t size)
+int tls_reason_text(int reason, bool server, const char *offered, char *ret_text, size_t size)
 {
 	if (reason >= SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256)
-		return alert_words(reason - SSL_AD_REASON_OFFSET, server, ret_words, size);
+		return alert_words(reason - SSL_AD_REASON_OFFSET, server, ret_text, size);
 	switch (reason) {
 	case SSL_R_NO_SHARED_CIPHER:
 	case SSL_R_UNKNOWN_CIPHER_RETURNED:
 	case SSL_R_WRONG_CIPHER_RETURNED:
 	case SSL_R_NO_CIPHERS_AVAILABLE:
-		snprintf(ret_words, size,
+		snprintf(ret_text, size,
 			 "no common cipher suite: supported are those with forward secrecy and authenticated encryption (ECDHE "
 			 "with "
 			 "AES-GCM or ChaCha20-Poly1305)%s",
@@ -277,27 +277,27 @@ int tls_reason_words(int reason, bool server, const char *offered, char *ret_wor
 	case SSL_R_NO_SHARED_GROUPS:
 	case SSL_R_NO_SUITABLE_KEY_SHARE:
 	case SSL_R_NO_SUITABLE_GROUPS:
-		snprintf(ret_words, size, "no common elliptic curve for the key exchange");
+		snprintf(ret_text, size, "no common elliptic curve for the key exchange");
 		return EPROTONOSUPPORT;
 	case SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS:
 	case SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
-		snprintf(ret_words, size, "no common signature algorithm");
+		snprintf(ret_text, size, "no common signature algorithm");
 		return EPROTONOSUPPORT;
 	case SSL_R_UNSUPPORTED_PROTOCOL:
 	case SSL_R_VERSION_TOO_LOW:
 	case SSL_R_WRONG_SSL_VERSION:
 	case SSL_R_INAPPROPRIATE_FALLBACK:
-		snprintf(ret_words, size, "no common TLS version: it %s %s, but 1.2 or 1.3 is required",
+		snprintf(ret_text, size, "no common TLS version: it %s %s, but 1.2 or 1.3 is required",
 			 server ? "offers at most" : "answers with", offered);
 		return EPROTONOSUPPORT;
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-		snprintf(ret_words, size,
+		snprintf(ret_text, size,
 			 "it sent no certificate, and this port requires one (key `client_certificate`): give it a certificate "
 			 "and "
 			 "its key");
 		return EKEYREJECTED;
 	default:
-		snprintf(ret_words, size, "TLS failed: %s", ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason)));
+		snprintf(ret_text, size, "TLS failed: %s", ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason)));
 		return EPROTO;
 	}
 }
