@@ -14,7 +14,11 @@
 #define KINDS(X)                                                                                                                 \
 	X(DBT, dbt)                                                                                                              \
 	X(PET, pet)                                                                                                              \
-	X(PARALLEL, parallel)
+	LINE_KINDS(X)
+
+/* Those of them whose data are line integrals in sinogram objects of a format of their own. Each also has a header type:
+ * INTERFILE_CONSTANT, struct name_scan and the table interfile_name (node/format/interfile.h). */
+#define LINE_KINDS(X) X(PARALLEL, parallel)
 
 #define KIND_DEFAULT "dbt"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read and write Interfile 3.3 headers of PET projection data and images, in the form that STIR writes, and convert their data.
- * Parallel beams (PARALLEL_1, docs/sinogram-object.md) have headers of the same syntax with keys of their own.
+ * Line integrals (docs/sinogram-object.md) have headers of the same syntax; each type of header has keys of its own.
  *
  * A header is untrusted text: it is parsed with limits, and every error names the key, the value and the line. Upper and lower
  * case, spaces and '!' are ignored in keys, and so are keys that have no effect on the numbers. Data are read and written in
  * pieces. This module does not use DICOM. In memory, projection data have the order of recon/pet/michelogram.h, with the header's
- * own order of segments; images are stored x fastest; parallel beams are stored as data[slice][angle][radial].
+ * own order of segments; images are stored x fastest; line integrals are stored as data[slice][angle][radial].
  */
 #ifndef TOMONODE_NODE_INTERFILE_H
 #define TOMONODE_NODE_INTERFILE_H
@@ -15,19 +15,32 @@
 #include <stdint.h>
 
 #include "kernels/err.h"
-#include "recon/parallel/parallel.h"
+#include "node/config/kinds.h"
 #include "recon/pet/michelogram.h"
 
 #define INTERFILE_TEXT_MAX 65536 /* maximum size of a header, bytes */
 #define INTERFILE_UNIT_SIZE 33
-#define INTERFILE_ATTENUATION "1/mm" /* the default unit if a header of parallel beams has none */
+#define INTERFILE_ATTENUATION "1/mm" /* unit of line integrals if the header has none */
 
-enum interfile_kind { INTERFILE_PROJECTIONS = 1, INTERFILE_IMAGE, INTERFILE_PARALLEL };
+/* X(CONSTANT, name): defines INTERFILE_CONSTANT and requires the table interfile_name. */
+#define INTERFILE_KINDS(X)                                                                                                       \
+	X(PROJECTIONS, projections)                                                                                              \
+	X(IMAGE, image)                                                                                                          \
+	LINE_KINDS(X)
+
+enum interfile_kind {
+	INTERFILE_NONE,
+#define X(constant, name) INTERFILE_##constant,
+	INTERFILE_KINDS(X)
+#undef X
+		INTERFILE_KIND_COUNT
+};
 enum interfile_number { INTERFILE_SIGNED = 1, INTERFILE_UNSIGNED, INTERFILE_FLOAT };
+/* Order of the axes of projection data, slowest first. */
 enum interfile_order {
-	INTERFILE_BY_VIEW = 1,
-	INTERFILE_BY_PLANE
-}; /* segment, view, axial, tangential; segment, axial, view, tangential */
+	INTERFILE_BY_VIEW = 1, /* segment, view, axial, tangential */
+	INTERFILE_BY_PLANE     /* segment, axial, view, tangential */
+};
 
 struct interfile {
 	enum interfile_kind kind;
@@ -37,25 +50,52 @@ struct interfile {
 	bool big_endian;
 	uint64_t offset; /* start of the data in the file, bytes */
 	double scale;	 /* value = stored * scale */
-	/* PROJECTIONS */
+	/* of PROJECTIONS */
 	enum interfile_order order;
 	struct michelogram m;  /* unknown numbers of the scanner are 0, an unknown angle is NaN: see interfile_complete() */
 	bool no_differences;   /* the header has no ring differences: those of m's segments are not valid yet */
 	bool precorrected;     /* "applied corrections" names more than arc correction */
 	char corrections[256]; /* these corrections, separated by "," */
 	char scanner[64];      /* "scanner type"; "": none */
-	/* IMAGE: number of voxels, spacing in mm, position of the centre of the first voxel in mm (if missing: x and y centred as
-	 * in STIR, z 0) */
+	/* of IMAGE: number of voxels, spacing in mm, position of the centre of the first voxel in mm (if missing: x and y centred
+	 * as in STIR, z 0) */
 	int n[3];
 	double spacing[3], first[3];
-	/* PARALLEL: line integrals of a quantity with the unit `unit`; f owns beams.angle */
-	struct parallel_scan beams;
+	/* of line integrals: the scan, and the unit of the quantity that was integrated */
+#define X(constant, name) struct name##_scan name; /* only the member of its kind is used; f owns the arrays in it */
+	LINE_KINDS(X)
+#undef X
 	char unit[INTERFILE_UNIT_SIZE];
-	/* All kinds; NaN or "": not in the header */
+	/* of all kinds; NaN or "": not in the header */
 	double duration, start; /* s; start counts from the start of the scan */
 	char date[9], time[7];	/* of the study, YYYYMMDD and HHMMSS */
 	char position[5];	/* HFS, ...: "patient orientation" and "patient rotation" */
 };
+
+/* A kind of header: its names, and how its own keys and data are read and written. Each has a table in interfile_NAME.c. */
+struct interfile_parser; /* node/format/interfile_internal.h */
+struct interfile_writer;
+struct interfile_type {
+	const char *id;		  /* identifier of the format in sinogram objects; NULL: not stored in objects */
+	const char *title;	  /* name of the data within a sentence: "PET", "parallel beams" */
+	const char *modality;	  /* value of "imaging modality" and of (0008,0060) */
+	const char *data_type;	  /* value of "type of data"; a header without this key has the data type of the first kind */
+	const char *pet_data;	  /* value of "PET data type", in normalised form; NULL: any value that no other kind has */
+	const char *general_keys; /* lines to write before "type of data" */
+	const char *study_keys;	  /* lines to write after "imagedata byte order"; may be "" */
+	int (*read)(struct interfile_parser *p);
+	void (*write)(struct interfile_writer *w, const struct interfile *f);
+	void (*clear)(struct interfile *f); /* free the arrays; NULL: there are none */
+	void (*shape)(const struct interfile *f, size_t *ret_planes, size_t *ret_values); /* see interfile_shape() */
+	void (*extent)(const struct interfile *f, char *ret_text, size_t size);
+	/* Convert one plane; bytes: the first byte of all values. NULL: not needed for this kind. */
+	void (*plane)(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
+};
+
+#define X(constant, name) extern const struct interfile_type interfile_##name;
+INTERFILE_KINDS(X)
+#undef X
+const struct interfile_type *interfile_type(enum interfile_kind kind); /* NULL: INTERFILE_NONE */
 
 /* Parse a header. Errors: EBADMSG (invalid), ENOTSUP (a form that is not supported); the text names the problem and the line. */
 int interfile_parse(const char *text, size_t size, struct interfile *ret, struct err *err);
@@ -71,13 +111,15 @@ int interfile_complete(struct interfile *f, const struct scanner_conf *known, st
  * difference. */
 int interfile_same_rays(const struct interfile *a, const struct interfile *b, struct err *err);
 
+/* Return the number of planes (of line integrals and images: slices) and the number of values of one plane. */
+void interfile_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values);
 /* Return the size of all values in bytes, without the offset. */
 uint64_t interfile_bytes(const struct interfile *f);
 
 /* Write the extent of the data as text: "47 planes, 280 angles, 329 radial bins of 4 bytes". */
 void interfile_extent(const struct interfile *f, char *ret_text, size_t size);
 
-/* Convert one plane to floats [angle][radial]. plane: its index in the order in memory; of parallel beams, the slice. bytes: the
+/* Convert one plane to floats [angle][radial]. plane: its index in the order in memory; of line integrals, the slice. bytes: the
  * whole data file from its first byte; the offset is added. Threads may share f and bytes. */
 void interfile_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values);
 

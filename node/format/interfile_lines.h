@@ -7,12 +7,10 @@
 
 #include "kernels/err.h"
 
-struct interfile;
-
 struct interfile_line {
 	int number;	  /* line number in the text, from 1 */
 	const char *name; /* the key as written */
-	const char *key;  /* the short form: lower case, without spaces, tabs, '_', '!' and the index */
+	const char *key;  /* the normalised form: lower case, without spaces, tabs, '_', '!' and the index */
 	int index;	  /* number in brackets after the key; 0: none */
 	const char *value;
 };
@@ -27,8 +25,8 @@ struct interfile_lines {
 int interfile_lines_read(const char *text, size_t size, struct interfile_lines *ret, struct err *err);
 void interfile_lines_clear(struct interfile_lines *l);
 
-/* All functions below look up a key in its short form and return 1: found; 0: missing or without a value; EBADMSG: present twice
- * with different values, or a value that is not allowed. Index 1 also finds a key without an index. */
+/* All functions below look up a key in its normalised form and return 1: found; 0: missing or without a value; EBADMSG: present
+ * twice with different values, or a value that is not allowed. Index 1 also finds a key without an index. */
 int interfile_line_find(const struct interfile_lines *l, const char *key, int index, const struct interfile_line **ret_line,
 			struct err *err);
 /* Read at most n_max numbers, "{1, 2, 3}" or a single one, each between lo and hi. */
@@ -41,10 +39,7 @@ int interfile_line_int(const struct interfile_lines *l, const char *key, int ind
 int interfile_line_length(const struct interfile_lines *l, const char *key, int index, double lo, double hi, double *ret_mm,
 			  struct err *err);
 
-/* interfile_parallel.c: read the keys of parallel beams. The number format of f must already be set. */
-int interfile_read_parallel(const struct interfile_lines *l, struct interfile *f, struct err *err);
-
-/* Convert a value to the short form of keys, for comparison: "Short Float" becomes "shortfloat". */
-void interfile_short(const char *value, char *ret, size_t size);
+/* Convert a value to the normalised form of keys, for comparison: "Short Float" becomes "shortfloat". */
+void interfile_normalise(const char *value, char *ret, size_t size);
 
 #endif

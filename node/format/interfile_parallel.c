@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interfile_parallel.c - read a header of parallel beams (PARALLEL_1, docs/sinogram-object.md): slices, angles, radial bins and
- * their positions. Angles are equal steps over an arc or a list, never both. Counts are limited before the list is allocated;
+/* interfile_parallel.c - headers of parallel beams (PARALLEL_1, docs/sinogram-object.md): slices, angles, radial bins and their
+ * positions. Angles are equal steps over an arc or a list, never both. Counts are limited before the list is allocated;
  * parallel_check() checks everything else, with the limits of a reconstruction.
  */
 #include <errno.h>
@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node/format/interfile.h"
-#include "node/format/interfile_lines.h"
+#include "node/base/plural.h"
+#include "node/format/interfile_internal.h"
 
 #define COUNT_MAX 65535
 #define ANGLES_MAX 16384
-#define TINY 1e-9
 #define LENGTH_MAX 10000.0 /* mm */
 #define ANGLE_MAX 3600.0   /* degrees, in a list */
 
@@ -44,12 +43,12 @@ static int read_counts(const struct interfile_lines *l, struct parallel_scan *s,
 
 static int read_lengths(const struct interfile_lines *l, struct parallel_scan *s, struct err *err)
 {
-	int rc = interfile_line_length(l, "binsize", 0, TINY, LENGTH_MAX, &s->bin, err);
+	int rc = interfile_line_length(l, "binsize", 0, INTERFILE_TINY, LENGTH_MAX, &s->bin, err);
 
 	if (rc <= 0)
 		return rc < 0 ? rc : missing("bin size (mm)", err);
 	s->slice = s->bin;
-	rc = interfile_line_length(l, "slicespacing", 0, TINY, LENGTH_MAX, &s->slice, err);
+	rc = interfile_line_length(l, "slicespacing", 0, INTERFILE_TINY, LENGTH_MAX, &s->slice, err);
 	if (rc == 0 && s->n_slices > 1)
 		return missing("slice spacing (mm)", err);
 	if (rc >= 0)
@@ -85,7 +84,7 @@ static int read_angles(const struct interfile_lines *l, struct parallel_scan *s,
 	first = interfile_line_number(l, "firstangle(degrees)", 0, -360, 360, &s->first_angle, err);
 	if (first < 0)
 		return first;
-	arc = interfile_line_number(l, "arc(degrees)", 0, TINY, 360, &s->arc, err);
+	arc = interfile_line_number(l, "arc(degrees)", 0, INTERFILE_TINY, 360, &s->arc, err);
 	if (arc < 0)
 		return arc;
 	if (list && (first || arc))
@@ -114,21 +113,86 @@ static int read_unit(const struct interfile_lines *l, struct interfile *f, struc
 	return 0;
 }
 
-int interfile_read_parallel(const struct interfile_lines *l, struct interfile *f, struct err *err)
+static int read_keys(struct interfile_parser *p)
 {
-	struct parallel_scan *s = &f->beams;
-	int rc = read_counts(l, s, err);
+	struct parallel_scan *s = &p->f->parallel;
+	int rc = read_counts(&p->lines, s, p->err);
 
 	if (rc == 0)
-		rc = read_lengths(l, s, err);
+		rc = read_lengths(&p->lines, s, p->err);
 	if (rc == 0)
-		rc = read_angles(l, s, err);
+		rc = read_angles(&p->lines, s, p->err);
 	if (rc == 0)
-		rc = read_unit(l, f, err);
-	if (rc == 0 && parallel_check(s, err) < 0) {
-		if (err)
-			err->code = EBADMSG;
+		rc = read_unit(&p->lines, p->f, p->err);
+	if (rc == 0 && parallel_check(s, p->err) < 0) {
+		if (p->err)
+			p->err->code = EBADMSG;
 		rc = -EBADMSG;
 	}
 	return rc;
 }
+
+static void write_keys(struct interfile_writer *w, const struct interfile *f)
+{
+	const struct parallel_scan *s = &f->parallel;
+
+	interfile_put(w, "!number of slices := %d\n!number of angles := %d\n!number of radial bins := %d\n", s->n_slices,
+		      s->n_angles, s->n_radial);
+	interfile_put_number(w, "!bin size (mm)", s->bin);
+	interfile_put_number(w, "slice spacing (mm)", s->slice);
+	interfile_put_number(w, "axis offset (mm)", s->offset);
+	if (s->angle) {
+		interfile_put(w, "angles (degrees) := {");
+		for (int a = 0; a < s->n_angles; a++) {
+			interfile_put(w, "%s", a ? "," : "");
+			interfile_put_digits(w, s->angle[a]);
+		}
+		interfile_put(w, "}\n");
+	} else {
+		interfile_put_number(w, "first angle (degrees)", s->first_angle);
+		interfile_put_number(w, "arc (degrees)", s->arc);
+	}
+	interfile_put(w, "unit := %s\n", f->unit[0] ? f->unit : INTERFILE_ATTENUATION);
+}
+
+static void clear_arrays(struct interfile *f)
+{
+	free((double *)f->parallel.angle); /* allocated by read_list() */
+	f->parallel.angle = NULL;
+}
+
+static void find_shape(const struct interfile *f, size_t *ret_planes, size_t *ret_values)
+{
+	*ret_planes = (size_t)f->parallel.n_slices;
+	*ret_values = (size_t)f->parallel.n_angles * (size_t)f->parallel.n_radial;
+}
+
+static void describe_extent(const struct interfile *f, char *ret_text, size_t size)
+{
+	const struct parallel_scan *s = &f->parallel;
+
+	snprintf(ret_text, size, "%d slice%s, %d angles, %d radial bins of %d byte%s", s->n_slices, plural(s->n_slices),
+		 s->n_angles, s->n_radial, f->bytes, plural(f->bytes));
+}
+
+static void convert_plane(const struct interfile *f, const uint8_t *bytes, size_t plane, float *ret_values)
+{
+	size_t n = (size_t)f->parallel.n_angles * (size_t)f->parallel.n_radial;
+
+	interfile_convert(f, bytes + plane * n * (size_t)f->bytes, n, ret_values);
+}
+
+const struct interfile_type interfile_parallel = {
+	.id = "PARALLEL_1",
+	.title = "parallel beams",
+	.modality = "CT",
+	.data_type = "PARALLEL",
+	.general_keys = "!GENERAL DATA :=\n",
+	.study_keys = "",
+	.read = read_keys,
+	.write = write_keys,
+	.clear = clear_arrays,
+	.shape = find_shape,
+	.extent = describe_extent,
+	.plane = convert_plane,
+};

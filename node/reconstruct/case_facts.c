@@ -50,7 +50,7 @@ int case_is_not(struct case_facts *f, bool refused, const char *reason)
 	return 0;
 }
 
-int case_recognise_sinogram(const struct dicom_file *file, const char *format, struct case_facts *f, struct err *err)
+int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind header, struct case_facts *f, struct err *err)
 {
 	char reason[sizeof(f->reason)];
 	struct sinogram_facts s;
@@ -59,10 +59,10 @@ int case_recognise_sinogram(const struct dicom_file *file, const char *format, s
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return sinogram_foreign(dicom_root((struct dicom_file *)file), reason, sizeof(reason))
+		return sinogram_unsupported(dicom_root((struct dicom_file *)file), reason, sizeof(reason))
 			       ? case_is_not(f, true, reason)
 			       : 0;
-	if (strcmp(s.format->id, format) != 0)
+	if (s.format->header != header)
 		return 0;
 	f->expected = s.instances;
 	return 1;

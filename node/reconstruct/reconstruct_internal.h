@@ -52,8 +52,8 @@ int reconstruct_kind_check(const struct reconstruct_kind *kind, struct err *err)
 /* For recognise(): return 0 and record what the object is and why it is not supported. reason "": unknown to this kind. The first
  * kind that gives a reason is used. */
 int case_is_not(struct case_facts *f, bool refused, const char *reason);
-/* recognise() for kinds whose cases are sinogram objects (node/sinogram/sinogram.h) of this format. */
-int case_recognise_sinogram(const struct dicom_file *file, const char *format, struct case_facts *f, struct err *err);
+/* recognise() for kinds whose cases are sinogram objects (node/sinogram/sinogram.h) whose header texts are of this kind. */
+int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind header, struct case_facts *f, struct err *err);
 
 /* ---- for the report ---- */
 

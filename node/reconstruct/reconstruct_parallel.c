@@ -21,7 +21,7 @@ struct parallel_work {
 
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
-	return case_recognise_sinogram(file, SINOGRAM_FORMAT_PARALLEL, f, err);
+	return case_recognise_sinogram(file, INTERFILE_PARALLEL, f, err);
 }
 
 static int open_case(struct reconstruct_work *base, struct err *err)
@@ -34,7 +34,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (w->s->format->header != INTERFILE_PARALLEL)
 		return err_set(err, EBADMSG, "a PET acquisition, no parallel beams");
 	w->header = &w->s->part[SINOGRAM_LINES].header;
-	rc = parallel_plan(&base->protocol->parallel, &w->header->beams, base->dev, &w->plan, err);
+	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);
 }
 
@@ -42,7 +42,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 static int read_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	const struct parallel_scan *beams = &w->header->beams;
+	const struct parallel_scan *beams = &w->header->parallel;
 	size_t slice = (size_t)beams->n_angles * (size_t)beams->n_radial;
 	double begun = clock_seconds();
 	uint8_t *bytes = NULL;
@@ -73,7 +73,7 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	if (!w->volume)
 		return err_set(err, ENOMEM, "no memory for %d slices of %d x %d", w->plan.grid.n[2], w->plan.grid.n[0],
 			       w->plan.grid.n[1]);
-	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->beams, base->dev, w->lines, base->monitor,
+	rc = parallel_reconstruct(&base->protocol->parallel, &w->plan, &w->header->parallel, base->dev, w->lines, base->monitor,
 				  w->volume, &w->run, err);
 	rc = err_remap(rc, EINVAL, EBADMSG, err); /* NaN; negative values for MLEM */
 	return err_remap(rc, EDOM, EBADMSG, err);
@@ -101,7 +101,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 static json_t *details(const struct parallel_work *w)
 {
 	return json_pack("{s:{s:i, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:s, s:s, s:s}}", kind_parallel.name, "radial",
-			 w->header->beams.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
+			 w->header->parallel.n_radial, "iterations", w->plan.iterations, "subsets", w->plan.subsets,
 			 "slices_at_a_time", w->plan.part_slices, "fov_radius_mm", w->plan.fov_radius, "residual",
 			 w->run.residual, "seconds_setup", w->run.seconds_setup, "seconds_filter", w->run.seconds_filter,
 			 "seconds_iterate", w->run.seconds_iterate, "units", w->made.units, "unit", w->made.unit, "warnings",
@@ -111,7 +111,7 @@ static json_t *details(const struct parallel_work *w)
 static const struct grid *fill_report(struct reconstruct_work *base)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	const struct parallel_scan *beams = &w->header->beams;
+	const struct parallel_scan *beams = &w->header->parallel;
 	struct reconstruct_report *report = &base->report;
 
 	snprintf(report->content, sizeof(report->content), "%d slice%s of %d angle%s", w->plan.grid.n[2],

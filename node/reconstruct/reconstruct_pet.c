@@ -25,7 +25,7 @@ struct pet_work {
 
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
 {
-	return case_recognise_sinogram(file, SINOGRAM_FORMAT, f, err);
+	return case_recognise_sinogram(file, INTERFILE_PROJECTIONS, f, err);
 }
 
 static int open_case(struct reconstruct_work *base, struct err *err)

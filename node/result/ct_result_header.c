@@ -91,7 +91,7 @@ static void fill_image(const struct ct_result *r, struct item_writer *w)
 void ct_result_describe_beams(const struct sinogram *s, char *ret_text, size_t size)
 {
 	const struct interfile *h = &s->part[SINOGRAM_LINES].header;
-	const struct parallel_scan *b = &h->beams;
+	const struct parallel_scan *b = &h->parallel;
 	char angles[64];
 
 	if (b->angle)
@@ -130,7 +130,7 @@ static void describe_derivation(const struct ct_result *r, char *ret_text, size_
 	n = (size_t)snprintf(ret_text, size,
 			     "Reconstruction of parallel beams in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
 			     "%d x %d voxels of %.6g x %.6g x %.6g mm, unit %s, device %.95s.",
-			     r->s->n_files, plural(r->s->n_files), r->s->part[SINOGRAM_LINES].header.beams.n_angles, p->name,
+			     r->s->n_files, plural(r->s->n_files), r->s->part[SINOGRAM_LINES].header.parallel.n_angles, p->name,
 			     algorithm_info(p->parallel.algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
 			     g->h[2], r->unit, r->info->device);
 	if (n < size)

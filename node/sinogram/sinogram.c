@@ -77,8 +77,8 @@ static int check_together(const struct opening *o)
 		if (strcmp(f->frame_of_reference, first->frame_of_reference) != 0)
 			return err_set(o->err, EBADMSG, "%s and %s have different frames of reference", other, name);
 		if (f->format != first->format)
-			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format->id, name,
-				       f->format->id);
+			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format->type->id, name,
+				       f->format->type->id);
 		if (f->instances != first->instances)
 			return err_set(o->err, EBADMSG, "%s says that the acquisition has %ld instances, %s says %ld", other,
 				       first->instances, name, f->instances);
@@ -161,7 +161,7 @@ static int parse_header(const struct opening *o, const char *text, struct interf
 	if (h->kind == INTERFILE_IMAGE)
 		return err_set(o->err, EBADMSG, "an image, no projection data");
 	if (h->kind != o->s->format->header)
-		return err_set(o->err, EBADMSG, "its header is one of %s", sinogram_format_of(h->kind)->title);
+		return err_set(o->err, EBADMSG, "its header is one of %s", interfile_type(h->kind)->title);
 	return h->kind == INTERFILE_PROJECTIONS ? interfile_complete(h, o->s->scanner, o->err) : 0;
 }
 

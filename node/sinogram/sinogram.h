@@ -19,9 +19,7 @@
 #define SINOGRAM_CLASS "1.2.840.10008.5.1.4.1.1.66" /* Raw Data Storage */
 #define SINOGRAM_CREATOR "TOMONODE SINOGRAM 1"
 #define SINOGRAM_CREATOR_VERSION "2.25.187423086190561735112968317458421907734" /* (0008,9123) */
-#define SINOGRAM_FORMAT "INTERFILE_3.3"
-#define SINOGRAM_FORMAT_PARALLEL "PARALLEL_1"
-#define SINOGRAM_CHUNK_MAX ((uint64_t)512 << 20) /* bytes */
+#define SINOGRAM_CHUNK_MAX ((uint64_t)512 << 20)				/* bytes */
 
 enum sinogram_role {
 	SINOGRAM_EMISSION = 1,
@@ -29,18 +27,16 @@ enum sinogram_role {
 	SINOGRAM_ADDITIVE,	 /* b, the additive term */
 	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = MULTIPLICATIVE / (ATTENUATION NORMALISATION) */
 	SINOGRAM_NORMALISATION,	 /* normalisation correction factors, > 0 */
-	SINOGRAM_LINES,		 /* line integrals of parallel beams: the only role of its format, and used in no other */
+	SINOGRAM_LINES,		 /* line integrals: the only role of their formats */
 };
 #define SINOGRAM_ROLES 6
 const char *sinogram_role_name(enum sinogram_role role); /* "EMISSION", ... */
 
 /* A format of sinogram objects; node/sinogram/sinogram_format.c lists all. */
 struct sinogram_format {
-	const char *id;			/* SINOGRAM_FORMAT_ID of its objects */
-	const char *title;		/* of its data, within a sentence */
-	const char *modality;		/* of its objects, (0008,0060) */
-	enum interfile_kind header;	/* of its header texts */
-	enum sinogram_role first, last; /* its roles; every acquisition has the first */
+	enum interfile_kind header;	   /* kind of its header texts */
+	const struct interfile_type *type; /* table of this kind; type->id is the SINOGRAM_FORMAT_ID of the objects */
+	enum sinogram_role first, last;	   /* its roles; every acquisition has the first */
 };
 const struct sinogram_format *sinogram_format_named(const char *id);	      /* NULL: none */
 const struct sinogram_format *sinogram_format_of(enum interfile_kind header); /* NULL: none */
@@ -83,7 +79,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 
 /* Return true for an object of raw data that another program or manufacturer wrote. ret_reason: why it is not supported, a
  * sentence without a full stop. */
-bool sinogram_foreign(const struct dicom_item *root, char *ret_reason, size_t size);
+bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_t size);
 
 /* ---- an acquisition ---- */
 

@@ -263,7 +263,7 @@ static void fill_series(const struct sinogram_source *s, struct item_writer *w)
 {
 	char text[100], uid[DICOM_UID_SIZE];
 
-	item_put_text(w, TAG_MODALITY, s->format->modality);
+	item_put_text(w, TAG_MODALITY, s->format->type->modality);
 	snprintf(text, sizeof(text), "%s|series", s->seed);
 	dicom_uid_from_text(text, uid);
 	item_put_text(w, TAG_SERIES_INSTANCE_UID, uid);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sinogram_format.c - the list of all formats. A new one is a line here, and what reads its headers (node/format/interfile.h). */
+/* sinogram_format.c - the list of all formats of sinogram objects: PET, and one for each kind of line integrals. */
 #include <stdio.h>
 #include <string.h>
 
 #include "node/sinogram/sinogram.h"
 
 static const struct sinogram_format formats[] = {
-	{SINOGRAM_FORMAT, "PET", "PT", INTERFILE_PROJECTIONS, SINOGRAM_EMISSION, SINOGRAM_NORMALISATION},
-	{SINOGRAM_FORMAT_PARALLEL, "parallel beams", "CT", INTERFILE_PARALLEL, SINOGRAM_LINES, SINOGRAM_LINES},
+	{INTERFILE_PROJECTIONS, &interfile_projections, SINOGRAM_EMISSION, SINOGRAM_NORMALISATION},
+#define X(constant, name) {INTERFILE_##constant, &interfile_##name, SINOGRAM_LINES, SINOGRAM_LINES},
+	LINE_KINDS(X)
+#undef X
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
 
 const struct sinogram_format *sinogram_format_named(const char *id)
 {
 	for (size_t i = 0; i < FORMATS; i++)
-		if (!strcmp(formats[i].id, id))
+		if (!strcmp(formats[i].type->id, id))
 			return &formats[i];
 	return NULL;
 }
@@ -32,5 +34,5 @@ void sinogram_format_list(char *ret, size_t size)
 	size_t n = 0;
 
 	for (size_t i = 0; i < FORMATS && n < size; i++)
-		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", formats[i].id);
+		n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? ", " : "", formats[i].type->id);
 }

@@ -76,7 +76,7 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 
 	if (role == SINOGRAM_LINES) {
 		f.kind = INTERFILE_PARALLEL;
-		f.beams = *a->beams; /* the caller owns the angles */
+		f.parallel = *a->beams; /* the caller owns the angles */
 		snprintf(f.unit, sizeof(f.unit), "%s", a->unit ? a->unit : "");
 		rc = parallel_check(a->beams, err);
 	} else {
@@ -107,7 +107,7 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 	struct err open = {0};
 
 	if (s->format->header != INTERFILE_PROJECTIONS)
-		return 0; /* headers of parallel beams are complete */
+		return 0; /* headers of line integrals are complete */
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		struct sinogram_stream *stream = &s->stream[role];
 		int rc = stream->present ? interfile_complete(&stream->header, NULL, &open) : 0;
@@ -227,7 +227,7 @@ static int find_format(struct sinogram_source *s, struct err *err)
 	if (format->first != format->last)
 		return 0;
 	if (n > 1)
-		return err_set(err, EBADMSG, "%s have only line integrals, but %zu headers are given", format->title, n);
+		return err_set(err, EBADMSG, "%s have only line integrals, but %zu headers are given", format->type->title, n);
 	if (s->stream[format->first].present)
 		return 0;
 	s->stream[format->first] = s->stream[SINOGRAM_EMISSION];

@@ -21,7 +21,7 @@ const char *sinogram_role_name(enum sinogram_role role)
 	return (unsigned)role <= SINOGRAM_ROLES ? role_names[role] : "";
 }
 
-bool sinogram_foreign(const struct dicom_item *root, char *ret_reason, size_t size)
+bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_t size)
 {
 	static const struct {
 		const char *sop_class, *reason;

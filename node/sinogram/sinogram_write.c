@@ -115,7 +115,7 @@ static void fill_block(const struct object *o, struct item_writer *w)
 	const struct sinogram_stream *stream = &o->s->stream[o->role];
 	char centre[100];
 
-	put(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->id);
+	put(w, SINOGRAM_FORMAT_ID, "LO", o->s->format->type->id);
 	put(w, SINOGRAM_HEADER, "UT", stream->text);
 	put(w, SINOGRAM_ROLE, "CS", sinogram_role_name(o->role));
 	put_count(w, SINOGRAM_CHUNK_INDEX, "UL", o->chunk);

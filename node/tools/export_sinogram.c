@@ -17,7 +17,7 @@
 /* ---- the header's text ---- */
 
 /* Return where the value begins if the line has this key, else NULL. key: without characters that Interfile ignores
- * (interfile_short()). */
+ * (interfile_normalise()). */
 static const char *value_of(const char *line, const char *key)
 {
 	static const char passed_over[] = " \t\v\f_!";

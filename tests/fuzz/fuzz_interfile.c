@@ -34,24 +34,19 @@ static void must_be_sane(const struct interfile *f)
 	     "a text without its end");
 	must(f->bytes == 1 || f->bytes == 2 || f->bytes == 4 || f->bytes == 8, "values of no size");
 	must(isfinite(f->scale) && f->scale != 0, "no scale");
-	must(f->kind == INTERFILE_IMAGE	     ? f->n[0] > 0 && f->n[1] > 0 && f->n[2] > 0
-	     : f->kind == INTERFILE_PARALLEL ? parallel_check(&f->beams, NULL) == 0
-					     : f->m.n_segments > 0 && f->m.n_radial > 0 && f->m.n_angles > 0,
-	     "data without extent");
+	must(f->kind != INTERFILE_PARALLEL || parallel_check(&f->parallel, NULL) == 0, "a scan that no reconstruction accepts");
 	must(interfile_bytes(f) > 0 && interfile_bytes(f) < (uint64_t)1 << 60, "a size out of bounds");
 }
 
 /* Every value, out of exactly as many bytes as the header asks for. */
 static void read_values(const struct interfile *f, const uint8_t *data, size_t size)
 {
-	bool beams = f->kind == INTERFILE_PARALLEL;
-	size_t planes = beams ? (size_t)f->beams.n_slices : michelogram_planes(&f->m);
-	size_t per_plane =
-		beams ? (size_t)f->beams.n_radial * (size_t)f->beams.n_angles : (size_t)f->m.n_radial * (size_t)f->m.n_angles;
-	size_t n = (size_t)(f->offset + interfile_bytes(f));
+	size_t n = (size_t)(f->offset + interfile_bytes(f)), planes, per_plane;
 	uint8_t *bytes = malloc(n);
-	float *values = malloc(per_plane * sizeof(*values));
+	float *values;
 
+	interfile_shape(f, &planes, &per_plane);
+	values = malloc(per_plane * sizeof(*values));
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = size ? data[i % size] : 0;
 	for (size_t plane = 0; plane < planes; plane++)
@@ -71,7 +66,8 @@ static void write_again(const struct interfile *f)
 		return;
 	}
 	must(interfile_parse(text, strlen(text), &again, &err) == 0, err.msg);
-	must(!again.beams.angle == !f->beams.angle && !strcmp(again.unit, f->unit), "other angles or another unit come back");
+	must(!again.parallel.angle == !f->parallel.angle && !strcmp(again.unit, f->unit),
+	     "other angles or another unit come back");
 	must(again.kind == f->kind && again.bytes == f->bytes && again.number == f->number && again.order == f->order &&
 		     again.big_endian == f->big_endian && again.offset == f->offset && again.scale == f->scale &&
 		     interfile_bytes(&again) == interfile_bytes(f),
@@ -107,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must_be_sane(&f);
 	if (f.kind != INTERFILE_PROJECTIONS) {
 		write_again(&f);
-		if (f.kind == INTERFILE_PARALLEL && f.offset < SMALL && interfile_bytes(&f) < SMALL)
+		if (f.kind != INTERFILE_IMAGE && f.offset < SMALL && interfile_bytes(&f) < SMALL)
 			read_values(&f, data + used, size - used);
 	} else if (interfile_complete(&f, NULL, &err) == 0 ||
 		   interfile_complete(&f, config->n_scanners ? &config->scanners[0] : NULL, &err) == 0) {

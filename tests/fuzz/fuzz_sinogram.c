@@ -64,19 +64,18 @@ static void acquisition(size_t n)
 	must(isfinite(s->centre[0] + s->centre[1] + s->centre[2]), "a scanner that is nowhere");
 	for (int role = 1; role <= SINOGRAM_ROLES; role++) {
 		const struct sinogram_part *part = &s->part[role];
-		const struct parallel_scan *beams = &part->header.beams;
-		const struct michelogram *m = &part->header.m;
+		const struct interfile *header = &part->header;
 		size_t per_plane, planes;
 		uint8_t *bytes = NULL;
 		float *values;
 
 		if (!part->present)
 			continue;
-		must((role == SINOGRAM_LINES) == (part->header.kind == INTERFILE_PARALLEL), "a role of another kind");
-		must((role == SINOGRAM_LINES ? parallel_check(beams, &err) : michelogram_check(m, &err)) == 0, err.msg);
-		per_plane = role == SINOGRAM_LINES ? (size_t)beams->n_radial * (size_t)beams->n_angles
-						   : (size_t)m->n_radial * (size_t)m->n_angles;
-		planes = role == SINOGRAM_LINES ? (size_t)beams->n_slices : michelogram_planes(m);
+		must(header->kind == s->format->header, "a header of another kind");
+		must((role == SINOGRAM_LINES) == (header->kind != INTERFILE_PROJECTIONS), "a role of another kind");
+		must(header->kind != INTERFILE_PARALLEL || parallel_check(&header->parallel, &err) == 0, err.msg);
+		must(header->kind != INTERFILE_PROJECTIONS || michelogram_check(&header->m, &err) == 0, err.msg);
+		interfile_shape(header, &planes, &per_plane);
 		must(part->bytes <= 1 << 20, "more data than the file has");
 		if (sinogram_read(s, (enum sinogram_role)role, &bytes, &err) < 0) {
 			must(bytes == NULL && err.msg[0], "not read, without a reason");
@@ -84,7 +83,7 @@ static void acquisition(size_t n)
 		}
 		values = malloc(per_plane * sizeof(*values));
 		for (size_t plane = 0; plane < planes; plane++)
-			interfile_plane(&part->header, bytes, plane, values);
+			interfile_plane(header, bytes, plane, values);
 		free(values);
 		free(bytes);
 	}

@@ -97,11 +97,11 @@ static void test_header(void **state)
 	if (interfile_parse(GOOD, strlen(GOOD), &f, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(f.kind, INTERFILE_PARALLEL);
-	assert_int_equal(f.beams.n_slices, 3);
-	assert_int_equal(f.beams.n_angles, 4);
-	assert_int_equal(f.beams.n_radial, 5);
-	assert_true(f.beams.bin == 1.5 && f.beams.slice == 2 && f.beams.offset == -0.25);
-	assert_true(f.beams.first_angle == 10 && f.beams.arc == 360 && !f.beams.angle);
+	assert_int_equal(f.parallel.n_slices, 3);
+	assert_int_equal(f.parallel.n_angles, 4);
+	assert_int_equal(f.parallel.n_radial, 5);
+	assert_true(f.parallel.bin == 1.5 && f.parallel.slice == 2 && f.parallel.offset == -0.25);
+	assert_true(f.parallel.first_angle == 10 && f.parallel.arc == 360 && !f.parallel.angle);
 	assert_string_equal(f.unit, "1/mm");
 	assert_int_equal(interfile_bytes(&f), BINS * 4);
 	interfile_clear(&f);
@@ -110,16 +110,16 @@ static void test_header(void **state)
 		       "angles (degrees) := {0, -30,\n 45.5, 400}\n");
 	if (interfile_parse(text, strlen(text), &f, &err) < 0)
 		fail_msg("%s", err.msg);
-	assert_non_null(f.beams.angle);
-	assert_true(parallel_angle(&f.beams, 1) == -30 && parallel_angle(&f.beams, 2) == 45.5 &&
-		    parallel_angle(&f.beams, 3) == 400);
+	assert_non_null(f.parallel.angle);
+	assert_true(parallel_angle(&f.parallel, 1) == -30 && parallel_angle(&f.parallel, 2) == 45.5 &&
+		    parallel_angle(&f.parallel, 3) == 400);
 	assert_string_equal(f.unit, "1/mm"); /* of attenuation, where none is given */
 	interfile_clear(&f);
 	free(text);
 
 	text = changed("first angle (degrees) := 10\narc (degrees) := 360\n", "");
 	assert_int_equal(interfile_parse(text, strlen(text), &f, &err), 0);
-	assert_true(f.beams.first_angle == 0 && f.beams.arc == 180);
+	assert_true(f.parallel.first_angle == 0 && f.parallel.arc == 180);
 	interfile_clear(&f);
 	free(text);
 }
@@ -197,22 +197,24 @@ static void test_written_header(void **state)
 				      .unit = "Bq/ml",
 				      .duration = NAN,
 				      .start = NAN,
-				      .beams = {.n_slices = 2, .n_angles = ANGLES, .n_radial = 7, .bin = 0.1, .slice = 1.0 / 3}},
+				      .parallel =
+					      {.n_slices = 2, .n_angles = ANGLES, .n_radial = 7, .bin = 0.1, .slice = 1.0 / 3}},
 				 g;
 		char *text;
 
-		f.beams.offset = 0.7;
+		f.parallel.offset = 0.7;
 		if (list)
-			f.beams.angle = angle;
+			f.parallel.angle = angle;
 		else
-			f.beams.first_angle = -1.0 / 7, f.beams.arc = 123.456;
+			f.parallel.first_angle = -1.0 / 7, f.parallel.arc = 123.456;
 		if (interfile_write(&f, &text, &err) < 0 || interfile_parse(text, strlen(text), &g, &err) < 0)
 			fail_msg("%s", err.msg);
 		assert_true(g.kind == f.kind && g.number == f.number && g.bytes == 2 && g.big_endian && g.offset == 17);
 		assert_true(g.scale == f.scale && !strcmp(g.unit, "Bq/ml") && !strcmp(g.data_file, "x.s"));
-		assert_true(g.beams.bin == f.beams.bin && g.beams.slice == f.beams.slice && g.beams.offset == f.beams.offset);
+		assert_true(g.parallel.bin == f.parallel.bin && g.parallel.slice == f.parallel.slice &&
+			    g.parallel.offset == f.parallel.offset);
 		for (int a = 0; a < ANGLES; a++)
-			assert_true(parallel_angle(&g.beams, a) == parallel_angle(&f.beams, a));
+			assert_true(parallel_angle(&g.parallel, a) == parallel_angle(&f.parallel, a));
 		interfile_clear(&g);
 		free(text);
 	}
@@ -227,7 +229,7 @@ static void test_values(void **state)
 			      .big_endian = true,
 			      .offset = 17,
 			      .scale = 0.5,
-			      .beams = {.n_slices = SLICES, .n_angles = ANGLES, .n_radial = RADIAL}};
+			      .parallel = {.n_slices = SLICES, .n_angles = ANGLES, .n_radial = RADIAL}};
 	float slice[ANGLES * RADIAL];
 
 	(void)state;
@@ -280,13 +282,13 @@ static void test_objects(void **state)
 	paths[1] = in_folder("lines-0001.dcm");
 	paths[2] = in_folder("lines-0002.dcm");
 	assert_int_equal(read_facts(paths[0], &facts, &err), 1);
-	assert_string_equal(facts.format->id, "PARALLEL_1");
+	assert_string_equal(facts.format->type->id, "PARALLEL_1");
 	assert_int_equal(facts.role, SINOGRAM_LINES);
 	assert_int_equal(facts.instances, 3);
 	if (sinogram_open(paths, 3, NULL, &s, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_int_equal(s->format->first, SINOGRAM_LINES);
-	assert_true(s->part[SINOGRAM_LINES].header.beams.offset == 0.5);
+	assert_true(s->part[SINOGRAM_LINES].header.parallel.offset == 0.5);
 	assert_true(s->axis[0][0] == 1 && s->axis[1][1] == -1 && s->axis[2][2] == -1);
 	assert_true(s->centre[0] == 1 && s->centre[1] == 2 && s->centre[2] == 3.5);
 	dicom_get_text(dicom_root(s->files[0]), TAG_MODALITY, modality, sizeof(modality), NULL);

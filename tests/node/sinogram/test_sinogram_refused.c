@@ -234,10 +234,10 @@ static void test_others(void **state)
 	assert_int_equal(dicom_new(CLASS_CT, "1.2.3", &file, &err), 0);
 	assert_int_equal(sinogram_facts_of(file, &f, &err), 0);
 	assert_non_null(strstr(err.msg, "CTImageStorage, not Raw Data Storage"));
-	assert_false(sinogram_foreign(dicom_root(file), reason, sizeof(reason)));
+	assert_false(sinogram_unsupported(dicom_root(file), reason, sizeof(reason)));
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
 		assert_true(dicom_put_text(dicom_root(file), TAG_SOP_CLASS_UID, foreign[i].sop_class, &err) >= 0);
-		assert_true(sinogram_foreign(dicom_root(file), reason, sizeof(reason)));
+		assert_true(sinogram_unsupported(dicom_root(file), reason, sizeof(reason)));
 		assert_non_null(strstr(reason, foreign[i].part));
 	}
 	dicom_close(file);
