@@ -79,13 +79,51 @@ static int run_case(struct reconstruct_work *base, struct err *err)
 	return err_remap(rc, EDOM, EBADMSG, err);
 }
 
+static const char *filter_name(const struct parallel_protocol *p)
+{
+	switch (p->filter) {
+	case PARALLEL_RAM_LAK:
+		return "Ram-Lak";
+	case PARALLEL_SHEPP_LOGAN:
+		return "Shepp-Logan";
+	case PARALLEL_COSINE:
+		return "cosine";
+	default:
+		return "Hann";
+	}
+}
+
+/* Describe the scan for provenance. */
+static void describe_scan(const struct interfile *h, char *ret_text, size_t size)
+{
+	const struct parallel_scan *b = &h->parallel;
+	char angles[64];
+
+	if (b->angle)
+		snprintf(angles, sizeof(angles), "list");
+	else
+		snprintf(angles, sizeof(angles), "%g+%g", b->first_angle, b->arc);
+	snprintf(ret_text, size, "slices=%d spacing=%g angles=%d degrees=%s radial=%d bin=%g offset=%g unit=%s", b->n_slices,
+		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
+}
+
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct parallel_work *w = (struct parallel_work *)base;
-	struct ct_result_info info = {.protocol = base->protocol, .plan = &w->plan, .now = clock_wall()};
+	const struct parallel_protocol *p = &base->protocol->parallel;
+	struct ct_result_info info = {.protocol = base->protocol,
+				      .grid = &w->plan.grid,
+				      .algorithm = p->algorithm,
+				      .iterations = w->plan.iterations,
+				      .subsets = w->plan.subsets,
+				      .filter = filter_name(p),
+				      .diameter = p->fov_radius > 0 ? 2 * w->plan.fov_radius : 0,
+				      .n_angles = w->header->parallel.n_angles,
+				      .now = clock_wall()};
 	double begun = clock_seconds();
 	int rc;
 
+	describe_scan(w->header, info.scan, sizeof(info.scan));
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	rc = ct_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);
 	if (rc < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_result.c - write a volume of parallel beams as a series of CT Image objects. See node/result/ct_result.h.
+/* ct_result.c - write a volume as a series of CT Image objects. See node/result/ct_result.h.
  *
  * - Hounsfield units: HU = 1000 (x / mu_water - 1), rounded and stored directly: slope 1, intercept 0, signed. Values beyond 16
  * bits are clipped, with a warning.
@@ -57,7 +57,7 @@ static void choose_unit(struct ct_result *r)
 {
 	const struct interfile *h = &r->s->part[SINOGRAM_LINES].header;
 	const struct protocol_conf *p = r->info->protocol;
-	bool back = p->parallel.algorithm == ALGORITHM_BP, attenuation = !strcmp(h->unit, INTERFILE_ATTENUATION);
+	bool back = r->info->algorithm == ALGORITHM_BP, attenuation = !strcmp(h->unit, INTERFILE_ATTENUATION);
 	double top = fmax(r->hi, -r->lo);
 
 	r->hounsfield = p->mu_water > 0 && attenuation && !back;
@@ -97,7 +97,7 @@ void ct_result_report_clear(struct ct_result_report *r)
 static int describe(struct ct_result *r, const float *volume, struct err *err)
 {
 	const struct sinogram *s = r->s;
-	const struct grid *g = &r->info->plan->grid;
+	const struct grid *g = r->info->grid;
 	struct slice_range *range = calloc((size_t)g->n[2], sizeof(*range));
 	int rc = range ? slice_ranges(g, volume, range, err) : err_set(err, ENOMEM, "no memory for %d slices", g->n[2]);
 
@@ -114,7 +114,6 @@ static int describe(struct ct_result *r, const float *volume, struct err *err)
 	ct_result_series(s, r->info->protocol, r->series);
 	provenance_format_time(r->source, r->info->now, &r->now);
 	config_describe_protocol(r->info->protocol, r->protocol, sizeof(r->protocol));
-	ct_result_describe_beams(s, r->beams, sizeof(r->beams));
 	return 0;
 }
 
@@ -157,10 +156,10 @@ static int fill_slice(void *ctx, int index, struct item_writer *root, struct sli
 int ct_result_write(const struct sinogram *s, const struct ct_result_info *info, const float *volume, const char *folder,
 		    struct ct_result_report *ret_report, struct err *err)
 {
-	size_t n = (size_t)info->plan->grid.n[2];
+	size_t n = (size_t)info->grid->n[2];
 	struct ct_result r = {.s = s, .info = info};
 	struct ct_result_report report = {.n = (int)n};
-	struct result_slices slices = {.grid = &info->plan->grid,
+	struct result_slices slices = {.grid = info->grid,
 				       .view = &r.view,
 				       .compression = info->protocol->compression,
 				       .prefix = "ct",

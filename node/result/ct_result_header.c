@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ct_result_header.c - write the header of a CT Image (PS3.3 A.3) of parallel beams: series, plane, values, sources and the
+/* ct_result_header.c - write the header of a CT Image (PS3.3 A.3): series, plane, values, sources and the
  * recipe.
  *
  * - The images are derived from raw data: Image Type is DERIVED; Source Instance Sequence and Common Instance Reference name
@@ -14,6 +14,7 @@
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
+#include "node/config/kind.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/ct_result_internal.h"
 
@@ -32,20 +33,6 @@ static const uint32_t copied_or_empty[] = {
 	DICOM_TAG(0x0020, 0x0012), /* Acquisition Number */
 	TAG_POSITION_REFERENCE_INDICATOR,
 };
-
-static const char *filter_name(const struct parallel_protocol *p)
-{
-	switch (p->filter) {
-	case PARALLEL_RAM_LAK:
-		return "Ram-Lak";
-	case PARALLEL_SHEPP_LOGAN:
-		return "Shepp-Logan";
-	case PARALLEL_COSINE:
-		return "cosine";
-	default:
-		return "Hann";
-	}
-}
 
 /* ---- series and image ---- */
 
@@ -73,43 +60,29 @@ static void fill_values(const struct ct_result *r, struct item_writer *w)
 
 static void fill_image(const struct ct_result *r, struct item_writer *w)
 {
-	const struct parallel_protocol *p = &r->info->protocol->parallel;
-	const struct grid *g = &r->info->plan->grid;
+	const struct ct_result_info *info = r->info;
+	const struct grid *g = info->grid;
 
 	result_slices_fill_image("DERIVED\\PRIMARY\\AXIAL", &r->now, w);
 	result_slices_fill_plane(&r->view, g, r->is_signed, w);
 	item_put_int(w, TAG_IMAGES_IN_ACQUISITION, g->n[2]);
 	fill_values(r, w);
-	if (p->fov_radius > 0)
-		item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
-	if (algorithm_info(p->algorithm)->filtered)
-		item_put_text(w, TAG_CONVOLUTION_KERNEL, filter_name(p));
+	if (info->diameter > 0)
+		item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, info->diameter);
+	if (algorithm_info(info->algorithm)->filtered)
+		item_put_text(w, TAG_CONVOLUTION_KERNEL, info->filter);
 }
 
 /* ---- provenance ---- */
 
-void ct_result_describe_beams(const struct sinogram *s, char *ret_text, size_t size)
-{
-	const struct interfile *h = &s->part[SINOGRAM_LINES].header;
-	const struct parallel_scan *b = &h->parallel;
-	char angles[64];
-
-	if (b->angle)
-		snprintf(angles, sizeof(angles), "list");
-	else
-		snprintf(angles, sizeof(angles), "%g+%g", b->first_angle, b->arc);
-	snprintf(ret_text, size, "slices=%d spacing=%g angles=%d degrees=%s radial=%d bin=%g offset=%g unit=%s", b->n_slices,
-		 b->slice, b->n_angles, angles, b->n_radial, b->bin, b->offset, h->unit);
-}
-
 static void describe_recipe(const struct ct_result *r, char *ret_text, size_t size)
 {
 	char all[2400], digest[65];
-	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s\n%s", PROGRAM, r->info->device, r->protocol, r->beams, r->unit);
+	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s\n%s", PROGRAM, r->info->device, r->protocol, r->info->scan, r->unit);
 
 	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
 	n = snprintf(ret_text, size, "sha256=%s units=%s device=\"%s\" protocol=\"%s: %s\" beams=\"%s\"", digest, r->unit,
-		     r->info->device, r->info->protocol->name, r->protocol, r->beams);
+		     r->info->device, r->info->protocol->name, r->protocol, r->info->scan);
 	if ((size_t)n >= size)
 		memcpy(ret_text + size - 4, "...", 4);
 }
@@ -117,29 +90,29 @@ static void describe_recipe(const struct ct_result *r, char *ret_text, size_t si
 /* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct ct_result *r, char *ret_text, size_t size)
 {
-	const struct protocol_conf *p = r->info->protocol;
-	const struct grid *g = &r->info->plan->grid;
+	const struct ct_result_info *info = r->info;
+	const struct grid *g = info->grid;
 	char how[96] = "";
 	size_t n;
 
-	if (algorithm_iterates(p->parallel.algorithm))
-		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", r->info->plan->iterations,
-			 plural(r->info->plan->iterations), r->info->plan->subsets, plural(r->info->plan->subsets));
-	else if (algorithm_info(p->parallel.algorithm)->filtered)
-		snprintf(how, sizeof(how), ", filter %s", filter_name(&p->parallel));
+	if (algorithm_iterates(info->algorithm))
+		snprintf(how, sizeof(how), " with %d iteration%s of %d subset%s", info->iterations, plural(info->iterations),
+			 info->subsets, plural(info->subsets));
+	else if (algorithm_info(info->algorithm)->filtered)
+		snprintf(how, sizeof(how), ", filter %s", info->filter);
 	n = (size_t)snprintf(ret_text, size,
-			     "Reconstruction of parallel beams in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
+			     "Reconstruction of %s in %zu sinogram object%s (%d angles), protocol %.63s: %s%s, %d x "
 			     "%d x %d voxels of %.6g x %.6g x %.6g mm, unit %s, device %.95s.",
-			     r->s->n_files, plural(r->s->n_files), r->s->part[SINOGRAM_LINES].header.parallel.n_angles, p->name,
-			     algorithm_info(p->parallel.algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
-			     g->h[2], r->unit, r->info->device);
+			     kind_of(info->protocol->kind)->title, r->s->n_files, plural(r->s->n_files), info->n_angles,
+			     info->protocol->name, algorithm_info(info->algorithm)->name, how, g->n[0], g->n[1], g->n[2], g->h[0],
+			     g->h[1], g->h[2], r->unit, info->device);
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.300s Research use only.", r->warnings[0] ? " " : "", r->warnings);
 }
 
 static void fill_sources(const struct ct_result *r, struct item_writer *root)
 {
-	enum algorithm a = r->info->protocol->parallel.algorithm;
+	enum algorithm a = r->info->algorithm;
 	char text[1025];
 
 	provenance_fill_references(r->s->files, r->s->n_files, root);
@@ -167,7 +140,7 @@ void ct_result_fill_header(const struct ct_result *r, struct item_writer *root)
 
 void ct_result_fill_slice(const struct ct_result *r, int index, struct item_writer *root)
 {
-	const struct grid *g = &r->info->plan->grid;
+	const struct grid *g = r->info->grid;
 	char uid[DICOM_UID_SIZE];
 	double position[3];
 

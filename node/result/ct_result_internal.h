@@ -20,11 +20,9 @@ struct ct_result {
 	char unit[INTERFILE_UNIT_SIZE + 4];
 	char series[DICOM_UID_SIZE];
 	struct provenance_time now;
-	char protocol[1024], beams[256], warnings[512];
+	char protocol[1024], warnings[512];
 };
 
-/* Describe the scan as text, for provenance. */
-void ct_result_describe_beams(const struct sinogram *s, char *ret_text, size_t size);
 /* Write the attributes that all slices share, and those of one slice (index: from 0). */
 void ct_result_fill_header(const struct ct_result *r, struct item_writer *root);
 void ct_result_fill_slice(const struct ct_result *r, int index, struct item_writer *root);
