@@ -12,7 +12,7 @@ What is checked, at every folder level:
 - a folder has at most FILES_MAX files; every room stands in the README.md of its layer; the generated passages of the documents are up to date.
 
 usage: rooms.py check ROOT [BUILD]      findings as file:line: why; exit 1 where there are any
-       rooms.py write ROOT              write the generated passages (docs/developing.md, docs/architecture.md) anew
+       rooms.py write ROOT              write the generated passages (docs/architecture.md) anew
 """
 import os
 import re
@@ -45,15 +45,18 @@ class Room:
 
 
 def read_rooms(root):
-    rooms = {}
+    rooms, lists_of_rooms = {}, {}
     for layer in LAYERS:
         path = os.path.join(root, layer, "CMakeLists.txt")
         if not os.path.exists(path):
             continue
         with open(path, encoding="utf-8") as f:
             text = re.sub(r"#.*", "", f.read())
+        for name, words in re.findall(r"\bset\((\w+_rooms) ([^)]*)\)", text):
+            if "PARENT_SCOPE" not in words:
+                lists_of_rooms[name] = words
         for call in re.findall(r"tomonode_room\(([^)]*)\)", text):
-            words = call.split()
+            words = re.sub(r"\$\{(\w+)\}", lambda m: lists_of_rooms.get(m.group(1), m.group(0)), call).split()
             lists = {"USES": [], "FOREIGN": []}
             into = None
             for word in words[1:]:
@@ -257,16 +260,18 @@ def picture(root, rooms):
     return "\n".join(lines)
 
 
-def table(rooms):
-    lines = ["| room | uses, with all that these use | foreign libraries |", "|---|---|---|"]
-    for room in rooms.values():
-        lines.append(f"| `{room.name}` | {', '.join(room.uses) or '-'} | {', '.join(room.foreign) or '-'} |")
+def foreign_table(rooms):
+    """The foreign libraries, and the rooms that may include their headers."""
+    lines = ["| foreign library | rooms |", "|---|---|"]
+    for name in sorted(FOREIGN):
+        homes = [f"`{room.name}`" for room in rooms.values() if name in room.foreign]
+        if homes:
+            lines.append(f"| {name} | {', '.join(homes)} |")
     return "\n".join(lines)
 
 
 PASSAGES = {  # file: (name of the passage, what makes it)
-    "docs/developing.md": ("rooms", lambda root, rooms: table(rooms)),
-    "docs/architecture.md": ("rooms", lambda root, rooms: "```\n" + picture(root, rooms) + "\n```"),
+    "docs/architecture.md": ("rooms", lambda root, rooms: "```\n" + picture(root, rooms) + "\n```\n\n" + foreign_table(rooms)),
 }
 
 
