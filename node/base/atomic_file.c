@@ -63,7 +63,7 @@ static int sync_folder(const char *path, struct err *err)
 	snprintf(folder, sizeof(folder), "%s", path);
 	slash = strrchr(folder, '/');
 	if (slash)
-		slash[slash == folder] = '\0'; /* "/" stays */
+		slash[slash == folder] = '\0'; /* keep the slash of the root folder */
 	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
 		rc = err_set(err, errno, "%s: syncing the folder: %s", slash ? folder : ".", strerror(errno));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a file so that readers see either all of it or nothing: write PATH.part, fsync it, rename it to PATH, fsync the folder.
- */
+/* Replace a file atomically: write PATH.part, fsync it, rename it to PATH, fsync the folder. Other processes see the complete
+ * file or none (or the previous one), also after a crash. */
 #ifndef TOMONODE_NODE_ATOMIC_FILE_H
 #define TOMONODE_NODE_ATOMIC_FILE_H
 
@@ -10,7 +10,7 @@
 
 struct atomic_file;
 
-/* Open PATH.part for writing; replace one that an earlier process left. */
+/* Create PATH.part for writing; a PATH.part left by a crashed process is overwritten. */
 int atomic_file_open(const char *path, struct atomic_file **ret_file, struct err *err);
 int atomic_file_write(struct atomic_file *f, const void *bytes, size_t n, struct err *err);
 /* Finish the file and free f, on success and on error. On error PATH.part is removed. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long to wait before the next attempt. */
+/* Compute how long to wait before an operation that failed is tried again. */
 #ifndef TOMONODE_NODE_BACKOFF_H
 #define TOMONODE_NODE_BACKOFF_H
 
-/* Seconds to wait after the n-th failure in a row (n >= 1): first, 2 first, 4 first, ... up to cap. */
+/* Return the seconds to wait after the n-th failure in a row (n >= 1): first, 2 * first, 4 * first, ..., at most cap. */
 static inline double backoff_seconds(int n, double first, double cap)
 {
 	double wait = first;

@@ -56,7 +56,7 @@ int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE
 		text += length;
 		text += strspn(text, " ");
 		if (!*text)
-			return all && one ? -1 : n; /* "cuda" holds them all already */
+			return all && one ? -1 : n; /* "cuda" includes every "cuda:N" already */
 		if (*text++ != ',')
 			return -1;
 	}
@@ -68,7 +68,7 @@ int device_names_open(const char *text, struct device **ret_dev, struct err *err
 	int n = device_names_parse(text, names), rc = -ENODEV;
 
 	if (n < 0)
-		return device_open(text, ret_dev, err); /* says what is allowed */
+		return device_open(text, ret_dev, err); /* its error lists the allowed names */
 	for (int i = 0; i < n; i++) {
 		rc = device_open(names[i], ret_dev, err);
 		if (rc == 0)

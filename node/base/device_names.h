@@ -2,7 +2,7 @@
 /* Parse node.device and --device: the names of the devices to use.
  *
  * "auto": every CUDA device; the CPU if there is none. Otherwise a list separated by commas: "cuda" (every CUDA device),
- * "cuda:N", "cpu", "cpu:THREADS". A name given twice means two workers on that device.
+ * "cuda:N", "cpu", "cpu:THREADS". If a name is repeated, two workers use that device.
  */
 #ifndef TOMONODE_NODE_DEVICE_NAMES_H
 #define TOMONODE_NODE_DEVICE_NAMES_H
@@ -14,7 +14,7 @@
 #define DEVICE_NAMES_MAX 16
 #define DEVICE_NAME_SIZE 16
 
-/* Return the number of names, stored in the order given; negative: the text is not valid. */
+/* Split the text into names, in their order. Return the number of names; negative: the text is not valid. */
 int device_names_parse(const char *text, char ret_names[DEVICE_NAMES_MAX][DEVICE_NAME_SIZE]);
 /* Return true for "auto" and "cuda", which stand for every matching device of the machine. */
 bool device_name_is_wildcard(const char *name);

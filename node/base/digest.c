@@ -74,7 +74,7 @@ void digest_end(const struct digest *d, char ret_hex[DIGEST_SIZE])
 	to_hex(XXH3_128bits_digest(d->state), ret_hex);
 }
 
-/* At most `most` bytes of the file, or to its end. 0, or the negative errno. */
+/* Add at most `most` bytes of the file, or all up to its end. Returns 0 or the negative errno. */
 static int add_file(struct digest *d, int fd, uint64_t most, bool (*stopped)(void *ctx), void *ctx)
 {
 	unsigned char *buffer = malloc(BUFFER);
@@ -122,7 +122,7 @@ bool digest_error_is_transient(int code)
 struct piece {
 	size_t file;
 	uint64_t at;
-	int code; /* errno; 0: read */
+	int code; /* errno; 0: the piece was read */
 	XXH128_canonical_t hash;
 };
 
@@ -159,7 +159,7 @@ static void do_piece(void *ctx, size_t part)
 	piece->code = -hash_piece(p->paths[piece->file], piece->at, &piece->hash);
 }
 
-/* An empty file has a piece, too, so that it differs from one that cannot be read: that has none. */
+/* Divide a file into pieces. An empty file gets one piece, so that it differs from an unreadable file, which has none. */
 static int add_pieces(struct pieces *p, size_t file, uint64_t size, struct err *err)
 {
 	size_t more = size ? (size_t)((size - 1) / PIECE) + 1 : 1;

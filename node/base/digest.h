@@ -14,7 +14,7 @@
 
 #define DIGEST_SIZE 33
 
-/* Digest of bytes that arrive in pieces. */
+/* State of a digest whose bytes are added in several calls. */
 struct digest;
 struct digest *digest_create(void);	      /* NULL: no memory */
 struct digest *digest_free(struct digest *d); /* takes NULL, returns NULL */
@@ -22,16 +22,17 @@ void digest_begin(struct digest *d);	      /* start a new digest */
 void digest_add(struct digest *d, const void *bytes, size_t n);
 void digest_end(const struct digest *d, char ret_hex[DIGEST_SIZE]);
 
-/* Digest of an open file from its current position to its end. `stopped` (may be NULL) is polled; true ends the call with
- * ECANCELED. */
+/* Compute the digest of an open file from its current position to its end. `stopped` (may be NULL) is called repeatedly; if it
+ * returns true, the call ends with ECANCELED. */
 int digest_rest(int fd, bool (*stopped)(void *ctx), void *ctx, char ret_hex[DIGEST_SIZE], struct err *err);
 
-/* Return true if this errno of a read has a cause other than the file (memory, descriptors, permission, ECANCELED): retry. */
+/* Return true if a read that failed with this errno can be retried, because the cause is not a damaged file (no memory, no
+ * descriptors, no permission, ECANCELED). */
 bool digest_error_is_transient(int code);
 
-/* Digests of whole files, read in parallel in pieces of 8 MiB. A file's digest is the digest of its pieces' digests in order,
- * each as 16 bytes, most significant first. If file i cannot be read, ret_hex[i] is "" and ret_code[i] the errno; otherwise
- * ret_code[i] is 0. threads 0: threads_available(). */
+/* Compute the digests of whole files, read in parallel in pieces of 8 MiB. The digest of a file is that of the concatenated
+ * digests of its pieces, each as 16 bytes, most significant first. If file i cannot be read, ret_hex[i] is "" and ret_code[i] the
+ * errno; otherwise ret_code[i] is 0. threads: number of threads; 0: threads_available(). */
 int digest_files(const char *const *paths, size_t n, int threads, char (*ret_hex)[DIGEST_SIZE], int *ret_code, struct err *err);
 
 #endif

@@ -5,16 +5,16 @@
 
 enum exit_code {
 	CODE_OK = 0,
-	CODE_FAILED = 1,    /* any failure that has no code of its own */
-	CODE_USAGE = 2,	    /* unknown option or missing argument */
-	CODE_CONFIG = 3,    /* the configuration has problems (each is printed) */
-	CODE_INPUT = 4,	    /* the input data were refused; the message says why */
-	CODE_MEMORY = 5,    /* the plan does not fit the memory limit */
-	CODE_DEVICE = 6,    /* the device does not exist or failed */
-	CODE_PEER = 7,	    /* a DICOM peer could not be reached or refused */
-	CODE_NOT_FOUND = 8, /* no such job, destination, protocol, file */
-	CODE_BUSY = 9,	    /* another node holds the spool or the port */
-	CODE_CANCELLED = 10,
+	CODE_FAILED = 1,     /* any failure that has no code of its own */
+	CODE_USAGE = 2,	     /* unknown option or missing argument */
+	CODE_CONFIG = 3,     /* the configuration has problems (each is printed) */
+	CODE_INPUT = 4,	     /* the input data were refused; the message says why */
+	CODE_MEMORY = 5,     /* the plan does not fit the memory limit */
+	CODE_DEVICE = 6,     /* the device does not exist or failed */
+	CODE_PEER = 7,	     /* a DICOM peer could not be reached, or refused the request */
+	CODE_NOT_FOUND = 8,  /* no such job, destination, protocol, file */
+	CODE_BUSY = 9,	     /* another process uses the spool or the port */
+	CODE_CANCELLED = 10, /* ended early: SIGINT (Ctrl-C), SIGTERM, or stopped by the node */
 };
 
 #endif

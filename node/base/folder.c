@@ -81,8 +81,8 @@ uint64_t folder_bytes(const char *path)
 	return bytes;
 }
 
-/* Sums, because readdir() has no order; each file's part is mixed well (Steele, Lea, Flood 2014: SplitMix64), so that one that
- * grows cannot make up for one that goes. */
+/* Scramble a number (Steele, Lea, Flood 2014: SplitMix64). The fingerprint is the sum of a scrambled number for each file: a sum,
+ * because the order of readdir() is undefined; scrambled, so that the growth of one file cannot cancel the removal of another. */
 static uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15;

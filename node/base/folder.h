@@ -12,17 +12,17 @@
 int folder_path(const char *spool, const char *what, int64_t job, char *ret_path, size_t size, struct err *err);
 /* Create the folder (mode 0700, synced to disk) if it does not exist. */
 int folder_make(const char *path, struct err *err);
-/* Remove the files in the folder. Succeed if there is no such folder. */
+/* Remove the files in the folder, but not the folder. Succeeds if the folder does not exist. */
 int folder_empty(const char *path, struct err *err);
-/* Remove the folder and the files in it. */
+/* Remove the folder and the files in it. Succeeds if the folder does not exist. */
 int folder_remove(const char *path, struct err *err);
-/* Return the disk space in bytes of all files in the folder and its sub-folders; 0 if there is no such folder. */
+/* Return the disk space used by all files in the folder and its sub-folders, bytes; 0 if the folder does not exist. */
 uint64_t folder_bytes(const char *path);
-/* Return a number that changes when a file in the folder is added, removed or grows; 0 if there is no such folder. It does not
- * depend on any clock. */
+/* Return a number that changes when a file in the folder is added, removed or grows; 0 if the folder does not exist. It is
+ * computed from inode numbers and sizes, so that changes of the system clock do not affect it. */
 uint64_t folder_fingerprint(const char *path);
 
-/* Return the last component of a path. For messages: folders may be named after patients, so a full path must not be logged. */
+/* Return the last component of a path, for messages. Do not log a full path: folders may be named after patients. */
 const char *file_name(const char *path);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "kernels/err.h"
 
-/* Write root to FOLDER/NAME. The reference to root is taken over. root NULL (out of memory while it was built) is ENOMEM. */
+/* Write root to FOLDER/NAME and release the caller's reference to root. ENOMEM: root is NULL, because building it failed. */
 int json_file_write(json_t *root, const char *folder, const char *name, struct err *err);
 
 #endif

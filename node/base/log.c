@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.c - write one line per event. A line is built in one buffer, cleaned of control characters and written with one call, so
- * that lines of several processes do not mix and no value can forge a line of its own.
+ * that lines of several processes do not mix and no value can forge a separate line.
  * On stderr: "2026-11-21T04:00:07.123Z info serve[4711] stored sop=1.2.3 bytes=42"; to syslog (RFC 3164, format of the C
  * library):
  * "<30>Nov 21 04:00:07 tomonode[4711]: serve stored sop=1.2.3 bytes=42".
  * If stderr is systemd's journal, a prefix such as "<6>" gives the line its priority (sd-daemon(3)), for `journalctl -p crit`.
  * If the reader of stderr (a pipe, a terminal, systemd's journal) or of syslog's socket stops reading, one line waits
- * PATIENCE_MS; later lines do not wait, are lost and counted ("log-lost") until it reads again. So the node's work never waits
- * for its log; syslog(3) would wait.
+ * PATIENCE_MS; later lines are dropped without waiting and counted ("log-lost") until it reads again. So the log never blocks the
+ * node; syslog(3) would block it.
  */
 #include "node/base/log.h"
 
@@ -35,11 +35,11 @@
 static struct {
 	enum log_target target;
 	int facility, max_priority;
-	bool journal; /* stderr leads to systemd's journal */
+	bool journal; /* stderr is connected to systemd's journal */
 	char who[32];
 } state = {LOG_TO_STDERR, LOG_DAEMON, LOG_INFO, false, "tomonode"};
 
-/* JOURNAL_STREAM names device and inode of the stream (systemd.exec(5)): stderr may have been turned elsewhere since. */
+/* JOURNAL_STREAM names device and inode of the stream (systemd.exec(5)): stderr may have been redirected since. */
 static bool stderr_is_journal(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -50,7 +50,7 @@ static bool stderr_is_journal(void)
 	       is.st_dev == device && is.st_ino == inode;
 }
 
-static atomic_ulong lost; /* lines that nobody took, since the last one that somebody did */
+static atomic_ulong lost; /* lines lost since the last line that was written */
 
 void log_start(enum log_target target, int facility, int max_priority, const char *who)
 {
@@ -121,7 +121,8 @@ static bool send_line(const char *line, size_t n, int patience_ms)
 	return rc == 0 || rc == -EMSGSIZE;
 }
 
-/* False: nobody takes it. A pipe or socket that is ready has room for a line, so that the write does not wait. */
+/* Write one line; false: the reader does not read. A pipe or socket that poll() reports as writable has room for a line, so that
+ * write() does not wait. */
 static bool write_line(const char *line, size_t n, int patience_ms)
 {
 	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -130,12 +131,12 @@ static bool write_line(const char *line, size_t n, int patience_ms)
 		return send_line(line, n, patience_ms);
 	if (poll(&p, 1, patience_ms) != 1 || !(p.revents & POLLOUT))
 		return false;
-	return write(STDERR_FILENO, line, n) >= 0 || errno != EAGAIN; /* with another error there is nobody to tell */
+	return write(STDERR_FILENO, line, n) >= 0 || errno != EAGAIN; /* other errors cannot be reported */
 }
 
 static const char *line_end(void)
 {
-	return state.target == LOG_TO_SYSLOG ? "" : "\n"; /* there a line is a message */
+	return state.target == LOG_TO_SYSLOG ? "" : "\n"; /* syslog: one message per line */
 }
 
 static void put_line(const char *line, size_t n)
@@ -180,7 +181,7 @@ void log_event(int priority, const char *event, const char *fmt, ...)
 
 /* ---- audit ---- */
 
-/* RFC 5424 6.2.4: printable ASCII, or a hyphen for nothing. */
+/* Write the host name for RFC 5424 6.2.4: printable ASCII, or a hyphen if there is none. */
 static void host_name(char ret[64])
 {
 	if (gethostname(ret, 64) < 0)
@@ -203,7 +204,7 @@ char *log_audit_frame(int facility, int severity, double when, const char *who, 
 	if (!gmtime_r(&seconds, &tm) || tm.tm_year < -1899 || tm.tm_year > 8099)
 		return NULL;
 	strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%S", &tm);
-	/* no structured data; a byte order mark says that the message is UTF-8 (RFC 5424 6.4) */
+	/* no structured data; the byte order mark marks the message as UTF-8 (RFC 5424 6.4) */
 	if (asprintf(&frame, "<%d>1 %s.%03dZ %s tomonode-%s %ld DICOM+RFC3881 - \xef\xbb\xbf%s", facility | severity, stamp,
 		     (int)(1000 * (when - floor(when))) % 1000, host, who, (long)getpid(), xml) < 0)
 		return NULL;
@@ -212,7 +213,7 @@ char *log_audit_frame(int facility, int severity, double when, const char *who, 
 
 int log_audit_send(const char *socket_path, const char *frame, size_t n)
 {
-	static atomic_int shared = -1; /* of all threads */
+	static atomic_int shared = -1; /* socket that all threads use */
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
 	int fd = atomic_load(&shared), none = -1, code;
 
@@ -224,9 +225,9 @@ int log_audit_send(const char *socket_path, const char *frame, size_t n)
 		return -errno;
 	if (fd != atomic_load(&shared) && !atomic_compare_exchange_strong(&shared, &none, fd)) {
 		close(fd);
-		fd = none; /* another thread's */
+		fd = none; /* use the socket that another thread opened meanwhile */
 	}
-	/* Not connected: a daemon that was started again is found by its name. */
+	/* The socket is not connected: sendto() finds a restarted daemon by its path. */
 	if (sendto(fd, frame, n, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to, sizeof(to)) >= 0)
 		return 0;
 	code = errno;

@@ -27,7 +27,7 @@ static void clear_bits_from(struct in6_addr *a, int bits)
 	}
 }
 
-/* What stands behind '%', of n characters, and of what; false: no zone of such an address. */
+/* Store the zone: the n characters after '%'. Returns false if they are not valid or the address cannot have a zone. */
 static bool parse_zone(const char *text, size_t n, struct network *net)
 {
 	if (!IN6_IS_ADDR_LINKLOCAL(&net->address) || n == 0 || n >= sizeof(net->zone))

@@ -16,23 +16,23 @@
 
 struct network {
 	struct in6_addr address;
-	int bits;		/* length of the prefix, 0..128 */
-	char zone[IF_NAMESIZE]; /* "": any */
+	int bits;		/* length of the prefix, 0..128; for IPv4 its own length plus 96 */
+	char zone[IF_NAMESIZE]; /* name of the interface for a link-local address; "": any interface */
 };
 
-/* "10.1.2.3", "10.1.0.0/16", "2001:db8::1", "2001:db8::/32", "fe80::1%eth0"; bits behind the prefix are ignored. Returns
- * false if the text is none of these. */
+/* Parse "10.1.2.3", "10.1.0.0/16", "2001:db8::1", "2001:db8::/32" or "fe80::1%eth0". Address bits after the prefix are ignored.
+ * Returns false if the text has another form. */
 bool network_parse(const char *text, struct network *ret_network);
 /* Return true if the network contains the address; only `address` and `zone` of the second argument are used. A network with a
  * zone contains only addresses of that zone. */
 bool network_contains(const struct network *n, const struct network *address);
 
-/* Convert a socket address; false: neither IPv4 nor IPv6. */
+/* Extract the IP address of a socket address; false: neither IPv4 nor IPv6. */
 bool network_address(const struct sockaddr *from, struct in6_addr *ret_address);
 /* Print an address in its usual notation: an IPv4 address as a.b.c.d. */
 void network_print(const struct in6_addr *address, char *ret_text, size_t size);
-/* Return what identifies one sender: the IPv4 address, or the /64 prefix of an IPv6 address, within which a host may change its
- * address at any time. */
+/* Return the address by which limits for a sender are counted: the IPv4 address, or the /64 prefix of an IPv6 address, because an
+ * IPv6 host may change the last 64 bits at any time. */
 struct in6_addr network_client_prefix(const struct in6_addr *address);
 
 #endif

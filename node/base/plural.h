@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plural s after a number, "1 slice", "2 slices": printf("%d slice%s", n, plural(n)). */
+/* Return the plural ending for a number: printf("%d slice%s", n, plural(n)) prints "1 slice" or "2 slices". */
 #ifndef TOMONODE_NODE_PLURAL_H
 #define TOMONODE_NODE_PLURAL_H
 

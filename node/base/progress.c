@@ -19,7 +19,7 @@ static volatile sig_atomic_t interrupted;
 static void on_signal(int number)
 {
 	interrupted = 1;
-	signal(number, SIG_DFL); /* the second one is final */
+	signal(number, SIG_DFL); /* a second signal ends the process */
 }
 
 /* Draw a stage (fraction 0..1). */

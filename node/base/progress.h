@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A progress bar on stderr for commands that a person waits for; draws nothing if stderr is no terminal.
+/* A progress bar on stderr for interactive commands; nothing is drawn if stderr is not a terminal.
  *
  * One line, redrawn at most ten times a second: "reconstruct  [######------]  52 %  0:03". The first SIGINT (Ctrl-C) or SIGTERM
  * sets a flag that the monitor's cancelled() returns; the second one ends the process.
@@ -12,16 +12,16 @@
 #include "recon/core/monitor.h"
 
 struct progress {
-	bool terminal; /* stderr is a terminal and drawing is on */
-	bool drawn;    /* the bar is on the screen and must be cleared */
-	int width;     /* columns */
-	double begun;  /* s, start of the stage */
-	double last;   /* s, time of the last drawing */
-	char stage[32];
+	bool terminal;		/* stderr is a terminal and drawing is on */
+	bool drawn;		/* the bar is on the screen and must be cleared */
+	int width;		/* columns */
+	double begun;		/* s, start of the stage */
+	double last;		/* s, time of the last drawing */
+	char stage[32];		/* name of the current stage */
 	struct monitor monitor; /* pass &p->monitor to the computation */
 };
 
-/* Install the signal handlers. draw false (--json, --quiet): draw no bar; cancelling still works. */
+/* Initialise *p and install the signal handlers. draw false (for --json, --quiet): draw no bar, but allow cancelling. */
 void progress_start(struct progress *p, bool draw);
 /* Clear the line and restore the signal handlers. */
 void progress_stop(struct progress *p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stages of a reconstruction in their order, as the journal, `show` and `recon` name them (beside "total"). */
+/* The stages of a reconstruction in their order. Journal, `show` and `recon` use these names for times, in addition to "total".
+ */
 #ifndef TOMONODE_NODE_STAGE_NAMES_H
 #define TOMONODE_NODE_STAGE_NAMES_H
 

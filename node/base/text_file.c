@@ -24,7 +24,8 @@ int text_file_read(const char *path, size_t most, const char *what, char **ret_t
 		if (ferror(f))
 			rc = err_set(err, EIO, "cannot read %s: %s", path, strerror(errno));
 		else if (n > most)
-			rc = err_set(err, EBADMSG, "%s has more than %zu bytes: this is no %s", path, most, what);
+			rc = err_set(err, EBADMSG, "%s has more than %zu bytes, the limit for this type of file (%s)", path, most,
+				     what);
 	}
 	if (f)
 		fclose(f);

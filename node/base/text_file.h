@@ -7,8 +7,8 @@
 
 #include "kernels/err.h"
 
-/* Read the whole file. The text is followed by a NUL and may contain others; the caller frees it. what: name of the kind of file
- * for messages, "Interfile header". EBADMSG: larger than `most` bytes; otherwise the errno of open or read. */
+/* Read the whole file and append a NUL. The file itself may contain NULs. The caller frees *ret_text. what: type of the file for
+ * messages, "Interfile header". EBADMSG: larger than `most` bytes; other errors: the errno of open or read. */
 int text_file_read(const char *path, size_t most, const char *what, char **ret_text, size_t *ret_size, struct err *err);
 
 #endif

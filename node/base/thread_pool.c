@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* thread_pool.c - threads that execute the parts of a loop.
  *
- * - A thread takes a part under the lock; parts are large (milliseconds), so that the cost of the lock does not matter.
- * - `next` is the next part to take, `left` the number of unfinished parts: the loop is finished when left is 0.
+ * - A thread locks the pool to get its next part. Parts are large (milliseconds), so that the cost of the lock does not matter.
+ * - `next` is the next part to execute, `left` the number of unfinished parts: the loop is finished when left is 0.
  */
 #include "node/base/thread_pool.h"
 
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define THREADS_MAX 16 /* of a pool */
+#define THREADS_MAX 16 /* maximum number of threads in a pool */
 #define CORES_MAX 1024
 
 struct thread_pool {
 	pthread_t threads[THREADS_MAX];
-	int n; /* started; the caller is one more */
+	int n; /* started threads, without the caller's */
 	pthread_mutex_t lock;
 	pthread_cond_t work_there, work_done;
 	void (*work)(void *ctx, size_t part);
@@ -27,7 +27,7 @@ struct thread_pool {
 	bool stop;
 };
 
-/* Under the lock: parts as long as there are any. */
+/* Execute parts until none is left. The caller holds the lock; it is released while a part is executed. */
 static void run_parts(struct thread_pool *p)
 {
 	while (p->next < p->parts) {
@@ -122,6 +122,6 @@ int threads_available(void)
 		return (int)n;
 	if (sched_getaffinity(0, sizeof(cores), &cores) == 0 && CPU_COUNT(&cores) > 0)
 		return CPU_COUNT(&cores);
-	n = sysconf(_SC_NPROCESSORS_ONLN); /* more than 1024 of them */
+	n = sysconf(_SC_NPROCESSORS_ONLN); /* the machine has more than CORES_MAX cores */
 	return n < 1 ? 1 : n > CORES_MAX ? CORES_MAX : (int)n;
 }

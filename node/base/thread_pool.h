@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool of threads: each call of thread_pool_run() splits one loop into parts and runs them in parallel. */
+/* A pool of threads that execute the iterations of a loop in parallel. */
 #ifndef TOMONODE_NODE_THREAD_POOL_H
 #define TOMONODE_NODE_THREAD_POOL_H
 
@@ -13,7 +13,9 @@ int threads_available(void);
 
 struct thread_pool;
 
-/* threads 0: threads_available(), at most 16. If the system refuses a thread, the pool has fewer. */
+/* Create a pool. threads: their number, at most 16; 0: threads_available(). If some threads cannot be started, the pool has
+ * fewer.
+ */
 int thread_pool_create(int threads, struct thread_pool **ret_pool, struct err *err);
 struct thread_pool *thread_pool_free(struct thread_pool *p); /* takes NULL, returns NULL */
 int thread_pool_size(const struct thread_pool *p);	     /* number of threads, the caller's included */

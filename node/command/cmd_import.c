@@ -100,7 +100,7 @@ static int parse_option(struct options *o, int id, struct sinogram_import *conf,
 static int picture_among(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		if (argv[i][0] != '-' && picture_named(argv[i]))
+		if (argv[i][0] != '-' && picture_has_extension(argv[i]))
 			return i;
 	return 0;
 }

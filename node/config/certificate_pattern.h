@@ -8,10 +8,11 @@
 
 #define CERTIFICATE_DIGITS 64 /* digits of a SHA-256 fingerprint */
 
-/* Return true if the pattern is valid. A name is always valid. */
+/* Return true if the pattern is valid: a complete fingerprint, or any name. */
 bool certificate_pattern_ok(const char *pattern);
+/* Return true if the pattern begins with "sha256:". */
 bool certificate_pattern_is_fingerprint(const char *pattern);
-/* Return the digits in lower case without colons; false: the pattern is not a valid fingerprint. */
+/* Write the digits of a fingerprint in lower case without colons; false: the pattern is not a valid fingerprint. */
 bool certificate_pattern_digits(const char *pattern, char ret_digits[CERTIFICATE_DIGITS + 1]);
 
 #endif

@@ -317,9 +317,10 @@ int config_set(struct protocol_conf *p, const char *assignment, struct err *err)
 	key = config_key_find(section, name);
 	other = key ? NULL : config_section_with(section, name);
 	if (other)
-		return err_set(err, EINVAL,
-			       "key '%s': only protocols of kind %s have it, and '%s' is of kind %s; allowed: its own keys", name,
-			       kind_with(other)->name, p->name, kind_with(section)->name);
+		return err_set(
+			err, EINVAL,
+			"key '%s': only protocols of kind %s have it, and '%s' is of kind %s; allowed: keys of its own kind",
+			name, kind_with(other)->name, p->name, kind_with(section)->name);
 	if (!key || !strcmp(name, "name") || !strcmp(name, "kind")) {
 		const char *near = key ? NULL : config_key_nearest(section, name);
 		size_t n = 0;

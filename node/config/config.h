@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration as plain structures, checked and complete.
+/* Load the configuration into C structures; all values are checked, missing ones have their defaults.
  *
- * The embedded defaults (conf/defaults.conf, compiled in) are read first, then the file given with -c: its scalars replace
- * scalars; its protocols, profiles and scanners are added by name; its list of listeners, peers, destinations or routes replaces
- * the embedded list. An entry with the name of an embedded one starts from the values of that one, so that a single key can be
- * changed. Every problem is reported with file:line and the allowed values. Owned by the caller, immutable after loading.
+ * The embedded defaults (conf/defaults.conf, compiled in) are read first, then the file given with -c: each key of its `node` and
+ * `status` replaces the default of that key; its protocols, profiles and scanners are added; its list of listeners, peers,
+ * destinations or routes replaces the embedded list. An entry with the name of an embedded entry inherits the values of that
+ * entry, so that a single key can be changed. Every problem is reported with file:line and the allowed values. The caller owns a
+ * loaded configuration; it is not changed after loading.
  */
 #ifndef TOMONODE_NODE_CONFIG_H
 #define TOMONODE_NODE_CONFIG_H
@@ -27,13 +28,13 @@ struct node_conf {
 	char aet[CONFIG_AET_SIZE]; /* AE title of the node */
 	char bind[64];		   /* address to listen on; "127.0.0.1" by default */
 	int port;
-	bool plain;	  /* listen on bind and port without TLS */
-	char spool[256];  /* folder: instances, journal, outbox */
-	char device[160]; /* see node/base/device_names.h */
-	int max_pdu;
+	bool plain;			 /* listen on bind and port without TLS */
+	char spool[256];		 /* folder of all data: received instances, journal, results */
+	char device[160];		 /* see node/base/device_names.h */
+	int max_pdu;			 /* largest PDU to receive, bytes */
 	int acse_timeout, dimse_timeout; /* s */
-	int max_associations;		 /* simultaneous associations, one process each; more are rejected (transient) */
-	/* Defaults for listeners and destinations without values of their own: files in PEM, "" none. */
+	int max_associations; /* simultaneous associations, one process each; further requests are rejected as transient */
+	/* TLS files (PEM) for listeners and destinations that configure none; "": none. */
 	char tls_certificate[CONFIG_PATH_SIZE], tls_key[CONFIG_PATH_SIZE], tls_authorities[CONFIG_PATH_SIZE],
 		tls_crl[CONFIG_PATH_SIZE];
 	/* Limits for each peer; see node/receive/limits.h. */
@@ -47,8 +48,9 @@ struct node_conf {
 	bool check_called;	 /* reject associations to another AE title */
 	bool require_known_peer; /* accept configured peers only; off by default only if bind is a loopback address */
 	bool log_syslog;	 /* log to syslog; else to stderr */
-	enum audit_target audit; /* destination of the audit trail */
-	int audit_facility;	 /* syslog(3) value */
+	enum audit_target audit; /* destination of the audit messages */
+
+	int audit_facility; /* syslog(3) facility */
 	char audit_socket[108], audit_file[256], audit_site[65];
 	int log_facility, log_level; /* syslog(3) values */
 	int retention_days;	     /* days until delivered cases are removed; 0: never */
@@ -63,14 +65,14 @@ struct node_conf {
 };
 
 #define LISTENERS_MAX 16
-struct listener_conf { /* a port in addition to the node's own */
+struct listener_conf { /* a port to listen on in addition to node.port */
 	char name[CONFIG_NAME_SIZE];
-	char bind[64]; /* "": the node's */
+	char bind[64]; /* "": node.bind */
 	int port;
 	bool tls;
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "": the node's */
 	char crl[CONFIG_PATH_SIZE]; /* revoked certificates of the authorities; "": the node's, together with its authorities */
-	bool client_certificate;    /* the caller must present a certificate */
+	bool client_certificate;    /* refuse peers that present no trusted certificate */
 };
 
 struct peer_conf { /* a system that may send to the node */
@@ -88,19 +90,20 @@ struct destination_conf {
 	char host[64];
 	int port;
 	int connect_timeout, acse_timeout, dimse_timeout; /* s */
-	double retry_first, retry_cap;			  /* pause between attempts, exponential from first to cap, s */
+	double retry_first, retry_cap; /* wait between attempts: retry_first, doubled each time, at most retry_cap, s */
 	bool tls;
 	char certificate[CONFIG_PATH_SIZE], key[CONFIG_PATH_SIZE], authorities[CONFIG_PATH_SIZE]; /* "": the node's */
 	char crl[CONFIG_PATH_SIZE]; /* revoked certificates of the authorities; "": the node's, together with its authorities */
-	bool verify_name;	    /* check that its certificate is for tls_name */
-	char tls_name[64];	    /* "": host */
+	bool verify_name;	    /* check that the certificate contains tls_name */
+	char tls_name[64];	    /* name that the certificate must contain; "": host */
 	int retry_limit;	    /* transient failures until the job becomes a dead letter; 0: no limit */
-	double alarm_after;	    /* duration of failures until an alarm, s; 0: never */
-	int alarm_rejections;	    /* permanently rejected associations until an alarm; 0: never */
+	double alarm_after;	    /* time of continuous transient failures until an alarm is logged, s; 0: never */
+	int alarm_rejections;	    /* failures in a row, the last a permanent rejection, until an alarm is logged; 0: never */
 	char fallback[CONFIG_NAME_SIZE]; /* destination that receives the result if this one fails; "": none */
-	double fallback_after; /* duration of failures until the fallback is used, s; 0: only after a permanent refusal */
-	bool commitment;       /* request storage commitment; the members below belong to it */
-	char commitment_aet[CONFIG_AET_SIZE]; /* peer that receives the request; "", "", 0: the destination itself */
+	double fallback_after;		 /* time of failures until the fallback is used, s; 0: only after a permanent refusal */
+	bool commitment;		 /* request storage commitment; the members below belong to it */
+	char commitment_aet[CONFIG_AET_SIZE]; /* AE title, host and port that the request is sent to; "", "", 0: those of the
+						 destination */
 	char commitment_host[64];
 	int commitment_port;
 	int commitment_wait;	   /* time the association stays open for the report, s */
@@ -110,7 +113,7 @@ struct destination_conf {
 
 enum status_actions { STATUS_ACTIONS_LOOPBACK, STATUS_ACTIONS_ALWAYS, STATUS_ACTIONS_NEVER };
 
-struct status_conf { /* the status page */
+struct status_conf { /* the status page (HTML served by the node) */
 	bool enabled;
 	char bind[64]; /* "127.0.0.1" by default */
 	int port;
@@ -121,9 +124,9 @@ struct status_conf { /* the status page */
 };
 
 #define ROUTE_DESTINATIONS_MAX 8
-struct route_conf { /* the first matching route is used */
+struct route_conf { /* assigns cases to a protocol and to destinations; the first matching route is used */
 	char name[CONFIG_NAME_SIZE];
-	char kind[KIND_NAME_SIZE];
+	char kind[KIND_NAME_SIZE];     /* name of its kind of case */
 	char calling[CONFIG_AET_SIZE]; /* "" any */
 	char protocol[CONFIG_NAME_SIZE];
 	char destination[ROUTE_DESTINATIONS_MAX][CONFIG_NAME_SIZE];
@@ -137,60 +140,61 @@ enum compression { COMPRESSION_NONE, COMPRESSION_JPEGLS }; /* lossless JPEG-LS *
 struct protocol_conf {
 	char name[CONFIG_NAME_SIZE];
 	enum case_kind kind;
-#define X(constant, name) struct name##_protocol name; /* only the member of its kind is used */
+#define X(constant, name) struct name##_protocol name; /* only the member for `kind` is used */
 	KINDS(X)
 #undef X
 	double mu_water; /* parallel beams: attenuation of water for Hounsfield units, 1/mm; 0: no Hounsfield units */
-	/* for tomosynthesis, up to compression: */
-	double stored_step, stored_offset; /* 1/mm: attenuation = offset + stored value * step, the same for every exam */
-	double slab_thickness;		   /* mm; 0: write no slabs */
-	double slab_step;		   /* mm; 0: thickness / 2 */
+	/* Only for tomosynthesis, up to `synthetic`: */
+	double stored_step, stored_offset; /* attenuation = offset + stored value * step, 1/mm; the same for every exam */
+	double slab_thickness;		   /* thickness of slabs (several slices combined), mm; 0: write no slabs */
+	double slab_step;		   /* distance between slabs, mm; 0: slab_thickness / 2 */
 	enum slab_mode slab_mode;
-	bool synthetic; /* write a synthetic 2-D view as a further object */
+	bool synthetic; /* write a 2-D view computed from the slices as an additional object */
 	enum compression compression;
 	char description[128]; /* written to SeriesDescription */
 };
 
+/* Source of I0, the stored value of the unattenuated beam; see docs/configuration.md. */
 enum i0_mode { I0_FIXED = 1, I0_HEADER_MAX, I0_PERCENTILE, I0_FLATFIELD };
 
-struct profile_conf { /* geometry of one system; never guessed */
+struct profile_conf { /* geometry of a tomosynthesis system */
 	char name[CONFIG_NAME_SIZE];
 	char manufacturer[64], model[64], serial[64]; /* case-insensitive, with * and ?; "" matches any */
-	double axis_height, source_axis;	      /* mm */
+	double axis_height, source_axis;	      /* rotation axis above the detector plane; source to axis; mm */
 	double support;				      /* top of the breast support above the detector, mm */
-	double source_x;			      /* mm */
-	double pitch;				      /* mm; checked against (0018,1164) */
-	uint32_t angle_tag;			      /* single-frame series: 0x00181510 or 0x00181531 */
-	int angle_sign;				      /* +1 or -1: stored angle times this is positive toward +y */
-	double angle_offset;			      /* degrees, added after the sign */
-	double sid_tolerance;			      /* largest difference of (0018,1110) from axis_height + source_axis, mm */
+	double source_x;			      /* position of the source along x, mm */
+	double pitch;				      /* size of a detector bin, mm; checked against (0018,1164) */
+	uint32_t angle_tag;   /* attribute with the projection's angle in single-frame series: 0x00181510 or 0x00181531 */
+	int angle_sign;	      /* +1 or -1: factor that makes the stored angle positive toward +y */
+	double angle_offset;  /* degrees, added after the sign */
+	double sid_tolerance; /* largest difference of (0018,1110) from axis_height + source_axis, mm */
 	enum i0_mode i0_mode;
-	double i0;		    /* FIXED: value; PERCENTILE: in percent */
-	double offset;		    /* detector offset, stored values */
-	char flatfield[256];	    /* DICOM file, for FLATFIELD */
+	double i0;		    /* I0_FIXED: stored value; I0_PERCENTILE: percentile, percent */
+	double offset;		    /* stored value without radiation */
+	char flatfield[256];	    /* path of the DICOM file for I0_FLATFIELD */
 	bool scale_by_exposure;	    /* scale I0 by each projection's exposure */
-	double log_zero, log_scale; /* for (0028,1040) LOG data */
-	double floor;		    /* fraction of I0 */
+	double log_zero, log_scale; /* for logarithmic data: line integral = (log_zero - stored value) * log_scale */
+	double floor;		    /* fraction of I0 to which lower intensities are raised before the logarithm */
 	char chest_wall[8]; /* for single-frame objects without (0020,0020): image edge at the chest wall, "left" or "right"; "":
 			       refuse them */
 };
 
-struct scanner_conf { /* a PET scanner and its sinograms; values in the data take precedence */
+struct scanner_conf { /* geometry of a PET scanner and its sinograms; values in the data take precedence */
 	char name[CONFIG_NAME_SIZE];
 	char manufacturer[64], model[64], serial[64]; /* as in struct profile_conf */
 	struct pet_scanner scanner;
-	int n_radial, n_angles;
-	int span;	     /* see michelogram_segments() */
-	int max_difference;  /* largest ring difference */
-	double angle_offset; /* degrees */
-	bool arc_corrected;  /* radial bins have equal distances of scanner.bin */
-	double calibration;  /* (Bq/ml) per (count per second and mm of ray); 0: unknown */
+	int n_radial, n_angles; /* numbers of radial bins and of angles of a sinogram */
+	int span;		/* number of ring differences in a segment, see michelogram_segments() */
+	int max_difference;	/* largest ring difference */
+	double angle_offset;	/* degrees */
+	bool arc_corrected;	/* true: radial bins are equidistant by scanner.bin; false: they follow the detectors */
+	double calibration;	/* (Bq/ml) per (count per second and mm of ray); 0: unknown */
 };
 
 struct config {
-	char path[512]; /* "": only the embedded defaults */
+	char path[512]; /* file that was read; "": only the embedded defaults */
 	struct node_conf node;
-	struct listener_conf *listeners; /* see config_listeners() */
+	struct listener_conf *listeners; /* as configured; config_listeners() completes them */
 	size_t n_listeners;
 	struct peer_conf *peers;
 	size_t n_peers;
@@ -211,42 +215,44 @@ struct config {
  * report may be NULL. Any problem: EINVAL, *ret_config is unchanged, and err has the first problem and their number. */
 int config_load(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
 		struct err *err);
-/* The same for a file, and return its checked text with all includes inserted; the caller frees it. */
+/* Load a file like config_load(), and return its checked text with all includes inserted; the caller frees *ret_text. */
 int config_load_text(const char *path, void (*report)(void *ctx, const char *problem), void *ctx, struct config **ret_config,
 		     char **ret_text, struct err *err);
-/* The same for text in memory, for fuzzing and tests; name: file name for messages. */
+/* Load text in memory like config_load(), for fuzzing and tests; name: file name for messages. */
 int config_parse(const char *bytes, const char *name, void (*report)(void *ctx, const char *problem), void *ctx,
 		 struct config **ret_config, struct err *err);
 struct config *config_free(struct config *c);
 /* Report settings that are allowed but risky, such as "anybody may send from the network": one call for each warning. */
 void config_warn(const struct config *c, void (*report)(void *ctx, const char *warning), void *ctx);
 
-/* Write all ports of the node, its own (unless disabled) and the others, with values inherited from the node. Returns their
- * number. */
+/* List all ports to listen on: node.port (unless node.plain is false) and the entries of `listeners`, with empty values replaced
+ * by those of the node. Returns their number. */
 size_t config_listeners(const struct config *c, struct listener_conf ret_list[LISTENERS_MAX]);
 
 const struct protocol_conf *config_protocol(const struct config *c, const char *name);	     /* NULL: none */
 const struct destination_conf *config_destination(const struct config *c, const char *name); /* NULL: none */
+/* Return the first route for a kind of case and a calling AE title; NULL: none. */
 const struct route_conf *config_route(const struct config *c, const char *kind, const char *calling);
 /* Return the most specific matching profile; NULL: none, and the case is held for this reason. */
 const struct profile_conf *config_profile(const struct config *c, const char *manufacturer, const char *model,
 					  const char *serial);
-/* The same for PET scanners; NULL: none, which is valid if the data contain all values. */
+/* Return the most specific matching scanner; NULL: none, which is valid if the data contain all values. */
 const struct scanner_conf *config_scanner(const struct config *c, const char *manufacturer, const char *model,
 					  const char *serial);
 const struct scanner_conf *config_scanner_named(const struct config *c, const char *name); /* NULL: none */
 
 bool config_status_may_act(const struct config *c); /* true: the status page offers retry and cancel */
 
-/* Match a text with a pattern of * and ?, ignoring case. */
+/* Return true if the text matches the pattern: * matches any letters, ? one letter; case is ignored. */
 bool config_matches(const char *pattern, const char *text);
 
-/* Change a protocol by "key=value", with the keys of its kind and the units and ranges of the file. */
+/* Set one value of a protocol from "key=value". Keys, units and ranges are those of the configuration file. */
 int config_set(struct protocol_conf *p, const char *assignment, struct err *err);
 /* Describe a protocol as "algorithm=osem iterations=1 ..." in a fixed order, for logs, provenance and the computation of UIDs.
- * config_set() accepts each word. Values that do not affect pixels are omitted: name, description, compression, and a profile's
- * patterns. At most 800 characters. */
+ * config_set() accepts each word. Values that do not affect pixels are omitted: name, description and compression. At most 800
+ * characters. */
 void config_describe_protocol(const struct protocol_conf *p, char *ret_text, size_t size);
+/* Describe a profile in the same form, without name and patterns. */
 void config_describe_profile(const struct profile_conf *p, char *ret_text, size_t size);
 
 #endif

@@ -73,11 +73,10 @@ static void finish_node(struct config_reader *r)
 	if (!r->refusals_given)
 		node->peer_refusals = loopback_alone(r->config) ? 0 : REFUSALS;
 	if (node->peer_bytes > 0 && (double)node->peer_bytes < SLOWEST * node->peer_window)
-		config_problem(
-			r, r->text->files[0], 1,
-			"key 'peer_bytes' of node: %llu; allowed: at least %.0f in each second of peer_window (%g s), so that "
-			"a sender that is slowed down does not give up",
-			(unsigned long long)node->peer_bytes, SLOWEST, node->peer_window);
+		config_problem(r, r->text->files[0], 1,
+			       "key 'peer_bytes' of node: %llu; allowed: at least %.0f in each second of peer_window (%g s); at "
+			       "a lower rate senders would time out",
+			       (unsigned long long)node->peer_bytes, SLOWEST, node->peer_window);
 	if (!node->spool[0]) {
 		if (standard_spool(spool, sizeof(spool)) < 0)
 			config_problem(r, r->text->files[0], 1,
@@ -128,7 +127,7 @@ static void unknown_name(struct config_reader *r, struct config_place place, con
 	char names[400];
 
 	join_names(r->config, name, names, sizeof(names));
-	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" is not there%s%s%s; allowed: %s", key, what, of,
+	config_problem(r, place.file, place.line, "key '%s' of %s '%s': \"%s\" does not exist%s%s%s; allowed: %s", key, what, of,
 		       wanted, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", names);
 }
 
@@ -207,8 +206,8 @@ static void finish_listeners(struct config_reader *r)
 
 	if (c->n_listeners + own == 0)
 		config_problem(r, r->text->files[0], 1,
-			       "key 'plain' of node: false; allowed: with no entry in `listeners` only true, or nothing would be "
-			       "listened on");
+			       "key 'plain' of node: false; allowed: only true while `listeners` is empty, because the node "
+			       "would listen on no port");
 	if (c->n_listeners + own > LISTENERS_MAX) {
 		config_problem(r, places[0].file, places[0].line, "section 'listeners': %zu entries; allowed: at most %zu",
 			       c->n_listeners, LISTENERS_MAX - own);
@@ -222,7 +221,7 @@ static void finish_listeners(struct config_reader *r)
 		for (size_t k = 0; k < i; k++)
 			if (l->port == list[k].port && l->port != 0 && !strcmp(l->bind, list[k].bind))
 				config_problem(r, place.file, place.line,
-					       "key 'port' of listener '%s': %d; allowed: another one than '%s' has", l->name,
+					       "key 'port' of listener '%s': %d; allowed: a port that '%s' does not use", l->name,
 					       l->port, list[k].name);
 		if (l->tls && !l->certificate[0])
 			config_problem(r, place.file, place.line,
@@ -271,7 +270,8 @@ static void finish_tls(struct config_reader *r, const struct destination_conf *d
 			       d->name);
 	if (d->key[0] && !d->certificate[0])
 		config_problem(r, place.file, place.line,
-			       "key 'certificate' of destination '%s': \"\"; allowed: with a key an absolute path", d->name);
+			       "key 'certificate' of destination '%s': \"\"; allowed: an absolute path, because `key` is set",
+			       d->name);
 }
 
 static void finish_destinations(struct config_reader *r)
@@ -297,11 +297,10 @@ static void finish_protocols(struct config_reader *r)
 		struct config_place place = r->places[SECTION_PROTOCOLS][i];
 
 		if (p->slab_thickness > 0 && p->slab_step > p->slab_thickness)
-			config_problem(
-				r, place.file, place.line,
-				"key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm: no slice may "
-				"fall between slabs",
-				p->name, p->slab_step, p->slab_thickness);
+			config_problem(r, place.file, place.line,
+				       "key 'slab_step' of protocol '%s': %g; allowed: at most slab_thickness, %g mm, so that "
+				       "each slice is in a slab",
+				       p->name, p->slab_step, p->slab_thickness);
 	}
 }
 
@@ -349,8 +348,8 @@ static void finish_scanners(struct config_reader *r)
 				       s->max_difference, s->scanner.rings);
 		if (s->arc_corrected && (s->n_radial / 2) * s->scanner.bin > reach)
 			config_problem(r, place.file, place.line,
-				       "key 'radial' of scanner '%s': %d bins of %g mm; allowed: what lies within radius + "
-				       "interaction_depth, %g mm",
+				       "key 'radial' of scanner '%s': %d bins of %g mm; allowed: bins within radius + "
+				       "interaction_depth, %g mm, of the axis",
 				       s->name, s->n_radial, s->scanner.bin, reach);
 		if (!s->arc_corrected && s->n_radial > s->scanner.detectors)
 			config_problem(r, place.file, place.line,
@@ -365,8 +364,8 @@ static void finish_status(struct config_reader *r)
 	const struct config *c = r->config;
 
 	if (c->status.enabled && c->status.port > 0 && c->status.port == c->node.port)
-		config_problem(r, r->text->files[0], 1,
-			       "key 'port' of status: %d, which is the port for DICOM; allowed: another one", c->status.port);
+		config_problem(r, r->text->files[0], 1, "key 'port' of status: %d, which is a DICOM port; allowed: another port",
+			       c->status.port);
 }
 
 bool config_status_may_act(const struct config *c)

@@ -375,8 +375,9 @@ static void read_list(struct config_reader *r, const config_setting_t *list, siz
 		if (at < n && places[at].file &&
 		    !(section->merged && at < n_old && places[at].file == r->places[index][at].file &&
 		      places[at].line == r->places[index][at].line)) {
-			config_problem(r, place.file, place.line, "%s: this name is taken at %s:%d; allowed: each name once", of,
-				       places[at].file, places[at].line);
+			config_problem(r, place.file, place.line,
+				       "%s: this name is already used at %s:%d; allowed: each name once", of, places[at].file,
+				       places[at].line);
 			continue;
 		}
 		own = read_kind(r, group, of, section, base < n_old ? old + base * section->entry_size : NULL);

@@ -11,7 +11,7 @@
 static void print_default(FILE *to, const struct config_key *key)
 {
 	if (!key->fallback)
-		fputs("must be given", to);
+		fputs("required", to);
 	else if (key->flags & KEY_COMPUTED)
 		fputs("see meaning", to);
 	else if (!key->fallback[0])

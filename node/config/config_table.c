@@ -64,7 +64,8 @@ static const struct key_choice status_actions[] = {
 	{"loopback", STATUS_ACTIONS_LOOPBACK}, {"always", STATUS_ACTIONS_ALWAYS}, {"never", STATUS_ACTIONS_NEVER}, {NULL, 0}};
 
 static const struct config_key node_keys[] = {
-	{"aet", AS_AET(node_conf, aet), .fallback = "TOMONODE", .meaning = "own AE title, the one that modalities call"},
+	{"aet", AS_AET(node_conf, aet), .fallback = "TOMONODE",
+	 .meaning = "AE title of the node, which modalities use as called AE title"},
 	{"bind", AS_ADDRESS(node_conf, bind), .fallback = "127.0.0.1",
 	 .meaning = "address to listen on; `0.0.0.0` or `::`: all network interfaces"},
 	{"port", AS_INT(node_conf, port, 1, 65535), .zero = "any free port (printed in the log)", .fallback = "11112",

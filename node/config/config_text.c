@@ -79,7 +79,7 @@ static int scan_line(struct scan *s, const char *line, size_t n, const char *fil
 				       number);
 		} else if (c == '{' || c == '(' || c == '[') {
 			if (s->nesting >= CONFIG_NESTING_MAX)
-				return err_set(err, EINVAL, "%s:%d: more than %d levels of { ( [ within each other", file, number,
+				return err_set(err, EINVAL, "%s:%d: more than %d levels of nested { ( [", file, number,
 					       CONFIG_NESTING_MAX);
 			s->nesting++;
 		} else if (c == '}' || c == ')' || c == ']') {
@@ -139,7 +139,7 @@ static int parse_include(const char *line, size_t n, const char *file, int numbe
 			length++;
 	}
 	if (length == 0 || length >= size || i + length >= n)
-		return err_set(err, EINVAL, "%s:%d: broken include; allowed: @include \"FILE\" with 1 to %zu characters", file,
+		return err_set(err, EINVAL, "%s:%d: invalid @include; allowed: @include \"FILE\" with 1 to %zu characters", file,
 			       number, size - 1);
 	memcpy(ret_name, line + i, length);
 	ret_name[length] = '\0';
@@ -159,7 +159,7 @@ static int include(struct scan *s, const char *name, const char *from, int numbe
 	if (!s->includes)
 		return err_set(err, EINVAL, "%s:%d: @include is allowed in files only", from, number);
 	if (depth >= CONFIG_INCLUDE_MAX)
-		return err_set(err, EINVAL, "%s:%d: @include \"%s\": more than %d files within each other", from, number, name,
+		return err_set(err, EINVAL, "%s:%d: @include \"%s\": more than %d levels of nested includes", from, number, name,
 			       CONFIG_INCLUDE_MAX);
 	if ((size_t)snprintf(path, sizeof(path), "%.*s%s", folder, from, name) >= sizeof(path))
 		return err_set(err, EINVAL, "%s:%d: @include \"%s\": the path is too long", from, number, name);
@@ -193,7 +193,7 @@ static int append_text(struct scan *s, const char *bytes, size_t size, const cha
 		at += n + 1;
 		number++;
 		if (memchr(line, '\0', n))
-			return err_set(err, EINVAL, "%s:%d: a zero byte: this is no text", name, number);
+			return err_set(err, EINVAL, "%s:%d: contains a byte 0: not a text file", name, number);
 		rc = s->in == IN_CODE ? parse_include(line, n, name, number, included, sizeof(included), err) : 0;
 		if (rc > 0)
 			rc = include(s, included, name, number, depth, err);

@@ -408,7 +408,7 @@ void config_value_allowed(const struct config_key *key, char *ret_text, size_t s
 			 key->size - 1, empty);
 		break;
 	case KEY_ADDRESS:
-		snprintf(ret_text, size, "text, an IPv4 or IPv6 address in figures%s", empty);
+		snprintf(ret_text, size, "text, a numeric IPv4 or IPv6 address%s", empty);
 		break;
 	case KEY_TEXT:
 		snprintf(ret_text, size, "text of at most %s printable ASCII characters, no backslash%s", hi, empty);

@@ -86,7 +86,5 @@ int kind_check(const struct kind *kind, struct err *err)
 {
 	const char *slot = empty_slot(kind);
 
-	return slot ? err_set(err, EINVAL, "kind '%s': slot '%s' is empty, or holds what cannot be", kind->name ? kind->name : "",
-			      slot)
-		    : 0;
+	return slot ? err_set(err, EINVAL, "kind '%s': member '%s' is empty or invalid", kind->name ? kind->name : "", slot) : 0;
 }

@@ -28,8 +28,8 @@ struct kind {
 
 /* as_is_refusal of every kind whose cases are sinogram objects. */
 #define KIND_SINOGRAMS_AS_IS                                                                                                     \
-	"sinograms lack whole planes or corrections where an object is missing: it cannot be reconstructed without; send what "  \
-	"is missing"
+	"without all its objects the acquisition lacks planes or corrections and cannot be reconstructed; send the missing "     \
+	"objects"
 
 #define X(constant, name) extern const struct kind kind_##name;
 KINDS(X)

@@ -76,6 +76,6 @@ const struct kind kind_dbt = {
 	.views = "projections",
 	.key = {CASE_STUDY, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE},
 	.as_is_frames = 2,
-	.as_is_refusal = "a tomosynthesis needs at least 2 projections; send what is missing",
+	.as_is_refusal = "a tomosynthesis needs at least 2 projections; send the missing projections",
 	.protocols = &protocols,
 };

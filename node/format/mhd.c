@@ -334,7 +334,7 @@ static int read_inflated(struct source *s, uint8_t *ret, size_t n, size_t *ret_n
 		if (z == Z_STREAM_END)
 			s->inflating = false;
 		else if (z == Z_MEM_ERROR)
-			return err_set(err, ENOMEM, "%s: no memory to inflate it", s->name);
+			return err_set(err, ENOMEM, "%s: no memory to decompress it", s->name);
 		else if (z != Z_OK && z != Z_BUF_ERROR)
 			return err_set(err, EBADMSG, "%s: the compressed data are damaged: %.100s", s->name,
 				       s->z.msg ? s->z.msg : "neither zlib nor gzip");
@@ -364,7 +364,7 @@ static int source_open(const char *path, const struct mhd *h, struct source *ret
 	/* window size plus 32: zlib detects a zlib or gzip header */
 	if (ret->compressed && inflateInit2(&ret->z, 32 + MAX_WBITS) != Z_OK) {
 		fclose(ret->f);
-		return err_set(err, ENOMEM, "no memory to inflate %s", h->data);
+		return err_set(err, ENOMEM, "no memory to decompress %s", h->data);
 	}
 	return 0;
 }

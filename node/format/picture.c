@@ -18,7 +18,7 @@ static bool ends_in(const char *path, const char *ending)
 	return n > e && !strcasecmp(path + n - e, ending);
 }
 
-bool picture_named(const char *path)
+bool picture_has_extension(const char *path)
 {
 	return ends_in(path, ".png") || ends_in(path, ".pgm");
 }

@@ -14,7 +14,7 @@ struct picture {
 	float *value; /* rows from the top, 0 (black) to 1 (white) */
 };
 
-bool picture_named(const char *path); /* true: the name ends in .png or .pgm */
+bool picture_has_extension(const char *path); /* true: the name ends in .png or .pgm */
 /* Read a picture. Memory is allocated only after its size is within PICTURE_SIDE_MAX. EBADMSG: not a PNG or PGM file, or damaged.
  */
 int picture_read(const char *path, struct picture *ret_picture, struct err *err);

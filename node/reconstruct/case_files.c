@@ -20,7 +20,7 @@ static int grow(void **array, size_t n, size_t size, struct err *err)
 		return 0;
 	bigger = realloc(*array, (n ? 2 * n : 1) * size);
 	if (!bigger)
-		return err_set(err, ENOMEM, "no memory for a list of %zu", n);
+		return err_set(err, ENOMEM, "no memory for a list of %zu entries", n);
 	*array = bigger;
 	return 0;
 }

@@ -204,7 +204,7 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 	r->running -= wanted - started; /* the readers that could be started do all the work */
 	pthread_mutex_unlock(&r->lock);
 	if (started == 0)
-		return err_set(err, rc, "cannot start a thread to read with");
+		return err_set(err, rc, "cannot start a thread to read projections");
 	cancelled = watch(r, monitor);
 	for (int i = 0; i < started; i++)
 		pthread_join(readers[i], NULL);
@@ -229,8 +229,10 @@ int case_read_views(const struct exam *exam, const struct dbt_protocol *protocol
 
 	if (plan->n_u != exam->scan->n_u / plan->bin || plan->n_v != exam->scan->n_v / plan->bin ||
 	    plan->n_views != exam->n_views)
-		return err_set(err, EINVAL, "the plan has %d views of %d x %d bins, the case %d of %d x %d by %d", plan->n_views,
-			       plan->n_u, plan->n_v, exam->n_views, exam->scan->n_u, exam->scan->n_v, plan->bin);
+		return err_set(
+			err, EINVAL,
+			"the plan has %d views of %d x %d bins, but the case has %d views of %d x %d bins before binning by %d",
+			plan->n_views, plan->n_u, plan->n_v, exam->n_views, exam->scan->n_u, exam->scan->n_v, plan->bin);
 	r.merged.n_u = plan->n_u;
 	r.merged.n_v = plan->n_v;
 	r.merged.h[0] *= plan->bin;

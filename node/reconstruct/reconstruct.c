@@ -41,7 +41,7 @@ int reconstruct_kind_check(const struct reconstruct_kind *k, struct err *err)
 
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
 		if (!slots[i].is_there)
-			return err_set(err, EINVAL, "kind of case: slot '%s' is empty", slots[i].name);
+			return err_set(err, EINVAL, "kind of case: member '%s' of its table is empty", slots[i].name);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static int check_kind(const struct protocol_conf *protocol, const char *const *p
 
 	if (n_paths == 0 || case_read_facts(paths[0], &facts, NULL) < 0 || !facts.kind || facts.kind == wanted)
 		return 0;
-	return err_set(err, ENOTSUP, "protocol '%s' is for cases of kind %s, and this one is of kind %s", protocol->name,
+	return err_set(err, ENOTSUP, "protocol '%s' is for cases of kind %s, but this case is of kind %s", protocol->name,
 		       wanted->name, facts.kind->name);
 }
 

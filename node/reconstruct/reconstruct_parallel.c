@@ -32,7 +32,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	if (rc < 0)
 		return rc;
 	if (w->s->format->header != INTERFILE_PARALLEL)
-		return err_set(err, EBADMSG, "a PET acquisition, no parallel beams");
+		return err_set(err, EBADMSG, "the case is a PET acquisition, not a scan with parallel beams");
 	w->header = &w->s->part[SINOGRAM_LINES].header;
 	rc = parallel_plan(&base->protocol->parallel, &w->header->parallel, base->dev, &w->plan, err);
 	return err_remap(rc, EINVAL, ENOTSUP, err);

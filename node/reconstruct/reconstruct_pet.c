@@ -36,7 +36,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	int rc = sinogram_open(base->paths, base->n_paths, base->config, &w->s, err);
 
 	if (rc == 0 && w->s->format->header != INTERFILE_PROJECTIONS)
-		rc = err_set(err, EBADMSG, "parallel beams, no PET");
+		rc = err_set(err, EBADMSG, "the case is a scan with parallel beams, not a PET acquisition");
 	if (rc == 0)
 		rc = pet_result_check(w->s, err);
 	if (rc == 0)

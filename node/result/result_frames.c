@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* result_frames.c - a ring of frames that are acquired, submitted, encoded and written.
  *
- * - Slots are used in turn, so that the ring has the order of the files: `taken` counts frames that were acquired, `given` those
- * that were submitted, `encoding` those that an encoder has begun, `written` those that are in a file; written <= encoding <=
- * given <= taken <= written + slots. A plain frame counts as encoded when it is submitted.
- * - Encoders finish in any order (slot->ready); the writer waits for the oldest.
- * - The first error stops everything: no frame after a lost one may be written.
+ * - Slots are used in a fixed order, so that frames are written in the order of submission. The counters of struct frames satisfy
+ * written <= encoding <= submitted <= acquired <= written + n_slots. An uncompressed frame counts as encoded when it is
+ * submitted.
+ * - Encoders finish in any order (slot->ready); the writer waits for the oldest frame.
+ * - After the first error no further frame is written, because a file with a missing frame would be wrong.
  */
 #include "node/result/result_frames.h"
 
@@ -21,10 +21,10 @@
 
 struct slot {
 	uint16_t *values;
-	void *code;
-	size_t code_size, n; /* allocated and used bytes */
+	void *code;	     /* the encoded frame; NULL: frames are not compressed */
+	size_t code_size, n; /* allocated and used bytes of `code` */
 	struct dicom_writer *writer;
-	bool ready;
+	bool ready; /* the frame can be written */
 };
 
 struct frames {
@@ -32,7 +32,8 @@ struct frames {
 	bool encode;
 	struct slot slots[SLOTS_MAX];
 	size_t n_slots;
-	size_t taken, given, encoding, written; /* numbers of frames */
+	/* Numbers of frames: acquired by the caller, submitted, begun by an encoder, written to a file. */
+	size_t acquired, submitted, encoding, written;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t writer, encoders[ENCODERS_MAX];
@@ -81,7 +82,7 @@ static void *encode_frames(void *arg)
 		struct slot *s;
 		int rc;
 
-		while (!f->stop && !f->rc && f->encoding == f->given)
+		while (!f->stop && !f->rc && f->encoding == f->submitted)
 			pthread_cond_wait(&f->changed, &f->lock);
 		if (f->stop || f->rc)
 			break;
@@ -108,7 +109,7 @@ static void *write_frames(void *arg)
 		struct err err = {0};
 		int rc;
 
-		while (!f->stop && !f->rc && !(f->written < f->given && s->ready))
+		while (!f->stop && !f->rc && !(f->written < f->submitted && s->ready))
 			pthread_cond_wait(&f->changed, &f->lock);
 		if (f->stop || f->rc)
 			break;
@@ -133,7 +134,7 @@ int frames_open(long columns, long rows, bool encode, int encoders, struct frame
 	int rc = 0;
 
 	if (!f)
-		return err_set(err, ENOMEM, "no memory for frames");
+		return err_set(err, ENOMEM, "no memory for a queue of frames");
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
 	f->columns = columns;
@@ -155,7 +156,7 @@ int frames_open(long columns, long rows, bool encode, int encoders, struct frame
 		f->n_encoders += !pthread_create(&f->encoders[f->n_encoders], NULL, encode_frames, f);
 	f->writing = rc == 0 && !pthread_create(&f->writer, NULL, write_frames, f);
 	if (rc == 0 && (!f->writing || (encode && f->n_encoders == 0)))
-		rc = err_set(err, EAGAIN, "no thread to write frames");
+		rc = err_set(err, EAGAIN, "cannot start a thread to encode or write frames");
 	if (rc < 0) {
 		frames_close(f);
 		return rc;
@@ -191,10 +192,10 @@ uint16_t *frames_acquire(struct frames *f)
 	uint16_t *values = NULL;
 
 	pthread_mutex_lock(&f->lock);
-	while (!f->rc && f->taken == f->written + f->n_slots)
+	while (!f->rc && f->acquired == f->written + f->n_slots)
 		pthread_cond_wait(&f->changed, &f->lock);
 	if (!f->rc)
-		values = f->slots[f->taken++ % f->n_slots].values;
+		values = f->slots[f->acquired++ % f->n_slots].values;
 	pthread_mutex_unlock(&f->lock);
 	return values;
 }
@@ -204,7 +205,7 @@ void frames_submit(struct frames *f, struct dicom_writer *writer)
 	struct slot *s;
 
 	pthread_mutex_lock(&f->lock);
-	s = &f->slots[f->given++ % f->n_slots];
+	s = &f->slots[f->submitted++ % f->n_slots];
 	s->writer = writer;
 	s->ready = !f->encode;
 	pthread_cond_broadcast(&f->changed);
@@ -216,7 +217,7 @@ int frames_finish(struct frames *f, struct err *err)
 	int rc;
 
 	pthread_mutex_lock(&f->lock);
-	while (!f->rc && f->written < f->given)
+	while (!f->rc && f->written < f->submitted)
 		pthread_cond_wait(&f->changed, &f->lock);
 	rc = f->rc;
 	if (rc && err)

@@ -71,7 +71,7 @@ static int reader_start(struct reader *r, const struct result_pipeline *f, struc
 	pthread_cond_init(&r->changed, NULL);
 	if (!memory || pthread_create(&r->thread, NULL, read_slices, r)) {
 		r->n = 0; /* no thread to join */
-		return memory ? err_set(err, EAGAIN, "no thread to read slices")
+		return memory ? err_set(err, EAGAIN, "cannot start a thread to read slices")
 			      : err_set(err, ENOMEM, "no memory for %d slices of %zu voxels", READ_AHEAD, slice);
 	}
 	return 0;

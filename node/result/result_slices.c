@@ -167,7 +167,7 @@ int slice_ranges(const struct grid *g, const float *volume, struct slice_range *
 
 	for (int k = 0; k < g->n[2]; k++)
 		if (range_of(volume + (size_t)k * n, n, &ret_range[k]) < 0)
-			return err_set(err, EIO, "slice %d of %d: a voxel is no number", k + 1, g->n[2]);
+			return err_set(err, EIO, "slice %d of %d: a voxel is not a number (NaN)", k + 1, g->n[2]);
 	return 0;
 }
 
@@ -280,7 +280,7 @@ static int open_file(struct writing *w, struct dicom_file *header, const char *f
 		return err_set(err, EIO, "slice %d has no UID", index + 1);
 	name_file(r->prefix, ret_sop_instance, index, ret_file);
 	if (snprintf(path, sizeof(path), "%s/%s", folder, ret_file) >= (int)sizeof(path))
-		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
+		return err_set(err, ENAMETOOLONG, "the path of the output folder is too long");
 	return r->compression == COMPRESSION_JPEGLS ? dicom_writer_open_jpegls(path, header, &w->writers[index], err)
 						    : dicom_writer_open(path, header, &w->writers[index], err);
 }

@@ -115,7 +115,7 @@ int result_summarise(struct dbt_session *session, const struct grid *grid, doubl
 		return err_set(err, ENOMEM, "no memory for a histogram");
 	rc = dbt_tally(session, offset, step, bins, &counted, &tally, err);
 	if (rc == 0 && tally.bad)
-		rc = err_set(err, EIO, "%zu of %zu voxels are no numbers", tally.bad, grid_size(grid));
+		rc = err_set(err, EIO, "%zu of %zu voxels are not numbers (NaN)", tally.bad, grid_size(grid));
 	if (rc == 0) {
 		tissue = tissue_begins(bins, -offset / step);
 		s.below = tally.below;

@@ -80,7 +80,7 @@ static void fill_derivation(struct result *r)
 
 /* ---- one object ---- */
 
-struct making {
+struct pending_object {
 	struct result r;
 	struct result_object object;
 	struct dicom_writer *writer;
@@ -112,60 +112,60 @@ static void describe(struct result *r)
 }
 
 /* Make the file name, which is always the same for the same object. */
-static int name_object(struct making *m, const char *folder, struct err *err)
+static int name_object(struct pending_object *o, const char *folder, struct err *err)
 {
-	const struct result *r = &m->r;
-	char digest[65], file[sizeof(m->object.file)];
+	const struct result *r = &o->r;
+	char digest[65], file[sizeof(o->object.file)];
 
 	dicom_sha256(r->sop_instance, strlen(r->sop_instance), digest);
 	snprintf(file, sizeof(file), "%c-%s-%s%.16s.dcm", r->exam->laterality, r->exam->view, r->type->file, digest);
-	m->object.kind = r->kind;
-	m->object.name = r->type->name;
-	memcpy(m->object.file, file, sizeof(file));
-	memcpy(m->object.sop_instance, r->sop_instance, sizeof(m->object.sop_instance));
-	memcpy(m->object.series, r->series, sizeof(m->object.series));
-	snprintf(m->object.sop_class, sizeof(m->object.sop_class), "%s", r->type->sop_class);
-	if (snprintf(m->path, sizeof(m->path), "%s/%s", folder, file) >= (int)sizeof(m->path))
-		return err_set(err, ENAMETOOLONG, "output folder: its name is too long");
+	o->object.kind = r->kind;
+	o->object.name = r->type->name;
+	memcpy(o->object.file, file, sizeof(file));
+	memcpy(o->object.sop_instance, r->sop_instance, sizeof(o->object.sop_instance));
+	memcpy(o->object.series, r->series, sizeof(o->object.series));
+	snprintf(o->object.sop_class, sizeof(o->object.sop_class), "%s", r->type->sop_class);
+	if (snprintf(o->path, sizeof(o->path), "%s/%s", folder, file) >= (int)sizeof(o->path))
+		return err_set(err, ENAMETOOLONG, "the path of the output folder is too long");
 	return 0;
 }
 
 /* Write the header to disk; frames can follow. */
-static int open_object(struct making *m, struct err *err)
+static int open_object(struct pending_object *o, struct err *err)
 {
 	struct dicom_file *file = NULL;
 	struct item_writer root = {.err = err};
-	int rc = dicom_new(m->object.sop_class, m->r.sop_instance, &file, err);
+	int rc = dicom_new(o->object.sop_class, o->r.sop_instance, &file, err);
 
 	if (rc < 0)
 		return rc;
 	root.item = dicom_root(file);
-	result_fill_header(&m->r, &root);
-	if (!m->r.type->is_view)
-		result_fill_groups(&m->r, &root);
-	result_fill_sources(&m->r, &root);
-	if (!m->r.type->is_view)
-		result_fill_acquisition(&m->r, &root);
+	result_fill_header(&o->r, &root);
+	if (!o->r.type->is_view)
+		result_fill_groups(&o->r, &root);
+	result_fill_sources(&o->r, &root);
+	if (!o->r.type->is_view)
+		result_fill_acquisition(&o->r, &root);
 	rc = root.rc;
 	if (rc >= 0)
-		rc = m->r.info->protocol->compression == COMPRESSION_JPEGLS
-			     ? dicom_writer_open_jpegls(m->path, file, &m->writer, err)
-			     : dicom_writer_open(m->path, file, &m->writer, err);
+		rc = o->r.info->protocol->compression == COMPRESSION_JPEGLS
+			     ? dicom_writer_open_jpegls(o->path, file, &o->writer, err)
+			     : dicom_writer_open(o->path, file, &o->writer, err);
 	dicom_close(file);
 	return rc;
 }
 
-static int close_object(struct making *m, struct err *err)
+static int close_object(struct pending_object *o, struct err *err)
 {
-	struct dicom_writer *writer = m->writer;
+	struct dicom_writer *writer = o->writer;
 	struct stat st;
 	int rc;
 
-	m->writer = NULL;
+	o->writer = NULL;
 	rc = dicom_writer_close(writer, err);
-	m->published = rc >= 0;
-	if (rc >= 0 && stat(m->path, &st) == 0)
-		m->object.bytes = (uint64_t)st.st_size;
+	o->published = rc >= 0;
+	if (rc >= 0 && stat(o->path, &st) == 0)
+		o->object.bytes = (uint64_t)st.st_size;
 	return rc;
 }
 
@@ -174,7 +174,7 @@ static int close_object(struct making *m, struct err *err)
 struct work {
 	struct result_pipeline flow;
 	struct volume_summary summary;
-	struct making objects[RESULT_OBJECTS_MAX]; /* [kind]; no writer: not requested, or not opened yet */
+	struct pending_object objects[RESULT_OBJECTS_MAX]; /* [kind]; no writer: not requested, or not opened yet */
 	struct result_report report;
 	const char *folder;
 };
@@ -224,20 +224,20 @@ static int list_planes(const struct result_pipeline *f, struct result *r, struct
 
 static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 {
-	struct making *m = &w->objects[kind];
+	struct pending_object *o = &w->objects[kind];
 	int rc = 0;
 
-	m->r = (struct result){
+	o->r = (struct result){
 		.exam = w->flow.exam, .info = w->flow.info, .kind = kind, .type = &result_types[kind], .summary = w->summary};
-	if (m->r.type->slabs)
-		m->r.type->slabs(m->r.info, &m->r.slabs);
-	describe(&m->r);
-	if (!m->r.type->is_view)
-		rc = list_planes(&w->flow, &m->r, err);
+	if (o->r.type->slabs)
+		o->r.type->slabs(o->r.info, &o->r.slabs);
+	describe(&o->r);
+	if (!o->r.type->is_view)
+		rc = list_planes(&w->flow, &o->r, err);
 	if (rc == 0)
-		rc = name_object(m, w->folder, err);
-	if (rc == 0 && !m->r.type->is_view) /* its window is known only at the end */
-		rc = open_object(m, err);
+		rc = name_object(o, w->folder, err);
+	if (rc == 0 && !o->r.type->is_view) /* its window is known only at the end */
+		rc = open_object(o, err);
 	return rc;
 }
 
@@ -267,7 +267,7 @@ static int add_view(struct work *w, struct err *err)
 {
 	const struct grid *g = &w->flow.info->plan->grid;
 	size_t n = (size_t)g->n[0] * (size_t)g->n[1];
-	struct making *m = &w->objects[RESULT_SYNTHETIC];
+	struct pending_object *o = &w->objects[RESULT_SYNTHETIC];
 	float *image = malloc(n * sizeof(*image));
 	uint16_t *values;
 	int rc;
@@ -276,12 +276,12 @@ static int add_view(struct work *w, struct err *err)
 		   : err_set(err, ENOMEM, "no memory for a view of %d x %d pixels", g->n[0], g->n[1]);
 	values = rc == 0 ? frames_acquire(w->flow.frames) : NULL; /* NULL: see frames_finish() for the error */
 	if (values) {
-		result_store(&w->flow, image, m->r.offset, m->r.step, values);
-		rc = result_window(values, n, -m->r.offset / m->r.step, &m->r.window_lo, &m->r.window_hi, err);
+		result_store(&w->flow, image, o->r.offset, o->r.step, values);
+		rc = result_window(values, n, -o->r.offset / o->r.step, &o->r.window_lo, &o->r.window_hi, err);
 		if (rc == 0)
-			rc = open_object(m, err);
+			rc = open_object(o, err);
 		if (rc == 0)
-			frames_submit(w->flow.frames, m->writer);
+			frames_submit(w->flow.frames, o->writer);
 	}
 	free(image);
 	return rc;
@@ -310,13 +310,13 @@ static void clean_up(struct work *w, bool failed)
 
 	f->synthetic = synthetic_close(f->synthetic);
 	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++) {
-		struct making *m = &w->objects[i];
+		struct pending_object *o = &w->objects[i];
 
 		slabs_close(f->slabs[i]);
-		dicom_writer_abort(m->writer);
-		free(m->r.planes);
-		if (failed && m->published)
-			unlink(m->path);
+		dicom_writer_abort(o->writer);
+		free(o->r.planes);
+		if (failed && o->published)
+			unlink(o->path);
 	}
 }
 

@@ -132,7 +132,7 @@ int thumbnail_make(const char *folder, const char *const *files, size_t n, struc
 	int ret;
 
 	if (n == 0)
-		return err_set(err, EINVAL, "a result without objects");
+		return err_set(err, EINVAL, "the result has no objects to make a thumbnail from");
 	if (snprintf(path, sizeof(path), "%s/%s", folder, files[n / 2]) >= (int)sizeof(path))
 		return err_set(err, ENAMETOOLONG, "the path of %s is too long", files[n / 2]);
 	ret = dicom_open(path, &file, err);

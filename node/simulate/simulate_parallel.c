@@ -203,7 +203,7 @@ static int check(const struct simulate_parallel_options *o, struct err *err)
 	double axis[3][3];
 
 	if (o->picture && o->taper > 0)
-		return err_set(err, EINVAL, "a picture is the same in all slices: no taper");
+		return err_set(err, EINVAL, "taper %g; allowed with a picture: 0, because all slices are equal", o->taper);
 	if (!(o->taper >= 0 && o->taper < 1))
 		return err_set(err, EINVAL, "taper %g; allowed: 0 to below 1", o->taper);
 	if (!(o->counts == 0 || (o->counts >= 1 && o->counts <= 1e12)))

@@ -79,7 +79,8 @@ static int plan_phantom(struct simulate_pet *s, struct err *err)
 	reach = pet_phantom_reach(s->phantom);
 	s->size = o->size > 0 ? o->size : fmin(1, FITS * ends / reach);
 	if (!(s->size * reach < ends))
-		return err_set(err, EINVAL, "the phantom reaches %g mm from the axis, the radial bins of scanner '%s' %g mm",
+		return err_set(err, EINVAL,
+			       "the phantom extends to %g mm from the axis, but the radial bins of scanner '%s' extend to %g mm",
 			       s->size * reach, o->scanner->name, ends);
 	pet_phantom_scale(s->phantom, s->size);
 	return 0;
@@ -150,7 +151,7 @@ int simulate_pet_plan(const struct simulate_pet_options *o, struct simulate_pet 
 	if (!(o->randoms >= 0 && o->randoms <= 100))
 		return err_set(err, EINVAL, "randoms of %g times the counts; allowed: 0 to 100", o->randoms);
 	if (!(o->size >= 0 && o->size <= 10))
-		return err_set(err, EINVAL, "a phantom of %g times its size; allowed: above 0, to 10", o->size);
+		return err_set(err, EINVAL, "a phantom of %g times its normal size; allowed: above 0, at most 10", o->size);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "no memory for a simulation");

@@ -222,7 +222,7 @@ static int make_data(struct run *r, const struct monitor *monitor, struct err *e
 	if (rc == 0)
 		rc = first_pass(r, monitor, &sum, err);
 	if (rc == 0 && !(sum > 0))
-		rc = err_set(err, EINVAL, "no ray of scanner '%s' meets the phantom", s->o.scanner->name);
+		rc = err_set(err, EINVAL, "no ray of scanner '%s' passes through the phantom", s->o.scanner->name);
 	if (rc == 0) {
 		r->report.scale = s->o.counts / sum;
 		r->report.calibration = s->mean_decay * SIMULATE_PET_DURATION / r->report.scale;

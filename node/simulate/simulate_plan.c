@@ -99,16 +99,18 @@ static int check_options(const struct simulate_options *o, struct err *err)
 	if (!(o->arc >= 0.1 && o->arc <= 120))
 		return err_set(err, EINVAL, "an arc of %g degrees; allowed: 0.1 to 120", o->arc);
 	if (!(o->i0 >= 10))
-		return err_set(err, EINVAL, "an unattenuated intensity of %g counts; at least 10 are needed", o->i0);
+		return err_set(err, EINVAL, "an unattenuated intensity of %g counts; allowed: 10 or more", o->i0);
 	if (o->binning < 1 || o->columns / o->binning < 16 || o->rows / o->binning < 16)
-		return err_set(err, EINVAL, "a detector of %d x %d bins merged by %d; at least 16 x 16 must remain", o->columns,
-			       o->rows, o->binning);
+		return err_set(err, EINVAL,
+			       "a detector of %d x %d bins, binned by %d; allowed: at least 16 x 16 bins after binning",
+			       o->columns, o->rows, o->binning);
 	if (!(o->thickness >= 5 && o->profile->support + o->thickness < 0.9 * room))
 		return err_set(err, EINVAL, "a thickness of %g mm; allowed: 5 mm to %.0f mm, below the source", o->thickness,
 			       0.9 * room - o->profile->support);
 	if (o->collimate < 0 || 2 * ceil(o->collimate / (o->profile->pitch * o->binning)) >= o->rows / o->binning)
-		return err_set(err, EINVAL, "%d mm of padding at both ends of %g mm of detector leave nothing", o->collimate,
-			       o->rows * o->profile->pitch);
+		return err_set(err, EINVAL,
+			       "padding of %d mm at both ends of a detector of %g mm; allowed: less than half of it at each end",
+			       o->collimate, o->rows * o->profile->pitch);
 	return 0;
 }
 
@@ -155,8 +157,9 @@ static int plan_intensity(struct simulation *s, struct err *err)
 	s->i0 = fmin(s->o.i0 * merged,
 		     most); /* a merged bin counts more photons; a real detector divides them to prevent overflow */
 	if (!(s->i0 >= 10))
-		return err_set(err, EINVAL, "a detector offset of %g leaves no room for counts below %d", s->o.profile->offset,
-			       MAX_VALUE);
+		return err_set(err, EINVAL,
+			       "the detector offset %g is too close to the largest stored value, %d, to store at least 10 counts",
+			       s->o.profile->offset, MAX_VALUE);
 	return 0;
 }
 

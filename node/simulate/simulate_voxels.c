@@ -83,7 +83,7 @@ int materials_parse(const char *text, size_t size, const char *name, struct mate
 		size_t n = newline ? (size_t)(newline - text) - at : size - at;
 
 		if (n >= sizeof(line) || memchr(text + at, '\0', n)) {
-			rc = err_set(err, EBADMSG, "%s:%d: this is no line of a materials file", name, number);
+			rc = err_set(err, EBADMSG, "%s:%d: not a line of a materials file", name, number);
 			break;
 		}
 		memcpy(line, text + at, n);
@@ -92,7 +92,7 @@ int materials_parse(const char *text, size_t size, const char *name, struct mate
 		at += n + 1;
 	}
 	if (rc == 0 && m->n == 0)
-		rc = err_set(err, EBADMSG, "%s names no material", name);
+		rc = err_set(err, EBADMSG, "%s contains no material", name);
 	if (rc == 0)
 		*ret_materials = *m;
 	free(m);

@@ -80,12 +80,12 @@ struct meaning {
 	const char *sct, *srt, *word; /* codes of SNOMED CT and, before 2016, SNOMED-RT (PS3.16 annex O) */
 };
 
-/* CID 20 and CID 21 */
-static const struct meaning lies[] = {{"40199007", "F-10340", "S"},
-				      {"1240000", "F-10310", "P"},
-				      {"102535000", "F-10317", "DR"},
-				      {"102536004", "F-10319", "DL"}};
-static const struct meaning goes_first[] = {{"102540008", "F-10470", "HF"}, {"102541007", "F-10480", "FF"}};
+/* Patient Orientation Modifier (CID 20) and Patient Gantry Relationship (CID 21) */
+static const struct meaning modifiers[] = {{"40199007", "F-10340", "S"},
+					   {"1240000", "F-10310", "P"},
+					   {"102535000", "F-10317", "DR"},
+					   {"102536004", "F-10319", "DL"}};
+static const struct meaning gantry_relationships[] = {{"102540008", "F-10470", "HF"}, {"102541007", "F-10480", "FF"}};
 
 static const char *word_of(const struct dicom_item *item, uint32_t sequence, const struct meaning *all, size_t n)
 {
@@ -104,8 +104,8 @@ static const char *word_of(const struct dicom_item *item, uint32_t sequence, con
 static void read_position(const struct dicom_item *root, char *ret, size_t size)
 {
 	const struct dicom_item *orientation = dicom_item_at(root, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
-	const char *first = word_of(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, goes_first, 2);
-	const char *on = orientation ? word_of(orientation, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, lies, 4) : "";
+	const char *first = word_of(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, gantry_relationships, 2);
+	const char *on = orientation ? word_of(orientation, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, modifiers, 4) : "";
 
 	if (first[0] && on[0])
 		snprintf(ret, size, "%s%s", first, on);

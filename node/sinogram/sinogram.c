@@ -80,7 +80,7 @@ static int check_together(const struct opening *o)
 			return err_set(o->err, EBADMSG, "%s is of format %s, %s of %s", other, first->format->type->id, name,
 				       f->format->type->id);
 		if (f->instances != first->instances)
-			return err_set(o->err, EBADMSG, "%s says that the acquisition has %ld instances, %s says %ld", other,
+			return err_set(o->err, EBADMSG, "%s announces %ld instances of the acquisition, %s announces %ld", other,
 				       first->instances, name, f->instances);
 	}
 	return 0;
@@ -111,13 +111,14 @@ static int collect_chunks(struct opening *o, enum sinogram_role role)
 				part->file[c] = none;
 		}
 		if (f->n_chunks != first->n_chunks || f->bytes != first->bytes || strcmp(f->sha256, first->sha256) != 0)
-			return err_set(o->err, EBADMSG, "%s: %s of %ld chunks and %llu bytes, others have %ld and %llu%s", name,
+			return err_set(o->err, EBADMSG,
+				       "%s: role %s has %ld chunks and %llu bytes, in other objects %ld and %llu%s", name,
 				       sinogram_role_name(role), f->n_chunks, (unsigned long long)f->bytes, first->n_chunks,
 				       (unsigned long long)first->bytes,
 				       strcmp(f->sha256, first->sha256) ? ", with another SHA-256" : "");
 		if (part->file[f->chunk] != none)
-			return err_set(o->err, EBADMSG, "chunk %ld of %s twice: %s, %s", f->chunk + 1, sinogram_role_name(role),
-				       base_name(o->s->paths[part->file[f->chunk]]), name);
+			return err_set(o->err, EBADMSG, "chunk %ld of role %s is in two objects: %s and %s", f->chunk + 1,
+				       sinogram_role_name(role), base_name(o->s->paths[part->file[f->chunk]]), name);
 		part->file[f->chunk] = i;
 		part->block[f->chunk] = f->block;
 		sum += f->chunk_bytes;
@@ -142,10 +143,11 @@ static int check_all_there(const struct opening *o)
 	long there = (long)o->s->n_files, want = o->facts[0].instances;
 
 	if (!o->s->part[o->s->format->first].present)
-		return err_set(o->err, EBADMSG, "no object of role %s among %ld", sinogram_role_name(o->s->format->first), there);
+		return err_set(o->err, EBADMSG, "no object of role %s among the %ld objects",
+			       sinogram_role_name(o->s->format->first), there);
 	if (there != want)
-		return err_set(o->err, EBADMSG, "the acquisition has %ld instance%s, and %ld %s here", want, plural(want), there,
-			       there == 1 ? "is" : "are");
+		return err_set(o->err, EBADMSG, "the acquisition has %ld instance%s, but %ld %s present", want, plural(want),
+			       there, there == 1 ? "is" : "are");
 	return 0;
 }
 
@@ -159,9 +161,10 @@ static int parse_header(const struct opening *o, const char *text, struct interf
 	if (rc < 0)
 		return rc;
 	if (h->kind == INTERFILE_IMAGE)
-		return err_set(o->err, EBADMSG, "an image, no projection data");
+		return err_set(o->err, EBADMSG, "the header describes an image, not projection data");
 	if (h->kind != o->s->format->header)
-		return err_set(o->err, EBADMSG, "its header is one of %s", interfile_type(h->kind)->title);
+		return err_set(o->err, EBADMSG, "its header describes %s, which does not match the format of the object",
+			       interfile_type(h->kind)->title);
 	return h->kind == INTERFILE_PROJECTIONS ? interfile_complete(h, o->s->scanner, o->err) : 0;
 }
 
@@ -186,7 +189,7 @@ static int read_header(struct opening *o, enum sinogram_role role)
 
 		rc = sinogram_header_text(o->s->files[i], &o->facts[i], &text, o->err);
 		if (rc == 0 && part->text && strcmp(text, part->text) != 0)
-			rc = err_set(o->err, EBADMSG, "%s has another Interfile header than the chunks before it",
+			rc = err_set(o->err, EBADMSG, "the Interfile header of %s differs from that of the preceding chunks",
 				     base_name(o->s->paths[i]));
 		if (c == 0)
 			part->text = text;

@@ -107,8 +107,8 @@ static int set_radionuclide(struct item_writer *root, const char *value)
 			found = &nuclides[i];
 	if (!found)
 		return err_set(root->err, EINVAL,
-			       "Radionuclide=%.20s; known: C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124; of others set "
-			       "RadionuclideHalfLife",
+			       "Radionuclide=%.20s; known: C11, N13, O15, F18, Cu64, Ga68, Rb82, Zr89, I124; for another "
+			       "radionuclide set RadionuclideHalfLife",
 			       value);
 	f = radiopharmaceutical_item(root);
 	if (dicom_item_count(f.item, TAG_RADIONUCLIDE_CODE) > 0)

@@ -52,7 +52,7 @@ static int open_stream(const char *header, struct sinogram_stream *s, struct err
 		return rc;
 	rc = interfile_parse(s->text, size, &s->header, err);
 	if (rc == 0 && s->header.kind == INTERFILE_IMAGE)
-		rc = err_set(err, EBADMSG, "PET data type := Image; projection data are needed");
+		rc = err_set(err, EBADMSG, "PET data type := Image; allowed: projection data, such as Emission");
 	if (rc == 0)
 		rc = find_data(header, s, err);
 	if (rc == 0)
@@ -227,7 +227,8 @@ static int find_format(struct sinogram_source *s, struct err *err)
 	if (format->first != format->last)
 		return 0;
 	if (n > 1)
-		return err_set(err, EBADMSG, "%s have only line integrals, but %zu headers are given", format->type->title, n);
+		return err_set(err, EBADMSG, "%s have one header with line integrals, but %zu headers are given",
+			       format->type->title, n);
 	if (s->stream[format->first].present)
 		return 0;
 	s->stream[format->first] = s->stream[SINOGRAM_EMISSION];
@@ -241,7 +242,7 @@ int sinogram_import(const struct sinogram_import *conf, size_t *ret_n_objects, s
 	int rc = 0;
 
 	if (!conf->header[SINOGRAM_EMISSION])
-		return err_set(err, EINVAL, "no emission data to import");
+		return err_set(err, EINVAL, "no header of emission data to import");
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (conf->header[role])
 			rc = open_stream(conf->header[role], &s.stream[role], err);
@@ -261,7 +262,7 @@ int sinogram_write(const struct sinogram_arrays *a, const struct sinogram_import
 	if (!a->values[SINOGRAM_EMISSION] && !a->values[SINOGRAM_LINES])
 		return err_set(err, EINVAL, "neither emission data nor lines of parallel beams to write");
 	if ((a->values[SINOGRAM_EMISSION] && !a->m) || (a->values[SINOGRAM_LINES] && !a->beams))
-		return err_set(err, EINVAL, "data without their geometry");
+		return err_set(err, EINVAL, "the geometry of the data is missing");
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++)
 		if (a->values[role])
 			rc = array_stream(a, role, &s.stream[role], err);

@@ -44,7 +44,7 @@ bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_
 	dicom_get_text(root, TAG_MANUFACTURER, maker, sizeof(maker), NULL);
 	dicom_get_text(root, TAG_MANUFACTURER_MODEL_NAME, model, sizeof(model), NULL);
 	snprintf(ret_reason, size, "Raw Data Storage of %s%s%s without the private block of sinogram objects: an unknown format",
-		 maker[0] ? maker : "an unnamed maker", model[0] ? " " : "", model);
+		 maker[0] ? maker : "an unknown manufacturer", model[0] ? " " : "", model);
 	return true;
 }
 
@@ -228,7 +228,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 		return 0;
 	}
 	if (strcmp(creator, SINOGRAM_CREATOR_VERSION) != 0 || !f.block) {
-		err_set(err, EBADMSG, "Raw Data Storage of another maker: Creator-Version UID \"%s\", %s " SINOGRAM_CREATOR,
+		err_set(err, EBADMSG, "Raw Data Storage of another program: Creator-Version UID \"%s\", %s " SINOGRAM_CREATOR,
 			creator, f.block ? "with" : "without");
 		return 0;
 	}

@@ -113,7 +113,7 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 	int rc;
 
 	if (!part->present)
-		return err_set(err, EINVAL, "no %s in this acquisition", sinogram_role_name(role));
+		return err_set(err, EINVAL, "the acquisition has no objects of role %s", sinogram_role_name(role));
 	bytes = malloc(part->bytes);
 	if (!bytes)
 		return err_set(err, ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)part->bytes,

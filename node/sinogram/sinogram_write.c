@@ -250,7 +250,8 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 	for (int role = 1; role <= SINOGRAM_ROLES; role++)
 		o.n_objects += chunk_count(s, role);
 	if (o.n_objects > SINOGRAM_FILES_MAX)
-		return err_set(err, EINVAL, "%zu objects; allowed: %d: use larger chunks", o.n_objects, SINOGRAM_FILES_MAX);
+		return err_set(err, EINVAL, "%zu objects; allowed: at most %d; use larger chunks", o.n_objects,
+			       SINOGRAM_FILES_MAX);
 	for (int role = 1; rc == 0 && role <= SINOGRAM_ROLES; role++) {
 		o.role = (enum sinogram_role)role;
 		if (s->stream[role].present)

@@ -33,10 +33,11 @@ static const char *hologic_format(const struct dicom_item *root, const char *sop
 	bool mammography = text_is(root, TAG_MODALITY, "MG");
 
 	if (!strcmp(sop_class, CLASS_SECONDARY_CAPTURE) && mammography && from_hologic(root))
-		return "Secondary Capture of modality MG (Hologic SCO): the projections lie in a closed private format";
+		return "Secondary Capture of modality MG (Hologic SCO): the projections are stored in an undocumented private "
+		       "format";
 	if (!strcmp(sop_class, CLASS_CT) &&
 	    (mammography || from_hologic(root) || dicom_item_count(root, TAG_VIEW_CODE_SEQUENCE) > 0))
-		return "CT Image Storage that carries breast slices (Hologic CTO): already reconstructed by the modality";
+		return "CT Image Storage that contains breast slices (Hologic CTO): already reconstructed by the modality";
 	return NULL;
 }
 

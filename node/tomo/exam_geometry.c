@@ -27,16 +27,16 @@ static int read_pitch(const struct exam *exam, const struct header *h, double *r
 			return found;
 		if (!found)
 			return err_set(err, EBADMSG,
-				       "Imager Pixel Spacing (0018,1164) is missing: the detector's pitch is not known");
+				       "Imager Pixel Spacing (0018,1164) is missing: the size of a detector bin is unknown");
 	}
 	if (!(pitch[0] > 0) || fabs(pitch[0] - pitch[1]) > PITCH_TOLERANCE * pitch[0])
-		return err_set(err, EBADMSG, "Imager Pixel Spacing (0018,1164) is %g\\%g mm, and must be square", pitch[0],
+		return err_set(err, EBADMSG, "Imager Pixel Spacing (0018,1164) is %g\\%g mm; allowed: two equal values", pitch[0],
 			       pitch[1]);
 	ratio = round(pitch[0] / p->pitch);
 	if (!(ratio >= 1 && ratio <= BINNING_MAX) || fabs(pitch[0] / (ratio * p->pitch) - 1) > PITCH_TOLERANCE)
 		return err_set(err, EBADMSG,
-			       "Imager Pixel Spacing (0018,1164) is %g mm, and the profile '%s' has a detector of %g mm (or 2 to "
-			       "%d times that)",
+			       "Imager Pixel Spacing (0018,1164) is %g mm, but the profile '%s' has detector bins of %g mm (or 2 "
+			       "to %d times that)",
 			       pitch[0], p->name, p->pitch, BINNING_MAX);
 	*ret_pitch = pitch[0];
 	return 0;
@@ -55,7 +55,7 @@ static int check_distances(const struct exam *exam, const struct header *h, stru
 	if (found_sid && !(fabs(sid - want) <= p->sid_tolerance))
 		return err_set(
 			err, EBADMSG,
-			"source to detector distance (0018,1110) is %g mm, and the profile '%s' has %g mm (tolerance %g mm)", sid,
+			"source to detector distance (0018,1110) is %g mm, but the profile '%s' has %g mm (tolerance %g mm)", sid,
 			p->name, want, p->sid_tolerance);
 	if (found_sod && !(sod > 0 && sod < (found_sid ? sid : want + p->sid_tolerance)))
 		return err_set(err, EBADMSG, "source to breast support distance (0018,1111) is %g mm, with the detector at %g mm",
@@ -70,7 +70,7 @@ static int read_thickness(struct exam *exam, const struct header *h, struct err 
 	if (found < 0)
 		return found;
 	if (!found)
-		return err_set(err, EBADMSG, "Body Part Thickness (0018,11A0) is missing: the height of the volume is not known");
+		return err_set(err, EBADMSG, "Body Part Thickness (0018,11A0) is missing: the height of the volume is unknown");
 	if (!(exam->thickness >= THICKNESS_MIN && exam->thickness <= THICKNESS_MAX))
 		return err_set(err, EBADMSG, "Body Part Thickness (0018,11A0) is %g mm: a compressed breast has %g to %g mm",
 			       exam->thickness, THICKNESS_MIN, THICKNESS_MAX);

@@ -29,12 +29,12 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 		return found;
 	if (!found || (strcmp(text, "LIN") && strcmp(text, "LOG")))
 		return err_set(err, found ? ENOTSUP : EBADMSG,
-			       "Pixel Intensity Relationship (0028,1040) is '%s': LIN or LOG is needed", text);
+			       "Pixel Intensity Relationship (0028,1040) is '%s'; allowed: LIN, LOG", text);
 	found = header_long(h, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, 0, &sign, err);
 	if (found < 0)
 		return found;
 	if (!found || (sign != 1 && sign != -1))
-		return err_set(err, EBADMSG, "Pixel Intensity Relationship Sign (0028,1041) is %ld, and must be 1 or -1",
+		return err_set(err, EBADMSG, "Pixel Intensity Relationship Sign (0028,1041) is %ld; allowed: 1, -1",
 			       found ? sign : 0);
 	prep->is_log = !strcmp(text, "LOG");
 	prep->inverted = !prep->is_log && sign < 0;
@@ -43,7 +43,7 @@ static int read_relationship(struct exam *exam, const struct header *h, struct e
 	prep->log_zero = p->log_zero;
 	prep->log_scale = p->log_scale;
 	if (p->log_scale == 0)
-		return err_set(err, ENOTSUP, "the values are logarithmic, and the profile '%s' has no log_scale", p->name);
+		return err_set(err, ENOTSUP, "the values are logarithmic, but the profile '%s' has no log_scale", p->name);
 	if ((p->log_scale > 0) != (sign > 0))
 		return err_set(err, EBADMSG,
 			       "(0028,1041) is %ld and log_scale of the profile '%s' is %g: the sign of one of them is wrong",
@@ -83,10 +83,10 @@ static int read_exposures(struct exam *exam, struct err *err)
 	while (t < sizeof(tags) / sizeof(tags[0]) && !header_find(&h, tags[t]))
 		t++;
 	if (t == sizeof(tags) / sizeof(tags[0]))
-		return err_set(
-			err, EBADMSG,
-			"the profile '%s' scales I0 by exposure, and there is none: (0018,1153), (0018,1152) or (0018,9332)",
-			exam->profile->name);
+		return err_set(err, EBADMSG,
+			       "the profile '%s' scales I0 by exposure, but the images have no exposure in (0018,1153), "
+			       "(0018,1152) or (0018,9332)",
+			       exam->profile->name);
 	for (int i = 0; i < exam->n_views; i++) {
 		struct exam_view *v = &exam->views[i];
 		int found;

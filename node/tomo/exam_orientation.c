@@ -82,7 +82,7 @@ int orientation_parse(const char *text, const double axis[3][3], bool *ret_colum
 	int along_x, along_y;
 
 	if (sscanf(text, "%16[A-Z]\\%16[A-Z]", columns, rows) != 2)
-		return err_set(err, EBADMSG, "Patient Orientation (0020,0020) is '%s': two directions like A\\R are needed",
+		return err_set(err, EBADMSG, "Patient Orientation (0020,0020) is '%s'; allowed: two directions such as A\\R",
 			       text);
 	along_x = direction_sign(columns, axis[0]);
 	along_y = direction_sign(rows, axis[1]);
@@ -91,8 +91,8 @@ int orientation_parse(const char *text, const double axis[3][3], bool *ret_colum
 			       "Patient Orientation (0020,0020) is '%s': columns toward %s are not supported, only toward A or P",
 			       text, columns);
 	if (!along_y)
-		return err_set(err, EBADMSG, "Patient Orientation (0020,0020) is '%s': rows cannot run to %s in this view", text,
-			       rows);
+		return err_set(err, EBADMSG,
+			       "Patient Orientation (0020,0020) is '%s': rows toward %s are impossible in this view", text, rows);
 	*ret_columns_toward_chest = along_x < 0;
 	*ret_rows_toward_minus_y = along_y < 0;
 	return 0;
@@ -141,18 +141,19 @@ static int gantry_angle(struct exam *exam, const struct header *h, struct err *e
 	exam->gantry = found ? fabs(angle) : NOMINAL_MLO;
 	if (!strcmp(exam->view, "CC")) {
 		if (exam->gantry_recorded && exam->gantry >= MLO_MIN)
-			return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no CC view has (less than %d)",
+			return err_set(err, EBADMSG, "gantry angle %s is %g degrees; allowed in a CC view: less than %d",
 				       tag_text(tag), angle, MLO_MIN);
 		exam->gantry = 0;
 		exam->gantry_recorded = true;
 	} else if (!(exam->gantry >= MLO_MIN && exam->gantry <= MLO_MAX)) {
-		return err_set(err, EBADMSG, "gantry angle %s is %g degrees, which no MLO view has (%d to %d)", tag_text(tag),
+		return err_set(err, EBADMSG, "gantry angle %s is %g degrees; allowed in an MLO view: %d to %d", tag_text(tag),
 			       angle, MLO_MIN, MLO_MAX);
 	} else if (exam->source == EXAM_BREAST_PROJECTION && found && (angle > 0) != (exam->laterality == 'L')) {
 		/* C.8.31.6.1: positive toward the patient's right, where the tube is for a left breast. If either side or sign is
 		 * wrong, the projections' angles would be mirrored. */
 		return err_set(err, EBADMSG,
-			       "breast support angle %s is %g degrees, which is an MLO view of the other breast than %c",
+			       "breast support angle %s is %g degrees, the sign of an MLO view of the other breast, but the "
+			       "laterality is %c",
 			       tag_text(tag), angle, exam->laterality);
 	}
 	return 0;
@@ -169,10 +170,9 @@ static int find_flips(struct exam *exam, const struct header *h, struct err *err
 	if (found)
 		return orientation_parse(text, exam->axis, &exam->columns_toward_chest, &exam->rows_toward_minus_y, err);
 	if (exam->source != EXAM_MG_SERIES || !edge[0])
-		return err_set(
-			err, EBADMSG,
-			"Patient Orientation (0020,0020) is missing, and the profile '%s' names no chest-wall edge (chest_wall)",
-			exam->profile->name);
+		return err_set(err, EBADMSG,
+			       "Patient Orientation (0020,0020) is missing, and the profile '%s' has no value for chest_wall",
+			       exam->profile->name);
 	/* The image as seen from the tube, not mirrored: with columns along +x, rows run along -y; after rotation by 180 degrees
 	 * both are reversed. */
 	exam->columns_toward_chest = !strcmp(edge, "right");
@@ -187,7 +187,7 @@ int exam_orient(struct exam *exam, struct err *err)
 
 	exam->laterality = header_laterality(&h);
 	if (exam->laterality != 'L' && exam->laterality != 'R')
-		return err_set(err, EBADMSG, "laterality (0020,0062) is '%.1s', and must be L or R", &exam->laterality);
+		return err_set(err, EBADMSG, "laterality (0020,0062) is '%.1s'; allowed: L, R", &exam->laterality);
 	header_view(&h, exam->view, sizeof(exam->view));
 	if (!exam->view[0])
 		return err_set(err, EBADMSG, "the view is missing: no (0054,0220) and no (0018,5101)");

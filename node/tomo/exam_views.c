@@ -123,10 +123,10 @@ static int check_angles(const struct exam *exam, struct err *err)
 	if (v[n - 1].angle - v[0].angle < ANGLE_SAME) {
 		if (exam->source == EXAM_BREAST_PROJECTION)
 			return err_set(err, EBADMSG, "all %d projections have the same angle, %g degrees", n, v[0].angle);
-		return err_set(
-			err, EBADMSG,
-			"the angle %s is the same in all %d projections (%g degrees): the profile '%s' names the wrong tag",
-			tag_text(exam->profile->angle_tag), n, v[0].angle, exam->profile->name);
+		return err_set(err, EBADMSG,
+			       "the angle %s is the same in all %d projections (%g degrees): angle_tag of the profile '%s' is "
+			       "the wrong attribute",
+			       tag_text(exam->profile->angle_tag), n, v[0].angle, exam->profile->name);
 	}
 	for (int i = 1; i < n; i++)
 		if (v[i].angle - v[i - 1].angle < ANGLE_SAME)
@@ -157,7 +157,7 @@ static int check_count(struct exam *exam, size_t n, bool as_is, struct err *err)
 			continue;
 		exam->announced = expected;
 		if ((size_t)expected != n && !as_is)
-			return err_set(err, EBADMSG, "%zu projection%s here, and %s says %ld", n, n == 1 ? " is" : "s are",
+			return err_set(err, EBADMSG, "%zu projection%s present, but %s is %ld", n, n == 1 ? " is" : "s are",
 				       tag_text(tags[i]), expected);
 		break;
 	}

@@ -28,7 +28,7 @@ static int open_files(struct exam *exam, const char *const *paths, size_t n, str
 			return err_prefix(err, "%s", file_name(paths[i]));
 		n_elements += dicom_element_count(exam->files[i]);
 		if (n_elements > ELEMENTS_MAX)
-			return err_set(err, EBADMSG, "%s: the headers of the case have more than %d elements up to here",
+			return err_set(err, EBADMSG, "%s: the headers of the case up to this file have more than %d elements",
 				       file_name(paths[i]), ELEMENTS_MAX);
 	}
 	return 0;
@@ -61,7 +61,7 @@ static int check_pixels(struct exam *exam, struct err *err)
 		/* Data that were compressed with loss are still lossy after decompression. */
 		if (header_text(&h, TAG_LOSSY_IMAGE_COMPRESSION, lossy, sizeof(lossy), NULL) == 1 && !strcmp(lossy, "01"))
 			return err_set(err, ENOTSUP,
-				       "%s: Lossy Image Compression (0028,2110) is 01: its intensities are not the detector's",
+				       "%s: Lossy Image Compression (0028,2110) is 01: its values are not those of the detector",
 				       file_name(exam->paths[i]));
 		if (dicom_pixels_info(exam->files[i], info, err) < 0)
 			return err_prefix(err, "%s", file_name(exam->paths[i]));

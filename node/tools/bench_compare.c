@@ -63,7 +63,7 @@ static int read_all(struct bench_earlier *e, FILE *file, const char *path, struc
 		if (!json_is_object(line)) {
 			json_decref(line);
 			return err_set(err, EBADMSG, "%s: JSON object %zu cannot be read: %s", path, n,
-				       line ? "it is something else" : why.text);
+				       line ? "it is JSON, but not an object" : why.text);
 		}
 		add(e, line);
 		json_decref(line);

@@ -143,7 +143,7 @@ int export_nifti(const struct image_series *s, const char *path, struct err *err
 
 	for (int a = 0; a < 3; a++)
 		if (s->n[a] > INT16_MAX)
-			return err_set(err, EFBIG, "%d voxels along an axis: NIfTI-1 has room for %d", s->n[a], INT16_MAX);
+			return err_set(err, EFBIG, "%d voxels along an axis; NIfTI-1 allows at most %d", s->n[a], INT16_MAX);
 	fill_nifti(s, header);
 	rc = atomic_file_open(path, &f, err);
 	if (rc == 0)

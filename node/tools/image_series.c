@@ -113,7 +113,8 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 
 	dicom_get_text(root, TAG_SERIES_TYPE, type, sizeof(type), NULL);
 	if (!strncmp(type, "DYNAMIC", 7) || !strncmp(type, "GATED", 5))
-		return err_set(err, ENOTSUP, "%s is \"%s\": one volume at a time is exported", tag_text(TAG_SERIES_TYPE), type);
+		return err_set(err, ENOTSUP, "%s is \"%s\": only a series of one volume can be exported",
+			       tag_text(TAG_SERIES_TYPE), type);
 	s->n[0] = (int)p->info.columns;
 	s->n[1] = (int)p->info.rows;
 	s->spacing[0] = p->spacing[1];
@@ -142,8 +143,7 @@ static int begin_series(struct reading *r, const struct dicom_item *root, const 
 static int compare_with_first(const struct image_series *s, const struct plane *p, struct err *err)
 {
 	if (strcmp(p->series, s->series))
-		return err_set(err, EBADMSG, "it belongs to another series (%s) than the objects before it (%s)", p->series,
-			       s->series);
+		return err_set(err, EBADMSG, "its series is %s, but that of the objects before it is %s", p->series, s->series);
 	if (p->info.columns != s->n[0] || p->info.rows != s->n[1])
 		return err_set(err, EBADMSG, "%ld x %ld pixels, %d x %d in the objects before it", p->info.columns, p->info.rows,
 			       s->n[0], s->n[1]);
@@ -213,7 +213,7 @@ static int place_slices(struct reading *r, struct err *err)
 	double step, last[3];
 
 	if (r->n == 0)
-		return err_set(err, EBADMSG, "neither PET nor CT images among the files");
+		return err_set(err, EBADMSG, "none of the files is a PET or CT image");
 	if (r->counted && r->announced > 0 && (size_t)r->announced != r->n)
 		return err_set(err, EBADMSG, "the series is incomplete: %zu of %ld slices (%s)", r->n, r->announced,
 			       tag_text(TAG_NUMBER_OF_SLICES));
@@ -221,15 +221,16 @@ static int place_slices(struct reading *r, struct err *err)
 	memcpy(s->corner, r->placed[0].position, sizeof(s->corner));
 	step = r->n > 1 ? (r->placed[r->n - 1].depth - r->placed[0].depth) / (double)(r->n - 1) : r->thickness;
 	if (r->n == 1 && (r->announced != 1 || !(step > 0)))
-		return err_set(err, EBADMSG, "one slice, without the number of slices of its series (%s, %s)",
+		return err_set(err, EBADMSG,
+			       "the only slice does not have both the number of slices of its series and its thickness (%s, %s)",
 			       tag_text(TAG_NUMBER_OF_SLICES), tag_text(TAG_SLICE_THICKNESS));
 	for (size_t k = 0; k < r->n; k++) {
 		for (int c = 0; c < 3; c++)
 			last[c] = r->placed[k].position[c] - s->corner[c] - (double)k * step * s->normal[c];
 		if (!(step > PLACE_TOLERANCE) || sqrt(dot(last, last)) > PLACE_TOLERANCE)
 			return err_set(err, EBADMSG,
-				       "slice %zu of %zu lies %g mm from where one every %g mm would be: slices are missing, or "
-				       "are of several volumes",
+				       "slice %zu of %zu is %g mm away from its position at an equal spacing of %g mm: slices "
+				       "are missing or belong to several volumes",
 				       k + 1, r->n, sqrt(dot(last, last)), step);
 		s->order[k] = r->placed[k].file;
 	}

@@ -472,7 +472,7 @@ int measure_run(struct tomo_object *object, const struct measure_list *list, jso
 			json_array_append_new(regions, region_json(object, &kept[i]));
 		} else {
 			json_array_append_new(regions, json_pack("{s:s, s:s}", "name", kept[i].item->name, "left_out",
-								 kept[i].n_inside ? "too little background of its own tissue"
+								 kept[i].n_inside ? "too few background pixels of the same tissue"
 										  : "smaller than a pixel"));
 		}
 	}

@@ -90,11 +90,12 @@ int measure_read_truth(const char *path, const struct tomo_object *object, struc
 		goto out;
 	}
 	if (!side || !view || !json_is_array(shapes)) {
-		r = err_set(err, EBADMSG, "no truth.json of `tomonode simulate dbt`: side, view and shapes are not all there");
+		r = err_set(err, EBADMSG, "not a truth.json of `tomonode simulate dbt`: side, view or shapes are missing");
 		goto out;
 	}
 	if (frame && strcmp(frame, object->frame_of_reference) != 0) {
-		r = err_set(err, EBADMSG, "the truth of another exam: its frame of reference is %s, the object's %s", frame,
+		r = err_set(err, EBADMSG,
+			    "truth.json belongs to another exam: its frame of reference is %s, that of the object is %s", frame,
 			    object->frame_of_reference);
 		goto out;
 	}

@@ -146,7 +146,7 @@ SERIES = [
     ("an infinite angle", one(raw_text(0x00181510, "PositionerPrimaryAngle", b"1e999 ")), "\"1e999\" is not a number"),
     ("an angle of 180", one(put(PositionerPrimaryAngle=180)), "180 degrees is out of range"),
     ("two equal angles", one(put(PositionerPrimaryAngle=maker.ANGLES[0])), "two projections at the same angle"),
-    ("all angles equal", every(put(PositionerPrimaryAngle=7)), "names the wrong tag"),
+    ("all angles equal", every(put(PositionerPrimaryAngle=7)), "is the wrong attribute"),
     ("swollen headers", swollen, "more than 1000000 elements"),
     ("one projection", keep("3.dcm"), "1 projection"),
     ("a thickness of another exam", one(put(BodyPartThickness=31)), "from another exam"),
@@ -214,7 +214,7 @@ def main():
         change_one(both, put(StudyInstanceUID=pydicom.uid.generate_uid()))
         done = tools.run("recon", "--json", "-c", os.path.join(work, "conf"), "--device", "cpu", "-o", os.path.join(work, "out"), both, ok=(4,))
         reasons = [r["reason"] for r in json.loads(done.stdout)["refused"]]
-        tools.check(len(reasons) == 2 and any("9 projections are here" in r for r in reasons), f"two studies: {reasons}", failures)
+        tools.check(len(reasons) == 2 and any("9 projections are present" in r for r in reasons), f"two studies: {reasons}", failures)
     tools.finish(failures, f"{len(SERIES) + len(MULTI) + 1} hostile exams refused, each with its cause")
 
 

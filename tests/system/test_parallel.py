@@ -256,7 +256,7 @@ def bad_requests(folder, _):
     p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "parallel-sart", "--set", "subsets=11", "-o", out, *files, code=4)
     check("subsets=11; allowed: 1 to 10, the number of angles" in p.stderr, p.stderr)
     p = h.run(h.TOMONODE, "recon", "--device", "cpu", "--protocol", "pet-mlem", "-o", out, *files, code=4)
-    check("protocol 'pet-mlem' is for cases of kind pet, and this one is of kind parallel" in p.stderr, p.stderr)
+    check("protocol 'pet-mlem' is for cases of kind pet, but this case is of kind parallel" in p.stderr, p.stderr)
 
 
 # ---- through the node ----

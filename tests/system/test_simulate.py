@@ -234,7 +234,7 @@ def check_refusals(folder, check):
                           (("--thickness", "inf"), "thickness"), (("--views", "1"), "views"), (("--views", "201"), "views"),
                           (("--arc", "0"), "arc"), (("--detector", "10x10"), "detector"), (("--detector", "100"), "detector"),
                           (("--study", "a.b"), "study"), (("--study", "1." * 40), "study"), (("--collimate", "-1"), "collimate"),
-                          (("--collimate", "500"), "500 mm of padding"), (("--detector", "32x32", "--binning", "4"), "32 x 32 bins"),
+                          (("--collimate", "500"), "padding of 500 mm"), (("--detector", "32x32", "--binning", "4"), "32 x 32 bins"),
                           (("--thickness", "300", "--arc", "120"), "300 mm")):
         done = tools.run("simulate", "dbt", *options, "-o", out, ok=(2,))
         check(part in done.stderr and not os.path.exists(out), f"{options}: {done.stderr}")

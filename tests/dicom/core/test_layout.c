@@ -143,7 +143,7 @@ static void test_meta_length(void **state)
 	}
 }
 
-static void test_lengths_that_lie(void **state)
+static void test_wrong_lengths(void **state)
 {
 	static const char *const vrs[] = {"OB", "OW", "UN", "UT", "SQ"};
 	struct bytes b;
@@ -350,7 +350,7 @@ int main(void)
 		cmocka_unit_test(test_truncation),
 		cmocka_unit_test(test_other_files),
 		cmocka_unit_test(test_meta_length),
-		cmocka_unit_test(test_lengths_that_lie),
+		cmocka_unit_test(test_wrong_lengths),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_counts),

@@ -23,7 +23,7 @@ static struct made make(const struct fixture_mg *f)
 	return make_as(f, protocol);
 }
 
-static void lie_so(struct dicom_item *root, int i, const void *ctx)
+static void put_orientation(struct dicom_item *root, int i, const void *ctx)
 {
 	(void)i;
 	put(root, TAG_PATIENT_ORIENTATION, ctx);
@@ -41,7 +41,7 @@ static void test_places(void **state)
 		struct err err = {0};
 		struct made m;
 
-		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = lie_so, .ctx = orientations[o]});
+		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = put_orientation, .ctx = orientations[o]});
 		assert_int_equal(dicom_pixels_info(m.file, &info, &err), 0);
 		assert_true(info.columns == NX && info.rows == NY && info.frames == NZ && info.bits_stored == 16);
 		const struct dicom_item *plane = group(m.root, shared_group, 0, TAG_PLANE_ORIENTATION_SEQUENCE);

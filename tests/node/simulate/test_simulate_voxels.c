@@ -44,8 +44,8 @@ static void test_refusals(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{"", "names no material"},
-		{"# nothing\n", "names no material"},
+		{"", "contains no material"},
+		{"# nothing\n", "contains no material"},
 		{"0 0 air air\n1 0.05 fat\n", "test.conf:2: \"1 0.05 fat\""},
 		{"1 0.05 fat tissue more\n", "expected"},
 		{"-1 0.05 fat tissue\n", "label -1"},

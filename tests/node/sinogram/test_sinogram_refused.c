@@ -60,7 +60,7 @@ static void test_chunks(void **state)
 	must_refuse(EBADMSG, "EMISSION: chunk 2 of 3 is missing");
 	write_objects(EMISSION, 300, N_BASICS, basics);
 	change(EMISSION_2, "again.dcm", SINOGRAM_ROLE, "CS", "EMISSION");
-	must_refuse(EBADMSG, "chunk 2 of EMISSION twice: again.dcm, " EMISSION_2);
+	must_refuse(EBADMSG, "chunk 2 of role EMISSION is in two objects: again.dcm and " EMISSION_2);
 	list_folder(true);
 
 	write_objects(EMISSION, 300, N_BASICS, basics);
@@ -93,7 +93,7 @@ static void test_chunks(void **state)
 
 	write_objects(EMISSION, 300, N_BASICS, basics);
 	change(EMISSION_2, EMISSION_2, SINOGRAM_HEADER, "UT", "!INTERFILE :=");
-	must_refuse(EBADMSG, EMISSION_2 " has another Interfile header");
+	must_refuse(EBADMSG, "the Interfile header of " EMISSION_2 " differs");
 }
 
 static void test_object_refusals(void **state)
@@ -108,7 +108,7 @@ static void test_object_refusals(void **state)
 		 "emission.dcm: sinogram object: format \"INTERFILE_4\"; supported: "},
 		{SINOGRAM_FORMAT_ID, "LO", "", EBADMSG, "format (0071,1001) is missing"},
 		{SINOGRAM_ROLE, "CS", "RANDOMS", EBADMSG, "role \"RANDOMS\"; allowed: EMISSION"},
-		{SINOGRAM_ROLE, "CS", "ADDITIVE", EBADMSG, "no object of role EMISSION among 1"},
+		{SINOGRAM_ROLE, "CS", "ADDITIVE", EBADMSG, "no object of role EMISSION among the 1 objects"},
 		{SINOGRAM_CHUNK_INDEX, "UL", "1", EBADMSG, "index of the chunk (0071,1011) is 1; allowed: 0 to 0"},
 		{SINOGRAM_CHUNK_COUNT, "UL", "0", EBADMSG, "count of chunks (0071,1012) is 0"},
 		{SINOGRAM_CHUNK_COUNT, "UL", "4000000000", EBADMSG, "count of chunks (0071,1012) is 4000000000"},
@@ -117,7 +117,7 @@ static void test_object_refusals(void **state)
 		{SINOGRAM_LENGTH, "UL", "0", EBADMSG, "length of the data is 0"},
 		{SINOGRAM_LENGTH, "UL", "636", EBADMSG, "640 bytes in 1 chunks, but 636 in the header"},
 		{SINOGRAM_SHA256, "LO", "12ab", EBADMSG, "SHA-256 \"12ab\" does not have 64"},
-		{SINOGRAM_INSTANCES, "UL", "2", EBADMSG, "the acquisition has 2 instances, and 1 is here"},
+		{SINOGRAM_INSTANCES, "UL", "2", EBADMSG, "the acquisition has 2 instances, but 1 is present"},
 		{SINOGRAM_INSTANCES, "UL", "0", EBADMSG, "instances of the acquisition (0071,1015) is 0"},
 		{SINOGRAM_HEADER, "UT", "", EBADMSG, "the Interfile header (0071,1002) is missing"},
 		{SINOGRAM_HEADER, "UT", "!INTERFILE :=\nname of data file := a", EBADMSG,
@@ -207,7 +207,7 @@ static void test_together(void **state)
 	list_folder(true);
 	write_objects(EMISSION | ADDITIVE, 0, N_BASICS, basics);
 	unlink(in_folder("additive.dcm"));
-	must_refuse(EBADMSG, "the acquisition has 2 instances, and 1 is here");
+	must_refuse(EBADMSG, "the acquisition has 2 instances, but 1 is present");
 	list_folder(true);
 	assert_int_equal(sinogram_open(NULL, 0, config, &(struct sinogram *){NULL}, &err), -EBADMSG);
 }
@@ -222,15 +222,15 @@ static void test_others(void **state)
 		const char *sop_class, *part;
 	} foreign[] = {{"1.3.12.2.1107.5.9.1", "Siemens"},
 		       {"1.2.840.113619.4.30", "GE"},
-		       {SINOGRAM_CLASS, "an unnamed maker without the private block"}};
+		       {SINOGRAM_CLASS, "an unknown manufacturer without the private block"}};
 	char reason[256];
 	(void)state;
 
 	write_objects(EMISSION, 0, N_BASICS, basics);
 	change_text("emission.dcm", DICOM_TAG(0x0008, 0x9123), "1.2.3");
 	assert_int_equal(read_facts(in_folder("emission.dcm"), &f, &err), 0);
-	assert_non_null(strstr(err.msg, "Raw Data Storage of another maker"));
-	must_refuse(EBADMSG, "emission.dcm: Raw Data Storage of another maker");
+	assert_non_null(strstr(err.msg, "Raw Data Storage of another program"));
+	must_refuse(EBADMSG, "emission.dcm: Raw Data Storage of another program");
 	assert_int_equal(dicom_new(CLASS_CT, "1.2.3", &file, &err), 0);
 	assert_int_equal(sinogram_facts_of(file, &f, &err), 0);
 	assert_non_null(strstr(err.msg, "CTImageStorage, not Raw Data Storage"));

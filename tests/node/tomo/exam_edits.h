@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exams with an attribute changed, and what is said to them. */
+/* Functions that change attributes of the fixture's exams and check the error of exam_open(). */
 #ifndef TOMONODE_TESTS_NODE_EXAM_EDITS_H
 #define TOMONODE_TESTS_NODE_EXAM_EDITS_H
 
@@ -7,7 +7,7 @@
 
 #include "tests/node/tomo/exam_fixture.h"
 
-/* One attribute of one image (or of all: image -1) set to a text, a number, or nothing. */
+/* One attribute to set, in one image or in all (image -1), to a text, a number, or an empty value. */
 struct edit {
 	int image;
 	uint32_t tag;
@@ -59,22 +59,23 @@ static inline void refused(const struct edit *edits, int code, const char *const
 
 #define EDITS(...) ((const struct edit[]){__VA_ARGS__, {0}})
 
-struct lie {
+/* Attributes of an image, and the orientation that must be computed from them. */
+struct orientation_case {
 	const char *laterality, *view_code, *orientation;
 	bool columns_toward_chest, rows_toward_minus_y;
-	double y_left, y_head; /* sign of the scan's y along L and H; 0: not looked at */
+	double y_left, y_head; /* sign of the scan's y along L and H; 0: not checked */
 };
 
-static inline void lie_so(struct dicom_item *root, int i, const void *ctx)
+static inline void put_orientation_case(struct dicom_item *root, int i, const void *ctx)
 {
 	struct dicom_item *view = dicom_item_at(root, TAG_VIEW_CODE_SEQUENCE, 0);
-	const struct lie *lie = ctx;
+	const struct orientation_case *o = ctx;
 
 	(void)i;
-	put(root, TAG_IMAGE_LATERALITY, lie->laterality);
-	put(root, TAG_PATIENT_ORIENTATION, lie->orientation);
-	put(view, TAG_CODE_VALUE, lie->view_code);
-	put(view, TAG_CODING_SCHEME_DESIGNATOR, lie->view_code[0] == 'R' ? "SRT" : "SCT");
+	put(root, TAG_IMAGE_LATERALITY, o->laterality);
+	put(root, TAG_PATIENT_ORIENTATION, o->orientation);
+	put(view, TAG_CODE_VALUE, o->view_code);
+	put(view, TAG_CODING_SCHEME_DESIGNATOR, o->view_code[0] == 'R' ? "SRT" : "SCT");
 }
 
 #endif

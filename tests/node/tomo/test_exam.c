@@ -120,7 +120,7 @@ static void test_projection_positioner(void **state)
 /* Directions from the patient's axes alone: +L = +x, +P = +y, +H = +z. */
 static void test_axes(void **state)
 {
-	static const struct lie cases[] = {
+	static const struct orientation_case cases[] = {
 		{"L", "R-10242", "A\\R", false, true, 1, 0},   {"R", "R-10242", "P\\L", true, false, 1, 0},
 		{"L", "R-10226", "A\\F", false, true, 1, 1},   {"L", "R-10226", "A\\FR", false, true, 1, 1},
 		{"R", "R-10226", "P\\FL", true, false, 1, -1}, {"R", "R-10226", "P\\F", true, false, 1, -1},
@@ -133,7 +133,7 @@ static void test_axes(void **state)
 		struct exam *e = NULL;
 		struct err err = {0};
 
-		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = lie_so, .ctx = &cases[i]});
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = put_orientation_case, .ctx = &cases[i]});
 		if (fixture_open(2, &e, &err) < 0)
 			fail_msg("%s: %s", cases[i].orientation, err.msg);
 		assert_int_equal(e->columns_toward_chest, cases[i].columns_toward_chest);
@@ -247,7 +247,7 @@ static void test_flatfield(void **state)
 	static const struct {
 		const char *orientation;
 		bool mirror_columns, mirror_rows;
-	} lies[] = {{"A\\L", false, false}, {"A\\R", false, true}, {"P\\L", true, false}, {"P\\R", true, true}};
+	} flips[] = {{"A\\L", false, false}, {"A\\R", false, true}, {"P\\L", true, false}, {"P\\R", true, true}};
 	static const struct edit flat[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Flat"}, {0}};
 	uint16_t values[ROWS * COLUMNS], raw[ROWS * COLUMNS];
 	struct config *fixed = fixture_config;
@@ -268,9 +268,9 @@ static void test_flatfield(void **state)
 	fixture_pixels(N_VIEWS, values); /* the sixth image is the flat field */
 	for (size_t i = 0; i < ROWS * COLUMNS; i++)
 		mean += (values[i] - 20.0) / (ROWS * COLUMNS);
-	for (size_t k = 0; k < sizeof(lies) / sizeof(lies[0]); k++) {
+	for (size_t k = 0; k < sizeof(flips) / sizeof(flips[0]); k++) {
 		struct edit edits[] = {flat[0],
-				       {N_VIEWS, TAG_PATIENT_ORIENTATION, lies[k].orientation},
+				       {N_VIEWS, TAG_PATIENT_ORIENTATION, flips[k].orientation},
 				       {-1, TAG_IMAGES_IN_ACQUISITION, "5"},
 				       {0}};
 
@@ -282,8 +282,8 @@ static void test_flatfield(void **state)
 		assert_ptr_equal(prep.flatfield, e->flatfield);
 		for (int v = 0; v < ROWS; v++)
 			for (int u = 0; u < COLUMNS; u++) {
-				int row = lies[k].mirror_rows ? ROWS - 1 - v : v,
-				    column = lies[k].mirror_columns ? COLUMNS - 1 - u : u;
+				int row = flips[k].mirror_rows ? ROWS - 1 - v : v,
+				    column = flips[k].mirror_columns ? COLUMNS - 1 - u : u;
 				double want = values[row * COLUMNS + column] - 20.0;
 
 				assert_true(fabs(prep.i0 * (double)prep.flatfield[v * COLUMNS + u] - want) < 1e-4 * want);

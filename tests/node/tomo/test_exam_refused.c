@@ -19,7 +19,7 @@ static void test_series_refused(void **state)
 }
 
 /* "A projection from another exam": the attribute, both values, the file. */
-static void test_stranger_refused(void **state)
+static void test_other_exam_refused(void **state)
 {
 	(void)state;
 	refused(EDITS({4, TAG_STUDY_INSTANCE_UID, "1.2.9"}), EBADMSG,
@@ -42,7 +42,7 @@ static void test_geometry_refused(void **state)
 	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Other"}), ENOKEY,
 		PARTS("no geometry profile", "'Bench Works'", "'Other'"));
 	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "0.8\\0.8"}), EBADMSG, PARTS("(0018,1164)", "0.8 mm", "bench", "1 mm"));
-	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "1\\1.5"}), EBADMSG, PARTS("(0018,1164)", "square"));
+	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, "1\\1.5"}), EBADMSG, PARTS("(0018,1164)", "two equal values"));
 	refused(EDITS({-1, TAG_IMAGER_PIXEL_SPACING, NULL}), EBADMSG, PARTS("(0018,1164)", "missing"));
 	refused(EDITS({-1, TAG_DISTANCE_SOURCE_TO_DETECTOR, "700"}), EBADMSG,
 		PARTS("(0018,1110)", "700 mm", "640 mm", "tolerance 2"));
@@ -61,7 +61,7 @@ static void test_geometry_refused(void **state)
 static void test_intensity_refused(void **state)
 {
 	(void)state;
-	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, NULL}), EBADMSG, PARTS("(0028,1040)", "LIN or LOG"));
+	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, NULL}), EBADMSG, PARTS("(0028,1040)", "LIN, LOG"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "DISP"}), ENOTSUP, PARTS("(0028,1040)", "'DISP'"));
 	refused(EDITS({-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"}), ENOTSUP, PARTS("logarithmic", "bench", "log_scale"));
 	refused(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
@@ -76,10 +76,10 @@ static void test_intensity_refused(void **state)
 		EBADMSG, PARTS("(0018,1153)", "units are mixed"));
 }
 
-static void test_lie_refused(void **state)
+static void test_orientation_refused(void **state)
 {
 	static const struct {
-		struct lie lie;
+		struct orientation_case orientation;
 		int code;
 		const char *parts[3];
 	} cases[] = {
@@ -97,7 +97,7 @@ static void test_lie_refused(void **state)
 		struct exam *exam = NULL;
 		struct err err = {0};
 
-		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = lie_so, .ctx = &cases[i].lie});
+		fixture_write_mg(&(struct fixture_mg){.n = 2, .change = put_orientation_case, .ctx = &cases[i].orientation});
 		expect_refusal(fixture_open(2, &exam, &err), cases[i].code, &err, exam, cases[i].parts);
 	}
 }
@@ -199,8 +199,8 @@ static void test_projection_refused(void **state)
 		{equal_frames, EBADMSG, {"same angle", "frame 3", "frame 4", NULL}},
 		{nan_angle, EBADMSG, {"0.dcm, frame 3", NULL}},
 		{gantry_flat, EBADMSG, {"gantry", "(0018,9545)", "MLO", NULL}},
-		{oblique_cc, EBADMSG, {"(0018,9545) is -50 degrees", "no CC view", NULL}},
-		{other_side, EBADMSG, {"(0018,9545) is -50 degrees", "other breast than L", NULL}},
+		{oblique_cc, EBADMSG, {"(0018,9545) is -50 degrees", "in a CC view", NULL}},
+		{other_side, EBADMSG, {"(0018,9545) is -50 degrees", "laterality is L", NULL}},
 		{no_support_angle, EBADMSG, {"(0018,9545) is missing", "frame 1", NULL}},
 		{other_sign, EBADMSG, {"(0028,1041) is '-1' in frame", "'1' in frame", NULL}},
 		{turned_frame, EBADMSG, {"(0020,0020) is 'A\\FL' in frame 2", NULL}},
@@ -235,9 +235,9 @@ static void test_broken_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series_refused),	 cmocka_unit_test(test_stranger_refused),
-		cmocka_unit_test(test_geometry_refused), cmocka_unit_test(test_intensity_refused),
-		cmocka_unit_test(test_lie_refused),	 cmocka_unit_test(test_projection_refused),
+		cmocka_unit_test(test_series_refused),	    cmocka_unit_test(test_other_exam_refused),
+		cmocka_unit_test(test_geometry_refused),    cmocka_unit_test(test_intensity_refused),
+		cmocka_unit_test(test_orientation_refused), cmocka_unit_test(test_projection_refused),
 		cmocka_unit_test(test_broken_files),
 	};
 

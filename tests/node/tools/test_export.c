@@ -151,12 +151,12 @@ static void test_refused(void **state)
 	report = write_series(&in);
 	n = shuffled(&report, paths);
 	expect_refused(paths, NZ - 1, "incomplete: 3 of 4");
-	expect_refused(paths, 0, "neither PET nor CT images among");
+	expect_refused(paths, 0, "none of the files is a PET or CT image");
 	mixed[0] = strdup(paths[0]);
 	in.protocol.pet.iterations++; /* another series, in the same folder */
 	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &other, NULL), 0);
 	mixed[1] = strdup(path_of(other.file[1]));
-	expect_refused(mixed, 2, "another series");
+	expect_refused(mixed, 2, "but that of the objects before it");
 	paths_free(mixed, 2);
 	paths_free(paths, n);
 	pet_result_report_clear(&report);
