@@ -346,15 +346,9 @@ static void test_odd_but_right(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sample_is_read),
-		cmocka_unit_test(test_truncation),
-		cmocka_unit_test(test_other_files),
-		cmocka_unit_test(test_meta_length),
-		cmocka_unit_test(test_wrong_lengths),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_odd_but_right),
+		cmocka_unit_test(test_sample_is_read), cmocka_unit_test(test_truncation),    cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_meta_length),    cmocka_unit_test(test_wrong_lengths), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_depth),	       cmocka_unit_test(test_counts),	     cmocka_unit_test(test_odd_but_right),
 	};
 
 	return cmocka_run_group_tests(tests, folder_make, folder_remove);
