@@ -25,6 +25,17 @@ bool dbt_takes(enum algorithm a)
 	       (i->rule == RULE_EM || i->rule == RULE_TRANSMISSION || i->rule == RULE_SART || i->rule == RULE_BACKPROJECT);
 }
 
+int dbt_rule_check(const struct dbt_protocol *p, struct err *err)
+{
+	const struct algorithm_info *a = algorithm_info(p->algorithm);
+
+	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
+		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
+	if (p->normalise_rows && a->rule != RULE_EM)
+		return err_set(err, EINVAL, "normalise_rows=true; only osem and mlem have it");
+	return 0;
+}
+
 struct iterate_conf dbt_rule(const struct dbt_protocol *p)
 {
 	struct iterate_conf c = {{algorithm_info(p->algorithm)->rule, BIN_FLOOR, VOXEL_FLOOR, 1}, p->iterations};

@@ -9,6 +9,8 @@
 
 /* Return rule, iterations and floors. */
 struct iterate_conf dbt_rule(const struct dbt_protocol *p);
+/* EINVAL: a key of the protocol that only the rule uses is out of range, or not for this algorithm. */
+int dbt_rule_check(const struct dbt_protocol *p, struct err *err);
 
 struct dbt_layout {
 	struct scan *scan; /* binned, views in the order of the subsets */

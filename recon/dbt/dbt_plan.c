@@ -19,13 +19,13 @@
 static int check_protocol(const struct dbt_protocol *p, const struct scan *detector, struct err *err)
 {
 	const struct algorithm_info *a = algorithm_info(p->algorithm);
+	int r;
 
 	if (!dbt_takes(p->algorithm))
 		return algorithm_refuse(p->algorithm, dbt_takes, err);
-	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
-		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
-	if (p->normalise_rows && a->rule != RULE_EM)
-		return err_set(err, EINVAL, "normalise_rows=true; only osem and mlem have it");
+	r = dbt_rule_check(p, err);
+	if (r < 0)
+		return r;
 	if (a->filtered && p->filter != DBT_FILTER_RAMP && p->filter != DBT_FILTER_HANN)
 		return err_set(err, EINVAL, "filter=%d; allowed: ramp, hann", (int)p->filter);
 	if (a->filtered && !(p->filter_cut > 0 && p->filter_cut <= 1))

@@ -31,12 +31,16 @@ void parallel_volume_level(const struct parallel_session *s, const double *level
 /* Report progress over all parts; `fraction`: of this part. Return false if cancelled. */
 bool parallel_continues(const struct parallel_session *s, double fraction);
 
-/* open(): allocate for s->n slices. run(): process slices [first, first + n) and leave the volume in s->x. */
+/* check(): EINVAL: a key of the protocol that only this work uses is out of range. open(): allocate for s->n slices. run():
+ * process slices [first, first + n) and leave the volume in s->x. */
+int parallel_back_check(const struct parallel_protocol *p, struct err *err);
 int parallel_back_open(struct parallel_session *s, struct err *err);
 void parallel_back_clear(struct parallel_session *s);
+int parallel_rows_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rows_open(struct parallel_session *s, struct err *err);
 int parallel_rows_run(struct parallel_session *s, struct err *err);
 void parallel_rows_clear(struct parallel_session *s);
+int parallel_rule_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
 void parallel_rule_clear(struct parallel_session *s);

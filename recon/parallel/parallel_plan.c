@@ -31,19 +31,6 @@ enum parallel_work parallel_work_of(const struct parallel_protocol *p)
 	return algorithm_info(p->algorithm)->update == UPDATE_RAYS ? PARALLEL_WORK_ROWS : PARALLEL_WORK_RULE;
 }
 
-static int check_filter(const struct parallel_protocol *p, struct err *err)
-{
-	if (!algorithm_info(p->algorithm)->filtered)
-		return 0;
-	if (p->filter < PARALLEL_RAM_LAK || p->filter > PARALLEL_HANN)
-		return plan_refuse(err, "filter", p->filter, "ram-lak, shepp-logan, cosine, hann");
-	if (p->filter == PARALLEL_HANN && !(p->filter_cut > 0 && p->filter_cut <= 1))
-		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
-	if (p->route != PARALLEL_FOURIER && p->route != PARALLEL_CONVOLUTION)
-		return plan_refuse(err, "route", p->route, "fourier, convolution");
-	return 0;
-}
-
 static int check_iteration(const struct parallel_protocol *p, const struct parallel_scan *s, struct err *err)
 {
 	const struct algorithm_info *a = algorithm_info(p->algorithm);
@@ -52,9 +39,7 @@ static int check_iteration(const struct parallel_protocol *p, const struct paral
 		return plan_refuse(err, "iterations", p->iterations, "1 to 100000");
 	if (a->update == UPDATE_SUBSETS && (p->subsets < 1 || p->subsets > s->n_angles))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, s->n_angles);
-	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
-		return plan_refuse(err, "relaxation", p->relaxation, "more than 0, less than 2");
-	return 0;
+	return a->update == UPDATE_RAYS ? parallel_rows_check(p, err) : parallel_rule_check(p, err);
 }
 
 static int check_projector(const struct parallel_protocol *p, enum parallel_work work, struct err *err)
@@ -78,7 +63,7 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 	if (!parallel_takes(p->algorithm))
 		return algorithm_refuse(p->algorithm, parallel_takes, err);
 	if (work == PARALLEL_WORK_BACK)
-		r = check_filter(p, err);
+		r = parallel_back_check(p, err);
 	else if (work != PARALLEL_WORK_RADON)
 		r = check_iteration(p, s, err);
 	if (r == 0 && work != PARALLEL_WORK_BACK)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recon/core/plan.h"
 #include "recon/core/ramp.h"
 #include "recon/pet/pet_internal.h"
 
@@ -195,6 +196,13 @@ out:
 	free(r.rise);
 	ramp_free(ramp);
 	return error;
+}
+
+int pet_fbp_check(const struct pet_protocol *p, struct err *err)
+{
+	if (!(p->filter_cut > 0 && p->filter_cut <= 1))
+		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
+	return 0;
 }
 
 int pet_fbp_open(struct pet_session *s, struct err *err)

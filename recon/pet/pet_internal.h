@@ -121,7 +121,9 @@ float *pet_sensitivity_images(struct pet_sensitivity *s);
 /* pet_put.c */
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
 
-/* pet_em.c; pet_em_parts.c: operators, data and sensitivity images */
+/* pet_em.c; pet_em_parts.c: operators, data and sensitivity images. check(): EINVAL: a key of the protocol that only this
+ * algorithm uses is out of range. */
+int pet_em_check(const struct pet_protocol *p, struct err *err);
 int pet_em_open(struct pet_session *s, struct err *err);
 int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err);
 void pet_em_clear(struct pet_session *s);
@@ -132,6 +134,7 @@ int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *e
 void pet_parts_clear(struct pet_session *s);
 
 /* pet_fbp.c */
+int pet_fbp_check(const struct pet_protocol *p, struct err *err);
 int pet_fbp_open(struct pet_session *s, struct err *err);
 int pet_fbp_run(struct pet_session *s, const struct monitor *monitor, struct err *err);
 void pet_fbp_clear(struct pet_session *s);

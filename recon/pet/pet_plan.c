@@ -42,6 +42,7 @@ bool pet_takes(enum algorithm a)
 static int check_em(const struct pet_protocol *p, const struct michelogram *m, struct err *err)
 {
 	const struct algorithm_info *a = algorithm_info(p->algorithm);
+	int r;
 
 	if (p->iterations < 1 || p->iterations > 1000)
 		return plan_refuse(err, "iterations", p->iterations, "1 to 1000");
@@ -49,12 +50,9 @@ static int check_em(const struct pet_protocol *p, const struct michelogram *m, s
 		return plan_refuse(err, "projector", p->projector, "paths, joseph, exact");
 	if (a->update == UPDATE_SUBSETS && (p->subsets < 1 || p->subsets > m->n_angles))
 		return err_set(err, EINVAL, "subsets=%d; allowed: 1 to %d, the number of angles", p->subsets, m->n_angles);
-	if (a->rule == RULE_EM_RELAXED && !(p->prior_weight >= 0 && p->prior_weight <= 1e6))
-		return plan_refuse(err, "prior_weight", p->prior_weight, "0 to 1e6");
-	if (a->rule == RULE_EM_RELAXED && !(p->prior_gamma >= 0 && p->prior_gamma <= 1e6))
-		return plan_refuse(err, "prior_gamma", p->prior_gamma, "0 to 1e6");
-	if (a->rule == RULE_EM_RELAXED && !(p->relaxation >= 0 && p->relaxation <= 1e6))
-		return plan_refuse(err, "relaxation", p->relaxation, "0 to 1e6");
+	r = pet_em_check(p, err);
+	if (r < 0)
+		return r;
 	return check_fwhm("psf", p->psf, err);
 }
 
@@ -67,8 +65,8 @@ static int check_protocol(const struct pet_protocol *p, const struct michelogram
 		return algorithm_refuse(p->algorithm, pet_takes, err);
 	if (!fbp && (r = check_em(p, m, err)) < 0)
 		return r;
-	if (fbp && !(p->filter_cut > 0 && p->filter_cut <= 1))
-		return plan_refuse(err, "filter_cut", p->filter_cut, "more than 0, up to 1");
+	if (fbp && (r = pet_fbp_check(p, err)) < 0)
+		return r;
 	if (p->matrix != 0 && (p->matrix < 2 || p->matrix > MATRIX_MAX))
 		return plan_refuse(err, "matrix", p->matrix, "0 (256), 2 to 4096");
 	if (!(p->voxel == 0 || (p->voxel >= 0.1 && p->voxel <= 100))) /* false for NaN too */
