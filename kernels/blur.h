@@ -8,8 +8,8 @@
 #define BLUR_CUT 4.0 /* the kernel ends at this distance, in sigma */
 
 /* Compute weights 0..reach of a symmetric kernel that is cut off at BLUR_CUT sigma and normalised to the sum 1. sigma, h: width
- * and voxel pitch, mm; n: room in ret_weight, floats; weights beyond n are dropped. Return reach, at most n - 1; for sigma = 0 it
- * is 0 with the single weight 1. */
+ * and voxel pitch, mm; n: size of ret_weight, floats; weights beyond n are dropped. Return reach, at most n - 1. For sigma = 0,
+ * reach is 0 and the only weight is 1. */
 static inline int blur_weights(double sigma, double h, int n, float *ret_weight)
 {
 	double width = sigma / h, sum = 1;

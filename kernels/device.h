@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compute devices: they hold vectors and run operators. Each kind (CPU, CUDA) has one table of functions; device_check() refuses
- * a table with an empty slot.
+/* Compute devices (a processor or a GPU): they store vectors and compute operators on them. Each kind of device (CPU, CUDA) has
+ * one table of functions; device_check() rejects a table in which a function is missing.
  *
  * - A `struct buf` is float32 memory of one device. Algorithms pass it on but never access its content.
  * - A `struct projection` is a prepared system matrix A (rows: bins, columns: voxels, entries in mm). projection_create()
  *   allocates all that it needs; forward() and adjoint() allocate nothing.
- * - A row whose mask is not above 0 is a zero row: forward() writes 0 there, adjoint() ignores the bin.
+ * - A bin whose mask value is not above 0 has a row of zeros in A: forward() writes 0 to the bin, adjoint() ignores it.
  * - Work is queued on QUEUE_WORK and runs in order; functions that return a number or host data wait for it. Transfers that
  *   overlap with work have their own queues: see order().
  * - Only one thread at a time may use a device and its objects; the device runs its own threads inside a call. */
@@ -36,11 +36,11 @@ struct buf {
 
 enum projection_model {
 	PROJECTION_EXACT = 1, /* ray walk with Siddon's lengths: the reference */
-	PROJECTION_SLICES,  /* SCAN_DBT only: bilinear weight in each slice times the ray's length in it; the adjoint gathers and
-			       is exact */
-	PROJECTION_PATHS,   /* SCAN_PARALLEL with z_fastest only: the entries of PROJECTION_EXACT, but the transaxial path of an
-			       angle and radius is computed once for all planes (kernels/paths.h); exact adjoint */
-	PROJECTION_JOSEPH,  /* as PATHS with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
+	PROJECTION_SLICES,    /* SCAN_DBT only: bilinear interpolation in each slice, times the ray's length in the slice; exact
+				 adjoint, which computes each voxel from its bins (gathers) */
+	PROJECTION_PATHS,     /* SCAN_PARALLEL with z_fastest only: the entries of PROJECTION_EXACT, but the transaxial path of an
+				 angle and radius is computed once for all planes (kernels/paths.h); exact adjoint */
+	PROJECTION_JOSEPH,    /* as PATHS with Joseph's weights (1982): linear between pixels and between slices; exact adjoint */
 	PROJECTION_SAMPLED, /* stacks only (kernels/lines.h): bilinear interpolation at points every `sampling` mm along the ray;
 			       exact adjoint */
 };
@@ -50,16 +50,16 @@ struct projection_spec {
 	const struct scan *scan; /* borrowed; must outlive the projection */
 	int first, n_views;	 /* the views [first, first + n_views) of the scan; a subset is contiguous */
 	const struct grid *grid; /* copied */
-	const struct buf *mask; /* n_views * n_v * n_u floats, borrowed: 1: use the bin; 0: no data; -1: do not use the bin, which
-				   saw air (see mark()); NULL: use every bin */
-	int tile[2];		/* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: no tiling */
-	bool deterministic;	/* every run gives bitwise the same result */
-	double sampling;	/* SAMPLED: distance of the points, mm, > 0 */
-	bool sweeps;		/* the caller will use row_sweep() */
+	const struct buf *mask;	 /* n_views * n_v * n_u floats, borrowed: 1: use the bin; 0: no data; -1: do not use the bin, its
+				    ray passed through air only (see mark()); NULL: use every bin */
+	int tile[2];	    /* unit of work: bins along u and v (forward), voxel columns along x and y (back); 0: no tiling */
+	bool deterministic; /* every run gives bitwise the same result */
+	double sampling;    /* SAMPLED: distance of the points, mm, > 0 */
+	bool sweeps;	    /* prepare the projection for row_sweep() */
 };
 
 enum device_queue {
-	QUEUE_WORK = 0, /* all work except the two transfers below */
+	QUEUE_WORK = 0, /* all work except the transfers of the two queues below */
 	QUEUE_UP,	/* used by upload_begin() */
 	QUEUE_DOWN,	/* used by download_begin() */
 };
@@ -114,17 +114,18 @@ struct device_ops {
 			      struct err *err);
 	int (*sum)(const struct buf *x, double *ret, struct err *err);
 	int (*dot)(const struct buf *x, const struct buf *y, double *ret, struct err *err);
-	/* Compute a histogram of every stride-th value that is finite: increment bins[steps_of(x, offset, step)]
-	 * (kernels/steps.h), with the index limited to 0..65535. The counts in ret_tally cover all values; each value is counted
-	 * in at most one of them. */
+	/* Compute a histogram of every stride-th value, if it is finite: increment bins[steps_of(x, offset, step)]
+	 * (kernels/steps.h), with the index limited to 0..65535. Unlike the histogram, the counts in ret_tally cover all values;
+	 * each value is counted in at most one of them. */
 	int (*tally)(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
 		     struct err *err);
 	int (*log_likelihood)(const struct buf *y, const struct buf *p, float floor, double *ret,
 			      struct err *err); /* sum over p > floor of y ln p - p */
 
 	/* Measure the largest number of steps per second that the device can compute; takes about ten milliseconds. A step is the
-	 * least that any projector does per voxel and ray: a linear interpolation between two neighbours, sum += w0 y[i] + w1 y[i
-	 * + 1], with y in the fastest memory (level-1 cache, shared memory). Benchmarks compare with this limit. */
+	 * smallest computation that any projector makes for one voxel and one ray: a linear interpolation between two neighbours,
+	 * sum += w0 y[i] + w1 y[i + 1], with y in the fastest memory (level-1 cache, shared memory). Benchmarks compare their
+	 * times with this limit. */
 	int (*step_rate)(struct device *dev, double *ret_per_s, struct err *err);
 
 	/* The system matrix. projection_bytes(): memory that this projection alone allocates. scratch_bytes(): working memory
@@ -140,27 +141,30 @@ struct device_ops {
 		       struct err *err); /* x = A'y, x += A'y */
 	/* The second half of filtered backprojection, for SCAN_PARALLEL with planes of rise 0: add up over the views, for each
 	 * voxel, the value of y at the projection of the voxel's centre, linear between equidistant radial bins, from the plane
-	 * whose z is in the voxel's slice (the mean if there are several). 0 outside the field of view. Voxel-driven, so not the
-	 * adjoint. */
+	 * whose z is in the voxel's slice (the mean if there are several planes). Voxels outside the field of view are 0. The sum
+	 * is computed per voxel from interpolated values, so this is not the adjoint of forward(). */
 	int (*back_interpolated)(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err);
 
 	/* Perform one sweep of Kaczmarz' method (Gordon, Bender & Herman 1970) over all rays of a stack (kernels/lines.h), each
 	 * slice independently: x += relaxation (y_i - <a_i, x>) / |a_i|^2 a_i. Order of the rays i: view by view, in each view
-	 * the radial bins 0, s, 2 s ..., then 1, s + 1, .... s (lines_stride()) is so large that the rays of a pass share no
-	 * pixel, so they can be computed in parallel with the exact result. Needs a projection with `sweeps`. */
+	 * the radial bins 0, s, 2 s ..., then 1, s + 1, .... s (lines_stride()) is so large that the rays of one pass (k, k + s,
+	 * k + 2 s ...) have no pixel in common; so they are computed in parallel with the same result as in sequence. Needs a
+	 * projection created with `sweeps`. */
 	int (*row_sweep)(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err);
 
-	/* Bins of a sub-iteration whose den = A'd depends only on the subset and is kept: q = rule_data_bin(), for any model. p
-	 * may be ret_q; mult, add and row may be NULL. For a bin without a ray, adjoint() must ignore the value of q. */
+	/* Compute q = rule_data_bin() (kernels/rules.h) for each bin, with any model: for sub-iterations in which den = A'd
+	 * depends only on the subset, so that the caller computes it once. p may be ret_q; mult, add and row may be NULL. For a
+	 * bin without a ray, adjoint() must ignore the value of q. */
 	int (*rule_bins)(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
 			 const struct buf *mult, const struct buf *add, struct buf *ret_q, struct err *err);
 
-	/* A sub-iteration (kernels/rules.h). A pair buffer has 2 floats per bin, in an order that only the projection knows. y:
-	 * data >= 0; p = A x; row: length of each ray, NULL if the rule does not use it. Masked bins give pairs of 0.
+	/* A sub-iteration (kernels/rules.h). A pair buffer holds q and d of every bin (2 floats per bin); their order is private
+	 * to the device. y: data >= 0; p = A x; row: length of each ray, NULL if the rule does not use it. Masked bins give pairs
+	 * of 0.
 	 *   make_pair    from line integrals: pair = rule_bin(y, p, row)
 	 *   back_sums    num = A'q, den = A'd, or with `add` num += A'q, den += A'd
-	 * PROJECTION_PATHS and PROJECTION_JOSEPH return ENOTSUP, because their den is always kept. Fused, without storing line
-	 * integrals or sums, if fused() is true:
+	 * PROJECTION_PATHS and PROJECTION_JOSEPH return ENOTSUP: with them, den is always computed only once per subset
+	 * (rule_bins()). If fused() is true, two functions combine these steps and store neither line integrals nor sums:
 	 *   forward_pair  pair = rule_bin(y, A x, row)       (does not read x if the rule does not use p)
 	 *   back_update   x = rule_voxel(x, A'q, A'd) */
 	int (*make_pair)(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *p,
@@ -172,9 +176,10 @@ struct device_ops {
 			    const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*back_update)(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err);
 
-	/* Mark the support of the volume from the masks of the views (SCAN_DBT, either model). For each voxel: x = -1 if the bin
-	 * nearest to its centre saw air (mask < 0); else, unless x < 0, x = 1 if a bin with mask > 0 is within one voxel of it
-	 * (slice_weight() > 0); else x is unchanged. Start with x = 0 and call it for all projections. */
+	/* Mark the support (the voxels to reconstruct) from the masks of the views (SCAN_DBT, EXACT or SLICES). For each voxel: x
+	 * = -1 (air) if the bin nearest to its centre has mask < 0; else, unless x < 0, x = 1 if a bin with mask > 0 is within
+	 * one voxel of it (slice_weight() > 0); else x is unchanged. The caller sets x = 0 and then calls mark() for every
+	 * projection. */
 	int (*mark)(struct projection *a, struct buf *x, struct err *err);
 };
 
@@ -202,9 +207,9 @@ int device_cpu_open(int threads, struct device **ret_dev, struct err *err);
 int device_cuda_open(int index, struct device **ret_dev, struct err *err);
 int device_cuda_count(void);
 
-/* A CPU device for tests that finds memory errors. New and freed memory holds NaN; the use of a freed buffer and writing past the
- * end of a buffer return EFAULT. device_poison_check() checks all memory, also the freed; device_close() aborts the process if
- * that check fails. */
+/* A CPU device for tests that finds memory errors. New and freed memory holds NaN. An operation on a freed buffer, or one that
+ * writes past the end of a buffer, returns EFAULT. device_poison_check() checks all memory, including freed memory;
+ * device_close() aborts the process if that check fails. */
 int device_poison_open(int threads, struct device **ret_dev, struct err *err);
 int device_poison_check(struct device *dev, struct err *err);
 

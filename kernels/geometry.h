@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Geometry as plain data that the GPU uses too: C11, C++17 and CUDA C++. The only pointers are those to views, planes and radii.
+/* The geometry of volumes and rays, as plain structs that the GPU can use too: C11, C++17 and CUDA C++. The only pointers are
+ * those to views, planes and radii.
  *
  * Units are mm. Bins are stored u fastest, then v, then view; voxels in the order of the grid. A volume is a `struct grid`; a set
  * of rays is a `struct scan`. Only scan_ray() converts a bin into a line.

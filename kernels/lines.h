@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stacks of 2-D parallel beams: a SCAN_PARALLEL whose plane u has rise 0 and the z of the middle of slice u. C11, C++17, CUDA
- * C++.
+ * C++. Every slice has the same rays. So one list of (column of voxels, weight in mm) describes a ray in all slices; this list is
+ * called a line. The loops that use lines are the same for every model (PATHS, JOSEPH, SAMPLED): y[u] = sum of w x[column][u].
  *
- * Every slice has the same rays. So one list of (column of voxels, weight in mm), called a line, describes a ray for the whole
- * stack. The same loops serve every model (PATHS, JOSEPH, SAMPLED): y[u] = sum of w x[column][u].
- *
- * - The volume is stored z fastest. A single slice may also be stored x fastest: the order is the same but for the padding.
+ * - The volume is stored z fastest. A single slice may also be stored x fastest: the order of its voxels is the same, only
+ *   without padding.
  * - SAMPLED: points at t = (k + 1/2) step, k an integer, inside the field of view; bilinear interpolation between the centres of
- *   pixels, 0 outside the grid. Every point stands for step mm of the ray, so the path length in the field of view is a whole
+ *   pixels, 0 outside the grid. Every point has the weight of `step` mm of the ray, so the sum of a line's weights is a whole
  *   number of steps. */
 #ifndef TOMONODE_KERNELS_LINES_H
 #define TOMONODE_KERNELS_LINES_H
@@ -18,7 +17,8 @@
 #include "kernels/paths.h"
 
 /* Tolerance in bins: a position up to this far outside the first or last bin counts as that bin in back_interpolated(). At angles
- * of 0 and 90 degrees the centres of pixels often project exactly there, and rounding would decide. */
+ * of 0 and 90 degrees the centres of pixels often project exactly onto the first or last bin, and without a tolerance rounding
+ * would decide whether they are inside. */
 #define LINE_EDGE 1e-4
 
 struct line_entry {
@@ -55,9 +55,9 @@ static inline TOMONODE_HD size_t lines_column(const struct grid *g)
 	return g->z_fastest ? grid_column(g) : 1;
 }
 
-/* Return the distance, in radial bins, of the lines of one pass of row_sweep(), such that no two of them share a pixel. The
- * centres of a line's pixels are at most half a pixel diagonal from it with PATHS, less than one diagonal with JOSEPH and
- * SAMPLED. */
+/* Return the distance, in radial bins, between the lines of one pass of row_sweep(), so large that no two of these lines share a
+ * pixel. The centres of a line's pixels are at most half a pixel diagonal from it with PATHS, less than one diagonal with JOSEPH
+ * and SAMPLED. */
 static inline int lines_stride(enum projection_model model, const struct scan *s, const struct grid *g)
 {
 	double diagonal = sqrt(g->h[0] * g->h[0] + g->h[1] * g->h[1]),
@@ -81,10 +81,10 @@ static inline TOMONODE_HD int line_bound(enum projection_model model, const stru
 	return 2 * cells + 8; /* SAMPLED: two more corners for each cell between centres; JOSEPH: two entries per step */
 }
 
-/* How a device stores the entries: all of them if they fit into `keep` bytes; else as many views at a time as fit into `batch`
- * bytes, at least one, computed again for each batch. */
+/* How a device stores the entries: for all views if they fit into `keep` bytes; else for a batch of views at a time, as many as
+ * fit into `batch` bytes but at least one, and it computes each batch again whenever it is needed. */
 struct lines_table {
-	size_t entries; /* room, in entries */
+	size_t entries; /* size of the table, entries */
 	int batch;	/* views stored at a time */
 };
 
@@ -146,7 +146,7 @@ static inline TOMONODE_HD int line_joseph(const struct scan *s, const struct sca
 	int n = path_joseph(s, view, v, g, (struct path_step *)ret_entry, &path), kept = 0;
 	float len = fabsf(path.dt);
 
-	for (int k = n - 1; k >= 0; k--) { /* each step gives two entries; from the last step to the first, in place */
+	for (int k = n - 1; k >= 0; k--) { /* replace each step by two entries, in place, so from the last step to the first */
 		struct path_step at = line_step(ret_entry + k);
 
 		ret_entry[2 * k + 1].column = at.column + path.neighbour;

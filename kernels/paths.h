@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transaxial paths of SCAN_PARALLEL. C11, C++17 and CUDA C++.
- *
- * The rays of all planes at one angle and radial bin cross the same sequence of voxel columns (x, y): the path. A step is the
- * part of the path in one column; a plane adds only the axial position of its ray there. So a path is computed once, stored, and
- * used for every plane.
+/* The transaxial paths of SCAN_PARALLEL. C11, C++17 and CUDA C++. The rays of all planes at one angle and radial bin cross the
+ * same sequence of voxel columns (x, y); this sequence is called a path, and a step is the part of it in one column. The planes
+ * differ only in the axial position of the ray in each step. So a path is computed once, stored, and used for every plane.
  *
  * - PROJECTION_PATHS: the ray walk (kernels/ray_walk.h) on a grid of one layer gives the steps. The entries are those of
  *   PROJECTION_EXACT, but for t rounded to float. Long steps are divided so that no ray of the bin passes through more than two
@@ -31,7 +29,8 @@ struct path {
 
 struct path_step {
 	int32_t column; /* y n_x + x */
-	float t;	/* PATHS: end of the step, mm. JOSEPH: weight of column + neighbour; the column itself has 1 minus that */
+	float t; /* PATHS: end of the step, mm. JOSEPH: weight of the second column (column + neighbour); the weight of `column`
+		    is 1 - t */
 };
 
 /* Planes of equal rise and equal distance. */

@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/* Check a spec's SCAN_PARALLEL, grid and model. EINVAL: they are wrong or do not fit together. */
+/* Check the scan (a SCAN_PARALLEL), the grid and the model of `spec`. EINVAL: one is invalid, or they do not fit together. */
 int planes_check(const struct projection_spec *spec, struct err *err);
 
-/* Put the planes, in their order, into groups of at least one plane; return the number of groups. ret_group may be NULL, to count
- * only. The scan must have passed planes_check(). */
+/* Divide the planes, in their order, into groups of equal rise and equal distance; return the number of groups. ret_group may be
+ * NULL: then the groups are only counted. The scan must have passed planes_check(). */
 int planes_group(const struct scan *scan, struct plane_group *ret_group);
 
 double planes_largest_rise(const struct scan *scan); /* the largest |rise|, mm */

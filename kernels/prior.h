@@ -6,7 +6,7 @@
  *   R(x) = 1/2 sum over j, k of w_jk (x_j - x_k)^2 / (x_j + x_k + gamma |x_j - x_k| + epsilon),  w_jk = h_x / distance
  *   dR/dx_j = sum over k of w_jk prior_slope(x_j, x_k)
  *
- * epsilon > 0 keeps it differentiable where both are 0. Voxels that are exactly 0 are outside the support and are no
+ * epsilon > 0 keeps it differentiable where both are 0. Voxels that are exactly 0 are outside the support and do not count as
  * neighbours. */
 #ifndef TOMONODE_KERNELS_PRIOR_H
 #define TOMONODE_KERNELS_PRIOR_H

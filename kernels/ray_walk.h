@@ -32,15 +32,15 @@ struct voxel_box {
 };
 
 struct ray_walk {
-	double t, t_end;		      /* current t; t where the segment leaves the box */
-	double span;			      /* |b - a|, mm per unit of t */
-	double x0, y0, z0;		      /* position of plane 0 relative to a: lo - a, mm */
-	double hx, hy, hz;		      /* distance of the planes, mm */
-	double ix, iy, iz;		      /* 1 / (b - a); 0 where the ray is parallel to the planes */
-	double tx, ty, tz;		      /* t of the next plane of each axis; RAY_NEVER: there is none */
-	int px, py, pz;			      /* number of that plane */
-	int sx, sy, sz;			      /* direction: +1 or -1; 0: parallel to the planes */
-	int left_x, left_y, left_z;	      /* planes to cross until the end of the box, the next one included */
+	double t, t_end;	    /* current t; t where the segment leaves the box */
+	double span;		    /* |b - a|, mm per unit of t */
+	double x0, y0, z0;	    /* position of plane 0 relative to a: lo - a, mm */
+	double hx, hy, hz;	    /* distance of the planes, mm */
+	double ix, iy, iz;	    /* 1 / (b - a); 0 where the ray is parallel to the planes */
+	double tx, ty, tz;	    /* t of the next plane of each axis; RAY_NEVER: there is none */
+	int px, py, pz;		    /* number of that plane */
+	int sx, sy, sz;		    /* direction: +1 or -1; 0: parallel to the planes */
+	int left_x, left_y, left_z; /* number of planes still to cross up to the end of the box, including the next one */
 	size_t voxel, step_x, step_y, step_z; /* index of the current voxel; distances of neighbours in the array, floats */
 };
 
@@ -95,8 +95,8 @@ static inline TOMONODE_HD int ray_enter(double o, double h, double d, double inv
 	return i;
 }
 
-/* Start a walk along the segment from a to b through the voxels of `box`. Return false if the segment misses them (or a or b is
- * not finite). */
+/* Start a walk along the segment from a to b through the voxels of `box`. Return false if the segment does not cross the box, or
+ * if a or b is not finite. */
 static inline TOMONODE_HD bool ray_walk_start(struct ray_walk *w, const struct grid *g, const struct voxel_box *box,
 					      const double a[3], const double b[3])
 {

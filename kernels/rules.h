@@ -6,7 +6,7 @@
  * A: lengths in mm of the rays of one subset in the voxels, x: attenuation in 1/mm, y and p: line integrals, l = A 1 over the
  * support: the length of each ray in the volume, mm (only for rules where rule_needs_length() is true).
  *
- * - A bin that does not count (mask not above 0) has q = d = 0.
+ * - A bin that is not used (mask not above 0) has q = d = 0.
  * - A voxel that is exactly 0 is outside the support and stays 0; a voxel inside never becomes 0. */
 #ifndef TOMONODE_KERNELS_RULES_H
 #define TOMONODE_KERNELS_RULES_H
@@ -19,7 +19,7 @@
 enum rule_kind {
 	RULE_EM = 1,  /* x A'(y / A x) / A'1: Shepp & Vardi 1982, Hudson & Larkin 1994; applied to line integrals, as in the seed
 			 thesis */
-	RULE_EM_ROWS, /* the same with every row of A divided by its sum: the matrix of the seed thesis, for comparison only */
+	RULE_EM_ROWS, /* RULE_EM with every row of A divided by its sum: the matrix of the seed thesis, for comparison only */
 	RULE_TRANSMISSION, /* x + x r, r = A'(e^-p - e^-y) / A'(p e^-p): one Newton step of the convex algorithm, Lange & Fessler
 			      1995; OSC if applied per subset. The unattenuated intensity is the same for all bins of a subset and
 			      cancels. A step down is x / (1 - r), equal to first order: where x is far too large, as the start
@@ -33,10 +33,10 @@ enum rule_kind {
 
 struct rule {
 	enum rule_kind kind;
-	float bin_floor;   /* least divisor p (EM) and least divisor l, mm; > 0 */
-	float voxel_floor; /* least divisor den; > 0 */
+	float bin_floor;   /* smallest divisor p (EM) and smallest divisor l, mm; the quotient with a smaller one is 0; > 0 */
+	float voxel_floor; /* smallest divisor den; a voxel with a smaller one is not changed; > 0 */
 	float step;	   /* SART, EM_RELAXED: relaxation, 0 < step < 2 */
-	bool negative;	   /* allow negative voxels; else the least value is RULE_TINY */
+	bool negative;	   /* allow negative voxels; false: the smallest value of a voxel is RULE_TINY */
 };
 
 struct rule_pair {
@@ -53,14 +53,15 @@ static inline TOMONODE_HD float rule_divide(float a, float b)
 #endif
 }
 
-#define RULE_TINY 1e-9f /* 1/mm; replaces 0 in a voxel of the support; a thousandth of air */
+/* Smallest value of a voxel in the support, 1/mm; far below the attenuation of air. With `negative`, it only replaces 0. */
+#define RULE_TINY 1e-9f
 
 static inline TOMONODE_HD bool rule_needs_length(enum rule_kind kind)
 {
 	return kind == RULE_EM_ROWS || kind == RULE_SART || kind == RULE_BACKPROJECT;
 }
 
-/* Does the rule use p = A x? */
+/* Return whether the rule uses p = A x. */
 static inline TOMONODE_HD bool rule_needs_line(enum rule_kind kind)
 {
 	return kind != RULE_BACKPROJECT;
@@ -102,7 +103,7 @@ static inline TOMONODE_HD struct rule_pair rule_bin(const struct rule *r, float 
 	return pair;
 }
 
-/* Is d independent of x, so that A'd of a subset can be kept? */
+/* Return whether d is independent of x, so that A'd of a subset needs to be computed only once. */
 static inline TOMONODE_HD bool rule_keeps_den(enum rule_kind kind)
 {
 	return kind != RULE_TRANSMISSION;
@@ -116,7 +117,7 @@ static inline TOMONODE_HD float rule_data_bin(const struct rule *r, float y, flo
 	return m > 0 ? m * rule_bin(r, y, m * p + b, l).q : 0;
 }
 
-/* Compute the new value of a voxel. Free of branches: results that are not needed are computed and discarded. */
+/* Compute the new value of a voxel. To avoid branches, values that may not be needed are computed and then discarded. */
 static inline TOMONODE_HD float rule_voxel(const struct rule *r, float x, float num, float den)
 {
 	bool live = (x != 0) & (den > r->voxel_floor);

@@ -74,8 +74,8 @@ static inline TOMONODE_HD double slice_weight(double distance)
 	return w > 0 ? w : 0;
 }
 
-/* Return the first bin of an axis that touches voxel i; it may be outside the detector. slice_taps(): how many bins touch it at
- * most. */
+/* Return the first bin of an axis that touches voxel i; it may be outside the detector. slice_taps() returns how many bins touch
+ * a voxel at most. */
 static inline TOMONODE_HD double slice_first_bin(const struct slice_map *map, int axis, double i)
 {
 	return ceil((i - 1 - map->shift[axis]) * map->inverse[axis]);

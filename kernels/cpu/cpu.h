@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CPU device and the poison device, which wraps it: state, projections, and the functions of its files.
- *
- * - One thread computes every value of a result; the order of its additions depends neither on the number of threads nor on the
- *   tiles. So every mode is bitwise repeatable, and `deterministic` has no effect.
- * - Rows are processed in blocks of CPU_BLOCK results that start at multiples of CPU_BLOCK of the whole row, whatever the
- * tile. */
+ * - Each value of a result is computed by one thread; the order of its additions depends neither on the number of threads nor on
+ *   the tiles. So every mode is bitwise repeatable, and `deterministic` has no effect.
+ * - Rows are processed in blocks of CPU_BLOCK results. A block starts at a multiple of CPU_BLOCK in the whole row, even if the
+ *   tile starts elsewhere. */
 #ifndef TOMONODE_KERNELS_CPU_H
 #define TOMONODE_KERNELS_CPU_H
 
@@ -85,7 +84,7 @@ struct cpu_span {
 /* One slice in one view, for the slice-by-slice operator. */
 struct cpu_slice {
 	struct slice_map map;
-	struct cpu_span bins;		 /* bins along u whose points are within one voxel of the slice */
+	struct cpu_span bins;		 /* bins along u that touch a voxel of the slice */
 	struct cpu_span voxels;		 /* voxels along x that a bin touches */
 	const struct cpu_block *forward; /* blocks_u elements */
 	const struct cpu_block *back;	 /* blocks_x elements */
@@ -111,7 +110,8 @@ struct projection {
 	/* the members below: PROJECTION_SLICES only */
 	int blocks_u, blocks_x;
 	int pad_u, pad_x;	      /* zeros on either side of a row of bins and of a row of voxels, floats */
-	int footprint_u, footprint_v; /* largest size of a back tile's footprint on the detector, bins */
+	int footprint_u, footprint_v; /* largest number of bins along u and v onto which a tile of the back pass projects (its
+					 footprint) */
 	size_t thread_floats;	      /* scratch of one thread, floats */
 	struct cpu_slice *slice;      /* n_views * n_z elements */
 	struct cpu_block *block;      /* storage of the blocks that the slices point to */
@@ -120,11 +120,11 @@ struct projection {
 
 /* Arguments of a back pass: num = A'q and den = A'd, or an update of x without storing them. */
 struct cpu_back {
-	const float *q, *d; /* n_out floats each; d NULL: q only, and the mask tells which bins to use */
+	const float *q, *d; /* n_out floats each; d NULL: only q is projected back, of the bins that the mask allows */
 	float *num, *den;   /* den: only with d */
 	bool add;	    /* add to num and den */
 	const struct rule *rule;
-	float *x; /* if not NULL: updated by the rule; num and den are not used */
+	float *x; /* if not NULL: the rule updates x, and num and den are not used */
 };
 
 /* Arguments of a forward pass: y = A x, or a pair. */
@@ -243,10 +243,10 @@ void cpu_slices_forward(struct projection *a, const struct cpu_forward *f);
 void cpu_slices_back(struct projection *a, const struct cpu_back *b);
 
 /* cpu_slices_tables.c */
-void cpu_slices_shape(struct projection *a);	     /* tiles, padding, footprint, scratch; allocates nothing */
+void cpu_slices_shape(struct projection *a); /* set the sizes of tiles, padding, footprint and scratch; allocates nothing */
 size_t cpu_slices_bytes(const struct projection *a); /* bytes of the tables; call cpu_slices_shape() first */
 int cpu_slices_tables(struct projection *a, struct err *err);
 struct cpu_span cpu_footprint(const struct slice_map *map, int axis, int first, int end,
-			      int n); /* bins 0..n-1 that touch the voxels [first, end) */
+			      int n); /* return the bins, from 0 to n - 1, that touch the voxels [first, end): their footprint */
 
 #endif

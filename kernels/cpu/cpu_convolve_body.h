@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inner loops of convolutions. cpu_convolve.c includes this file once per instruction set and defines CONVOLVE(name) for the
- * names of the functions, CONVOLVE_TARGET for their attribute, CONVOLVE_VECTOR and CONVOLVE_FLOATS. A template, so without an
- * include guard.
+/* The inner loops of convolutions. A template without an include guard: cpu_convolve.c includes it once per instruction set and
+ * defines CONVOLVE(name) for the names of the functions, CONVOLVE_TARGET for their attribute, CONVOLVE_VECTOR for a vector type
+ * and CONVOLVE_FLOATS for its length.
  *
  * Sums stay in registers and are added in the order of j. */
 

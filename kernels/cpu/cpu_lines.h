@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the CPU's stacks of 2-D parallel beams (kernels/lines.h): their table and their inner loops.
+/* Private to the CPU device: table and inner loops for stacks of 2-D parallel beams (kernels/lines.h).
  *
- * - The entries of a line are in ascending rows of the image. So each band of rows contains one piece of every line (split[]).
- *   The back pass runs band by band, each band in one thread, with the lines in their order.
+ * - The entries of a line are sorted by image row, ascending. So the entries in a band of adjacent rows are contiguous (split[]).
+ *   In the back pass, one thread processes a band, line by line.
  * - The table holds `batch` views: all of them, or, if that needs more than CPU_LINES_KEPT, a few that are computed again in each
  *   pass.
- * - Up to CPU_LINES_WIDE slices are processed together. Each slice has its own sums, added entry by entry, so the result does not
- *   depend on which slices are processed together. */
+ * - Up to CPU_LINES_WIDE slices are processed together. Each slice has its own sum, to which the entries are added in their
+ *   order, so the result does not depend on which slices are processed together. */
 #ifndef TOMONODE_KERNELS_CPU_LINES_H
 #define TOMONODE_KERNELS_CPU_LINES_H
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/lines.h"
 
-#define CPU_LINES_KEPT ((size_t)2 << 30)   /* bytes; a larger table is not kept */
-#define CPU_LINES_BATCH ((size_t)32 << 20) /* bytes of a table that is not kept, or one view if that is more */
+#define CPU_LINES_KEPT ((size_t)2 << 30)   /* bytes; a larger table is computed again in each pass */
+#define CPU_LINES_BATCH ((size_t)32 << 20) /* bytes of a table that is not kept, or one view if larger */
 #define CPU_LINES_WIDE 64		   /* slices */
 
 struct cpu_lines {
@@ -35,7 +35,7 @@ struct cpu_tile_view {
 	const float *row;
 	float at, across, down;
 	float first, last; /* positions of the first and last bin of the row; LINE_EDGE is the tolerance beyond them */
-	bool edge;	   /* pixels may project outside them; false: none does */
+	bool edge;	   /* some pixels may project outside `first`..`last` */
 	bool near_by;	   /* all pixels project interpolate row[0] and row[31] */
 };
 
@@ -45,13 +45,13 @@ struct cpu_bin_position {
 	float part;
 };
 
-/* x: values of the first of the slices; `column` floats from column to column. width: a multiple of 4, up to CPU_LINES_WIDE;
- * values after the last slice are padding. */
+/* x: the volume, starting at the first of the slices that are processed together; `column` floats from one column to the next.
+ * width: number of slices, rounded up to a multiple of 4, at most CPU_LINES_WIDE; values after the last slice are padding. */
 struct cpu_line_loops {
 	/* One slice. dot(): return the sum of weight * x. add(): x += weight * value. */
 	float (*dot)(const struct line_entry *e, int n, const float *x, size_t column);
 	void (*add)(const struct line_entry *e, int n, float value, float *x, size_t column);
-	/* Many slices: the same operations for each. */
+	/* Many slices: sums() is dot() and spread() is add(), for each of the slices. */
 	void (*sums)(const struct line_entry *e, int n, const float *x, size_t column, int width, float *ret_sum);
 	void (*spread)(const struct line_entry *e, int n, const float *value, int width, float *x, size_t column);
 	/* For back_interpolated(). tile(): add the sums over n views to a tile whose rows are `stride` floats apart.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inner loops of stacks of parallel beams. cpu_lines_loops.c includes this file once per instruction set and defines
- * LINES(name) for the names of the functions, LINES_TARGET for their attribute, LINES_VECTOR and LINES_FLOATS for the widest
- * vector. A template, so without an include guard. */
+/* The inner loops of stacks of parallel beams. A template without an include guard: cpu_lines_loops.c includes it once per
+ * instruction set and defines LINES(name) for the names of the functions, LINES_TARGET for their attribute, LINES_VECTOR for the
+ * widest vector type and LINES_FLOATS for its length. */
 
 /* Not vectorised: separating the pairs and gathering costs more than it saves. */
 LINES_TARGET __attribute__((optimize("no-tree-vectorize"))) static float LINES(dot)(const struct line_entry *e, int n,

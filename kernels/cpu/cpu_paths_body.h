@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of the transaxial paths in C with compiler vectors. Included once per instruction set; the includer defines
- * PATHS(name) for the names of the functions, PATHS_TARGET for their attribute, PATHS_VECTOR for a vector of PATHS_FLOATS (4, 8
- * or 16) floats, and PATHS_SPLIT, PATHS_GATHER and PATHS_SCATTER for functions that replace those in this file. A template, so
- * without an include guard. */
+/* The loops of the transaxial paths in C with compiler vectors. A template without an include guard: cpu_paths_loops.c includes
+ * it once per instruction set and defines PATHS(name) for the names of the functions, PATHS_TARGET for their attribute,
+ * PATHS_VECTOR for a vector of PATHS_FLOATS (4, 8 or 16) floats, and PATHS_SPLIT, PATHS_GATHER and PATHS_SCATTER if other
+ * functions replace those in this file. */
 
 #ifndef PATHS_SPLIT
 #define PATHS_SPLIT PATHS(split)
@@ -44,7 +44,8 @@ PATHS_TARGET static int PATHS(split)(const struct cpu_slab *slab, const struct c
 }
 #endif
 
-/* Process `whole` vectors, plus 8 floats if there is a `half`. Several sums for each avoid waiting for the previous addition. */
+/* Add up `whole` vectors, plus 8 floats if `half` is set. Each vector has `ways` independent sums, so that an addition need not
+ * wait for the previous one. */
 PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)(int whole, bool half, int ways,
 										 float *restrict sums, const float *restrict slab,
 										 const float *restrict weight,
@@ -90,7 +91,8 @@ PATHS_TARGET static inline __attribute__((always_inline)) void PATHS(forward_of)
 		*(vector8 *)(sums + PATHS_FLOATS * whole) += h[0];
 }
 
-/* A width as a number of vectors of PATHS_FLOATS and a half; sums of each, such that all fit into 12 registers. */
+/* The width of a lane as a number of vectors of PATHS_FLOATS floats, and whether 8 floats remain; number of sums per vector such
+ * that all sums fit into 12 registers. */
 #define PATHS_WHOLE(width) ((width) / PATHS_FLOATS)
 #define PATHS_HALF(width) ((width) % PATHS_FLOATS == 8)
 #define PATHS_WAYS(width) (PATHS_WHOLE(width) <= 3 ? 4 : 12 / PATHS_WHOLE(width))

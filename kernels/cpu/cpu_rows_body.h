@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row loops in plain C, written for the compiler's vectoriser. cpu_rows.c includes this file once per instruction set and
- * defines ROWS(name) for the names of the functions and ROWS_TARGET for their attribute. A template, so without an include
- * guard. */
+/* The row loops in plain C, written for the compiler's vectoriser. A template without an include guard: cpu_rows.c includes it
+ * once per instruction set and defines ROWS(name) for the names of the functions and ROWS_TARGET for their attribute. */
 
 ROWS_TARGET static void ROWS(resample)(float *acc, const float *row, const struct cpu_block *block, int n, float scale)
 {
@@ -85,7 +84,7 @@ ROWS_TARGET static void ROWS(lengths)(float *restrict q, float *restrict d, cons
 
 		if (mask)
 			len = mask[i] > 0 ? len : 0;
-		q[i] = len > 0 ? from_q[i] * len : 0; /* a masked bin may hold any value, also NaN */
+		q[i] = len > 0 ? from_q[i] * len : 0; /* a masked bin may hold any value, even NaN */
 		if (d)
 			d[i] = len > 0 ? from_d[i] * len : 0;
 	}

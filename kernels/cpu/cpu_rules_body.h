@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops around kernels/rules.h: one for each rule, so that the rule is a compile-time constant and the vectoriser sees no
- * switch. Included once per instruction set; the includer defines ROWS(name) for the names of the functions and ROWS_TARGET for
- * their attribute. A template, so without an include guard. */
+/* Loops that apply the formulas of kernels/rules.h to rows: one loop for each rule, so that the rule is a compile-time constant
+ * and the compiler can vectorise the loop. A template without an include guard, included once per instruction set by a file that
+ * defines ROWS(name) for the names of the functions and ROWS_TARGET for their attribute. */
 
 ROWS_TARGET static inline __attribute__((always_inline)) void
 ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restrict y, const float *restrict p,
@@ -15,7 +15,7 @@ ROWS(pairs_of)(enum rule_kind kind, const struct rule *rule, const float *restri
 		struct rule_pair pair = rule_bin(&r, y[i], line, length);
 		bool on = !mask || mask[i] > 0;
 
-		q[i] = on ? pair.q : 0; /* a masked bin may hold any value, also NaN */
+		q[i] = on ? pair.q : 0; /* a masked bin may hold any value, even NaN */
 		d[i] = on ? pair.d : 0;
 	}
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private to the CUDA device: state, projections, and the functions of its files.
- *
- * - Work runs on one stream per device. Calls return when their work is queued; calls that return a number or host data wait for
- *   it.
+ * - Work runs on one stream per device. Calls return as soon as their work is queued; only calls that return a number or host
+ *   data wait until it is complete.
  * - Every launch is followed by a check of the last error; the message names the kernel. All indices have 64 bits.
  * - Positions are computed in double: at column 3584 a float resolves only 2e-4 of a voxel. Values and sums of few taps are
  *   float. */
@@ -73,7 +72,8 @@ struct projection {
 	struct cuda_paths *paths;	   /* PATHS and JOSEPH, except stacks */
 	struct cuda_lines *lines;	   /* stacks of 2-D parallel beams, any model except EXACT */
 	double radial_first, radial_pitch; /* SCAN_PARALLEL with equidistant radial bins, mm */
-	bool level, stack; /* SCAN_PARALLEL: all planes have rise 0; plane u is in the middle of slice u (kernels/lines.h) */
+	bool level, stack; /* SCAN_PARALLEL: all planes have rise 0; and plane u is in the middle of slice u, so the scan is a
+			      stack (kernels/lines.h) */
 };
 
 static inline struct cuda_state *cuda_state(const struct device *dev)
@@ -81,8 +81,8 @@ static inline struct cuda_state *cuda_state(const struct device *dev)
 	return (struct cuda_state *)dev->state;
 }
 
-/* Return 0, or the error with `what` in its message. ENOMEM: out of memory. EHWPOISON: any other error; CUDA then mostly returns
- * the same error for all later calls (a sticky error), so do not use the device any more; the data are not the cause. */
+/* Return 0, or the error with `what` in its message. ENOMEM: out of memory. EHWPOISON: any other error. Its cause is not the
+ * data. CUDA mostly returns the same error for all later calls (a sticky error), so do not use the device any more. */
 int cuda_check(cudaError_t code, const struct device *dev, const char *what, struct err *err);
 
 /* Return the number of blocks of CUDA_THREADS for n items, at most the hardware's limit; kernels loop over the rest. */
@@ -165,8 +165,8 @@ int cuda_mark(struct projection *a, struct buf *x, struct err *err);
 /* The pair of bin i is stored in ((float2 *)pair)[i]. SLICES: both numbers times the ray's length in a slice, so that the back
  * pass needs only the weights of the voxel. EXACT: as the rule returns them. */
 
-/* cuda_exact.cu: the ray walk. fixed: room for grid_size() 64-bit sums and one float, for the bitwise repeatable scatter; NULL:
- * use atomic additions. */
+/* cuda_exact.cu: the ray walk. fixed: device memory for grid_size() 64-bit sums and one float, for bitwise repeatable results;
+ * NULL: use atomic additions. */
 int cuda_exact_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_exact_adjoint(struct projection *a, const float *y, bool add, float *x, void *fixed, struct err *err);
 int cuda_exact_sums(struct projection *a, const float2 *pair, bool add, float *num, float *den, void *fixed, struct err *err);

@@ -8,13 +8,13 @@
 
 #define PATHS_GROUPS 64 /* groups that a warp of the event kernels processes together */
 #define PATHS_PLANES 4	/* planes per thread of the forward kernel */
-#define PATHS_PAIRS 24	/* slices of each parity per thread of the back kernel; a deeper volume needs several rounds */
+#define PATHS_PAIRS 24	/* even (and odd) slices per thread of the back kernel; a volume with more needs several rounds */
 
 /* Planes of one group that are two slices apart: plane, plane + stride, ... */
 struct path_lane {
 	int plane, stride, n;
 	int base;    /* slice index, even */
-	float z;     /* of the first plane's ray at its middle, minus half a slice, relative to base; slices */
+	float z;     /* height of the first plane's ray at its middle, minus one half (PATHS), relative to base; slices */
 	double rise; /* see struct scan_plane, but in slices */
 };
 
@@ -22,19 +22,19 @@ struct cuda_paths {
 	struct path *path;	 /* device memory: n_views * n_v */
 	struct path_step *step;	 /* device memory */
 	struct path_lane *lane;	 /* device memory: at most PATHS_PLANES planes each */
-	struct path_lane *group; /* device memory: all planes of a parity */
+	struct path_lane *group; /* device memory: lanes of any number of planes */
 	int n_lanes, n_groups;
-	int *group_at;	 /* device memory, n_groups + 1: index of each group's padded bins in shared memory */
-	int n_bins;	 /* largest number of bins of PATHS_GROUPS consecutive groups, starting at a multiple of PATHS_GROUPS; a
-			    multiple of 4 */
-	int padded;	 /* length of the padded bins of all groups, floats */
-	float *inv_w;	 /* device memory, n_v: 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0: no ray */
-	int half, pitch; /* slices of each parity; length of a row of one parity with padding, floats */
-	bool leaves;	 /* some ray passes through the grid's lower or upper face */
-	bool single_planes; /* the distances of planes are no even number of slices: every plane is its own group */
+	int *group_at; /* device memory, n_groups + 1: index of each group's padded bins in shared memory */
+	int n_bins; /* largest number of bins of PATHS_GROUPS consecutive groups that start at a multiple of PATHS_GROUPS; rounded
+		       up to a multiple of 4 */
+	int padded; /* length of the padded bins of all groups, floats */
+	float *inv_w;	    /* device memory, n_v: 1 / sqrt(ring_radius^2 - r^2), 1/mm; 0: no ray */
+	int half, pitch;    /* number of even slices; length of a row of the even (or of the odd) slices with padding, floats */
+	bool leaves;	    /* some ray passes through the grid's lower or upper face */
+	bool single_planes; /* some distance of planes is not one or two slices: each plane of that group is a group of its own */
 };
 
-/* A group's parameters in one path: zs = z + slope t. */
+/* The rays of a group's planes in one path: the first one's height at t is zs = z + slope t. */
 struct path_ray {
 	float slope, z; /* slices per mm of path; slices above the lane's base, minus one half (PATHS) */
 	float stretch;	/* length of the ray per length of path */
@@ -58,7 +58,8 @@ void cuda_paths_free(struct cuda_paths *p);
 int cuda_paths_forward(struct projection *a, const float *x, bool add, float *y, struct err *err);
 int cuda_paths_back(struct projection *a, const float *y, bool add, float *x, struct err *err);
 
-/* Target of a bitwise repeatable back pass: 64-bit sums in steps of *largest * bound / 2^62. No sum exceeds *largest * bound. */
+/* Fixed-point sums of a bitwise repeatable back pass: 64-bit integers in units of *largest * bound / 2^62. No sum exceeds
+ * *largest * bound. */
 struct cuda_fixed {
 	unsigned long long *sums;
 	const float *largest; /* the largest |y| */

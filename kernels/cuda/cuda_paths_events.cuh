@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the event kernels of the CUDA device (kernels/cuda/cuda_paths_events.cu): find the events of a path's steps, one
- * warp at a time. An event: a group of planes passes a face between slices. */
+/* Private to the event kernels of the CUDA device (kernels/cuda/cuda_paths_events.cu): a warp finds the events of a path's steps.
+ * An event is the point where the rays of a group of planes pass from one slice to the next. */
 #ifndef TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH
 #define TOMONODE_KERNELS_CUDA_PATHS_EVENTS_CUH
 
 #include "kernels/cuda/cuda_paths.cuh"
 
-#define WINDOW 31		  /* pairs of slices processed together; the last lane receives what they pass on */
-#define EVENT_GROUPS PATHS_GROUPS /* bits of a mask */
-#define EVENTS 192		  /* largest number per batch; at least EVENT_GROUPS, so that one step fits */
+#define WINDOW 31 /* pairs of slices processed together by lanes 0 to 30; lane 31 receives the values that pass out of them */
+#define EVENT_GROUPS PATHS_GROUPS /* one bit of a mask for each */
+#define EVENTS 192 /* largest number of events per batch; at least EVENT_GROUPS, so that the events of one step fit */
 #define ALL 0xffffffffu
 
-/* A group in this path: zs = z + slope t, in slices above base minus one half; the slice is round(zs). Its bins are contiguous
- * and start at `at`. */
+/* A group in the current path: the height zs = z + slope t of its first plane, in slices above base minus one half; the slice is
+ * round(zs). The group's bins are contiguous and start at `at`. */
 struct __align__(8) event_group
 {
 	float slope, z, inv, stretch; /* inv = 1 / slope; 0 if the slope is 0 */
@@ -26,13 +26,13 @@ static __device__ __forceinline__ int whole(float zs)
 	return __float_as_int(zs + MAGIC) - 0x4b400000;
 }
 
-/* A group passes a face in a step from t0 to t1. In lane h the even slice uses the group's bin h + first, the odd slice the same
- * bin or, with `apart`, the next. */
+/* The rays of a group pass a face between slices in a step from t0 to t1. In lane h the bin of the even slice is the group's bin
+ * h + first; that of the odd slice is the same bin, or the next one if `odd_next` is 1. */
 struct __align__(16) event
 {
-	float sign;	/* +1: planes enter even slices (and leave odd ones); -1: they leave even slices */
-	float t;	/* forward: time of the event after t0; back: sign times the rest of the step after the event */
-	int bin;	/* (address of bin `first` in shared memory) * 2 + apart */
+	float sign; /* +1: planes enter even slices (and leave odd ones); -1: they leave even slices */
+	float t;    /* forward: distance from t0 to the event, mm; back: sign times the rest of the step after the event, mm */
+	int bin;    /* (index of bin `first` in shared memory) * 2 + odd_next */
 	unsigned lanes; /* lanes whose bin h + first exists */
 };
 
@@ -91,7 +91,7 @@ struct walk {
 	float begin, end; /* t of the path's beginning and end */
 };
 
-/* The next steps, one per lane, and all their events, in order; as many steps as there is room for events. */
+/* The next steps, one per lane, and all their events, in order; as many steps as have at most EVENTS events. */
 struct batch {
 	int n; /* steps */
 	int column, events;

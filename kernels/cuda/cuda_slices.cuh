@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the slice-by-slice operator on the CUDA device: what its two directions share.
- *
- * Positions: a block of threads computes results that are close together. The position of the first one among the inputs is
- * computed in double and split into an index and a fraction. The others follow from it in float, as distance plus bend * distance
- * with bend = scale - 1, which is small if bins and voxels have about the same size: an error of about 1e-7 of a voxel at column
- * 3584 as at column 0. Both directions compute a weight from the same sum, so the adjoint is exact up to that rounding. */
+/* Private to the slice-by-slice operator on the CUDA device: code that its forward and its back pass share. Positions: a block of
+ * threads computes results that are close together. The position of the first result among the inputs is computed in double and
+ * split into an index and a fraction. The positions of the others are computed from it in float: result d is at distance d + bend
+ * * d, with bend = scale - 1, which is small if bins and voxels have about the same size. The error is about 1e-7 of a voxel, at
+ * column 3584 as at column 0. Both directions compute a weight from the same sum, so the adjoint is exact except for that
+ * rounding. */
 #ifndef TOMONODE_KERNELS_CUDA_SLICES_CUH
 #define TOMONODE_KERNELS_CUDA_SLICES_CUH
 
@@ -13,8 +13,8 @@
 #define SLICES_LANES 32 /* results of a block along x: a warp */
 #define SLICES_WARPS (CUDA_THREADS / SLICES_LANES)
 
-/* Range of bins per voxel for which the fast kernels are valid: at most 3 bins touch a voxel along an axis, and the position of
- * the next result is at most one input further. */
+/* Range of the scale (voxels per bin) for which the fast kernels are valid: at most 3 bins touch a voxel along an axis, and the
+ * position of the next result is at most one input further. */
 #define SLICES_SCALE_MIN (2.0 / 3 + 1e-6)
 #define SLICES_SCALE_MAX (1.0 + 1e-9)
 

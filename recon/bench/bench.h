@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The benchmark: works of the three geometries on one device, each timed, checked and compared with a lower bound of its time.
+/* The benchmark: it runs works (typical computations of tomosynthesis, PET and parallel beams) on one device, measures the time
+ * of each, checks its result, and compares the time with a lower bound.
  *
- * - A work is opened (geometry, and data that are seeded random numbers or a phantom, never zeros), run once to warm up, then run
- *   several times. Each time ends when the device has finished; times are from the host's monotonic clock and exclude the
- *   opening.
- * - The result of the last run is compared with a sum that is known in advance (bench_work.check): a wrong result gives
- *   EHWPOISON, not a time.
- * - A step is one voxel (voxel-driven) or one ray in one row of pixels (ray-driven), in one direction of one view.
+ * - A work is opened (this creates its geometry and its data: seeded random numbers or a phantom, never zeros), run once to warm
+ *   up, then run several times. A measured time ends when the device has finished; times are from the host's monotonic clock and
+ *   do not include the opening.
+ * - A sum over the result of the last run is compared with its expected value (bench_work.check): for a wrong result bench_run()
+ *   returns EHWPOISON and no times.
+ * - A step, the unit of work, is the computation for one voxel in one view (voxel-driven operators) or for one ray in one row of
+ *   pixels (ray-driven operators), forward or back.
  * - The floor is the shortest time that the device could reach: the larger of the least bytes over its copy rate and of the steps
  *   over its step rate (kernels/device.h), both measured on it in the same process: the roofline of Williams, Waterman &
  *   Patterson 2009. If all data fit into caches, a run can exceed the copy rate: then floor / seconds is above 1.
@@ -20,7 +22,7 @@
 #include "kernels/device.h"
 
 enum bench_size {
-	BENCH_TINY,   /* tests only that the works run; its times mean nothing */
+	BENCH_TINY,   /* for tests of the works; the times have no meaning */
 	BENCH_QUICK,  /* one or two seconds per work on two cores */
 	BENCH_NORMAL, /* a typical case: DBT at 0.34 mm, PET of a GE Discovery STE, 300 x 300 pixels from 300 angles */
 	BENCH_FULL,   /* DBT at the detector's resolution (4 GB), 2048 x 2048 pixels from 2048 angles */
@@ -29,18 +31,18 @@ enum bench_size {
 const char *bench_size_name(enum bench_size size); /* NULL: no such size */
 enum bench_size bench_size_find(const char *name); /* BENCH_SIZES: no such size */
 
-/* A size, and the members that differ from it. A member that is 0 has the size's value; EINVAL: the work does not use the
- * member. */
+/* A size, and values that replace those of the size. A member that is 0 keeps the value of the size. A member that the work does
+ * not use must be 0; else EINVAL. */
 struct bench_setup {
 	enum bench_size size;
-	/* Along x, y, z. DBT: as many bins as voxels along x and y, 1 mm along z. PET: x = y; z is the scanner's. Parallel beams:
-	 * x = y = radial bins; z slices. */
+	/* Number of voxels along x, y, z. DBT: also the number of bins along x and y; slices of 1 mm. PET: x = y; z is given by
+	 * the scanner. Parallel beams: x = y = number of radial bins; z: number of slices. */
 	int voxels[3];
 	int views;		     /* number of angles */
 	double fov_radius;	     /* PET: radius of the field of view, mm */
-	enum projection_model model; /* DBT: SLICES, EXACT; PET: PATHS, JOSEPH, EXACT; radon: PATHS, JOSEPH, SAMPLED, EXACT; art:
-					the same but EXACT */
-	enum rule_kind rule;	     /* DBT: EM, TRANSMISSION, SART, BACKPROJECT */
+	enum projection_model model; /* allowed for DBT: SLICES, EXACT; PET: PATHS, JOSEPH, EXACT; radon: PATHS, JOSEPH, SAMPLED,
+					EXACT; art: PATHS, JOSEPH, SAMPLED */
+	enum rule_kind rule;	     /* allowed for DBT: EM, TRANSMISSION, SART, BACKPROJECT */
 	int tile[2];		     /* DBT: as in struct projection_spec */
 	bool deterministic;	     /* as in struct projection_spec */
 	bool stages;		     /* pet-mlem, fbp-convolution: also time each stage of a run */
@@ -63,13 +65,13 @@ struct bench_ceiling {
 	double copy_bytes; /* bytes read and written per second, with vectors larger than any cache */
 	double steps;	   /* steps per second */
 };
-/* Measure the limits of a device; call it once per device. BENCH_TINY copies little, for tests. */
+/* Measure the limits of a device; call it once per device. With BENCH_TINY the vectors are small, for tests. */
 int bench_ceiling(struct device *dev, enum bench_size size, struct bench_ceiling *ret_ceiling, struct err *err);
 
 struct bench_times { /* seconds */
 	int n;
 	double median, least, most;
-	double spread; /* upper minus lower quartile */
+	double spread; /* upper quartile minus lower quartile */
 };
 
 #define BENCH_REPEAT_MAX 1000
@@ -84,12 +86,12 @@ struct bench_result {
 	struct {
 		const char *name;
 		struct bench_times seconds;
-	} stage[BENCH_STAGES_MAX]; /* in the order of a run; each is complete before the next begins */
+	} stage[BENCH_STAGES_MAX]; /* in the order of execution; each stage is complete before the next one begins */
 	double seconds_open;	   /* time to prepare geometry, data and tables */
-	double steps, bytes;	   /* per run; bytes: the least that must be read from and written to memory */
+	double steps, bytes;	   /* per run; bytes: the smallest amount that must be read from and written to memory */
 	struct bench_ceiling ceiling;
 	double floor;	   /* seconds */
-	bool floor_memory; /* bytes determine the floor; false: steps do */
+	bool floor_memory; /* true: the floor is the time of the bytes; false: of the steps */
 	double found, expected;
 };
 

@@ -20,13 +20,13 @@ bool algorithm_iterates(enum algorithm a)
 	return algorithm_info(a)->rule != 0 && algorithm_info(a)->rule != RULE_BACKPROJECT;
 }
 
-int algorithm_refuse(enum algorithm found, bool (*takes)(enum algorithm a), struct err *err)
+int algorithm_refuse(enum algorithm found, bool (*accepts)(enum algorithm a), struct err *err)
 {
 	char words[200] = "";
 	size_t n = 0;
 
 	for (int a = ALGORITHM_NONE + 1; a < ALGORITHM_COUNT && n < sizeof(words); a++)
-		if (takes((enum algorithm)a))
+		if (accepts((enum algorithm)a))
 			n += (size_t)snprintf(words + n, sizeof(words) - n, "%s%s", n ? ", " : "", infos[a].word);
 	return err_set(err, EINVAL, "algorithm=%d; allowed: %s", (int)found, words);
 }

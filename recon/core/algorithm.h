@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list of all algorithms, for every kind of data. An algorithm is an update rule (kernels/rules.h) and the set of bins that
- * one update uses. A session tests these properties, not the algorithm's identity, so that a new algorithm with a known rule
- * needs no change in the session. */
+ * one update uses. The sessions (the code that runs a reconstruction) depend only on these properties, not on the algorithm's
+ * name, so that a new algorithm with an existing rule needs no change in a session. */
 #ifndef TOMONODE_RECON_ALGORITHM_H
 #define TOMONODE_RECON_ALGORITHM_H
 
@@ -48,9 +48,9 @@ struct algorithm_info {
 
 /* Return the properties of an algorithm. An unknown one has the empty name "" and rule 0. */
 const struct algorithm_info *algorithm_info(enum algorithm a);
-/* Does the algorithm make more than one pass over the views? */
+/* Return whether the algorithm makes more than one pass over the views. */
 bool algorithm_iterates(enum algorithm a);
-/* Return EINVAL with the message "algorithm=FOUND; allowed: " and the words of all algorithms for which takes() is true. */
-int algorithm_refuse(enum algorithm found, bool (*takes)(enum algorithm a), struct err *err);
+/* Return EINVAL with the message "algorithm=FOUND; allowed: " and the words of all algorithms for which accepts() is true. */
+int algorithm_refuse(enum algorithm found, bool (*accepts)(enum algorithm a), struct err *err);
 
 #endif

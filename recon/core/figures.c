@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* figures.c - running sums, the fitted peak, the width at half height. */
+/* figures.c - figures of image quality: running sums, a fitted peak, the width at half height. */
 #include "recon/core/figures.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static double squares(const double *x, const double *v, size_t n, const double q
 	return sum;
 }
 
-/* Solve by Gaussian elimination with pivoting. False: singular. */
+/* Solve four linear equations by Gaussian elimination with pivoting. Return false if they are singular. */
 static bool solve(double a[4][5])
 {
 	for (int c = 0; c < 4; c++) {
@@ -69,7 +69,7 @@ static bool solve(double a[4][5])
 	return true;
 }
 
-/* Compute one damped step from q; the new parameters are in ret_q. False: not possible. */
+/* Compute the parameters ret_q one damped Levenberg-Marquardt step after q. Return false if the equations are singular. */
 static bool step(const double *x, const double *v, size_t n, const double q[4], double damping, double ret_q[4])
 {
 	double a[4][5] = {{0}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures of image quality, from samples that the caller has taken from slices. Lengths in mm, values in the image's unit.
+/* Figures of image quality, computed from samples of slices that the caller provides. Lengths in mm, values in the image's unit.
  *
  *   SNR      (m_F - m_B) / s_B      of a small detail F on its background B; detectable from about 5 on (Rose 1948)
  *   CNR      (m_L - m_B) / s_B      of a lesion L: the same formula, on regions
@@ -35,7 +35,8 @@ int figure_fit_peak(const double *x, const double *v, size_t n, struct figure_pe
 double figure_fwhm(const struct figure_peak *p);
 
 /* Return the width of the curve at half its value at `top`, between the nearest crossings, linearly interpolated; x ascending. If
- * the curve does not fall to a half on one side, the other side counts twice; if on neither, return NaN. */
+ * the curve does not fall to a half on one side, return twice the distance to the crossing on the other side; if on neither side,
+ * return NaN. */
 double figure_half_width(const double *x, const double *v, size_t n, size_t top);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* iterate.c - the iteration with all data on the device. If the operator has fused passes, they are used, and neither line
- * integrals nor sums are stored. A_s'd of a subset (for EM its sensitivity) is computed again in every step, unless the subset
- * keeps it, which needs a volume per subset. */
+/* iterate.c - the iteration with all data on the device. If the operator has fused passes, it uses them and stores neither line
+ * integrals nor sums. It computes A_s'd of a subset (for EM its sensitivity) again in every step, unless the subset keeps it,
+ * which needs memory for one volume per subset. */
 #include "recon/core/iterate.h"
 
 #include <errno.h>
@@ -58,26 +58,27 @@ int iterate_check(const struct iterate_conf *conf, struct err *err)
 
 	if (conf->iterations < 1 || r->kind < RULE_EM || r->kind > RULE_BACKPROJECT || !(r->bin_floor > 0) ||
 	    !(r->voxel_floor > 0))
-		return err_set(err, EINVAL, "iteration: %d iterations of rule %d with floors %g and %g", conf->iterations,
-			       (int)r->kind, (double)r->bin_floor, (double)r->voxel_floor);
+		return err_set(err, EINVAL, "iteration: iterations=%d, rule=%d, bin_floor=%g or voxel_floor=%g is invalid",
+			       conf->iterations, (int)r->kind, (double)r->bin_floor, (double)r->voxel_floor);
 	if ((r->kind == RULE_SART || r->kind == RULE_EM_RELAXED) && !(r->step > 0 && r->step < 2))
 		return err_set(err, EINVAL, "iteration: relaxation %g; allowed: between 0 and 2", (double)r->step);
 	if (!(conf->relaxation >= 0))
-		return err_set(err, EINVAL, "iteration: relaxation of %g per pass", conf->relaxation);
+		return err_set(err, EINVAL, "iteration: relaxation of %g per pass; allowed: 0 or more", conf->relaxation);
 	return 0;
 }
 
-/* Parts that load() fills are checked after loading. */
+/* Check a subset whose den is kept. Parts that load() fills are checked only after loading. */
 static int check_kept(const struct iterate_conf *conf, const struct iterate_subset *s, size_t index, const struct iterate_work *w,
 		      const struct buf *x, struct err *err)
 {
 	if (!rule_keeps_den(conf->rule.kind))
-		return err_set(err, EINVAL, "iteration: subset %zu: the divisor of rule %d cannot be kept", index,
+		return err_set(err, EINVAL,
+			       "iteration: subset %zu the divisor of rule %d changes with the image and cannot be kept", index,
 			       (int)conf->rule.kind);
 	if (s->den.n != x->n || w->num.n != x->n || (conf->scale && conf->scale->n != x->n) ||
 	    (conf->prior && (!conf->grid || w->gradient.n != x->n)))
-		return err_set(err, EINVAL, "iteration: subset %zu: sums of %zu and %zu floats for a volume of %zu", index,
-			       s->den.n, w->num.n, x->n);
+		return err_set(err, EINVAL, "iteration: subset %zu: buffers for sums have %zu and %zu floats, the volume has %zu",
+			       index, s->den.n, w->num.n, x->n);
 	return 0;
 }
 
@@ -88,9 +89,10 @@ static int check_part(const struct rule *rule, const struct iterate_part *part, 
 
 	if (op->dev != x->dev || op->n_in != x->n || op->n_out != part->y.n || op->n_out > w->p.n ||
 	    (rule_needs_length(rule->kind) && op->n_out != part->row.n))
-		return err_set(err, EINVAL,
-			       "iteration: operator of %zu x %zu for %zu data, a volume of %zu and a work vector of %zu",
-			       op->n_out, op->n_in, part->y.n, x->n, w->p.n);
+		return err_set(
+			err, EINVAL,
+			"iteration: an operator of %zu x %zu does not fit %zu data, a volume of %zu and a work vector of %zu",
+			op->n_out, op->n_in, part->y.n, x->n, w->p.n);
 	return 0;
 }
 
@@ -113,11 +115,15 @@ static int check(const struct iterate_conf *conf, const struct iterate_subset *s
 		if (op->dev != x->dev || op->n_in != x->n || op->n_out != subset[s].y.n ||
 		    (rows && op->n_out != subset[s].row.n) || 2 * op->n_out > w->pair.n)
 			return err_set(err, EINVAL,
-				       "iteration: subset %zu: operator of %zu x %zu for %zu data, %zu rows, a volume of %zu and "
+				       "iteration: subset %zu: an operator of %zu x %zu does not fit %zu data, %zu row lengths, "
+				       "a volume of %zu and "
 				       "a work vector of %zu",
 				       s, op->n_out, op->n_in, subset[s].y.n, subset[s].row.n, x->n, w->pair.n);
 		if (!linop_fused(op) && (op->n_out > w->p.n || w->num.n != x->n || w->den.n != x->n))
-			return err_set(err, EINVAL, "iteration: subset %zu: no memory for passes that are not fused", s);
+			return err_set(err, EINVAL,
+				       "iteration: subset %zu: its operator has no fused passes, but the work memory has no "
+				       "buffers for sums",
+				       s);
 	}
 	return n_subsets ? 0 : err_set(err, EINVAL, "iteration: no subsets");
 }

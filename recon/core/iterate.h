@@ -2,21 +2,20 @@
 /* The iteration of every algorithm: apply a rule (kernels/rules.h) subset by subset.
  *
  *   p = A_s x;   (q, d) = rule_bin(y_s, p, l_s);   x = rule_voxel(x, A_s'q, A_s'd)
- *
- * If A_s'd depends only on the subset (rule_keeps_den()), it may be kept. Then there are no pairs, a subset may consist of parts
- * whose A'q are added, and bins may have factors m and a background b:
+ * If A_s'd depends only on the subset (rule_keeps_den()), the caller may compute it once and keep it. Then pairs (q, d) are not
+ * used, a subset may be divided into parts whose A'q are added, and bins may have factors m and a background b:
  *
  *   p = A x;   q = rule_data_bin(y, p, l, m, b);   num = A'q;   x = rule_voxel(x, num - gradient of the penalty, den)
- *
- * iterate_run: the volume is on the device; the data too, or they are loaded part by part. iterate_stream
- * (recon/core/iterate_stream.h): the volume is in host memory. A voxel that is 0 stays 0. */
+ * iterate_run(): the volume is in the device's memory; the data are there too, or they are loaded part by part.
+ * iterate_stream_run() (recon/core/iterate_stream.h): the volume is in host memory. A voxel that is 0 stays 0. */
 #ifndef TOMONODE_RECON_ITERATE_H
 #define TOMONODE_RECON_ITERATE_H
 
 #include "recon/core/linop.h"
 #include "recon/core/monitor.h"
 
-/* Some of the bins of a subset whose den is kept. Members with mem NULL: row: the rule does not use it; m = 1; b = 0. */
+/* A part of the bins of a subset whose den is kept. Buffers whose mem is NULL: row: the rule does not use it; mult: all factors m
+ * are 1; add: all b are 0. */
 struct iterate_part {
 	const struct linop *op;
 	struct buf y, row, mult, add;
@@ -24,7 +23,7 @@ struct iterate_part {
 
 struct iterate_subset {
 	const struct linop *op; /* borrowed; all subsets have the same device and volume */
-	struct buf y;		/* in op, the rows of bins that do not count are zero */
+	struct buf y;		/* data; in op, the rows of bins that are not used are zero */
 	struct buf row;		/* lengths of the rays, mm; mem NULL if the rule does not use them */
 	/* subsets with kept den: used in place of the members above; n_parts = 0: den is not kept */
 	struct iterate_part *part;
@@ -35,24 +34,24 @@ struct iterate_subset {
 struct iterate_conf {
 	struct rule rule;
 	int iterations; /* passes over all subsets */
-	/* the following: only for subsets with kept den */
+	/* the members below: only for subsets with kept den */
 	int (*load)(void *ctx, struct iterate_part *part, struct err *err); /* called before each use of a part: loads its missing
 									       data and its subset's den; NULL: all are present */
 	void *ctx;
 	double relaxation;	   /* the step of pass n is rule.step / (1 + relaxation n) */
-	const struct prior *prior; /* one subset's share of the whole penalty; NULL: none */
+	const struct prior *prior; /* the penalty divided by the number of subsets; NULL: no penalty */
 	const struct grid *grid;   /* needed with a prior */
 	const struct buf *scale;   /* EM_RELAXED: x + step x (num - den) / scale, the same for all subsets; NULL: divide by den */
 };
 
-/* Working memory on the device. pair: any operator; p, num and den: operators without fused passes; p and num: subsets with kept
- * den; gradient: with a prior. */
+/* Working memory on the device. Used are: pair by every operator; p, num and den by operators without fused passes; p and num
+ * with subsets whose den is kept; gradient with a prior. */
 struct iterate_work {
 	struct buf pair, p, num, den, gradient;
 };
 
-/* Return the floats that iterate_work_alloc() allocates: 2 largest_n_out, plus largest_n_out + 2 n_in if some passes are not
- * fused. */
+/* Return the number of floats that iterate_work_alloc() allocates: 2 largest_n_out, plus largest_n_out + 2 n_in if an operator
+ * has no fused passes. */
 size_t iterate_work_size(size_t n_in, size_t largest_n_out, bool fused);
 int iterate_work_alloc(struct device *dev, size_t n_in, size_t largest_n_out, bool fused, struct iterate_work *ret_work,
 		       struct err *err);

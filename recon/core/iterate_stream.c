@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* iterate_stream.c - copy slabs through the device and process them.
+/* iterate_stream.c - copy slabs to the device, process them, and copy them back.
  *
- * Three slab buffers: one is processed while the next is uploaded and the previous one is downloaded. The order is
+ * Three slab buffers: the slab in one is processed while the next slab is uploaded into the second and the previous one is
+ * downloaded from the third. For slab n the calls are, in this order (order() and the begin functions of kernels/device.h):
  *   UP before WORK; WORK before DOWN (of the slab before); DOWN before UP; begin upload n + 1; begin download n - 1; work n
  * Upload n + 1 waits for the download of slab n - 2, which used the same buffer, and for work n - 1 (WORK before DOWN before UP).
  * So upload n + 1, download n - 1 and work n run at the same time. */
@@ -14,9 +15,9 @@ size_t iterate_stream_size(size_t slab, size_t bins, bool rows, bool grouped, bo
 	return slab * (3 + (grouped ? 6 : fused ? 0 : 2)) + bins * (rows ? 5 : 4);
 }
 
-/* The work on each slab while it is on the device. Called in the order of slabs. */
+/* What process_slabs() copies for each slab, and the function that it calls, slab by slab, while a slab is on the device. */
 struct slab_transfer {
-	bool upload, download;		 /* copy x to the device, and back */
+	bool upload, download;		 /* copy x to the device; copy it back */
 	bool upload_sums, download_sums; /* the same for num and den */
 	int (*work)(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
 		    struct err *err);
@@ -61,7 +62,8 @@ static int order_queues(struct device *dev, struct err *err)
 	return r < 0 ? r : dev->ops->order(dev, QUEUE_DOWN, QUEUE_UP, err);
 }
 
-/* Process all slabs once. Work queued before is complete before the first upload, and all downloads are complete at the end. */
+/* Process all slabs once. The first upload starts when all work queued before is complete; on return all downloads are
+ * complete. */
 static int process_slabs(struct iterate_stream *s, const struct slab_transfer *t, struct err *err)
 {
 	struct device *dev = s->dev;
@@ -88,7 +90,8 @@ static int process_slabs(struct iterate_stream *s, const struct slab_transfer *t
 	return r < 0 ? r : dev->ops->wait(dev, QUEUE_DOWN, err);
 }
 
-/* Copy a group's data to the device, after queued work that uses `what`. */
+/* Copy n floats of a group from host memory to the device buffer `what`, when the queued work that uses the buffer is complete.
+ * Work queued later waits for the copy. */
 static int upload_group(struct iterate_stream *s, struct buf *what, const float *from, size_t n, struct err *err)
 {
 	struct buf part = buf_part(what, 0, n);
@@ -129,7 +132,7 @@ static int forward_slab(struct iterate_stream *s, int slab, struct buf *x, struc
 	return group->op[slab]->apply_add(group->op[slab], x, &p, err);
 }
 
-/* Compute p = A x of one group; copies its mask to the device. */
+/* Copy the mask of a group to the device and compute p = A x for it. */
 static int project_group(struct iterate_stream *s, const struct iterate_group *group, struct err *err)
 {
 	struct slab_transfer t = {.upload = true, .work = forward_slab, .ctx = (void *)group};
@@ -166,10 +169,10 @@ int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bo
 	return r;
 }
 
-/* The work of one pass over the slabs: the second half of a step for the current group, the first half for the next. */
+/* The work of one pass over the slabs: back pass and update for the current group, forward pass for the next. */
 struct step {
 	const struct rule *rule;
-	const struct iterate_group *current, *next; /* current: the current group; next: NULL after the last step */
+	const struct iterate_group *current, *next; /* next: NULL in the last step */
 };
 
 static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct buf *num, struct buf *den, void *ctx,
@@ -193,7 +196,7 @@ static int step_slab(struct iterate_stream *s, int slab, struct buf *x, struct b
 	return r;
 }
 
-/* Compute the pair of `current`, which frees its p; begin p of `next`. */
+/* Compute the pair of the current group; then p is free: copy the mask of the next group and set p to 0 for its forward pass. */
 static int make_group_pair(struct iterate_stream *s, const struct step *step, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -243,7 +246,7 @@ int iterate_stream_run(struct iterate_stream *s, const struct iterate_conf *conf
 
 		if (monitor_cancelled(monitor))
 			return err_set(err, ECANCELED, "reconstruction cancelled after %zu of %zu steps", n, steps);
-		if (!line) { /* no earlier forward projection has computed it */
+		if (!line) { /* the mask is not yet on the device, because the rule needs no forward pass */
 			struct buf mask = step.current->mask;
 
 			r = upload_group(s, &mask, step.current->valid, step.current->bins, err);

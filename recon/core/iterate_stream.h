@@ -15,8 +15,8 @@ struct iterate_group {
 	size_t bins;
 	const float *y, *valid; /* host memory of the device, one value per bin; valid: the content for the mask */
 	float *row;		/* host memory; NULL if the rule does not use it; filled by iterate_stream_begin() */
-	struct buf mask;	/* on the device: a part of iterate_stream.mask that the next group does not use */
-	bool first, last;	/* the first, the last group of its subset */
+	struct buf mask;	/* on the device; must not overlap the mask of the next group */
+	bool first, last;	/* whether this is the first group of its subset; whether it is the last */
 };
 
 struct iterate_stream {
@@ -24,19 +24,19 @@ struct iterate_stream {
 	const struct iterate_group *group;
 	int n_groups, n_slabs;
 	const size_t *slab_at, *slab_n; /* index of each slab's first voxel in the volume; number of its voxels */
-	float *x, *num, *den;		/* host memory of the device: volumes; num and den only if a subset has several groups */
-	/* device: three slabs of each volume that is copied; one of num and den if they are not copied and the passes are not
-	 * fused */
+	float *x, *num, *den; /* volumes in host memory of the device; num and den are used only if a subset has several groups */
+	/* on the device: three slabs of x; three of num and of den if they are copied, one if they are not copied and the passes
+	 * are not fused */
 	struct buf slab[3], slab_num[3], slab_den[3];
-	struct buf y, row, p, pair; /* device: memory for the largest group; row only if the rule uses it */
+	struct buf y, row, p, pair; /* on the device: memory for the largest group; row is used only if the rule needs it */
 };
 
-/* Return the floats needed on the device for slabs of at most `slab` voxels and groups of at most `bins` bins, without the
- * masks. */
+/* Return the number of floats needed on the device, without the masks, for slabs of at most `slab` voxels and groups of at most
+ * `bins` bins. rows: the rule uses row; grouped: a subset has several groups; fused: the operators have fused passes. */
 size_t iterate_stream_size(size_t slab, size_t bins, bool rows, bool grouped, bool fused);
 
-/* Set x to `start` in voxels that a ray meets and no view sees as air, else to 0. If the rule uses rows, fill them: with the
- * lengths in the support, or with 1. */
+/* Set x to `start` in the support (voxels that at least one ray crosses and that are air in no view), to 0 elsewhere. Fill the
+ * `row` of every group: with the length of each ray in the support (`lengths`), with 1 (`ones`), or not at all (neither). */
 int iterate_stream_begin(struct iterate_stream *s, float start, bool lengths, bool ones, const struct monitor *monitor,
 			 struct err *err);
 int iterate_stream_run(struct iterate_stream *s, const struct iterate_conf *conf, const struct monitor *monitor, struct err *err);

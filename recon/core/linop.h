@@ -2,7 +2,7 @@
 /* Linear operators y = A x between vectors of one device. Algorithms know the physics only through them.
  *
  * - Entries of A are lengths in mm; x and y are float32 vectors of the operator's device, x (u) fastest.
- * - An operator is immutable except for its device's working memory, so it belongs to the thread that owns the device.
+ * - An operator is immutable, but uses its device's working memory; so only the thread that owns the device may use it.
  * - adjoint() is the exact transpose of apply(); linop_adjoint_gap() measures the difference, and tests require at most 1e-5. */
 #ifndef TOMONODE_RECON_LINOP_H
 #define TOMONODE_RECON_LINOP_H
@@ -24,7 +24,7 @@ struct linop {
 			 const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*adjoint_sums)(const struct linop *op, const struct buf *pair, bool add, struct buf *num, struct buf *den,
 			    struct err *err);
-	/* Fused passes; both or neither (NULL). */
+	/* The fused passes. An operator has both, or neither (NULL). */
 	int (*apply_pair)(const struct linop *op, const struct rule *rule, const struct buf *x, const struct buf *y,
 			  const struct buf *row, struct buf *ret_pair, struct err *err);
 	int (*adjoint_update)(const struct linop *op, const struct rule *rule, const struct buf *pair, struct buf *x,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Report progress of, and cancel, a long computation. Every callback may be NULL, and so may the monitor. */
+/* Report the progress of a long computation, and cancel it. Every callback may be NULL, and so may the pointer to the monitor. */
 #ifndef TOMONODE_RECON_MONITOR_H
 #define TOMONODE_RECON_MONITOR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common parts of the plans of tomosynthesis, PET and parallel beams: reject a value, determine the memory limit, format
- * bytes. */
+/* Functions that the plans of tomosynthesis, PET and parallel beams share: reject a value, determine the memory limit, report
+ * memory that is too small. */
 #ifndef TOMONODE_RECON_PLAN_H
 #define TOMONODE_RECON_PLAN_H
 
@@ -12,11 +12,12 @@ struct plan_bytes {
 
 /* Return EINVAL with the message "KEY=FOUND; allowed: ALLOWED". */
 int plan_refuse(struct err *err, const char *key, double found, const char *allowed);
-/* Return the bytes that a plan may use on the device: `asked` (0: no limit requested), but not more than the device has; 0:
- * unknown. */
+/* Return the number of bytes that a plan may use on the device: `asked` (0: no limit requested), but not more than the device
+ * has. Return 0 if no limit is requested and the device's memory is unknown. */
 size_t plan_limit(const struct device *dev, size_t asked);
 double plan_gigabytes(size_t bytes);
-/* Return ENOMEM: neither everything at once nor the least part (named by `part`, "one slice") fits. */
+/* Return ENOMEM with a message: neither the whole volume fits into `limit` bytes nor the smallest part that can be computed at a
+ * time; `part` is its name, for example "one slice". */
 int plan_refuse_bytes(struct plan_bytes whole, struct plan_bytes least, const char *part, const struct device *dev, size_t limit,
 		      struct err *err);
 

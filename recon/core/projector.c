@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* projector.c - pass a linear operator's calls to the device's projection. */
+/* projector.c - a linear operator whose functions call the device's projection. */
 #include "recon/core/projector.h"
 
 #include <errno.h>

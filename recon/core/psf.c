@@ -138,13 +138,15 @@ int psf_create(struct linop *a, const struct grid *grid, double fwhm, const stru
 	struct psf *p;
 
 	if (!(fwhm > 0) || !isfinite(fwhm))
-		return err_set(err, EINVAL, "resolution model: FWHM of %g mm", fwhm);
+		return err_set(err, EINVAL, "resolution model: FWHM of %g mm; allowed: above 0", fwhm);
 	if (a->n_in != grid_size(grid))
-		return err_set(err, EINVAL, "resolution model: operator of %zu voxels for a grid of %zu", a->n_in,
+		return err_set(err, EINVAL, "resolution model: the operator has %zu voxels, but the grid has %zu", a->n_in,
 			       grid_size(grid));
 	for (int i = 0; i < PSF_WORK_VOLUMES; i++)
 		if (work[i].dev != a->dev || work[i].n != a->n_in)
-			return err_set(err, EINVAL, "resolution model: room of %zu floats for %zu voxels", work[i].n, a->n_in);
+			return err_set(err, EINVAL,
+				       "resolution model: a work volume has %zu floats, but the volume has %zu voxels", work[i].n,
+				       a->n_in);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(err, ENOMEM, "resolution model: out of memory");

@@ -28,9 +28,9 @@ int psf_work_alloc(struct device *dev, const struct grid *grid, double fwhm, str
 		   struct err *err);
 void psf_work_release(struct buf work[PSF_WORK_VOLUMES]); /* accepts empty ones */
 
-/* Create the operator. It takes ownership of `a` on success; a->n_in must be the size of the grid, which is copied. fwhm: mm.
- * work: for the same device, grid and fwhm, borrowed; operators whose calls do not overlap may share it. It has no passes with
- * pairs, so subsets must keep their den. */
+/* Create the operator. On success it owns `a`; a->n_in must be the size of the grid, which is copied. fwhm: mm. work: from
+ * psf_work_alloc() with the same device, grid and fwhm; borrowed; operators whose calls do not overlap may share it. The operator
+ * does not support pairs (ENOTSUP), so it can be used only in subsets that keep their den. */
 int psf_create(struct linop *a, const struct grid *grid, double fwhm, const struct buf work[PSF_WORK_VOLUMES],
 	       struct linop **ret_op, struct err *err);
 

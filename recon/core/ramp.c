@@ -66,9 +66,10 @@ static int check(enum ramp_filter filter, double cut, double pitch, int n, struc
 	if (filter < RAMP_PLAIN || filter > RAMP_COSINE)
 		return err_set(err, EINVAL, "fbp: filter %d, not in %d..%d", (int)filter, RAMP_PLAIN, RAMP_COSINE);
 	if (filter == RAMP_HANN && !(cut > 0 && cut <= 1))
-		return err_set(err, EINVAL, "fbp: the window ends at %g of the Nyquist frequency, not in (0, 1]", cut);
+		return err_set(err, EINVAL,
+			       "fbp: the Hann window ends at %g of the Nyquist frequency; allowed: above 0, at most 1", cut);
 	if (n < 1 || n > 1 << 24 || !(pitch > 0) || !isfinite(pitch))
-		return err_set(err, EINVAL, "fbp: rows of %d samples, %g mm apart", n, pitch);
+		return err_set(err, EINVAL, "fbp: a filter for rows of %d samples, %g mm apart, is not possible", n, pitch);
 	return 0;
 }
 
@@ -99,7 +100,7 @@ int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct
 		goto out;
 	}
 	rest = kernel_at(filter, cut, pitch, 0) /
-	       2; /* the kernel is even and its sum is 0, so the sum from 0 on is minus half of the middle value */
+	       2; /* the kernel is even and its sum is 0, so the sum of samples 0, 1, 2, ... is half of sample 0 */
 	for (int j = 0; j < n; j++) {
 		double h = kernel_at(filter, cut, pitch, j);
 

@@ -3,9 +3,8 @@
  *
  * h: the band-limited ramp, Kak & Slaney 1988 eq. 61; or that times a Hann window that reaches 0 at `cut` of the Nyquist
  * frequency; or Shepp & Logan's h(n) = 2 / (pi^2 t^2 (1 - 4 n^2)), 1974; or the ramp times a cosine that reaches 0 at the Nyquist
- * frequency. Closed formulas give it in space at every sample, and only then is it transformed: a filter sampled in frequency
- * would have the wrong value at frequency 0 and would wrap around (Kak & Slaney, section 3.3). Outside a row the samples count as
- * 0.
+ * frequency. The kernel is computed in space, by closed formulas, and then transformed: a filter that is sampled in frequency
+ * would have the wrong value at frequency 0 and would wrap around (Kak & Slaney, section 3.3). Samples outside a row count as 0.
  *
  * In a build without kissfft a stub returns ENOTSUP. */
 #ifndef TOMONODE_RECON_RAMP_H
@@ -22,13 +21,14 @@ enum ramp_filter {
 	RAMP_COSINE,
 };
 
-struct ramp; /* of one length and pitch; threads may share it */
+struct ramp; /* a filter for rows of one length and pitch; threads may share it */
 
 /* Create a filter. cut: only for RAMP_HANN. n: samples of a row. The result's unit is that of the samples / mm. */
 int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct ramp **ret_ramp, struct err *err);
 struct ramp *ramp_free(struct ramp *r); /* accepts NULL; returns NULL */
 
-/* Return the kernel's sum from sample j to infinity, 0 <= j <= n, 1/mm: the effect of a constant continued beyond a row's end. */
+/* Return the sum of the kernel from sample j to infinity, 0 <= j <= n, 1/mm: the value that a sample gets from the region beyond
+ * the row's end, j samples away, if the row continued there with the constant 1. */
 float ramp_tail(const struct ramp *r, int j);
 
 /* Return the kernel times the pitch, 1/mm: samples 0 .. n - 1; the kernel is even. */

@@ -7,10 +7,10 @@
 int ramp_create(enum ramp_filter filter, double cut, double pitch, int n, struct ramp **ret_ramp, struct err *err)
 {
 	(void)filter, (void)cut, (void)pitch, (void)n, (void)ret_ramp;
-	return err_set(err, ENOTSUP, "fbp: this build has no FFT library (kissfft), so no filtered backprojection");
+	return err_set(err, ENOTSUP, "fbp: filtered backprojection is not available: this build has no FFT library (kissfft)");
 }
 
-/* Never called with a filter, because none can be created. */
+/* Do nothing: r is always NULL, because this build cannot create a filter. */
 struct ramp *ramp_free(struct ramp *r)
 {
 	(void)r;

@@ -37,15 +37,17 @@ static int check_geometry(const struct dbt_geometry *g, struct err *err)
 	if (g->n_u <= 0 || g->n_u > BINS_MAX || g->n_v <= 0 || g->n_v > BINS_MAX)
 		return err_set(err, EINVAL, "scan: detector of %d x %d bins; allowed: 1 to %d", g->n_u, g->n_v, BINS_MAX);
 	if (!(g->pitch > 0) || !isfinite(g->pitch)) /* !(x > 0) also refuses NaN */
-		return err_set(err, EINVAL, "scan: bin pitch %g mm", g->pitch);
+		return err_set(err, EINVAL, "scan: bin pitch %g mm; allowed: above 0", g->pitch);
 	if (!isfinite(g->axis_height) || g->axis_height < 0)
-		return err_set(err, EINVAL, "scan: height of the rotation axis above the detector is %g mm", g->axis_height);
+		return err_set(err, EINVAL, "scan: the rotation axis is %g mm above the detector; allowed: 0 or more",
+			       g->axis_height);
 	if (!(g->source_axis > 0) || !isfinite(g->source_axis))
-		return err_set(err, EINVAL, "scan: distance of the source from the rotation axis is %g mm", g->source_axis);
+		return err_set(err, EINVAL, "scan: distance of the source from the rotation axis is %g mm; allowed: above 0",
+			       g->source_axis);
 	if (!isfinite(g->source_x))
-		return err_set(err, EINVAL, "scan: source at x = %g mm", g->source_x);
+		return err_set(err, EINVAL, "scan: source at x = %g mm, which is not a finite number", g->source_x);
 	if (g->n_views < 2)
-		return err_set(err, EINVAL, "scan: %d projection%s; tomosynthesis wants at least 2", g->n_views,
+		return err_set(err, EINVAL, "scan: %d projection%s; tomosynthesis needs at least 2", g->n_views,
 			       g->n_views == 1 ? "" : "s");
 	if (g->n_views > VIEWS_MAX)
 		return err_set(err, EINVAL, "scan: %d projections; allowed: 2 to %d", g->n_views, VIEWS_MAX);
@@ -100,7 +102,8 @@ int scan_create_binned(const struct scan *scan, int bin, const int *order, struc
 			       scan->n_v);
 	for (int i = 0; order && i < scan->n_views; i++)
 		if (order[i] < 0 || order[i] >= scan->n_views)
-			return err_set(err, EINVAL, "scan: order names projection %d of %d", order[i], scan->n_views);
+			return err_set(err, EINVAL, "scan: the order contains projection %d, but there are only %d", order[i],
+				       scan->n_views);
 	like.n_u /= bin;
 	like.n_v /= bin;
 	like.h[0] *= bin;

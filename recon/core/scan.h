@@ -25,7 +25,7 @@ int scan_create_dbt(const struct dbt_geometry *g, struct scan **ret_scan, struct
  * `order` (n_views indices into scan->views; NULL: unchanged). */
 int scan_create_binned(const struct scan *scan, int bin, const int *order, struct scan **ret_scan, struct err *err);
 
-/* Compute cos and sin of an angle in degrees; exact at multiples of 90. */
+/* Compute the cosine and the sine of an angle in degrees; they are exact at multiples of 90 degrees. */
 void scan_turn(double degrees, double ret_turn[2]);
 
 struct scan *scan_free(struct scan *scan); /* accepts NULL; returns NULL */

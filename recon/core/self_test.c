@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* self_test.c - the adjoint gap of a device's operators, and the same products on the CPU device as a reference.
+/* self_test.c - measure the adjoint gap of a device's operators, and compare their products with those of the CPU device.
  *
  * The geometry has odd sizes and bins smaller than voxels, so that tiles and vectors have remainders and rays cross several
  * voxels. */
@@ -40,7 +40,7 @@ static int make_scan(struct scan **ret_scan, struct err *err)
 	return scan_create_dbt(&g, ret_scan, err);
 }
 
-/* Return random numbers uniform in 0..1; the same for every device. */
+/* Return n random numbers, uniform in 0..1, that depend only on `state`. */
 static float *random_floats(size_t n, uint64_t state, struct err *err)
 {
 	float *x = malloc(n * sizeof(*x));
@@ -92,7 +92,7 @@ static void side_clear(struct side *s)
 	*s = (struct side){0};
 }
 
-/* Compute both products on one device. */
+/* Compute A x and A'y on one device. */
 static int side_run(struct side *s, struct device *dev, const struct projection_spec *spec, struct err *err)
 {
 	int rc = projector_create(dev, spec, &s->op, err);
@@ -115,7 +115,7 @@ static int side_run(struct side *s, struct device *dev, const struct projection_
 	return rc;
 }
 
-/* Return the largest difference in units of the largest value; a NaN counts as infinite. */
+/* Return the largest difference divided by the largest expected value; infinity if a value is NaN. */
 static double difference(const float *found, const float *expected, size_t n)
 {
 	double most = 0, scale = 0;
@@ -133,7 +133,7 @@ static int check_limit(double found, const char *what, const char *model, const 
 {
 	if (found <= SELF_TEST_TOL)
 		return 0;
-	return err_set(err, EHWPOISON, "%s fails its self-test: %s of the operator '%s' is %.3g, at most %.0e is right",
+	return err_set(err, EHWPOISON, "%s fails its self-test: %s of the operator '%s' is %.3g, allowed: at most %.0e",
 		       dev->name, what, model, found, SELF_TEST_TOL);
 }
 

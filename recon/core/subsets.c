@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subsets.c - ordered subsets of views.
- *
- * With the views sorted along the arc, subset r is r, r + S, r + 2S, ... (Hudson & Larkin 1994). Subsets are processed in steps
- * of about 0.382 S (the golden section), with a step that has no common factor with S: every subset is used once, and consecutive
- * ones are at least one step apart, since the index either rises by the step or falls by S minus it. */
+/* subsets.c - ordered subsets of views. The views are sorted along the arc; subset r of S consists of the views r, r + S, r + 2S,
+ * ... (Hudson & Larkin 1994). The index of the next subset is that of the current one plus a step of about 0.382 S (the golden
+ * section), modulo S. The step has no common factor with S, so every subset is used once. Consecutive subsets are at least one
+ * step apart, since the index either rises by the step or falls by S minus the step. */
 #include "recon/core/subsets.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ static int golden_step(int n)
 	return 1;
 }
 
-/* Sort the views along the arc: ret_sorted[rank] is a view; views at equal positions keep their order. */
+/* Sort the views along the arc: ret_sorted[rank] is the index of a view. Views at equal positions keep their order. */
 static void sort_views(const double *position, int n, int *ret_sorted)
 {
 	for (int i = 0; i < n; i++) {

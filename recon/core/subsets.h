@@ -5,10 +5,10 @@
 
 #include "kernels/err.h"
 
-/* position: position of each view's source along its arc (any monotonic measure), n_views elements in any order. n_subsets: 0:
- * one per view. Subset s has the views ret_order[ret_first[s]] .. ret_order[ret_first[s + 1] - 1]; each subset covers the whole
- * arc, and consecutive subsets are far apart. ret_order: n_views elements; ret_first: n_subsets + 1. Return the number of
- * subsets. */
+/* Divide n_views views into n_subsets subsets (0: one per view). position: position of each view's source along its arc (any
+ * monotonic measure), n_views elements in any order. Subset s has the views ret_order[ret_first[s]] .. ret_order[ret_first[s + 1]
+ * - 1]; each subset covers the whole arc, and consecutive subsets are far apart. ret_order: n_views elements; ret_first:
+ * n_subsets + 1. Return the number of subsets. */
 int subsets_make(const double *position, int n_views, int n_subsets, int *ret_order, int *ret_first, struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c - the number of threads for parallel regions of the calling thread, stored in OpenMP's per-thread setting. */
+/* threads.c - set the number of threads that OpenMP starts for the calling thread. */
 #include "recon/core/threads.h"
 
 #ifdef _OPENMP

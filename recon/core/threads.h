@@ -3,9 +3,9 @@
 #ifndef TOMONODE_RECON_THREADS_H
 #define TOMONODE_RECON_THREADS_H
 
-/* Set the limit for later calls from this thread: at most n threads, the caller included (n < 1: one). Callers that distribute
- * work themselves, one view per thread, set it so that not each of them starts one thread per processor. Devices have their own
- * limit. */
+/* Set the limit for later calls from this thread: at most n threads, including the calling thread (n < 1: one). A program whose
+ * own threads each process a view sets the limit, because otherwise every one of them would start as many threads as there are
+ * processors. The limit does not apply to devices, which have their own. */
 void threads_limit(int n);
 
 #endif

@@ -46,20 +46,21 @@ struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p); /* a
 const char *parallel_phantom_name(enum parallel_phantom_kind kind);	    /* NULL: no such phantom */
 
 double parallel_phantom_value(const struct parallel_phantom *p, double x, double y);
-/* Return the line integral along x cos + y sin = s; turn: cos and sin. Along a straight edge it is the mean of both sides. */
+/* Return the line integral along the line x turn[0] + y turn[1] = s; turn: cosine and sine of its angle. Along a straight edge of
+ * a polygon it is the mean of the values on both sides. */
 double parallel_phantom_line(const struct parallel_phantom *p, const double turn[2], double s);
 
-/* Compute all bins of a scan: ret_lines[slice][angle][radial], threaded. The lengths of slice k are 1 - taper k / n_slices times
- * the phantom's (0 <= taper < 1), so that no two slices are equal; 0: all are the same. */
+/* Compute all bins of a scan: ret_lines[slice][angle][radial], threaded. Slice k is the phantom scaled by 1 - taper k / n_slices
+ * (0 <= taper < 1), so that no two slices are equal; taper = 0: all are equal. */
 int parallel_phantom_project(const struct parallel_phantom *p, const struct parallel_scan *s, double taper, float *ret_lines,
 			     struct err *err);
-/* Compute the true image on a plan's grid, x fastest, then y, then slice: means over samples x samples points of each pixel,
- * 1..64. */
+/* Compute the true image on a plan's grid, x fastest, then y, then slice: the value of a pixel is the mean over samples x samples
+ * points in it (1 <= samples <= 64). */
 int parallel_phantom_draw(const struct parallel_phantom *p, const struct grid *grid, double taper, int samples, float *ret_volume,
 			  struct err *err);
 
-/* Add noise in place, threaded: line integrals as measured with i0 photons per bin, -ln(max(N, 1/2) / i0) with N ~ Poisson(i0
- * exp(-line)), which depends only on seed and first + index. EINVAL: NaN. */
+/* Add noise in place, threaded: replace each line integral by the one measured with i0 photons per bin, -ln(max(N, 1/2) / i0)
+ * with N ~ Poisson(i0 exp(-line)), which depends only on seed and first + index. EINVAL: NaN. */
 int parallel_phantom_noise(float *lines, size_t n, size_t first, double i0, uint64_t seed, struct err *err);
 
 #endif

@@ -11,9 +11,9 @@
  *   end. Six spheres on a circle of 57.2 mm: 10, 13, 17, 22 mm with four times the background, 28, 37 mm without activity; the
  *   one of 17 mm on +x. In the middle the lung insert, a cylinder of 50 mm without activity and with 0.3 times the attenuation of
  *   water. Walls are left out.
- * - f-shape: an F of ellipsoids, upright for an observer who looks into the gantry (its arms to +x, the longer one above, at -y),
- *   in a faint cylinder. The long arm is at +z, the short one at -z, and a hot ball beside the foot at -x, +z: no rotation or
- *   mirror image is equal to the original. */
+ * - f-shape: a letter F of ellipsoids in a cylinder of low activity, upright for an observer who looks into the gantry (its arms
+ *   point to +x, the longer one is above, at -y). The long arm is at +z, the short one at -z, and a hot ball is beside the foot
+ *   at -x, +z, so that no rotated or mirrored image is equal to the original. */
 #ifndef TOMONODE_RECON_PET_PHANTOM_H
 #define TOMONODE_RECON_PET_PHANTOM_H
 
@@ -35,14 +35,15 @@ int pet_phantom_create(enum pet_phantom_kind kind, double radius, double length,
 struct pet_phantom *pet_phantom_free(struct pet_phantom *p);
 const char *pet_phantom_name(enum pet_phantom_kind kind);
 
-/* Multiply all lengths by a factor; concentrations and attenuation stay. */
+/* Multiply all lengths by a factor; concentrations and attenuation values do not change. */
 void pet_phantom_scale(struct pet_phantom *p, double factor);
 double pet_phantom_reach(const struct pet_phantom *p); /* largest distance of any part from the axis, mm */
 
 double pet_phantom_becquerel(const struct pet_phantom *p); /* total activity, Bq */
 double pet_phantom_grams(const struct pet_phantom *p);	   /* mass of water with the same attenuation, g */
 
-/* Compute all bins of n planes of a SCAN_PARALLEL: ret_line[n][n_views][n_v], threaded; 0: no ray. */
+/* Compute the line integrals of all bins of n planes of a SCAN_PARALLEL, threaded: ret_line[n][n_views][n_v]; 0 in a bin without
+ * a ray. planes: their indices. */
 int pet_phantom_project(const struct phantom *p, const struct scan *scan, const int *planes, int n, float *ret_line,
 			struct err *err);
 

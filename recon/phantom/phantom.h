@@ -21,7 +21,7 @@ enum shape_kind {
 
 enum shape_role {
 	ROLE_BODY = 1, /* bulk tissue */
-	ROLE_BEAD,     /* small, high contrast: its position is to be found in the image */
+	ROLE_BEAD,     /* small, high contrast; tests search for its position in the image */
 	ROLE_LESION,   /* larger, low contrast */
 };
 
@@ -45,8 +45,8 @@ enum phantom_kind {
 	PHANTOM_BREAST,
 };
 
-/* Create a phantom of `thickness` mm on z = support that fits a detector of size[0] x size[1] mm. The same seed gives the same
- * phantom. It has no symmetry in x or y, so that a mirrored image is detected. */
+/* Create a phantom of `thickness` mm, from z = support upwards, that fits a detector of size[0] x size[1] mm. The same seed gives
+ * the same phantom. It is not symmetric in x or y, so that tests detect a mirrored image. */
 int phantom_create(enum phantom_kind kind, const double size[2], double support, double thickness, unsigned seed,
 		   struct phantom **ret_phantom, struct err *err);
 struct phantom *phantom_free(struct phantom *p);
@@ -57,11 +57,13 @@ void phantom_grow_beads(struct phantom *p, double radius);
 
 double phantom_value(const struct phantom *p, const double at[3]); /* mu at a point, 1/mm */
 
-/* Compute all bins of one view: ret_line[n_v * n_u], threaded. Each shape is evaluated only in its shadow. */
+/* Compute the line integrals of all bins of one view: ret_line[n_v * n_u], threaded. Each shape is evaluated only for the bins
+ * onto which it projects. */
 int phantom_project(const struct phantom *p, const struct scan *scan, int view, float *ret_line, struct err *err);
 
-/* Compute counts: i0 * exp(-line) with Poisson noise (exact, recon/phantom/poisson.h), limited to max_value (1..65535). Seed and
- * bin index determine the noise, whatever the threads. noise = 0: the expectation, rounded. EINVAL: i0 <= 0, or a line is NaN. */
+/* Compute counts: i0 * exp(-line) with Poisson noise (exact, recon/phantom/poisson.h), limited to max_value (1..65535). Only the
+ * seed and the bin index determine the noise, not the number of threads. noise = 0: the expected counts, rounded. EINVAL: i0 <=
+ * 0, or a line is NaN. */
 int phantom_counts(const float *line, size_t n, double i0, uint64_t seed, int noise, int max_value, uint16_t *ret_counts,
 		   struct err *err);
 

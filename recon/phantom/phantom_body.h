@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The intersection of a ray and a shape; shared by the phantoms' line integrals, private to recon/.
+/* The length of a ray inside a shape; private to recon/, used for the line integrals of the analytic phantoms.
  *
  * Every shape is convex: the intersection of (perhaps) a quadric |w (p - c)|^2 <= 1 and (perhaps) slabs lo <= p <= hi. A ray p(t)
  * = a + t d, 0 <= t <= 1, meets it in one interval: the intersection of the intervals of its parts.
@@ -8,8 +8,7 @@
  *            the interval is t* -+ sqrt((1 - q.q) / A). With q in the formula the small difference o.o - 1 never appears, so
  *            that a bead of half a millimetre seen from 650 mm keeps its precision.
  *   slab:    (lo - a) / d .. (hi - a) / d, ordered.
- *
- * Directions of exactly 0 are replaced by 1e-300: the interval becomes everything or nothing, never NaN. */
+ * Directions of exactly 0 are replaced by 1e-300: the interval is then unlimited or empty, never NaN. */
 #ifndef TOMONODE_RECON_PHANTOM_BODY_H
 #define TOMONODE_RECON_PHANTOM_BODY_H
 

@@ -23,7 +23,7 @@ enum voxel_role {
 	VOXEL_AIR = 1,
 	VOXEL_TISSUE,
 	VOXEL_PADDLE, /* compresses the breast from below and above */
-	VOXEL_LESION, /* connected voxels form a lesion whose position is to be found in the image */
+	VOXEL_LESION, /* connected voxels form a lesion; tests search for its position in the image */
 	VOXEL_CALCIFICATION,
 };
 
@@ -40,14 +40,14 @@ struct voxel_phantom {
 	int trimmed[2];					     /* planes removed at the bottom and at the top */
 };
 
-/* Create n voxels of h mm, all of material 0, for the caller to fill. The volume starts at x = 0 and z = 0; y = 0 is its
- * middle. */
+/* Create a volume of n voxels of h mm, all of material 0; the caller then fills it. The volume starts at x = 0 and z = 0; y = 0
+ * is its middle. */
 int voxel_phantom_create(const int n[3], const double h[3], const struct voxel_material *materials, size_t n_materials,
 			 struct voxel_phantom **ret_phantom, struct err *err);
 struct voxel_phantom *voxel_phantom_free(struct voxel_phantom *p); /* accepts NULL; returns NULL */
 
-/* Remove the planes at the bottom and at the top that consist of more than half paddle: the compressed breast remains, grid.n[2]
- * * grid.h[2] thick. EBADMSG: nothing remains. */
+/* Remove the planes at the bottom and at the top in which more than half of the voxels are paddle. What remains is the compressed
+ * breast, grid.n[2] * grid.h[2] thick. EBADMSG: no plane remains. */
 int voxel_phantom_trim(struct voxel_phantom *p, struct err *err);
 
 /* Compute the line integrals of all bins of one view: ret_line[n_v * n_u], threaded. rays > 1: the intensity of a bin is the mean

@@ -254,7 +254,7 @@ static void refusals(void **state)
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL);
 	conf.rule = rules[3];
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL); /* no rows */
-	assert_non_null(strstr(err.msg, "rows"));
+	assert_non_null(strstr(err.msg, "row lengths"));
 	conf.rule.step = 2;
 	assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "relaxation 2"));

@@ -111,7 +111,7 @@ static void refusals(void **state)
 	(void)state;
 	other.n[0]++;
 	assert_int_equal(psf_create(a, &b.grid, 0, b.room, &op, &err), -EINVAL);
-	assert_string_equal(err.msg, "resolution model: FWHM of 0 mm");
+	assert_string_equal(err.msg, "resolution model: FWHM of 0 mm; allowed: above 0");
 	assert_int_equal(psf_create(a, &b.grid, NAN, b.room, &op, &err), -EINVAL);
 	assert_int_equal(psf_create(a, &other, 5, b.room, &op, &err), -EINVAL);
 	b.room[1].n--;
