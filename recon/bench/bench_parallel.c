@@ -113,8 +113,8 @@ static void close_job(struct bench_job *job)
 	struct state *s = job->state;
 
 	if (s->session.dev) {
-		parallel_part_clear(&s->session);
-		parallel_views_clear(&s->session.views);
+		parallel_part_release(&s->session);
+		parallel_views_release(&s->session.views);
 	}
 	buf_release(&s->weight);
 	buf_release(&s->filtered);

@@ -39,7 +39,7 @@ int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const st
 		.p = p,
 		.plan = plan,
 		.dev = dev,
-		.conf = dbt_rule(p),
+		.conf = dbt_iterate_conf(p),
 		.view_bins = (size_t)plan->n_u * (size_t)plan->n_v,
 		.opened = clock_seconds(),
 		.streamed = plan->slab_slices < plan->grid.n[2] || plan->group_views > 0,
@@ -73,12 +73,12 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
 	if (s->streamed)
-		dbt_streamed_clear(s);
+		dbt_streamed_release(s);
 	else
-		dbt_resident_clear(s);
+		dbt_resident_release(s);
 	for (int i = 0; i < 2; i++)
 		s->dev->ops->host_free(s->dev, s->out[i]);
-	dbt_layout_clear(&s->layout);
+	dbt_layout_release(&s->layout);
 	free(s->view);
 	free(s->view_sums);
 	pthread_cond_destroy(&s->changed);

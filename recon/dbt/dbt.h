@@ -23,7 +23,7 @@ enum dbt_filter {
 
 /* A protocol, as configured (conf/ documents units, defaults and ranges of each key). */
 struct dbt_protocol {
-	enum algorithm algorithm; /* dbt_takes() must be true */
+	enum algorithm algorithm; /* dbt_supports() must be true */
 	int iterations;		  /* ignored by BP and FBP */
 	int subsets;		  /* 0: one per projection; ignored by MLEM, MLTR, BP, FBP */
 	double relaxation;	  /* SART, 0 < relaxation < 2 */
@@ -40,7 +40,7 @@ struct dbt_protocol {
 	bool deterministic;
 };
 
-bool dbt_takes(enum algorithm a); /* osem, mlem, ostr, mltr, sart, bp, fbp, and what else is made of their rules */
+bool dbt_supports(enum algorithm a); /* osem, mlem, ostr, mltr, sart, bp, fbp, and what else is made of their rules */
 
 struct dbt_plan {
 	struct grid grid;

@@ -77,12 +77,12 @@ static inline bool dbt_needs_ones(const struct dbt_protocol *p)
 int dbt_resident_open(struct dbt_session *s, struct err *err);
 int dbt_resident_run(struct dbt_session *s, float start, const struct monitor *monitor, struct dbt_report *report,
 		     struct err *err);
-void dbt_resident_clear(struct dbt_session *s);
+void dbt_resident_release(struct dbt_session *s);
 
 /* dbt_streamed.c */
 int dbt_streamed_open(struct dbt_session *s, struct err *err);
 int dbt_streamed_run(struct dbt_session *s, float start, const struct monitor *monitor, struct err *err);
-void dbt_streamed_clear(struct dbt_session *s);
+void dbt_streamed_release(struct dbt_session *s);
 /* Return the bytes on the device for a plan with slabs of `slices` slices and groups of `views` views; ret_host: on the host. If
  * slabs and groups alone exceed `limit`, their tables are not counted. */
 size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct dbt_layout *l,

@@ -17,7 +17,7 @@
 #define VOXEL_FLOOR_ROWS 1e-9f
 #define VOXEL_FLOOR_TRANSMISSION 1e-12f
 
-bool dbt_takes(enum algorithm a)
+bool dbt_supports(enum algorithm a)
 {
 	const struct algorithm_info *i = algorithm_info(a);
 
@@ -36,7 +36,7 @@ int dbt_rule_check(const struct dbt_protocol *p, struct err *err)
 	return 0;
 }
 
-struct iterate_conf dbt_rule(const struct dbt_protocol *p)
+struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p)
 {
 	struct iterate_conf c = {{algorithm_info(p->algorithm)->rule, BIN_FLOOR, VOXEL_FLOOR, 1}, p->iterations};
 
@@ -81,13 +81,13 @@ int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, c
 out:
 	free(position);
 	if (r < 0)
-		dbt_layout_clear(&l);
+		dbt_layout_release(&l);
 	else
 		*ret_layout = l;
 	return r < 0 ? r : 0;
 }
 
-void dbt_layout_clear(struct dbt_layout *l)
+void dbt_layout_release(struct dbt_layout *l)
 {
 	l->scan = scan_free(l->scan);
 	free(l->order);

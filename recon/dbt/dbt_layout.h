@@ -8,7 +8,7 @@
 #include "recon/dbt/dbt.h"
 
 /* Return rule, iterations and floors. */
-struct iterate_conf dbt_rule(const struct dbt_protocol *p);
+struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p);
 /* EINVAL: a key of the protocol that only the rule uses is out of range, or not for this algorithm. */
 int dbt_rule_check(const struct dbt_protocol *p, struct err *err);
 
@@ -22,7 +22,7 @@ struct dbt_layout {
 
 int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector,
 		    struct dbt_layout *ret_layout, struct err *err);
-void dbt_layout_clear(struct dbt_layout *l); /* accepts an empty one */
+void dbt_layout_release(struct dbt_layout *l); /* accepts an empty one */
 
 /* Return the specification of the device's projection of n_views views onto the slices [slice, slice + n_slices), without a mask.
  * ret_grid: memory for the slab's grid, which must live as long as the specification. */

@@ -21,8 +21,8 @@ static int check_protocol(const struct dbt_protocol *p, const struct scan *detec
 	const struct algorithm_info *a = algorithm_info(p->algorithm);
 	int r;
 
-	if (!dbt_takes(p->algorithm))
-		return algorithm_refuse(p->algorithm, dbt_takes, err);
+	if (!dbt_supports(p->algorithm))
+		return algorithm_refuse(p->algorithm, dbt_supports, err);
 	r = dbt_rule_check(p, err);
 	if (r < 0)
 		return r;
@@ -89,7 +89,7 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 		     struct err *err)
 {
 	size_t voxels = grid_size(&plan->grid), view = (size_t)plan->n_u * (size_t)plan->n_v, tables = 0, scratch = 0;
-	struct iterate_conf rule = dbt_rule(p);
+	struct iterate_conf rule = dbt_iterate_conf(p);
 	struct dbt_layout l;
 	int largest = 0, r = dbt_layout_make(p, plan, detector, &l, err);
 
@@ -106,7 +106,7 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 		scratch = shared > scratch ? shared : scratch;
 		largest = spec.n_views > largest ? spec.n_views : largest;
 	}
-	dbt_layout_clear(&l);
+	dbt_layout_release(&l);
 	plan->slab_slices = plan->grid.n[2];
 	plan->group_views = 0;
 	plan->bytes_volume = voxels * sizeof(float);
@@ -211,7 +211,7 @@ static int check_memory(const struct dbt_protocol *p, const struct scan *detecto
 	if (r < 0)
 		return r;
 	streams = stream(p, &l, dev, limit, plan);
-	dbt_layout_clear(&l);
+	dbt_layout_release(&l);
 	if (streams)
 		return 0;
 	voxel = fitting_voxel(p, detector, support, thickness, dev, plan, limit, &fits);

@@ -65,7 +65,7 @@ int dbt_resident_open(struct dbt_session *s, struct err *err)
 	return open_subsets(s, err);
 }
 
-void dbt_resident_clear(struct dbt_session *s)
+void dbt_resident_release(struct dbt_session *s)
 {
 	for (int i = 0; s->ops && i < s->layout.n_subsets; i++)
 		s->ops[i] = linop_free(s->ops[i]);

@@ -44,7 +44,7 @@ size_t dbt_streamed_bytes(const struct dbt_protocol *p, const struct dbt_plan *p
 	int n_groups, n_slabs = slabs_of(plan->grid.n[2], slices);
 	size_t slice = (size_t)plan->grid.n[0] * (size_t)plan->grid.n[1], view = (size_t)plan->n_u * (size_t)plan->n_v;
 	size_t volume = grid_size(&plan->grid), bins, tables = 0, scratch = 0, bytes;
-	bool rows = rule_needs_length(dbt_rule(p).rule.kind), grouped;
+	bool rows = rule_needs_length(dbt_iterate_conf(p).rule.kind), grouped;
 
 	if (!first)
 		return (size_t)-1; /* does not fit */
@@ -191,7 +191,7 @@ out:
 	return r;
 }
 
-void dbt_streamed_clear(struct dbt_session *s)
+void dbt_streamed_release(struct dbt_session *s)
 {
 	struct iterate_stream *t = &s->stream;
 	const struct device_ops *v = s->dev->ops;

@@ -59,13 +59,13 @@ static int (*const run_work[])(struct parallel_session *, struct err *) = {
 };
 
 /* Free what belongs to a number of slices. */
-void parallel_part_clear(struct parallel_session *s)
+void parallel_part_release(struct parallel_session *s)
 {
 	const struct device_ops *v = s->dev->ops;
 
-	parallel_back_clear(s);
-	parallel_rows_clear(s);
-	parallel_rule_clear(s);
+	parallel_back_release(s);
+	parallel_rows_release(s);
+	parallel_rule_release(s);
 	v->projection_free(s->a);
 	s->a = NULL;
 	buf_release(&s->x);
@@ -92,7 +92,7 @@ int parallel_part_open(struct parallel_session *s, int n, struct err *err)
 
 	if (s->n == n)
 		return 0;
-	parallel_part_clear(s);
+	parallel_part_release(s);
 	r = scan_create_parallel(s->s, n, s->plan->fov_radius, s->views.order, &s->scan, err);
 	if (r < 0)
 		return r;
@@ -135,8 +135,8 @@ static int for_parts(struct parallel_session *s, int part_slices, int (*each)(st
 		s->done += s->n;
 		monitor_progress(s->monitor, s->work == PARALLEL_WORK_RADON ? "project" : "reconstruct", (double)s->done / total);
 	}
-	parallel_part_clear(s);
-	parallel_views_clear(&s->views);
+	parallel_part_release(s);
+	parallel_views_release(&s->views);
 	return r;
 }
 
@@ -155,7 +155,7 @@ int parallel_reconstruct(const struct parallel_protocol *p, const struct paralle
 			 struct device *dev, const float *lines, const struct monitor *monitor, float *ret_volume,
 			 struct parallel_report *ret_report, struct err *err)
 {
-	struct parallel_scan reach = parallel_reach(p, s, plan);
+	struct parallel_scan reach = parallel_padded_scan(p, s, plan);
 	struct parallel_session session = {.p = p,
 					   .plan = plan,
 					   .s = &reach,

@@ -29,7 +29,7 @@ enum parallel_filter { PARALLEL_RAM_LAK = 1, PARALLEL_SHEPP_LOGAN, PARALLEL_COSI
 enum parallel_route { PARALLEL_FOURIER = 1, PARALLEL_CONVOLUTION }; /* two ways of filtering with the same result to 1e-5 */
 
 struct parallel_protocol {
-	enum algorithm algorithm; /* parallel_takes() must be true */
+	enum algorithm algorithm; /* parallel_supports() must be true */
 	int iterations;		  /* sweeps; ignored by BP and FBP */
 	int subsets;		  /* SART, OSEM: number of subsets of angles */
 	double relaxation;
@@ -50,7 +50,7 @@ struct parallel_protocol {
 
 /* bp, fbp, art, sart, mlem, osem, and what else is made of their rules. `bp` is voxel-driven, times the angle between views:
  * blurred, in the unit of line integrals. */
-bool parallel_takes(enum algorithm a);
+bool parallel_supports(enum algorithm a);
 
 struct parallel_plan {
 	struct grid grid;		      /* all slices; (0, 0, 0) is its middle */

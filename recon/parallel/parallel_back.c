@@ -5,9 +5,9 @@
  *
  * w is applied before the filter: they commute. A filtered row has negative ends that continue beyond the data. The image beyond
  * the outermost measured rays is only correct with them, so rows are padded with zeros as far as the image extends
- * (parallel_reach()). There are two ways to apply the same sampled kernel (recon/core/ramp.h): transforms of zero-padded rows on
- * the host, two rows per transform and a thread for each pair, O(N log N); or a sum on the device, O(N^2). The device does the
- * backprojection: linear between bins, 0 beyond the first and the last one, not an adjoint. */
+ * (parallel_padded_scan()). There are two ways to apply the same sampled kernel (recon/core/ramp.h): transforms of zero-padded
+ * rows on the host, two rows per transform and a thread for each pair, O(N log N); or a sum on the device, O(N^2). The device
+ * does the backprojection: linear between bins, 0 beyond the first and the last one, not an adjoint. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -71,7 +71,7 @@ int parallel_back_open(struct parallel_session *s, struct err *err)
 	return r < 0 ? r : v->projection_create(s->dev, &spec, &s->a, err);
 }
 
-void parallel_back_clear(struct parallel_session *s)
+void parallel_back_release(struct parallel_session *s)
 {
 	if (!s->back)
 		return;

@@ -16,8 +16,8 @@ struct projection_spec parallel_spec(const struct parallel_protocol *p, enum par
 				     const struct grid *grid, int first, int n_views);
 /* Return the scan for FBP: rows padded with zeros on both sides up to the farthest pixel, because a filtered row continues beyond
  * its data. Return *s for other algorithms, and if rays reach far enough. */
-struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
-				    const struct parallel_plan *plan);
+struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, const struct parallel_scan *s,
+					  const struct parallel_plan *plan);
 int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			    struct err *err);
 
@@ -35,15 +35,15 @@ bool parallel_continues(const struct parallel_session *s, double fraction);
  * process slices [first, first + n) and leave the volume in s->x. */
 int parallel_back_check(const struct parallel_protocol *p, struct err *err);
 int parallel_back_open(struct parallel_session *s, struct err *err);
-void parallel_back_clear(struct parallel_session *s);
+void parallel_back_release(struct parallel_session *s);
 int parallel_rows_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rows_open(struct parallel_session *s, struct err *err);
 int parallel_rows_run(struct parallel_session *s, struct err *err);
-void parallel_rows_clear(struct parallel_session *s);
+void parallel_rows_release(struct parallel_session *s);
 int parallel_rule_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
-void parallel_rule_clear(struct parallel_session *s);
+void parallel_rule_release(struct parallel_session *s);
 void parallel_rule_scale(struct parallel_session *s); /* compute what all slices share; call it before the first part */
 
 #endif

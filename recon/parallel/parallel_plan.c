@@ -17,7 +17,7 @@
 #define MATRIX_LEAST 2	     /* linear interpolation needs neighbours */
 #define SAMPLES_OF_PIXEL 0.1 /* the usual step, in pixels */
 
-bool parallel_takes(enum algorithm a)
+bool parallel_supports(enum algorithm a)
 {
 	const struct algorithm_info *i = algorithm_info(a);
 
@@ -60,8 +60,8 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 {
 	int r = 0;
 
-	if (!parallel_takes(p->algorithm))
-		return algorithm_refuse(p->algorithm, parallel_takes, err);
+	if (!parallel_supports(p->algorithm))
+		return algorithm_refuse(p->algorithm, parallel_supports, err);
 	if (work == PARALLEL_WORK_BACK)
 		r = parallel_back_check(p, err);
 	else if (work != PARALLEL_WORK_RADON)
@@ -109,7 +109,7 @@ int parallel_views_make(const struct parallel_protocol *p, const struct parallel
 	v.order = malloc((size_t)s->n_angles * sizeof(*v.order));
 	v.first = malloc(((size_t)s->n_angles + 1) * sizeof(*v.first));
 	if (!v.order || !v.first) {
-		parallel_views_clear(&v);
+		parallel_views_release(&v);
 		return err_set(err, ENOMEM, "plan: cannot allocate %d angles", s->n_angles);
 	}
 	for (int a = 0; a < s->n_angles; a++)
@@ -126,13 +126,13 @@ int parallel_views_make(const struct parallel_protocol *p, const struct parallel
 		v.largest_subset =
 			v.first[i + 1] - v.first[i] > v.largest_subset ? v.first[i + 1] - v.first[i] : v.largest_subset;
 	if (r < 0)
-		parallel_views_clear(&v);
+		parallel_views_release(&v);
 	else
 		*ret_views = v;
 	return r < 0 ? r : 0;
 }
 
-void parallel_views_clear(struct parallel_views *v)
+void parallel_views_release(struct parallel_views *v)
 {
 	free(v->order);
 	free(v->first);
@@ -199,8 +199,8 @@ static void lay_out(const struct parallel_protocol *p, const struct parallel_sca
 	plan->fov_radius = p->fov_radius > 0 ? p->fov_radius : hypot(g->lo[0] - g->h[0] / 2, g->lo[1] - g->h[1] / 2);
 }
 
-struct parallel_scan parallel_reach(const struct parallel_protocol *p, const struct parallel_scan *s,
-				    const struct parallel_plan *plan)
+struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, const struct parallel_scan *s,
+					  const struct parallel_plan *plan)
 {
 	const struct grid *g = &plan->grid;
 	double corner = 0.5 * hypot((g->n[0] - 1) * g->h[0], (g->n[1] - 1) * g->h[1]),
@@ -276,7 +276,7 @@ int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *
 		if (r == 0 && fits == 0)
 			r = plan_refuse_bytes(bytes_of(&whole), bytes_of(plan), "one slice", dev, limit, err);
 	}
-	parallel_views_clear(&views);
+	parallel_views_release(&views);
 	return r;
 }
 
@@ -293,7 +293,7 @@ int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan 
 	if (r < 0)
 		return r;
 	lay_out(p, s, &plan);
-	reach = parallel_reach(p, s, &plan);
+	reach = parallel_padded_scan(p, s, &plan);
 	r = parallel_fit(p, &reach, work, dev, &plan, err);
 	if (r == 0)
 		*ret_plan = plan;

@@ -164,7 +164,7 @@ int parallel_rule_open(struct parallel_session *s, struct err *err)
 	return r < 0 ? r : iterate_work_alloc_kept(s->dev, s->x.n, largest, false, &u->work, err);
 }
 
-void parallel_rule_clear(struct parallel_session *s)
+void parallel_rule_release(struct parallel_session *s)
 {
 	struct parallel_rule *u = s->rule;
 

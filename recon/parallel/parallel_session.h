@@ -3,7 +3,7 @@
  * recon/parallel.
  *
  * Order of calls: parallel_plan(), parallel_views_make(), a session with p, plan, s, dev, work, unit = 1 and views,
- * parallel_part_open(); then load the host's data, and run; parallel_part_clear(), parallel_views_clear(). */
+ * parallel_part_open(); then load the host's data, and run; parallel_part_release(), parallel_views_release(). */
 #ifndef TOMONODE_RECON_PARALLEL_SESSION_H
 #define TOMONODE_RECON_PARALLEL_SESSION_H
 
@@ -26,7 +26,7 @@ struct parallel_views {
 };
 int parallel_views_make(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			struct parallel_views *ret_views, struct err *err);
-void parallel_views_clear(struct parallel_views *v); /* accepts an empty one */
+void parallel_views_release(struct parallel_views *v); /* accepts an empty one */
 
 /* Compute the plan's bytes, and part_slices: the largest number of slices that fits. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
@@ -36,7 +36,7 @@ int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *
 struct parallel_session {
 	const struct parallel_protocol *p;
 	const struct parallel_plan *plan;
-	const struct parallel_scan *s; /* result of parallel_reach() */
+	const struct parallel_scan *s; /* result of parallel_padded_scan() */
 	int pad;		       /* bins that it adds before and after each of the caller's rows */
 	struct device *dev;
 	const struct monitor *monitor;
@@ -63,7 +63,7 @@ struct parallel_session {
 
 /* Allocate and free what n slices need; s->views must be ready. */
 int parallel_part_open(struct parallel_session *s, int n, struct err *err);
-void parallel_part_clear(struct parallel_session *s);
+void parallel_part_release(struct parallel_session *s);
 
 /* Copy from the caller's order to the device's. scale: a factor for each angle; NULL: s->unit for all. */
 void parallel_bins_in(const struct parallel_session *s, const double *scale, float *ret_bins);

@@ -91,9 +91,9 @@ struct pet_session *pet_close(struct pet_session *s)
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
 	if (algorithm_info(s->p->algorithm)->filtered)
-		pet_fbp_clear(s);
+		pet_fbp_release(s);
 	else
-		pet_em_clear(s);
+		pet_em_release(s);
 	buf_release(&s->x);
 	for (int role = 0; role < PET_ROLES; role++) {
 		s->dev->ops->host_free(s->dev, s->host[role]);
@@ -101,7 +101,7 @@ struct pet_session *pet_close(struct pet_session *s)
 	}
 	s->dev->ops->host_free(s->dev, s->out);
 	free(s->u_of);
-	pet_layout_clear(&s->layout);
+	pet_layout_release(&s->layout);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	return NULL;

@@ -17,7 +17,7 @@
 #include "recon/pet/michelogram.h"
 
 struct pet_protocol {
-	enum algorithm algorithm;	  /* pet_takes() must be true */
+	enum algorithm algorithm;	  /* pet_supports() must be true */
 	int iterations;			  /* ignored by FBP */
 	int subsets;			  /* OSEM, BSREM: number of subsets of angles, at most n_angles; else ignored */
 	int matrix;			  /* pixels along x and y; 0: 256 */
@@ -36,7 +36,7 @@ struct pet_protocol {
 
 /* mlem, osem, bsrem (penalised, relative difference prior), fbp (single-slice rebinning, Daube-Witherspoon & Muehllehner 1987,
  * then 2-D filtered backprojection: quick look), and what else is made of the rules of the first three. */
-bool pet_takes(enum algorithm a);
+bool pet_supports(enum algorithm a);
 
 struct pet_plan {
 	struct grid grid; /* z_fastest; centred on the scanner's axis and middle */

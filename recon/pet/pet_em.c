@@ -60,9 +60,9 @@ int pet_em_open(struct pet_session *s, struct err *err)
 	return r < 0 ? r : pet_parts_open(s, err);
 }
 
-void pet_em_clear(struct pet_session *s)
+void pet_em_release(struct pet_session *s)
 {
-	pet_parts_clear(s);
+	pet_parts_release(s);
 	s->sensitivity = pet_sensitivity_release(s->sensitivity, s->cache);
 	for (int k = s->layout.n_subsets - 1; s->den && k >= 0; k--)
 		if (k == 0 || s->den[k].mem != s->den[0].mem)

@@ -88,7 +88,7 @@ int pet_parts_open(struct pet_session *s, struct err *err)
 	return r;
 }
 
-void pet_parts_clear(struct pet_session *s)
+void pet_parts_release(struct pet_session *s)
 {
 	for (int i = 0; s->ops && i < s->n_parts; i++)
 		linop_free(s->ops[i]);

@@ -28,14 +28,14 @@ struct rebinning {
 };
 
 /* Working memory of a thread. */
-struct bench {
+struct rebin_scratch {
 	float *rows; /* n_direct rows of the scan's radial bins, then of the direct ones */
 	float *fine;
 	float *data, *weight; /* n_direct each */
 	void *work;
 };
 
-static void bench_clear(struct bench *b)
+static void scratch_release(struct rebin_scratch *b)
 {
 	free(b->rows);
 	free(b->fine);
@@ -44,7 +44,7 @@ static void bench_clear(struct bench *b)
 	free(b->work);
 }
 
-static bool bench_make(const struct rebinning *r, struct bench *b)
+static bool scratch_alloc(const struct rebinning *r, struct rebin_scratch *b)
 {
 	const struct pet_layout *l = &r->s->layout;
 	size_t n = (size_t)l->direct.n_u;
@@ -58,7 +58,7 @@ static bool bench_make(const struct rebinning *r, struct bench *b)
 }
 
 /* Rebin one radial bin of one angle: all planes into direct ones. */
-static void rebin(const struct rebinning *r, size_t at, int v, struct bench *b)
+static void rebin(const struct rebinning *r, size_t at, int v, struct rebin_scratch *b)
 {
 	const struct pet_session *s = r->s;
 	const struct scan *scan = s->layout.scan;
@@ -116,7 +116,7 @@ static void arc_correct(const struct pet_layout *l, const float *row, float *ret
 	}
 }
 
-static void make_view(const struct rebinning *r, int view, struct bench *b)
+static void rebin_view(const struct rebinning *r, int view, struct rebin_scratch *b)
 {
 	const struct pet_session *s = r->s;
 	const struct pet_layout *l = &s->layout;
@@ -174,9 +174,9 @@ static int make_direct(struct pet_session *s, struct err *err)
 	find_planes(s, &r);
 #pragma omp parallel
 	{
-		struct bench b = {0};
+		struct rebin_scratch b = {0};
 
-		if (!bench_make(&r, &b)) {
+		if (!scratch_alloc(&r, &b)) {
 #pragma omp atomic write
 			failed = true;
 		}
@@ -184,9 +184,9 @@ static int make_direct(struct pet_session *s, struct err *err)
 		if (!failed) {
 #pragma omp for schedule(dynamic)
 			for (int view = 0; view < l->scan->n_views; view++)
-				make_view(&r, view, &b);
+				rebin_view(&r, view, &b);
 		}
-		bench_clear(&b);
+		scratch_release(&b);
 	}
 	if (failed)
 		error = err_set(err, ENOMEM, "fbp: no memory to rebin %d radial bins of %d direct planes", l->scan->n_v,
@@ -224,7 +224,7 @@ int pet_fbp_open(struct pet_session *s, struct err *err)
 	return r;
 }
 
-void pet_fbp_clear(struct pet_session *s)
+void pet_fbp_release(struct pet_session *s)
 {
 	s->dev->ops->host_free(s->dev, s->direct);
 	free(s->part_first);

@@ -27,7 +27,7 @@ struct pet_layout {
 
 int pet_layout_make(const struct pet_protocol *p, const struct michelogram *m, double fov_radius, struct pet_layout *ret_layout,
 		    struct err *err);
-void pet_layout_clear(struct pet_layout *l); /* accepts an empty one */
+void pet_layout_release(struct pet_layout *l); /* accepts an empty one */
 /* Divide the subsets into groups of at most `views` views, of nearly equal size (0: whole subsets). Group i begins with view
  * ret_first[i], and ret_first[n] is n_views; room for n_views + 1. Return the number n of groups. */
 int pet_layout_groups(const struct pet_layout *l, int views, int *ret_first);
@@ -126,17 +126,17 @@ uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
 int pet_em_check(const struct pet_protocol *p, struct err *err);
 int pet_em_open(struct pet_session *s, struct err *err);
 int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_report *report, struct err *err);
-void pet_em_clear(struct pet_session *s);
+void pet_em_release(struct pet_session *s);
 int pet_parts_open(struct pet_session *s, struct err *err);
 int pet_parts_load(void *session, struct iterate_part *part, struct err *err);
 /* compute den of every subset, and their sum in work.num */
 int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err);
-void pet_parts_clear(struct pet_session *s);
+void pet_parts_release(struct pet_session *s);
 
 /* pet_fbp.c */
 int pet_fbp_check(const struct pet_protocol *p, struct err *err);
 int pet_fbp_open(struct pet_session *s, struct err *err);
 int pet_fbp_run(struct pet_session *s, const struct monitor *monitor, struct err *err);
-void pet_fbp_clear(struct pet_session *s);
+void pet_fbp_release(struct pet_session *s);
 
 #endif

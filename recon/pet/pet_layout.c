@@ -72,13 +72,13 @@ out:
 	free(position);
 	free(order);
 	if (r < 0)
-		pet_layout_clear(&l);
+		pet_layout_release(&l);
 	else
 		*ret_layout = l;
 	return r < 0 ? r : 0;
 }
 
-void pet_layout_clear(struct pet_layout *l)
+void pet_layout_release(struct pet_layout *l)
 {
 	l->scan = scan_free(l->scan);
 	free(l->plane);

@@ -32,7 +32,7 @@ static int check_fwhm(const char *key, double fwhm, struct err *err)
 	return fwhm == 0 || (fwhm > 0 && fwhm <= FWHM_MAX) ? 0 : plan_refuse(err, key, fwhm, "0 (none) to 50 mm");
 }
 
-bool pet_takes(enum algorithm a)
+bool pet_supports(enum algorithm a)
 {
 	const struct algorithm_info *i = algorithm_info(a);
 
@@ -61,8 +61,8 @@ static int check_protocol(const struct pet_protocol *p, const struct michelogram
 	bool fbp = algorithm_info(p->algorithm)->filtered;
 	int r;
 
-	if (!pet_takes(p->algorithm))
-		return algorithm_refuse(p->algorithm, pet_takes, err);
+	if (!pet_supports(p->algorithm))
+		return algorithm_refuse(p->algorithm, pet_supports, err);
 	if (!fbp && (r = check_em(p, m, err)) < 0)
 		return r;
 	if (fbp && (r = pet_fbp_check(p, err)) < 0)
@@ -203,7 +203,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool wit
 	r = count(&q, 0, true, &plan, err);
 	if (r == 0 && limit > 0 && plan.bytes_total > limit)
 		r = fit(&q, limit, &plan, err);
-	pet_layout_clear(&l);
+	pet_layout_release(&l);
 	if (r == 0)
 		*ret_plan = plan;
 	return r;

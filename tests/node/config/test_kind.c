@@ -61,7 +61,7 @@ static void empty_slots(void **state)
 }
 
 static bool (*const takes[KIND_COUNT])(enum algorithm a) = {
-#define X(constant, name) [KIND_##constant] = name##_takes,
+#define X(constant, name) [KIND_##constant] = name##_supports,
 	KINDS(X)
 #undef X
 };

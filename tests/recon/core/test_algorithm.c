@@ -21,7 +21,7 @@ static void every_slot(void **state)
 		const struct algorithm_info *i = algorithm_info(a);
 
 		assert_true(i->word[0] && i->name[0] && i->rule && i->update);
-		assert_true(dbt_takes(a) || pet_takes(a) || parallel_takes(a));
+		assert_true(dbt_supports(a) || pet_supports(a) || parallel_supports(a));
 		assert_false(i->filtered && algorithm_iterates(a));
 		for (enum algorithm b = 1; b < a; b++)
 			assert_string_not_equal(algorithm_info(b)->word, i->word);
@@ -36,7 +36,7 @@ static void what_there_is_not(void **state)
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		assert_string_equal(algorithm_info(none[i])->word, "");
 		assert_false(algorithm_iterates(none[i]));
-		assert_false(dbt_takes(none[i]) || pet_takes(none[i]) || parallel_takes(none[i]));
+		assert_false(dbt_supports(none[i]) || pet_supports(none[i]) || parallel_supports(none[i]));
 	}
 }
 
@@ -45,9 +45,9 @@ static void sessions(void **state)
 	static const struct {
 		bool (*takes)(enum algorithm a);
 		const char *refusal;
-	} all[] = {{dbt_takes, "algorithm=0; allowed: bp, fbp, sart, mlem, osem, ostr, mltr"},
-		   {pet_takes, "algorithm=0; allowed: fbp, mlem, osem, bsrem"},
-		   {parallel_takes, "algorithm=0; allowed: bp, fbp, art, sart, mlem, osem"}};
+	} all[] = {{dbt_supports, "algorithm=0; allowed: bp, fbp, sart, mlem, osem, ostr, mltr"},
+		   {pet_supports, "algorithm=0; allowed: fbp, mlem, osem, bsrem"},
+		   {parallel_supports, "algorithm=0; allowed: bp, fbp, art, sart, mlem, osem"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -71,7 +71,7 @@ static void nothing_fits(const struct test_case *c, const struct dbt_protocol *p
 		for (int views = 1; views <= CASE_VIEWS; views++)
 			assert_true(dbt_streamed_bytes(p, plan, &layout, dev, slices, views, SIZE_MAX, &tables, &host) >
 				    p->memory_limit);
-	dbt_layout_clear(&layout);
+	dbt_layout_release(&layout);
 }
 
 /* From the whole volume down to the smallest slabs and groups: a byte less each time than the last plan took. */

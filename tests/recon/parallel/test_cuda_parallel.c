@@ -203,7 +203,7 @@ static void images_agree(void **state)
 	for (int slices = 1; slices <= 6; slices += 5)
 		for (enum algorithm algorithm = 1; algorithm < ALGORITHM_COUNT; algorithm++)
 			for (enum parallel_route route = PARALLEL_FOURIER;
-			     parallel_takes(algorithm) && route <= PARALLEL_CONVOLUTION; route++) {
+			     parallel_supports(algorithm) && route <= PARALLEL_CONVOLUTION; route++) {
 				const struct parallel_scan s = {
 					.n_slices = slices, .n_angles = 30, .n_radial = 61, .bin = 1, .slice = 2, .arc = 180};
 				const struct parallel_protocol p = {.algorithm = algorithm,

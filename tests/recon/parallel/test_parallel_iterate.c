@@ -396,7 +396,7 @@ static void parts_change_nothing(void **state)
 		struct parallel_plan plan;
 		size_t n = N * N * SLICES;
 
-		if (!parallel_takes(algorithm)) {
+		if (!parallel_supports(algorithm)) {
 			device_close(dev);
 			free(lines);
 			continue;
@@ -453,7 +453,7 @@ static void progress_and_cancel(void **state)
 	(void)state;
 	assert_non_null(image);
 	for (enum algorithm algorithm = ALGORITHM_BP; algorithm < ALGORITHM_COUNT; algorithm++) {
-		struct parallel_protocol p = parallel_protocol_of(parallel_takes(algorithm) ? algorithm : ALGORITHM_BP, 20);
+		struct parallel_protocol p = parallel_protocol_of(parallel_supports(algorithm) ? algorithm : ALGORITHM_BP, 20);
 		struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
 		struct watch w = {0};
 		struct monitor monitor = {&w, watch_progress, watch_cancelled};

@@ -177,7 +177,7 @@ static void not_mirrored(void **state)
 		double centre[3];
 		float *x;
 
-		if (!pet_takes(algorithm))
+		if (!pet_supports(algorithm))
 			continue;
 		p.algorithm = algorithm;
 		plan = pet_plan_of(&p, &m, false, false, dev);
