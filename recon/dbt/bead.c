@@ -16,7 +16,7 @@
 #define SLICES_NEAR 1.6	 /* slices on either side of the middle that are used for the line */
 #define HEIGHT_LEAST 0.1 /* least height of a slice that is used, relative to the highest */
 #define FIT_SLICES                                                                                                               \
-	3 /* slices on either side of the profile's top; further away is the spread of a limited arc, which is not Gaussian */
+	3 /* slices on either side of the profile's maximum used for the fit; further away the profile is not Gaussian */
 
 struct line {
 	double at[3], slope[2];
@@ -96,7 +96,7 @@ static bool fit_line(const struct bead_window *w, const double *median, double r
 {
 	double reach = radius + REACH_MORE, highest = 0, weight = 0, depth = 0, x[2] = {0}, square = 0, product[2] = {0};
 
-	for (int pass = 0; pass < 3; pass++) /* pass 0: the highest; 1: the means; 2: the moments about them */
+	for (int pass = 0; pass < 3; pass++) /* pass 0: find the largest height; 1: means; 2: moments about the means */
 		for (int k = 0; k < w->n[2]; k++) {
 			double about[2];
 			struct centroid c;

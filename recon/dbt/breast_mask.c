@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* breast_mask.c - find the air of a projection.
  *
- * - All decisions use cells of 1 mm or slightly more, with the mean of their bins: this reduces the noise, and the rest takes
- *   little time compared with reading the view once.
- * - The breast's rim rises steeply: a compressed breast is some mm thick a fraction of a mm inside its skin line. So a threshold
- *   well above the noise of air is reached within a cell of the skin, and its exact value has little effect. It is the level of
- *   the air itself (the most frequent class of the small line integrals, whatever I0 is) plus six standard deviations of the
+ * - All decisions use cells of 1 mm or slightly more, with the mean of their bins: this reduces noise, and later steps are fast
+ *   compared with reading the view once.
+ * - A compressed breast is some mm thick only a fraction of a mm inside its skin line. So line integrals exceed a threshold well
+ *   above the noise of air within one cell of the skin, and its exact value has little effect. The threshold is the level of the
+ *   air (the most frequent class of the small line integrals, whatever I0 is) plus six standard deviations of the
  *   cells, estimated from differences of neighbours, which slow shading does not change.
  * - The side opposite the chest wall is, in each row, the last SEED_DEPTH mm with data: beyond them there may be a collimator's
  *   shadow. */
@@ -107,8 +107,8 @@ static int class_of(double value)
 	return smaller((int)(value * (CLASSES / LOW)), CLASSES - 1);
 }
 
-/* Return the class up to which nine tenths of the counts are. */
-static int late_class(const size_t hist[CLASSES], size_t total)
+/* Return the histogram class that contains the 90th percentile. */
+static int percentile_90(const size_t hist[CLASSES], size_t total)
 {
 	size_t below = 0;
 	int k = 0;
@@ -141,16 +141,16 @@ static bool find_level(const struct cells *c, size_t n_data, double *ret_air, do
 	if (n_low == 0 || (double)n_low < SHARE_LEAST * (double)n_data)
 		return false;
 	for (int k = 0; k < CLASSES; k++) { /* three classes together, for a peak between two classes */
-		size_t here = hist[k] + (k > 0 ? hist[k - 1] : 0) + (k < CLASSES - 1 ? hist[k + 1] : 0);
+		size_t sum = hist[k] + (k > 0 ? hist[k - 1] : 0) + (k < CLASSES - 1 ? hist[k + 1] : 0);
 
-		if (here > most) {
-			most = here;
+		if (sum > most) {
+			most = sum;
 			mode = k;
 		}
 	}
 	/* Nine tenths of |a - b| are below 1.645 sqrt(2) standard deviations; use the class's upper end. The median would fail:
 	 * where line integrals are clamped at 0, many differences are 0. */
-	sigma = n_steps ? (late_class(steps, n_steps) + 1) * (LOW / CLASSES) / 2.326 : 0;
+	sigma = n_steps ? (percentile_90(steps, n_steps) + 1) * (LOW / CLASSES) / 2.326 : 0;
 	*ret_air = (mode + 0.5) * (LOW / CLASSES);
 	*ret_threshold = *ret_air + fmin(fmax(SIGMAS * sigma, RISE_LEAST), RISE_MOST);
 	return true;

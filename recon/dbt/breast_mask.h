@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find the skin line: which bins of a projection show only air, so that no tissue is on their rays.
  *
- * Air is the connected region of small line integrals that reaches the side of the detector opposite the chest wall. Dark regions
- * inside the breast are never air, nor is a bin closer than `margin` to a bin that is not air: a voxel is excluded as soon as one
- * view sees air there (mark() in kernels/device.h), so no view may cut off skin. */
+ * Air is the connected region of small line integrals that reaches the side of the detector opposite the chest wall. Regions
+ * of small line integrals inside the breast are not air, nor are bins closer than `margin` to tissue: a voxel is excluded from
+ * the reconstruction if one view shows air there (mark() in kernels/device.h), so the mask must never include skin. */
 #ifndef TOMONODE_RECON_BREAST_MASK_H
 #define TOMONODE_RECON_BREAST_MASK_H
 
@@ -15,9 +15,9 @@
 #define BREAST_MASK_MARGIN 3.0 /* mm, in the detector's plane */
 
 enum breast_mask_verdict {
-	BREAST_MASK_MARKED = 1,
-	BREAST_MASK_NO_AIR,  /* the breast fills the detector, or there are no data */
-	BREAST_MASK_ALL_AIR, /* there is only air: the view is not usable */
+	BREAST_MASK_MARKED = 1, /* the view shows tissue and air; air is marked */
+	BREAST_MASK_NO_AIR,	/* the breast fills the detector, or there are no data */
+	BREAST_MASK_ALL_AIR,	/* there is only air: the view is not usable */
 };
 
 struct breast_mask_report {
@@ -28,9 +28,9 @@ struct breast_mask_report {
 };
 
 /* Mark the air of one view of a SCAN_DBT; only the number and pitch of the scan's bins are used. line: n_v * n_u line integrals.
- * valid: as many, > 0: the bin counts; set to -1 in place where the view shows air. Bins that do not count are not changed.
- * Nothing is marked unless the verdict is MARKED. Threaded; needs 9 bytes per square mm of the view (per bin if bins are larger).
- * ret_report: may be NULL. */
+ * valid: as many floats; > 0: the bin has a datum; air is marked by -1, in place. Bins without a datum are not changed. Nothing
+ * is marked unless the verdict is BREAST_MASK_MARKED. Threaded; needs 9 bytes per square mm of the view (per bin if bins are
+ * larger). ret_report: may be NULL. */
 int breast_mask_view(const struct scan *scan, double margin, const float *line, float *valid,
 		     struct breast_mask_report *ret_report, struct err *err);
 

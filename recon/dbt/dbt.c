@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbt.c - a session from open to close: resident or streamed, as planned.
  *
- * Everything is allocated in dbt_open(), on the device in the sizes that the plan has counted. */
+ * dbt_open() allocates everything, on the device with the sizes in the plan. */
 #include "recon/dbt/dbt.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static int check_plan(const struct dbt_plan *plan, const struct scan *detector, 
 	    plan->n_views != detector->n_views || plan->slab_slices < 1)
 		return err_set(
 			err, EINVAL,
-			"reconstruction: the plan is for %d projections of %d x %d bins, the scan gives %d of %d x %d (bin %d)",
+			"reconstruction: the plan is for %d projections of %d x %d bins, the scan has %d of %d x %d (bin %d)",
 			plan->n_views, plan->n_u, plan->n_v, detector->n_views, detector->n_u, detector->n_v, plan->bin);
 	return 0;
 }
@@ -69,7 +69,7 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 {
 	if (!s)
 		return NULL;
-	/* A slice that was read ahead may still be in transfer, and after an error any work queued before it. */
+	/* Wait for a slice still in transfer and, after an error, for the work that was queued before it. */
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
 	if (s->streamed)
@@ -87,10 +87,10 @@ struct dbt_session *dbt_close(struct dbt_session *s)
 	return NULL;
 }
 
-/* The starting volume is uniform. A single update of EM is independent of the constant (it divides by A x and multiplies by x).
- * But a voxel that the first views do not see keeps it while others already have their attenuation, and then affects their rays.
- * So the constant has the size of the expected attenuation: the typical line integral (weighted by itself, which excludes air)
- * over the height of the volume. */
+/* Return the value of the uniform starting volume. One update of EM does not depend on it (EM divides by A x and multiplies by
+ * x). But a voxel outside the first views keeps the starting value while other voxels are already updated, and then affects rays
+ * through both. So the value is about the expected attenuation: the typical line integral (mean weighted by itself, which
+ * excludes air) divided by the height of the volume. */
 static float starting_value(const struct dbt_session *s)
 {
 	const struct grid *g = &s->plan->grid;

@@ -35,22 +35,24 @@ struct dbt_protocol {
 	double slice_spacing; /* mm */
 	enum projection_model projector;
 	bool breast_mask;    /* do not reconstruct voxels that a projection shows as air (recon/dbt/breast_mask.h) */
-	int tile[2];	     /* bins; 0: untiled */
-	size_t memory_limit; /* bytes on the device; 0: all it has */
+	int tile[2];	     /* size of a tile, detector bins; 0: untiled */
+	size_t memory_limit; /* bytes on the device; 0: the device's memory */
 	bool deterministic;
 };
 
-bool dbt_supports(enum algorithm a); /* osem, mlem, ostr, mltr, sart, bp, fbp, and what else is made of their rules */
+/* Return whether tomosynthesis can be reconstructed with a: osem, mlem, ostr, mltr, sart, bp, fbp, and any other algorithm that
+ * uses their update rules. */
+bool dbt_supports(enum algorithm a);
 
 struct dbt_plan {
 	struct grid grid;
-	int bin;	       /* detector bins merged per axis before the log */
-	int n_u, n_v, n_views; /* of the binned projections */
+	int bin;	       /* bin * bin detector bins are merged into one before the log */
+	int n_u, n_v, n_views; /* number of merged bins along u and v, and of projections */
 	int subsets;
 	int slab_slices; /* slices on the device at a time, copied from host memory; grid.n[2]: the whole volume */
 	int group_views; /* views of a subset that are processed together; 0: all of the subset */
 	size_t bytes_volume, bytes_projections, bytes_work, bytes_total; /* on the device */
-	size_t bytes_host;						 /* that a session allocates on the host */
+	size_t bytes_host;						 /* on the host */
 	int tile[2];
 };
 
@@ -61,22 +63,22 @@ int dbt_plan(const struct dbt_protocol *p, const struct scan *detector, double s
 
 struct dbt_report {
 	double seconds_setup, seconds_iterate;
-	double sum_data, sum_model; /* sum of y and of A x over bins that count, after the last sub-iteration of an MLEM whose
-				       volume is on the device; else 0 */
+	double sum_data, sum_model; /* sum of y and of A x over valid bins, after the last iteration of MLEM (equal in theory), if
+				       the volume is on the device; else 0 */
 };
 
 struct dbt_session;
 
-/* Open a session; allocates all that it will need. p, plan, detector, dev are borrowed until dbt_close(). */
+/* Open a session; allocates all the memory that it uses. p, plan, detector, dev are borrowed until dbt_close(). */
 int dbt_open(const struct dbt_protocol *p, const struct dbt_plan *plan, const struct scan *detector, struct device *dev,
 	     struct dbt_session **ret_session, struct err *err);
 struct dbt_session *dbt_close(struct dbt_session *s); /* accepts NULL; returns NULL */
 
-/* dbt_view_begin(): get room for one view of the detector scan (0 .. n_views - 1): n_v * n_u floats of line integrals (mu * mm,
- * >= 0) and of validity (1: counts, 0: no data, -1: air). The caller fills both and calls dbt_view_end(), which starts the
- * transfer to the device. Both may be called from any thread, for several views at a time; begin waits while all staging buffers
- * are in use. Each view exactly once. If end fails (EINVAL: a bin that counts is negative or not a number), the session is in the
- * state before begin. */
+/* dbt_view_begin() returns two buffers for one view (0 .. n_views - 1) of n_v * n_u floats each: line integrals (mu * mm, >= 0)
+ * and validity (1: datum, 0: no datum, -1: air). The caller fills both and calls dbt_view_end(), which starts the transfer to the
+ * device. Both may be called from any thread, for several views at a time; dbt_view_begin() waits while all staging buffers are
+ * in use. Pass each view exactly once. If dbt_view_end() fails (EINVAL: a valid bin is negative or not a number), the session
+ * returns to its state before dbt_view_begin(). */
 int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **ret_valid, struct err *err);
 int dbt_view_end(struct dbt_session *s, int view, struct err *err);
 

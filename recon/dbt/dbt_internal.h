@@ -17,15 +17,15 @@ struct dbt_staging {
 };
 
 enum dbt_view_state {
-	DBT_VIEW_PENDING = 0,
-	DBT_VIEW_BEGUN,	 /* the caller fills it, or waits for a staging buffer */
-	DBT_VIEW_ENDING, /* being checked and sent to the device */
-	DBT_VIEW_PRESENT,
+	DBT_VIEW_PENDING = 0, /* not received */
+	DBT_VIEW_BEGUN,	      /* dbt_view_begin() was called; the caller fills the buffers */
+	DBT_VIEW_ENDING,      /* being checked and sent to the device */
+	DBT_VIEW_PRESENT,     /* on the device or, streamed, in host memory */
 };
 
 /* Sums for starting_value(); one per view, so that the total does not depend on the order of the views. */
 struct dbt_view_sums {
-	double y, y2; /* over bins that count */
+	double y, y2; /* sum of line integrals and of their squares, over valid bins */
 };
 
 struct dbt_session {
@@ -39,7 +39,7 @@ struct dbt_session {
 	bool done;     /* dbt_run() was called */
 	bool result;   /* dbt_run() has succeeded */
 
-	/* views being received; `lock` guards this and the device until dbt_run() */
+	/* reception of views; until dbt_run(), `lock` guards these members and the device */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct dbt_staging staging[DBT_STAGING_BUFFERS]; /* resident only */

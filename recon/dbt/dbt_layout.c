@@ -32,7 +32,7 @@ int dbt_rule_check(const struct dbt_protocol *p, struct err *err)
 	if (a->rule == RULE_SART && !(p->relaxation > 0 && p->relaxation < 2))
 		return err_set(err, EINVAL, "relaxation=%g; allowed: more than 0, less than 2", p->relaxation);
 	if (p->normalise_rows && a->rule != RULE_EM)
-		return err_set(err, EINVAL, "normalise_rows=true; only osem and mlem have it");
+		return err_set(err, EINVAL, "normalise_rows=true; allowed only with osem and mlem");
 	return 0;
 }
 

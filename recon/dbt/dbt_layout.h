@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Private to the DBT pipeline: the meaning of an algorithm, and the binned scan in the order of subsets and groups; shared by the
- * plan and the session. */
+/* Private to the DBT pipeline: the update rule of an algorithm, and the binned scan with its views in the order of subsets; used
+ * by the plan and the session. */
 #ifndef TOMONODE_RECON_DBT_LAYOUT_H
 #define TOMONODE_RECON_DBT_LAYOUT_H
 
 #include "recon/core/iterate.h"
 #include "recon/dbt/dbt.h"
 
-/* Return rule, iterations and floors. */
+/* Return the update rule with its floors (least divisors), and the number of iterations. */
 struct iterate_conf dbt_iterate_conf(const struct dbt_protocol *p);
-/* EINVAL: a key of the protocol that only the rule uses is out of range, or not for this algorithm. */
+/* Check the keys of the protocol that only the update rule uses; EINVAL: one is out of range or not allowed with this algorithm.
+ */
 int dbt_rule_check(const struct dbt_protocol *p, struct err *err);
 
 struct dbt_layout {
 	struct scan *scan; /* binned, views in the order of the subsets */
 	int *order;	   /* scan's view i is the detector scan's view order[i] */
-	int *place;	   /* the detector scan's view i is scan's view place[i] */
+	int *place;	   /* the inverse: the detector scan's view i is scan's view place[i] */
 	int *first;	   /* subset s: views first[s] .. first[s + 1] - 1 of scan */
 	int n_subsets;
 };
@@ -25,7 +26,7 @@ int dbt_layout_make(const struct dbt_protocol *p, const struct dbt_plan *plan, c
 void dbt_layout_release(struct dbt_layout *l); /* accepts an empty one */
 
 /* Return the specification of the device's projection of n_views views onto the slices [slice, slice + n_slices), without a mask.
- * ret_grid: memory for the slab's grid, which must live as long as the specification. */
+ * grid: memory for the slab's grid, which must live as long as the specification. */
 struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
 				       int first, int n_views, int slice, int n_slices, struct grid *grid);
 

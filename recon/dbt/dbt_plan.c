@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_plan.c - determine grid, binning, subsets and memory before anything is allocated.
  *
- * bytes_total is the sum of all that dbt_reconstruct() allocates on the device; the CPU device may round vectors up by a page. */
+ * bytes_total is the sum of all that a session allocates on the device; the CPU device may round vectors up by a page. */
 #include "recon/dbt/dbt_internal.h"
 
 #include <errno.h>
@@ -110,7 +110,7 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	plan->slab_slices = plan->grid.n[2];
 	plan->group_views = 0;
 	plan->bytes_volume = voxels * sizeof(float);
-	/* line integrals, mask, and the rows' lengths if the rule needs them */
+	/* line integrals, mask and, if the rule needs them, row lengths (sums of the rows of A) */
 	plan->bytes_projections = (rule_needs_length(rule.rule.kind) ? 3 : 2) * view * (size_t)plan->n_views * sizeof(float);
 	plan->bytes_work = iterate_work_size(voxels, (size_t)largest * view, p->projector == PROJECTION_SLICES) * sizeof(float) +
 			   tables + scratch;
@@ -121,8 +121,8 @@ static int add_bytes(const struct dbt_protocol *p, const struct scan *detector, 
 	return 0;
 }
 
-/* Find the smallest number of slabs that fits with groups of this many views, of nearly equal size; return their slices, 0: none
- * fits. The tables of many slabs may need more memory than fewer, larger slabs, so all numbers are tested. */
+/* Find the smallest number of slabs, of nearly equal size, that fits with groups of `views` views. Return the slices of a slab;
+ * 0: no number fits. The tables of many slabs may need more memory than fewer, larger slabs, so all numbers are tested. */
 static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit, int views,
 		     const struct dbt_plan *plan)
 {
@@ -139,8 +139,8 @@ static int fit_slabs(const struct dbt_protocol *p, const struct dbt_layout *l, s
 	return 0;
 }
 
-/* Plan with the volume in slabs: first as many views at a time as fit, then as few slabs. False: not even one view and one slice
- * fit. */
+/* Plan a volume in slabs: with the largest groups of views that fit, then with the fewest slabs. Return false if one view and one
+ * slice do not fit. */
 static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, struct device *dev, size_t limit,
 		   struct dbt_plan *plan)
 {
@@ -165,7 +165,7 @@ static bool stream(const struct dbt_protocol *p, const struct dbt_layout *l, str
 	return true;
 }
 
-/* Plan with voxels twice, four times ... as large, and return the first size that fits; 0: none does. */
+/* Try plans with voxels 2, 4, ... times as large; return the first size that fits, mm; 0: no size fits. */
 static double fitting_voxel(const struct dbt_protocol *p, const struct scan *detector, double support, double thickness,
 			    struct device *dev, const struct dbt_plan *plan, size_t limit, size_t *ret_bytes)
 {

@@ -83,7 +83,7 @@ void dbt_resident_release(struct dbt_session *s)
 	buf_release(&s->row);
 }
 
-/* Set x = `start` in voxels that a ray meets and no view sees as air, else 0. */
+/* Set x to `start` in the support: voxels that a ray crosses and no view shows as air; to 0 elsewhere. */
 static int make_support(struct dbt_session *s, float start, struct err *err)
 {
 	int r = s->dev->ops->fill(&s->x, 0, err);
@@ -93,7 +93,7 @@ static int make_support(struct dbt_session *s, float start, struct err *err)
 	return r < 0 ? r : s->dev->ops->threshold(&s->x, 0, start, err);
 }
 
-/* Compute the row lengths in the support, or set them to 1. */
+/* Compute the length of each ray in the support or, for filtered backprojection, set it to 1. */
 static int make_rows(struct dbt_session *s, float start, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -108,7 +108,8 @@ static int make_rows(struct dbt_session *s, float start, struct err *err)
 	return r < 0 ? r : v->axpy(1 / start - 1, &s->row, &s->row, err); /* row / start */
 }
 
-/* Check data: sum(A x) = sum(y) over the bins with support holds after every MLEM iteration. Reuses the memory of the pairs. */
+/* Compute sums for a check of the data: sum(A x) = sum(y) over the bins with support holds after every MLEM iteration. Overwrites
+ * the memory of the pairs (q, d). */
 static int sum_up(struct dbt_session *s, struct dbt_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;

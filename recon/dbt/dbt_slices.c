@@ -14,7 +14,7 @@ static size_t slice_voxels(const struct dbt_session *s)
 	return (size_t)s->plan->grid.n[0] * (size_t)s->plan->grid.n[1];
 }
 
-static int begin(struct dbt_session *s, int k, struct err *err)
+static int begin_transfer(struct dbt_session *s, int k, struct err *err)
 {
 	size_t n = slice_voxels(s);
 	struct buf part = buf_part(&s->x, (size_t)k * n, n);
@@ -40,11 +40,11 @@ int dbt_read_slices(struct dbt_session *s, int first, int n, float *ret_slices, 
 	}
 	for (int k = first; r == 0 && k < first + n; k++) {
 		if (s->in_transfer != k)
-			r = begin(s, k, err);
+			r = begin_transfer(s, k, err);
 		if (r == 0)
 			r = s->dev->ops->wait(s->dev, QUEUE_DOWN, err);
 		if (r == 0 && k + 1 < s->plan->grid.n[2])
-			r = begin(s, k + 1, err);
+			r = begin_transfer(s, k + 1, err);
 		if (r == 0)
 			memcpy(ret_slices + (size_t)(k - first) * voxels, s->out[k % 2], voxels * sizeof(float));
 	}

@@ -12,7 +12,7 @@ static int slabs_of(int slices, int slab)
 	return (slices + slab - 1) / slab;
 }
 
-/* Return the number of masks on the device: consecutive groups never share one. */
+/* Return the number of mask buffers on the device; consecutive groups use different ones. */
 static int mask_colours(int n_groups)
 {
 	return n_groups == 1 ? 1 : n_groups % 2 == 0 ? 2 : 3;
@@ -181,7 +181,7 @@ int dbt_streamed_open(struct dbt_session *s, struct err *err)
 		r = open_host(s, is_grouped(&s->layout, t->n_groups), err);
 	for (int g = 0; r == 0 && g < t->n_groups; g++)
 		r = open_group(s, g, first[g], first[g + 1], bins, err);
-	/* Sums that are not copied use the same buffers for all slabs. */
+	/* Sums that are not transferred use the same buffer for all slabs. */
 	for (int i = 1; r == 0 && i < 3 && !t->slab_num[i].mem; i++) {
 		t->slab_num[i] = t->slab_num[0];
 		t->slab_den[i] = t->slab_den[0];

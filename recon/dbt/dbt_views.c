@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbt_views.c - receive views into a session, from several threads.
  *
- * Resident: the caller fills a view in one of a few staging buffers in pinned host memory, from which it is copied to the device.
- * Streamed: the caller fills it in its final place. The caller's thread checks and filters it; transfers run one at a time. */
+ * Resident: the caller fills a view in one of DBT_STAGING_BUFFERS buffers in pinned host memory, which is then copied to the
+ * device. Streamed: the caller fills its final place in host memory. The caller's thread checks and filters it; transfers run one
+ * at a time. */
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -28,7 +29,7 @@ static struct dbt_staging *staging_of(struct dbt_session *s, int view)
 	return NULL;
 }
 
-/* Return where the view is filled: in its staging buffer or, streamed, in its final place. */
+/* Return the buffers of a view: its staging buffer or, streamed, its final place in host memory. */
 static void place_of(struct dbt_session *s, int view, const struct dbt_staging *staging, float **ret_line, float **ret_valid)
 {
 	size_t at = (size_t)s->layout.place[view] * s->view_bins;
@@ -59,8 +60,8 @@ int dbt_view_begin(struct dbt_session *s, int view, float **ret_line, float **re
 	return r;
 }
 
-/* Normalise a row: bins that do not count become 0 (except that the filter uses air), valid becomes 1, 0 or -1. Add up the bins
- * that count. Return whether all of them are valid line integrals. */
+/* Normalise a row: set invalid bins to 0 (with `filtered`, finite values of air are kept for the filter) and `valid` to 1, 0 or
+ * -1. Sum the valid bins. Return whether all of them are finite and not negative. */
 static bool finish_row(bool filtered, size_t n, float *restrict line, float *restrict valid, struct dbt_view_sums *ret_sums)
 {
 	double sum = 0, squares = 0;
@@ -88,7 +89,8 @@ static int refuse_row(const struct dbt_session *s, int view, int row, const floa
 
 	while (u < s->plan->n_u - 1 && !(valid[u] > 0 && !(line[u] >= 0 && line[u] <= FLT_MAX)))
 		u++;
-	return err_set(err, EINVAL, "projection %d, bin (%d, %d): line integral %g", view, u, row, (double)line[u]);
+	return err_set(err, EINVAL, "projection %d, bin (%d, %d): line integral %g; allowed: finite, not negative", view, u, row,
+		       (double)line[u]);
 }
 
 /* Normalise a view. Add up each row, then the rows: the result does not depend on the number of threads. */
@@ -117,7 +119,7 @@ static int finish_lines(const struct dbt_session *s, int view, float *line, floa
 			: 0;
 }
 
-static int send(struct dbt_session *s, int view, const float *line, const float *valid, struct err *err)
+static int upload_view(struct dbt_session *s, int view, const float *line, const float *valid, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
 	size_t at = (size_t)s->layout.place[view] * s->view_bins;
@@ -154,7 +156,7 @@ int dbt_view_end(struct dbt_session *s, int view, struct err *err)
 	r = finish_lines(s, view, line, valid, &sums, err);
 	pthread_mutex_lock(&s->lock);
 	if (r == 0 && staging)
-		r = send(s, view, line, valid, err);
+		r = upload_view(s, view, line, valid, err);
 	if (staging)
 		staging->view = -1;
 	s->view[view] = r == 0 ? DBT_VIEW_PRESENT : DBT_VIEW_PENDING;

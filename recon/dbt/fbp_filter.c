@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fbp_filter.c - weights of filtered backprojection, and filtering of rows (recon/core/ramp.h).
  *
- * - Rows of v are continued infinitely by their end values. A constant gives 0, so the first value is subtracted before; the step
- *   at the end of the detector, which lasts to infinity, has a closed solution: step * (sum of the kernel's tail).
+ * - A row along v continues to infinity with its end values. The filter turns a constant into 0, so the first value is subtracted
+ *   first; the rest of the continuation, a step at the end of the detector, is computed in closed form: step * (sum of the
+ *   kernel's tail).
  * - v is the slow axis in memory: blocks of BLOCK neighbours in u are transposed into rows and back. */
 #include "recon/dbt/fbp_filter.h"
 
@@ -16,14 +17,14 @@
 
 /* The inputs of a view's weights. */
 struct weights {
-	double src[3], way[3];
+	double src[3], path[3];
 	double first[2], h[2]; /* centre of bin 0 and pitch */
 	double n_views;
 	double *along_u, *along_v; /* mean over the views of (d_x / s_z)^2 and (d_y / s_z)^2 */
 };
 
 /* Find the part of the source's path that a view represents, between its neighbours in the order of y. */
-static int find_way(const struct scan *scan, int view, double ret_way[3], struct err *err)
+static int find_source_path(const struct scan *scan, int view, double ret_path[3], struct err *err)
 {
 	const struct scan_view *at = &scan->views[view], *below = NULL, *above = NULL;
 
@@ -41,11 +42,11 @@ static int find_way(const struct scan *scan, int view, double ret_way[3], struct
 			above = other;
 	}
 	if (!below && !above)
-		return err_set(err, EINVAL, "fbp: a scan with one view is not enough");
+		return err_set(err, EINVAL, "fbp: the scan has one view; at least two are needed");
 	for (int c = 0; c < 3; c++) {
 		double up = above ? above->src[c] - at->src[c] : 0, down = below ? at->src[c] - below->src[c] : 0;
 
-		ret_way[c] = !above ? down : !below ? up : (up + down) / 2;
+		ret_path[c] = !above ? down : !below ? up : (up + down) / 2;
 	}
 	return 0;
 }
@@ -54,7 +55,7 @@ static int weights_make(const struct scan *scan, int view, struct weights *ret, 
 {
 	const struct scan_view *at = &scan->views[view];
 	struct weights w = {.n_views = scan->n_views};
-	int r = find_way(scan, view, w.way, err);
+	int r = find_source_path(scan, view, w.path, err);
 
 	if (r < 0)
 		return r;
@@ -90,7 +91,7 @@ static inline double weight_before(const struct weights *w, double d_x, double d
 {
 	double flat = w->src[2] * w->src[2] + d_x * d_x;
 
-	return (w->way[1] + w->way[2] * w->src[2] * d_y / flat) / sqrt(flat + d_y * d_y);
+	return (w->path[1] + w->path[2] * w->src[2] * d_y / flat) / sqrt(flat + d_y * d_y);
 }
 
 static inline double weight_after(const struct weights *w, double d_x, double d_y, double mean_u, double mean_v)
@@ -212,7 +213,7 @@ int fbp_filter_view(const struct scan *scan, int view, enum dbt_filter filter, d
 	if (scan->kind != SCAN_DBT)
 		return err_set(err, EINVAL, "fbp: scan of kind %d, not tomosynthesis", (int)scan->kind);
 	if (view < 0 || view >= scan->n_views)
-		return err_set(err, EINVAL, "fbp: view %d of %d", view, scan->n_views);
+		return err_set(err, EINVAL, "fbp: view %d of %d; views are numbered from 0", view, scan->n_views);
 	if (filter != DBT_FILTER_RAMP && filter != DBT_FILTER_HANN)
 		return err_set(err, EINVAL, "fbp: filter %d, not in %d..%d", (int)filter, DBT_FILTER_RAMP, DBT_FILTER_HANN);
 	r = weights_make(scan, view, &w, err);

@@ -18,7 +18,7 @@
  * unchanged, the rest is 0: the mean of a slice is lost, detail that is long in z keeps its contrast, a ball seen over 50 degrees
  * keeps 50/180 of it.
  *
- * In a build without kissfft a stub returns ENOTSUP. */
+ * In a build without kissfft, fbp_filter_view() returns ENOTSUP. */
 #ifndef TOMONODE_RECON_FBP_FILTER_H
 #define TOMONODE_RECON_FBP_FILTER_H
 
@@ -26,9 +26,9 @@
 
 /* Filter one view of the scan in place, host memory, n_v * n_u floats; threaded, and several views may be filtered at the same
  * time. cut: fraction of the Nyquist frequency at which the Hann window reaches 0, 0 < cut <= 1; the plain ramp ignores it. Bins
- * with valid > 0 (counts) and valid < 0 (air) are used. Bins with valid = 0 and values that are no numbers are gaps: along v,
- * data are continued linearly from one side of a gap to the other, and constantly beyond the first and the last datum and beyond
- * the detector. A row of v without data becomes 0. */
+ * with valid > 0 (counts) and valid < 0 (air) are used. Bins with valid = 0 and values that are not finite are gaps, filled
+ * along v by linear interpolation; beyond the first and the last datum, also outside the detector, the nearest datum is repeated.
+ * A row of v without data becomes 0. */
 int fbp_filter_view(const struct scan *scan, int view, enum dbt_filter filter, double cut, float *line, const float *valid,
 		    struct err *err);
 

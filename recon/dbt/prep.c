@@ -2,11 +2,12 @@
 /* prep.c - convert stored detector values into line integrals; see prep.h for the formulas.
  *
  * A merged bin has two sums over its valid detector bins: the intensities I, and the intensities without an object (I0, times the
- * flat field if there is one): y = ln(sum I0 / sum I). A detector bin that is padding, over range or dead in the flat field is in
- * neither sum, so it does not bias the others. Log data are first converted into intensities relative to I0. There are three
- * methods with the same result. If no bins are merged and there is no flat field, a line integral depends only on the stored
- * value and is read from a table, so that a view of ten million bins needs 65536 logarithms. Else sums of integers, column by
- * column, which vectorise (plain linear data); or sums of doubles through a table (log data, flat field). */
+ * flat field if there is one): y = ln(sum I0 / sum I). A detector bin that is padding, over range or dead in the flat field is
+ * excluded from both sums, so it does not bias the others. Log data are first converted into intensities relative to I0. There
+ * are three methods with the same result. If no bins are merged and there is no flat field, a line integral depends only on the
+ * stored value and is read from a table, so that a view of ten million bins needs 65536 logarithms. Otherwise linear data without
+ * a flat field are summed as integers, column by column, which the compiler vectorises; log data and data with a flat field are
+ * converted through a table and summed in double. */
 #include "recon/dbt/prep.h"
 
 #include <errno.h>
@@ -55,7 +56,7 @@ static int check(const struct prep *p, struct limits *ret, struct err *err)
 	if (!(p->floor > 0 && p->floor < 1))
 		return err_set(err, EINVAL, "prep: intensity floor %g of I0, not in (0, 1)", p->floor);
 	if (!(p->saturation >= 0))
-		return err_set(err, EINVAL, "prep: limit of the stored values' range is %g", p->saturation);
+		return err_set(err, EINVAL, "prep: saturation at a stored value of %g, not allowed", p->saturation);
 	ret->lo = p->has_padding ? p->padding_lo : 1;
 	ret->hi = p->has_padding ? p->padding_hi : 0;
 	ret->over = p->saturation > 0 && p->saturation < VALUES ? (int)ceil(p->saturation) : VALUES;
@@ -273,7 +274,8 @@ out:
 int prep_percentile(const struct prep *p, const uint16_t *raw, double percent, double *ret_value, struct err *err)
 {
 	struct limits lim;
-	/* Four histograms used in turn: in a single one, equal neighbours (air) would wait for each other. */
+	/* Four histograms used in turn: in a single one, increments for equal neighbouring values (air) would have to wait for
+	 * each other. */
 	uint32_t *hist = NULL;
 	int r = check(&(struct prep){.n_u = p->n_u,
 				     .n_v = p->n_v,

@@ -72,10 +72,10 @@ static void count(struct slabs *s)
 	for (int end = 0; end < s->grid.n[2]; s->count++) {
 		struct slabs_range r = slabs_range(s, s->count);
 
-		if (r.n == 0) /* the uppermost slices are in a gap between slabs */
+		if (r.n == 0) /* step > thickness, and the uppermost slices are between two slabs */
 			break;
 		end = r.first + r.n;
-		for (;; oldest++) { /* slabs that end before this one begins have freed their buffers */
+		for (;; oldest++) { /* slabs that end before this one begins no longer need a buffer */
 			struct slabs_range old = slabs_range(s, oldest);
 
 			if (old.first + old.n > r.first)

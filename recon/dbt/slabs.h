@@ -27,7 +27,8 @@ struct slabs_range {
 
 struct slabs;
 
-/* EINVAL: thickness or step are less than the slices' distance; slabs would be empty or repeat. */
+/* Open a computation for volumes with this grid. EINVAL: thickness or step is less than the distance of slices, so that slabs
+ * would be empty or equal. */
 int slabs_open(enum slabs_mode mode, double thickness, double step, const struct grid *grid, struct slabs **ret_slabs,
 	       struct err *err);
 struct slabs *slabs_close(struct slabs *s); /* accepts NULL; returns NULL */

@@ -41,9 +41,9 @@ int synthetic_open(const struct synthetic_conf *conf, const struct grid *grid, s
 			return err_set(err, EINVAL, "synthetic view: blur of %g mm; allowed with voxels of %g mm: 0 to %g",
 				       conf->blur, grid->h[c], 2 * REACH_MAX * grid->h[c]);
 	if (!(conf->detail >= 0 && conf->detail < INFINITY))
-		return err_set(err, EINVAL, "synthetic view: detail of %g mm", conf->detail);
+		return err_set(err, EINVAL, "synthetic view: detail of %g mm; allowed: finite, not negative", conf->detail);
 	if (!(conf->floor >= 0 && conf->floor < INFINITY))
-		return err_set(err, EINVAL, "synthetic view: floor of %g / mm", conf->floor);
+		return err_set(err, EINVAL, "synthetic view: floor of %g / mm; allowed: finite, not negative", conf->floor);
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(err, ENOMEM, "synthetic view: out of memory");

@@ -5,10 +5,10 @@
  *   image(x, y) = sum over k of h_z f_k + detail * max(0, max over k of (f_k - b_k) - floor)
  *
  * f_k: slice k, 1/mm; b_k: its mean over a square of `blur` mm around (x, y), as far as that is inside the slice. The first term
- * is the line integral of the attenuation along z, mu * mm; the second makes the finest detail of the slice where it is sharpest
- * count as if it were `detail` mm longer. Both run along z: the image has the raster of the slices, pixel on pixel. Slices are
- * added in order; none is stored. One thread at a time; threaded inside, with bitwise the same result for any number of
- * threads. */
+ * is the line integral of the attenuation along z, mu * mm; the second adds fine detail from the slice where it is
+ * strongest, as if that detail were `detail` mm longer along z. Both are computed along z, so the image has the pixel grid of the
+ * slices. Slices are added in order; none is stored. One thread at a time; threaded inside, with bitwise the same result for any
+ * number of threads. */
 #ifndef TOMONODE_RECON_SYNTHETIC_H
 #define TOMONODE_RECON_SYNTHETIC_H
 

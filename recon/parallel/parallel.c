@@ -2,8 +2,8 @@
 /* parallel.c - process a stack part by part: copy data to the device, run an algorithm, copy the volume back; and the Radon
  * transform.
  *
- * Parts have one size, or two sizes that differ by one slice, the larger ones first: the data structures of a size are made at
- * most twice. */
+ * Parts have at most two sizes, which differ by one slice; larger parts are first. So the data structures are created at most
+ * twice. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "recon/core/scan.h"
 #include "recon/parallel/parallel_internal.h"
 
-#define TINY_OUT (1.5f * RULE_TINY) /* upper bound of the value that the rules leave in place of 0 */
+#define TINY_OUT (1.5f * RULE_TINY) /* values up to this are output as 0: the rules write RULE_TINY in place of 0 */
 
 static int check_lines(const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines, struct err *err)
 {
@@ -58,7 +58,7 @@ static int (*const run_work[])(struct parallel_session *, struct err *) = {
 	[PARALLEL_WORK_RULE] = parallel_rule_run,
 };
 
-/* Free what belongs to a number of slices. */
+/* Free everything whose size depends on the number of slices. */
 void parallel_part_release(struct parallel_session *s)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -212,7 +212,7 @@ static int radon_part(struct parallel_session *s, void *ctx, struct err *err)
 int parallel_radon(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,
 		   struct device *dev, const float *volume, float *ret_lines, struct err *err)
 {
-	struct parallel_plan own = *plan; /* the Radon transform needs other memory than the protocol's algorithm */
+	struct parallel_plan own = *plan; /* the memory that the Radon transform needs differs from the algorithm's */
 	struct parallel_session session = {.p = p, .plan = &own, .s = s, .dev = dev, .work = PARALLEL_WORK_RADON, .unit = 1};
 	struct radon radon = {volume, ret_lines};
 	double setup = 0;

@@ -9,7 +9,7 @@
  * degrees, or any list. Radial bin t is at (t - (n_radial - 1) / 2) bin + offset.
  *
  * parallel_plan() determines all sizes, and its error messages give the numbers. parallel_reconstruct() and parallel_radon() each
- * execute a plan in one call: all lines are in host memory at once, so there is no public session as in recon/pet/pet.h. */
+ * execute a plan in one call; the caller passes the whole sinogram at once. */
 #ifndef TOMONODE_RECON_PARALLEL_H
 #define TOMONODE_RECON_PARALLEL_H
 
@@ -19,7 +19,8 @@
 
 struct parallel_scan {
 	int n_slices, n_angles, n_radial;
-	double bin, offset;	 /* mm: distance of rays; distance of the rotation axis from the middle of the radial bins */
+	double bin;		 /* distance of neighbouring rays, mm */
+	double offset;		 /* position of the middle of the radial bins relative to the rotation axis, mm */
 	double slice;		 /* mm: distance of slices */
 	double first_angle, arc; /* degrees; arc: > 0, at most 360, 180 for a full set */
 	const double *angle; /* degrees, n_angles elements, used in place of first_angle and arc; borrowed; NULL: equal steps */
@@ -34,8 +35,7 @@ struct parallel_protocol {
 	int subsets;		  /* SART, OSEM: number of subsets of angles */
 	double relaxation;
 	bool non_negative; /* ART, SART: set negative values to 0, after each sweep (ART) and each subset (SART) */
-	bool in_sequence;  /* ART: views in the order of their angles; else each is far from those before, which converges faster
-			    */
+	bool in_sequence;  /* ART: use views in the order of their angles; else far from each other, which converges faster */
 	enum parallel_filter filter;
 	double filter_cut; /* Hann: fraction of the Nyquist frequency */
 	enum parallel_route route;
@@ -44,18 +44,19 @@ struct parallel_protocol {
 	double fov_radius;		 /* mm; pixels with the centre outside become 0; 0: the whole image, corners too */
 	enum projection_model projector; /* PATHS (Siddon), JOSEPH, SAMPLED, EXACT */
 	double sampling;		 /* SAMPLED: mm; 0: a tenth of a pixel */
-	size_t memory_limit; /* bytes on the device; 0: all it has. If not everything fits, slices are processed in parts */
+	size_t memory_limit; /* bytes on the device; 0: its memory. If not everything fits, slices are processed in parts */
 	bool deterministic;
 };
 
-/* bp, fbp, art, sart, mlem, osem, and what else is made of their rules. `bp` is voxel-driven, times the angle between views:
- * blurred, in the unit of line integrals. */
+/* Return whether parallel beams can be reconstructed with a: bp, fbp, art, sart, mlem, osem, and any other algorithm that uses
+ * their update rules. bp is voxel-driven and multiplied by the angle between views: blurred, in the unit of line integrals. */
 bool parallel_supports(enum algorithm a);
 
 struct parallel_plan {
-	struct grid grid;		      /* all slices; (0, 0, 0) is its middle */
-	double fov_radius;		      /* the radius in use, mm: beyond all corners if the protocol has 0 */
-	int subsets, iterations, part_slices; /* part_slices: slices processed together */
+	struct grid grid;	 /* all slices; (0, 0, 0) is its middle */
+	double fov_radius;	 /* the radius in use, mm; larger than the image if the protocol has 0 */
+	int subsets, iterations; /* the numbers in use */
+	int part_slices;	 /* number of slices processed together */
 	size_t bytes_volume, bytes_data, bytes_projection, bytes_total; /* on the device */
 	size_t bytes_host;
 };
@@ -65,12 +66,13 @@ size_t parallel_size(const struct parallel_scan *s);		    /* number of bins */
 double parallel_angle(const struct parallel_scan *s, int a);	    /* degrees */
 double parallel_radius(const struct parallel_scan *s, int t);	    /* position of a radial bin, mm */
 
-/* Compute the part of the half circle that each view represents, radians, n_angles elements. Equal steps: arc / n_angles, pi /
- * n_angles for whole half circles. Else half the distance to the neighbours on either side, where theta and theta + 180 degrees
- * are the same direction. A gap more than three times as wide as all others counts as a sector that was not measured: the views
- * at its ends then extend as far outward as inward. */
+/* Compute the part of the half circle that each view represents, radians, n_angles elements. For equal steps: arc / n_angles, or
+ * pi / n_angles if the arc is a multiple of 180 degrees. Else half the distance to the neighbours on either side, where theta and
+ * theta + 180 degrees are the same direction. A gap more than three times as wide as all others counts as a sector that was not
+ * measured: the views at its ends then extend as far outward as inward. */
 int parallel_weights(const struct parallel_scan *s, double *ret_weight, struct err *err);
 
+/* Plan a reconstruction. EINVAL, ENOMEM: the message gives the key or the bytes. */
 int parallel_plan(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev,
 		  struct parallel_plan *ret_plan, struct err *err);
 
@@ -79,7 +81,7 @@ struct parallel_report {
 	double residual; /* |A x - y| / |y| of the result over all rays, ART and SART; else 0 */
 };
 
-/* Reconstruct. lines: parallel_size() floats; NaN and inf give EINVAL, with MLEM and OSEM negative values too. ret_volume: nx *
+/* Reconstruct. lines: parallel_size() floats; EINVAL if one is NaN or infinite or, for MLEM and OSEM, negative. ret_volume: nx *
  * ny * n_slices floats, x fastest, then y. ECANCELED: the monitor has cancelled. After any error the content of ret_volume is
  * undefined. */
 int parallel_reconstruct(const struct parallel_protocol *p, const struct parallel_plan *plan, const struct parallel_scan *s,

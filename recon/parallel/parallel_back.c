@@ -3,8 +3,8 @@
  *
  *   f(x, y) = sum over views of w F(x cos theta + y sin theta),   F = h * g (FBP), or g (BP);   w: parallel_weights()
  *
- * w is applied before the filter: they commute. A filtered row has negative ends that continue beyond the data. The image beyond
- * the outermost measured rays is only correct with them, so rows are padded with zeros as far as the image extends
+ * w is applied before the filter, which has the same result. A filtered row has negative ends that continue beyond the data. The
+ * image beyond the outermost measured rays is only correct with them, so rows are padded with zeros as far as the image extends
  * (parallel_padded_scan()). There are two ways to apply the same sampled kernel (recon/core/ramp.h): transforms of zero-padded
  * rows on the host, two rows per transform and a thread for each pair, O(N log N); or a sum on the device, O(N^2). The device
  * does the backprojection: linear between bins, 0 beyond the first and the last one, not an adjoint. */
@@ -82,7 +82,7 @@ void parallel_back_release(struct parallel_session *s)
 	s->back = NULL;
 }
 
-/* Copy a weighted row, between zeros. */
+/* Copy a row times the weight of its view, with zeros before and after it. */
 static void fetch(const struct parallel_session *s, int view, int slice, float *ret_row)
 {
 	size_t pad = (size_t)s->pad, n_v = (size_t)s->s->n_radial - 2 * pad;

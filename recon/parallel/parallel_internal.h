@@ -8,6 +8,7 @@
 
 #define PARALLEL_BINS_MAX 65535
 
+/* Return the kind of work of the protocol's algorithm. */
 enum parallel_work parallel_work_of(const struct parallel_protocol *p);
 
 /* Return the plan's grid with n slices about z = 0. */
@@ -21,7 +22,7 @@ struct parallel_scan parallel_padded_scan(const struct parallel_protocol *p, con
 int parallel_check_protocol(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work,
 			    struct err *err);
 
-/* parallel_slices.c: between the caller's order and the device's. See parallel_session.h for the other way. */
+/* parallel_slices.c: copy from the device's order to the caller's; parallel_session.h has the opposite direction. */
 const float *parallel_row(const struct parallel_session *s, const float *lines, int slice, int view);
 void parallel_bins_out(const struct parallel_session *s, const float *bins, float *ret_lines);
 void parallel_volume_out(const struct parallel_session *s, const float *out, float least, float *ret_volume);
@@ -31,8 +32,9 @@ void parallel_volume_level(const struct parallel_session *s, const double *level
 /* Report progress over all parts; `fraction`: of this part. Return false if cancelled. */
 bool parallel_continues(const struct parallel_session *s, double fraction);
 
-/* check(): EINVAL: a key of the protocol that only this work uses is out of range. open(): allocate for s->n slices. run():
- * process slices [first, first + n) and leave the volume in s->x. */
+/* One group of functions per kind of work. _check(): check the keys of the protocol that only this work uses; EINVAL: one is out
+ * of range. _open(): allocate memory for s->n slices. _run(): process slices [first, first + n); the result is in s->x.
+ * _release(): free the memory. */
 int parallel_back_check(const struct parallel_protocol *p, struct err *err);
 int parallel_back_open(struct parallel_session *s, struct err *err);
 void parallel_back_release(struct parallel_session *s);
@@ -44,6 +46,6 @@ int parallel_rule_check(const struct parallel_protocol *p, struct err *err);
 int parallel_rule_open(struct parallel_session *s, struct err *err);
 int parallel_rule_run(struct parallel_session *s, struct err *err);
 void parallel_rule_release(struct parallel_session *s);
-void parallel_rule_scale(struct parallel_session *s); /* compute what all slices share; call it before the first part */
+void parallel_rule_scale(struct parallel_session *s); /* set s->unit and s->data_mean; call it before the first part */
 
 #endif

@@ -15,7 +15,7 @@
 
 #define MATRIX_MAX 16384
 #define MATRIX_LEAST 2	     /* linear interpolation needs neighbours */
-#define SAMPLES_OF_PIXEL 0.1 /* the usual step, in pixels */
+#define SAMPLES_OF_PIXEL 0.1 /* default step along the ray, pixels */
 
 bool parallel_supports(enum algorithm a)
 {
@@ -81,7 +81,7 @@ int parallel_check_protocol(const struct parallel_protocol *p, const struct para
 	return 0;
 }
 
-/* Order the views; theta and theta + 180 degrees are neighbours. */
+/* Divide the views into subsets and order them; theta and theta + 180 degrees count as the same direction. */
 static int order_views(const struct parallel_scan *s, int n_subsets, struct parallel_views *v, struct err *err)
 {
 	double *position = malloc((size_t)s->n_angles * sizeof(*position));
@@ -165,7 +165,7 @@ struct projection_spec parallel_spec(const struct parallel_protocol *p, enum par
 	};
 }
 
-/* How many vectors there are on the device, beside the projection: volumes; data of all views; of the largest subset's. */
+/* Number of vectors on the device in addition to the projector: volumes; data of all views; data of the largest subset. */
 struct vectors {
 	int volumes, data, subset_data;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parallel_rule.c - SART, MLEM and OSEM with the common iteration (recon/core/iterate.h); A_s'd is kept for each subset.
+/* parallel_rule.c - SART, MLEM and OSEM with the common iteration (recon/core/iterate.h); A_s'd is stored for each subset.
  *
- * The start for EM: for each slice the level that explains the sum of its data, sum(y) / sum(A 1); for SART: nearly 0. Pixels
- * outside the field of view, and those that no ray meets, are 0 and stay 0. Floors are fractions of means, so that units have no
- * effect. If the level of the data is far from 1, they are multiplied by a power of two, which causes no rounding. */
+ * The start of EM is, for each slice, sum(y) / sum(A 1), which explains the sum of its data; the start of SART is nearly 0.
+ * Pixels outside the field of view, and those that no ray meets, are 0 and stay 0. Floors are fractions of means, so that units
+ * have no effect. If the level of the data is far from 1, they are multiplied by a power of two, which causes no rounding. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "recon/parallel/parallel_internal.h"
 
 #define FLOOR 1e-6	   /* fraction of the mean */
-#define SHORT 1e-3	   /* fraction of a pixel: shorter rays carry no information (SART) */
+#define SHORT 1e-3	   /* fraction of a pixel: SART ignores shorter rays */
 #define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
 
 struct parallel_rule {
@@ -40,7 +40,7 @@ int parallel_rule_check(const struct parallel_protocol *p, struct err *err)
 	return 0;
 }
 
-/* Return the sum of a slice's data over rays that exist. */
+/* Return the sum of a slice's data (absolute values) over the rays that cross the field of view. */
 static double slice_sum(const struct parallel_session *s, int slice)
 {
 	const struct parallel_scan *scan = s->s;
@@ -93,7 +93,7 @@ static int make_subset(struct parallel_session *s, int i, struct err *err)
 	return 0;
 }
 
-/* Compute d of the bins of a subset in work.p: 1 where the rule counts a bin. */
+/* Write d of the bins of subset i to p: 1; for SART 0 where a ray is too short to be used. Sets the ray lengths too. */
 static int make_ones(struct parallel_session *s, int i, struct buf *p, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -108,7 +108,7 @@ static int make_ones(struct parallel_session *s, int i, struct buf *p, struct er
 	return r < 0 ? r : v->threshold(p, (float)(SHORT * s->grid.h[0]), 1, err);
 }
 
-/* Compute den of every subset, lengths, and their sums: they depend only on the geometry. */
+/* Compute den (A_s'd) of every subset, the ray lengths, and their sums, which depend only on the geometry. */
 static int make_den(struct parallel_session *s, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;

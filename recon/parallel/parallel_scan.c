@@ -80,7 +80,7 @@ static int compare(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at ? 1 : x->view - y->view;
 }
 
-/* Distribute the gaps among their directions; gap[i]: from direction i to the next, around the half circle. */
+/* Give each direction half of the gaps on either side; gap[i]: from direction i to the next one, around the half circle. */
 static void spread(const struct direction *d, const double *gap, int n, double *ret_weight)
 {
 	double largest = 0, second = 0;
@@ -148,7 +148,7 @@ static int check_order(const int *order, int n, struct err *err)
 
 	for (int i = 0; r == 0 && i < n; i++) {
 		if (order[i] < 0 || order[i] >= n || seen[order[i]])
-			r = err_set(err, EINVAL, "parallel beams: order names angle %d of %d%s", order[i], n,
+			r = err_set(err, EINVAL, "parallel beams: the order contains angle %d of %d%s", order[i], n,
 				    order[i] < 0 || order[i] >= n ? "" : " twice");
 		else
 			seen[order[i]] = true;

@@ -18,7 +18,7 @@ enum parallel_work {
 	PARALLEL_WORK_RADON,
 };
 
-/* Views in processing order. */
+/* The views in processing order. */
 struct parallel_views {
 	int *order; /* the scan's view i is angle order[i] */
 	int *first; /* subset s: views first[s] .. first[s + 1] - 1 */
@@ -28,7 +28,7 @@ int parallel_views_make(const struct parallel_protocol *p, const struct parallel
 			struct parallel_views *ret_views, struct err *err);
 void parallel_views_release(struct parallel_views *v); /* accepts an empty one */
 
-/* Compute the plan's bytes, and part_slices: the largest number of slices that fits. */
+/* Set the plan's bytes and part_slices, the largest number of slices that fits into the memory. */
 int parallel_fit(const struct parallel_protocol *p, const struct parallel_scan *s, enum parallel_work work, struct device *dev,
 		 struct parallel_plan *plan, struct err *err);
 
@@ -37,31 +37,31 @@ struct parallel_session {
 	const struct parallel_protocol *p;
 	const struct parallel_plan *plan;
 	const struct parallel_scan *s; /* result of parallel_padded_scan() */
-	int pad;		       /* bins that it adds before and after each of the caller's rows */
+	int pad;		       /* zero bins added before and after each row of the caller */
 	struct device *dev;
 	const struct monitor *monitor;
 	enum parallel_work work;
 	struct parallel_views views;
-	double unit;	  /* data are multiplied by this power of two, volumes divided: see parallel_rule.c */
+	double unit;	  /* power of two: data are multiplied and volumes divided by it (parallel_rule.c) */
 	double data_mean; /* mean of the data times unit; for the rules */
 
-	int n; /* number of slices for which the following is allocated; 0: nothing is */
+	int n; /* number of slices for which the members below are allocated; 0: not allocated */
 	struct grid grid;
 	struct scan *scan;
 	struct buf x, y;
 	float *bins, *out;	    /* host memory of the device: data and volume in the device's order */
-	struct projection *a;	    /* not for PARALLEL_WORK_RULE, which has operators */
+	struct projection *a;	    /* NULL for PARALLEL_WORK_RULE, which uses operators */
 	struct parallel_back *back; /* private to each kind of work */
 	struct parallel_rows *rows;
 	struct parallel_rule *rule;
 
 	const float *lines;	  /* the caller's data */
 	int first, done;	  /* first slice of the part; slices finished before */
-	double sum_gap, sum_data; /* |A x - y|^2, |y|^2 */
+	double sum_gap, sum_data; /* |A x - y|^2 and |y|^2 of the slices finished so far */
 	double seconds_filter, seconds_iterate;
 };
 
-/* Allocate and free what n slices need; s->views must be ready. */
+/* Allocate and free the memory for n slices; call parallel_views_make() before. */
 int parallel_part_open(struct parallel_session *s, int n, struct err *err);
 void parallel_part_release(struct parallel_session *s);
 

@@ -31,8 +31,8 @@ static int smallest_difference(int first, int last)
 	return first > 0 ? first : last < 0 ? -last : 0;
 }
 
-/* How many planes ring differences first .. last have: what n_planes must be. 0: a scanner of that many rings has not all of
- * them. */
+/* Return the number of planes of a segment with ring differences first .. last; 0: a scanner with this number of rings does not
+ * have all these differences. */
 static int count_planes(int rings, int first, int last)
 {
 	int smallest = smallest_difference(first, last);
@@ -53,8 +53,8 @@ int michelogram_segments(int rings, int span, int largest_difference, struct mic
 	if (span < 1 || span > 2 * RINGS_MAX || (span % 2 == 0 && span != 2))
 		return err_set(err, EINVAL, "michelogram: span %d; allowed: odd numbers, and 2", span);
 	if (largest_difference < 0 || largest_difference >= rings)
-		return err_set(err, EINVAL, "michelogram: ring difference %d; %d rings have 0 to %d", largest_difference, rings,
-			       rings - 1);
+		return err_set(err, EINVAL, "michelogram: largest ring difference %d; allowed with %d rings: 0 to %d",
+			       largest_difference, rings, rings - 1);
 	if (half > largest_difference)
 		return err_set(err, EINVAL, "michelogram: span %d needs ring differences up to at least %d, not %d", span, half,
 			       largest_difference);
@@ -173,7 +173,7 @@ static double mean_difference(const struct michelogram_segment *s, int sum)
 	return 0.5 * (lo + hi);
 }
 
-/* Write a segment's planes from ret_plane[at] on, those of equal rise together. */
+/* Write a segment's planes from ret_plane[at] on; planes of equal rise are consecutive. */
 static void segment_planes(const struct michelogram *m, const struct michelogram_segment *s, int number, size_t at,
 			   struct scan_plane *ret_plane, int *ret_number)
 {
@@ -199,9 +199,9 @@ static int fill_views(const struct michelogram *m, const int *order, struct scan
 		int a = order ? order[i] : i;
 
 		if (a < 0 || a >= m->n_angles)
-			return err_set(err, EINVAL, "michelogram: order names angle %d of %d", a, m->n_angles);
+			return err_set(err, EINVAL, "michelogram: the order contains angle %d of %d", a, m->n_angles);
 		if (seen[a])
-			return err_set(err, EINVAL, "michelogram: order names angle %d twice", a);
+			return err_set(err, EINVAL, "michelogram: the order contains angle %d twice", a);
 		seen[a] = true;
 		ret_view[i] = (struct scan_view){0};
 		scan_turn(m->angle_offset + a * 180.0 / m->n_angles, ret_view[i].turn);
@@ -224,7 +224,8 @@ int scan_create_michelogram(const struct michelogram *m, double fov_radius, cons
 		return rc;
 	ring = m->scanner.radius + m->scanner.interaction_depth;
 	if (!(fov_radius > 0 && fov_radius < ring))
-		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius, but rings of %g mm", fov_radius, ring);
+		return err_set(err, EINVAL, "michelogram: field of view of %g mm radius; the rays end at a radius of %g mm",
+			       fov_radius, ring);
 	n = michelogram_planes(m);
 	s = malloc(sizeof(*s) + (size_t)m->n_angles * sizeof(*views) + n * sizeof(*planes) +
 		   (size_t)m->n_radial * sizeof(*radius));

@@ -25,10 +25,10 @@
 #include "kernels/geometry.h"
 
 struct pet_scanner {
-	int rings, detectors;	  /* detectors in a ring */
-	double ring_spacing;	  /* position of a radial bin, mm */
+	int rings, detectors;	  /* number of rings; of detectors per ring */
+	double ring_spacing;	  /* distance of neighbouring rings, mm */
 	double radius;		  /* inner radius, mm */
-	double interaction_depth; /* mean depth, mm; the rays end there */
+	double interaction_depth; /* mean depth of interaction in the crystals, mm; rays end at radius + this */
 	double bin;		  /* mm: radial bin of arc-corrected data; else the detector spacing */
 };
 
@@ -47,8 +47,8 @@ struct michelogram {
 	struct michelogram_segment *segments; /* owned by the creator */
 };
 
-/* Allocate and compute the segments of a span (odd; or 2: GE's, ring differences of +-1 and 0 in segment 0, then pairs) up to a
- * largest ring difference; in the order 0, +1, -1, +2, ... */
+/* Compute the segments of a span, in the order 0, +1, -1, +2, ..., up to a largest ring difference. span: odd; or 2, as GE uses
+ * it: ring differences -1, 0 and 1 in segment 0, then pairs of differences. The caller frees ret_segments. */
 int michelogram_segments(int rings, int span, int largest_difference, struct michelogram_segment **ret_segments, int *ret_n,
 			 struct err *err);
 
@@ -58,8 +58,8 @@ size_t michelogram_size(const struct michelogram *m);	       /* number of bins *
 double michelogram_radius(const struct michelogram *m, int t); /* position of a radial bin, mm */
 
 /* Create the scan of the rays: views in `order` (n_angles indices of angles; NULL: ascending), planes sorted as struct scan
- * requires. ret_plane[u]: the michelogram's plane that is plane u of the scan (michelogram_planes() elements, allocated). Free
- * the scan with scan_free(). */
+ * requires. ret_plane[u]: the plane of the michelogram that is plane u of the scan (michelogram_planes() elements; the caller
+ * frees it). Free the scan with scan_free(). */
 int scan_create_michelogram(const struct michelogram *m, double fov_radius, const int *order, struct scan **ret_scan,
 			    int **ret_plane, struct err *err);
 

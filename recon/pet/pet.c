@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pet.c - a session from open to close.
  *
- * Everything is allocated in pet_open(), on the device in the sizes that the plan has counted. Data that were put stay in host
- * memory; pet_run() copies them to the device, all at once or group by group. After that the result is on the host. */
+ * pet_open() allocates everything, on the device with the sizes in the plan. pet_put() stores the data in host memory; pet_run()
+ * copies them to the device, all at once or group by group, and leaves the result in host memory. */
 #include "recon/pet/pet.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ struct pet_session *pet_close(struct pet_session *s)
 {
 	if (!s)
 		return NULL;
-	/* After an error: work that was queued before it, and the transfer of a group for which nothing has waited. */
+	/* After an error, work and transfers that were queued before it may still use the buffers: wait for them. */
 	for (enum device_queue queue = QUEUE_WORK; queue <= QUEUE_DOWN; queue++)
 		s->dev->ops->wait(s->dev, queue, NULL);
 	if (algorithm_info(s->p->algorithm)->filtered)

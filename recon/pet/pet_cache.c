@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_cache.c - sensitivity images that outlive their session.
+/* pet_cache.c - keep sensitivity images for later sessions.
  *
- * They are in host memory, so that no plan for a device has to count them: uploading one takes a millisecond, computing it half
- * an iteration. A key names everything that the images depend on, the factors by a hash of 64 bits; the device is that of the
- * cache.
- */
+ * The images are stored in host memory, so that they are not part of the plan's device memory: an upload takes a millisecond,
+ * computing an image takes half an iteration. The key identifies all inputs of the images except the device, which is the same
+ * for the whole cache; factors are identified by a 64-bit hash. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -113,7 +112,7 @@ static size_t bytes_cached(const struct pet_cache *c)
 	return bytes;
 }
 
-/* Free the least recently used of those that no session uses. Returns false if there is none. */
+/* Free the least recently used images among those that no session uses. Return false if a session uses all of them. */
 static bool drop_oldest(struct pet_cache *c)
 {
 	struct pet_sensitivity **from = NULL, *s;

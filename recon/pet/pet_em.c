@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pet_em.c - MLEM, OSEM and BSREM: compute sensitivity images and a start, then iterate (recon/core/iterate.h).
  *
- * The start is uniform over the voxels whose centre is in the field of view and that any bin that counts sees; its level is that
- * of the counts: sum(y - b) / sum(m A 1). Floors are fractions of the means of data and sensitivity, so that their units have no
- * effect.
+ * The start is uniform over the voxels whose centre is in the field of view and that a ray with m > 0 crosses. Its value is sum(y
+ * - b) / sum(m A 1), which explains the number of counts. Floors are fractions of the means of data and sensitivity, so that
+ * their units have no effect.
  *
- * BSREM divides its steps by the mean sensitivity of a subset, the same for all of them, plus twice the penalty's steepest
- * curvature times x: then it does not oscillate, whatever the weight of the penalty. */
+ * BSREM divides its steps by the mean sensitivity of a subset, the same for all of them, plus twice an upper
+ * bound of the penalty's second derivative times x: this prevents oscillation for any weight of the penalty. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "recon/pet/pet_internal.h"
 
 #define FLOOR 1e-6	   /* fraction of the mean */
-#define LEVEL_LEAST 0.01   /* fraction of the level without background: an image cannot start at 0 or below */
+#define LEVEL_LEAST 0.01   /* least start, as a fraction of the level that ignores the background; EM needs a start > 0 */
 #define EPSILON 1e-3	   /* fraction of the level: below it the relative difference prior becomes quadratic */
 #define FLOAT_LEAST 1e-30f /* far above the smallest normal number */
 
@@ -97,7 +97,7 @@ static int check_counts(const struct pet_session *s, struct err *err)
 	return 0;
 }
 
-/* Choose the power of two by which data of an unusual unit are multiplied, which causes no rounding: x is compared with an
+/* Multiply data and background by a power of two (no rounding) if their level is not within 1e-3 .. 1e6: x is compared with an
  * absolute least value (kernels/rules.h), and the range of a float is limited. */
 static void choose_unit(struct pet_session *s)
 {
@@ -119,12 +119,12 @@ static void choose_unit(struct pet_session *s)
 	}
 }
 
-static int send(struct pet_session *s, enum pet_role role, struct err *err)
+static int upload_role(struct pet_session *s, enum pet_role role, struct err *err)
 {
 	return pet_is_streamed(s) || !s->has[role] ? 0 : s->dev->ops->upload_begin(&s->data[0][role], s->host[role], err);
 }
 
-/* Factors first: the sensitivity is computed while the data are transferred. */
+/* Upload the factors, then compute the sensitivity while data and background are transferred. */
 static int prepare(struct pet_session *s, struct pet_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;
@@ -132,11 +132,11 @@ static int prepare(struct pet_session *s, struct pet_report *report, struct err 
 	int r;
 
 	choose_unit(s);
-	r = send(s, PET_FACTORS, err);
+	r = upload_role(s, PET_FACTORS, err);
 	if (r == 0)
 		r = v->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
-	if (r == 0 && (r = send(s, PET_DATA, err)) == 0)
-		r = send(s, PET_BACKGROUND, err);
+	if (r == 0 && (r = upload_role(s, PET_DATA, err)) == 0)
+		r = upload_role(s, PET_BACKGROUND, err);
 	if (r == 0)
 		r = pet_parts_sensitivity(s, &report->sensitivity_cached, err);
 	if (r == 0)
@@ -192,7 +192,8 @@ static int start(struct pet_session *s, double *ret_mean, double *ret_level, str
 	return r < 0 ? r : v->threshold(&s->x, 0.5f, (float)level, err);
 }
 
-/* Check data: sum(m A x) = sum(y) over the bins that count holds after every iteration of MLEM without background. */
+/* Compute sums for a check of the data: sum(m A x) = sum(y) over the bins that count holds after every iteration of MLEM without
+ * background. */
 static int sum_up(struct pet_session *s, float floor, struct pet_report *report, struct err *err)
 {
 	const struct device_ops *v = s->dev->ops;

@@ -32,7 +32,7 @@ static int make_op(struct pet_session *s, int i, struct err *err)
 }
 
 /* Set the buffers of a part to its data in data[slot]. */
-static void point_to(struct pet_session *s, int i, int slot, size_t at)
+static void set_part_buffers(struct pet_session *s, int i, int slot, size_t at)
 {
 	struct buf *to[PET_ROLES] = {NULL, &s->parts[i].y, &s->parts[i].mult, &s->parts[i].add};
 
@@ -78,7 +78,7 @@ int pet_parts_open(struct pet_session *s, struct err *err)
 		if (s->plan->keep_tables && (r = make_op(s, i, err)) == 0)
 			s->parts[i].op = s->ops[i];
 		if (!pet_is_streamed(s))
-			point_to(s, i, 0, (size_t)s->part_first[i] * s->view_bins);
+			set_part_buffers(s, i, 0, (size_t)s->part_first[i] * s->view_bins);
 	}
 	for (int k = 0, i = 0; r == 0 && k < s->layout.n_subsets; k++) {
 		s->subsets[k] = (struct iterate_subset){.part = &s->parts[i], .den = s->den[k]};
@@ -102,8 +102,8 @@ void pet_parts_release(struct pet_session *s)
 	iterate_work_release(&s->work);
 }
 
-/* Begin to transfer a part's data into a slot that work queued so far no longer uses when the transfer starts. */
-static int begin(struct pet_session *s, int i, int slot, struct err *err)
+/* Start the transfer of a part's data into a slot, after the work queued so far, which may still use the slot. */
+static int begin_transfer(struct pet_session *s, int i, int slot, struct err *err)
 {
 	size_t at = (size_t)s->part_first[i] * s->view_bins;
 	int r = s->dev->ops->order(s->dev, QUEUE_WORK, QUEUE_UP, err);
@@ -122,7 +122,7 @@ static int begin(struct pet_session *s, int i, int slot, struct err *err)
 }
 
 /* Load the sensitivity image of the subset whose first part this is. */
-static int bring_den(struct pet_session *s, int i, struct err *err)
+static int load_sensitivity(struct pet_session *s, int i, struct err *err)
 {
 	for (int k = 0; k < s->layout.n_subsets; k++)
 		if (s->layout.first[k] == s->part_first[i])
@@ -138,14 +138,14 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 	if (!pet_is_streamed(s))
 		return 0;
 	if (s->current_part != i)
-		r = begin(s, i, !s->slot, err);
+		r = begin_transfer(s, i, !s->slot, err);
 	if (r == 0)
 		r = s->dev->ops->order(s->dev, QUEUE_UP, QUEUE_WORK, err);
 	if (r < 0)
 		return r;
-	point_to(s, i, s->slot, 0);
+	set_part_buffers(s, i, s->slot, 0);
 	if (!s->plan->keep_tables && !s->ops[i]) {
-		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* for the work that uses the operator to be freed */
+		r = s->dev->ops->wait(s->dev, QUEUE_WORK, err); /* until no work uses the operator that is freed next */
 		for (int k = 0; k < s->n_parts; k++)
 			s->ops[k] = linop_free(s->ops[k]);
 		if (r == 0)
@@ -153,13 +153,13 @@ int pet_parts_load(void *session, struct iterate_part *part, struct err *err)
 	}
 	part->op = s->ops[i];
 	if (r == 0 && s->den_ready && s->layout.n_subsets > 1)
-		r = bring_den(s, i, err);
+		r = load_sensitivity(s, i, err);
 	if (r == 0 && next != i)
-		r = begin(s, next, !s->slot, err); /* its slot is free when the work queued so far is done */
+		r = begin_transfer(s, next, !s->slot, err); /* its slot is free when the work queued so far is done */
 	return r;
 }
 
-/* Compute den = A'm of one subset; p: ones if there are no factors. */
+/* Compute den = A'm of subset k; without factors, m = 1 is written to the buffer of line integrals first. */
 static int back_subset(struct pet_session *s, int k, struct err *err)
 {
 	struct iterate_subset *subset = &s->subsets[k];

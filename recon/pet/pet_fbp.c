@@ -19,7 +19,7 @@
 #include "recon/core/ramp.h"
 #include "recon/pet/pet_internal.h"
 
-/* Data that all threads read. */
+/* Inputs that all threads share, read-only. */
 struct rebinning {
 	const struct pet_session *s;
 	const struct ramp *ramp;
@@ -27,10 +27,10 @@ struct rebinning {
 	float *rise; /* its rise squared, mm^2 */
 };
 
-/* Working memory of a thread. */
+/* Working memory of one thread. */
 struct rebin_scratch {
-	float *rows; /* n_direct rows of the scan's radial bins, then of the direct ones */
-	float *fine;
+	float *rows;	      /* n_direct rows with the radial bins of the scan */
+	float *fine;	      /* n_direct rows at equal radial distances */
 	float *data, *weight; /* n_direct each */
 	void *work;
 };
@@ -57,7 +57,7 @@ static bool scratch_alloc(const struct rebinning *r, struct rebin_scratch *b)
 	return b->rows && b->fine && b->data && b->weight && b->work;
 }
 
-/* Rebin one radial bin of one angle: all planes into direct ones. */
+/* Rebin one radial bin of one angle: add all planes to direct planes. at: index of the bin of plane 0. */
 static void rebin(const struct rebinning *r, size_t at, int v, struct rebin_scratch *b)
 {
 	const struct pet_session *s = r->s;
@@ -83,7 +83,7 @@ static void rebin(const struct rebinning *r, size_t at, int v, struct rebin_scra
 		b->rows[(size_t)k * n_v + (size_t)v] = b->weight[k] > 0 ? b->data[k] / b->weight[k] : NAN;
 }
 
-/* Fill the gaps; NaN: no datum. */
+/* Fill gaps (NaN) linearly between neighbours with data; set the ends without data to 0. */
 static void bridge(float *row, int n)
 {
 	int last = -1;
@@ -139,7 +139,7 @@ static void rebin_view(const struct rebinning *r, int view, struct rebin_scratch
 			to[v * n_direct + k] = b->fine[k * n_fine + v] * step;
 }
 
-/* Find the direct plane at each plane's middle. */
+/* Find, for each plane, the direct plane at its middle, and its rise. */
 static void find_planes(const struct pet_session *s, struct rebinning *r)
 {
 	const struct pet_layout *l = &s->layout;

@@ -36,19 +36,21 @@ const struct scan *pet_layout_scan(const struct pet_layout *l, const struct pet_
 struct projection_spec pet_layout_spec(const struct pet_layout *l, const struct pet_protocol *p, const struct grid *grid,
 				       int first, int n_views);
 
-/* Number of volumes of each kind that a session has on the device. */
+/* The volumes that a session has on the device, by purpose. */
 struct pet_volumes {
-	int den;			 /* sensitivity images */
-	bool em, gradient, scale, spare; /* x and num; BSREM; FBP with a post-filter: two */
-	bool psf;			 /* PSF_WORK_VOLUMES of the resolution model */
+	int den;	      /* sensitivity images */
+	bool em;	      /* x and num */
+	bool gradient, scale; /* BSREM */
+	bool spare;	      /* two for the post-filter of FBP */
+	bool psf;	      /* PSF_WORK_VOLUMES of the resolution model */
 };
 struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, bool streamed);
 
-/* Sums over the bins of a plane; `seen`: only radial bins that have rays. */
+/* State of a plane, and sums over its bins. */
 struct pet_plane {
-	bool begun, here;
-	double all, seen;
-	uint64_t hash; /* factors only */
+	bool begun, received; /* pet_put() has accepted it; all its bins are stored */
+	double all, seen;     /* sum over all bins; over the radial bins that have rays */
+	uint64_t hash;	      /* factors only */
 };
 
 struct pet_sensitivity; /* pet_cache.c */
@@ -60,24 +62,24 @@ struct pet_session {
 	struct device *dev;
 	struct pet_cache *cache; /* may be NULL */
 	struct pet_layout layout;
-	bool has[PET_ROLES];
-	size_t view_bins; /* bins per view of layout.scan */
-	double opened;	  /* time of opening, s, monotonic clock */
-	bool done;	  /* pet_run() was called */
-	bool result;	  /* pet_run() has succeeded */
+	bool has[PET_ROLES]; /* roles that pet_open() announced */
+	size_t view_bins;    /* bins per view of layout.scan */
+	double opened;	     /* time of opening, s, monotonic clock */
+	bool done;	     /* pet_run() was called */
+	bool result;	     /* pet_run() has succeeded */
 
-	/* planes being received; `lock` guards states and counts */
+	/* reception of planes; `lock` guards `plane` and `n_received` */
 	pthread_mutex_t lock;
 	float *host[PET_ROLES]; /* host memory of the device, bins in the scan's order */
 	struct pet_plane *plane[PET_ROLES];
 	int n_planes, n_received[PET_ROLES];
-	int *u_of;	    /* the michelogram's plane i is the scan's plane u_of[i] */
+	int *u_of;	    /* index in the scan of the michelogram's plane i: u_of[i] */
 	int v_first, v_end; /* radial bins that have rays */
 
 	/* device */
 	struct buf x, scale, spare[2], psf_work[PSF_WORK_VOLUMES];
 	struct iterate_work work;
-	struct buf *den;	       /* n_subsets elements; all the same buffer if load() copies them */
+	struct buf *den;	       /* n_subsets elements; streamed: all the same buffer, filled by pet_parts_load() */
 	struct buf data[2][PET_ROLES]; /* resident: [0] holds everything; streamed: one group each */
 
 	/* EM */
@@ -85,9 +87,9 @@ struct pet_session {
 	struct linop **ops;	    /* operators of parts; NULL: not yet created */
 	struct iterate_subset *subsets;
 	int *part_first, n_parts; /* part i: views part_first[i] .. part_first[i + 1] - 1 */
-	int current_part, slot;	  /* streamed: the part whose data are in, or being copied to, data[slot]; -1: none */
+	int current_part, slot;	  /* streamed: the part whose data are in data[slot] or on the way there; -1: none */
 	struct pet_sensitivity *sensitivity;
-	bool den_ready; /* load() copies den */
+	bool den_ready; /* streamed: sensitivity images exist on the host; pet_parts_load() uploads them */
 
 	/* FBP */
 	float *direct; /* host memory of the device: filtered direct planes, in the order of layout.direct */
@@ -106,19 +108,19 @@ struct pet_key {
 	uint64_t geometry, factors;
 };
 struct pet_key pet_key_of(const struct pet_session *s);
-/* EINVAL: the cache belongs to another device. NULL: no cache, which is allowed. */
+/* Check that the cache belongs to dev; EINVAL: to another device. c may be NULL (no cache). */
 int pet_cache_check(const struct pet_cache *c, const struct device *dev, struct err *err);
-/* Use cached images; NULL: there are none, or there is no cache. */
+/* Return cached images with this key and mark them as used; NULL: not cached, or c is NULL. */
 struct pet_sensitivity *pet_cache_find(struct pet_cache *c, const struct pet_key *key, size_t floats);
-/* Return memory for new images that only the caller sees until they are added to the cache. NULL: out of memory. */
+/* Allocate images; only the caller may use them until pet_cache_add(). NULL: out of memory. */
 struct pet_sensitivity *pet_sensitivity_new(const struct pet_key *key, size_t floats);
-/* Keep computed images for later sessions. Without a cache: does nothing. */
+/* Store computed images for later sessions. Does nothing if c is NULL. */
 void pet_cache_add(struct pet_cache *c, struct pet_sensitivity *s);
-/* End the use of images; those that are not in the cache are freed. Accepts NULL; returns NULL. */
+/* End the use of images; free them if they are not in the cache. Accepts NULL; returns NULL. */
 struct pet_sensitivity *pet_sensitivity_release(struct pet_sensitivity *s, struct pet_cache *c);
 float *pet_sensitivity_images(struct pet_sensitivity *s);
 
-/* pet_put.c */
+/* pet_put.c: return a hash of `hash` and n bytes */
 uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n);
 
 /* pet_em.c; pet_em_parts.c: operators, data and sensitivity images. check(): EINVAL: a key of the protocol that only this
@@ -129,7 +131,7 @@ int pet_em_run(struct pet_session *s, const struct monitor *monitor, struct pet_
 void pet_em_release(struct pet_session *s);
 int pet_parts_open(struct pet_session *s, struct err *err);
 int pet_parts_load(void *session, struct iterate_part *part, struct err *err);
-/* compute den of every subset, and their sum in work.num */
+/* Compute the sensitivity image (den) of every subset, and their sum in work.num. */
 int pet_parts_sensitivity(struct pet_session *s, bool *ret_cached, struct err *err);
 void pet_parts_release(struct pet_session *s);
 

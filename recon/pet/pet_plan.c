@@ -19,8 +19,8 @@
 #define FOV_OF_RING 0.98  /* fraction of the radius where rays end; at 1 the outermost rays would have no length */
 #define FWHM_MAX 50.0	  /* mm */
 
-/* The inputs of a plan. */
-struct question {
+/* The inputs of a plan; borrowed. */
+struct plan_request {
 	const struct pet_protocol *p;
 	const struct pet_layout *l;
 	struct device *dev;
@@ -100,7 +100,7 @@ static int lay_out(const struct pet_protocol *p, const struct michelogram *m, st
 			       SLICES_MAX);
 	g->n[2] = (int)slices;
 	if (algorithm_info(p->algorithm)->filtered && g->h[2] < s->ring_spacing / 2 * (1 - 1e-6))
-		return err_set(err, EINVAL, "slice=%g mm; fbp has a plane every %g mm, and none for thinner slices", g->h[2],
+		return err_set(err, EINVAL, "slice=%g mm; fbp computes a plane every %g mm; slices cannot be thinner", g->h[2],
 			       s->ring_spacing / 2);
 	for (int c = 0; c < 3; c++)
 		g->lo[c] = -0.5 * g->n[c] * g->h[c];
@@ -123,7 +123,7 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 }
 
 /* Compute the plan's bytes for groups of `views` angles; 0: all on the device. */
-static int count(const struct question *q, int views, bool keep, struct pet_plan *plan, struct err *err)
+static int count(const struct plan_request *q, int views, bool keep, struct pet_plan *plan, struct err *err)
 {
 	const struct scan *scan = pet_layout_scan(q->l, q->p), *rays = q->l->scan;
 	size_t voxels = grid_size(&plan->grid), view = scan_view_size(scan), tables = 0, scratch = 0, volumes;
@@ -163,8 +163,8 @@ static struct plan_bytes bytes_of(const struct pet_plan *p)
 	return (struct plan_bytes){p->bytes_total, p->bytes_volume, p->bytes_data, p->bytes_projection};
 }
 
-/* Try subsets in 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle. */
-static int fit(const struct question *q, size_t limit, struct pet_plan *plan, struct err *err)
+/* Divide each subset into 1, 2, 3, 4, 6, 8, 12 ... groups, down to groups of one angle, until the plan fits. */
+static int fit(const struct plan_request *q, size_t limit, struct pet_plan *plan, struct err *err)
 {
 	struct pet_plan whole = *plan;
 	int largest = q->l->largest_subset, r = 0;
@@ -187,7 +187,7 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, bool wit
 {
 	struct pet_plan plan = {.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations};
 	struct pet_layout l = {0};
-	struct question q = {p, &l, dev, 1 + with_factors + with_background};
+	struct plan_request q = {p, &l, dev, 1 + with_factors + with_background};
 	size_t limit = plan_limit(dev, p->memory_limit);
 	int r = michelogram_check(m, err);
 

@@ -17,21 +17,21 @@
 
 static const char *const role_names[PET_ROLES] = {"", "data", "factors", "background"};
 
-/* Sums over the angles of a piece. */
+/* Sums over one piece of the angles of a plane. */
 struct piece {
 	double all, seen;
 	uint64_t hash;
 	bool bad;
 };
 
-/* A plane to be stored. */
+/* A plane that the caller has passed and that is to be stored. */
 struct incoming_plane {
 	int u; /* index in the scan */
 	int i; /* index in the call */
 };
 
-/* splitmix64: Steele, Lea & Flood 2014 */
-static inline uint64_t mix(uint64_t z)
+/* Return the output function of the generator splitmix64 (Steele, Lea & Flood 2014), used as a hash. */
+static inline uint64_t splitmix64(uint64_t z)
 {
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -43,7 +43,7 @@ uint64_t pet_hash(uint64_t hash, const void *bytes, size_t n)
 	const unsigned char *at = bytes;
 
 	for (size_t i = 0; i < n; i++)
-		hash = mix((hash ^ at[i]) + 0x9e3779b97f4a7c15u);
+		hash = splitmix64((hash ^ at[i]) + 0x9e3779b97f4a7c15u);
 	return hash;
 }
 
@@ -57,11 +57,12 @@ static uint64_t hash_row(const float *row, int n, uint64_t at)
 		uint32_t word;
 
 		memcpy(&word, &row[t], sizeof(word));
-		sum += mix((at + (uint64_t)t + 1) * 0x9e3779b97f4a7c15u ^ ((uint64_t)word << 17));
+		sum += splitmix64((at + (uint64_t)t + 1) * 0x9e3779b97f4a7c15u ^ ((uint64_t)word << 17));
 	}
 	return sum;
 }
 
+/* Return the sum of row[begin .. end - 1]; set *bad if a value is negative or not finite. */
 static double add_row(const float *row, int begin, int end, bool *bad)
 {
 	double sum = 0;
@@ -76,7 +77,8 @@ static double add_row(const float *row, int begin, int end, bool *bad)
 	return sum;
 }
 
-static void look_at(const struct pet_session *s, enum pet_role role, const float *row, uint64_t at, struct piece *piece)
+/* Add a row to the sums of its piece, to its hash if it holds factors, and set `bad` if a value is not allowed. */
+static void check_row(const struct pet_session *s, enum pet_role role, const float *row, uint64_t at, struct piece *piece)
 {
 	int n = s->layout.scan->n_v;
 	double seen = add_row(row, s->v_first, s->v_end, &piece->bad);
@@ -88,7 +90,7 @@ static void look_at(const struct pet_session *s, enum pet_role role, const float
 }
 
 /* Copy n <= BLOCK rows of one angle into the stored order. */
-static void turn_rows(const struct pet_session *s, const float *const *row, const struct incoming_plane *c, int n, float *to)
+static void transpose_rows(const struct pet_session *s, const float *const *row, const struct incoming_plane *c, int n, float *to)
 {
 	size_t n_u = (size_t)s->layout.scan->n_u;
 	int n_v = s->layout.scan->n_v;
@@ -119,7 +121,7 @@ static int refuse(const struct pet_session *s, enum pet_role role, int first, in
 		       role_names[role], (size_t)first + i / (n_a * n_t), i / n_t % n_a, i % n_t, (double)data[i]);
 }
 
-static int take(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
+static int store_planes(struct pet_session *s, enum pet_role role, int first, int n, const float *data, struct err *err)
 {
 	int n_a = s->m->n_angles, blocks = (n + BLOCK - 1) / BLOCK;
 	size_t n_t = (size_t)s->m->n_radial;
@@ -149,9 +151,9 @@ static int take(struct pet_session *s, enum pet_role role, int first, int n, con
 					uint64_t number = (uint64_t)first * (uint64_t)n_a * n_t + at;
 
 					row[k] = data + at;
-					look_at(s, role, row[k], number, &pieces[(size_t)c[k].i * PIECES + (size_t)piece]);
+					check_row(s, role, row[k], number, &pieces[(size_t)c[k].i * PIECES + (size_t)piece]);
 				}
-				turn_rows(s, row, c, m, s->host[role] + (size_t)s->layout.place[a] * s->view_bins);
+				transpose_rows(s, row, c, m, s->host[role] + (size_t)s->layout.place[a] * s->view_bins);
 			}
 		}
 	}
@@ -176,10 +178,11 @@ out:
 	return r;
 }
 
-static int claim(struct pet_session *s, enum pet_role role, int first, int n, struct err *err)
+/* Mark planes [first, first + n) as being received; EINVAL: they are out of range, or were received before. */
+static int claim_planes(struct pet_session *s, enum pet_role role, int first, int n, struct err *err)
 {
 	if (role < PET_DATA || role > PET_BACKGROUND || !s->has[role])
-		return err_set(err, EINVAL, "sinogram: role %d%s%s was not announced", (int)role,
+		return err_set(err, EINVAL, "sinogram: role %d%s%s was not announced to pet_open()", (int)role,
 			       role > 0 && role < PET_ROLES ? ", " : "", role > 0 && role < PET_ROLES ? role_names[role] : "");
 	if (first < 0 || n < 1 || n > s->n_planes - first || s->done)
 		return err_set(err, EINVAL, "sinogram: planes %d to %d of %d%s", first, first + n - 1, s->n_planes,
@@ -197,15 +200,15 @@ int pet_put(struct pet_session *s, enum pet_role role, int first, int n, const f
 	int r;
 
 	pthread_mutex_lock(&s->lock);
-	r = claim(s, role, first, n, err);
+	r = claim_planes(s, role, first, n, err);
 	pthread_mutex_unlock(&s->lock);
 	if (r < 0)
 		return r;
-	r = take(s, role, first, n, data, err);
+	r = store_planes(s, role, first, n, data, err);
 	pthread_mutex_lock(&s->lock);
 	for (int i = first; i < first + n; i++) {
 		s->plane[role][i].begun = r == 0;
-		s->plane[role][i].here = r == 0;
+		s->plane[role][i].received = r == 0;
 	}
 	if (r == 0)
 		s->n_received[role] += n;

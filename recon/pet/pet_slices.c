@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_slices.c - read slices from a session: the device has z fastest, the caller gets x fastest.
+/* pet_slices.c - read slices from a session: transpose from z fastest on the device to x fastest.
  *
  * Outside the field of view the result is 0, even where a filter has spread values. A post-filter assumes 0 above and below the
  * volume, where the activity is unknown, not 0 (recon/core/psf.h): each slice is divided by the fraction of the filter's weight

@@ -12,7 +12,7 @@
 #include "recon/core/scan.h"
 #include "tests/near.h"
 
-/* The devices every operator test runs on. */
+/* The devices on which every operator test runs. */
 enum { FIXTURE_CPU, FIXTURE_POISON, FIXTURE_DEVICES };
 
 static inline struct device *fixture_device(int which, int threads)
@@ -59,7 +59,7 @@ static inline float *fixture_download(const struct buf *b)
 	return host;
 }
 
-/* n_views from -25 to 25 degrees, source over the chest wall, Siemens distances. */
+/* Create a scan of n_views from -25 to 25 degrees, with the source above the chest wall and distances of a Siemens system. */
 static inline struct scan *fixture_scan(int n_u, int n_v, double pitch, int n_views)
 {
 	double angle[64];
@@ -83,7 +83,7 @@ static inline struct linop *fixture_projector(struct device *dev, const struct p
 	return op;
 }
 
-/* The largest difference in units of the largest value of b. */
+/* Return the largest difference, relative to the largest value of b. */
 static inline double fixture_difference(const float *a, const float *b, size_t n)
 {
 	double most = 0, scale = 0;

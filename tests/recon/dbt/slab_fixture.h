@@ -9,7 +9,7 @@
 
 #define MU 0.05
 
-/* A slab of MU that fills the volume and goes on to the sides: the line integral of every ray is MU * height / cos. */
+/* Create a slab of MU that fills the volume and continues to the sides: the line integral of every ray is MU * height / cos. */
 static inline void slab_lines(const struct scan *scan, double height, float *line, float *valid)
 {
 	size_t n = 0;
@@ -72,7 +72,7 @@ static inline void slab_close(struct slab *s)
 	scan_free(s->scan);
 }
 
-/* Mean of a slice in the middle of the volume, seen by all views on their whole way: 30 mm away from every side. */
+/* Return the mean of the middle of a slice, 30 mm away from every side: its rays of all views are inside the slab. */
 static inline double slice_mean(const struct slab *s, int k)
 {
 	const struct grid *g = &s->plan.grid;
@@ -86,7 +86,7 @@ static inline double slice_mean(const struct slab *s, int k)
 	return sum / n;
 }
 
-/* The slab ends on every side but the chest wall's, in air: 60 mm away from there and 80 mm to the sides. */
+/* Surround the slab with air on every side except the chest wall: it ends 60 mm from the chest wall and 80 mm to the sides. */
 static inline void slab_ends(struct slab *s)
 {
 	struct shape box = {SHAPE_BOX, ROLE_BODY, {30, 0, 17 + 0.5 * HEIGHT}, {30, 80, 0.5 * HEIGHT}, MU};
@@ -97,7 +97,7 @@ static inline void slab_ends(struct slab *s)
 				 0);
 }
 
-/* Largest and smallest mean of a slice, and the mean of all. */
+/* Compute the smallest and the largest mean of a slice, and the mean of all slices. */
 static inline void slab_depth(const struct slab *s, double *ret_lo, double *ret_hi, double *ret_mean)
 {
 	*ret_lo = INFINITY;

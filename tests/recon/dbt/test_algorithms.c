@@ -29,16 +29,16 @@ static struct dbt_protocol slab_protocol(enum algorithm algorithm, int iteration
 
 enum { CUT_BY_THE_SIDES, ENDS_IN_AIR, ENDS_IN_MASKED_AIR, SLABS };
 
-/* What is 0 is air, and known to be. */
+/* Mark all bins with the value 0 as air. */
 static void mark_air(struct slab *s)
 {
 	for (size_t b = 0; b < 25 * scan_view_size(s->scan); b++)
 		s->valid[b] = s->line[b] > 0 ? 1 : -1;
 }
 
-/* mu H = mu T within 1 %, and over depth no slice more than 1 % from mu; less than 1 % from the lowest to the highest where the
- * support is the slab's, be it that the volume's sides cut it or that air is known to be air. Where it is not, the ends, which
- * the start does not have, cast shadows that one pass leaves more of. */
+/* The mean, and the mean of every slice, are mu within 1 %. The slices differ by less than 1 % if the support is that of the
+ * slab: if the slab extends to the sides of the volume, or if air is masked. Otherwise the start is wrong beside the slab, and
+ * after one pass the slab's ends still cause shadows. */
 static void uniform_tissue(void **state)
 {
 	static const struct {
@@ -75,8 +75,8 @@ static void uniform_tissue(void **state)
 		}
 }
 
-/* Rows divided by their sums say that the mean along a ray, not the integral, is the datum: the image is mu times a ray's length,
- * and as rays have different lengths no image fits them all: shading. The same data with true lengths have neither. */
+/* With rows divided by their sums, the datum is the mean along a ray instead of the integral: the image is mu times the length of
+ * a ray, and it is shaded, because rays have different lengths. With true lengths the same data result in mu without shading. */
 static void normalised_rows(void **state)
 {
 	struct dbt_protocol p = slab_protocol(ALGORITHM_MLEM, 25);
@@ -104,7 +104,7 @@ static void normalised_rows(void **state)
 	slab_close(&s);
 }
 
-/* sum over bins that count of I ln q - q, of y ln p - p: log-likelihoods but for what does not depend on the image. */
+/* Return the sum over valid bins of I ln q - q, or of y ln p - p: log-likelihoods without the terms independent of the image. */
 static double likelihood(enum rule_kind kind, const float *y, const float *p, const float *valid, size_t n)
 {
 	double sum = 0;
@@ -131,7 +131,7 @@ static void likelihood_never_falls(void **state)
 	for (size_t b = 0; b < n; b++)
 		if (!(c.valid[b] > 0))
 			c.line[b] = 0;
-	for (int run = 0; run < 6; run++) { /* from starts far too low, right and far too high */
+	for (int run = 0; run < 6; run++) { /* starts: far too low, correct, far too high */
 		const struct iterate_conf conf = {rules[run % 2], 1};
 		static const float starts[] = {0.002f, 0.05f, 0.4f};
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -179,8 +179,8 @@ static void likelihood_never_falls(void **state)
 
 #define DISC_Z 25 /* slice of its middle */
 
-/* Contrast of a disc of +20 %, 6 mm high and 12 mm wide, in its slice: its inner 4 x 4 voxels against the slice 24
- * mm beside it. */
+/* Return the contrast of a disc of +20 %, 6 mm high and 12 mm wide, in its slice: its inner 4 x 4 voxels compared with voxels at
+ * a distance of 24 mm. */
 static double disc_contrast(enum algorithm algorithm, int iterations)
 {
 	struct shape disc = {SHAPE_CYLINDER_Z, ROLE_LESION, {32, 0, 17 + DISC_Z}, {6, 6, 3}, 0.2 * MU};
@@ -211,7 +211,7 @@ static double disc_contrast(enum algorithm algorithm, int iterations)
 	return (inside - outside) / outside;
 }
 
-/* One pass over 25 subsets does about what 25 to 50 whole iterations do. */
+/* One pass over 25 subsets reaches about the contrast of 25 to 50 iterations with all views. */
 static void subsets_are_fast(void **state)
 {
 	double osem = disc_contrast(ALGORITHM_OSEM, 1), mlem25 = disc_contrast(ALGORITHM_MLEM, 25),
@@ -246,8 +246,8 @@ static void backprojection_of_a_slab(void **state)
 	slab_close(&s);
 }
 
-/* A bead in air: brightest in the voxel where it is, less so from slice to slice away from it, and its shadows far away are
- * faint. */
+/* A bead in air: its voxel is the brightest one, the maximum of a slice decreases with the distance from the bead, and distant
+ * shadows are weak. */
 static void beads_of_fbp(void **state)
 {
 	static const int places[][3] = {{12, 30, 4}, {30, 52, 10}, {45, 71, 17}};
@@ -293,12 +293,13 @@ static void beads_of_fbp(void **state)
 		for (int k = 0; k < 20; k++) {
 			int away = abs(k - at[2]);
 
-			if (away > 4) /* where 25 shadows lie side by side */
+			if (away > 4) /* where the 25 shadows are separate */
 				assert_true(most[k] < 0.35f * most[at[2]]);
 			else if (away > 0)
 				assert_true(most[k] < most[k > at[2] ? k - 1 : k + 1]);
 		}
-		for (int j = -2; j <= 2; j++) /* its centre of mass, less what the filter makes around it */
+		for (int j = -2; j <= 2;
+		     j++) /* centre of mass of the positive values; the filter causes negative ones around the bead */
 			for (int i = -2; i <= 2; i++) {
 				double v = x[(at[2] * 100 + at[1] + j) * 60 + at[0] + i];
 
@@ -319,7 +320,7 @@ static void beads_of_fbp(void **state)
 	}
 }
 
-/* The bin of a view that a voxel's centre falls on; -1: none. */
+/* Return the bin of a view onto which a voxel's centre is projected; -1: none. */
 static long bin_of(const struct scan *scan, int view, const double at[3])
 {
 	const double *s = scan->views[view].src;
@@ -327,14 +328,14 @@ static long bin_of(const struct scan *scan, int view, const double at[3])
 	double u = (s[0] + (at[0] - s[0]) * m - scan->lo[0]) / scan->h[0],
 	       v = (s[1] + (at[1] - s[1]) * m - scan->lo[1]) / scan->h[1];
 
-	/* Nearer than a thousandth to the edge of a bin float and double may differ. */
+	/* Closer than 0.001 bins to an edge, float and double may select different bins. */
 	if (fabs(u - round(u)) < 1e-3 || fabs(v - round(v)) < 1e-3)
 		return -2;
 	return u < 0 || v < 0 || u >= scan->n_u || v >= scan->n_v ? -1 : (long)v * scan->n_u + (long)u;
 }
 
-/* Exactly 0 where any view shows air, never where none does and one counts; for every algorithm. */
-static void air_is_nothing(void **state)
+/* A voxel is exactly 0 if a view shows air there, and never 0 if no view does and one has a valid bin; for every algorithm. */
+static void air_is_zero(void **state)
 {
 	struct test_case c = case_open();
 
@@ -378,7 +379,7 @@ static void air_is_nothing(void **state)
 	case_close(&c);
 }
 
-/* A small system of full rank: fewer voxels than rays by far, seen over 50 degrees. */
+/* A small system of full rank: far fewer voxels than rays, over 50 degrees. */
 #define FIT_VIEWS 9
 #define FIT_VOXELS 96
 static const struct grid fit_grid = {.n = {6, 8, 2}, .h = {4, 4, 16}, .lo = {0, -16, 17}};
@@ -387,9 +388,9 @@ struct fit {
 	struct device *dev;
 	struct scan *scan;
 	size_t bins;   /* of all views */
-	float *matrix; /* column after column, as the operator gives it for a voxel of 1 */
+	float *matrix; /* by columns: the operator applied to one voxel with value 1 */
 	float *length, *y;
-	double x[FIT_VOXELS]; /* what y was made from */
+	double x[FIT_VOXELS]; /* the volume from which y was computed */
 };
 
 static struct fit fit_open(enum projection_model model, float noise)
@@ -435,7 +436,7 @@ static void fit_close(struct fit *f)
 	device_close(f->dev);
 }
 
-/* The x of the least sum of (y - A x)^2 / l (or, not weighted, of (y - A x)^2): normal equations, by Cholesky. */
+/* Compute the x that minimises the sum of (y - A x)^2 / l (unweighted: of (y - A x)^2): normal equations, by Cholesky. */
 static void least_squares(const struct fit *f, bool weighted, double x[FIT_VOXELS])
 {
 	static double n[FIT_VOXELS][FIT_VOXELS];
@@ -475,8 +476,8 @@ static void least_squares(const struct fit *f, bool weighted, double x[FIT_VOXEL
 	}
 }
 
-/* |a - b| / |b| */
-static double apart(const double *a, const double *b)
+/* Return |a - b| / |b|. */
+static double relative_distance(const double *a, const double *b)
 {
 	double d = 0, s = 0;
 
@@ -487,8 +488,8 @@ static double apart(const double *a, const double *b)
 	return sqrt(d / s);
 }
 
-/* SART from a uniform start, subsets of `views` views. rounds: as many times `iterations`, with what is left to `goal` after
- * each in ret_left. */
+/* Run SART from a uniform start, with subsets of `views` views: `rounds` times `iterations`. ret_left: relative distance to
+ * `goal` after each round. */
 static void fit_sart(const struct fit *f, enum projection_model model, int views, float step, int iterations, int rounds,
 		     const double *goal, double *ret_left)
 {
@@ -518,7 +519,7 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 		host = fixture_download(&x);
 		for (int j = 0; j < FIT_VOXELS; j++)
 			now[j] = host[j];
-		ret_left[k] = apart(now, goal);
+		ret_left[k] = relative_distance(now, goal);
 		free(host);
 	}
 	for (int s = 0; s < n; s++)
@@ -531,14 +532,15 @@ static void fit_sart(const struct fit *f, enum projection_model model, int views
 
 #define ROUNDS 4
 
-/* What theory says of SART where rays outnumber voxels (Jiang & Wang 2003): data that fit are fitted, whatever subsets and
- * relaxation; data that do not, all views at once, lead to the x of the least sum of (y - A x)^2 / l, and to no other. */
+/* Convergence of SART with more rays than voxels (Jiang & Wang 2003): for consistent data it converges to the solution with any
+ * subsets and relaxation; for inconsistent data, with all views in one subset, to the x that minimises the sum of (y - A x)^2 /
+ * l. */
 static void sart_converges(void **state)
 {
 	static const struct {
 		int views;
 		float step;
-		float noise; /* part of the datum */
+		float noise; /* fraction of the datum */
 		int iterations;
 	} ways[] = {{1, 0.5f, 0, 35}, {1, 1, 0, 20}, {3, 1.8f, 0, 25}, {FIT_VIEWS, 1.9f, 0, 60}, {FIT_VIEWS, 1.9f, 0.1f, 80}};
 	static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_SLICES};
@@ -556,14 +558,14 @@ static void sart_converges(void **state)
 				"model %d, %d views, relaxation %.1f, noise %.1f: off by %.2g, %.2g, %.2g, %.2g; not weighted "
 				"%.2g, truth %.2g\n",
 				(int)models[m], ways[k].views, (double)ways[k].step, (double)ways[k].noise, left[0], left[1],
-				left[2], left[3], apart(plain, best), apart(f.x, best));
-			for (int i = 1; i < ROUNDS; i++) /* down to what float32 leaves */
+				left[2], left[3], relative_distance(plain, best), relative_distance(f.x, best));
+			for (int i = 1; i < ROUNDS; i++) /* down to the rounding error of float32 */
 				assert_true(left[i] < 0.2 * left[i - 1] || left[i] < 1e-5);
 			assert_true(left[ROUNDS - 1] < 1e-5);
-			if (ways[k].noise > 0) /* far enough from the goal for the goal to be told from them */
-				assert_true(apart(plain, best) > 1e-3 && apart(f.x, best) > 1e-3);
+			if (ways[k].noise > 0) /* the weighted solution differs clearly from the others */
+				assert_true(relative_distance(plain, best) > 1e-3 && relative_distance(f.x, best) > 1e-3);
 			else
-				assert_true(apart(f.x, best) < 1e-5);
+				assert_true(relative_distance(f.x, best) < 1e-5);
 			fit_close(&f);
 		}
 }
@@ -571,10 +573,14 @@ static void sart_converges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(uniform_tissue),	    cmocka_unit_test(normalised_rows),
-		cmocka_unit_test(likelihood_never_falls),   cmocka_unit_test(subsets_are_fast),
-		cmocka_unit_test(backprojection_of_a_slab), cmocka_unit_test(beads_of_fbp),
-		cmocka_unit_test(air_is_nothing),	    cmocka_unit_test(sart_converges),
+		cmocka_unit_test(uniform_tissue),
+		cmocka_unit_test(normalised_rows),
+		cmocka_unit_test(likelihood_never_falls),
+		cmocka_unit_test(subsets_are_fast),
+		cmocka_unit_test(backprojection_of_a_slab),
+		cmocka_unit_test(beads_of_fbp),
+		cmocka_unit_test(air_is_zero),
+		cmocka_unit_test(sart_converges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

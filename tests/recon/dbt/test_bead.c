@@ -20,7 +20,7 @@
 static float values[NX * NY * NZ];
 static double depth[NZ];
 
-/* ground + exp(...) about (x0 + slope (z - z0), ..., z0); the ground differs from slice to slice. */
+/* Create a window with a background that differs between slices, plus exp(...) around (x0 + slope (z - z0), ..., z0). */
 static struct bead_window spot(const double at[3], const double slope[2], double sigma, double sigma_z, double pitch)
 {
 	struct bead_window w = {.n = {NX, NY, NZ}, .h = {pitch, pitch}, .depth = depth, .values = values};
@@ -54,7 +54,8 @@ static void highest(int ret[3])
 				}
 }
 
-/* Places all over a voxel, upright and leaning. The windows of the centroids end somewhere in a voxel: a hundredth of one. */
+/* Positions all over a voxel, vertical and inclined. Tolerance 0.01 voxels, because the windows of the centroids end inside
+ * voxels. */
 static void place_and_width(void **state)
 {
 	static const double slopes[][2] = {{0, 0}, {-0.25, 0.1}, {0.1, -0.3}};
@@ -79,7 +80,7 @@ static void place_and_width(void **state)
 		}
 }
 
-/* At the image's edge: what lies outside is NaN. */
+/* A bead at the edge of the image: voxels outside are NaN. */
 static void edge(void **state)
 {
 	double at[3] = {5.2, 4.8, 9.7}, slope[2] = {0.1, 0}, profile[NZ];
@@ -98,7 +99,7 @@ static void edge(void **state)
 	assert_near(bead.at[2], at[2], 0.02);
 }
 
-/* Too few slices for a Gaussian: the depth is that of a slice, and there is no width. */
+/* Too few slices for a Gaussian: the depth is that of a slice, and the width is NaN. */
 static void few_slices(void **state)
 {
 	double at[3] = {5.2, 4.8, 5.2}, slope[2] = {0, 0}, profile[NZ];

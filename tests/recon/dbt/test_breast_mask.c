@@ -29,7 +29,8 @@ static struct phantom *breast(const struct scan *scan)
 	return p;
 }
 
-/* Counts with noise, and back: line integrals not below 0, as recon/dbt/prep.h makes them. i0: what prep takes for the air. */
+/* Convert line integrals to counts, add noise, and convert back to line integrals >= 0, as recon/dbt/prep.h does. i0: the I0 that
+ * prep uses. */
 static void add_noise(float *line, size_t n, double counts, double i0, uint64_t seed)
 {
 	uint16_t *raw = malloc(n * sizeof(*raw));
@@ -51,7 +52,7 @@ static struct breast_mask_report run(const struct scan *scan, double margin, con
 	return report;
 }
 
-/* Is everything within `distance` mm of a bin air in the noise-free projection? */
+/* Return whether all bins within `distance` mm of a bin are air in the noise-free projection. */
 static bool far_from_tissue(const struct scan *scan, const float *truth, int u, int v, double distance)
 {
 	int reach = (int)(distance / scan->h[0]);
@@ -64,7 +65,7 @@ static bool far_from_tissue(const struct scan *scan, const float *truth, int u, 
 	return true;
 }
 
-/* No voxel of the body may be seen as air: points of its whole surface. */
+/* Check points of the whole surface of the body: none is projected onto a bin marked as air. */
 static void check_surface(const struct scan *scan, int view, const struct shape *body, const float *valid)
 {
 	const double *src = scan->views[view].src;
@@ -83,7 +84,7 @@ static void check_surface(const struct scan *scan, int view, const struct shape 
 		}
 }
 
-/* counts: in air, a bin; i0: what is taken for them. */
+/* counts: photons per bin in air; i0: the value assumed for them; share: least fraction of the air that must be marked. */
 static void check_breast(double pitch, double counts, double i0, double share)
 {
 	int n_u = (int)(239.36 / pitch), n_v = (int)(304.64 / pitch);
@@ -115,10 +116,10 @@ static void check_breast(double pitch, double counts, double i0, double share)
 				if (valid[at] == -1 && truth[at] > 0)
 					fail_msg("%g mm, %g counts, view %d: tissue of %g at %d, %d is marked", pitch, counts,
 						 view, truth[at], u, v);
-				/* Looked at closely on every third bin of every third row. */
+				/* Check the distance to tissue for every third bin of every third row. */
 				if (u % 3 || v % 3 || truth[at] > 0)
 					continue;
-				if (valid[at] == -1) /* the skin lies within the last cell, of 1 mm */
+				if (valid[at] == -1) /* the skin is inside the last cell of 1 mm */
 					assert_true(far_from_tissue(scan, truth, u, v, BREAST_MASK_MARGIN - 1));
 				else if (valid[at] != 0 && far_from_tissue(scan, truth, u, v, BREAST_MASK_MARGIN + 3))
 					far++;
@@ -144,11 +145,11 @@ static void the_breast(void **state)
 	check_breast(0.34, 2000, 2150, 0.999); /* I0 from a high percentile: the air is above 0 */
 	check_breast(0.17, 500, 400, 0.999);   /* I0 too low: the air's line integrals are cut at 0 */
 	check_breast(0.68, 300, 300, 0.99);
-	check_breast(1.7, 20000, 20000, 0.97); /* the cells are as coarse */
-	check_breast(0.34, 8, 8, 0);	       /* hardly any photons: no tissue may be lost all the same */
+	check_breast(1.7, 20000, 20000, 0.97); /* a cell is one bin */
+	check_breast(0.34, 8, 8, 0);	       /* very few photons: still no tissue may be marked */
 }
 
-/* Everything that is not the breast: values that are the same for all bins, or random. */
+/* Views without a breast: the same value in all bins, or random values. */
 static void odd_views(void **state)
 {
 	static const struct {
@@ -178,7 +179,7 @@ static void odd_views(void **state)
 			float *valid = fixture_floats(n, 1, cases[i].valid, cases[i].valid);
 			struct breast_mask_report report = run(scan, 3, line, valid);
 
-			if (n > 1000) /* of a few bins the noise has no mean */
+			if (n > 1000) /* with few bins the mean of the noise is not 0 */
 				assert_int_equal(report.verdict, cases[i].verdict);
 			assert_true(n <= 1000 || report.marked == 0);
 			for (size_t j = 0; j < n; j++)
@@ -190,7 +191,7 @@ static void odd_views(void **state)
 	}
 }
 
-/* A block of tissue in u < 60 of 100 x 80 bins of 1 mm, so cells are bins and every distance can be counted. */
+/* A block of tissue in u < 60 of 100 x 80 bins of 1 mm: a cell is one bin, so distances are exact. */
 struct block {
 	struct scan *scan;
 	float line[8000], valid[8000];
@@ -224,7 +225,7 @@ static void the_margin(void **state)
 		struct block *b = block_new();
 
 		run(b->scan, margins[k], b->line, b->valid);
-		for (int i = 0; i < 8000; i++) /* bin 60's edge is 0 mm from the tissue */
+		for (int i = 0; i < 8000; i++) /* the edge of bin 60 is 0 mm from the tissue */
 			assert_true(b->valid[i] == (i % 100 - 60 >= margins[k] && i % 100 >= 60 ? -1 : 1));
 		block_free(b);
 	}
@@ -244,7 +245,7 @@ static void the_margin(void **state)
 	block_free(b);
 }
 
-/* What is dark inside the breast is never air; nor is air that only the chest wall's side reaches. */
+/* Small line integrals inside the breast are never air, nor is a region connected only with the chest wall's side. */
 static void dark_inside(void **state)
 {
 	struct block *b = block_new();
@@ -257,7 +258,7 @@ static void dark_inside(void **state)
 	assert_int_equal(run(b->scan, 0, b->line, b->valid).verdict, BREAST_MASK_MARKED);
 	for (int i = 0; i < 8000; i++)
 		assert_true(b->valid[i] == (i % 100 >= 60 ? -1 : 1));
-	/* a door through which it is connected with the outside, and then a diagonal one, which is none */
+	/* connect the region with the outside by one cell; then by cells that touch only diagonally, which does not connect */
 	for (int k = 0; k < 2; k++) {
 		for (int i = 0; i < 8000; i++)
 			b->valid[i] = 1;
@@ -270,7 +271,7 @@ static void dark_inside(void **state)
 	block_free(b);
 }
 
-/* The end of the rows: a collimator's shadow without data, its half-shadow, dead lines. */
+/* The ends of rows: the shadow of a collimator without data, its penumbra, dead lines. */
 static void collimators(void **state)
 {
 	struct block *b = block_new();
@@ -294,20 +295,21 @@ static void collimators(void **state)
 	block_free(b);
 }
 
-/* Air under a compression paddle, and a slow shading: marked where it is near the level of most of the air; never tissue. */
+/* Air under a compression paddle, and slow shading: marked where it is near the level of most of the air; tissue is never marked.
+ */
 static void paddles_and_shading(void **state)
 {
 	struct block *b = block_new();
 	(void)state;
 
 	for (int i = 0; i < 8000; i++)
-		b->line[i] += i % 100 < 85 ? 0.1f : 0; /* most of the air lies under the paddle */
+		b->line[i] += i % 100 < 85 ? 0.1f : 0; /* most of the air is under the paddle */
 	assert_int_equal(run(b->scan, 3, b->line, b->valid).verdict, BREAST_MASK_MARKED);
 	for (int i = 0; i < 8000; i++)
 		assert_true(b->valid[i] == (i % 100 >= 63 ? -1 : 1));
 	for (int i = 0; i < 8000; i++) {
 		b->valid[i] = 1;
-		b->line[i] += i % 100 >= 60 && i % 100 < 65 ? 0.1f : 0; /* the paddle's lip: too dense for air */
+		b->line[i] += i % 100 >= 60 && i % 100 < 65 ? 0.1f : 0; /* the edge of the paddle: above the threshold of air */
 	}
 	assert_int_equal(run(b->scan, 3, b->line, b->valid).verdict, BREAST_MASK_MARKED);
 	for (int i = 0; i < 8000; i++)
@@ -322,7 +324,7 @@ static void paddles_and_shading(void **state)
 	block_free(b);
 }
 
-/* Odd ends: cells at the far sides have fewer bins; blocks of columns are summed one after the other. */
+/* Sizes that are not multiples of a cell or of a block of columns: the last cells have fewer bins. */
 static void odd_sizes(void **state)
 {
 	static const int sizes[][2] = {{2816, 37}, {1025, 64}, {131, 259}};
@@ -343,7 +345,7 @@ static void odd_sizes(void **state)
 
 			marked += valid[i] == -1;
 			assert_true(u >= skin || valid[i] == 1);
-			assert_true(u < skin + 30 || valid[i] == -1); /* two cells of 12 bins and one begun */
+			assert_true(u < skin + 30 || valid[i] == -1); /* at most two cells of 12 bins and a part of a cell */
 		}
 		assert_true(marked > 0);
 		free(line);

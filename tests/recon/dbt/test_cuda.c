@@ -16,11 +16,11 @@
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
 
-/* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; 1e-5 is what is asked
- * for. */
+/* Sums of at most some hundred float32 terms in another order: 100 * 2^-24 = 6e-6 of the largest value; the tolerance is
+ * 1e-5. */
 #define DEVICE_TOL 1e-5
-/* A ray that grazes the volume has a small A x, and y / A x the relative error of that: a position rounded to 2^-24 of some tens
- * of voxels against a weight of a few hundredths. */
+/* A ray at the edge of the volume has a small A x, and y / A x has its relative error: a position of some tens of voxels is
+ * rounded to 2^-24, and the weight is a few hundredths. */
 #define RATIO_TOL 1e-4
 #define ADJOINT_TOL 1e-5
 
@@ -31,7 +31,7 @@ struct setup {
 	struct grid grid;
 };
 
-/* Odd sizes; bins finer than, as fine as, coarser than voxels; a detector larger than the volume. */
+/* Odd sizes; bins smaller than, equal to, larger than voxels; a detector larger than the volume. */
 static const struct setup setups[] = {
 	{"as fine", 97, 141, 5, 1.0, {{97, 141, 31}, {1, 1, 1.5}, {0, -70.5, 17}}},
 	{"finer bins", 161, 167, 3, 0.4, {{63, 67, 19}, {1.1, 1.05, 2}, {0.3, -34, 20}}},
@@ -52,7 +52,7 @@ static struct device *cuda_device(void)
 	return dev;
 }
 
-/* 70 % count, 20 % have no data, 10 % show air. */
+/* Return a mask: 70 % of the bins are valid, 20 % have no data, 10 % show air. */
 static float *random_mask(size_t n)
 {
 	float *mask = fixture_floats(n, 77, 0, 1);
@@ -109,7 +109,7 @@ static void side_close(struct side *s)
 	device_close(s->dev);
 }
 
-/* Fill the output with NaN first, so that an element that is not written shows. */
+/* Fill the output with NaN first, so that an element that is not written is detected. */
 static void poison(struct buf *b)
 {
 	assert_int_equal(b->dev->ops->fill(b, NAN, NULL), 0);
@@ -133,8 +133,8 @@ static const struct rule rules[] = {
 };
 #define N_RULES (sizeof(rules) / sizeof(rules[0]))
 
-/* Attenuations with line integrals of some tenths: behind more, e^-p is lost in rounding, and with it what transmission divides
- * by. */
+/* Set attenuations with line integrals of some tenths: for larger ones e^-p, the divisor of the transmission rule, is lost in
+ * rounding. */
 static void set_volume(struct side *s)
 {
 	float *x = fixture_floats(s->x.n, 1, 0.004f, 0.04f);
@@ -297,7 +297,7 @@ static void repeatable(void **state)
 	scan_free(scan);
 }
 
-/* What a bin holds that does not count never matters, not even as a scale. */
+/* The value of an invalid bin has no effect, not even as a scale. */
 static void masked_bins_do_not_count(void **state)
 {
 	const struct setup *s = &setups[0];
@@ -394,7 +394,7 @@ static void whole_reconstruction(void **state)
 	scan_free(scan);
 }
 
-/* Slabs through three buffers, up, changed, down, all queues at work: every number must come back as if done one by one. */
+/* Copy slabs through three buffers (upload, change, download) with all queues in use: the result equals that of single steps. */
 static void queues(void **state)
 {
 	enum { SLABS = 17, N = 250007 };
@@ -473,7 +473,7 @@ static void vectors(void **state)
 	assert_int_equal(tally[0].bad, tally[1].bad);
 	for (int k = 0; k < 65536; k++)
 		differ += bins[0][k] > bins[1][k] ? bins[0][k] - bins[1][k] : bins[1][k] - bins[0][k];
-	assert_true(differ <= n / 300); /* one in a hundred of the n / 3 may lie at the edge of a step */
+	assert_true(differ <= n / 300); /* 1 % of the n / 3 values may be at the edge of a step */
 	free(bins[0]);
 	free(bins[1]);
 	for (int i = 0; i < 2; i++) {

@@ -36,14 +36,14 @@ static void plan_of_the_inspiration(void **state)
 	assert_near(plan.grid.lo[2], 17, 0);
 	assert_true(plan.bytes_volume == (size_t)4 * 704 * 896 * 60);
 	assert_true(plan.bytes_total == plan.bytes_volume + plan.bytes_projections + plan.bytes_work);
-	/* one volume, the projections with their mask, one ratio, and little else */
+	/* the sum contains the volume, the projections with their mask, one ratio, and less than 64 MB of other data */
 	assert_true(plan.bytes_total < plan.bytes_volume + plan.bytes_projections + (size_t)64 * 1000 * 1000);
 	p.voxel = 0;
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.bin, 1);
 	assert_int_equal(plan.grid.n[0], 2816);
 	assert_int_equal(plan.grid.n[2], 60);
-	p.voxel = 0.3; /* no whole number of bins: finer bins than voxels, and voxels that cover the detector */
+	p.voxel = 0.3; /* not a multiple of the bins: bins are smaller than voxels, and the voxels cover the detector */
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.bin, 3);
 	assert_true(plan.grid.n[0] * 0.3 >= 239.36 && (plan.grid.n[0] - 1) * 0.3 < 239.36);
@@ -63,7 +63,7 @@ static void refuse(const struct dbt_protocol *p, double support, double thicknes
 
 	assert_int_equal(dbt_plan(p, scan, support, thickness, dev, &plan, &err), -code);
 	if (!strstr(err.msg, word))
-		print_error("'%s' does not name '%s'\n", err.msg, word);
+		print_error("'%s' does not contain '%s'\n", err.msg, word);
 	assert_non_null(strstr(err.msg, word));
 	scan_free(scan);
 	device_close(dev);
@@ -94,7 +94,7 @@ static void plan_refusals(void **state)
 	refuse(&p, 17, 60, EINVAL, "voxel=0.001");
 	p = osem;
 	p.voxel = 5;
-	{ /* bins so small that their number in a voxel is no int */
+	{ /* bins so small that their number per voxel exceeds an int */
 		struct dbt_geometry g = {64, 64, 1e-12, 47, 608.5, 0, 2, (double[]){-5, 5}};
 		struct device *dev = fixture_device(FIXTURE_CPU, 1);
 		struct scan *scan = NULL;
@@ -120,14 +120,14 @@ static void plan_refusals(void **state)
 	p.projector = 7;
 	refuse(&p, 17, 60, EINVAL, "projector=7");
 	p = osem;
-	p.memory_limit = 10 * 1000 * 1000; /* one view takes 2.5 MB, of which there are six; one slice as much, three times */
+	p.memory_limit = 10 * 1000 * 1000; /* a view needs 6 * 2.5 MB, and a slice 3 * 2.5 MB */
 	refuse(&p, 17, 60, ENOMEM, "the limit is 0.010 GB");
 	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");
 	p.memory_limit = 1000;
 	refuse(&p, 17, 60, ENOMEM, "no voxel size");
 }
 
-/* Does the plan fit where it says it fits, and no lower? Below, it streams. */
+/* A plan fits into exactly the bytes that it states; with one byte less it streams. */
 static void plan_limit_is_sharp(void **state)
 {
 	struct scan *scan = fixture_scan(64, 80, 0.34, 5);
@@ -147,7 +147,7 @@ static void plan_limit_is_sharp(void **state)
 	assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
 	assert_true(again.slab_slices < 30 && again.slab_slices > 0);
 	assert_true(again.bytes_total <= p.memory_limit);
-	while (again.slab_slices > 1) { /* down to a slice at a time */
+	while (again.slab_slices > 1) { /* down to slabs of one slice */
 		p.memory_limit = again.bytes_total - 1;
 		assert_int_equal(dbt_plan(&p, scan, 17, 30, dev, &again, NULL), 0);
 		assert_true(again.bytes_total <= p.memory_limit);
@@ -158,8 +158,8 @@ static void plan_limit_is_sharp(void **state)
 	device_close(dev);
 }
 
-/* With true lengths the slab comes back flat in depth and at its attenuation. Data and model agree exactly, so what remains is
- * what truncation at the sides reaches within the iterations: less than the 1 % that is asked for. */
+/* With true lengths the slab has its attenuation and is uniform over depth. Data and model agree exactly, so the remaining error
+ * is caused by truncation at the sides: less than the tolerance of 1 %. */
 static void uniform_slab(void **state)
 {
 	static const struct {
@@ -202,8 +202,8 @@ static void uniform_slab(void **state)
 	}
 }
 
-/* The same slab with an end on every side, air around it and a start that knows nothing of it: depth is still flat in its middle,
- * which shadows of the ends do not reach (50 mm * tan 25 degrees = 23 mm, 80 mm away). */
+/* The same slab surrounded by air, with a start that is not 0 in the air: the middle is still uniform over depth, because the
+ * shadows of the ends do not reach it (50 mm * tan 25 degrees = 23 mm; the ends are 80 mm away). */
 static void slab_in_air(void **state)
 {
 	struct dbt_protocol p = osem;
@@ -240,7 +240,7 @@ static void missing_data(void **state)
 	s = slab_open(&p, FIXTURE_POISON);
 	per_view = scan_view_size(s.scan);
 	for (size_t i = 0; i < per_view; i++) {
-		s.line[7 * per_view + i] = NAN; /* whatever stands in bins that do not count */
+		s.line[7 * per_view + i] = NAN; /* invalid bins may have any value */
 		s.valid[7 * per_view + i] = 0;
 	}
 	for (int view = 0; view < 25; view++) {
@@ -251,7 +251,7 @@ static void missing_data(void **state)
 			}
 		}
 	}
-	for (int u = 0; u < 5; u++) /* air in a corner: a zero that counts */
+	for (int u = 0; u < 5; u++) /* air in a corner: valid bins with the value 0 */
 		s.line[119 * 40 + u] = 0;
 	slab_run(&s, &p);
 	n = grid_size(&s.plan.grid);
@@ -259,15 +259,15 @@ static void missing_data(void **state)
 		assert_true(s.volume[i] >= 0 && isfinite(s.volume[i]));
 	for (int k = 0; k < HEIGHT; k++)
 		assert_near(slice_mean(&s, k), MU, 0.01 * MU);
-	/* No ray meets the far edge of the top slice (rays converge toward the source): air, not the starting value. */
+	/* No ray crosses the far edge of the top slice (rays converge toward the source): it is 0, not the starting value. */
 	assert_near(s.volume[n - 1], 0, 0);
-	/* Nor what lies right above the missing block. */
+	/* No ray crosses the voxels directly above the missing block either. */
 	assert_near(s.volume[5 * 40 + 35], 0, 0);
 	assert_true(s.volume[60 * 40 + 20] > 0);
 	slab_close(&s);
 }
 
-/* Tiles and threads change nothing; so does `deterministic`. */
+/* The image does not depend on tiles, threads, or `deterministic`. */
 static void tiles_change_nothing(void **state)
 {
 	static const int tiles[][2] = {{88, 56}, {7, 9}, {16, 16}, {1000, 5}};
@@ -286,7 +286,7 @@ static void tiles_change_nothing(void **state)
 		p.deterministic = t % 2;
 		tiled = slab_open(&p, FIXTURE_CPU);
 		slab_run(&tiled, &p);
-		/* 25 updates of tiles that agree to 1e-6; what is asked of the image is 1e-6, too */
+		/* 25 updates with tiles that agree to 1e-6; the tolerance of the image is 1e-6 too */
 		assert_true(fixture_difference(tiled.volume, whole.volume, grid_size(&whole.plan.grid)) <= 1e-6);
 		slab_close(&tiled);
 	}
@@ -305,8 +305,8 @@ static void all_zero_and_bad_data(void **state)
 	memset(s.line, 0, scan_view_size(s.scan) * 25 * sizeof(float));
 	slab_run(&s, &p);
 	for (size_t i = 0; i < grid_size(&s.plan.grid); i++)
-		assert_near(s.volume[i], 0, 2 * RULE_TINY); /* what stands for 0 in a voxel that was seen */
-	s.line[4321] = NAN;				    /* in a bin that counts */
+		assert_near(s.volume[i], 0, 2 * RULE_TINY); /* the least value of a voxel in the support */
+	s.line[4321] = NAN;				    /* in a valid bin */
 	assert_int_equal(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "projection 0, bin (1, 108)"));
 	s.line[4321] = -1;
@@ -332,7 +332,8 @@ static void cancel(void **state)
 		struct slab s = slab_open(&p, FIXTURE_POISON);
 		int r = dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, &m, s.volume, NULL, &err);
 
-		assert_int_equal(r, after < 50 ? -ECANCELED : 0); /* asked before each of 25 uploads and 25 updates */
+		assert_int_equal(r, after < 50 ? -ECANCELED
+					       : 0); /* the monitor is called before each of 25 uploads and 25 updates */
 		slab_close(&s);
 	}
 }

@@ -36,7 +36,7 @@ static float *filtered(const struct scan *scan, int view, enum dbt_filter filter
 	return q;
 }
 
-/* The kernel by numerical integration of the frequency response (midpoint rule), times the pitch. */
+/* Compute the kernel by numerical integration of the frequency response (midpoint rule), times the pitch. */
 static double kernel_by_integral(enum dbt_filter filter, double cut, double pitch, int j)
 {
 	enum { STEPS = 20000 };
@@ -51,14 +51,14 @@ static double kernel_by_integral(enum dbt_filter filter, double cut, double pitc
 	return sum * end / STEPS * pitch;
 }
 
-/* The header's formulas written down a second time: weights, continuation `far` bins beyond the detector, convolution. */
-static void by_hand(const struct scan *scan, int view, enum dbt_filter filter, double cut, const float *line, int far,
-		    double *ret)
+/* Implement the formulas of the header a second time: weights, continuation by `far` bins beyond the detector, convolution. */
+static void reference_filter(const struct scan *scan, int view, enum dbt_filter filter, double cut, const float *line, int far,
+			     double *ret)
 {
 	int n_u = scan->n_u, n_v = scan->n_v, n = scan->n_views;
 	const struct scan_view *s = scan->views;
 	double *h = malloc((size_t)(n_v + far) * sizeof(*h)), *g = malloc((size_t)n_v * sizeof(*g));
-	int lo = view > 0 ? view - 1 : view, hi = view < n - 1 ? view + 1 : view; /* fixture_scan's angles rise */
+	int lo = view > 0 ? view - 1 : view, hi = view < n - 1 ? view + 1 : view; /* the angles of fixture_scan() are ascending */
 	double a_y = (s[hi].src[1] - s[lo].src[1]) / (hi - lo), a_z = (s[hi].src[2] - s[lo].src[2]) / (hi - lo);
 
 	assert_non_null(h);
@@ -109,13 +109,13 @@ static void compare(int n_u, int n_v, int view, enum dbt_filter filter, double c
 	if (ends_in_air)
 		memset(line, 0, (size_t)n_u * sizeof(*line)), memset(line + n - (size_t)n_u, 0, (size_t)n_u * sizeof(*line));
 	q = filtered(scan, view, filter, cut, line, valid);
-	by_hand(scan, view, filter, cut, line, ends_in_air ? 0 : FAR, expected);
+	reference_filter(scan, view, filter, cut, line, ends_in_air ? 0 : FAR, expected);
 	for (size_t i = 0; i < n; i++) {
 		most = fmax(most, fabs(q[i] - expected[i]));
 		scale = fmax(scale, fabs(expected[i]));
 	}
-	/* float32. Where rows do not end in air, the tails of the convolution by hand lack what lies beyond FAR bins, at either
-	 * end: end value * 1 / (2 pi^2 FAR pitch), up to 2 * 3 * 7.5e-5 = 4.5e-4 of values up to 0.5. */
+	/* float32. If rows do not end in air, the reference convolution omits the continuation beyond FAR bins at either end: end
+	 * value * 1 / (2 pi^2 FAR pitch), up to 2 * 3 * 7.5e-5 = 4.5e-4 of values up to 0.5. */
 	if (!(most <= (ends_in_air ? 1e-5 : 1e-3) * scale))
 		fail_msg("%d x %d, view %d, filter %d: off by %g of %g", n_u, n_v, view, filter, most, scale);
 	free(line);
@@ -137,9 +137,9 @@ static void the_convolution(void **state)
 	compare(3, 66, 1, DBT_FILTER_HANN, 0.8, false);
 }
 
-/* What depends on v by the weight alone is constant once weighted, and the filter takes constants away:
- * also over gaps and air. */
-static void a_constant_gives_nothing(void **state)
+/* Data that are the inverse of the weight become a constant when weighted, and the filter turns constants into 0, also over gaps
+ * and air. */
+static void a_constant_becomes_zero(void **state)
 {
 	static const int sizes[][2] = {{1, 1}, {2, 2}, {3, 1}, {1, 7}, {33, 50}};
 	(void)state;
@@ -173,8 +173,8 @@ static void a_constant_gives_nothing(void **state)
 	}
 }
 
-/* A row with air at both ends: its filtered values, those beyond the detector included, have the mean 0. Half of a single bin's
- * negative lobe that lies outside of m bins on a side is 1 / (2 pi^2 m) of the kernel's sum of absolute values' half. */
+/* A row with air at both ends: the mean of its filtered values is 0 if values beyond the detector are included. Those beyond m
+ * bins on one side of a single bin are a fraction 1 / (2 pi^2 m) of half the kernel's sum of absolute values. */
 static void the_mean_is_lost(void **state)
 {
 	struct scan *scan = fixture_scan(1, 4001, 0.1, 3);
@@ -230,7 +230,7 @@ static void it_is_linear(void **state)
 	scan_free(scan);
 }
 
-/* Gaps are bridged: a straight weighted row keeps its filtered values when bins are taken out of its middle. */
+/* Gaps are interpolated: removing bins from the middle of a linear weighted row does not change its filtered values. */
 static void gaps_are_bridged(void **state)
 {
 	struct scan *scan = fixture_scan(4, 120, 0.5, 3);
@@ -248,7 +248,7 @@ static void gaps_are_bridged(void **state)
 			if ((v > 20 && v < 25) || v == 90)
 				valid[v * 4 + u] = 0, line[v * 4 + u] = u ? INFINITY : 1e6f;
 	holes = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
-	/* The weight bends by 1e-3 over the gap of 2 mm. */
+	/* Over the gap of 2 mm the weight differs from a straight line by 1e-3. */
 	assert_true(fixture_difference(holes, whole, n) < 2e-3);
 	memset(valid, 0, n * sizeof(*valid));
 	empty = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
@@ -262,7 +262,7 @@ static void gaps_are_bridged(void **state)
 	scan_free(scan);
 }
 
-/* The weighted average A'q / A'1 of all views in one slice whose middle is at z, times the slice's scale. */
+/* Compute the weighted average A'q / A'1 of all views in one slice with its middle at z, times the slice's scale. */
 static float *average(const struct scan *scan, enum projection_model model, const float *q, double z)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -288,10 +288,9 @@ static float *average(const struct scan *scan, enum projection_model model, cons
 	return num;
 }
 
-/* A cylinder along x, elliptic in y and z (an ellipsoid that is very long in x). The ramp makes a constant of the shadow of an
- * ellipse, mu a b / (pi (a^2 cos^2 g + b^2 sin^2 g)) in the direction g, so its middle becomes
- *   mu / pi * (arctan(b / a tan g)) between the first and the last direction under which the views see it:
- * mu for b >> a, mu * arc / 180 for a circle. */
+/* Check a cylinder along x, elliptic in y and z (an ellipsoid that is very long in x). Inside the shadow of an ellipse in
+ * direction g, the filtered value is the constant mu a b / (pi (a^2 cos^2 g + b^2 sin^2 g)), so the value in its middle is mu /
+ * pi * (arctan(b / a tan g)) between the first and the last direction: mu for b >> a, mu * arc / 180 for a circle. */
 static void check_contrast(enum projection_model model, enum dbt_filter filter, double at_x, double y, double z, double a,
 			   double b)
 {
@@ -385,7 +384,7 @@ static void refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_convolution),  cmocka_unit_test(a_constant_gives_nothing),
+		cmocka_unit_test(the_convolution),  cmocka_unit_test(a_constant_becomes_zero),
 		cmocka_unit_test(the_mean_is_lost), cmocka_unit_test(it_is_linear),
 		cmocka_unit_test(gaps_are_bridged), cmocka_unit_test(contrast_in_the_plane),
 		cmocka_unit_test(refusals),

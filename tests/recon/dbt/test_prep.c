@@ -15,7 +15,7 @@
 #include "recon/dbt/prep.h"
 #include "recon/phantom/poisson.h"
 
-/* float32 of a logarithm below 8: half an ulp is 2.4e-7; the double arithmetic before it adds nothing visible. */
+/* float32 of a logarithm below 8: half an ulp is 2.4e-7; the error of the double arithmetic is negligible. */
 #define TOL 5e-7
 
 static const struct prep plain = {.n_u = 4, .n_v = 2, .bin = 1, .max_value = 65535, .i0 = 1000, .floor = 1e-4};
@@ -98,7 +98,7 @@ static void test_masks(void **state)
 	assert_int_equal(stats.floored, 1); /* 5 / 70000 < 1e-4 */
 }
 
-/* 5 x 4 detector bins merged 2 x 2: the last column is dropped, padding is left out of the mean.
+/* 5 x 4 detector bins merged 2 x 2: the last column is dropped, padding is excluded from the mean.
  *   100 300 | 1000  0 | 7        (100 + 300 + 500 + 700) / 4 = 400       (1000 + 600) / 2 = 800, two padded
  *   500 700 |  600  0 | 7
  *   -----------------
@@ -180,8 +180,8 @@ static void test_flatfield(void **state)
 	assert_true(valid[1] == 1);
 }
 
-/* A flat field of 1 goes another way than plain values and looked-up ones and must give the same; sizes that fill no block
- * evenly. */
+/* A flat field of 1 uses a different method from plain values and from the table, with the same result; sizes that are not
+ * multiples of a block. */
 static void test_both_ways(void **state)
 {
 	static const int bins[] = {1, 2, 3, 4, 7, 64};
@@ -239,7 +239,7 @@ static void test_percentile(void **state)
 	struct err err = {0};
 	(void)state;
 
-	for (int i = 0; i < 100; i++) { /* 1..100 in some order, and as many that do not count */
+	for (int i = 0; i < 100; i++) { /* 1..100 in some order, and 100 invalid values */
 		raw[2 * i] = (uint16_t)(1 + (i * 37) % 100);
 		raw[2 * i + 1] = i % 2 ? 60000 : 0;
 	}

@@ -19,7 +19,7 @@
 
 enum { RESIDENT, STREAMED, WAYS };
 
-/* What every test here works with. */
+/* The objects that every test of this file uses. */
 struct work {
 	struct test_case c;
 	struct dbt_protocol p;
@@ -46,7 +46,7 @@ static void work_close(struct work *w)
 	case_close(&w->c);
 }
 
-static int give_view(struct work *w, int view, struct err *err)
+static int add_view(struct work *w, int view, struct err *err)
 {
 	float *line, *valid;
 	int r = dbt_view_begin(w->s, view, &line, &valid, err);
@@ -58,10 +58,10 @@ static int give_view(struct work *w, int view, struct err *err)
 	return dbt_view_end(w->s, view, err);
 }
 
-static void give_all(struct work *w)
+static void add_all_views(struct work *w)
 {
 	for (int i = 0; i < CASE_VIEWS; i++)
-		assert_int_equal(give_view(w, i, NULL), 0);
+		assert_int_equal(add_view(w, i, NULL), 0);
 }
 
 static float *whole_result(struct work *w)
@@ -85,12 +85,12 @@ static void *bring_views(void *arg)
 	int i;
 
 	while ((i = atomic_fetch_add(&crowd->next, 1)) < CASE_VIEWS)
-		if (give_view(crowd->w, crowd->order[i], NULL) < 0)
+		if (add_view(crowd->w, crowd->order[i], NULL) < 0)
 			atomic_fetch_add(&crowd->failed, 1);
 	return NULL;
 }
 
-/* The same bits, whatever the order and the threads. */
+/* The result is bitwise equal for any order of views and any number of threads. */
 static void any_order_from_threads(void **state)
 {
 	uint32_t seed = 1;
@@ -101,7 +101,7 @@ static void any_order_from_threads(void **state)
 		struct work w;
 
 		work_open(&w, way, FIXTURE_CPU);
-		give_all(&w);
+		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		expected = whole_result(&w);
 		work_close(&w);
@@ -136,13 +136,13 @@ static void *bring_one(void *arg)
 {
 	struct crowd *crowd = arg;
 
-	if (give_view(crowd->w, 3, NULL) < 0)
+	if (add_view(crowd->w, 3, NULL) < 0)
 		atomic_fetch_add(&crowd->failed, 1);
 	return NULL;
 }
 
-/* Of four threads that bring the same view one may. */
-static void one_of_a_kind(void **state)
+/* If four threads add the same view, exactly one succeeds. */
+static void same_view_from_threads(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 20; round++) {
@@ -164,7 +164,7 @@ static void refused(int r, const struct err *err, const char *words)
 {
 	assert_int_equal(r, -EINVAL);
 	if (!strstr(err->msg, words))
-		print_error("'%s' does not say '%s'\n", err->msg, words);
+		print_error("'%s' does not contain '%s'\n", err->msg, words);
 	assert_non_null(strstr(err->msg, words));
 }
 
@@ -186,9 +186,9 @@ static void refusals(void **state)
 		refused(dbt_view_begin(w.s, CASE_VIEWS, &line, &valid, &err), &err, "projection 7 of 7");
 		refused(dbt_view_end(w.s, CASE_VIEWS, &err), &err, "projection 7 of 7");
 		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun");
-		assert_int_equal(give_view(&w, 2, NULL), 0);
-		refused(give_view(&w, 2, &err), &err, "projection 2 was already received");
-		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun"); /* not twice, either */
+		assert_int_equal(add_view(&w, 2, NULL), 0);
+		refused(add_view(&w, 2, &err), &err, "projection 2 was already received");
+		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 was not begun"); /* a second time */
 		assert_int_equal(dbt_view_begin(w.s, 4, &line, &valid, NULL), 0);
 		refused(dbt_view_begin(w.s, 4, &line, &valid, &err), &err, "projection 4 was already received");
 		refused(dbt_run(w.s, NULL, NULL, &err), &err, "1 of 7 projections have been received");
@@ -199,25 +199,26 @@ static void refusals(void **state)
 		assert_int_equal(dbt_view_end(w.s, 4, NULL), 0);
 		for (int i = 0; i < CASE_VIEWS - 1; i++)
 			if (i != 2 && i != 4)
-				assert_int_equal(give_view(&w, i, NULL), 0);
+				assert_int_equal(add_view(&w, i, NULL), 0);
 		refused(dbt_run(w.s, NULL, NULL, &err), &err, "6 of 7 projections have been received");
-		assert_int_equal(give_view(&w, CASE_VIEWS - 1, NULL), 0);
+		assert_int_equal(add_view(&w, CASE_VIEWS - 1, NULL), 0);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		refused(dbt_run(w.s, NULL, NULL, &err), &err, "dbt_run() was already called");
-		refused(give_view(&w, 2, &err), &err, "projection 2 of 7 after dbt_run()");
+		refused(add_view(&w, 2, &err), &err, "projection 2 of 7 after dbt_run()");
 		refused(dbt_view_end(w.s, 2, &err), &err, "projection 2 of 7 after dbt_run()");
 		refused(dbt_read_slices(w.s, -1, 1, slices, &err), &err, "slices -1 to -1 of 11");
 		refused(dbt_read_slices(w.s, 0, 0, slices, &err), &err, "slices 0 to -1 of 11");
 		refused(dbt_read_slices(w.s, 10, 2, slices, &err), &err, "slices 10 to 11 of 11");
 		refused(dbt_read_slices(w.s, 11, 1, slices, &err), &err, "slices 11 to 11 of 11");
-		assert_int_equal(dbt_read_slices(w.s, 0, CASE_SLICES, slices, NULL), 0); /* and it is still there */
+		assert_int_equal(dbt_read_slices(w.s, 0, CASE_SLICES, slices, NULL), 0); /* the result is still available */
 		free(slices);
 		work_close(&w);
 	}
 }
 
-/* A view that is bad is refused by name and holds nothing: more bad ones than there are rooms, then all of them, good. */
-static void bad_views_lock_nothing(void **state)
+/* An invalid view is refused with its position and frees its staging buffer: add more invalid views than buffers, then all views
+ * with valid data. */
+static void bad_views_release_their_buffer(void **state)
 {
 	(void)state;
 	for (int way = 0; way < WAYS; way++) {
@@ -233,16 +234,17 @@ static void bad_views_lock_nothing(void **state)
 			assert_int_equal(dbt_view_begin(w.s, i, &line, &valid, NULL), 0);
 			for (size_t b = 0; b < w.c.view_bins; b++) {
 				line[b] = 1;
-				valid[b] = b != 5; /* what does not count may be anything */
+				valid[b] = b != 5; /* invalid bins may have any value */
 			}
 			line[5] = NAN;
 			line[bad] = i % 3 == 0 ? -0.5f : i % 3 == 1 ? NAN : INFINITY;
 			assert_int_equal(dbt_view_end(w.s, i, &err), -EINVAL);
 			if (i == 0)
-				assert_string_equal(err.msg, "projection 0, bin (36, 6): line integral -0.5");
+				assert_string_equal(
+					err.msg, "projection 0, bin (36, 6): line integral -0.5; allowed: finite, not negative");
 		}
 		refused(dbt_run(w.s, NULL, NULL, &err), &err, "0 of 7 projections have been received");
-		give_all(&w);
+		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		found = whole_result(&w);
 		for (size_t i = 0; i < grid_size(&w.plan.grid); i++)
@@ -261,7 +263,7 @@ static void slices_in_any_order(void **state)
 		struct work w;
 
 		work_open(&w, way, FIXTURE_POISON);
-		give_all(&w);
+		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		whole = whole_result(&w);
 		some = malloc(grid_size(&w.plan.grid) * sizeof(*some));
@@ -270,7 +272,7 @@ static void slices_in_any_order(void **state)
 			int first = (int)(fixture_random(&seed) * CASE_SLICES);
 			int n = 1 + (int)(fixture_random(&seed) * (float)(CASE_SLICES - first));
 
-			if (round < CASE_SLICES) /* backwards, one by one */
+			if (round < CASE_SLICES) /* in descending order, one by one */
 				first = CASE_SLICES - 1 - round, n = 1;
 			memset(some, 0xff, grid_size(&w.plan.grid) * sizeof(*some));
 			assert_int_equal(dbt_read_slices(w.s, first, n, some, NULL), 0);
@@ -282,7 +284,7 @@ static void slices_in_any_order(void **state)
 	}
 }
 
-/* The same as counting in plain C, with values below, above and within the range; and what is there already is added to. */
+/* The histogram equals a loop in C, for values below, above and within the range; counts are added to the existing ones. */
 static void histogram(void **state)
 {
 	static const struct {
@@ -298,7 +300,7 @@ static void histogram(void **state)
 
 		assert_true(found && expected);
 		work_open(&w, way, FIXTURE_POISON);
-		give_all(&w);
+		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		whole = whole_result(&w);
 		n = grid_size(&w.plan.grid);
@@ -324,7 +326,7 @@ static void histogram(void **state)
 			above_seen += above;
 		}
 		assert_true(below_seen > 0 && above_seen > 0 && found[0] < n * 5);
-		{ /* counting changes nothing */
+		{ /* the histogram does not change the volume */
 			float *again = whole_result(&w);
 
 			assert_memory_equal(again, whole, n * sizeof(*whole));
@@ -342,7 +344,7 @@ static bool stop(void *ctx)
 	return --*(int *)ctx < 0;
 }
 
-/* Asked before every step; a session that was cancelled has no result. */
+/* The monitor is called before every step; a cancelled session has no result. */
 static void cancel(void **state)
 {
 	(void)state;
@@ -357,7 +359,7 @@ static void cancel(void **state)
 			work_open(&w, way, FIXTURE_POISON);
 			slice = malloc(w.slice * sizeof(*slice));
 			assert_non_null(slice);
-			give_all(&w);
+			add_all_views(&w);
 			r = dbt_run(w.s, &m, NULL, &err);
 			assert_int_equal(r, after < 2 * CASE_VIEWS ? -ECANCELED : 0);
 			if (r < 0) {
@@ -373,13 +375,13 @@ static void cancel(void **state)
 		}
 }
 
-/* Every call of a run fails once: the error comes out, memory is given back, nothing is written where it must not be (the
- * poisoning device and the sanitizers look at that), and in the end a run passes. */
+/* Let each device call of a run fail once: the error is returned, memory is freed, nothing is written out of bounds (checked by
+ * the poisoning device and the sanitizers), and finally a run succeeds. */
 static void faults(void **state)
 {
 	static const struct {
 		enum algorithm algorithm;
-		int slices, views, least; /* calls that such a run has at least */
+		int slices, views, least; /* least number of device calls of such a run */
 	} ways[] = {{ALGORITHM_OSEM, CASE_SLICES, 0, 60},
 		    {ALGORITHM_SART, CASE_SLICES, 0, 60},
 		    {ALGORITHM_OSEM, 4, 0, 100},
@@ -424,12 +426,12 @@ static void faults(void **state)
 	}
 }
 
-/* A device that remembers what has not been waited for, and of which the n-th update fails. */
+/* A device that records transfers for which nobody has waited, and whose n-th update fails. */
 static struct {
 	const struct device_ops *ops;
-	int under_way[QUEUE_DOWN + 1]; /* begun on a queue, since it was waited for */
-	int early;		       /* memory given up meanwhile */
-	int updates;		       /* until one fails; -1: none does */
+	int under_way[QUEUE_DOWN + 1]; /* number of transfers begun on a queue since the last wait */
+	int early;		       /* number of buffers freed while transfers were pending */
+	int updates;		       /* number of updates before one fails; -1: none fails */
 } watch;
 
 static int watched_upload_begin(struct buf *to, const float *from, struct err *err)
@@ -457,27 +459,27 @@ static int watched_wait(struct device *dev, enum device_queue queue, struct err 
 	return watch.ops->wait(dev, queue, err);
 }
 
-static void look(void)
+static void check_idle(void)
 {
 	watch.early += watch.under_way[QUEUE_UP] || watch.under_way[QUEUE_WORK] || watch.under_way[QUEUE_DOWN];
 }
 
 static void watched_release(struct buf *b)
 {
-	look();
+	check_idle();
 	watch.ops->release(b);
 }
 
 static void watched_host_free(struct device *dev, void *memory)
 {
 	if (memory)
-		look();
+		check_idle();
 	watch.ops->host_free(dev, memory);
 }
 
-/* A session that is closed with a slice on its way that nobody asked for, or after an error between a transfer's begin and its
- * end, gives up no memory before all queues are idle. */
-static void closed_in_full_swing(void **state)
+/* A session that is closed while a slice is read ahead, or after an error during a transfer, frees no memory before all queues
+ * are idle. */
+static void closed_with_pending_transfers(void **state)
 {
 	(void)state;
 	for (int way = 0; way < WAYS; way++)
@@ -498,7 +500,7 @@ static void closed_in_full_swing(void **state)
 			watch.ops = w.dev->ops;
 			watch.updates = updates;
 			w.dev->ops = &watched;
-			give_all(&w);
+			add_all_views(&w);
 			r = dbt_run(w.s, NULL, NULL, NULL);
 			assert_int_equal(r, updates < 0 ? 0 : -EIO);
 			if (r == 0) {
@@ -509,7 +511,7 @@ static void closed_in_full_swing(void **state)
 				free(slices);
 			}
 			open = watch.under_way[QUEUE_UP] + watch.under_way[QUEUE_WORK] + watch.under_way[QUEUE_DOWN];
-			assert_true(open > 0); /* else this shows nothing */
+			assert_true(open > 0); /* otherwise the test checks nothing */
 			w.s = dbt_close(w.s);
 			assert_int_equal(watch.early, 0);
 			w.dev->ops = watch.ops;
@@ -522,14 +524,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(any_order_from_threads),
-		cmocka_unit_test(one_of_a_kind),
+		cmocka_unit_test(same_view_from_threads),
 		cmocka_unit_test(refusals),
-		cmocka_unit_test(bad_views_lock_nothing),
+		cmocka_unit_test(bad_views_release_their_buffer),
 		cmocka_unit_test(slices_in_any_order),
 		cmocka_unit_test(histogram),
 		cmocka_unit_test(cancel),
 		cmocka_unit_test(faults),
-		cmocka_unit_test(closed_in_full_swing),
+		cmocka_unit_test(closed_with_pending_transfers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@ static struct grid grid_of(int n_x, int n_y, int n_z, double h_z)
 	return (struct grid){{n_x, n_y, n_z}, {0.34, 0.34, h_z}, {0, -10, 17}};
 }
 
-/* Slices of which pixel i of slice k is value(i, k); every slab against a loop over all slices. */
+/* Slices whose pixel i of slice k is value(i, k); every slab is compared with a loop over all slices. */
 static float value(size_t i, int k)
 {
 	return (float)((i * 7 + (size_t)k * 13) % 31) + (float)k * 0.125f - 3;
@@ -46,8 +46,7 @@ static void check(enum slabs_mode mode, int n_x, int n_y, int n_z, double h_z, d
 			continue;
 		struct slabs_range r = slabs_range(s, done);
 		assert_int_equal(k, r.first + r.n - 1);
-		/* The slices whose centres lie in [lo, hi), counted one by one; spacings are powers of 2 here, so nothing is
-		 * rounded. */
+		/* Count the slices whose centres are in [lo, hi); the spacings are powers of 2, so there is no rounding. */
 		double lo = done * step, hi = done * step + thickness;
 		int first = n_z, count = 0;
 		for (int j = n_z - 1; j >= 0; j--)
@@ -84,7 +83,7 @@ static void means_and_maxima(void **state)
 	for (enum slabs_mode mode = SLABS_MEAN; mode <= SLABS_MAXIMUM; mode++) {
 		check(mode, 5, 3, 12, 1, 4, 2);
 		check(mode, 5, 3, 13, 1, 4, 3);
-		check(mode, 17, 1000, 11, 0.5, 10, 0.5); /* more blocks than one; slabs higher than the volume */
+		check(mode, 17, 1000, 11, 0.5, 10, 0.5); /* several blocks; slabs thicker than the volume */
 		check(mode, 1, 1, 20, 1, 2.25, 1.75);
 		check(mode, 1, 1, 20, 1, 2, 5); /* gaps */
 		check(mode, 4, 4, 7, 1, 1, 1);	/* the slices themselves */
@@ -120,9 +119,9 @@ static void ranges(void **state)
 	}
 }
 
-/* Heights about where a centre counts as lying on a slab's face, and a step that is a slice up to rounding: all slabs come out,
- * and each has a slice. */
-static void none_is_lost(void **state)
+/* Thicknesses near the tolerance for a centre on a slab's face, and a step that is one slice up to rounding: all slabs are
+ * returned, and each contains a slice. */
+static void rounding_loses_no_slab(void **state)
 {
 	(void)state;
 	for (int more = -60; more <= 60; more++)
@@ -145,7 +144,7 @@ static void none_is_lost(void **state)
 		}
 }
 
-/* Bytes that malloc() has given out. */
+/* Return the number of bytes allocated with malloc(). */
 static size_t allocated(void)
 {
 	struct mallinfo2 m = mallinfo2();
@@ -153,7 +152,7 @@ static size_t allocated(void)
 	return m.uordblks + m.hblkhd;
 }
 
-/* Memory: the slabs that are open at a time, never the volume. */
+/* Memory use is that of the unfinished slabs, never the whole volume. */
 static void memory(void **state)
 {
 	struct grid g = grid_of(100, 100, 200, 1);
@@ -213,7 +212,7 @@ static void refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(means_and_maxima), cmocka_unit_test(ranges),	cmocka_unit_test(none_is_lost),
+		cmocka_unit_test(means_and_maxima), cmocka_unit_test(ranges),	cmocka_unit_test(rounding_loses_no_slab),
 		cmocka_unit_test(memory),	    cmocka_unit_test(refusals),
 	};
 

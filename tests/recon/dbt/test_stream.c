@@ -15,8 +15,8 @@
 #include "recon/dbt/dbt_internal.h"
 #include "tests/recon/dbt/case_fixture.h"
 
-/* Two iterations, in units of the largest voxel. Line integrals are summed slab by slab, in an order of their own: some 1e-7 of
- * each, which the updates average. */
+/* Relative to the largest voxel, after two iterations. Line integrals are summed slab by slab, in a different order: an error of
+ * some 1e-7, which the updates average. */
 #define STREAM_TOL 1e-6
 
 static int groups_of(const struct dbt_plan *plan)
@@ -31,7 +31,7 @@ static int groups_of(const struct dbt_plan *plan)
 	return n;
 }
 
-/* What the plans of a descent have covered. */
+/* Counts of the kinds of plans that descend() has tested. */
 struct covered {
 	int plans, one_group, odd, even, shorter, grouped;
 };
@@ -60,7 +60,7 @@ static void compare(const struct test_case *c, const struct dbt_protocol *p, con
 	covered->grouped += groups > plan->subsets;
 }
 
-/* Does nothing fit that could be tried? */
+/* Check that no numbers of slices and views fit into the limit. */
 static void nothing_fits(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan, struct device *dev)
 {
 	struct dbt_layout layout;
@@ -74,7 +74,8 @@ static void nothing_fits(const struct test_case *c, const struct dbt_protocol *p
 	dbt_layout_release(&layout);
 }
 
-/* From the whole volume down to the smallest slabs and groups: a byte less each time than the last plan took. */
+/* Test all plans from the whole volume down to the smallest slabs and groups: each limit is one byte less than the last plan
+ * used. */
 static void descend(const struct test_case *c, const struct case_algorithm *a, enum projection_model model, int which,
 		    struct covered *covered)
 {
@@ -87,7 +88,7 @@ static void descend(const struct test_case *c, const struct case_algorithm *a, e
 	assert_int_equal(plan.group_views, 0);
 	for (size_t i = 0; whole && i < grid_size(&plan.grid); i++)
 		most = fmaxf(most, whole[i]);
-	assert_true(!whole || (most > 0.01f && most < 1)); /* there is something to compare */
+	assert_true(!whole || (most > 0.01f && most < 1)); /* the image is not empty */
 	for (int steps = 0; whole; steps++) {
 		int r;
 
@@ -117,14 +118,15 @@ static void limits(void **state)
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 			for (int which = 0; which < FIXTURE_DEVICES; which++)
 				descend(&c, &case_algorithms[k], model, which, &covered);
-	print_message("%d plans: %d of one group, %d of an odd and %d of an even number of groups, %d with sums that travel, "
-		      "%d with a shorter last slab\n",
-		      covered.plans, covered.one_group, covered.odd, covered.even, covered.grouped, covered.shorter);
+	print_message(
+		"%d plans: %d of one group, %d of an odd and %d of an even number of groups, %d with sums that are transferred, "
+		"%d with a shorter last slab\n",
+		covered.plans, covered.one_group, covered.odd, covered.even, covered.grouped, covered.shorter);
 	assert_true(covered.one_group > 0 && covered.odd > 0 && covered.even > 0 && covered.grouped > 0 && covered.shorter > 0);
 	case_close(&c);
 }
 
-/* Plans that no limit leads to are carried out as well: each number of slices with each number of views. */
+/* Also execute plans that no limit results in: each number of slices with each number of views. */
 static void slabs_and_groups(void **state)
 {
 	struct test_case c = case_open();
@@ -146,7 +148,7 @@ static void slabs_and_groups(void **state)
 	case_close(&c);
 }
 
-/* The device's table with a count of what is taken. */
+/* The device's function table, with counts of the allocated memory. */
 static struct {
 	const struct device_ops *ops;
 	size_t floats, tables, scratch;
@@ -214,7 +216,8 @@ static void check_bytes(const struct test_case *c, const struct dbt_protocol *p,
 		if (i == CASE_VIEWS - 1)
 			assert_int_equal(dbt_run(s, NULL, NULL, NULL), 0);
 	}
-	assert_true(book.floats * sizeof(float) + book.tables + book.scratch == opened); /* nothing more while it runs */
+	assert_true(book.floats * sizeof(float) + book.tables + book.scratch ==
+		    opened); /* no further allocation during the run */
 	dbt_close(s);
 	assert_true(book.floats == 0 && book.live == 0);
 }

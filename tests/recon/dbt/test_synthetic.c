@@ -34,7 +34,7 @@ static float *view_of(const struct synthetic_conf *conf, const struct grid *g, c
 	return image;
 }
 
-/* Tissue of mu over the whole depth: its line integral mu * height, whatever the blur, and nothing at the edges. */
+/* Tissue of mu over the whole depth: the image is mu * height for any blur, also at the edges. */
 static void uniform_tissue(void **state)
 {
 	struct grid g = {{61, 47, 10}, {0.5, 0.5, 1.5}, {0, 0, 17}};
@@ -53,7 +53,7 @@ static void uniform_tissue(void **state)
 	free(volume);
 }
 
-/* One voxel of c more in slice 3: b is c / 25 there with 5 x 5 voxels, so image = sum + h c + detail * (24 / 25 c - floor). */
+/* One voxel is larger by c in slice 3: b is c / 25 with 5 x 5 voxels, so image = sum + h c + detail * (24 / 25 c - floor). */
 static void one_calcification(void **state)
 {
 	struct grid g = {{21, 19, 6}, {0.4, 0.4, 1}, {0, 0, 0}};
@@ -63,7 +63,7 @@ static void one_calcification(void **state)
 	(void)state;
 
 	volume[3 * 21 * 19 + 8 * 21 + 12] += (float)c;
-	volume[3 * 21 * 19 + 0 * 21 + 0] += (float)c; /* at the corner 3 x 3 voxels are left of the square */
+	volume[3 * 21 * 19 + 0 * 21 + 0] += (float)c; /* at the corner, 3 x 3 voxels of the square are inside */
 	image = view_of(&conf, &g, volume);
 	for (int j = 0; j < 19; j++)
 		for (int i = 0; i < 21; i++) {
@@ -86,7 +86,8 @@ static void one_calcification(void **state)
 	free(volume);
 }
 
-/* Calcifications in different slices at one place: the strongest counts, not their sum. Dark detail adds nothing. */
+/* Calcifications at one position in different slices: the strongest one is used, not the sum. Detail below its surroundings adds
+ * nothing. */
 static void the_strongest_detail(void **state)
 {
 	struct grid g = {{9, 9, 3}, {1, 1, 1}, {0, 0, 0}};

@@ -91,7 +91,7 @@ static inline float *parallel_project(const struct parallel_protocol *p, const s
 	return lines;
 }
 
-/* Exact line integrals of shapes; slice k has lengths of 1 - taper k / n_slices. */
+/* Compute exact line integrals of shapes; those of slice k are multiplied by 1 - taper k / n_slices. */
 static inline float *parallel_lines(const struct parallel_scan *s, const struct parallel_shape *shapes, size_t n, double taper)
 {
 	struct parallel_phantom phantom = {n, (struct parallel_shape *)(uintptr_t)shapes};
@@ -102,7 +102,7 @@ static inline float *parallel_lines(const struct parallel_scan *s, const struct 
 	return lines;
 }
 
-/* Means over samples x samples points of each pixel. */
+/* Draw shapes: each pixel is the mean over samples x samples points. */
 static inline float *parallel_truth(const struct parallel_plan *plan, const struct parallel_shape *shapes, size_t n, double taper,
 				    int samples)
 {
@@ -123,7 +123,7 @@ static inline double largest(const float *x, size_t n)
 	return most;
 }
 
-/* NaN is far from everything. */
+/* Return the largest difference; NaN counts as infinite. */
 static inline double farthest(const float *a, const float *b, size_t n)
 {
 	double most = 0;

@@ -14,7 +14,7 @@
 #include "recon/parallel/parallel.h"
 #include "tests/recon/dbt_fixture.h"
 
-/* Some hundred float32 terms in another order: 1e-5 of the largest value is what is asked for. */
+/* Some hundred float32 terms in another order: the tolerance is 1e-5 of the largest value. */
 #define DEVICE_TOL 1e-5
 
 struct setup {
@@ -46,7 +46,7 @@ static double difference(const float *a, const float *b, size_t n)
 	return worst / largest;
 }
 
-/* What an operation makes of the same random numbers. */
+/* Apply an operation to the same random numbers on both devices. */
 static float *done(struct device *dev, const struct setup *s, enum projection_model model, enum op op, size_t *ret_n)
 {
 	const struct parallel_scan p = {
@@ -132,8 +132,8 @@ static void operations_agree(void **state)
 	device_close(cuda);
 }
 
-/* Entries of all lines would take more than an eighth of the memory: they are made some views at a time. */
-static void large_tables_come_in_parts(void **state)
+/* The table entries of all lines would exceed an eighth of the memory: they are computed for some views at a time. */
+static void large_tables_are_computed_in_parts(void **state)
 {
 	static const struct setup large = {"large tables", 2000, 1, 720, 2001, 1, 1, 1000, false};
 	struct device *cuda, *cpu;
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(operations_agree),
-		cmocka_unit_test(large_tables_come_in_parts),
+		cmocka_unit_test(large_tables_are_computed_in_parts),
 		cmocka_unit_test(sweeps_and_sums_repeat),
 		cmocka_unit_test(images_agree),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parallel beams: images compared with the true image, angles of all kinds, parts; and the usual mistakes of published listings
- * are absent. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
+/* Parallel beams: images compared with the true image, equal and unequal angles, parts; checks for the common errors of published
+ * implementations. Rays: test_parallel_radon.c; the filter: test_parallel_filter.c; ART and the iterative algorithms:
  * test_parallel_iterate.c. */
 #include <errno.h>
 #include <math.h>
@@ -16,12 +16,12 @@
 
 #define PI 3.14159265358979323846
 
-/* mm; a disc of 4 pixels, its filtered tail cut off at a ragged circle: seen 0.015, outward in all four quadrants */
+/* mm; a disc of 4 pixels whose filtered tail ends at a pixelated circle: measured 0.015, outward in all quadrants */
 #define POINT_TOL 0.03
 
 static const struct parallel_shape disc[] = {{.r = {20, 20}, .mu = 0.02}};
 
-/* Mean over the pixels whose middles are `from` to `to` mm away from (x, y). */
+/* Return the mean over the pixels whose centres are `from` to `to` mm away from (x, y). */
 static double mean_in(const struct parallel_plan *plan, const float *image, double x, double y, double from, double to)
 {
 	const struct grid *g = &plan->grid;
@@ -41,10 +41,11 @@ static double mean_in(const struct parallel_plan *plan, const float *image, doub
 	return sum / n;
 }
 
-/* Nearer to the edge a band-limited ramp rings. */
+/* Closer to the edge a band-limited ramp causes ringing. */
 #define INNER 0.75
 
-/* Every pixel of a disc of `radius` about (x, y) is within a part of the value, and what is around it adds up to nothing. */
+/* Check that every pixel of a disc of `radius` around (x, y) has the value within a tolerance, and that the mean around it is 0.
+ */
 static void check_disc(const struct parallel_plan *plan, const float *image, double x, double y, double radius, double value,
 		       double part)
 {
@@ -63,7 +64,7 @@ static void check_disc(const struct parallel_plan *plan, const float *image, dou
 	assert_near(mean_in(plan, image, x, y, 0, INNER * radius), value, 0.5 * part * value);
 }
 
-/* Value and place, whatever the pitch, the number of angles, the parity, the arc and where the axis is. */
+/* Value and position are correct for all pitches, numbers of angles, odd and even sizes, arcs and positions of the axis. */
 static void disc_has_its_value(void **state)
 {
 	static const struct {
@@ -112,7 +113,7 @@ static void disc_has_its_value(void **state)
 	}
 }
 
-/* Angles as they come: uneven, unordered, more than once, beyond 180 degrees, by the golden section. */
+/* Lists of angles: unequal steps, unordered, repeated, beyond 180 degrees, golden section. */
 static void lists_of_angles(void **state)
 {
 	enum { N = 300 };
@@ -120,7 +121,7 @@ static void lists_of_angles(void **state)
 	struct parallel_scan s = parallel_scan_of(64, N, 1);
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 64);
 	struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
-	/* not in the middle, where the same piece of the edge falls between rays in all views */
+	/* not in the middle, where the same part of the edge is between two rays in all views */
 	const struct parallel_shape shape = {.c = {4.2, -3.7}, .r = {20, 20}, .mu = 0.02};
 	double angle[N], weight[N];
 	uint32_t seed = 3;
@@ -132,10 +133,10 @@ static void lists_of_angles(void **state)
 		float *lines, *image;
 
 		for (int a = 0; a < N; a++)
-			angle[a] = way == 0   ? 180.0 * pow((a + 0.5) / N, 1.6)			 /* denser and denser */
+			angle[a] = way == 0   ? 180.0 * pow((a + 0.5) / N, 1.6)			 /* decreasing steps */
 				   : way == 1 ? 720.0 * a / N					 /* each four times */
 				   : way == 2 ? fmod(a * 111.246117975, 360) - 90		 /* golden section */
-					      : 180.0 * (a * 7 % N + fixture_random(&seed)) / N; /* unordered, uneven */
+					      : 180.0 * (a * 7 % N + fixture_random(&seed)) / N; /* unordered, unequal steps */
 		assert_int_equal(parallel_weights(&s, weight, NULL), 0);
 		for (int a = 0; a < N; a++)
 			sum += weight[a];
@@ -161,7 +162,7 @@ static void weights_of_views(void **state)
 	assert_near(w[1], 15 * degree, 1e-12);
 	assert_near(w[2], 15 * degree, 1e-12);
 	assert_near(w[3], 10 * degree, 1e-12);
-	angle[3] = 270; /* is 90: gaps of 10, 20, 60, 90 */
+	angle[3] = 270; /* same direction as 90: gaps of 10, 20, 60, 90 */
 	assert_int_equal(parallel_weights(&s, w, NULL), 0);
 	assert_near(w[0], 50 * degree, 1e-12);
 	assert_near(w[2], 40 * degree, 1e-12);
@@ -179,8 +180,8 @@ static void weights_of_views(void **state)
 	assert_near(w[2], 45 * degree, 1e-12);
 }
 
-/* An image is larger than the circle that rays reach: what is beyond them is air, also in the corners, by both routes, with the
- * axis beside the middle, in stacks and under a memory limit. */
+/* The image is larger than the circle of measured rays: outside, corners included, the result is air, with both filter routes,
+ * with the axis not in the middle, in stacks and under a memory limit. */
 static void corners_are_air(void **state)
 {
 	enum { N = 60 };
@@ -223,7 +224,7 @@ static void corners_are_air(void **state)
 	}
 }
 
-/* Backprojection of 1 is pi wherever rays go: each view counts once, and the last row and column are there. */
+/* Backprojection of 1 is pi in every pixel that rays cross: each view is used once, and the last row and column are included. */
 static void backprojection_of_one(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
@@ -244,8 +245,8 @@ static void backprojection_of_one(void **state)
 	device_close(dev);
 }
 
-/* Centre of mass of a small disc, in each quadrant: no shift by a part of a pixel. */
-static void points_stay_where_they_are(void **state)
+/* Centre of mass of a small disc, in each quadrant: no shift by a fraction of a pixel. */
+static void discs_are_not_shifted(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 
@@ -281,8 +282,8 @@ static void points_stay_where_they_are(void **state)
 	device_close(dev);
 }
 
-/* Filtered backprojection is linear: what is negative stays so. */
-static void negative_stays(void **state)
+/* Filtered backprojection is linear: negative values are kept. */
+static void negative_values_are_kept(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(40, 20, 1);
@@ -331,7 +332,7 @@ static void field_of_view(void **state)
 	device_close(dev);
 }
 
-/* Slices are problems of their own: alone, in parts, all at once. */
+/* A slice has the same result alone, in parts of the stack, and with all slices at once. */
 static void stacks_in_parts(void **state)
 {
 	enum { N = 30, SLICES = 7 };
@@ -442,7 +443,7 @@ static void refusals(void **state)
 	assert_null(scan);
 }
 
-/* Data that are no numbers are named. */
+/* Data that are not finite are refused with their position. */
 static void bad_data(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -477,8 +478,8 @@ int main(void)
 		cmocka_unit_test(weights_of_views),
 		cmocka_unit_test(corners_are_air),
 		cmocka_unit_test(backprojection_of_one),
-		cmocka_unit_test(points_stay_where_they_are),
-		cmocka_unit_test(negative_stays),
+		cmocka_unit_test(discs_are_not_shifted),
+		cmocka_unit_test(negative_values_are_kept),
 		cmocka_unit_test(field_of_view),
 		cmocka_unit_test(stacks_in_parts),
 		cmocka_unit_test(refusals),

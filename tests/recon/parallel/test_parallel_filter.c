@@ -14,7 +14,7 @@
 
 #define PI 3.14159265358979323846
 
-/* Both routes have the same kernel in float; sums of some hundred terms. */
+/* Both routes use the same kernel in float; sums of some hundred terms. */
 #define ROUTE_TOL 1e-5
 
 /* Kernels are exact transforms of |f| times a window, and their sum is 0: no bias at frequency 0. */
@@ -49,12 +49,12 @@ static void kernels_and_windows(void **state)
 			if (i == 1)
 				assert_near(h[j], 2 / (PI * PI * pitch * (1 - 4.0 * j * j)), 1e-6 * h[0]);
 		}
-		assert_near(ramp_tail(r, 0), h[0] / 2, 1e-6 * h[0]); /* from 1 on as much below 0 as half the middle is above */
+		assert_near(ramp_tail(r, 0), h[0] / 2, 1e-6 * h[0]); /* the sum from 1 on is minus half the middle value */
 		ramp_free(r);
 	}
 }
 
-/* One bin, one view: the image is the kernel. Transforms that were not padded would wrap around. */
+/* One bin, one view: the image is the kernel. Transforms without padding would wrap around. */
 static void filter_does_not_wrap(void **state)
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);

@@ -19,7 +19,7 @@ static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSE
 static const struct parallel_shape ellipses[] = {{.c = {3, -2}, .r = {9, 6}, .turn = 30, .mu = 0.02},
 						 {.c = {-5, 4}, .r = {3, 4}, .turn = -70, .mu = 0.03}};
 
-/* A picture that pixels can show, and its line integrals by the same rays: an answer exists. */
+/* Compute the line integrals of a picture of pixels along the same rays, so that an exact solution exists. */
 static float *consistent(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev, float lo, float hi,
 			 float **ret_lines)
 {
@@ -30,7 +30,7 @@ static float *consistent(const struct parallel_protocol *p, const struct paralle
 	return truth;
 }
 
-/* The matrix of one slice, rays by pixels, from pictures of one pixel each. */
+/* Compute the matrix of one slice, rays by pixels, from pictures with a single pixel. */
 static double *dense(const struct parallel_protocol *p, const struct parallel_scan *s, struct device *dev)
 {
 	size_t n = (size_t)p->matrix * (size_t)p->matrix, rays = (size_t)s->n_angles * (size_t)s->n_radial;
@@ -51,7 +51,7 @@ static double *dense(const struct parallel_protocol *p, const struct parallel_sc
 	return a;
 }
 
-/* Kaczmarz' method, one ray. */
+/* Update x by one ray with Kaczmarz' method. */
 static void kaczmarz(const double *a, size_t n, size_t ray, double relaxation, double y, double *x)
 {
 	double along = 0, norm = 0;
@@ -64,8 +64,8 @@ static void kaczmarz(const double *a, size_t n, size_t ray, double relaxation, d
 		x[i] += relaxation * (y - along) / norm * a[ray * n + i];
 }
 
-/* Views as they come; in each the bins 0, s, 2 s ..., 1, s + 1 ...: kernels/device.h. The data have no solution, so the order
- * shows. */
+/* Order of rays: views in sequence, in each view bins 0, s, 2 s ..., 1, s + 1 ... (kernels/device.h). The data are inconsistent,
+ * so the result depends on the order. */
 static void order_of_rays(void **state)
 {
 	enum { N = 14, ANGLES = 9 };
@@ -121,7 +121,7 @@ static void order_of_rays(void **state)
 		}
 }
 
-/* A'A x = A'y by elimination; n unknowns. */
+/* Solve A'A x = A'y by elimination; n unknowns. */
 static void solve(const double *a, size_t rays, size_t n, const float *y, double *ret_x)
 {
 	double *m = calloc(n * (n + 1), sizeof(*m));
@@ -152,7 +152,7 @@ static void solve(const double *a, size_t rays, size_t n, const float *y, double
 	free(m);
 }
 
-/* More rays than pixels, and an answer with negative values in it: ART and SART find it. */
+/* ART and SART converge to the solution of a system with more rays than pixels and negative values. */
 static void small_system(void **state)
 {
 	enum { N = 7 };
@@ -186,7 +186,7 @@ static void small_system(void **state)
 	device_close(dev);
 }
 
-/* Consistent data: every sweep lowers the residual, and what is reported is that of the image. */
+/* Consistent data: every sweep decreases the residual, and the reported residual is that of the image. */
 static void residual_falls(void **state)
 {
 	enum { N = 31, SLICES = 3 };
@@ -230,7 +230,7 @@ static void residual_falls(void **state)
 			}
 }
 
-/* Two projections: sums of rows and columns are met, whatever the image. */
+/* Two projections: the sums of rows and columns of the image equal the data. */
 static void two_projections(void **state)
 {
 	enum { N = 40 };
@@ -260,7 +260,7 @@ static void two_projections(void **state)
 	device_close(dev);
 }
 
-/* Nothing is cut off at 0 unless that is wanted; then nothing is below. */
+/* Negative values are kept, except with non_negative; then no value is below 0. */
 static void negative_values(void **state)
 {
 	enum { N = 24 };
@@ -294,7 +294,8 @@ static void negative_values(void **state)
 		free(minus);
 		minus = parallel_image(&p, &s, dev, lines, NULL);
 		for (size_t i = 0; i < n; i++)
-			assert_true(algorithm == ALGORITHM_SART ? minus[i] == 0 : minus[i] >= 0); /* ART: cut once a sweep */
+			assert_true(algorithm == ALGORITHM_SART ? minus[i] == 0
+								: minus[i] >= 0); /* ART: set to 0 once per sweep */
 		free(lines);
 		free(plus);
 		free(minus);
@@ -303,7 +304,7 @@ static void negative_values(void **state)
 	device_close(dev);
 }
 
-/* A disc has its value in all algorithms, whatever the unit of the data. */
+/* The value of a disc is correct in all algorithms and for any unit of the data. */
 static void values(void **state)
 {
 	static const struct {
@@ -347,7 +348,7 @@ static void values(void **state)
 	device_close(dev);
 }
 
-/* After every iteration of MLEM the model adds up to what the data do, slice by slice; a slice without any is 0. */
+/* After every iteration of MLEM the sums of model and data are equal in each slice; a slice without data is 0. */
 static void mlem_keeps_sums(void **state)
 {
 	enum { N = 24, SLICES = 3 };
@@ -467,7 +468,7 @@ static void progress_and_cancel(void **state)
 	}
 	free(lines);
 	free(image);
-	assert_int_equal(device_poison_check(dev, NULL), 0); /* nothing is left behind */
+	assert_int_equal(device_poison_check(dev, NULL), 0); /* all memory was freed */
 	device_close(dev);
 }
 

@@ -16,11 +16,11 @@
 static const enum projection_model models[] = {PROJECTION_EXACT, PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_SAMPLED};
 #define N_MODELS (sizeof(models) / sizeof(models[0]))
 
-/* Radon transforms of what pixels can show exactly: a rectangle of whole pixels. Ray lengths are exact; interpolation blurs by a
- * pixel, which is seen at the edges alone: there a chord through a corner is off by up to a pixel's diagonal or two. */
+/* Radon transform of a rectangle of whole pixels. Models with ray lengths are exact. Interpolation blurs by one pixel, which
+ * affects only edges: the chord through a corner has an error of up to one or two pixel diagonals. */
 static void radon_of_a_rectangle(void **state)
 {
-	/* per model: of the value, in mm */
+	/* tolerance of a chord for each model, mm */
 	static const double inside[N_MODELS] = {2e-4, 2e-4, 1.6, 1.6};
 	enum { N = 37 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -31,7 +31,7 @@ static void radon_of_a_rectangle(void **state)
 	float *chords;
 
 	(void)state;
-	s.first_angle = 3.1; /* none along the edges */
+	s.first_angle = 3.1; /* no ray along an edge */
 	chords = parallel_lines(&s, &shape, 1, 0);
 	for (size_t m = 0; m < N_MODELS; m++) {
 		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
@@ -56,13 +56,13 @@ static void radon_of_a_rectangle(void **state)
 	device_close(dev);
 }
 
-/* Ellipses drawn with the mean of each pixel, against chords: what is left is the pixels' size. Most at grazing rays, where a
- * chord of sqrt(8 r d) goes up within a fraction d of a pixel. */
+/* Ellipses, each pixel with its mean, compared with chords: the difference is caused by the size of pixels. It is largest for
+ * rays near the edge, where the chord sqrt(8 r d) increases within a fraction d of a pixel. */
 static void radon_of_ellipses(void **state)
 {
 	static const struct parallel_shape ellipses[] = {{.c = {5, -8}, .r = {25, 14}, .turn = 30, .mu = 0.02},
 							 {.c = {-9, 6}, .r = {8, 11}, .turn = -70, .mu = 0.03}};
-	static const double rms[N_MODELS] = {0.02, 0.02, 0.02, 0.02}; /* of the mean square chord */
+	static const double rms[N_MODELS] = {0.02, 0.02, 0.02, 0.02}; /* relative to the root mean square chord */
 	enum { N = 80 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(N, 30, 2);
@@ -93,7 +93,7 @@ static void radon_of_ellipses(void **state)
 	device_close(dev);
 }
 
-/* Gaussian: its line integrals are known, and linear interpolation adds no more than h^2 / 8 f'' in each direction. */
+/* Gaussian: its line integrals are known, and the error of linear interpolation is at most h^2 / 8 f'' in each direction. */
 static void radon_of_a_gaussian(void **state)
 {
 	enum { N = 61 };
@@ -132,9 +132,9 @@ static void radon_of_a_gaussian(void **state)
 	device_close(dev);
 }
 
-/* Every pixel, the outermost corners and columns too, is seen from every side with all of its mass and at its place: no ray is
- * missing, no column dropped, none counts twice, nothing is rounded towards the middle. */
-static void every_pixel_is_seen(void **state)
+/* The projection of every pixel, including corners and outermost columns, has the right sum and centre in every direction: no ray
+ * or column is missing or used twice, and positions are not rounded towards the middle. */
+static void every_pixel_is_projected(void **state)
 {
 	enum { N = 7 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
@@ -144,7 +144,7 @@ static void every_pixel_is_seen(void **state)
 	(void)state;
 	assert_non_null(pixels);
 	for (int i = 0; i < N * N; i++)
-		pixels[(i * N * N) + i] = 1; /* slice i: pixel i alone */
+		pixels[(i * N * N) + i] = 1; /* slice i: only pixel i */
 	for (size_t m = 0; m < N_MODELS; m++) {
 		struct parallel_protocol p = parallel_protocol_of(ALGORITHM_BP, N);
 		float *lines;
@@ -164,7 +164,7 @@ static void every_pixel_is_seen(void **state)
 				}
 				if (models[m] == PROJECTION_JOSEPH &&
 				    (i % N == 0 || i / N == 0 || i % N == N - 1 || i / N == N - 1))
-					continue; /* goes on beyond the edge: kernels/paths.h */
+					continue; /* the interpolation continues beyond the edge: kernels/paths.h */
 				assert_near(sum, 1, 0.02);
 				assert_near(first / sum, x * cos(theta) + y * sin(theta), 0.02);
 			}
@@ -180,7 +180,7 @@ int main(void)
 		cmocka_unit_test(radon_of_a_rectangle),
 		cmocka_unit_test(radon_of_ellipses),
 		cmocka_unit_test(radon_of_a_gaussian),
-		cmocka_unit_test(every_pixel_is_seen),
+		cmocka_unit_test(every_pixel_is_projected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 #define PET_MATRIX 32
 #define PET_SLICES (2 * PET_RINGS - 1)
 
-/* Angles of 4.5 degrees: 0, 45 and 90 are among them. Span 3, ring differences up to 4: 25 planes. */
+/* Steps of 4.5 degrees, including 0, 45 and 90 degrees. Span 3, ring differences up to 4: 25 planes. */
 static inline struct michelogram pet_scanner_small(bool arc_corrected)
 {
 	struct michelogram m = {
@@ -41,7 +41,7 @@ static const struct pet_protocol pet_protocol_small = {
 	.filter_cut = 1,
 };
 
-/* Line integrals along the rays of the michelogram, in its order. */
+/* Compute line integrals along the rays of the michelogram, in its order. */
 static inline float *pet_lines(const struct michelogram *m, const struct shape *shapes, size_t n)
 {
 	struct phantom phantom = {"", n, (struct shape *)(uintptr_t)shapes};
@@ -101,7 +101,7 @@ static inline float *pet_image(const struct pet_protocol *p, const struct michel
 	return pet_image_cached(p, m, dev, NULL, y, factors, background, ret_report);
 }
 
-/* Mean over the voxels whose middle is within `radius` of the axis, in the slices first <= k < end. */
+/* Return the mean over the voxels whose centre is within `radius` of the axis, in the slices first <= k < end. */
 static inline double pet_mean(const struct pet_plan *plan, const float *x, double radius, int first, int end)
 {
 	const struct grid *g = &plan->grid;
@@ -122,7 +122,7 @@ static inline double pet_mean(const struct pet_plan *plan, const float *x, doubl
 	return sum / (double)n;
 }
 
-/* Centre of mass of what is above half of the maximum, mm. */
+/* Compute the centre of mass of the voxels above half of the maximum, mm. */
 static inline void pet_centre(const struct pet_plan *plan, const float *x, double ret_centre[3])
 {
 	const struct grid *g = &plan->grid;

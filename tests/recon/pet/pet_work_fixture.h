@@ -15,7 +15,7 @@
 
 #define PLANES 25
 
-/* What every test here works with: data, factors and background. */
+/* The objects that every test uses: session, device, data, factors and background. */
 struct work {
 	struct michelogram m;
 	struct pet_protocol p;

@@ -20,15 +20,15 @@
 #include "tests/recon/dbt_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
 
-/* Some hundred float32 terms in another order, ends of steps rounded to 2^-24 of some hundred mm: 1e-5 of the largest value is
- * what is asked for. */
+/* Some hundred float32 terms in another order, ends of steps rounded to 2^-24 of some hundred mm: the tolerance is 1e-5 of the
+ * largest value. */
 #define DEVICE_TOL 1e-5
 #define ADJOINT_TOL 1e-5
-#define IMAGE_TOL 1e-4 /* after 40 iterations, which amplify what differs */
+#define IMAGE_TOL 1e-4 /* after 40 iterations, which amplify differences */
 
 #define RINGS 9
 #define RADIAL 37
-#define ANGLES 12 /* 0, 45 and 90 degrees among them */
+#define ANGLES 12 /* including 0, 45 and 90 degrees */
 
 struct setup {
 	const char *name;
@@ -42,8 +42,8 @@ static const struct setup setups[] = {
 	{"every ring pair", 1, 37, 17, 3, 55, 3},
 	{"slices of another height", 2, 33, 15, 3.4, 60, 3.7},
 	{"thin slices", 2, 24, 51, 1, 60, 5},
-	{"a short volume that rays leave", 3, 40, 7, 3, 60, 3},
-	{"more slices than a warp holds", 2, 20, 131, 0.39, 58, 6},
+	{"a volume shorter than the rays", 3, 40, 7, 3, 60, 3},
+	{"more slices than lanes of a warp", 2, 20, 131, 0.39, 58, 6},
 	{"a volume smaller than the field of view", 2, 11, 17, 3, 60, 3},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
@@ -95,7 +95,7 @@ static struct scan *scan_of(const struct setup *s)
 	return scan;
 }
 
-/* y += A x and x += A'y onto random numbers. */
+/* Compute y += A x and x += A'y; the initial values are random. */
 static void both_ways(struct device *dev, const struct scan *scan, const struct grid *g, enum projection_model model,
 		      bool deterministic, float **ret_y, float **ret_x)
 {
@@ -193,8 +193,8 @@ static void adjoint_gap(void **state)
 	device_close(dev);
 }
 
-/* Lines through a volume of ones, grid larger than the field of view and no ray out of it along z: 2 sqrt(fov^2 - r^2) and its
- * slant; nothing where there is no ray. */
+/* Line integrals of a volume of ones, with a grid that contains all rays: 2 sqrt(fov^2 - r^2) times the slant of the ray; 0 for
+ * bins without a ray. */
 static void chords(void **state)
 {
 	const struct setup setup = {"", 2, 48, 17, 3, 58, 2.6};
@@ -258,7 +258,7 @@ static void repeatable(void **state)
 	device_close(dev);
 }
 
-/* What an op makes of the same random volume on either device. */
+/* The operations applied to the same random volume on both devices. */
 enum volume_op { BLUR, PRIOR, BINS };
 
 static float *volume_op(struct device *dev, enum volume_op op, const struct grid *g)
@@ -336,7 +336,8 @@ static float *reconstructed(struct device *dev, const struct pet_protocol *p, co
 	return volume;
 }
 
-/* Smooth data (a ball off the centre), random factors: 40 iterations of MLEM, OSEM, FBP, with and without a resolution model. */
+/* Smooth data (a ball beside the centre), random factors: 40 iterations of MLEM, OSEM, FBP, with and without a resolution model.
+ */
 static void images_agree(void **state)
 {
 	const struct pet_protocol base = {.algorithm = ALGORITHM_MLEM,
@@ -385,7 +386,7 @@ static void images_agree(void **state)
 	device_close(cuda);
 }
 
-/* Level planes at unequal distances to slices that hold several, one or none of them. */
+/* Horizontal planes at unequal distances, backprojected into slices that contain several, one or none of them. */
 static void interpolated_agrees(void **state)
 {
 	struct scan_plane planes[] = {{-7, 0}, {-5.5, 0}, {-1, 0}, {0.5, 0}, {5.9, 0}, {40, 0}};

@@ -47,7 +47,7 @@ static void counts(void **state)
 	assert_int_equal(michelogram_size(&m), (size_t)553 * 280 * 329); /* 50.94 M */
 	free(m.segments);
 
-	m = make(&mmr, 344, 252, 11, 60); /* as Delso et al. 2011 and NiftyPET have them: 837 planes */
+	m = make(&mmr, 344, 252, 11, 60); /* Delso et al. 2011 and NiftyPET: 837 planes */
 	assert_int_equal(m.n_segments, 11);
 	for (int i = 0; i < 11; i++)
 		assert_int_equal(m.segments[i].n_planes, span_11[(i + 1) / 2]);
@@ -60,19 +60,19 @@ static void counts(void **state)
 	m = make(&mmr, 344, 252, 1, 63);
 	assert_int_equal(michelogram_planes(&m), 4096); /* every ring pair */
 	free(m.segments);
-	/* What does not fill a segment is left out: 23 here. */
+	/* Ring differences that do not fill a segment are omitted: 23 in this case. */
 	m = make(&ste, 329, 280, 3, 23);
 	assert_int_equal(m.segments[m.n_segments - 1].first, -22);
 	free(m.segments);
 }
 
-/* Plane u of the scan that is plane `number` of the michelogram. */
+/* Return the plane of the scan that is plane `wanted` of the michelogram. */
 static struct scan_plane plane_of(const struct scan *scan, const int *number, int wanted)
 {
 	for (int u = 0; u < scan->n_u; u++)
 		if (number[u] == wanted)
 			return scan->planes[u];
-	fail_msg("plane %d is not there", wanted);
+	fail_msg("the scan has no plane %d of the michelogram", wanted);
 	return scan->planes[0];
 }
 
@@ -98,14 +98,15 @@ static void planes(void **state)
 	check_plane(scan, number, 1, -71.94, 0); /* rings 0 and 1 */
 	check_plane(scan, number, 23, 0, 0);
 	check_plane(scan, number, 46, 75.21, 0);
-	/* Segment (2, 3) from 47 on: ring 2 with 0 at sum 2, ring 3 with 0 at sum 3; then the negative one with rings changed. */
+	/* Segment (2, 3) from 47 on: ring 2 with 0 at sum 2, ring 3 with 0 at sum 3; then the negative segment with the rings
+	 * exchanged. */
 	check_plane(scan, number, 47, -68.67, 6.54);
 	check_plane(scan, number, 48, -65.4, 9.81);
 	check_plane(scan, number, 49, -62.13, 6.54);
 	check_plane(scan, number, 89, 68.67, 6.54);
 	check_plane(scan, number, 90, -68.67, -6.54);
 	check_plane(scan, number, 91, -65.4, -9.81);
-	/* The last: rings 0 and 22, 0 and 23, 1 and 23. */
+	/* The last planes: rings 0 and 22, 0 and 23, 1 and 23. */
 	check_plane(scan, number, 550, -3.27, -71.94);
 	check_plane(scan, number, 551, 0, -75.21);
 	check_plane(scan, number, 552, 3.27, -71.94);
@@ -116,7 +117,7 @@ static void planes(void **state)
 	m = make(&mmr, 344, 252, 11, 60);
 	assert_int_equal(scan_create_michelogram(&m, 290, NULL, &scan, &number, NULL), 0);
 	check_plane(scan, number, 0, -127.96875, 0); /* -31.5 * 4.0625 */
-	/* Segment 6 .. 16: sums 6 .. 120, mean difference 11 whatever the parity. */
+	/* Segment 6 .. 16: sums 6 .. 120, mean difference 11 for either parity. */
 	check_plane(scan, number, 127, -31.5 * 4.0625 + 6 * 2.03125, 11 * 2.03125);
 	check_plane(scan, number, 128, -31.5 * 4.0625 + 7 * 2.03125, 11 * 2.03125);
 	check_plane(scan, number, 127 + 115, -31.5 * 4.0625 + 6 * 2.03125, -11 * 2.03125);
@@ -125,7 +126,7 @@ static void planes(void **state)
 	free(m.segments);
 }
 
-/* Every plane once; equal rises side by side, z ascending. */
+/* Every plane once; planes of equal rise are consecutive, z ascending. */
 static void order_of_planes(const struct michelogram *m)
 {
 	size_t n = michelogram_planes(m);
@@ -190,7 +191,7 @@ static void ring_pairs(void **state)
 			assert_near(p.z - p.rise, d > 0 ? z_low : z_high, 1e-10);
 		}
 	assert_int_equal(at, 576);
-	/* And so the ray itself: bin 4 is the middle, phi = 0, along y; the field of view ends 0.1 mm inside the ring. */
+	/* Check the ray: bin 4 is the middle, phi = 0, along y; the field of view ends 0.1 mm inside the ring. */
 	for (int u = 0; u < scan->n_u; u++) {
 		assert_true(scan_ray(scan, &scan->views[0], u, 4, a, b));
 		assert_near(a[1], -451.4, 1e-9);
@@ -214,7 +215,7 @@ static void angles_and_radii(void **state)
 
 	(void)state;
 	assert_int_equal(scan_create_michelogram(&m, 350, order, &scan, &number, NULL), 0);
-	/* 135, 0, 90, 45 degrees; exact where the axes are. */
+	/* 135, 0, 90, 45 degrees; exact along the axes. */
 	assert_near(scan->views[0].turn[0], -sqrt(0.5), 1e-15);
 	assert_near(scan->views[0].turn[1], sqrt(0.5), 1e-15);
 	assert_true(scan->views[1].turn[0] == 1 && scan->views[1].turn[1] == 0);
@@ -232,14 +233,14 @@ static void angles_and_radii(void **state)
 	assert_non_null(strstr(err.msg, "angle 4 of 4"));
 	assert_null(none);
 	assert_null(no_number);
-	/* A tilt; angles that go around. */
+	/* An angle offset; angles beyond 180 degrees. */
 	m.angle_offset = -90;
 	assert_int_equal(scan_create_michelogram(&m, 350, NULL, &scan, &number, NULL), 0);
 	assert_true(scan->views[0].turn[0] == 0 && scan->views[0].turn[1] == -1);
 	assert_true(scan->views[2].turn[0] == 1 && scan->views[2].turn[1] == 0);
 	scan_free(scan);
 	free(number);
-	/* Without arc correction: a bin to a detector pair, R sin(); an even number of bins has its middle at n / 2. */
+	/* Without arc correction: one bin per detector pair, at R sin(); the middle of an even number of bins is bin n / 2. */
 	m.arc_corrected = false;
 	m.n_radial = 560;
 	assert_near(michelogram_radius(&m, 280), 0, 0);
@@ -263,7 +264,7 @@ static void refuse(const struct michelogram *m, double fov, const char *words)
 	assert_null(scan);
 	assert_null(number);
 	if (!strstr(err.msg, words))
-		print_error("'%s' does not say '%s'\n", err.msg, words);
+		print_error("'%s' does not contain '%s'\n", err.msg, words);
 	assert_non_null(strstr(err.msg, words));
 }
 
@@ -305,7 +306,7 @@ static void refusals(void **state)
 	m = good;
 	refuse(&m, 0, "field of view of 0 mm");
 	refuse(&m, NAN, "field of view of nan mm");
-	refuse(&m, 451.5, "field of view of 451.5 mm radius, but rings of 451.5 mm");
+	refuse(&m, 451.5, "field of view of 451.5 mm radius; the rays end at a radius of 451.5 mm");
 	memcpy(some, good.segments, sizeof(some));
 	m.segments = some;
 	m.n_segments = 3;
@@ -321,7 +322,7 @@ static void refusals(void **state)
 	assert_non_null(strstr(err.msg, "span 4"));
 	assert_int_equal(michelogram_segments(24, -1, 23, &list, &n, &err), -EINVAL);
 	assert_int_equal(michelogram_segments(24, 3, 24, &list, &n, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "ring difference 24; 24 rings have 0 to 23"));
+	assert_non_null(strstr(err.msg, "largest ring difference 24; allowed with 24 rings: 0 to 23"));
 	assert_int_equal(michelogram_segments(24, 11, 4, &list, &n, &err), -EINVAL);
 	assert_int_equal(michelogram_segments(0, 1, 0, &list, &n, &err), -EINVAL);
 	assert_int_equal(michelogram_segments(1000, 1, 999, &list, &n, &err), -EINVAL);

@@ -14,11 +14,11 @@
 #include "tests/recon/pet/pet_fixture.h"
 
 #define SUM_TOL 1e-5	    /* float32 sums of some thousand terms */
-#define LIKELIHOOD_TOL 1e-6 /* of a sum of float32 projections */
+#define LIKELIHOOD_TOL 1e-6 /* relative; a sum of float32 projections */
 
 static const struct shape cylinder[] = {{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 200}, 2.0}};
 
-/* No mirror and no rotation brings it back to itself. */
+/* A phantom that differs from each of its mirror images and rotations. */
 static const struct shape lopsided[] = {
 	{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {65, 65, 200}, 1},
 	{SHAPE_ELLIPSOID, ROLE_LESION, {30, -15, 6}, {14, 14, 10}, 20},
@@ -26,7 +26,7 @@ static const struct shape lopsided[] = {
 };
 static const size_t n_lopsided = sizeof(lopsided) / sizeof(lopsided[0]);
 
-/* A x of an image that lies x fastest, in the order of the michelogram, with the reference operator. */
+/* Compute A x with the reference operator; the image is x fastest, the result in the order of the michelogram. */
 static float *model(const struct michelogram *m, const struct pet_plan *plan, const float *x)
 {
 	struct grid grid = plan->grid;
@@ -77,7 +77,7 @@ static double likelihood(const float *y, const float *p, size_t n, double *ret_s
 	return likely;
 }
 
-/* An image, and data that it explains to the last digit. */
+/* An image and its exact projections. */
 static float *consistent(const struct michelogram *m, struct device *dev, float **ret_y)
 {
 	struct pet_plan plan = pet_plan_of(&pet_protocol_small, m, false, false, dev);
@@ -88,8 +88,8 @@ static float *consistent(const struct michelogram *m, struct device *dev, float 
 	return x;
 }
 
-/* After every iteration: as many counts in the model as in the data, and a likelihood that does not fall;
- * on memory full of NaN. */
+/* After every iteration the sum of the model equals the sum of the data, and the likelihood does not decrease. New memory
+ * contains NaN. */
 static void mlem_identities(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);
@@ -163,8 +163,8 @@ static void algorithms_on_a_cylinder(void **state)
 		}
 }
 
-/* Right, down, into the gantry: in x, y and z, with every algorithm. */
-static void not_mirrored(void **state)
+/* x to the right, y down, z into the gantry: positions are correct with every algorithm. */
+static void positions_of_a_hot_ball(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);
 	float *y = pet_lines(&m, lopsided, n_lopsided);
@@ -192,7 +192,7 @@ static void not_mirrored(void **state)
 	free(m.segments);
 }
 
-/* Known m and b, data that an image explains: MLEM with them finds it as MLEM of the corrected data does; FBP gives the same. */
+/* Known m and b, consistent data: MLEM with m and b results in the same image as MLEM of corrected data; so does FBP. */
 static void factors_and_background(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);
@@ -223,7 +223,7 @@ static void factors_and_background(void **state)
 		pet_centre(&plan, modelled, centre);
 		for (int c = 0; c < 3; c++)
 			assert_near(centre[c], lopsided[1].c[c], 0.3 * plan.grid.h[c]);
-		/* factors of another unit: an image of another unit */
+		/* factors in a different unit: the image is in a different unit */
 		for (size_t i = 0; i < n; i++)
 			factors[i] *= 0.125f;
 		scaled = pet_image(&p, &m, dev, y, factors, background, NULL);
@@ -246,8 +246,8 @@ static void factors_and_background(void **state)
 	free(m.segments);
 }
 
-/* Bins with m = 0 do not count, whatever they hold. */
-static void bins_that_do_not_count(void **state)
+/* Bins with m = 0 are ignored for any value of y. */
+static void ignored_bins(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
@@ -281,7 +281,7 @@ static void bins_that_do_not_count(void **state)
 	free(m.segments);
 }
 
-/* Counts in units a trillion times larger or smaller give the same image in that unit, to the bit. */
+/* Counts in units 2^40 times larger or smaller result in the same image in that unit. */
 static void any_unit(void **state)
 {
 	struct michelogram m = pet_scanner_small(true);
@@ -303,7 +303,7 @@ static void any_unit(void **state)
 		scaled = pet_image(&p, &m, dev, other, NULL, NULL, NULL);
 		for (size_t i = 0; i < pet_voxels(&plan); i++)
 			scaled[i] = (float)(scaled[i] / unit);
-		/* the least value of a voxel is absolute */
+		/* the least value of a voxel does not scale */
 		assert_true(fixture_difference(scaled, x, pet_voxels(&plan)) < 1e-6);
 		free(scaled);
 	}
@@ -314,8 +314,8 @@ static void any_unit(void **state)
 	free(m.segments);
 }
 
-/* Subsets: as far in one pass as MLEM in as many as there are subsets, to the same image. BSREM without a penalty: the same
- * again, with steps that fall, too. */
+/* One pass over subsets reaches the same image as one iteration of MLEM per subset. BSREM without a penalty does too, also with
+ * decreasing steps. */
 static void subsets(void **state)
 {
 	static const struct {
@@ -357,7 +357,7 @@ static void subsets(void **state)
 	free(m.segments);
 }
 
-/* Roughness: mean squared difference of neighbours along x. */
+/* Return the roughness: mean squared difference of neighbours along x. */
 static double roughness(const float *x, size_t n)
 {
 	double sum = 0;
@@ -367,7 +367,8 @@ static double roughness(const float *x, size_t n)
 	return sum / (double)n;
 }
 
-/* With a penalty: one maximum, whatever the subsets, from few counts; the more weight the smoother, and the counts stay. */
+/* With a penalty and few counts: the same maximum for any number of subsets; a larger weight is smoother; the sum is unchanged.
+ */
 static void penalty(void **state)
 {
 	static const double weights[] = {0, 0.03, 0.1};
@@ -419,9 +420,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mlem_identities),
 		cmocka_unit_test(algorithms_on_a_cylinder),
-		cmocka_unit_test(not_mirrored),
+		cmocka_unit_test(positions_of_a_hot_ball),
 		cmocka_unit_test(factors_and_background),
-		cmocka_unit_test(bins_that_do_not_count),
+		cmocka_unit_test(ignored_bins),
 		cmocka_unit_test(any_unit),
 		cmocka_unit_test(subsets),
 		cmocka_unit_test(penalty),

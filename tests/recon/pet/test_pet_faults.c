@@ -4,14 +4,14 @@
 #include "tests/recon/pet/pet_work_fixture.h"
 #include "tests/skip.h"
 
-/* Every call of a run fails once: the error comes out, memory is given back, and in the end a run passes. */
+/* Let each device call of a run fail once: the error is returned, memory is freed, and finally a run succeeds. */
 static void faults(void **state)
 {
 	static const struct {
 		enum algorithm algorithm;
 		int group_views, subsets;
 		bool keep;
-		int least; /* calls that such a run has at least */
+		int least; /* least number of device calls of such a run */
 	} ways[] = {{ALGORITHM_MLEM, 0, 1, true, 30},
 		    {ALGORITHM_BSREM, 2, 2, false, 60},
 		    {ALGORITHM_OSEM, 2, 2, true, 60},
@@ -23,7 +23,7 @@ static void faults(void **state)
 		int calls = 0, r;
 
 		work_make(&w, FIXTURE_POISON);
-		w.m.n_angles = 4; /* the first of the data, as planes of fewer angles */
+		w.m.n_angles = 4; /* use the beginning of the data as planes with fewer angles */
 		w.p.matrix = 8;
 		w.p.algorithm = ways[k].algorithm;
 		w.p.subsets = ways[k].subsets;

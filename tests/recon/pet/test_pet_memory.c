@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PET with little memory: under every limit the image equals that of the resident run; groups of angles. */
+/* PET with little memory: for every memory limit the image equals that of the resident run; groups of angles. */
 #include <errno.h>
 
 #include "tests/recon/pet/pet_work_fixture.h"
 
-/* A device that counts. */
+/* A device that counts the allocated memory. */
 static struct {
 	const struct device_ops *ops;
 	size_t floats, most; /* of vectors */
@@ -44,14 +44,15 @@ static void metered_free(struct projection *a)
 	meter.ops->projection_free(a);
 }
 
-/* Tables of a size that matters, which no CPU device would tell. */
+/* Return a size of tables large enough to affect the plan; the CPU device's own tables are too small. */
 static size_t metered_bytes(struct device *dev, const struct projection_spec *spec)
 {
 	(void)dev;
 	return (size_t)spec->n_views * 40000;
 }
 
-/* Under every limit down to where it is refused: the image of the resident run, in the memory that was announced. */
+/* For every memory limit down to the first that is refused: the image equals that of the resident run, and the allocated memory
+ * is that of the plan. */
 static void limits(void **state)
 {
 	static const struct {
@@ -104,11 +105,11 @@ static void limits(void **state)
 				assert_int_equal(plan.bytes_total, plan.bytes_volume + plan.bytes_data + plan.bytes_projection);
 				whole = plan.bytes_total;
 				if (limit < all && plan.group_views > 1 && plan.group_views % 3)
-					continue; /* every third plan and the last ones */
+					continue; /* test every third plan, and the last ones */
 				meter.floats = meter.most = meter.host = 0;
 				meter.tables = meter.most_tables = 0;
 				x = image(&w, &found_report);
-				/* the resolution model rounds once more for each group */
+				/* the resolution model adds one rounding per group */
 				assert_true(fixture_difference(x, expected, pet_voxels(&plan)) < (w.p.psf > 0 ? 3e-6 : 1e-6));
 				assert_near(found_report.sum_data, report.sum_data, 1e-6 * report.sum_data);
 				assert_near(found_report.sum_model, report.sum_model, 1e-5 * report.sum_model);
@@ -132,7 +133,7 @@ static void limits(void **state)
 	assert_true(grouped > 8 && anew > 2);
 }
 
-/* Subsets of one angle each cannot be cut further, but streamed they need one sensitivity image on the device instead of all. */
+/* Subsets of one angle cannot be divided, but streaming needs one sensitivity image on the device instead of all of them. */
 static void subsets_of_an_angle(void **state)
 {
 	struct pet_report report;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behaviour of a PET session: planes in any order from several threads, invalid calls, kept sensitivity images, cancelling.
- * Memory and its limit: test_pet_memory.c; failing devices: test_pet_faults.c. */
+/* Behaviour of a PET session: planes in any order from several threads, invalid calls, the cache of sensitivity images,
+ * cancelling. Memory and its limit: test_pet_memory.c; failing devices: test_pet_faults.c. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ struct crowd {
 	atomic_int next, failed;
 };
 
-static void *bring_planes(void *arg)
+static void *put_planes(void *arg)
 {
 	struct crowd *c = arg;
 	int i;
@@ -51,7 +51,7 @@ static void *bring_planes(void *arg)
 	return NULL;
 }
 
-/* The same bits, whatever the order and the threads. */
+/* The result is bitwise equal for any order of planes and any number of threads. */
 static void any_order_from_threads(void **state)
 {
 	struct work w;
@@ -73,7 +73,7 @@ static void any_order_from_threads(void **state)
 			c.order[j] = i;
 		}
 		for (int i = 0; i < 4; i++)
-			assert_int_equal(pthread_create(&thread[i], NULL, bring_planes, &c), 0);
+			assert_int_equal(pthread_create(&thread[i], NULL, put_planes, &c), 0);
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(pthread_join(thread[i], NULL), 0);
 		assert_int_equal(c.failed, 0);
@@ -92,7 +92,7 @@ static void refused(int r, const struct err *err, const char *words)
 {
 	assert_int_equal(r, -EINVAL);
 	if (!strstr(err->msg, words))
-		print_error("'%s' does not say '%s'\n", err->msg, words);
+		print_error("'%s' does not contain '%s'\n", err->msg, words);
 	assert_non_null(strstr(err->msg, words));
 }
 
@@ -128,7 +128,7 @@ static void refusals(void **state)
 	refused(put(&w, PET_DATA, 0, 1, &err), &err, "planes 0 to 0 of 25 after pet_run()");
 	refused(pet_read_slices(w.s, -1, 1, x, &err), &err, "slices -1 to -1 of 11");
 	refused(pet_read_slices(w.s, 10, 2, x, &err), &err, "slices 10 to 11 of 11");
-	for (int k = PET_SLICES - 1; k >= 0; k--) { /* backwards, one by one */
+	for (int k = PET_SLICES - 1; k >= 0; k--) { /* in descending order, one by one */
 		float *whole = result(&w);
 		size_t slice = (size_t)PET_MATRIX * PET_MATRIX;
 
@@ -137,7 +137,7 @@ static void refusals(void **state)
 		free(whole);
 	}
 	free(x);
-	/* a role that was not announced */
+	/* a role that was not announced to pet_open() */
 	w.plan = pet_plan_of(&w.p, &w.m, false, false, w.dev);
 	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, NULL, &s, NULL), 0);
 	refused(pet_put(s, PET_FACTORS, 0, 1, w.data[1], &err), &err, "factors was not announced");
@@ -147,7 +147,7 @@ static void refusals(void **state)
 	work_close(&w);
 }
 
-/* A bin that is no count is named, and the planes can be put again. */
+/* An invalid bin is refused with its position; then pet_put() accepts the same planes with valid data. */
 static void bad_bins(void **state)
 {
 	static const struct {
@@ -170,7 +170,7 @@ static void bad_bins(void **state)
 			char words[160];
 
 			w.data[role][at] = bad[i].value;
-			w.data[role][w.bins - 1] = -1; /* the first one is named */
+			w.data[role][w.bins - 1] = -1; /* the message contains the first one */
 			snprintf(words, sizeof(words),
 				 "sinogram: %s of plane %zu, angle %zu, radial bin %zu: %s; allowed: finite, not negative",
 				 names[role], plane, angle, t, bad[i].text);
@@ -191,7 +191,7 @@ static void bad_bins(void **state)
 	work_close(&w);
 }
 
-static void nothing_there(void **state)
+static void no_counts(void **state)
 {
 	(void)state;
 	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
@@ -214,7 +214,7 @@ static void nothing_there(void **state)
 static void plan_refusals(void **state)
 {
 	static const struct {
-		size_t at; /* of the key in the protocol */
+		size_t at; /* offset of the key in struct pet_protocol */
 		double value;
 		const char *words;
 	} bad[] = {
@@ -261,11 +261,11 @@ static void plan_refusals(void **state)
 	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "filter_cut=0; allowed");
 	w.p.filter_cut = 1;
 	w.p.slice = 2;
-	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "slice=2 mm; fbp has a plane every 3 mm");
+	refused(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, "slice=2 mm; fbp computes a plane every 3 mm");
 	work_close(&w);
 }
 
-/* The seed's scanner with nothing said: 256 x 256 x 47 voxels over 700 mm. */
+/* Defaults for the GE Discovery STE: 256 x 256 x 47 voxels over 700 mm. */
 static void defaults(void **state)
 {
 	struct michelogram m = {
@@ -286,7 +286,7 @@ static void defaults(void **state)
 	assert_near(plan.grid.h[2], 3.27, 1e-9);
 	for (int c = 0; c < 3; c++)
 		assert_near(plan.grid.lo[c], -0.5 * plan.grid.n[c] * plan.grid.h[c], 1e-9);
-	/* x, num and a sensitivity image; data and line integrals */
+	/* x, num, a sensitivity image; data, line integrals */
 	assert_int_equal(plan.bytes_volume, 3 * sizeof(float) * 256 * 256 * 48);
 	assert_int_equal(plan.bytes_data, 2 * sizeof(float) * 553 * 280 * 329);
 	free(m.segments);
@@ -301,7 +301,7 @@ static struct pet_cache *cache_of(struct device *dev, size_t max_bytes)
 	return c;
 }
 
-/* Images of a protocol with `fov_radius`: were those of the sensitivity in the cache? */
+/* Run a protocol with `fov_radius`; return whether its sensitivity images were in the cache. */
 static bool is_cached(struct work *w, double fov_radius)
 {
 	struct pet_report report;
@@ -311,8 +311,8 @@ static bool is_cached(struct work *w, double fov_radius)
 	return report.sensitivity_cached;
 }
 
-/* A session without a cache keeps nothing; caches share nothing; and each is for the device that it was created for. */
-static void caches_are_apart(void **state)
+/* Without a cache no image is stored; caches share no images; a cache is refused with another device. */
+static void caches_are_independent(void **state)
 {
 	struct pet_cache *caches[2];
 	struct err err = {0};
@@ -329,7 +329,7 @@ static void caches_are_apart(void **state)
 		assert_true(is_cached(&w, PET_FOV));
 	}
 	pet_cache_free(caches[0]);
-	assert_true(is_cached(&w, PET_FOV)); /* in the second one still */
+	assert_true(is_cached(&w, PET_FOV)); /* still in the second cache */
 	other.plan = pet_plan_of(&other.p, &other.m, true, true, other.dev);
 	refused(pet_open(&other.p, &other.plan, &other.m, true, true, other.dev, w.cache, &other.s, &err), &err,
 		"sensitivity images are of device");
@@ -337,7 +337,7 @@ static void caches_are_apart(void **state)
 	work_close(&w);
 }
 
-/* Room for the images of two protocols: the third takes the place of the one that was used least recently. */
+/* A cache for the images of two protocols: those of a third one replace the least recently used. */
 static void cache_has_a_limit(void **state)
 {
 	struct pet_plan plan;
@@ -350,14 +350,14 @@ static void cache_has_a_limit(void **state)
 	assert_false(is_cached(&w, 79));
 	assert_false(is_cached(&w, 78));
 	assert_true(is_cached(&w, 79));
-	assert_false(is_cached(&w, 77)); /* 78 goes */
+	assert_false(is_cached(&w, 77)); /* this removes 78 */
 	assert_true(is_cached(&w, 79));
 	assert_false(is_cached(&w, 78));
 	work_close(&w);
 }
 
-/* Made once for the same geometry and factors; the image does not change by it. */
-static void sensitivity_is_kept(void **state)
+/* Sensitivity images are computed once for the same geometry and factors; the result is the same with and without the cache. */
+static void sensitivity_is_cached(void **state)
 {
 	(void)state;
 	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
@@ -377,7 +377,7 @@ static void sensitivity_is_kept(void **state)
 			x[1] = image(&w, &report);
 			assert_true(report.sensitivity_cached);
 			assert_memory_equal(x[0], x[1], pet_voxels(&plan) * sizeof(float));
-			w.data[PET_FACTORS][1234] *= 1.001f; /* one bin */
+			w.data[PET_FACTORS][1234] *= 1.001f; /* change one bin */
 			x[2] = image(&w, &report);
 			assert_false(report.sensitivity_cached);
 			w.p.fov_radius = 79; /* another geometry */
@@ -400,7 +400,7 @@ static bool stop(void *ctx)
 	return --*(int *)ctx < 0;
 }
 
-/* Asked before every step; a session that was cancelled has no result. */
+/* The monitor is called before every step; a cancelled session has no result. */
 static void cancel(void **state)
 {
 	(void)state;
@@ -435,11 +435,11 @@ int main(void)
 		cmocka_unit_test(any_order_from_threads),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(bad_bins),
-		cmocka_unit_test(nothing_there),
+		cmocka_unit_test(no_counts),
 		cmocka_unit_test(plan_refusals),
 		cmocka_unit_test(defaults),
-		cmocka_unit_test(sensitivity_is_kept),
-		cmocka_unit_test(caches_are_apart),
+		cmocka_unit_test(sensitivity_is_cached),
+		cmocka_unit_test(caches_are_independent),
 		cmocka_unit_test(cache_has_a_limit),
 		cmocka_unit_test(cancel),
 	};
