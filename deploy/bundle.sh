@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# One relocatable tar: the program, every shared library it needs but the C library and drivers, DCMTK's dictionary, the configuration,
-# and what tests and measurements need on a machine without packages: unit tests, benchmarks, tests/gpu, DCMTK's storescp and storescu.
-# It runs on x86-64 Linux with a C library not older than this machine's, without any package (tests/gpu: with python3).
+# Create a relocatable tar file with the program, all shared libraries that it needs except the C library and drivers, DCMTK's
+# dictionary, the configuration, and the files for tests and measurements on a machine without packages: unit tests, benchmarks,
+# tests/gpu, DCMTK's storescp and storescu.
+# It runs on x86-64 Linux with a C library at least as new as this machine's and needs no package (tests/gpu: python3).
 #
 # usage: deploy/bundle.sh [--build DIR] [OUT.tar.gz]     default: build/release, tomonode-VERSION.tar.gz
 set -euo pipefail
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     -h | --help)
-        sed -n '3,7s/^# \{0,1\}//p' "$0"
+        sed -n '3,8s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     -*)
@@ -29,7 +30,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 program=$build/tomonode
-[ -x "$program" ] || { echo "bundle: there is no $program; build it first (cmake --build --preset release)" >&2; exit 1; }
+[ -x "$program" ] || { echo "bundle: $program does not exist; build it first (cmake --build --preset release)" >&2; exit 1; }
 version=$("$program" --version | awk 'NR == 1 { print $2 }')
 name=tomonode-$version
 out=$(realpath -m "${out:-$name.tar.gz}")
@@ -51,7 +52,7 @@ cp "$root"/tests/system/test_kill.py "$top/tests/system/"
 cp "$root"/tests/system/tools/{kill_tools,contract_tools,commit_peer,dicom_peer,node_harness}.py "$top/tests/system/tools/"
 licence() { # licence FILE: copy the licence of the distribution's package that contains FILE, if the package is known
     local real package
-    real=$(realpath "$1") # dpkg may list it without /usr, because /lib is a link into /usr
+    real=$(realpath "$1") # dpkg may list the path without /usr, because /lib is a link to /usr/lib
     package=$({ dpkg-query -S "$real" || dpkg-query -S "${real#/usr}"; } 2>/dev/null | sed 's/[:,].*//;q' || true)
     if [ -n "$package" ] && [ -f "/usr/share/doc/$package/copyright" ]; then
         cp -L "/usr/share/doc/$package/copyright" "$top/share/licenses/$package"
@@ -88,7 +89,7 @@ for file in "$top/libexec/tomonode" "$top"/tests/store*; do
     fi
 done
 
-cp "$root"/tests/quality_{run,pet,pet_figures,parallel,parallel_figures}.py "$top/tests/" # `run`, with numpy; `report` is for the tree
+cp "$root"/tests/quality_{run,pet,pet_figures,parallel,parallel_figures}.py "$top/tests/" # for the command `run`, which needs numpy; `report` works only in the source tree
 
 # The launcher makes the folder relocatable. exec keeps the process number, and the node starts its processes from /proc/self/exe, the real
 # program, so the variables must stay set for them.

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare the contents of a PACS (Orthanc) after the demo's exam with the exam that was sent and with the phantom's truth.
 
-check_result.py state LIST.json                         "JOB STATE" of the newest job out of `tomonode list --json`
+check_result.py state LIST.json                         print "JOB STATE" of the newest job in the output of `tomonode list --json`
 check_result.py check --pacs URL --exam DIR --out DIR   fetch, check, write pictures; exit 0 only if all is right
 check_result.py stages --show SHOW.json --send-start S --send-end S
                                                         where the time went, out of `tomonode show --json`
 
-Positions are worked out from the object's own position, orientation and spacing attributes and the truth's patient coordinates,
-not with the program's geometry."""
+Positions are computed from the position, orientation and spacing attributes of the object and from the patient coordinates of the
+truth, independently of the program's geometry."""
 import argparse
 import glob
 import json
@@ -23,7 +23,7 @@ import numpy as np
 import pydicom
 
 BREAST_TOMOSYNTHESIS = "1.2.840.10008.5.1.4.1.1.13.1.3"
-# Tolerance of a bead's centre: that of the project's tests with noise-free exams. With the demo's noise the in-plane tolerance is the same.
+# Tolerance of a bead's centre: the same as in the project's tests with noise-free exams; in-plane it holds with the demo's noise too.
 BEAD_PLANE_MM, BEAD_SLICES = 0.1, 0.5
 BODY_RELATIVE = 0.05  # of mu in the body's interior: the breast's rim and the beads' streaks are in the 60 mm around it
 
@@ -44,9 +44,9 @@ def get(url):
 
 
 def fetch(pacs, out, check):
-    """The only object in the PACS, as a file; None if there are none or several."""
+    """Download the only object in the PACS and return its path; None if there are none or several."""
     ids = json.loads(get(pacs + "/instances"))
-    if not check(len(ids) == 1, f"the PACS holds {len(ids)} object(s), expected 1"):
+    if not check(len(ids) == 1, f"the PACS contains {len(ids)} object(s), expected 1"):
         return None
     path = os.path.join(out, "result.dcm")
     with open(path, "wb") as f:
@@ -55,7 +55,7 @@ def fetch(pacs, out, check):
 
 
 class Volume:
-    """Frames as attenuation in 1/mm, and the transform between (frame, row, column) and patient coordinates."""
+    """The frames as attenuation in 1/mm, and the transform between (frame, row, column) and patient coordinates."""
 
     def __init__(self, ds):
         shared = ds.SharedFunctionalGroupsSequence[0]
@@ -73,14 +73,14 @@ class Volume:
         return np.linalg.solve(self.steps, np.asarray(patient_mm, float) - self.positions[0])
 
     def box(self, at, half_mm):
-        """The part of the volume within half_mm (along z, rows, columns) of the index `at`, and its first index."""
+        """Return the part of the volume within half_mm (along z, rows, columns) of the index `at`, and its first index."""
         size = (self.slice_mm, *self.spacing)
         lo = [max(0, math.floor(a - h / s)) for a, h, s in zip(at, half_mm, size)]
         hi = [min(n, math.ceil(a + h / s) + 1) for a, h, s, n in zip(at, half_mm, size, self.mu.shape)]
         return self.mu[lo[0]:hi[0], lo[1]:hi[1], lo[2]:hi[2]].astype(float), np.array(lo)
 
     def bead(self, at, radius):
-        """The centre (index) of the bright spot near `at`, and its peak above the surrounding tissue."""
+        """Return the centre (index) of the bright spot near `at`, and its peak above the surrounding tissue."""
         part, lo = self.box(at, (3, 3, 3))
         part = part - np.median(part, axis=(1, 2), keepdims=True)
         k, r, c = np.unravel_index(np.argmax(part), part.shape)
@@ -130,27 +130,27 @@ def check_phantom(volume, truth, check):
     off = np.array([o for o, _ in found])
     low = min(c for _, c in found)
     check(len(found) > 0 and off[:, 1:].max() <= BEAD_PLANE_MM and off[:, 0].max() <= BEAD_SLICES * volume.slice_mm and low > 0,
-          f"{len(found)} beads lie where the truth says: off by at most {off[:, 1:].max():.3f} mm in the slice, {off[:, 0].max():.2f} mm across")
+          f"{len(found)} beads are at their true positions: largest error {off[:, 1:].max():.3f} mm in the slice, {off[:, 0].max():.2f} mm across")
     for s in (s for s in truth["shapes"] if s["role"] == "lesion"):
         at, half = volume.index(s["patient_mm"]), np.array(s["half_axes_mm"])
         inner, _ = volume.box(at, (0.5, 0.5 * half[1], 0.5 * half[0]))
         around, _ = volume.box(at, (0.5, 2.5 * half[1], 2.5 * half[0]))
         contrast = np.mean(inner) - np.median(around)
-        check(contrast * s["mu_per_mm"] > 0, f"lesion at row {at[1]:.0f}, column {at[2]:.0f}, slice {at[0] + 1:.0f}: {contrast:+.4f}/mm against its "
+        check(contrast * s["mu_per_mm"] > 0, f"lesion at row {at[1]:.0f}, column {at[2]:.0f}, slice {at[0] + 1:.0f}: {contrast:+.4f}/mm relative to its "
               f"surroundings, true difference {s['mu_per_mm']:+.4f}/mm")
     check_body(volume, truth, check)
 
 
 
 def height(shape, x, y):
-    """Length in mm of the line through (x, y) along z inside a shape; not valid at the breast's rim."""
+    """Return the length in mm of the line through (x, y) along z inside a shape; not valid at the breast's rim."""
     (cx, cy, _), (rx, ry, rz) = shape["center_mm"], shape["half_axes_mm"]
     inside = 1 - ((x - cx) / rx) ** 2 - ((y - cy) / ry) ** 2
     return 2 * rz * (np.sqrt(np.clip(inside, 0, None)) if shape["kind"] == "ellipsoid" else 1.0)
 
 
 def check_body(volume, truth, check):
-    """A limited angle blurs along z but keeps the integral: the mean of mu * height over the middle of the body, 60 % of it each way."""
+    """Check the mean of mu * height over the middle 60 % of the body along both axes: a limited angle blurs along z but keeps integrals."""
     body = next(s for s in truth["shapes"] if s["role"] == "body")
     (cx, cy, _), (rx, ry, rz) = body["center_mm"], body["half_axes_mm"]
     if body["kind"] == "breast":  # half of it: it starts at the chest wall
@@ -167,7 +167,7 @@ def check_body(volume, truth, check):
 
 def check_standard(path, check):
     if not shutil.which("dciodvfy"):
-        print("  --      dciodvfy (dicom3tools) is not installed: not checked")
+        print("  --      dciodvfy (dicom3tools) is not installed; the attributes of the object were not validated")
         return
     for options in ([], ["-profile", "IHEDBT"]):
         done = subprocess.run(["dciodvfy", *options, path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

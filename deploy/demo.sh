@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Demonstrate everything on one machine: send a DBT exam from a simulated modality through tomonode to an Orthanc, and check the result.
+# Demonstrate the program on one machine: send a DBT exam from a simulated modality through tomonode to an Orthanc, and check the result.
 #
 # usage: deploy/demo.sh [--check] [--keep DIR] [--program FILE]
 #   --check         stop everything at the end; exit 0 only if the PACS contains the right object
@@ -9,7 +9,7 @@
 #   --program FILE  use this tomonode instead of building one
 #
 # Nothing outside the work folder and no server of the machine is changed: the demo starts a separate Orthanc on loopback. Ports are
-# the defaults (node 11112, PACS 4242) if they are free, else other free ones.
+# the defaults (node 11112, PACS 4242) if they are free, else other free ports.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -126,7 +126,7 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 if [ -n "$whom" ] || [ "$node_port" != 11112 ] || [ "$pacs_port" != 4242 ]; then
     cat >"$work/tomonode.conf" <<CONF
-# Replaces embedded defaults: ports that are free on this machine, and the user to run as.
+# These keys replace the defaults: ports that are free on this machine, and the user of the node.
 node = { port = $node_port; $whom };
 destinations = ( { name = "pacs"; port = $pacs_port; } );
 CONF
@@ -215,10 +215,10 @@ step "Where the time went"
 /usr/bin/python3 "$root/deploy/check_result.py" stages --show "$work/show.json" --send-start "$send_start" --send-end "$send_end"
 
 if [ "$check_only" = yes ]; then
-    step "All is well: the PACS holds the right object ($(since "$started") s in all)"
+    step "The demonstration succeeded: the PACS contains the expected object ($(since "$started") s in all)"
     exit 0
 fi
-step "Where to look"
+step "What to inspect"
 cat <<TEXT
 pictures        $work/result/*.png
 Orthanc         $rest/app/explorer.html
@@ -227,7 +227,7 @@ spool           $work/spool
 exam, truth     $work/exam, $work/exam/truth.json
 another exam    $program simulate dbt --side R --view MLO -o DIR;  storescu -aec TOMONODE +sd +sp '*.dcm' 127.0.0.1 $node_port DIR
 
-Node and Orthanc go on. Ctrl-C stops them${keep:+ (the folder stays)}.
+Node and Orthanc keep running; Ctrl-C stops them${keep:+ (the folder is kept)}.
 TEXT
 wait -n "$node_pid" "$orthanc_pid" || true
 fail "node or Orthanc ended" "$work/node.log"
