@@ -49,7 +49,7 @@ static int build(struct config_reader *r, const struct config_text *user, struct
 	config_read_text(r, embedded, true);
 	if (user)
 		config_read_text(r, user, false);
-	if (r->n_problems == 0) /* do not also report names as missing that an invalid entry would have defined */
+	if (r->n_problems == 0) /* an invalid entry is not stored: do not report its name as missing, too */
 		config_finish(r);
 	if (r->n_problems > 0) {
 		rc = r->n_problems == 1 ? err_set(err, EINVAL, "%s", r->first)
@@ -78,7 +78,7 @@ static int load(struct config_text *user, const char *path, void (*report)(void 
 	return rc;
 }
 
-/* Report a text that cannot be read as one problem. */
+/* Report as one problem that the text could not be read. */
 static int unreadable(void (*report)(void *ctx, const char *problem), void *ctx, struct err *why, struct err *err)
 {
 	for (char *at = why->msg; *at; at++) /* keep the message on one line, whatever the file name contains */
@@ -146,7 +146,7 @@ int config_parse(const char *bytes, const char *name, void (*report)(void *ctx, 
 	return rc;
 }
 
-/* ---- finding entries ---- */
+/* ---- search for entries ---- */
 
 const struct protocol_conf *config_protocol(const struct config *c, const char *name)
 {
@@ -224,11 +224,11 @@ static void take_over(char *path, const char *standard)
 		snprintf(path, CONFIG_PATH_SIZE, "%s", standard);
 }
 
-/* Complete the TLS files of a listener or destination with the node's: a key only together with its certificate, lists of revoked
- * certificates only together with their authorities. */
+/* Replace empty TLS files of a listener or destination by those of the node: key and certificate together, revocation lists and
+ * authorities together. */
 static void complete_tls_files(const struct node_conf *node, char *certificate, char *key, char *authorities, char *crl)
 {
-	if (!certificate[0]) { /* a key belongs to its certificate: both are inherited, or neither */
+	if (!certificate[0]) { /* certificate and key are inherited together */
 		take_over(certificate, node->tls_certificate);
 		take_over(key, node->tls_key);
 	}
@@ -268,7 +268,7 @@ const struct profile_conf *config_profile(const struct config *c, const char *ma
 		const struct profile_conf *p = &c->profiles[i];
 		unsigned score = fits((const char *[]){p->manufacturer, p->model, p->serial}, manufacturer, model, serial);
 
-		if (score >= most) { /* of two alike the later one: a user's own before an embedded one */
+		if (score >= most) { /* equal scores: use the later one, so that entries of the user precede embedded ones */
 			best = p;
 			most = score;
 		}
@@ -285,7 +285,7 @@ const struct scanner_conf *config_scanner(const struct config *c, const char *ma
 		const struct scanner_conf *s = &c->scanners[i];
 		unsigned score = fits((const char *[]){s->manufacturer, s->model, s->serial}, manufacturer, model, serial);
 
-		if (score >= most) { /* of two alike the later one */
+		if (score >= most) { /* equal scores: use the later one */
 			best = s;
 			most = score;
 		}

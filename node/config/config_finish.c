@@ -13,7 +13,7 @@
 #include "node/config/config_read.h"
 #include "node/config/kind.h"
 
-#define REFUSALS 20   /* see peer_refusals */
+#define REFUSALS 20   /* default of peer_refusals */
 #define SLOWEST 100e3 /* slowest rate, bytes/s */
 
 static bool is_loopback(const char *address)

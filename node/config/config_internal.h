@@ -6,9 +6,9 @@
 #include "node/config/config.h"
 #include "node/config/config_table.h"
 
-/* A row is {name, AS_...(structure, field, ...), .unit = ..., .zero = ..., .fallback = ..., .flags = ..., .meaning = ...}; what a
- * row does not name is "" or none. The field must have the type that is stored: pointers to different types are not compared. */
-#define REQUIRED NULL /* the fallback of a key that has none */
+/* A row is {name, AS_...(structure, field, ...), .unit = ..., .zero = ..., .fallback = ..., .flags = ..., .meaning = ...};
+ * members that a row does not set are zero. The compiler rejects FIELD_OF() if the field has another type. */
+#define REQUIRED NULL /* .fallback of a key without a default */
 #define FIELD(s, f) .offset = offsetof(struct s, f), .size = sizeof(((struct s *)NULL)->f)
 #define FIELD_OF(s, f, kind)                                                                                                     \
 	.offset = offsetof(struct s, f) + 0 * sizeof((kind *)NULL == &((struct s *)NULL)->f), .size = sizeof(kind)
@@ -29,7 +29,8 @@
 #define AS_BYTES(s, f, least, most) .type = KEY_BYTES, FIELD_OF(s, f, size_t), .lo = (least), .hi = (most)
 #define AS_TILE(s, f, least, most) .type = KEY_TILE, FIELD(s, f), .lo = (least), .hi = (most)
 
-/* Of a section: its keys; the array of entries in struct config; the structure of a single group. */
+/* Members of a section: KEYS, its keys; LIST, its array of entries in struct config; GROUP, its structure if it is a single
+ * group. */
 #define KEYS(list) .keys = (list), .n_keys = sizeof(list) / sizeof((list)[0])
 #define LIST(s, f)                                                                                                               \
 	.list = true, .entry_size = sizeof(struct s), .offset = offsetof(struct config, f),                                      \

@@ -10,7 +10,7 @@
 #define CONFIG_ENTRIES_MAX 256 /* maximum number of entries of one section */
 
 struct config_place {
-	const char *file; /* valid as long as the texts */
+	const char *file; /* borrowed from the struct config_text */
 	int line;
 };
 
@@ -20,25 +20,27 @@ struct config_reader {
 	void (*report)(void *ctx, const char *problem);
 	void *ctx;
 	size_t n_problems;
-	char first[420];
+	char first[420];			    /* the first problem */
 	const struct config_text *text;		    /* the text that is being read */
-	bool embedded;				    /* true: it is the embedded text */
-	bool peers_checked;			    /* require_known_peer was given */
-	bool refusals_given;			    /* peer_refusals was given */
-	struct config_place *places[SECTION_COUNT]; /* place of each entry */
-	struct config_place listed[SECTION_COUNT];  /* beginning of the user's list; file NULL: the user gave none */
+	bool embedded;				    /* true: `text` is the embedded defaults */
+	bool peers_checked;			    /* the user's file sets require_known_peer */
+	bool refusals_given;			    /* the user's file sets peer_refusals */
+	struct config_place *places[SECTION_COUNT]; /* file and line of each entry */
+	struct config_place listed[SECTION_COUNT];  /* file and line where the user's list begins; file NULL: the user's file has
+						       no such list */
 };
 
+/* Report a problem at a file and line, and count it. */
 void config_problem(struct config_reader *r, const char *file, int line, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Read one text; its values replace or extend those already read. */
+/* Read one text; its values replace those already read, or are added to them. */
 void config_read_text(struct config_reader *r, const struct config_text *text, bool embedded);
 /* Call after all texts are read: set defaults that depend on other values; check names and combinations of keys. */
 void config_finish(struct config_reader *r);
-void config_reader_clear(struct config_reader *r); /* frees the places, not the config */
+void config_reader_clear(struct config_reader *r); /* frees `places`, not `config` */
 
-/* Return the entries of a list section as bytes, and their number. */
+/* Return the array of a list section in `c` as bytes, and its number of entries. */
 char *config_entries(const struct config *c, const struct config_section *section, size_t *ret_n);
 
 #endif

@@ -8,15 +8,16 @@
 
 #include "node/config/config.h"
 
-void config_reference(FILE *to); /* in Markdown */
+void config_reference(FILE *to); /* writes Markdown */
 
-/* Functions that receive the configuration in effect, entry by entry and key by key, with values in the syntax of --set. */
+/* Callbacks of config_visit(). Values are in the syntax of --set. */
 struct config_visitor {
 	void *ctx;
-	void (*entry)(void *ctx, const char *section);				     /* a new entry or the node section begins */
+	void (*entry)(void *ctx, const char *section); /* called before the values of a section or of an entry of a list */
 	void (*value)(void *ctx, const char *key, const char *value, int is_number); /* is_number: also true and false */
 	void (*names)(void *ctx, const char *key, const char *const *names, size_t n);
 };
+/* Call the functions of v for every section, entry and key of the configuration in effect. */
 void config_visit(const struct config *c, const struct config_visitor *v);
 
 #endif

@@ -8,11 +8,11 @@
 
 enum key_type {
 	KEY_NAME,    /* letters, digits, . _ - */
-	KEY_NAMES,   /* array of names; their number is the next member in struct route_conf */
+	KEY_NAMES,   /* array of names; the member after the array is their number */
 	KEY_AET,     /* AE title, PS3.5 table 6.2-1 */
 	KEY_HOST,    /* host name or address */
 	KEY_NETWORK, /* host name, address, or network as ADDRESS/BITS */
-	KEY_ADDRESS, /* numeric address to bind */
+	KEY_ADDRESS, /* numeric IP address to listen on */
 	KEY_TEXT,    /* printable ASCII without backslash (a DICOM LO) */
 	KEY_PATH,    /* absolute path */
 	KEY_DEVICE,  /* see node/base/device_names.h */
@@ -31,35 +31,36 @@ struct key_choice {
 };
 
 enum key_flag {
-	KEY_UNDESCRIBED = 1, /* not in config_describe_*: does not affect the pixels of the result */
+	KEY_UNDESCRIBED = 1, /* omitted by config_describe_*(), because it does not affect the pixels of a result */
 	KEY_COMPUTED = 2,    /* the default is computed from other values after reading */
-	KEY_KINDS = 4,	     /* the choices are kinds of cases; the reference describes each */
+	KEY_KINDS = 4,	     /* the choices are kinds of cases; the reference explains each of them */
 };
 
 struct config_key {
 	const char *name;
 	enum key_type type;
-	size_t offset, size;		  /* of the field in the section's structure */
-	char unit[20];			  /* "" none */
-	double lo, hi;			  /* KEY_INT, KEY_REAL, KEY_BYTES, KEY_TILE */
+	size_t offset, size;		  /* offset and size of the field in the section's structure, bytes */
+	char unit[20];			  /* unit for messages; "": none */
+	double lo, hi;			  /* smallest and largest value of KEY_INT, KEY_REAL, KEY_BYTES, KEY_TILE */
 	const char *zero;		  /* meaning of 0 if it is allowed outside lo..hi; NULL: not allowed */
-	const struct key_choice *choices; /* last one has word NULL */
+	const struct key_choice *choices; /* the list ends with a NULL word */
 	const char *fallback;		  /* default in the syntax of --set; "" for texts: may be empty; NULL: required */
-	unsigned flags;
-	const char *meaning;
+	unsigned flags;			  /* enum key_flag, combined by or */
+	const char *meaning;		  /* description for the reference */
 };
 
 struct config_section {
-	const char *name; /* "protocols" */
-	const char *one;  /* "protocol" */
+	const char *name; /* name in the file: "protocols" */
+	const char *one;  /* name of one entry: "protocol" */
 	bool list;	  /* true: a list of named groups; false: one group */
 	bool merged;	  /* true: the user's entries are added to the embedded ones; false: the user's list replaces them */
 	size_t entry_size;
-	size_t offset, count; /* offsets in struct config of the array's pointer (or the structure) and of its length */
+	size_t offset, count; /* offsets in struct config: of the pointer to the array, or of the structure of a single group; of
+				 the array's length */
 	const struct config_key *keys;
 	size_t n_keys;
 	const char *meaning;
-	bool of_kinds; /* entries have keys that depend on their kind of case: see protocols of struct kind */
+	bool of_kinds; /* true: the keys of an entry depend on its kind of case, see `protocols` of struct kind */
 };
 
 enum {
@@ -74,11 +75,12 @@ enum {
 	SECTION_STATUS,
 	SECTION_COUNT
 };
-/* A section of_kinds has only the keys that entries of every kind have. */
+/* For a section with of_kinds, `keys` are only those that entries of every kind have. */
 extern const struct config_section config_sections[SECTION_COUNT];
 
-/* Return a section of_kinds with the keys of the kind of this name; NULL: unknown kind. */
+/* Return the section with the keys of the kind of this name, for a section with of_kinds; NULL: unknown kind. */
 const struct config_section *config_section_kind(const struct config_section *section, const char *kind);
+/* Return the section with the keys of the entry's kind, or `section` itself without of_kinds. */
 const struct config_section *config_section_of(const struct config_section *section, const void *entry);
 /* Return the section of a kind other than that of `section` that has this key; NULL: none. */
 const struct config_section *config_section_with(const struct config_section *section, const char *key);
@@ -87,6 +89,7 @@ const struct config_key *config_key_find(const struct config_section *section, c
 /* Return the known word most similar to `word`, or NULL if none is similar. name(ctx, i) returns the i-th known word, NULL after
  * the last. */
 const char *config_nearest(const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx);
+/* Return the name of the key of the section most similar to `word`, or NULL. */
 const char *config_key_nearest(const struct config_section *section, const char *word);
 
 #endif

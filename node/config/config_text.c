@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_text.c - read a configuration line by line and insert includes. It parses strings and comments like libconfig, to find
- * what is outside of them.
+/* config_text.c - read a configuration line by line and insert includes. It parses strings and comments like libconfig, because
+ * @include and brackets inside them have no meaning.
  */
 #include "node/config/config_text.h"
 

@@ -247,7 +247,7 @@ int config_value_store(const struct config_key *key, const struct config_value *
 		real = v->kind == VALUE_INTEGER ? (double)v->integer : v->real;
 		if (!in_range(key, real))
 			return -1;
-		*(double *)field(key, base) = real == 0 ? 0 : real; /* no negative zero, which would be written as another text */
+		*(double *)field(key, base) = real == 0 ? 0 : real; /* store -0 as 0, because "-0" would be another text */
 		return 0;
 	case KEY_BOOL:
 		if (v->kind != VALUE_BOOL)
@@ -324,7 +324,7 @@ void config_value_defaults(const struct config_section *section, void *base)
 	}
 }
 
-/* ---- back to text ---- */
+/* ---- conversion to text ---- */
 
 static void format_real(double value, char *ret_text, size_t size)
 {

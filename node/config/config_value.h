@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convert one value of a key: from text (--set, defaults) or from the configuration file to its field, and back to text. Accesses
- * no files. */
+/* Convert one value of a key between text (--set, defaults), configuration file and structure field. No file is read. */
 #ifndef TOMONODE_NODE_CONFIG_VALUE_H
 #define TOMONODE_NODE_CONFIG_VALUE_H
 
@@ -12,14 +11,14 @@ struct config_value {
 	enum { VALUE_INTEGER, VALUE_REAL, VALUE_BOOL, VALUE_TEXT, VALUE_OTHER } kind;
 	long long integer; /* also VALUE_BOOL: 0 or 1 */
 	double real;
-	const char *text; /* VALUE_TEXT; VALUE_OTHER: its description ("a list") */
+	const char *text; /* VALUE_TEXT: the text; VALUE_OTHER: description of the type ("a list") */
 };
 
 /* Check `v` against the key and write it to its field in the structure `base`. Returns 0, or -1: not allowed, nothing written. */
 int config_value_store(const struct config_key *key, const struct config_value *v, void *base);
-/* The same for a value in the syntax of --set. */
+/* Store a value in the syntax of --set, like config_value_store(). */
 int config_value_store_text(const struct config_key *key, const char *text, void *base);
-/* Set every field of the section that has a default. */
+/* Set every field of the section's structure that has a default. */
 void config_value_defaults(const struct config_section *section, void *base);
 
 /* Write the field in the syntax of --set: the shortest text that is read back as the same value. */

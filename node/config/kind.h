@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of a kind of case that configuration, jobs and reports use: node/config/kind_NAME.c has a table for each kind in
- * node/config/kinds.h. Other files do not name a kind. */
+/* Properties of a kind of case for configuration, jobs and reports. node/config/kind_NAME.c defines those of each kind in
+ * node/config/kinds.h. Other files do not contain the name of a kind. */
 #ifndef TOMONODE_NODE_KIND_H
 #define TOMONODE_NODE_KIND_H
 
@@ -8,22 +8,23 @@
 #include "node/config/config_table.h"
 #include "node/config/kinds.h"
 
-/* Attributes that the key of a case may consist of. */
+/* DICOM attributes that the key of a case may contain. */
 enum case_attribute { CASE_STUDY = 1, CASE_SERIES, CASE_LATERALITY, CASE_VIEW, CASE_FRAME_OF_REFERENCE };
 #define CASE_ATTRIBUTES 5
 
 struct kind {
 	const char *name;    /* name in configuration, journal and --json: shorter than KIND_NAME_SIZE */
-	const char *content; /* content of its cases, for the configuration reference: "sinograms of a PET scanner" */
+	const char *content; /* what its cases contain, for the configuration reference: "sinograms of a PET scanner" */
 	const char *title;   /* name of its cases within a sentence: "tomosynthesis", "PET" */
 	const char *views;   /* name of its views, a member of --json: "projections", "angles" */
-	/* Instances with equal values of all these attributes form one case; ends with 0. */
+	/* Instances with equal values of all these attributes belong to one case; ends with 0. */
 	enum case_attribute key[CASE_ATTRIBUTES + 1];
-	/* An incomplete case with at least as_is_frames frames may be reconstructed as is if a person requests it; 0: never.
-	 * as_is_refusal: the message if it may not. */
+	/* Smallest number of frames with which an incomplete case may be reconstructed if a person requests it ("as is"); 0:
+	 * never. */
 	long as_is_frames;
-	const char *as_is_refusal;
-	const struct config_section *protocols; /* keys of its protocols; "algorithm" lists its algorithms */
+	const char *as_is_refusal; /* message if an incomplete case may not be reconstructed */
+	const struct config_section
+		*protocols; /* configuration keys of its protocols; the choices of the key "algorithm" are its algorithms */
 };
 
 /* as_is_refusal of every kind whose cases are sinogram objects. */
@@ -36,12 +37,12 @@ KINDS(X)
 #undef X
 
 const struct kind *kind_of(enum case_kind kind);
-const struct kind *kind_named(const char *name);		      /* NULL: unknown, as in the journal of a newer version */
-const struct kind *kind_with(const struct config_section *protocols); /* the kind that has these protocols; NULL: none */
+const struct kind *kind_named(const char *name); /* NULL: unknown, such as a kind in the journal of a newer version */
+const struct kind *kind_with(const struct config_section *protocols); /* the kind whose `protocols` this is; NULL: none */
 enum case_kind kind_id(const struct kind *kind);
 
-/* Extract one attribute from a key that was made from kind->key, separated by "|"; "": the keys of this kind do not have it. kind
- * may be NULL. */
+/* Extract one attribute from the key of a case, which consists of the attributes in kind->key, separated by "|". *ret is "" if
+ * keys of this kind do not contain it, or kind is NULL. */
 void kind_key_attribute(const struct kind *kind, const char *key, enum case_attribute which, char *ret, size_t size);
 
 /* Check that a table is complete. EINVAL: a member is empty or invalid; the text names it. */

@@ -9,8 +9,7 @@
 #include "recon/parallel/parallel.h"
 #include "recon/pet/pet.h"
 
-/* X(CONSTANT, name): defines KIND_CONSTANT and requires struct name_protocol and the tables kind_name and reconstruct_name. The
- * first kind is the default for routes and protocols without a kind. */
+/* X(CONSTANT, name) defines KIND_CONSTANT; struct name_protocol and the tables kind_name and reconstruct_name must exist. */
 #define KINDS(X)                                                                                                                 \
 	X(DBT, dbt)                                                                                                              \
 	X(PET, pet)                                                                                                              \
@@ -20,11 +19,11 @@
  * INTERFILE_CONSTANT, struct name_scan and the table interfile_name (node/format/interfile.h). */
 #define LINE_KINDS(X) X(PARALLEL, parallel)
 
-#define KIND_DEFAULT "dbt"
+#define KIND_DEFAULT "dbt" /* kind of routes and protocols without a key `kind` */
 
-/* Kind of a case and of the protocol that reconstructs it. */
 #define KIND_NAME_SIZE 16 /* size of a kind's name in the configuration and in jobs */
 
+/* Kind of a case, and of the protocols that can reconstruct it. */
 enum case_kind {
 #define X(constant, name) KIND_##constant,
 	KINDS(X)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read MetaImage volumes: a text header (.mhd) and a data file. Supported: three axes, one unsigned integer of 8 or 16 bits per
- * element, uncompressed or compressed (zlib or gzip), either byte order, axes not rotated. Everything else is refused with an
- * error that names it.
+ * element, uncompressed or compressed (zlib or gzip), either byte order, axes not rotated. A volume with any other property is
+ * refused with an error that names the property.
  *
- * The files are untrusted: sizes are limited before memory is allocated, and the data file must be in the folder of the header
- * and hold exactly the number of elements in the header.
+ * The files are untrusted: sizes are checked before memory is allocated, and the data file must be in the folder of the header
+ * and contain exactly the number of elements that the header requires.
  */
 #ifndef TOMONODE_NODE_MHD_H
 #define TOMONODE_NODE_MHD_H
@@ -15,14 +15,14 @@
 
 #include "kernels/err.h"
 
-#define MHD_HEADER_MAX 65536 /* bytes */
-#define MHD_SIDE_MAX 4096    /* maximum number of elements along an axis */
-#define MHD_COUNT_MAX ((size_t)1 << 31)
+#define MHD_HEADER_MAX 65536		/* bytes */
+#define MHD_SIDE_MAX 4096		/* maximum number of elements along an axis */
+#define MHD_COUNT_MAX ((size_t)1 << 31) /* maximum number of elements */
 
 struct mhd {
-	int n[3];	   /* elements along x, y, z; x fastest */
+	int n[3];	   /* number of elements along x, y, z; x varies fastest in the file */
 	double h[3];	   /* spacing along x, y, z, mm */
-	int element_bytes; /* 1, 2 */
+	int element_bytes; /* size of an element: 1 or 2 */
 	bool most_significant_first;
 	bool compressed;
 	char data[256]; /* name of the data file, in the folder of the header */
@@ -35,8 +35,8 @@ int mhd_parse(const char *text, size_t size, const char *name, struct mhd *ret_h
 /* Read and parse the header file. */
 int mhd_open(const char *path, struct mhd *ret_header, struct err *err);
 
-/* Read all elements in blocks, in the order of the array: take() is called with elements at .. at + n - 1. If take() returns a
- * negative value, reading stops and mhd_read() returns that value. path: of the header. */
+/* Read all elements in blocks, in the order of the file. path: of the header. For each block, take() is called with the elements
+ * of index `at` to at + n - 1. If take() returns a negative value, reading stops and mhd_read() returns that value. */
 int mhd_read(const char *path, const struct mhd *header,
 	     int (*take)(void *ctx, size_t at, const uint16_t *elements, size_t n, struct err *err), void *ctx, struct err *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* case_facts.c - ask every kind whether an instance belongs to it. Three results: an instance of this kind; a known encoding that
+/* case_facts.c - call recognise() of every kind for an instance. Three results: an instance of this kind; a known encoding that
  * is not supported (refused, with the reason); anything else (ignored). */
 #include "node/reconstruct/case_facts.h"
 
@@ -68,7 +68,7 @@ int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind h
 	return 1;
 }
 
-/* No kind recognises the object. */
+/* Write the reason for an object that no kind recognises. */
 static void unknown_class(struct case_facts *f)
 {
 	f->refused = strncmp(f->sop_class, STANDARD_ROOT, strlen(STANDARD_ROOT)) != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Determine from the header of one instance its kind of case and its case, or why it belongs to none. The pixel data are not
- * read. */
+/* Determine the kind of case and the case of one instance from its header, or the reason why it belongs to no case. Pixels are
+ * not read. */
 #ifndef TOMONODE_NODE_CASE_FACTS_H
 #define TOMONODE_NODE_CASE_FACTS_H
 
@@ -10,7 +10,7 @@
 #include "node/config/kind.h"
 
 struct case_facts {
-	const struct kind *kind; /* NULL: not reconstructed; see reason */
+	const struct kind *kind; /* NULL: the object cannot be reconstructed, see reason */
 	char reason[256];
 	bool refused; /* a known encoding that is not supported (Hologic SCO, CTO, vendors' raw data): refused, not ignored */
 	char sop_class[DICOM_UID_SIZE], sop_instance[DICOM_UID_SIZE];
@@ -21,6 +21,7 @@ struct case_facts {
 	long frames;
 	double angle; /* NaN: not in the header */
 };
+/* Read the header of a file. */
 int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *err);
 
 /* Write the key of the case: the attributes of the kind's key, separated by "|". */

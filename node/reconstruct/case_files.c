@@ -11,12 +11,12 @@
 
 #define FILES_MAX 100000
 
-/* Make room for one more element in an array that grows by doubling. */
+/* Enlarge an array of n elements by doubling if it has no space for one more. */
 static int grow(void **array, size_t n, size_t size, struct err *err)
 {
 	void *bigger;
 
-	if (n & (n - 1)) /* n is not a power of two: there is room */
+	if (n & (n - 1)) /* n is not a power of two: there is space */
 		return 0;
 	bigger = realloc(*array, (n ? 2 * n : 1) * size);
 	if (!bigger)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sort the files of any folders into cases, for `tomonode recon`. */
+/* Find the DICOM files in folders and group them into cases, for `tomonode recon`. */
 #ifndef TOMONODE_NODE_CASE_FILES_H
 #define TOMONODE_NODE_CASE_FILES_H
 
@@ -9,7 +9,7 @@
 #include "node/reconstruct/case_facts.h"
 
 struct case_files {
-	char key[400]; /* case_key() */
+	char key[400]; /* from case_key() */
 	const struct kind *kind;
 	char laterality[4], view[8];
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
@@ -31,10 +31,11 @@ struct case_list {
 	size_t n_files;		      /* number of regular files */
 	size_t n_other;		      /* files that are not DICOM */
 	size_t n_ignored;	      /* DICOM files that are neither projections nor sinograms */
-	size_t n_duplicates;	      /* files that repeat an instance */
+	size_t n_duplicates;	      /* files with an instance that another file has already */
 };
 
-/* Read `paths` (files or folders, recursively, without following links that leave them) in the order of names. */
+/* Read all files of `paths` (files, or folders with their sub-folders; links that lead out of them are not followed) in the order
+ * of their names. */
 int case_list_create(char *const *paths, struct case_list **ret_list, struct err *err);
 struct case_list *case_list_free(struct case_list *list); /* takes NULL, returns NULL */
 

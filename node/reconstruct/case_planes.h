@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfer all sinograms of a PET acquisition to a session: read them, check their hashes, convert them to the factors of the
- * model. */
+/* Read all sinograms of a PET acquisition, check their hashes, convert them to the factors of the model and pass them to a
+ * reconstruction session. */
 #ifndef TOMONODE_NODE_CASE_PLANES_H
 #define TOMONODE_NODE_CASE_PLANES_H
 
@@ -9,12 +9,12 @@
 #include "recon/pet/pet.h"
 
 struct case_planes_report {
-	double seconds_read, seconds_prepare, seconds_upload; /* sequential: they add up */
+	double seconds_read, seconds_prepare, seconds_upload; /* the steps do not overlap: the sum is the total time */
 	size_t planes;					      /* number of planes of all roles of the model */
 };
 
-/* Determine which roles of the model exist. EBADMSG: the data are already corrected for something that a role of the acquisition
- * also corrects. */
+/* Determine whether the acquisition has multiplicative factors and a background. EBADMSG: the data are already corrected for
+ * something that a role of the acquisition also corrects. */
 int case_planes_roles(const struct sinogram *s, bool *ret_factors, bool *ret_background, struct err *err);
 
 /* Pass every plane of every role to the session. m = MULTIPLICATIVE / (ATTENUATION NORMALISATION), using those that exist.

@@ -6,7 +6,7 @@
  * parallel.
  * - Outside the session, memory is needed only for the stored values of one view per reader.
  * - The caller's thread waits, reports progress and checks for cancellation: callbacks are called only from it.
- * - A view that was begun is always ended, so that no reader waits for a buffer that is never freed.
+ * - A view that was begun is always ended, also after an error, so that no reader waits for its buffer forever.
  */
 #include "node/reconstruct/case_views.h"
 
@@ -201,7 +201,7 @@ static int read_all(struct reading *r, int threads, const struct monitor *monito
 	while (started < wanted && (rc = pthread_create(&readers[started], NULL, reader, r)) == 0)
 		started++;
 	pthread_mutex_lock(&r->lock);
-	r->running -= wanted - started; /* the readers that could be started do all the work */
+	r->running -= wanted - started; /* the started readers read all views */
 	pthread_mutex_unlock(&r->lock);
 	if (started == 0)
 		return err_set(err, rc, "cannot start a thread to read projections");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfer all projections of a case to a session as line integrals: read, orient, bin, take the logarithm, mark air. */
+/* Read all projections of a case, orient and bin them, take the logarithm, mark air, and pass the line integrals to a
+ * reconstruction session. */
 #ifndef TOMONODE_NODE_CASE_VIEWS_H
 #define TOMONODE_NODE_CASE_VIEWS_H
 
@@ -8,12 +9,12 @@
 #include "recon/dbt/dbt.h"
 
 struct case_views_report {
-	/* Each is summed over the threads and divided by their number, so that the sum is about the total time. Upload: waiting
-	 * for space in the session and copying the view. */
+	/* Mean over the threads, so that the sum is about the total time. seconds_upload: waiting for space in the session and
+	 * copying the view. */
 	double seconds_read, seconds_prepare, seconds_upload;
 	size_t padded, saturated, floored, clamped; /* summed over the views, see struct prep_stats */
 	size_t air;				    /* merged bins marked by the breast mask */
-	int unmasked;				    /* views in which the requested breast mask found nothing to mark */
+	int unmasked;				    /* views in which the breast mask was requested but found no air */
 };
 
 /* Pass every view to the session, in any order. threads: maximum number of threads; each thread that reads holds the stored

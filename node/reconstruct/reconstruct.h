@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reconstruct one case from files to files, for the worker process and for `tomonode recon`. */
+/* Reconstruct one case: read its DICOM files, compute the volume, write the result as DICOM files. Used by the worker process and
+ * by `tomonode recon`. */
 #ifndef TOMONODE_NODE_RECONSTRUCT_H
 #define TOMONODE_NODE_RECONSTRUCT_H
 
@@ -19,8 +20,8 @@ struct reconstruct_object {
 };
 
 struct reconstruct_report {
-	/* The result. is_series: each slice is an object; otherwise the first object has all slices, and the others were computed
-	 * from them. */
+	/* The objects of the result. is_series: true: each slice is an object; false: the first object contains all slices, and
+	 * the others were computed from them. */
 	bool is_series;
 	size_t n_objects;
 	struct reconstruct_object *objects;
@@ -40,7 +41,7 @@ struct reconstruct_report {
 /* Reconstruct one case. as_is: for kinds that allow it, accept a number of instances other than that in the headers; the result
  * states this. cache: the device's cache of sensitivity images of PET; NULL: none is kept. Error codes: EBADMSG, ENOTSUP, ENOKEY
  * (data: hold the case), ENOTSUP (also: the protocol is for another kind of case), ENOMEM (plan), EHWPOISON (the device is
- * broken), ECANCELED. The device is borrowed and may be used for one case after another; nothing of a case stays on it. */
+ * broken), ECANCELED. The device is borrowed and can be used for several cases in turn; data of a case are freed at its end. */
 int reconstruct_case(const struct config *config, const struct protocol_conf *protocol, struct device *dev,
 		     struct pet_cache *cache, const char *const *paths, size_t n_paths, bool as_is, const char *out_dir,
 		     const struct monitor *monitor, struct reconstruct_report *ret_report, struct err *err);

@@ -45,7 +45,7 @@ static int open_case(struct reconstruct_work *base, struct err *err)
 	rc = dbt_plan(&base->protocol->dbt, w->exam->scan, w->exam->support, w->exam->thickness, base->dev, &w->plan, err);
 	if (rc == 0)
 		rc = result_check(base->protocol, &w->plan, err);
-	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* this protocol does not fit this case */
+	rc = err_remap(rc, EINVAL, ENOTSUP, err); /* the protocol cannot be used for this case */
 	if (rc == 0)
 		rc = dbt_open(&base->protocol->dbt, &w->plan, w->exam->scan, base->dev, &w->session, err);
 	return rc;

@@ -15,14 +15,14 @@ struct reconstruct_work {
 	struct pet_cache *cache;	      /* the device's, borrowed; may be NULL */
 	const char *const *paths;
 	size_t n_paths;
-	bool as_is; /* a person requested: reconstruct without the missing instances */
+	bool as_is; /* reconstruct without the missing instances, because a person requested it */
 	const char *out_dir;
 	const struct monitor *monitor;
 	struct reconstruct_report report;
 };
 
-/* How cases of a kind (node/config/kind.h) are recognised and reconstructed. reconstruct_case() calls the stages in this order
- * until one fails, measures the seconds of opening and running, and always calls close(). A table with an empty member is
+/* Functions that recognise and reconstruct the cases of a kind (node/config/kind.h). reconstruct_case() calls the stages in this
+ * order until one fails, measures the seconds of opening and running, and always calls close(). A table with an empty member is
  * refused. */
 struct reconstruct_kind {
 	/* Recognise an object of this kind by its header. 1: yes; sets laterality, view, expected, frames and angle, as far as
@@ -49,8 +49,8 @@ const struct reconstruct_kind *reconstruct_kind_of(enum case_kind kind);
 /* Check that a table is complete. EINVAL: a member is empty; the text names it. */
 int reconstruct_kind_check(const struct reconstruct_kind *kind, struct err *err);
 
-/* For recognise(): return 0 and record what the object is and why it is not supported. reason "": unknown to this kind. The first
- * kind that gives a reason is used. */
+/* For recognise(): store why an object is not supported, and return 0. reason "": this kind does not know the object. If several
+ * kinds store a reason, the first one is kept. */
 int case_is_not(struct case_facts *f, bool refused, const char *reason);
 /* recognise() for kinds whose cases are sinogram objects (node/sinogram/sinogram.h) whose header texts are of this kind. */
 int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind header, struct case_facts *f, struct err *err);
@@ -67,7 +67,8 @@ struct reconstruct_series { /* a result with one object per slice; all borrowed 
 };
 int reconstruct_report_series(struct reconstruct_report *r, const struct reconstruct_series *s, struct err *err);
 
-/* Replace the error code `from` by `to`: an error that would occur again, so that the case must be held. */
+/* If rc is -from, return -to and change err accordingly; otherwise return rc. Used for errors that would occur again at a retry,
+ * so that the case is held. */
 int err_remap(int rc, int from, int to, struct err *err);
 
 #endif

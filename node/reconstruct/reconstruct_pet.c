@@ -96,7 +96,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 
 	if (rc < 0)
 		return rc;
-	w->session = pet_close(w->session); /* the next case's, where the device is short of memory */
+	w->session = pet_close(w->session); /* free the session's memory on the device for the next case */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);
 	begun = clock_seconds();
 	rc = pet_result_write(w->s, &info, w->volume, base->out_dir, &w->made, err);

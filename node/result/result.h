@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Write a tomosynthesis volume as DICOM: the objects of one view, with their provenance.
+/* Write a reconstructed tomosynthesis volume as DICOM objects, with references to its sources and the parameters used.
  *
- * - Slices: one multi-frame Breast Tomosynthesis Image. If the protocol requests slabs: another one, in a series of its own. If
- * it requests a synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4: GENERATED_2D), a
- * class that workstations without tomosynthesis also display, in a series of its own.
+ * - Slices: one multi-frame Breast Tomosynthesis Image. If the protocol requests slabs: another one, in a separate series. If it
+ * requests a synthetic 2-D view: a Digital Mammography X-Ray Image For Presentation (PS3.3 C.8.11.7.1.4: GENERATED_2D), a class
+ * that workstations without tomosynthesis can display, too, in a separate series.
  * - Stored value = round((mu - stored_offset) / stored_step) of the protocol, clipped to 0..65535, so that exams of one protocol
  * can be compared.
- * - Implemented by node/result/result_write.c and the files result_*.c; only they convert the geometry to tags.
+ * - Implemented by node/result/result_write.c and the files result_*.c; only these files convert the geometry to tags.
  */
 #ifndef TOMONODE_NODE_RESULT_H
 #define TOMONODE_NODE_RESULT_H
@@ -21,7 +21,7 @@ enum result_kind {
 	RESULT_SLICES,
 	RESULT_SLABS,
 	RESULT_SYNTHETIC,
-	RESULT_OBJECTS_MAX, /* how many there are */
+	RESULT_OBJECTS_MAX, /* maximum number of objects of a result */
 };
 
 struct result_info {
@@ -32,7 +32,7 @@ struct result_info {
 };
 
 struct result_object {
-	const char *name; /* of its type: "slices", "slabs", "synthetic" */
+	const char *name; /* name of its type: "slices", "slabs", "synthetic" */
 	enum result_kind kind;
 	char file[64]; /* file name inside the folder; the same object always has the same name */
 	char sop_instance[DICOM_UID_SIZE], sop_class[DICOM_UID_SIZE], series[DICOM_UID_SIZE];
@@ -42,9 +42,9 @@ struct result_object {
 struct result_report {
 	struct result_object objects[RESULT_OBJECTS_MAX]; /* the object of slices first */
 	size_t n_objects;
-	double seconds_tally;	 /* pass for the headers: clipped voxels, display window */
-	double seconds_download; /* spent only waiting for slices */
-	double seconds_write;	 /* the rest of the time until the files have their final names, including fsync */
+	double seconds_tally;	 /* first pass over the slices: count clipped voxels, find the display window */
+	double seconds_download; /* time spent waiting for slices */
+	double seconds_write;	 /* remaining time until the files have their final names, including fsync */
 	double seconds_sync;	 /* part of seconds_write: from the last byte written until it is on the disk */
 	size_t below, above;	 /* voxels stored as 0 and as 65535 because their values are out of range */
 };
@@ -56,8 +56,8 @@ void result_uid(const struct exam *exam, const struct protocol_conf *protocol, e
 void result_series(const struct exam *exam, const struct protocol_conf *protocol, enum result_kind kind,
 		   char ret_uid[DICOM_UID_SIZE]);
 
-/* Check that the protocol's objects can be made from this plan's slices. EINVAL: slabs are thinner or closer together than
- * slices. */
+/* Check that the objects of the protocol can be computed from the slices of this plan. EINVAL: slabs are thinner or closer
+ * together than slices. */
 int result_check(const struct protocol_conf *protocol, const struct dbt_plan *plan, struct err *err);
 
 /* Call after dbt_run(): read the slices once, in order, and write every object that the protocol requests into `folder` (.part,

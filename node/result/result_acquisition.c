@@ -83,8 +83,9 @@ static int fill_projection(const struct result *r, int view, struct item_writer 
 /* Return true if a frame's value of this tag is stored in the frame's own groups. */
 static bool is_per_frame(const struct header *h, uint32_t tag)
 {
-	struct header any = {.root = h->root,
-			     .frame = 1L << 30}; /* a frame that does not exist: only shared groups and root are searched */
+	struct header any = {
+		.root = h->root,
+		.frame = 1L << 30}; /* the number of a frame that does not exist: only shared groups and root are searched */
 
 	return header_find(h, tag) != header_find(&any, tag);
 }

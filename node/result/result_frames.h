@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue of frames that are written to files: one thread fills them, others encode them, and one more writes them in order. */
+/* A queue of frames (images) to write to files. The caller fills frames; threads of the queue encode them in parallel, and
+ * another thread writes them in order. */
 #ifndef TOMONODE_NODE_RESULT_FRAMES_H
 #define TOMONODE_NODE_RESULT_FRAMES_H
 
@@ -15,8 +16,8 @@ int frames_open(long columns, long rows, bool encode, int encoders, struct frame
 /* End the threads; frames not written yet are dropped. Takes NULL, returns NULL. */
 struct frames *frames_close(struct frames *f);
 
-/* Return a buffer for one frame; wait while all are in use. NULL: an earlier frame could not be written; frames_finish() returns
- * the reason. */
+/* Return a buffer for the caller to fill with one frame; wait while all buffers are in use. NULL: an earlier frame could not be
+ * written; frames_finish() returns the reason. */
 uint16_t *frames_acquire(struct frames *f);
 /* Submit the frame acquired last as the next frame of `writer` (uncompressed or JPEG-LS, as given to frames_open()). Frames of
  * all writers are written in the order of submission; no other thread may use a writer until frames_finish(). */

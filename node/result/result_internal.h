@@ -16,8 +16,8 @@
 
 #define RESULT_STORED_MAX 65535 /* 16 bits */
 /* The synthetic view is an integral over z. One step of its stored values is one step of the slices times 20 mm: 2e-4 by default,
- * so that 16 bits reach to 13, more than 15 cm of dense tissue. It is fixed for every breast thickness, so that exams can be
- * compared. */
+ * so that 16 bits represent integrals up to 13, more than that of 15 cm of dense tissue. The step does not depend on the
+ * thickness of the breast, so that exams can be compared. */
 #define RESULT_VIEW_LENGTH 20.0 /* mm */
 
 /* Position of a frame along z: its centre, and its thickness, mm. */
@@ -32,22 +32,22 @@ struct volume_summary {
 	double window_top;	     /* upper end of the range for maxima over slices */
 };
 
-/* Frames that are computed over several slices each. */
+/* How slabs are computed: each frame combines several slices. */
 struct result_slabs {
 	enum slabs_mode mode;	/* 0: none */
 	double thickness, step; /* mm */
 };
 
-/* What differs between the types of object. */
+/* Properties of a type of object. */
 struct result_type {
-	const char *name;				 /* in the journal and in --json */
-	const char *title;				 /* in the description of its series */
-	const char *seed;				 /* in the texts that its UIDs are computed from */
-	const char *file;				 /* in the name of its file */
+	const char *name;				 /* its name in the journal and in --json */
+	const char *title;				 /* words added to the description of its series */
+	const char *seed;				 /* its part of the text from which UIDs are computed */
+	const char *file;				 /* its part of the file name */
 	const char *sop_class, *image_type, *volumetric; /* (0008,0016), (0008,0008), (0008,9206) */
-	bool is_view; /* a mammogram: one frame without a position along z, known after the last slice */
-	/* Of a type whose frames are slabs: which ones; false: the protocol does not request it. NULL: they are the slices, or a
-	 * view. */
+	bool is_view; /* the object is a mammogram: one frame, computed after the last slice, without a position along z */
+	/* For a type whose frames are slabs: set *ret; return false if the protocol does not request them. NULL: the frames are
+	 * slices, or one view. */
 	bool (*slabs)(const struct result_info *info, struct result_slabs *ret);
 };
 extern const struct result_type result_types[RESULT_OBJECTS_MAX];
@@ -85,8 +85,8 @@ struct result_pipeline {
 	struct thread_pool *pool;
 	struct frames *frames;
 	struct dicom_writer *writer[RESULT_OBJECTS_MAX]; /* of the slices and of slabs */
-	struct slabs *slabs[RESULT_OBJECTS_MAX];	 /* NULL: none of this type */
-	struct synthetic *synthetic;			 /* NULL: none */
+	struct slabs *slabs[RESULT_OBJECTS_MAX];	 /* NULL: this type is not slabs, or is not requested */
+	struct synthetic *synthetic;			 /* NULL: no synthetic view is requested */
 	double seconds_waited;				 /* time spent waiting for slices, s */
 };
 int result_pipeline_run(struct result_pipeline *f, struct err *err);
@@ -101,7 +101,7 @@ const char *result_calculation_technique(const struct result *r);
 void result_fill_groups(const struct result *r, struct item_writer *root);
 /* result_sources.c: write references to every source, acquisition modules, equipment, provenance. */
 void result_fill_sources(const struct result *r, struct item_writer *root);
-/* Write code items that say how the pixels were computed: the reconstruction, or what was computed from its slices. */
+/* Write code items for how the pixels were computed: by the reconstruction, or from its slices. */
 void result_fill_reconstruction_code(const struct result *r, struct item_writer *w);
 void result_fill_further_code(const struct result *r, struct item_writer *w);
 /* Write a sequence of source references: to the projections (a multi-frame source is one object), or to the object of slices. */
@@ -116,7 +116,7 @@ static inline bool result_is_partial(const struct exam *e)
 /* result_acquisition.c: write Contributing Sources and X-Ray 3D Acquisition if the sources have every value that these require;
  * otherwise write nothing. */
 void result_fill_acquisition(const struct result *r, struct item_writer *root);
-/* result_view.c: write what a Digital Mammography X-Ray Image has in place of functional groups. */
+/* result_view.c: write the attributes that a Digital Mammography X-Ray Image has instead of functional groups. */
 void result_fill_view(const struct result *r, struct item_writer *root);
 
 #endif

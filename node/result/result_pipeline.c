@@ -131,7 +131,8 @@ static bool submit(struct result_pipeline *f, const float *plane, struct dicom_w
 	return true;
 }
 
-/* Use one slice. Returns 1; 0: an earlier frame could not be written, see frames_finish(); negative: another error. */
+/* Convert one slice, submit it, and add it to slabs and synthetic view. Returns 1; 0: an earlier frame could not be written, see
+ * frames_finish(); negative: another error. */
 static int use_slice(struct result_pipeline *f, const float *slice, struct err *err)
 {
 	int rc = 0;
@@ -151,7 +152,7 @@ static int use_slice(struct result_pipeline *f, const float *slice, struct err *
 	return rc < 0 ? rc : 1;
 }
 
-/* ---- all of it ---- */
+/* ---- all slices ---- */
 
 int result_pipeline_run(struct result_pipeline *f, struct err *err)
 {

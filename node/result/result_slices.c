@@ -23,7 +23,7 @@
 #define SERIES_NUMBER_MOST 10000000 /* largest series number of a source; IS can hold ten times as much */
 #define OPEN_FILES 64		    /* maximum number of open files */
 
-/* ---- place ---- */
+/* ---- orientation and position ---- */
 
 static double signed_one(double v)
 {

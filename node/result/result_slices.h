@@ -8,8 +8,8 @@
 #include "node/config/config.h"
 #include "node/sinogram/provenance.h"
 
-/* Stored values reach only to 32767 although 16 bits are stored: readers that treat them as signed still read the right values,
- * and images with negative values differ only in Pixel Representation. */
+/* Largest stored value: 15 of 16 bits are used, so that readers that treat values as signed still read them correctly, and images
+ * with negative values differ only in Pixel Representation. */
 #define SLICE_STORED_MAX 32767
 
 /* Mapping of the volume's x and y to columns and rows: rows point toward the patient's left and columns toward the back, as far
@@ -22,12 +22,13 @@ struct slice_view {
 	double normal[3];	     /* row x column; SliceLocation increases along it */
 };
 void slice_view_make(const double axis[3][3], struct slice_view *ret_view);
-/* Return the slice of the volume that instance `index` (from 0) shows, and compute the position of the centre of its first pixel
- * in the patient, mm. centre, axis: of the volume's own axes in the patient. */
+/* Return the slice of the volume in instance `index` (from 0); slice_view_position() computes the position of the centre of its
+ * first pixel in the patient, mm. centre, axis: origin and directions of the volume's axes in the patient. */
 int slice_view_slice(const struct slice_view *view, const struct grid *g, int index);
 void slice_view_position(const struct slice_view *view, const double centre[3], const double axis[3][3], const struct grid *g,
 			 int index, double ret_position[3]);
 
+/* Smallest and largest value of a slice. */
 struct slice_range {
 	float lo, hi; /* lo <= 0 <= hi */
 };
@@ -60,7 +61,7 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *w);
 void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *w);
 
-/* A series of its own, marked as made for research. */
+/* A new series, marked as made for research. */
 struct slice_series {
 	const struct dicom_item *source;
 	const struct protocol_conf *protocol;

@@ -111,7 +111,7 @@ static void describe(struct result *r)
 	fill_derivation(r);
 }
 
-/* Make the file name, which is always the same for the same object. */
+/* Compute the file name from the UID, so that a retry writes the same file. */
 static int name_object(struct pending_object *o, const char *folder, struct err *err)
 {
 	const struct result *r = &o->r;
@@ -169,7 +169,7 @@ static int close_object(struct pending_object *o, struct err *err)
 	return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all objects ---- */
 
 struct work {
 	struct result_pipeline flow;
@@ -236,7 +236,7 @@ static int begin_object(struct work *w, enum result_kind kind, struct err *err)
 		rc = list_planes(&w->flow, &o->r, err);
 	if (rc == 0)
 		rc = name_object(o, w->folder, err);
-	if (rc == 0 && !o->r.type->is_view) /* its window is known only at the end */
+	if (rc == 0 && !o->r.type->is_view) /* the display window of a view is known only after the last slice */
 		rc = open_object(o, err);
 	return rc;
 }

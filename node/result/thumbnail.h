@@ -13,8 +13,7 @@
 #define THUMBNAIL_BYTES_MAX (512u << 10)
 
 int thumbnail_path(const char *spool, int64_t job, char *ret_path, size_t size); /* returns 0 or -ENAMETOOLONG */
-/* Make the thumbnail from the middle frame of the middle object. The objects are those of one series. folder: where the files are
- * stored. */
+/* Create the thumbnail from the middle frame of the middle object. files: the n objects of one series, in `folder`. */
 int thumbnail_make(const char *folder, const char *const *files, size_t n, struct err *err);
 
 #endif

@@ -46,15 +46,15 @@ struct simulate_options {
 	const char *volume,
 		*materials; /* files of a voxel phantom (node/simulate/simulate_voxels.h); NULL: use an analytic phantom */
 	double i0;	    /* mean counts of an unattenuated bin at binning 1, > 0 */
-	int binning;	    /* factor on the detector's pitch */
+	int binning;	    /* number of detector bins that are merged, along each axis */
 	bool multi;	    /* true: one multi-frame Breast Projection object; false: a Digital Mammography series */
 	char side;	    /* 'L', 'R' */
 	char view[4];	    /* "CC", "MLO" */
 	double gantry;	    /* gantry angle of an MLO view, degrees */
 	unsigned seed;
-	double thickness; /* of the breast, mm; a volume has its own */
-	bool noise, inverted;
-	int collimate; /* length at each end along y that is filled with padding, mm; 0: none */
+	double thickness;     /* of the breast, mm; ignored for a volume, which determines it */
+	bool noise, inverted; /* add photon noise; store high values for low intensity */
+	int collimate;	      /* length of the padding at each end of the detector along y, mm; 0: none */
 	int views;
 	double arc;
 	int columns, rows; /* number of bins at binning 1 */
@@ -82,11 +82,12 @@ struct simulation {
  * detector and the arc of the first installed profile. */
 void simulate_system_find(const struct profile_conf *profile, struct simulate_system *ret_system);
 
-/* Return a text that matches a profile's pattern: the pattern without its stars, or `other` if nothing remains. */
+/* Write a text that matches a profile's pattern: the pattern without its stars, or `other` if that is empty. */
 void simulate_matching_text(const char *pattern, const char *other, char *ret_text, size_t size);
 
+/* Check the options and compute the simulation from them; see above. EINVAL: an option is invalid; the text names it. */
 int simulate_plan(const struct simulate_options *o, struct simulation **ret_simulation, struct err *err);
-struct simulation *simulate_free(struct simulation *s);
+struct simulation *simulate_free(struct simulation *s); /* takes NULL, returns NULL */
 
 struct simulate_report {
 	int files;

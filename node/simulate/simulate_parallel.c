@@ -28,13 +28,13 @@
 struct run {
 	const struct simulate_parallel_options *o;
 	struct parallel_scan scan;
-	struct parallel_phantom *phantom; /* NULL: a picture is scanned */
+	struct parallel_phantom *phantom; /* NULL: a picture is used */
 	struct picture picture;
 	float *lines;
 	struct simulate_parallel_report report;
 };
 
-/* ---- the scanned object ---- */
+/* ---- line integrals ---- */
 
 static int plan(struct run *r, struct err *err)
 {

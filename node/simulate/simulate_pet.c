@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate_pet.c - compute everything about a simulated PET acquisition from the options, before the first ray. */
+/* simulate_pet.c - compute everything about a simulated PET acquisition from the options, before the first line integral. */
 #include "node/simulate/simulate_pet.h"
 
 #include <errno.h>

@@ -40,12 +40,12 @@
 struct simulate_pet_options {
 	const struct scanner_conf *scanner; /* borrowed */
 	enum pet_phantom_kind phantom;
-	double radius, length; /* of a cylinder, mm */
-	double size;	       /* factor on all lengths; 0: 1, or less if that does not fit the scanner */
-	double counts;	       /* expected number, without randoms */
-	double randoms;	       /* as a fraction of counts */
-	bool noise, attenuation;
-	bool interfile; /* write .hs and .s files instead of objects */
+	double radius, length;	 /* of a cylinder, mm */
+	double size;		 /* factor on all lengths; 0: 1, or less if that does not fit the scanner */
+	double counts;		 /* expected number, without randoms */
+	double randoms;		 /* as a fraction of counts */
+	bool noise, attenuation; /* add Poisson noise; simulate attenuation */
+	bool interfile;		 /* write .hs and .s files instead of objects */
 	unsigned seed;
 	char position[5];  /* HFS, HFP, FFS, FFP, HFDR, HFDL, FFDR, FFDL */
 	const char *study; /* study UID; NULL: computed from the options */
@@ -68,7 +68,7 @@ struct simulate_pet {
 	char seed_text[1000]; /* text from which UIDs are computed */
 };
 
-int cmd_simulate_pet(int argc, char **argv); /* argv[0] is not looked at */
+int cmd_simulate_pet(int argc, char **argv); /* argv[0] is ignored */
 
 struct simulate_pet_report {
 	int files;	    /* number of objects, or of Interfile headers */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simulate_plan.c - compute everything about a simulated exam from the options, before the first ray. */
+/* simulate_plan.c - compute everything about a simulated exam from the options, before the first line integral. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

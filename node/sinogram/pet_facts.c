@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pet_facts.c - read values for quantification from the standard attributes of a sinogram object (docs/sinogram-object.md). A
  * value that is unreadable or impossible (a weight of 0) is treated as missing: the data are accepted, but missing values limit
- * the units of the result, and the result says so.
+ * the units of the result, and its report names them.
  */
 #include <math.h>
 #include <stdio.h>

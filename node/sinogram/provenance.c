@@ -25,7 +25,7 @@ void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_
 	char *all = malloc(size), (*uids)[DICOM_UID_SIZE] = calloc(n_files + 1, sizeof(*uids));
 	const char **order = calloc(n_files + 1, sizeof(*order));
 
-	if (!all || !uids || !order) { /* still a valid UID, but a different one each time */
+	if (!all || !uids || !order) { /* out of memory: a valid UID that differs each time */
 		dicom_uid_random(ret_uid);
 		goto out;
 	}
@@ -103,7 +103,7 @@ static const uint32_t copied[] = {
 	TAG_STUDY_INSTANCE_UID,	    TAG_INSTITUTION_NAME,	  TAG_INSTITUTION_ADDRESS,   TAG_INSTITUTIONAL_DEPARTMENT_NAME,
 };
 
-/* Type 2: copied, or written empty if the source has none. */
+/* Type 2 attributes: copied, or written empty if the source does not have them. */
 static const uint32_t copied_or_empty[] = {
 	TAG_PATIENT_NAME, TAG_PATIENT_ID,	TAG_PATIENT_BIRTH_DATE,	      TAG_PATIENT_SEX, TAG_STUDY_DATE,
 	TAG_STUDY_TIME,	  TAG_ACCESSION_NUMBER, TAG_REFERRING_PHYSICIAN_NAME, TAG_STUDY_ID,

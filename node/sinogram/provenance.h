@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes that every created object has, whatever its class: patient and study copied from the source, equipment, times, and
- * UIDs that are computed from the sources. */
+/* Write the attributes that all objects created by this program have: patient and study, copied from the source; equipment;
+ * times; UIDs, computed from those of the sources. */
 #ifndef TOMONODE_NODE_PROVENANCE_H
 #define TOMONODE_NODE_PROVENANCE_H
 
@@ -13,21 +13,21 @@ void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_
 struct provenance_time {
 	char date[9], time[14], date_time[27];
 };
-/* Format now (s since the epoch) in the time zone of source; NULL or without one: the local time zone. */
+/* Format `now` (s since the epoch) in the time zone of `source`. Use the local time zone if source is NULL or has none. */
 void provenance_format_time(const struct dicom_item *source, double now, struct provenance_time *ret_time);
 
-/* Copy patient, study, order, place and clinical trial byte for byte, with the character set. If the source has no Patient's Age,
- * compute it. */
+/* Copy the attributes of patient, study, order, institution and clinical trial byte for byte, with the character set. If the
+ * source has no Patient's Age, compute it. */
 void provenance_fill_patient(const struct dicom_item *source, struct item_writer *root);
 /* Write Manufacturer and the rest of General Equipment, and Instance Creator UID, for this program. */
 void provenance_fill_equipment(struct item_writer *root);
-/* Write the Frame of Reference UID: the source's, or one computed from its series. It does not depend on the protocol, so that
- * all results of the same data overlay. */
+/* Write the Frame of Reference UID: that of the source, or one computed from its series. It does not depend on the protocol, so
+ * that viewers can overlay all results of the same data. */
 void provenance_fill_frame(const struct dicom_item *source, struct item_writer *root);
-/* Write Source Instance Sequence and Common Instance Reference, which name every source. For sources that are raw data, not
- * images. */
+/* Write Source Instance Sequence and Common Instance Reference with the UIDs of all sources. For raw data, not for images. */
 void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct item_writer *root);
-/* Write Contributing Equipment: the modality as given in the source, and this program with its recipe (at most 1024 characters).
+/* Write Contributing Equipment: the modality, copied from the source, and this program with `recipe`, a text of at most 1024
+ * characters about how the object was computed.
  */
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
 					    const char *recipe, struct item_writer *root);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sinogram objects of one acquisition (docs/sinogram-object.md), PET or parallel beams: Raw Data Storage objects with a
- * private block of this program, in several roles of several chunks each. Only node/sinogram reads and writes this object;
+ * private block of this program. The data of each role (emission, attenuation, ...) are divided into chunks, one object per
+ * chunk. Only node/sinogram reads and writes these objects;
  * node/sinogram/pet_facts.c reads the standard attributes.
  *
  * Invalid objects are refused with one of these errors: EBADMSG (contradictory or missing data), ENOTSUP (an encoding that is not
@@ -19,12 +20,13 @@
 #define SINOGRAM_CLASS "1.2.840.10008.5.1.4.1.1.66" /* Raw Data Storage */
 #define SINOGRAM_CREATOR "TOMONODE SINOGRAM 1"
 #define SINOGRAM_CREATOR_VERSION "2.25.187423086190561735112968317458421907734" /* (0008,9123) */
-#define SINOGRAM_CHUNK_MAX ((uint64_t)512 << 20)				/* bytes */
+#define SINOGRAM_CHUNK_MAX ((uint64_t)512 << 20)				/* largest chunk, bytes */
 
+/* Role of the data in the model y ~ Poisson(m (A x) + b), see docs/sinogram-object.md. */
 enum sinogram_role {
-	SINOGRAM_EMISSION = 1,
-	SINOGRAM_MULTIPLICATIVE, /* factors of m that are not in the next two */
-	SINOGRAM_ADDITIVE,	 /* b, the additive term */
+	SINOGRAM_EMISSION = 1,	 /* y, the measured counts */
+	SINOGRAM_MULTIPLICATIVE, /* factors of m other than attenuation and normalisation */
+	SINOGRAM_ADDITIVE,	 /* b, expected randoms and scatter */
 	SINOGRAM_ATTENUATION,	 /* attenuation correction factors, >= 1: m = MULTIPLICATIVE / (ATTENUATION NORMALISATION) */
 	SINOGRAM_NORMALISATION,	 /* normalisation correction factors, > 0 */
 	SINOGRAM_LINES,		 /* line integrals: the only role of their formats */
@@ -36,11 +38,11 @@ const char *sinogram_role_name(enum sinogram_role role); /* "EMISSION", ... */
 struct sinogram_format {
 	enum interfile_kind header;	   /* kind of its header texts */
 	const struct interfile_type *type; /* table of this kind; type->id is the SINOGRAM_FORMAT_ID of the objects */
-	enum sinogram_role first, last;	   /* its roles; every acquisition has the first */
+	enum sinogram_role first, last;	   /* range of its roles; every acquisition has the first */
 };
 const struct sinogram_format *sinogram_format_named(const char *id);	      /* NULL: none */
 const struct sinogram_format *sinogram_format_of(enum interfile_kind header); /* NULL: none */
-void sinogram_format_list(char *ret, size_t size);			      /* the identifiers of all, for messages */
+void sinogram_format_list(char *ret, size_t size);			      /* the identifiers of all formats, for messages */
 
 /* ---- one object, read from its header only ---- */
 
@@ -62,23 +64,23 @@ enum sinogram_element {
 
 struct sinogram_facts {
 	enum sinogram_role role;
-	long chunk, n_chunks; /* chunk from 0 */
+	long chunk, n_chunks; /* index of the chunk, from 0; number of chunks of the role */
 	long instances;	      /* number of objects of the complete acquisition */
 	const struct sinogram_format *format;
-	uint64_t bytes; /* of the role, all chunks */
+	uint64_t bytes; /* size of the role's data, all chunks */
 	char sha256[65];
 	uint64_t chunk_bytes; /* bytes stored in this object, padding included */
 	unsigned block;	      /* private elements are (0071,BLOCKee) */
 	char sop_instance[DICOM_UID_SIZE], study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 };
 
-/* Read the header of an object. 1: a sinogram object; 0: another object, which is not an error; err names its kind. Errors:
- * EBADMSG, ENOTSUP (a sinogram object that is invalid). Needs a few reads for any size of the chunk, because the chunk is not
- * read. Instances of one series make up one acquisition. */
+/* Read the header of an object. Returns 1: a sinogram object; 0: another object (not an error; err names its type).
+ * Errors: EBADMSG, ENOTSUP (an invalid sinogram object). The chunk is not read, so that the time does not depend on its size. All
+ * objects of one series belong to one acquisition. */
 int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_facts, struct err *err);
 
-/* Return true for an object of raw data that another program or manufacturer wrote. ret_reason: why it is not supported, a
- * sentence without a full stop. */
+/* Return true for raw data of another program or manufacturer, and write why they are not supported to ret_reason, a sentence
+ * without a full stop. */
 bool sinogram_unsupported(const struct dicom_item *root, char *ret_reason, size_t size);
 
 /* ---- an acquisition ---- */
@@ -103,9 +105,9 @@ void pet_facts_read(const struct dicom_item *root, struct pet_facts *ret_facts);
  * FFDL, FFDR; return false for any other position. */
 bool pet_facts_axes(const char *position, double ret_axis[3][3]);
 
-struct sinogram_part { /* one role */
+struct sinogram_part { /* the data of one role */
 	bool present;
-	struct interfile header; /* completed */
+	struct interfile header; /* parsed, with missing values from the scanner's configuration */
 	char *text;		 /* the header text stored in the object */
 	uint64_t bytes;		 /* length of the data without padding */
 	char sha256[65];
@@ -122,14 +124,14 @@ struct sinogram {
 	struct dicom_file **files;
 	struct pet_facts facts;
 	double axis[3][3];		    /* direction cosines of x, y, z in the patient (LPS) */
-	double centre[3];		    /* of the scanner in the frame of reference, mm; 0 if no object has it */
+	double centre[3];		    /* centre of the scanner in the frame of reference, mm; 0 if no object contains it */
 	const struct scanner_conf *scanner; /* borrowed; NULL: not configured, and the header is complete without it */
 };
 
-/* Open all objects of one acquisition, in any order. The data stay on disk. All roles have the rays of EMISSION. A caller that
- * accepts only one kind of data checks its format. */
+/* Open all objects of one acquisition, given in any order. The data are not read. All roles must have the rays of EMISSION. A
+ * caller that accepts only one format must check s->format. */
 int sinogram_open(const char *const *paths, size_t n, const struct config *config, struct sinogram **ret, struct err *err);
-/* Open for the bytes and header texts only: scanner and patient may be unknown, and headers are not parsed. */
+/* Open the objects only to read bytes and header texts: headers are not parsed; scanner and patient may be unknown. */
 int sinogram_open_raw(const char *const *paths, size_t n, struct sinogram **ret, struct err *err);
 struct sinogram *sinogram_close(struct sinogram *s); /* takes NULL, returns NULL */
 

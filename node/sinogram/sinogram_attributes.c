@@ -130,7 +130,7 @@ static int set_centre(struct sinogram_source *s, const char *value, struct err *
 	return 0;
 }
 
-/* Check values that the node itself will read now, before a reconstruction needs them. */
+/* Check the values that a reconstruction will read, so that errors are reported at import. */
 static int check_value(uint32_t tag, const char *assignment, const char *value, struct err *err)
 {
 	static const uint32_t positive[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_import.c - convert Interfile projection data of PET or parallel beams, or arrays, to sinogram objects. A data file
- * must be in the folder of its header and have exactly the number of bytes that the header requires, because misplaced values
- * would still give an image. The stream of an object is the whole data file, and the header text is stored unchanged.
+ * must be in the folder of its header and have exactly the number of bytes that the header requires, because values at wrong
+ * offsets would give a wrong image without an error. The stream of an object is the whole data file, and the header text is
+ * stored unchanged.
  */
 #include <errno.h>
 #include <math.h>
@@ -101,7 +102,7 @@ static int array_stream(const struct sinogram_arrays *a, int role, struct sinogr
 	return rc;
 }
 
-/* Check that all roles have the same geometry, as far as the headers give it; missing values cause a warning. */
+/* Check that all roles have the same geometry, as far as their headers contain it; write a warning about missing values. */
 static int check_geometry(struct sinogram_source *s, char *warning, size_t size, struct err *err)
 {
 	struct err open = {0};
@@ -114,7 +115,7 @@ static int check_geometry(struct sinogram_source *s, char *warning, size_t size,
 
 		if (rc == -ENOKEY) {
 			snprintf(warning, size, "%s: %s.", sinogram_role_name((enum sinogram_role)role), open.msg);
-			return 0; /* the configuration of the node may have it */
+			return 0; /* the configuration of the node may contain the missing values */
 		}
 		if (rc < 0)
 			return err_set(err, open.code, "%s: %s", sinogram_role_name((enum sinogram_role)role), open.msg);
@@ -157,7 +158,7 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 	return 0;
 }
 
-/* Check the values of --set before half a gigabyte is written. */
+/* Check the values of --set before any data are written. */
 static int try_attributes(struct sinogram_source *s, char *warnings, size_t size, struct err *err)
 {
 	struct dicom_file *file = NULL;

@@ -10,6 +10,7 @@
 
 #define SINOGRAM_FILES_MAX 10000 /* maximum number of objects of one acquisition */
 
+/* Return the tag of an element in the private block `block`. */
 uint32_t sinogram_tag(unsigned block, enum sinogram_element element);
 int sinogram_header_text(struct dicom_file *file, const struct sinogram_facts *f, char **ret_text,
 			 struct err *err); /* the caller frees *ret_text */
@@ -24,7 +25,7 @@ struct sinogram_stream { /* the data of one role */
 	struct interfile header;
 	const uint8_t *values; /* values in memory, borrowed; NULL: read them from `path` */
 	char *path;	       /* path of the data file; owned */
-	uint64_t bytes;	       /* size of the stream: the offset of the header plus its values */
+	uint64_t bytes;	       /* size of the data file: the data offset in the header plus the values */
 	char sha256[65];
 };
 
@@ -44,7 +45,7 @@ int sinogram_write_objects(struct sinogram_source *s, size_t *ret_n_objects, str
 
 /* sinogram_attributes.c: write all modules from patient to acquisition, without the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
-/* Write sentences about values that a reconstruction will miss. */
+/* Write a sentence for each missing value that a reconstruction needs. */
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size);
 
 #endif

@@ -79,7 +79,7 @@ static bool raw_number(const struct dicom_file *file, uint32_t tag, size_t size,
 	return true;
 }
 
-/* Returns 1, 0 (missing) or an error. */
+/* Read a number. Returns 1, 0 (missing) or a negative error. */
 static int get_number(const struct dicom_file *file, uint32_t tag, size_t size, long *ret, struct err *err)
 {
 	uint64_t raw;
@@ -235,7 +235,7 @@ int sinogram_facts_of(const struct dicom_file *file, struct sinogram_facts *ret_
 	if ((rc = read_identity(root, &f, err)) < 0 || (rc = read_role(root, &f, err)) < 0 ||
 	    (rc = read_counts(file, &f, err)) < 0 || (rc = read_hash(root, &f, err)) < 0) {
 		err_prefix(err, "sinogram object");
-		if (rc != -ENOTSUP && err) /* for any error of the getter */
+		if (rc != -ENOTSUP && err) /* name the attribute in any error of dicom_get_*() */
 			err->code = EBADMSG;
 		return rc == -ENOTSUP ? rc : -EBADMSG;
 	}

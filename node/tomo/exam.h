@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The projections of a case in the form that the reconstruction uses: geometry, orientation, intensity scale. Pixels stay on
- * disk.
+/* Convert the headers of a tomosynthesis case to the values that the reconstruction uses: geometry, orientation, intensity scale.
+ * Pixels are read later, one view at a time.
  *
- * Implemented by node/tomo/tomo_open.c and the files exam_*.c; only they convert tags to geometry. Values that are not certain
- * are never guessed; the case is refused with an error (EBADMSG: the data are contradictory or a value is missing; ENOTSUP: an
- * encoding that is not supported; ENOKEY: no geometry profile for this system).
+ * Implemented by node/tomo/tomo_open.c and the files exam_*.c; only these files convert tags to geometry. Missing or uncertain
+ * values are never guessed: the case is refused with an error (EBADMSG: the data are contradictory or a value is missing;
+ * ENOTSUP: an encoding that is not supported; ENOKEY: no geometry profile for this system).
  */
 #ifndef TOMONODE_NODE_EXAM_H
 #define TOMONODE_NODE_EXAM_H
@@ -16,13 +16,14 @@
 #include "recon/core/scan.h"
 #include "recon/dbt/prep.h"
 
+/* A series of single-frame mammograms, or one multi-frame Breast Projection object. */
 enum exam_source { EXAM_MG_SERIES = 1, EXAM_BREAST_PROJECTION };
 
 struct exam_view {
 	int file;	 /* index into files */
-	long frame;	 /* from 0 */
-	double angle;	 /* after the profile's sign and offset, degrees: positive toward +y */
-	double exposure; /* relative to the mean over the views; 1 if not scaled */
+	long frame;	 /* number of the frame in the file, from 0 */
+	double angle;	 /* angle of the source, with the profile's sign and offset, degrees; positive toward +y */
+	double exposure; /* exposure relative to the mean over the views; 1 if the profile does not scale by it */
 	long largest;	 /* largest stored value according to the header, (0028,0107); 0: none, or not needed */
 	char sop_instance[DICOM_UID_SIZE];
 };
@@ -30,13 +31,13 @@ struct exam_view {
 struct exam {
 	enum exam_source source;
 	const struct profile_conf *profile; /* borrowed from the configuration */
-	struct scan *scan;		    /* unmerged bins of the detector, views sorted by angle */
+	struct scan *scan;		    /* geometry with the detector's own bins, views sorted by angle */
 	int n_views;
 	long announced; /* number of projections according to the headers; 0: unknown, or a multi-frame object */
 	struct exam_view *views;
 	size_t n_files;
 	char **paths;
-	struct dicom_file **files; /* headers, open */
+	struct dicom_file **files; /* open files; only headers are in memory */
 	double thickness;	   /* of the compressed breast, mm */
 	double support;		   /* height of the breast support above the detector, mm */
 	char laterality;	   /* 'L' or 'R' */
@@ -45,33 +46,34 @@ struct exam {
 	bool columns_toward_chest, rows_toward_minus_y;
 	/* Direction cosines of +x, +y, +z in the patient (LPS); for plane orientation and position. */
 	double axis[3][3];
-	double gantry;	      /* angle of the gantry to the vertical, degrees; 0 for CC */
+	double gantry;	      /* angle between gantry and vertical, degrees; 0 for CC */
 	bool gantry_recorded; /* false: an MLO view without the angle in its header; 45 degrees, the nominal angle, is used */
 	struct dicom_pixel_info pixels; /* the same for all files */
-	struct prep prep;		/* the same for all views except i0 */
-	float *flatfield;		/* owns the data of prep.flatfield, or NULL */
+	struct prep prep;		/* conversion of stored values to line integrals; the same for all views except i0 */
+	float *flatfield;		/* data that prep.flatfield points to, owned; or NULL */
 	double flatfield_level;		/* mean intensity of the flat field, stored values above the offset */
 };
 
-/* Open the exam. as_is: a person requested to use the present instances although the headers announce another number. */
+/* Open the exam. as_is: accept another number of instances than the headers announce, because a person requested it. */
 int exam_open(const char *const *paths, size_t n, bool as_is, const struct config *config, struct exam **ret_exam,
 	      struct err *err);
 struct exam *exam_close(struct exam *exam); /* takes NULL, returns NULL */
 
-/* Read the stored values of a view, oriented so that u runs away from the chest wall and v along +y, and its prep (i0 set).
- * Several threads may read views of one exam at the same time. */
+/* Read the stored values of a view, oriented so that u increases away from the chest wall and v along +y. ret_prep: exam->prep
+ * with the i0 of this view. Several threads may read views of one exam at the same time. */
 int exam_read_view(const struct exam *exam, int view, uint16_t *ret_raw, struct prep *ret_prep, struct err *err);
 
-/* What the header of one object contains about its exam. */
+/* Values of one object's header, read before the other objects of its exam are known. */
 struct exam_facts {
-	char reason[256]; /* why its projections are not supported; "": they are, or the object is not mammography */
+	char reason[256]; /* why its projections are not supported; "" if they are, or if the object is not a mammogram */
 	bool refused;	  /* a known encoding that is not supported (Hologic SCO, CTO) */
 	char laterality[4], view[8];
 	long expected; /* number of objects of the complete exposure series; 0: not in the header */
 	long frames;
 	double angle; /* NaN: not in the header */
 };
-/* Return true for projections in a supported encoding. Otherwise only reason and refused are set. */
+/* Read the header of one object. Return true for projections in a supported encoding; otherwise only reason and refused are set.
+ */
 bool exam_facts_of(const struct dicom_file *file, struct exam_facts *ret_facts);
 
 /* Return where the attributes of a view are stored: its file, and its frame in a multi-frame object. */

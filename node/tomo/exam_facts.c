@@ -26,8 +26,8 @@ static bool from_hologic(const struct dicom_item *root)
 }
 
 /* Return the name of Hologic's own format of an object. These formats use standard classes: projections as Secondary Capture of
- * modality MG with private data ("SCO"), slices as CT images ("CTO"). Screen shots of other manufacturers' mammograms and
- * ordinary CT images of breasts are not among them. */
+ * modality MG with private data ("SCO"), slices as CT images ("CTO"). NULL for screen shots of other manufacturers' mammograms
+ * and ordinary CT images of breasts. */
 static const char *hologic_format(const struct dicom_item *root, const char *sop_class)
 {
 	bool mammography = text_is(root, TAG_MODALITY, "MG");

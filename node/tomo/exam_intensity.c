@@ -190,7 +190,7 @@ out:
 	return rc;
 }
 
-/* Read them for all views now, while only one thread uses the headers. */
+/* Read (0028,0107) of all views now, because only one thread may use the headers. */
 static int read_largest(struct exam *exam, struct err *err)
 {
 	for (int i = 0; i < exam->n_views; i++) {
@@ -240,11 +240,11 @@ int exam_intensity(struct exam *exam, struct err *err)
 		if (rc < 0)
 			return rc;
 	}
-	/* A percentile of the view already follows its exposure. */
+	/* A percentile of the view depends on its exposure already. */
 	return p->scale_by_exposure && p->i0_mode != I0_PERCENTILE ? read_exposures(exam, err) : 0;
 }
 
-/* Return the largest stored value. *ret_own: it is that of this image, which already follows its exposure. */
+/* Return the largest stored value. *ret_own: true: it comes from this image's own header and depends on its exposure already. */
 static double header_max(const struct exam *exam, int view, bool *ret_own)
 {
 	long largest = exam->views[view].largest;

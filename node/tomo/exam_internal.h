@@ -10,8 +10,8 @@
 #include "node/base/folder.h"
 #include "node/tomo/exam.h"
 
-/* exam_facts.c: return true if an object holds projections in a supported encoding, of the kind *ret_source. Otherwise reason
- * says why not, "": the object is not mammography; refused: see struct exam_facts. */
+/* exam_facts.c: return true if an object contains projections in a supported encoding, and set *ret_source. Otherwise write the
+ * cause to `reason` ("": not a mammogram) and set *ret_refused, see struct exam_facts. */
 bool exam_class(const struct dicom_item *root, enum exam_source *ret_source, bool *ret_refused, char *reason, size_t size);
 
 /* exam_view_code.c: read laterality and view. */
@@ -22,12 +22,13 @@ void header_view(const struct header *h, char *ret_view, size_t size);
 /* Return true if the breast is raised above the support (magnification). */
 bool header_magnified(const struct header *h);
 
-/* exam_orientation.c: compute the scan's axes in the patient, and the orientation of the stored image. */
+/* exam_orientation.c: compute the axes of the scan in the patient and the orientation of the stored image; sets exam->axis,
+ * exam->columns_toward_chest, exam->rows_toward_minus_y. */
 int exam_orient(struct exam *exam, struct err *err);
 /* Compare a Patient Orientation such as "A\R" with the axes: find the directions of columns and rows. */
 int orientation_parse(const char *text, const double axis[3][3], bool *ret_columns_toward_chest, bool *ret_rows_toward_minus_y,
 		      struct err *err);
-/* Mirror a stored image so that u runs along +x and v along +y, or back: the same operation. */
+/* Mirror an image between stored orientation and scan axes (u along +x, v along +y); the same call mirrors it back. */
 void orientation_turn(uint16_t *values, size_t columns, size_t rows, bool mirror_columns, bool mirror_rows);
 
 /* exam_consistency.c: check that all files belong to one exposure series. */
@@ -35,7 +36,7 @@ int exam_check_consistency(const struct exam *exam, struct err *err);
 /* Check that all frames of a multi-frame object have the same values. Call after exam_list_views(). */
 int exam_check_frames(const struct exam *exam, struct err *err);
 
-#define EXAM_VIEWS_MAX 1024
+#define EXAM_VIEWS_MAX 1024 /* maximum number of projections */
 
 /* exam_views.c: list the projections with their angles, sorted; sets exam->views and exam->n_views. */
 int exam_list_views(struct exam *exam, bool as_is, struct err *err);
@@ -43,9 +44,10 @@ int exam_list_views(struct exam *exam, bool as_is, struct err *err);
 /* exam_geometry.c: check detector pitch, distances and thickness against the profile; sets exam->scan. */
 int exam_make_scan(struct exam *exam, struct err *err);
 
-/* exam_intensity.c: determine how stored values become intensities; sets exam->prep, exam->flatfield, exposures of the views. */
+/* exam_intensity.c: determine how to convert stored values to intensities; sets exam->prep, exam->flatfield and the exposures of
+ * the views. */
 int exam_intensity(struct exam *exam, struct err *err);
-/* Compute I0 of one view; raw: its stored values, oriented. */
+/* Compute I0, the intensity of the unattenuated beam, of one view. raw: its stored values in the axes of the scan. */
 int exam_view_i0(const struct exam *exam, int view, const uint16_t *raw, double *ret_i0, struct err *err);
 
 #endif

@@ -16,7 +16,7 @@
 #define NOMINAL_MLO 45.0 /* degrees */
 #define MLO_MIN 20	 /* smallest angle of the gantry, degrees, of either sign */
 #define MLO_MAX 80
-#define COSINE_SURE 0.1 /* a letter is used if its direction has at least this cosine with the axis */
+#define COSINE_SURE 0.1 /* a letter is accepted if its direction has at least this cosine with the axis */
 
 void orientation_axes(char laterality, const char *view, double gantry, double ret_axis[3][3])
 {

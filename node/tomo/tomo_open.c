@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tomo_open.c - open a case: from the files' tags to a scan and prepared views. See node/tomo/exam.h. Each step has a file of its
- * own: what the objects are (exam_facts.c), whether they belong together (exam_consistency.c), the system's geometry profile, the
- * orientation of the image in the patient (exam_orientation.c), the angles (exam_views.c), the geometry (exam_geometry.c), the
- * intensity scale (exam_intensity.c). Headers stay open; pixels are read one view at a time. */
+/* tomo_open.c - open a case: from the files' tags to a scan and prepared views. See node/tomo/exam.h. Each step has a separate
+ * file: the type of the objects (exam_facts.c), whether they belong to one exam (exam_consistency.c), the system's geometry
+ * profile, the orientation of the image in the patient (exam_orientation.c), the angles (exam_views.c), the geometry
+ * (exam_geometry.c), the intensity scale (exam_intensity.c). Headers stay open; pixels are read one view at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ int exam_open(const char *const *paths, size_t n, bool as_is, const struct confi
 
 	if (n == 0)
 		return err_set(err, EBADMSG, "no files");
-	if (n > EXAM_VIEWS_MAX) /* checked before each file needs a descriptor */
+	if (n > EXAM_VIEWS_MAX) /* checked before a descriptor is opened for each file */
 		return err_set(err, EBADMSG, "%zu files: at most %d projections are supported", n, EXAM_VIEWS_MAX);
 	exam = calloc(1, sizeof(*exam));
 	if (!exam)

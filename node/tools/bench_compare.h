@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read earlier results of `tomonode bench` from a file of JSON lines (or its --json document), and find one by work, device and
- * sizes. */
+/* Read earlier results of `tomonode bench` from a file of JSON lines (or its --json document), and find a result by work, device
+ * and sizes. */
 #ifndef TOMONODE_NODE_BENCH_COMPARE_H
 #define TOMONODE_NODE_BENCH_COMPARE_H
 
@@ -13,7 +13,7 @@ struct bench_earlier;
 int bench_earlier_read(const char *path, struct bench_earlier **ret_earlier, struct err *err);
 struct bench_earlier *bench_earlier_free(struct bench_earlier *e); /* takes NULL, returns NULL */
 
-/* Return the median time in s of the last matching line; 0: there is none. */
+/* Return the median time of the last matching result, s; 0: none matches. */
 double bench_earlier_seconds(const struct bench_earlier *e, const char *work, const char *device, const char *sizes);
 
 #endif

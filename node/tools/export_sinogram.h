@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Export sinogram objects as the Interfile files that they were made from: the data unchanged, the header text unchanged except
- * for the name of the data file. */
+/* Write the Interfile files that sinogram objects were made from. Data and header text are unchanged, except for the name of the
+ * data file. */
 #ifndef TOMONODE_NODE_EXPORT_SINOGRAM_H
 #define TOMONODE_NODE_EXPORT_SINOGRAM_H
 

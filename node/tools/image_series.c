@@ -197,7 +197,7 @@ static int add_object(struct reading *r, struct dicom_file *file, struct err *er
 	return 0;
 }
 
-/* ---- all of them ---- */
+/* ---- the series ---- */
 
 static int by_depth(const void *a, const void *b)
 {

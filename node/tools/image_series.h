@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Read a PET or CT series (one slice per object) from its own attributes only: the position of each voxel in the patient and the
- * meaning of its value. Objects may be in any order, from any manufacturer, and in any encoding that dicom/pixels/pixels.h reads.
+/* Read a PET or CT series (one slice per object): values, their unit, and the position of each voxel in the patient. Only
+ * standard attributes are used. Objects may be in any order, from any manufacturer, and in any encoding that
+ * dicom/pixels/pixels.h reads.
  */
 #ifndef TOMONODE_NODE_IMAGE_SERIES_H
 #define TOMONODE_NODE_IMAGE_SERIES_H

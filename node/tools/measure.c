@@ -24,7 +24,7 @@ struct pixel {
 	int column, row;
 };
 
-/* Data of one item that the pass collects. */
+/* Data that are collected for one item. */
 struct kept {
 	const struct measure_item *item;
 	long slice; /* the slice nearest to the item */
@@ -35,7 +35,7 @@ struct kept {
 	/* point: a window of all slices */
 	int column, row, half[2];
 	float *window;
-	/* results for a point */
+	/* results of a point */
 	double place[3], width[3], peak, level, noise; /* column, row, depth; mm */
 	double *spread;				       /* height above the background in each slice */
 	bool found;

@@ -2,10 +2,10 @@
 /* Measure the image quality of one tomosynthesis object: regions and points, in one pass over its slices (recon/core/figures.h
  * has the formulas). Their positions come from truth.json of `tomonode simulate dbt`, or from the caller.
  *
- * Region: an ellipse of half axes r on a background. With a truth, the background is the ring 2 to 6 mm around it, without pixels
- * where the phantom's tissue differs from that at the region, and without pixels within 1 mm of another detail. Otherwise it is
- * the same ring, or the circle that the caller gives. The measured ellipse has 0.7 of the detail's half axes, to exclude its
- * edge. Point: a small detail of high contrast. It is the voxel of the highest value within 1.5 mm in the slice and 5 mm of
+ * Region: an ellipse of half axes r on a background. With truth.json, the background is the ring 2 to 6 mm around it, without
+ * pixels where the phantom's tissue differs from that at the region, and without pixels within 1 mm of another detail. Otherwise
+ * it is the same ring, or the circle that the caller gives. The measured ellipse has 0.7 of the detail's half axes, to exclude
+ * its edge. Point: a small detail of high contrast. It is the voxel of the highest value within 1.5 mm in the slice and 5 mm of
  * depth; its position and width come from Gaussians fitted to the profiles through it, 3 mm to either side (along z all slices).
  */
 #ifndef TOMONODE_NODE_MEASURE_H
@@ -18,25 +18,26 @@
 
 struct measure_item {
 	char name[64];
-	bool point;
-	bool in_truth;	      /* patient and center are valid */
-	double patient[3];    /* LPS, mm */
-	double center[3];     /* in the truth's scan axes, mm */
-	double at[3];	      /* column, row (pixels), depth above the lowest slice (mm) */
+	bool point;	      /* true: a point; false: a region */
+	bool in_truth;	      /* the item is in truth.json: patient and center are set */
+	double patient[3];    /* true position in the patient (LPS), mm */
+	double center[3];     /* true position in the scan axes of truth.json, mm */
+	double at[3];	      /* position in the image: column, row (pixels), depth above the lowest slice (mm) */
 	double radius[3];     /* half axes along column index, row index and depth, mm */
-	bool has_background;  /* a circle is given as background */
+	bool has_background;  /* the caller gave a circle as background */
 	double background[3]; /* column, row, radius in mm */
 };
 
 struct measure_list {
 	struct measure_item *items;
 	size_t n;
-	struct phantom truth; /* all shapes; n = 0: no truth */
+	struct phantom truth; /* all shapes of truth.json; n = 0: no truth.json */
 	double axis[3][3];    /* directions of the truth's scan axes in the patient */
 };
 
 /* Read truth.json. EBADMSG: it is not a truth.json, or belongs to another object (another frame of reference). */
 int measure_read_truth(const char *path, const struct tomo_object *object, struct measure_list *list, struct err *err);
+/* Append a copy of an item. */
 int measure_add(struct measure_list *list, const struct measure_item *item, struct err *err);
 void measure_clear(struct measure_list *list);
 

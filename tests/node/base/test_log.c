@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log lines: one line each whatever the values, quoting, levels. stderr is caught through a pipe. */
+/* Test log lines: values cannot break a line in two; quoting; levels. stderr is read through a pipe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 static char caught[16384], last[sizeof(caught)];
 
-/* Run `what` with stderr in a pipe and keep what it wrote. */
+/* Call `what` with stderr redirected to a pipe, and store its output in `caught`. */
 static void catch_stderr(void (*what)(void))
 {
 	int pipes[2], saved = dup(STDERR_FILENO);
@@ -75,7 +75,7 @@ static void log_to_journal(void)
 	log_event(LOG_CRIT, "device-disabled", "a=2");
 }
 
-/* Where stderr is systemd's journal each line brings its priority; where it was turned elsewhere since, it does not. */
+/* Lines have a priority prefix if stderr is systemd's journal, and none if stderr was redirected after the start. */
 static void test_journal(void **state)
 {
 	const char *second;
@@ -158,7 +158,7 @@ static void test_quote(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_string_equal(log_quote(cases[i].value), cases[i].quoted);
-	assert_string_equal(first, "first"); /* ten calls later it is still there */
+	assert_string_equal(first, "first"); /* still valid after ten further calls */
 	memset(text, '"', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	quoted = log_quote(text);
@@ -168,7 +168,8 @@ static void test_quote(void **state)
 		assert_memory_equal(quoted + i, "\\\"", 2);
 }
 
-/* stderr is a pipe that nobody reads: one line waits, those behind it do not, and their number is said when there is room again.
+/* If nobody reads the pipe, one line waits, later lines are dropped at once, and their number is logged when the pipe is read
+ * again.
  */
 static void test_nobody_reads(void **state)
 {

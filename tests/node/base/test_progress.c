@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The progress bar: silent without a terminal, one redrawn line on one, Ctrl-C reaches the monitor. */
+/* Test the progress bar: no output without a terminal; one line, redrawn, on a terminal; Ctrl-C sets the monitor's flag. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 static char caught[8192];
 
-/* Draw with stderr at `fd`, then read what came out at `from`, waiting at most `patience` ms for more. */
+/* Draw with stderr redirected to `fd`, then read the output from `from`; wait at most `patience` ms for each part. */
 static void draw(int fd, int from, bool wanted, int patience)
 {
 	struct pollfd ready = {.fd = from, .events = POLLIN};
@@ -39,7 +39,7 @@ static void draw(int fd, int from, bool wanted, int patience)
 	progress_stop(&p);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
-	/* A terminal hands its output on with some delay: read until the clearing of the line, or until nothing more comes. */
+	/* A terminal delays its output: read until the line is cleared, or no more output arrives. */
 	caught[0] = '\0';
 	while (used + 1 < sizeof(caught) && !(used >= 4 && !strcmp(caught + used - 4, "\r\033[K")) &&
 	       poll(&ready, 1, patience) > 0) {
@@ -103,7 +103,7 @@ static void test_cancel(void **state)
 	assert_true(monitor_cancelled(&p.monitor));
 	progress_stop(&p);
 	progress_start(&p, false);
-	assert_false(monitor_cancelled(&p.monitor)); /* a new start begins anew */
+	assert_false(monitor_cancelled(&p.monitor)); /* progress_start() resets the flag */
 	raise(SIGTERM);
 	assert_true(monitor_cancelled(&p.monitor));
 	progress_stop(&p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations that are taken, and those that are not, with what is said to them. */
+/* Functions that load a configuration and check that it is accepted, or refused with the expected problems. */
 #ifndef TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
 #define TOMONODE_TESTS_NODE_CONFIG_FIXTURE_H
 

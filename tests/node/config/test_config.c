@@ -23,7 +23,7 @@ static void test_defaults(void **state)
 	assert_int_equal(config_load(NULL, NULL, NULL, &c, &err), 0);
 	config_value_defaults(&config_sections[SECTION_NODE], &table);
 	snprintf(table.spool, sizeof(table.spool), "/spool");
-	assert_memory_equal(&table, &c->node, sizeof(table)); /* the sample says what the table says */
+	assert_memory_equal(&table, &c->node, sizeof(table)); /* conf/defaults.conf has the defaults of the table */
 	assert_string_equal(c->path, "");
 	assert_string_equal(c->node.aet, "TOMONODE");
 	assert_string_equal(c->node.bind, "127.0.0.1");
@@ -65,7 +65,7 @@ static void test_defaults(void **state)
 	config_free(c);
 }
 
-/* A protocol for each algorithm, each with the defaults where it says nothing. */
+/* There is an embedded protocol for each algorithm; keys that it does not set have their defaults. */
 static void test_protocols(void **state)
 {
 	static const struct {
@@ -92,7 +92,7 @@ static void test_protocols(void **state)
 	config_free(c);
 }
 
-/* Those of PET, and that each kind of protocol keeps to its own keys. */
+/* Protocols of PET; a protocol accepts only the keys of its kind. */
 static void test_pet(void **state)
 {
 	static const char *const sets[] = {
@@ -196,7 +196,7 @@ static void test_overlay(void **state)
 	assert_int_equal(c->n_protocols, 17);
 	assert_true(config_protocol(c, "dbt-osem")->dbt.voxel == 0.5);
 	assert_int_equal(config_protocol(c, "dbt-osem-full")->dbt.iterations, 3);
-	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* kept of the entry of the same name */
+	assert_true(config_protocol(c, "dbt-osem-full")->dbt.voxel == 0); /* inherited from the embedded entry of this name */
 	assert_int_equal(config_protocol(c, "mine")->dbt.tile[0], 88);
 	assert_int_equal(config_protocol(c, "mine")->dbt.tile[1], 56);
 	assert_int_equal(config_protocol(c, "mine")->dbt.iterations, 2);
@@ -306,7 +306,7 @@ static void test_set_round_trip(void **state)
 	assert_true(p.slab_thickness == q.slab_thickness && p.slab_step == q.slab_step && p.slab_mode == q.slab_mode);
 	assert_true(p.synthetic && q.synthetic);
 	assert_int_equal(p.compression, COMPRESSION_JPEGLS);
-	assert_int_equal(q.compression, COMPRESSION_NONE); /* has no part in the pixels */
+	assert_int_equal(q.compression, COMPRESSION_NONE); /* omitted, because it does not affect pixels */
 	before = p;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		err.code = 0;
@@ -316,7 +316,7 @@ static void test_set_round_trip(void **state)
 	}
 	assert_int_equal(config_set(&p, "iteratons=1", &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "did you mean 'iterations'?"));
-	/* a short buffer is cut, never overrun */
+	/* the text is cut at the end of a short buffer */
 	memset(text, 'z', sizeof(text));
 	config_describe_protocol(&p, text, 20);
 	assert_int_equal(strlen(text), 19);
@@ -353,7 +353,7 @@ static void test_spool_place(void **state)
 	c = good("");
 	assert_string_equal(c->node.spool, "/a/b");
 	config_free(c);
-	c = good("node = { spool = \"/x\"; };"); /* what is written wins */
+	c = good("node = { spool = \"/x\"; };"); /* a value in the file takes precedence */
 	assert_string_equal(c->node.spool, "/x");
 	config_free(c);
 	unsetenv("TOMONODE_SPOOL");
@@ -383,7 +383,7 @@ static void test_patterns(void **state)
 				"pitch = 0.1; } );");
 
 	(void)state;
-	assert_string_equal(config_profile(c, "ACME", "x", "")->name, "w2"); /* of two alike the later one */
+	assert_string_equal(config_profile(c, "ACME", "x", "")->name, "w2"); /* equal scores: the later one */
 	assert_string_equal(config_profile(c, "acme inc", "", "")->name, "w2");
 	assert_null(config_profile(c, "cme", "", ""));
 	assert_null(config_profile(c, "", "", ""));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom the node listens to: peers, listeners, and what is said to doubtful ones. */
+/* Test peers and listeners, and the warnings about risky ones. */
 #include <stdlib.h>
 
 #include "tests/node/config/config_fixture.h"
@@ -38,10 +38,11 @@ static void test_allow_list(void **state)
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; require_known_peer = false; };"), 1);
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; };"), 1); /* nobody may send */
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; aet = \"A\"; } );"), 0);
-	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; } );"), 1); /* anybody after all */
+	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; }; peers = ( { name = \"a\"; } );"),
+			 1); /* the peer has no criteria: anybody may send */
 	assert_int_equal(warnings("routes = ();"), 1);
 	assert_int_equal(warnings("protocols = ( { name = \"dbt-fbp\"; stored_offset = 0; } );"),
-			 1); /* negative values are lost */
+			 1); /* negative values cannot be stored */
 }
 
 static void test_listeners(void **state)
@@ -64,13 +65,13 @@ static void test_listeners(void **state)
 	assert_string_equal(list[1].certificate, "/c");
 	assert_string_equal(list[1].key, "/k");
 	assert_string_equal(list[2].certificate, "/d");
-	assert_string_equal(list[2].key, ""); /* the node's belongs to another certificate */
+	assert_string_equal(list[2].key, ""); /* the node's key is not used with another certificate */
 	assert_string_equal(list[2].authorities, "/a");
 	assert_string_equal(list[2].crl, "/r");
 	assert_string_equal(list[3].authorities, "/b");
-	assert_string_equal(list[3].crl, ""); /* the node's is of other authorities */
+	assert_string_equal(list[3].crl, ""); /* the node's list is not used with other authorities */
 	assert_false(list[2].client_certificate);
-	assert_true(c->node.require_known_peer); /* not on loopback addresses alone */
+	assert_true(c->node.require_known_peer); /* not only loopback addresses */
 	assert_int_equal(c->node.peer_refusals, 20);
 	config_free(c);
 	c = good("node = { plain = false; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = \"/a\"; }; "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the installation of a program has its configuration, by the program's path alone. */
+/* Test the configuration path that is derived from the path of the program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static void test_named(void **state)
 	assert_string_equal(config_path_default(buffer), "/some/node.conf");
 	setenv("TOMONODE_CONF", "", 1);
 	assert_null(config_path_default(buffer));
-	unsetenv("TOMONODE_CONF"); /* a test lies where it was built */
+	unsetenv("TOMONODE_CONF"); /* the test program is in its build folder: no installation */
 	assert_null(config_path_default(buffer));
 }
 

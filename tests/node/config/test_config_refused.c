@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configurations that are not taken: every kind of problem with its line, texts that are too long, files that include others. */
+/* Test configurations that are refused: every kind of problem with its line, texts that are too long, includes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "tests/node/config/config_fixture.h"
 
-/* Exactly one problem, which begins with `start` and holds `part`. */
+/* Check that the text has exactly one problem, which begins with `start` and contains `part`. */
 static void bad(const char *text, const char *start, const char *part)
 {
 	static struct problems p;
@@ -43,7 +43,7 @@ static void test_bad_values(void **state)
 		{"nod = { };", "t.conf:1: section 'nod' is not known, did you mean 'node'?", "protocols"},
 		{"node = 5;", "t.conf:1: section 'node': 5; allowed: a group in { }", ""},
 		{"node = \"a\\nb\";", "t.conf:1: section 'node': \"a?b\"; allowed: a group in { }",
-		 ""}, /* found by fuzzing: a newline came through */
+		 ""}, /* found by fuzzing: a newline was printed */
 		{"node : \"\\x41\\x0a\\\"\";", "t.conf:1: section 'node': \"A?", ""},
 		{"peers = \"\n\";", "t.conf:", "section 'peers': \"?\"; allowed: a list"},
 		{"peers = ( \"\n\" );", "t.conf:", "section 'peers': \"?\" as an entry; allowed: a group"},
@@ -293,7 +293,8 @@ static void test_files(void **state)
 	assert_non_null(config_protocol(c, "mine"));
 	assert_int_equal(c->n_peers, 1);
 	config_free(c);
-	assert_int_equal(config_load_text(path, NULL, NULL, &c, &text, &err), 0); /* all of it in one text, which says the same */
+	assert_int_equal(config_load_text(path, NULL, NULL, &c, &text, &err),
+			 0); /* the text with the include inserted gives the same configuration */
 	assert_non_null(strstr(text, "port = 104; };\nprotocols = (\n { name = \"mine\"; }\n);\npeers"));
 	config_free(c);
 	assert_int_equal(config_parse(text, "copy", NULL, NULL, &c, &err), 0);
@@ -302,11 +303,12 @@ static void test_files(void **state)
 	config_free(c);
 	free(text);
 
-	write_file("more.conf",
-		   "protocols = (\n { name = \"mine\"; subsets = -2; }\n);\n"); /* the included file's own name and line */
+	write_file("more.conf", "protocols = (\n { name = \"mine\"; subsets = -2; }\n);\n"); /* the problem names the included
+												file and its line */
 	bad_file("main.conf", "/more.conf:2: key 'subsets' of protocol 'mine': -2");
 	write_file("more.conf", "\n");
-	write_file("main.conf", "\n@include \"more.conf\"\nnode = { port = -3; };\n"); /* and after it the outer one's again */
+	write_file("main.conf",
+		   "\n@include \"more.conf\"\nnode = { port = -3; };\n"); /* after the include, the outer file and its line */
 	bad_file("main.conf", "/main.conf:3: key 'port' of node: -3");
 	write_file("more.conf", "\n\nnode = = 1;\n");
 	bad_file("main.conf", "/more.conf:3: syntax error");
@@ -323,7 +325,7 @@ static void test_files(void **state)
 	write_file("main.conf", "@include \".\"\n");
 	bad_file("main.conf", "not a regular file");
 	write_file("main.conf", "/* @include \"none.conf\"\n@include \"none.conf\"\n*/\nnode = { spool = \"/@include\"; };\n");
-	assert_int_equal(config_load(path, NULL, NULL, &c, &err), 0); /* in a comment and in a string it is none */
+	assert_int_equal(config_load(path, NULL, NULL, &c, &err), 0); /* @include in a comment or a string is ignored */
 	assert_string_equal(c->node.spool, "/@include");
 	config_free(c);
 	snprintf(name, sizeof(name), "%s/fifo", folder);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of all kinds of cases: whole, each with names of its own, and a table with an empty slot is refused. */
+/* Test the tables of all kinds of cases: complete, with distinct names; a table with an empty member is refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,8 @@ static bool (*const takes[KIND_COUNT])(enum algorithm a) = {
 #undef X
 };
 
-/* The algorithms that a protocol may name are those of recon/core/algorithm.h that the kind's session takes, by their words. */
+/* The choices of the key `algorithm` are the names of those algorithms (recon/core/algorithm.h) that the kind's session accepts.
+ */
 static void algorithms(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MetaImage volumes: what is read, plain and compressed, of both byte orders; and what is refused, with its reason. */
+/* Test MetaImage volumes: plain and compressed data, both byte orders; invalid files are refused with the cause. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -62,7 +62,7 @@ static void test_header(void **state)
 	assert_true(h.compressed);
 	assert_int_equal(parse(with("ElementSpacing", "ElementSize"), &h, &err), 0);
 	assert_true(h.h[1] == 0.25);
-	assert_int_equal(parse(with("volume.raw\n", "volume.raw"), &h, &err), 0); /* no end of the last line */
+	assert_int_equal(parse(with("volume.raw\n", "volume.raw"), &h, &err), 0); /* the last line has no newline */
 	assert_int_equal(parse(with("NDims = 3\n", "NDims = 3\r\n\r\n"), &h, &err), 0);
 }
 
@@ -112,7 +112,7 @@ static void test_refusals(void **state)
 		if (rc != -cases[i].code || !strstr(err.msg, cases[i].says))
 			fail_msg("\"%s\": %d \"%s\", expected %d with \"%s\"", cases[i].to, rc, err.msg, -cases[i].code,
 				 cases[i].says);
-		assert_int_equal(h.n[0], 7); /* written on success alone */
+		assert_int_equal(h.n[0], 7); /* written only on success */
 	}
 	assert_int_equal(mhd_parse("NDims\0= 3\n", 10, "test.mhd", &h, &err), -EBADMSG);
 	assert_int_equal(parse("", &h, &err), -EBADMSG);
@@ -198,7 +198,7 @@ static int take(void *ctx, size_t at, const uint16_t *elements, size_t n, struct
 	return 0;
 }
 
-#define N ((size_t)70 * 60 * 50) /* more than a block, and no multiple of one */
+#define N ((size_t)70 * 60 * 50) /* more than a block, but not a multiple of it */
 
 static int read_back(struct folder *f, const char *header, const void *data, size_t size, struct taken *ret, struct err *err)
 {
@@ -244,7 +244,7 @@ static void test_data(void **state)
 		assert_int_equal(read_back(f, HEAD("MET_UCHAR", "False", "True"), packed, n, &t, &err), 0);
 		for (size_t i = 0; i < N; i++)
 			assert_int_equal(t.element[i], one[i]);
-		/* cut off, damaged, another end */
+		/* truncated, damaged, followed by other bytes */
 		assert_int_equal(read_back(f, HEAD("MET_UCHAR", "False", "True"), packed, n - 1, &t, &err), -EBADMSG);
 		assert_non_null(strstr(err.msg, "truncated"));
 		packed[n / 2] ^= 0x55;
@@ -277,7 +277,7 @@ static void test_wrong_size(void **state)
 	assert_non_null(strstr(err.msg, "more than the 210000 elements"));
 	n = deflated(bytes, N - 1, 31, packed, sizeof(packed));
 	assert_int_equal(read_back(f, HEAD("MET_UCHAR", "False", "True"), packed, n, &t, &err), -EBADMSG);
-	n = deflated(bytes, N + 1, 31, packed, sizeof(packed)); /* all that a bomb can do */
+	n = deflated(bytes, N + 1, 31, packed, sizeof(packed)); /* the most that a decompression bomb can write */
 	assert_int_equal(read_back(f, HEAD("MET_UCHAR", "False", "True"), packed, n, &t, &err), -EBADMSG);
 	assert_int_equal(read_back(f, HEAD("MET_UCHAR", "False", "True"), bytes, N, &t, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "damaged"));

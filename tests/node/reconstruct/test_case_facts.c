@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one instance is: each kind recognises its own objects and none of another kind, cases have the key of their kind, and what
- * is of no kind has a reason. */
+/* Test case_read_facts(): each kind recognises only its own objects, cases have the key of their kind, and other objects have a
+ * reason.
+ */
 #include <math.h>
 
 #include "node/reconstruct/reconstruct_internal.h"
@@ -82,7 +83,7 @@ static void each_its_own(void **state)
 	}
 }
 
-/* The key has each attribute of the kind in its place, and those that read it out of the key find it there. */
+/* The key contains the attributes of the kind in order, and kind_key_attribute() extracts each of them. */
 static void keys(void **state)
 {
 	static const char *const expected[] = {[CASE_STUDY] = "1.2",
@@ -118,7 +119,7 @@ static void keys(void **state)
 	assert_string_equal(key, "1.2|1.3|1.4");
 }
 
-/* A table with any slot empty is refused, as a device is. */
+/* A table with an empty member is refused. */
 static void empty_slots(void **state)
 {
 	struct err err = {0};
@@ -138,7 +139,7 @@ static void empty_slots(void **state)
 	}
 }
 
-/* ---- tomosynthesis, and what is none ---- */
+/* ---- tomosynthesis and other objects ---- */
 
 static void class_of(struct dicom_item *root, int i, const void *ctx)
 {
@@ -194,7 +195,7 @@ static void tomosynthesis(void **state)
 		void (*change)(struct dicom_item *, int, const void *);
 		bool refused;
 		const char *part;
-		bool tomo; /* it has to do with mammography, so that an exam that holds one says the same */
+		bool tomo; /* it is a mammogram, so that exam_open() refuses it with the same reason */
 	} cases[] = {
 		{CLASS_SECONDARY_CAPTURE, hologic_capture, true, "Hologic SCO", true},
 		{CLASS_SECONDARY_CAPTURE, class_of, false, "no projections"},

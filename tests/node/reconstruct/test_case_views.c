@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views read side by side: the same image whatever the number of threads, errors and cancelling with readers at work. */
+/* Test the parallel reading of views: the image does not depend on the number of threads; errors and cancelling while readers
+ * run. */
 #include "tests/node/tomo/exam_fixture.h"
 
 #include <errno.h>
@@ -52,7 +53,7 @@ static void image(int files, int threads, bool mask, float ret_volume[VOXELS], s
 	end(&o);
 }
 
-/* The i-th file at its angle, the i-th frame at its: files and frames give the same, on any number of threads. */
+/* Single-frame files and frames of one file give the same image with any number of threads. */
 static void test_any_number(void **state)
 {
 	static const int threads[] = {-1, 1, 2, 3, 5, 16, 1000};
@@ -77,7 +78,7 @@ static void test_any_number(void **state)
 	}
 }
 
-/* The fixture's brightest corner lies opposite the chest wall: the mask takes it for air. */
+/* The brightest corner of the fixture is opposite the chest wall: the mask treats it as air. */
 static void test_mask(void **state)
 {
 	static float with[VOXELS], without[VOXELS];
@@ -167,7 +168,7 @@ static void test_cancel(void **state)
 
 		begin(&o, N_VIEWS);
 		rc = case_read_views(o.exam, &o.protocol, &o.plan, o.session, 2, &monitor, &report, &err);
-		if (after == 0 || rc < 0) { /* the second time readers may have been faster than the first look */
+		if (after == 0 || rc < 0) { /* the second time, readers may finish before the first check */
 			assert_int_equal(rc, -ECANCELED);
 			assert_non_null(strstr(err.msg, "cancelled"));
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One case from files to a file: the report, and that nothing is left behind when it is cancelled, too large or refused. */
+/* Test reconstruct_case(): the report; no files remain if it is cancelled, too large or refused. */
 #include "tests/node/tomo/exam_fixture.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "node/reconstruct/reconstruct.h"
 
 struct stop {
-	const char *stage; /* cancel once this stage is seen */
+	const char *stage; /* cancel when this stage begins */
 	bool seen;
 	char stages[256];
 };
@@ -146,7 +146,7 @@ static void test_nothing_left(void **state)
 	nothing_left(EBADMSG, "3.dcm", &p, "cpu", NULL);
 }
 
-/* Folders into cases: two views, a duplicate, a stranger's file, a broken one, text. */
+/* Group the files of folders into cases: two views, a duplicate, a file of another exam, a damaged file, a text file. */
 static void test_cases(void **state)
 {
 	struct case_list *list = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of a made-up case, written and opened again. Included once in a program: a session of its own is in the place of
- * that of recon. */
+/* Write the result of a small case and open it again. Include this file in one source only: it defines a reconstruction session
+ * that replaces that of recon. */
 #ifndef TOMONODE_TESTS_NODE_RESULT_FIXTURE_H
 #define TOMONODE_TESTS_NODE_RESULT_FIXTURE_H
 
@@ -9,11 +9,11 @@
 #include "node/result/result.h"
 #include "tests/node/tomo/exam_fixture.h"
 
-/* The session of this test: a volume in memory, of which one slice may be unreadable. It takes the place of recon's. */
+/* The session of this test: a volume in memory; one slice may be unreadable. */
 struct dbt_session {
 	const float *volume;
 	const struct grid *grid;
-	int broken; /* slice; -1: none */
+	int broken; /* index of the unreadable slice; -1: none */
 	int next;   /* slices are read in order, each once */
 };
 
@@ -57,7 +57,7 @@ int dbt_tally(struct dbt_session *s, double offset, double step, uint64_t bins[6
 static const uint32_t shared_group = TAG_SHARED_FUNCTIONAL_GROUPS_SEQUENCE,
 		      frame_group = TAG_PER_FRAME_FUNCTIONAL_GROUPS_SEQUENCE;
 
-/* What a modality with a complete header adds. */
+/* Add the attributes that a modality with complete headers writes. */
 static inline void complete(struct dicom_item *root, int i, const void *ctx)
 {
 	static const struct {

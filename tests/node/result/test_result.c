@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The object of the slices: places, identity, what is copied, scale, all or nothing. */
+/* Test the object of slices: positions, UIDs, copied attributes, scale; all objects are written or none. */
 #include <errno.h>
 
 #include "tests/node/result/result_fixture.h"
@@ -29,7 +29,7 @@ static void put_orientation(struct dicom_item *root, int i, const void *ctx)
 	put(root, TAG_PATIENT_ORIENTATION, ctx);
 }
 
-/* Every stored pixel, through position, orientation and spacing, is the voxel at that point of the patient. */
+/* The position of every stored pixel, computed from its attributes, is that of its voxel in the patient. */
 static void test_places(void **state)
 {
 	static const char *const orientations[] = {"A\\R", "A\\L", "P\\L", "P\\R"};
@@ -72,7 +72,7 @@ static void test_places(void **state)
 					assert_int_equal(values[r * NX + c], mu > 1 ? 65535 : mu < 0 ? 0 : lround(mu * 1e5));
 				}
 		}
-		/* the first letter of each direction is the source's */
+		/* the first letter of each direction is that of the source */
 		for (unsigned d = 0; d < 2; d++) {
 			char letter = orientations[o][2 * d];
 			unsigned axis = letter == 'A' || letter == 'P' ? 1 : 0;
@@ -97,14 +97,14 @@ static void test_identity(void **state)
 	result_uid(m.exam, &other, RESULT_SLICES, uid);
 	assert_string_equal(text_of(m.root, TAG_SOP_INSTANCE_UID), uid);
 	assert_string_equal(text_of(m.root, TAG_SOP_CLASS_UID), RESULT_CLASS);
-	/* the files in another order: the same result */
+	/* another order of the files gives the same UIDs */
 	for (int i = 0; i < N_VIEWS; i++)
 		paths[i] = m.exam->paths[N_VIEWS - 1 - i];
 	assert_int_equal(exam_open(paths, N_VIEWS, false, fixture_config, &turned, &err), 0);
 	result_uid(turned, &other, RESULT_SLICES, again);
 	assert_string_equal(uid, again);
 	exam_close(turned);
-	/* another protocol, or one projection less: another result */
+	/* another protocol, or a missing projection, gives other UIDs */
 	other.dbt.iterations = 2;
 	result_uid(m.exam, &other, RESULT_SLICES, again);
 	assert_string_not_equal(uid, again);
@@ -148,18 +148,18 @@ static void test_copied(void **state)
 	assert_int_equal(dicom_item_count(m.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE), 2);
 	assert_string_equal(text_of(dicom_item_at(m.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 0), TAG_MANUFACTURER),
 			    "Bench Works");
-	/* the recipe, whole, with one clipped voxel */
+	/* the complete recipe, with one clipped voxel */
 	recipe = text_of(dicom_item_at(m.root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE, 1), TAG_CONTRIBUTION_DESCRIPTION);
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (!strstr(recipe, parts[i]))
 			fail_msg("'%s' does not hold '%s'", recipe, parts[i]);
-	/* this source says nothing about detector and exposure: nothing is invented */
+	/* the source has no attributes of detector and exposure: none are written */
 	assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE));
 	assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
 	unmake(&m);
 }
 
-/* A machine that keeps the gantry's angle in (0018,1510) and the projection's in (0018,1531). */
+/* A system that stores the angle of the gantry in (0018,1510) and that of the projection in (0018,1531). */
 static void complete_other_angle(struct dicom_item *root, int i, const void *ctx)
 {
 	char angle[16];
@@ -187,7 +187,7 @@ static void test_all_or_nothing(void **state)
 		assert_true(number_of(p, TAG_POSITIONER_PRIMARY_ANGLE, 0) == -10 + 5 * (double)i);
 		assert_true(fabs(number_of(p, TAG_EXPOSURE_IN_MAS, 0) - 4.2) < 1e-9); /* 4200 uAs */
 	}
-	assert_true(fabs(number_of(acquisition, TAG_ORGAN_DOSE, 0) - 0.01) < 1e-9); /* of all projections */
+	assert_true(fabs(number_of(acquisition, TAG_ORGAN_DOSE, 0) - 0.01) < 1e-9); /* sum over all projections */
 	assert_true(fabs(number_of(acquisition, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, 0) - 640.0 / 620) < 1e-6);
 	unmake(&m);
 	m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete_other_angle});
@@ -221,8 +221,8 @@ static void test_made_up(void **state)
 	unmake(&m);
 }
 
-/* The scale of the protocol: stored = round((mu - offset) / step), the mapping says so,
- * the pixel transformation stays identity. */
+/* The scale of the protocol: stored = round((mu - offset) / step), which the Real World Value Mapping contains; the pixel value
+ * transformation is identity. */
 static void test_scale(void **state)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"stored_offset=-0.005", "stored_step=2e-5", NULL});
@@ -241,7 +241,7 @@ static void test_scale(void **state)
 	for (int k = 0; k < NZ; k++) {
 		assert_int_equal(dicom_read_frame(m.file, k, values, &err), 0);
 		for (int i = 0; i < NX * NY; i++) {
-			/* this fixture's images lie as the volume does but for their directions: look at the set of values */
+			/* the images are mirrored relative to the volume: compare values regardless of their position */
 			double mu = -0.005 + 2e-5 * values[i];
 
 			assert_true(values[i] == 0 || values[i] == 65535 || (mu > 0.0099 && mu < 0.05));
@@ -272,7 +272,7 @@ static void test_not_written(void **state)
 	assert_int_equal(result_write(m.exam, &info, &session, fixture_folder, &report, &err), -EIO);
 	assert_non_null(strstr(err.msg, "1 of"));
 	m.volume[77] = 0;
-	/* a device that dies under way: its error, and no file */
+	/* a device that fails during the pass: its error is returned, no file is written */
 	unlink(path_of(&m.report.objects[0]));
 	session.broken = 1;
 	session.next = 0;

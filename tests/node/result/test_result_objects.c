@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The further objects of a result: slabs, a synthetic view; and compressed ones. */
+/* Test the additional objects of a result, slabs and synthetic view, and compressed objects. */
 #include <errno.h>
 
 #include "tests/node/result/result_fixture.h"
@@ -14,7 +14,7 @@ static struct dicom_file *open_object(const struct made *m, size_t i)
 	return file;
 }
 
-/* The voxel that a stored pixel of a slice shows. */
+/* Return the voxel of a stored pixel of a slice. */
 static float voxel_of(const struct made *m, int slice, int pixel)
 {
 	int row = pixel / NX, column = pixel % NX;
@@ -24,7 +24,7 @@ static float voxel_of(const struct made *m, int slice, int pixel)
 	return m->volume[(slice * NY + j) * NX + i];
 }
 
-/* Slabs of the slices [first, first + n): values, places, thickness, what they say they are and where they come from. */
+/* Check slabs of the slices [first, first + n): values, positions, thickness, description and sources. */
 static void check_slabs(const char *const *settings, bool maximum, const int (*slabs)[2], size_t n, bool even)
 {
 	struct protocol_conf p = protocol_with(settings);
@@ -92,7 +92,7 @@ static void test_slabs(void **state)
 		    2, true);
 	check_slabs((const char *const[]){"slab_thickness=1.5", NULL}, false, (const int[][2]){{0, 1}, {1, 1}, {2, 1}}, 3, true);
 	check_slabs((const char *const[]){"slab_thickness=30", NULL}, false, (const int[][2]){{0, 3}}, 1, true);
-	/* the upper one holds one slice alone: thickness is told frame by frame */
+	/* the upper slab has only one slice: each frame has its own thickness */
 	check_slabs((const char *const[]){"slab_thickness=3", "slab_step=3", NULL}, false, (const int[][2]){{0, 2}, {2, 1}}, 2,
 		    false);
 }
@@ -113,7 +113,7 @@ static void test_slabs_refused(void **state)
 	assert_int_equal(result_check(&p, &plan, &err), 0);
 }
 
-/* The view: a mammogram, its pixels on those of the slices, its values an integral, nothing of an exposure. */
+/* The view is a mammogram whose pixels have the positions of those of the slices; values are integrals; no exposure is stored. */
 static void test_view(void **state)
 {
 	struct protocol_conf p = protocol_with((const char *const[]){"synthetic=true", NULL});
@@ -152,7 +152,7 @@ static void test_view(void **state)
 
 		for (int k = 0; k < NZ; k++)
 			sum += 1.5 * voxel_of(&m, k, i);
-		/* the volume is smooth but for two voxels at a corner: there is no detail to enhance beside them */
+		/* the volume is smooth except for two voxels at a corner: elsewhere there is no detail to enhance */
 		if (voxel_of(&m, 0, i) > 1 || voxel_of(&m, 0, i) < 0)
 			continue;
 		if (fabs(values[i] * step - sum) > step)
@@ -162,7 +162,7 @@ static void test_view(void **state)
 	unmake(&m);
 }
 
-/* JPEG-LS: the same objects, bit by bit the same pixels. */
+/* JPEG-LS: the same objects with identical pixels. */
 static void test_compressed(void **state)
 {
 	static const char *const settings[] = {"slab_thickness=3", "synthetic=true", NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Volumes of labels as phantoms: the materials file, labels without a material, the digest that UIDs are made of. */
+/* Test volumes of labels as phantoms: the materials file, labels without a material, the digest for UIDs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

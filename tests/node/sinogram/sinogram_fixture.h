@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder with the objects of a small acquisition, and what was written into them. */
+/* A folder with the objects of a small acquisition, and the values written to them. */
 #ifndef TOMONODE_TESTS_NODE_SINOGRAM_FIXTURE_H
 #define TOMONODE_TESTS_NODE_SINOGRAM_FIXTURE_H
 
@@ -175,7 +175,7 @@ static inline void must_refuse(int code, const char *says)
 		fail_msg("%d \"%s\"; wanted %d \"%s\"", err.code, s ? "opened" : err.msg, code, says);
 }
 
-/* Every role's planes are what was written. */
+/* Check that the planes of every role have the values that were written. */
 static inline void check_values(const struct sinogram *s, unsigned roles)
 {
 	float plane[ANGLES * RADIAL];

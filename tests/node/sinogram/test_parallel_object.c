@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parallel beams as files: the header (PARALLEL_1) and every way in which it can be wrong, its numbers in other encodings,
- * objects out of arrays and back in any order of chunks, and what is no scan of parallel beams. Pictures. */
+/* Test files of parallel beams: valid and invalid headers (PARALLEL_1), other number formats, objects written from arrays and
+ * read back in any order of chunks, objects of other kinds. Test pictures. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -113,7 +113,7 @@ static void test_header(void **state)
 	assert_non_null(f.parallel.angle);
 	assert_true(parallel_angle(&f.parallel, 1) == -30 && parallel_angle(&f.parallel, 2) == 45.5 &&
 		    parallel_angle(&f.parallel, 3) == 400);
-	assert_string_equal(f.unit, "1/mm"); /* of attenuation, where none is given */
+	assert_string_equal(f.unit, "1/mm"); /* the default, attenuation */
 	interfile_clear(&f);
 	free(text);
 
@@ -179,7 +179,7 @@ static void test_bad_headers(void **state)
 	}
 }
 
-/* What is written says the same when it is read. */
+/* A written header has the same values when it is parsed. */
 static void test_written_header(void **state)
 {
 	double angle[ANGLES] = {1.0 / 3, -77.123456789012345, 0, 359};
@@ -303,7 +303,7 @@ static void test_objects(void **state)
 	assert_non_null(strstr(err.msg, "LINES: chunk 2 of 3 is missing"));
 }
 
-/* One element of the only object changed. */
+/* Change one element of the only object: it is refused. */
 static void test_bad_objects(void **state)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinogram objects: what goes in comes out, in any order of roles and chunks; quantification and orientation out of standard
- * attributes. */
+/* Test sinogram objects: written values are read back, in any order of roles and chunks; values for quantification and
+ * orientation are read from standard attributes. */
 #include <math.h>
 
 #include "tests/node/sinogram/sinogram_facts.h"
@@ -30,7 +30,7 @@ static void test_roundtrip(void **state)
 	assert_null(sinogram_close(NULL));
 }
 
-/* The same data give the same UIDs; others give others. */
+/* Equal data have equal UIDs, different data different ones. */
 static void test_uids(void **state)
 {
 	struct sinogram_facts f[4];
@@ -71,7 +71,7 @@ static void test_facts(void **state)
 	sinogram_close(s);
 	list_folder(true);
 
-	/* weight, half-life: not known is allowed */
+	/* weight and half-life may be unknown */
 	write_objects(EMISSION, 0, 1, few);
 	s = open_all(&err);
 	assert_non_null(s);
@@ -82,7 +82,7 @@ static void test_facts(void **state)
 	sinogram_close(s);
 	list_folder(true);
 
-	/* how the patient lies must be */
+	/* the patient position must be known */
 	write_objects(EMISSION, 0, 0, NULL);
 	must_refuse(EBADMSG, "the patient's position is \"\" in (0054,0410) and (0054,0414), or (0018,5100); supported: HFS");
 }
@@ -100,7 +100,7 @@ static void code_position(struct dicom_item *root, const char *first, const char
 	assert_int_equal(dicom_add_code(root, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, first, "X", "so", &err), 0);
 }
 
-/* Codes of both vocabularies; they win over the old attribute. */
+/* Codes of SNOMED CT and SNOMED-RT take precedence over Patient Position (0018,5100). */
 static void test_positions(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinogram objects out of Interfile files: the patient of another object, what is refused, all objects or none. */
+/* Test the import of Interfile files: patient of another object, refused files, all objects or none. */
 #include <math.h>
 #include <sys/stat.h>
 
@@ -86,7 +86,7 @@ static void test_import(void **state)
 	free(text);
 }
 
-/* The patient and the acquisition of another object. What describes an image is not taken from one. */
+/* --like copies patient and acquisition of another object, but not the attributes that describe an image. */
 static void test_like(void **state)
 {
 	struct sinogram_arrays a = {.m = &geometry, .duration = 60};
@@ -128,7 +128,7 @@ static void test_like(void **state)
 		assert_int_equal(dicom_get_text(root, TAG_FRAME_OF_REFERENCE_UID, text, sizeof(text), &err), 1);
 		assert_string_equal(text, "1.2.5");
 		assert_int_equal(dicom_get_text(root, TAG_SERIES_INSTANCE_UID, text, sizeof(text), &err), 1);
-		assert_string_not_equal(text, "1.2.4"); /* a new one */
+		assert_string_not_equal(text, "1.2.4"); /* the series is new */
 		assert_string_equal(s->facts.patient_position, "FFS");
 		assert_true(s->facts.weight == 55);
 		assert_string_equal(s->facts.corrected, sinogram ? "ATTN\\DECY" : "");
@@ -195,12 +195,12 @@ static void test_all_or_none(void **state)
 
 	assert_true(sinogram_write(&a, &conf, &n, &err) < 0);
 	conf.folder = folder;
-	conf.chunk = 1; /* no whole pair of bytes */
+	conf.chunk = 1; /* too small: chunks have an even size */
 	assert_int_equal(sinogram_write(&a, &conf, &n, &err), -EINVAL);
 	conf.chunk = SINOGRAM_CHUNK_MAX + 2;
 	assert_int_equal(sinogram_write(&a, &conf, &n, &err), -EINVAL);
 	conf.chunk = 100;
-	assert_int_equal(mkdir(in_folder("emission-0004.dcm.part"), 0700), 0); /* in the way of the fourth */
+	assert_int_equal(mkdir(in_folder("emission-0004.dcm.part"), 0700), 0); /* prevents the fourth object from being written */
 	assert_true(sinogram_write(&a, &conf, &n, &err) < 0);
 	assert_int_equal(rmdir(in_folder("emission-0004.dcm.part")), 0);
 	assert_int_equal(list_folder(false), 0);

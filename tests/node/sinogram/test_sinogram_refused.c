@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sinogram objects that are missing, twice, damaged or of another acquisition: each with the sentence that names it. */
+/* Test sinogram objects that are missing, duplicate, damaged or of another acquisition: each is refused with a message that names
+ * it.
+ */
 #include "tests/node/sinogram/sinogram_facts.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 
-/* An object once more, with another private value, under the same or another name. */
+/* Copy an object, under the same or another name, with another value of a private element. */
 static void change(const char *from, const char *to, enum sinogram_element element, const char *vr, const char *value)
 {
 	struct dicom_file *file = NULL;
@@ -27,7 +29,7 @@ static void change_text(const char *name, uint32_t tag, const char *value)
 	dicom_close(file);
 }
 
-/* The first of the eight bytes, where they lie in a file. */
+/* Find the eight bytes in a file and change the first of them. */
 static void flip_byte(const char *name, const uint8_t *bytes)
 {
 	static uint8_t all[100000];
@@ -54,7 +56,7 @@ static void test_chunks(void **state)
 	uint8_t *bytes = NULL;
 	(void)state;
 
-	/* a chunk is missing; one is there twice; one has changed */
+	/* a missing, a duplicate, a changed chunk */
 	write_objects(EMISSION, 300, N_BASICS, basics); /* 640 bytes in 3 chunks */
 	unlink(in_folder(EMISSION_2));
 	must_refuse(EBADMSG, "EMISSION: chunk 2 of 3 is missing");
@@ -72,7 +74,7 @@ static void test_chunks(void **state)
 		snprintf(name, sizeof(name), "emission-%04d.dcm", i);
 		change(name, name, SINOGRAM_SHA256, "LO", OTHER_HASH);
 	}
-	s = open_all(&err); /* the data are looked at when they are read */
+	s = open_all(&err); /* the hash is checked when the data are read */
 	assert_non_null(s);
 	assert_int_equal(sinogram_read(s, SINOGRAM_EMISSION, &bytes, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "EMISSION: the data's SHA-256 is "));
@@ -81,7 +83,7 @@ static void test_chunks(void **state)
 	sinogram_close(s);
 	list_folder(true);
 
-	/* one byte of the data is another */
+	/* one byte of the data is changed */
 	write_objects(EMISSION, 300, N_BASICS, basics);
 	flip_byte(EMISSION_2, (const uint8_t *)values[SINOGRAM_EMISSION] + 300 + 17);
 	s = open_all(&err);
@@ -135,7 +137,7 @@ static void test_object_refusals(void **state)
 	}
 }
 
-/* A length that UL cannot hold stands in an element of its own. */
+/* A length of 4 GiB or more is stored in another element. */
 static void test_large_length(void **state)
 {
 	struct err err;
@@ -156,7 +158,7 @@ static void test_large_length(void **state)
 	must_refuse(EBADMSG, "(0071,1017)");
 }
 
-/* The role's header with a text replaced by one of the same length. */
+/* Replace a text in the header of an object by one of the same length. */
 static void change_header(const char *name, const char *from, const char *to)
 {
 	struct dicom_file *file = NULL;
@@ -212,7 +214,7 @@ static void test_together(void **state)
 	assert_int_equal(sinogram_open(NULL, 0, config, &(struct sinogram *){NULL}, &err), -EBADMSG);
 }
 
-/* Neither ours nor broken. */
+/* Raw data and images of other programs are not sinogram objects. */
 static void test_others(void **state)
 {
 	struct sinogram_facts f;

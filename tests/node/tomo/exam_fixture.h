@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small tomosynthesis exams for tests, made attribute by attribute through dicom/core/dataset.h: a series of 5 single-frame
- * images, or one Breast Projection object, of 24 columns x 32 rows at 1 mm, on a machine that the fixture's own profile
- * describes. A test changes what it wants to see refused. */
+ * images, or one Breast Projection object, of 24 columns x 32 rows at 1 mm, of a system that the profile of the fixture
+ * describes. Tests change attributes to check that they are refused. */
 #ifndef TOMONODE_TESTS_NODE_EXAM_FIXTURE_H
 #define TOMONODE_TESTS_NODE_EXAM_FIXTURE_H
 
@@ -89,7 +89,7 @@ static inline int fixture_stop(void **state)
 	return rmdir(fixture_folder);
 }
 
-/* One text each; the dictionary gives the VR. */
+/* Set an attribute to a text, with the VR of the dictionary. */
 static inline void put(struct dicom_item *item, uint32_t tag, const char *text)
 {
 	struct err err = {0};
@@ -116,7 +116,7 @@ static inline struct dicom_item *add(struct dicom_item *item, uint32_t sequence)
 	return added;
 }
 
-/* A stored image whose value tells where it is: 100 + 20 * row + column, + 1 for each view. */
+/* Fill an image with 100 + 20 * row + column + view, so that a value identifies its position. */
 static inline void fixture_pixels(int view, uint16_t values[ROWS * COLUMNS])
 {
 	for (int i = 0; i < ROWS; i++)
@@ -155,11 +155,11 @@ static inline void fixture_common(struct dicom_item *root)
 
 struct fixture_mg {
 	int n;								 /* images */
-	void (*change)(struct dicom_item *root, int i, const void *ctx); /* called for each before it is written */
+	void (*change)(struct dicom_item *root, int i, const void *ctx); /* called for each image before it is written */
 	const void *ctx;
 };
 
-/* Images 0..n-1, angles -10 + 5 i degrees in (0018,1510); instance numbers fall. The i-th file is "i.dcm". */
+/* Write images 0..n-1 as "i.dcm", with angles -10 + 5 i degrees in (0018,1510) and decreasing instance numbers. */
 static inline void fixture_write_mg(const struct fixture_mg *f)
 {
 	uint16_t values[ROWS * COLUMNS];
@@ -198,7 +198,7 @@ static inline void fixture_write_mg(const struct fixture_mg *f)
 	}
 }
 
-/* One object of N_VIEWS frames, right MLO with the gantry at 50 degrees; source at Ab1 - a, a = -10 + 5 i. */
+/* Write one object of N_VIEWS frames: right MLO, gantry at 50 degrees, source at Ab1 - a with a = -10 + 5 i degrees. */
 static inline void fixture_write_bp(void (*change)(struct dicom_item *root, struct dicom_item *shared,
 						   struct dicom_item *const *frames))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases that are read: order, angles, orientation, intensity, the flat field. */
+/* Test cases that are accepted: order, angles, orientation, intensity, flat field. */
 #include <math.h>
 
 #include "tests/node/tomo/exam_edits.h"
@@ -17,7 +17,7 @@ static struct exam *opened(const struct edit *edits)
 
 static void test_series(void **state)
 {
-	/* angles out of order against names and instance numbers */
+	/* angles in another order than file names and instance numbers */
 	struct exam *e = opened(EDITS({0, TAG_POSITIONER_PRIMARY_ANGLE, "3.5"}, {3, TAG_POSITIONER_PRIMARY_ANGLE, "-11.25"}));
 	static const int files[] = {3, 1, 2, 0, 4};
 	static const double angles[] = {-11.25, -5, 0, 3.5, 10};
@@ -42,7 +42,7 @@ static void test_series(void **state)
 	exam_close(e);
 }
 
-/* Three of five: refused, but where a person said so. One projection is none. */
+/* Three of five projections are refused unless as_is is true; one projection always is. */
 static void test_as_is(void **state)
 {
 	struct exam *e = NULL;
@@ -154,7 +154,7 @@ static void test_axes(void **state)
 	}
 }
 
-/* Stored row r, column c lands where the directions say. */
+/* The value of stored row r, column c is at the position defined by the directions. */
 static void test_read_view(void **state)
 {
 	static const struct {
@@ -226,7 +226,7 @@ static void test_intensity(void **state)
 	assert_true(prep.i0 == 3000);
 	exam_close(e);
 
-	/* the largest value of an image follows its exposure, the top of the range does not */
+	/* the largest value of an image depends on its exposure, the top of the range does not */
 	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "TopScaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
 			 {3, TAG_EXPOSURE_IN_UAS, "9000"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
 	assert_int_equal(exam_read_view(e, 0, raw, &prep, &err), 0);
@@ -241,7 +241,7 @@ static void test_intensity(void **state)
 	exam_close(e);
 }
 
-/* A flat field is turned by its own orientation; bin by bin it takes the place of I0. */
+/* A flat field is mirrored according to its own orientation, and replaces I0 bin by bin. */
 static void test_flatfield(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases that are not read: each with the sentence that names the cause. */
+/* Test cases that are refused: each message names the cause. */
 #include <math.h>
 
 #include "tests/node/tomo/exam_edits.h"
@@ -86,9 +86,7 @@ static void test_orientation_refused(void **state)
 		{{"L", "R-10224", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view ML", "(0054,0220)", NULL}},
 		{{"L", "R-10228", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view LM", "(0054,0220)", NULL}},
 		{{"L", "R-99999", "A\\R", 0, 0, 0, 0}, ENOTSUP, {"view R-99999", NULL}},
-		{{"L", "R-10226", "A\\FL", 0, 0, 0, 0},
-		 EBADMSG,
-		 {"(0020,0020)", "A\\FL", NULL}}, /* feet and left: no way along y */
+		{{"L", "R-10226", "A\\FL", 0, 0, 0, 0}, EBADMSG, {"(0020,0020)", "A\\FL", NULL}}, /* feet and left: not along y */
 		{{"L", "R-10242", "A", 0, 0, 0, 0}, EBADMSG, {"(0020,0020)", "two directions", NULL}},
 	};
 
@@ -135,7 +133,7 @@ static void nan_angle(struct dicom_item *root, struct dicom_item *shared, struct
 	(void)root;
 	(void)shared;
 	if (dicom_put_double(item, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, NAN, &err) <
-	    0) /* the writer refuses it: then nothing at all */
+	    0) /* the writer refuses the value: write an empty one */
 		assert_true(dicom_put_empty(item, TAG_X_RAY_SOURCE_ISOCENTER_PRIMARY_ANGLE, &err) >= 0);
 }
 
@@ -151,7 +149,7 @@ static void no_support_angle(struct dicom_item *root, struct dicom_item *shared,
 {
 	(void)root;
 	(void)shared;
-	for (int i = 0; i < N_VIEWS; i++) /* 30 to 50 degrees would pass for projection angles */
+	for (int i = 0; i < N_VIEWS; i++) /* 30 to 50 degrees are valid projection angles */
 		assert_true(dicom_put_empty(dicom_item_at(frames[i], TAG_ISOCENTER_REFERENCE_SYSTEM_SEQUENCE, 0),
 					    TAG_BREAST_SUPPORT_ISOCENTER_PRIMARY_ANGLE, NULL) >= 0);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A PET series read back as a volume, and what NIfTI and Interfile make of it. */
+/* Test reading a PET series as a volume, and its export to NIfTI and Interfile. */
 #include "tests/node/result/pet_result_fixture.h"
 
 #include "node/tools/export_image.h"
 #include "node/tools/export_sinogram.h"
 #include "node/tools/image_series.h"
 
-/* Paths of the objects, from the last to the first, and each one twice. */
+/* Return the paths of the objects in reverse order, each twice. */
 static size_t shuffled(const struct pet_result_report *r, char *ret_paths[2 * NZ])
 {
 	size_t n = 0;
@@ -44,7 +44,7 @@ static void expect_refused(char **paths, size_t n, const char *word)
 		fail_msg("\"%s\" is not in \"%s\"", word, err.msg);
 }
 
-/* The value of the volume that lies at a point of the patient. */
+/* Return the value of the volume at a point of the patient. */
 static double truth_at(const struct input *in, const double p[3])
 {
 	const struct grid *g = &in->plan.grid;
@@ -63,7 +63,8 @@ static double truth_at(const struct input *in, const double p[3])
 	return in->volume[(at[2] * NY + at[1]) * NX + at[0]];
 }
 
-/* Each voxel of the NIfTI file, by its own header: RAS is LPS with the first two turned round. */
+/* Compare each voxel of the NIfTI file, at the position in its header. RAS is LPS with the signs of the first two axes changed.
+ */
 static void compare_nifti(const struct input *in, const char *path, double factor)
 {
 	uint8_t header[352];
