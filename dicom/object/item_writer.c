@@ -51,6 +51,18 @@ void item_copy_all(struct item_writer *w, const struct dicom_item *from, const u
 		item_copy(w, tags[i], from);
 }
 
+void item_copy_or_empty(struct item_writer *w, uint32_t tag, const struct dicom_item *from)
+{
+	item_put_empty(w, tag);
+	item_copy(w, tag, from);
+}
+
+void item_copy_all_or_empty(struct item_writer *w, const struct dicom_item *from, const uint32_t *tags, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		item_copy_or_empty(w, tags[i], from);
+}
+
 void item_put_code(struct item_writer *w, uint32_t sequence, const char *value, const char *scheme, const char *meaning)
 {
 	if (w->rc >= 0)

@@ -20,6 +20,9 @@ void item_put_tag(struct item_writer *w, uint32_t tag, uint32_t pointed);	    /*
 void item_put_empty(struct item_writer *w, uint32_t tag);			    /* type 2 */
 void item_copy(struct item_writer *w, uint32_t tag, const struct dicom_item *from); /* does nothing if `from` does not have it */
 void item_copy_all(struct item_writer *w, const struct dicom_item *from, const uint32_t *tags, size_t n);
+/* Write a type 2 attribute: copied, or empty if `from` does not have it. */
+void item_copy_or_empty(struct item_writer *w, uint32_t tag, const struct dicom_item *from);
+void item_copy_all_or_empty(struct item_writer *w, const struct dicom_item *from, const uint32_t *tags, size_t n);
 void item_put_code(struct item_writer *w, uint32_t sequence, const char *value, const char *scheme, const char *meaning);
 /* Append a new item to a sequence; it inherits the error. End it with item_end(). */
 struct item_writer item_begin(struct item_writer *w, uint32_t sequence);

@@ -35,7 +35,6 @@ int dicom_writer_frame(struct dicom_writer *w, const uint16_t *values, struct er
  * size is not yet known. EFBIG: the code streams exceed 4 GiB. */
 int dicom_writer_open_jpegls(const char *path, struct dicom_file *header, struct dicom_writer **ret_writer, struct err *err);
 int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, struct err *err);
-uint64_t dicom_writer_bytes(const struct dicom_writer *w);	 /* number of bytes written so far */
 int dicom_writer_close(struct dicom_writer *w, struct err *err); /* frees w in every case */
 void dicom_writer_abort(struct dicom_writer *w);		 /* accepts NULL */
 /* Replace close() for many files of one folder: sync() makes the bytes of each durable, several writers in several threads; then

@@ -203,11 +203,6 @@ int dicom_writer_fragment(struct dicom_writer *w, const void *code, size_t n, st
 	});
 }
 
-uint64_t dicom_writer_bytes(const struct dicom_writer *w)
-{
-	return w->at;
-}
-
 /* Write the delimiter after the last fragment, and the offset table's values. */
 static int end_fragments(struct dicom_writer *w, struct err *err)
 {

@@ -5,6 +5,7 @@
 
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/reconstruct.h"
+#include "node/result/result_series.h"
 #include "node/sinogram/sinogram.h"
 
 /* State of one case of any kind during its reconstruction. */
@@ -60,12 +61,8 @@ int case_recognise_sinogram(const struct dicom_file *file, enum interfile_kind h
 /* Allocate n objects, all zero. EAGAIN: no memory. */
 int reconstruct_report_make_room(struct reconstruct_report *r, size_t n, struct err *err);
 
-struct reconstruct_series { /* a result with one object per slice; all borrowed */
-	size_t n;
-	char (*file)[64], (*sop_instance)[DICOM_UID_SIZE];
-	const char *series, *sop_class, *unit, *warnings;
-};
-int reconstruct_report_series(struct reconstruct_report *r, const struct reconstruct_series *s, struct err *err);
+/* List the objects of a series. EAGAIN: no memory. */
+int reconstruct_report_series(struct reconstruct_report *r, const struct series_report *s, struct err *err);
 
 /* If rc is -from, return -to and change err accordingly; otherwise return rc. Used for errors that would occur again at a retry,
  * so that the case is held. */

@@ -16,7 +16,7 @@ struct parallel_work {
 	struct parallel_plan plan;
 	float *lines, *volume;
 	struct parallel_report run;
-	struct ct_result_report made;
+	struct series_report made;
 };
 
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
@@ -129,11 +129,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	if (rc < 0)
 		return rc;
 	base->report.seconds_write = clock_seconds() - begun;
-	return reconstruct_report_series(&base->report,
-					 &(struct reconstruct_series){(size_t)w->made.n, w->made.file, w->made.sop_instance,
-								      w->made.series, CT_RESULT_CLASS, w->made.unit,
-								      w->made.warnings},
-					 err);
+	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
 static json_t *details(const struct parallel_work *w)
@@ -166,7 +162,7 @@ static void close_case(struct reconstruct_work *base)
 
 	free(w->volume);
 	free(w->lines);
-	ct_result_report_clear(&w->made);
+	series_report_clear(&w->made);
 	sinogram_close(w->s);
 }
 

@@ -20,7 +20,7 @@ struct pet_work {
 	struct pet_session *session;
 	float *volume;
 	struct pet_report run;
-	struct pet_result_report made;
+	struct series_report made;
 };
 
 static int recognise(const struct dicom_file *file, struct case_facts *f, struct err *err)
@@ -90,7 +90,7 @@ static int read_volume(struct pet_work *w, struct err *err)
 static int write_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
-	struct pet_result_info info = {.protocol = base->protocol, .plan = &w->plan, .report = &w->run, .now = clock_wall()};
+	struct pet_result_info info = {.protocol = base->protocol, .plan = &w->plan, .now = clock_wall()};
 	int rc = read_volume(w, err);
 	double begun;
 
@@ -103,11 +103,7 @@ static int write_case(struct reconstruct_work *base, struct err *err)
 	if (rc < 0)
 		return rc;
 	base->report.seconds_write = clock_seconds() - begun;
-	return reconstruct_report_series(&base->report,
-					 &(struct reconstruct_series){(size_t)w->made.n, w->made.file, w->made.sop_instance,
-								      w->made.series, PET_RESULT_CLASS, w->made.units,
-								      w->made.warnings},
-					 err);
+	return reconstruct_report_series(&base->report, &w->made, err);
 }
 
 static json_t *details(const struct pet_work *w, size_t planes)
@@ -143,7 +139,7 @@ static void close_case(struct reconstruct_work *base)
 	struct pet_work *w = (struct pet_work *)base;
 
 	free(w->volume);
-	pet_result_report_clear(&w->made);
+	series_report_clear(&w->made);
 	pet_close(w->session);
 	sinogram_close(w->s);
 }

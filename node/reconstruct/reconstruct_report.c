@@ -59,11 +59,11 @@ int reconstruct_report_make_room(struct reconstruct_report *r, size_t n, struct 
 	return 0;
 }
 
-int reconstruct_report_series(struct reconstruct_report *r, const struct reconstruct_series *s, struct err *err)
+int reconstruct_report_series(struct reconstruct_report *r, const struct series_report *s, struct err *err)
 {
-	int rc = reconstruct_report_make_room(r, s->n, err);
+	int rc = reconstruct_report_make_room(r, (size_t)s->n, err);
 
-	for (size_t i = 0; rc == 0 && i < s->n; i++) {
+	for (int i = 0; rc == 0 && i < s->n; i++) {
 		struct reconstruct_object *o = &r->objects[i];
 
 		snprintf(o->file, sizeof(o->file), "%s", s->file[i]);

@@ -34,17 +34,33 @@ static const uint32_t copied_or_empty[] = {
 	TAG_POSITION_REFERENCE_INDICATOR,
 };
 
+const struct series_kind pet_series = {
+	.sop_class = "1.2.840.10008.5.1.4.1.1.128",
+	.image_type = "ORIGINAL\\PRIMARY", /* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
+	.modality = "PT",
+	.name = "PET",
+	.seed = "tomonode pet",
+	.prefix = "pt",
+	.geometry = "scanner",
+	.role = SINOGRAM_EMISSION,
+	.copied = copied,
+	.copied_or_empty = copied_or_empty,
+	.n_copied = sizeof(copied) / sizeof(copied[0]),
+	.n_copied_or_empty = sizeof(copied_or_empty) / sizeof(copied_or_empty[0]),
+};
+
 /* PS3.16 CID 20: orientation of the patient, by the second part of PatientPosition. */
-static const struct lie {
+static const struct orientation {
 	const char *position, *code, *meaning;
-} lies[] = {
+} orientations[] = {
 	{"S", "40199007", "supine"},
 	{"P", "1240000", "prone"},
 	{"DR", "102535000", "right lateral decubitus"},
 	{"DL", "102536004", "left lateral decubitus"},
 };
 
-static void item_put_code_into(struct item_writer *w, uint32_t sequence, const char *value, const char *meaning)
+/* Write a code of SNOMED CT. */
+static void put_code(struct item_writer *w, uint32_t sequence, const char *value, const char *meaning)
 {
 	item_put_code(w, sequence, value, "SCT", meaning);
 }
@@ -52,40 +68,40 @@ static void item_put_code_into(struct item_writer *w, uint32_t sequence, const c
 /* Copy the source's codes, or write those of its PatientPosition. */
 static void fill_patient_orientation(const struct pet_result *r, struct item_writer *w)
 {
-	const char *position = r->s->facts.patient_position;
+	const char *position = r->series.s->facts.patient_position;
+	const struct dicom_item *source = r->series.source;
 	struct item_writer item;
 
-	if (dicom_item_count(r->source, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE) > 0) {
-		item_copy(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, r->source);
+	if (dicom_item_count(source, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE) > 0) {
+		item_copy(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, source);
 	} else {
 		item_put_empty(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE);
-		for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-			if (strlen(position) < 3 || strcmp(position + 2, lies[i].position))
+		for (size_t i = 0; i < sizeof(orientations) / sizeof(orientations[0]); i++) {
+			if (strlen(position) < 3 || strcmp(position + 2, orientations[i].position))
 				continue;
-			item_put_code_into(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "102538003", "recumbent");
+			put_code(w, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, "102538003", "recumbent");
 			item = *w;
 			if (w->rc >= 0)
 				item.item = dicom_item_at(w->item, TAG_PATIENT_ORIENTATION_CODE_SEQUENCE, 0);
-			item_put_code_into(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, lies[i].code, lies[i].meaning);
+			put_code(&item, TAG_PATIENT_ORIENTATION_MODIFIER_CODE_SEQUENCE, orientations[i].code,
+				 orientations[i].meaning);
 			item_end(w, &item);
 		}
 	}
-	if (dicom_item_count(r->source, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE) > 0) {
-		item_copy(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, r->source);
+	if (dicom_item_count(source, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE) > 0) {
+		item_copy(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, source);
 		return;
 	}
 	item_put_empty(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE);
 	if (!strncmp(position, "HF", 2))
-		item_put_code_into(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102540008", "headfirst");
+		put_code(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102540008", "headfirst");
 	else if (!strncmp(position, "FF", 2))
-		item_put_code_into(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102541007", "feet-first");
+		put_code(w, TAG_PATIENT_GANTRY_RELATIONSHIP_CODE_SEQUENCE, "102541007", "feet-first");
 }
 
-static void fill_series(const struct pet_result *r, struct item_writer *w)
+/* Write the start of the acquisition, as Series Date and Time, too. */
+static void fill_start(const struct pet_result *r, struct item_writer *w)
 {
-	const struct slice_series series = {r->source, r->info->protocol, "PT", "PET", r->series};
-
-	result_slices_fill_series(&series, w);
 	item_put_text(w, TAG_SERIES_DATE, r->quantity.date);
 	item_put_text(w, TAG_SERIES_TIME, r->quantity.time);
 	item_put_text(w, TAG_ACQUISITION_DATE, r->quantity.date);
@@ -111,41 +127,11 @@ static void fill_quantity(const struct pet_result *r, struct item_writer *w)
 	item_put_double(w, TAG_RECONSTRUCTION_DIAMETER, 2 * r->info->plan->fov_radius);
 }
 
-static void fill_image(const struct pet_result *r, struct item_writer *w)
-{
-	/* computed from raw data, not from other images (PS3.3 C.7.6.1.1.2) */
-	result_slices_fill_image("ORIGINAL\\PRIMARY", &r->now, w);
-	result_slices_fill_plane(&r->view, &r->info->plan->grid, r->is_signed, w);
-	item_put_double(w, TAG_RESCALE_INTERCEPT, 0);
-	result_slices_fill_window(0, r->largest, w);
-}
-
 void pet_result_fill_header(const struct pet_result *r, struct item_writer *root)
 {
-	provenance_fill_patient(r->source, root);
-	item_copy_all(root, r->source, copied, sizeof(copied) / sizeof(copied[0]));
-	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
-		item_put_empty(root, copied_or_empty[i]);
-		item_copy(root, copied_or_empty[i], r->source);
-	}
+	result_series_fill_header(&r->series, r->is_signed, root);
 	fill_patient_orientation(r, root);
-	fill_series(r, root);
-	provenance_fill_equipment(root);
+	fill_start(r, root);
 	fill_quantity(r, root);
-	fill_image(r, root);
-}
-
-void pet_result_fill_slice(const struct pet_result *r, int index, double slope, struct item_writer *root)
-{
-	const struct grid *g = &r->info->plan->grid;
-	char uid[DICOM_UID_SIZE];
-	double position[3];
-
-	slice_view_position(&r->view, r->s->centre, r->s->axis, g, index, position);
-	pet_result_uid(r->s, r->info->protocol, slice_view_slice(&r->view, g, index), uid);
-	item_put_text(root, TAG_SOP_INSTANCE_UID, uid);
-	item_put_int(root, TAG_INSTANCE_NUMBER, index + 1);
-	item_put_int(root, TAG_IMAGE_INDEX, index + 1);
-	result_slices_fill_place(&r->view, position, root);
-	item_put_double(root, TAG_RESCALE_SLOPE, slope);
+	result_series_fill_window(0, r->largest, root);
 }

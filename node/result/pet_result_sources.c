@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pet_result_sources.c - write the provenance of a PET series: every source object, how the values were computed, the whole
- * recipe.
+/* pet_result_sources.c - write the provenance of a PET series: how the values were computed, and the whole recipe.
  *
  * - The sources are raw data, not images: Source Instance Sequence (0042,0013) and Common Instance Reference name every one of
  * them.
- * - The recipe is stored in the Contribution Description (0018,A003) of the processing equipment: sha256=HEX units=UNITS
- * factor=FACTOR calibration=C device="..." protocol="name: key=value ..." scanner="..." The digest is that of program version,
- * device, protocol, scanner and factor in full, joined by newlines.
+ * - The recipe (node/sinogram/provenance.h) begins with units=UNITS factor=FACTOR calibration=C, ends with scanner="...", and
+ * its digest includes the factor.
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "node/base/plural.h"
-#include "node/base/version.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/pet_result_internal.h"
-
-#define PROGRAM "tomonode " TOMONODE_VERSION
 
 /* Return the name. Single-slice rebinning precedes filtered backprojection. */
 static const char *algorithm_name(enum algorithm a)
@@ -75,12 +68,12 @@ static void fill_correction(const struct pet_result *r, struct item_writer *w, u
 	if (in_model)
 		item_put_text(w, tag, model);
 	else
-		item_copy(w, tag, r->source);
+		item_copy(w, tag, r->series.source);
 }
 
 static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 {
-	const struct sinogram_part *part = r->s->part;
+	const struct sinogram_part *part = r->series.s->part;
 	const struct pet_quantity *q = &r->quantity;
 	bool additive = part[SINOGRAM_ADDITIVE].present;
 	bool factors = part[SINOGRAM_ATTENUATION].present || part[SINOGRAM_MULTIPLICATIVE].present;
@@ -89,7 +82,7 @@ static void fill_corrections(const struct pet_result *r, struct item_writer *w)
 	fill_correction(r, w, TAG_SCATTER_CORRECTION_METHOD, q->has_scat, additive, "background in the system model");
 	/* only the source knows how randoms were estimated: DLYD, SING */
 	if (q->has_ran)
-		item_copy(w, TAG_RANDOMS_CORRECTION_METHOD, r->source);
+		item_copy(w, TAG_RANDOMS_CORRECTION_METHOD, r->series.source);
 	else
 		item_put_text(w, TAG_RANDOMS_CORRECTION_METHOD, "NONE");
 }
@@ -109,29 +102,14 @@ void pet_result_describe_scanner(const struct sinogram *s, char *ret_text, size_
 		 m->arc_corrected);
 }
 
-static void describe_recipe(const struct pet_result *r, char *ret_text, size_t size)
-{
-	const struct pet_quantity *q = &r->quantity;
-	char all[2400], digest[65], calibration[32];
-	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s\n%.9g", PROGRAM, r->info->device, r->protocol, r->scanner, q->factor);
-
-	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
-	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);
-	n = snprintf(ret_text, size,
-		     "sha256=%s units=%s factor=%.9g calibration=%s device=\"%s\" protocol=\"%s: %s\" scanner=\"%s\"", digest,
-		     q->calibrated ? "BQML" : "CNTS", q->factor, calibration, r->info->device, r->info->protocol->name,
-		     r->protocol, r->scanner);
-	if ((size_t)n >= size)
-		memcpy(ret_text + size - 4, "...", 4);
-}
-
 /* Describe the derivation. VR ST: at most 1024 characters. */
 static void describe_derivation(const struct pet_result *r, char *ret_text, size_t size)
 {
 	const struct protocol_conf *p = r->info->protocol;
 	const char *name = algorithm_name(p->pet.algorithm);
 	bool iterates = algorithm_iterates(p->pet.algorithm);
-	const struct grid *g = &r->info->plan->grid;
+	const struct sinogram *s = r->series.s;
+	const struct grid *g = r->series.grid;
 	char passes[96] = "", model[96], filter[64] = "none";
 	size_t n;
 
@@ -149,12 +127,23 @@ static void describe_derivation(const struct pet_result *r, char *ret_text, size
 		ret_text, size,
 		"PET reconstruction of %zu sinogram object%s, protocol %.63s: %s%s, %s, filter %s, %d x %d x %d voxels of "
 		"%.6g x %.6g x %.6g mm, field of view %.6g mm, scanner %.63s, device %.95s.",
-		r->s->n_files, plural(r->s->n_files), p->name, name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0],
-		g->h[1], g->h[2], 2 * r->info->plan->fov_radius, r->s->scanner ? r->s->scanner->name : "as the data say",
-		r->info->device);
+		s->n_files, plural(s->n_files), p->name, name, passes, model, filter, g->n[0], g->n[1], g->n[2], g->h[0], g->h[1],
+		g->h[2], 2 * r->info->plan->fov_radius, s->scanner ? s->scanner->name : "as the data say", r->info->device);
 	if (n < size)
 		snprintf(ret_text + n, size - n, "%s%.400s Research use only.", r->quantity.warnings[0] ? " " : "",
 			 r->quantity.warnings);
+}
+
+static void fill_recipe(const struct pet_result *r, struct item_writer *root)
+{
+	const struct pet_quantity *q = &r->quantity;
+	char calibration[32], values[128], factor[32];
+
+	snprintf(factor, sizeof(factor), "%.9g", q->factor);
+	snprintf(calibration, sizeof(calibration), isfinite(q->calibration) ? "%.9g" : "none", q->calibration);
+	snprintf(values, sizeof(values), "units=%s factor=%s calibration=%s", q->calibrated ? "BQML" : "CNTS", factor,
+		 calibration);
+	result_series_fill_recipe(&r->series, values, factor, root);
 }
 
 void pet_result_fill_sources(const struct pet_result *r, struct item_writer *root)
@@ -162,12 +151,10 @@ void pet_result_fill_sources(const struct pet_result *r, struct item_writer *roo
 	struct algorithm_terms terms = algorithm_terms(r->info->protocol->pet.algorithm);
 	char text[1025];
 
-	provenance_fill_references(r->s->files, r->s->n_files, root);
 	describe_derivation(r, text, sizeof(text));
 	item_put_text(root, TAG_DERIVATION_DESCRIPTION, text);
 	item_put_code(root, TAG_DERIVATION_CODE_SEQUENCE, terms.code, "DCM", terms.meaning);
 	fill_method(r, root);
 	fill_corrections(r, root);
-	describe_recipe(r, text, sizeof(text));
-	provenance_fill_contributing_equipment(r->source, &r->now, text, root);
+	fill_recipe(r, root);
 }

@@ -112,8 +112,7 @@ static int fill_contributing(const struct result *r, struct item_writer *w)
 	struct header h = exam_header(r->exam, 0);
 	char date[20], time[30], both[64];
 
-	item_put_empty(w, TAG_MANUFACTURER);
-	item_copy(w, TAG_MANUFACTURER, r->source);
+	item_copy_or_empty(w, TAG_MANUFACTURER, r->source);
 	item_copy(w, TAG_MANUFACTURER_MODEL_NAME, r->source);
 	item_copy(w, TAG_DEVICE_SERIAL_NUMBER, r->source);
 	item_copy(w, TAG_SOFTWARE_VERSIONS, r->source);

@@ -105,8 +105,7 @@ static void fill_volume(const struct result *r, struct item_writer *w)
 	item_put_text(w, TAG_CONTENT_QUALIFICATION, "RESEARCH");
 	item_put_int(w, TAG_NUMBER_OF_FRAMES, r->n_planes);
 	item_put_text(w, TAG_FRAME_OF_REFERENCE_UID, r->frame_of_reference);
-	item_put_empty(w, TAG_POSITION_REFERENCE_INDICATOR);
-	item_copy(w, TAG_POSITION_REFERENCE_INDICATOR, r->source);
+	item_copy_or_empty(w, TAG_POSITION_REFERENCE_INDICATOR, r->source);
 }
 
 void result_fill_header(const struct result *r, struct item_writer *root)

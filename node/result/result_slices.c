@@ -19,9 +19,8 @@
 #include "dicom/pixels/pixels.h"
 #include "node/base/thread_pool.h"
 
-#define WRITERS 8		    /* number of threads; they wait for the disk most of the time */
-#define SERIES_NUMBER_MOST 10000000 /* largest series number of a source; IS can hold ten times as much */
-#define OPEN_FILES 64		    /* maximum number of open files */
+#define WRITERS 8     /* number of threads; they wait for the disk most of the time */
+#define OPEN_FILES 64 /* maximum number of open files */
 
 /* ---- orientation and position ---- */
 
@@ -95,53 +94,6 @@ void result_slices_fill_place(const struct slice_view *view, const double positi
 
 	item_put_doubles(w, TAG_IMAGE_POSITION_PATIENT, position, 3);
 	item_put_double(w, TAG_SLICE_LOCATION, position[0] * normal[0] + position[1] * normal[1] + position[2] * normal[2] + 0.0);
-}
-
-/* ---- series ---- */
-
-void result_slices_fill_series(const struct slice_series *s, struct item_writer *w)
-{
-	const char *text = s->protocol->description;
-	char description[128];
-	long number = 0;
-
-	if (dicom_get_int(s->source, TAG_SERIES_NUMBER, 0, &number, NULL) != 1 || number < 0 || number > SERIES_NUMBER_MOST)
-		number = 0;
-	item_put_int(w, TAG_SERIES_NUMBER, number * 10 + 1001);
-	if (text[0])
-		snprintf(description, sizeof(description), "%.64s", text);
-	else
-		snprintf(description, sizeof(description), "%s reconstruction %.40s", s->name, s->protocol->name);
-	item_put_text(w, TAG_SERIES_DESCRIPTION, description);
-	item_put_text(w, TAG_SERIES_INSTANCE_UID, s->uid);
-	item_put_text(w, TAG_MODALITY, s->modality);
-	if (w->rc >= 0 && !dicom_has(w->item, TAG_BODY_PART_EXAMINED)) {
-		item_put_empty(w, TAG_LATERALITY); /* type 2C */
-		item_copy(w, TAG_LATERALITY, s->source);
-	}
-	provenance_fill_frame(s->source, w);
-}
-
-void result_slices_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *w)
-{
-	item_put_text(w, TAG_IMAGE_TYPE, image_type);
-	item_put_text(w, TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2");
-	item_put_text(w, TAG_BURNED_IN_ANNOTATION, "NO");
-	item_put_text(w, TAG_LOSSY_IMAGE_COMPRESSION, "00"); /* JPEG-LS is lossless, too */
-	item_put_text(w, TAG_CONTENT_QUALIFICATION, "RESEARCH");
-	item_put_text(w, TAG_CONTENT_DATE, now->date);
-	item_put_text(w, TAG_CONTENT_TIME, now->time);
-	item_put_text(w, TAG_INSTANCE_CREATION_DATE, now->date);
-	item_put_text(w, TAG_INSTANCE_CREATION_TIME, now->time);
-}
-
-void result_slices_fill_window(double lo, double hi, struct item_writer *w)
-{
-	if (!(hi > lo))
-		return;
-	item_put_double(w, TAG_WINDOW_CENTER, (hi + lo) / 2);
-	item_put_double(w, TAG_WINDOW_WIDTH, hi - lo);
-	item_put_text(w, TAG_VOI_LUT_FUNCTION, "LINEAR_EXACT");
 }
 
 /* ---- values ---- */
@@ -286,12 +238,11 @@ static int open_file(struct writing *w, struct dicom_file *header, const char *f
 }
 
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,
-			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], uint64_t *ret_bytes, struct err *err)
+			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], struct err *err)
 {
 	struct writing w = {.r = r, .volume = volume, .lock = PTHREAD_MUTEX_INITIALIZER};
 	struct thread_pool *pool = NULL;
 	int n = r->grid->n[2], rc;
-	uint64_t bytes = 0;
 
 	w.writers = calloc((size_t)n, sizeof(*w.writers));
 	w.scale = calloc((size_t)n, sizeof(*w.scale));
@@ -313,12 +264,8 @@ int result_slices_write(const struct result_slices *r, struct dicom_file *header
 		if (rc < 0 && err)
 			*err = w.err;
 	}
-	for (int i = 0; rc >= 0 && i < n; i++)
-		bytes += dicom_writer_bytes(w.writers[i]);
 	if (rc >= 0)
 		rc = dicom_writers_publish(w.writers, (size_t)n, err);
-	if (rc >= 0)
-		*ret_bytes = bytes;
 out:
 	thread_pool_free(pool);
 	for (int i = 0; w.writers && i < n; i++)

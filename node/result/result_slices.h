@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write a volume as a series of images of one slice each: position in the patient, stored values, files. The unit of the values
- * and the other attributes are written by node/result/pet_result.h and node/result/ct_result.h. */
+ * and the other attributes are written by node/result/result_series.c, pet_result*.c and ct_result*.c. */
 #ifndef TOMONODE_NODE_RESULT_SLICES_H
 #define TOMONODE_NODE_RESULT_SLICES_H
 
 #include "dicom/object/item_writer.h"
 #include "node/config/config.h"
-#include "node/sinogram/provenance.h"
 
 /* Largest stored value: 15 of 16 bits are used, so that readers that treat values as signed still read them correctly, and images
  * with negative values differ only in Pixel Representation. */
@@ -54,28 +53,11 @@ struct result_slices {
 /* Write all files or none (.part, fsync, rename). header: the attributes that all instances share, with the size of a slice as
  * Rows and Columns. ret_file, ret_sop_instance: n[2] of each, in the order of instances. */
 int result_slices_write(const struct result_slices *r, struct dicom_file *header, const float *volume, const char *folder,
-			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], uint64_t *ret_bytes, struct err *err);
+			char (*ret_file)[64], char (*ret_sop_instance)[DICOM_UID_SIZE], struct err *err);
 
 /* Write the geometry: Image Orientation, Pixel Spacing, Slice Thickness, Spacing Between Slices, Rows, Columns, 16 bits, one
  * sample; fill_place writes the position of one instance. */
 void result_slices_fill_plane(const struct slice_view *view, const struct grid *g, bool is_signed, struct item_writer *w);
 void result_slices_fill_place(const struct slice_view *view, const double position[3], struct item_writer *w);
-
-/* A new series, marked as made for research. */
-struct slice_series {
-	const struct dicom_item *source;
-	const struct protocol_conf *protocol;
-	const char *modality, *name; /* "PT", "PET" */
-	const char *uid;
-};
-
-/* Write series and frame of reference. Body Part Examined must already be copied if the source has it. */
-void result_slices_fill_series(const struct slice_series *s, struct item_writer *w);
-/* Write Image Type and creation times, which all images of the series share. */
-void result_slices_fill_image(const char *image_type, const struct provenance_time *now, struct item_writer *w);
-/* Write one display window for the whole series. It may be narrower than 1, the smallest width of LINEAR; the function is
- * LINEAR_EXACT. No window if lo == hi.
- */
-void result_slices_fill_window(double lo, double hi, struct item_writer *w);
 
 #endif

@@ -1,35 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* result_sources.c - write the provenance of the result: every source image, the two pieces of equipment, the whole recipe.
- *
- * The recipe is stored in the Contribution Description (0018,A003) of the processing equipment, as one text of at most 1024
- * characters: sha256=HEX clipped=VOXELS step=MU offset=MU device="..." protocol="name: key=value ..." profile="name: key=value
- * ..." The digest is that of program version, device, protocol and profile in full, joined by newlines; a longer text is cut at
- * the end, and the digest still distinguishes recipes. No private attributes are needed.
+ * The recipe (node/sinogram/provenance.h) begins with clipped=VOXELS step=MU offset=MU and ends with profile="...". No private
+ * attributes are needed.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "node/base/plural.h"
 #include "node/base/version.h"
 #include "node/result/algorithm_terms.h"
 #include "node/result/result_internal.h"
-
-#define PROGRAM "tomonode " TOMONODE_VERSION
-
-static void describe_recipe(const struct result *r, char *ret_text, size_t size)
-{
-	char all[2400], digest[65];
-	int n = snprintf(all, sizeof(all), "%s\n%s\n%s\n%s", PROGRAM, r->info->device, r->protocol, r->profile);
-
-	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
-	n = snprintf(ret_text, size,
-		     "sha256=%s clipped=%zu step=%g offset=%g device=\"%s\" protocol=\"%s: %s\" profile=\"%s: %s\"", digest,
-		     r->summary.above, r->info->protocol->stored_step, r->info->protocol->stored_offset, r->info->device,
-		     r->info->protocol->name, r->protocol, r->exam->profile->name, r->profile);
-	if ((size_t)n >= size)
-		memcpy(ret_text + size - 4, "...", 4);
-}
 
 void result_fill_source_images(const struct result *r, struct item_writer *w, uint32_t sequence, bool purpose)
 {
@@ -122,13 +101,28 @@ static void fill_reconstruction(const struct result *r, struct item_writer *root
 	item_end(root, &item);
 }
 
+static void fill_recipe(const struct result *r, struct item_writer *root)
+{
+	const struct protocol_conf *p = r->info->protocol;
+	char values[128];
+	struct provenance_recipe recipe = {
+		.values = values,
+		.device = r->info->device,
+		.protocol_name = p->name,
+		.protocol = r->protocol,
+		.geometry_kind = "profile",
+		.geometry_name = r->exam->profile->name,
+		.geometry = r->profile,
+	};
+
+	snprintf(values, sizeof(values), "clipped=%zu step=%g offset=%g", r->summary.above, p->stored_step, p->stored_offset);
+	provenance_fill_contributing_equipment(r->source, &r->now, &recipe, root);
+}
+
 void result_fill_sources(const struct result *r, struct item_writer *root)
 {
-	char recipe[1025];
-
 	fill_series_reference(r, root);
 	if (!r->type->is_view)
 		fill_reconstruction(r, root);
-	describe_recipe(r, recipe, sizeof(recipe));
-	provenance_fill_contributing_equipment(r->source, &r->now, recipe, root);
+	fill_recipe(r, root);
 }

@@ -117,8 +117,7 @@ void result_fill_view(const struct result *r, struct item_writer *root)
 	item_put_text(root, TAG_IMAGE_LATERALITY, laterality);
 	item_put_code(root, TAG_ANATOMIC_REGION_SEQUENCE, "76752008", "SCT", "Breast");
 	fill_orientation(r, &h, root);
-	item_put_empty(root, TAG_DETECTOR_TYPE);
-	item_copy(root, TAG_DETECTOR_TYPE, header_find(&h, TAG_DETECTOR_TYPE));
+	item_copy_or_empty(root, TAG_DETECTOR_TYPE, header_find(&h, TAG_DETECTOR_TYPE));
 	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
 		const struct dicom_item *from = header_find(&h, copied[i]);
 

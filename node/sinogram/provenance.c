@@ -137,10 +137,7 @@ static void fill_age(const struct dicom_item *source, struct item_writer *w)
 void provenance_fill_patient(const struct dicom_item *source, struct item_writer *root)
 {
 	item_copy_all(root, source, copied, sizeof(copied) / sizeof(copied[0]));
-	for (size_t i = 0; i < sizeof(copied_or_empty) / sizeof(copied_or_empty[0]); i++) {
-		item_put_empty(root, copied_or_empty[i]);
-		item_copy(root, copied_or_empty[i], source);
-	}
+	item_copy_all_or_empty(root, source, copied_or_empty, sizeof(copied_or_empty) / sizeof(copied_or_empty[0]));
 	fill_age(source, root);
 }
 
@@ -175,8 +172,22 @@ void provenance_fill_equipment(struct item_writer *root)
 	item_put_text(root, TAG_INSTANCE_CREATOR_UID, uid);
 }
 
+static void describe_recipe(const struct provenance_recipe *r, char *ret_text, size_t size)
+{
+	char all[2400], digest[65];
+	int n = snprintf(all, sizeof(all), "tomonode " TOMONODE_VERSION "\n%s\n%s\n%s%s%s", r->device, r->protocol, r->geometry,
+			 r->further ? "\n" : "", r->further ? r->further : "");
+
+	dicom_sha256(all, (size_t)n < sizeof(all) ? (size_t)n : sizeof(all) - 1, digest);
+	n = snprintf(ret_text, size, "sha256=%s %s device=\"%s\" protocol=\"%s: %s\" %s=\"%s%s%s\"", digest, r->values, r->device,
+		     r->protocol_name, r->protocol, r->geometry_kind, r->geometry_name ? r->geometry_name : "",
+		     r->geometry_name ? ": " : "", r->geometry);
+	if ((size_t)n >= size)
+		memcpy(ret_text + size - 4, "...", 4);
+}
+
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
-					    const char *recipe, struct item_writer *root)
+					    const struct provenance_recipe *recipe, struct item_writer *root)
 {
 	static const uint32_t modality[] = {
 		TAG_INSTITUTION_NAME,
@@ -190,7 +201,7 @@ void provenance_fill_contributing_equipment(const struct dicom_item *source, con
 		DICOM_TAG(0x0018, 0x1201),
 	};
 	struct item_writer item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
-	char maker[65];
+	char maker[65], text[1025];
 
 	if (dicom_get_text(source, TAG_MANUFACTURER, maker, sizeof(maker), NULL) ==
 	    0) /* the source's value may be empty, but this attribute is type 1 */
@@ -201,12 +212,13 @@ void provenance_fill_contributing_equipment(const struct dicom_item *source, con
 	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109101", "DCM", "Acquisition Equipment");
 	item_end(root, &item);
 
+	describe_recipe(recipe, text, sizeof(text));
 	item = item_begin(root, TAG_CONTRIBUTING_EQUIPMENT_SEQUENCE);
 	item_put_text(&item, TAG_MANUFACTURER, "tomonode");
 	item_put_text(&item, TAG_MANUFACTURER_MODEL_NAME, "tomonode");
 	item_put_text(&item, TAG_SOFTWARE_VERSIONS, TOMONODE_VERSION "\\" TOMONODE_REVISION);
 	item_put_text(&item, TAG_CONTRIBUTION_DATE_TIME, time->date_time);
-	item_put_text(&item, TAG_CONTRIBUTION_DESCRIPTION, recipe);
+	item_put_text(&item, TAG_CONTRIBUTION_DESCRIPTION, text);
 	item_put_code(&item, TAG_PURPOSE_OF_REFERENCE_CODE_SEQUENCE, "109102", "DCM", "Processing Equipment");
 	item_end(root, &item);
 }

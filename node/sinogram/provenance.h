@@ -26,10 +26,21 @@ void provenance_fill_equipment(struct item_writer *root);
 void provenance_fill_frame(const struct dicom_item *source, struct item_writer *root);
 /* Write Source Instance Sequence and Common Instance Reference with the UIDs of all sources. For raw data, not for images. */
 void provenance_fill_references(struct dicom_file *const *files, size_t n_files, struct item_writer *root);
-/* Write Contributing Equipment: the modality, copied from the source, and this program with `recipe`, a text of at most 1024
- * characters about how the object was computed.
- */
+
+/* How the values of an object were computed. */
+struct provenance_recipe {
+	const char *values;			   /* facts of the object: "units=HU" */
+	const char *device;			   /* that reconstructed */
+	const char *protocol_name, *protocol;	   /* protocol: "key=value ..." */
+	const char *geometry_kind, *geometry_name; /* "scanner"; NULL: the geometry has no name */
+	const char *geometry;			   /* "key=value ..." */
+	const char *further;			   /* included only in the digest; NULL: nothing */
+};
+/* Write Contributing Equipment: the modality as given in the source, and this program with the recipe in its Contribution
+ * Description (0018,A003), as one text of at most 1024 characters: sha256=HEX VALUES device="..." protocol="NAME: key=value ..."
+ * KIND="NAME: key=value ...". The digest is that of program version, device, protocol, geometry and `further` in full, joined by
+ * newlines. A longer text is cut at the end; its digest still distinguishes recipes. */
 void provenance_fill_contributing_equipment(const struct dicom_item *source, const struct provenance_time *time,
-					    const char *recipe, struct item_writer *root);
+					    const struct provenance_recipe *recipe, struct item_writer *root);
 
 #endif

@@ -101,7 +101,6 @@ struct input {
 	struct michelogram_segment segment;
 	struct protocol_conf protocol;
 	struct pet_plan plan;
-	struct pet_report report;
 	struct pet_result_info info;
 	float volume[N_VOXELS];
 };
@@ -203,11 +202,8 @@ static inline void input_make(struct input *in)
 					 .patient_position = "HFS"};
 	memcpy(in->s.axis, positions[0].axis, sizeof(in->s.axis));
 	memcpy(in->s.centre, (double[]){11, -7.5, 123.25}, sizeof(in->s.centre));
-	in->info = (struct pet_result_info){.protocol = &in->protocol,
-					    .plan = &in->plan,
-					    .report = &in->report,
-					    .device = "cpu (test)",
-					    .now = 1782726000.25};
+	in->info = (struct pet_result_info){
+		.protocol = &in->protocol, .plan = &in->plan, .device = "cpu (test)", .now = 1782726000.25};
 	for (int i = 0; i < N_VOXELS; i++) /* no two alike */
 		in->volume[i] = (float)(0.001 * (1 + i) * (1 + i / (NX * NY)));
 }
@@ -282,9 +278,9 @@ static inline double value_at(const struct image *im, long i, long j)
 	return (im->is_signed ? (double)(int16_t)v : v) * im->slope;
 }
 
-static inline struct pet_result_report write_series(struct input *in)
+static inline struct series_report write_series(struct input *in)
 {
-	struct pet_result_report report;
+	struct series_report report;
 	struct err err = {0};
 
 	clean();

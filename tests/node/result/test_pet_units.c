@@ -24,7 +24,7 @@ static void test_units(void **state)
 		bool attenuated = attn || attenuation || multiplicative, normalised = norm || normalisation || multiplicative;
 		bool twice = attn + attenuation + multiplicative > 1 || norm + normalisation + multiplicative > 1;
 		bool bqml = factor && attenuated && normalised && !twice;
-		struct pet_result_report report;
+		struct series_report report;
 		struct image im;
 
 		in.s.facts.calibration = factor ? CALIBRATION : NAN;
@@ -55,7 +55,7 @@ static void test_units(void **state)
 		assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), report.warnings));
 		compare_places(&in, &im, report.factor);
 		dicom_close(im.file);
-		pet_result_report_clear(&report);
+		series_report_clear(&report);
 	}
 	input_clear(&in);
 }
@@ -64,7 +64,7 @@ static void test_units(void **state)
 static void test_units_further(void **state)
 {
 	struct scanner_conf scanner = {.name = "bench", .calibration = 10};
-	struct pet_result_report report;
+	struct series_report report;
 	struct err err = {0};
 	struct input in;
 	struct image im;
@@ -84,7 +84,7 @@ static void test_units_further(void **state)
 	assert_string_equal(text(im.root, TAG_ATTENUATION_CORRECTION_METHOD), "measured, by the source");
 	assert_string_equal(text(im.root, TAG_SCATTER_CORRECTION_METHOD), "background in the system model");
 	dicom_close(im.file);
-	pet_result_report_clear(&report);
+	series_report_clear(&report);
 
 	/* a scanner is calibrated with F-18 */
 	for (int i = 0; i < 3; i++) {
@@ -93,7 +93,7 @@ static void test_units_further(void **state)
 		assert_string_equal(report.units, i < 2 ? "CNTS" : "BQML");
 		assert_int_equal(strstr(report.warnings, "the configured calibration is for F-18") != NULL, i < 2);
 		assert_null(strstr(report.warnings, "no calibration factor"));
-		pet_result_report_clear(&report);
+		series_report_clear(&report);
 	}
 	in.s.facts.half_life = HALF_LIFE;
 
@@ -104,7 +104,7 @@ static void test_units_further(void **state)
 		assert_string_equal(report.units, scatter ? "CNTS" : "BQML");
 		assert_int_equal(strstr(report.warnings, "corrected for RAN and SCAT and come with a background") != NULL,
 				 scatter);
-		pet_result_report_clear(&report);
+		series_report_clear(&report);
 	}
 
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
@@ -118,7 +118,7 @@ static void test_units_further(void **state)
 	assert_true(number(im.root, TAG_DECAY_FACTOR, 0) == 1.5);
 	assert_true(fabs(report.factor - 10 / DURATION) < 1e-12); /* not a second time */
 	dicom_close(im.file);
-	pet_result_report_clear(&report);
+	series_report_clear(&report);
 	input_clear(&in);
 }
 

@@ -7,7 +7,7 @@
 #include "node/tools/image_series.h"
 
 /* Return the paths of the objects in reverse order, each twice. */
-static size_t shuffled(const struct pet_result_report *r, char *ret_paths[2 * NZ])
+static size_t shuffled(const struct series_report *r, char *ret_paths[2 * NZ])
 {
 	size_t n = 0;
 
@@ -100,7 +100,7 @@ static void compare_nifti(const struct input *in, const char *path, double facto
 
 static void test_series(void **state)
 {
-	struct pet_result_report report;
+	struct series_report report;
 	char *paths[2 * NZ];
 	struct err err = {0};
 	struct input in;
@@ -135,14 +135,14 @@ static void test_series(void **state)
 		compare_nifti(&in, path_of("out.nii"), report.factor);
 		image_series_close(s);
 		paths_free(paths, n);
-		pet_result_report_clear(&report);
+		series_report_clear(&report);
 	}
 	input_clear(&in);
 }
 
 static void test_refused(void **state)
 {
-	struct pet_result_report report, other;
+	struct series_report report, other;
 	char *paths[2 * NZ], *mixed[2];
 	struct input in;
 	size_t n;
@@ -160,15 +160,15 @@ static void test_refused(void **state)
 	expect_refused(mixed, 2, "but that of the objects before it");
 	paths_free(mixed, 2);
 	paths_free(paths, n);
-	pet_result_report_clear(&report);
-	pet_result_report_clear(&other);
+	series_report_clear(&report);
+	series_report_clear(&other);
 	input_clear(&in);
 }
 
 /* A scanner of one ring has one slice. */
 static void test_one_slice(void **state)
 {
-	struct pet_result_report report;
+	struct series_report report;
 	struct image_series *s;
 	struct input in;
 	char *path;
@@ -183,7 +183,7 @@ static void test_one_slice(void **state)
 	assert_true(fabs(s->spacing[2] - 3.27) < 1e-9);
 	image_series_close(s);
 	free(path);
-	pet_result_report_clear(&report);
+	series_report_clear(&report);
 	input_clear(&in);
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Report of a result that is a series of images, one slice each: PET (node/result/pet_result.h) and CT
+ * (node/result/ct_result.h). */
+#ifndef TOMONODE_NODE_RESULT_SERIES_H
+#define TOMONODE_NODE_RESULT_SERIES_H
+
+#include "dicom/core/dataset.h"
+#include "node/format/interfile.h"
+
+struct series_report {
+	int n;		  /* number of objects, in the order of InstanceNumber: from head to feet */
+	char (*file)[64]; /* [n]: file names inside the folder */
+	char (*sop_instance)[DICOM_UID_SIZE];
+	char series[DICOM_UID_SIZE];
+	const char *sop_class;
+	char unit[INTERFILE_UNIT_SIZE + 4]; /* unit of the values: "BQML", "CNTS", "HU", "1/mm" */
+	char units[8];			    /* PET: Units, "BQML", "CNTS"; CT: Rescale Type, "HU", "US" */
+	double factor;			    /* PET: value in this unit = factor times x */
+	char corrected[200];		    /* PET: CorrectedImage */
+	char warnings[1024]; /* sentences: why the unit is not BQML or HU, which values are missing or were clipped */
+};
+void series_report_clear(struct series_report *r);
+
+#endif
