@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tomonode commit JOB DESTINATION: request storage commitment for the objects of one result that a destination stored, and wait
- * a short time for the report.
+/* cmd_commit.c - `tomonode commit JOB DESTINATION`: request storage commitment for the objects of one result that a destination
+ * stored, and wait a short time for the report.
  *
  * - The transaction UID is recorded (`commit-requested`) before the request is sent. If the process dies in between, commitment
  *   is requested again at once with another UID; a report on the first one is still accepted.
- * - `commit-accepted` records until when to wait for the report; it may be received here or on an association of the peer.
+ * - `commit-accepted` records until when to wait for the report. The peer may send the report on this association or on one that
+ *   it opens itself.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,53 +18,34 @@
 #include "node/deliver/cmd_deliver.h"
 #include "node/deliver/commit.h"
 #include "node/deliver/destination.h"
-#include "node/jobs/jobs.h"
-#include "node/process/options.h"
-#include "node/process/work_process.h"
+#include "node/deliver/send_process.h"
 #include "node/store/event.h"
 
 struct commitment {
-	struct work_process process;
-	struct jobs jobs;
-	int64_t job;
-	const struct job_view *view;
-	struct job_send *send; /* as it was when the request was made */
-	const struct destination_conf *destination;
+	struct send_process base; /* base.send: as it was before the request */
 	char transaction[DICOM_UID_SIZE];
 };
 
+/* Record a report that is received while this process waits. Return the DICOM status of the response. */
 static uint16_t on_report(void *ctx, const struct commit_report *report)
 {
 	struct commitment *c = ctx;
-	uint16_t status = commit_apply_report(c->process.journal, c->process.config, report, c->destination->aet, clock_wall());
+	uint16_t status = commit_apply_report(c->base.process.journal, c->base.process.config, report, c->base.destination->aet,
+					      clock_wall());
 
-	work_process_notify(&c->process);
+	work_process_notify(&c->base.process);
 	return status;
 }
 
-/* CODE_OK, CODE_CANCELLED: the job went on without us, CODE_FAILED. */
-static int append_event(struct commitment *c, enum job_event event, json_t *detail)
-{
-	struct err err = {0};
-	int ret = event_append(c->process.journal, c->job, event, detail, clock_wall(), &err);
-
-	if (ret == -ESTALE)
-		return CODE_CANCELLED;
-	if (ret < 0) {
-		log_event(LOG_CRIT, "journal-error", "job=%lld reason=%s", (long long)c->job, log_quote(err.msg));
-		return CODE_FAILED;
-	}
-	work_process_notify(&c->process);
-	return CODE_OK;
-}
-
+/* Build the details that all events of a commitment have. NULL: no memory. */
 static json_t *detail_of(const struct commitment *c, const char *status, const char *reason)
 {
-	return json_pack("{s:s, s:s, s:s, s:o}", "destination", c->send->destination, "transaction", c->transaction, "status",
-			 status, "reason", event_json_text(reason));
+	return json_pack("{s:s, s:s, s:s, s:o}", "destination", c->base.send->destination, "transaction", c->transaction,
+			 "status", status, "reason", event_json_text(reason));
 }
 
-/* The request did not get there, or was not taken. */
+/* Record that the peer was not reached or did not accept the request. down: no association could be opened; rejected: the peer
+ * rejected the association permanently. */
 static int request_failed(struct commitment *c, enum deliver_outcome outcome, const char *status, const char *reason, bool down,
 			  bool rejected)
 {
@@ -72,24 +54,25 @@ static int request_failed(struct commitment *c, enum deliver_outcome outcome, co
 	int code;
 
 	if (outcome == DELIVER_PERMANENT)
-		return append_event(c, EVENT_COMMIT_REFUSED, detail);
+		return send_process_append(&c->base, EVENT_COMMIT_REFUSED, detail, clock_wall());
 	if (detail)
-		alarm = destination_failed(detail, c->destination, c->send, down, rejected, clock_wall());
-	code = append_event(c, EVENT_COMMIT_REQUEST_FAILED, detail);
+		alarm = destination_failed(detail, c->base.destination, c->base.send, down, rejected, clock_wall());
+	code = send_process_append(&c->base, EVENT_COMMIT_REQUEST_FAILED, detail, clock_wall());
 	if (code == CODE_OK && alarm)
-		destination_alarm(c->job, c->send->destination, reason);
+		destination_alarm(c->base.job, c->base.send->destination, reason);
 	return code;
 }
 
+/* List the objects that the destination stored; free() the list. NULL: no memory. */
 static struct commit_object *list_stored(const struct commitment *c, size_t *ret_n)
 {
-	struct commit_object *list = calloc(c->view->n_objects ? c->view->n_objects : 1, sizeof(list[0]));
+	struct commit_object *list = calloc(c->base.view->n_objects ? c->base.view->n_objects : 1, sizeof(list[0]));
 	size_t n = 0;
 
-	for (size_t i = 0; list && i < c->view->n_objects; i++) {
-		const struct job_object *o = &c->view->objects[i];
+	for (size_t i = 0; list && i < c->base.view->n_objects; i++) {
+		const struct job_object *o = &c->base.view->objects[i];
 
-		if (c->send->objects[i] != SEND_STORED)
+		if (c->base.send->objects[i] != SEND_STORED)
 			continue;
 		snprintf(list[n].sop_class, sizeof(list[n].sop_class), "%s", o->sop_class);
 		snprintf(list[n++].sop_instance, sizeof(list[0].sop_instance), "%s", o->sop_instance);
@@ -98,36 +81,38 @@ static struct commit_object *list_stored(const struct commitment *c, size_t *ret
 	return list;
 }
 
-/* Is our transaction still the open one? It is closed by a report, wherever that comes in. */
-static bool still_open(struct commitment *c)
+/* Return true if no report on this transaction is recorded, and no newer transaction. Another process may record the report. */
+static bool is_open(struct commitment *c)
 {
 	const struct job_send *send;
 
-	if (jobs_refresh(&c->jobs, c->process.journal, c->job, NULL) < 0)
+	if (jobs_refresh(&c->base.jobs, c->base.process.journal, c->base.job, NULL) < 0)
 		return false;
-	c->view = jobs_find(&c->jobs, c->job);
-	send = job_view_send(c->view, c->process.argument[1]);
+	c->base.view = jobs_find(&c->base.jobs, c->base.job);
+	send = job_view_send(c->base.view, c->base.process.argument[1]);
 	return send && !strcmp(send->transaction, c->transaction);
 }
 
+/* Poll the association and the journal once a second, until the report is recorded or the time is over. */
 static void wait_for_report(struct commitment *c, struct scu *scu, const struct commit_handler *handler)
 {
-	double until = clock_seconds() + c->destination->commitment_wait;
+	double until = clock_seconds() + c->base.destination->commitment_wait;
 	struct err err = {0};
 
-	while (still_open(c) && clock_seconds() < until)
+	while (is_open(c) && clock_seconds() < until)
 		if (scu_commit_wait(scu, 1, handler, &err) < 0) {
-			log_event(LOG_DEBUG, "commitment-association", "job=%lld reason=%s", (long long)c->job,
+			log_event(LOG_DEBUG, "commitment-association", "job=%lld reason=%s", (long long)c->base.job,
 				  log_quote(err.msg));
 			return;
 		}
 }
 
+/* Open an association, send the request, record the response and wait for the report. Return an exit code. */
 static int request_commitment(struct commitment *c, const struct commit_object *objects, size_t n)
 {
 	struct scu_context context = {.sop_class = COMMIT_CLASS, .transfer_syntax = "1.2.840.10008.1.2"};
 	struct commit_handler handler = {.ctx = c, .report = on_report};
-	struct scu_peer peer = destination_commitment_peer(c->process.config, c->destination);
+	struct scu_peer peer = destination_commitment_peer(c->base.process.config, c->base.destination);
 	enum deliver_outcome outcome;
 	struct scu *scu = NULL;
 	struct err err = {0};
@@ -152,38 +137,40 @@ static int request_commitment(struct commitment *c, const struct commit_object *
 	}
 	detail = detail_of(c, text, "");
 	if (detail)
-		json_object_set_new(detail, "until", json_real(clock_wall() + c->destination->commitment_timeout));
-	code = append_event(c, EVENT_COMMIT_ACCEPTED, detail);
-	if (code == CODE_OK && c->send->alarm)
-		destination_recovered(c->job, c->send->destination);
+		json_object_set_new(detail, "until", json_real(clock_wall() + c->base.destination->commitment_timeout));
+	code = send_process_append(&c->base, EVENT_COMMIT_ACCEPTED, detail, clock_wall());
+	if (code == CODE_OK && c->base.send->alarm)
+		destination_recovered(c->base.job, c->base.send->destination);
 	if (code == CODE_OK)
 		wait_for_report(c, scu, &handler);
 	scu_close(scu);
 	return code == CODE_CANCELLED ? CODE_OK : code;
 }
 
-static int commit(struct commitment *c)
+/* Return an exit code. CODE_CANCELLED: no commitment is to be requested. */
+static int commit(struct send_process *base)
 {
+	struct commitment *c = (struct commitment *)base;
 	struct job_send before;
 	struct commit_object *objects;
 	size_t n = 0;
 	json_t *detail;
 	int code;
 
-	c->destination = config_destination(c->process.config, c->send->destination);
-	if ((c->view->state != JOB_RECONSTRUCTED && c->view->state != JOB_STORED) || c->send->state != SEND_STORED ||
-	    (c->send->transaction[0] && c->send->accepted) || !c->destination || !c->destination->commitment)
+	if ((c->base.view->state != JOB_RECONSTRUCTED && c->base.view->state != JOB_STORED) ||
+	    c->base.send->state != SEND_STORED || (c->base.send->transaction[0] && c->base.send->accepted) ||
+	    !c->base.destination->commitment)
 		return CODE_CANCELLED;
 	objects = list_stored(c, &n);
 	if (!objects)
 		return CODE_FAILED;
-	before = *c->send; /* what follows changes the view; `objects` of it is not looked at any more */
+	before = *c->base.send; /* refreshing the view invalidates `send`; the copy's `objects` is not used */
 	dicom_uid_random(c->transaction);
 	detail = detail_of(c, "", "");
 	if (detail)
 		json_object_set_new(detail, "objects", json_integer((json_int_t)n));
-	code = append_event(c, EVENT_COMMIT_REQUESTED, detail);
-	c->send = &before;
+	code = send_process_append(&c->base, EVENT_COMMIT_REQUESTED, detail, clock_wall());
+	c->base.send = &before;
 	if (code == CODE_OK)
 		code = request_commitment(c, objects, n);
 	free(objects);
@@ -193,26 +180,6 @@ static int commit(struct commitment *c)
 int cmd_commit(int argc, char **argv)
 {
 	struct commitment c = {0};
-	struct err err = {0};
-	long long job;
-	int code = work_process_begin(&c.process, "commit", "-c FILE JOB DESTINATION", 2, argc, argv);
 
-	if (code)
-		return code;
-	if (work_process_enter_sandbox(&c.process, SANDBOX_DELIVER, NULL) < 0)
-		code = CODE_FAILED;
-	else if (options_integer(c.process.argument[0], 1, INT64_MAX, &job) < 0) {
-		code = CODE_USAGE;
-	} else if (jobs_refresh(&c.jobs, c.process.journal, job, &err) < 0) {
-		log_event(LOG_CRIT, "journal-error", "reason=%s", log_quote(err.msg));
-		code = CODE_FAILED;
-	} else {
-		c.job = job;
-		c.view = jobs_find(&c.jobs, job);
-		c.send = c.view ? job_view_send(c.view, c.process.argument[1]) : NULL;
-		code = c.send ? commit(&c) : CODE_NOT_FOUND;
-	}
-	jobs_clear(&c.jobs);
-	work_process_end(&c.process);
-	return code;
+	return send_process_run(&c.base, "commit", commit, argc, argv);
 }
