@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_simulate.c - `tomonode simulate dbt`: write a simulated exam of a phantom as DICOM files, as a modality would. `simulate
  * pet` is in node/command/cmd_simulate_pet.c, `simulate parallel` in node/command/cmd_simulate_parallel.c. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "node/base/plural.h"
-#include "node/base/progress.h"
 #include "node/command/commands.h"
+#include "node/command/simulate_command.h"
 #include "node/config/kind.h"
-#include "node/process/options.h"
 #include "node/simulate/simulate.h"
 #include "node/simulate/simulate_parallel.h"
 #include "node/simulate/simulate_pet.h"
@@ -22,21 +20,23 @@ static const char *const formats[] = {"mg", "bp", NULL}, *const sides[] = {"L", 
 enum { PHANTOM_WORD_BREAST = 2, PHANTOM_WORD_VOXELS };
 
 struct simulate {
-	struct options o;
-	struct simulate_options what; /* thickness, views, arc, columns 0: not said */
-	const char *conf_path, *folder, *system;
-	int phantom, format, side, view; /* words */
+	struct simulate_command base;
+	struct simulate_options what; /* thickness, views, arc, columns 0: not given */
+	const char *system;
+	int format, side, view; /* indices of words */
+	struct simulation *simulation;
+	struct simulate_report report;
 };
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration with further geometry profiles", INTO_TEXT(struct simulate, conf_path)},
+	{'c', "config", "FILE", "configuration with further geometry profiles", INTO_TEXT(struct simulate, base.conf_path)},
 	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
-	 INTO_TEXT(struct simulate, folder)},
+	 INTO_TEXT(struct simulate, base.folder)},
 	{0, "system", "NAME",
 	 "name of a geometry profile: siemens-inspiration (default), ge-essential, victre, or one of --config",
 	 INTO_TEXT(struct simulate, system)},
 	{0, "phantom", "KIND", "breast (default), slab, beads, voxels (needs --from, --materials)",
-	 INTO_WORD(struct simulate, phantom, phantoms)},
+	 INTO_WORD(struct simulate, base.phantom, phantoms)},
 	{0, "from", "FILE", "voxels only: MetaImage header (.mhd) of labels, its data beside it",
 	 INTO_TEXT(struct simulate, what.volume)},
 	{0, "materials", "FILE", "voxels only: file with the material of each label, see conf/materials-20keV.conf",
@@ -81,19 +81,21 @@ static const struct command_spec spec = {
 	.max_arguments = 1,
 };
 
-static bool read_detector(const char *text, struct simulate_options *w)
+/* Read the value of --detector. */
+static bool read_detector(struct simulate_command *c)
 {
+	struct simulate_options *w = &((struct simulate *)c)->what;
 	char end;
 
-	return sscanf(text, "%5dx%5d%c", &w->columns, &w->rows, &end) == 2 && w->columns >= 16 && w->rows >= 16;
+	return sscanf(c->o.value, "%5dx%5d%c", &w->columns, &w->rows, &end) == 2 && w->columns >= 16 && w->rows >= 16;
 }
 
-/* The words, and the thickness, which voxels have their own of. */
+/* Convert the words, and set the default thickness. */
 static void apply_words(struct simulate *s)
 {
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_BREAST, PHANTOM_BREAST};
 
-	s->what.phantom = kinds[s->phantom];
+	s->what.phantom = kinds[s->base.phantom];
 	s->what.multi = s->format == 1;
 	s->what.side = sides[s->side][0];
 	snprintf(s->what.view, sizeof(s->what.view), "%s", views[s->view]);
@@ -113,7 +115,7 @@ static int simulate_parallel(int argc, char **argv)
 	return cmd_simulate_parallel("simulate parallel", argc - 1, argv + 1);
 }
 
-/* By kind of case, which the first word names; NULL: it cannot be simulated. */
+/* [kind of case, which the first word names]; NULL: this kind cannot be simulated. */
 static int (*const simulators[KIND_COUNT])(int argc, char **argv) = {
 	[KIND_DBT] = simulate_dbt, [KIND_PET] = simulate_pet, [KIND_PARALLEL] = simulate_parallel};
 
@@ -128,52 +130,36 @@ static int not_simulated(const struct options *o, const char *word)
 	return options_fail(o, CODE_USAGE, "'%s' cannot be simulated; allowed: %sas the first word", word, allowed);
 }
 
-static int read_options(struct simulate *s, int argc, char **argv)
+static int check(struct simulate_command *c)
 {
-	bool voxels;
-	int id;
+	struct simulate *s = (struct simulate *)c;
+	const char *word = c->o.argv[c->o.first];
+	bool voxels = c->phantom == PHANTOM_WORD_VOXELS;
 
-	options_begin(&s->o, &spec, argc, argv);
-	s->o.into = s;
-	while ((id = options_next(&s->o)) >= 0)
-		if (!read_detector(s->o.value, &s->what))
-			return options_refuse(&s->o, id);
-	if (id == OPTION_STOP)
-		return s->o.code;
-	if (strcmp(argv[s->o.first], kind_dbt.name) != 0)
-		return not_simulated(&s->o, argv[s->o.first]);
-	if (!s->folder)
-		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
-	voxels = s->phantom == PHANTOM_WORD_VOXELS;
+	if (strcmp(word, kind_dbt.name) != 0)
+		return not_simulated(&c->o, word);
 	if (voxels && (!s->what.volume || !s->what.materials))
-		return options_fail(&s->o, CODE_USAGE, "a phantom of voxels needs --from FILE and --materials FILE");
+		return options_fail(&c->o, CODE_USAGE, "a phantom of voxels needs --from FILE and --materials FILE");
 	if (voxels && s->what.thickness > 0)
-		return options_fail(&s->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
+		return options_fail(&c->o, CODE_USAGE, "--thickness: a phantom of voxels is as thick as its volume");
 	if (!voxels && (s->what.volume || s->what.materials))
-		return options_fail(&s->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
+		return options_fail(&c->o, CODE_USAGE, "--from and --materials are for --phantom voxels");
 	apply_words(s);
-	return -1;
+	return CODE_OK;
 }
 
-static int unknown_system(const struct simulate *s, const struct config *config)
+/* Find the geometry profile, and complete the options with the values of its system. */
+static int choose(struct simulate_command *c, const struct config *config)
 {
-	char names[512] = "";
-
-	for (size_t i = 0; i < config->n_profiles; i++)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", config->profiles[i].name);
-	return options_fail(&s->o, CODE_NOT_FOUND, "no geometry profile '%s'; available: %s", s->system, names);
-}
-
-/* The system's own figures where no option gave others; its geometry from the configuration. */
-static int choose_system(struct simulate *s, const struct config *config)
-{
+	struct simulate *s = (struct simulate *)c;
 	struct simulate_options *w = &s->what;
 
 	for (size_t i = 0; i < config->n_profiles; i++)
 		if (strcmp(config->profiles[i].name, s->system) == 0)
 			w->profile = &config->profiles[i];
 	if (!w->profile)
-		return unknown_system(s, config);
+		return simulate_not_found(&c->o, "geometry profile", s->system, config->profiles[0].name, config->n_profiles,
+					  sizeof(config->profiles[0]));
 	simulate_system_find(w->profile, &w->system);
 	if (w->views == 0)
 		w->views = w->system.views;
@@ -183,57 +169,56 @@ static int choose_system(struct simulate *s, const struct config *config)
 		w->columns = w->system.columns;
 		w->rows = w->system.rows;
 	}
-	return 0;
+	return CODE_OK;
 }
 
-static int run(struct simulate *s)
+static int plan(struct simulate_command *c, struct err *err)
 {
-	struct config *config = NULL;
-	struct simulation *simulation = NULL;
-	struct simulate_report report = {0};
-	struct progress progress;
-	struct err err = {0};
-	int rc, code = options_config(&s->o, s->conf_path, &config);
+	struct simulate *s = (struct simulate *)c;
 
-	if (code)
-		return code;
-	code = choose_system(s, config);
-	if (code)
-		goto out;
-	rc = simulate_plan(&s->what, &simulation, &err);
-	if (rc < 0) {
-		code = rc == -EINVAL ? options_fail(&s->o, CODE_USAGE, "%s", err.msg) : options_fail_err(&s->o, &err);
-		goto out;
-	}
-	progress_start(&progress, !s->o.json);
-	rc = simulate_run(simulation, s->folder, &progress.monitor, &report, &err);
-	progress_stop(&progress);
-	if (rc < 0)
-		code = options_fail_err(&s->o, &err);
-	else if (s->o.json)
-		code = options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:s, s:s}", "ok", 1, "folder", s->folder, "files",
-					      report.files, "pixel_bytes", (json_int_t)report.bytes, "seconds", report.seconds,
+	return simulate_plan(&s->what, &s->simulation, err);
+}
+
+static int run(struct simulate_command *c, const struct monitor *monitor, struct err *err)
+{
+	struct simulate *s = (struct simulate *)c;
+
+	return simulate_run(s->simulation, c->folder, monitor, &s->report, err);
+}
+
+static int print(struct simulate_command *c)
+{
+	const struct simulate *s = (const struct simulate *)c;
+	const struct simulation *simulation = s->simulation;
+	const struct simulate_report *report = &s->report;
+
+	if (c->o.json)
+		return options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:s, s:s}", "ok", 1, "folder", c->folder, "files",
+					      report->files, "pixel_bytes", (json_int_t)report->bytes, "seconds", report->seconds,
 					      "study", simulation->study, "series", simulation->series));
-	else
-		printf("%d object%s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report.files,
-		       plural(report.files), simulation->n_u, simulation->n_v, s->what.views, (double)report.bytes / 1e6,
-		       report.seconds, s->folder);
-out:
-	simulate_free(simulation);
-	config_free(config);
-	return code;
+	printf("%d object%s of %d x %d bins, %d projections, %.1f MB, in %.1f s: %s\n", report->files, plural(report->files),
+	       simulation->n_u, simulation->n_v, s->what.views, (double)report->bytes / 1e6, report->seconds, c->folder);
+	return CODE_OK;
+}
+
+static void clear(struct simulate_command *c)
+{
+	struct simulate *s = (struct simulate *)c;
+
+	simulate_free(s->simulation);
+	s->simulation = NULL;
 }
 
 static int simulate_dbt(int argc, char **argv)
 {
+	static const struct simulator simulator = {&spec, read_detector, check, choose, plan, run, print, clear};
 	struct simulate s = {
+		.base = {.phantom = PHANTOM_WORD_BREAST},
 		.system = "siemens-inspiration",
-		.phantom = PHANTOM_WORD_BREAST,
 		.what = {.i0 = 10000, .binning = 1, .gantry = 45, .seed = 1, .noise = true},
 	};
-	int code = read_options(&s, argc, argv);
 
-	return code < 0 ? run(&s) : code;
+	return simulate_command(&s.base, &simulator, argc, argv);
 }
 
 int cmd_simulate(int argc, char **argv)

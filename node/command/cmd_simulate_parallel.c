@@ -2,27 +2,25 @@
 /* cmd_simulate_parallel.c - `tomonode simulate parallel`: write a parallel beam scan of a phantom or a picture as sinogram
  * objects.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "node/base/plural.h"
-#include "node/base/progress.h"
 #include "node/command/commands.h"
-#include "node/process/options.h"
+#include "node/command/simulate_command.h"
 #include "node/simulate/simulate_parallel.h"
 
 struct simulate {
-	struct options o;
-	struct simulate_parallel_options what; /* phantom 0: none is named */
-	const char *folder;
+	struct simulate_command base; /* base.phantom -1: not named */
+	struct simulate_parallel_options what;
+	struct simulate_parallel_report report;
 };
 
 static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
-	 INTO_TEXT(struct simulate, folder)},
-	{OPTION_LONG, "phantom", "KIND", "circle, square, triangle, shepp-logan (default), head"},
+	 INTO_TEXT(struct simulate, base.folder)},
+	{0, "phantom", "KIND", "circle, square, triangle, shepp-logan (default), head",
+	 INTO_WORD(struct simulate, base.phantom, parallel_phantom_names)},
 	{0, "picture", "FILE", "PNG or PGM picture instead of a phantom; white attenuates like water",
 	 INTO_TEXT(struct simulate, what.picture)},
 	{0, "angles", "N", "number of views over the arc, 1 to 16384; default 180",
@@ -63,71 +61,47 @@ static const struct command_spec spec = {
 	.max_arguments = 0,
 };
 
-static bool read_phantom(struct simulate *s, const char *value)
+static int check(struct simulate_command *c)
 {
-	for (int kind = 1; parallel_phantom_name((enum parallel_phantom_kind)kind); kind++)
-		if (!strcmp(value, parallel_phantom_name((enum parallel_phantom_kind)kind))) {
-			s->what.phantom = (enum parallel_phantom_kind)kind;
-			return true;
-		}
-	return false;
+	struct simulate *s = (struct simulate *)c;
+
+	if (c->phantom >= 0 && s->what.picture)
+		return options_fail(&c->o, CODE_USAGE, "--phantom or --picture, not both");
+	s->what.phantom = c->phantom >= 0 ? (enum parallel_phantom_kind)(c->phantom + 1) : PARALLEL_PHANTOM_SHEPP_LOGAN;
+	return CODE_OK;
 }
 
-static int read_options(struct simulate *s, const struct command_spec *named, int argc, char **argv)
+static int run(struct simulate_command *c, const struct monitor *monitor, struct err *err)
 {
-	int id;
+	struct simulate *s = (struct simulate *)c;
 
-	options_begin(&s->o, named, argc, argv);
-	s->o.into = s;
-	while ((id = options_next(&s->o)) >= 0)
-		if (!read_phantom(s, s->o.value))
-			return options_refuse(&s->o, id);
-	if (id == OPTION_STOP)
-		return s->o.code;
-	if (!s->folder)
-		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
-	if (s->what.phantom && s->what.picture)
-		return options_fail(&s->o, CODE_USAGE, "--phantom or --picture, not both");
-	if (!s->what.phantom)
-		s->what.phantom = PARALLEL_PHANTOM_SHEPP_LOGAN;
-	return -1;
+	return simulate_parallel_run(&s->what, c->folder, monitor, &s->report, err);
 }
 
-static int run(struct simulate *s)
+static int print(struct simulate_command *c)
 {
-	struct simulate_parallel_report report = {0};
-	struct progress progress;
-	struct err err = {0};
-	int rc;
+	const struct simulate *s = (const struct simulate *)c;
+	const struct simulate_parallel_report *report = &s->report;
 
-	progress_start(&progress, !s->o.json);
-	rc = simulate_parallel_run(&s->what, s->folder, &progress.monitor, &report, &err);
-	progress_stop(&progress);
-	if (rc == -EINVAL)
-		return options_fail(&s->o, CODE_USAGE, "%s", err.msg);
-	if (rc == -ENOENT)
-		return options_fail(&s->o, CODE_NOT_FOUND, "%s", err.msg);
-	if (rc < 0)
-		return options_fail_err(&s->o, &err);
-	if (s->o.json)
-		return options_json(json_pack("{s:b, s:s, s:i, s:i, s:i, s:i, s:f}", "ok", 1, "folder", s->folder, "files",
-					      report.files, "angles", s->what.angles, "radial", report.radial, "matrix",
-					      report.matrix, "seconds", report.seconds));
-	printf("%d object%s, %d slice%s of %d angle%s and %d radial bins, in %.1f s: %s\n", report.files, plural(report.files),
-	       s->what.slices, plural(s->what.slices), s->what.angles, plural(s->what.angles), report.radial, report.seconds,
-	       s->folder);
-	return 0;
+	if (c->o.json)
+		return options_json(json_pack("{s:b, s:s, s:i, s:i, s:i, s:i, s:f}", "ok", 1, "folder", c->folder, "files",
+					      report->files, "angles", s->what.angles, "radial", report->radial, "matrix",
+					      report->matrix, "seconds", report->seconds));
+	printf("%d object%s, %d slice%s of %d angle%s and %d radial bins, in %.1f s: %s\n", report->files, plural(report->files),
+	       s->what.slices, plural(s->what.slices), s->what.angles, plural(s->what.angles), report->radial, report->seconds,
+	       c->folder);
+	return CODE_OK;
 }
 
 int cmd_simulate_parallel(const char *name, int argc, char **argv)
 {
 	struct command_spec named = spec;
+	struct simulator simulator = {.spec = &named, .check = check, .run = run, .print = print};
 	struct simulate s = {
+		.base = {.phantom = -1},
 		.what = {.angles = 180, .slices = 1, .bin = 1, .arc = 180, .seed = 1, .position = "HFS"},
 	};
-	int code;
 
 	named.name = name;
-	code = read_options(&s, &named, argc, argv);
-	return code < 0 ? run(&s) : code;
+	return simulate_command(&s.base, &simulator, argc, argv);
 }

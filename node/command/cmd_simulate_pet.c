@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_simulate_pet.c - `tomonode simulate pet`: write a PET scan of a phantom as sinogram objects. */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "node/base/plural.h"
-#include "node/base/progress.h"
 #include "node/command/commands.h"
-#include "node/process/options.h"
+#include "node/command/simulate_command.h"
 #include "node/simulate/simulate_pet.h"
 
 struct simulate {
-	struct options o;
-	struct simulate_pet_options what; /* radius, length 0: not said */
-	const char *conf_path, *folder, *scanner;
+	struct simulate_command base;
+	struct simulate_pet_options what; /* radius, length 0: not given */
+	const char *scanner;
+	struct simulate_pet *simulation;
+	struct simulate_pet_report report;
 };
 
 static const struct option_spec option_specs[] = {
-	{'c', "config", "FILE", "configuration with further scanners", INTO_TEXT(struct simulate, conf_path)},
+	{'c', "config", "FILE", "configuration with further scanners", INTO_TEXT(struct simulate, base.conf_path)},
 	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
-	 INTO_TEXT(struct simulate, folder)},
+	 INTO_TEXT(struct simulate, base.folder)},
 	{0, "scanner", "NAME", "ge-discovery-ste (default), siemens-mmr, small, or one of --config",
 	 INTO_TEXT(struct simulate, scanner)},
-	{OPTION_LONG, "phantom", "KIND", "nema-iq (default), cylinder, f-shape"},
+	{0, "phantom", "KIND", "nema-iq (default), cylinder, f-shape",
+	 INTO_WORD(struct simulate, base.phantom, pet_phantom_names)},
 	{0, "radius", "MM", "radius of the cylinder; default 100", INTO_REAL(struct simulate, what.radius, 0.1, 1000)},
 	{0, "length", "MM", "length of the cylinder; default 200", INTO_REAL(struct simulate, what.length, 0.1, 5000)},
 	{0, "size", "FACTOR", "factor for all lengths of the phantom; default 1, less if it does not fit the scanner",
@@ -56,106 +56,80 @@ static const struct command_spec spec = {
 	.max_arguments = 0,
 };
 
-static bool read_phantom(struct simulate *s, const char *value)
+static int check(struct simulate_command *c)
 {
-	for (int kind = PET_PHANTOM_CYLINDER; kind <= PET_PHANTOM_F; kind++)
-		if (strcmp(value, pet_phantom_name((enum pet_phantom_kind)kind)) == 0) {
-			s->what.phantom = (enum pet_phantom_kind)kind;
-			return true;
-		}
-	return false;
-}
+	struct simulate *s = (struct simulate *)c;
 
-static int read_options(struct simulate *s, int argc, char **argv)
-{
-	int id;
-
-	options_begin(&s->o, &spec, argc, argv);
-	s->o.into = s;
-	while ((id = options_next(&s->o)) >= 0)
-		if (!read_phantom(s, s->o.value))
-			return options_refuse(&s->o, id);
-	if (id == OPTION_STOP)
-		return s->o.code;
-	if (!s->folder)
-		return options_fail(&s->o, CODE_USAGE, "-o DIR is missing");
+	s->what.phantom = (enum pet_phantom_kind)(c->phantom + 1);
 	if ((s->what.radius > 0 || s->what.length > 0) && s->what.phantom != PET_PHANTOM_CYLINDER)
-		return options_fail(&s->o, CODE_USAGE, "--radius and --length are for --phantom cylinder");
+		return options_fail(&c->o, CODE_USAGE, "--radius and --length are for --phantom cylinder");
 	if (s->what.radius == 0)
 		s->what.radius = PET_CYLINDER_RADIUS;
 	if (s->what.length == 0)
 		s->what.length = PET_CYLINDER_LENGTH;
-	return -1;
+	return CODE_OK;
 }
 
-static int unknown_scanner(const struct simulate *s, const struct config *config)
+static int choose(struct simulate_command *c, const struct config *config)
 {
-	char names[512] = "";
+	struct simulate *s = (struct simulate *)c;
 
-	for (size_t i = 0; i < config->n_scanners; i++)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "", config->scanners[i].name);
-	return options_fail(&s->o, CODE_NOT_FOUND, "no scanner '%s'; available: %s", s->scanner, names);
+	s->what.scanner = config_scanner_named(config, s->scanner);
+	if (s->what.scanner)
+		return CODE_OK;
+	return simulate_not_found(&c->o, "scanner", s->scanner, config->scanners[0].name, config->n_scanners,
+				  sizeof(config->scanners[0]));
 }
 
-static int print_report(const struct simulate *s, const struct simulate_pet *simulation, const struct simulate_pet_report *report)
+static int plan(struct simulate_command *c, struct err *err)
 {
+	struct simulate *s = (struct simulate *)c;
+
+	return simulate_pet_plan(&s->what, &s->simulation, err);
+}
+
+static int run(struct simulate_command *c, const struct monitor *monitor, struct err *err)
+{
+	struct simulate *s = (struct simulate *)c;
+
+	return simulate_pet_run(s->simulation, c->folder, monitor, &s->report, err);
+}
+
+static int print(struct simulate_command *c)
+{
+	const struct simulate *s = (const struct simulate *)c;
+	const struct simulate_pet *simulation = s->simulation;
+	const struct simulate_pet_report *report = &s->report;
 	size_t bins = michelogram_size(&simulation->m);
 
-	if (s->o.json)
-		return options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:f, s:f, s:s}", "ok", 1, "folder", s->folder, "files",
+	if (c->o.json)
+		return options_json(json_pack("{s:b, s:s, s:i, s:I, s:f, s:f, s:f, s:s}", "ok", 1, "folder", c->folder, "files",
 					      report->files, "bins", (json_int_t)bins, "counts", report->counts, "size",
 					      simulation->size, "seconds", report->seconds, "study", simulation->study));
 	printf("%d %s%s, %d plane%s of %d angles and %d radial bins, %.4g counts, in %.1f s: %s\n", report->files,
 	       s->what.interfile ? "header" : "object", plural(report->files), simulation->scan->n_u,
 	       plural(simulation->scan->n_u), simulation->m.n_angles, simulation->m.n_radial, report->counts, report->seconds,
-	       s->folder);
+	       c->folder);
 	if (simulation->size < 1 && !(s->what.size > 0))
 		printf("the phantom was made %.3g times as large to fit the scanner\n", simulation->size);
-	return 0;
+	return CODE_OK;
 }
 
-static int run(struct simulate *s)
+static void clear(struct simulate_command *c)
 {
-	struct config *config = NULL;
-	struct simulate_pet *simulation = NULL;
-	struct simulate_pet_report report = {0};
-	struct progress progress;
-	struct err err = {0};
-	int rc, code = options_config(&s->o, s->conf_path, &config);
+	struct simulate *s = (struct simulate *)c;
 
-	if (code)
-		return code;
-	s->what.scanner = config_scanner_named(config, s->scanner);
-	if (!s->what.scanner) {
-		code = unknown_scanner(s, config);
-		goto out;
-	}
-	rc = simulate_pet_plan(&s->what, &simulation, &err);
-	if (rc < 0) {
-		code = rc == -EINVAL ? options_fail(&s->o, CODE_USAGE, "%s", err.msg) : options_fail_err(&s->o, &err);
-		goto out;
-	}
-	progress_start(&progress, !s->o.json);
-	rc = simulate_pet_run(simulation, s->folder, &progress.monitor, &report, &err);
-	progress_stop(&progress);
-	code = rc < 0 ? options_fail_err(&s->o, &err) : print_report(s, simulation, &report);
-out:
-	simulate_pet_free(simulation);
-	config_free(config);
-	return code;
+	s->simulation = simulate_pet_free(s->simulation);
 }
 
 int cmd_simulate_pet(int argc, char **argv)
 {
+	static const struct simulator simulator = {&spec, NULL, check, choose, plan, run, print, clear};
 	struct simulate s = {
+		.base = {.phantom = PET_PHANTOM_NEMA_IQ - 1},
 		.scanner = "ge-discovery-ste",
-		.what = {.phantom = PET_PHANTOM_NEMA_IQ,
-			 .counts = SIMULATE_PET_COUNTS,
-			 .noise = true,
-			 .seed = 1,
-			 .position = "HFS"},
+		.what = {.counts = SIMULATE_PET_COUNTS, .noise = true, .seed = 1, .position = "HFS"},
 	};
-	int code = read_options(&s, argc, argv);
 
-	return code < 0 ? run(&s) : code;
+	return simulate_command(&s.base, &simulator, argc, argv);
 }

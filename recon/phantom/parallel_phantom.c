@@ -34,15 +34,11 @@ static const struct {
 };
 #define SHAPES_MAX (sizeof(shepp_logan) / sizeof(shepp_logan[0]))
 
+const char *const parallel_phantom_names[] = {"circle", "square", "triangle", "shepp-logan", "head", NULL};
+
 const char *parallel_phantom_name(enum parallel_phantom_kind kind)
 {
-	static const char *const names[] = {
-		[PARALLEL_PHANTOM_CIRCLE] = "circle",	  [PARALLEL_PHANTOM_SQUARE] = "square",
-		[PARALLEL_PHANTOM_TRIANGLE] = "triangle", [PARALLEL_PHANTOM_SHEPP_LOGAN] = "shepp-logan",
-		[PARALLEL_PHANTOM_HEAD] = "head",
-	};
-
-	return kind >= PARALLEL_PHANTOM_CIRCLE && kind <= PARALLEL_PHANTOM_HEAD ? names[kind] : NULL;
+	return kind >= PARALLEL_PHANTOM_CIRCLE && kind <= PARALLEL_PHANTOM_HEAD ? parallel_phantom_names[kind - 1] : NULL;
 }
 
 static void add_polygon(struct parallel_phantom *p, double half, const double (*corner)[2], int n)

@@ -43,6 +43,7 @@ struct parallel_phantom {
 
 int parallel_phantom_create(enum parallel_phantom_kind kind, double side, struct parallel_phantom **ret_phantom, struct err *err);
 struct parallel_phantom *parallel_phantom_free(struct parallel_phantom *p); /* accepts NULL; returns NULL */
+extern const char *const parallel_phantom_names[];			    /* [kind - 1]; NULL ends the list */
 const char *parallel_phantom_name(enum parallel_phantom_kind kind);	    /* NULL: no such phantom */
 
 double parallel_phantom_value(const struct parallel_phantom *p, double x, double y);

@@ -61,12 +61,11 @@ static void add_f(struct pet_phantom *p)
 		add(p->activity, SHAPE_ELLIPSOID, ROLE_LESION, parts[i].c, parts[i].r, parts[i].activity);
 }
 
+const char *const pet_phantom_names[] = {"cylinder", "nema-iq", "f-shape", NULL};
+
 const char *pet_phantom_name(enum pet_phantom_kind kind)
 {
-	static const char *const names[] = {
-		[PET_PHANTOM_CYLINDER] = "cylinder", [PET_PHANTOM_NEMA_IQ] = "nema-iq", [PET_PHANTOM_F] = "f-shape"};
-
-	return kind >= PET_PHANTOM_CYLINDER && kind <= PET_PHANTOM_F ? names[kind] : NULL;
+	return kind >= PET_PHANTOM_CYLINDER && kind <= PET_PHANTOM_F ? pet_phantom_names[kind - 1] : NULL;
 }
 
 static struct phantom *new_phantom(const char *name)

@@ -33,6 +33,7 @@ struct pet_phantom {
 int pet_phantom_create(enum pet_phantom_kind kind, double radius, double length, struct pet_phantom **ret_phantom,
 		       struct err *err);
 struct pet_phantom *pet_phantom_free(struct pet_phantom *p);
+extern const char *const pet_phantom_names[]; /* [kind - 1]; NULL ends the list */
 const char *pet_phantom_name(enum pet_phantom_kind kind);
 
 /* Multiply all lengths by a factor; concentrations and attenuation values do not change. */
